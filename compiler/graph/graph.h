@@ -206,6 +206,7 @@ typedef struct Graph {
     Applied       *applied, **last_applied;
     Series        *series;               // of lets, of the sweep, of predictions
     struct Step   *steps;                // schedule: the sweep
+    struct Step   *last_steps;           // schedule: those that it ends with, which no pass between looks at
     int            nsteps;
     struct Competition *competitions;
     struct Alone  *no_competition;

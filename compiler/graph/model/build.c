@@ -19,10 +19,6 @@
 #include "density.h"
 #include "ode.h"
 #include "series.h"
-#include "sizes.h"
-#include "choices.h"
-#include "columns.h"
-#include "totals.h"
 #include "zeros.h"
 
 typedef struct Scope {                   // where a statement stands: loops around it, conditions, names of the loops' indices
@@ -1023,8 +1019,5 @@ bool build(Graph *g)
     if (diags_errors(g->diags)) return false;
     for (int i = 0; i < g->nvars; i++)
         if (var_unknown(g->vars[i]) && g->vars[i]->constraint == CONSTRAINT_SUM_TO_ZERO) warn_of_scale(g, g->vars[i]);
-    split_choices(g);
-    find_columns(g);
-    find_totals(g);
-    return check_sizes(g);
+    return true;
 }

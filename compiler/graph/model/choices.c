@@ -108,7 +108,7 @@ static Look test_any_choice(const Expr *e, void *with)
     return e->kind == EX_CALL && e->fn == FN_if_else ? FOUND : LOOK;
 }
 
-void split_choices(Graph *g)
+bool split_choices(Graph *g)
 {
     for (Factor **at = &g->factors; *at;) {
         Factor *f = *at;
@@ -122,4 +122,5 @@ void split_choices(Graph *g)
         take_branch(g, other, found.choice->args[0], 2);
         take_branch(g, f, found.choice->args[0], 1);
     }
+    return true;
 }

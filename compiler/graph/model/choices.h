@@ -3,5 +3,5 @@
 #define GMC_GRAPH_CHOICES_H
 #include "../graph.h"
 
-void split_choices(Graph *g);
+bool split_choices(Graph *g);
 #endif

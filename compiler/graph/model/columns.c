@@ -390,11 +390,11 @@ static void begin(Columns *x, const Plates *plates, Span span, bool making)
     if (!same) x->done = (Map){0};
 }
 
-void find_columns(Graph *g)
+bool find_columns(Graph *g)
 {
     bool any = false;
     for (const Factor *f = g->factors; f && !any; f = f->next) any = ex_find(f->log_density, test_long, NULL);
-    if (!any) return;
+    if (!any) return true;
     Columns x = {.g = g};
     x.hidden = ex_ref(var_new(g, intern("linear terms"), VAR_ELEMENT), 0, NULL);
     x.nparts = g->nvars;
@@ -415,4 +415,5 @@ void find_columns(Graph *g)
             begin(&x, &t->plates, t->span, false);           // for the draws: with the columns that there are
             site_change(t, change_expr, &x);
         }
+    return true;
 }

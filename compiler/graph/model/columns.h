@@ -3,5 +3,5 @@
 #define GMC_GRAPH_COLUMNS_H
 #include "../graph.h"
 
-void find_columns(Graph *g);             // called by build
+bool find_columns(Graph *g);
 #endif

@@ -61,7 +61,7 @@ static Expr *total_leaf(Expr *e, void *with)
 
 static Expr *total_expr(Expr *e, void *with) { return ex_map(e, total_leaf, with); }
 
-void find_totals(Graph *g)
+bool find_totals(Graph *g)
 {
     Totals t = {.g = g};
     const int n = g->nvars;
@@ -76,4 +76,5 @@ void find_totals(Graph *g)
         }
     for (const Series *along = g->series; along; along = along->next)
         for (Site *s = along->sites; s; s = s->next) site_change(s, total_expr, &t);
+    return true;
 }

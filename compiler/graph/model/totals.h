@@ -3,5 +3,5 @@
 #define GMC_GRAPH_TOTALS_H
 #include "../graph.h"
 
-void find_totals(Graph *g);              // called by build
+bool find_totals(Graph *g);
 #endif

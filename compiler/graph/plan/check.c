@@ -146,9 +146,18 @@ static const char *check_derivatives(const Graph *g)
     return NULL;
 }
 
+static const char *const before_augmentation[] = {"build", "choices", "columns", "totals", "sizes", "unknowns", "centred", "gradient", NULL};
+static const char *const before_steps[] = {"left_out", "augment", "marginals", NULL};        // and behind these
+
+static bool is_among(const char *pass, const char *const *names)
+{
+    while (*names && strcmp(*names, pass) != 0) names++;
+    return *names;
+}
+
 const char *graph_check(const Graph *g, const char *pass)
 {
-    const bool differentiated = strcmp(pass, "gradient") == 0, built = strcmp(pass, "build") == 0 || strcmp(pass, "unknowns") == 0 || strcmp(pass, "centred") == 0 || differentiated, augmented = strcmp(pass, "left_out") == 0 || strcmp(pass, "augment") == 0 || strcmp(pass, "marginals") == 0, scheduled = !built && !augmented;
+    const bool differentiated = strcmp(pass, "gradient") == 0, built = is_among(pass, before_augmentation), scheduled = !built && !is_among(pass, before_steps);
     for (int i = 0; i < g->nvars; i++)
         if (g->vars[i]->id != i) return arena_printf(g->arena, "the variable %s has another one's number", g->vars[i]->name);
     const char *wrong;

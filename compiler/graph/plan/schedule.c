@@ -37,14 +37,6 @@
 #include "../updates/whiten.h"
 #include "../updates/steps.h"
 #include "../updates/scales.h"
-#include "../updates/orbits.h"
-#include "../updates/exchanges.h"
-#include "../updates/transfers.h"
-#include "../updates/windows.h"
-#include "../updates/conjugates.h"
-#include "../updates/shifts.h"
-#include "../updates/reflections.h"
-#include "../updates/proposals.h"
 
 // ---- what a variable is like, for building blocks ----
 
@@ -827,16 +819,19 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
     }
 }
 
-static void compete(Graph *g)
+bool compete(Graph *g)
 {
+    if (g->by_gibbs || g->by_nuts) return true;
     bool *in = NEW_N(g->arena, bool, g->nvars + 1);
     if (g->offers) compete_in_sets(g, g->offers, in);
     compete_in_sets(g, 0, in);
+    return true;
 }
 
 // In what is left, variables that are sliced and coupled.
-static void move_together(Graph *g)
+bool move_together(Graph *g)
 {
+    if (g->by_gibbs) return true;
     for (Step *first = g->steps; first; first = first->next) {
         if (first->when != EVERY_SWEEP || !is_sliced(first, g)) continue;
         Var **block = NEW_N(g->arena, Var *, g->nvars + 1);
@@ -861,6 +856,7 @@ static void move_together(Graph *g)
         for (int i = 0; i < n && coupled; i++) coupled = has_gradient(g, block[i], &why);
         if (coupled && !test_jumps(g, block, n)) add_competition(g, block, n, theirs, true, "no family has their statistics, and they depend on each other; it competes with their slices");
     }
+    return true;
 }
 
 static Candidate *find(Candidate *list, int n, const char *name)
@@ -1534,19 +1530,13 @@ bool schedule(Graph *g)
     Step *const in_order[] = {o.expectations, o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.predictive, o.weights, o.latents, o.rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) put(&g->steps, in_order[i]);
-    if (!g->by_gibbs && !g->by_nuts) compete(g);
-    if (!g->by_gibbs) move_together(g);
-    find_orbits(g);
-    find_exchanges(g);
-    find_transfers(g);
-    find_windows(g);
-    find_shifts(g);
-    find_scales(g);
-    find_proposals(g);
-    find_reflections(g);
-    find_whitened(g);
-    find_conjugates(g);
-    put(&g->steps, o.left_out);
+    g->last_steps = o.left_out;
+    return true;
+}
+
+bool complete_sweep(Graph *g)
+{
+    put(&g->steps, g->last_steps);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
         if (s->conditional) find_statistics(g, s->conditional);

@@ -316,9 +316,9 @@ static void insert(Graph *g, Step *s, const Step *before)
 }
 
 // Parameters that two plates share are drawn without one of them.
-void find_conjugates(Graph *g)
+bool find_conjugates(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     int nsteps = 0;
     for (const Step *s = g->steps; s; s = s->next) nsteps++;
     Step **steps = NEW_N(g->arena, Step *, nsteps + 1);
@@ -356,4 +356,5 @@ void find_conjugates(Graph *g)
         Step *common = common_step(g, &p);
         if (common) insert(g, common, p.step);
     }
+    return true;
 }

@@ -142,9 +142,9 @@ static Step *exchange(Graph *g, Var *v, Var *w, int sign)
     return s;
 }
 
-void find_exchanges(Graph *g)
+bool find_exchanges(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
@@ -163,4 +163,5 @@ void find_exchanges(Graph *g)
             }
         }
     }
+    return true;
 }

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_EXCHANGES_H
 #include "../graph.h"
 
-void find_exchanges(Graph *g);                                   // and those that move counts against each other
+bool find_exchanges(Graph *g);                                   // and those that move counts against each other
 #endif

@@ -814,9 +814,9 @@ static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
     return NULL;
 }
 
-void find_orbits(Graph *g)
+bool find_orbits(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
@@ -847,4 +847,5 @@ void find_orbits(Graph *g)
             last = &s->next;
         }
     }
+    return true;
 }

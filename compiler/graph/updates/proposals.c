@@ -259,9 +259,9 @@ static Step *proposal_step(Search *b)
     return s;
 }
 
-void find_proposals(Graph *g)
+bool find_proposals(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
@@ -286,4 +286,5 @@ void find_proposals(Graph *g)
         *last = s;
         last = &s->next;
     }
+    return true;
 }

@@ -861,9 +861,9 @@ static bool holds_free(const Reflection *x)
     return false;
 }
 
-void find_reflections(Graph *g)
+bool find_reflections(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     Begun b = {.g = g, .sign = var_unique(g, "sign", VAR_ELEMENT), .c = var_unique(g, "stretch", VAR_ELEMENT), .each = var_unique(g, "stretch", VAR_ELEMENT)};
     b.sign->rank = b.each->rank = 1;
     b.sign->dim[0] = b.each->dim[0] = ex_num(1);
@@ -884,4 +884,5 @@ void find_reflections(Graph *g)
         *last = s;
         last = &s->next;
     }
+    return true;
 }

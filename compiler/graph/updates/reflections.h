@@ -3,5 +3,5 @@
 #define GMC_GRAPH_REFLECTIONS_H
 #include "../graph.h"
 
-void find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
+bool find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
 #endif

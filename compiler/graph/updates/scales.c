@@ -169,9 +169,10 @@ Scales *scales_of(Graph *g, const Step *s)
     return of->n > 0 && densities(g, s, of) ? of : NULL;
 }
 
-void find_scales(Graph *g)
+bool find_scales(Graph *g)
 {
-    if (g->by_em) return;
+    if (g->by_em) return true;
     for (Step *s = g->steps; s; s = s->next)
         if (s->kind == STEP_GAUSSIAN && !s->proposal) s->gaussian.scales = scales_of(g, s);
+    return true;
 }

@@ -684,9 +684,9 @@ static int subscripts_in(unsigned kept)
 }
 
 // Those with the most subscripts first: u[j] + c[j] against x[i] - c[g[i]] is more than both by one number, whichever is declared first.
-void find_shifts(Graph *g)
+bool find_shifts(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     Moves m = {.g = g, .last = &g->steps};
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) m.last = &(*at)->next;
@@ -699,4 +699,5 @@ void find_shifts(Graph *g)
             for (unsigned kept = 1u << v->rank; kept-- > 0;)
                 if (subscripts_in(kept) == rank) begin_with(&m, v, kept);
         }
+    return true;
 }

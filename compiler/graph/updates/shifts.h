@@ -3,5 +3,5 @@
 #define GMC_GRAPH_SHIFTS_H
 #include "../graph.h"
 
-void find_shifts(Graph *g);                                      // and locations with what they are the locations of
+bool find_shifts(Graph *g);                                      // and locations with what they are the locations of
 #endif

@@ -552,9 +552,9 @@ static Step *transfer_between(Graph *g, Var *v, Var *w)
     return transfer_step(g, t, c, o);
 }
 
-void find_transfers(Graph *g)
+bool find_transfers(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
@@ -589,4 +589,5 @@ void find_transfers(Graph *g)
             *last = s;
             last = &s->next;
         }
+    return true;
 }

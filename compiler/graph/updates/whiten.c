@@ -91,9 +91,9 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
     return s;
 }
 
-void find_whitened(Graph *g)
+bool find_whitened(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
@@ -110,4 +110,5 @@ void find_whitened(Graph *g)
             last = &s->next;
         }
     }
+    return true;
 }

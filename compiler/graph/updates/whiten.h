@@ -13,5 +13,5 @@ typedef struct White {
 } White;
 
 Expr *joint_root(Graph *g, const Factor *prior, bool *precision);          // the triangle that the normals of a joint normal prior are multiplied with, or for a precision that whose transpose they are divided by; NULL: none
-void find_whitened(Graph *g);                                    // adds slices of what covariances are made of
+bool find_whitened(Graph *g);                                    // adds slices of what covariances are made of
 #endif

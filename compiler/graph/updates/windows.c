@@ -414,9 +414,9 @@ static int find_moved(Graph *g, Var *count, Var *c, bool rate, Moved *out)
     return n;
 }
 
-void find_windows(Graph *g)
+bool find_windows(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return;
+    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
@@ -440,4 +440,5 @@ void find_windows(Graph *g)
                 last = &s->next;
             }
     }
+    return true;
 }
