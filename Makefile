@@ -10,7 +10,7 @@ Q      := $(if $(V),,@)
 
 BASE   := $(wildcard compiler/base/*.c)
 FRONT  := $(wildcard compiler/front/*.c)
-GRAPH  := $(wildcard compiler/graph/*.c)
+GRAPH  := $(wildcard compiler/graph/*/*.c)
 KERNEL := $(wildcard compiler/kernel/*.c)
 EMIT   := $(wildcard compiler/emit/*.c)
 DRIVER := $(wildcard compiler/driver/*.c)
@@ -59,6 +59,9 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(GEN)
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -MMD -c -o $@ $<
+
+# A header that has moved is no longer there: what included it is made again.
+compiler/%.h: ;
 
 $(BUILD)/obj/compiler/%.o: compiler/%.c | $(GEN)
 	@mkdir -p $(@D)

@@ -1,4 +1,4 @@
-// band.c -- joint normals along a chain (graph/band.c): precision and shift of the band, its coupling with the border, and the draw (device/band.h).
+// band.c -- joint normals along a chain (graph/algebra/band.c): precision and shift of the band, its coupling with the border, and the draw (device/band.h).
 //
 //   band_x[panel, t, a, l, b]   -J between element a of node t and element b of node t - lag + l: rows of the band in order, (lag + 1)*w numbers for each element, the last w of them its own node
 //   shift_x[panel, t, a]        h
@@ -270,7 +270,7 @@ static void put_pairs(Lower *p, const BandPlace *b, const BlockTerm *from, int l
     if (least <= 0 && most >= 0) {
         BlockTerm same = *from;
         if (!meet(&same, apart)) same.loops.guard = ex_both(guard, ex_call2("==", apart, none));
-        if (same.ref[0]->var == same.ref[1]->var) same.ref[1] = same.ref[0];         // inner subscripts are the same (graph/band.c)
+        if (same.ref[0]->var == same.ref[1]->var) same.ref[1] = same.ref[0];         // inner subscripts are the same (graph/algebra/band.c)
         put_pair(p, b, same, none, 1);
     }
     if (least < 0 && !both) {
@@ -286,7 +286,7 @@ static void accumulate_band(Lower *p, const BandPlace *b, const BlockTerm *from)
     if (t.degree == 2 && !on_chain(b, t.ref[0])) exchange(&t);
     if (t.degree == 2 && on_chain(b, t.ref[1])) {
         int least, most;
-        if (!band_apart(along_of(b, t.ref[0]), along_of(b, t.ref[1]), &least, &most)) abort();       // graph/band.c has looked
+        if (!band_apart(along_of(b, t.ref[0]), along_of(b, t.ref[1]), &least, &most)) abort();       // graph/algebra/band.c has looked
         if (least < most) {
             put_pairs(p, b, &t, least, most);
             return;

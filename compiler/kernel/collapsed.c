@@ -1,4 +1,4 @@
-// collapsed.c -- steps that draw indicators with their weights integrated out (graph/collapsed.c): counts of the weights, which follow each element.
+// collapsed.c -- steps that draw indicators with their weights integrated out (graph/updates/collapsed.c): counts of the weights, which follow each element.
 //
 //   count    n[k] = natural parameter of w[k] + 1, with all elements counted; their logs
 //   draw     for each element in turn: n[old] -= 1; weigh its values with log(n[value]) in place of log w[value]; n[new] += 1

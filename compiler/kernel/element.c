@@ -828,7 +828,7 @@ static Expr *bound_of(const Var *v, int side)
     return isfinite(number) ? ex_num(number + shift) : NULL;
 }
 
-// What the elements of a chain remember is kept in an array, as they are drawn (graph/history.c).
+// What the elements of a chain remember is kept in an array, as they are drawn (graph/algebra/history.c).
 typedef struct Kept { const Var *stand; Var *array; } Kept;
 
 static Expr *kept_leaf(Expr *e, void *with)
@@ -976,7 +976,7 @@ void step_density(Lower *p, const Step *s)
     launch_elements(p, s, how, NULL, kernel);
 }
 
-// ---- counts over windows (graph/windows.c) ----
+// ---- counts over windows (graph/updates/windows.c) ----
 
 enum { WIDTHS_APART = 6, MOST_APART = 1 << 20, MOST_COUNT = 2147483647 };      // values are a part of the width apart that slices of the count have, which warm-up adapts
 

@@ -11,12 +11,12 @@
 // A variable whose elements are constrained together has derivatives by its elements in an array of its own, as if each were free; routines of constrained_line.h make x of q, q of x, and
 // d/dq of d/dx, one value (a simplex, a matrix) at a time.
 //
-// Definitions whose elements are computed from each other (graph/series.c) are computed at each place, and their derivatives added up in arrays of their own, of which one lane makes
+// Definitions whose elements are computed from each other (graph/model/series.c) are computed at each place, and their derivatives added up in arrays of their own, of which one lane makes
 // adjoints, from the last element to the first: an element's own derivative is complete then, and goes on to those that it was made of. What it was made of else gets sums over elements.
 //
 // What loops would compute again and again is computed once at each place, into arrays (once.c), whose adjoints follow those of the factors.
 //
-// Needs: graph/gradient.c.     Source of the transforms: front/support.def (Stan Reference Manual, "Constraint Transforms").
+// Needs: graph/algebra/gradient.c.     Source of the transforms: front/support.def (Stan Reference Manual, "Constraint Transforms").
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 // Cut into sections headed by the file that owns them.
 #ifndef GMC_KERNEL_H
 #define GMC_KERNEL_H
-#include "../graph/graph.h"
+#include "../graph/plan.h"
 #include "placement.h"
 
 // ---- node.c: kernels as trees ----

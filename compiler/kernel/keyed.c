@@ -5,7 +5,7 @@
 // In a sweep they are made before the first step that reads them, and again where something that they are made of was drawn since. A step that is run by
 // itself (--check, a method of a competition on its own) makes its own before: `run->kept` says that a sweep takes care of it.
 //
-// Weights of values (graph/keyed.c) are such a key: made again after the expectations are found.
+// Weights of values (graph/plan/keyed.c) are such a key: made again after the expectations are found.
 //
 // Needs: the steps lowered.     Gives: a kernel for the statistics of the same keys, launches before steps.
 #include <string.h>

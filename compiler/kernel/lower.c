@@ -1,6 +1,6 @@
 // lower.c -- the schedule as kernels and launches.
 //
-// Needs: the schedule.     Gives: a Program. Which sums leave the sweep (graph/hoist.c) is decided here; who shares which loop, and what is computed
+// Needs: the schedule.     Gives: a Program. Which sums leave the sweep (graph/plan/hoist.c) is decided here; who shares which loop, and what is computed
 // outside of loops, by the passes over its kernels.
 #define _GNU_SOURCE
 #include <stdarg.h>

@@ -15,7 +15,7 @@
 // What no loop changes, and what changes with the outer loops alone, is computed outside of the others already (outside.c); here it is what changes with an inner loop but not with one around it.
 // Factors of a product, and terms of a sum, that run over the same indices are taken together.
 //
-// Needs: graph/gradient.c.     Gives: the expression with elements of arrays in it, and the arrays. Their derivatives are those of any definition (Moving, graph.h).
+// Needs: graph/algebra/gradient.c.     Gives: the expression with elements of arrays in it, and the arrays. Their derivatives are those of any definition (Moving, graph.h).
 // Keeps: what stands within a choice, since it may not exist elsewhere; what may be infinite where a factor beside it is 0; elements that are looked up.
 #include "lower.h"
 

@@ -1,4 +1,4 @@
-// orbits.c -- moves along orbits (graph/orbits.c, exchanges.c, shifts.c): c is 1, is drawn as any unknown, and moves what it acts on.
+// orbits.c -- moves along orbits (graph/updates/orbits.c, exchanges.c, shifts.c): c is 1, is drawn as any unknown, and moves what it acts on.
 //
 //   before_c      c[k] = 1                          a slice starts there, and so does the claim of an exact draw; 0, of a translation
 //   draw_c        its conditional                   as that of any unknown: element.c

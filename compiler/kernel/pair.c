@@ -1,4 +1,4 @@
-// pair.c -- the step that draws an indicator with its coefficient integrated out, then the coefficient (graph/pairs.c).
+// pair.c -- the step that draws an indicator with its coefficient integrated out, then the coefficient (graph/algebra/pairs.c).
 //
 //   for each element      constant, linear, square at each value of the indicator: sums that leave the sweep where they can
 //                         weight at m = constant + linear^2/(2 J) - log(J)/2,  J = -2 square

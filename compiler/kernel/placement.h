@@ -1,7 +1,7 @@
 // placement.h -- where each array of the emitted program lives, and of which type its elements are. The rule stands at the head of placement.c.
 #ifndef GMC_PLACEMENT_H
 #define GMC_PLACEMENT_H
-#include "../graph/graph.h"
+#include "../graph/plan.h"
 
 typedef enum {
 #define HOME(id, name, shared, help) HOME_##id,

@@ -1,4 +1,4 @@
-// proposals.c -- draws that are proposals (graph/proposals.c): the launches of a joint normal and its scales stand between those of what accepts them or not.
+// proposals.c -- draws that are proposals (graph/updates/proposals.c): the launches of a joint normal and its scales stand between those of what accepts them or not.
 //
 //   adapt_x         in warm-up: the quadratics of the predictors
 //   weigh_x         log w(x): densities less quadratics, where the chain stands; before and after

@@ -1,4 +1,4 @@
-// scales.c -- scales that are drawn with a joint normal integrated out (graph/scales.c).
+// scales.c -- scales that are drawn with a joint normal integrated out (graph/updates/scales.c).
 //
 //   holds_x         L, the log density of what holds the scales, with x as it stands
 //   marginal_x      the function that the host calls for each trial: L, then what the joint normal launches up to its draw, which adds g'J^-1 g/2 - log|J|/2 in place of a draw
@@ -38,7 +38,7 @@ void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own)
     const char *stem = s->block[0]->name, *names = "";
     for (const RowSum *r = p->row_sums; r; r = r->next)
         for (int i = 0; i < of->n && r->step == s; i++)
-            if (ex_mentions(r->weight, of->var[i])) return;      // graph/scales.c leaves such out
+            if (ex_mentions(r->weight, of->var[i])) return;      // graph/updates/scales.c leaves such out
     for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
     note(p, "The log density of what holds %s, x being the joint normal as it stands. With (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is that with x integrated out: from this %s drawn on a CPU", names, of->n > 1 ? "they are" : "it is");
     note(p, "before the joint normal, by slice sampling, for which each trial factors J");

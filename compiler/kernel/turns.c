@@ -1,4 +1,4 @@
-// turns.c -- steps whose columns take turns (graph/turns.c): predictors of all categories, then for each category its latents, its joint normal, and its predictors again.
+// turns.c -- steps whose columns take turns (graph/updates/turns.c): predictors of all categories, then for each category its latents, its joint normal, and its predictors again.
 //
 //   eta[i, k] for all k                                     PRODUCT, and a kernel
 //   for each category                                       the host's loop; kernels read from the state whose turn it is

@@ -1,4 +1,4 @@
-// proposals.h -- joint normals, with the scales that they are given, as proposals for unknowns whose likelihood is not normal (compiler/graph/proposals.c).
+// proposals.h -- joint normals, with the scales that they are given, as proposals for unknowns whose likelihood is not normal (compiler/graph/updates/proposals.c).
 //
 //   target      p(x) = q(x) w(x), q a joint in which quadratics stand for log densities; the program puts log w(x) into the step's room
 //   method      Hastings 1970: what a kernel has drawn that is reversible for q is accepted with probability min(1, w(x')/w(x)). That kernel draws scales one after the other, in an order or its reverse with equal

@@ -8,7 +8,7 @@
 //               low .. high, are no more, they are these. Else the step is a power of 2, at most what makes the window as wide as high - low,
 //               and below is uniform. A move changes low and high alike, so the same window is as likely to be drawn from its other end
 //   parameters  n >= 1; low <= 0 <= high, whole numbers
-//   used by     steps of compiler/graph/transfers.c
+//   used by     steps of compiler/graph/updates/transfers.c
 //   test        tests/runtime/discrete.c
 #ifndef GM_TRANSFERS_H
 #define GM_TRANSFERS_H

@@ -1,4 +1,4 @@
-// em.c -- `fit map` of a program that gmc made with --method em: each sweep is an iteration of expectation-maximisation (compiler/graph/expect.c), and none lowers the log density with latents
+// em.c -- `fit map` of a program that gmc made with --method em: each sweep is an iteration of expectation-maximisation (compiler/graph/rewrite/expect.c), and none lowers the log density with latents
 // integrated out, which comes with the expectations. A fall beyond rounding is a fault of the program, and ends it.
 //
 //   stops     when what is left of the way, by the rate at which steps shrink (Aitken; McLachlan and Krishnan 2008, section 4.9), is below 1e-10 of the log density and 1e-8 of every unknown

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../../compiler/base/arena.h"
-#include "../../compiler/graph/graph.h"
+#include "../../compiler/graph/plan.h"
 
 static int failed;
 

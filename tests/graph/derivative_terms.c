@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../../compiler/front/front.h"
-#include "../../compiler/graph/graph.h"
+#include "../../compiler/graph/plan.h"
 
 static int failed;
 

@@ -2,13 +2,34 @@
 
     knots.py OBJECTS [-v]        OBJECTS: build/obj; -v names the files of each circle, and the calls that close it
 
-A circle is a strongly connected component (Tarjan 1972, SIAM Journal on Computing 1). MOST has the size of the largest in each folder; a smaller one is to be written down there, so that none grows again."""
+A file of compiler/graph calls what its README names before it, and nothing behind it, but for files of one circle. A circle is a strongly connected component (Tarjan 1972, SIAM Journal on Computing 1). MOST has the size of the largest in each folder; a smaller one is to be written down there, so that none grows again."""
 import os
+import re
 import subprocess
 import sys
 
-FLOORS = ["compiler/base", "compiler/front", "compiler/graph", "compiler/kernel", "compiler/emit", "compiler/driver"]
-MOST = {"compiler/base": 1, "compiler/front": 2, "compiler/graph": 48, "compiler/kernel": 23, "compiler/emit": 1, "compiler/driver": 1, "runtime/host": 13, "runtime/backends": 1}
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FLOORS = ["compiler/base", "compiler/front", "compiler/graph/terms", "compiler/graph/model", "compiler/graph/algebra", "compiler/graph/rewrite", "compiler/graph/updates", "compiler/graph/plan",
+          "compiler/kernel", "compiler/emit", "compiler/driver"]
+MOST = {"compiler/base": 1, "compiler/front": 2, "compiler/graph/terms": 2, "compiler/graph/model": 3, "compiler/graph/algebra": 1, "compiler/graph/rewrite": 1, "compiler/graph/updates": 1,
+        "compiler/graph/plan": 2, "compiler/kernel": 23, "compiler/emit": 1, "compiler/driver": 1, "runtime/host": 13, "runtime/backends": 1}
+
+
+def is_there(file):
+    """what the object is made from, which may have moved since"""
+    return any(os.path.exists(os.path.join(ROOT, f)) for f in (file + ".c", file.removesuffix("_cc") + ".cc", "build/" + file + ".c"))
+
+
+def reading_order(files):
+    """file -> its place in compiler/graph/README.md, which has a section for each folder, and in it `NAME: what it does` or `NAME, NAME: ...`"""
+    place, folder = {}, None
+    with open(os.path.join(ROOT, "compiler/graph/README.md")) as f:
+        for word in re.findall(r"^## \w+|\w+(?=(?:, \w+)*:)", f.read(), flags=re.M):
+            if word.startswith("## "):
+                folder = "compiler/graph/" + word[3:]
+            elif "%s/%s" % (folder, word) in files:
+                place.setdefault("%s/%s" % (folder, word), len(place))
+    return place
 
 
 def symbols(objects):
@@ -16,11 +37,12 @@ def symbols(objects):
     out = {}
     for folder, _, names in os.walk(objects):
         for name in names:
-            if not name.endswith(".o"):
+            file = os.path.relpath(os.path.join(folder, name[:-2]), objects)
+            if not name.endswith(".o") or not is_there(file):
                 continue
             text = subprocess.run(["nm", os.path.join(folder, name)], capture_output=True, text=True, check=True).stdout
             words = [line.split() for line in text.splitlines()]
-            out[os.path.relpath(os.path.join(folder, name[:-2]), objects)] = ({w[-1] for w in words if len(w) == 3 and w[1] in "TDBRVWC"}, {w[-1] for w in words if len(w) == 2 and w[0] == "U"})
+            out[file] = ({w[-1] for w in words if len(w) == 3 and w[1] in "TDBRVWC"}, {w[-1] for w in words if len(w) == 2 and w[0] == "U"})
     return out
 
 
@@ -62,6 +84,17 @@ def main():
             a, b = os.path.dirname(f), os.path.dirname(other)
             if a in FLOORS and b in FLOORS and FLOORS.index(a) < FLOORS.index(b):
                 print("%s calls %s of %s, a floor above" % (f, s, other))
+                wrong += 1
+    place = reading_order(of)
+    for f in sorted(of):
+        if f.startswith("compiler/graph/") and f not in place:
+            print("compiler/graph/README.md does not name %s" % f)
+            wrong += 1
+    together = {f: c for c in circles({f: {o for o, _ in to} for f, to in calls.items()}) for f in c}
+    for f, to in sorted(calls.items()):
+        for other, s in sorted(to):
+            if place.get(f, 0) < place.get(other, 0) and f in place and together.get(f, f) is not together.get(other):
+                print("%s calls %s of %s, which its README names behind it" % (f, s, other))
                 wrong += 1
     for folder in sorted(MOST):
         inside = {f: {o for o, _ in to if os.path.dirname(o) == folder} for f, to in calls.items() if os.path.dirname(f) == folder}

@@ -1,4 +1,4 @@
-"""If this fails, discrete unknowns that are drawn together by the product of their values (compiler/graph/joined.c) are not a draw from their joint law.
+"""If this fails, discrete unknowns that are drawn together by the product of their values (compiler/graph/rewrite/joined.c) are not a draw from their joint law.
 
     joined.py [NAME ...]
 

@@ -1,4 +1,4 @@
-"""Scales proposed together with what they are the scales of (compiler/graph/proposals.c): against the posterior by quadrature in NumPy, and by Geweke's joint distribution test (geweke.py).
+"""Scales proposed together with what they are the scales of (compiler/graph/updates/proposals.c): against the posterior by quadrature in NumPy, and by Geweke's joint distribution test (geweke.py).
 
 Quadrature: over the logarithm of each scale and standardised elements, so that the grid holds what matters at any scale. Means of the scale's logarithm, of elements and of their squares are compared; the bound is 6 Monte
 Carlo errors, as in geweke.py: some 60 numbers ring falsely once in 10^5 runs, seeds are fixed. Each program passes --check, in which what is accepted claims how the density of the model has changed. Programs made with a copy of

@@ -1,0 +1,384 @@
+// arguments.c -- what distributions ask of data, which the compiler sees of constants only.
+//
+//   y[i] ~ normal(mu, s[i])     claims that not s[i] <= 0: arguments lie between the bounds of the parameter
+//   z = log(x); y ~ normal(b * z, s)     claims that z is a number, where a density reads it
+//   target += binomial_lpmf(y[i] | n[i], p)     claims that y[i] lies between 0 and n[i]
+//   u[k] ~ normal(u[g[k]], s)   claims that not g[k] == k: no element stands in its own distribution
+//   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or, on the left, of the support
+//
+// A bound itself is no value where the density there is no number: normal(mu, 0), but poisson(0) is.
+#include <math.h>
+#include <string.h>
+#include "arguments.h"
+#include "../terms/var.h"
+#include "../terms/prover.h"
+#include "../terms/ranges.h"
+#include "elaborate.h"
+#include "law.h"
+#include "domains.h"
+#include "density.h"
+
+static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
+static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v); }
+static bool test_data(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA; }
+
+static bool number(const Ast *e, double *out)
+{
+    if (!e) return false;
+    if (e->kind == AST_UNARY && e->op == OP_NEG && number(e->kid[0], out)) { *out = -*out; return true; }
+    *out = e->number;
+    return e->kind == AST_INT || e->kind == AST_REAL;
+}
+
+// The density with parameter k at x and the others well inside their bounds is a number, somewhere.
+static bool is_number_at(Graph *g, const Distribution *d, int k, double x)
+{
+    Expr **args = NEW_N(g->arena, Expr *, d->nparams + 1);
+    for (int i = 0; i < d->nparams; i++) {
+        double lo = 0, hi = 0;
+        const bool low = number(d->params[i]->lower, &lo), high = number(d->params[i]->upper, &hi);
+        args[i] = ex_num(i == k ? x : low && high ? (lo + hi) / 2 : low ? lo + 1 : high ? hi - 1 : 0);
+    }
+    double first = 0;
+    number(d->lower, &first);
+    for (int t = 0; t < (d->discrete ? 2 : 1); t++) {        // bernoulli(1) is 1
+        Factor f = {.log_density = ex_num(0), .if_missing = ex_num(0)};
+        factor_density(g, &f, d, ex_num(d->discrete ? first + t : 0.5), d->nparams, args);
+        if (f.log_density->kind == EX_NUM && isfinite(f.log_density->number)) return true;
+    }
+    return false;
+}
+
+static bool end_is_open(Graph *g, const Distribution *d, int k, double end, int side)
+{
+    for (int i = 0; i < d->nparams; i++)
+        if (d->params[i]->type.rank) return true;        // arrays cannot be tried; none of theirs is
+    if (d->value_rank) return true;
+    if (!d->log_density) return false;
+    return is_number_at(g, d, k, side ? end - 0.5 : end + 0.5) && !is_number_at(g, d, k, end);
+}
+
+static const Expr *data_in(const Expr *e)
+{
+    if (e->kind == EX_REF && e->var->kind == VAR_DATA) return e;
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *r = data_in(e->args[i]);
+        if (r) return r;
+    }
+    return NULL;
+}
+
+// Is it data, with its last dimensions (rank of them) as they are?
+static bool taken_whole(const Expr *e, int rank) { return e->kind == EX_REF && e->var->kind == VAR_DATA && e->nargs == e->var->rank - rank; }
+
+// An end of a parameter's range that is a number once the sizes are known: wishart's nu is above rows(S) - 1.
+static bool end_of(Graph *g, const Factor *f, const Ast *bound, double *end)
+{
+    if (!bound || number(bound, end)) return bound != NULL;
+    const Expr *e = elaborate(g, bound, bind_arguments(g, f->dist, f->nargs, f->args, f->value), 0, NULL);
+    *end = e->number;
+    return e->kind == EX_NUM;
+}
+
+// Whether all arrays of a table are taken: by a loop over all of them, or by a table of labels, whose entries all mean something.
+static bool takes_all(const Expr *e)
+{
+    for (int k = 0; k < e->nargs; k++) {
+        const Expr *s = e->args[k];
+        if (s->kind == EX_NUM || s->kind == EX_ADD) return false;
+        if (s->kind == EX_INDEX && !(ex_is_num(s->index->lo, 1) && s->index->hi == e->var->dim[k])) return false;
+    }
+    return true;
+}
+
+void ask_of_array(Claims *c, const Expr *e, int rank, Expr *guard, Constraint constraint, bool counts, const char *what, Span span)
+{
+    if (!rank || guard || !taken_whole(e, rank) || !takes_all(e)) return;        // else some of it may be anything
+    Var *v = e->var;
+    if (v->asked_by || v->constraint != CONSTRAINT_NONE || (constraint == CONSTRAINT_NONE && !counts)) return;
+    v->asked = constraint;
+    v->asked_counts = counts;
+    v->asked_by = arena_printf(c->g->arena, "%s (%s)", what, claims_line(c->g, span));
+}
+
+// ---- arrays written out in the model ----
+
+enum { MOST_WRITTEN = 64 };
+
+// Element i, j (or i alone) of an array of numbers; NaN: it is none.
+static double written(Expr *e, int rank, int i, int j)
+{
+    const Expr *x = ex_at(e, rank, (Expr *[]){ex_num(i + 1), ex_num(j + 1)});
+    return x->kind == EX_NUM ? x->number : NAN;
+}
+
+static const char *vector_fault(Arena *a, Expr *e, int n, const Decl *p)
+{
+    double sum = 0, low = -INFINITY, before = -INFINITY;
+    const bool bounded = number(p->lower, &low);
+    for (int i = 0; i < n; i++) {
+        const double x = written(e, 1, i, 0);
+        if (bounded && x <= low) return arena_printf(a, "above %g in every element", low);
+        if (p->constraint == CONSTRAINT_SIMPLEX && x < 0) return "a simplex, without a negative element";
+        if (p->constraint == CONSTRAINT_ORDERED && x <= before) return "in ascending order";
+        before = x;
+        sum += x;
+    }
+    return p->constraint == CONSTRAINT_SIMPLEX && fabs(sum - 1) > 1e-8 ? "a simplex, whose elements add up to 1" : NULL;
+}
+
+static const char *matrix_fault(Arena *a, Expr *e, int n, const Decl *p)
+{
+    const bool factor = p->constraint == CONSTRAINT_CHOLESKY_COV || p->constraint == CONSTRAINT_CHOLESKY_CORR;
+    double *l = NEW_N(a, double, n * n + 1);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            const double x = written(e, 2, i, j), y = written(e, 2, j, i);
+            if (factor && j > i && x != 0 && !isnan(x)) return "a Cholesky factor, with 0 above the diagonal";
+            if (factor && j == i && x <= 0) return "a Cholesky factor, with a positive diagonal";
+            if (!factor && (isnan(x) != isnan(y) || fabs(x - y) > 1e-8 * fmax(1, fabs(x)))) return "a covariance matrix, and symmetric";
+        }
+    for (int i = 0; i < n && !factor; i++)               // Cholesky, as far as there are numbers
+        for (int j = 0; j <= i; j++) {
+            double sum = written(e, 2, i, j);
+            for (int k = 0; k < j; k++) sum -= l[i * n + k] * l[j * n + k];
+            if (i == j && sum <= 0) return "a covariance matrix, and positive definite";
+            l[i * n + j] = i == j ? sqrt(sum) : sum / l[j * n + j];
+        }
+    return NULL;
+}
+
+static bool check_written(Claims *c, const Factor *f, int k)
+{
+    const Decl *p = f->dist->params[k];
+    Expr *e = f->args[k];
+    const int rank = p->type.rank;
+    if (rank < 1 || rank > 2 || e->kind != EX_ARRAY || ex_rank(e) != rank) return true;
+    Expr *size = ex_dim(e, 0);
+    if (size->kind != EX_NUM || size->number > MOST_WRITTEN || (rank == 2 && ex_dim(e, 1) != size)) return true;
+    if (rank == 2 && (p->constraint == CONSTRAINT_NONE || p->constraint == CONSTRAINT_CORRELATION)) return true;
+    const char *must = rank == 1 ? vector_fault(c->g->arena, e, (int)size->number, p) : matrix_fault(c->g->arena, e, (int)size->number, p);
+    if (must) diag(c->g->diags, f->span, DIAG_E0402, p->name, f->dist->name, must, "not");
+    return must == NULL;
+}
+
+static void ask_arrays(Claims *c, const Factor *f)
+{
+    const Distribution *d = f->dist;
+    for (int k = 0; k < f->nargs && k < d->nparams; k++)
+        ask_of_array(c, f->args[k], d->params[k]->type.rank, f->plates.guard, d->params[k]->constraint, false, arena_printf(c->g->arena, "the `%s` of %s", d->params[k]->name, d->name), f->span);
+    if (f->value) ask_of_array(c, f->value, d->value_rank, f->plates.guard, support_table[d->support].constraint, d->support == SUPPORT_COUNTS, arena_printf(c->g->arena, "drawn from %s", d->name), f->span);
+}
+
+bool claim_argument(Claims *c, const Factor *f, int k)
+{
+    Graph *g = c->g;
+    const Decl *p = f->dist->params[k];
+    Expr *e = f->args[k];
+    Index *along = NULL;                         // the elements of a vector
+    if (p->type.rank == 1 && taken_whole(e, 1) && (p->lower || p->upper)) {
+        Expr *at[MAX_RANK];
+        for (int i = 0; i < e->nargs; i++) at[i] = e->args[i];
+        at[e->nargs] = ex_index(along = index_new(p->name, ex_num(1), e->var->dim[e->nargs]));
+        e = ex_ref(e->var, e->nargs + 1, at);
+    }
+    if ((p->type.rank && !along) || ex_rank(e)) return true;
+    for (int side = 0; side < 2; side++) {
+        double end;
+        if (!end_of(g, f, side ? p->upper : p->lower, &end)) continue;
+        if (e->kind == EX_NUM) {
+            if (e->number == end ? !end_is_open(g, f->dist, k, end, side) : (e->number < end) == side) continue;
+            diag(g->diags, f->span, DIAG_E0403, p->name, f->dist->name, side ? "below" : "above", arena_printf(g->arena, "%g", end), arena_printf(g->arena, "%g", e->number));
+            return false;
+        }
+        Expr *data = NULL;                       // beside what unknowns never make negative: t[i] in poisson(theta[i] * t[i])
+        const bool factor = side == 0 && end == 0 && !ex_data_only(e) && is_factor_of_data(e, &data);
+        Expr *of = factor ? data : e;
+        if (!ex_data_only(of) || !ex_any_var(of, test_data, NULL)) continue;
+        const bool open = end_is_open(g, f->dist, k, end, side), ref = of->kind == EX_REF;
+        if (ref && (side ? of->var->upper_number < end || (of->var->upper_number == end && !open) : of->var->lower_number > end || (of->var->lower_number == end && !open))) continue;
+        const Expr *named = data_in(of);
+        Claim q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
+        for (int i = 0; i < f->plates.n; i++) q.loops.index[q.loops.n++] = f->plates.index[i];
+        if (along) q.loops.index[q.loops.n++] = along;
+        Expr *inside = ex_call2(open ? "<" : "<=", side ? of : ex_num(end), side ? ex_num(end) : of);     // NaN is not
+        q.fails[0] = ref ? ex_call2(open ? "<=" : "<", side ? ex_num(end) : of, side ? of : ex_num(end)) : ex_call1("!", inside);
+        const char *at = "";
+        const int nsubscripts = named->loose ? 0 : named->nargs;      // within a sum, no one element is to blame
+        for (int i = 0; i < nsubscripts; i++) {
+            if (ex_data_only(named->args[i])) q.number[q.nnumbers++] = named->args[i];
+            at = arena_printf(g->arena, "%s%s#", at, i ? ", " : "[");
+        }
+        q.says = arena_printf(g->arena, "%s%s%s%s%s, %sthe `%s` of %s, must be %s %g (%s)", named->var->name, at, nsubscripts ? "]" : "", ref ? "" : ": ",
+                              ref ? "" : ex_text(g->arena, of), factor ? "a factor of " : "", p->name, f->dist->name, open ? side ? "below" : "above" : side ? "at most" : "at least", end, claims_line(g, f->span));
+        claim(c, q);
+        if (ref || side || factor) continue;
+        q.fails[0] = ex_call1("!", ex_call2("<", e, ex_num(INFINITY)));
+        q.says = arena_printf(g->arena, "%s%s%s: %s, the `%s` of %s, must be finite (%s)", named->var->name, at, nsubscripts ? "]" : "", ex_text(g->arena, e), p->name, f->dist->name, claims_line(g, f->span));
+        claim(c, q);
+    }
+    return true;
+}
+
+// ---- what a value that is tried makes of arguments ----
+
+Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v)
+{
+    Expr *all = NULL;
+    if (!f->dist || f->dist->is_family) return NULL;
+    for (int k = 0; k < f->nargs && k < f->dist->nparams; k++) {
+        Expr *e = f->args[k];
+        const Decl *p = f->dist->params[k];
+        if (!(p->lower || p->upper) || p->type.rank || ex_rank(e) || !ex_mentions(e, v)) continue;
+        double range[2], end;
+        range_of(e, &range[0], &range[1]);
+        for (int side = 0; side < 2; side++) {
+            if (!end_of(g, f, side ? p->upper : p->lower, &end) || (side ? range[1] < end : range[0] > end)) continue;
+            const bool open = end_is_open(g, f->dist, k, end, side), never_at_end = (ex_positive(e) && !ex_may_vanish(e)) || (e->kind == EX_REF && e->var->base == BASE_REAL);
+            if (range[side] == end && (!open || never_at_end)) continue;
+            Expr *inside = ex_call2(open ? "<" : "<=", side ? e : ex_num(end), side ? ex_num(end) : e);
+            all = all ? ex_call2("&&", all, inside) : inside;
+        }
+    }
+    return all;
+}
+
+// ---- what is known of a density before its unknowns are ----
+
+enum { MOST_PARTS = 20000 };                     // looked at in a factor; beyond, what goes wrong is said where it goes wrong
+
+typedef struct Parts { Claims *c; const Factor *f; int left; } Parts;
+
+static const char *subscripts(Graph *g, const Expr *e, Claim *k)
+{
+    const char *at = e->var->name;
+    for (int i = 0; i < e->nargs; i++) {
+        at = arena_printf(g->arena, "%s%s#", at, i ? ", " : "[");
+        k->number[k->nnumbers++] = e->args[i];
+    }
+    return e->nargs ? arena_printf(g->arena, "%s]", at) : at;
+}
+
+// within(y[i], 0, n[i]) of data as a term: where it does not hold the density is 0 whatever the unknowns are.
+static void claim_term(Claims *c, const Factor *f, const Loops *l, Expr *e)
+{
+    Graph *g = c->g;
+    Expr *x = e->args[0], *lo = e->args[1], *hi = e->args[2];
+    const Expr *named = data_in(x);
+    if (!ex_data_only(e) || !named) return;
+    Claim k = {.span = f->span, .name = named->var->name, .loops = *l, .nparts = 1, .fails = {ex_call1("!", ex_call2("&&", ex_call2("<=", lo, x), ex_call2("<=", x, hi)))}};
+    const char *what = x == named ? subscripts(g, x, &k) : ex_quote(g->arena, x), *is = "lies";
+    if (x == named && x->var->base == BASE_INT) {
+        k.number[k.nnumbers++] = x;
+        is = "is #,";
+    }
+    const char *where = ex_is_num(hi, INFINITY) ? arena_printf(g->arena, "below %s", ex_quote(g->arena, lo)) : ex_is_num(lo, -INFINITY) ? arena_printf(g->arena, "above %s", ex_quote(g->arena, hi))
+                      : arena_printf(g->arena, "outside %s to %s", ex_quote(g->arena, lo), ex_quote(g->arena, hi));
+    k.says = arena_printf(g->arena, "%s %s %s, where the density is 0 (%s)", what, is, where, claims_line(g, f->span));
+    claim(c, k);
+}
+
+// A definition of data that a density reads is a number. (An infinite one may be meant, as an end.)
+static void claim_number(Claims *c, const Factor *f, const Loops *l, Expr *e)
+{
+    if (e->var->base != BASE_REAL || e->nargs < e->var->rank || !ex_data_only(e)) return;
+    for (int i = 0; i < e->nargs; i++)
+        if (ex_any_var(e->args[i], test_response, NULL)) return;
+    Claim k = {.span = e->var->span, .name = e->var->name, .loops = *l, .nparts = 1, .fails = {ex_call1("missing", e)}};
+    const char *what = subscripts(c->g, e, &k);
+    k.says = arena_printf(c->g->arena, "%s, computed from data (%s), is not a number, and a density reads it (%s)", what, claims_line(c->g, e->var->span), claims_line(c->g, f->span));
+    claim(c, k);
+}
+
+// Whatever is computed in every case: not the branches of a choice. `term`: a factor of the density by itself.
+static void look_at_part(Parts *p, const Loops *l, Expr *e, bool term)
+{
+    if (!e->vars || p->left-- <= 0) return;
+    switch (e->kind) {
+    case EX_REF:
+        if (e->var->kind == VAR_LET) claim_number(p->c, p->f, l, e);
+        return;
+    case EX_REDUCE: {
+        if (l->n == MAX_LOOPS) return;
+        Loops more = *l;
+        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        more.index[more.n++] = i;
+        look_at_part(p, &more, ex_open(e, i), term && e->fn == FN_sum);
+        return;
+    }
+    case EX_CALL:
+        if (e->fn == FN_WITHIN && term && !p->f->dist) claim_term(p->c, p->f, l, e);
+        if (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR) return;
+        break;
+    case EX_ARRAY: return;
+    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_AT: break;
+    }
+    for (int i = 0; i < e->nargs; i++) look_at_part(p, l, e->args[i], term && e->kind == EX_ADD);
+}
+
+static void claim_known(Claims *c, const Factor *f)
+{
+    Loops l = {.guard = f->plates.guard};
+    if (f->plates.n > MAX_LOOPS || (l.guard && ex_any_var(l.guard, test_unknown, NULL))) return;
+    for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+    look_at_part(&(Parts){c, f, MOST_PARTS}, &l, f->log_density, true);
+}
+
+// Which elements an argument holds, data may tell: of phi[to[e]] ~ normal(phi[from[e]], s) one that would stand in its own distribution is none (E0412, where the model says so itself). What data may take out of the argument,
+// a choice or a coefficient that may be 0, is passed over.
+static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value, Expr *e)
+{
+    switch (e->kind) {
+    case EX_REF: break;
+    case EX_MUL:
+        for (int i = 0; i < e->nargs; i++)
+            if (e->args[i]->kind != EX_NUM && !ex_unknown(e->args[i])) return;
+    // fall through
+    case EX_ADD: case EX_POW:
+        for (int i = 0; i < e->nargs; i++) claim_apart(c, f, l, value, e->args[i]);
+        return;
+    default: return;
+    }
+    if (e->var != value->var || e->nargs != value->nargs || e == value) return;
+    Claim k = {.span = f->span, .name = value->var->name, .loops = *l, .nparts = 1, .fails = {ex_num(1)}};
+    for (int d = 0; d < e->nargs; d++) {
+        Expr *here = value->args[d], *there = e->args[d], *apart = ex_sub(here, there);
+        if (ex_unknown(here) || ex_unknown(there) || ex_any_var(here, test_response, NULL) || ex_any_var(there, test_response, NULL)) return;
+        if (prove_nonneg(l, ex_add2(apart, ex_num(-1))) || prove_nonneg(l, ex_add2(ex_neg(apart), ex_num(-1)))) return;
+        if (here != there) k.fails[0] = ex_both(k.fails[0], ex_call2("==", here, there));
+    }
+    k.says = arena_printf(c->g->arena, "%s stands in its own distribution (%s)", subscripts(c->g, value, &k), claims_line(c->g, f->span));
+    claim(c, k);
+}
+
+static void claim_others(Claims *c, const Factor *f)
+{
+    Loops l = {.guard = f->plates.guard};
+    if (!f->dist || !f->value || f->value->kind != EX_REF || !var_unknown(f->value->var) || f->plates.n > MAX_LOOPS || (l.guard && ex_any_var(l.guard, test_unknown, NULL))) return;
+    for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
+    for (int k = 0; k < f->nargs; k++) claim_apart(c, f, &l, f->value, f->args[k]);
+}
+
+// The weights of a mixture are the argument of what draws its component.
+static bool claim_weights(Claims *c, const Factor *f)
+{
+    Expr *weights = f->weights;
+    Factor pick = {.dist = library_find(c->g->stdlib, intern(ex_rank(weights) ? "categorical" : "bernoulli"), false), .nargs = 1, .args = &weights, .plates = f->plates, .span = f->span};
+    ask_arrays(c, &pick);
+    return check_written(c, &pick, 0) && claim_argument(c, &pick, 0);
+}
+
+bool claim_arguments(Claims *c)
+{
+    for (const Factor *f = c->g->factors; f; f = f->next) {
+        if (f->weights && !f->original && !claim_weights(c, f)) return false;
+        if (f->dist && !f->dist->is_family) ask_arrays(c, f);
+        for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
+            if (!check_written(c, f, k) || !claim_argument(c, f, k)) return false;
+        if (!f->original && !f->made) {
+            claim_known(c, f);
+            claim_others(c, f);
+        }
+    }
+    return true;
+}

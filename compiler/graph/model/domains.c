@@ -1,0 +1,142 @@
+// domains.c -- the condition that arguments lie in the domains that the stdlib declares of parameters, real<lower=0> sigma.
+//
+//   before   poisson(y[i] | a + b*x[i])
+//   after    0 <= a + b*x[i]
+//
+// Needs: supports of all variables known, for what they imply (ranges.c): a condition that holds in any case is none.     Gives: an end for each argument, or a condition for all.
+// Ends are closed: where one is none of the domain, normal(mu, 0), the density is no number or 0 there by itself.
+#include "domains.h"
+#include "../terms/var.h"
+#include "../terms/ranges.h"
+#include "elaborate.h"
+#include "law.h"
+
+// What a sweep may change by less than a whole number, or data may lack. Whole numbers that are tried are weighed (arguments_lie_inside), and so is what they
+// look up.
+static Look test_moves(const Expr *e, void *with)
+{
+    (void)with;
+    if (e->kind != EX_REF) return LOOK;
+    const Var *v = e->var;
+    return (var_unknown(v) && !(v->discrete && v->base == BASE_INT)) || v->kind == VAR_SERIES || v->response ? FOUND : SKIP;
+}
+
+bool moves_freely(const Expr *e) { return ex_find(e, test_moves, NULL); }
+static Look test_loaded(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && (e->var->kind == VAR_DATA || e->var->kind == VAR_LET) ? FOUND : LOOK; }
+
+// e as a product of what moves and what does not.
+static void split(Expr *e, Expr **moving, Expr **rest)
+{
+    *moving = *rest = ex_num(1);
+    for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++) {
+        Expr *x = e->kind == EX_MUL ? e->args[i] : e, **part = moves_freely(x) ? moving : rest;
+        *part = ex_mul2(*part, x);
+    }
+}
+
+bool is_factor_of_data(Expr *e, Expr **data)
+{
+    Expr *moving;
+    split(e, &moving, data);
+    return moving != e && ex_data_only(*data) && ex_find(*data, test_loaded, NULL) && never_negative(moving);
+}
+
+bool end_is_kept(Expr *x, Expr *end, int side)
+{
+    double range[2];
+    range_of(x, &range[0], &range[1]);
+    if (end->kind == EX_NUM && (side ? range[1] <= end->number : range[0] >= end->number)) return true;
+    if (never_negative(side ? ex_sub(end, x) : ex_is_num(end, 0) ? x : ex_sub(x, end))) return true;
+    Expr *moving, *rest;
+    split(x, &moving, &rest);
+    return side == 0 && ex_is_num(end, 0) && moving != x && never_negative(moving);       // the rest decides, which data have or a trial weighs
+}
+
+static bool in_order(const Expr *c)
+{
+    if (c->kind == EX_CALL) return c->fn == FN_sort_asc;
+    return c->kind == EX_REF && (c->var->constraint == CONSTRAINT_ORDERED || c->var->constraint == CONSTRAINT_POSITIVE_ORDERED);
+}
+
+// The elements of an array of which the parameter asks something, and what.
+static void domain_of_elements(Domain *d, const Decl *p, Expr *e)
+{
+    const bool ordered = p->constraint == CONSTRAINT_ORDERED || p->constraint == CONSTRAINT_POSITIVE_ORDERED;
+    const bool factor = p->constraint == CONSTRAINT_CHOLESKY_COV || p->constraint == CONSTRAINT_CHOLESKY_CORR;
+    Expr *before = NULL;
+    d->along = index_new(intern("k"), ex_num(ordered ? 2 : 1), ex_dim(e, 0));
+    Expr *k = ex_index(d->along);
+    if (p->type.rank == 1 && ordered && !in_order(e)) before = ex_add2(k, ex_num(-1));
+    if (p->type.rank == 1 && (p->lower || p->upper || p->constraint == CONSTRAINT_SIMPLEX || before)) d->x = ex_at(e, 1, &k);
+    if (p->type.rank == 2 && factor && !(e->kind == EX_CALL && e->fn == FN_cholesky_decompose)) d->x = ex_at(e, 2, (Expr *[]){k, k});
+    if (p->constraint == CONSTRAINT_SIMPLEX || factor) d->end[0] = ex_num(0);
+    if (before) d->end[0] = ex_at(e, 1, &before);
+}
+
+// What the k-th argument must satisfy.
+static Domain whole_domain(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k)
+{
+    const Decl *p = dist->params[k];
+    Domain d = {0};
+    if (ex_rank(args[k]) != p->type.rank) return d;
+    if (p->type.rank == 0) d.x = args[k];
+    else domain_of_elements(&d, p, args[k]);
+    if (!d.x) return d;
+    const Env *env = bind_arguments(g, dist, nargs, args, value);
+    if (p->lower) d.end[0] = elaborate(g, p->lower, env, 0, NULL);
+    if (p->upper) d.end[1] = elaborate(g, p->upper, env, 0, NULL);
+    return d;
+}
+
+// Ends that are kept in any case are taken out; whether one is left.
+bool domain_in_doubt(Domain *d)
+{
+    for (int side = 0; side < 2; side++)
+        if (d->end[side] && end_is_kept(d->x, d->end[side], side)) d->end[side] = NULL;
+    return d->end[0] || d->end[1];
+}
+
+// And does not satisfy in any case. x is NULL: nothing.
+Domain domain_of_argument(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k)
+{
+    if (!moves_freely(args[k])) return (Domain){0};
+    Domain d = whole_domain(g, dist, nargs, args, value, k);
+    if (!d.x || !moves_freely(d.x)) return (Domain){0};
+    return domain_in_doubt(&d) ? d : (Domain){0};
+}
+
+// ---- conditions ----
+
+static Expr *condition(const Domain *d)
+{
+    Expr *all = NULL;
+    for (int side = 0; side < 2 && d->x; side++) {
+        if (!d->end[side]) continue;
+        Expr *one = side ? ex_call2("<=", d->x, d->end[1]) : ex_call2("<=", d->end[0], d->x);
+        if (d->along) one = ex_reduce("prod", d->along, d->along->lo, d->along->hi, one);
+        all = ex_both(all, one);
+    }
+    return all;
+}
+
+Expr *inside_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value)
+{
+    Expr *all = NULL;
+    for (int k = 0; g->supports_known && k < nargs && k < dist->nparams; k++) {
+        const Domain d = domain_of_argument(g, dist, nargs, args, value, k);
+        Expr *one = condition(&d);
+        if (one) all = ex_both(all, one);
+    }
+    return all;
+}
+
+Expr *whole_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value)
+{
+    Expr *all = NULL;
+    for (int k = 0; k < nargs && k < dist->nparams; k++) {
+        const Domain d = whole_domain(g, dist, nargs, args, value, k);
+        Expr *one = condition(&d);
+        if (one) all = ex_both(all, one);
+    }
+    return all && all->kind != EX_NUM ? all : NULL;
+}

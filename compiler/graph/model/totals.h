@@ -1,0 +1,7 @@
+// totals.h -- sums over data alone, computed once.
+#ifndef GMC_GRAPH_TOTALS_H
+#define GMC_GRAPH_TOTALS_H
+#include "../graph.h"
+
+bool find_totals(Graph *g);
+#endif

@@ -1,0 +1,8 @@
+// describe.h -- a step for readers.
+#ifndef GMC_GRAPH_DESCRIBE_H
+#define GMC_GRAPH_DESCRIBE_H
+#include "../graph.h"
+
+bool describe_steps(Graph *g);                                   // fills the description of each step
+void plan_print(FILE *out, const Graph *g);                      // the schedule, and the claims
+#endif

@@ -1,0 +1,162 @@
+// observed.c -- the log-likelihood of what is observed, point by point, and replicates of it: for runs that ask for them (fit --log-lik, --predict).
+//
+//   before   normal(y[i] | mu, s) over i in 1:N
+//   after    log_lik_y[i] = log normal(y[i] | mu, s) over i in 1:N;    y_rep[i] ~ normal(mu, s) over i in 1:N
+//
+// Both are of the model as written: what an augmentation replaced counts, not what took its place. A distribution of vectors gives one number for each
+// vector. An element has one statement at most, or there is no log-likelihood of it (coverage.c), so each is computed once, on its own.
+//
+// Needs: factors, and which elements they name.     Gives: predicted variables that only runs which ask for them have.     Keeps: all else.
+#include <string.h>
+#include "observed.h"
+#include "../terms/var.h"
+#include "../terms/print.h"
+#include "../model/build.h"
+#include "../model/requirements.h"
+#include "../model/coverage.h"
+
+static Observed *add(Graph *g, Observed ***last, const char *name, const Var *v, Span at)
+{
+    Observed *o = NEW(g->arena, Observed);
+    *o = (Observed){.name = name, .var = v, .span = at};
+    **last = o;
+    *last = &o->next;
+    return o;
+}
+
+static Var *asked_of_run(Graph *g, const char *name, const Observed *of, OnRequest what, int rank)
+{
+    Var *v = var_unique(g, name, VAR_PREDICTED);
+    v->on_request = what;
+    v->span = of->span;
+    v->rank = rank;
+    memcpy(v->dim, of->var->dim, sizeof *v->dim * (size_t)rank);
+    v->holes = v->partial = of->var->kind != VAR_DATA || !of->var->response || of->var->holes;      // elements without a statement have no value
+    return v;
+}
+
+static bool is_about(const Factor *f, const Var *v)
+{
+    const Expr *r = drawn_by(f);
+    return r && r->var == v;
+}
+
+static void find_log_lik(Graph *g, Observed *o)
+{
+    int rank = -1;
+    if (coverage_overlaid(o->var)) {
+        o->no_log_lik = arena_printf(g->arena, "several functions of an element have distributions (%s)", claims_line(g, o->span));
+        return;
+    }
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!is_about(f, o->var)) continue;
+        const int n = drawn_by(f)->nargs;
+        if (rank >= 0 && n != rank) {
+            o->no_log_lik = arena_printf(g->arena, "some statements are about its elements, others about vectors of them (%s)", claims_line(g, f->span));
+            return;
+        }
+        rank = n;
+    }
+    o->log_lik = asked_of_run(g, arena_printf(g->arena, "log_lik_%s", o->name), o, REQUEST_LOG_LIK, rank);
+    Site **last = &o->log_lik->sites;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!is_about(f, o->var)) continue;
+        Site *site = *last = NEW(g->arena, Site);
+        *site = (Site){.span = f->span, .var = o->log_lik, .plates = f->plates, .n = rank, .value = f->log_density};
+        memcpy(site->subscript, drawn_by(f)->args, sizeof *site->subscript * (size_t)rank);
+        last = &site->next;
+    }
+}
+
+static void find_replicate(Graph *g, Observed *o)
+{
+    bool whole = true;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!is_about(f, o->var)) continue;
+        const Distribution *d = not_drawn(f);
+        const bool apart = !f->ncomponents && constraint_rank(o->var) == 1 && support_table[f->dist->support].constraint != o->var->constraint;
+        if (apart) o->no_replicate = arena_printf(g->arena, "its elements are constrained together, and %s would draw them as if they were not (%s)", f->dist->name, claims_line(g, f->span));
+        else if (drawn_by(f) != f->value) o->no_replicate = arena_printf(g->arena, "what has a distribution is a function of it (%s)", claims_line(g, f->span));
+        else if (d) o->no_replicate = arena_printf(g->arena, "there is no routine that draws from %s (%s)", d->name, claims_line(g, f->span));
+        if (o->no_replicate) return;
+        whole &= f->dist->discrete;
+    }
+    o->replicate = asked_of_run(g, arena_printf(g->arena, "%s_rep", o->name), o, REQUEST_REPLICATES, o->var->rank);
+    if (whole) o->replicate->base = BASE_INT;
+    o->replicate->discrete = whole;
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (is_about(f, o->var)) replicate(g, f, ex_ref(o->replicate, f->value->nargs, f->value->args));
+}
+
+static bool test_data(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA; }
+
+// Terms of the log density that read data and are about no variable.
+static const char *about_nothing(Graph *g, const Factor *f)
+{
+    if (f->original || f->replaced) return NULL;
+    const char *line = claims_line(g, f->span);
+    if (f->function) return arena_printf(g->arena, "%s is a function of an unknown, and certain if that is given (%s)", f->function->name, line);
+    if (f->added && ex_any_var(f->log_density, test_data, NULL) && ex_unknown(f->log_density))
+        return arena_printf(g->arena, "target += does not say which values it is about (%s)", line);
+    if (f->dist && f->value && ex_data_only(f->value) && !drawn_by(f))
+        return arena_printf(g->arena, "the value on the left of `~` is not one element or vector of a variable, nor a function of one element (%s)", line);
+    return NULL;
+}
+
+bool find_observed(Graph *g)
+{
+    Observed **last = &g->observed;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        const Expr *r = drawn_by(f);
+        if (!r) {
+            const char *because = about_nothing(g, f);
+            if (!because) continue;
+            Observed *o = add(g, &last, NULL, NULL, f->span);
+            o->no_log_lik = o->no_replicate = because;
+            continue;
+        }
+        if (!ex_data_only(f->value)) continue;
+        bool known = false;
+        for (const Observed *o = g->observed; o && !known; o = o->next) known = o->var == r->var;
+        if (!known) add(g, &last, r->var->name, r->var, f->span);
+    }
+    for (Observed *o = g->observed; o; o = o->next) {
+        if (!o->var) continue;
+        find_log_lik(g, o);
+        find_replicate(g, o);
+    }
+    return true;
+}
+
+static void sites_print(FILE *out, const Var *v)
+{
+    for (const Site *t = v ? v->sites : NULL; t; t = t->next) {
+        fprintf(out, "%s", v->name);
+        for (int k = 0; k < t->n; k++) {
+            fputs(k ? ", " : "[", out);
+            ex_print(out, t->subscript[k]);
+        }
+        fputs(t->n ? "]" : "", out);
+        if (t->value) {
+            fputs(" = ", out);
+            ex_print(out, t->value);
+        } else fprintf(out, " ~ %s", t->dist->name);
+        if (t->when) {
+            fputs(" if ", out);
+            ex_print(out, t->when);
+        }
+        plates_print(out, &t->plates);
+        fputc('\n', out);
+    }
+}
+
+void observed_print(FILE *out, const Graph *g)
+{
+    for (const Observed *o = g->observed; o; o = o->next) {
+        const char *name = o->name ? o->name : claims_line((Graph *)g, o->span);
+        sites_print(out, o->log_lik);
+        if (o->no_log_lik) fprintf(out, "no log-likelihood of %s: %s\n", name, o->no_log_lik);
+        sites_print(out, o->replicate);
+        if (o->no_replicate) fprintf(out, "no replicates of %s: %s\n", name, o->no_replicate);
+    }
+}

@@ -1,0 +1,17 @@
+// observed.h -- log-likelihoods and replicates of what is observed, for runs that ask for them.
+#ifndef GMC_GRAPH_OBSERVED_H
+#define GMC_GRAPH_OBSERVED_H
+#include "../graph.h"
+
+typedef struct Observed {                // a variable, or a statement that is not about one
+    const char *name;
+    const Var  *var;                     // or NULL
+    Span        span;                    // of its first statement
+    Var        *log_lik, *replicate;     // NULL: not made,
+    const char *no_log_lik, *no_replicate;       // because
+    struct Observed *next;
+} Observed;
+
+bool find_observed(Graph *g);
+void observed_print(FILE *out, const Graph *g);
+#endif

@@ -1,0 +1,272 @@
+// naming.c -- names of statistics, from what is summed.
+//
+//   sum of y[i] over i with g[i] = k          sum_y_by_g[k]
+//   sum of X[i, j]*X[i, k] over i             sum_X_X[j, k]
+//   sum of 1 over i with g[i] = k             count_by_g[k]
+//   sum of (x[i] - mean)^2 over i             sum_x_centred_squared
+//
+// A name says what a reader looks for, not all there is: what is left out stands in the comment above the sum. Equal names get numbers.
+#include <ctype.h>
+#include <string.h>
+#include "naming.h"
+#include "../step.h"
+#include "../sum.h"
+#include "../algebra/conditionals.h"
+
+enum { LONGEST = 40 };                   // of a name, before it gets a number
+
+typedef struct Words { char text[LONGEST + 1]; size_t n; bool full; } Words;
+
+static void say(Words *w, const char *word)
+{
+    const size_t more = strlen(word) + (w->n > 0);
+    if (w->full || w->n + more > LONGEST) { w->full = true; return; }        // whole words, or none
+    if (w->n) w->text[w->n++] = '_';
+    strcpy(w->text + w->n, word);
+    w->n = strlen(w->text);
+}
+
+static bool moves(const Expr *e, const Loops *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (ex_mentions_index(e, l->index[i])) return true;
+    return false;
+}
+
+static void say_number(Words *w, double number)
+{
+    char t[16];
+    if (number < 0 || number > 9999 || number != (int)number) return;
+    snprintf(t, sizeof t, "%d", (int)number);
+    say(w, t);
+}
+
+// Where a subscript is neither a loop's index nor another variable, what tells elements apart: y_before is y[i - 1].
+static void say_subscript(Words *w, const Expr *s)
+{
+    if (s->kind == EX_NUM) say_number(w, s->number);
+    else if (s->kind == EX_REF) { say(w, "of"); say(w, s->var->name); }
+    else if (s->kind == EX_ADD && s->args[0]->kind == EX_NUM) say(w, s->args[0]->number < 0 ? "before" : "after");
+}
+
+static bool test_total(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM || v->kind == VAR_LET; }
+static Look test_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
+
+static void say_expr(Words *w, const Expr *e, const Loops *l);
+
+// A mean of each column, computed before: sum_y_by_column[j]/N.
+static bool test_statistic(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM; }
+static bool test_read(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->rank > 0; }
+static bool is_mean(const Expr *e) { return ex_any_var(e, test_statistic, NULL) && !ex_any_var(e, test_read, NULL); }
+
+// What varies in a sum, and what was done to it: x - mean(x) is x_centred, y - 1/2 is y_shifted.
+static void say_sum(Words *w, const Expr *e, const Loops *l)
+{
+    bool first = true, shifted = false, centred = false;
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *t = e->args[i];
+        if (!moves(t, l) || is_mean(t)) {
+            shifted = true;
+            centred |= ex_any_var(t, test_total, NULL) || ex_find(t, test_sum, NULL);
+            continue;
+        }
+        const bool minus = t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0;
+        if (!first) say(w, minus ? "minus" : "plus");
+        say_expr(w, t, l);
+        first = false;
+    }
+    if (shifted) say(w, centred ? "centred" : "shifted");
+}
+
+static bool said_comparison(Words *w, const Expr *e, const Loops *l)
+{
+    static const struct { const char *name, *word; } between[] = {{"==", "is"}, {"!=", "is_not"}, {"<", "below"}, {">", "above"}, {"<=", "at_most"}, {">=", "at_least"}};
+    for (size_t k = 0; k < sizeof between / sizeof *between; k++)
+        if (e->kind == EX_CALL && e->nargs == 2 && strcmp(e->name, between[k].name) == 0) {
+            say_expr(w, e->args[0], l);
+            say(w, between[k].word);
+            say_expr(w, e->args[1], l);
+            return true;
+        }
+    return false;
+}
+
+static Look test_missing(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_MISSING ? FOUND : LOOK; }
+
+// What is summed of observed values alone.
+static bool of_observed(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_if_else && ex_is_num(e->args[1], 0) && ex_find(e->args[0], test_missing, NULL); }
+
+static void say_call(Words *w, const Expr *e, const Loops *l)
+{
+    if (e->fn == FN_if_else) {
+        const bool not = ex_is_num(e->args[1], 0);
+        const Expr *x = e->args[1 + not];
+        if (!ex_is_num(x, 1)) say_expr(w, x, l);
+        if (!not && !ex_is_num(e->args[2], 0)) { say(w, "or"); say_expr(w, e->args[2], l); }
+        if (of_observed(e)) {
+            say(w, "observed");
+            return;
+        }
+        Words where = {.n = 0};
+        if (said_comparison(&where, e->args[0], l) && !where.full) {
+            say(w, not ? "where_not" : "where");
+            say(w, where.text);
+        } else say(w, "chosen");
+        return;
+    }
+    if (said_comparison(w, e, l)) return;
+    if (!isalpha((unsigned char)*e->name)) { say(w, "chosen"); return; }
+    say(w, e->name);
+    for (int i = 0; i < e->nargs; i++) say_expr(w, e->args[i], l);
+}
+
+static void say_expr(Words *w, const Expr *e, const Loops *l)
+{
+    if (w->full) return;
+    switch (e->kind) {
+    case EX_NUM: say_number(w, e->number); return;
+    case EX_INDEX: say(w, e->index->name); return;
+    case EX_REF:
+        say(w, e->var->name);
+        for (int k = 0; k < e->nargs; k++) say_subscript(w, e->args[k]);
+        return;
+    case EX_ADD: say_sum(w, e, l); return;
+    case EX_MUL:
+        for (int i = e->args[0]->kind == EX_NUM; i < e->nargs; i++) say_expr(w, e->args[i], l);
+        return;
+    case EX_POW:
+        if (e->number < 0) say(w, "over");
+        if (e->number == 0.5 || e->number == -0.5) say(w, "root");
+        say_expr(w, e->args[0], l);
+        if (e->number == 2 || e->number == -2) say(w, "squared");
+        else if (e->number == 3 || e->number == -3) say(w, "cubed");
+        else if (e->number != 1 && e->number != -1 && e->number != 0.5 && e->number != -0.5) say(w, "power");
+        return;
+    case EX_CALL: say_call(w, e, l); return;
+    case EX_REDUCE:
+        if (e->fn != FN_sum) say(w, e->name);
+        say_expr(w, e->args[2], l);
+        return;
+    case EX_ARRAY: say_expr(w, e->args[1], l); return;
+    case EX_AT: say_expr(w, e->args[0], l); return;
+    }
+}
+
+// A column of a matrix whose rows are summed, as j and k in X[i, j]*X[i, k].
+static bool is_column(const Expr *target, const Sum *s)
+{
+    if (target->kind != EX_INDEX) return false;
+    const Expr *value = s->value;
+    if (of_observed(value)) value = ex_is_num(value->args[2], 1) ? value->args[0]->args[0] : value->args[2];
+    const bool product = value->kind == EX_MUL;
+    for (int f = 0; f < (product ? value->nargs : 1); f++) {
+        const Expr *e = product ? value->args[f] : value;
+        if (e->kind != EX_REF || e->nargs != 2 || e->args[1] != target || e->args[0]->kind != EX_INDEX) continue;
+        bool summed = moves(e->args[0], &s->loops);
+        for (int k = 0; k < s->n; k++) summed &= s->target[k] != e->args[0];
+        if (summed) return true;
+    }
+    return false;
+}
+
+const char *statistic_name(const Graph *g, const Sum *s)
+{
+    Words w = {.n = 0};
+    if (ex_is_num(s->value, 1)) say(&w, "count");
+    else if (of_observed(s->value) && ex_is_num(s->value->args[2], 1)) say(&w, "count_observed");
+    else {
+        say(&w, "sum");
+        say_expr(&w, s->value, &s->loops);
+    }
+    bool by = false;
+    for (int k = 0; k < s->n; k++) {
+        Words key = {.n = 0};
+        const bool column = is_column(s->target[k], s);
+        if (column && s->value->kind == EX_MUL) continue;        // X'y: the matrix says it
+        if (column) say(&key, "column");
+        else say_expr(&key, s->target[k], &s->loops);
+        if (!by && w.n + key.n + 4 > LONGEST) break;
+        if (!by) say(&w, "by");
+        say(&w, key.text);
+        by = true;
+    }
+    Words where = {.n = 0};
+    if (s->loops.guard && said_comparison(&where, s->loops.guard, &s->loops) && w.n + where.n + 7 <= LONGEST) {
+        say(&w, "where");
+        say(&w, where.text);
+    }
+    return arena_printf(g->arena, "%s", w.text);
+}
+
+// A stem, "" if words are missing.
+const char *value_name(const Graph *g, const Expr *e, const Loops *over)
+{
+    Words w = {.n = 0};
+    say_expr(&w, e, over);
+    return arena_printf(g->arena, "%s", w.full ? "" : w.text);
+}
+
+// A product of a sum and what it is divided by, or a sum alone.
+const char *total_name(Graph *g, const Expr *e)
+{
+    const Loops none = {0};
+    Words w = {.n = 0};
+    const Expr *sum = e;
+    for (int i = 0; e->kind == EX_MUL && i < e->nargs; i++)
+        if (e->args[i]->kind == EX_REDUCE) sum = e->args[i];
+    const bool mean = sum != e && sum->fn == FN_sum && e->nargs == 2;
+    say(&w, mean ? "mean" : sum->name);
+    say_expr(&w, sum->args[2], &none);
+    return arena_printf(g->arena, "%s", w.text);
+}
+
+// ---- the line above a statistic ----
+
+// Whether a reader would take the name for something else.
+static bool means_something(const Graph *g, const Sum *s, const char *name)
+{
+    if (map_get(&g->taken, name)) return true;
+    for (int i = 0; i < s->loops.n; i++)
+        if (s->loops.index[i]->name == name) return true;
+    return false;
+}
+
+// A subscript of the statistic: the index of a loop stands for itself, another key for the name that its first reader has for it, or a fresh one.
+static const char *subscript_name(const Graph *g, const Sum *s, int k, const char *before)
+{
+    static const char *const fresh[] = {"k", "l", "m", "n", "o", "q"};
+    if (s->target[k]->kind == EX_INDEX && moves(s->target[k], &s->loops)) return s->target[k]->index->name;
+    const char *name = s->at[k] && s->at[k]->kind == EX_INDEX ? s->at[k]->index->name : intern(fresh[0]);
+    for (size_t i = 0; i < sizeof fresh / sizeof *fresh && (means_something(g, s, name) || strstr(before, arena_printf(g->arena, "%s, ", name))); i++) name = intern(fresh[i]);
+    return name;
+}
+
+static const char *server_text(const Graph *g, const Step *s)
+{
+    if (s->conditional) return ex_quote(g->arena, s->conditional->current);
+    const char *names = "";
+    for (int i = 0; i < s->nblock && i < 4; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+    return s->nblock > 4 ? arena_printf(g->arena, "(%s, and %d more)", names, s->nblock - 4) : s->nblock > 1 ? arena_printf(g->arena, "(%s)", names) : names;
+}
+
+const char *statistic_text(const Graph *g, const Sum *s)
+{
+    const char *at = "", *over = "", *with = "", *serves = "";
+    for (int k = 0; k < s->n; k++) {
+        const char *name = subscript_name(g, s, k, at);
+        at = arena_printf(g->arena, "%s%s%s", at, name, k + 1 < s->n ? ", " : "");
+        if (s->target[k]->kind != EX_INDEX) with = arena_printf(g->arena, "%s%s%s = %s", with, *with ? ", " : " with ", ex_quote(g->arena, s->target[k]), name);
+    }
+    for (int i = 0; i < s->loops.n; i++) {
+        bool own = false;
+        for (int k = 0; k < s->n; k++) own |= s->target[k] == ex_index(s->loops.index[i]);
+        if (!own) over = arena_printf(g->arena, "%s%s%s", over, *over ? ", " : " over ", s->loops.index[i]->name);
+    }
+    if (s->loops.guard) with = arena_printf(g->arena, "%s where %s", with, ex_quote(g->arena, s->loops.guard));
+    int n = 0;
+    for (const Server *t = s->serves; t; t = t->next, n++)
+        if (n < 4) serves = arena_printf(g->arena, "%s%s%s", serves, n ? ", " : "", server_text(g, t->step));
+    if (s->purpose) serves = arena_printf(g->arena, "; %s", s->purpose);
+    else if (n) serves = arena_printf(g->arena, "; serves the conditional%s of %s%s", n > 1 ? "s" : "", serves, n > 4 ? arena_printf(g->arena, " and %d more", n - 4) : "");
+    return arena_printf(g->arena, "%s%s%s%s = sum of %s%s%s%s", s->var->name, s->n ? "[" : "", at, s->n ? "]" : "", ex_quote(g->arena, s->value), over, with, serves);
+}

@@ -1,0 +1,141 @@
+// prover.c -- whether a whole number is at least 0, from loops, conditions and declared bounds.
+//
+//   before   N - i, within i in 1:N
+//   after    at least 0: i is at most N
+//
+// Needs: expressions, whose constructors ask how long a range is: these two files call each other.     Gives: answers; `false` says that it is not known.
+// Each fact is a whole number that is at least 0. What is asked is at least 0 if it is once an index or a bounded number in it stands at its end, or once a fact is taken away.
+#include "prover.h"
+#include "var.h"
+
+enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000 };
+
+typedef struct Facts {
+    int   n, napart, looked;             // looked: how much was tried to answer the question
+    bool  extents;                       // what data must satisfy holds
+    Expr *fact[MOST_FACTS];              // each is at least 0
+    Expr *apart[MOST_FACTS];             // of whole numbers, each is not 0
+} Facts;
+
+static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
+
+static bool is_gap(const Expr *e) { return ex_is_num(e, -2147483648.0); }
+
+// What a condition says: of whole numbers, that a < b leaves at least 1 between them. That a value is missing says nothing of its size: it is
+// outside the declared bounds then, from which anything would follow.
+static void facts_of_condition(Facts *f, Expr *c, bool holds)
+{
+    if (f->n == MOST_FACTS && f->napart == MOST_FACTS) return;
+    const double gap = c->nargs == 2 && ex_is_whole(c->args[0]) && ex_is_whole(c->args[1]) ? -1 : 0;
+    if (ex_is_call(c, FN_NOT)) facts_of_condition(f, c->args[0], !holds);
+    if (ex_is_call(c, holds ? FN_AND : FN_OR))
+        for (int i = 0; i < 2; i++) facts_of_condition(f, c->args[i], holds);
+    if (ex_is_call(c, FN_LT)) add_fact(f, holds ? ex_plus(ex_sub(c->args[1], c->args[0]), gap) : ex_sub(c->args[0], c->args[1]));
+    if (ex_is_call(c, FN_LE)) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : ex_plus(ex_sub(c->args[0], c->args[1]), gap));
+    if (ex_is_call(c, holds ? FN_EQ : FN_NE) && !is_gap(c->args[0]) && !is_gap(c->args[1]))
+        for (int i = 0; i < 2; i++) add_fact(f, ex_sub(c->args[i], c->args[1 - i]));
+    if (ex_is_call(c, holds ? FN_NE : FN_EQ) && gap != 0 && !is_gap(c->args[0]) && !is_gap(c->args[1]) && f->napart < MOST_FACTS) f->apart[f->napart++] = ex_sub(c->args[0], c->args[1]);
+}
+
+static bool nonneg(Facts *f, Expr *e, int deep);
+
+// What is not 0 and at least 0 is at least 1, which may tell the same of another one.
+static void facts_of_apart(Facts *f)
+{
+    for (bool progress = f->napart > 0; progress;) {
+        progress = false;
+        for (int i = 0; i < f->napart; i++)
+            for (int side = 0; side < 2; side++) {
+                Expr *e = side ? ex_neg(f->apart[i]) : f->apart[i];
+                f->looked = 0;
+                if (!nonneg(f, e, DEEP)) continue;
+                add_fact(f, ex_plus(e, -1));
+                f->apart[i--] = f->apart[--f->napart];
+                progress = true;
+                break;
+            }
+    }
+    f->looked = 0;
+}
+
+static Facts facts_of(const Loops *l)
+{
+    Facts f = {0};
+    for (int i = 0; i < l->n; i++) add_fact(&f, ex_sub(l->index[i]->hi, l->index[i]->lo));       // within a loop its range is not empty
+    if (l->guard) facts_of_condition(&f, l->guard, true);
+    facts_of_apart(&f);
+    return f;
+}
+
+// Is rest + c * x at least 0, where x lies between the ends of what is known of it?
+static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
+{
+    Expr *end[6];
+    int n = 0;
+    bool every = false;                          // all of `end` must do; else one
+    if (x->kind == EX_INDEX && x->index->lo) end[n++] = c > 0 ? x->index->lo : x->index->hi;
+    if (x->kind == EX_INDEX && !x->index->lo && c > 0 && x->index->least >= 0) end[n++] = ex_num(x->index->least);
+    if (f->extents && x->extent && c > 0) end[n++] = ex_num(0);
+    if (x->kind == EX_REF && x->var->base == BASE_INT) {
+        Var *v = x->var;
+        Expr *bound = c > 0 ? v->lower : v->upper;
+        if (bound && bound != x && (v->kind == VAR_DATA || (v->discrete && var_unknown(v) && !ex_unknown(bound)))) end[n++] = bound;
+        if (v->kind == VAR_LET && v->rank == 0 && v->sites && !v->sites->next && !v->sites->plates.n && !v->sites->plates.guard) end[n++] = v->sites->value;
+    }
+    if (ex_is_call(x, FN_fmin) || ex_is_call(x, FN_fmax)) {
+        end[n++] = x->args[0];
+        end[n++] = x->args[1];
+        every = ex_is_call(x, FN_fmin) == (c > 0);
+    }
+    if (ex_is_call(x, FN_if_else)) {
+        end[n++] = x->args[1];
+        end[n++] = x->args[2];
+        every = true;
+    }
+    if (x->kind == EX_CALL && (function_rows[x->fn].traits & TRAIT_YES_NO)) end[n++] = ex_num(c > 0 ? 0 : 1);
+    if (ex_is_call(x, FN_MOD) && nonneg(f, x->args[0], deep - 1)) end[n++] = c > 0 ? ex_num(0) : ex_plus(x->args[1], -1);
+    for (int i = 0; i < n; i++)
+        if (nonneg(f, ex_add2(rest, ex_mul2(ex_num(c), end[i])), deep - 1) != every) return !every;
+    return every && n > 0;
+}
+
+// Is e, a whole number, provably at least 0?
+static bool nonneg(Facts *f, Expr *e, int deep)
+{
+    if (e->kind == EX_NUM) return e->number >= 0;
+    if (f->extents && e->extent) return true;
+    if (deep == 0 || f->looked++ > PATIENCE) return false;
+    const int n = e->kind == EX_ADD ? e->nargs : 1;
+    for (int i = n - 1; i >= 0; i--) {           // indices come last
+        Expr *t = e->kind == EX_ADD ? e->args[i] : e, *x = t;
+        double c = 1;
+        if (t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM) { c = t->args[0]->number; x = t->args[1]; }
+        if (x->kind != EX_NUM && nonneg_at_end(f, ex_sub(e, t), c, x, deep)) return true;
+    }
+    for (int i = 0; i < f->n && deep > DEEP - 3; i++)
+        if (nonneg(f, ex_sub(e, f->fact[i]), deep - 1)) return true;
+    return false;
+}
+
+bool prove_nonneg(const Loops *l, Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number >= 0;
+    Facts f = facts_of(&(Loops){0});
+    if (l->guard && nonneg(&f, e, DEEP)) return true;            // whatever the condition, which may have hundreds of parts
+    f = facts_of(l);
+    return nonneg(&f, e, DEEP);
+}
+
+bool prove_length(Expr *n)
+{
+    Facts f = {.extents = true};
+    return nonneg(&f, n, DEEP);
+}
+
+bool prove_never(const Loops *l)
+{
+    Facts f = facts_of(l);
+    for (int i = 0; i < f.n; i++, f.looked = 0)
+        if (nonneg(&f, ex_sub(ex_num(-1), f.fact[i]), DEEP)) return true;
+    return false;
+}

@@ -1,0 +1,149 @@
+// reads.c -- which factors a variable enters, by itself or by way of series.
+//
+// Needs: factors, series.     Gives: for each variable its factors in the order of the model, found once for all; Graph.reading is NULL once factors have changed.
+#include <stdlib.h>
+#include <string.h>
+#include "reads.h"
+#include "factor.h"
+
+// ---- expressions and series ----
+
+typedef struct Reads { const Var *v; const Series *but; } Reads;
+
+static bool test_reads(const Var *s, void *with)
+{
+    const Reads *r = with;
+    return s == r->v || (s->kind == VAR_SERIES && s->series && s->series != r->but && series_reads(s->series, r->v));
+}
+
+bool series_reads(const Series *s, const Var *v)
+{
+    if (!s) return false;
+    for (const Site *t = s->sites; t; t = t->next)
+        if (t->value && ex_any_var(t->value, test_reads, &(Reads){v, s})) return true;
+    return false;
+}
+
+// What is summed along chains is computed before each step that reads it (put_messages in kernel/lower.c).
+bool series_follows(const Series *s, const Var *v) { return s->var[0]->kind == VAR_SERIES && !s->var[0]->hidden && series_reads(s, v); }
+
+bool ex_reads(const Expr *e, const Var *v) { return ex_any_var(e, test_reads, &(Reads){v, NULL}); }
+
+// The series by way of which v enters a density, or NULL.
+typedef struct Through { const Var *v, *series; } Through;
+
+static bool test_through(const Var *s, void *with)
+{
+    Through *t = with;
+    if (s->kind != VAR_SERIES || !series_reads(s->series, t->v)) return false;
+    t->series = s;
+    return true;
+}
+
+const Var *through_series(const Expr *e, const Var *v)
+{
+    Through t = {v, NULL};
+    ex_any_var(e, test_through, &t);
+    return t.series;
+}
+
+// ---- which factors a variable enters ----
+
+typedef struct Entering { Graph *g; Factor *f; int *last; Series **series; int nseries, size; } Entering;    // last: the factor that was found to hold a variable last
+
+static bool test_enters(const Var *v, void *with)
+{
+    Entering *e = with;
+    if (v->id >= e->g->nreading) return false;
+    if (e->last[v->id] == e->f->id + 1) return false;
+    e->last[v->id] = e->f->id + 1;
+    Reading *r = &e->g->reading[v->id];
+    ROOM(e->g->arena, r->factor, r->n, r->size);
+    r->factor[r->n++] = e->f;
+    if (v->kind != VAR_SERIES || !v->series) return false;
+    for (int i = 0; i < e->nseries; i++)
+        if (e->series[i] == v->series) return false;
+    ROOM(e->g->arena, e->series, e->nseries, e->size);
+    e->series[e->nseries++] = v->series;
+    return false;
+}
+
+Reading factors_of(Graph *g, const Var *v)
+{
+    if (!g->reading) {
+        g->nreading = g->nvars;
+        g->reading = NEW_N(g->arena, Reading, g->nvars + 1);
+        Entering e = {.g = g, .last = NEW_N(g->arena, int, g->nvars + 1)};
+        for (Factor *f = g->factors; f; f = f->next) {
+            e.f = f;
+            e.nseries = 0;
+            ex_any_var(f->log_density, test_enters, &e);
+            Expr *const more[] = {f->if_missing, f->plates.guard, f->least, f->most};      // they count while a missing value is studied
+            for (int i = 0; i < 4; i++)
+                if (more[i]) ex_any_var(more[i], test_enters, &e);
+            for (int i = 0; i < e.nseries; i++)              // and what the series that it reads are made of
+                for (const Site *t = e.series[i]->sites; t; t = t->next)
+                    if (t->value) ex_any_var(t->value, test_enters, &e);
+        }
+    }
+    return v->id < g->nreading ? g->reading[v->id] : (Reading){0};
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int x = (*(Factor *const *)a)->id, y = (*(Factor *const *)b)->id;
+    return (x > y) - (x < y);
+}
+
+Reading factors_of_block(Graph *g, Var *const *block, int nblock)
+{
+    Reading all = {0};
+    if (nblock == 1) return factors_of(g, block[0]);
+    for (int i = 0; i < nblock; i++) {
+        const Reading r = factors_of(g, block[i]);
+        for (int q = 0; q < r.n; q++) {
+            ROOM(g->arena, all.factor, all.n, all.size);
+            all.factor[all.n++] = r.factor[q];
+        }
+    }
+    qsort(all.factor, (size_t)all.n, sizeof *all.factor, by_number);
+    int n = 0;
+    for (int q = 0; q < all.n; q++)
+        if (n == 0 || all.factor[n - 1] != all.factor[q]) all.factor[n++] = all.factor[q];
+    all.n = n;
+    return all;
+}
+
+bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_density, v) || factor_decided_by(f, v); }
+
+// How many sums over values of others an update of the whole block has behind it.
+int block_sums(Var *const *block, int n)
+{
+    int sums = block[0]->sums;
+    for (int i = 1; i < n; i++)
+        if (block[i]->sums < sums) sums = block[i]->sums;
+    return sums;
+}
+
+// Whether a reader of the factors that mention v knows the name as an index or as a variable.
+static bool means_something(const Graph *g, const Var *v, const char *name)
+{
+    for (int i = 0; i < g->nvars; i++)
+        if (strcmp(g->vars[i]->name, name) == 0) return true;
+    for (const Factor *f = g->factors; f; f = f->next)
+        for (int i = 0; i < f->plates.n && !(g->offers && f->sums_out); i++)
+            if (strcmp(f->plates.index[i]->name, name) == 0 && factor_mentions(f, v)) return true;
+    return false;
+}
+
+Expr *var_element(const Graph *g, Var *v, Index **fresh)
+{
+    static const char *const names[] = {"k", "l", "m", "n", "q", "r", "k2", "l2", "m2", "n2", "q2", "r2", "k3", "l3", "m3", "n3", "q3", "r3"};
+    const int count = (int)(sizeof names / sizeof *names);
+    Expr *at[MAX_RANK];
+    for (int i = 0, next = 0; i < v->rank; i++) {
+        while (next < count - v->rank + i && means_something(g, v, names[next])) next++;
+        at[i] = ex_index(fresh[i] = index_new(intern(names[next++]), ex_num(1), v->dim[i]));
+    }
+    return ex_ref(v, v->rank, at);
+}

@@ -1,0 +1,360 @@
+// conjugates.c -- what a plate of conjugate unknowns hangs on, drawn with the plate integrated out.
+//
+//   before   p[i] ~ beta(a, b)   y[i] ~ binomial(n[i], p[i])        slices: a | p, b; b | p, a                     p | a, b, y exactly
+//   after    log p(a, b | y) = log p(a, b) + sum(i, lbeta(a + y[i], b + n[i] - y[i]) - lbeta(a, b))
+//            slices of it: a | b; b | a; (a, b) -> (a, b) exp(c)                                                   then p | a, b, y
+//
+// Given its plate a parameter of the plate's distribution hardly moves where data say little of each element; parameters of which the data tell the ratio alone move along it. Where an element p[i] is drawn exactly from a family
+// with natural parameters e[i], the integral over p[i] of all that holds it is exp(A(e[i])), A the logarithm of the family's normaliser: minus what its log density has besides terms of p[i], at e[i] (Gelman et al. 2013, Bayesian Data
+// Analysis, section 5.3, of the beta and the binomial). What p's own statement has besides terms of p[i], -lbeta(a, b), stays.
+// The steps stand together and the plate is drawn directly behind them: no step reads the elements before they are (van Dyk and Park 2008, partially collapsed Gibbs).
+//
+// Side conditions: the elements of the plate are independent given all else and have a family whose law has a name, without truncation; sums over its rows are of data, or made before the step; the parameter is a real, sliced given the plate or beside one that is, and of all that holds the plate it stands in the plate's own statement alone; the plate enters no other integral.
+// The common factor: two or more of these parameters, positive without an upper end, of one shape, in one statement.
+#include <math.h>
+#include <string.h>
+#include "conjugates.h"
+#include "../terms/var.h"
+#include "../terms/requests.h"
+#include "../terms/factor.h"
+#include "../terms/reads.h"
+#include "../model/elaborate.h"
+#include "../model/law.h"
+#include "../algebra/conditionals.h"
+
+enum { MOST_PARAMETERS = 8 };
+
+typedef struct Plate {
+    Graph  *g;
+    Step   *step;                        // that draws it
+    Factor *own;                         // its statement
+    Without *without;
+    Factor *integral;                    // what is left of its factors once it is integrated out, but for terms without what the statement hangs on
+    int     n;
+    Step   *parameter[MOST_PARAMETERS];  // steps of what is drawn without it
+} Plate;
+
+static bool is_ordinary(const Step *s)
+{
+    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit && !s->expects && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
+           (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS);
+}
+
+static bool is_of_series(const Graph *g, const Var *v)
+{
+    for (const Series *e = g->series; e; e = e->next)
+        if (series_follows(e, v)) return true;
+    return false;
+}
+
+// The statement of all elements of v; NULL: there are several, or another form.
+static Factor *own_statement(Graph *g, Var *v)
+{
+    Factor *own = NULL;
+    const Reading of = factors_of(g, v);
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (f->replaced || f->original || f->made || f->sums_out || f->function || f->truncated || f->ncomponents) return NULL;
+        if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
+        if (own || !f->dist) return NULL;
+        own = f;
+    }
+    return own;
+}
+
+static bool is_another(const Var *v, void *with) { return v != with; }
+
+// Whether it is a coefficient times a function of u alone.
+static bool is_term(const Expr *e, const Expr *u)
+{
+    for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++) {
+        const Expr *f = e->kind == EX_MUL ? e->args[i] : e;
+        if (ex_mentions(f, u->var) && (ex_any_var(f, is_another, (void *)u->var) || f->kind == EX_ADD)) return false;
+    }
+    return true;
+}
+
+// What a log density has besides terms of the element; NULL: it cannot be told apart.
+static Expr *without_element(const Expr *e, const Expr *u)
+{
+    Expr *rest = ex_num(0);
+    for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
+        Expr *t = e->kind == EX_ADD ? e->args[i] : (Expr *)e;
+        if (!ex_mentions(t, u->var)) rest = ex_add2(rest, t);
+        else if (!is_term(t, u)) return NULL;
+    }
+    return rest;
+}
+
+// Sums over rows as they stand in the law.
+static Expr *sum_of(Plate *p, const Part *q)
+{
+    Graph *g = p->g;
+    const Conditional *c = p->step->conditional;
+    if (!q->scatter && !q->loops.n) return q->loops.guard ? ex_call3("if_else", q->loops.guard, q->value, ex_num(0)) : q->value;
+    Var *v = var_new(g, arena_printf(g->arena, "sum%d_%s", p->without->n + 1, c->var->name), VAR_ELEMENT);
+    v->rank = c->var->rank;
+    memcpy(v->dim, c->var->dim, sizeof v->dim);
+    p->without->part[p->without->n] = q;
+    p->without->sum[p->without->n++] = v;
+    return ex_ref(v, c->var->rank, c->current->args);
+}
+
+typedef struct InPlace { const Without *of; Expr *const *is; } InPlace;
+
+static Expr *in_place(Expr *e, void *with)
+{
+    const InPlace *w = with;
+    const Conditional *c = w->of->plate->conditional;
+    for (int i = 0; i < w->of->n && e->kind == EX_REF; i++) {
+        if (e->var != w->of->sum[i]) continue;
+        Expr *is = w->is[i];
+        Index *fresh[MAX_RANK];                  // first all at once: a subscript may be the index of another
+        for (int k = 0; k < e->nargs; k++) is = ex_replace_index(is, c->element[k], ex_index(fresh[k] = index_new(c->element[k]->name, c->element[k]->lo, c->element[k]->hi)));
+        for (int k = 0; k < e->nargs; k++) is = ex_replace_index(is, fresh[k], e->args[k]);
+        return is;
+    }
+    return NULL;
+}
+
+Expr *in_place_of_sums(const Without *w, Expr *e, Expr *const *is)
+{
+    return ex_map(e, in_place, &(InPlace){w, is});
+}
+
+// A(e), up to a constant; NULL: the law's log density is not of this form.
+static Expr *log_normaliser(Plate *p)
+{
+    Graph *g = p->g;
+    const Conditional *c = p->step->conditional;
+    Expr *args[MAX_RANK], *natural[MAX_NATURAL];
+    for (int k = 0; k < MAX_NATURAL; k++) natural[k] = ex_num(0);
+    for (const Part *q = c->natural; q; q = q->next) natural[q->which] = ex_add2(natural[q->which], sum_of(p, q));
+    const Law *law = c->family->law;
+    if (law->nargs > MAX_RANK || !arguments_of_law(g, c, natural, args)) return NULL;
+    const Distribution *d = library_find(g->stdlib, law->dist, false);
+    if (!d || !d->log_density || d->nparams != law->nargs) return NULL;
+    Var *x = var_new(g, intern("x"), VAR_ELEMENT);
+    Expr *u = ex_ref(x, 0, NULL);
+    x->lower_number = c->var->lower_number;
+    x->upper_number = c->var->upper_number;
+    Expr *rest = without_element(elaborate(g, d->log_density, bind_arguments(g, d, law->nargs, args, u), 0, NULL), u);
+    return rest ? ex_neg(rest) : NULL;
+}
+
+// Sums of data over rows leave the sweep; others that data pick are made before the step.
+static bool can_be_summed(const Conditional *c, const Part *q)
+{
+    bool data = ex_data_only(q->value) && (!q->loops.guard || ex_data_only(q->loops.guard));
+    for (int k = 0; k < q->loops.n; k++) data &= ex_data_only(q->loops.index[k]->lo) && ex_data_only(q->loops.index[k]->hi);
+    for (int k = 0; q->scatter && k < c->var->rank && q->target[k]; k++)
+        if (!ex_data_only(q->target[k])) return false;
+    return data || q->scatter || !q->loops.n;
+}
+
+static bool find_integral(Plate *p)
+{
+    Graph *g = p->g;
+    const Conditional *c = p->step->conditional;
+    Expr *all = ex_num(0), *guard = var_domain(g, c->var, c->element);
+    int nparts = 0;
+    for (const Part *q = c->natural; q; q = q->next, nparts++)
+        if (!can_be_summed(c, q)) return false;
+    p->without = NEW(g->arena, Without);
+    *p->without = (Without){.plate = p->step, .part = NEW_N(g->arena, const Part *, nparts + 1), .sum = NEW_N(g->arena, Var *, nparts + 1)};
+    for (const Part *q = c->density; q; q = q->next) {
+        if (q->factor != p->own) continue;
+        if (q->scatter || q->loops.n || (q->loops.guard && !ex_data_only(q->loops.guard))) return false;
+        if (q->loops.guard) guard = guard ? ex_both(guard, q->loops.guard) : q->loops.guard;
+        Expr *rest = without_element(q->value, c->u);
+        if (!rest) return false;
+        all = ex_add2(all, rest);
+    }
+    Expr *a = log_normaliser(p);
+    if (!a) return false;
+    Factor *f = p->integral = factor_with(g, p->own, ex_add2(all, a));
+    f->plates = (Plates){.n = c->var->rank, .index = index_list(g->arena, c->element, c->var->rank, 0), .guard = guard};
+    f->value = f->if_missing = f->least = f->most = NULL;
+    f->dist = NULL;
+    f->observed = false;
+    return !ex_mentions(f->log_density, c->var);
+}
+
+static bool find_plate(Graph *g, Step *s, Plate *p)
+{
+    if (s->kind != STEP_EXACT || !is_ordinary(s)) return false;
+    const Conditional *c = s->conditional;
+    const Var *v = c->var;
+    if (c->array || !c->family || !c->family->law || c->truncated || c->bounds || c->nbase || c->whole || c->recursion || c->closed || c->carried || c->with || c->nbatch < v->rank || v->rank == 0) return false;
+    if (v->discrete || v->constraint != CONSTRAINT_NONE || (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || request_of(g, v) || is_of_series(g, v)) return false;
+    *p = (Plate){.g = g, .step = s, .own = own_statement(g, (Var *)v)};
+    return p->own && find_integral(p);
+}
+
+static bool is_it(const Var *v, void *with) { return v == with; }
+
+// Whether, of all that holds the plate, the parameter stands in its own statement alone.
+static bool hangs_on(const Plate *p, Var *h)
+{
+    bool own = false;
+    const Reading of = factors_of(p->g, h);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        if (f->replaced || f->original || f->made || f->sums_out) return false;
+        if (!factor_mentions(f, p->step->block[0])) continue;
+        if (f != p->own || decide_instances(f, is_it, h)) return false;
+        own = true;
+    }
+    return own;
+}
+
+// These factors with the plate integrated out.
+static Reading factors_without(Graph *g, const Reading of, const Plate *p)
+{
+    Reading out = {.factor = NEW_N(g->arena, Factor *, of.n + 1)};
+    for (int q = 0; q < of.n; q++) out.factor[out.n++] = of.factor[q] == p->own ? p->integral : of.factor[q];
+    return out;
+}
+
+static bool is_parameter(Graph *g, const Step *s, const Step *of_plate)
+{
+    const Var *v = s->block[0];
+    return (s->kind == STEP_SLICE || (s->kind == STEP_EXACT && !s->conditional->array)) && is_ordinary(s) && s->when == of_plate->when && s->competition == of_plate->competition && is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->part_of && v->constraint == CONSTRAINT_NONE &&
+           !s->conditional->whole && !s->conditional->recursion && !s->conditional->closed && !request_of(g, v) && !is_of_series(g, v);
+}
+
+// ---- a common factor ----
+
+static bool is_positive(const Var *v) { return v->lower_number == 0 && !v->lower && isinf(v->upper_number) && !v->upper; }
+
+typedef struct Common { int n; Var *var[MOST_PARAMETERS]; Var *by; bool failed; } Common;
+
+static bool is_common(const Var *v, void *with)
+{
+    const Common *c = with;
+    for (int i = 0; i < c->n; i++)
+        if (c->var[i] == v) return true;
+    return false;
+}
+
+// h exp(c) in place of h.
+static Expr *grown(Expr *e, void *with)
+{
+    Common *c = with;
+    if (c->failed || !ex_any_var(e, is_common, c)) return e;
+    if (e->kind == EX_REF && e->nargs == e->var->rank && is_common(e->var, c)) {
+        for (int k = 0; k < e->nargs; k++) c->failed |= ex_any_var(e->args[k], is_common, c);
+        return ex_mul2(e, ex_call1("exp", ex_ref(c->by, e->nargs, e->args)));
+    }
+    c->failed |= e->kind == EX_REF || e->kind == EX_ARRAY || e->kind == EX_AT;
+    return c->failed ? e : NULL;
+}
+
+static Step *common_step(Graph *g, const Plate *p)
+{
+    Common common = {0};
+    for (int i = 0; i < p->n; i++) {
+        Var *v = p->parameter[i]->block[0];
+        if (!is_positive(v) || is_switched_off(g, v, "orbit") || (common.n && !have_one_shape(v, common.var[0]))) continue;
+        Index *index[MAX_RANK];
+        var_element(g, v, index);
+        if (!var_domain(g, v, index)) common.var[common.n++] = v;
+    }
+    if (common.n < 2) return NULL;
+    Var *first = common.var[0], *by = common.by = var_unique(g, arena_printf(g->arena, "grow_%s", first->name), VAR_AUXILIARY);
+    by->hidden = true;
+    by->span = first->span;
+    by->rank = first->rank;
+    memcpy(by->dim, first->dim, sizeof by->dim);
+    Reading of = factors_without(g, factors_of_block(g, common.var, common.n), p), moved = {.factor = NEW_N(g->arena, Factor *, of.n + common.n)};
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = by, .added = true, .by_priors = true, .n = common.n, .moved = NEW_N(g->arena, Carried, common.n)};
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        common.failed |= decide_instances(f, is_common, &common);
+        Expr *e = ex_map(f->log_density, grown, &common);
+        if (!ex_mentions(e, by)) continue;
+        moved.factor[moved.n++] = factor_with(g, f, e);
+    }
+    for (int i = 0; i < common.n; i++) {         // the Jacobian
+        Carried *to = &o->moved[i];
+        *to = (Carried){.var = common.var[i]};
+        to->element = var_element(g, to->var, to->index);
+        Expr *c = ex_ref(by, to->element->nargs, to->element->args);
+        to->value = ex_mul2(to->element, ex_call1("exp", c));
+        to->log_jacobian = c;
+        if (!moved.n) continue;
+        Factor *f = moved.factor[moved.n++] = factor_with(g, moved.factor[0], c);
+        f->plates = (Plates){.n = to->var->rank, .index = index_list(g->arena, to->index, to->var->rank, 0)};
+    }
+    Conditional *c = common.failed || !moved.n ? NULL : conditional_given(g, by, &moved, false);
+    if (!c || c->whole || c->recursion || c->nbatch < by->rank) {
+        by->kind = VAR_ELEMENT;
+        return NULL;
+    }
+    Step *s = NEW(g->arena, Step);
+    *s = (Step){.kind = STEP_SLICE, .span = first->span, .nblock = 1, .block = arena_copy(g->arena, &by, sizeof by), .conditional = c, .orbit = o, .marginal = true, .when = p->step->when, .competition = p->step->competition,
+                .without = p->without, .reason = "data tell more of their ratio than of how large they are"};
+    return s;
+}
+
+// ---- the sweep ----
+
+static void take_out(Graph *g, const Step *s)
+{
+    Step **at = &g->steps;
+    while (*at != s) at = &(*at)->next;
+    *at = s->next;
+}
+
+static void insert(Graph *g, Step *s, const Step *before)
+{
+    Step **at = &g->steps;
+    while (*at != before) at = &(*at)->next;
+    s->next = *at;
+    *at = s;
+}
+
+// Parameters that two plates share are drawn without one of them.
+bool find_conjugates(Graph *g)
+{
+    if (g->by_em || g->by_nuts) return true;
+    int nsteps = 0;
+    for (const Step *s = g->steps; s; s = s->next) nsteps++;
+    Step **steps = NEW_N(g->arena, Step *, nsteps + 1);
+    nsteps = 0;
+    for (Step *s = g->steps; s; s = s->next) steps[nsteps++] = s;
+    for (int k = 0; k < nsteps; k++) {
+        Plate p;
+        if (!find_plate(g, steps[k], &p)) continue;
+        for (int i = 0; i < nsteps && p.n < MOST_PARAMETERS; i++)
+            if (steps[i] != p.step && is_parameter(g, steps[i], p.step) && hangs_on(&p, steps[i]->block[0])) p.parameter[p.n++] = steps[i];
+        bool sliced = false;                     // parameters that have a family are left to it where all have
+        for (int i = 0; i < p.n; i++) sliced |= p.parameter[i]->kind == STEP_SLICE;
+        int n = 0;
+        Conditional *law[MOST_PARAMETERS];
+        for (int i = 0; i < p.n && sliced; i++) {
+            Step *s = p.parameter[i];
+            const Reading of = factors_without(g, factors_of(g, s->block[0]), &p);
+            Conditional *c = conditional_given(g, s->block[0], &of, false);
+            if (c->whole || c->recursion || c->closed || c->nbatch < s->conditional->nbatch) continue;
+            c->because = s->kind == STEP_SLICE ? s->conditional->because : arena_printf(g->arena, "given `%s` it would hardly move", p.step->block[0]->name);
+            law[n] = c;
+            p.parameter[n++] = s;
+        }
+        p.n = n;
+        if (!n) continue;
+        for (int i = 0; i < n; i++) {
+            Step *s = p.parameter[i];
+            s->kind = STEP_SLICE;
+            s->conditional = law[i];
+            s->marginal = true;
+            s->without = p.without;
+            take_out(g, s);
+            insert(g, s, p.step);
+        }
+        Step *common = common_step(g, &p);
+        if (common) insert(g, common, p.step);
+    }
+    return true;
+}

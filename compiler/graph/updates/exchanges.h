@@ -1,0 +1,7 @@
+// exchanges.h -- counts, moved against each other.
+#ifndef GMC_GRAPH_EXCHANGES_H
+#define GMC_GRAPH_EXCHANGES_H
+#include "../graph.h"
+
+bool find_exchanges(Graph *g);                                   // and those that move counts against each other
+#endif

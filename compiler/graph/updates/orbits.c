@@ -1,0 +1,851 @@
+// orbits.c -- moves of a scale together with what it scales, and against what it is multiplied with.
+//
+//   before   theta[j] ~ normal(mu, tau)
+//   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the plate's own density is c^-J times what it was
+//
+// Given theta, tau hardly moves where data say little of theta, and the other way round. The maps T_c are a group that acts on the unknowns, and c drawn from a density proportional to
+// p(T_c x) |dT_c x/dx| with respect to the group's Haar measure dc/c leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, an element for each element of the scale, with
+// factors in which T_c x stands for x; conditionals.c finds its family as it does for any unknown, else it is slice sampled.
+//
+// What is positive also moves by its logarithm: a[j] ~ lognormal(m, tau) becomes exp(m + c*(log(a[j]) - m)). Densities are then those of log(a[j]).
+//
+// Of vectors with a covariance, that moves along: a matrix, or what it is made of.
+//
+// Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
+// Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved about 0; the plate's statement draws v[i, j] over i and j, in which the scale
+// stands once, and is invariant up to a power of c, for one of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another statement draws alone; or terms beside the statements are invariant so about 0, and one statement draws all of v, flat or not; positive auxiliaries that tie a scale to its prior
+// move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion but sums over the states of chains, which are computed before they are read, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
+#include <math.h>
+#include <string.h>
+#include "orbits.h"
+#include "../step.h"
+#include "../terms/var.h"
+#include "../terms/requests.h"
+#include "../terms/factor.h"
+#include "../terms/reads.h"
+#include "../algebra/polynomial.h"
+#include "../algebra/conditionals.h"
+#include "steps.h"
+
+enum { MOST_MOVED = 8 };
+
+typedef struct Mover {                   // how v[index..] moves
+    Var    *var;
+    int     power;                       // by c^power
+    Index  *index[MAX_RANK];
+    Expr   *centre;                      // about this, in terms of the indices
+    int     n;
+    Expr   *scale[MAX_RANK];             // by c[scale..]
+    const Factor *factor;                // that draws it as a plate; NULL: it has the shape of c, or is a matrix
+    Expr   *each;                        // coordinates that an instance of this draws, or the matrix has
+    Expr   *fixed;                       // an element that stays, about which the others move; or NULL
+    bool    logged;                      // log(v) moves so, about `centre`
+} Mover;
+
+typedef struct Action {
+    Graph *g;
+    int    n;
+    Mover  mover[MOST_MOVED];
+    Var   *by;                           // c
+    bool   failed;
+} Action;
+
+static bool moves_var(const Var *v, void *with)
+{
+    const Action *a = with;
+    for (int i = 0; i < a->n; i++)
+        if (a->mover[i].var == v) return true;
+    return false;
+}
+
+static bool mentions_moved(const Expr *e, const Action *a) { return e && ex_any_var(e, moves_var, (void *)a); }
+
+// e, free of what moves, at the subscripts of a reference.
+static Expr *at_subscripts(const Mover *m, Expr *e, Expr *const *args)
+{
+    Index *fresh[MAX_RANK];                      // two steps: a subscript may hold an index of the mover
+    for (int k = 0; k < m->var->rank; k++) {
+        fresh[k] = index_new(m->index[k]->name, m->index[k]->lo, m->index[k]->hi);
+        e = ex_replace_index(e, m->index[k], ex_index(fresh[k]));
+    }
+    for (int k = 0; k < m->var->rank; k++) e = ex_replace_index(e, fresh[k], args[k]);
+    return e;
+}
+
+static Expr *coordinate_at(const Action *a, const Mover *m, Expr *const *args)
+{
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < m->n; k++) at[k] = at_subscripts(m, m->scale[k], args);
+    return ex_ref(a->by, m->n, at);
+}
+
+// What v[args], or its logarithm, becomes.
+static Expr *moved_coordinate(const Action *a, const Mover *m, Expr *const *args)
+{
+    Expr *centre = at_subscripts(m, m->centre, args), *ref = ex_ref(m->var, m->var->rank, args);
+    return ex_add2(centre, ex_mul2(ex_pow(coordinate_at(a, m, args), m->power), ex_sub(m->logged ? ex_log(ref) : ref, centre)));
+}
+
+static Expr *moved_element(const Action *a, const Mover *m, Expr *const *args)
+{
+    Expr *to = moved_coordinate(a, m, args);
+    return m->logged ? ex_call1("exp", to) : to;
+}
+
+// Whether a number has this logarithm.
+static Expr *has_exponential(Expr *log_x) { return ex_both(ex_call2("<", ex_num(-744.4), log_x), ex_call2("<", log_x, ex_num(709.78))); }
+
+// Ends of a positive scale are ends of c. NULL: it moves otherwise.
+static Expr *moved_between(const Action *a, const Expr *e)
+{
+    const Expr *x = e->args[0];
+    for (int i = 0; i < a->n && x->kind == EX_REF && x->nargs == x->var->rank; i++) {
+        const Mover *m = &a->mover[i];
+        if (m->var != x->var || m->logged || m->power != 1 || !ex_is_num(m->centre, 0) || !ex_positive(x)) continue;
+        Expr *end[2];
+        for (int side = 0; side < 2; side++) {
+            end[side] = e->args[1 + side];
+            if (end[side]->kind == EX_CALL) return NULL;             // a choice, which may be infinite
+            if (end[side]->kind != EX_NUM || (end[side]->number != 0 && !isinf(end[side]->number))) end[side] = ex_div(end[side], (Expr *)x);
+        }
+        if (ex_is_num(end[0], 0)) end[0] = ex_num(-INFINITY);       // c is positive
+        return ex_call3("within", coordinate_at(a, m, x->args), end[0], end[1]);
+    }
+    return NULL;
+}
+
+// ---- matrices ----
+//
+// Sigma = diag(s) R diag(s), or a matrix that is drawn: where what moves multiplies it by a power of c, so it does what is made of it.
+
+typedef struct Degrees { double of; bool any, failed; } Degrees;
+
+static Degrees degree(const Action *a, const Expr *e);
+
+// Terms of a sum, or branches: of one degree. Zero has any.
+static Degrees common_degree(const Action *a, Expr *const *e, int n)
+{
+    Degrees d = {.any = true};
+    for (int i = 0; i < n && !d.failed; i++) {
+        const Degrees one = degree(a, e[i]);
+        d.failed = one.failed || (!one.any && !d.any && one.of != d.of);
+        if (!one.any) d = (Degrees){one.of, false, d.failed};
+    }
+    return d;
+}
+
+// The power of c by which e, a number or an array, is multiplied.
+static Degrees degree(const Action *a, const Expr *e)
+{
+    const Degrees none = {.failed = true};
+    Degrees d = {.any = ex_is_num(e, 0)};
+    if (!mentions_moved(e, a)) return d;
+    switch (e->kind) {
+    case EX_REF:
+        for (int i = 0; i < a->n; i++)
+            if (a->mover[i].var == e->var) d = ex_is_num(a->mover[i].centre, 0) && !a->mover[i].logged ? (Degrees){.of = a->mover[i].power} : none;
+        for (int k = 0; k < e->nargs; k++) d.failed |= mentions_moved(e->args[k], a);
+        return d;
+    case EX_MUL:
+        for (int i = 0; i < e->nargs; i++) {
+            const Degrees one = degree(a, e->args[i]);
+            d = (Degrees){d.of + one.of, false, d.failed || one.failed};
+        }
+        return d;
+    case EX_POW:
+        d = degree(a, e->args[0]);
+        d.of *= e->number;
+        return d;
+    case EX_ADD: return common_degree(a, e->args, e->nargs);
+    case EX_ARRAY: return mentions_moved(e->args[0], a) ? none : degree(a, e->args[1]);
+    case EX_AT:
+        for (int k = 1; k < e->nargs; k++)
+            if (mentions_moved(e->args[k], a)) return none;
+        return degree(a, e->args[0]);
+    case EX_REDUCE: return strcmp(e->name, "sum") != 0 || mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a) ? none : degree(a, e->args[2]);
+    case EX_CALL:
+        if (strcmp(e->name, "if_else") == 0) return mentions_moved(e->args[0], a) ? none : common_degree(a, e->args + 1, 2);
+        d = e->fn == FN_inverse || e->fn == FN_cholesky_decompose ? degree(a, e->args[0]) : none;
+        d.of *= e->fn == FN_inverse ? -1 : 0.5;
+        return d;
+    default: return none;
+    }
+}
+
+// An element of a matrix that a function gives, or the logarithm of its determinant; NULL: it moves otherwise.
+static Expr *moved_matrix(const Action *a, Expr *e)
+{
+    const bool at = e->kind == EX_AT, log_det = e->kind == EX_CALL && e->fn == FN_log_determinant;
+    if ((!at && !log_det) || a->by->rank) return NULL;
+    const Degrees d = degree(a, at ? e : e->args[0]);
+    if (d.failed) return NULL;
+    Expr *c = ex_ref(a->by, 0, NULL);
+    return at ? ex_mul2(ex_pow(c, d.of), e) : ex_add2(e, ex_mul(3, (Expr *[]){ex_num(d.of), ex_length(ex_num(1), ex_dim(e->args[0], 0)), ex_log(c)}));
+}
+
+// T_c x in place of x.
+static Expr *move(Expr *e, void *with)
+{
+    Action *a = with;
+    if (a->failed || !mentions_moved(e, a)) return e;
+    if (e->kind == EX_REF) {
+        for (int i = 0; i < a->n; i++) {
+            const Mover *m = &a->mover[i];
+            if (m->var != e->var) continue;
+            for (int k = 0; k < e->nargs; k++) a->failed |= mentions_moved(e->args[k], a);
+            a->failed |= e->nargs < m->var->rank;
+            return a->failed ? e : moved_element(a, m, e->args);
+        }
+        a->failed = true;                        // in a subscript
+        return e;
+    }
+    if (e->kind == EX_CALL && e->fn == FN_WITHIN && !mentions_moved(e->args[1], a) && !mentions_moved(e->args[2], a)) {
+        Expr *within = moved_between(a, e);
+        if (within) return within;
+    }
+    Expr *matrix = moved_matrix(a, e);
+    if (matrix) return matrix;
+    if (e->kind == EX_ARRAY || e->kind == EX_AT) {
+        a->failed = true;
+        return e;
+    }
+    if (e->kind == EX_REDUCE) {
+        a->failed |= mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a);
+        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        return ex_reduce(e->name, i, i->lo, i->hi, ex_map(ex_open(e, i), move, a));
+    }
+    return NULL;
+}
+
+static Expr *moved(Action *a, Expr *e)
+{
+    a->failed = false;
+    return ex_map(e, move, a);
+}
+
+// The one reference to v in e; NULL: there is none, or several.
+typedef struct Only { Expr *ref; bool several; } Only;
+
+static void find_only(Expr *ref, void *with)
+{
+    Only *o = with;
+    o->several |= o->ref && o->ref != ref;
+    o->ref = ref;
+}
+
+// The one element of v in e; NULL: there are several, those that a sum goes over among them.
+static Expr *only_reference(Expr *e, const Var *v)
+{
+    Only o = {0};
+    ex_references(e, v, find_only, &o);
+    return o.several || !o.ref || o.ref->nargs < v->rank || o.ref->loose > 0 ? NULL : o.ref;
+}
+
+// Whether moved differs from was by a multiple of log c at most; its multiple into `times`.
+static bool is_invariant(Action *a, Expr *was, Expr **times)
+{
+    Expr *now = moved(a, was);
+    if (a->failed) return false;
+    Expr *c = only_reference(now, a->by);
+    *times = ex_num(0);                          // times log c
+    if (!ex_mentions(now, a->by)) return true;
+    if (!c) return false;
+    Expr *stands = ex_ref(var_new(a->g, a->by->name, VAR_ELEMENT), 0, NULL);
+    stands->var->lower_number = a->by->lower_number;
+    stands->var->upper_number = a->by->upper_number;
+    const Statistics s = statistics(a->g->arena, ex_replace(now, c, stands), stands);
+    if (s.many) return false;
+    for (int i = 0; i < s.n; i++) {
+        if (s.item[i].statistic != ex_log(stands) || ex_mentions(s.item[i].coefficient, stands->var)) return false;
+        *times = ex_mul2(s.item[i].coefficient, ex_log(c));
+    }
+    return true;
+}
+
+static bool is_positive(const Var *v) { return v->lower_number == 0 && isinf(v->upper_number); }
+static bool is_scale(const Var *v) { return v->lower_number >= 0; }
+static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }
+
+// v[i, j] of a statement over i and j, each its own subscript.
+static bool draws_plate(const Factor *f)
+{
+    const Expr *ref = f->value;
+    if (!ref || ref->kind != EX_REF || ref->nargs != ref->var->rank || ref->nargs != f->plates.n) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        if (ref->args[k]->kind != EX_INDEX || ref->args[k]->index->height) return false;
+        bool here = false;
+        for (int i = 0; i < f->plates.n; i++) here |= f->plates.index[i] == ref->args[k]->index;
+        for (int i = 0; i < k; i++) here &= ref->args[i] != ref->args[k];
+        if (!here) return false;
+    }
+    return true;
+}
+
+// Elements that a statement draws, each instance one of its own: v[1], v[t], v[2, t].
+static bool draws_elements(const Factor *f)
+{
+    const Expr *ref = f->value;
+    int used = 0;
+    if (ref->nargs != ref->var->rank) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        if (ref->args[k]->kind == EX_NUM) continue;
+        bool here = false;
+        for (int i = 0; i < f->plates.n; i++) here |= ref->args[k] == ex_index(f->plates.index[i]);
+        for (int i = 0; i < k; i++) here &= ref->args[i] != ref->args[k];
+        if (!here) return false;
+        used++;
+    }
+    return used == f->plates.n;
+}
+
+static bool is_of_variable(const Factor *f) { return f->value && f->value->kind == EX_REF; }
+static bool draws(const Factor *f, const Var *v) { return factor_counts_at(f, 0, false) && f->value && f->value->kind == EX_REF && f->value->var == v; }
+
+// Whether all statements of v draw such elements; an element that one draws alone into `alone`, or NULL.
+static bool are_plain(Graph *g, const Var *v, Expr **alone)
+{
+    const Reading of = factors_of(g, v);
+    *alone = NULL;
+    for (int q = 0; q < of.n; q++) {
+        if (!draws(of.factor[q], v)) continue;
+        if (!draws_elements(of.factor[q])) return false;
+        if (!of.factor[q]->plates.n && !of.factor[q]->plates.guard && !*alone) *alone = of.factor[q]->value;
+    }
+    return true;
+}
+
+static Mover mover_of_plate(const Factor *f, int power, Expr *centre, const Expr *scale)
+{
+    Mover m = {.var = f->value->var, .power = power, .centre = centre, .n = scale->nargs, .factor = f, .each = ex_num(1)};
+    for (int k = 0; k < f->value->nargs; k++) m.index[k] = f->value->args[k]->index;
+    memcpy(m.scale, scale->args, sizeof *m.scale * (size_t)scale->nargs);
+    return m;
+}
+
+static Mover mover_of_scale(const Graph *g, Var *s, int power)
+{
+    Mover m = {.var = s, .power = power, .centre = ex_num(0), .n = s->rank, .each = ex_num(1)};
+    const Expr *element = var_element(g, s, m.index);
+    for (int k = 0; k < s->rank; k++) m.scale[k] = element->args[k];
+    return m;
+}
+
+static bool already(const Action *a, const Var *v) { return moves_var(v, (void *)a); }
+
+// Log density by the logarithm of what f draws, where that moves: x's density times x.
+static Expr *density_that_moves(const Action *a, const Factor *f)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->mover[i].logged && draws(f, a->mover[i].var)) return ex_add2(f->log_density, ex_log(f->value));
+    return f->log_density;
+}
+
+// Positive elements by their logarithms, about 0 or an argument.
+static bool add_logged_plate(Action *a, const Factor *f, const Expr *scale)
+{
+    Expr *times;
+    for (int i = -1; i < f->nargs; i++) {
+        Expr *centre = i < 0 ? ex_num(0) : f->args[i];
+        if (i >= 0 && (ex_rank(centre) || ex_mentions(centre, f->value->var) || mentions_moved(centre, a))) continue;
+        Mover *m = &a->mover[a->n++];
+        *m = mover_of_plate(f, 1, centre, scale);
+        m->logged = true;
+        if (is_invariant(a, density_that_moves(a, f), &times)) return true;
+        a->n--;
+    }
+    return false;
+}
+
+// The plate that f draws, about one of its arguments or 0; false: f is not invariant. The scale is a->mover[0].
+static bool add_plate(Action *a, const Factor *f)
+{
+    Var *u = f->value->var;
+    Expr *scale = only_reference(f->log_density, a->mover[0].var), *times, *alone;
+    if (!is_plain_real(u) || u->kind == VAR_AUXILIARY || already(a, u) || a->n == MOST_MOVED || !(is_free(u) || is_positive(u)) || !scale || !draws_plate(f) || !are_plain(a->g, u, &alone)) return false;
+    for (int k = 0; k < scale->nargs; k++)
+        if (ex_unknown(scale->args[k])) return false;
+    for (int i = alone && is_free(u) ? -2 : -1; i < f->nargs; i++) {     // a walk about where it begins; about 0; about an argument
+        Expr *centre = i == -2 ? alone : i < 0 ? ex_num(0) : f->args[i];
+        if (i >= 0 && (ex_rank(centre) || ex_mentions(centre, u) || mentions_moved(centre, a) || is_positive(u))) continue;
+        a->mover[a->n] = mover_of_plate(f, 1, centre, scale);
+        if (i == -2) a->mover[a->n].fixed = alone;
+        a->n++;
+        if (is_invariant(a, f->log_density, &times)) return true;
+        a->n--;
+    }
+    return is_positive(u) && add_logged_plate(a, f, scale);
+}
+
+// The one statement of v, if it draws all of it over its indices.
+static const Factor *plate_of(Graph *g, const Var *v)
+{
+    const Reading of = factors_of(g, v);
+    const Factor *only = NULL;
+    for (int q = 0; q < of.n; q++) {
+        if (!draws(of.factor[q], v)) continue;
+        if (only || !draws_plate(of.factor[q])) return NULL;
+        only = of.factor[q];
+    }
+    return only;
+}
+
+// The same where its density does not mention it; no statement else may draw it.
+static const Factor *flat_plate_of(const Graph *g, const Var *v)
+{
+    const Factor *only = NULL;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!draws(f, v)) continue;
+        if (only || !draws_plate(f) || ex_mentions(f->log_density, v)) return NULL;
+        only = f;
+    }
+    return only;
+}
+
+static bool draws_whole(const Factor *f)
+{
+    for (int k = 0; k < f->value->nargs; k++) {
+        const Index *i = f->value->args[k]->index;
+        if (!ex_is_num(i->lo, 1) || i->hi != f->value->var->dim[k]) return false;
+    }
+    return !f->plates.guard;
+}
+
+// What a term beside the statements scales, target += -square((u[a] - u[b])/s)/2, about 0; false: the term is not invariant.
+static bool add_field(Action *a, const Factor *f)
+{
+    Var *s = a->mover[0].var;
+    const int before = a->n;
+    Expr *scale = ex_ref(s, 0, NULL), *times;
+    for (int i = 0; i < a->g->nvars && !s->rank; i++) {
+        Var *u = a->g->vars[i];
+        if (already(a, u) || !var_unknown(u) || !is_plain_real(u) || u->kind == VAR_AUXILIARY || !u->rank || !is_free(u) || !ex_mentions(f->log_density, u)) continue;
+        const Factor *flat = flat_plate_of(a->g, u), *plate = flat ? flat : plate_of(a->g, u);
+        if (!plate || !draws_whole(plate) || a->n == MOST_MOVED) continue;
+        Mover *m = &a->mover[a->n++];
+        *m = mover_of_plate(plate, 1, ex_num(0), scale);
+        for (int k = 0; k < u->rank && flat; k++) m->each = ex_mul2(m->each, u->dim[k]);
+    }
+    if (a->n > before && is_invariant(a, f->log_density, &times)) return true;
+    a->n = before;
+    return false;
+}
+
+// Positive auxiliaries that tie what moves to its prior: of the scale's shape, by the power that leaves the tie as it is.
+static void add_auxiliaries(Action *a)
+{
+    Var *s = a->mover[0].var;
+    const Reading of = factors_of(a->g, s);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        Expr *times;
+        if (!factor_counts_at(f, 0, false) || !ex_mentions(f->log_density, s) || is_invariant(a, f->log_density, &times)) continue;
+        for (int i = 0; i < a->g->nvars; i++) {
+            Var *v = a->g->vars[i];
+            if (v->kind != VAR_AUXILIARY || !is_plain_real(v) || !is_positive(v) || v->rank != s->rank || already(a, v) || a->n == MOST_MOVED || !ex_mentions(f->log_density, v)) continue;
+            const Expr *ref = only_reference(f->log_density, v), *scale = only_reference(f->log_density, s);
+            bool same = ref && scale;
+            for (int k = 0; k < s->rank && same; k++) same = v->dim[k] == s->dim[k] && ref->args[k] == scale->args[k];
+            static const int powers[] = {1, -1, 2, -2, 4, -4};
+            for (size_t k = 0; k < sizeof powers / sizeof *powers && same; k++) {
+                a->mover[a->n++] = mover_of_scale(a->g, v, powers[k]);
+                if (is_invariant(a, f->log_density, &times)) break;
+                a->n--;
+            }
+        }
+    }
+}
+
+// ---- the law of c ----
+
+static Reading factors_moved(Graph *g, const Action *a)
+{
+    Var *block[MOST_MOVED];
+    for (int i = 0; i < a->n; i++) block[i] = a->mover[i].var;
+    return factors_of_block(g, block, a->n);
+}
+
+// A factor with one instance for each element of c, at the indices of p; NULL: it is another one. What these add to the power of c is then one term, which often vanishes.
+static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Plates *p)
+{
+    const Expr *c = only_reference(e, a->by);
+    if (!c || f->plates.guard || f->plates.n != p->n) return NULL;
+    for (int k = 0; k < p->n; k++) {
+        const Index *i = f->plates.index[k];
+        if (c->args[k] != ex_index(f->plates.index[k]) || !ex_is_num(i->lo, 1) || i->hi != a->by->dim[k]) return NULL;
+    }
+    for (int k = 0; k < p->n; k++) e = ex_replace_index(e, f->plates.index[k], ex_index(p->index[k]));
+    return e;
+}
+
+// An end of something else than c alone: of an element that data may hold fast, as a censored response does where it is seen.
+static Look test_end(const Expr *e, void *with)
+{
+    const Action *a = with;
+    if (e->kind != EX_CALL || e->fn != FN_WITHIN || !ex_mentions(e, a->by)) return LOOK;
+    return e->args[0]->kind != EX_REF || e->args[0]->var != a->by || ex_mentions(e->args[1], a->by) || ex_mentions(e->args[2], a->by) ? FOUND : LOOK;
+}
+
+// Where c keeps the scale between the ends of its values.
+static Expr *between_ends(const Action *a, Index **index)
+{
+    const Mover *m = &a->mover[0];
+    const Var *s = m->var;
+    if (s->rank != a->by->rank) return ex_num(0);               // a matrix, or positive
+    Expr *at[MAX_RANK], *end[2] = {ex_num(-INFINITY), ex_num(INFINITY)};
+    for (int k = 0; k < s->rank; k++) at[k] = ex_index(index[k]);
+    Expr *value = ex_ref((Var *)s, s->rank, at);
+    const bool turned = m->power < 0;
+    if (s->lower_number > 0) end[turned] = ex_pow(ex_div(ex_num(s->lower_number), value), 1.0 / m->power);
+    if (isfinite(s->upper_number)) end[!turned] = ex_pow(ex_div(ex_num(s->upper_number), value), 1.0 / m->power);
+    return end[0]->kind == EX_NUM && end[1]->kind == EX_NUM ? ex_num(0) : ex_call3("within", ex_ref(a->by, s->rank, at), end[0], end[1]);
+}
+
+// The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws, and the rest of the Jacobian and of the Haar measure. false: a condition is not met.
+static bool factors_of_c(Graph *g, Action *a, Reading *out)
+{
+    const Reading of = factors_moved(g, a);
+    out->factor = NEW_N(g->arena, Factor *, of.n + 1);
+    Plates p = {.n = a->by->rank, .index = NEW_N(g->arena, Index *, a->by->rank + 1)};
+    Expr *power = ex_num(-1);
+    for (int i = 0; i < a->n; i++)
+        if (!a->mover[i].factor || !ex_mentions(a->mover[i].factor->log_density, a->mover[i].var)) power = ex_add2(power, ex_mul2(ex_num(a->mover[i].power), a->mover[i].each));
+    Expr *own = ex_mul2(power, ex_log(var_element(g, a->by, p.index)));
+    const Factor *prior = NULL;
+    for (int i = 0; i < a->n && !prior; i++) prior = a->mover[i].factor;
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (decide_instances(f, moves_var, (void *)a)) return false;
+        if (!mentions_moved(f->log_density, a)) continue;
+        Expr *e = density_that_moves(a, f), *times;
+        e = is_invariant(a, e, &times) ? times : moved(a, e);
+        if (a->failed || ex_find(e, test_end, a)) return false;
+        for (int i = 0; i < a->n; i++) {
+            const Mover *m = &a->mover[i];
+            if (m->factor && draws(f, m->var) && f->value != m->fixed) e = ex_add2(e, ex_mul(3, (Expr *[]){ex_num(m->power), m->each, ex_log(coordinate_at(a, m, f->value->args))}));
+            if (m->logged && draws(f, m->var)) e = ex_add2(e, ex_call3("if_else", has_exponential(moved_coordinate(a, m, f->value->args)), ex_num(0), ex_num(-INFINITY)));
+        }
+        if (!ex_mentions(e, a->by)) continue;
+        Expr *one = at_element(a, f, e, &p);
+        if (one) {
+            own = ex_add2(own, one);
+            prior = f;
+        } else out->factor[out->n++] = factor_with(g, f, e);
+    }
+    own = ex_add2(own, between_ends(a, p.index));
+    if (!ex_mentions(own, a->by)) return true;
+    Factor *f = factor_with(g, prior, own);
+    f->plates = p;
+    f->value = NULL;
+    f->dist = NULL;
+    f->if_missing = NULL;
+    out->factor[out->n++] = f;
+    return true;
+}
+
+static Step *orbit_step(Graph *g, Action *a)
+{
+    const Competition *competition = NULL;
+    for (int i = 0; i < a->n; i++) {
+        for (const Series *e = g->series; e; e = e->next)
+            if (series_follows(e, a->mover[i].var)) return NULL;
+        const Step *s = step_that_draws(g, a->mover[i].var);
+        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum) return NULL;
+        if (i && s->competition != competition) return NULL;
+        competition = s->competition;
+    }
+    Reading of = {0};
+    if (!factors_of_c(g, a, &of)) return NULL;
+    const Conditional *exact = conditional_given(g, a->by, &of, true);
+    Conditional *c = exact->family ? (Conditional *)exact : conditional_given(g, a->by, &of, false);
+    if (c->recursion || c->whole || c->nbatch < a->by->rank) return NULL;
+    Step *s = NEW(g->arena, Step);
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = a->by, .n = a->n, .moved = NEW_N(g->arena, Carried, a->n)};
+    for (int i = 0; i < a->n; i++) {
+        const Mover *m = &a->mover[i];
+        Carried *to = &o->moved[i];
+        *to = (Carried){.var = m->var, .power = m->power, .plates = m->factor ? &m->factor->plates : NULL, .triangle = m->var->constraint != CONSTRAINT_NONE};
+        Expr *at[MAX_RANK];
+        for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(to->index[k] = m->index[k]);
+        to->fixed = m->fixed;
+        to->element = ex_ref(m->var, m->var->rank, at);
+        to->c = coordinate_at(a, m, at);
+        to->value = moved_element(a, m, at);
+    }
+    *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .span = a->mover[0].var->span, .nblock = 1, .block = arena_copy(g->arena, &a->by, sizeof a->by), .conditional = c, .orbit = o,
+                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "given what it scales, a scale hardly moves where data say little of that"};
+    return s;
+}
+
+// c, one number or an element for each of the scale.
+static Var *coordinate_new(Graph *g, const Var *s, int rank)
+{
+    Var *by = var_unique(g, arena_printf(g->arena, "scale_%s", s->name), VAR_AUXILIARY);
+    by->hidden = true;
+    by->span = s->span;
+    by->lower_number = 0;
+    by->rank = rank;
+    memcpy(by->dim, s->dim, sizeof s->dim);
+    return by;
+}
+
+static Step *scale_step(Graph *g, Var *s)
+{
+    if (is_switched_off(g, s, "orbit")) return NULL;
+    if (!is_plain_real(s) || s->kind == VAR_AUXILIARY || !is_scale(s)) return NULL;
+    static const int powers[] = {1, 2, -2, -1};
+    const Reading of = factors_of(g, s);
+    bool scales = false;
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (f->observed && ex_mentions(f->log_density, s)) return NULL;
+        scales |= !is_of_variable(f) ? !s->rank && ex_mentions(f->log_density, s) : f->value->var != s && is_plain_real(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
+    }
+    if (!scales) return NULL;
+    Var *by = NULL;
+    for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+        if (!by) by = coordinate_new(g, s, s->rank);
+        Action a = {.g = g, .n = 1, .by = by};
+        a.mover[0] = mover_of_scale(g, s, powers[k]);
+        for (int q = 0; q < of.n; q++) {
+            const Factor *f = of.factor[q];
+            if (!factor_counts_at(f, 0, false) || !ex_mentions(f->log_density, s)) continue;
+            if (!is_of_variable(f)) add_field(&a, f);
+            else if (f->value->var != s && var_unknown(f->value->var)) add_plate(&a, f);
+        }
+        Step *step = NULL;
+        if (a.n > 1) {
+            add_auxiliaries(&a);
+            step = orbit_step(g, &a);
+        }
+        if (step) return step;
+    }
+    if (by) by->kind = VAR_ELEMENT;
+    return NULL;
+}
+
+// ---- a scale against the scales that it is multiplied with ----
+//
+// beta[j] ~ normal(0, tau*lambda[j]): as (tau, lambda[j]) become (c*tau, lambda[j]/c) nothing but their priors changes. It costs a sum over lambda.
+
+static bool add_against(Action *a, const Var *v, int power)
+{
+    const Factor *f = a->n < MOST_MOVED ? plate_of(a->g, v) : NULL;
+    if (!f) return false;
+    a->mover[a->n++] = mover_of_plate(f, power, ex_num(0), a->mover[0].centre);      // c is one: no subscripts
+    a->mover[a->n - 1].n = 0;
+    return true;
+}
+
+// Positive auxiliaries of the shape of v that tie its elements to their prior.
+static void add_plates_of_auxiliaries(Action *a, const Var *v)
+{
+    static const int powers[] = {1, -1, 2, -2};
+    const Reading of = factors_of(a->g, v);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        Expr *times;
+        if (!draws(f, v) || is_invariant(a, f->log_density, &times)) continue;
+        for (int i = 0; i < a->g->nvars; i++) {
+            const Var *w = a->g->vars[i];
+            if (w->kind != VAR_AUXILIARY || !is_plain_real(w) || !is_positive(w) || w->rank != v->rank || already(a, w) || !ex_mentions(f->log_density, w)) continue;
+            const Expr *ref = only_reference(f->log_density, w);
+            bool same = ref;
+            for (int k = 0; k < v->rank && same; k++) same = ref->args[k] == f->value->args[k] && w->dim[k] == v->dim[k];
+            for (size_t k = 0; k < sizeof powers / sizeof *powers && same; k++) {
+                if (!add_against(a, w, powers[k])) break;
+                if (is_invariant(a, f->log_density, &times)) break;
+                a->n--;
+            }
+        }
+    }
+}
+
+static Step *step_against(Graph *g, Var *s, Var *z)
+{
+    if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, "orbit")) return NULL;
+    const Reading of_s = factors_of(g, s), of_z = factors_of(g, z);
+    bool meet = false;
+    for (int q = 0; q < of_z.n && !meet; q++) meet = factor_counts_at(of_z.factor[q], 0, false) && !draws(of_z.factor[q], z) && ex_mentions(of_z.factor[q]->log_density, z) && ex_mentions(of_z.factor[q]->log_density, s);
+    if (!meet) return NULL;
+    Var *by = var_unique(g, arena_printf(g->arena, "scale_%s_%s", s->name, z->name), VAR_AUXILIARY);
+    by->hidden = true;
+    by->span = s->span;
+    by->lower_number = 0;
+    Action a = {.g = g, .n = 1, .by = by};
+    a.mover[0] = mover_of_scale(g, s, 1);
+    bool good = add_against(&a, z, -1);
+    for (int k = 0; k < 2; k++) {
+        const Reading *of = k ? &of_z : &of_s;
+        for (int q = 0; q < of->n && good; q++) {
+            const Factor *f = of->factor[q];
+            Expr *times;
+            good = !factor_counts_at(f, 0, false) || draws(f, s) || draws(f, z) || is_invariant(&a, f->log_density, &times);
+        }
+    }
+    Step *step = NULL;
+    if (good) {
+        add_auxiliaries(&a);
+        add_plates_of_auxiliaries(&a, z);
+        step = orbit_step(g, &a);
+    }
+    if (!step) by->kind = VAR_ELEMENT;
+    else step->reason = "given each other, the factors of a product hardly move";
+    return step;
+}
+
+// ---- vectors by their covariance ----
+//
+// u[j] ~ multi_normal(m, Sigma): (Sigma, u[j]) becomes (c^2*Sigma, m + c*(u[j] - m)), where Sigma is a matrix that is drawn, by covariance, precision or Cholesky factor; or a scale that multiplies all of it; or, if there is
+// none, all scales that it is made of are multiplied by c.
+
+// Whether a statement draws vectors v[j], each of its plates a subscript, and no other draws an element.
+static bool draws_vectors(Graph *g, const Factor *f)
+{
+    const Expr *ref = f->value;
+    if (!factor_counts_at(f, 0, false) || !ref || ref->kind != EX_REF || ref->nargs != ref->var->rank - 1 || ref->nargs != f->plates.n || f->truncated || f->plates.guard) return false;
+    if (!is_plain_real(ref->var) || ref->var->kind == VAR_AUXILIARY || !is_free(ref->var)) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        bool plate = false;
+        for (int i = 0; i < f->plates.n; i++) plate |= ref->args[k] == ex_index(f->plates.index[i]);
+        for (int i = 0; i < k; i++) plate &= ref->args[i] != ref->args[k];
+        if (!plate) return false;
+    }
+    const Reading of = factors_of(g, ref->var);
+    for (int q = 0; q < of.n; q++)
+        if (of.factor[q] != f && draws(of.factor[q], ref->var)) return false;
+    return true;
+}
+
+// The vectors about 0 or an argument; false: f is not invariant.
+static bool add_vectors(Action *a, const Factor *f)
+{
+    const Var *u = f->value->var;
+    Expr *times;
+    if (already(a, u) || a->n == MOST_MOVED) return false;
+    for (int i = -1; i < f->nargs; i++) {
+        if (i >= 0 && (ex_rank(f->args[i]) != 1 || ex_mentions(f->args[i], u) || mentions_moved(f->args[i], a))) continue;
+        Mover m = {.var = (Var *)u, .power = 1, .factor = f, .each = u->dim[u->rank - 1]};
+        for (int k = 0; k < u->rank - 1; k++) m.index[k] = f->value->args[k]->index;
+        m.index[u->rank - 1] = index_new(intern("k"), ex_num(1), u->dim[u->rank - 1]);
+        Expr *along = ex_index(m.index[u->rank - 1]);
+        m.centre = i < 0 ? ex_num(0) : ex_at(f->args[i], 1, &along);
+        a->mover[a->n++] = m;
+        if (is_invariant(a, f->log_density, &times)) return true;
+        a->n--;
+    }
+    return false;
+}
+
+static bool is_drawn_matrix(const Var *v)
+{
+    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && v->rank == 2 && (v->constraint == CONSTRAINT_COVARIANCE || v->constraint == CONSTRAINT_CHOLESKY_COV) && !v->parts && !v->summed && !v->sums;
+}
+
+// What the covariance in f is to be multiplied with: a matrix, or the scale `alone`, or all positive scales, of which only the first may have ends.
+static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int power)
+{
+    Graph *g = a->g;
+    bool matrix = false;
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < g->nvars; i++) {
+            Var *v = g->vars[i];
+            bool read = false;
+            for (int k = 0; k < f->nargs; k++) read |= ex_rank(f->args[k]) == 2 && ex_mentions(f->args[k], v);
+            if (!read || (alone && v != alone) || a->n == MOST_MOVED - 1 || is_switched_off(g, v, "orbit")) continue;
+            if (side == 0 && is_drawn_matrix(v)) {
+                if (matrix) return false;
+                Mover m = mover_of_scale(g, v, power);
+                m.n = 0;
+                m.each = ex_mul(3, (Expr *[]){ex_num(0.5), v->dim[0], ex_add2(v->dim[0], ex_num(1))});
+                a->mover[a->n++] = m;
+                matrix = true;
+            }
+            if (side == 0 || matrix || !is_plain_real(v) || v->kind == VAR_AUXILIARY || v->rank > 1 || !(a->n ? is_positive(v) : is_scale(v))) continue;
+            if (!v->rank) a->mover[a->n++] = mover_of_scale(g, v, power);
+            else if (!a->n && !is_positive(v)) continue;
+            else {
+                const Factor *drawn = plate_of(g, v);
+                if (!drawn) return false;
+                a->mover[a->n++] = mover_of_plate(drawn, power, ex_num(0), ex_num(0));
+            }
+        }
+    return a->n > 0;
+}
+
+static bool moves_both(const Graph *g, const Var *v, const Var *w)
+{
+    for (const Step *s = g->steps; s; s = s->next) {
+        int found = 0;
+        for (int i = 0; s->orbit && i < s->orbit->n; i++) found += s->orbit->moved[i].var == v || s->orbit->moved[i].var == w;
+        if (found == 2) return true;
+    }
+    return false;
+}
+
+static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
+{
+    static const int powers[] = {1, 2, -2, -1};
+    Var *by = NULL;
+    if (!draws_vectors(g, f)) return NULL;
+    const Step *drawn = step_that_draws(g, f->value->var);
+    for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+        Action a = {.g = g};
+        if (!add_scales_of(&a, f, alone, powers[k])) continue;
+        if (drawn && drawn->kind == STEP_ELLIPTICAL && a.mover[0].var->constraint == CONSTRAINT_NONE) return NULL;      // whiten.c moves each scale by itself
+        bool told = false;
+        const int nscales = a.n;
+        for (int i = 0; i < nscales; i++) {
+            const Reading of = factors_of(g, a.mover[i].var);
+            for (int q = 0; q < of.n; q++) told |= factor_counts_at(of.factor[q], 0, false) && of.factor[q]->observed;
+        }
+        if (told) return NULL;
+        if (!by) by = coordinate_new(g, f->value->var, 0);
+        a.by = by;
+        if (!add_vectors(&a, f)) continue;
+        for (const Factor *other = f->next; other; other = other->next)
+            if (mentions_moved(other->log_density, &a) && draws_vectors(g, other)) add_vectors(&a, other);
+        Step *step = orbit_step(g, &a);
+        if (step) return step;
+    }
+    if (by) by->kind = VAR_ELEMENT;
+    return NULL;
+}
+
+bool find_orbits(Graph *g)
+{
+    if (g->by_em || g->by_nuts) return true;
+    Step **last = &g->steps;
+    for (Step **at = &g->steps; *at; at = &(*at)->next)
+        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    const int n = g->nvars;
+    for (int i = 0; i < n; i++) {
+        Var *v = g->vars[i];
+        Step *s = scale_step(g, v);
+        for (int k = -1; k < n; k++) {
+            if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, "orbit") && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
+            if (!s) continue;
+            s->next = *last;
+            *last = s;
+            last = &s->next;
+        }
+    }
+    for (const Factor *f = g->factors; f; f = f->next) {
+        bool any = false;
+        for (int i = 0; i <= n && !(i == n && any); i++) {
+            const Var *alone = i < n ? g->vars[i] : NULL;
+            Step *s = NULL;
+            if (alone && !(is_drawn_matrix(alone) || is_scale(alone))) continue;
+            const bool moved = alone && f->value && f->value->kind == EX_REF && moves_both(g, alone, f->value->var);
+            if (!moved) s = vectors_step(g, f, alone);
+            any |= moved || s;
+            if (!s) continue;
+            s->next = *last;
+            *last = s;
+            last = &s->next;
+        }
+    }
+    return true;
+}

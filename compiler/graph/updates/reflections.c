@@ -1,0 +1,888 @@
+// reflections.c -- unknowns that stand in products, turned or stretched together.
+//
+//   before   y[i, j] ~ normal(m[j] + load[j]*f[i], s[j]),   load[1] > 0: the others' signs go by it
+//   after    also: all load[j] but load[1], and all f[i], become minus themselves, or stay, in proportion to their density
+//
+// Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no step by step takes them to the other: a chain that begins there stays. To turn them and to leave them are a group of two, whose Haar
+// measure counts and whose Jacobian is 1: drawn in proportion to p, one of the two leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, 0 or 1, with factors in which what is turned stands for x.
+//
+// Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that of the rows that read them. Of columns, all that such statements draw: load[k, k] ~ half_normal(0, 1).
+//
+// Where a subscript stands in all references of a product, sum(k in 1:K, load[j, k]*f[i, k]), each of its values has a sign of its own: columns, of which c is a vector.
+//
+//   also     load[j] becomes load[j]/c, and f[i] becomes c*f[i], c > 0 drawn from what their priors become
+//
+// Given f its loadings are told well, and the other way round, while the data tell their product alone. Stretches are a group whose Haar measure is dc/c, and the Jacobian is c^n, n the elements of f less those of load: no row of the likelihood is read. With normal priors the statistics of c are log c, c^2 and c^-2.
+//
+// Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `orbit` set, after which the sign is applied.
+// Conditions: the set is begun by an unknown of either sign in a product, and has all such unknowns that are multiplied with it in factors that it would change. With those as well that are multiplied with it and are positive, which stay,
+// every factor but the priors of these, and statements without loops or that draw what is turned, would be as it was: the model is symmetric but for signs that it gives. Some factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers
+// that stand in all references outside their own statement: f[i, 2]. What is turned enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or read as an array.
+// What is stretched is an unknown of either sign with what it is multiplied with, positive or not, sums of such among it, without ends but 0; every factor but the statements that draw its elements, one each, is as it was.
+#include <math.h>
+#include <string.h>
+#include "reflections.h"
+#include "../step.h"
+#include "../terms/var.h"
+#include "../terms/conditions.h"
+#include "../terms/requests.h"
+#include "../terms/factor.h"
+#include "../terms/reads.h"
+#include "../algebra/conditionals.h"
+#include "steps.h"
+
+enum { MOST_TURNED = 16, MOST_GIVEN = 8 };
+enum { MOST_PARTS = 2000 };              // of a factor that is looked through for what to stretch
+
+typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; const Factor *given[MOST_GIVEN]; int ngiven; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays, or drawn by the statements given: turned in thought alone; power: stretched by this power of c
+
+typedef struct Reflection {
+    Graph *g;
+    Turned turned[MOST_TURNED];
+    int    n;
+    Var   *sign;                         // of each column: 1 or -1; NULL: all that is turned has one sign
+    Var   *c;                            // what stretches, of each column that has a sign, or one number; NULL: signs are turned
+    bool   all;                          // those that stay, too
+    bool   failed, grown;
+} Reflection;
+
+static const Turned *turned_of(const Reflection *x, const Var *v)
+{
+    for (int i = 0; i < x->n; i++)
+        if (x->turned[i].var == v && (x->all || !x->turned[i].stays)) return &x->turned[i];
+    return NULL;
+}
+
+static bool is_moved(const Var *v, void *with) { return turned_of(with, v); }
+static bool mentions_moved(const Expr *e, const Reflection *x) { return e && ex_any_var(e, is_moved, (void *)x); }
+
+// Whether this element is turned; x->failed: it may be.
+static bool is_turned(Reflection *x, const Expr *ref)
+{
+    const Turned *t = turned_of(x, ref->var);
+    if (!t) return false;
+    for (int i = 0; i < t->ngiven && !x->all; i++) {
+        bool differs = false;
+        const Expr *one = t->given[i]->value;
+        if (ref == one) return false;
+        for (int k = 0; k < ref->nargs; k++) differs |= ref->args[k]->kind == EX_NUM && ref->args[k] != one->args[k];
+        x->failed |= !differs;
+    }
+    x->failed |= ref->nargs < t->var->rank;
+    for (int k = 0; k < ref->nargs; k++) {
+        x->failed |= mentions_moved(ref->args[k], x);
+        if (!t->at[k] || t->at[k] == ref->args[k]) continue;
+        x->failed |= ref->args[k]->kind != EX_NUM;
+        return false;
+    }
+    return true;
+}
+
+static Expr *stretch_at(const Reflection *x, const Turned *t, Expr *const *args) { return ex_ref(x->c, x->c->rank, &args[t->column]); }
+
+static Expr *turn(Expr *e, void *with)
+{
+    Reflection *x = with;
+    if (x->failed || !mentions_moved(e, x)) return e;
+    if (e->kind == EX_REF && x->c) return is_turned(x, e) ? ex_mul2(ex_pow(stretch_at(x, turned_of(x, e->var), e->args), turned_of(x, e->var)->power), e) : e;
+    if (e->kind == EX_REF && x->sign && is_turned(x, e)) return ex_mul2(ex_ref(x->sign, 1, &e->args[turned_of(x, e->var)->column]), e);
+    if (e->kind == EX_REF) return is_turned(x, e) ? ex_neg(e) : e;
+    x->failed |= e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_REDUCE && (mentions_moved(e->args[0], x) || mentions_moved(e->args[1], x)));
+    return x->failed ? e : NULL;
+}
+
+// The sign, or power of c, that multiplies e; NULL: none does.
+static Expr *sign_before(const Expr *e, const Var *sign)
+{
+    for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++) {
+        Expr *f = e->kind == EX_MUL ? e->args[i] : (Expr *)e, *of = f->kind == EX_POW ? f->args[0] : f;
+        if (of->kind == EX_REF && of->var == sign) return f;
+    }
+    return NULL;
+}
+
+static Expr *before_choice(Expr *e, void *with);
+
+// One of all terms of a sum is one before it.
+static Expr *before_sum(Expr *e, void *with)
+{
+    Expr *before = NULL, *all = ex_num(0), *rest = ex_num(0);
+    for (int i = 0; i < e->nargs; i++)
+        if (!ex_mentions(e->args[i], with)) return NULL;
+    for (int i = 0; i < e->nargs; i++) {
+        Expr *term = ex_map(e->args[i], before_choice, with), *of = sign_before(term, with);
+        if (!i) before = of;
+        if (of != before) before = NULL;
+        all = ex_add2(all, term);
+        if (before) rest = ex_add2(rest, ex_div(term, before));
+    }
+    return before ? ex_mul2(before, rest) : all;
+}
+
+// A sign of all branches of a choice is one before it.
+static Expr *before_choice(Expr *e, void *with)
+{
+    if (!ex_mentions(e, with)) return e;
+    if (e->kind == EX_ADD) return before_sum(e, with);
+    if (e->kind != EX_CALL || e->fn != FN_if_else || ex_mentions(e->args[0], with)) return NULL;
+    Expr *branch[2], *of[2];
+    for (int i = 0; i < 2; i++) of[i] = sign_before(branch[i] = ex_map(e->args[1 + i], before_choice, with), with);
+    Expr *sign = of[0] ? of[0] : of[1];
+    for (int i = 0; i < 2 && sign; i++)
+        if (of[i] != sign && !ex_is_num(branch[i], 0)) sign = NULL;
+    if (!sign) return ex_call3("if_else", e->args[0], branch[0], branch[1]);
+    return ex_mul2(sign, ex_call3("if_else", e->args[0], ex_div(branch[0], sign), ex_div(branch[1], sign)));
+}
+
+// The square of a sign is 1.
+static Expr *without_squares(Expr *e, void *with)
+{
+    if (!ex_mentions(e, with)) return e;
+    return e->kind == EX_POW && e->args[0]->kind == EX_REF && e->args[0]->var == with && e->number == 2 ? ex_num(1) : NULL;
+}
+
+static Expr *turned(Reflection *x, Expr *e)
+{
+    x->failed = false;
+    e = ex_map(e, turn, x);
+    if (x->c) return ex_map(e, before_choice, x->c);
+    return x->sign ? ex_map(ex_map(e, before_choice, x->sign), without_squares, x->sign) : e;
+}
+
+static bool draws(const Factor *f, const Var *v) { return f->value && f->value->kind == EX_REF && f->value->var == v; }
+
+typedef struct Only { const Expr *ref; bool several; } Only;
+
+static void find_only(Expr *ref, void *with)
+{
+    Only *o = with;
+    o->several |= o->ref && o->ref != ref;
+    o->ref = ref;
+}
+
+static bool mentions_turned(const Expr *e, const Reflection *x)
+{
+    for (int i = 0; i < x->n; i++)
+        if (!x->turned[i].stays && ex_mentions((Expr *)e, x->turned[i].var)) return true;
+    return false;
+}
+
+// Where the element with these subscripts is one that the statement f draws; NULL: its indices are not told by them.
+static Expr *where_drawn(const Factor *f, Expr *const *args)
+{
+    Expr *where = f->plates.guard;
+    Index *at[MAX_RANK];
+    for (int k = 0; k < f->value->nargs; k++) {
+        at[k] = index_new("at", NULL, NULL);
+        where = ex_both(where, ex_call2("==", ex_index(at[k]), f->value->args[k]));
+    }
+    for (int i = 0; i < f->plates.n; i++) {
+        Index *const j = f->plates.index[i];
+        where = ex_both(where, ex_both(ex_call2("<=", j->lo, ex_index(j)), ex_call2("<=", ex_index(j), j->hi)));
+    }
+    for (int i = 0; i < f->plates.n; i++) {
+        int k = 0;
+        while (k < f->value->nargs && f->value->args[k] != ex_index(f->plates.index[i])) k++;
+        if (k == f->value->nargs) return NULL;
+        where = ex_replace_index(where, f->plates.index[i], ex_index(at[k]));
+    }
+    for (int k = 0; k < f->value->nargs; k++) where = ex_replace_index(where, at[k], args[k]);
+    return where;
+}
+
+// Whether the statement f of ref, one element at numbers, or of columns any that its indices go over, tells its sign: a truncation, a mean that is not 0. It stays from now on.
+static bool is_given(Reflection *x, const Factor *f, const Expr *ref)
+{
+    Turned *t = (Turned *)turned_of(x, ref->var);
+    bool one = true;
+    if (!x->all || x->c || ref != f->value) return false;
+    for (int i = 0; i < t->ngiven; i++)
+        if (t->given[i] == f) return true;
+    if (x->sign) one = !where_drawn(f, ref->args) || decide_instances(f, is_moved, x);
+    else if (f->plates.n || f->plates.guard) return false;
+    for (int k = 0; k < ref->nargs && !x->sign; k++) {
+        if (ref->args[k]->kind != EX_NUM || (t->at[k] && t->at[k] != ref->args[k])) return false;
+        one &= t->at[k] != NULL;
+    }
+    if (one || t->ngiven == MOST_GIVEN) return false;
+    t->given[t->ngiven++] = f;
+    return true;
+}
+
+// Whether f draws elements each of which is told without asking which are turned, and stays as it is.
+static bool is_prior(Reflection *x, const Factor *f)
+{
+    Expr *e = f->log_density;
+    for (int i = 0; i < x->n; i++) {
+        Only o = {0};
+        if (!draws(f, x->turned[i].var)) continue;
+        if (x->turned[i].stays) return x->all && !mentions_turned(e, x);
+        ex_references(e, x->turned[i].var, find_only, &o);
+        if (o.several || !o.ref || o.ref->nargs < x->turned[i].var->rank) return false;
+        if (mentions_moved(ex_replace(e, (Expr *)o.ref, ex_num(0)), x)) continue;
+        if (ex_replace(e, (Expr *)o.ref, ex_neg((Expr *)o.ref)) == e || is_given(x, f, o.ref)) return true;
+    }
+    return false;
+}
+
+// Whether f stays as it is: so do priors of what stays.
+static bool stays(Reflection *x, const Factor *f) { return is_prior(x, f) || (turned(x, f->log_density) == f->log_density && !x->failed); }
+
+static bool stays_positive(const Var *v) { return v->lower_number >= 0; }
+static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }
+static bool may_turn(const Var *v) { return v->kind != VAR_AUXILIARY && is_real_unknown(v) && (is_free(v) || stays_positive(v)); }
+
+// The set has the elements at the numbers in ref from now on, or all of the dimension where it had others.
+static void add(Reflection *x, const Expr *ref)
+{
+    for (int i = 0; i < x->n; i++) {
+        Turned *t = &x->turned[i];
+        if (t->var != ref->var) continue;
+        for (int k = 0; k < t->var->rank; k++) {
+            if (!t->at[k] || ref->args[k] == t->at[k]) continue;
+            if (ref->args[k]->kind == EX_NUM && i == 0) return;          // another factor of the same array
+            t->at[k] = NULL;
+            x->grown = true;
+        }
+        return;
+    }
+    x->failed |= x->n == MOST_TURNED;
+    if (x->failed) return;
+    Turned *t = &x->turned[x->n++];
+    *t = (Turned){.var = ref->var, .stays = !is_free(ref->var)};
+    for (int k = 0; k < t->var->rank; k++) t->at[k] = ref->args[k]->kind == EX_NUM ? ref->args[k] : NULL;
+    x->grown = true;
+}
+
+// The set has the column of ref whose number is `at` from now on.
+static void add_column(Reflection *x, const Expr *ref, const Expr *at)
+{
+    int column = -1, n = 0;
+    for (int k = 0; k < ref->nargs; k++)
+        if (ref->args[k] == at) {
+            column = k;
+            n++;
+        }
+    x->failed |= n != 1 || ref->var->dim[column] != x->sign->dim[0] || x->n == MOST_TURNED;
+    for (int i = 0; i < x->n; i++) x->failed |= x->turned[i].var == ref->var;        // by another subscript
+    if (x->failed) return;
+    x->turned[x->n++] = (Turned){.var = ref->var, .column = column, .stays = !is_free(ref->var)};
+    x->grown = true;
+}
+
+static bool is_factor(const Expr *e) { return e->kind == EX_REF && e->nargs == e->var->rank && may_turn(e->var); }
+
+// Of a factor of a product, which may be a choice: the column of what is turned; and others that turn with it.
+static const Expr *column_in(Reflection *x, const Expr *e)
+{
+    if (e->kind == EX_CALL && e->fn == FN_if_else) {
+        const Expr *at = column_in(x, e->args[1]);
+        return at ? at : column_in(x, e->args[2]);
+    }
+    return is_factor(e) && is_turned(x, e) ? e->args[turned_of(x, e->var)->column] : NULL;
+}
+
+static void add_columns(Reflection *x, const Expr *e, const Expr *at)
+{
+    for (int i = 1; i < 3 && e->kind == EX_CALL && e->fn == FN_if_else; i++) add_columns(x, e->args[i], at);
+    if (!x->failed && is_factor(e) && !is_turned(x, e)) add_column(x, e, at);
+}
+
+// Those that are multiplied with what is turned.
+static Look find_partners(const Expr *e, void *with)
+{
+    Reflection *x = with;
+    bool any = false;
+    if (e->kind != EX_MUL) return LOOK;
+    if (x->sign) {
+        const Expr *at = NULL;
+        for (int i = 0; i < e->nargs && !at; i++) at = column_in(x, e->args[i]);
+        for (int i = 0; i < e->nargs && at && !x->failed; i++) add_columns(x, e->args[i], at);
+        return LOOK;
+    }
+    for (int i = 0; i < e->nargs; i++) any |= is_factor(e->args[i]) && is_turned(x, e->args[i]);
+    for (int i = 0; i < e->nargs && any; i++)
+        if (is_factor(e->args[i]) && !is_turned(x, e->args[i])) add(x, e->args[i]);
+    return LOOK;
+}
+
+static Reading factors_turned(Reflection *x)
+{
+    Var *block[MOST_TURNED];
+    int n = 0;
+    for (int i = 0; i < x->n; i++)
+        if (turned_of(x, x->turned[i].var)) block[n++] = x->turned[i].var;
+    return factors_of_block(x->g, block, n);
+}
+
+// Whether there are statements of the array beside those that tell signs.
+static bool draws_others(const Graph *g, const Turned *t)
+{
+    bool others = false;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        bool given = !factor_counts_at(f, 0, false) || !draws(f, t->var);
+        for (int i = 0; i < t->ngiven; i++) given |= f == t->given[i];
+        others |= !given;
+    }
+    return others;
+}
+
+static Look test_within(const Expr *e, void *with) { return e->kind == EX_CALL && e->fn == FN_WITHIN && mentions_moved(e, with) ? FOUND : LOOK; }
+
+// Whether f, which turned is another, costs little for each sign: it draws what is turned, or has no rows.
+static bool costs_little(Reflection *x, const Factor *f)
+{
+    bool own = false;
+    for (int i = 0; i < x->n && !own; i++) own = !x->turned[i].stays && draws(f, x->turned[i].var);
+    if (x->sign || x->c || !(own || f->plates.n == 0) || ex_find(f->log_density, test_within, x)) return false;
+    turned(x, f->log_density);
+    return !x->failed;
+}
+
+// Whether the model is symmetric but for the signs that it gives, and statements that cost little.
+static bool find_set(Reflection *x)
+{
+    bool symmetric = false;
+    int rest = 0;
+    x->all = true;
+    for (x->grown = true; x->grown;) {
+        x->grown = x->failed = false;
+        symmetric = true;
+        rest = 0;
+        const Reading of = factors_turned(x);
+        for (int q = 0; q < of.n && !x->grown; q++) {
+            const Factor *f = of.factor[q];
+            if (!factor_counts_at(f, 0, false) || stays(x, f)) continue;
+            x->failed = false;
+            ex_find(f->log_density, find_partners, x);
+            if (x->failed && !x->grown) return false;
+            const bool little = !x->grown && costs_little(x, f);
+            x->failed = false;
+            rest += little;
+            symmetric &= little;
+        }
+    }
+    int staying = 0, given = 0;
+    for (int i = 0; i < x->n; i++) {
+        staying += x->turned[i].stays;
+        given += x->turned[i].ngiven > 0;
+        if (x->sign && x->turned[i].ngiven && !draws_others(x->g, &x->turned[i])) return false;
+    }
+    return symmetric && staying + given + rest && given + (rest > 0) < 2 && x->n - staying > 1;
+}
+
+// Columns: where all of them, with what stays, may be turned, to turn what stays alone is to turn the rest. Where k == j, j of a plate, that is column j: only its rows are read then.
+typedef struct Staying { Reflection *x; const Factor *f; Var *by; } Staying;
+
+static bool is_plate(const Factor *f, const Expr *e)
+{
+    bool plate = false;
+    for (int i = 0; i < f->plates.n; i++) plate |= e == ex_index(f->plates.index[i]);
+    return plate;
+}
+
+// Whether one of these conditions is that two indices are the same.
+static bool implies(const Expr *all, const Expr *a, const Expr *b)
+{
+    if (all->kind != EX_CALL) return false;
+    if (all->fn == FN_AND) return implies(all->args[0], a, b) || implies(all->args[1], a, b);
+    return all->fn == FN_EQ && ((all->args[0] == a && all->args[1] == b) || (all->args[0] == b && all->args[1] == a));
+}
+
+// An element that stays, turned by the sign of its column; where the condition does not hold, it does not stay.
+static Expr *turned_at(const Staying *s, const Turned *t, Expr *e)
+{
+    Expr *turns = ex_mul2(ex_add2(ex_num(1), ex_mul2(ex_num(-2), ex_ref(s->by, 1, &e->args[t->column]))), e), *where = NULL;
+    for (int i = 0; i < t->ngiven; i++) {
+        Expr *drawn = where_drawn(t->given[i], e->args);
+        where = where ? ex_either(where, drawn) : drawn;
+    }
+    if (where) where = condition_left(where);
+    return where ? ex_call3("if_else", where, turns, e) : turns;
+}
+
+// The index of a plate that the number of the column is where elements stay; NULL: there is none.
+static Expr *plate_at(const Staying *s, const Turned *t, Expr *e)
+{
+    Expr *const at = e->args[t->column];
+    if (at->kind != EX_INDEX || is_plate(s->f, at)) return NULL;
+    for (int k = 0; k < e->nargs; k++) {
+        bool always = t->ngiven > 0;
+        for (int i = 0; i < t->ngiven && always; i++)
+            always = is_plate(s->f, e->args[k]) && implies(where_drawn(t->given[i], e->args), e->args[k], at);
+        if (always) return e->args[k];
+    }
+    return NULL;
+}
+
+static Expr *turn_what_stays(Expr *e, void *with)
+{
+    const Staying *s = with;
+    if (e->kind == EX_CALL && e->fn == FN_if_else && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_EQ) {
+        Expr *const *same = e->args[0]->args;
+        const int plate = is_plate(s->f, same[1]);
+        if (same[!plate]->kind == EX_INDEX && is_plate(s->f, same[plate]) && !is_plate(s->f, same[!plate]))
+            return ex_call3("if_else", e->args[0], ex_map(ex_replace(e->args[1], same[!plate], same[plate]), turn_what_stays, with), ex_map(e->args[2], turn_what_stays, with));
+    }
+    const Turned *t = e->kind == EX_REF ? turned_of(s->x, e->var) : NULL;
+    if (!t || !(t->stays || t->ngiven)) return NULL;
+    Expr *const at = e->args[t->column], *is = plate_at(s, t, e);
+    if (is) return ex_call3("if_else", ex_call2("==", at, is), turned_at(s, t, ex_replace(e, at, is)), e);
+    return turned_at(s, t, e);
+}
+
+static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
+{
+    x->all = true;
+    const Reading of = factors_turned(x);
+    out->factor = NEW_N(x->g->arena, Factor *, of.n + 1);
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (decide_instances(f, is_moved, x)) return false;
+        if (!mentions_turned(f->log_density, x) || is_prior(x, f)) continue;         // the prior of what stays, and of what turns
+        Expr *is = ex_map(f->log_density, turn_what_stays, &(Staying){x, f, by});
+        if (is == f->log_density) continue;
+        Factor *c = out->factor[out->n++] = arena_copy(x->g->arena, f, sizeof *f);
+        c->log_density = is;
+        c->next = NULL;
+    }
+    return out->n > 0;
+}
+
+// The statement f where its index `gone` is this number. false: f does not go over it, or another of its ranges depends on it.
+static bool put_in(Graph *g, Factor *f, Index *gone, Expr *number)
+{
+    Plates left = {.guard = f->plates.guard, .index = NEW_N(g->arena, Index *, f->plates.n + 1)};
+    for (int i = 0; i < f->plates.n; i++) {
+        Index *const j = f->plates.index[i];
+        if (j == gone) continue;
+        if (ex_mentions_index(j->lo, gone) || ex_mentions_index(j->hi, gone)) return false;
+        left.index[left.n++] = j;
+    }
+    if (left.n == f->plates.n) return false;
+    if (left.guard) left.guard = ex_replace_index(left.guard, gone, number);
+    left.guard = condition_left(ex_both(left.guard, ex_both(ex_call2("<=", gone->lo, number), ex_call2("<=", number, gone->hi))));
+    f->plates = left;
+    if (f->value) f->value = ex_replace_index(f->value, gone, number);
+    f->log_density = ex_replace_index(f->log_density, gone, number);
+    return true;
+}
+
+static bool is_nowhere(const Factor *f) { return f->plates.guard && ex_is_num(f->plates.guard, 0); }
+
+// How a factor reads an array of which elements stay: by numbers; by other subscripts, in one reference, or several.
+typedef struct Refs { const Reflection *x; const Expr *ref; const Turned *of; bool numbers, several; } Refs;
+
+static Look find_symbolic(const Expr *e, void *with)
+{
+    Refs *r = with;
+    const Turned *t = e->kind == EX_REF ? turned_of(r->x, e->var) : NULL;
+    bool symbolic = false;
+    if (!t || !t->ngiven) return LOOK;
+    for (int k = 0; k < e->nargs; k++) symbolic |= e->args[k]->kind != EX_NUM;
+    r->several |= symbolic && r->ref && r->ref != e;
+    r->numbers |= !symbolic;
+    if (symbolic) {
+        r->ref = e;
+        r->of = t;
+    }
+    return LOOK;
+}
+
+// The rows of f in which ref is the given element: an index of f that stands for a subscript becomes its number; another subscript is one of data, and a condition. NULL with x->failed: neither.
+static Factor *at_given(Reflection *x, const Factor *f, const Expr *ref, Expr *given)
+{
+    Factor *out = arena_copy(x->g->arena, f, sizeof *f);
+    out->next = NULL;
+    for (int k = 0; k < given->nargs; k++) {
+        const Expr *is = ref->args[k];
+        if (is == given->args[k]) continue;
+        if (is->kind == EX_NUM) return NULL;
+        if (is->kind == EX_INDEX && put_in(x->g, out, is->index, given->args[k])) continue;
+        x->failed |= is->kind == EX_INDEX || ex_unknown(is);
+        out->plates.guard = ex_both(out->plates.guard, ex_call2("==", (Expr *)is, given->args[k]));
+    }
+    if (x->failed || is_nowhere(out)) return NULL;
+    out->log_density = ex_replace(out->log_density, (Expr *)ref, given);
+    return out;
+}
+
+// f as it is for either sign, if it is not the same. false: what is turned in it is not known.
+static bool put_turned(Reflection *x, Factor *f, Var *by, Reading *out)
+{
+    Expr *is = turned(x, f->log_density);
+    if (x->failed) return false;
+    if (is == f->log_density) return true;
+    Factor *c = out->factor[out->n++] = arena_copy(x->g->arena, f, sizeof *f);
+    c->log_density = ex_call3("if_else", ex_call2("==", ex_ref(by, 0, NULL), ex_num(1)), is, f->log_density);
+    c->next = NULL;
+    return true;
+}
+
+// Where elements stay, of a factor's rows those that read one of them: all others are the same turned or not.
+static bool factors_of_c(Reflection *x, Var *by, Reading *out)
+{
+    if (x->sign) return factors_of_columns(x, by, out);
+    x->all = false;
+    const Reading of = factors_turned(x);
+    out->factor = NEW_N(x->g->arena, Factor *, of.n * MOST_GIVEN + 1);
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (decide_instances(f, is_moved, x)) return false;
+        if (!mentions_moved(f->log_density, x) || stays(x, f)) continue;
+        Refs in = {.x = x};
+        ex_find(f->log_density, find_symbolic, &in);
+        if (in.several || (in.ref && in.numbers)) return false;
+        if (!in.ref && !put_turned(x, f, by, out)) return false;
+        for (int i = 0; in.ref && i < in.of->ngiven; i++) {
+            x->failed = false;
+            Factor *at = at_given(x, f, in.ref, in.of->given[i]->value);
+            if (x->failed || (at && !put_turned(x, at, by, out))) return false;
+        }
+    }
+    return out->n > 0;
+}
+
+static Step *reflection_step(Reflection *x)
+{
+    Graph *g = x->g;
+    const Competition *competition = NULL;
+    int n = 0;
+    x->all = false;
+    for (int i = 0; i < x->n; i++) {
+        const Var *v = x->turned[i].var;
+        if (x->turned[i].stays) continue;
+        for (const Series *e = g->series; e; e = e->next)
+            if (series_follows(e, v)) return NULL;
+        const Step *s = step_that_draws(g, v);
+        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, "orbit")) return NULL;
+        if (n++ && s->competition != competition) return NULL;
+        competition = s->competition;
+    }
+    Var *by = var_unique(g, arena_printf(g->arena, "signs_%s", x->turned[0].var->name), VAR_AUXILIARY);
+    by->hidden = by->discrete = true;
+    by->base = BASE_INT;
+    by->lower_number = 0;
+    by->upper_number = 1;
+    by->span = x->turned[0].var->span;
+    if (x->sign) {
+        by->rank = 1;
+        by->dim[0] = x->sign->dim[0];
+    }
+    Reading of = {0};
+    Conditional *c = factors_of_c(x, by, &of) ? conditional_given(g, by, &of, false) : NULL;
+    if (!c || c->recursion || c->whole) {
+        by->kind = VAR_ELEMENT;
+        return NULL;
+    }
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = by, .added = true, .moved = NEW_N(g->arena, Carried, n)};
+    for (int i = 0; i < x->n; i++) {
+        const Turned *t = &x->turned[i];
+        if (t->stays) continue;
+        Carried *to = &o->moved[o->n++];
+        *to = (Carried){.var = t->var};
+        to->element = var_element(g, t->var, to->index);
+        to->c = x->sign ? ex_ref(by, 1, &to->element->args[t->column]) : ex_ref(by, 0, NULL);
+        Expr *turns = ex_call2("==", to->c, ex_num(1));
+        for (int k = 0; k < t->var->rank; k++)
+            if (t->at[k]) turns = ex_call2("&&", turns, ex_call2("==", ex_index(to->index[k]), t->at[k]));
+        for (int k = 0; k < t->ngiven; k++) turns = ex_call2("&&", turns, ex_call1("!", where_drawn(t->given[k], to->element->args)));
+        to->value = ex_call3("if_else", turns, ex_neg(to->element), to->element);
+    }
+    Step *s = NEW(g->arena, Step);
+    *s = (Step){.kind = STEP_ENUM, .span = by->span, .nblock = 1, .block = arena_copy(g->arena, &by, sizeof by), .conditional = c, .orbit = o, .enumerate = {.lower = ex_num(0), .upper = ex_num(1)},
+                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "step by step, no sign of a product changes"};
+    return s;
+}
+
+// ---- stretched ----
+
+static bool may_stretch(const Var *v) { return v->kind != VAR_AUXILIARY && is_plain_real(v) && (is_free(v) || (v->lower_number == 0 && isinf(v->upper_number))); }
+
+static bool is_stretchable(const Expr *e) { return e->kind == EX_REF && e->nargs == e->var->rank && may_stretch(e->var); }
+
+static bool is_either(const Expr *e) { return e->kind == EX_ADD || (e->kind == EX_CALL && e->fn == FN_if_else); }
+
+// Terms of a sum, branches of a choice.
+static Expr *const *either_of(const Expr *e, int *n)
+{
+    *n = e->kind == EX_ADD ? e->nargs : 2;
+    return e->kind == EX_ADD ? e->args : e->args + 1;
+}
+
+// What of a product, or of a term or branch of one of its factors, is stretched: *at the factor; NULL: nothing is.
+static const Turned *stretched_in(Reflection *x, const Expr *e, const Expr **at)
+{
+    int n;
+    const Turned *t = NULL;
+    if (is_either(e)) {
+        Expr *const *of = either_of(e, &n);
+        for (int i = 0; i < n && !t; i++) t = stretched_in(x, of[i], at);
+    } else if (e->kind == EX_MUL) {
+        for (int i = 0; i < e->nargs && !t; i++)
+            if (!is_either(e->args[i])) t = stretched_in(x, e->args[i], at);
+    } else if (is_stretchable(e) && is_turned(x, e)) {
+        t = turned_of(x, e->var);
+        *at = e;
+    }
+    return t;
+}
+
+// Multiplies e by this power of c: one of its factors that is not stretched, of each term or branch; column NULL: by one number.
+static void stretch(Reflection *x, const Expr *e, int power, const Expr *column)
+{
+    int n;
+    const Expr *at;
+    if (is_either(e)) {
+        Expr *const *of = either_of(e, &n);
+        for (int i = 0; i < n; i++)
+            if (!stretched_in(x, of[i], &at)) stretch(x, of[i], power, column);
+        return;
+    }
+    for (int i = 0; i < (e->kind == EX_MUL ? e->nargs : 1); i++) {
+        const Expr *f = e->kind == EX_MUL ? e->args[i] : e;
+        if (!is_stretchable(f)) continue;
+        const int before = x->n;
+        if (column) add_column(x, f, column);
+        else add(x, f);
+        if (x->n > before) {
+            x->turned[before].power = power;
+            x->turned[before].stays = false;
+        }
+        return;
+    }
+}
+
+// A product of which one factor is stretched: the first other one shrinks.
+static Look find_counterpart(const Expr *e, void *with)
+{
+    Reflection *x = with;
+    const Turned *t = NULL;
+    const Expr *at, *other = NULL, *also;
+    for (int i = 0; e->kind == EX_MUL && i < e->nargs && !t && !x->failed; i++) {
+        t = stretched_in(x, e->args[i], &at);
+        if (!t) continue;
+        const int power = t->power;
+        const Expr *column = x->sign ? at->args[t->column] : NULL;
+        if (is_either(e->args[i])) stretch(x, e->args[i], power, column);
+        for (int j = 0; j < e->nargs && !other; j++)
+            if (j != i && (is_either(e->args[j]) || is_stretchable(e->args[j]))) other = e->args[j];
+        if (other && !stretched_in(x, other, &also)) stretch(x, other, -power, column);
+    }
+    return LOOK;
+}
+
+static bool draws_member(const Reflection *x, const Factor *f) { return f->value && f->value->kind == EX_REF && turned_of(x, f->value->var); }
+
+// Whether the model is as it was but for the statements that draw what is stretched.
+static bool find_stretched(Reflection *x)
+{
+    bool same = false;
+    for (x->grown = true; x->grown;) {
+        x->grown = x->failed = false;
+        same = true;
+        const Reading of = factors_turned(x);
+        for (int q = 0; q < of.n && !x->grown; q++) {
+            const Factor *f = of.factor[q];
+            if (!factor_counts_at(f, 0, false)) continue;
+            if (f->log_density->size > MOST_PARTS) return false;
+            if (draws_member(x, f)) continue;
+            if (turned(x, f->log_density) == f->log_density && !x->failed) continue;
+            same = x->failed = false;
+            ex_find(f->log_density, find_counterpart, x);
+            if (x->failed) return false;
+        }
+    }
+    return same && x->n > 1;
+}
+
+// The statement f at the elements that are stretched: a subscript that is one number, where f goes over it, is put in. NULL: none of them is.
+static Factor *at_numbers(Reflection *x, const Factor *f)
+{
+    Graph *g = x->g;
+    const Turned *t = turned_of(x, f->value->var);
+    Factor *out = arena_copy(g->arena, f, sizeof *f);
+    out->next = NULL;
+    x->failed |= f->value->nargs < t->var->rank;
+    for (int k = 0; k < t->var->rank && !x->failed; k++) {
+        const Expr *is = f->value->args[k];
+        if (!t->at[k] || is == t->at[k]) continue;
+        if (is->kind == EX_NUM) return NULL;
+        x->failed |= is->kind != EX_INDEX || !put_in(g, out, is->index, t->at[k]);
+        if (x->failed || is_nowhere(out)) return NULL;
+    }
+    return x->failed ? NULL : out;
+}
+
+// An end that c would move across.
+static Look test_end(const Expr *e, void *with) { return e->kind == EX_CALL && e->fn == FN_WITHIN && ex_mentions((Expr *)e, with) ? FOUND : LOOK; }
+
+// The law of c: the statements that draw what is stretched, with the Jacobian, and the Haar measure. false: a condition is not met.
+static bool factors_of_stretch(Reflection *x, Reading *out)
+{
+    Graph *g = x->g;
+    bool told = false;
+    int n = 0;
+    for (const Factor *f = g->factors; f; f = f->next) n++;
+    out->n = 0;
+    out->factor = NEW_N(g->arena, Factor *, n + 2);
+    const Reading of = factors_turned(x);
+    for (int q = 0; q < of.n; q++)
+        if (factor_counts_at(of.factor[q], 0, false) && decide_instances(of.factor[q], is_moved, x)) return false;
+    for (const Factor *f = g->factors; f; f = f->next) {             // also those that are flat
+        if (!factor_counts_at(f, 0, false) || !draws_member(x, f)) continue;
+        x->failed = false;
+        Factor *c = at_numbers(x, f);
+        if (x->failed) return false;
+        if (!c) continue;
+        const Turned *t = turned_of(x, f->value->var);
+        Expr *is = turned(x, c->log_density), *by = stretch_at(x, t, c->value->args);
+        if (x->failed || ex_find(is, test_end, x->c)) return false;
+        told |= is != c->log_density;
+        c->log_density = ex_add2(is, ex_mul2(ex_num(t->power), ex_log(by)));
+        c->value = NULL;
+        c->dist = NULL;
+        out->factor[out->n++] = c;
+    }
+    for (int i = 0; i < x->n; i++) {
+        bool drawn = false;
+        for (const Factor *f = g->factors; f && !drawn; f = f->next) drawn = draws(f, x->turned[i].var);
+        if (!drawn) return false;
+    }
+    if (!told) return false;
+    Factor *haar = out->factor[out->n] = arena_copy(g->arena, out->factor[0], sizeof *haar);
+    out->n++;
+    haar->plates = (Plates){.n = x->c->rank, .index = NEW_N(g->arena, Index *, x->c->rank + 1)};
+    haar->log_density = ex_neg(ex_log(var_element(g, x->c, haar->plates.index)));
+    return true;
+}
+
+static Step *stretch_step(Reflection *x)
+{
+    Graph *g = x->g;
+    const Competition *competition = NULL;
+    for (int i = 0; i < x->n; i++) {
+        const Var *v = x->turned[i].var;
+        for (const Series *e = g->series; e; e = e->next)
+            if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return NULL;
+        const Step *s = step_that_draws(g, v);
+        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, "orbit")) return NULL;
+        if (i && s->competition != competition) return NULL;
+        competition = s->competition;
+    }
+    Reading of = {0};
+    Var *by = x->c = var_unique(g, arena_printf(g->arena, "scale_%s", x->turned[0].var->name), VAR_AUXILIARY);
+    by->hidden = true;
+    by->lower_number = 0;
+    by->span = x->turned[0].var->span;
+    if (x->sign) {
+        by->rank = 1;
+        by->dim[0] = x->sign->dim[0];
+    }
+    Conditional *c = factors_of_stretch(x, &of) ? conditional_given(g, by, &of, true) : NULL;
+    if (c && !c->family) c = conditional_given(g, by, &of, false);
+    if (!c || c->recursion || c->whole || c->nbatch < by->rank) {
+        by->kind = VAR_ELEMENT;
+        return NULL;
+    }
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = by, .n = x->n, .by_priors = true, .moved = NEW_N(g->arena, Carried, x->n)};
+    for (int i = 0; i < x->n; i++) {
+        const Turned *t = &x->turned[i];
+        Carried *to = &o->moved[i];
+        *to = (Carried){.var = t->var, .power = t->power};
+        to->element = var_element(g, t->var, to->index);
+        to->c = stretch_at(x, t, to->element->args);
+        to->value = ex_mul2(ex_pow(to->c, t->power), to->element);
+        for (int k = 0; k < t->var->rank; k++)
+            if (t->at[k]) to->where = ex_both(to->where, ex_call2("==", ex_index(to->index[k]), t->at[k]));
+        if (to->where) to->value = ex_call3("if_else", to->where, to->value, to->element);
+    }
+    Step *s = NEW(g->arena, Step);
+    *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .span = by->span, .nblock = 1, .block = arena_copy(g->arena, &by, sizeof by), .conditional = c, .orbit = o,
+                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "given each other, the factors of a product hardly move"};
+    return s;
+}
+
+// ---- which there are ----
+
+static bool same_set(const Reflection *x, const Reflection *y)
+{
+    if (x->n != y->n || !x->sign != !y->sign || !x->c != !y->c) return false;
+    for (int i = 0; i < x->n; i++) {
+        bool found = false;
+        for (int j = 0; j < y->n && !found; j++) found = x->turned[i].var == y->turned[j].var && x->turned[i].column == y->turned[j].column && memcmp(x->turned[i].at, y->turned[j].at, sizeof x->turned[i].at) == 0;
+        if (!found) return false;
+    }
+    return true;
+}
+
+typedef struct Begun { Graph *g; Var *sign, *c, *each; Reflection *set; int n, size; } Begun;      // c, each: what stretches, one number, or one of each column, while sets are looked for
+
+static void put_set(Begun *b, const Reflection *x)
+{
+    for (int k = 0; k < b->n; k++)
+        if (same_set(x, &b->set[k])) return;
+    ROOM(b->g->arena, b->set, b->n, b->size);
+    b->set[b->n++] = *x;
+}
+
+// Each unknown in a product begins a set, by the numbers among its subscripts, and one of columns by each of the others: of those of either sign to be turned, of others to be stretched alone.
+static Look begin(const Expr *e, void *with)
+{
+    Begun *b = with;
+    if (e->kind != EX_MUL) return LOOK;
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *ref = e->args[i];
+        for (int stretched = !is_factor(ref) || !is_free(ref->var); stretched < 1 + is_stretchable(ref); stretched++) {
+            Reflection x = {.g = b->g, .c = stretched ? b->c : NULL, .all = stretched};
+            add(&x, ref);
+            x.turned[0].power = stretched;
+            x.turned[0].stays &= !stretched;
+            put_set(b, &x);
+            for (int k = 0; k < ref->nargs; k++) {
+                if (ref->args[k]->kind != EX_INDEX) continue;
+                Reflection columns = {.g = b->g, .sign = b->sign, .c = stretched ? b->each : NULL, .all = stretched, .n = 1, .turned = {{.var = ref->var, .column = k, .power = stretched}}};
+                put_set(b, &columns);
+            }
+        }
+    }
+    return LOOK;
+}
+
+// Scales alone are moved against each other by orbits.c.
+static bool holds_free(const Reflection *x)
+{
+    for (int i = 0; i < x->n; i++)
+        if (is_free(x->turned[i].var)) return true;
+    return false;
+}
+
+bool find_reflections(Graph *g)
+{
+    if (g->by_em || g->by_nuts) return true;
+    Begun b = {.g = g, .sign = var_unique(g, "sign", VAR_ELEMENT), .c = var_unique(g, "stretch", VAR_ELEMENT), .each = var_unique(g, "stretch", VAR_ELEMENT)};
+    b.sign->rank = b.each->rank = 1;
+    b.sign->dim[0] = b.each->dim[0] = ex_num(1);
+    b.c->lower_number = b.each->lower_number = 0;
+    for (const Factor *f = g->factors; f; f = f->next)
+        if (factor_counts_at(f, 0, false)) ex_find(f->log_density, begin, &b);
+    Step **last = &g->steps;
+    for (Step **at = &g->steps; *at; at = &(*at)->next)
+        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    for (int i = 0; i < b.n; i++) {
+        Reflection *x = &b.set[i];
+        if (x->sign) b.sign->dim[0] = b.each->dim[0] = x->turned[0].var->dim[x->turned[0].column];
+        bool known = x->c ? !find_stretched(x) || !holds_free(x) : !find_set(x);
+        for (int k = 0; k < i && !known; k++) known = same_set(x, &b.set[k]);
+        Step *s = known ? NULL : x->c ? stretch_step(x) : reflection_step(x);
+        if (!s) continue;
+        s->next = *last;
+        *last = s;
+        last = &s->next;
+    }
+    return true;
+}

@@ -1,0 +1,7 @@
+// reflections.h -- unknowns of either sign that stand in products, turned together.
+#ifndef GMC_GRAPH_REFLECTIONS_H
+#define GMC_GRAPH_REFLECTIONS_H
+#include "../graph.h"
+
+bool find_reflections(Graph *g);                                 // and unknowns of either sign that stand in products
+#endif

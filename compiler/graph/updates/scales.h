@@ -1,0 +1,14 @@
+// scales.h -- scales that are drawn before a joint normal, which is integrated out.
+#ifndef GMC_GRAPH_SCALES_H
+#define GMC_GRAPH_SCALES_H
+#include "../graph.h"
+
+typedef struct Scales {                  // drawn before a joint normal, which is integrated out
+    int      n, nfactors;
+    Var    **var;
+    Factor **factor;                     // all that the log density has of them
+} Scales;
+
+bool find_scales(Graph *g);
+Scales *scales_of(Graph *g, const Step *s);                       // of a joint normal; NULL: there are none
+#endif

@@ -1,0 +1,703 @@
+// shifts.c -- moves of a location together with what it is the location of, and against what it is added to.
+//
+//   before   theta[j] ~ normal(mu, tau)                     after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from p(moved) dc
+//   before   y[i] ~ poisson_log(a + u[g[i]])                after   also: (a, u[j]) becomes (a + c, u[j] - c)
+//
+// Given theta, mu moves by what theta tells of it, however little data say of theta; and data tell the sum of a and u, in which one follows the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc, and c drawn from a density
+// proportional to p(T_c x) leaves p invariant (Liu and Sabatti 2000, theorem 1). As with scales (orbits.c), c is a variable of its own with factors in which T_c x stands for x.
+//
+// A move begins with one variable, v[i, j] + c[i] with some of its subscripts, or none. A factor that this changes may be left as it was if another variable moves as well, w[k] + s c[..]: s is what the factor's own sum of both asks for, and the factor shows that it is right. Statements that draw w are
+// brought back so level by level, and each level makes a move; any other factor by each variable that it holds. What the law of c is made of are the factors that still change.
+//
+// Where factors hold several elements of c, as the prior of a field does that is beside independent effects of the same places, all of c is drawn at once if it is jointly normal.
+//
+// Needs: the steps of the schedule.     Gives: steps of c (EXACT, SLICE or GAUSSIAN) with `orbit` set, after which T_c is applied.
+// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion but by sums that stay as they are (those over the states of chains are computed before they are read), decides no condition of a statement, is read by no routine that takes an
+// array whole, and meets nothing that is summed out. A statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "shifts.h"
+#include "../step.h"
+#include "../terms/var.h"
+#include "../terms/requests.h"
+#include "../terms/factor.h"
+#include "../terms/reads.h"
+#include "../algebra/conditionals.h"
+#include "../algebra/band.h"
+#include "../algebra/few_rows.h"
+#include "../algebra/sets.h"
+#include "steps.h"
+
+enum { MOST_NAMED = 4 };                 // variables in the name of c
+enum { MOST_WORK = 100, MOST_JOINT = 64 };       // of a sparse joint normal: times that of going through its terms; and so many of them, with those of the model
+enum { MOST_LEVELS = 8, MOST_AGAINST = 8 };      // of a hierarchy, and terms of one sum that something is moved against: a thousand scalars, each the location of the next, or all in one sum, make thousands of moves, not a million
+
+typedef struct Shifted {                 // v[index..] + by
+    Var   *var;
+    Index *index[MAX_RANK];
+    Expr  *by;                           // in terms of the indices and of elements of c
+} Shifted;
+
+typedef struct Shift {
+    Graph   *g;
+    int      n, size;
+    Shifted *of;
+    Var     *c;
+    int      joint;                      // once it is made: of a sparse joint normal, its number
+    bool     failed;
+} Shift;
+
+static const Shifted *moving(const Shift *a, const Var *v)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->of[i].var == v) return &a->of[i];
+    return NULL;
+}
+
+static bool test_moving(const Var *v, void *with) { return moving(with, v); }
+static bool mentions_moving(const Expr *e, const Shift *a) { return e && ex_any_var(e, test_moving, (void *)a); }
+
+// Moves that begin alike have one list, of which each knows how much is its own: what is kept is copied.
+static void add(Shift *a, Shifted s)
+{
+    ROOM(a->g->arena, a->of, a->n, a->size);
+    a->of[a->n++] = s;
+}
+
+static Shift copied(const Shift *a)
+{
+    Shift to = *a;
+    to.of = arena_copy(a->g->arena, a->of, sizeof *a->of * (size_t)a->n);
+    to.size = a->n;
+    return to;
+}
+
+// ---- sums in which c stands by itself ----
+
+// The sum of what becomes of each term of a sum.
+static Expr *sum_of(Expr *e, Expr *(*become)(Expr *, void *), void *with)
+{
+    if (e->kind != EX_ADD) return become(e, with);
+    Expr *few[8] = {0}, **term = e->nargs <= 8 ? few : malloc(sizeof *term * (size_t)e->nargs);
+    for (int i = 0; i < e->nargs; i++) term[i] = become(e->args[i], with);
+    Expr *sum = ex_add(e->nargs, term);
+    if (term != few) free(term);
+    return sum;
+}
+
+static Expr *times(Expr *e, void *with) { return ex_mul2(with, e); }
+static Expr *with_c(Expr *e, void *c) { return ex_mentions(e, c) ? e : ex_num(0); }
+static Expr *without_c(Expr *e, void *c) { return ex_mentions(e, c) ? ex_num(0) : e; }
+
+// sum(i, x[i]*c) is c*sum(i, x[i]).
+static Expr *summed(Expr *e, void *with)
+{
+    Index *i = with;
+    Expr *outer = ex_num(1), *inner = ex_num(1);
+    for (int k = 0; k < (e->kind == EX_MUL ? e->nargs : 1); k++) {
+        Expr *x = e->kind == EX_MUL ? e->args[k] : e;
+        if (ex_mentions_index(x, i)) inner = ex_mul2(inner, x);
+        else outer = ex_mul2(outer, x);
+    }
+    return ex_mul2(outer, ex_reduce("sum", i, i->lo, i->hi, inner));
+}
+
+static Expr *spread_parts(Expr *e, void *with)
+{
+    Var *c = with;
+    if (!ex_mentions(e, c)) return e;
+    if (e->kind == EX_MUL) {
+        Expr *sum = NULL, *rest = ex_num(1);
+        int holding = 0;
+        for (int i = 0; i < e->nargs; i++) {
+            Expr *x = ex_map(e->args[i], spread_parts, c);
+            holding += ex_mentions(x, c);
+            if (!sum && x->kind == EX_ADD && ex_mentions(x, c)) sum = x;
+            else rest = ex_mul2(rest, x);
+        }
+        if (!sum) return rest;
+        if (holding > 1) return ex_mul2(sum, rest);
+        return sum_of(sum, times, rest);
+    }
+    if (e->kind == EX_REDUCE && e->fn == FN_sum && !ex_mentions(e->args[0], c) && !ex_mentions(e->args[1], c)) {
+        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        Expr *body = ex_map(ex_open(e, i), spread_parts, c), *stay = sum_of(body, without_c, c), *all = sum_of(sum_of(body, with_c, c), summed, i);
+        return ex_is_num(stay, 0) ? all : ex_add2(all, ex_reduce("sum", i, i->lo, i->hi, stay));
+    }
+    return NULL;
+}
+
+// e with the products of what holds c and is free of it written out, x*(b + c) as x*b + x*c, and sums of them. What is too large to walk stays as it is.
+static Expr *spread(Expr *e, Var *c) { return e->size > MAX_TREE ? e : ex_map(e, spread_parts, c); }
+
+// The terms of a sum that hold c.
+static Expr *terms_of(Expr *e, Var *c) { return sum_of(spread(e, c), with_c, c); }
+
+// ---- T_c x in place of x ----
+
+// e, in terms of fresh indices of v, at the subscripts of a reference: two steps, since a subscript may hold an index of e.
+static Expr *at_subscripts(const Shifted *m, Expr *e, Expr *const *args)
+{
+    Index *fresh[MAX_RANK];
+    for (int k = 0; k < m->var->rank; k++) {
+        fresh[k] = index_new(m->index[k]->name, m->index[k]->lo, m->index[k]->hi);
+        e = ex_replace_index(e, m->index[k], ex_index(fresh[k]));
+    }
+    for (int k = 0; k < m->var->rank; k++) e = ex_replace_index(e, fresh[k], args[k]);
+    return e;
+}
+
+static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
+static bool is_open(const Expr *end) { return end->kind == EX_NUM && isinf(end->number); }
+static Expr *move(Expr *e, void *with);
+
+// Ends: what is added to all three is taken away, and if c alone remains in the first, so is the rest.
+static Expr *moved_between(Shift *a, const Expr *e)
+{
+    Expr *arg[3], *held[3];
+    for (int i = 0; i < 3; i++) held[i] = terms_of(arg[i] = ex_map(e->args[i], move, a), a->c);
+    bool same = true;
+    for (int i = 1; i < 3; i++) same &= is_open(arg[i]) || held[i] == held[0];
+    const bool free = ex_is_num(held[1], 0) && ex_is_num(held[2], 0);
+    if (!same && !free && mentions_moving(e->args[0], a)) a->failed = true;
+    if (mentions_moving(e->args[0], a) && (ex_any_var(e->args[1], test_response, NULL) || ex_any_var(e->args[2], test_response, NULL))) a->failed = true;
+    if (!same && !(free && held[0]->kind == EX_REF)) return ex_call3("within", arg[0], arg[1], arg[2]);
+    Expr *off = same ? held[0] : ex_sub(spread(arg[0], a->c), held[0]);
+    for (int i = 0; i < 3; i++)
+        if (!is_open(arg[i])) arg[i] = ex_sub(spread(arg[i], a->c), off);
+    return ex_call3("within", arg[0], arg[1], arg[2]);
+}
+
+static Expr *move(Expr *e, void *with)
+{
+    Shift *a = with;
+    if (a->failed || !mentions_moving(e, a)) return e;
+    switch (e->kind) {
+    case EX_REF: {
+        const Shifted *m = moving(a, e->var);
+        a->failed |= !m || e->nargs < e->var->rank;                  // in a subscript, or read whole
+        for (int k = 0; k < e->nargs; k++) a->failed |= mentions_moving(e->args[k], a);
+        return a->failed ? e : ex_add2(e, at_subscripts(m, m->by, e->args));
+    }
+    case EX_REDUCE: {
+        a->failed |= mentions_moving(e->args[0], a) || mentions_moving(e->args[1], a);
+        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        return a->failed ? e : ex_reduce(e->name, i, i->lo, i->hi, ex_map(ex_open(e, i), move, a));
+    }
+    case EX_ARRAY: case EX_AT:
+        a->failed = true;
+        return e;
+    case EX_CALL:
+        return e->fn == FN_WITHIN ? moved_between(a, e) : NULL;
+    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: break;
+    }
+    return NULL;
+}
+
+static Expr *moved(Shift *a, Expr *e)
+{
+    a->failed = false;
+    return ex_map(e, move, a);
+}
+
+static bool is_invariant(Shift *a, Expr *e)
+{
+    Expr *now = moved(a, e);
+    return !a->failed && !ex_mentions(spread(now, a->c), a->c);
+}
+
+// ---- what else has to move for a factor to stay as it was ----
+
+static bool is_plain(const Graph *g, const Var *v)
+{
+    return is_plain_real(v) && v->kind != VAR_AUXILIARY && !is_switched_off(g, v, "orbit");
+}
+
+// Whether e, in terms of the indices of w, cannot be read for every element of w: subscripts are no indices over the same range.
+static Look test_out_of_reach(const Expr *e, void *with)
+{
+    const Shifted *m = with;
+    if (e->kind != EX_REF) return LOOK;
+    for (int d = 0; d < e->nargs; d++)
+        for (int k = 0; k < m->var->rank; k++)
+            if (ex_mentions_index(e->args[d], m->index[k]) && (e->args[d]->kind != EX_INDEX || e->var->dim[d] != m->var->dim[k])) return FOUND;
+    return LOOK;
+}
+
+// The only statement of w draws the elements w[i, j] over i and j: what it reads of an element is there for each of them.
+static bool draws_all(Graph *g, const Factor *f, const Var *w)
+{
+    if (!f->value || f->value->kind != EX_REF || f->value->var != w || f->value->nargs != f->plates.n) return false;
+    for (int k = 0; k < f->value->nargs; k++) {
+        bool here = false;
+        for (int i = 0; i < f->plates.n; i++) here |= f->value->args[k] == ex_index(f->plates.index[i]);
+        for (int i = 0; i < k; i++) here &= f->value->args[i] != f->value->args[k];
+        if (!here) return false;
+    }
+    const Reading of = factors_of(g, w);
+    for (int q = 0; q < of.n; q++)
+        if (of.factor[q] != f && of.factor[q]->value && of.factor[q]->value->kind == EX_REF && of.factor[q]->value->var == w && factor_counts_at(of.factor[q], 0, false)) return false;
+    return true;
+}
+
+static Look test_choice(const Expr *e, void *with) { return !ex_mentions((Expr *)e, with) ? SKIP : e->kind == EX_CALL && e->fn == FN_if_else ? FOUND : LOOK; }
+
+// f reads each element of w, w[i, j] over all i and j, whatever the condition: so it does what stands beside it.
+static bool reads_all(const Factor *f, Var *w, const Expr *ref)
+{
+    if (f->plates.guard || f->plates.n != ref->nargs || ex_find(f->log_density, test_choice, w)) return false;
+    for (int k = 0; k < ref->nargs; k++) {
+        const Index *i = ref->args[k]->kind == EX_INDEX ? ref->args[k]->index : NULL;
+        bool plate = false;
+        for (int p = 0; p < f->plates.n; p++) plate |= f->plates.index[p] == i;
+        if (!i || !plate || !ex_is_num(i->lo, 1) || i->hi != w->dim[k]) return false;
+        for (int m = 0; m < k; m++)
+            if (ref->args[m] == ref->args[k]) return false;
+    }
+    return true;
+}
+
+static bool is_reference(const Expr *e, const Var *v) { return e->kind == EX_REF && e->var == v && e->nargs == v->rank; }
+
+// Of a term x*v[..], x; NULL: it is none.
+static Expr *slope_of(Expr *term, const Var *v, Expr **ref)
+{
+    *ref = NULL;
+    Expr *x = ex_num(1);
+    for (int i = 0; i < (term->kind == EX_MUL ? term->nargs : 1); i++) {
+        Expr *e = term->kind == EX_MUL ? term->args[i] : term;
+        if (!ex_mentions(e, v)) x = ex_mul2(x, e);
+        else if (*ref || !is_reference(e, v)) return NULL;
+        else *ref = e;
+    }
+    return *ref ? x : NULL;
+}
+
+// How w would have to move for a sum that holds it and c to stay as it was; false: it cannot be told for an element of w.
+static bool found_for(const Shift *a, const Factor *f, const Expr *sum, Expr *term, Var *w, Shifted *out)
+{
+    Expr *ref, *x = slope_of(term, w, &ref);
+    if (!x || ref->loose || x->loose || ex_mentions(x, a->c) || mentions_moving(x, a)) return false;
+    if (x->kind == EX_NUM ? x->number == 0 : !ex_above_zero(x)) return false;
+    Expr *by = ex_num(0);
+    for (int i = 0; i < sum->nargs; i++) {
+        Expr *t = sum->args[i], *c;
+        if (!ex_mentions(t, a->c)) continue;
+        Expr *slope = slope_of(t, a->c, &c);
+        if (!slope || t->loose || mentions_moving(t, a) || ex_mentions(t, w)) return false;
+        by = ex_sub(by, ex_div(t, x));
+    }
+    *out = (Shifted){.var = w};
+    var_element(a->g, w, out->index);
+    for (int k = 0; k < w->rank; k++)
+        if (ref->args[k]->kind != EX_NUM) by = ex_replace(by, ref->args[k], ex_index(out->index[k]));
+    for (int i = 0; i < f->plates.n; i++)
+        if (ex_mentions_index(by, f->plates.index[i])) return false;
+    out->by = by;
+    return draws_all(a->g, f, w) || reads_all(f, w, ref) || !ex_find(by, test_out_of_reach, out);
+}
+
+typedef struct Finding { const Shift *a; const Factor *f; Var *w; int n, size; Shifted *found; } Finding;
+
+static Look find_sums(const Expr *e, void *with)
+{
+    Finding *p = with;
+    if (!ex_mentions(e, p->a->c) || !ex_mentions(e, p->w)) return SKIP;
+    if (e->kind != EX_ADD) return LOOK;
+    for (int i = 0; i < e->nargs; i++) {
+        Shifted s;
+        if (!ex_mentions(e->args[i], p->w) || !found_for(p->a, p->f, e, e->args[i], p->w, &s)) continue;
+        ROOM(p->a->g->arena, p->found, p->n, p->size);
+        p->found[p->n++] = s;
+    }
+    return LOOK;
+}
+
+// What the log density of f becomes; NULL: it stays as it was, or cannot be brought back.
+static Expr *changed(Shift *a, const Factor *f)
+{
+    if (!factor_counts_at(f, 0, false) || !mentions_moving(f->log_density, a)) return NULL;
+    Expr *now = spread(moved(a, f->log_density), a->c);
+    return !a->failed && ex_mentions(now, a->c) && now->size <= MAX_TREE ? now : NULL;
+}
+
+// Moves w, too, such that f, which has changed, stays as it was. false: no such move is found.
+static bool bring_back(Shift *a, const Factor *f, Expr *now, Var *w)
+{
+    for (int i = 0; i < a->n; i++)
+        if (ex_mentions(a->of[i].by, w)) return false;
+    Finding p = {.a = a, .f = f, .w = w};
+    ex_find(now, find_sums, &p);
+    for (int i = 0; i < p.n; i++) {
+        Shift more = *a;
+        add(&more, p.found[i]);
+        if (!is_invariant(&more, f->log_density)) continue;
+        *a = more;
+        return true;
+    }
+    return false;
+}
+
+// ---- the law of c ----
+
+static Reading factors_moving(const Shift *a)
+{
+    Var **block = NEW_N(a->g->arena, Var *, a->n + 1);
+    for (int i = 0; i < a->n; i++) block[i] = a->of[i].var;
+    return factors_of_block(a->g, block, a->n);
+}
+
+// The ends that v has by numbers, as a factor over its elements.
+static Factor *ends_of(Shift *a, const Shifted *m, const Factor *like)
+{
+    Graph *g = a->g;
+    if (isinf(m->var->lower_number) && isinf(m->var->upper_number)) return NULL;
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(m->index[k]);
+    Factor *f = factor_with(g, like, moved(a, ex_call3("within", ex_ref(m->var, m->var->rank, at), ex_num(m->var->lower_number), ex_num(m->var->upper_number))));
+    f->plates = (Plates){.n = m->var->rank, .index = index_list(g->arena, m->index, m->var->rank, 0), .guard = var_domain(g, m->var, m->index)};
+    f->value = f->if_missing = f->least = f->most = NULL;
+    f->dist = NULL;
+    f->observed = false;
+    return f;
+}
+
+// A matrix that the sweep makes would be inverted, or summed up, once more.
+static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v); }
+static Look test_matrix(const Expr *e, void *with) { return (e->kind == EX_AT || e->kind == EX_ARRAY) && ex_any_var(e, test_unknown, with) ? FOUND : LOOK; }
+
+// The factors of c; false: a condition is not met, or there is none that the move leaves as it was.
+static bool factors_of_c(Shift *a, Reading *out)
+{
+    const Reading of = factors_moving(a);
+    bool gains = false;
+    out->n = 0;
+    out->factor = NEW_N(a->g->arena, Factor *, of.n + a->n + 1);
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (decide_instances(f, test_moving, (void *)a) || (f->function && mentions_moving(f->log_density, a))) return false;
+        const bool ends = f->observed && (mentions_moving(f->least, a) || mentions_moving(f->most, a));
+        if (!ends && !mentions_moving(f->log_density, a)) continue;
+        Expr *e = moved(a, f->log_density);
+        if (a->failed) return false;
+        if (!ends && !ex_mentions(spread(e, a->c), a->c)) {
+            gains = true;
+            continue;
+        }
+        if (ex_find(e, test_matrix, NULL)) return false;
+        Factor *mine = out->factor[out->n++] = factor_with(a->g, f, e);
+        if (f->least) mine->least = moved(a, f->least);
+        if (f->most && !a->failed) mine->most = moved(a, f->most);
+        if (a->failed) return false;
+    }
+    for (int i = 0; i < a->n && out->n; i++) {
+        Factor *ends = ends_of(a, &a->of[i], out->factor[0]);
+        if (ends) out->factor[out->n++] = ends;
+        if (a->failed) return false;
+    }
+    return gains && out->n;
+}
+
+// Whether m moves by elements of c at its own subscripts alone.
+typedef struct Direct { const Shifted *m; bool other; } Direct;
+
+static void find_other(Expr *ref, void *with)
+{
+    Direct *d = with;
+    for (int k = 0; k < ref->nargs; k++) {
+        bool own = false;
+        for (int i = 0; i < d->m->var->rank; i++) own |= ref->args[k] == ex_index(d->m->index[i]) && ref->var->dim[k] == d->m->var->dim[i];
+        d->other |= !own;
+    }
+}
+
+static bool moves_directly(const Shifted *m, const Var *c)
+{
+    Direct d = {.m = m};
+    ex_references(m->by, c, find_other, &d);
+    return !d.other;
+}
+
+// Of how many elements that c[..] moves, for each element of c, a statement without a condition says that they are there: where there are none c has no law. NULL: there is no such statement. It draws something by indices over all that c has, and over others, which are counted.
+static Expr *surely_moved(const Shift *a)
+{
+    Expr *all = NULL;
+    for (int i = 0; i < a->n; i++) {
+        const Shifted *m = &a->of[i];
+        if (!moves_directly(m, a->c)) continue;
+        const Reading of = factors_of(a->g, m->var);
+        for (int q = 0; q < of.n; q++) {
+            const Factor *f = of.factor[q];
+            if (!factor_counts_at(f, 0, false) || !f->value || !is_reference(f->value, m->var) || f->plates.guard) continue;
+            Expr *count = ex_num(1);
+            int covered = 0;
+            for (int p = 0; p < f->plates.n; p++) {
+                const Index *j = f->plates.index[p];
+                int at = -1;
+                for (int k = 0; k < m->var->rank; k++)
+                    if (f->value->args[k] == ex_index(f->plates.index[p])) at = k;
+                if (at >= 0 && ex_mentions_index(m->by, m->index[at]) && a->c->rank && ex_is_num(j->lo, 1) && j->hi == m->var->dim[at]) covered++;
+                else count = ex_mul2(count, ex_add2(ex_sub(j->hi, j->lo), ex_num(1)));
+            }
+            bool varies = false;
+            for (int p = 0; p < f->plates.n; p++) varies |= ex_mentions_index(count, f->plates.index[p]);
+            if (varies || covered < a->c->rank || ex_unknown(count)) continue;
+            if (count->kind == EX_NUM && count->number >= 1) return count;
+            all = all ? ex_call2("fmax", all, count) : count;
+        }
+    }
+    return all;
+}
+
+// All of it is one draw as it is.
+static bool is_drawn_at_once(const Shift *a)
+{
+    const Step *s = step_that_draws(a->g, a->of[0].var);
+    for (int i = 1; i < a->n; i++)
+        if (step_that_draws(a->g, a->of[i].var) != s) return false;
+    return s && (s->kind == STEP_GAUSSIAN || s->kind == STEP_TURNS);
+}
+
+// Whether a recursion has the values that it had: what its statements read of what moves are sums that stay as they are.
+static bool keeps(Shift *a, const Series *e)
+{
+    for (const Site *t = e->sites; t; t = t->next) {
+        if (t->ode || (t->plates.guard && mentions_moving(t->plates.guard, a)) || !t->value) return false;
+        for (int i = 0; i < t->plates.n; i++)
+            if (mentions_moving(t->plates.index[i]->lo, a) || mentions_moving(t->plates.index[i]->hi, a)) return false;
+        for (int i = 0; i < t->n; i++)
+            if (mentions_moving(t->subscript[i], a)) return false;
+        if (mentions_moving(t->value, a) && !is_invariant(a, t->value)) return false;
+    }
+    return true;
+}
+
+// The competition whose steps this is one of; false: they are not drawn in the same sweeps, or a recursion would have to be computed again.
+static bool sweeps_of(Shift *a, Competition **competition)
+{
+    *competition = NULL;
+    for (const Series *e = a->g->series; e; e = e->next) {
+        bool reads = false;
+        for (int i = 0; i < a->n; i++) reads |= series_follows(e, a->of[i].var);
+        if (reads && !keeps(a, e)) return false;
+    }
+    for (int i = 0; i < a->n; i++) {
+        const Var *v = a->of[i].var;
+        const Step *s = step_that_draws(a->g, v);
+        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum) return false;
+        if (s->competition && *competition && s->competition != *competition) return false;
+        if (s->competition) *competition = s->competition;
+    }
+    return true;
+}
+
+typedef struct Renaming { const Var *from; Var *to; } Renaming;
+
+static Expr *renamed(Expr *e, void *with)
+{
+    const Renaming *r = with;
+    return !ex_mentions(e, r->from) ? e : is_reference(e, r->from) ? ex_ref(r->to, e->nargs, e->args) : NULL;
+}
+
+// The same with a variable of its own for c.
+static Shift with_name(const Shift *from)
+{
+    Shift a = copied(from);
+    const char *name = "shift";
+    for (int i = 0; i < a.n && i < MOST_NAMED; i++) name = arena_printf(a.g->arena, "%s_%s", name, a.of[i].var->name);
+    a.c = var_unique(a.g, name, VAR_AUXILIARY);
+    a.c->hidden = true;
+    a.c->span = a.of[0].var->span;
+    a.c->rank = from->c->rank;
+    memcpy(a.c->dim, from->c->dim, sizeof a.c->dim);
+    for (int i = 0; i < a.n; i++) a.of[i].by = ex_map(a.of[i].by, renamed, &(Renaming){from->c, a.c});
+    return a;
+}
+
+// The joint normal that c is if factors hold several of its elements, as the prior of a field does; NULL: it is none, or one without zeros.
+static Step *joint_step(Graph *g, Var *c, const Reading *of)
+{
+    BlockTerm *terms;
+    const char *why;
+    for (int q = 0; q < of->n; q++)
+        if (of->factor[q]->observed && ((of->factor[q]->least && ex_mentions(of->factor[q]->least, c)) || (of->factor[q]->most && ex_mentions(of->factor[q]->most, c)))) return NULL;
+    if (!block_terms_given(g, &c, 1, of, &terms, &why)) return NULL;
+    const Band *band = band_of(g, &c, 1, 1, terms);
+    const bool sparse = !band && g->njoint < MOST_JOINT && has_pattern(terms) && coupled_in_pairs(g, c, terms);
+    int nbatch = band || sparse ? 0 : c->rank;
+    for (const BlockTerm *t = terms; t; t = t->next)
+        for (int k = 0; k < nbatch && t->degree == 2; k++)
+            if (t->ref[0]->args[k] != t->ref[1]->args[k]) nbatch = k;
+    if (!band && !sparse && !nbatch) return NULL;
+    Step *s = NEW(g->arena, Step);
+    *s = (Step){.kind = STEP_GAUSSIAN, .joint = sparse ? ++g->njoint : 0, .gaussian = {.terms = terms, .band = band, .nbatch = nbatch, .most_work = MOST_WORK, .no_rows = "it is what terms of a sum are moved against each other by"}};
+    s->gaussian.sparse = s->joint;
+    return s;
+}
+
+static Step *shift_step(const Shift *from, bool in_sum)
+{
+    Competition *competition;
+    Reading of = {0};
+    Shift a = *from;
+    Expr *there = surely_moved(from);
+    if (!there || is_drawn_at_once(from) || !sweeps_of(&a, &competition) || !factors_of_c(&a, &of)) return NULL;
+    a = with_name(from);
+    factors_of_c(&a, &of);
+    Graph *g = a.g;
+    Conditional *c = conditional_given(g, a.c, &of, true);
+    if (!c->family) c = conditional_given(g, a.c, &of, false);
+    const bool apart = !c->recursion && !c->whole && c->nbatch == a.c->rank;
+    Step *s = apart ? NEW(g->arena, Step) : c->recursion || !a.c->rank ? NULL : joint_step(g, a.c, &of);
+    if (!s) {
+        a.c->kind = VAR_ELEMENT;
+        return NULL;
+    }
+    if (apart) *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .conditional = c};
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = a.c, .added = true, .where = there->kind == EX_NUM ? NULL : ex_call2("<=", ex_num(1), there), .n = a.n, .moved = NEW_N(g->arena, Carried, a.n)};
+    for (int i = 0; i < a.n; i++) {
+        const Shifted *m = &a.of[i];
+        Carried *to = &o->moved[i];
+        *to = (Carried){.var = m->var};
+        Expr *at[MAX_RANK];
+        for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(to->index[k] = m->index[k]);
+        to->element = ex_ref(m->var, m->var->rank, at);
+        to->value = ex_add2(to->element, m->by);
+    }
+    s->span = a.of[0].var->span;
+    s->nblock = 1;
+    s->block = arena_copy(g->arena, &a.c, sizeof a.c);
+    s->orbit = o;
+    s->when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP;
+    s->competition = competition;
+    s->reason = in_sum ? "given each other, the terms of a sum hardly move" : a.n == 1 ? "given each other, its elements hardly move as a whole" : "given what it is the location of, a location hardly moves where data say little of that";
+    return s;
+}
+
+// ---- which moves there are ----
+
+typedef struct Moves {
+    Graph *g;
+    Var   *c;                            // while moves are looked for
+    int    n, size;
+    Shift *made;
+    Step **last;
+} Moves;
+
+// Of the same variables: the first of them has the most elements of c, and the others are among its moves. Of a joint normal that may be too much work the next one stands in for it.
+static bool is_same(const Shift *a, const Shift *b)
+{
+    bool same = a->n == b->n;
+    for (int i = 0; i < a->n && same; i++) same = moving(b, a->of[i].var);
+    return same;
+}
+
+static void make(Moves *m, const Shift *a, bool in_sum)
+{
+    int joint = 0;
+    for (int i = 0; i < m->n; i++) {
+        if (!is_same(a, &m->made[i])) continue;
+        if (m->made[i].joint <= 0 || m->made[i].c->rank <= a->c->rank) return;
+        joint = m->made[i].joint;
+    }
+    Step *s = shift_step(a, in_sum);
+    if (!s) return;
+    if (joint) s->joint = -joint;                // where that is not drawn jointly
+    ROOM(m->g->arena, m->made, m->n, m->size);
+    m->made[m->n] = copied(a);
+    m->made[m->n].joint = s->joint;
+    m->made[m->n++].c = s->orbit->by;
+    s->next = *m->last;
+    *m->last = s;
+    m->last = &s->next;
+}
+
+// Factors that this changes, brought back by one variable each; of the many terms that a sum may have, by the first of them.
+static void make_against(Moves *m, const Shift *a)
+{
+    const Reading of = factors_moving(a);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        const Var *drawn = f->value && f->value->kind == EX_REF ? f->value->var : NULL;
+        if (drawn && !drawn->rank && moving(a, drawn)) continue;         // its location has others to take along
+        Shift from = *a;
+        Expr *now = changed(&from, f);
+        for (int i = 0, n = 0; now && i < m->g->nvars && n < MOST_AGAINST; i++) {
+            Var *w = m->g->vars[i];
+            if (w == drawn || !ex_mentions(f->log_density, w) || moving(a, w) || !is_plain(m->g, w)) continue;
+            Shift more = from;
+            if (!bring_back(&more, f, now, w)) continue;
+            make(m, &more, !drawn || !moving(a, drawn));
+            n++;
+        }
+    }
+}
+
+// What is drawn about something that moves, moves with it.
+static bool next_level(Shift *a)
+{
+    const Reading of = factors_moving(a);
+    Shift from = *a, level = *a;
+    for (int q = 0; q < of.n; q++) {
+        const Factor *f = of.factor[q];
+        Var *w = f->value && f->value->kind == EX_REF ? f->value->var : NULL;
+        if (!w || moving(&level, w) || !is_plain(a->g, w) || !changed(&from, f)) continue;
+        Expr *now = changed(&level, f);
+        if (now) bring_back(&level, f, now, w);
+    }
+    const bool more = level.n > a->n;
+    *a = level;
+    return more;
+}
+
+// Moves that begin with v + c, an element of c for each value of the subscripts in `kept`.
+static void begin_with(Moves *m, Var *v, unsigned kept)
+{
+    Graph *g = m->g;
+    Shift a = {.g = g, .c = m->c};
+    Shifted s = {.var = v};
+    Expr *at[MAX_RANK];
+    var_element(g, v, s.index);
+    m->c->rank = 0;
+    for (int k = 0; k < v->rank; k++)
+        if (kept & 1u << k) {
+            at[m->c->rank] = ex_index(s.index[k]);
+            m->c->dim[m->c->rank++] = v->dim[k];
+        }
+    s.by = ex_ref(m->c, m->c->rank, at);
+    add(&a, s);
+    for (int level = 1;; level++) {
+        make(m, &a, false);
+        make_against(m, &a);
+        if (level == MOST_LEVELS || !next_level(&a)) return;
+    }
+}
+
+static int subscripts_in(unsigned kept)
+{
+    int n = 0;
+    for (; kept; kept &= kept - 1) n++;
+    return n;
+}
+
+// Those with the most subscripts first: u[j] + c[j] against x[i] - c[g[i]] is more than both by one number, whichever is declared first.
+bool find_shifts(Graph *g)
+{
+    if (g->by_em || g->by_nuts) return true;
+    Moves m = {.g = g, .last = &g->steps};
+    for (Step **at = &g->steps; *at; at = &(*at)->next)
+        if ((*at)->when != WITH_GRADIENTS) m.last = &(*at)->next;
+    m.c = var_unique(g, "shift", VAR_ELEMENT);
+    const int n = g->nvars;
+    for (int rank = MAX_RANK; rank >= 0; rank--)
+        for (int i = 0; i < n; i++) {
+            Var *v = g->vars[i];
+            if (v->rank < rank || !is_plain(g, v) || !step_that_draws(g, v)) continue;
+            for (unsigned kept = 1u << v->rank; kept-- > 0;)
+                if (subscripts_in(kept) == rank) begin_with(&m, v, kept);
+        }
+    return true;
+}

@@ -1,0 +1,7 @@
+// shifts.h -- locations, moved with what they are the locations of.
+#ifndef GMC_GRAPH_SHIFTS_H
+#define GMC_GRAPH_SHIFTS_H
+#include "../graph.h"
+
+bool find_shifts(Graph *g);                                      // and locations with what they are the locations of
+#endif

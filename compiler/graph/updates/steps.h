@@ -1,0 +1,10 @@
+// steps.h -- steps of a schedule that is being made.
+#ifndef GMC_GRAPH_STEPS_H
+#define GMC_GRAPH_STEPS_H
+#include "../graph.h"
+
+const Step *step_of_integers(Graph *g, const Var *v);            // that draws whole numbers with a least value one by one; NULL: they are drawn otherwise
+const Step *step_of_count(Graph *g, const Var *v);               // and more than a few of them
+const Step *step_that_draws(const Graph *g, const Var *v);       // in each sweep, not along gradients
+bool by_data_colours(const Step *s);                           // elements are drawn by colours that are found when data are read
+#endif

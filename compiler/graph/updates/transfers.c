@@ -1,0 +1,593 @@
+// transfers.c -- counts of one array that are added up, moved against each other in pairs.
+//
+//   before   x[i] ~ poisson(l[i]);  s = sum(x) is known
+//   after    also: (x[i], x[p[i]]) becomes (x[i] + c[i], x[p[i]] - c[i]), p a pairing of 1:N that each sweep draws: the sum stays as it is
+//
+// Given the sum and all others an element has no room: a chain that draws one after the other stays where it started.
+// Moves of two elements connect all counts of one sum. Switches of two rows and two columns, +1 -1 -1 +1, connect all tables with the same
+// margins (Diaconis and Sturmfels 1998). The translations are a group whose Haar measure counts and whose Jacobian is 1: c drawn from p(T_c x)
+// leaves p invariant (Liu and Sabatti 2000, theorem 1).
+//
+// c is drawn by its weights at all values, where these are few. Else it is drawn from the values in a window: multiples of a power of 2 that is
+// drawn, of which a number that is drawn are below 0. Both depend on how far c may go in all, which no move changes. So a window is as likely
+// from each of its values, and the draw from it exact (device/transfers.h).
+//
+// Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `orbit` and its `transfer` set, after which T_c is applied.
+// Conditions: whole numbers with a least value, that are sliced or weighed one by one; some factor holds a sum of several of them. What moves
+// enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated out.
+// Pairs are drawn in parallel where factors hold one element each besides the sums that stay; else one after the other.
+#include <math.h>
+#include <string.h>
+#include "transfers.h"
+#include "../step.h"
+#include "../terms/var.h"
+#include "../terms/supports.h"
+#include "../terms/factor.h"
+#include "../terms/reads.h"
+#include "../algebra/conditionals.h"
+#include "steps.h"
+
+enum { ALONG_MOST = 3 };                 // dimensions in which pairs are made at once
+
+typedef struct Made {                    // one attempt
+    Graph    *g;
+    Var      *v, *star;
+    unsigned  along;                     // bit d: pairs are made in dimension d
+    Transfer *t;
+    bool      failed;                    // a condition is not met
+} Made;
+
+static bool is_moved(const Var *v, void *with) { return v == ((const Made *)with)->v; }
+static bool mentions_index(const Expr *e, Index *i) { return ex_mentions_index(e, i); }
+
+// ---- sums that stay as they are ----
+
+// Whether e is a sum of elements that are one step along dimension d at each step of the index j, all with the same coefficient.
+static bool adds_up(const Expr *e, const Var *v, Index *j, int d)
+{
+    if (!ex_mentions(e, v)) return false;
+    switch (e->kind) {
+    case EX_REF:
+        if (e->var != v || e->nargs < v->rank) return false;
+        for (int k = 0; k < e->nargs; k++)
+            if (k == d ? e->args[k]->kind != EX_INDEX || e->args[k]->index != j : mentions_index(e->args[k], j) || ex_mentions(e->args[k], v))
+                return false;
+        return true;
+    case EX_ADD:
+        for (int i = 0; i < e->nargs; i++)
+            if (ex_mentions(e->args[i], v) && !adds_up(e->args[i], v, j, d)) return false;
+        return true;
+    case EX_MUL: {
+        int moving = 0;
+        for (int i = 0; i < e->nargs; i++) {
+            const bool moves = ex_mentions(e->args[i], v);
+            moving += moves;
+            if (moves ? !adds_up(e->args[i], v, j, d) : mentions_index(e->args[i], j)) return false;
+        }
+        return moving == 1;
+    }
+    case EX_REDUCE:
+        for (int i = 0; i < 2; i++)
+            if (mentions_index(e->args[i], j) || ex_mentions(e->args[i], v)) return false;
+        return e->fn == FN_sum && adds_up(e->args[2], v, j, d);
+    case EX_NUM: case EX_INDEX: case EX_POW: case EX_CALL: case EX_ARRAY: case EX_AT: break;
+    }
+    return false;
+}
+
+static bool stays(const Expr *e, const Made *m)
+{
+    if (e->kind != EX_REDUCE || e->fn != FN_sum || !ex_is_num(e->args[0], 1)) return false;
+    for (int d = 0; d < m->v->rank; d++)
+        if ((m->along >> d & 1) && e->args[1] == m->v->dim[d] && adds_up(e->args[2], m->v, e->index, d)) return true;
+    return false;
+}
+
+// Whether e adds elements up, all or those that a condition picks: what keeps them from moving alone, if it is known.
+static bool picks(const Expr *e, const Var *v)
+{
+    if (e->kind == EX_CALL && e->fn == FN_if_else && !ex_mentions(e->args[0], v)) {
+        for (int i = 1; i < 3; i++)
+            if (ex_mentions(e->args[i], v) && !picks(e->args[i], v)) return false;
+        return ex_mentions(e, v);
+    }
+    return e->kind == EX_REF && e->var == v;
+}
+
+static Look look_for_sum(const Expr *e, void *with)
+{
+    const Made *m = with;
+    if (!ex_mentions(e, m->v)) return SKIP;
+    if (e->kind == EX_REDUCE && e->fn == FN_sum && picks(e->args[2], m->v)) return FOUND;
+    int alike = 0;
+    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++) alike += picks(e->args[i], m->v);
+    return alike > 1 ? FOUND : LOOK;
+}
+
+// ---- T_c x in place of x ----
+
+// step[..]*c[..] with the partner's subscripts in these dimensions.
+static Expr *way(const Transfer *t, Expr *const *at, int rank, unsigned of_partner)
+{
+    Expr *args[MAX_RANK];
+    for (int d = 0; d < rank; d++) args[d] = of_partner >> d & 1 ? ex_ref(t->partner[d], 1, &at[d]) : at[d];
+    return ex_mul2(ex_ref(t->step, rank, args), ex_ref(t->of, rank, args));
+}
+
+static int sign_of(unsigned subset) { return __builtin_popcount(subset) % 2 ? -1 : 1; }
+
+static Expr *moved_element(const Made *m, Expr *ref)
+{
+    Expr *sum = ref;
+    for (unsigned s = 0; s < 1u << m->v->rank; s++)
+        if ((s & ~m->along) == 0) sum = ex_add2(sum, ex_mul2(ex_num(sign_of(s)), way(m->t, ref->args, m->v->rank, s)));
+    return sum;
+}
+
+static Expr *move(Expr *e, void *with)
+{
+    Made *m = with;
+    if (m->failed || !ex_mentions(e, m->v)) return e;
+    if (stays(e, m)) return e;
+    if (e->kind != EX_REF) {
+        m->failed |= e->kind == EX_ARRAY || e->kind == EX_AT;
+        for (int i = 0; i < 2; i++) m->failed |= e->kind == EX_REDUCE && ex_mentions(e->args[i], m->v);
+        return m->failed ? e : NULL;
+    }
+    for (int k = 0; k < e->nargs; k++) m->failed |= ex_mentions(e->args[k], m->v);
+    m->failed |= e->nargs < e->var->rank || e->var != m->v;
+    return m->failed ? e : moved_element(m, e);
+}
+
+// The density with what stays as it is out of sight.
+static Expr *hide(Expr *e, void *with)
+{
+    const Made *m = with;
+    return !ex_mentions(e, m->v) ? e : stays(e, m) ? ex_ref(m->star, 0, NULL) : NULL;
+}
+
+// ---- the factors of c ----
+
+static void add_factor(Graph *g, Reading *out, const Factor *f, Expr *log_density)
+{
+    Factor *c = factor_with(g, f, log_density);
+    c->value = NULL;
+    c->dist = NULL;
+    c->if_missing = NULL;
+    ROOM(g->arena, out->factor, out->n, out->size);
+    out->factor[out->n++] = c;
+}
+
+typedef struct Own { Expr *ref; bool other; } Own;
+
+static void note_reference(Expr *ref, void *with)
+{
+    Own *o = with;
+    if (o->ref && o->ref != ref) o->other = true;
+    o->ref = ref;
+}
+
+// The one element of v in what sums that stay leave of the density, by its plates; NULL: there are others.
+static Expr *own_element(const Var *v, const Factor *f, Expr *rest)
+{
+    Own o = {0};
+    ex_references(rest, v, note_reference, &o);
+    if (!o.ref || o.other || o.ref->nargs < v->rank) return NULL;
+    for (int d = 0; d < o.ref->nargs; d++) {
+        int plate = -1;
+        for (int i = 0; i < f->plates.n; i++)
+            if (o.ref->args[d]->kind == EX_INDEX && f->plates.index[i] == o.ref->args[d]->index) plate = i;
+        for (int k = 0; k < d; k++)
+            if (o.ref->args[k] == o.ref->args[d]) plate = -1;
+        if (plate < 0) return NULL;
+    }
+    return o.ref;
+}
+
+// The factor where a plate of the element is something else: the partner of a plate of its own, or a place, for which no plate is left. `ref` and
+// `at`, its subscripts before, follow.
+typedef struct Instead { Expr *is; Index *plate; } Instead;      // NULL: the plate stays; there is none
+
+static Factor *with_plates(Graph *g, const Factor *f, Expr **ref, const Instead *instead, Expr **at)
+{
+    Factor *r = arena_copy(g->arena, f, sizeof *f);
+    const Var *v = (*ref)->var;
+    Expr *from[2 * MAX_PLATES], *to[2 * MAX_PLATES], *guard = f->plates.guard, *e = f->log_density;
+    int n = 0, left = 0;
+    r->plates.index = index_list(g->arena, f->plates.index, f->plates.n, 0);
+    for (int d = 0; d < v->rank; d++) {
+        at[d] = (*ref)->args[d];
+        if (!instead[d].is) continue;
+        Index *i = at[d]->index;
+        if (instead[d].plate) at[d] = ex_index(instead[d].plate);
+        from[n] = ex_index(i);
+        to[n++] = instead[d].is;
+        if (!ex_is_num(i->lo, 1)) guard = ex_both(guard, ex_call2("<=", i->lo, ex_index(i)));
+        if (i->hi != v->dim[d]) guard = ex_both(guard, ex_call2("<=", ex_index(i), i->hi));
+        for (int q = 0; q < f->plates.n; q++)
+            if (f->plates.index[q] == i) r->plates.index[q] = instead[d].plate;
+    }
+    for (int q = 0; q < f->plates.n; q++) {      // ranges that depend on those
+        Index *i = r->plates.index[q];
+        if (!i || i != f->plates.index[q]) continue;
+        Expr *lo = i->lo, *hi = i->hi;
+        for (int k = 0; k < n; k++) { lo = ex_replace(lo, from[k], to[k]); hi = ex_replace(hi, from[k], to[k]); }
+        if (lo == i->lo && hi == i->hi) continue;
+        r->plates.index[q] = index_new(i->name, lo, hi);
+        from[n] = ex_index(i);
+        to[n++] = ex_index(r->plates.index[q]);
+        for (int d = 0; d < v->rank; d++)
+            if (at[d] == from[n - 1]) at[d] = to[n - 1];
+    }
+    for (int k = 0; k < n; k++) {
+        e = ex_replace(e, from[k], to[k]);
+        *ref = ex_replace(*ref, from[k], to[k]);
+        if (guard) guard = ex_replace(guard, from[k], to[k]);
+    }
+    for (int q = 0; q < f->plates.n; q++)
+        if (r->plates.index[q]) r->plates.index[left++] = r->plates.index[q];
+    r->plates.n = left;
+    r->plates.guard = guard;
+    r->log_density = e;
+    return r;
+}
+
+// What an instance is at the partner, in terms of the element whose c moves it.
+static void add_at_partner(Made *m, Reading *out, const Factor *f, Expr *ref, unsigned subset)
+{
+    Expr *at[MAX_RANK];
+    Instead instead[MAX_RANK] = {{0}};
+    for (int d = 0; d < m->v->rank; d++) {
+        if (!(subset >> d & 1)) continue;
+        instead[d].plate = index_new(ref->args[d]->index->name, ex_num(1), m->v->dim[d]);
+        Expr *k = ex_index(instead[d].plate);
+        instead[d].is = ex_ref(m->t->partner[d], 1, &k);
+    }
+    Factor *r = with_plates(m->g, f, &ref, instead, at);
+    Expr *moved = ex_add2(ref, ex_mul2(ex_num(sign_of(subset)), way(m->t, at, m->v->rank, 0)));
+    add_factor(m->g, out, r, ex_replace(r->log_density, ref, moved));
+}
+
+typedef enum { NO_SUM, SUMS_STAY, SOME_STAY, NONE_STAYS } Keeps;
+
+static Keeps what_stays(Made *m)
+{
+    const Reading of = factors_of(m->g, m->v);
+    bool kept = false, torn = false;
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (decide_instances(f, is_moved, m)) return NO_SUM;
+        Expr *e = weighed(m->g, f, m->v)->log_density, *rest = ex_map(e, hide, m);
+        torn |= ex_find(rest, look_for_sum, m);
+        kept |= rest != e;
+    }
+    return kept && !torn ? SUMS_STAY : kept ? SOME_STAY : torn ? NONE_STAYS : NO_SUM;
+}
+
+static bool factors_of_c(Made *m, Reading *out)
+{
+    Graph *g = m->g;
+    const Reading of = factors_of(g, m->v);
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        Factor *w = weighed(g, f, m->v);
+        Expr *moved = ex_map(w->log_density, move, m), *own;
+        if (m->failed) return false;
+        if (moved == w->log_density) continue;
+        if (!(own = own_element(m->v, w, ex_map(w->log_density, hide, m)))) {
+            add_factor(g, out, w, moved);
+            continue;
+        }
+        for (unsigned s = 0; s < 1u << m->v->rank; s++)
+            if ((s & ~m->along) == 0) add_at_partner(m, out, w, own, s);
+    }
+    return out->n > 0;
+}
+
+// ---- the step ----
+
+static Var *hidden(Graph *g, const Var *v, const char *what, int rank, Expr *const *dim)
+{
+    Var *a = var_unique(g, arena_printf(g->arena, "%s_%s", what, v->name), VAR_AUXILIARY);
+    a->hidden = a->discrete = true;
+    a->base = BASE_INT;
+    a->span = v->span;
+    a->rank = rank;
+    for (int k = 0; k < rank; k++) a->dim[k] = dim[k];
+    return a;
+}
+
+// How far c may go, by the ends of what moves: 0 where one of the elements does not exist, or the first of a pair is another.
+static void find_room(Made *m)
+{
+    Transfer *t = m->t;
+    Var *v = m->v;
+    Expr *least = end_of_value(v, 0), *most = end_of_value(v, 1), *at[MAX_RANK], *first = NULL;
+    for (int d = 0; d < v->rank; d++) {
+        t->element[d] = index_new("k", ex_num(1), v->dim[d]);
+        at[d] = ex_index(t->element[d]);
+        if (m->along >> d & 1) first = ex_both(first, ex_call2("<", at[d], ex_ref(t->partner[d], 1, &at[d])));
+    }
+    Expr *lowest = NULL, *highest = NULL;
+    for (unsigned s = 0; s < 1u << v->rank; s++) {
+        if (s & ~m->along) continue;
+        Expr *there[MAX_RANK];
+        for (int d = 0; d < v->rank; d++) there[d] = s >> d & 1 ? ex_ref(t->partner[d], 1, &at[d]) : at[d];
+        Expr *x = ex_ref(v, v->rank, there), *down = ex_sub(least, x), *up = ex_sub(most, x);
+        const bool back = sign_of(s) < 0;
+        for (int side = 0; side < 2; side++) {
+            Expr *end = back ? ex_neg(side ? down : up) : side ? up : down;
+            if (side == (back ? 0 : 1) && most->kind == EX_NUM && isinf(most->number)) continue;
+            Expr **all = side ? &highest : &lowest;
+            *all = !*all ? end : ex_call2(side ? "fmin" : "fmax", *all, end);
+        }
+        Expr *exists = v->exists;
+        for (int d = 0; exists && d < v->rank; d++) exists = ex_replace_index(exists, v->own[d], there[d]);
+        if (exists) first = ex_both(first, exists);
+    }
+    t->lowest = ex_call3("if_else", first, lowest, ex_num(0));
+    t->highest = ex_call3("if_else", first, highest, ex_num(0));
+}
+
+static Step *transfer_step(Graph *g, const Transfer *t, Conditional *c, const Orbit *o)
+{
+    Step *s = NEW(g->arena, Step);
+    *s = (Step){.kind = STEP_ENUM, .span = t->moved->span, .nblock = 1, .block = arena_copy(g->arena, &t->of, sizeof t->of), .conditional = c,
+                .orbit = o, .reason = "given their sum, counts that are added up move only against each other"};
+    s->enumerate.lower = ex_ref(t->first, t->of->rank, c->current->args);
+    s->enumerate.upper = ex_ref(t->last, t->of->rank, c->current->args);
+    return s;
+}
+
+static Step *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
+{
+    const int nvars = g->nvars;
+    Transfer *t = NEW(g->arena, Transfer);
+    Made m = {.g = g, .v = v, .star = star, .along = along, .t = t};
+    if (what_stays(&m) != keeps) return NULL;
+    t->moved = v;
+    t->along = along;
+    t->of = hidden(g, v, "transfer", v->rank, v->dim);
+    t->step = hidden(g, v, "transfer_step", v->rank, v->dim);
+    t->first = hidden(g, v, "transfer_first", v->rank, v->dim);
+    t->last = hidden(g, v, "transfer_last", v->rank, v->dim);
+    for (int d = 0; d < v->rank; d++)
+        if (along >> d & 1) {
+            t->distance[d] = hidden(g, v, "pair_distance", 0, NULL);
+            t->phase[d] = hidden(g, v, "pair_phase", 0, NULL);
+            t->partner[d] = hidden(g, v, "partner", 1, &v->dim[d]);
+        }
+    Reading of = {0};
+    Conditional *c = factors_of_c(&m, &of) ? conditional_given(g, t->of, &of, false) : NULL;
+    if (!c || c->recursion) {
+        for (int i = nvars; i < g->nvars; i++) g->vars[i]->kind = VAR_ELEMENT;
+        return NULL;
+    }
+    find_room(&m);
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = t->of, .added = true, .n = 1, .moved = NEW(g->arena, Carried), .transfer = t};
+    *o->moved = (Carried){.var = v};
+    o->moved->element = var_element(g, v, o->moved->index);
+    o->moved->c = ex_ref(t->of, v->rank, o->moved->element->args);
+    o->moved->value = moved_element(&m, o->moved->element);
+    return transfer_step(g, t, c, o);
+}
+
+// ---- between two arrays ----
+//
+//   before   s = sum(x) + w is known
+//   after    also: (x[r], w) becomes (x[r] + c, w - c), r drawn in each sweep
+//
+// Of subscripts that both have, c has them, too; in all others a place is drawn, the same for all elements of c.
+
+typedef struct Between {
+    Graph    *g;
+    Transfer *t;
+    int       shared;                    // leading dimensions
+    bool      failed, kept;              // a condition is not met; a sum holds both, and stays as it is
+} Between;
+
+static bool is_either(const Var *v, void *with) { return v == ((const Between *)with)->t->moved || v == ((const Between *)with)->t->other; }
+static int  side_of(const Between *b, const Var *v) { return v == b->t->other; }
+static Expr *place_of(const Between *b, int side, int d) { return ex_ref(b->t->place[side][d], 0, NULL); }
+
+static Expr *way_between(const Between *b, Expr *ref)
+{
+    Expr *way = ex_mul2(ex_ref(b->t->step, b->shared, ref->args), ex_ref(b->t->of, b->shared, ref->args));
+    return side_of(b, ref->var) ? ex_neg(way) : way;
+}
+
+static Expr *moved_between(const Between *b, Expr *ref)
+{
+    Expr *here = NULL, *way = way_between(b, ref);
+    for (int d = b->shared; d < ref->var->rank; d++) {
+        Expr *same = ex_call2("==", ref->args[d], place_of(b, side_of(b, ref->var), d));
+        if (!ex_is_num(same, 1)) here = ex_both(here, same);
+    }
+    return ex_add2(ref, here ? ex_call3("if_else", here, way, ex_num(0)) : way);
+}
+
+static Expr *move_between(Expr *e, void *with)
+{
+    Between *b = with;
+    if (b->failed || !ex_any_var(e, is_either, b)) return e;
+    if (e->kind == EX_REF) {
+        b->failed |= !is_either(e->var, b) || e->nargs < e->var->rank;
+        for (int k = 0; k < e->nargs; k++) b->failed |= ex_any_var(e->args[k], is_either, b);
+        return b->failed ? e : moved_between(b, e);
+    }
+    b->failed |= e->kind == EX_ARRAY || e->kind == EX_AT;
+    if (e->kind != EX_REDUCE) return b->failed ? e : NULL;
+    for (int i = 0; i < 2; i++) b->failed |= ex_any_var(e->args[i], is_either, b);
+    for (int side = 0; side < 2 && !b->failed; side++) {         // a sum over places moves by the term at the one that is drawn
+        const Var *v = side ? b->t->other : b->t->moved;
+        if (e->fn != FN_sum || !ex_is_num(e->args[0], 1) || ex_mentions(e->args[2], side ? b->t->moved : b->t->other)) continue;
+        for (int d = b->shared; d < v->rank; d++) {
+            if (e->args[1] != v->dim[d] || !adds_up(e->args[2], v, e->index, d)) continue;
+            Expr *term = ex_replace_index(e->args[2], e->index, place_of(b, side, d));
+            return ex_add2(e, ex_sub(ex_map(term, move_between, b), term));
+        }
+    }
+    return b->failed ? e : NULL;
+}
+
+static Look look_for_kept(const Expr *e, void *with)
+{
+    const Between *b = with;
+    if (!ex_mentions(e, b->t->moved) || !ex_mentions(e, b->t->other)) return SKIP;
+    if (e->kind != EX_ADD) return LOOK;
+    Between here = *b;
+    Expr *is = ex_map((Expr *)e, move_between, &here);
+    return !here.failed && !ex_mentions(is, b->t->of) ? FOUND : LOOK;
+}
+
+// An instance that holds one element of one of the two.
+static bool add_at_place(const Between *b, Reading *out, const Factor *f)
+{
+    Expr *at[MAX_RANK], *ref = NULL;
+    Instead instead[MAX_RANK] = {{0}};
+    for (int side = 0; side < 2; side++) {
+        const Var *v = side ? b->t->other : b->t->moved, *w = side ? b->t->moved : b->t->other;
+        if (!ex_mentions(f->log_density, v)) continue;
+        if (ref || ex_mentions(f->log_density, w) || !(ref = own_element(v, f, f->log_density))) return false;
+    }
+    for (int d = b->shared; d < ref->var->rank; d++) instead[d].is = place_of(b, side_of(b, ref->var), d);
+    Factor *r = with_plates(b->g, f, &ref, instead, at);
+    add_factor(b->g, out, r, ex_replace(r->log_density, ref, ex_add2(ref, way_between(b, ref))));
+    return true;
+}
+
+static bool factors_between(Between *b, Reading *out)
+{
+    Graph *g = b->g;
+    Var *block[] = {b->t->moved, b->t->other};
+    const Reading of = factors_of_block(g, block, 2);
+    for (int q = 0; q < of.n; q++) {
+        Factor *f = of.factor[q];
+        if (!factor_counts_at(f, 0, false)) continue;
+        if (decide_instances(f, is_either, b)) return false;
+        Factor *w = weighed(g, f, ex_mentions(f->log_density, block[0]) ? block[0] : block[1]);
+        b->kept |= ex_find(w->log_density, look_for_kept, b);
+        Expr *is = ex_map(w->log_density, move_between, b);
+        if (b->failed) return false;
+        if (ex_mentions(is, b->t->of) && !add_at_place(b, out, w)) add_factor(g, out, w, is);
+    }
+    return b->kept && out->n > 0;
+}
+
+static void find_room_between(Between *b)
+{
+    Transfer *t = b->t;
+    Expr *at[MAX_RANK], *exist = NULL;
+    for (int d = 0; d < b->shared; d++) {
+        t->element[d] = index_new("k", ex_num(1), t->moved->dim[d]);
+        at[d] = ex_index(t->element[d]);
+    }
+    for (int side = 0; side < 2; side++) {
+        Var *v = side ? t->other : t->moved;
+        for (int d = b->shared; d < v->rank; d++) at[d] = place_of(b, side, d);
+        Expr *x = ex_ref(v, v->rank, at), *least = end_of_value(v, 0), *most = end_of_value(v, 1), *exists = v->exists;
+        Expr *down = ex_sub(least, x), *up = most->kind == EX_NUM && isinf(most->number) ? NULL : ex_sub(most, x);
+        Expr *low = side ? up ? ex_neg(up) : NULL : down, *high = side ? ex_neg(down) : up;
+        if (low) t->lowest = t->lowest ? ex_call2("fmax", t->lowest, low) : low;
+        if (high) t->highest = t->highest ? ex_call2("fmin", t->highest, high) : high;
+        for (int d = 0; exists && d < v->rank; d++) exists = ex_replace_index(exists, v->own[d], at[d]);
+        if (exists) exist = ex_both(exist, exists);
+    }
+    if (!exist) return;
+    t->lowest = ex_call3("if_else", exist, t->lowest, ex_num(0));
+    t->highest = ex_call3("if_else", exist, t->highest, ex_num(0));
+}
+
+// They are moved against each other element by element (exchanges.c), or drawn together.
+static bool are_exchanged(const Graph *g, const Var *v, const Var *w)
+{
+    for (const Step *s = g->steps; s; s = s->next)
+        if (s->orbit && s->orbit->by->discrete && s->orbit->n == 2 && s->orbit->moved[0].var == v && s->orbit->moved[1].var == w) return true;
+    return v->joined && v->joined == w->joined;
+}
+
+static bool meet(Graph *g, const Var *v, const Var *w)
+{
+    const Reading of = factors_of(g, v);
+    for (int q = 0; q < of.n; q++)
+        if (ex_mentions(of.factor[q]->log_density, v) && ex_mentions(of.factor[q]->log_density, w)) return true;
+    return false;
+}
+
+static Step *transfer_between(Graph *g, Var *v, Var *w)
+{
+    const int nvars = g->nvars;
+    Transfer *t = NEW(g->arena, Transfer);
+    Between b = {.g = g, .t = t};
+    *t = (Transfer){.moved = v, .other = w};
+    while (b.shared < v->rank && b.shared < w->rank && v->dim[b.shared] == w->dim[b.shared]) b.shared++;
+    const char *both = arena_printf(g->arena, "%s_%s", v->name, w->name);
+    Var named = *v;
+    named.name = both;
+    t->of = hidden(g, &named, "transfer", b.shared, v->dim);
+    t->step = hidden(g, &named, "transfer_step", b.shared, v->dim);
+    t->first = hidden(g, &named, "transfer_first", b.shared, v->dim);
+    t->last = hidden(g, &named, "transfer_last", b.shared, v->dim);
+    for (int side = 0; side < 2; side++)
+        for (int d = b.shared; d < (side ? w : v)->rank; d++) t->place[side][d] = hidden(g, side ? w : v, "place", 0, NULL);
+    Reading of = {0};
+    Conditional *c = factors_between(&b, &of) ? conditional_given(g, t->of, &of, false) : NULL;
+    if (!c || c->recursion) {
+        for (int i = nvars; i < g->nvars; i++) g->vars[i]->kind = VAR_ELEMENT;
+        return NULL;
+    }
+    find_room_between(&b);
+    Orbit *o = NEW(g->arena, Orbit);
+    *o = (Orbit){.by = t->of, .added = true, .n = 2, .moved = NEW_N(g->arena, Carried, 2), .transfer = t};
+    for (int side = 0; side < 2; side++) {
+        Carried *to = &o->moved[side];
+        *to = (Carried){.var = side ? w : v};
+        to->element = var_element(g, to->var, to->index);
+        to->c = ex_ref(t->of, b.shared, to->element->args);
+        to->value = moved_between(&b, to->element);
+    }
+    return transfer_step(g, t, c, o);
+}
+
+bool find_transfers(Graph *g)
+{
+    if (g->by_em || g->by_nuts) return true;
+    Step **last = &g->steps;
+    for (Step **at = &g->steps; *at; at = &(*at)->next)
+        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    Var *star = var_unique(g, "sum", VAR_ELEMENT);
+    for (int i = 0, n = g->nvars; i < n; i++) {
+        Var *v = g->vars[i];
+        if (!v->rank || v->rank > ALONG_MOST || !step_of_integers(g, v)) continue;
+        unsigned whole[1 << ALONG_MOST];         // dimensions whose pairs leave all sums as they are; more of them add nothing
+        int found = 0;
+        bool any = false;
+        for (Keeps keeps = SUMS_STAY; keeps <= NONE_STAYS && !(any && keeps == NONE_STAYS); keeps++)
+            for (int size = 1; size <= (keeps == SUMS_STAY ? v->rank : 1); size++)
+                for (unsigned along = 1; along < 1u << v->rank; along++) {
+                    bool left_out = __builtin_popcount(along) != size;
+                    for (int k = 0; k < found; k++) left_out |= (along & whole[k]) == whole[k];
+                    Step *s = left_out ? NULL : transfer(g, v, star, along, keeps);
+                    if (!s) continue;
+                    any = true;
+                    if (keeps == SUMS_STAY) whole[found++] = along;
+                    s->next = *last;
+                    *last = s;
+                    last = &s->next;
+                }
+    }
+    for (int i = 0, n = g->nvars; i < n; i++)
+        for (int k = i + 1; k < n && step_of_integers(g, g->vars[i]); k++) {
+            Var *v = g->vars[i], *w = g->vars[k];
+            if (!step_of_integers(g, w) || !meet(g, v, w) || are_exchanged(g, v, w)) continue;
+            Step *s = transfer_between(g, v, w);
+            if (!s) continue;
+            s->next = *last;
+            *last = s;
+            last = &s->next;
+        }
+    return true;
+}

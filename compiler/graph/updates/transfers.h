@@ -1,0 +1,7 @@
+// transfers.h -- elements of one array that are added up, moved against each other.
+#ifndef GMC_GRAPH_TRANSFERS_H
+#define GMC_GRAPH_TRANSFERS_H
+#include "../graph.h"
+
+bool find_transfers(Graph *g);                                   // the same of elements of one array that are added up
+#endif

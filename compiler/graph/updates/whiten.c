@@ -1,0 +1,114 @@
+// whiten.c -- what the covariance of a vector is made of, moved with the vector's white noise held in place of the vector.
+//
+//   before   f ~ multi_normal(mu, K(l))     y[i] ~ poisson_log(f[i])        slice l: given f
+//   after    also slice l, given z = inverse(L) (f - mu) where L L' = K(l): the density of l and y at f = mu + L z, without that of f
+//
+// Given f a length or a scale of its covariance is nearly known, however little the data say of f; given z it is known from the data alone. Draws from both conditionals in turn mix where either does (Yu and Meng 2011; Murray and Adams 2010 for
+// Gaussian processes). f -> z has the Jacobian |L|, which is what the density of f has beside that of z, so neither stands in what is sliced.
+//
+// f is moved along ellipses, which go through all that reads it as well: where f is drawn exactly, sums of data may have left the sweep, which trials would make again. Its statement is a multivariate normal by covariance, by precision or by the factor of its covariance, and its matrix reads l. Where f is v[i, ...], vectors share the matrix.
+// l is a real without a constraint, or a vector of such whose elements take turns. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same sweeps. infer { l by slice(orbit = off); } leaves the move out.
+#include <string.h>
+#include "whiten.h"
+#include "../step.h"
+#include "../terms/requests.h"
+#include "../terms/reads.h"
+#include "../model/elaborate.h"
+#include "../algebra/conditionals.h"
+#include "elliptical.h"
+
+Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
+{
+    const Ast *call = prior->dist->sample;
+    if (call->nkids != 2) return NULL;
+    Expr *matrix = elaborate_rule(g, call->kid[1], prior->dist->nparams, prior->dist->params, prior->args);
+    *precision = strcmp(call->name, "sample_multi_normal_prec") == 0;
+    if (*precision || strcmp(call->name, "sample_multi_normal") == 0) return ex_call1("cholesky_decompose", matrix);
+    return strcmp(call->name, "sample_multi_normal_cholesky") == 0 ? matrix : NULL;
+}
+
+static const Step *step_of(const Graph *g, const Var *v)
+{
+    for (const Step *s = g->steps; s; s = s->next)
+        for (int i = 0; i < s->nblock; i++)
+            if (s->block[i] == v && !s->imputes && !s->white && !s->proposal && s->when != WITH_GRADIENTS) return s;
+    return NULL;
+}
+
+static bool enters_series(const Graph *g, const Var *v)
+{
+    for (const Series *e = g->series; e; e = e->next)
+        if (series_follows(e, v)) return true;
+    return false;
+}
+
+static bool is_plain(const Graph *g, const Var *v)
+{
+    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->sums && !v->partial && !v->holes && !enters_series(g, v);
+}
+
+// All that reads the vector or v, but for the vector's prior.
+static void add_factors(Graph *g, Conditional *c, const White *w)
+{
+    Part **last = &c->density;
+    c->density = NULL;
+    for (int side = 0; side < 2; side++) {
+        const Conditional *of = conditional_whole(g, side ? w->vector : c->var, false);
+        for (Part *q = of->density; q; q = q->next) {
+            if (q->factor == w->prior || (side && factor_mentions(q->factor, c->var))) continue;
+            *last = arena_copy(g->arena, q, sizeof *q);
+            last = &(*last)->next;
+            *last = NULL;
+        }
+    }
+}
+
+static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
+{
+    const Step *of_v = step_of(g, v), *of_f = step_of(g, f);
+    if (!of_v || !of_f || (of_v->kind != STEP_SLICE && of_v->kind != STEP_EXACT) || of_f->kind != STEP_ELLIPTICAL || of_v->over_sum || of_f->over_sum) return NULL;
+    if (of_v->when != of_f->when || of_v->competition != of_f->competition || (of_v->when != EVERY_SWEEP && of_v->when != WITHOUT_GRADIENTS)) return NULL;
+    const Request *asked = request_of(g, v);
+    for (int i = 0; asked && i < asked->nsettings; i++)
+        if (strcmp(asked->setting[i], "orbit") == 0 && strcmp(asked->value[i]->name, "off") == 0) return NULL;
+    White *w = NEW(g->arena, White);
+    *w = (White){.vector = f, .prior = prior};
+    w->root = joint_root(g, prior, &w->precision);
+    if (!w->root || !ex_reads(w->root, v)) return NULL;
+    for (int k = 0; k < prior->plates.n; k++)
+        if (ex_mentions_index(w->root, prior->plates.index[k])) return NULL;
+    w->current = var_element(g, f, w->element);
+    Expr *mean = elaborate_rule(g, prior->dist->mean, prior->dist->nparams, prior->dist->params, prior->args);
+    for (int k = 0; k < prior->value->nargs; k++) mean = ex_replace_index(mean, prior->value->args[k]->index, ex_index(w->element[k]));
+    w->mean = ex_at(mean, 1, (Expr *[]){ex_index(w->element[f->rank - 1])});
+    Conditional *c = conditional_whole(g, v, false);
+    add_factors(g, c, w);
+    c->carried = f;
+    c->because = "given the vector that its covariance is made for, it is nearly known, however little the data say of that";
+    if (c->recursion) return NULL;
+    Step *s = NEW(g->arena, Step);
+    *s = (Step){.kind = STEP_SLICE, .span = v->span, .nblock = 1, .block = arena_copy(g->arena, &v, sizeof v), .conditional = c, .white = w, .when = of_v->when, .competition = of_v->competition, .reason = c->because};
+    return s;
+}
+
+bool find_whitened(Graph *g)
+{
+    if (g->by_em || g->by_nuts) return true;
+    Step **last = &g->steps;
+    for (Step **at = &g->steps; *at; at = &(*at)->next)
+        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    const int n = g->nvars;
+    for (int k = 0; k < n; k++) {
+        Var *f = g->vars[k];
+        const Factor *prior = f->rank && is_plain(g, f) ? joint_prior(g, f, false) : NULL;
+        for (int i = 0; prior && i < n; i++) {
+            Var *v = g->vars[i];
+            Step *s = v != f && is_plain(g, v) ? white_step(g, v, f, prior) : NULL;
+            if (!s) continue;
+            s->next = *last;
+            *last = s;
+            last = &s->next;
+        }
+    }
+    return true;
+}
