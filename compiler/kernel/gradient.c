@@ -201,11 +201,6 @@ static Node *each_element(Moved *m, const Expr *element, const Loops *l)
 
 // ---- the transforms ----
 
-static void put_barrier(Lower *p)
-{
-    if (p->open->kind == KERNEL_TEAM) put(p, NODE_BARRIER);
-}
-
 static Expr *end_of(const Ends *e, int side, const Expr *element)
 {
     return e->array[side] ? ex_ref(e->array[side], element->nargs, element->args) : ex_num(e->number[side]);
@@ -2253,7 +2248,7 @@ static void put_sums(Moved *m, const char *stem, int n, const Factor *statement,
     put_barrier(p);
 }
 
-static void put_series(Moved *m, const Series *s)
+static void put_series_slopes(Moved *m, const Series *s)
 {
     Lower *p = m->p;
     put(p, NODE_COMMENT)->text.lines = words(p, "%s", s->var[0]->name);
@@ -2586,7 +2581,7 @@ static Prepared *prepare_all(Moved *m)
     return first;
 }
 
-static void put_density(Moved *m, Prepared *first)
+static void put_log_density(Moved *m, Prepared *first)
 {
     Lower *p = m->p;
     bool whole_arrays = false;
@@ -2644,7 +2639,7 @@ static void put_density(Moved *m, Prepared *first)
     put_once(m, m->once);
     for (const Inverse *i = m->inverses; i; i = i->next) put_inverse(m, i);
     for (int i = 0; i < m->moving.nfactored; i++) put_factored(m, &m->moving.factored[i]);
-    for (int i = m->moving.nseries - 1; i >= 0; i--) put_series(m, m->moving.series[i]);
+    for (int i = m->moving.nseries - 1; i >= 0; i--) put_series_slopes(m, m->moving.series[i]);
     put_chain_rule(m);
     put_density_store(m, BY_COORDINATES);
     close_kernel(p);
@@ -2725,7 +2720,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     Prepared *first = prepare_all(&m);
     const Kernel *place = put_place(&m);
     launch_team(p, place);
-    put_density(&m, first);
+    put_log_density(&m, first);
     code->jacobian_name = words(p, "jacobian_of_%s", m.stem);
     p->launches = &code->jacobian;
     put_jacobian(&m);

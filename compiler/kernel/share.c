@@ -32,42 +32,6 @@ typedef struct Share {
     bool        own, others;     // sums of the crew that are over the rows of its element; over others
 } Share;
 
-static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
-
-// ---- turns ----
-
-static Look test_free(const Expr *e, void *with)
-{
-    (void)with;
-    return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : e->indices ? LOOK : SKIP;
-}
-
-static bool free_index(const Expr *e) { return ex_find(e, test_free, NULL); }
-
-// Extents that do not depend on each other: how many turns a nest has, as far as that is a product.
-Count turns_of_loops(const Loops *l)
-{
-    Count c = {0};
-    for (int i = 0; i < l->n && c.n < 8; i++) {
-        Expr *n = l->index[i]->hi;
-        if (!free_index(n) && !needs_array(n) && !ex_unknown(n)) c.factor[c.n++] = n;
-    }
-    return c;
-}
-
-void note_count(Lower *p, Kernel *k, Count c)
-{
-    for (int i = 0; i < k->nturns; i++) {
-        bool same = k->turns[i].n == c.n;
-        for (int f = 0; f < c.n && same; f++) same = k->turns[i].factor[f] == c.factor[f];
-        if (same) return;
-    }
-    Count *all = NEW_N(p->g->arena, Count, k->nturns + 1);
-    if (k->nturns) memcpy(all, k->turns, sizeof *all * (size_t)k->nturns);
-    all[k->nturns++] = c;
-    k->turns = all;
-}
-
 // ---- pieces ----
 
 static Node *loop_over(Share *s, Sharing how, Index *i, const Var *moving)
@@ -255,14 +219,14 @@ static int one_gather(const Loops *l, int n, Expr *const *target, int *row, bool
         for (int i = 0; i < l->n; i++)
             if (ex_mentions_index(target[k], l->index[i])) { varies++; last = i; }
         if (varies == 0) continue;
-        if (bare(target[k], l->index[last]) && varies == 1) continue;
+        if (is_index(target[k], l->index[last]) && varies == 1) continue;
         if (varies != 1 || !(drawn ? is_drawn_key(target[k]) : ex_data_only(target[k])) || (at >= 0 && target[at] != target[k])) return -1;
         at = k;
         *row = last;
     }
     if (at < 0) return -1;
     for (int k = 0; k < n; k++)
-        if (bare(target[k], l->index[*row])) return -1;
+        if (is_index(target[k], l->index[*row])) return -1;
     return at;
 }
 
@@ -315,7 +279,7 @@ static Node *by_group(Share *s, const Node *sum)
     Loops places = {0}, within = {0};
     for (int k = 0; k < l->n; k++) {
         bool place = false;
-        for (int q = 0; q < n; q++) place |= bare(target[q], l->index[k]);
+        for (int q = 0; q < n; q++) place |= is_index(target[q], l->index[k]);
         for (int q = 0; q < l->n; q++)
             if (ex_mentions_index(l->index[k]->hi, l->index[q]) || ex_mentions_index(l->index[k]->lo, l->index[q])) return NULL;
         if (k == row) continue;
@@ -382,13 +346,13 @@ static SymmetricProduct *symmetric_product(Share *s, const Node *body, Index *j,
     const Expr *e = body->update.value;
     bool first = false, second = false;
     for (int i = 0; at->element && i < at->element->nargs; i++) {
-        first |= bare(at->element->args[i], j);
-        second |= bare(at->element->args[i], k);
+        first |= is_index(at->element->args[i], j);
+        second |= is_index(at->element->args[i], k);
     }
     for (int q = 0; q < at->n; q++)
         for (int i = 0; i < at->sub[q].n; i++) {
-            first |= bare(at->sub[q].at[i], j);
-            second |= bare(at->sub[q].at[i], k);
+            first |= is_index(at->sub[q].at[i], j);
+            second |= is_index(at->sub[q].at[i], k);
         }
     if (!first || !second || e->kind != EX_MUL) return NULL;
     SymmetricProduct p = {.factor = ex_num(1), .times = ex_num(1)};
@@ -418,7 +382,7 @@ static Node *by_segment(Share *s, const Node *sum, bool drawn)
         for (int q = 0; q < l->n; q++)
             if (ex_mentions_index(l->index[k]->hi, l->index[q]) || ex_mentions_index(l->index[k]->lo, l->index[q])) return NULL;
         if (k == row) continue;
-        for (int q = 0; q < n; q++) found |= bare(target[q], l->index[k]);
+        for (int q = 0; q < n; q++) found |= is_index(target[q], l->index[k]);
         if (!found || !ex_is_num(l->index[k]->lo, 1)) return NULL;
         place[places++] = l->index[k];
     }
@@ -477,7 +441,7 @@ static Expr *elements_by(const Share *s, const Expr *e)
     for (int i = 0; i < s->nelements; i++) {
         const Node *n = s->elements[i];
         for (int k = 0; k < n->loop.n; k++)
-            if (bare(e, n->loop.index[k])) return n->loop.of->dim[n->loop.how == SHARE_SERIAL ? n->loop.field : k];
+            if (is_index(e, n->loop.index[k])) return n->loop.of->dim[n->loop.how == SHARE_SERIAL ? n->loop.field : k];
     }
     return NULL;
 }
@@ -665,7 +629,7 @@ static Node *by_team(Share *s, const Node *sum)
     for (int k = 0; k < n; k++) {
         bool found = false, varies = false;
         for (int i = 0; i < l->n; i++) {
-            if (bare(target[k], l->index[i])) { found = true; out[i] = true; }
+            if (is_index(target[k], l->index[i])) { found = true; out[i] = true; }
             if (ex_mentions_index(target[k], l->index[i])) varies = true;
         }
         any |= varies;
