@@ -57,9 +57,6 @@ static Expr *undivided(Lower *p, const Conditional *c, const Part *q)
     return all;
 }
 
-// The log density of the element as a function of x: what does not hold u is left out, unless all is wanted; sums whose terms are a statistic of u
-// times something free of u are made once, before the values are tried. walks: some of all values are tried; tried: by all lanes of a team, so that what no trial changes of a row is an array.
-
 static DensityPiece *add_piece(Lower *p, DensityPiece ***last, DensityPiece q)
 {
     **last = arena_copy(p->g->arena, &q, sizeof q);
@@ -90,6 +87,8 @@ static bool add_exponentials(Lower *p, const Conditional *c, const Part *q, cons
     return true;
 }
 
+// The log density of the element as a function of x: what does not hold u is left out, unless all is wanted; sums whose terms are a statistic of u
+// times something free of u are made once, before the values are tried. walks: some of all values are tried; tried: by all lanes of a team, so that what no trial changes of a row is an array.
 DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool walks, bool tried)
 {
     DensityPiece *once = NULL, **last_once = &once, *each = NULL, **last = &each;

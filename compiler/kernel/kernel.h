@@ -275,7 +275,7 @@ typedef struct Product {                 // eta[row, k] = sum(j, matrix[row, j]*
 
 Expr *outputs_of(const Product *r);      // of a row: how many columns the coefficients have
 
-// ---- rows.c ----
+// ---- predictors.c ----
 
 typedef struct Predictor {               // a product, in an array that is filled before a kernel that reads it: by a row pass, if it has one output
     Product       of;
@@ -372,7 +372,7 @@ void lower(Lower *p);                     // lower.c, by a file for each kind of
 void tables(Lower *p);                    // tables.c
 void share(Lower *p);                     // share.c
 void outside(Lower *p);                   // outside.c
-void predictors(Lower *p);                // rows.c
+void predictors(Lower *p);                // predictors.c
 void alone(Lower *p);                     // alone.c
 void find_waits(Lower *p);                // waits.c
 void placement(Lower *p);                 // placement.c

@@ -77,6 +77,16 @@ Node *enter(Lower *p, NodeKind kind)
     return n;
 }
 
+Node *enter_loop(Lower *p, Sharing how, Index *i)
+{
+    Node *n = enter(p, NODE_LOOP);
+    n->loop.how = how;
+    n->loop.n = 1;
+    n->loop.index[0] = i;
+    n->loop.keeps = true;
+    return n;
+}
+
 void leave(Lower *p, Node *n) { p->at = &n->next; }
 
 Node *put_let(Lower *p, Expr *key, Var *local, Expr *value, const char *type)

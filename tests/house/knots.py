@@ -26,6 +26,11 @@ def symbols(objects):
     return out
 
 
+def floor(path):
+    """The floor that a file stands on; a folder within one belongs to it."""
+    return "/".join(path.split("/")[:2])
+
+
 def circles(calls):
     """The strongly connected components of more than one file, the largest first."""
     index, low, stack, on, found = {}, {}, [], set(), []
@@ -61,12 +66,12 @@ def main():
     wrong = 0
     for f, to in sorted(calls.items()):
         for other, s in sorted(to):
-            a, b = os.path.dirname(f), os.path.dirname(other)
+            a, b = floor(f), floor(other)
             if a in FLOORS and b in FLOORS and FLOORS.index(a) < FLOORS.index(b):
                 print("%s calls %s of %s, a floor above" % (f, s, other))
                 wrong += 1
     for folder in sorted(MOST):
-        inside = {f: {o for o, _ in to if os.path.dirname(o) == folder} for f, to in calls.items() if os.path.dirname(f) == folder}
+        inside = {f: {o for o, _ in to if floor(o) == folder} for f, to in calls.items() if floor(f) == folder}
         all_of = circles(inside)
         largest = len(all_of[0]) if all_of else 1
         print("%s: circles of %s of %d files, %d allowed" % (folder, ", ".join(str(len(c)) for c in all_of) or "1", len(inside), MOST[folder]))
