@@ -206,7 +206,7 @@ bool sort_rows(Lower *p, const Kernel *k, const Order *o, Index *row, Index *gro
 bool sort_all_rows(Lower *p, const Kernel *k, Index *row, Node *body, Index **place);        // the same of a loop over all rows, in an order that there is, if elements are read by its groups
 bool lower_sorted(Lower *p);                                         // after share; true: responses are copied, too
 
-// ---- share.c: who takes which turns ----
+// ---- groups.c, share.c: who takes which turns ----
 
 const Order *order_rows(Lower *p, Index *row, Expr *key, Expr *guard, Expr *extent);        // rows in the order of their groups, made once for all who ask
 void share_loops(Lower *p, Kernel *k);                               // of a kernel, among lanes
