@@ -257,6 +257,8 @@ void  each_array(const Node *n, bool (*f)(const Var *, void *), void *with);    
 bool  ex_is_integer(const Expr *e);
 bool  needs_array(const Expr *e);                                // a matrix computed on the way: a team would do it many times
 bool  needs_own_array(const Expr *e, const Loops *l);            // one that each turn of the loops computes for itself
+bool  ex_reads_response(const Expr *e);
+bool  reads_response(const Sum *s);                              // so that it is made again after each imputation
 
 enum { NUTS_HEADER = 256, NUTS_VECTORS = 48, NUTS_DIAGNOSTICS = 6 };       // doubles that a move along gradients keeps: by itself, for each coordinate, for the draws (runtime/device/nuts.h, launch.h)
 enum { MANY_STEPS = 64 };                                        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
@@ -273,7 +275,7 @@ typedef struct Product {                 // eta[row, k] = sum(j, matrix[row, j]*
 
 Expr *outputs_of(const Product *r);      // of a row: how many columns the coefficients have
 
-// ---- rows.c ----
+// ---- predictors.c ----
 
 typedef struct Predictor {               // a product, in an array that is filled before a kernel that reads it: by a row pass, if it has one output
     Product       of;
@@ -360,18 +362,17 @@ typedef struct Program {
     bool         row_widths;             // they differ
 } Program;
 
-bool reads_response(const Sum *s);        // so that it is made again after each imputation
 bool any_wild(const Graph *g);            // there are subscripts that are looked at each time
 
 // The passes over kernels, in their order (driver/passes.def); each reads what those before it have left.
 typedef struct Lower Lower;
 Lower         *lower_new(const Graph *g);
 const Program *lowered(const Lower *p);   // as the passes have left it
-void lower(Lower *p);                     // lower.c, element.c, joint.c, rows.c, setup.c
+void lower(Lower *p);                     // lower.c, by a file for each kind of step
 void tables(Lower *p);                    // tables.c
 void share(Lower *p);                     // share.c
 void outside(Lower *p);                   // outside.c
-void predictors(Lower *p);                // rows.c
+void predictors(Lower *p);                // predictors.c
 void alone(Lower *p);                     // alone.c
 void find_waits(Lower *p);                // waits.c
 void placement(Lower *p);                 // placement.c

@@ -1,6 +1,5 @@
 // node.c -- kernels as trees: making them and walking them.
 #include <math.h>
-#include <string.h>
 #include "../base/words.h"
 #include "kernel.h"
 
@@ -350,3 +349,15 @@ static Look no_integer(const Expr *e, void *with)
 
 // Whether C computes e in whole numbers.
 bool ex_is_integer(const Expr *e) { return !ex_find(e, no_integer, NULL); }
+
+static bool test_response(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->response; }
+
+bool ex_reads_response(const Expr *e) { return e && ex_any_var(e, test_response, NULL); }
+
+bool reads_response(const Sum *s)
+{
+    bool yes = ex_reads_response(s->value) || ex_reads_response(s->loops.guard);
+    for (int k = 0; k < s->n; k++) yes |= ex_reads_response(s->target[k]);
+    for (int k = 0; k < s->loops.n; k++) yes |= ex_reads_response(s->loops.index[k]->lo) || ex_reads_response(s->loops.index[k]->hi);
+    return yes;
+}

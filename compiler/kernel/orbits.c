@@ -1,7 +1,7 @@
 // orbits.c -- moves along orbits (graph/updates/orbits.c, exchanges.c, shifts.c): c is 1, is drawn as any unknown, and moves what it acts on.
 //
 //   before_c      c[k] = 1                          a slice starts there, and so does the claim of an exact draw; 0, of a translation
-//   draw_c        its conditional                   as that of any unknown: element.c
+//   draw_c        its conditional                   as that of any unknown: density.c
 //   move_tau      tau = c*tau, theta[j] = mu + c*(theta[j] - mu)
 //   add_c         mu = mu + c, theta[j] = theta[j] + c
 #include <string.h>

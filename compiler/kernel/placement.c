@@ -14,7 +14,6 @@
 // Route.  An array that is read or written under one condition alone, fewer rows than coefficients or not, has elements then only.
 //
 // Needs: the schedule for variables; for routes, the kernels as all other passes leave them.     Keeps: kernels and graph, untouched.
-#include <string.h>
 #include "kernel.h"
 
 static const char *const home_name[] = {

@@ -1,5 +1,4 @@
 // print.c -- kernels as trees, in the notation of the language, for --dump.
-#include <string.h>
 #include "kernel.h"
 
 static const char *const sharing_macro[] = {

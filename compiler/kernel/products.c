@@ -3,19 +3,18 @@
 //   before   eta = sum(j in 1:p, X[i, j]*B[j, k])     within the density of row i, for each k that it asks for
 //   after    X_B[i, k], which one product X*B has filled
 //
-// Whatever the distribution: it is the sum that is recognised, not what reads it. Kernels that only read predictors have the product before them (predicted, rows.c). Moves along gradients
-// (gradient.c) also keep the weights W[i, k] = d log p / d X_B[i, k], and X'W is what B gets: three passes over a few rows at a time,
+// Whatever the distribution: it is the sum that is recognised, not what reads it. Kernels that only read predictors have the product before them (predicted, predictors.c). Moves along gradients
+// (hmc/outputs.c) also keep the weights W[i, k] = d log p / d X_B[i, k], and X'W is what B gets: three passes over a few rows at a time,
 // X*B, the density of the rows, X'W, while they are in the cache (launch.h, ROW_PRODUCTS).
-#include <string.h>
 #include "lower.h"
 
-static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
+bool is_index(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
 
-static bool whole_range(const Index *i, const Expr *extent) { return ex_is_num(i->lo, 1) && i->hi == extent; }
+bool whole_range(const Index *i, const Expr *extent) { return ex_is_num(i->lo, 1) && i->hi == extent; }
 
-static bool is_matrix(const Lower *p, const Var *v)
+bool is_matrix(const Program *p, const Var *v)
 {
-    return is_real(p->out, v) && v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
+    return is_real(p, v) && v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
 }
 
 // What is computed from unknowns before the loops that read it (once.c), by a launch before.
@@ -27,7 +26,7 @@ static bool coefficients_of(const Lower *p, const Expr *e, const Index *j, Produ
     Var *v = e->var;
     if (e->kind != EX_REF || e->nargs != v->rank || v->rank < 1 || v->rank > 2 || v->base != BASE_REAL || !(var_unknown(v) || is_work(v)) || is_real(p->out, v)) return false;
     for (int k = 0; k < v->rank; k++) {
-        if (!bare(e->args[k], j) || !whole_range(j, v->dim[k]) || (v->rank == 2 && ex_mentions_index(e->args[1 - k], j))) continue;
+        if (!is_index(e->args[k], j) || !whole_range(j, v->dim[k]) || (v->rank == 2 && ex_mentions_index(e->args[1 - k], j))) continue;
         *column = v->rank == 2 ? e->args[1 - k] : NULL;
         *out = (Product){.coefficients = v, .transposed = k == 1};
         return true;
@@ -43,7 +42,7 @@ bool product_of(const Lower *p, const Expr *e, Product *out, Expr **row, Expr **
     if (body->kind != EX_MUL || body->nargs != 2) return false;
     for (int k = 0; k < 2; k++) {
         const Expr *m = body->args[k];
-        if (m->kind != EX_REF || m->nargs != 2 || !is_matrix(p, m->var) || !bare(m->args[1], j) || !whole_range(j, m->var->dim[1]) || ex_mentions_index(m->args[0], j)) continue;
+        if (m->kind != EX_REF || m->nargs != 2 || !is_matrix(p->out, m->var) || !is_index(m->args[1], j) || !whole_range(j, m->var->dim[1]) || ex_mentions_index(m->args[0], j)) continue;
         if (!coefficients_of(p, body->args[1 - k], j, out, column)) continue;
         out->matrix = m->var;
         *row = m->args[0];
@@ -55,14 +54,3 @@ bool product_of(const Lower *p, const Expr *e, Product *out, Expr **row, Expr **
 Expr *outputs_of(const Product *r) { return r->coefficients->rank == 2 ? r->coefficients->dim[!r->transposed] : ex_num(1); }
 
 bool same_product(const Product *a, const Product *b) { return a->matrix == b->matrix && a->coefficients == b->coefficients && a->transposed == b->transposed; }
-
-void make_room(Lower *p, Product *r, bool weights)
-{
-    Expr *dim[] = {r->matrix->dim[0], outputs_of(r)};
-    const char *of = r->coefficients->name;
-    if (weights && r->coefficients->rank == 2) r->eta = predictor_of(p, r)->of.eta;
-    else r->eta = work_array(p, ROLE_ROW_VALUE, words(p, "%s_%s", r->matrix->name, of), r->coefficients->rank, dim);
-    if (!weights) return;
-    r->weight = work_array(p, ROLE_ROW_VALUE, words(p, "weight_%s_%s", r->matrix->name, of), r->coefficients->rank, dim);
-    r->out = work_array(p, ROLE_TOTALS, words(p, "rows_%s", of), r->coefficients->rank, r->coefficients->dim);
-}

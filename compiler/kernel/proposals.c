@@ -4,7 +4,6 @@
 //   weigh_x         log w(x): densities less quadratics, where the chain stands; before and after
 //   keep_x          what is drawn, as it was, and log w
 //   settle_x        as it was, unless the host has accepted what is new (runtime/device/proposals.h)
-#include <string.h>
 #include "lower.h"
 
 // Places in the room of a step (runtime/device/proposals.h), from 1.

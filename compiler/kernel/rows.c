@@ -4,17 +4,7 @@
 //   beta | the rest     needs   sum(i, z[i]*X[i,j]) for each j         a row sum, added up by the same pass if nothing in between
 //                                                                      changes z or whatever else is in its weight
 //                               sum(i, w[i]*X[i,j]*X[i,k])             a weighted Gram matrix
-#include <string.h>
 #include "lower.h"
-
-static bool is_matrix(const Program *p, const Var *v)
-{
-    return is_real(p, v) && v->rank == 2 && v->base == BASE_REAL && ((v->kind == VAR_DATA && !v->response) || v->kind == VAR_LET);
-}
-
-static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
-
-static bool whole_range(const Index *i, const Expr *extent) { return ex_is_num(i->lo, 1) && i->hi == extent; }
 
 // e = rest * M[row, column] for a dense matrix M; the rest, or NULL.
 static Expr *without_matrix(const Program *p, Expr *e, const Index *row, const Index *column, Var **matrix)
@@ -24,7 +14,7 @@ static Expr *without_matrix(const Program *p, Expr *e, const Index *row, const I
     for (int i = 0; i < n && at < 0; i++) {
         const Expr *f = factors[i];
         if (f->kind != EX_REF || f->nargs != 2 || !is_matrix(p, f->var) || (*matrix && f->var != *matrix)) continue;
-        if (bare(f->args[0], row) && bare(f->args[1], column) && whole_range(row, f->var->dim[0]) && whole_range(column, f->var->dim[1])) at = i;
+        if (is_index(f->args[0], row) && is_index(f->args[1], column) && whole_range(row, f->var->dim[0]) && whole_range(column, f->var->dim[1])) at = i;
     }
     if (at < 0) return NULL;
     *matrix = factors[at]->var;
@@ -61,7 +51,7 @@ static Look test_dot(const Expr *e, void *with)
         Expr *body = ex_open(e, j);
         Var *matrix = NULL;
         Expr *rest = without_matrix(((Dot *)with)->p, body, row, j, &matrix);
-        if (rest && rest->kind == EX_REF && rest->nargs == 1 && bare(rest->args[0], j) && rest->var->rank == 1 && rest->var->dim[0] == j->hi &&
+        if (rest && rest->kind == EX_REF && rest->nargs == 1 && is_index(rest->args[0], j) && rest->var->rank == 1 && rest->var->dim[0] == j->hi &&
             rest->var->base == BASE_REAL && !is_real(((Dot *)with)->p, rest->var) && var_unknown(rest->var)) {
             *((Dot *)with)->dot = (RowDot){matrix, rest->var, (Expr *)e};
             return FOUND;
@@ -97,210 +87,6 @@ bool turns_dot(const Program *out, const Step *s, RowDot *dot)
     return false;
 }
 
-// ---- predictors that kernels other than row passes read ----
-//
-//   sum(i, (y[i] - sum(j, X[i,j]*beta[j]))^2)     a row pass fills X_beta[i] before the kernel that adds up the squares: X is read row by
-//                                                 row by whole warps, for all chains at once. No step keeps it for another. A step
-//                                                 that draws beta one element after the other adds its changes to X_beta.
-
-static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
-
-// Whether a kernel of step s may find v changed from what it was before the step: what is drawn in turns stays as it is in a kernel of the step itself, but not during its joint draws.
-static bool moves_within(const Step *s, const Var *v)
-{
-    if (!s || s->kind == STEP_NUTS || s->kind == STEP_TURNS) return false;
-    for (int i = 0; i < s->nblock; i++)
-        if (s->block[i] == v) return true;
-    for (int i = 0; s->in_turns && i < s->in_turns->nblock; i++)
-        if (s->in_turns->block[i] == v) return true;
-    return false;
-}
-
-static bool test_moves_within(const Var *v, void *with) { return moves_within(with, v); }
-
-const Predictor *predictor_of(Lower *p, const Product *r)
-{
-    int k = 0;
-    while (k < p->npredictors && !same_product(&p->predictor[k]->of, r)) k++;
-    if (k < p->npredictors) return p->predictor[k];
-    Predictor **all = NEW_N(p->g->arena, Predictor *, k + 1);
-    if (k) memcpy(all, p->predictor, sizeof *all * (size_t)k);
-    p->predictor = all;
-    Predictor *new = all[p->npredictors++] = NEW(p->g->arena, Predictor);
-    *new = (Predictor){.of = *r};
-    make_room(p, &new->of, false);
-    return new;
-}
-
-// ---- coefficients that are made ----
-//
-//   sum(j, X[i,j]*lambda[j]*b[j])     b of the row pass is an array that is filled with lambda[j]*b[j] just before
-
-static Look test_not_made(const Expr *e, void *j)
-{
-    if (e->kind == EX_REF && e->var->kind != VAR_DATA && e->var->kind != VAR_LET && !var_unknown(e->var)) return FOUND;
-    return e->kind == EX_REDUCE || (e->kind == EX_INDEX && e->index->height == 0 && e->index != j) ? FOUND : LOOK;
-}
-
-static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product *out, Expr **row)
-{
-    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
-    const Expr *body = ex_open(e, j);
-    Expr *rest = ex_num(1);
-    *row = NULL;
-    if (body->kind != EX_MUL) return false;
-    for (int k = 0; k < body->nargs; k++) {
-        Expr *f = body->args[k];
-        const bool dense = f->kind == EX_REF && f->nargs == 2 && is_matrix(p->out, f->var) && bare(f->args[1], j) && whole_range(j, f->var->dim[1]) && !ex_mentions_index(f->args[0], j);
-        if (dense && !*row) {
-            *row = f->args[0];
-            *out = (Product){.matrix = f->var};
-        } else rest = ex_mul2(rest, f);
-    }
-    if (!*row || !ex_unknown(rest) || !ex_mentions_index(rest, j) || needs_array(rest) || ex_find(rest, test_not_made, j)) return false;
-    const Step *s = kernel->step;
-    if (s && ex_any_var(rest, test_moves_within, (void *)s)) return false;      // it moves within the kernel
-    if (kernel->followed && ex_reads(rest, kernel->followed)) return false;
-    for (int i = 0; i < p->npredictors; i++) {
-        const Predictor *r = p->predictor[i];
-        if (!r->value || ex_replace_index(rest, j, ex_index(r->at)) != r->value) continue;
-        out->coefficients = r->of.coefficients;
-        if (r->of.matrix == out->matrix) return true;
-    }
-    if (out->coefficients) return false;                                        // of another matrix
-    out->coefficients = work_array(p, ROLE_BLOCK, words(p, "coefficients_%d", ++p->nmade), 1, &j->hi);
-    Predictor *new = (Predictor *)predictor_of(p, out);
-    new->value = rest;
-    new->at = j;
-    return true;
-}
-
-Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
-{
-    const Step *s = kernel->step;
-    if ((s && s->imputes) || kernel->places || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE || e->fn != FN_sum) return NULL;
-    Product r;
-    Expr *row, *column;
-    if (!product_of(p, e, &r, &row, &column)) {
-        column = NULL;
-        if (!made_product(p, kernel, e, &r, &row)) return NULL;
-    }
-    if (!mentions_an_index(row)) return NULL;
-    if (moves_within(s, r.coefficients) && kernel->followed != r.coefficients) return NULL;
-    if (column && kernel->followed == r.coefficients) return NULL;
-    const Predictor *there = predictor_of(p, &r);
-    PredictorUse **u = &p->uses;
-    while (*u && ((*u)->predictor != there || (*u)->kernel != kernel)) u = &(*u)->next;
-    if (!*u) {
-        *u = NEW(p->g->arena, PredictorUse);
-        **u = (PredictorUse){kernel, there, p->few_only, NULL};
-    } else if ((*u)->only != p->few_only) (*u)->only = NULL;
-    return ex_ref(there->of.eta, column ? 2 : 1, (Expr *[]){row, column});
-}
-
-bool reads_predictor(const Lower *p, const Kernel *k)
-{
-    for (const PredictorUse *u = p->uses; u; u = u->next)
-        if (u->predictor->of.coefficients == k->followed && u->kernel == k) return true;
-    return false;
-}
-
-Node *follow(Lower *p, const Kernel *k, Expr *element, Var *change)
-{
-    Node *first = NULL, **last = &first;
-    for (const PredictorUse *u = p->uses; u; u = u->next) {
-        const Product *r = &u->predictor->of;
-        if (r->coefficients != k->followed || u->kernel != k) continue;
-        Node *loop = *last = node_new(p->g->arena, NODE_LOOP), *add = loop->body = node_new(p->g->arena, NODE_UPDATE);
-        Expr *row = ex_index(loop->loop.index[0] = index_new(intern("i"), ex_num(1), r->matrix->dim[0]));
-        loop->loop.how = SHARE_ALONG;
-        loop->loop.n = 1;
-        add->update.op = UPDATE_ADD;
-        add->update.place = place_element(ex_ref(r->eta, 1, &row));
-        add->update.value = ex_ref(r->matrix, 2, (Expr *[]){row, element});
-        add->update.times = change;
-        last = &loop->next;
-    }
-    return first;
-}
-
-static void launch_predictor(Lower *p, const Predictor *r)
-{
-    if (r->make) with_extent(launch(p, LAUNCH_EACH, r->make), r->of.coefficients->dim[0]);
-    Launch *l = launch(p, r->pass ? LAUNCH_ROWS_ONLY : LAUNCH_PRODUCT, r->pass);
-    with_extent(l, r->of.matrix->dim[0]);
-    if (r->pass) {
-        with_extent(l, r->of.matrix->dim[1]);
-        with_place(l, r->of.matrix);
-        with_name(l, r->of.coefficients);
-    } else with_product(l, &r->of);
-}
-
-// A predictor is computed before the first launch of the list that reads it, unless that reads it by one route only: then before each.
-void refresh_predictors(Lower *p, Launches *list)
-{
-    Launches all = {0};
-    Launches *keep = p->launches;
-    bool *there = NEW_N(p->g->arena, bool, p->npredictors + 1);
-    Launch *next;
-    p->launches = &all;
-    for (Launch *l = list->first; l; l = next) {
-        next = l->next;
-        for (const PredictorUse *u = p->uses; u && l->kernel; u = u->next) {
-            int k = 0;
-            while (p->predictor[k] != u->predictor) k++;
-            if (u->kernel != l->kernel || there[k]) continue;
-            p->when = u->only && l->when == ALWAYS ? IF_FEW : l->when;
-            p->when_rows = u->only && l->when == ALWAYS ? u->only : l->rows;
-            launch_predictor(p, u->predictor);
-            there[k] = p->when == ALWAYS;
-        }
-        p->when = ALWAYS;
-        p->when_rows = NULL;
-        l->next = NULL;
-        if (!all.first) all.last = &all.first;
-        *all.last = l;
-        all.last = &l->next;
-    }
-    p->launches = keep;
-    *list = all;
-}
-
-static void put_coefficients(Lower *p, Predictor *r)
-{
-    note(p, "The coefficients of %s: %s", r->of.matrix->name, math(p, r->value));
-    Kernel *k = open_kernel(p, KERNEL_ELEMENTS, words(p, "make_%s", r->of.coefficients->name), "wide");
-    Node *each = enter(p, NODE_LOOP);
-    each->loop.how = SHARE_EACH;
-    each->loop.n = 1;
-    each->loop.index[0] = r->at;
-    each->loop.of = r->of.coefficients;
-    each->loop.keeps = true;
-    Expr *at = ex_index(r->at);
-    put_update(p, UPDATE_SET, place_element(ex_ref(r->of.coefficients, 1, &at)), r->value);
-    leave(p, each);
-    close_kernel(p);
-    r->make = k;
-}
-
-void lower_predictors(Lower *p)
-{
-    for (int i = 0; i < p->npredictors; i++) {
-        const Product *r = &p->predictor[i]->of;
-        if (r->coefficients->rank != 1) continue;
-        if (p->predictor[i]->value) put_coefficients(p, p->predictor[i]);
-        note(p, "The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->coefficients->name);
-        Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "predict_%s", r->eta->name), "real");
-        p->predictor[i]->pass = k;
-        Index *i = index_new(intern("i"), ex_num(1), r->matrix->dim[0]);
-        Expr *row = ex_index(i);
-        k->row = i;
-        put_update(p, UPDATE_SET, place_element(ex_ref(r->eta, 1, &row)), local_ref(local_new(p->g->arena, "dot")));
-        put(p, NODE_RETURN)->row.weight = ex_num(0);
-        close_kernel(p);
-    }
-}
-
 // ---- sums over rows ----
 
 static Var *drawn(const Step *s, int i) { return s->block[i]; }
@@ -325,7 +111,7 @@ typedef struct OwnRow { const Var *v; const Index *row; } OwnRow;
 static Look test_other_row(const Expr *e, void *with)
 {
     const OwnRow *o = with;
-    return e->kind == EX_REF && e->var == o->v && (e->nargs != 1 || !bare(e->args[0], o->row)) ? FOUND : LOOK;
+    return e->kind == EX_REF && e->var == o->v && (e->nargs != 1 || !is_index(e->args[0], o->row)) ? FOUND : LOOK;
 }
 
 static bool only_own_row(const Expr *e, const Var *v, const Index *row) { return !ex_find(e, test_other_row, &(OwnRow){v, row}); }
@@ -357,7 +143,7 @@ static int vector_index(const Expr *ref, const Loops *l)
 {
     if (ref->nargs != 1 || ref->var->rank != 1) return -1;
     for (int i = 0; i < l->n; i++)
-        if (bare(ref->args[0], l->index[i]) && whole_range(l->index[i], ref->var->dim[0])) return i;
+        if (is_index(ref->args[0], l->index[i]) && whole_range(l->index[i], ref->var->dim[0])) return i;
     return -1;
 }
 
@@ -428,7 +214,7 @@ static void plan_squares(Lower *p, RowSum *r)
     if (!r->fused || r->fused->kind == STEP_TURNS || !s->gaussian.scaled) return;
     const Expr *z = s->gaussian.scaled_latent;
     const Plates *rows = &s->gaussian.scaled->plates;
-    if (rows->n != 1 || rows->guard || z->var != r->fused->block[0] || z->nargs != 1 || !bare(z->args[0], rows->index[0])) return;
+    if (rows->n != 1 || rows->guard || z->var != r->fused->block[0] || z->nargs != 1 || !is_index(z->args[0], rows->index[0])) return;
     if (!whole_range(rows->index[0], r->matrix->dim[0])) return;
     Expr *square = ex_replace_index(ex_mul2(s->gaussian.scaled_weight, ex_pow((Expr *)z, 2)), rows->index[0], ex_index(r->row));
     if (!only_own_row(square, z->var, r->row) || !still_holds(r->fused, s, square)) return;
@@ -488,7 +274,7 @@ bool in_row_pass(const Lower *p, const BlockTerm *t)
 // An array that holds the weight of each row: the latent itself, or one that is filled first.
 static const Var *weights_of(Lower *p, const char *stem, Index *row, Expr *weight)
 {
-    if (weight->kind == EX_REF && weight->nargs == 1 && bare(weight->args[0], row) && is_real(p->out, weight->var) && weight->var->kind != VAR_DATA) return weight->var;
+    if (weight->kind == EX_REF && weight->nargs == 1 && is_index(weight->args[0], row) && is_real(p->out, weight->var) && weight->var->kind != VAR_DATA) return weight->var;
     Var *array = work_array(p, ROLE_ROW_VALUE, words(p, "weights_%s", stem), 1, &row->hi);
     note(p, "The weight of each row in a sum over rows: %s", math(p, weight));
     Kernel *k = open_kernel(p, KERNEL_ELEMENTS, words(p, "weigh_%s", stem), "real");
@@ -533,4 +319,12 @@ void step_row_sums(Lower *p, const Step *s)
         if (r->step == s && !r->fused) launch_rows(p, LAUNCH_ROW_SUMS, r->matrix, weights_of(p, r->out->name, r->row, r->weight), r->out);
     for (const RowGram *r = p->row_grams; r; r = r->next)
         if (r->step == s) launch_rows(p, LAUNCH_WEIGHTED_GRAM, r->matrix, weights_of(p, r->out->name, r->row, r->weight), r->out);
+}
+
+// Rows of so many columns are read by kernels that are compiled for them.
+void reads_rows(Lower *p, const Expr *columns)
+{
+    Program *out = p->out;
+    out->row_widths |= out->row_width && out->row_width != columns;
+    out->row_width = columns;
 }

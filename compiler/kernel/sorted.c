@@ -15,8 +15,6 @@
 // Needs: orders of share.     Gives: copies, the kernels that fill them and their launches.     Keeps: kernels of setup, which run once.
 #include "lower.h"
 
-static bool bare(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
-
 typedef struct Sort {
     Lower       *p;
     const Order *order;
@@ -28,14 +26,14 @@ typedef struct Sort {
 // An element of data by the number of the row alone.
 static bool is_column(const Sort *s, const Expr *e)
 {
-    if (e->kind != EX_REF || e->nargs != 1 || e->var->rank != 1 || !bare(e->args[0], s->row) || e->var->dim[0] != s->order->row->hi) return false;
+    if (e->kind != EX_REF || e->nargs != 1 || e->var->rank != 1 || !is_index(e->args[0], s->row) || e->var->dim[0] != s->order->row->hi) return false;
     return e->var->kind == VAR_DATA || e->var->kind == VAR_LET;
 }
 
 static Look test_other(const Expr *e, void *with)
 {
     const Sort *s = with;
-    return is_column(s, e) ? SKIP : bare(e, s->row) ? FOUND : LOOK;
+    return is_column(s, e) ? SKIP : is_index(e, s->row) ? FOUND : LOOK;
 }
 
 static Expr *by_group_alone(const Sort *s, Expr *e) { return e && s->group ? ex_replace(e, s->key, ex_index(s->group)) : e; }
@@ -170,20 +168,15 @@ static Kernel *lower_copies(Lower *p, bool responses)
     return close_kernel(p) ? k : NULL;
 }
 
-static void launch_shared(Lower *p, Launches *list, LaunchKind kind, const Kernel *k)
-{
-    p->launches = list;
-    Launch *l = launch(p, kind, k);
-    l->arg[l->nargs++] = (LaunchArg){.kind = ARG_WORK};
-}
-
 bool lower_sorted(Lower *p)
 {
     Program *out = p->out;
     const Kernel *data = lower_copies(p, false), *responses = lower_copies(p, true);
-    if (data) launch_shared(p, &out->prepare, LAUNCH_SHARED, data);
+    p->launches = &out->prepare;
+    launch_shared(p, LAUNCH_SHARED, data);
     if (!responses) return false;
-    launch_shared(p, &out->refresh, LAUNCH_SHARED_UNLESS_MISSING, responses);
+    p->launches = &out->refresh;
+    launch_shared(p, LAUNCH_SHARED_UNLESS_MISSING, responses);
     p->launches = &out->again;
     launch_team(p, responses);
     return true;

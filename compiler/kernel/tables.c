@@ -117,8 +117,6 @@ static Look find_key(const Expr *e, void *with)
     return LOOK;
 }
 
-static bool is_index(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
-
 static const Index *index_of(const Form *f, int i) { return i < f->n ? f->at[i] : f->inner[i - f->n]; }
 
 // Whether e reads an element that may not exist for every key: a subscript holds an index of the table, but is not that alone over the whole dimension; or a sum ends at a key.

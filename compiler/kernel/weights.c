@@ -69,8 +69,6 @@ static Expr *extent_at(const Expr *e, const Expr *at)
     return extent;
 }
 
-static bool is_index(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }
-
 static Look test_loops(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK; }
 
 // Whether e reads an element at something else than an index of the table over the whole of a dimension, or holds sums or arrays, which would need loops.

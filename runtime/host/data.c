@@ -6,44 +6,12 @@
 #include "host.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 #include "../backends/nonzeros.h"
-
-// ---- texts ----
-
-long gm_shape_size(const GmShape *s) { return gm_size_of(s->rank, s->dim); }
-
-char *gm_declared_text(const GmField *f, const GmShape *s)
-{
-    if (f->declared)
-        return gm_copy_text(f->declared);
-    char bounds[80] = "";
-    if (s && isfinite(s->lower) && isfinite(s->upper))
-        snprintf(bounds, sizeof bounds, "<lower=%g, upper=%g>", s->lower, s->upper);
-    else if (s && isfinite(s->lower))
-        snprintf(bounds, sizeof bounds, "<lower=%g>", s->lower);
-    else if (s && isfinite(s->upper))
-        snprintf(bounds, sizeof bounds, "<upper=%g>", s->upper);
-    static const char *const constrained[] = {[GM_SIMPLEX] = "simplex", [GM_UNIT_VECTOR] = "unit_vector", [GM_SUM_TO_ZERO] = "sum_to_zero_vector", [GM_ORDERED] = "ordered", [GM_POSITIVE_ORDERED] = "positive_ordered",
-                                              [GM_COVARIANCE] = "cov_matrix", [GM_CORRELATION] = "corr_matrix", [GM_CHOLESKY_COV] = "cholesky_factor_cov",
-                                              [GM_CHOLESKY_CORR] = "cholesky_factor_corr"};
-    const char *type = f->type == GM_INT ? "int" : "real";
-    if (f->constraint != GM_ANY) {
-        type = constrained[f->constraint];
-        *bounds = 0;                                     // they follow from the type
-    }
-    if (!s || s->rank == 0)
-        return gm_format("%s%s %s%s", type, bounds, f->name, f->rank ? "[...]" : "");
-    char *shape = gm_shape_text(s->rank, s->dim);
-    char *text = gm_format("%s%s %s[%s]", type, bounds, f->name, shape);
-    free(shape);
-    return text;
-}
 
 static const char *place(const GmField *f)
 {

@@ -3,15 +3,16 @@
 //   device_calls.c    the driver: errors, copies, launches, times
 //   device_image.c    compiled code
 //   device_memory.c   memory taken and given back
+//   device.c          the launches of an emitted program
 //   device_pieces.c   matrices that stay in the memory of the host, read piece by piece
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
 //   device_sparse.c   joint normals whose precision has few entries
-//   device_metrics.c  their metrics that are not diagonal: what chains note goes to the host, what it makes of that comes back
-//   device_moves.c    moves along gradients: rounds of launches until no chain asks
 //   device_plan.c     where Data and State lie; what stays in the memory of the host
 //   device_modes.c    starts of `map` that take turns in the State of one chain
+//   device_metrics.c  metrics of moves that are not diagonal: what chains note goes to the host, what it makes of that comes back
+//   device_moves.c    moves along gradients: rounds of launches until no chain asks
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
-//   device.c          opens and closes the device; the launches of an emitted program
+//   device_open.c     opens and closes the device
 //   device_auto.c     whether a run is made on it, with --device auto
 //
 // Each calls those above it only.
@@ -139,17 +140,35 @@ typedef struct GmDevice {
     int           n_timings;
 } GmDevice;
 
-// Opens a device for the run: finds driver, GPU and image, uploads Data and State (with their initial values) and points run->data, run->state and
-// run->device at them. NULL: `why` says in one line what is missing.
-//       *status: GM_EXIT_DEVICE or GM_EXIT_MEMORY. `draws`: what will be kept, or NULL.
-GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemory *memory, const GmOptions *o, const GmDraws *draws, GmRun *run, GmExit *status,
-                         char *why, size_t room);
-void      gm_device_close(GmDevice *d);
+// ---- device_calls.c ----
 
 // Reports a result of the driver that is not 0, in one line, and marks the device as failed. Returns whether all is well.
 bool gm_device_good(GmDevice *d, int result, const char *what);
 void gm_device_refuse(GmDevice *d, const char *what);             // the same, in words of one's own
 void gm_device_end(GmDevice *d, GmExit status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// Copies in the main stream, after everything launched before them; they return when done. A result of the driver.
+int gm_device_put(GmDevice *d, CUdeviceptr to, const void *from, size_t bytes);
+int gm_device_get(GmDevice *d, void *to, CUdeviceptr from, size_t bytes);
+
+// Sets every byte to `value`, in the main stream.
+void gm_device_fill(GmDevice *d, CUdeviceptr at, unsigned char value, size_t bytes, const char *what);
+
+// Blocks of a launch, in three directions (0 counts as 1); threads of a block (0: GM_THREADS); bytes of shared memory that it asks for; whether all
+// blocks must run at once.
+typedef struct GmGrid { long x, y, z; int threads; size_t shared; bool cooperative; } GmGrid;
+
+// A launch of a kernel of the image on a stream; parameters as cuLaunchKernel takes them.
+void gm_device_launch(GmDevice *d, CUstream stream, const char *kernel, GmGrid grid, void **parameters);
+GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name);   // NULL after a message: the image lacks it
+
+// --profile: marks in the stream around what is called `name`.
+int  gm_device_time_from(GmDevice *d, const char *name, CUstream stream);
+void gm_device_time_to(GmDevice *d, int timing, CUstream stream);
+void gm_device_time_collect(GmDevice *d);
+
+// Graphs are captured again.
+void gm_device_graphs_drop(GmDevice *d);
 
 // ---- device_image.c ----
 
@@ -173,20 +192,12 @@ size_t gm_device_available(const GmDevice *d);                    // bytes that 
 void   gm_device_lacks_memory(GmDevice *d, const char *what, double needed);    // the message
 const char *gm_device_size_text(char to[32], double bytes);       // "1.5 GB"
 
-// ---- device_plan.c ----
+// Bytes of an element on the device.
+size_t gm_device_element(const GmDevice *d, GmType type);
 
-// Plans what goes where, takes memory and fills it. `ring`: bytes through which draws will leave. false after a message.
-bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, size_t ring);
-void gm_device_note_memory(const GmDevice *d);                    // a line for each array that stays in the memory of the host
-
-void gm_device_send_field(GmDevice *d, const GmMemory *memory, int field, const void *x);        // one array of the first chain, from double or int32_t
-
-// ---- device_modes.c ----
-
-// The start and its sweep that launches are for from now on; what was found amiss before is forgotten.
-void gm_device_turn(GmDevice *d, int start, long sweep);
-bool gm_device_stumbled(GmDevice *d);             // whether a fault was found since; waits for all that was launched
-bool gm_device_lost(const GmDevice *d);           // a call of the driver has failed, which a message has said
+// Work space number `which`, of at least `bytes`; grows outside graphs only, and what a rehearsal asked for is there from the start. 0 after a message.
+CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
+CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
 
 // ---- device_pieces.c ----
 
@@ -213,35 +224,34 @@ void gm_device_pieces_open(GmDevice *d, size_t spare);
 void gm_device_heads_fill(GmDevice *d);                           // after setup
 void gm_device_pieces_close(GmDevice *d);
 
-// ---- copies, launches ----
+// ---- device_linalg.c ----
 
-// Copies in the main stream, after everything launched before them; they return when done. A result of the driver.
-int gm_device_put(GmDevice *d, CUdeviceptr to, const void *from, size_t bytes);
-int gm_device_get(GmDevice *d, void *to, CUdeviceptr from, size_t bytes);
+// Starts cuBLAS, once. false after a message.
+bool gm_device_libraries(GmDevice *d);
 
-// Sets every byte to `value`, in the main stream.
-void gm_device_fill(GmDevice *d, CUdeviceptr at, unsigned char value, size_t bytes, const char *what);
+// ---- device_sparse.c ----
 
-// Bytes of an element on the device.
-size_t gm_device_element(const GmDevice *d, GmType type);
+// Joint normals whose precision has few entries: what they hold is given back.
+void gm_device_sparse_close(GmDevice *d);
+
+// ---- device_plan.c ----
+
+// Plans what goes where, takes memory and fills it. `ring`: bytes through which draws will leave. false after a message.
+bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, size_t ring);
+void gm_device_note_memory(const GmDevice *d);                    // a line for each array that stays in the memory of the host
+
+void gm_device_send_field(GmDevice *d, const GmMemory *memory, int field, const void *x);        // one array of the first chain, from double or int32_t
 
 // State of all chains, between the CPU's arrays and the device's.
 void gm_device_upload(GmDevice *d, const GmMemory *memory);
 void gm_device_download(GmDevice *d, const GmMemory *memory, int chain, int field, void *to);     // one array, as int32_t or double
 
-// Blocks of a launch, in three directions (0 counts as 1); threads of a block (0: GM_THREADS); bytes of shared memory that it asks for; whether all
-// blocks must run at once.
-typedef struct GmGrid { long x, y, z; int threads; size_t shared; bool cooperative; } GmGrid;
+// ---- device_modes.c ----
 
-// A launch of a kernel of the image on a stream; parameters as cuLaunchKernel takes them.
-void gm_device_launch(GmDevice *d, CUstream stream, const char *kernel, GmGrid grid, void **parameters);
-GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name);   // NULL after a message: the image lacks it
-
-// Work space number `which`, of at least `bytes`; grows outside graphs only, and what a rehearsal asked for is there from the start. 0 after a message.
-CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes);
-CUdeviceptr gm_device_text(GmDevice *d, const char *text);        // the string in device memory
-
-void gm_device_learned(GmDevice *d, GmRun *run);                  // chains that adapt together: step and length of their trajectories, after warm-up
+// The start and its sweep that launches are for from now on; what was found amiss before is forgotten.
+void gm_device_turn(GmDevice *d, int start, long sweep);
+bool gm_device_stumbled(GmDevice *d);             // whether a fault was found since; waits for all that was launched
+bool gm_device_lost(const GmDevice *d);           // a call of the driver has failed, which a message has said
 
 // ---- device_metrics.c ----
 
@@ -254,22 +264,14 @@ long gm_device_metrics_until(const GmDevice *d, const GmRun *run, long batch);
 void gm_device_metrics_adapt(GmDevice *d, GmRun *run);
 void gm_device_metrics_close(GmDevice *d);
 
-// Joint normals whose precision has few entries: what they hold is given back.
-void gm_device_sparse_close(GmDevice *d);
+// ---- device_moves.c ----
 
 // Moves along gradients: what they hold is given back.
 void gm_device_moves_close(GmDevice *d);
 
-// Starts cuBLAS, once. false after a message.
-bool gm_device_libraries(GmDevice *d);
+void gm_device_learned(GmDevice *d, GmRun *run);                  // chains that adapt together: step and length of their trajectories, after warm-up
 
-// --profile: marks in the stream around what is called `name`.
-int  gm_device_time_from(GmDevice *d, const char *name, CUstream stream);
-void gm_device_time_to(GmDevice *d, int timing, CUstream stream);
-void gm_device_time_collect(GmDevice *d);
-
-// Graphs are captured again.
-void gm_device_graphs_drop(GmDevice *d);
+// ---- device_run.c ----
 
 // Bytes of the ring through which draws leave.
 size_t gm_device_ring_size(const GmDevice *d, const GmDraws *draws);
@@ -289,5 +291,14 @@ void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps);
 
 // --compare-devices: every step from the same state on both devices; prints a table. GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
 int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m);
+
+// ---- device_open.c ----
+
+// Opens a device for the run: finds driver, GPU and image, uploads Data and State (with their initial values) and points run->data, run->state and
+// run->device at them. NULL: `why` says in one line what is missing.
+//       *status: GM_EXIT_DEVICE or GM_EXIT_MEMORY. `draws`: what will be kept, or NULL.
+GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemory *memory, const GmOptions *o, const GmDraws *draws, GmRun *run, GmExit *status,
+                         char *why, size_t room);
+void      gm_device_close(GmDevice *d);
 
 #endif

@@ -1,103 +1,10 @@
-// fault.c -- messages, faults found while sampling, signals, and memory that runs out.
+// fault.c -- faults found while sampling, and draws that were not made.
 #include "../device/ode.h"
 #include "host.h"
 
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-bool gm_quiet;
-
-// A line on the terminal. What files hold may be in it: control characters, which terminals obey, are shown as \x1b.
-static void say(const char *format, va_list args)
-{
-    va_list again;
-    va_copy(again, args);
-    const int n = vsnprintf(NULL, 0, format, args);
-    const size_t room = n < 0 ? 0 : (size_t)n + 1;
-    char *text = malloc(room), *shown = malloc(4 * room + 1), *to = shown;       // not gm_alloc, which speaks here
-    if (text && shown && n >= 0) {
-        vsnprintf(text, room, format, again);
-        for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-            if ((*c < ' ' && *c != '\n' && *c != '\t') || *c == 127 || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))        // 0xc2: those of Unicode
-                to += sprintf(to, "\\x%02x", *c == 0xc2 ? *++c : *c);
-            else
-                *to++ = (char)*c;
-        *to++ = '\n';
-        fwrite(shown, 1, (size_t)(to - shown), stderr);
-        fflush(stderr);                                  // whoever waits knows what for
-    }
-    free(shown);
-    free(text);
-    va_end(again);
-}
-
-void gm_error(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    say(format, args);
-    va_end(args);
-}
-
-void gm_note(const char *format, ...)
-{
-    if (gm_quiet)
-        return;
-    va_list args;
-    va_start(args, format);
-    say(format, args);
-    va_end(args);
-}
-
-// ---- memory ----
-
-void gm_exhausted(size_t count, size_t size)
-{
-    gm_error("out of memory: %.3g GB more were needed (fewer --chains, --samples or --params need less)",
-             (double)count * (double)size / 1e9);
-    exit(GM_EXIT_FAULT);
-}
-
-void *gm_alloc(size_t count, size_t size)
-{
-    void *block = calloc(count ? count : 1, size ? size : 1);
-    if (!block)
-        gm_exhausted(count, size);
-    return block;
-}
-
-void *gm_grow(void *block, size_t count, size_t size)
-{
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes))
-        gm_exhausted(count, size);
-    void *grown = realloc(block, bytes ? bytes : 1);
-    if (!grown)
-        gm_exhausted(count, size);
-    return grown;
-}
-
-char *gm_copy_text(const char *text)
-{
-    const size_t n = strlen(text) + 1;
-    return memcpy(gm_alloc(n, 1), text, n);
-}
-
-char *gm_format(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    char *text = gm_alloc((size_t)n + 1, 1);
-    va_start(args, format);
-    vsnprintf(text, (size_t)n + 1, format, args);
-    va_end(args);
-    return text;
-}
 
 // ---- faults ----
 
@@ -201,43 +108,6 @@ void gm_stayed_note(void)
     if (stayed) gm_note("%s stayed where it was in %ld of its draws: its joint normal was not proper there, as far as numbers tell", stayed_variable, stayed);
 }
 
-long gm_inside(long i, long n, const char *name)
-{
-    if (i >= 0 && i < n)
-        return i;
-    gm_error("%s: its subscript is %ld, in a size or a bound, and goes from 1 to %ld", name, i + 1, n);
-    exit(GM_EXIT_USAGE);
-}
-
-static _Noreturn void size_is_too_large(void)
-{
-    gm_error("a size or a bound is beyond 2^63: sizes that data give, or that numbers of the model give, do not fit each other");
-    exit(GM_EXIT_USAGE);
-}
-
-long gm_times(long i, long n)
-{
-    long product;
-    if (__builtin_mul_overflow(i, n, &product))
-        size_is_too_large();
-    return product;
-}
-
-long gm_whole(double x)
-{
-    if (!(x >= -0x1p62 && x <= 0x1p62))
-        size_is_too_large();
-    return (long)x;
-}
-
-long gm_remainder(long i, long n)
-{
-    if (n != 0)
-        return i % n;
-    gm_error("the remainder of a division by 0 is asked for in a size or a bound");
-    exit(GM_EXIT_USAGE);
-}
-
 bool gm_fault_raised(void)
 {
     return fault.raised;
@@ -324,54 +194,3 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
         gm_error(" (chain %d, sweep %ld)", fault.chain + 1, fault.sweep + 1);
 }
 
-// ---- signals ----
-
-static volatile sig_atomic_t stop_asked, nothing_drawn, draws_stored;
-
-// Before the first sweep there is nothing to end in order, and loops over data look for no signal. Later the first signal asks for an orderly end; a second SIGINT, SIGTERM or SIGXCPU ends at once: then draws
-// that there are stay in their temporary files, and nothing else does.
-static void ask_to_stop(int number)
-{
-    static const char left[] = "ended at once: the draws so far are left in the files whose names end in .part\n";
-    static volatile sig_atomic_t asked[NSIG];
-    if (nothing_drawn) {
-        gm_files_remove();
-        _exit(GM_EXIT_INTERRUPTED);
-    }
-    if (!asked[number]++ || number == SIGHUP || number == SIGPIPE) {
-        stop_asked = 1;
-        return;
-    }
-    if (!draws_stored)
-        gm_files_remove();
-    else if (write(STDERR_FILENO, left, sizeof left - 1) < 0) {}
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-void gm_signals_wait(void) { nothing_drawn = 0; }
-
-void gm_signals_catch(void)
-{
-    nothing_drawn = 1;
-    static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU };
-    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
-        struct sigaction now, action = { .sa_handler = ask_to_stop, .sa_flags = SA_RESTART };
-        const bool asked_for = ends[k] == SIGINT || ends[k] == SIGTERM;          // others may be ignored, as by nohup, and stay so
-        sigemptyset(&action.sa_mask);
-        if (asked_for || (sigaction(ends[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN))
-            sigaction(ends[k], &action, NULL);
-    }
-    stop_asked = draws_stored = 0;
-}
-
-void gm_signals_keep_draws(void)
-{
-    if (!draws_stored)
-        draws_stored = 1;
-}
-
-bool gm_interrupted(void)
-{
-    return stop_asked != 0;
-}

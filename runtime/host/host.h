@@ -1,9 +1,9 @@
 // host.h -- the fixed half of every fit program: what its files offer each other.
 //
-//   main -> options -> data files -> data -> memory -> initial -> sweep loop -> draws, summary
+//   main -> run -> options -> data files -> data -> memory -> initial -> sweep loop -> draws, summary
 //
-// The sections below are headed by the file that owns them, in the order in which a run meets them. Nothing here
-// knows the mathematics of a model; that is gm_model (model.h).
+// The sections below are headed by the file that owns them, in the reading order of README.md: a file calls only those before it. Nothing
+// here knows the mathematics of a model; that is gm_model (model.h).
 #ifndef GM_HOST_H
 #define GM_HOST_H
 
@@ -29,7 +29,7 @@ typedef enum {
     GM_EXIT_INTERRUPTED = 130,      // Ctrl-C; the draws so far are kept
 } GmExit;
 
-// ---- fault.c: messages, faults, signals, memory ----
+// ---- messages.c: lines on the terminal, texts, memory that runs out ----
 
 // One line to stderr. gm_error is for what ends the run, gm_note for what does not (silent under --quiet).
 void gm_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -44,16 +44,24 @@ void *gm_grow(void *block, size_t count, size_t size);
 char *gm_copy_text(const char *text);
 char *gm_format(const char *format, ...) __attribute__((format(printf, 1, 2)));     // the caller frees
 
-bool gm_fault_raised(void);         // has gm_fault (model.h) been called since the last gm_fault_clear?
-void gm_fault_clear(void);
-void gm_stayed_note(void);                               // a line about draws that were not made, if there were any
-long gm_fault_sweep(void);          // where it happened, from 0
-int  gm_fault_chain(void);          // its number in all, from 0
-bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown
+// ---- signals.c: what ends a program from outside ----
+
 void gm_signals_catch(void);        // SIGINT, SIGTERM, SIGHUP, SIGPIPE or SIGXCPU ends the program, without files
 void gm_signals_wait(void);         // from here on the first one asks for an orderly end, and a second one kills
 void gm_signals_keep_draws(void);   // from now on there are draws, which a second one leaves in their temporary files
 bool gm_interrupted(void);
+
+// ---- fields.c: what is asked of a field of the model ----
+
+GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);   // `more`: the model's data_shape or state_shape, or NULL
+long  gm_size_of(int rank, const long *dim);                                      // how many elements; LONG_MAX: more than a long counts
+long  gm_shape_size(const GmShape *s);
+char *gm_shape_text(int rank, const long *dim);                                   // "10 x 3"; the caller frees
+char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
+char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
+int   gm_data_of_imputed(const GmModel *model, int state_field);                  // the data field behind it, or -1
+// Whether an unknown is among those that a move along gradients is about: `moved`, or `summed` out in its density (or NULL), names with commas between.
+bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
 
 // ---- options.c: the command line ----
 
@@ -101,6 +109,26 @@ int  gm_options(int argc, char **argv, GmOptions *out);
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
 
+// ---- progress.c: how far the run has come ----
+
+typedef struct GmProgress {
+    bool   bar;                     // on a terminal
+    long   refresh, total, warmup;
+    double started, drawn;          // seconds
+} GmProgress;
+
+double gm_seconds(void);            // a monotonic clock
+void   gm_progress_open(GmProgress *p, const GmOptions *o, long total);
+long   gm_progress_until(const GmProgress *p, long sweep, long batch);          // sweeps from `sweep` on, of at most `batch`, after which a line is due
+void   gm_progress_show(GmProgress *p, long done);
+void   gm_progress_close(GmProgress *p);
+
+// ---- output.c: files that are written, with messages ----
+
+bool gm_output_open(GmFile *f, const char *path);        // false: it cannot be written, which was said
+bool gm_output_done(GmFile *f);                          // it has its name; false: it cannot be written, which was said. Either way the end of `f`
+bool gm_outputs_may_be_written(const GmOptions *o);      // whether a run may write all that it would; false after a message
+
 // ---- lines.c: text files of others ----
 
 FILE *gm_text_open(const char *path);                    // to be read; NULL after one line: a folder, a device, nothing that can be read
@@ -122,7 +150,13 @@ bool  gm_lines_open(GmLines *l, const char *path);       // false after one line
 char *gm_lines_next(GmLines *l);                         // l->text; NULL at the end of the file, or if l->failed
 void  gm_lines_close(GmLines *l);
 
-// ---- data_json.c, data_csv.c, data_npy.c: files into values ----
+// ---- mapped.c: files that are read where they lie ----
+
+void *gm_map_file(const char *path, size_t *size);                                 // to be read only; NULL after one line
+void  gm_unmap(void *map, size_t size);                                            // of a file, or of memory
+bool  gm_files_unchanged(void);                                                    // whether files that are mapped are what they were; false after a line for each
+
+// ---- values.c: named arrays out of files ----
 
 #define GM_MISSING_INT INT32_MIN    // how a missing int is held; a missing real is NaN
 
@@ -155,16 +189,6 @@ GmValue       *gm_values_find(const GmValues *v, const char *name);
 const GmField *gm_values_wanted(GmValues *v, const char *name);                     // NULL: not declared (remembered)
 void           gm_values_close(GmValues *v);
 long           gm_value_size(const GmValue *v);
-long           gm_size_of(int rank, const long *dim);                                // how many elements; LONG_MAX: more than a long counts
-
-// Each reads one file into `v`; false after one line to stderr. `name`: NULL, or the NAME of NAME=FILE.
-bool gm_json_read(GmValues *v, const char *path);
-bool gm_csv_read(GmValues *v, const char *path, const char *name, const char *columns);
-bool gm_npy_read(GmValues *v, const char *path, const char *name);
-bool gm_npz_read(GmValues *v, const char *path, const char *name);                  // a sparse matrix of scipy.sparse.save_npz
-void *gm_map_file(const char *path, size_t *size);                                 // to be read only; NULL after one line
-void  gm_unmap(void *map, size_t size);                                            // of a file, or of memory
-bool  gm_files_unchanged(void);                                                    // whether files that are mapped are what they were; false after a line for each
 
 // A number as text, in full: a decimal number, Inf, -Inf, or a mark of a missing value (NA, NaN, null, empty, in any case; NaN results).
 // false: it is no number, or *why says what is wrong with it.
@@ -172,6 +196,14 @@ bool gm_parse_number(const char *text, double *out, const char **why);
 
 // Stores x as an element of type t: false with *why if it is not a whole number within 32 bits.
 bool gm_store(GmType t, void *elements, long at, double x, const char **why);
+
+// ---- data_csv.c, data_json.c, data_npy.c, data_npz.c: files into values ----
+
+// Each reads one file into `v`; false after one line to stderr. `name`: NULL, or the NAME of NAME=FILE.
+bool gm_json_read(GmValues *v, const char *path);
+bool gm_csv_read(GmValues *v, const char *path, const char *name, const char *columns);
+bool gm_npy_read(GmValues *v, const char *path, const char *name);
+bool gm_npz_read(GmValues *v, const char *path, const char *name);                  // a sparse matrix of scipy.sparse.save_npz
 
 // ---- data.c: values against declarations ----
 
@@ -192,10 +224,6 @@ void gm_data_close(GmData *d, const GmModel *m);
 bool  gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing);
 // Does the value have the declared shape, or one that a file cannot tell from it? false after one line.
 bool  gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
-long  gm_shape_size(const GmShape *s);
-char *gm_shape_text(int rank, const long *dim);                                   // "10 x 3"; the caller frees
-char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
-char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
 
 // ---- memory.c: State, one per chain ----
 
@@ -211,11 +239,6 @@ typedef struct GmMemory {
     long     negative;              // the size of an array that the compiler made comes out as this; it has no elements, then
 } GmMemory;
 
-// The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep the data `d` are to blame: what
-// they hold there is printed, and no chain is named. Later `d` is NULL.
-void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
-
-GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);   // `more`: the model's data_shape or state_shape, or NULL
 // requests: GmRequest bits; may_take_turns: chains are starts that work one after the other where expectations of latents (`by_start`) are large.
 bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns);
 size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **largest);               // bytes of these, of one start, and the name of the largest
@@ -226,16 +249,29 @@ typedef struct GmKept GmKept;
 GmKept *gm_memory_keep(const GmMemory *m, double most);
 void    gm_memory_back(GmMemory *m, GmKept *kept);
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);
-int   gm_data_of_imputed(const GmModel *model, int state_field);                 // the data field behind it, or -1
 
-// ---- initial.c: where chains start ----
+// ---- fault.c: what went wrong while sampling ----
 
-// Fills parameters, latents, auxiliaries and missing data of every chain. Keyed by (seed, chain number, field, element) only.
-// false after a message: the file of initial values is bad.
-// last_draw.c: the values of the unknowns in the last line of draws_1.csv. False after a message.
+bool gm_fault_raised(void);         // has gm_fault (model.h) been called since the last gm_fault_clear?
+void gm_fault_clear(void);
+void gm_stayed_note(void);                               // a line about draws that were not made, if there were any
+long gm_fault_sweep(void);          // where it happened, from 0
+int  gm_fault_chain(void);          // its number in all, from 0
+bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown
+
+// The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep the data `d` are to blame: what
+// they hold there is printed, and no chain is named. Later `d` is NULL.
+void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
+
+// ---- singular.c: matrices that rounding cannot tell from singular ones ----
+
+bool  gm_nearly_singular(const double *A, long n, double *L);                      // symmetric; L: room for n by n
+char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);      // one of the state in words, or NULL
+
+// ---- last_draw.c: where a chain of another run has ended ----
+
+// The values of the unknowns in the last line of draws_1.csv. False after a message.
 bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues *out);
-bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
-void      gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);         // elements of definitions and predictions that no statement computes: NaN, or no integer
 
 // ---- feasible.c: starts at which no factor is 0 ----
 
@@ -246,18 +282,112 @@ bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun
 // The first factor of the model that is 0 or no number where the chain stands, in words, or NULL; the caller frees. `chain` counts from 0.
 char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, int chain);
 
-// ---- number.c ----
+// ---- initial.c: where chains start ----
+
+// Fills parameters, latents, auxiliaries and missing data of every chain. Keyed by (seed, chain number, field, element) only.
+// false after a message: the file of initial values is bad.
+bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
+void      gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);         // elements of definitions and predictions that no statement computes: NaN, or no integer
+
+// ---- starts.c: where moves along gradients begin ----
+
+// For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
+int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *));
+
+// Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
+void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
+
+// What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On the CPU.
+char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
+
+// ---- metrics.c: metrics of moves along gradients that are not diagonal ----
+
+typedef struct GmMetrics GmMetrics;
+
+GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
+struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain);        // of a chain's move, from its first on; NULL: it is diagonal, for good
+void       gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);    // what a chain's move has learned: its metric begins anew, diagonal
+double     gm_metrics_work(const GmMetrics *w, int competition, int chain);              // what the metric of a chain's move costs in an evaluation, in the units of costs; competitions are counted from 1
+void       gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before);       // what a chain has taken, a line a move that is not diagonal
+void       gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices);       // choices: NULL, where nothing competes
+void       gm_metrics_close(GmMetrics *w);
+
+// ---- convergence.c: R-hat, effective sample sizes, Monte Carlo errors ----
+
+// Of one quantity. Diagnostics are NaN where undefined: fewer than 8 draws per chain, values that are not finite, a constant.
+typedef struct GmSummary {
+    double mean, sd, q5, q50, q95;
+    double mcse;                    // of the mean
+    double ess_bulk, ess_tail, rhat;
+} GmSummary;
+
+// x[chain * draws + draw]; Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021, "Rank-normalization, folding, and localization".
+GmSummary gm_summarise(const double *x, int chains, long draws);
+// Effective number of the draws of the chains, x[chain * draws + draw], 8 or more each, that are finite: the smaller of that of their normal scores and the geometric mean of those of
+// both tails, each of 5 %.
+double    gm_mixing(const double *x, int chains, long draws);
+
+// ---- choice.c: which of several methods a chain takes, by what is measured in warm-up ----
+
+typedef struct GmChoices GmChoices;
+
+enum { GM_LEAST_MOVES = 100, GM_LEAST_MEASURED = 300 };  // sweeps of warm-up in which NUTS learns anything; in which it is tried
+
+typedef struct GmDraws GmDraws;                          // draws.c
+
+GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);      // NULL: nothing competes
+long       gm_choices_warmup(long warmup);               // sweeps in which moves that compete adapt before they are measured
+bool       gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o);       // whether the method that the user asks for can be had; if not, it is said
+GmChoice  *gm_choices_of(GmChoices *w);                  // for GmRun
+void       gm_choices_after(GmChoices *w, int chain, long sweep);        // after each sweep, by each chain for itself: measures, and settles what the next one takes
+long       gm_choices_until(const GmChoices *w, long sweep, long batch);     // sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
+void       gm_choices_meet(GmChoices *w, long done);     // after so many sweeps of all chains: they choose, if it is time
+
+// On a GPU chains go in step and take the same. What is measured comes in rows, each of the chains' columns, at meetings: after sweeps that are known beforehand, so that the choice does not depend on the GPU.
+enum { GM_WATCHED = 512 };                               // rows between two meetings, at most
+typedef struct GmWatched { int field; long element; GmType type; } GmWatched;            // a column: an element of a field of State, or of a header in it
+long       gm_choices_columns(const GmChoices *w, GmWatched *out);       // how many there are; out: what they are, or NULL
+uint64_t   gm_choices_form(GmChoices *w, long sweep);    // sets what a sweep takes; a number that is the same for sweeps that take the same
+bool       gm_choices_watch(const GmChoices *w, long sweep);             // whether its row is wanted
+bool       gm_choices_due(const GmChoices *w, long done);                // whether chains meet after so many sweeps, and have not yet
+void       gm_choices_watched(GmChoices *w, long done, long n, const double *rows);      // the meeting: the rows of the last n sweeps, [n][chains][columns]
+void       gm_choices_know(GmChoices *w, const GmMetrics *metrics);     // what metrics of moves cost on a GPU; elsewhere moves tell
+void       gm_choices_move_by(GmChoices *w, const char *name);           // what moves are called: "NUTS" unless it is said
+void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
+const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_between);      // the unknowns whose transitions this diagnostic field is of, if the program holds the choice, else NULL
+void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
+void       gm_choices_close(GmChoices *w);
+
+// ---- restarts.c: chains that are where there is next to no probability begin again where others are ----
+
+typedef struct GmRestarts GmRestarts;
+
+GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);      // NULL: none can
+void        gm_restarts_moves(GmRestarts *w, int chain, const GmMove *of);       // before each move along gradients, by each chain for itself
+void        gm_restarts_after(GmRestarts *w, const GmRun *one);                  // after each sweep
+long        gm_restarts_until(const GmRestarts *w, long sweep, long batch);      // sweeps from `sweep` on, of at most `batch`, after which chains meet
+void        gm_restarts_meet(GmRestarts *w, GmRun *run, long done);              // after so many sweeps of all chains: some begin again, if it is time
+void        gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *before);     // a line, after `before`, of a chain that has
+void        gm_restarts_print(FILE *to, const GmRestarts *w);                    // a line for each of them
+void        gm_restarts_close(GmRestarts *w);
+
+// ---- together.c: chains that adapt together (device/chees.h) ----
+
+bool gm_together_possible(const GmModel *model, const GmOptions *o);     // else a message
+void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);         // once the device is known: sets run->company and run->together
+bool gm_together_competes(const GmRun *run, const GmModel *model);       // whether they make moves together that compete with steps
+long gm_together_until(const GmRun *run, long batch);    // sweeps from run->sweep on, of at most `batch`, after which chains meet
+void gm_together_meet(GmRun *run, const GmModel *model, long done);      // after so many sweeps of all chains, on a CPU: they adapt, if it is time
+void gm_together_learned(GmTogether *t, double step, double log_time);   // as the machine of a chain has them
+void gm_together_note(FILE *to, const GmRun *run, const char *before);   // a line a move, after `before`: what was learned
+void gm_together_close(GmRun *run);
+
+// ---- number.c: numbers as text ----
 
 enum { GM_NUMBER_ROOM = 40 };
 // Writes x with as few digits as read back to the same double, or at most `digits` if that is not 0. Returns the length, at most 24; bytes up to
 // GM_NUMBER_ROOM may change.
 int gm_print_number(char *to, double x, int digits);
-
-// ---- output.c: files that are written, with messages ----
-
-bool gm_output_open(GmFile *f, const char *path);        // false: it cannot be written, which was said
-bool gm_output_done(GmFile *f);                          // it has its name; false: it cannot be written, which was said. Either way the end of `f`
-bool gm_outputs_may_be_written(const GmOptions *o);      // whether a run may write all that it would; false after a message
 
 // ---- writer.c: rows of numbers into files, while the chains go on ----
 
@@ -286,8 +416,6 @@ void         gm_adaptation_write(FILE *to, const GmAdaptation *a);
 
 // ---- draws.c: which columns, and the CSV files ----
 
-struct GmChoices;
-
 typedef struct GmColumn {
     int  field;                     // of state, or -1: lp__
     long element;                   // linear, row-major
@@ -296,7 +424,7 @@ typedef struct GmColumn {
 
 enum { GM_MOVE_ACCEPT, GM_MOVE_STEP, GM_MOVE_DEPTH, GM_MOVE_LEAPS, GM_MOVE_DIVERGENT, GM_MOVE_ENERGY, GM_MOVE_NUMBERS };     // elements of a GM_DIAGNOSTIC
 
-typedef struct GmDraws {
+struct GmDraws {
     int        chains, first_chain;
     long       n_columns;
     long       n_summarised;        // of them, in the summary: log-likelihoods and replicates, which come last, are not
@@ -311,18 +439,17 @@ typedef struct GmDraws {
     GmFile    *output;              // what `file` is of
     char     **final;               // its path, for messages
     GmWriter  *writer;              // or NULL without -o
-    const struct GmChoices *choices;     // of methods; NULL: the program holds none
+    const GmChoices *choices;     // of methods; NULL: the program holds none
     double     begun, sampling;     // seconds: when sweeps began, and draws
     const GmModel   *model;         // those of gm_draws_open
     const GmMemory  *shapes;
     const GmData    *data;
     const GmOptions *options;
-} GmDraws;
+};
 
 bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
-struct GmRestarts;
 // Before the first draw of a chain: the head of its file, with what warm-up has come to.
-void  gm_draws_begin(GmDraws *d, const GmRun *run, const struct GmChoices *choices, const struct GmRestarts *restarts, int chain);
+void  gm_draws_begin(GmDraws *d, const GmRun *run, const GmChoices *choices, const GmRestarts *restarts, int chain);
 bool  gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);    // not a quantity of the model, but what a move says of itself
 bool  gm_draws_store(GmDraws *d, int chain, long at, const double *row);          // one row of columns, as row `at` of the chain
 bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
@@ -331,25 +458,8 @@ void  gm_draws_close(GmDraws *d);                       // removes temporary fil
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
 bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 
-// ---- singular.c: matrices that rounding cannot tell from singular ones ----
+// ---- summary.c: the table at the end ----
 
-bool  gm_nearly_singular(const double *A, long n, double *L);                      // symmetric; L: room for n by n
-char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);      // one of the state in words, or NULL
-
-// ---- summary.c: convergence and Monte Carlo error ----
-
-// Of one quantity. Diagnostics are NaN where undefined: fewer than 8 draws per chain, values that are not finite, a constant.
-typedef struct GmSummary {
-    double mean, sd, q5, q50, q95;
-    double mcse;                    // of the mean
-    double ess_bulk, ess_tail, rhat;
-} GmSummary;
-
-// x[chain * draws + draw]; Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021, "Rank-normalization, folding, and localization".
-GmSummary gm_summarise(const double *x, int chains, long draws);
-// Effective number of the draws of the chains, x[chain * draws + draw], 8 or more each, that are finite: the smaller of that of their normal scores and the geometric mean of those of
-// both tails, each of 5 %.
-double    gm_mixing(const double *x, int chains, long draws);
 bool      gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 
 // ---- new_data.c: other data, with the draws of the run ----
@@ -362,109 +472,18 @@ GmNewData *gm_new_data_open(const GmModel *model, const GmOptions *o, const GmDa
 bool       gm_new_data_take(GmNewData *n, FILE *to, const GmOptions *o, const GmDraws *d);
 void       gm_new_data_close(GmNewData *n);
 
-// ---- progress.c ----
-
-typedef struct GmProgress {
-    bool   bar;                     // on a terminal
-    long   refresh, total, warmup;
-    double started, drawn;          // seconds
-} GmProgress;
-
-double gm_seconds(void);            // a monotonic clock
-void   gm_progress_open(GmProgress *p, const GmOptions *o, long total);
-long   gm_progress_until(const GmProgress *p, long sweep, long batch);          // sweeps from `sweep` on, of at most `batch`, after which a line is due
-void   gm_progress_show(GmProgress *p, long done);
-void   gm_progress_close(GmProgress *p);
-
 // ---- check.c ----
 
 // --check: every step against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
 int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m);
 
-// ---- choice.c: which of several methods a chain takes, by what is measured in warm-up ----
-
-typedef struct GmChoices GmChoices;
-
-enum { GM_LEAST_MOVES = 100, GM_LEAST_MEASURED = 300 };  // sweeps of warm-up in which NUTS learns anything; in which it is tried
-
-GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);      // NULL: nothing competes
-long       gm_choices_warmup(long warmup);               // sweeps in which moves that compete adapt before they are measured
-bool       gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o);       // whether the method that the user asks for can be had; if not, it is said
-GmChoice  *gm_choices_of(GmChoices *w);                  // for GmRun
-void       gm_choices_after(GmChoices *w, int chain, long sweep);        // after each sweep, by each chain for itself: measures, and settles what the next one takes
-long       gm_choices_until(const GmChoices *w, long sweep, long batch);     // sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
-void       gm_choices_meet(GmChoices *w, long done);     // after so many sweeps of all chains: they choose, if it is time
-
-// On a GPU chains go in step and take the same. What is measured comes in rows, each of the chains' columns, at meetings: after sweeps that are known beforehand, so that the choice does not depend on the GPU.
-enum { GM_WATCHED = 512 };                               // rows between two meetings, at most
-typedef struct GmWatched { int field; long element; GmType type; } GmWatched;            // a column: an element of a field of State, or of a header in it
-long       gm_choices_columns(const GmChoices *w, GmWatched *out);       // how many there are; out: what they are, or NULL
-uint64_t   gm_choices_form(GmChoices *w, long sweep);    // sets what a sweep takes; a number that is the same for sweeps that take the same
-bool       gm_choices_watch(const GmChoices *w, long sweep);             // whether its row is wanted
-bool       gm_choices_due(const GmChoices *w, long done);                // whether chains meet after so many sweeps, and have not yet
-void       gm_choices_watched(GmChoices *w, long done, long n, const double *rows);      // the meeting: the rows of the last n sweeps, [n][chains][columns]
-struct GmMetrics;
-void       gm_choices_know(GmChoices *w, const struct GmMetrics *metrics);     // what metrics of moves cost on a GPU; elsewhere moves tell
-void       gm_choices_move_by(GmChoices *w, const char *name);           // what moves are called: "NUTS" unless it is said
-void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
-const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_between);      // the unknowns whose transitions this diagnostic field is of, if the program holds the choice, else NULL
-void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
-void       gm_choices_close(GmChoices *w);
-
-typedef struct GmMetrics GmMetrics;                      // metrics.c: metrics of moves along gradients that are not diagonal
-GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
-struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain);        // of a chain's move, from its first on; NULL: it is diagonal, for good
-void       gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);    // what a chain's move has learned: its metric begins anew, diagonal
-double     gm_metrics_work(const GmMetrics *w, int competition, int chain);              // what the metric of a chain's move costs in an evaluation, in the units of costs; competitions are counted from 1
-void       gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before);       // what a chain has taken, a line a move that is not diagonal
-void       gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices);       // choices: NULL, where nothing competes
-void       gm_metrics_close(GmMetrics *w);
-
-// ---- starts.c: where moves along gradients begin ----
-
-// For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
-int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *));
-
-// Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
-void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
-
-// What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On the CPU.
-char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
-
-// ---- restarts.c: chains that are where there is next to no probability begin again where others are ----
-
-typedef struct GmRestarts GmRestarts;
-
-GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);      // NULL: none can
-void        gm_restarts_moves(GmRestarts *w, int chain, const GmMove *of);       // before each move along gradients, by each chain for itself
-void        gm_restarts_after(GmRestarts *w, const GmRun *one);                  // after each sweep
-long        gm_restarts_until(const GmRestarts *w, long sweep, long batch);      // sweeps from `sweep` on, of at most `batch`, after which chains meet
-void        gm_restarts_meet(GmRestarts *w, GmRun *run, long done);              // after so many sweeps of all chains: some begin again, if it is time
-void        gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *before);     // a line, after `before`, of a chain that has
-void        gm_restarts_print(FILE *to, const GmRestarts *w);                    // a line for each of them
-void        gm_restarts_close(GmRestarts *w);
-
 // ---- map.c: the mode ----
-
-// Whether an unknown is among those that a move along gradients is about: `moved`, or `summed` out in its density (or NULL), names with commas between.
-bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
 
 // Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.
 // on_device: for expectation-maximisation, a run of one chain on a GPU, or NULL.
 int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, const GmData *d, GmOptions *o);
 // --init map: each chain is at the mode that its ascent has found. GM_EXIT_OK, or another status after a message.
 int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
-
-// ---- together.c: chains that adapt together (device/chees.h) ----
-
-bool gm_together_possible(const GmModel *model, const GmOptions *o);     // else a message
-void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);         // once the device is known: sets run->company and run->together
-bool gm_together_competes(const GmRun *run, const GmModel *model);       // whether they make moves together that compete with steps
-long gm_together_until(const GmRun *run, long batch);    // sweeps from run->sweep on, of at most `batch`, after which chains meet
-void gm_together_meet(GmRun *run, const GmModel *model, long done);      // after so many sweeps of all chains, on a CPU: they adapt, if it is time
-void gm_together_learned(GmTogether *t, double step, double log_time);   // as the machine of a chain has them
-void gm_together_note(FILE *to, const GmRun *run, const char *before);   // a line a move, after `before`: what was learned
-void gm_together_close(GmRun *run);
 
 // ---- run.c ----
 

@@ -12,7 +12,6 @@
 #include "em.h"
 #include "starts.h"
 
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -202,21 +201,6 @@ static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
 }
 
 // ---- whether the moves hold every unknown ----
-
-static bool names(const char *list, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *at = list; (at = strstr(at, name)); at += n)
-        if ((at == list || at[-1] == ' ') && (at[n] == 0 || at[n] == ','))
-            return true;
-    return false;
-}
-
-bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed)
-{
-    const char *name = field->part_of ? model->state[field->part_of - 1].name : field->name;
-    return names(moved, name) || names(moved, field->name) || (summed && names(summed, field->name));
-}
 
 static bool is_moved(const Map *map, const GmField *field)
 {

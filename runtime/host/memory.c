@@ -7,8 +7,6 @@
 #define _DEFAULT_SOURCE
 #include "host.h"
 
-#include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,14 +14,6 @@
 
 enum { TURNS = 64 << 20 };         // bytes of expectations of all starts above which they have one place
 enum { LINE = 64 };                 // arrays begin on a cache line, so that no two of them share one
-
-int gm_data_of_imputed(const GmModel *model, int state_field)
-{
-    for (int f = 0; f < model->n_data; f++)
-        if (model->data[f].imputed_field == state_field + 1)
-            return f;
-    return -1;
-}
 
 // Where the elements of a data field lie.
 static void *data_array(const GmModel *model, const GmData *d, int f)
@@ -87,14 +77,6 @@ static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, Place 
 static char *aligned(void *block)
 {
     return (char *)(((uintptr_t)block + LINE - 1) / LINE * LINE);
-}
-
-GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data)
-{
-    GmShape s = { .rank = field->rank, .lower = field->bounded ? field->lower : -INFINITY, .upper = field->bounded ? field->upper : INFINITY };
-    if (more)
-        more(f, data, &s);
-    return s;
 }
 
 // Unknowns whose elements have a sum or a length cannot do without elements.

@@ -2,35 +2,10 @@
 #include "host.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-char *gm_shape_text(int rank, const long *dim)
-{
-    char text[GM_MAX_RANK * 24] = "1";
-    size_t n = 0;
-    for (int k = 0; k < rank; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, k ? " x %ld" : "%ld", dim[k]);
-    return gm_copy_text(text);
-}
-
-char *gm_element_name(const char *name, int rank, const long *dim, long linear)
-{
-    long index[GM_MAX_RANK];
-    for (int k = rank - 1; k >= 0; k--) {
-        const long size = dim[k] > 0 ? dim[k] : 1;
-        index[k] = linear % size;
-        linear /= size;
-    }
-    char text[GM_MAX_RANK * 24] = "";
-    size_t n = 0;
-    for (int k = 0; k < rank; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, k ? ", %ld" : "%ld", index[k] + 1);
-    return rank ? gm_format("%s[%s]", name, text) : gm_copy_text(name);
-}
 
 GmValue *gm_values_find(const GmValues *v, const char *name)
 {
@@ -82,18 +57,6 @@ void gm_values_close(GmValues *v)
     free(v->value);
     free(v->unknown);
     *v = (GmValues){ 0 };
-}
-
-long gm_size_of(int rank, const long *dim)
-{
-    long size = 1;
-    bool any = true;
-    for (int k = 0; k < rank; k++) {
-        any &= dim[k] != 0;
-        if (__builtin_mul_overflow(size, dim[k] ? dim[k] : 1, &size))
-            size = LONG_MAX;
-    }
-    return any ? size : 0;
 }
 
 long gm_value_size(const GmValue *v) { return gm_size_of(v->rank, v->dim); }

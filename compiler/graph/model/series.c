@@ -30,7 +30,7 @@ static Look test_other(const Expr *e, void *with)
 
 bool series_reads_own(const Series *s, const Var *v, const Expr *e, Expr *chain) { return !ex_find(e, test_other, &(Own){s, v, chain}); }
 
-// Chains are computed one after the other: the loop over them is the outermost, or can be (kernel/setup.c).
+// Chains are computed one after the other: the loop over them is the outermost, or can be (kernel/series.c).
 static bool tells_chains(const Series *s, const Var *v, const Site *t)
 {
     if (!t->value || t->adds || t->n == 0 || t->subscript[0]->kind != EX_INDEX) return false;

@@ -179,7 +179,7 @@ static Factor *sum_over(const Graph *g, const Var *v)
     return sum && !sum->gone && sum->plates.n == v->rank ? sum : NULL;
 }
 
-// Whether what the step weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name the element all terms are in the weights (kernel/element.c).
+// Whether what the step weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name the element all terms are in the weights (kernel/density.c).
 static bool weighs_all(const Step *s, const Factor *sum)
 {
     if (s->by_messages) return true;

@@ -1,0 +1,50 @@
+// array.c -- arrays with a family of their own, drawn whole.
+#include "lower.h"
+
+void step_array(Lower *p, const Step *s)
+{
+    Conditional *c = s->conditional;
+    Var *v = c->var;
+    const bool simplex = v->constraint == CONSTRAINT_SIMPLEX;
+    Var *array = work_array(p, ROLE_TOTALS, words(p, "%s_natural", v->name), v->rank, v->dim), *scalar = NULL;
+    if (!simplex) scalar = work_array(p, ROLE_TOTALS, words(p, "%s_degrees", v->name), c->nbatch, v->dim);
+    bool whole = false;
+    for (const Part *q = c->natural; q; q = q->next) whole |= needs_own_array(q->value, &q->loops);
+    note(p, "Sums over rows for %s, before it is drawn", v->name);
+    Kernel *sums = open_kernel(p, KERNEL_TEAM, words(p, "sums_%s", v->name), "wide");
+    sums->by_one = whole;
+    put_fill(p, array, count_dims(v, 0, v->rank), false);
+    if (scalar) put_fill(p, scalar, count_dims(v, 0, c->nbatch), false);
+    put_barrier(p);
+    for (const Part *q = c->natural; q; q = q->next) {
+        Var *to = q->which == 0 && scalar ? scalar : array;
+        Loops loops = q->loops;
+        Expr **target = NEW_N(p->g->arena, Expr *, to->rank + 1), *value = q->value;
+        if (!hoisted_by_key(p, &q->loops, to->rank, q->target, to->dim, q->value, &loops, target, &value)) {
+            loops = q->loops;
+            value = q->value;
+            for (int k = 0; k < to->rank; k++) target[k] = q->target[k];
+        }
+        Node *n = enter_nest(p, NODE_REDUCE, &loops, to->rank, target, to->dim);
+        put_update(p, UPDATE_ADD, place_element(ex_ref(to, to->rank, target)), value);
+        leave(p, n);
+    }
+    close_kernel(p);
+    launch_team(p, sums);
+    comment_step(p, s);
+    const bool shared = c->nbatch && !p->g->by_em;       // long simplexes and matrices by more than a lane
+    Kernel *draw = open_kernel(p, shared ? KERNEL_TEAM : c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
+    put_skip(p, exists_whole(v));
+    Node *n = put(p, NODE_DRAW_ARRAY);
+    n->whole.c = c;
+    n->whole.array = array;
+    n->whole.scalar = scalar;
+    if (shared) note_count(p, draw, count_dims(v, 0, v->rank));
+    close_kernel(p);
+    if (shared) {
+        launch_team(p, draw);
+        return;
+    }
+    Launch *l = launch(p, c->nbatch ? LAUNCH_EACH : LAUNCH_ONCE, draw);
+    if (c->nbatch) with_count(l, count_dims(v, 0, c->nbatch));
+}

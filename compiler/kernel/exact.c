@@ -1,0 +1,329 @@
+// exact.c -- draws from a recognised family, by sums into its natural parameters; and draws from the element's own distribution.
+#include <math.h>
+#include <string.h>
+#include "lower.h"
+
+static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
+{
+    const double ends[2] = {c->var->lower_number, c->var->upper_number};
+    const Part *alone[2] = {NULL, NULL};         // a bound that stands for itself
+    for (int side = 0; side < 2; side++) {
+        int n = 0;
+        for (const Part *b = c->bounds; b; b = b->next)
+            if (b->which == side) { n++; alone[side] = b; }
+        if (n != 1 || isfinite(ends[side]) || alone[side]->scatter || alone[side]->loops.n || alone[side]->loops.guard) alone[side] = NULL;
+        Node *let = put_let(p, NULL, bound[side], alone[side] ? alone[side]->value : ex_num(ends[side]), p->open->number);
+        let->let.grows = n > 0 && !alone[side];
+    }
+    for (const Part *b = c->bounds; b; b = b->next) {
+        if (b == alone[0] || b == alone[1]) continue;
+        Loops l = b->loops;
+        if (b->scatter) {                        // look for the element among all that are bounded
+            Expr *same = NULL;
+            for (int k = 0; k < c->var->rank; k++) {
+                Expr *e = ex_call2("==", b->target[k], ex_index(c->element[k]));
+                same = same ? ex_call2("&&", same, e) : e;
+            }
+            if (same) l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
+        }
+        Node *n = enter_part(p, &l);
+        n->nest.op = b->which ? UPDATE_MIN : UPDATE_MAX;
+        put_update(p, n->nest.op, place_local(bound[b->which]), b->value);
+        leave(p, n);
+    }
+}
+
+static void put_claim(Lower *p, const Conditional *c, Var *const *natural)
+{
+    Node *n = put(p, NODE_CLAIM);
+    n->claim.c = c;
+    if (c->nnatural == 0) return;
+    for (const Natural *nat = c->family->natural; nat; nat = nat->next) {
+        n->claim.natural[n->claim.n] = natural[n->claim.n];
+        n->claim.statistic[n->claim.n] = c->statistic[n->claim.n];
+        n->claim.n++;
+    }
+}
+
+static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
+{
+    const Conditional *c = s->conditional;
+    DrawArg *args = NEW_N(p->g->arena, DrawArg, 16);
+    Var *drawn = NULL;
+    int n = 0, k = 0;
+    for (const Natural *nat = c->family->natural; nat; nat = nat->next, k++) args[n++] = (DrawArg){.name = nat->name, .value = local_ref(natural[k])};
+    if (c->family->power) args[n++] = (DrawArg){.name = c->family->power, .number = c->power};
+    for (int i = 0; i < c->nbase && c->family->base->kid[i]->kind == AST_NAME; i++) args[n++] = (DrawArg){.name = c->family->base->kid[i]->name, .value = c->base_args[i]};
+    if (c->truncated) {
+        Var *bound[2] = {local_new(p->g->arena, "lower"), local_new(p->g->arena, "upper")};
+        put_bounds(p, c, bound);
+        for (int side = 0; side < 2; side++) args[n++] = (DrawArg){.name = bound[side]->name, .value = local_ref(bound[side])};
+    }
+    for (int i = 0; i < (s->expects ? s->nexpected : 1); i++) {
+        Var *x = local_new(p->g->arena, i ? intern(words(p, "x%d", i + 1)) : "x");
+        Node *d = put(p, NODE_DRAW);
+        d->draw.var = c->var;
+        d->draw.element = c->current;
+        d->draw.x = x;
+        d->draw.type = p->open->number;
+        d->draw.call = s->expects ? (c->truncated ? c->family->expectations_truncated : c->family->expectations) : c->truncated ? c->family->draw_truncated : c->family->draw;
+        d->draw.expects = s->expects;
+        d->draw.of = s->expects ? "" : p->g->by_em ? "_mode" : NULL;
+        d->draw.which = s->which[i];
+        d->draw.nargs = n;
+        d->draw.arg = args;
+        d->draw.check = i ? DRAW_UNCHECKED : DRAW_FINITE;
+        if (s->expects) put_store_at(p, how, c, ex_ref(s->expected[i], c->current->nargs, c->current->args), x);
+        else drawn = x;
+    }
+    if (s->expects) return;
+    if (s->marginal) put(p, NODE_CLAIM);
+    else put_claim(p, c, natural);
+    put_store(p, how, c, drawn);
+    if (c->var->kept_log) put_logs(p, c->current, local_ref(local_new(p->g->arena, "g.log_value")), local_ref(local_new(p->g->arena, "g.log_rest")), store_of(how, c));
+}
+
+typedef struct Routed { const Part *part; Expr *hoisted; const Rows *rows; struct Routed *next; } Routed;
+
+// Whether e reads a statistic with two subscripts, as X'X.
+static bool test_square(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM && v->sum && v->sum->n >= 2; }
+static bool reads_square(const Expr *e) { return ex_any_var(e, test_square, NULL); }
+
+static void put_routed(Lower *p, const Routed *r, Var *natural)
+{
+    Node *test = enter(p, NODE_IF);
+    test->test.few = r->rows;
+    Node *sum = enter_part(p, &r->part->loops);
+    put_update(p, UPDATE_ADD, place_local(natural), r->part->value);
+    leave(p, sum);
+    p->at = &test->test.otherwise;
+    put_update(p, UPDATE_ADD, place_local(natural), r->hoisted);
+    leave(p, test);
+}
+
+static bool same_loops(const Part *a, const Part *b) { return a->factor == b->factor && memcmp(&a->loops, &b->loops, sizeof(Loops)) == 0; }
+
+// An end that is an integer variable and a number, at the last (first) value that the variable has; NULL: not known.
+static Expr *farthest(Expr *e, bool last)
+{
+    Expr *ref = e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM ? e->args[1] : e;
+    Expr *value = ref->kind == EX_REF ? end_of_summed(ref->var, last) : NULL;
+    return value ? ex_replace(e, ref, value) : NULL;
+}
+
+// A sum over the rows that reach the element, l <= last[i], or begin at it or before, first[i] <= l, of what is the same for all elements: totals by the last (first) element, added up from the element on (up to it).
+// K elements and N rows take N + K*K additions in place of N*K. q as a part that is scattered; NULL: it is none of these.
+typedef enum { ALONE, BEGINS, REACHES } Reach;           // a row counts for the element that it names; from it on; up to it
+
+static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *reach)
+{
+    const Var *v = c->var;
+    bool from = true, only = false;
+    if (q->scatter || q->loops.n == 0 || v->rank != 1 || !q->loops.guard || ex_mentions_index(q->value, c->element[0])) return NULL;
+    Expr *key = ex_index(c->element[0]), *end = NULL, *others = NULL, *todo[16] = {q->loops.guard};
+    for (int i = 0; i < q->loops.n; i++)
+        if (ex_mentions_index(q->loops.index[i]->lo, c->element[0]) || ex_mentions_index(q->loops.index[i]->hi, c->element[0])) return NULL;
+    for (int n = 1; n > 0;) {                    // conditions that hold together
+        Expr *e = todo[--n];
+        if (e->kind == EX_CALL && e->fn == FN_AND && n + 2 <= 16) { todo[n++] = e->args[1]; todo[n++] = e->args[0]; continue; }
+        if (!ex_mentions_index(e, c->element[0])) { others = others ? ex_call2("&&", others, e) : e; continue; }
+        if (end || e->kind != EX_CALL || (e->fn != FN_LE && e->fn != FN_EQ)) return NULL;
+        only = e->fn == FN_EQ;
+        const bool reaches = ex_mentions_index(e->args[0], c->element[0]);
+        Expr *rest = ex_sub(e->args[!reaches ? 1 : 0], key);
+        if (ex_mentions_index(rest, c->element[0]) || ex_mentions_index(e->args[reaches ? 1 : 0], c->element[0])) return NULL;
+        end = ex_sub(e->args[reaches ? 1 : 0], rest);
+        from = reaches;
+    }
+    Part *r = arena_copy(p->g->arena, q, sizeof *q);
+    r->scatter = true;
+    *reach = !end ? REACHES : only ? ALONE : from ? REACHES : BEGINS;
+    if (!end) {                                  // all elements
+        r->target[0] = v->dim[0];
+        return r;
+    }
+    if (only) {
+        r->loops.guard = ex_both(others, ex_call2("&&", ex_call2("<=", ex_num(1), end), ex_call2("<=", end, v->dim[0])));
+        r->target[0] = end;
+        return r;
+    }
+    Expr *exists = from ? ex_call2("<=", ex_num(1), end) : ex_call2("<=", end, v->dim[0]);
+    r->loops.guard = ex_both(others, exists);
+    Expr *most = farthest(end, from);
+    Expr *room = most ? from ? ex_sub(v->dim[0], most) : ex_sub(most, ex_num(1)) : NULL;
+    const bool inside = room && room->kind == EX_NUM && room->number >= 0;
+    r->target[0] = inside ? end : from ? ex_call2("fmin", end, v->dim[0]) : ex_call2("fmax", end, ex_num(1));
+    return r;
+}
+
+typedef struct Cumulated { PartList parts; Var *array[MAX_NATURAL]; } Cumulated;     // of one direction
+
+// The step with these sums taken out of it: what is left may need no sum for each element.
+static const Step *take_cumulated(Lower *p, const Step *s, Cumulated *before, Cumulated *beyond)
+{
+    Conditional *c = s->conditional, *less = NULL;
+    Part *kept = NULL, **last = &kept;
+    for (Part *q = c->natural; q; q = q->next) {
+        Reach reach = ALONE;
+        const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
+        Part *r = s->imputes || rows || ex_mentions(q->value, c->var) || c->nbatch < c->var->rank || !q->loops.guard || !ex_unknown(q->loops.guard) ? NULL : cumulated(p, c, q, &reach);
+        if (!r || reach == ALONE) {
+            *last = arena_copy(p->g->arena, r ? r : q, sizeof *q);
+            (*last)->next = NULL;
+            last = &(*last)->next;
+            if (r) less = c;
+            continue;
+        }
+        const bool from = reach == REACHES;
+        Cumulated *to = from ? beyond : before;
+        const Natural *n = c->family->natural;
+        for (int k = 0; k < q->which; k++) n = n->next;
+        if (!to->array[q->which]) to->array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_%s_%s", c->var->name, n->name, from ? "to" : "from"), 1, c->var->dim);
+        add_part(p, &to->parts, r);
+        less = c;
+    }
+    if (!less) return s;
+    less = arena_copy(p->g->arena, c, sizeof *c);
+    less->natural = kept;
+    Step *out = arena_copy(p->g->arena, s, sizeof *s);
+    out->conditional = less;
+    return out;
+}
+
+void step_exact(Lower *p, const Step *s)
+{
+    Cumulated before = {0}, beyond = {0};        // of rows that begin at an element or before, and that reach it
+    s = take_cumulated(p, s, &before, &beyond);
+    Conditional *c = s->conditional;
+    Var *v = c->var;
+    // Parts that stay sums over rows: scattered into work arrays before the draws.
+    Var *array[MAX_NATURAL] = {0};
+    Expr *closed[MAX_NATURAL], **sum[MAX_NATURAL];
+    int nparts = 0, nclosed[MAX_NATURAL] = {0};
+    for (const Part *q = c->natural; q; q = q->next) nparts++;
+    for (int k = 0; k < MAX_NATURAL; k++) sum[k] = NEW_N(p->g->arena, Expr *, nparts + 1);
+    PartList inlined = {0}, scattered = {0};
+    Routed *routed = NULL, **last_routed = &routed;      // sums that are made from statistics or row by row, as rows are many or few
+    for (Part *q = c->natural; q; q = q->next) {
+        const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
+        p->statistics.route = rows;
+        Expr *h = s->imputes || ex_mentions(q->value, v) ? NULL : hoisted_part(p, c, q);
+        p->statistics.route = NULL;
+        if (h && rows && reads_square(h)) {
+            *last_routed = NEW(p->g->arena, Routed);
+            **last_routed = (Routed){q, h, rows, NULL};
+            last_routed = &(*last_routed)->next;
+            continue;
+        }
+        if (h && rows) h = hoisted_part(p, c, q);        // the statistics are needed by either route
+        if (h) { sum[q->which][nclosed[q->which]++] = h; continue; }
+        if (q->scatter) {
+            if (!array[q->which]) {
+                const Natural *n = c->family->natural;
+                for (int k = 0; k < q->which; k++) n = n->next;
+                array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_%s", v->name, n->name), v->rank, v->dim);
+            }
+            add_part(p, &scattered, q);
+        } else if (q->loops.n == 0 && !q->loops.guard) sum[q->which][nclosed[q->which]++] = q->value;
+        else add_part(p, &inlined, q);
+    }
+    for (int k = 0; k < MAX_NATURAL; k++) closed[k] = ex_add(nclosed[k], sum[k]);
+    if (scattered.n) {
+        note(p, "Sums over rows for each element of %s, before they are drawn", v->name);
+        lower_scattered(p, c, &scattered, array, words(p, "sums_%s", v->name));
+    }
+    for (int side = 0; side < 2; side++) {
+        Cumulated *of = side ? &beyond : &before;
+        if (!of->parts.n) continue;
+        note(p, side ? "Sums over the rows whose last element of %s it is" : "Sums over the rows whose first element of %s it is", v->name);
+        lower_scattered(p, c, &of->parts, of->array, words(p, side ? "sums_%s_to" : "sums_%s_from", v->name));
+    }
+    comment_step(p, s);
+    RowDot dot = {0};
+    row_dot(p, s, &dot);
+    const Shared how = shared_how(s, &dot);
+    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", v->name));
+    kernel->followed = followed(c, how);
+    if (how == BY_ROW) {
+        Node *know = put(p, NODE_KNOW);
+        know->let.key = dot.sum;
+        know->let.local = local_new(p->g->arena, "dot");
+    }
+    Opened opened = enter_elements(p, s, how);
+    if (opened.n) {                              // what no element changes
+        opened.loop[0]->loop.keeps = true;
+        if (s->imputes || c->nbatch < v->rank) opened.loop[0]->loop.moving = v;
+    }
+    put_exists(p, &opened, how, exists_at(v, c->element));
+    Var *natural[MAX_NATURAL];
+    int k = 0;
+    for (const Natural *n = c->family->natural; n; n = n->next, k++) {
+        Expr *e = closed[k];
+        if (array[k]) e = ex_add2(e, ex_ref(array[k], v->rank, c->current->args));
+        for (int side = 0; side < 2; side++) {
+            Var *totals = (side ? &beyond : &before)->array[k];
+            if (!totals) continue;
+            Expr *key = ex_index(c->element[0]);
+            Index *m = index_new(intern("m"), ex_num(1), v->dim[0]);
+            Expr *at = ex_index(m), *counts = side ? ex_call2("<=", key, at) : ex_call2("<=", at, key);
+            e = ex_add2(e, ex_reduce("sum", m, m->lo, m->hi, ex_call3("if_else", counts, ex_ref(totals, 1, &at), ex_num(0))));
+        }
+        bool more = false;
+        for (int i = 0; i < inlined.n; i++) more |= inlined.part[i]->which == k;
+        for (const Routed *r = routed; r; r = r->next) more |= r->part->which == k;
+        natural[k] = local_named(p->g->arena, words(p, "%s_%s", n->name, v->name));
+        put_let(p, NULL, natural[k], e, more ? "wide" : kernel->number)->let.grows = more;
+    }
+    bool *done = NEW_N(p->g->arena, bool, inlined.n + 1);
+    for (int i = 0; i < inlined.n; i++) {        // parts with the same loops share them
+        if (done[i]) continue;
+        Node *sum = enter_part(p, &inlined.part[i]->loops);
+        for (int j = i; j < inlined.n; j++) {
+            if (done[j] || !same_loops(inlined.part[j], inlined.part[i])) continue;
+            done[j] = true;
+            put_update(p, UPDATE_ADD, place_local(natural[inlined.part[j]->which]), inlined.part[j]->value);
+        }
+        leave(p, sum);
+    }
+    for (const Routed *r = routed; r; r = r->next) put_routed(p, r, natural[r->part->which]);
+    put_draw(p, s, how, natural);
+    if (how == BY_ROW) {
+        const RowSum *r = fused_sum(p, s);
+        Node *back = put(p, NODE_RETURN);
+        back->row.weight = r ? ex_replace_index(r->weight, r->row, ex_index(c->element[0])) : ex_num(0);
+        back->row.square = r && r->square ? ex_replace_index(r->square, r->row, ex_index(c->element[0])) : NULL;
+    }
+    leave_elements(p, &opened);
+    close_kernel(p);
+    launch_elements(p, s, how, &dot, kernel);
+}
+
+// ---- draws from the element's own distribution ----
+
+void step_own(Lower *p, const Step *s)
+{
+    const Conditional *c = s->conditional;
+    const Part *own = c->own;
+    const Factor *f = own->factor;
+    comment_step(p, s);
+    const Shared how = shared_how(s, NULL);
+    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", c->var->name));
+    Opened opened = enter_elements(p, s, how);
+    put_exists(p, &opened, how, own->loops.guard);
+    Var *x = local_new(p->g->arena, "x");
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = c->var;
+    d->draw.element = c->current;
+    d->draw.x = x;
+    d->draw.type = f->dist->discrete ? "wide" : kernel->number;
+    d->draw.routine = own->value->name;
+    d->draw.nargs = own->value->nargs;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, own->value->nargs + 1);
+    for (int i = 0; i < own->value->nargs; i++) d->draw.arg[i].value = own->value->args[i];
+    d->draw.check = f->dist->discrete ? DRAW_COUNT : DRAW_FINITE;
+    put(p, NODE_CLAIM);
+    put_store(p, how, c, x);
+    leave_elements(p, &opened);
+    close_kernel(p);
+    launch_elements(p, s, how, NULL, kernel);
+}

@@ -1,0 +1,111 @@
+// density.c -- the kernels of the log density and its gradient by the coordinates.
+#include "hmc.h"
+
+// The log density by the coordinates, and by the variables.
+enum { BY_COORDINATES = 1, BY_VARIABLES = 2 };
+
+static Expr *density_place(const Moved *m, int which) { return ex_ref(m->density, 1, (Expr *[]){ex_num(which)}); }
+
+static void put_density_store(Moved *m, int which)
+{
+    Lower *p = m->p;
+    if (which == BY_COORDINATES && !m->totals) {
+        Node *last = put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
+        if (p->open->kind == KERNEL_TEAM) last->update.how = STORE_LAST;
+        return;
+    }
+    put_barrier(p);
+    Node *lane = enter(p, NODE_LANE);
+    put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
+    for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, gradient_place(m, t->ref), local_ref(t->local));
+    m->totals = NULL;
+    m->last_total = &m->totals;
+    leave(p, lane);                              // all wait for it
+}
+
+void put_log_density(Moved *m, Prepared *first)
+{
+    Lower *p = m->p;
+    bool whole_arrays = false;
+    for (const Prepared *r = first; r; r = r->next) {
+        const Loops l = loops_of(&r->f.plates);
+        whole_arrays |= needs_own_array(r->f.log_density, &l);
+        for (const Derivative *d = r->terms; d; d = d->next) whole_arrays |= needs_own_array(ex_mul2(d->weight, d->rest), &d->loops);
+    }
+    for (RowSpan *s = m->spans; s; s = s->next) put_span(m, s, first);
+    comment_step(p, m->step);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "density_%s", m->stem), "wide");
+    k->by_one = whole_arrays;
+    put_offsets(m);
+    m->lp = local_new(p->g->arena, "lp");
+    put_let(p, NULL, m->lp, from_spans(m, NULL), "wide")->let.grows = true;
+    for (const Prepared *r = first; r; r = r->next)
+        for (const Derivative *d = r->terms; d; d = d->next) declare_total(m, "slope", d->ref, from_spans(m, d->ref));
+    put_fill(p, m->gradient, (Count){1, {m->size}}, false);
+    for (int i = 0; i < m->step->nblock; i++)
+        if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
+    for (int i = m->step->nblock; i < m->moving.n; i++) put_fill(p, m->adjoint[i], count_dims(m->adjoint[i], 0, m->adjoint[i]->rank), false);
+    put_barrier(p);
+    for (const RowSpan *s = m->spans; s; s = s->next) put_span_gradient(m, s);
+    for (const Prepared *r = first; r; r = r->next)
+        if (!r->span) put_factor(m, first, r);
+    bool rows = false;
+    for (Pending *w = m->pending; w; w = w->next) {
+        Launches *const list = p->launches;
+        Launches later = {0};
+        p->launches = &later;
+        const bool one = row_sums_of(m, w);
+        p->launches = list;
+        if (!one) continue;
+        if (!rows) {                             // the weights are filled by the kernel that ends here
+            put_density_store(m, BY_VARIABLES);
+            close_kernel(p);
+            launch_team(p, k);
+        }
+        rows = true;
+        if (!later.first) continue;              // one pass serves several
+        if (!p->launches->first) p->launches->last = &p->launches->first;
+        *p->launches->last = later.first;
+        p->launches->last = later.last;
+    }
+    if (rows) {
+        note(p, "The gradient of the log density of %s, from what %s and the passes over rows have left", m->step->description->what, k->name);
+        k = open_kernel(p, KERNEL_TEAM, words(p, "gradient_%s", m->stem), "wide");
+        k->by_one = whole_arrays;
+        put_offsets(m);
+        m->lp = local_new(p->g->arena, "lp");
+        put_let(p, NULL, m->lp, density_place(m, BY_VARIABLES), "wide")->let.grows = true;
+    } else put_density_store(m, BY_VARIABLES);
+    put_all_pending(m);
+    if (m->moving.nseries || m->moving.nfactored || m->inverses || m->once) put_barrier(p);
+    put_once(m, m->once);
+    for (const Inverse *i = m->inverses; i; i = i->next) put_inverse(m, i);
+    for (int i = 0; i < m->moving.nfactored; i++) put_factored(m, &m->moving.factored[i]);
+    for (int i = m->moving.nseries - 1; i >= 0; i--) put_series_slopes(m, m->moving.series[i]);
+    put_chain_rule(m);
+    put_density_store(m, BY_COORDINATES);
+    close_kernel(p);
+    launch_team(p, k);
+}
+
+// What the transform adds to the log density and to its gradient where the density has been asked for: modes by the variables leave it out.
+void put_jacobian(Moved *m)
+{
+    Lower *p = m->p;
+    bool any = false;
+    for (int i = 0; i < m->step->nblock; i++) any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->step->block[i]->exists;
+    if (!any) return;
+    note(p, "log |dx/dq| and its gradient: what the log density of the coordinates has besides that of %s", m->step->description->subject);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "jacobian_%s", m->stem), "wide");
+    put_offsets(m);
+    m->lp = local_new(p->g->arena, "lp");
+    put_let(p, NULL, m->lp, ex_num(0), "wide")->let.grows = true;
+    put_fill(p, m->gradient, (Count){1, {m->size}}, false);
+    for (int i = 0; i < m->step->nblock; i++)
+        if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
+    put_barrier(p);
+    put_chain_rule(m);
+    put_density_store(m, BY_COORDINATES);
+    close_kernel(p);
+    launch_team(p, k);
+}

@@ -1,0 +1,107 @@
+// nuts.c -- blocks that move along gradients: from unconstrained coordinates to variables, the log density there, and its gradient.
+//
+//   position          q, end to end: the variables of the block in coordinates without bounds
+//   place             x = T(q), into the variables
+//   density           log p(x) + log |dT/dq|; d log p / dx, summed factor by factor; then by the chain rule d/dq
+//
+// Needs: graph/algebra/gradient.c.     Source of the transforms: front/support.def (Stan Reference Manual, "Constraint Transforms").
+#include <math.h>
+#include "hmc.h"
+
+// 0 is what a setting is that is not written.
+static void set_number(Launch *l, const char *name, double value)
+{
+    if (value == 0) return;
+    with_number(l, value);
+    as_setting(l, name);
+}
+
+void step_nuts(Lower *p, const Step *s, StepCode *code)
+{
+    Moved m = {.p = p, .step = s, .stem = s->block[0]->name};
+    Arena *a = p->g->arena;
+    m.last_total = &m.totals;
+    m.last_pending = &m.pending;
+    m.offset = NEW_N(a, Expr *, s->nblock);
+    m.ends = NEW_N(a, Ends, s->nblock);
+    m.order = NEW_N(a, int, s->nblock);
+    m.tied = NEW_N(a, Tied, s->nblock);
+    m.centring = NEW_N(a, Centring, s->nblock);
+    m.size = ex_num(0);
+    for (int i = 0; i < s->nblock; i++) {
+        const Var *v = s->block[i];
+        m.tied[i] = tied_new(p, v);
+        m.size = ex_add2(m.size, coordinates_of(&m, v));
+        m.ends[i] = (Ends){.number = {v->lower_number, v->upper_number}};
+    }
+    m.moving = block_with_series(p->g, s->block, s->nblock, s->nuts.sums);
+    for (int i = 0; i < s->nblock; i++)
+        if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .turns = true};
+    for (int i = 0; i < s->nblock && s->nuts.step == 0; i++) m.centring[i].priors = priors_of(&m, s->block[i], &m.centring[i].root);
+    m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
+    for (int i = 0; i < m.moving.nfactored; i++) {
+        Factored *of = &m.moving.factored[i];
+        int k = 0;
+        while (m.moving.var[k] != of->var) k++;
+        m.moving.var[k] = of->var = work_array(p, ROLE_BLOCK, words(p, "%s_%s", of->var->name, m.stem), 2, of->var->dim);
+    }
+    for (int i = s->nblock; i < m.moving.n; i++) m.adjoint[i] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", m.moving.var[i]->name), m.moving.var[i]->rank, m.moving.var[i]->dim);
+    m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);
+    m.gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m.stem), 1, &m.size);
+    m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(2)});
+    Expr *room = ex_add2(ex_num(NUTS_HEADER), ex_mul2(ex_num(NUTS_VECTORS), m.size));
+    m.machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m.stem), 1, &room);
+    Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "moves_%s", m.stem), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
+    put_ends(&m);
+    put_enter(&m);
+    Launches *const sweep = p->launches;
+    code->density_name = words(p, "density_of_%s", m.stem);
+    p->launches = &code->density;
+    Prepared *first = prepare_all(&m);
+    const Kernel *place = put_place(&m);
+    launch_team(p, place);
+    put_log_density(&m, first);
+    code->jacobian_name = words(p, "jacobian_of_%s", m.stem);
+    p->launches = &code->jacobian;
+    put_jacobian(&m);
+    p->launches = sweep;
+    const char *names = "";
+    for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+    Launch *l = launch(p, LAUNCH_NUTS, NULL);
+    with_function(l, code->density_name);
+    with_stream(l, s->block[0]);
+    with_name(l, m.machine);
+    with_name(l, m.position);
+    with_name(l, m.density);
+    with_name(l, m.gradient);
+    with_name(l, diagnostics);
+    with_string(l, names), as_setting(l, "name");
+    with_extent(l, m.size), as_setting(l, "coordinates");
+    with_extent(l, room), as_setting(l, "room");
+    bool alone = true, imputed = false;          // nothing else changes what the density reads: where the chain still stands where the move has left it, nothing is evaluated again
+    for (const Step *o = p->g->steps; o; o = o->next) {
+        alone &= o == s || o->imputes || (s->competition && o->competition == s->competition);
+        imputed |= o->imputes;
+    }
+    if (alone) with_function(l, imputed ? "GM_UNLESS_MISSING" : "GM_ALONE"), as_setting(l, "alone");
+    set_number(l, "marginal", s->collapsed || s->over_sum);
+    set_number(l, "competition", s->competition ? s->competition->number : 0);
+    if (s->nuts.step == 0) set_number(l, "accept", s->nuts.accept);
+    if (s->nuts.steps == 0 && !s->nuts.chees) set_number(l, "depth", s->nuts.depth);
+    set_number(l, "steps", s->nuts.steps);
+    set_number(l, "step", s->nuts.step);
+    if (s->nuts.anneal > 1) set_number(l, "anneal", s->nuts.anneal);
+    const char *summed = "";
+    for (int i = 0; i < p->g->nvars; i++) {
+        const Var *v = p->g->vars[i];
+        if (s->over_sum && !s->competition && v->summed && v->summed <= s->nuts.sums) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
+    }
+    for (int i = 0; s->competition && i < s->competition->nsummed; i++) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->competition->summed[i]->name);
+    if (*summed) with_string(l, summed), as_setting(l, "summed");
+    if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
+    if (m.shares) with_function(l, words(p, "gm_of(%s)", m.next_shares->name)), as_setting(l, "standardised");
+    if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");
+    static const char *const kinds[] = {NULL, "METRIC_DIAGONAL", "METRIC_LOW_RANK", "METRIC_DENSE"};
+    if (s->nuts.metric) with_function(l, kinds[s->nuts.metric]), as_setting(l, "metric");
+    launch_team(p, place);
+}

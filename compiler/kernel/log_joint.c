@@ -1,0 +1,164 @@
+// log_joint.c -- the log joint density, of the model as written and with what was added to it.
+#include "lower.h"
+
+// One function of a thousand statements takes the C compiler longer than forty of twenty-five.
+enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
+
+// A program for modes has the density of the parameters alone: all latents integrated out.
+static bool counts(const Graph *g, const Factor *f) { return factor_counts_at(f, g->by_em ? g->nsums : 0, g->by_em) && !ex_is_num(f->log_density, 0); }
+
+static Look test_shared(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT || ex_rank(e) > 0 ? FOUND : LOOK;
+}
+
+// Whether nothing in it is done together by the lanes of a team: it may be moved to a function.
+static bool for_part(const Graph *g, const Factor *f) { return counts(g, f) && !f->original && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL); }
+
+static void put_factor(Lower *p, const Factor *f, Var *lp)
+{
+    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", f->dist ? f->dist->name : f->id < 0 ? "the Jacobian of the centred form" : "target", f->rule ? words(p, ", by %s", f->rule->name) : "");
+    const Loops l = loops_of(&f->plates);
+    Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+    sum->nest.op = UPDATE_ADD;
+    put_update(p, UPDATE_ADD, place_local(lp), f->log_density);
+    leave(p, sum);
+}
+
+static Var *begin_sum(Lower *p)
+{
+    Var *lp = local_new(p->g->arena, "lp");
+    put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
+    return lp;
+}
+
+// Where there are very many factors, those without loops go to functions. Returns how many functions there are, in `part`.
+static int lower_parts(Lower *p, const Kernel ***part)
+{
+    int n = 0, of = 0;
+    for (const Factor *f = p->g->factors; f; f = f->next) n += for_part(p->g, f);
+    if (n <= FACTORS_OF_A_KERNEL) return 0;
+    *part = NEW_N(p->g->arena, const Kernel *, n / FACTORS_OF_A_PART + 1);
+    n = 0;
+    Kernel *k = NULL;
+    Var *lp = NULL;
+    for (const Factor *f = p->g->factors;; f = f->next) {
+        while (f && !for_part(p->g, f)) f = f->next;
+        if (k && (!f || of == FACTORS_OF_A_PART)) {
+            put(p, NODE_RESULT)->result.value = local_ref(lp);
+            close_kernel(p);
+            k = NULL;
+        }
+        if (!f) return n;
+        if (!k) {
+            of = 0;
+            note(p, "Of the log joint density: factors without loops.");
+            (*part)[n] = k = open_kernel(p, KERNEL_PART, words(p, "some_factors_%d", n + 1), "wide");
+            n++;
+            lp = begin_sum(p);
+        }
+        put_factor(p, f, lp);
+        of++;
+    }
+}
+
+// Where auxiliaries compete with moves that leave them out, what the draws hold is the log density of the model as written, which is there whichever method a chain takes; --check
+// compares steps with the augmented one.
+static bool auxiliaries_compete(const Graph *g)
+{
+    for (const Competition *c = g->competitions; c; c = c->next)
+        if (c->auxiliaries) return true;
+    return false;
+}
+
+// The factors that stand in only one of the two.
+static void put_either(Lower *p, Var *lp, bool augmented)
+{
+    Expr *checking = local_ref(local_new(p->g->arena, "CHECKING"));
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = augmented ? checking : ex_call1("!", checking);
+    for (const Factor *f = p->g->factors; f; f = f->next)
+        if (factor_counts_at(f, 0, augmented) == false && factor_counts_at(f, 0, !augmented) && !ex_is_num(f->log_density, 0)) put_factor(p, f, lp);
+    leave(p, test);
+}
+
+// Of a model that has been centred: the density is that of the model as written, but for --check, which compares steps.
+static void put_written(Lower *p, Var *lp)
+{
+    if (!p->g->written) return;
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING")));
+    for (const Factor *f = p->g->written; f; f = f->next) put_factor(p, f, lp);
+    leave(p, test);
+}
+
+// With --check, that of elements without a statement, as columns that take turns have them.
+static void put_absent_density(Lower *p, Var *lp, Expr *element, const Loops *l, Expr *coefficient)
+{
+    put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s without a statement", element->var->name);
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
+    Node *sum = enter_nest(p, NODE_REDUCE, l, 0, NULL, NULL);
+    put_update(p, UPDATE_ADD, place_local(lp), ex_mul2(coefficient, ex_pow(element, 2)));
+    leave(p, sum);
+    leave(p, test);
+}
+
+void lower_log_joint(Lower *p)
+{
+    bool whole = false;
+    const bool either = auxiliaries_compete(p->g);
+    for (const Factor *f = p->g->factors; f; f = f->next) {
+        const Loops l = loops_of(&f->plates);
+        whole |= (counts(p->g, f) || (either && factor_counts_at(f, 0, true))) && needs_own_array(f->log_density, &l);
+    }
+    const Kernel **part;
+    const int parts = lower_parts(p, &part);
+    note(p, p->g->by_em ? "The log density of data and parameters, latents integrated out." : either ? "The log joint density of data and variables; with --check that of auxiliaries, too." : "The log joint density of data, variables and auxiliaries.");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, "log_joint", "wide");
+    k->by_one = whole;
+    Var *lp = begin_sum(p);
+    for (int i = 0; i < parts; i++) {
+        Node *n = put(p, NODE_CALL);
+        n->call.part = part[i];
+        n->call.into = lp;
+    }
+    for (const Factor *f = p->g->factors; f; f = f->next)
+        if (counts(p->g, f) && !(parts && for_part(p->g, f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
+    for (int k = 0; k < 2 && either; k++) put_either(p, lp, k == 0);
+    put_written(p, lp);
+    bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);          // told already: several blocks may draw a variable, each with the same density of such elements
+    for (const Step *s = p->g->steps; s; s = s->next)
+        for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
+            if (!t->absent || absent[t->ref[0]->var->id]) continue;
+            absent[t->ref[0]->var->id] = true;
+            put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s without a statement", t->ref[0]->var->name);
+            Node *test = enter(p, NODE_IF);
+            test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
+            Node *sum = enter_nest(p, NODE_REDUCE, &t->loops, 0, NULL, NULL);
+            put_update(p, UPDATE_ADD, place_local(lp), ex_mul2(t->coefficient, ex_pow(t->ref[0], 2)));
+            leave(p, sum);
+            leave(p, test);
+        }
+    for (const Step *s = p->g->steps; s; s = s->next)
+        for (int i = 0; s->kind == STEP_TURNS && i < s->turns->n; i++) {
+            Var *v = s->turns->var[i];
+            Loops l = {.n = v->rank};
+            Expr *element = var_element(p->g, v, l.index), *exists = v->exists;
+            if (!exists) continue;
+            for (int d = 0; d < v->rank; d++) exists = ex_replace_index(exists, v->own[d], ex_index(l.index[d]));
+            l.guard = ex_call1("!", exists);
+            put_absent_density(p, lp, element, &l, ex_num(-0.5));
+        }
+    put(p, NODE_RESULT)->result.value = local_ref(lp);
+    close_kernel(p);
+    p->launches = &p->out->joint;
+    for (int i = 0; i < p->g->nvars && p->g->by_em && p->messages; i++) {
+        const Var *m = p->g->vars[i];
+        bool reads = false;
+        for (const Factor *f = p->g->factors; f && m->hidden; f = f->next) reads |= counts(p->g, f) && ex_reads(f->log_density, m);
+        if (m->kind == VAR_SERIES && reads) launch_messages(p, m);
+    }
+    launch_kernel(p, &p->out->joint, k);
+}

@@ -1,0 +1,75 @@
+// loops.c -- loops as lowering needs them: of plates, without turns that add 0, and how many turns a kernel has.
+#include <string.h>
+#include "lower.h"
+
+Loops loops_of(const Plates *plates)
+{
+    Loops l = {.guard = plates->guard};
+    for (int i = 0; i < plates->n; i++) l.index[l.n++] = plates->index[i];
+    return l;
+}
+
+// Where e is not 0 because of a choice that multiplies it; NULL: nothing is said. What a choice leaves out need not have an element to be added to.
+Expr *chosen_where(Expr *e)
+{
+    if (e->kind == EX_POW && e->number > 0) return chosen_where(e->args[0]);
+    if (e->kind == EX_CALL && e->fn == FN_if_else) {
+        if (ex_is_num(e->args[1], 0)) return ex_call1("!", e->args[0]);
+        return ex_is_num(e->args[2], 0) ? e->args[0] : NULL;
+    }
+    Expr *all = NULL;
+    for (int i = 0; i < e->nargs && e->kind == EX_MUL; i++) {
+        Expr *one = chosen_where(e->args[i]);
+        if (one) all = all ? ex_call2("&&", all, one) : one;
+    }
+    return all;
+}
+
+Loops loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target)
+{
+    Loops out = *l;
+    bool leaves = false;
+    for (int k = 0; k < n; k++) leaves |= target[k]->kind != EX_INDEX;       // a place that data name
+    Expr *where = leaves ? chosen_where(value) : NULL;
+    if (where) out.guard = out.guard ? ex_call2("&&", out.guard, where) : where;
+    return out;
+}
+
+static Look test_free(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : e->indices ? LOOK : SKIP;
+}
+
+bool free_index(const Expr *e) { return ex_find(e, test_free, NULL); }
+
+// Extents that do not depend on each other: how many turns a nest has, as far as that is a product.
+Count turns_of_loops(const Loops *l)
+{
+    Count c = {0};
+    for (int i = 0; i < l->n && c.n < 8; i++) {
+        Expr *n = l->index[i]->hi;
+        if (!free_index(n) && !needs_array(n) && !ex_unknown(n)) c.factor[c.n++] = n;
+    }
+    return c;
+}
+
+void note_count(Lower *p, Kernel *k, Count c)
+{
+    for (int i = 0; i < k->nturns; i++) {
+        bool same = k->turns[i].n == c.n;
+        for (int f = 0; f < c.n && same; f++) same = k->turns[i].factor[f] == c.factor[f];
+        if (same) return;
+    }
+    Count *all = NEW_N(p->g->arena, Count, k->nturns + 1);
+    if (k->nturns) memcpy(all, k->turns, sizeof *all * (size_t)k->nturns);
+    all[k->nturns++] = c;
+    k->turns = all;
+}
+
+Expr *instances(const Plates *p)
+{
+    Expr *n = ex_num(1);
+    for (int i = 0; i < p->n; i++) n = ex_mul2(n, p->index[i]->hi);
+    return n;
+}

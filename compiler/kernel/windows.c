@@ -1,0 +1,137 @@
+// windows.c -- counts over windows (graph/updates/windows.c).
+#include <math.h>
+#include <string.h>
+#include "lower.h"
+
+enum { WIDTHS_APART = 6, MOST_APART = 1 << 20, MOST_COUNT = 2147483647 };      // values are a part of the width apart that slices of the count have, which warm-up adapts
+
+// Of slices of the count, if it is sliced.
+static const Var *width_of(const Lower *p, const Var *count)
+{
+    const char *name = intern(arena_printf(p->g->arena, "width_%s", count->name));
+    const Step *s = step_that_draws(p->g, count);
+    for (int i = 0; s->kind == STEP_SLICE && i < p->out->nwork; i++)
+        if (p->out->work[i]->name == name) return p->out->work[i];
+    return NULL;
+}
+
+// Two moves may have windows of the same counts.
+static const char *name_of_window(const Window *w) { return w->below->name + strlen("below_"); }
+
+// below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
+void fill_window(Lower *p, const Window *w)
+{
+    Var *v = w->count, *value = local_new(p->g->arena, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_new(p->g->arena, "below"), *apart = local_new(p->g->arena, "apart"), *top = local_new(p->g->arena, "top");
+    value->base = below->base = apart->base = BASE_INT;
+    value->discrete = below->discrete = apart->discrete = true;
+    Conditional *c = arena_copy(p->g->arena, w->conditional, sizeof *c);
+    c->u = local_ref(value);
+    Part **last = &c->density;
+    for (const Part *q = w->conditional->density; q; q = q->next) {
+        Part *r = *last = arena_copy(p->g->arena, q, sizeof *q);
+        r->value = ex_replace(q->value, w->conditional->u, c->u);
+        if (r->loops.guard) r->loops.guard = ex_replace(r->loops.guard, w->conditional->u, c->u);
+        last = &r->next;
+    }
+    const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &v, .conditional = c};
+    note(p, "The log density of each %s at %s values about where it stands, the window lying at random", v->name, math(p, w->value->hi));
+    const Shared how = shared_how(&s, NULL);
+    Kernel *k = open_elements_kernel(p, how, &s, words(p, "window_%s", name_of_window(w)));
+    k->number = "wide";
+    Opened o = enter_elements(p, &s, how);
+    put_exists(p, &o, how, exists_at(v, c->element));
+    const DensityPiece *pieces = prepare_density(p, c, false, false, false);
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = w->below;
+    d->draw.element = ex_ref(w->below, v->rank, c->current->args);
+    d->draw.x = below;
+    d->draw.type = "long";
+    d->draw.routine = "discrete_uniform";
+    d->draw.nargs = 2;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
+    d->draw.arg[0].value = ex_num(0);
+    d->draw.arg[1].value = ex_sub(w->value->hi, ex_num(1));
+    d->draw.check = DRAW_UNCHECKED;
+    const Store store = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
+    put_update(p, UPDATE_SET, place_element(d->draw.element), local_ref(below))->update.how = store;
+    const Var *width = width_of(p, v);
+    put_let(p, NULL, apart, width ? ex_call2("fmin", ex_num(MOST_APART), ex_call2("fmax", ex_num(1), ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, c->current->args))))) : ex_num(1), "long");
+    put_update(p, UPDATE_SET, place_element(ex_ref(w->apart, v->rank, c->current->args)), local_ref(apart))->update.how = store;
+    for (int i = 0; i < w->nrows; i++) {
+        Var *rows = local_new(p->g->arena, intern(words(p, "rows%d", i + 1)));
+        put_let(p, NULL, rows, ex_num(0), "wide")->let.grows = true;
+        Node *sum = enter_part(p, &w->of_rows[i]->loops);
+        put_update(p, UPDATE_ADD, place_local(rows), ex_num(1));
+        leave(p, sum);
+        put_update(p, UPDATE_SET, place_element(ex_ref(w->rows[i], v->rank, c->current->args)), local_ref(rows))->update.how = store;
+    }
+    put_let(p, NULL, top, ex_num(-INFINITY), "wide")->let.grows = true;
+    Node *loop = enter(p, NODE_LOOP);
+    loop->loop.how = SHARE_SERIAL;
+    loop->loop.index[loop->loop.n++] = w->value;
+    put_let(p, NULL, value, ex_add2(c->current, ex_mul2(local_ref(apart), ex_add(3, (Expr *[]){ex_index(w->value), ex_num(-1), ex_neg(local_ref(below))}))), "long");
+    put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = ex_call2("&&", ex_call2("<=", end_of_value(v, 0), c->u), ex_call2("<=", c->u, v->upper_number <= MOST_COUNT || end_of_value(v, 1)->kind != EX_NUM ? end_of_value(v, 1) : ex_num(MOST_COUNT)));
+    put_density(p, pieces, lp, true);
+    p->at = &test->test.otherwise;
+    put_update(p, UPDATE_SET, place_local(lp), ex_num(-INFINITY));
+    leave(p, test);
+    put_update(p, UPDATE_MAX, place_local(top), local_ref(lp));
+    put_update(p, UPDATE_SET, place_element(w->weight), local_ref(lp))->update.how = store;
+    leave(p, loop);
+    loop = enter(p, NODE_LOOP);
+    loop->loop.how = SHARE_SERIAL;
+    loop->loop.index[loop->loop.n++] = w->value;
+    put_update(p, UPDATE_SET, place_element(w->weight), ex_call1("exp", ex_sub(w->weight, local_ref(top))))->update.how = store;
+    leave(p, loop);
+    leave_elements(p, &o);
+    close_kernel(p);
+    launch_elements(p, &s, how, NULL, k);
+}
+
+// Each element given c, which has not moved anything yet.
+void draw_window(Lower *p, const Window *w)
+{
+    Var *v = w->count, *x = local_new(p->g->arena, "x"), *streams = local_new(p->g->arena, "streams");
+    note(p, "Each %s of its window, given %s", v->name, p->step->orbit->by->name);
+    const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &v, .conditional = w->conditional};
+    Conditional *c = w->conditional;
+    Kernel *k = open_elements_kernel(p, BY_ELEMENT, &s, words(p, "draw_window_%s", name_of_window(w)));
+    k->number = "wide";
+    Opened o = enter_elements(p, &s, BY_ELEMENT);
+    put_exists(p, &o, BY_ELEMENT, exists_at(v, c->element));
+    Var *step = local_new(p->g->arena, "step");
+    put_let(p, NULL, step, w->step, "wide");
+    Expr *weights = ex_ref(w->weights, v->rank, c->current->args), *old = ex_replace_index(w->weight, w->value, ex_add2(ex_ref(w->below, v->rank, c->current->args), ex_num(1)));
+    put(p, NODE_CLAIM)->claim.value = ex_sub(ex_sub(ex_call3("log_tilted_sum", weights, w->value->hi, ex_num(0)), ex_call3("log_tilted_sum", weights, w->value->hi, local_ref(step))), ex_log(old));
+    Node *loop = enter(p, NODE_LOOP);
+    loop->loop.how = SHARE_SERIAL;
+    loop->loop.index[loop->loop.n++] = w->value;
+    put_update(p, UPDATE_SET, place_element(w->weight), ex_add2(ex_log(w->weight), ex_mul2(ex_index(w->value), local_ref(step))));
+    leave(p, loop);
+    Expr *of[MAX_RANK + 1] = {ex_num(2)};        // streams of another number than those that said where the window lies
+    streams->dim[streams->rank++] = ex_num(2);
+    for (int i = 0; i < v->rank; i++) {
+        of[i + 1] = ex_index(c->element[i]);
+        streams->dim[streams->rank++] = v->dim[i];
+    }
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = w->below;
+    d->draw.element = ex_ref(streams, streams->rank, of);
+    d->draw.x = x;
+    d->draw.type = "long";
+    d->draw.routine = "categorical_logits";
+    d->draw.nargs = 1;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, 1);
+    d->draw.arg[0].value = weights;
+    d->draw.check = DRAW_UNCHECKED;
+    Node *test = enter(p, NODE_IF);              // 0: some density is not a number, and nothing has moved
+    test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
+    put(p, NODE_CLAIM)->claim.value = ex_replace_index(w->weight, w->value, local_ref(x));
+    put_update(p, UPDATE_SET, place_element(c->current), ex_add2(c->current, ex_mul2(ex_ref(w->apart, v->rank, c->current->args), ex_add(3, (Expr *[]){local_ref(x), ex_num(-1), ex_neg(ex_ref(w->below, v->rank, c->current->args))}))));
+    leave(p, test);
+    leave_elements(p, &o);
+    close_kernel(p);
+    launch_elements(p, &s, BY_ELEMENT, NULL, k);
+}
