@@ -823,7 +823,6 @@ static void emit_slice(Out *o, const Node *n)
     else line(o, "NO_CLAIM();");
 }
 
-enum { WEIGHED_AT_ONCE = 16 };           // as in discrete.h: no more weights stand in an array of one lane
 
 static void emit_fault_unless_chosen(Out *o, const char *chosen, const char *name, const char *element) { line(o, "if (%s < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", chosen, name, element); }
 

@@ -6,6 +6,7 @@
 #ifndef GMC_AST_H
 #define GMC_AST_H
 
+#include "../../runtime/device/limits.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include "../base/arena.h"
@@ -18,7 +19,7 @@ typedef struct Block Block;
 
 // ---- shapes and types (filled by types.c) ----
 
-#define MAX_RANK 6
+#define MAX_RANK GM_MAX_RANK
 #define MAX_NATURAL 4            // natural parameters of a family, which are summed together
 
 typedef enum { BASE_INT, BASE_REAL } BaseType;

@@ -9,7 +9,7 @@ static bool waits_for_predicted(const Var *v, void *with) { return v->kind == VA
 // What the draws hold for an element that does not exist.
 static Expr *absent_value(Lower *p, const Var *v)
 {
-    return v->base == BASE_INT ? ex_num(-2147483648.0) : local_ref(local_new(p->g->arena, "NAN"));
+    return v->base == BASE_INT ? ex_num(GM_MISSING_INT) : local_ref(local_new(p->g->arena, "NAN"));
 }
 
 // The elements of v without a statement; NULL: there are none.

@@ -104,7 +104,6 @@ typedef struct ValueWeights {            // of values that a row may take: a tab
     struct ValueWeights *next;
 } ValueWeights;
 
-enum { MOST_OF_LOOP = 4 };               // totals that turns of one loop add to (runtime/device/kernels.h, GM_MOST_TOTALS)
 
 typedef struct Node Node;
 
@@ -146,7 +145,7 @@ struct Node {
             Count        turns;          // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
             bool         own_rows;       // SHARE_CREW: these run over the rows that name the element alone: `turns` are those of all elements together
             int          ntotals;
-            Var         *total[MOST_OF_LOOP];   // locals that grow
+            Var         *total[GM_MOST_TOTALS];   // locals that grow
             int          narrays;
             Var         *array[8];       // arrays that grow
             const Order *order;
@@ -260,7 +259,7 @@ bool  needs_own_array(const Expr *e, const Loops *l);            // one that eac
 bool  ex_reads_response(const Expr *e);
 bool  reads_response(const Sum *s);                              // so that it is made again after each imputation
 
-enum { NUTS_HEADER = 256, NUTS_VECTORS = 48, NUTS_DIAGNOSTICS = 6 };       // doubles that a move along gradients keeps: by itself, for each coordinate, for the draws (runtime/device/nuts.h, launch.h)
+enum { NUTS_DIAGNOSTICS = 6 };                                   // numbers for the draws that a block of NUTS keeps (runtime/device/launch.h)
 enum { MANY_STEPS = 64 };                                        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
 
 // ---- products.c ----

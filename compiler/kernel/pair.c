@@ -58,12 +58,12 @@ static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
     for (int i = 0; i < n; i++) {
         if (done[i]) continue;
         Node *sum = enter_part(p, &rows[i]->loops);
-        int total[MOST_OF_LOOP], ntotals = 0;
+        int total[GM_MOST_TOTALS], ntotals = 0;
         for (int j = i; j < n; j++) {
             if (done[j] || !same_loops(rows[j], rows[i])) continue;
             int k = 0;
             while (k < ntotals && total[k] != rows[j]->which) k++;
-            if (k == MOST_OF_LOOP) continue;     // in a loop of its own
+            if (k == GM_MOST_TOTALS) continue;     // in a loop of its own
             if (k == ntotals) total[ntotals++] = rows[j]->which;
             done[j] = true;
             put_update(p, UPDATE_ADD, place_local(grows[rows[j]->which]), rows[j]->value);

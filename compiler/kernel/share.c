@@ -63,7 +63,7 @@ static Node *into_locals(Share *s, const Node *sum)
         if (m->kind != NODE_UPDATE || !m->update.place.local) continue;      // what an instance keeps, at places of its own
         while (k < n->loop.ntotals && n->loop.total[k] != m->update.place.local) k++;
         if (k < n->loop.ntotals) continue;
-        if (k == MOST_OF_LOOP) abort();          // who makes such a sum keeps to it
+        if (k == GM_MOST_TOTALS) abort();          // who makes such a sum keeps to it
         n->loop.total[n->loop.ntotals++] = m->update.place.local;
     }
     n->body = with_guard(s, l, 0, in_order(s, l, 1, sum->body, sum->nest.moving));

@@ -6,6 +6,8 @@
 #ifndef GM_BASE_H
 #define GM_BASE_H
 
+#include "limits.h"
+
 #if defined(__CUDACC_RTC__)
 typedef int                int32_t;
 typedef unsigned int       uint32_t;

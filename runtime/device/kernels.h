@@ -45,7 +45,7 @@
 #ifndef GM_KERNELS_H
 #define GM_KERNELS_H
 
-enum { GM_MOST_CHUNKS = 4096, GM_MOST_TOTALS = 4, GM_PARTIALS = 2 * GM_MOST_TOTALS * GM_MOST_CHUNKS,
+enum { GM_MOST_CHUNKS = 4096, GM_PARTIALS = 2 * GM_MOST_TOTALS * GM_MOST_CHUNKS,
        GM_ROOM = 8 * GM_PARTIALS };       // of partial sums, a chain on a GPU
 
 // Elements in a chunk of a sum over n: a function of n alone.

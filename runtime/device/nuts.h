@@ -143,6 +143,9 @@ typedef struct Nuts {
 
 #define NUTS_HEADER ((long)((sizeof(Nuts) + sizeof(wide) - 1) / sizeof(wide)))
 
+// 1 in width as long as the room that the compiler gives is enough, else the C compiler stops here.
+typedef char NutsHasRoom[sizeof(Nuts) <= NUTS_HEADER_ROOM * sizeof(wide) && (int)NUTS_VECTORS <= (int)NUTS_VECTORS_ROOM ? 1 : -1];
+
 // Numbers that a chain of n coordinates needs.
 DEVICE long nuts_room(long n) { return NUTS_HEADER + NUTS_VECTORS * n; }
 

@@ -158,7 +158,6 @@ bool  gm_files_unchanged(void);                                                 
 
 // ---- values.c: named arrays out of files ----
 
-#define GM_MISSING_INT INT32_MIN    // how a missing int is held; a missing real is NaN
 
 // One named array out of a file, row-major. Elements are int32_t or double; nothing of the declaration has been checked yet.
 typedef struct GmValue {

@@ -10,11 +10,12 @@
 #include <stdint.h>
 #endif
 
+#include "../device/limits.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define GM_MAX_RANK 6
 #define GM_MOST_NUMBERS (GM_MAX_RANK + 1)      // that a fault tells of
 
 // Types of elements. On the CPU all but GM_INT are double; on a GPU they depend on --precision:

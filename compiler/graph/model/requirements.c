@@ -274,7 +274,7 @@ static void settle(Claims *c, Claim k, Asked done)
         ROOM(c->g->arena, done.atom, done.natoms, done.size);
         done.atom[done.natoms++] = r;
         ranged = splits && free && missing_range(c->g, v, &lo, &hi);
-        Expr *gap = ex_num(-2147483648.0), *was = k.loops.guard;
+        Expr *gap = ex_num(GM_MISSING_INT), *was = k.loops.guard;
         Claim given = k;
         if (counts && !(ranged && free)) v->wild = true;
         if (!free && counts) given.loops.guard = ex_both(given.loops.guard, none_missing(c->g, v));

@@ -19,7 +19,7 @@ typedef struct Facts {
 
 static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
 
-static bool is_gap(const Expr *e) { return ex_is_num(e, -2147483648.0); }
+static bool is_gap(const Expr *e) { return ex_is_num(e, GM_MISSING_INT); }
 
 // What a condition says: of whole numbers, that a < b leaves at least 1 between them. That a value is missing says nothing of its size: it is
 // outside the declared bounds then, from which anything would follow.

@@ -199,7 +199,7 @@ Kernel *put_place(Moved *m);                                                    
 
 // ---- totals.c: what loops add up ----
 
-enum { MOST_TOTALS = MOST_OF_LOOP - 1 }; // that one loop adds up beside the log density
+enum { MOST_TOTALS = GM_MOST_TOTALS - 1 }; // that one loop adds up beside the log density
 
 Total *total_of(Total *list, const Expr *ref);                                  // the local that an element has; NULL: none
 void declare_total(Moved *m, const char *stem, Expr *ref, Expr *start);         // in the open kernel: a local for an element that is named by numbers; none for others
