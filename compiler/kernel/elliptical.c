@@ -1,6 +1,4 @@
 // elliptical.c -- a vector with a joint normal prior, moved whole along an ellipse (graph/elliptical.c; device/elliptical.h).
-//
-// Needs: conditionals, and the factor of the prior's matrix.     Gives: kernels and launches of the step.
 #include "lower.h"
 
 enum { TURNS_A_SWEEP = 8 };      // along as many ellipses: a draw from the prior and some evaluations of the rest cost little beside the factor of the prior's matrix and what else a sweep does with it

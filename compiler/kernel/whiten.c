@@ -1,8 +1,4 @@
 // whiten.c -- what a covariance is made of, drawn given the white noise of its vector (graph/whiten.c), which moves with it.
-//
-//   noise = L(theta)^-1 (v - mean)      draw theta by the density of what reads v, with v = mean + L(theta) noise      v from theta
-//
-// Needs: conditionals.     Gives: kernels and launches of the step.
 #include "lower.h"
 
 // root: the triangle at what is tried.

@@ -27,8 +27,8 @@ def symbols(objects):
 
 
 def floor(path):
-    """The folder of MOST that a file lies in, or in a folder of."""
-    return next((f for f in sorted(MOST, key=len, reverse=True) if path.startswith(f + "/")), os.path.dirname(path))
+    """The floor that a file stands on; a folder within one belongs to it."""
+    return "/".join(path.split("/")[:2])
 
 
 def circles(calls):
