@@ -1,4 +1,8 @@
 // array.c -- arrays with a family of their own, drawn whole.
+//
+//   before   p[k]: dirichlet, natural a[k] += .. over rows       after   kernel sums_p: a[k];  kernel draw_p: all of p, array by array
+//
+// Needs: conditionals, statistics by key (keyed.c).     Gives: kernels and launches of the step.
 #include "lower.h"
 
 void step_array(Lower *p, const Step *s)

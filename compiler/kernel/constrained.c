@@ -1,4 +1,6 @@
 // constrained.c -- arrays whose elements are constrained together, without a family: slice sampled along the constraint.
+//
+// Needs: conditionals.     Gives: kernels and launches of the step.
 #include "lower.h"
 
 void step_constrained(Lower *p, const Step *s)

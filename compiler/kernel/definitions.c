@@ -1,4 +1,6 @@
 // definitions.c -- definitions, element by element, in an order in which each finds what it is made of.
+//
+// Needs: statements of definitions and predictions.     Gives: nodes in the open kernel.
 #include "lower.h"
 
 bool site_needs_array(const Var *v)

@@ -1,4 +1,9 @@
 // density.c -- steps that ask for the density of an element: enumeration, slice sampling, Metropolis steps.
+//
+//   before   phi[j]: lp = sum(i, f(phi[j], i)) + g(phi[j])       after   kernel draw_phi: for each j, what no value changes is summed;
+//                                                                          slice phi[j]: lp += .. for each value that is tried
+//
+// Needs: conditionals.     Gives: kernels and launches of the step; for other files the pieces that a density is made of.
 #include <math.h>
 #include <stdlib.h>
 #include "lower.h"

@@ -1,4 +1,6 @@
 // derive.c -- quantities for the draws: definitions, predictions, what is not drawn, and what runs ask for besides.
+//
+// Needs: definitions.     Gives: kernels after a kept sweep, and what undoes the NaN of elements that do not exist.
 #include <math.h>
 #include "lower.h"
 

@@ -1,4 +1,8 @@
 // entries.c -- entries of the precision and the shift of joint normals: each term of a block goes to its places, by way of statistics where these leave the sweep.
+//
+//   before   term -1/2 w[i]*x[i]*beta[j]*beta[k] over i, j, k       after   J[j, k] += w[i]*x[i], and its mirror image
+//
+// Needs: the terms of a block (graph), places of its arrays.     Gives: nodes in the open kernel.
 #include "lower.h"
 
 static bool is_arrow(const BlockPlace *b, const Var *v) { return b->step->gaussian.arrow && b->step->block[b->step->nblock - 1] == v; }

@@ -1,4 +1,11 @@
 // exact.c -- draws from a recognised family, by sums into its natural parameters; and draws from the element's own distribution.
+//
+//   before   theta[j]: normal, natural { a, b }, sums over rows i       after   kernel draw_theta: for each j, a += .. and b += .. over i;
+//                                                                                 draw theta[j]
+//
+// Sums that leave the sweep are statistics. Those of all elements over the same rows have a kernel before (scattered.c); those that a pass over rows makes are there already (rows.c).
+//
+// Needs: conditionals.     Gives: kernels and launches of the step.
 #include <math.h>
 #include <string.h>
 #include "lower.h"

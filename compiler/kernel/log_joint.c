@@ -1,4 +1,6 @@
 // log_joint.c -- the log joint density, of the model as written and with what was added to it.
+//
+// Needs: factors.     Gives: kernels that add them up, for lp__ and for --check; long models in parts.
 #include "lower.h"
 
 // One function of a thousand statements takes the C compiler longer than forty of twenty-five.

@@ -1,4 +1,6 @@
 // orders.c -- rows in the order of their groups, and elements by classes: computed once, when it is known who asks (share.c).
+//
+// Needs: loops with their sharing.     Gives: the kernel of groups and pairs, and all launches of setup in their order.
 #include "lower.h"
 
 // The pairs of elements that factors hold, one factor after the other.

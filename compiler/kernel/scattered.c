@@ -1,4 +1,8 @@
 // scattered.c -- sums for the natural parameters of all elements of a variable, over the same rows, before they are drawn.
+//
+//   before   a[g[i]] += x[i] over i, b[g[i]] += y[i] over i       after   one kernel, one loop over i
+//
+// Needs: parts of a conditional.     Gives: a kernel and its launch.
 #include <string.h>
 #include "lower.h"
 

@@ -1,4 +1,6 @@
 // setup.c -- what is computed once: definitions and sums of data, and what the data have to meet.
+//
+// Needs: statistics that steps have asked for.     Gives: the kernels of setup, and their launches.
 #include "lower.h"
 
 // A Gram matrix of a data matrix, sum(i, w[i]*X[i,j]*X[i,k]): one library call in place of three loops.

@@ -281,7 +281,7 @@ void put_span_gradient(Moved *m, const RowSpan *s);                             
 // In the open kernel, from the last variable to the first; what log |dx/dq| adds goes to the log density.
 void put_chain_rule(Moved *m);
 
-// ---- density.c ----
+// ---- log_density.c ----
 
 void put_log_density(Moved *m, Prepared *first);                                // the kernels of the log density and its gradient, launched
 void put_jacobian(Moved *m);                                                    // those of what the transform adds to it

@@ -1,4 +1,4 @@
-// density.c -- the kernels of the log density and its gradient by the coordinates.
+// log_density.c -- the kernels of the log density and its gradient by the coordinates.
 #include "hmc.h"
 
 // The log density by the coordinates, and by the variables.
