@@ -1,6 +1,6 @@
 // series.c -- series: elements that depend on each other, one after the other; solutions of differential equations; messages along chains.
 //
-// Needs: the order in which elements are computed (graph/series.c).     Gives: functions of the program, and what calls them.
+// Needs: the order in which elements are computed (graph/model/series.c).     Gives: functions of the program, and what calls them.
 #include "lower.h"
 
 static Var *local_array(Lower *p, const char *name, Expr *extent)
