@@ -17,9 +17,9 @@
 #include "../model/law.h"
 #include "../model/series.h"
 #include "../model/closed.h"
-#include "polynomial.h"
 #include "../model/arguments.h"
 #include "../model/coverage.h"
+#include "polynomial.h"
 
 // f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0, and so has
 // a value of v at which an argument lies outside of its domain.

@@ -25,7 +25,8 @@
 #include "../updates/whiten.h"
 #include "../updates/scales.h"
 #include "../updates/conjugates.h"
-#include "schedule.h"
+#include "compete.h"
+#include "show.h"
 #include "claims.h"
 
 static const char *text(const Graph *g, const Expr *e) { return ex_text(g->arena, e); }

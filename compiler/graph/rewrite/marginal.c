@@ -767,7 +767,7 @@ static void draw_together(Graph *g, Var *v)
     else v->messages = NULL;
 }
 
-// ---- offers: a move that competes with steps may see an unknown summed out that these are given (schedule.c) ----
+// ---- offers: a move that competes with steps may see an unknown summed out that these are given (compete.c) ----
 
 // What is made of matrices, or is an array.
 static Look test_matrix(const Expr *e, void *with)
