@@ -2,6 +2,7 @@
 #ifndef GMC_GRAPH_PLAN_H
 #define GMC_GRAPH_PLAN_H
 #include "graph.h"
+#include "conditional.h"
 #include "step.h"
 #include "sum.h"
 #include "terms/var.h"
@@ -20,8 +21,11 @@
 #include "model/totals.h"
 #include "model/build.h"
 #include "model/requirements.h"
+#include "model/existence.h"
 #include "algebra/polynomial.h"
-#include "algebra/conditionals.h"
+#include "algebra/ends.h"
+#include "algebra/independence.h"
+#include "algebra/block_terms.h"
 #include "algebra/band.h"
 #include "algebra/few_rows.h"
 #include "algebra/sets.h"

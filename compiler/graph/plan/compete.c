@@ -6,12 +6,12 @@
 // Needs: the steps of the sweep.     Gives: g->competitions, g->no_competition with a reason, Step.when.
 #include <string.h>
 #include "compete.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
-#include "../algebra/conditionals.h"
 #include "../updates/steps.h"
 #include "../updates/nuts.h"
 

@@ -4,12 +4,14 @@
 #include <math.h>
 #include <string.h>
 #include "complete.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
+#include "../model/existence.h"
 #include "../algebra/polynomial.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/sets.h"
 #include "../updates/turns.h"

@@ -8,13 +8,14 @@
 #include <math.h>
 #include <string.h>
 #include "describe.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/plates.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../model/elaborate.h"
 #include "../model/law.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/band.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/innovations.h"

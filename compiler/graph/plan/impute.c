@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "impute.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/requests.h"
 #include "../terms/reads.h"

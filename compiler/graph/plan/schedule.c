@@ -10,13 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "schedule.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../model/ode.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/families.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/sets.h"
 #include "../rewrite/joined.h"

@@ -1,8 +1,10 @@
 // show.c -- the schedule as text, for --emit=schedule and --dump.
 #include <string.h>
 #include "show.h"
+#include "../conditional.h"
 #include "../step.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/independence.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/band.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/pairs.h"

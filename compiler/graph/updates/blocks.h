@@ -1,7 +1,7 @@
 // blocks.h -- which variables are drawn jointly normal, alone or together.
 #ifndef GMC_GRAPH_BLOCKS_H
 #define GMC_GRAPH_BLOCKS_H
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 
 typedef enum { NOT_GAUSSIAN, ELEMENTWISE, CHAINED, DENSE } Form;   // CHAINED: neighbours are coupled; DENSE: drawn jointly
 

@@ -9,7 +9,7 @@
 #include "chains.h"
 #include "../step.h"
 #include "../terms/requests.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/band.h"
 #include "../algebra/innovations.h"
 #include "steps.h"

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "element.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/supports.h"
 #include "../terms/requests.h"

@@ -1,10 +1,11 @@
 // steps.c -- steps are made; and which step of the sweep draws a variable, for moves that are added to a schedule.
 #include <math.h>
 #include "steps.h"
+#include "../conditional.h"
 #include "../terms/supports.h"
 #include "../terms/requests.h"
 #include "../terms/reads.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 
 enum { FEW_VALUES = 8 };
 
