@@ -14,6 +14,7 @@
 #include "terms/reads.h"
 #include "terms/feasible.h"
 #include "model/elaborate.h"
+#include "model/settle.h"
 #include "model/ode.h"
 #include "model/sizes.h"
 #include "model/choices.h"
