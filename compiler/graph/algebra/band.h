@@ -1,7 +1,7 @@
 // band.h -- joint normals whose precision is a band along a chain.
 #ifndef GMC_GRAPH_BAND_H
 #define GMC_GRAPH_BAND_H
-#include "conditionals.h"
+#include "block_terms.h"
 
 typedef struct ChainVar {                // which subscripts of a variable are what
     int along, npanel, panel[MAX_RANK], ninner, inner[MAX_RANK];

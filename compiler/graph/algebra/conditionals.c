@@ -10,16 +10,17 @@
 #include <string.h>
 #include "conditionals.h"
 #include "../terms/var.h"
-#include "../terms/conditions.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../model/elaborate.h"
 #include "../model/law.h"
 #include "../model/series.h"
 #include "../model/closed.h"
-#include "polynomial.h"
 #include "../model/arguments.h"
-#include "../model/coverage.h"
+#include "polynomial.h"
+#include "mentions.h"
+#include "independence.h"
+#include "families.h"
 
 // f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0, and so has
 // a value of v at which an argument lies outside of its domain.
@@ -36,571 +37,6 @@ Factor *weighed(Graph *g, Factor *f, const Var *v)
         w->plates.guard = NULL;
     }
     return w;
-}
-
-// ---- ends within a density ----
-
-static bool is_end(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_WITHIN; }
-
-// Functions that need not be numbers where a value is outside of the support: log(b - a) of the ends a and b of a uniform distribution.
-static Look failing(const Expr *e, void *with)
-{
-    (void)with;
-    if (is_end(e)) return SKIP;
-    const bool yes = e->kind == EX_CALL ? e->fn == FN_lchoose || (function_rows[e->fn].traits & (TRAIT_LOG_END | TRAIT_POLES)) : e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number));
-    return yes ? FOUND : LOOK;
-}
-
-bool may_fail(const Expr *e) { return ex_find(e, failing, NULL); }
-
-// Whether a term says where the value lies, and others may fail where it does not.
-bool ends_decide_all(const Expr *e)
-{
-    bool ends = false, fails = false;
-    for (int i = 0; i < e->nargs && e->kind == EX_ADD; i++)
-        if (is_end(e->args[i])) ends = true;
-        else fails |= may_fail(e->args[i]);
-    return ends && fails;
-}
-
-// A sum of such terms as a choice: outside of the ends the density is 0, and nothing else is computed.
-Expr *ends_decide(Expr *e)
-{
-    if (!ends_decide_all(e)) return e;
-    Expr *inside = NULL, *rest = ex_num(0);
-    for (int i = 0; i < e->nargs; i++) {
-        const Expr *t = e->args[i];
-        if (!is_end(t)) { rest = ex_add2(rest, e->args[i]); continue; }
-        for (int side = 1; side <= 2; side++) {
-            if (t->args[side]->kind == EX_NUM && isinf(t->args[side]->number)) continue;
-            Expr *one = side == 1 ? ex_call2("<=", t->args[1], t->args[0]) : ex_call2("<=", t->args[0], t->args[2]);
-            inside = inside ? ex_call2("&&", inside, one) : one;
-        }
-    }
-    return inside ? ex_call3("if_else", inside, rest, ex_num(-INFINITY)) : rest;
-}
-
-// ---- mentions: the different references to v in a factor ----
-
-enum { MAX_MENTIONS = 64 };              // each is compared with each
-typedef struct Mentions { int n, size; Expr **ref; bool dense; bool too_many; bool partial; } Mentions;
-
-// Whether it holds the index of a sum around it; sums within it, as in u[sum(j, k[j])], have indices of their own.
-static bool has_bound_index(const Expr *e) { return e->loose > 0; }
-
-typedef struct Finding { Arena *arena; const Var *v; Mentions *m; } Finding;
-
-static void find_mention(Expr *e, void *with)
-{
-    const Finding *f = with;
-    Mentions *m = f->m;
-    if (e->var != f->v) return;
-    if (m->n == MAX_MENTIONS) { m->too_many = true; return; }
-    ROOM(f->arena, m->ref, m->n, m->size);
-    m->ref[m->n++] = e;
-    if (e->nargs < f->v->rank) m->partial = true;
-    if (has_bound_index(e)) m->dense = true;
-}
-
-static void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m) { ex_references(e, v, find_mention, &(Finding){a, v, m}); }
-
-static int plate_of(const Plates *p, const Index *i)
-{
-    for (int k = 0; k < p->n; k++)
-        if (p->index[k] == i) return k;
-    return -1;
-}
-
-// e as plate + shift.
-static bool plate_shift(const Plates *p, Expr *e, int *plate, double *shift)
-{
-    *shift = 0;
-    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) { *shift = e->args[0]->number; e = e->args[1]; }
-    if (e->kind != EX_INDEX) return false;
-    *plate = plate_of(p, e->index);
-    return *plate >= 0;
-}
-
-// Can two references in one instance never be the same element?
-static bool distinct(Expr *a, Expr *b)
-{
-    for (int i = 0; i < a->nargs && i < b->nargs; i++) {
-        Expr *d = ex_sub(a->args[i], b->args[i]);
-        if (d->kind == EX_NUM && d->number != 0) return true;
-    }
-    return false;
-}
-
-// ---- one factor, one mention: solve subscripts = element for the plates ----
-
-typedef struct Solved { Part *part; bool gather; bool ok; } Solved;
-
-// A sum over elements of v gives up the term of the element: S becomes S - a[k]*v[k] + a[k]*u.
-typedef struct Isolate { Arena *arena; Conditional *c; Expr *ref; bool failed; } Isolate;
-
-// e with u for the element ref, and the u of what is studied together with it for that.
-static Expr *both_replaced(const Conditional *c, Expr *e, Expr *ref)
-{
-    e = ex_replace(e, ref, c->u);
-    return c->with ? ex_replace(e, ex_ref(c->with->var, ref->nargs, ref->args), c->with->u) : e;
-}
-
-static Expr *isolate(Expr *e, void *with)
-{
-    Isolate *is = with;
-    Var *v = is->c->var;
-    if (e->kind != EX_REDUCE || !ex_mentions(e, v)) return NULL;
-    if (e->fn != FN_sum || ex_mentions(e->args[0], v) || ex_mentions(e->args[1], v)) { is->failed = true; return e; }
-    int at = -1, times = 0;                      // x[j, j] and x[j, j + 1] have elements that are in no term
-    for (int k = 0; k < is->ref->nargs; k++) {
-        if (is->ref->args[k]->kind == EX_INDEX && is->ref->args[k]->index == e->index) at = k;
-        times += ex_mentions_index(is->ref->args[k], e->index);
-    }
-    if (at < 0 || times > 1) { is->failed = true; return e; }
-    Expr *key = ex_index(is->c->element[at]);
-    Expr *body = ex_replace_index(e->args[2], e->index, key), *ref = ex_replace_index(is->ref, e->index, key);
-    Mentions m = {0};
-    find_mentions(is->arena, body, v, &m);
-    if (m.n != 1 || m.ref[0] != ref) { is->failed = true; return e; }
-    // Sums within, sum(l, f(sum(j, v[j, l]))), give up the term, too: the element is one of theirs.
-    Isolate within = {.arena = is->arena, .c = is->c, .ref = ref};
-    Expr *with_element = has_bound_index(ref) ? ex_map(body, isolate, &within) : both_replaced(is->c, body, ref);
-    if (within.failed) { is->failed = true; return e; }
-    Expr *term = ex_sub(with_element, body);
-    if (!ex_is_num(e->args[0], 1) || e->args[1] != v->dim[at])
-        term = ex_call3("if_else", ex_call2("&&", ex_call2("<=", e->args[0], key), ex_call2("<=", key, e->args[1])), term, ex_num(0));
-    return ex_add2(e, term);
-}
-
-static Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowed)
-{
-    Var *v = c->var;
-    Plates p = f->plates;
-    p.index = index_list(g->arena, p.index, p.n, 1);
-    Expr *e = f->log_density, *guard = p.guard;
-    Solved out = {.ok = true};
-    if (has_bound_index(ref)) {
-        Isolate is = {.arena = g->arena, .c = c, .ref = ref};
-        e = ex_map(e, isolate, &is);
-        if (is.failed) { out.ok = false; return out; }
-    } else e = both_replaced(c, e, ref);
-    Expr *from[MAX_RANK * 2], *to[MAX_RANK * 2];
-    int n = 0;
-    bool taken[2 * MAX_RANK] = {false};
-    Expr *equal = NULL;
-    for (int k = 0; k < v->rank; k++) {
-        Expr *s = ref->args[k], *key = ex_index(c->element[k]);
-        int plate;
-        double shift;
-        if (s->kind == EX_INDEX && s->index->height > 0) continue;       // the sum's own index: solved by isolate
-        if (plate_shift(&f->plates, s, &plate, &shift) && !taken[plate]) {
-            taken[plate] = true;
-            Index *i = f->plates.index[plate];
-            Expr *value = ex_add2(key, ex_num(-shift));
-            from[n] = ex_index(i);
-            to[n++] = value;
-            if (!(ex_is_num(i->lo, 1) && shift == 0)) guard = ex_both(guard, ex_call2("<=", i->lo, value));
-            if (!(i->hi == v->dim[k] && shift == 0)) guard = ex_both(guard, ex_call2("<=", value, i->hi));
-        } else {
-            bool varies = ex_unknown(s);
-            for (int m = 0; m < f->plates.n; m++) varies |= ex_mentions_index(s, f->plates.index[m]);
-            if (varies) out.gather = true;
-            equal = ex_both(equal, ex_call2("==", s, key));
-        }
-    }
-    Part *part = NEW(g->arena, Part);
-    *part = (Part){.factor = f};
-    if (out.gather && scatter_allowed) {         // loop over the whole factor and add to the element it names
-        part->scatter = true;
-        part->loops = (Loops){.guard = f->plates.guard};
-        for (int m = 0; m < f->plates.n; m++) part->loops.index[part->loops.n++] = f->plates.index[m];
-        for (int k = 0; k < v->rank; k++) part->target[k] = ref->args[k];
-        part->value = e;
-        out.part = part;
-        return out;
-    }
-    guard = ex_both(guard, equal);
-    // Substitute; indices of the plates that remain get fresh ranges if these mention a solved plate.
-    for (int m = 0; m < p.n; m++) {
-        if (taken[m]) continue;
-        Index *i = p.index[m];
-        Expr *lo = i->lo, *hi = i->hi;
-        for (int k = 0; k < n; k++) { lo = ex_replace(lo, from[k], to[k]); hi = ex_replace(hi, from[k], to[k]); }
-        if (lo != i->lo || hi != i->hi) {
-            Index *j = index_new(i->name, lo, hi);
-            from[n] = ex_index(i);
-            to[n++] = ex_index(j);
-            i = j;
-        }
-        part->loops.index[part->loops.n++] = i;
-    }
-    for (int k = 0; k < n; k++) {
-        e = ex_replace(e, from[k], to[k]);
-        if (guard) guard = ex_replace(guard, from[k], to[k]);
-    }
-    part->loops.guard = condition_left(guard);
-    part->value = e;
-    out.part = part;
-    return out;
-}
-
-// No element is in such a part, whatever the sizes are.
-static bool stands_nowhere(const Part *p) { return p->loops.guard && ex_is_num(p->loops.guard, 0); }
-
-// ---- independence of elements ----
-
-// How far apart elements lie that a factor holds together: differences of subscripts, if these are constants.
-enum { MOST_DISTANCES = 256 };
-typedef struct Apartness { int n; int by[MOST_DISTANCES][MAX_RANK]; bool unknown; Conflict *conflicts; bool hidden; } Apartness;      // hidden: which elements meet data do not tell
-
-static bool test_late(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->response; }
-static bool known_from_data(const Expr *e) { return !ex_any_var(e, test_late, NULL); }
-
-// Pairs of elements that an instance of f holds: with one plate, or two whose ranges do not depend on each other, from 1.
-static void add_conflicts(Arena *arena, Apartness *d, const Var *v, const Factor *f, const Mentions *m)
-{
-    const Plates *p = &f->plates;
-    d->hidden |= m->dense || m->partial || m->too_many || v->rank != 1 || p->n < 1 || p->n > 2 || m->n > 4 || (p->guard && !known_from_data(p->guard));
-    for (int i = 0; i < p->n && !d->hidden; i++) {
-        d->hidden |= !ex_is_num(p->index[i]->lo, 1) || !known_from_data(p->index[i]->hi);
-        for (int k = 0; k < p->n; k++) d->hidden |= ex_mentions_index(p->index[i]->hi, p->index[k]);
-    }
-    for (int i = 0; i < m->n && !d->hidden; i++) {
-        bool varies = false;                     // what every instance holds meets all others
-        for (int k = 0; k < p->n; k++) varies |= ex_mentions_index(m->ref[i]->args[0], p->index[k]);
-        d->hidden |= !varies || !known_from_data(m->ref[i]->args[0]);
-    }
-    for (int i = 0; i < m->n && !d->hidden; i++)
-        for (int k = 0; k < i; k++) {
-            Conflict *c = NEW(arena, Conflict);
-            *c = (Conflict){f, m->ref[k]->args[0], m->ref[i]->args[0], d->conflicts};
-            d->conflicts = c;
-        }
-}
-
-static void add_distances(Apartness *d, const Var *v, const Mentions *m)
-{
-    d->unknown |= m->dense || m->partial || m->too_many;
-    for (int i = 0; i < m->n; i++)
-        for (int j = 0; j < i && !d->unknown; j++) {
-            if (d->n == MOST_DISTANCES) { d->unknown = true; return; }
-            int *by = d->by[d->n], most = 0;
-            for (int k = 0; k < v->rank; k++) {
-                const Expr *e = ex_sub(m->ref[i]->args[k], m->ref[j]->args[k]);
-                if (e->kind != EX_NUM || fabs(e->number) > 1000 || e->number != floor(e->number)) { d->unknown = true; return; }
-                by[k] = (int)e->number;
-                most = abs(by[k]) > most ? abs(by[k]) : most;
-            }
-            bool seen = most == 0;
-            for (int l = 0; l < d->n; l++) seen |= memcmp(d->by[l], by, sizeof *by * (size_t)v->rank) == 0;
-            if (!seen) d->n++;
-        }
-}
-
-// Elements of several subscripts whose colours (stride . subscripts) mod colours differ wherever a factor holds both: those of one colour are independent given the others. A chessboard for
-// neighbours on a square lattice. The last stride is 1, so that elements of one colour are found without a search. The fewest colours there are, up to MOST_COLOURS.
-enum { MOST_COLOURS = 16 };
-
-static bool tells_apart(const Apartness *d, int rank, const int *stride, int colours)
-{
-    for (int i = 0; i < d->n; i++) {
-        int sum = 0;
-        for (int k = 0; k < rank; k++) sum += stride[k] * d->by[i][k];
-        if (sum % colours == 0) return false;
-    }
-    return true;
-}
-
-static void find_lattice(Conditional *c, const Apartness *d)
-{
-    const Var *v = c->var;
-    const int first = c->nbatch, free = v->rank - 1 - first;
-    if (c->whole || d->unknown || d->n == 0 || free < 1 || free > 3) return;
-    for (int i = 0; i < d->n; i++)
-        for (int k = 0; k < first; k++)
-            if (d->by[i][k]) return;
-    for (int colours = 2; colours <= MOST_COLOURS; colours++) {
-        int all = 1;
-        for (int k = 0; k < free; k++) all *= colours;
-        for (int which = 0; which < all; which++) {
-            int stride[MAX_RANK] = {0}, rest = which;
-            for (int k = v->rank - 2; k >= first; k--, rest /= colours) stride[k] = rest % colours;
-            stride[v->rank - 1] = 1;
-            if (!tells_apart(d, v->rank, stride, colours)) continue;
-            c->lattice = colours;
-            memcpy(c->stride, stride, sizeof stride);
-            return;
-        }
-    }
-}
-
-int colours_of(const Conditional *c)
-{
-    if (c->whole) return 0;
-    return c->colours > 1 && c->nbatch == 0 && c->var->rank == 1 ? c->colours : c->lattice;
-}
-
-// A factor with several references couples elements. What leading dimensions do all its references share?
-static void couple(Arena *arena, Conditional *c, const Factor *f, const Mentions *m, Apartness *apart)
-{
-    const Var *v = c->var;
-    if (m->n <= 1 && !m->dense && !m->partial && !m->too_many) return;
-    add_distances(apart, v, m);
-    if (arena) add_conflicts(arena, apart, v, f, m);
-    int shared = 0;
-    for (; shared < v->rank && !m->too_many; shared++) {
-        bool all = true;
-        for (int i = 0; i < m->n; i++) {
-            if (m->ref[i]->nargs <= shared) { all = false; break; }
-            Expr *s = m->ref[i]->args[shared];
-            all &= s == m->ref[0]->args[shared] && s->kind == EX_INDEX && s->index->height == 0 && plate_of(&f->plates, s->index) >= 0;
-        }
-        if (!all) break;
-    }
-    int colours = 0;
-    if (!m->dense && !m->partial && !m->too_many && shared < v->rank) {      // neighbours at fixed distances in the next dimension
-        double least = 0, most = 0;
-        int plate0 = -1;
-        bool ok = true;
-        for (int i = 0; i < m->n && ok; i++) {
-            int plate;
-            double shift;
-            ok = plate_shift(&f->plates, m->ref[i]->args[shared], &plate, &shift);
-            if (!ok) break;
-            if (i == 0) { plate0 = plate; least = most = shift; }
-            ok = plate == plate0;
-            if (shift < least) least = shift;
-            if (shift > most) most = shift;
-            for (int k = shared + 1; k < v->rank; k++) ok &= m->ref[i]->args[k] == m->ref[0]->args[k] && m->ref[i]->args[k]->kind == EX_INDEX;
-        }
-        if (ok && most - least <= 8) colours = (int)(most - least) + 1;
-    }
-    if (shared < v->rank && !c->couples) c->couples = f;
-    if (shared < c->nbatch) { c->nbatch = shared; c->colours = colours; }
-    else if (shared == c->nbatch && shared < v->rank) c->colours = colours == 0 || c->colours == 0 ? 0 : colours > c->colours ? colours : c->colours;
-}
-
-// ---- families ----
-
-// Whether anything but a whole turn bounds it.
-static bool bounded_on_circle(const Part *bounds)
-{
-    for (const Part *b = bounds; b; b = b->next)
-        if (b->value->kind != EX_NUM || b->value->number != (b->which ? M_PI : -M_PI)) return true;
-    return false;
-}
-
-static bool same_support(const Distribution *f, const Var *v, const Part *bounds, bool *truncated)
-{
-    const bool bounded = f->support == SUPPORT_CIRCLE ? bounded_on_circle(bounds) : bounds != NULL;
-    bool lower = isfinite(v->lower_number), upper = isfinite(v->upper_number);
-    if (f->support == SUPPORT_REAL) *truncated = lower || upper || bounded;
-    else if (f->support == SUPPORT_CIRCLE) *truncated = ((lower || upper) && !(v->lower_number == -M_PI && v->upper_number == M_PI)) || bounded;
-    else if (f->support == SUPPORT_POSITIVE) {
-        if (!(v->lower_number >= 0)) return false;
-        *truncated = v->lower_number > 0 || upper || bounded;
-    } else if (f->support == SUPPORT_UNIT) {
-        if (!(v->lower_number >= 0 && v->upper_number <= 1)) return false;
-        *truncated = v->lower_number > 0 || v->upper_number < 1 || bounded;
-    } else if (f->support == SUPPORT_INTERVAL) {
-        *truncated = true;
-        return (lower && upper) || bounded;
-    } else return false;
-    return !*truncated || f->draw_truncated != NULL;
-}
-
-// The statistics of a family with an exponent: `x^k` at k = power.
-static Expr *family_statistic(Graph *g, const Distribution *f, const Natural *s, double power, Expr *u)
-{
-    if (!f->power) return elaborate_rule(g, s->statistic, 1, (Decl *[]){f->value}, (Expr *[]){u});
-    const Ast *a = s->statistic;
-    if (a->kind == AST_BINARY && a->op == OP_POW) {
-        double sign = a->kid[1]->kind == AST_UNARY ? -1 : 1;
-        return ex_pow(u, sign * power);
-    }
-    return elaborate_rule(g, a, 1, (Decl *[]){f->value}, (Expr *[]){u});
-}
-
-static bool family_matches(Graph *g, const Distribution *f, double power, Expr *u, const Statistics *s, int *which, Conditional *c)
-{
-    int count = 0;
-    for (const Natural *n = f->natural; n; n = n->next) count++;
-    Expr **list = NEW_N(g->arena, Expr *, count + 1);
-    count = 0;
-    for (const Natural *n = f->natural; n; n = n->next) list[count++] = family_statistic(g, f, n, power, u);
-    c->nbase = 0;
-    bool based = false;
-    for (int i = 0; i < s->n; i++) {
-        which[i] = -1;
-        for (int k = 0; k < count; k++)
-            if (list[k] == s->item[i].statistic) which[i] = k;
-        if (which[i] >= 0) continue;
-        const Ast *b = f->base;
-        Expr *e = s->item[i].statistic;
-        if (!b || based || e->kind != EX_CALL || strcmp(e->name, b->name) != 0 || e->nargs != b->nkids || e->args[b->nkids - 1] != u ||
-            !ex_is_num(s->item[i].coefficient, 1))
-            return false;
-        c->base_args = NEW_N(g->arena, Expr *, b->nkids);
-        for (int k = 0; k + 1 < b->nkids; k++) {
-            if (ex_mentions(e->args[k], u->var)) return false;
-            c->base_args[c->nbase++] = e->args[k];
-        }
-        based = true;
-        which[i] = 100;
-    }
-    return !f->base || based;
-}
-
-// Smallest family whose statistics include all that were found. `all` merges the statistics of every part.
-static bool recognise(Graph *g, Conditional *c, const Statistics *all)
-{
-    double powers[2 * MAX_STATISTICS + 1];
-    int npowers = 0;
-    powers[npowers++] = 1;
-    for (int i = 0; i < all->n; i++) {
-        Expr *e = all->item[i].statistic;
-        if (e->kind == EX_POW && e->args[0] == c->u) { powers[npowers++] = e->number; powers[npowers++] = -e->number; }
-    }
-    int which[MAX_STATISTICS];
-    if (all->many) return false;
-    for (int size = 0; size <= MAX_NATURAL; size++)
-        for (const Distribution *f = g->stdlib->distributions; f; f = f->next) {
-            if (!f->is_family || f->value_rank) continue;
-            int count = 0;
-            for (const Natural *n = f->natural; n; n = n->next) count++;
-            bool truncated;
-            if (count != size || !same_support(f, c->var, c->bounds, &truncated)) continue;
-            for (int k = 0; k < (f->power ? npowers : 1); k++)
-                if (family_matches(g, f, powers[k], c->u, all, which, c)) {
-                    c->family = f;
-                    c->power = powers[k];
-                    c->truncated = truncated;
-                    c->nnatural = count;
-                    return true;
-                }
-        }
-    c->nbase = 0;
-    return false;
-}
-
-static void add_bound(Graph *g, Conditional *c, const Part *part, Expr *bound, int which)
-{
-    if (bound->kind == EX_NUM && isinf(bound->number)) return;
-    Part *p = NEW(g->arena, Part);
-    *p = *part;
-    p->value = bound;
-    p->which = which;
-    p->next = c->bounds;
-    c->bounds = p;
-}
-
-// 0 <= e, e affine in u: a bound on u, the side told by the sign of the coefficient, which need not be known before the run.
-static bool affine_bound(Graph *g, Conditional *c, const Part *part, Expr *e)
-{
-    Statistics s = statistics(g->arena, e, c->u);
-    if (s.n == 0) return true;
-    if (s.n != 1 || s.item[0].statistic != c->u) return false;
-    Expr *k = s.item[0].coefficient, *rest = ex_replace(e, c->u, ex_num(0));
-    if (ex_mentions(k, c->u->var) || ex_mentions(rest, c->u->var)) return false;
-    Expr *end = ex_neg(ex_div(rest, k));
-    if (k->kind == EX_NUM) { add_bound(g, c, part, end, k->number > 0 ? 0 : 1); return true; }
-    for (int side = 0; side < 2; side++) {
-        Expr *here = side ? ex_call2("<", k, ex_num(0)) : ex_call2("<", ex_num(0), k);
-        add_bound(g, c, part, ex_call3("if_else", here, end, ex_num(side ? INFINITY : -INFINITY)), side);
-    }
-    return true;
-}
-
-// within(u, lo, hi) and within(x, .., u): bounds on u. Returns the density without them.
-static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
-{
-    Expr *e = part->value;
-    Expr **terms = e->kind == EX_ADD ? e->args : &e;
-    int n = e->kind == EX_ADD ? e->nargs : 1;
-    Expr *rest = ex_num(0);
-    for (int i = 0; i < n; i++) {
-        Expr *t = terms[i];
-        if (t->kind != EX_CALL || t->fn != FN_WITHIN || !ex_mentions(t, c->u->var)) { rest = ex_add2(rest, t); continue; }
-        Expr *x = t->args[0];
-        for (int side = 0; side < 2; side++) {
-            Expr *b = t->args[1 + side];
-            bool inside = x == c->u && !ex_mentions(b, c->u->var), reversed = b == c->u && !ex_mentions(x, c->u->var);
-            Expr *bound = inside ? b : x;
-            int which = side;
-            if (reversed) which = 1 - side;      // u <= x: x bounds u from above
-            if (b->kind == EX_CALL && b->fn == FN_if_else && !inside && !ex_mentions(x, c->u->var) &&
-                !ex_mentions(b->args[0], c->u->var) && (b->args[1] == c->u || b->args[2] == c->u)) {
-                reversed = true;
-                which = 1 - side;
-                Expr *open = ex_num(which ? INFINITY : -INFINITY);
-                bound = b->args[1] == c->u ? ex_call3("if_else", b->args[0], x, open) : ex_call3("if_else", b->args[0], open, x);
-            }
-            if (!inside && !reversed) {
-                if (ex_mentions(b, c->u->var) || ex_mentions(x, c->u->var)) {
-                    if (!ex_mentions(b, c->u->var) && b->kind == EX_NUM && isinf(b->number)) continue;
-                    const bool choice = b->kind == EX_CALL && b->fn == FN_if_else;       // an end may be infinite
-                    if (choice || !affine_bound(g, c, part, side ? ex_sub(b, x) : ex_sub(x, b))) *ok = false;
-                }
-                continue;
-            }
-            add_bound(g, c, part, bound, which);
-        }
-    }
-    return rest;
-}
-
-static void append(Part **list, Part *p)
-{
-    while (*list) list = &(*list)->next;
-    *list = p;
-}
-
-// A factor as it stands, over those of its instances that hold the element: where all references have the same plate index in a dimension,
-// that index is the element's.
-static Part *whole_factor(Graph *g, const Conditional *c, Factor *f, const Mentions *m)
-{
-    Part *p = NEW(g->arena, Part);
-    *p = (Part){.factor = f, .value = f->log_density, .loops = {.guard = f->plates.guard}};
-    Index *was[2 * MAX_RANK];
-    Expr *is[2 * MAX_RANK];
-    int n = 0;
-    for (int k = 0; m->n && !m->too_many && k < c->var->rank; k++) {
-        bool same = m->ref[0]->nargs > k && m->ref[0]->args[k]->kind == EX_INDEX && plate_of(&f->plates, m->ref[0]->args[k]->index) >= 0;
-        for (int i = 1; i < m->n && same; i++) same = m->ref[i]->nargs > k && m->ref[i]->args[k] == m->ref[0]->args[k];
-        if (!same) break;
-        Index *i = m->ref[0]->args[k]->index;
-        for (int j = 0; j < n; j++) same &= was[j] != i;
-        for (int j = 0; j < n; j++) same &= !ex_mentions_index(i->lo, was[j]) && !ex_mentions_index(i->hi, was[j]);
-        if (!same) break;
-        Expr *key = ex_index(c->element[k]);
-        was[n] = i;
-        is[n++] = key;
-        if (!ex_is_num(i->lo, 1)) p->loops.guard = ex_both(p->loops.guard, ex_call2("<=", i->lo, key));
-        if (i->hi != c->var->dim[k]) p->loops.guard = ex_both(p->loops.guard, ex_call2("<=", key, i->hi));
-    }
-    for (int k = 0; k < f->plates.n; k++) {
-        Index *i = f->plates.index[k];
-        bool solved = false;
-        Expr *lo = i->lo, *hi = i->hi;
-        for (int j = 0; j < n; j++) {
-            solved |= was[j] == i;
-            lo = ex_replace(lo, ex_index(was[j]), is[j]);
-            hi = ex_replace(hi, ex_index(was[j]), is[j]);
-        }
-        if (solved) continue;
-        if ((lo != i->lo || hi != i->hi) && n < 2 * MAX_RANK) {
-            was[n] = i;
-            i = index_new(i->name, lo, hi);
-            is[n++] = ex_index(i);
-        }
-        p->loops.index[p->loops.n++] = i;
-    }
-    for (int j = 0; j < n; j++) {
-        p->value = ex_replace(p->value, ex_index(was[j]), is[j]);
-        if (p->loops.guard) p->loops.guard = ex_replace(p->loops.guard, ex_index(was[j]), is[j]);
-    }
-    p->loops.guard = condition_left(p->loops.guard);
-    return p;
 }
 
 // ---- terms of a factor that hold different elements ----
@@ -680,7 +116,7 @@ static Factor *where_they_meet(Graph *g, const Factor *f, const Mentions *m, int
 {
     Factor *r = arena_copy(g->arena, f, sizeof *f);
     for (int j = 0; j < m->n; j++) {
-        if (j == i || distinct(m->ref[i], m->ref[j])) continue;
+        if (j == i || never_same(m->ref[i], m->ref[j])) continue;
         Expr *same = NULL;
         for (int k = 0; k < m->ref[i]->nargs; k++)
             if (m->ref[i]->args[k] != m->ref[j]->args[k]) same = ex_both(same, ex_call2("==", m->ref[i]->args[k], m->ref[j]->args[k]));
@@ -752,11 +188,11 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
                 m = (Mentions){0};
                 find_mentions(g->arena, f->log_density, v, &m);
             }
-            couple(g->arena, c, f, &m, &apart_by);
+            couple_elements(g->arena, c, f, &m, &apart_by);
             const Var *series = through_series(f->log_density, v);
             bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1), meet = false;
             for (int i = 0; i < m.n; i++)
-                for (int k = 0; k < i; k++) meet |= !distinct(m.ref[i], m.ref[k]);
+                for (int k = 0; k < i; k++) meet |= !never_same(m.ref[i], m.ref[k]);
             clean &= !meet || (m.n <= MOST_THAT_MEET && !m.dense);
             for (int i = 0; i < m.n && clean; i++)
                 for (int k = 0; k < m.ref[i]->nargs; k++) clean &= !ex_mentions(m.ref[i]->args[k], v);
@@ -765,7 +201,7 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
                 // Scattering needs elements that do not move while it is done.
                 Solved s = solve(g, c, meet ? where_they_meet(g, f, &m, i) : f, m.ref[i], scatter && m.n == 1);
                 if (!s.ok) { clean = false; break; }
-                if (!stands_nowhere(s.part)) append(&parts, s.part);
+                if (!stands_nowhere(s.part)) part_append(&parts, s.part);
             }
             if (!clean) {                            // evaluate the whole factor, reading the state
                 c->whole = true;
@@ -787,7 +223,7 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
                 parts = own ? own : whole_factor(g, c, f, &m);
             }
             for (Part *p = parts; p; p = p->next) p->factor = written;
-            append(&c->density, parts);
+            part_append(&c->density, parts);
         }
     }
     Series *chains = c->recursion && !others ? series_in_chains(g, v) : NULL;
@@ -800,80 +236,11 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
     find_lattice(c, &apart_by);
     if (!c->whole && !c->nbatch && !colours_of(c) && !apart_by.hidden && v->rank == 1 && known_from_data(v->dim[0])) c->conflicts = apart_by.conflicts;
     if (v->discrete) { c->because = c->recursion ? c->because : "it is discrete"; return c; }
-    if (!exact) return c;
-    // Scattered parts are summed before elements are drawn: allowed if elements are independent.
-    Statistics all = {0};
-    bool ok = true;
-    for (Part *p = c->density; p; p = p->next) {
-        Expr *rest = take_bounds(g, c, p, &ok);
-        Statistics s = statistics(g->arena, rest, c->u);
-        for (int i = 0; i < s.n; i++) {
-            bool seen = false;
-            for (int k = 0; k < all.n; k++) seen |= all.item[k].statistic == s.item[i].statistic;
-            if (seen) continue;
-            if (all.n == MAX_STATISTICS) { all.many = true; break; }
-            ROOM(g->arena, all.item, all.n, all.size);
-            all.item[all.n++] = s.item[i];
-        }
-        all.many |= s.many;
-    }
-    if (!ok) {
-        c->because = "it enters a bound other than alone";
-        return c;
-    }
-    if (all.many) {
-        c->because = arena_printf(g->arena, "it has more than %d statistics, or coefficients of theirs are too long to be written out", MAX_STATISTICS);
-        return c;
-    }
-    if (!recognise(g, c, &all)) {
-        char *text = arena_strdup(g->arena, "");
-        for (int i = 0; i < all.n; i++) {        // a line of them
-            const char *statistic = ex_quote(g->arena, ex_replace(all.item[i].statistic, c->u, c->current));
-            const bool fits = strlen(text) + strlen(statistic) < 100 || i == 0;
-            text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", fits ? statistic : "...");
-            if (!fits) break;
-        }
-        c->because = all.n == 0 ? arena_strdup(g->arena, "nothing in the model makes it proper on its support")
-                                : arena_printf(g->arena, "no family has the statistics { %s }%s", text,
-                                               c->bounds || isfinite(v->lower_number) || isfinite(v->upper_number) ? " on its support" : "");
-        return c;
-    }
-    for (Part *p = c->density; p; p = p->next) {
-        bool dummy = true;
-        Part *keep = c->bounds;
-        Statistics s = statistics(g->arena, take_bounds(g, c, p, &dummy), c->u);
-        c->bounds = keep;
-        int which[MAX_STATISTICS];
-        Conditional scratch = *c;
-        family_matches(g, c->family, c->power, c->u, &s, which, &scratch);
-        for (int i = 0; i < s.n; i++) {
-            int k = which[i];
-            if (k == 100) continue;
-            if (k < 0) {                         // another part brought the base measure
-                const Natural *n = c->family->natural;
-                for (k = 0; n; n = n->next, k++)
-                    if (family_statistic(g, c->family, n, c->power, c->u) == s.item[i].statistic) break;
-                if (!n) continue;
-            }
-            Part *q = NEW(g->arena, Part);
-            *q = *p;
-            q->next = NULL;
-            q->which = k;
-            q->value = s.item[i].coefficient;
-            append(&c->natural, q);
-        }
-    }
+    if (exact) find_family(g, c);
     return c;
 }
 
 static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter) { return element_in(g, v, factors_of(g, v), collapsed, scatter); }
-
-bool has_all_elements(Graph *g, const Var *v)
-{
-    Index *element[MAX_RANK];
-    var_element(g, (Var *)v, element);
-    return var_domain(g, v, element) == NULL;
-}
 
 // The parts of f for the elements that it holds; false: they cannot be told apart.
 static bool parts_of(Graph *g, Conditional *c, Factor *f, const Mentions *m, Part **out)
@@ -881,14 +248,14 @@ static bool parts_of(Graph *g, Conditional *c, Factor *f, const Mentions *m, Par
     if (m->partial || m->too_many || (m->dense && m->n > 1)) return false;
     for (int i = 0; i < m->n; i++) {
         for (int k = 0; k < i; k++)
-            if (!distinct(m->ref[i], m->ref[k])) return false;
+            if (!never_same(m->ref[i], m->ref[k])) return false;
         for (int k = 0; k < m->ref[i]->nargs; k++)
             if (ex_mentions(m->ref[i]->args[k], c->var) || (c->with && ex_mentions(m->ref[i]->args[k], c->with->var))) return false;
     }
     for (int i = 0; i < m->n; i++) {
         Solved s = solve(g, c, f, m->ref[i], false);
         if (!s.ok) return false;
-        if (!stands_nowhere(s.part)) append(out, s.part);
+        if (!stands_nowhere(s.part)) part_append(out, s.part);
     }
     return true;
 }
@@ -925,11 +292,11 @@ Part *joint_density(Graph *g, Conditional *z, Conditional *b)
         const Mentions *m = &of[of[0].n ? 0 : 1];
         Conditional apart = {.var = c->var, .nbatch = c->var->rank};
         Part *parts = NULL;
-        couple(NULL, &apart, f, m, &(Apartness){0});
+        couple_elements(NULL, &apart, f, m, &(Apartness){0});
         if (apart.nbatch < z->nbatch) z->nbatch = apart.nbatch;
         if (!parts_of(g, c, f, m, &parts)) return NULL;
         for (Part *p = parts; p; p = p->next) p->factor = written;
-        append(&all, parts);
+        part_append(&all, parts);
     }
     return all;
 }
@@ -1000,7 +367,7 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed)
         Part *p = NEW(g->arena, Part);
         *p = (Part){.factor = f, .value = f->log_density, .loops = {.guard = f->plates.guard}};
         for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
-        append(&c->density, p);
+        part_append(&c->density, p);
     }
     return c;
 }
@@ -1057,7 +424,7 @@ Conditional *conditional_array(Graph *g, Var *v)
                 p->loops = (Loops){.guard = f->plates.guard};
                 for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
                 for (int k = 0; k < own.n; k++) p->loops.index[p->loops.n++] = own.index[k];
-                if (pass == 1) append(&c->natural, p);
+                if (pass == 1) part_append(&c->natural, p);
             }
         }
     if (inverse && direct) { c->because = "both it and its inverse enter"; return c; }
@@ -1066,202 +433,4 @@ Conditional *conditional_array(Graph *g, Var *v)
     c->nnatural = simplex ? 1 : 2;
     if (v->constraint == CONSTRAINT_CORRELATION || v->constraint == CONSTRAINT_CHOLESKY_CORR || v->constraint == CONSTRAINT_CHOLESKY_COV) c->family = NULL;
     return c;
-}
-
-// ---- elements that exist ----
-
-// Elements of v that exist: those that a `~` statement names, also one whose place an augmentation took. NULL: all.
-Expr *var_domain(Graph *g, const Var *v, Index *const *element)
-{
-    Expr *any = NULL;
-    if (v->parts) return NULL;
-    for (const Factor *f = g->factors; f; f = f->next) {
-        if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
-        Expr *here = NULL;
-        Expr *condition = f->plates.guard;
-        bool whole = true;
-        for (int k = 0; k < f->value->nargs; k++) {
-            Expr *s = f->value->args[k], *key = ex_index(element[k]);
-            const Index *plate = NULL;
-            Expr *ahead = ex_num(0);             // j + 1 over j in 1:J - 1
-            for (int i = 0; i < f->plates.n && !plate; i++) {
-                ahead = ex_sub(s, ex_index(f->plates.index[i]));
-                if (ahead->kind == EX_NUM) plate = f->plates.index[i];
-            }
-            bool told = false;                   // by an earlier subscript: a[j, j + 1]
-            for (int i = 0; i < k && plate; i++) {
-                if (!ex_mentions_index(f->value->args[i], plate)) continue;
-                told = ex_sub(f->value->args[i], ex_index((Index *)plate))->kind == EX_NUM;
-                plate = NULL;
-            }
-            if (!plate) {
-                bool varies = false;
-                for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
-                if (varies && !told) return element_exists(g, (Var *)v, element);     // a gather
-                here = ex_both(here, ex_call2("==", s, key));
-                whole = false;
-                continue;
-            }
-            Expr *tests[2] = {NULL, NULL};
-            Expr *first = ex_add2(plate->lo, ahead), *last = ex_add2(plate->hi, ahead);
-            if (!ex_is_num(first, 1)) tests[0] = ex_call2("<=", first, s);
-            if (last != v->dim[k]) tests[1] = ex_call2("<=", s, last);
-            for (int i = 0; i < 2; i++)
-                if (tests[i]) { here = ex_both(here, tests[i]); whole = false; }
-        }
-        if (condition) { here = ex_both(here, condition); whole = false; }
-        if (whole) return NULL;
-        for (int k = 0; k < f->value->nargs; k++)
-            for (int i = 0; i < f->plates.n; i++) {
-                Expr *s = f->value->args[k], *index = ex_index(f->plates.index[i]), *ahead = ex_sub(s, index);
-                if (ahead->kind == EX_NUM) here = ex_replace(ex_replace(here, s, ex_index(element[k])), index, ex_sub(ex_index(element[k]), ahead));
-            }
-        for (int i = 0; i < f->plates.n; i++)
-            if (ex_mentions_index(here, f->plates.index[i])) return element_exists(g, (Var *)v, element);    // slices of another loop: as a gather
-        any = ex_either(any, here);              // once, of a statement and what an augmentation made of it
-    }
-    return condition_left(any);
-}
-
-// Latents of rows that a missing value lets in or leaves out are there in some draws, and have the number of the last of these in the others.
-static bool test_may_change(const Var *v, void *with) { (void)with; return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response; }
-
-bool find_domains(Graph *g)
-{
-    for (int i = 0; i < g->nvars; i++) {
-        Var *v = g->vars[i];
-        const bool drawn = v->kind == VAR_PARAMETER || v->kind == VAR_LATENT;
-        v->partial |= (var_unknown(v) && v->sites) || ((v->kind == VAR_SERIES || v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && v->holes);
-        if (!(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response)) || (v->rank == 0 && v->coverage && !v->holes)) continue;
-        var_element(g, v, v->own);
-        v->exists = var_domain(g, v, v->own);
-        v->partial |= v->exists && (drawn || v->rank == 0 || v->holes || (v->kind == VAR_AUXILIARY && !ex_any_var(v->exists, test_may_change, NULL)));
-    }
-    return true;
-}
-
-void domains_print(FILE *out, const Graph *g)
-{
-    for (int i = 0; i < g->nvars; i++) {
-        const Var *v = g->vars[i];
-        if (!v->exists) continue;
-        fprintf(out, "%s%s", v->name, v->rank ? "[" : "");
-        for (int k = 0; k < v->rank; k++) fprintf(out, "%s%s", k ? ", " : "", v->own[k]->name);
-        fprintf(out, "%s where ", v->rank ? "]" : "");
-        ex_print(out, v->exists);
-        fputc('\n', out);
-    }
-}
-
-Expr *exists_at(const Var *v, Index *const *element)
-{
-    Expr *e = v->exists;
-    for (int k = 0; e && k < v->rank; k++) e = ex_replace_index(e, v->own[k], ex_index(element[k]));
-    return e;
-}
-
-// The statistics of a family, of the element u: what its natural parameters multiply.
-void find_statistics(Graph *g, Conditional *c)
-{
-    int k = 0;
-    if (!c->family || c->array || c->nnatural == 0) return;
-    for (const Natural *n = c->family->natural; n; n = n->next)
-        c->statistic[k++] = n->statistic->kind == AST_BINARY && n->statistic->op == OP_POW && c->family->power
-            ? ex_pow(c->u, n->statistic->kid[1]->kind == AST_UNARY ? -c->power : c->power)
-            : elaborate_rule(g, n->statistic, 1, (Decl *[]){c->family->value}, (Expr *[]){c->u});
-}
-
-// ---- blocks ----
-
-// A choice that multiplies the term, with 0 for one side: the first, or that by this condition and with 0 for the same side.
-static Expr *vanishing(Expr *term, const Expr *like)
-{
-    Expr *const *factor = term->kind == EX_MUL ? term->args : &term;
-    const int n = term->kind == EX_MUL ? term->nargs : 1;
-    for (int i = 0; i < n; i++) {
-        Expr *f = factor[i]->kind == EX_POW && factor[i]->number > 0 ? factor[i]->args[0] : factor[i];
-        if (f->kind != EX_CALL || f->fn != FN_if_else || !(ex_is_num(f->args[1], 0) || ex_is_num(f->args[2], 0))) continue;
-        if (!like || (f->args[0] == like->args[0] && ex_is_num(f->args[1], 0) == ex_is_num(like->args[1], 0))) return f;
-    }
-    return NULL;
-}
-
-void take_chosen(BlockTerm *b)
-{
-    bool named = false;
-    for (int r = 0; r < b->degree; r++)
-        for (int k = 0; k < b->ref[r]->nargs; k++) named |= b->ref[r]->args[k]->kind != EX_INDEX && b->ref[r]->args[k]->kind != EX_NUM;
-    while (named) {
-        Expr *const *term = b->coefficient->kind == EX_ADD ? b->coefficient->args : &b->coefficient;
-        const int n = b->coefficient->kind == EX_ADD ? b->coefficient->nargs : 1;
-        Expr *c = vanishing(term[0], NULL), *rest = ex_num(0);
-        for (int i = 0; i < n && c; i++) {
-            Expr *of = vanishing(term[i], c);
-            if (!of) return;
-            rest = ex_add2(rest, ex_replace(term[i], of, of->args[ex_is_num(of->args[1], 0) ? 2 : 1]));
-        }
-        if (!c) return;
-        b->loops.guard = ex_both(b->loops.guard, ex_is_num(c->args[1], 0) ? ex_call1("!", c->args[0]) : c->args[0]);
-        b->coefficient = rest;
-    }
-}
-
-bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because)
-{
-    const Reading enters = factors_of_block(g, block, nblock);
-    return block_terms_given(g, block, nblock, &enters, out, because);
-}
-
-bool block_terms_given(Graph *g, Var *const *block, int nblock, const Reading *enters, BlockTerm **out, const char **because)
-{
-    Unknowns in = {block, nblock, false};
-    *out = NULL;
-    BlockTerm **last = out;
-    const int sums = block_sums(block, nblock);
-    for (int q = 0; q < enters->n; q++) {
-        Factor *f = enters->factor[q];
-        bool any = false;
-        for (int i = 0; i < nblock && !any; i++) any = factor_mentions(f, block[i]);
-        if (!factor_counts_at(f, sums, false) || !any) continue;
-        for (int i = 0; i < nblock; i++) {
-            const Var *series = through_series(f->log_density, block[i]);
-            if (!series) continue;
-            *because = arena_printf(g->arena, series->sites->ode ? "`%s` enters the differential equation of `%s` (line %d)" : "`%s` enters the recursion of `%s` (line %d)", block[i]->name, series->name, span_line(series->span));
-            return false;
-        }
-        Terms t = polynomial(g->arena, f->log_density, &in, 2);
-        if (t.failed) {
-            *because = terms_because(g->arena, &t, "is not quadratic", f->span);
-            return false;
-        }
-        for (int i = 0; i < t.n; i++) {
-            Term *m = &t.term[i];
-            if (m->degree == 0) continue;
-            BlockTerm *b = NEW(g->arena, BlockTerm);
-            *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = m->coefficient, .span = f->span, .factor = f,
-                             .loops = {.guard = f->plates.guard}};
-            for (int k = 0; k < m->degree; k++)
-                if (m->ref[k]->nargs < m->ref[k]->var->rank) { *because = "a routine needs it whole"; return false; }
-            for (int k = 0; k < f->plates.n; k++) b->loops.index[b->loops.n++] = f->plates.index[k];
-            for (int k = 0; k < m->loops.n; k++) b->loops.index[b->loops.n++] = m->loops.index[k];
-            take_chosen(b);
-            *last = b;
-            last = &b->next;
-        }
-    }
-    return true;
-}
-
-// The arguments of the law that the family of a scalar has.
-bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args)
-{
-    const Distribution *f = c->family;
-    Names names = {0};
-    if (!f || !f->law || c->array) return false;
-    for (const Natural *n = f->natural; n; n = n->next) names_add(g, &names, n->name, *natural++);
-    if (f->power) names_add(g, &names, f->power, ex_num(c->power));
-    for (int i = 0; i < c->nbase; i++) names_add(g, &names, f->base->kid[i]->name, c->base_args[i]);
-    for (const Natural *n = f->law->parameter; n; n = n->next) names_add(g, &names, n->name, elaborate(g, n->statistic, names_bind(g, NULL, n->statistic, &names), 0, NULL));
-    for (int i = 0; i < f->law->nargs; i++) args[i] = elaborate(g, f->law->args[i], names_bind(g, NULL, f->law->args[i], &names), 0, NULL);
-    return true;
 }

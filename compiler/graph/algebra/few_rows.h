@@ -1,7 +1,7 @@
 // few_rows.h -- joint normals whose precision is diagonal but for one factor's instances, the rows.
 #ifndef GMC_GRAPH_FEW_ROWS_H
 #define GMC_GRAPH_FEW_ROWS_H
-#include "conditionals.h"
+#include "block_terms.h"
 
 typedef struct Rows {                    // a block's precision is diagonal but for one factor's instances, the rows
     const char   *name;                  // of the block's first variable

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 #include "history.h"
+#include "../conditional.h"
 #include "../terms/var.h"
 #include "../terms/ranges.h"
 #include "../terms/supports.h"

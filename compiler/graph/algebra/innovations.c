@@ -16,6 +16,7 @@
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
+#include "../model/existence.h"
 #include "polynomial.h"
 
 typedef struct Change {                  // one statement

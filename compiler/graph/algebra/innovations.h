@@ -1,7 +1,7 @@
 // innovations.h -- recursive definitions that are chains of normals.
 #ifndef GMC_GRAPH_INNOVATIONS_H
 #define GMC_GRAPH_INNOVATIONS_H
-#include "conditionals.h"
+#include "block_terms.h"
 
 typedef struct Innovations Innovations;                               // the elements of a series, each linear in an innovation of its own
 

@@ -21,7 +21,9 @@
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../model/law.h"
+#include "../model/existence.h"
 #include "polynomial.h"
+#include "conditionals.h"
 
 // Removes the terms of constant[0] that are terms of all.
 static void drop_common(Expr **constant, int n)

@@ -1,7 +1,7 @@
 // pairs.h -- an unknown of few values and the coefficient that it switches on, multiplies or scales.
 #ifndef GMC_GRAPH_PAIRS_H
 #define GMC_GRAPH_PAIRS_H
-#include "conditionals.h"
+#include "../conditional.h"
 
 enum { MOST_OF_PAIR = 8 };
 

@@ -1,7 +1,7 @@
 // sets.h -- joint normals of several plates.
 #ifndef GMC_GRAPH_SETS_H
 #define GMC_GRAPH_SETS_H
-#include "conditionals.h"
+#include "block_terms.h"
 #include "few_rows.h"
 
 bool coupled_in_pairs(Graph *g, Var *v, const BlockTerm *terms);          // its elements are coupled in pairs or lists that loops name, or by few rows, and not each with each

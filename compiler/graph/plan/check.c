@@ -8,11 +8,12 @@
 //   from `describe`   each step says what it draws
 #include <string.h>
 #include "check.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/reads.h"
 #include "../model/sizes.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/gradient.h"
 #include "../algebra/pairs.h"
 #include "../updates/turns.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "../../front/front.h"
 #include "claims.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/print.h"
@@ -20,7 +21,6 @@
 #include "../model/requirements.h"
 #include "../model/arguments.h"
 #include "../model/coverage.h"
-#include "../algebra/conditionals.h"
 
 // ---- places in the model ----
 

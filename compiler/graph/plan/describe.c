@@ -8,13 +8,14 @@
 #include <math.h>
 #include <string.h>
 #include "describe.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/plates.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../model/elaborate.h"
 #include "../model/law.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/band.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/innovations.h"
@@ -25,7 +26,8 @@
 #include "../updates/whiten.h"
 #include "../updates/scales.h"
 #include "../updates/conjugates.h"
-#include "schedule.h"
+#include "compete.h"
+#include "show.h"
 #include "claims.h"
 
 static const char *text(const Graph *g, const Expr *e) { return ex_text(g->arena, e); }

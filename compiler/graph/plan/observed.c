@@ -11,7 +11,7 @@
 #include "observed.h"
 #include "../terms/var.h"
 #include "../terms/print.h"
-#include "../model/build.h"
+#include "../model/predict.h"
 #include "../model/requirements.h"
 #include "../model/coverage.h"
 

@@ -13,8 +13,9 @@
 #include "../model/elaborate.h"
 #include "../model/law.h"
 #include "../model/density.h"
+#include "../model/observe.h"
+#include "../model/settle.h"
 #include "../model/sizes.h"
-#include "../model/build.h"
 #include "../algebra/polynomial.h"
 
 typedef struct Match { const Augmentation *rule; Expr **bound; } Match;        // bound: what each name of the pattern stands for

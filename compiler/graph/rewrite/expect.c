@@ -15,12 +15,13 @@
 #include <math.h>
 #include <string.h>
 #include "expect.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../algebra/polynomial.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/families.h"
 
 // ---- what a factor holds ----
 

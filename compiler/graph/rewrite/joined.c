@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 #include "joined.h"
+#include "../conditional.h"
 #include "../terms/var.h"
 #include "../terms/supports.h"
 #include "../terms/requests.h"

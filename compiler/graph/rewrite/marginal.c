@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "marginal.h"
+#include "../conditional.h"
 #include "../terms/var.h"
 #include "../terms/ranges.h"
 #include "../terms/supports.h"
@@ -21,6 +22,8 @@
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../model/series.h"
+#include "../model/existence.h"
+#include "../algebra/ends.h"
 #include "../algebra/conditionals.h"
 #include "../algebra/afresh.h"
 #include "../algebra/ties.h"
@@ -767,7 +770,7 @@ static void draw_together(Graph *g, Var *v)
     else v->messages = NULL;
 }
 
-// ---- offers: a move that competes with steps may see an unknown summed out that these are given (schedule.c) ----
+// ---- offers: a move that competes with steps may see an unknown summed out that these are given (compete.c) ----
 
 // What is made of matrices, or is an array.
 static Look test_matrix(const Expr *e, void *with)

@@ -5,6 +5,7 @@
 //
 // Needs: conditionals of one element.     Gives: local, link and before of Conditional.
 #include "neighbours.h"
+#include "../algebra/ends.h"
 #include "../algebra/history.h"
 
 // The sum over the loops of a part of what stands in it.

@@ -1,7 +1,7 @@
 // neighbours.h -- elements of discrete unknowns along a chain.
 #ifndef GMC_GRAPH_NEIGHBOURS_H
 #define GMC_GRAPH_NEIGHBOURS_H
-#include "../algebra/conditionals.h"
+#include "../conditional.h"
 
 // How far from the element the others of its variable are that a part reads; false: not at one distance along the subscript.
 typedef struct Neighbour { const Conditional *c; int along, apart; bool other, ok; } Neighbour;

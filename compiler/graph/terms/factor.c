@@ -94,3 +94,5 @@ bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), vo
     for (int i = 0; i < f->plates.n && !they; i++) they = ex_any_var(f->plates.index[i]->lo, are, with) || ex_any_var(f->plates.index[i]->hi, are, with);
     return they;
 }
+
+bool factor_draws(const Factor *f, const Var *v) { return f->dist && f->value && f->value->kind == EX_REF && f->value->var == v; }

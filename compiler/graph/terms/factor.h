@@ -15,4 +15,5 @@ bool factor_counts(const Factor *f, const Var *v, bool collapsed);
 bool factor_counts_at(const Factor *f, int sums, bool collapsed);
 bool factor_decided_by(const Factor *f, const Var *v);               // v decides whether an instance stands, or what values its data may have
 bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with);      // whether some of these variables enter its condition or the ends of its loops
+bool factor_draws(const Factor *f, const Var *v);                    // it is a statement that gives elements of v a distribution
 #endif

@@ -9,9 +9,9 @@
 #include <ctype.h>
 #include <string.h>
 #include "naming.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../sum.h"
-#include "../algebra/conditionals.h"
 
 enum { LONGEST = 40 };                   // of a name, before it gets a number
 

@@ -147,3 +147,26 @@ Expr *var_element(const Graph *g, Var *v, Index **fresh)
     }
     return ex_ref(v, v->rank, at);
 }
+
+// ---- sums over the values of unknowns ----
+
+bool reads_sum(Graph *g, Var *const *block, int n)
+{
+    const Reading of = factors_of_block(g, block, n);
+    const int sums = block_sums(block, n);
+    for (int q = 0; q < of.n; q++)
+        if (of.factor[q]->made && factor_counts_at(of.factor[q], sums, true)) return true;
+    return false;
+}
+
+// Is it drawn without some unknown that is summed out? Also where the sum says nothing of it: sum over v of P(z = v | m) is 1, and z depends on m.
+bool drawn_without_summed(Graph *g, Var *const *block, int n)
+{
+    const Reading of = factors_of_block(g, block, n);
+    const int sums = block_sums(block, n);
+    for (int q = 0; q < of.n; q++) {
+        const Factor *written = factor_written(of.factor[q]);
+        if (written->gone && written->gone <= sums) return true;
+    }
+    return reads_sum(g, block, n);
+}

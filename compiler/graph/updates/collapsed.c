@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 #include "collapsed.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"

@@ -14,12 +14,15 @@
 #include <math.h>
 #include <string.h>
 #include "conjugates.h"
+#include "../conditional.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../model/elaborate.h"
 #include "../model/law.h"
+#include "../model/existence.h"
+#include "../algebra/families.h"
 #include "../algebra/conditionals.h"
 
 enum { MOST_PARAMETERS = 8 };

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 #include "elliptical.h"
+#include "../conditional.h"
 #include "../terms/var.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"

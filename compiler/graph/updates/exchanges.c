@@ -13,11 +13,13 @@
 #include <math.h>
 #include <string.h>
 #include "exchanges.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/supports.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
+#include "../model/existence.h"
 #include "../algebra/conditionals.h"
 #include "steps.h"
 

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 #include "orbits.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"

@@ -27,7 +27,7 @@
 #include "../terms/reads.h"
 #include "../model/sizes.h"
 #include "../algebra/polynomial.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/gradient.h"
 #include "steps.h"

@@ -22,6 +22,7 @@
 #include <math.h>
 #include <string.h>
 #include "reflections.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/conditions.h"

@@ -21,7 +21,7 @@
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/innovations.h"
 #include "steps.h"
 

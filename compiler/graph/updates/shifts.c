@@ -18,12 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "shifts.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
+#include "../model/existence.h"
 #include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../algebra/band.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/sets.h"

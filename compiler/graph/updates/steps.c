@@ -1,13 +1,11 @@
-// steps.c -- which step of the sweep draws a variable, for moves that are added to a schedule.
-//
-// Needs: the steps that each variable has by itself.     Gives: one of them, or NULL.
+// steps.c -- steps are made; and which step of the sweep draws a variable, for moves that are added to a schedule.
 #include <math.h>
 #include "steps.h"
-#include "../step.h"
+#include "../conditional.h"
 #include "../terms/supports.h"
 #include "../terms/requests.h"
 #include "../terms/reads.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 
 enum { FEW_VALUES = 8 };
 
@@ -40,4 +38,44 @@ const Step *step_that_draws(const Graph *g, const Var *v)
 bool by_data_colours(const Step *s)
 {
     return (s->kind == STEP_ENUM || s->kind == STEP_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes && !s->by_messages && !s->predictive && !s->expects;
+}
+
+// ---- steps are made ----
+
+Step *step_new(Graph *g, StepKind kind, Span at)
+{
+    Step *s = NEW(g->arena, Step);
+    s->kind = kind;
+    s->span = at;
+    return s;
+}
+
+void step_append(Step **list, Step *s)
+{
+    while (*list) list = &(*list)->next;
+    *list = s;
+}
+
+Step *gaussian_step(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason)
+{
+    Step *s = step_new(g, STEP_GAUSSIAN, block[0]->span);
+    s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
+    s->nblock = n;
+    s->gaussian.arrow = arrow;
+    s->gaussian.nbatch = nbatch;
+    s->reason = reason;
+    const char *why;
+    block_terms(g, block, n, &s->gaussian.terms, &why);
+    return s;
+}
+
+Step *single_step(Graph *g, StepKind kind, Var *v, Conditional *c, bool collapsed, const char *reason)
+{
+    Step *s = step_new(g, kind, v->span);
+    s->block = arena_copy(g->arena, &v, sizeof v);
+    s->nblock = 1;
+    s->conditional = c;
+    s->collapsed = collapsed;
+    s->reason = reason;
+    return s;
 }

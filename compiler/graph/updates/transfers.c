@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 #include "transfers.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/supports.h"

@@ -22,7 +22,7 @@
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../algebra/polynomial.h"
-#include "../algebra/conditionals.h"
+#include "../algebra/block_terms.h"
 #include "../rewrite/augment.h"
 
 // ---- which variables have categories ----

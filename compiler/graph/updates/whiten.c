@@ -10,6 +10,7 @@
 // l is a real without a constraint, or a vector of such whose elements take turns. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same sweeps. infer { l by slice(orbit = off); } leaves the move out.
 #include <string.h>
 #include "whiten.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/requests.h"
 #include "../terms/reads.h"

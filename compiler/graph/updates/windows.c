@@ -19,11 +19,13 @@
 #include <math.h>
 #include <string.h>
 #include "windows.h"
+#include "../conditional.h"
 #include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
+#include "../model/existence.h"
 #include "../algebra/polynomial.h"
 #include "../algebra/conditionals.h"
 #include "steps.h"

@@ -1,0 +1,15 @@
+// independence.h -- which elements of a variable are independent given the others.
+#ifndef GMC_GRAPH_INDEPENDENCE_H
+#define GMC_GRAPH_INDEPENDENCE_H
+#include "../conditional.h"
+#include "mentions.h"
+
+// How far apart elements lie that a factor holds together: differences of subscripts, if these are constants.
+enum { MOST_DISTANCES = 256 };
+typedef struct Apartness { int n; int by[MOST_DISTANCES][MAX_RANK]; bool unknown; Conflict *conflicts; bool hidden; } Apartness;      // hidden: which elements meet data do not tell
+
+bool known_from_data(const Expr *e);                             // data that are all there
+void couple_elements(Arena *arena, Conditional *c, const Factor *f, const Mentions *m, Apartness *apart);        // a factor with several references couples elements: nbatch, colours, and how far they lie apart. arena NULL: no conflicts are listed
+void find_lattice(Conditional *c, const Apartness *d);           // fills lattice and stride
+int colours_of(const Conditional *c);                                 // in how many turns all elements are drawn, those of each at once; 0: there are no such classes
+#endif

@@ -1,0 +1,7 @@
+// observe.h -- data that are a function of an unknown.
+#ifndef GMC_GRAPH_OBSERVE_H
+#define GMC_GRAPH_OBSERVE_H
+#include "../graph.h"
+
+void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);    // the data y say that e equals y
+#endif

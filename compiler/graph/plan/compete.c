@@ -1,0 +1,318 @@
+// compete.c -- unknowns that gradients may move together in place of their steps: both ways are in the program, and the warm-up of a run selects one (runtime/host/choice.c).
+//
+//   before   exact, slice and other steps, of a connected set of continuous unknowns
+//   after    the same for runs without gradients, and one nuts step of all of them for runs with
+//
+// Needs: the steps of the sweep.     Gives: g->competitions, g->no_competition with a reason, Step.when.
+#include <string.h>
+#include "compete.h"
+#include "../conditional.h"
+#include "../step.h"
+#include "../terms/var.h"
+#include "../terms/requests.h"
+#include "../terms/factor.h"
+#include "../terms/reads.h"
+#include "../updates/steps.h"
+#include "../updates/nuts.h"
+
+// A slice of reals that gmc has chosen: a move along gradients may stand beside it.
+static bool is_sliced(const Step *s, const Graph *g)
+{
+    const Var *v = s->block[0];
+    if (s->kind == STEP_ELLIPTICAL) return !request_of(g, v);
+    if (s->kind != STEP_SLICE || s->imputes || v->discrete || request_of(g, v)) return false;
+    return v->constraint == CONSTRAINT_SUM_TO_ZERO || (v->constraint == CONSTRAINT_NONE && (!s->conditional->whole || s->conditional->recursion));
+}
+
+// A competition of the block: the move along gradients comes last in the sweep, since no other step reads what it leaves out. Steps of the block, and of auxiliaries that are `theirs`,
+// by the number of a variable, belong to the other method.
+static Step *add_competition(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
+{
+    Competition *c = NEW(g->arena, Competition), **last = &g->competitions;
+    *c = (Competition){.number = 1, .n = n, .block = block, .coupled = coupled};
+    for (; *last; last = &(*last)->next) c->number++;
+    *last = c;
+    Step *move = nuts_step(g, &all_by_nuts, block, n, true);
+    for (Step *s = g->steps; s; s = s->next) {
+        if (s->imputes || s->when != EVERY_SWEEP || !theirs[s->block[0]->id]) continue;
+        s->when = WITHOUT_GRADIENTS;
+        s->competition = c;
+        c->auxiliaries |= s->block[0]->kind == VAR_AUXILIARY;
+    }
+    move->when = WITH_GRADIENTS;
+    move->competition = c;
+    move->reason = reason;
+    step_append(&g->steps, move);
+    return move;
+}
+
+// The last sum over the values of an unknown into which the factor goes.
+static const Factor *sum_of(const Graph *g, const Factor *f)
+{
+    for (const Factor *sum = g->factors; sum && f->gone;)
+        if (sum->made == f->gone && factor_mentions(f, sum->sums_out)) {
+            f = sum;
+            sum = g->factors;
+        } else sum = sum->next;
+    return f;
+}
+
+// Continuous unknowns that meet in a factor as written, or in one where unknowns that are offered are summed out, are one set, by the number of a variable: that of its first one. Auxiliaries belong
+// to the set of the factor that they stand for. -1: to none.
+static int *connected_sets(Graph *g, int offers)
+{
+    int nfactors = 0;
+    for (const Factor *f = g->factors; f; f = f->next) nfactors = f->id >= nfactors ? f->id + 1 : nfactors;
+    int *set = NEW_N(g->arena, int, g->nvars + 1), *owner = NEW_N(g->arena, int, nfactors + 1);
+    for (int i = 0; i < g->nvars; i++) set[i] = -1;
+    for (int i = 0; i < nfactors; i++) owner[i] = -1;
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        if (!var_unknown(v) || v->kind == VAR_AUXILIARY || v->discrete) continue;
+        set[v->id] = v->id;
+        const Reading of = factors_of(g, v);
+        for (int q = 0; q < of.n; q++) {
+            if (g->offers && !factor_counts_at(of.factor[q], offers, true)) continue;
+            const int other = of.factor[q]->original ? -1 : owner[of.factor[q]->id], mine = set[v->id];
+            if (!of.factor[q]->original) owner[of.factor[q]->id] = v->id;
+            if (other < 0 || set[other] == mine) continue;
+            const int first = set[other] < mine ? set[other] : mine, gone = set[other] < mine ? mine : set[other];
+            for (int k = 0; k < g->nvars; k++)
+                if (set[k] == gone) set[k] = first;
+        }
+    }
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        if (v->kind != VAR_AUXILIARY) continue;
+        const Reading of = factors_of(g, v);
+        for (int q = 0; q < of.n && set[v->id] < 0; q++) {
+            const Factor *root = of.factor[q];
+            while (root->original) root = root->original;
+            if (offers) root = sum_of(g, root);
+            if (owner[root->id] >= 0) set[v->id] = set[owner[root->id]];
+        }
+    }
+    return set;
+}
+
+static bool is_requested(const Graph *g, const Var *v)
+{
+    if (request_of(g, v)) return true;
+    for (const Request *r = g->model->requests; r; r = r->next)          // of latents, which are named after the data
+        for (int i = 0; r->block == BLOCK_AUGMENT && i < r->nnames && v->kind == VAR_AUXILIARY; i++)
+            for (const Applied *a = g->applied; a; a = a->next)
+                if (a->latent == v && a->factor->value && a->factor->value->kind == EX_REF && a->factor->value->var->name == r->names[i]) return true;
+    return false;
+}
+
+enum { MOST_COMPETING_STEPS = 40 };      // more kernels than these, and those of the move beside them, would keep the C compiler too long
+
+static bool draws_of_set(const Step *s, const int *set, int which)
+{
+    for (int i = 0; i < s->nblock; i++)
+        if (set[s->block[i]->id] == which) return true;
+    return false;
+}
+
+// Why there is no competition for a set, in words for --explain.
+static const char *not_worth(Graph *g, const int *set, int which, Var *const *block, int n)
+{
+    int steps = 0;
+    const Step *only = NULL;
+    const bool offers = g->offers && reads_sum(g, block, n);
+    if (!offers && reads_sum(g, block, n)) return "the model asks for unknowns to be summed out";
+    for (const Step *s = g->steps; s; s = s->next) {
+        if (s->imputes || !draws_of_set(s, set, which)) continue;
+        if (s->kind == STEP_NUTS) return "gradients move some of it as it is";
+        if (s->when != EVERY_SWEEP) return "auxiliaries are drawn in one way on a CPU and in another on a GPU";
+        for (int i = 0; i < s->nblock; i++)
+            if (is_requested(g, s->block[i])) return "the model asks for a method";
+        if (s->joint < 0) continue;
+        only = s;
+        steps++;
+    }
+    const Conditional *c = only ? only->conditional : NULL;
+    if (steps == 1 && !offers && (only->kind == STEP_GAUSSIAN || (c && (c->array || (c->nbatch == c->var->rank && !c->whole)))))
+        return only->kind == STEP_SLICE || only->kind == STEP_METROPOLIS ? "its elements do not depend on each other" : "one step draws all of it exactly";
+    if (steps > MOST_COMPETING_STEPS) return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_COMPETING_STEPS);
+    for (int i = 0; i < g->nvars; i++) {
+        Var *a = g->vars[i];
+        if (a->kind != VAR_AUXILIARY || set[a->id] != which) continue;
+        for (const Step *s = g->steps; s; s = s->next) {
+            if (s->imputes || s->collapsed || set[s->block[0]->id] == which) continue;
+            const Reading of = factors_of_block(g, s->block, s->nblock);
+            for (int q = 0; q < of.n; q++)
+                if (factor_counts_at(of.factor[q], block_sums(s->block, s->nblock), false) && factor_mentions(of.factor[q], a))
+                    return arena_printf(g->arena, "`%s` is drawn given the auxiliary `%s`", s->block[0]->name, a->name);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        const char *why = NULL;
+        if (!has_gradient(g, block[i], &why)) return arena_printf(g->arena, "gradients do not move `%s`: %s", block[i]->name, why);
+    }
+    return block_jumps(g, block, n) ? "its density jumps, which trajectories along gradients do not see coming" : NULL;
+}
+
+// The step of an unknown that is offered, if each of its elements is drawn there given all others.
+static Step *step_of_offered(Graph *g, const Var *v)
+{
+    Step *found = NULL;
+    for (Step *s = g->steps; s; s = s->next)
+        for (int i = 0; i < s->nblock; i++) {
+            if (s->block[i] != v || s->imputes) continue;
+            const Conditional *c = s->conditional;
+            if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != STEP_ENUM && s->kind != STEP_EXACT) || !c || c->whole || (c->nbatch < v->rank && !s->by_messages)) return NULL;
+            found = s;
+        }
+    return found;
+}
+
+static int add_summed(Graph *g, const Factor *sum, Var **out, int m)
+{
+    for (int i = 0; i < m; i++)
+        if (out[i] == sum->sums_out) return m;
+    for (int i = 0; i < g->nvars; i++)
+        if (g->vars[i] == sum->sums_out) out[m++] = g->vars[i];
+    for (const Factor *f = g->factors; f; f = f->next)               // and what is summed out within
+        if (f->made && f->gone == sum->made && factor_mentions(f, sum->sums_out)) m = add_summed(g, f, out, m);
+    return m;
+}
+
+int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out)
+{
+    int m = 0;
+    const Reading of = factors_of_block(g, block, n);
+    for (int q = 0; q < of.n; q++)
+        if (of.factor[q]->made && factor_counts_at(of.factor[q], sums, true)) m = add_summed(g, of.factor[q], out, m);
+    return m;
+}
+
+// The unknowns whose sums the block reads, into `out`; -1: one of them cannot be drawn after a move of the block.
+static int offered_to(Graph *g, Var *const *block, int n, Var **out)
+{
+    const int m = summed_out_of(g, block, n, g->offers, out);
+    for (int i = 0; i < m; i++)
+        if (!step_of_offered(g, out[i])) return -1;
+    return m;
+}
+
+static void take_out(Step **list, const Step *s)
+{
+    while (*list != s) list = &(*list)->next;
+    *list = s->next;
+}
+
+// A tree stays together, in its order: what a child is summed out of is drawn before it, and nothing between reads its value.
+static bool is_of_tree(const Var *v) { return v->parent || v->summed; }
+
+static bool follows(const Step *s, Var *const *list, int n)
+{
+    bool any = false, tree = false;
+    for (int i = 0; i < n; i++) {
+        any |= s->block[0] == list[i];
+        tree |= is_of_tree(list[i]);
+    }
+    return !s->imputes && (any || (tree && is_of_tree(s->block[0])));
+}
+
+// The move and then the draws of what it saw summed out, where the first of these stood: nothing between reads values that are not of this joint law.
+static void draw_after(Graph *g, Step *move, Var *const *summed, int n)
+{
+    take_out(&g->steps, move);
+    Step **at = &g->steps, *last = move;
+    while (!follows(*at, summed, n)) at = &(*at)->next;
+    for (Step *s = *at, *next; s; s = next) {
+        next = s->next;
+        if (!follows(s, summed, n)) continue;
+        take_out(&g->steps, s);
+        last = last->next = s;
+    }
+    last->next = *at;
+    *at = move;
+}
+
+// Competitions of the sets that are connected with so many sums behind them (0: as the steps see them), for unknowns that are in none yet.
+static void compete_in_sets(Graph *g, int offers, bool *in)
+{
+    const int *set = connected_sets(g, offers);
+    Alone **last = &g->no_competition;
+    for (int i = 0; i < g->nvars; i++) {
+        Var *v = g->vars[i];
+        if (!var_unknown(v) || v->kind == VAR_AUXILIARY || set[v->id] != v->id || in[v->id]) continue;
+        Var **block = NEW_N(g->arena, Var *, g->nvars + 1), **summed = NEW_N(g->arena, Var *, g->nvars + 1);
+        bool *theirs = NEW_N(g->arena, bool, g->nvars + 1), coupled = false;
+        int n = 0, nsummed = 0;
+        for (int k = 0; k < g->nvars; k++) {
+            Var *w = g->vars[k];
+            theirs[w->id] = set[w->id] == v->id;
+            if (theirs[w->id] && w->kind != VAR_AUXILIARY) block[n++] = w;
+        }
+        if (offers && (nsummed = offered_to(g, block, n, summed)) < 1) continue;
+        for (int k = 0; k < n; k++) block[k]->sums += offers;
+        const char *because = not_worth(g, set, v->id, block, n);
+        if (because) {
+            for (int k = 0; k < n; k++) block[k]->sums -= offers;
+            if (offers) continue;
+            *last = NEW(g->arena, Alone);
+            **last = (Alone){n, block, because, NULL};
+            last = &(*last)->next;
+            continue;
+        }
+        int sliced = 0;
+        for (const Step *s = g->steps; s; s = s->next)
+            if (theirs[s->block[0]->id] && is_sliced(s, g)) {
+                sliced++;
+                coupled |= s->conditional->nbatch < s->block[0]->rank;
+            }
+        Step *move = add_competition(g, block, n, theirs, coupled || sliced > 1, "it competes with the steps of these unknowns");
+        for (int k = 0; k < n; k++) {
+            block[k]->sums -= offers;
+            in[block[k]->id] = true;
+        }
+        if (!offers) continue;
+        move->over_sum = move->marginal = true;
+        move->competition->summed = summed;
+        move->competition->nsummed = nsummed;
+        draw_after(g, move, summed, nsummed);
+    }
+}
+
+bool compete(Graph *g)
+{
+    if (g->by_gibbs || g->by_nuts) return true;
+    bool *in = NEW_N(g->arena, bool, g->nvars + 1);
+    if (g->offers) compete_in_sets(g, g->offers, in);
+    compete_in_sets(g, 0, in);
+    return true;
+}
+
+// In what is left, variables that are sliced and coupled.
+bool move_together(Graph *g)
+{
+    if (g->by_gibbs) return true;
+    for (Step *first = g->steps; first; first = first->next) {
+        if (first->when != EVERY_SWEEP || !is_sliced(first, g)) continue;
+        Var **block = NEW_N(g->arena, Var *, g->nvars + 1);
+        bool *theirs = NEW_N(g->arena, bool, g->nvars + 1);
+        int n = 0;
+        block[n++] = first->block[0];
+        theirs[block[0]->id] = true;
+        bool coupled = first->conditional->nbatch < block[0]->rank;
+        for (bool more = true; more;) {
+            more = false;
+            const Reading of = factors_of_block(g, block, n);
+            for (Step *s = first; s; s = s->next) {
+                bool meets = false;
+                if (s->when != EVERY_SWEEP || !is_sliced(s, g) || theirs[s->block[0]->id]) continue;
+                for (int q = 0; q < of.n; q++) meets |= factor_counts(of.factor[q], s->block[0], true) && factor_mentions(of.factor[q], s->block[0]);
+                if (!meets) continue;
+                block[n++] = s->block[0];
+                theirs[s->block[0]->id] = more = coupled = true;
+            }
+        }
+        const char *why = NULL;
+        for (int i = 0; i < n && coupled; i++) coupled = has_gradient(g, block[i], &why);
+        if (coupled && !block_jumps(g, block, n)) add_competition(g, block, n, theirs, true, "no family has their statistics, and they depend on each other; it competes with their slices");
+    }
+    return true;
+}

@@ -1,0 +1,166 @@
+// complete.c -- joint normals once it is known which elements exist: absent ones are independent and standard normal; then scales that move with a draw, and the routes of each block.
+//
+// Needs: find_domains.     Gives: absent terms, gaussian.scaled, gaussian.rows or listed, of each step that is a joint normal.
+#include <math.h>
+#include <string.h>
+#include "complete.h"
+#include "../conditional.h"
+#include "../step.h"
+#include "../terms/var.h"
+#include "../terms/factor.h"
+#include "../terms/reads.h"
+#include "../model/existence.h"
+#include "../algebra/polynomial.h"
+#include "../algebra/block_terms.h"
+#include "../algebra/few_rows.h"
+#include "../algebra/sets.h"
+#include "../updates/turns.h"
+#include "../updates/scales.h"
+
+// ---- scales of latents ----
+
+// A bound that leaves the signs alone: 0 or infinite, whatever the data say.
+static bool is_cone(const Expr *e)
+{
+    if (e->kind == EX_NUM) return e->number == 0 || isinf(e->number);
+    return e->kind == EX_CALL && e->fn == FN_if_else && !ex_unknown(e->args[0]) && is_cone(e->args[1]) && is_cone(e->args[2]);
+}
+
+static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
+{
+    Expr *rest = ex_num(0);
+    for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
+        Expr *t = e->kind == EX_ADD ? e->args[i] : e;
+        if (t->kind == EX_CALL && t->fn == FN_WITHIN && t->args[0]->kind == EX_REF && t->args[0]->var == z)
+            *cone &= is_cone(t->args[1]) && is_cone(t->args[2]);
+        else rest = ex_add2(rest, t);
+    }
+    return rest;
+}
+
+// Latents z whose only part in the model is exp(-w z^2/2 + z * (a linear form of the block)) and a sign may be scaled together with
+// the block's draw, if nothing else shifts the block (runtime/backends/linalg.h). It costs a sum of squares and mixes better.
+static void find_scale_move(Graph *g, Step *s)
+{
+    const Reading of_block = factors_of_block(g, s->block, s->nblock);
+    const int sums = block_sums(s->block, s->nblock);
+    enum { UNSEEN, FREE, SHIFTS } *alone = arena_alloc(g->arena, sizeof *alone * (size_t)(of_block.n + 1));      // what a factor does to the block by itself
+    for (int i = 0; i < g->nvars && !s->gaussian.scaled; i++) {
+        Var *z = g->vars[i];
+        if (!var_unknown(z) || (z->kind != VAR_AUXILIARY && z->kind != VAR_LATENT) || z->discrete || isfinite(z->lower_number) || isfinite(z->upper_number)) continue;
+        bool ok = true, bounded = false;
+        Factor *home = NULL;
+        Expr *weight = NULL, *latent = NULL;
+        Var **all = NEW_N(g->arena, Var *, s->nblock + 1);
+        for (int k = 0; k < s->nblock; k++) {
+            all[k] = s->block[k];
+            ok &= s->block[k] != z;
+        }
+        all[s->nblock] = z;
+        const Reading of_z = factors_of(g, z);
+        for (int q = 0; q < of_z.n && ok; q++) {
+            Factor *f = of_z.factor[q];
+            if (!factor_counts_at(f, sums, false) || !factor_mentions(f, z)) continue;
+            ok &= ex_mentions(f->log_density, z);                // not by way of a series
+            bool cone = true;
+            Expr *e = without_bounds(f->log_density, z, &cone);
+            bounded |= e != f->log_density;
+            ok &= cone;
+            Terms t = polynomial(g->arena, e, &(Unknowns){all, s->nblock + 1, false}, 2);
+            ok &= !t.failed;
+            for (int k = 0; k < t.n && ok; k++) {
+                Term *m = &t.term[k];
+                int nz = 0;
+                for (int r = 0; r < m->degree; r++) nz += m->ref[r]->var == z;
+                if (m->degree == 1) ok = false;
+                if (m->degree == 2 && nz == 2) {
+                    ok &= !home && m->ref[0] == m->ref[1] && m->loops.n == 0 && f->value == m->ref[0] && !ex_unknown(m->coefficient) && !f->plates.guard;
+                    home = f;
+                    latent = m->ref[0];
+                    weight = ex_mul2(ex_num(-2), m->coefficient);
+                }
+            }
+        }
+        if (!ok || !home || !bounded) continue;
+        for (int q = 0; q < of_block.n && ok; q++) {
+            Factor *f = of_block.factor[q];
+            if (!factor_counts_at(f, sums, false) || ex_mentions(f->log_density, z)) continue;
+            if (alone[q] == UNSEEN) {
+                const Terms t = polynomial(g->arena, f->log_density, &(Unknowns){s->block, s->nblock, false}, 2);
+                alone[q] = t.failed ? SHIFTS : FREE;
+                for (int k = 0; k < t.n; k++)
+                    if (t.term[k].degree == 1) alone[q] = SHIFTS;
+            }
+            ok = alone[q] == FREE;
+        }
+        for (const BlockTerm *t = s->gaussian.terms; t && ok; t = t->next)
+            if (t->degree == 1) {
+                Terms c = polynomial(g->arena, t->coefficient, &(Unknowns){&z, 1, false}, 1);
+                ok &= !c.failed;
+                for (int k = 0; k < c.n && ok; k++) ok &= c.term[k].degree == 1;
+            }
+        if (!ok) continue;
+        bool plain = home->plates.n == latent->nargs;        // one latent an instance, in a box of plates
+        for (int k = 0; k < latent->nargs && plain; k++)
+            plain &= latent->args[k] == ex_index(home->plates.index[k]) && !ex_mentions_index(home->plates.index[k]->hi, home->plates.index[0]) ;
+        if (!plain) continue;
+        s->gaussian.scaled = home;
+        s->gaussian.scaled_latent = latent;
+        s->gaussian.scaled_weight = weight;
+    }
+}
+
+// ---- elements that do not exist ----
+
+// A block holds all elements of its variables, also those without a statement.
+static void add_absent(Graph *g, Step *s)
+{
+    BlockTerm **last = &s->gaussian.terms;
+    while (*last) last = &(*last)->next;
+    for (int i = 0; i < s->nblock; i++) {
+        Var *v = s->block[i];
+        Loops l = {.n = v->rank};
+        Expr *element = var_element(g, v, l.index), *domain = exists_at(v, l.index);
+        if (!domain) continue;
+        l.guard = ex_call1("!", domain);
+        const Factor *f = g->factors;
+        while (!f->value || f->value->kind != EX_REF || f->value->var != v) f = f->next;
+        BlockTerm *t = NEW(g->arena, BlockTerm);
+        *t = (BlockTerm){.factor = f, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};
+        *last = t;
+        last = &t->next;
+    }
+}
+
+// Slices move all vectors whose sum is 0; those without a statement have to stay somewhere.
+static void add_absent_vectors(Graph *g, Step *s)
+{
+    Var *v = s->block[0];
+    Part *p = NEW(g->arena, Part), **last = &s->conditional->density;
+    p->loops.n = v->rank;
+    Expr *element = var_element(g, v, p->loops.index), *domain = exists_at(v, p->loops.index);
+    if (!domain || !*last) return;
+    p->loops.guard = ex_call1("!", domain);
+    p->factor = (*last)->factor;
+    p->value = ex_mul2(ex_num(-0.5), ex_pow(element, 2));
+    while (*last) last = &(*last)->next;
+    *last = p;
+}
+
+bool complete_blocks(Graph *g)
+{
+    for (Step *s = g->steps; s; s = s->next) {
+        if (s->kind == STEP_SLICE && s->block[0]->constraint == CONSTRAINT_SUM_TO_ZERO) add_absent_vectors(g, s);
+        if (s->kind == STEP_TURNS) complete_turns(g, s);
+        if (s->kind != STEP_GAUSSIAN) continue;
+        if (!s->gaussian.innovations) add_absent(g, s);
+        const Scales *of = s->gaussian.scales;
+        for (int i = 0; of && i < of->n; i++)
+            if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;      // a slice of an element that is in no statement has no end
+        if (s->gaussian.on_plane || s->gaussian.band) continue;
+        if (s->gaussian.nbatch == 0 && !g->by_em && !s->orbit && !s->proposal) find_scale_move(g, s);
+        if (s->gaussian.sparse) find_listed(g, s);
+        else if (!s->orbit && !s->proposal) find_rows(g, s);
+    }
+    return true;
+}

@@ -1,0 +1,7 @@
+// complete.h -- joint normals once it is known which elements exist.
+#ifndef GMC_GRAPH_COMPLETE_H
+#define GMC_GRAPH_COMPLETE_H
+#include "../graph.h"
+
+bool complete_blocks(Graph *g);                                  // joint normals hold all elements of their variables, also those that do not exist; then their routes
+#endif

@@ -1,0 +1,7 @@
+// impute.h -- missing values of data are drawn.
+#ifndef GMC_GRAPH_IMPUTE_H
+#define GMC_GRAPH_IMPUTE_H
+#include "../graph.h"
+
+void impute(Graph *g, Step **first, Step **last);                // steps of responses that may have missing values; those of `last` nothing else sees
+#endif

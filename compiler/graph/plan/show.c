@@ -1,0 +1,180 @@
+// show.c -- the schedule as text, for --emit=schedule and --dump.
+#include <string.h>
+#include "show.h"
+#include "../conditional.h"
+#include "../step.h"
+#include "../algebra/independence.h"
+#include "../algebra/block_terms.h"
+#include "../algebra/band.h"
+#include "../algebra/few_rows.h"
+#include "../algebra/pairs.h"
+#include "../updates/steps.h"
+#include "../updates/collapsed.h"
+#include "../updates/turns.h"
+#include "../updates/whiten.h"
+
+static const char *const step_names[] = {
+#define X(id, name, help) name,
+    STEPS(X)
+#undef X
+};
+
+static void print_loops(FILE *out, const Loops *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        fprintf(out, "%s%s in ", i ? ", " : " over ", l->index[i]->name);
+        ex_print(out, l->index[i]->lo);
+        fputc(':', out);
+        ex_print(out, l->index[i]->hi);
+    }
+    if (l->guard) {
+        fputs(" where ", out);
+        ex_print(out, l->guard);
+    }
+}
+
+static void print_part(FILE *out, const Part *p, int rank)
+{
+    if (p->scatter) {
+        fputs("[", out);
+        for (int k = 0; k < MAX_RANK && p->target[k]; k++) { if (k) fputs(", ", out); ex_print(out, p->target[k]); }
+        fputs("]", out);
+    }
+    (void)rank;
+    fputs(" += ", out);
+    ex_print(out, p->value);
+    print_loops(out, &p->loops);
+    fputc('\n', out);
+}
+
+static void print_rows(FILE *out, const Rows *r)
+{
+    Loops rows = {.guard = r->factor->plates.guard};
+    for (int i = 0; i < r->factor->plates.n; i++) rows.index[rows.n++] = r->factor->plates.index[i];
+    fputs("    by rows", out);
+    if (r->count) {
+        fputs(" if ", out);
+        ex_print(out, r->count);
+        fputs(" < ", out);
+        ex_print(out, r->size);
+    }
+    fputs(": weight ", out);
+    ex_print(out, r->weight);
+    fputs(", shift ", out);
+    ex_print(out, r->shift);
+    print_loops(out, &rows);
+    fputc('\n', out);
+    for (const BlockTerm *t = r->phi; t; t = t->next) {
+        fputs("        ", out);
+        ex_print(out, t->ref[0]);
+        fputs(": ", out);
+        ex_print(out, t->coefficient);
+        print_loops(out, &t->loops);
+        fputc('\n', out);
+    }
+}
+
+static Loops loops_of_plates(const Plates *p)
+{
+    Loops l = {.guard = p->guard};
+    for (int i = 0; i < p->n; i++) l.index[l.n++] = p->index[i];
+    return l;
+}
+
+static void print_step(FILE *out, const Step *s)
+{
+    fputs(step_names[s->kind], out);
+    for (int i = 0; i < s->nblock; i++) fprintf(out, "%s%s", i ? ", " : " ", s->block[i]->name);
+    const Conditional *c = s->conditional;
+    if (s->kind == STEP_TURNS) {
+        fputs(", categories ", out);
+        ex_print(out, s->turns->lo);
+        fputc(':', out);
+        ex_print(out, s->turns->hi);
+        fprintf(out, " in turn    (%s)\n", s->reason);
+        for (const Softmax *m = s->turns->softmax; m; m = m->next) {
+            fprintf(out, "    latent %s: polya_gamma(", m->latent->name);
+            ex_print(out, m->count);
+            fputs(", ", out);
+            ex_print(out, ex_sub(m->own, m->offset));
+            fputs(")\n", out);
+        }
+        fputs("    ", out);
+        print_step(out, s->turns->draw);
+        if (s->turns->shift) {
+            fputs("    ", out);
+            print_step(out, s->turns->shift);
+        }
+        return;
+    }
+    if (s->kind == STEP_GAUSSIAN) {
+        if (s->gaussian.arrow) fprintf(out, ", arrow");
+        if (s->gaussian.band) fprintf(out, ", band of lag %d", s->gaussian.band->lag);
+        if (s->gaussian.sparse) fprintf(out, ", sparse");
+        if (s->gaussian.scaled) fprintf(out, ", with a scale move of %s", s->gaussian.scaled_latent->var->name);
+        if (s->gaussian.nbatch) fprintf(out, ", %d leading dimension%s in parallel", s->gaussian.nbatch, s->gaussian.nbatch > 1 ? "s" : "");
+        fprintf(out, "    (%s)\n", s->reason);
+        for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
+            fputs("    ", out);
+            ex_print(out, t->ref[0]);
+            if (t->degree == 2) { fputs(" * ", out); ex_print(out, t->ref[1]); }
+            fputs(": ", out);
+            ex_print(out, t->coefficient);
+            print_loops(out, &t->loops);
+            fputc('\n', out);
+        }
+        if (s->gaussian.rows) print_rows(out, s->gaussian.rows);
+        for (const Rows *r = s->gaussian.sparse ? s->gaussian.listed : NULL; r; r = r->next) print_rows(out, r);
+        return;
+    }
+    if (s->over_sum) fprintf(out, ", unknowns summed out");
+    for (const Predictive *p = s->predictive; p; p = p->next) fprintf(out, "%s%s%s", p == s->predictive ? ", " : " and ", p->weights->name, p->next ? "" : " integrated out");
+    if (s->kind == STEP_PAIR) {
+        static const char *const names[] = {"constant", "linear", "square"};
+        fprintf(out, ", %s integrated out, then both%s    (%s)\n", s->pair->coefficient->var->name, !c->var->rank ? "" : c->nbatch == c->var->rank ? ", elements in parallel" : ", element by element", s->reason);
+        for (const Part *p = s->pair->part; p; p = p->next) {
+            if (p->which < 3) fprintf(out, "    %s", names[p->which % 3]);
+            else fprintf(out, "    at %d: %s", s->pair->first + p->which / 3 - 1, names[p->which % 3]);
+            print_part(out, p, c->var->rank);
+        }
+        return;
+    }
+    if (s->kind == STEP_NUTS) {
+        fprintf(out, "%s    (%s)\n", s->collapsed ? ", auxiliaries integrated out" : "", s->reason);
+        for (int i = 0; i < s->nuts.n; i++) {
+            fputs("    density += ", out);
+            ex_print(out, s->nuts.factor[i]->log_density);
+            const Loops over = loops_of_plates(&s->nuts.factor[i]->plates);
+            print_loops(out, &over);
+            fputc('\n', out);
+        }
+        return;
+    }
+    if (c->family) {
+        fprintf(out, ": %s%s", c->truncated ? "truncated " : "", c->family->name);
+        if (c->family->power) fprintf(out, "(%g)", c->power);
+    }
+    if (s->collapsed) fputs(", auxiliaries integrated out", out);
+    if (s->white) fprintf(out, ", with %s", s->white->vector->name);
+    if (s->kind == STEP_ELLIPTICAL) fputs(c->var->rank > 1 ? ", vector by vector" : ", whole", out);
+    else if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
+    else if (colours_of(c) > 1 && !(s->imputes && c->lattice)) fprintf(out, ", %d colours", colours_of(c));
+    else if (by_data_colours(s)) fputs(", colours by data", out);
+    else fputs(", element by element", out);
+    fprintf(out, "    (%s)\n", s->reason);
+    if (s->description && (c->family || c->own)) {
+        fprintf(out, "    %s\n", s->description->law);
+        for (int k = 0; k < s->description->n; k++) fprintf(out, "    %s\n", s->description->line[k]);
+    }
+    const char *names[MAX_NATURAL] = {"", "", "", ""};
+    int i = 0;
+    if (c->family) for (const Natural *n = c->family->natural; n && i < MAX_NATURAL; n = n->next) names[i++] = n->name;
+    for (const Part *p = c->natural; p; p = p->next) { fprintf(out, "    %s", names[p->which]); print_part(out, p, c->var->rank); }
+    for (const Part *p = c->bounds; p; p = p->next) { fprintf(out, "    %s", p->which ? "upper" : "lower"); print_part(out, p, c->var->rank); }
+    if (!c->family) for (const Part *p = c->density; p; p = p->next) { fprintf(out, "    density"); print_part(out, p, c->var->rank); }
+}
+
+void schedule_print(FILE *out, const Graph *g)
+{
+    for (const Step *s = g->steps; s; s = s->next) print_step(out, s);
+}

@@ -1,0 +1,216 @@
+// element.c -- the step of one variable by itself: drawn from its family, by weighing its values, or by slices.
+//
+//   before   tau: power_gamma recognised          z: values 1 to K, no family          phi: neither
+//   after    exact tau                            enum z                               slice phi
+//
+// Needs: conditionals.     Gives: a step. What the model asks for comes first; what cannot be met is a message.
+#include <math.h>
+#include <string.h>
+#include "element.h"
+#include "../conditional.h"
+#include "../step.h"
+#include "../terms/supports.h"
+#include "../terms/requests.h"
+#include "../model/elaborate.h"
+#include "../algebra/conditionals.h"
+#include "../algebra/afresh.h"
+#include "../algebra/pairs.h"
+#include "../rewrite/marginal.h"
+#include "steps.h"
+#include "elliptical.h"
+
+// Elements that are constrained together: conjugate as a whole, or moved along the constraint one coordinate at a time.
+static Step *constrained_step(Graph *g, Var *v, const char *no_plane)
+{
+    Conditional *c = conditional_array(g, v);
+    if (c->family) return single_step(g, STEP_EXACT, v, c, false, "conjugate");
+    const char *because = v->constraint == CONSTRAINT_SUM_TO_ZERO && no_plane ? no_plane : c->because;
+    bool collapsed = can_collapse(g, v);
+    c = conditional_whole(g, v, collapsed);
+    c->because = because;
+    Diag *m = diag(g->diags, v->span, DIAG_P0602, v->name);
+    diag_because(m, "%s", because);
+    return single_step(g, STEP_SLICE, v, c, collapsed, because);
+}
+
+static bool test_auxiliary(const Var *v, void *with) { (void)with; return v->kind == VAR_AUXILIARY; }
+
+// A cutpoint between latents: exact, but with many observations it hardly moves.
+static bool bounded_by_auxiliaries(const Conditional *c)
+{
+    for (const Part *p = c->bounds; p; p = p->next)
+        if (ex_any_var(p->value, test_auxiliary, NULL)) return true;
+    return false;
+}
+
+// One end of the values that are weighed. What is drawn after v, since it is summed out of v's conditional, has no value yet: the end is the outermost that any value of it gives.
+typedef struct Outermost { Expr *end; int side; bool none; } Outermost;
+
+enum { GROWS = 1, FALLS = 2, NEITHER = 4 };
+
+// Whether e grows or falls with what is referred to: a union of the above, 0 if it does not depend on it.
+static int direction(Expr *e, const Expr *ref)
+{
+    if (e == ref) return GROWS;
+    if (!ex_mentions(e, ref->var)) return 0;
+    int all = 0;
+    const bool sum = e->kind == EX_ADD || (e->kind == EX_CALL && (e->fn == FN_fmin || e->fn == FN_fmax));
+    const bool multiple = e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM;
+    if (!sum && !multiple) return NEITHER;
+    for (int i = 0; i < e->nargs; i++) all |= direction(e->args[i], ref);
+    if (multiple && e->args[0]->number < 0 && all < NEITHER) all = (all & GROWS ? FALLS : 0) | (all & FALLS ? GROWS : 0);
+    return all;
+}
+
+enum { FEW_ENDS = 64 };
+
+static void over_values_of(Expr *ref, void *with)
+{
+    Outermost *o = with;
+    Expr *first = end_of_summed(ref->var, 0), *last = end_of_summed(ref->var, 1), *end = NULL;
+    const int way = direction(o->end, ref);
+    if (way == GROWS || way == FALLS) {
+        o->end = ex_replace(o->end, ref, (way == GROWS) == (o->side == 1) ? last : first);
+        return;
+    }
+    o->none |= first->kind != EX_NUM || last->kind != EX_NUM || last->number - first->number > FEW_ENDS;
+    for (double j = first->number; !o->none && j <= last->number; j++) {
+        Expr *one = ex_replace(o->end, ref, ex_num(j));
+        end = end ? ex_call2(o->side ? "fmax" : "fmin", end, one) : one;
+    }
+    if (end) o->end = end;
+}
+
+static Expr *end_weighed(Graph *g, const Var *v, int side)
+{
+    Outermost o = {side ? v->upper : v->lower ? v->lower : ex_num(v->lower_number), side, false};
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *w = g->vars[i];
+        if (!w->summed || w->summed > v->sums || !ex_mentions(o.end, w)) continue;
+        ex_references(o.end, w, over_values_of, &o);
+        if (!o.none) continue;
+        Diag *m = diag(g->diags, v->span, DIAG_E0513, w->name);
+        diag_because(m, "the values of `%s` end where a function of `%s` says, and it is not known at which of its values they end outermost", v->name, w->name);
+        diag_help(m, "declare bounds that are the same for all values: int<lower=0, upper=10> %s", v->name);
+        break;
+    }
+    return o.end;
+}
+
+Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane);
+
+enum { SUBSCRIPTS_MORE = 2 };       // that an array of what links two neighbours has
+
+// All elements along a chain at once, parallel in time; if they remember more than the one before, or have too many subscripts, neighbours in turn.
+Step *step_on_gpu(Graph *g, Var *v, const Step *on_cpu)
+{
+    if (on_cpu->conditional->past || v->rank + SUBSCRIPTS_MORE > MAX_RANK) return element_step(g, v, true, NULL);
+    Step *s = single_step(g, STEP_ENUM, v, conditional_at_once(g, v), can_collapse(g, v), NULL);
+    s->reason = s->conditional->because;
+    s->at_once = s->marginal = true;
+    s->enumerate.lower = end_weighed(g, v, 0);
+    s->enumerate.upper = end_weighed(g, v, 1);
+    return s;
+}
+
+// Several unknowns by the product of their values, for the sizes that allow it.
+Step *joined_step(Graph *g, const Joined *j)
+{
+    Step *s = single_step(g, STEP_ENUM, j->var[0], j->conditional, j->collapsed, j->conditional->before ? "their elements follow each other, and factors hold them together" : "factors hold them together");
+    s->block = arena_copy(g->arena, j->var, sizeof *j->var * (size_t)j->n);
+    s->nblock = j->n;
+    s->at_once = s->marginal = true;
+    s->joined = j;
+    s->enumerate.lower = end_weighed(g, j->var[0], 0);
+    s->enumerate.upper = end_weighed(g, j->var[0], 1);
+    return s;
+}
+
+// singly: not together with its other elements, along their chain. no_plane: why it is not jointly normal given that its sum is 0.
+Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
+{
+    const Request *asked = request_of(g, v);
+    const char *method = asked ? asked->method : NULL;
+    const bool tied = v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
+    const bool metropolis = method && strcmp(method, "metropolis") == 0;
+    if (metropolis && (tied || v->discrete)) {
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+        diag_because(m, "%s", tied ? "its elements are constrained together" : "its values are integers");
+        diag_help(m, "leave the request out: gmc chooses");
+    }
+    if (tied && method && strcmp(method, "elliptical") == 0) {
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+        diag_because(m, "its elements are constrained together");
+        diag_help(m, "leave the request out: gmc chooses");
+    }
+    if (tied) return constrained_step(g, v, no_plane);
+    if (v->messages && !singly) {
+        Step *s = single_step(g, STEP_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
+        s->reason = s->conditional->because;
+        s->by_messages = s->marginal = true;
+        s->enumerate.lower = end_weighed(g, v, 0);
+        s->enumerate.upper = end_weighed(g, v, 1);
+        return s;
+    }
+    Conditional *c = conditional_element(g, v, false);
+    bool collapsed = can_collapse(g, v);
+    bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
+    const bool elliptical = method && strcmp(method, "elliptical") == 0;
+    if (c->family && !squeezed && (!method || strcmp(method, "gibbs") == 0)) return single_step(g, STEP_EXACT, v, c, false, "conjugate");
+    const char *because = squeezed ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
+                        : c->because ? c->because : "the model asks for it";
+    if (collapsed) {
+        c = conditional_element(g, v, true);
+        if (c->family && (!method || strcmp(method, "gibbs") == 0)) {
+            Step *s = single_step(g, STEP_EXACT, v, c, true, "conjugate with auxiliaries integrated out");
+            s->marginal = true;
+            return s;
+        }
+    }
+    if (!g->by_em && (!method || elliptical)) {
+        const char *none;
+        Ellipse *e = find_ellipse(g, v, collapsed, &none);
+        if (e) {
+            e->conditional->because = because;
+            Step *s = single_step(g, STEP_ELLIPTICAL, v, e->conditional, collapsed, elliptical ? "the model asks for it" : "its prior is joint normal, and no family has the rest");
+            s->ellipse = e;
+            return s;
+        }
+        if (elliptical) {
+            Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+            diag_because(m, "%s", none);
+            diag_help(m, "leave the request out: gmc chooses");
+        }
+    }
+    if (!g->by_em && !collapsed && !method && conditional_own(g, c, false)) return single_step(g, STEP_OWN, v, c, false, "its own distribution");
+    if (c->family) c = conditional_density(g, v, collapsed);
+    c->because = because;
+    const Pair *pair = !g->by_em && v->discrete && (!method || strcmp(method, "gibbs") == 0) ? find_pair(g, v) : NULL;
+    const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
+    if (pair && (!of_b || !of_b->method || strcmp(of_b->method, "gibbs") == 0)) {
+        Step *s = single_step(g, STEP_PAIR, v, pair->indicator, false, arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
+        s->pair = pair;
+        return s;
+    }
+    if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
+        Step *s = single_step(g, STEP_ENUM, v, c, collapsed, "finite support");
+        s->marginal = collapsed;
+        s->enumerate.lower = end_weighed(g, v, 0);
+        s->enumerate.upper = end_weighed(g, v, 1);
+        return s;
+    }
+    if (method && strcmp(method, "enum") == 0) {
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+        diag_because(m, v->discrete ? "its values are not finitely many" : "its values are reals");
+    } else if (method && strcmp(method, "gibbs") == 0) {
+        Diag *m = diag(g->diags, v->span, DIAG_W0601, v->name);
+        diag_because(m, "%s", because);
+    } else if (!method && !(g->by_em && v->kind == VAR_AUXILIARY)) {
+        Diag *m = diag(g->diags, v->span, g->by_em ? DIAG_P0606 : DIAG_P0602, v->name);
+        diag_because(m, "%s", because);
+    }
+    Step *s = single_step(g, metropolis ? STEP_METROPOLIS : STEP_SLICE, v, c, collapsed, because);
+    for (int i = 0; asked && i < asked->nsettings; i++)
+        if (strcmp(asked->setting[i], "width") == 0) s->slice.width = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
+    return s;
+}
