@@ -235,6 +235,10 @@ int   gm_data_of_imputed(const GmModel *model, int state_field);                
 // last_draw.c: the values of the unknowns in the last line of draws_1.csv. False after a message.
 bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues *out);
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
+bool gm_is_unknown(GmRole role);                          // a parameter, a latent or an auxiliary
+// Other random values, within `radius` of zero on the unbounded scale, for n elements of a state field from `first` on: one of its vectors, where these are constrained as wholes. Matrices stay
+// as they are. Keyed by `sweep`, too, one that no run reaches.
+void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *run, int chain, int field, long first, long n, double radius, uint64_t sweep);
 void      gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);         // elements of definitions and predictions that no statement computes: NaN, or no integer
 
 // ---- feasible.c: starts at which no factor is 0 ----
@@ -245,6 +249,12 @@ bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun
 
 // The first factor of the model that is 0 or no number where the chain stands, in words, or NULL; the caller frees. `chain` counts from 0.
 char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, int chain);
+
+// ---- second_start.c: other starts where the density is 0 at the first ----
+
+// Chains whose log joint density is not finite, and whose first sweep ends in a fault, begin elsewhere. -1, or the chain for which no place with a density was found, after a message. The run has been set up.
+enum { GM_SECOND_STARTS = 100 };                         // random places that are looked at
+int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, GmRun *run);
 
 // ---- number.c ----
 
