@@ -255,7 +255,8 @@ static void explain_fault(const Fit *f)
         return;
     explain_place(f, gm_fault_chain() - f->run.first_chain, gm_fault_sweep() == 0);
     if (gm_fault_sweep() < f->options.warmup)
-        gm_error("  if it is the start that is to blame: --init FILE gives the values to start from, --init R starts nearer to zero (1)");
+        gm_error("  if it is the start that is to blame: --init FILE gives the values to start from, --init R starts nearer to zero (1)%s",
+                 f->device && gm_fault_sweep() == 0 ? "; --device cpu looks for other places" : "");
 }
 
 // Chains that have no density where they start, and find none in a sweep, begin where they have one. false after a message: there is none for one of them.
