@@ -1121,8 +1121,34 @@ static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
 bool ex_may_diverge(const Expr *e) { return diverges(e, false, ++table.walks); }
 bool ex_has_pole(const Expr *e) { return diverges(e, true, ++table.walks); }
 
+// Ends that are passed, and matrices that are not positive definite.
+static Look test_no_number(const Expr *e, void *with)
+{
+    (void)with;
+    if (e->kind == EX_REF && e->var->computed) return ex_find(e->var->computed, test_no_number, NULL) ? FOUND : LOOK;
+    if (e->kind != EX_CALL || ex_data_only(e)) return LOOK;
+    return e->fn == FN_WITHIN || e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_log_determinant || e->fn == FN_cholesky_decompose ? FOUND : LOOK;
+}
+
+static Look test_no_count(const Expr *e, void *with)
+{
+    (void)with;
+    switch (e->kind) {
+    case EX_NUM: return SKIP;
+    case EX_REF: return e->var->kind == VAR_DATA && e->var->base == BASE_INT && e->nargs == 0 ? SKIP : FOUND;
+    case EX_CALL: return e->fn == FN_fmin ? LOOK : FOUND;
+    case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    }
+    return FOUND;
+}
+
+// A number of rows that may be none, fmin(1, N) too: what is the same for all rows counts so often.
+static bool counts_rows(const Expr *e) { return e->kind != EX_NUM && !ex_find(e, test_no_count, NULL) && ex_may_vanish(e); }
+
 bool ex_absorbed(const Expr *product, int k)
 {
+    for (int i = 0; i < product->nargs; i++)
+        if (i != k && counts_rows(product->args[i]) && ex_find(product->args[k], test_no_number, NULL)) return true;
     if (!ex_may_diverge(product->args[k])) return false;
     for (int i = 0; i < product->nargs; i++)
         if (i != k && ex_may_vanish(product->args[i])) return true;
