@@ -158,7 +158,7 @@ typedef struct GmPlace {                                 // what kernels on a GP
     uint32_t idle[32];                                   // the others, a bit for each of the first 1024. With more chains launches are for all of them
     int32_t  stayed;                                     // draws that were not made (GM_STAYS), and of what the last of them
     const char *stayed_variable;                         // in device memory
-    GmStays *stays;                                      // per chain
+    GmStays *stays;                                      // per chain; NULL: blocks stay in the first sweeps alone
 } GmPlace;
 
 // Whether a joint normal that is not proper as far as numbers tell is no fault yet: its block stays where it is. In the first sweeps; later at most GM_STAYS_IN_A_ROW times
