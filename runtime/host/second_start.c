@@ -13,7 +13,6 @@
 #include "../backends/linalg.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +77,7 @@ static bool moves(const GmField *f)
     case GM_COVARIANCE: case GM_CORRELATION: case GM_CHOLESKY_COV: case GM_CHOLESKY_CORR: return false;
     case GM_ANY: case GM_COUNTS: case GM_SIMPLEX: case GM_UNIT_VECTOR: case GM_SUM_TO_ZERO: case GM_ORDERED: case GM_POSITIVE_ORDERED: break;
     }
-    return gm_is_unknown(f->role) && !f->part_of;
+    return gm_is_unknown(f->role);
 }
 
 static size_t bytes_of(const GmModel *model, const GmMemory *m, int f)
@@ -204,7 +203,6 @@ static bool fails(const GmModel *model, const GmRun *run, int chain, const GmOpt
     one.n_together = 0;
     one.after = NULL;
     one.instead = gm_find_start;
-    one.timed = 1;
     one.inner_threads = one.threads = o->threads;
     one.tried = &tried;
     model->sweep(&one);
