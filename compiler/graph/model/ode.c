@@ -7,7 +7,7 @@
 // Such a definition is a series (series.c): an array of the state that is computed anew, by a routine of the runtime, when what it reads has changed. Its inputs are the
 // largest parts of the right side that hold unknowns and neither time nor state, each a number while the equation is solved; arrays of unknowns that the right side reads at
 // subscripts of its own, as A in A*y, with all their elements; and the state at the start, where that holds unknowns. The solver integrates the derivatives by the inputs (the
-// sensitivity equations, Hindmarsh and others 2005, SUNDIALS) along with the solution; graph/gradient.c goes on from there by the chain rule.
+// sensitivity equations, Hindmarsh and others 2005, SUNDIALS) along with the solution; graph/algebra/gradient.c goes on from there by the chain rule.
 //
 // Needs: series.     Gives: Site.ode.     Keeps: everything else.
 #include <string.h>
