@@ -19,6 +19,6 @@ typedef struct Derivative {              // d log density / d ref gets the sum o
 // same weight are one. False: something has no derivative that is known, and because says what.
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because);
 
-bool  ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, const char **because);     // of component k, by state, inputs, elements of arrays
-bool  ode_differentiable(const Graph *g, const Ode *o, const char **because);    // its solution has derivatives by its inputs
+bool ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, const char **because);  // of component k, by state, inputs, elements of arrays
+bool ode_differentiable(const Graph *g, const Ode *o, const char **because);  // its solution has derivatives by its inputs
 #endif

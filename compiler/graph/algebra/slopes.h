@@ -16,7 +16,7 @@ typedef struct Factored {                // the Cholesky factor of a matrix of e
     struct Factored *next;
 } Factored;
 
-bool  read_derivatives(Graph *g);        // the derivatives of functions, from front/functions.def
-bool  stands_alone(const Expr *call);                   // a function of a matrix of expressions, none of which needs another matrix, the same wherever it stands
-Expr *slope_at(const Slopes *s, Expr *slope, Expr *const *args);         // one of the derivatives of a function, at its arguments
+bool read_derivatives(Graph *g);                                  // the derivatives of functions, from front/functions.def
+bool stands_alone(const Expr *call);                              // a function of a matrix of expressions, none of which needs another matrix, the same wherever it stands
+Expr *slope_at(const Slopes *s, Expr *slope, Expr *const *args);  // one of the derivatives of a function, at its arguments
 #endif

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_QUESTIONS_H
 #include "../graph.h"
 
-void questions_start(void);                      // once for a compilation
+void questions_start(void);  // once for a compilation
 #endif
