@@ -12,6 +12,7 @@
 #include "../model/elaborate.h"
 #include "../algebra/afresh.h"
 #include "../algebra/gradient.h"
+#include "../algebra/moving.h"
 #include "steps.h"
 
 const Request all_by_nuts = {.method = "nuts"};
