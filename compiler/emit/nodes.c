@@ -15,6 +15,13 @@ typedef struct Mark { int known, named; } Mark;
 static Mark enter(const Out *o) { return (Mark){o->scope.n, o->nnamed}; }
 static void leave(Out *o, Mark m) { scope_leave(&o->scope, m.known); o->nnamed = m.named; }
 
+static void know(Out *o, const Expr *e, const char *name)
+{
+    Var *local = NEW(o->arena, Var);
+    local->name = name;
+    scope_know(&o->scope, e, local);
+}
+
 static void emit_scope(Out *o, const Node *body, bool team, bool crew)
 {
     const bool t = o->team, c = o->crew;
@@ -126,7 +133,7 @@ static void begin_loop(Out *o, const Node *n)
     switch (n->loop.how) {
     case SHARE_SERIAL:
         if (n->loop.order) {
-            const char *element = subscript_text(o, ex_index(i[1])).c;
+            const char *element = index_c(o, i[1]);
             begin(o, "ROWS_OF (%s, %s, s->%s, s->%s)", fresh_index(o, i[0]), element, n->loop.order->first->name, n->loop.order->rows->name);
         } else if (n->loop.of) {
             const char *size = extent_c(o, n->loop.of->dim[n->loop.field], ADDITIVE);
@@ -158,10 +165,9 @@ static void begin_loop(Out *o, const Node *n)
         // fall through
     case SHARE_SUM_TURNS: case SHARE_SPAN: {
         if (n->loop.order) {                     // of the rows of an element
-            const Text element = subscript_text(o, ex_index(i[1]));
-            const char *first = n->loop.order->first->name, *next = paren(o, element, ADDITIVE);
+            const char *first = n->loop.order->first->name, *element = index_c(o, i[1]);
             c = fresh_index(o, i[0]);
-            begin(o, "%s_FROM (%s, s->%s[%s], s->%s[%s + 1] - s->%s[%s]%s)", macro, n->loop.sorted ? c : "row", first, element.c, first, next, first, element.c, totals_text(o, n));
+            begin(o, "%s_FROM (%s, s->%s[%s], s->%s[%s + 1] - s->%s[%s]%s)", macro, n->loop.sorted ? c : "row", first, element, first, element, first, element, totals_text(o, n));
             if (!n->loop.sorted) line(o, "NAMED_ROW(%s, s->%s, row);", c, n->loop.order->rows->name);
             break;
         }
@@ -203,12 +209,14 @@ static void begin_loop(Out *o, const Node *n)
             const char *extent = extent_c(o, i[k]->hi, LOOSE);
             list = text(o, "%s, %s, %s", list, fresh_index(o, i[k]), extent);
         }
-        if (order->spare) begin(o, "KEYED_PLACES%d (%s, %s, %s, s->%s%s)", n->loop.n - 1, c, rows, subscript_text(o, ex_replace_index(order->key, order->row, ex_index(i[0]))).c, order->rows->name, list);
+        name_index(o, order->row, c);            // the key of this row
+        const char *key = order->spare ? subscript_text(o, order->key).c : NULL;
+        if (order->spare) begin(o, "KEYED_PLACES%d (%s, %s, %s, s->%s%s)", n->loop.n - 1, c, rows, key, order->rows->name, list);
         else begin(o, "%s%d (%s, s->%s%s)", macro, n->loop.n - 1, c, order->rows->name, list);
         break;
     }
     case SHARE_ROWS: {
-        const char *group = subscript_text(o, ex_index(i[1])).c;
+        const char *group = index_c(o, i[1]);
         if (n->loop.sorted) begin(o, "SUM_SORTED (%s, %s, s->%s%s)", fresh_index(o, i[0]), group, n->loop.order->first->name, totals_text(o, n));
         else begin(o, "%s (%s, %s, s->%s, s->%s%s)", macro, fresh_index(o, i[0]), group, n->loop.order->first->name, n->loop.order->rows->name, totals_text(o, n));
         break;
@@ -290,49 +298,22 @@ static void emit_let(Out *o, const Node *n)
     if (n->let.key) scope_know(&o->scope, n->let.key, n->let.local);
 }
 
-// Definitions of integers are stored with 32 bits; what is added or multiplied may need more.
-static bool may_overflow(const Place *at, const Expr *value)
-{
-    const Var *v = at->element ? at->element->var : NULL;
-    if (!v || v->base != BASE_INT || (v->kind != VAR_LET && v->kind != VAR_DERIVED && v->kind != VAR_PREDICTED)) return false;
-    return value->kind == EX_ADD || value->kind == EX_MUL || value->kind == EX_POW || value->kind == EX_REDUCE || (value->kind == EX_CALL && !function_rows[value->fn].infix && value->fn != FN_NOT && value->fn != FN_MOD);
-}
-
-// The condition that a place is there whose subscripts no loop changes, which the model reads under a condition: sums for it are made whatever data say, and are 0 then.
-static Expr *place_exists(const Out *o, const Place *at)
-{
-    Expr *all = NULL;
-    const Expr *e = at->element;
-    for (int k = 0; e && k < e->nargs; k++) all = ex_both(all, subscript_inside(o->g, e->args[k], e->var->dim[k]));
-    for (int i = 0; at->array && i < at->n; i++) {
-        const Sub *sub = &at->sub[i];
-        for (int k = 0; sub->of && k < sub->n; k++) all = ex_both(all, subscript_inside(o->g, sub->at[k], sub->of->dim[sub->first + k]));
-    }
-    return all;
-}
-
-// Entries of a row of a joint normal that come at once, as many as the row of the matrix that they are.
-static bool puts_row(const Node *n) { return n->update.place.array && n->update.place.array->pattern && n->update.place.n == 1 && n->update.op == UPDATE_SET; }
-
-static bool is_drawn(const Expr *value) { return value->kind == EX_REF && value->var->kind == VAR_ELEMENT; }
-
 static void emit_update(Out *o, const Node *n)
 {
     const Place *at = &n->update.place;
-    const char *place = place_text(o, at), *own = "";
+    const char *place = place_text(o, at), *own = n->update.own ? text(o, "if (OWN(%s)) ", position_c(o, at)) : "";
     Text t = expr_text(o, n->update.value);
-    if (may_overflow(at, n->update.value)) t = (Text){text(o, "INTEGER(%s, \"%s\")", t.c, at->element->var->name), TIGHT, false};
-    else if (at->element && at->element->var->base == BASE_INT && is_drawn(n->update.value)) t = (Text){text(o, "INTEGER_DRAWN(%s)", t.c), TIGHT, false};
-    else if (at->element && at->element->var->base == BASE_INT && !ex_is_integer(n->update.value)) t = (Text){text(o, "(int)%s", paren(o, t, TIGHT)), TIGHT, false};       // a state of a chain
-    if (n->update.times) t = (Text){text(o, "%s * %s", n->update.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
-    if (n->update.own) {
-        const char *open = strchr(place, '[');
-        if (open) own = text(o, "if (OWN(%.*s)) ", (int)strlen(open) - 2, open + 1);
+    switch (n->update.integer) {
+    case INTEGER_PLAIN: break;
+    case INTEGER_CHECKED: t = (Text){text(o, "INTEGER(%s, \"%s\")", t.c, at->element->var->name), TIGHT, false}; break;
+    case INTEGER_DRAWN: t = (Text){text(o, "INTEGER_DRAWN(%s)", t.c), TIGHT, false}; break;
+    case INTEGER_STATE: t = (Text){text(o, "(int)%s", paren(o, t, TIGHT)), TIGHT, false}; break;
     }
+    if (n->update.times) t = (Text){text(o, "%s * %s", n->update.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
     if (at->array && at->array->pattern) {
         if (at->array->rank == 1) line(o, "SPARSE_SHIFT(s->%s, %s, %s);", at->array->name, place, t.c);
         else if (at->n == 0) line(o, "%s(%s);", n->update.op == UPDATE_ADD ? "SPARSE_TARGET" : "SPARSE_ROW", t.c);
-        else if (puts_row(n)) line(o, "SPARSE_PUT_ROW(%s, &%s, %s);", place, t.c, extent_c(o, n->update.value->var->dim[1], LOOSE));
+        else if (n->update.puts_row) line(o, "SPARSE_PUT_ROW(%s, &%s, %s);", place, t.c, extent_c(o, n->update.value->var->dim[1], LOOSE));
         else line(o, "%s(%s, %s);", at->n == 1 ? "SPARSE_PUT" : "SPARSE_ADD", place, t.c);
         return;
     }
@@ -452,10 +433,10 @@ static const char *rule_text(Out *o, const Ast *a, const Node *n)
     return "0";
 }
 
-// The arguments of a draw.
+// The arguments of a draw, each after a comma.
 static const char *draw_list(Out *o, const Node *n)
 {
-    const char *list = "&g";
+    const char *list = "";
     for (int i = 0; n->draw.call && i < n->draw.call->nkids; i++) list = text(o, "%s, %s", list, rule_text(o, n->draw.call->kid[i], n));
     for (int i = 0; !n->draw.call && i < n->draw.nargs; i++) {
         const Expr *e = n->draw.arg[i].value, *next = i + 1 < n->draw.nargs ? n->draw.arg[i + 1].value : NULL;
@@ -469,17 +450,18 @@ static void emit_draw(Out *o, const Node *n)
 {
     const char *element = element_text(o, n->draw.element), *list = draw_list(o, n), *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
     if (n->draw.of) {
-                const char *of = text(o, "%s%s(%s%s)", routine, n->draw.of, n->draw.expects ? text(o, "%d, ", n->draw.which) : "", strchr(list, ',') ? strchr(list, ',') + 2 : "");
-        line(o, "const %s %s = %s;", n->draw.type, n->draw.x->name, of);
+        const char *which = n->draw.expects ? text(o, "%d", n->draw.which) : "";
+        if (!n->draw.expects && *list) list += 2;            // without a stream, and without its comma
+        line(o, "const %s %s = %s%s(%s%s);", n->draw.type, n->draw.x->name, routine, n->draw.of, which, list);
         if (n->draw.check == DRAW_FINITE) line(o, "VERIFY(x, \"%s\", %s);", n->draw.var->name, element);
         return;
     }
     if (!n->draw.goes_on) line(o, "%s", stream_text(o, n->draw.var, element));
     const char *x = n->draw.x ? n->draw.x->name : "x";
-    if (n->draw.x) line(o, "const %s %s = %s(%s);", n->draw.type, n->draw.x->name, routine, list);
-    else if (n->draw.whole) line(o, "%sif (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"no draw from its prior is possible: an argument is out of range, or a matrix not positive definite\");", o->team ? "ONE_LANE " : "",
+    if (n->draw.x) line(o, "const %s %s = %s(&g%s);", n->draw.type, n->draw.x->name, routine, list);
+    else if (n->draw.whole) line(o, "%sif (%s(&g%s, %s, &%s)) FAULT(\"%s\", %s, \"no draw from its prior is possible: an argument is out of range, or a matrix not positive definite\");", o->team ? "ONE_LANE " : "",
                                  routine, list, extent_c(o, n->draw.whole, LOOSE), place_text(o, &n->draw.place), n->draw.var->name, element_text(o, n->draw.vector));
-    else line(o, "%s = %s(%s);", place_text(o, &n->draw.place), routine, list);
+    else line(o, "%s = %s(&g%s);", place_text(o, &n->draw.place), routine, list);
     switch (n->draw.check) {
     case DRAW_UNCHECKED: break;
     case DRAW_FINITE: line(o, "VERIFY(%s, \"%s\", %s);", x, n->draw.var->name, element); break;
@@ -487,46 +469,42 @@ static void emit_draw(Out *o, const Node *n)
     }
 }
 
-static const char *kept_place(Out *o, const Var *kept, const Expr *element)
+// While an expression is printed, log and log(1 - x) of the element are these texts.
+static void know_logs(Out *o, const KeptLogs *logs, const char *log_x, const char *log1m_x)
 {
-    return place_text(o, &(Place){.element = ex_ref((Var *)kept, element->nargs, element->args)});
+    if (logs->log) know(o, logs->log, log_x);
+    if (logs->log1m) know(o, logs->log1m, log1m_x);
 }
 
-// While an expression is printed, log and log(1 - x) of the element of c are these texts.
-static void know_logs(Out *o, const Conditional *c, const char *log_x, const char *log1m_x)
-{
-    scope_know(&o->scope, ex_call1("log", c->u), local_new(o->arena, log_x));
-    if (c->var->kept_log1m) scope_know(&o->scope, ex_call1("log1m", c->u), local_new(o->arena, log1m_x));
-}
+static const char *kept_place(Out *o, const Var *kept, const Expr *element) { return kept ? element_c(o, kept, element->args) : NULL; }
 
 // What logarithms are kept of is claimed by these: the value itself may have rounded to an end of its support.
-static void know_drawn(Out *o, const Conditional *c, const Var *x)
+static void know_drawn(Out *o, const Node *n)
 {
-    scope_know(&o->scope, c->u, x);
-    if (c->var->kept_log) know_logs(o, c, "log_kept(x, g.log_value)", "log1m_kept(x, g.log_rest)");
+    know(o, n->claim.c->u, "x");
+    know_logs(o, &n->claim.logs, "log_kept(x, g.log_value)", "log1m_kept(x, g.log_rest)");
 }
 
-static void know_former(Out *o, const Conditional *c, const Var *old)
+static void know_former(Out *o, const Node *n)
 {
-    scope_know(&o->scope, c->u, old);
-    if (!c->var->kept_log) return;
-    const Var *rest = c->var->kept_log1m;
-    const char *log = text(o, "log_kept(old, %s)", kept_place(o, c->var->kept_log, c->current));
-    know_logs(o, c, log, rest ? text(o, "log1m_kept(old, %s)", kept_place(o, rest, c->current)) : NULL);
+    const Conditional *c = n->claim.c;
+    const char *log = n->claim.logs.log ? text(o, "log_kept(old, %s)", kept_place(o, c->var->kept_log, c->current)) : NULL;
+    const char *rest = n->claim.logs.log1m ? text(o, "log1m_kept(old, %s)", kept_place(o, c->var->kept_log1m, c->current)) : NULL;
+    know(o, c->u, "old");
+    know_logs(o, &n->claim.logs, log, rest);
 }
 
 // The claim of an exact draw: log q at the new value less log q at the old.
 static const char *claim_list(Out *o, const Node *n)
 {
     const Conditional *c = n->claim.c;
-    static const Var x = {.name = "x"}, old = {.name = "old"};
     const char *list = NULL;
     for (int k = 0; k < n->claim.n; k++) {
         const int m = o->scope.n;
-        know_drawn(o, c, &x);
+        know_drawn(o, n);
         const char *now = expr_c(o, n->claim.statistic[k], ADDITIVE);
         scope_leave(&o->scope, m);
-        know_former(o, c, &old);
+        know_former(o, n);
         const char *then = expr_c(o, n->claim.statistic[k], MULTIPLICATIVE - (n->claim.statistic[k]->kind == EX_POW));
         scope_leave(&o->scope, m);
         // Terms apart, so that their sizes are known; a difference of squares without the squares.
@@ -552,67 +530,26 @@ static void emit_claim(Out *o, const Node *n)
 
 // ---- scalars that are drawn alike ----
 
-static bool test_other(const Var *v, void *with)
+// The function that their kernels call, above the first of these.
+static void emit_shared_draw(Out *o, const SharedDraw *f)
 {
-    const Conditional *c = with;
-    return v != c->var && v != c->u->var;
+    const Node *n = f->draw;
+    const char *parameters = "";
+    for (int i = 0; i < n->draw.nargs; i++)
+        if (n->draw.arg[i].value) parameters = text(o, "%s, const %s %s", parameters, n->draw.type, n->draw.arg[i].name);
+    fprintf(o->file, "// A scalar with a conditional of this family: its draw, what --check is told of it, and where it is kept.\nSHARED_DRAW %s", f->name);
+    fprintf(o->file, "(GmContext *GM, const Sweep at, const int id, const char *name, wide *place%s)\n{\n    Stream g = stream(at, id, 0);\n    const %s x = %s(&g%s);\n"
+                     "    VERIFY(x, name, 0);\n    if (CHECKING) { const %s old = *place; CLAIM(%s); }\n    *place = x;\n}\n\n",
+            parameters, n->draw.type, n->draw.call->name, draw_list(o, n), f->first->number, claim_list(o, f->claim));
 }
 
-// In a program of many steps a scalar is drawn, looked at and stored by a call of a function that all scalars share whose conditionals are of one family.
-// Returns the draw in the kernel from which on this is so, or NULL.
-static const Node *drawn_alike(const Out *o, const Kernel *k)
+static void call_shared_draw(Out *o, const Kernel *k)
 {
-    if (k->kind != KERNEL_SCALAR || o->program->nsteps <= MANY_STEPS) return NULL;
-    const Node *n = k->body;
-    while (n && n->kind != NODE_DRAW) n = n->next;
-    if (!n || !n->draw.x || !n->draw.call || n->draw.check != DRAW_FINITE || n->draw.var->rank > 0 || placement_of(o->program, n->draw.var)->type != TYPE_WIDE) return NULL;
-    const Node *claim = n->next, *store = claim ? claim->next : NULL;
-    if (!store || store->next || claim->kind != NODE_CLAIM || !claim->claim.c || claim->claim.n == 0 || store->kind != NODE_UPDATE) return NULL;
-    if (store->update.op != UPDATE_SET || store->update.times || store->update.place.local || store->update.place.element != claim->claim.c->current) return NULL;
-    if (claim->claim.c->var != n->draw.var || store->update.value->kind != EX_REF || store->update.value->var != n->draw.x) return NULL;
-    for (int i = 0; i < n->draw.nargs; i++) {
-        const Expr *value = n->draw.arg[i].value;
-        bool natural = !value;
-        for (int j = 0; j < claim->claim.n && value; j++) natural |= value->kind == EX_REF && value->var == claim->claim.natural[j];
-        if (!natural) return NULL;
-    }
-    for (int j = 0; j < claim->claim.n; j++)
-        if (ex_any_var(claim->claim.statistic[j], test_other, (void *)claim->claim.c)) return NULL;
-    return n;
-}
-
-// The same nodes with parameters for the names that they read, as a function that is written above the first kernel that calls it.
-static void emit_drawn_alike(Out *o, const Node *n)
-{
-    Node draw = *n, claim = *n->next;
-    const char *parameters = "", *arguments = "", *name = NULL;
-    draw.draw.arg = NEW_N(o->arena, DrawArg, n->draw.nargs + 1);
-    for (int i = 0; i < n->draw.nargs; i++) {
-        draw.draw.arg[i] = n->draw.arg[i];
-        if (!n->draw.arg[i].value) continue;
-        Var *parameter = local_new(o->arena, n->draw.arg[i].name);
-        draw.draw.arg[i].value = local_ref(parameter);
-        for (int j = 0; j < claim.claim.n; j++)
-            if (n->draw.arg[i].value->var == n->next->claim.natural[j]) claim.claim.natural[j] = parameter;
-        parameters = text(o, "%s, const %s %s", parameters, n->draw.type, parameter->name);
-        arguments = text(o, "%s, %s", arguments, expr_c(o, n->draw.arg[i].value, LOOSE));
-    }
-    const char *body = text(o, "(GmContext *GM, const Sweep at, const int id, const char *name, wide *place%s)\n{\n    Stream g = stream(at, id, 0);\n    const %s x = %s(%s);\n"
-                            "    VERIFY(x, name, 0);\n    if (CHECKING) { const %s old = *place; CLAIM(%s); }\n    *place = x;\n}\n\n",
-                            parameters, n->draw.type, n->draw.call->name, draw_list(o, &draw), o->kernel->number, claim_list(o, &claim));
-    int same = 0;
-    for (int i = 0; i < o->ndrawn && !name; i++) {
-        if (strcmp(o->drawn[i].text, body) == 0) name = o->drawn[i].name;
-        same += o->drawn[i].of == n->draw.call;
-    }
-    if (!name) {
-        name = text(o, same ? "drawn_by_%s_%d" : "drawn_by_%s", n->draw.call->name, same + 1);
-        ROOM(o->arena, o->drawn, o->ndrawn, o->drawn_size);
-        o->drawn[o->ndrawn++] = (Drawn){name, body, n->draw.call};
-        fprintf(o->file, "// A scalar with a conditional of this family: its draw, what --check is told of it, and where it is kept.\nSHARED_DRAW %s%s", name, body);
-    }
-    o->alike = n;
-    o->alike_call = text(o, "%s(GM, at, VAR_%s, \"%s\", s->%s%s);", name, n->draw.var->name, n->draw.var->name, c_name(o, n->draw.var->name), arguments);
+    const Node *n = k->alike_from;
+    const char *name = n->draw.var->name, *arguments = "";
+    for (int i = 0; i < n->draw.nargs; i++)
+        if (n->draw.arg[i].value) arguments = text(o, "%s, %s", arguments, expr_c(o, n->draw.arg[i].value, LOOSE));
+    line(o, "%s(GM, at, VAR_%s, \"%s\", s->%s%s);", k->alike->name, name, name, c_name(o, name), arguments);
 }
 
 static void emit_interval(Out *o, const Factor *f)
@@ -665,7 +602,6 @@ static const char *routine_arguments(Out *o, const Site *t)
 // A number that has to lie between two ends, as x: see within.h. The body computes what the search asks of each value.
 static void emit_within(Out *o, const Node *n, const char *pos)
 {
-    static const Var names[] = {{.name = "lower"}, {.name = "upper"}, {.name = "search.x"}};
     const Site *t = n->sample.site;
     Expr *const *rest = t->args + t->nsample;
     const char *name = t->var->name, *dist = t->dist->name, *where = source_line(o, t->span), *least = expr_c(o, rest[2], LOOSE), *most = expr_c(o, rest[3], LOOSE);
@@ -675,12 +611,13 @@ static void emit_within(Out *o, const Node *n, const char *pos)
     line(o, "if (!(lower <= upper)) FAULT(\"%s\", %s, \"no value of %s lies between its ends (%s)\");", name, pos, dist, where);
     line(o, "wide x = NAN;");
     if (t->exact) {
-        for (int side = 0; side < 2; side++) scope_know(&o->scope, t->end[side], &names[side]);
+        know(o, t->end[0], "lower");
+        know(o, t->end[1], "upper");
         line(o, "x = %s(%s);", t->sample, routine_arguments(o, t));
         line(o, "if (!is_finite(x)) FAULT(\"%s\", %s, \"its truncated %s could not be drawn: an argument is out of range, or so little of it lies between the ends (%s)\");", name, pos, dist, where);
         return;
     }
-    const bool search = t->dist->discrete || t->nargs - t->guarded > t->nsample + 4;
+    const bool search = n->sample.searches;
     if (t->sample)
         line(o, "for (long tries = 0; tries < %s && !(x >= lower && x <= upper); tries++) x = %s(%s);", search ? "GM_TRIES" : "GM_MOST_TRIES", t->sample, routine_arguments(o, t));
     begin(o, "if (!(x >= lower && x <= upper))");
@@ -693,7 +630,7 @@ static void emit_within(Out *o, const Node *n, const char *pos)
             begin(o, "while (inversion_next(&search, %s, %s))", least, most);
         }
         const Mark m = enter(o);
-        scope_know(&o->scope, t->x, &names[2]);
+        know(o, t->x, "search.x");
         emit_list(o, n->body);
         leave(o, m);
         end(o);
@@ -707,9 +644,7 @@ static void emit_sample(Out *o, const Node *n)
 {
     const Site *t = n->sample.site;
     const Var *v = t->var;
-    Expr *at[MAX_RANK];
-    for (int k = 0; k < v->rank; k++) at[k] = k < t->n ? t->subscript[k] : ex_num(1);
-    const char *pos = v->rank ? position_text(o, v, 0, v->rank, at, NULL).c : "0", *place = v->rank ? text(o, "%s[%s]", var_text(o, v), pos) : text(o, "*%s", var_text(o, v));
+    const char *pos = v->rank ? first_position(o, v, t->n, t->subscript) : "0", *place = v->rank ? text(o, "%s[%s]", var_text(o, v), pos) : text(o, "*%s", var_text(o, v));
     const char *name = v->name, *where = source_line(o, t->span);
     const Mark m = enter(o);
     begin(o, "%s", "");                          // a scope for the names of the draw
@@ -743,14 +678,13 @@ static void emit_compute(Out *o, const Series *s, bool slopes, Expr *chain)
         const char *k = subscript_text(o, chain).c;
         which = text(o, ", %s, %s + 1", k, k);
     } else if (s->chains) which = text(o, ", 0, %s", extent_c(o, s->var[0]->dim[0], LOOSE));
-    line(o, "%s(%sd, s%s%s);", function_name(o->arena, text(o, "compute_%s", s->var[0]->name)), any_wild(o->g) ? "GM, " : "", s->var[0]->sites->ode ? slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "", which);
+    line(o, "%s(%sd, s%s%s);", function_name(o->arena, text(o, "compute_%s", s->var[0]->name)), o->program->wild ? "GM, " : "", s->var[0]->sites->ode ? slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "", which);
 }
 
 // The series that an element enters, after its value in the state has changed.
-static void compute_again(Out *o, const Conditional *c)
+static void compute_again(Out *o, const Node *again)
 {
-    for (const Series *s = o->g->series; s && c->recursion; s = s->next)
-        if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, c->var)) emit_compute(o, s, false, c->chain);
+    for (const Node *n = again; n; n = n->next) emit_compute(o, n->compute.series, n->compute.slopes, n->compute.chain);
 }
 
 static void store(Out *o, const char *place, const char *x)
@@ -759,19 +693,15 @@ static void store(Out *o, const char *place, const char *x)
     else line(o, o->team ? "SET(%s, %s);" : "%s = %s;", place, x);
 }
 
-// A slice along log x or logit x, of which the logarithms are kept beside x.
-static bool keeps_logs(const Node *n) { return n->kind == NODE_SLICE && n->slice.c->var->kept_log && !n->slice.c->whole && n->slice.c->var->constraint == CONSTRAINT_NONE; }
-
 // The log density lp of the value that is tried: x, which is put in its place if the density reads it there.
-static void emit_density_at(Out *o, const Node *n, const Conditional *c, const char *place)
+static void emit_density_at(Out *o, const Node *n, const Conditional *c, const char *place, const Node *again, const KeptLogs *logs)
 {
-    static const Var x = {.name = "x"};
     if (place) store(o, place, "x");
-    compute_again(o, c);
+    compute_again(o, again);
     const Mark m = enter(o);
     scope_wrote(&o->scope, n);
-    if (!c->whole && c->u) scope_know(&o->scope, c->u, &x);
-    if (!c->whole && c->u && keeps_logs(n)) know_logs(o, c, "sl.log_x", "sl.log1m_x");
+    if (!c->whole && c->u) know(o, c->u, "x");
+    if (!c->whole && c->u && logs) know_logs(o, logs, "sl.log_x", "sl.log1m_x");
     line(o, "wide lp = 0;");
     emit_list(o, n->body);
     leave(o, m);
@@ -781,7 +711,7 @@ static void emit_density_at(Out *o, const Node *n, const Conditional *c, const c
 static void emit_slice(Out *o, const Node *n)
 {
     const bool metropolis = n->kind == NODE_METROPOLIS;
-    const char *sampler = o->g->by_em ? "climb" : metropolis ? "metropolis" : "slice";
+    const char *sampler = n->slice.climbs ? "climb" : metropolis ? "metropolis" : "slice";
     const Conditional *c = n->slice.c;
     const Var *v = c->var;
     const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->slice.element);
@@ -792,10 +722,10 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
     if (n->slice.claims) line(o, "wide began = 0;");
-    line(o, "%s sl;", o->g->by_em ? "Climb" : metropolis ? "Metropolis" : "Slice");
+    line(o, "%s sl;", n->slice.climbs ? "Climb" : metropolis ? "Metropolis" : "Slice");
     begin(o, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
     line(o, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
-    if (keeps_logs(n)) {
+    if (n->slice.logs.log) {
         const char *log = text(o, "start == current ? log_kept(current, %s) : log(start)", kept_place(o, v->kept_log, c->current));
         if (positive) line(o, "slice_begin_log_kept(&sl, &g, start, %s, %s, %s, width);", log, lo, hi);
         else line(o, "slice_begin_logit_kept(&sl, &g, start, %s, start == current ? log1m_kept(current, %s) : log1m(start), %s, %s, width);", log, kept_place(o, v->kept_log1m, c->current), lo, hi);
@@ -803,27 +733,25 @@ static void emit_slice(Out *o, const Node *n)
     begin(o, "while (%s_next(&sl))", sampler);
     const bool integer = v->discrete && v->base == BASE_INT;
     line(o, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
-    if (keeps_logs(n)) line(o, "(void)x;");              // a density may read its logarithm alone
-    emit_density_at(o, n, c, c->whole ? place : NULL);
+    if (n->slice.logs.log) line(o, "(void)x;");              // a density may read its logarithm alone
+    emit_density_at(o, n, c, c->whole ? place : NULL, n->slice.again, &n->slice.logs);
     line(o, "sl.log_density = lp;");
     if (n->slice.claims) line(o, "if (sl.x == start) began = lp;");
     end(o);
     line(o, "if (!sl.failed) break;");
     end(o);
     store(o, place, integer ? "(int)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : v->hidden ? "sl.failed ? current : sl.x" : "sl.x");
-    if (keeps_logs(n)) {
+    if (n->slice.logs.log) {
         store(o, kept_place(o, v->kept_log, c->current), "sl.log_x");
         if (v->kept_log1m) store(o, kept_place(o, v->kept_log1m, c->current), "sl.log1m_x");
     }
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
-    compute_again(o, c);
+    compute_again(o, n->slice.again);
     if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);      // a move along an orbit is left out then
     line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);", o->crew ? "ELEMENT_LANE " : o->team ? "ONE_LANE " : "", width, sampler, metropolis ? "SWEEP" : "start");
     if (n->slice.claims) line(o, "if (CHECKING) CLAIM(sl.failed || sl.x == start ? 0 : sl.log_density - began);");
     else line(o, "NO_CLAIM();");
 }
-
-enum { WEIGHED_AT_ONCE = 16 };           // as in discrete.h: no more weights stand in an array of one lane
 
 static void emit_fault_unless_chosen(Out *o, const char *chosen, const char *name, const char *element) { line(o, "if (%s < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", chosen, name, element); }
 
@@ -835,7 +763,7 @@ static void emit_chosen(Out *o, const Node *n, const char *place, const char *el
     if (n->weigh.marginal) line(o, "NO_CLAIM();");
     else line(o, "if (CHECKING) CLAIM(%s - old_weight);", weight);
     line(o, n->weigh.c->var->base == BASE_INT ? "%s = (int)x;" : "%s = x;", place);
-    compute_again(o, n->weigh.c);
+    compute_again(o, n->weigh.again);
 }
 
 // With an array for the weights of all values: by a team, which shares the sums of each density, and where there are few.
@@ -849,7 +777,7 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     if (!n->weigh.expects) line(o, "const long old = %s;", place);
     begin(o, "for (long value = 0; value < values; value++)");
     line(o, "const long x = first + value;");
-    emit_density_at(o, n, c, c->whole ? place : NULL);
+    emit_density_at(o, n, c, c->whole ? place : NULL, n->weigh.again, NULL);
     line(o, o->team ? "ONE_LANE weight[value] = lp;" : "weight[value] = lp;");
     end(o);
     if (n->weigh.expects) {
@@ -873,12 +801,10 @@ static void emit_classify(Out *o, const Node *n)
 {
     const Conditional *c = n->weigh.c;
     const Distances *d = n->weigh.distances;
-    static const Var x = {.name = "x"};
-    Expr *first[] = {ex_num(1), ex_num(1)};
-    const char *rows = extent_c(o, c->var->dim[0], LOOSE), *p = extent_c(o, d->row->dim[1], LOOSE), *row = place_text(o, &(Place){.element = ex_ref((Var *)d->row, 2, first)});
+    const char *rows = extent_c(o, c->var->dim[0], LOOSE), *p = extent_c(o, d->row->dim[1], LOOSE), *row = element_c(o, d->row, (Expr *[]){NULL, NULL});
     fprintf(o->file, "#ifdef CLASSIFY            // on a GPU\n");
     const Mark m = enter(o);
-    scope_know(&o->scope, c->u, &x);
+    know(o, c->u, "x");
     begin(o, "if (CLASSIFY(%s))", p);
     line(o, "const auto of_value = [&](long x) -> wide { return %s; };", expr_c(o, d->of_value, LOOSE));
     if (n->weigh.expects)
@@ -926,7 +852,7 @@ static void emit_weigh_by_lane(Out *o, const Node *n, const char *place, const c
     line(o, "const long end = begin + WEIGHED_AT_ONCE < values ? begin + WEIGHED_AT_ONCE : values;");
     begin(o, "for (long value = begin; value < end; value++)");
     line(o, "const long x = first + value;");
-    emit_density_at(o, n, c, c->whole ? place : NULL);
+    emit_density_at(o, n, c, c->whole ? place : NULL, n->weigh.again, NULL);
     line(o, "weight[value - begin] = lp;");
     end(o);
     if (!n->weigh.marginal) line(o, "if (CHECKING && old - first >= begin && old - first < end) old_weight = weight[old - first - begin];");
@@ -953,7 +879,7 @@ static void emit_weigh(Out *o, const Node *n)
     const char *place = place_text(o, &(Place){.element = n->weigh.c->current}), *element = element_text(o, n->weigh.element);
     line(o, "%s", stream_text(o, n->weigh.c->var, element));
     const Expr *first = n->weigh.first, *last = n->weigh.last;
-    const bool few = !o->team && !n->weigh.expects && first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
+    const bool few = !o->team && n->weigh.few;
     if (few) line(o, "enum { first = %.0f, values = %.0f };", first->number, last->number - first->number + 1);
     else line(o, "const long first = %s, values = %s - first + 1;", end_c(o, first), end_c(o, last));
     if ((few && !n->weigh.weights_of) || o->team || n->weigh.expects) emit_weigh_all(o, n, place, element, few);
@@ -986,8 +912,6 @@ static void emit_weights(Out *o, const Node *n)
     leave(o, m);
 }
 
-static bool is_vector(const Var *v) { return constraint_rank(v) == 1; }
-
 // Elliptical slice sampling. The stream that the draw from the prior has used stays one lane's.
 static void emit_ellipse(Out *o, const Node *n)
 {
@@ -1015,7 +939,7 @@ static void emit_move(Out *o, const Node *n)
     const Conditional *c = n->move.c;
     const Var *v = c->var;
     const Constraint k = v->constraint;
-    const bool vector = is_vector(v), once = !n->move.inside;
+    const bool vector = n->move.vector, once = !n->move.inside;
     const char *name = c_name(o, v->name), *width = n->move.width->name;
     Count batches = count_dims(v, 0, v->rank - (vector ? 1 : 2));
     line(o, "const long size = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
@@ -1025,14 +949,13 @@ static void emit_move(Out *o, const Node *n)
     if (v->kept_log) line(o, "ConstrainedMove m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->kept_log->name);
     else
         line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
-             k == CONSTRAINT_SIMPLEX ? o->g->by_em ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+             k == CONSTRAINT_SIMPLEX ? n->move.climbs ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
              : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
     line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
-    const char *sampler = o->g->by_em ? "climb" : "slice";
-    if (n->slice.claims) line(o, "wide began = 0;");
-    line(o, "%s sl;", o->g->by_em ? "Climb" : "Slice");
+    const char *sampler = n->move.climbs ? "climb" : "slice";
+    line(o, "%s sl;", n->move.climbs ? "Climb" : "Slice");
     line(o, "%s_begin(&sl, &g, m.start, m.lo, m.hi, width);", sampler);
     begin(o, "while (%s_next(&sl))", sampler);
     if (!once) {
@@ -1040,13 +963,13 @@ static void emit_move(Out *o, const Node *n)
         line(o, "ONE_LANE *s->%s = constrained_set(&m, sl.x);", n->move.inside->name);
     }
     line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
-    emit_density_at(o, n, c, NULL);
-    const bool slope = (k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_CHOLESKY_CORR) && !o->g->by_em;
+    emit_density_at(o, n, c, NULL, n->move.again, NULL);
+    const bool slope = (k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_CHOLESKY_CORR) && !n->move.climbs;
     line(o, slope ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
     end(o);
     if (!once) line(o, "TEAM_BARRIER();");
     line(o, "%sconstrained_set(&m, sl.x);", once ? "" : "ONE_LANE ");
-    compute_again(o, c);
+    compute_again(o, n->move.again);
     line(o, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
     line(o, "if (WARMING_UP) %swidths[move] = %s_adapt(width, &sl, m.start);", once ? "" : "ONE_LANE ", sampler);
     line(o, "NO_CLAIM();");
@@ -1075,7 +998,7 @@ static void emit_draw_array(Out *o, const Node *n)
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
     if (v->kept_log) line(o, "SAVE_OLD_LOGS(x, &s->%s[%s], %s);", v->kept_log->name, at, elements);
     else line(o, "SAVE_OLD(x, %s);", elements);
-    const char *first = o->g->by_em ? "" : "&g, ", *mode = o->g->by_em ? "_mode" : "";
+    const char *first = n->whole.mode ? "" : "&g, ", *mode = n->whole.mode ? "_mode" : "";
     const char *logs = v->kept_log ? text(o, ", &s->%s[%s]", v->kept_log->name, at) : "";
     if (shared) line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->kept_log ? "_LOGS" : "", c->family->draw->name, v->name, array, at, logs);
     else if (simplex && v->kept_log) line(o, "%s_logs(&g, &s->%s[%s], n, x%s);", c->family->draw->name, array, at, logs);
@@ -1102,7 +1025,7 @@ static void emit_draw_normal(Out *o, const Node *n)
     line(o, "const long n = %s;", extent_c(o, n->normal.size, LOOSE));
     if (s->gaussian.scales) line(o, "if (MARGINAL_NORMALS(%s, n, s->%s, s->%s, s->%s)) return;", count_text(o, &count), J, h, c_name(o, first->name));
     begin(o, o->team ? "EACH_MATRIX (e, %s, n)" : "EACH (e, %s)", count_text(o, &count));
-    const char *turn = s->in_turns ? place_text(o, &(Place){.element = ex_ref(s->in_turns->turns->turn, 0, NULL)}) : NULL;
+    const char *turn = s->in_turns ? element_c(o, s->in_turns->turns->turn, NULL) : NULL;
     line(o, "%s", stream_text(o, first, turn ? text(o, "e + %s * (long)%s", count_text(o, &count), turn) : "e"));
     line(o, "wide *x = &s->%s[e * n];", c_name(o, first->name));
     line(o, "SAVE_OLD(x, n);");
@@ -1118,15 +1041,10 @@ static void emit_draw_normal(Out *o, const Node *n)
         line(o, "if (normal_sum_to_zero(&g, n, &s->%s[e * n * n], &s->%s[e * n], x, work)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J, h, first->name);
         line(o, "RELEASE(work);");
     } else if (o->team) line(o, "if (CREW(normal_draw, &g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J, h, first->name);
-    else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", o->g->by_em ? "mode" : "draw", J, h, first->name);
+    else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", n->normal.mode ? "mode" : "draw", J, h, first->name);
     line(o, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
     end(o);
 }
-
-// A size of which the program's text says what it is, for which a routine is compiled of its own.
-enum { BAND_UNROLLED = 4 };
-
-static int known_size(const Expr *size, int unknown) { return size->kind == EX_NUM && size->number <= BAND_UNROLLED ? (int)size->number : unknown; }
 
 static void emit_draw_band(Out *o, const Node *n)
 {
@@ -1136,15 +1054,7 @@ static void emit_draw_band(Out *o, const Node *n)
     const char *panels = extent_c(o, b->panels, LOOSE), *length = extent_c(o, b->length, LOOSE), *width = extent_c(o, b->width, LOOSE);
     if (n->band.z) line(o, "const Band band = {%s, %s, %s, %d, %s, s->%s, s->%s, s->%s, s->%s, s->%s};", panels, length, width, b->lag, extent_c(o, b->border, LOOSE), n->band.B->name, n->band.k->name, n->band.E->name, n->band.A->name, n->band.h->name);
     else line(o, "const Band band = {%s, %s, %s, %d, 0, s->%s, s->%s, NULL, NULL, NULL};", panels, length, width, b->lag, n->band.B->name, n->band.k->name);
-    const int block = known_size(ex_mul2(ex_num(b->lag), b->width), 0), edge = n->band.z ? known_size(b->border, -1) : 0;
-    line(o, "DRAW_BAND(%s, \"%s\", %d, %d, &band, s->%s, %s);", name, name, block, edge, c_name(o, n->band.x->name), n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
-}
-
-bool links_apart(const Graph *g)
-{
-    for (const Step *s = g->steps; s; s = s->next)
-        if (s->joined && s->nblock > 1 && s->joined->nlinks && s->joined->link[0].of >= 0) return true;
-    return false;
+    line(o, "DRAW_BAND(%s, \"%s\", %d, %d, &band, s->%s, %s);", name, name, n->band.block, n->band.edge, c_name(o, n->band.x->name), n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
 }
 
 static void emit_draw_states(Out *o, const Node *n)
@@ -1153,13 +1063,11 @@ static void emit_draw_states(Out *o, const Node *n)
     Expr *const of[] = {n->states.panels, n->states.length, n->states.values, n->states.inside, n->states.by_panel, n->states.by_time};
     for (int k = 0; k < 6; k++) size[k] = extent_c(o, of[k], LOOSE);
     const Joined *j = n->states.joined;
-    const bool apart = j && j->nlinks && j->link[0].of >= 0;
-    const char *together = links_apart(o->g) && !apart ? ", 0, {{0, 0, 0}}" : "";       // of each link stride, values, whether it reads no others
+    const bool apart = n->states.apart;
+    const char *together = o->program->uses.links && !apart ? ", 0, {{0, 0, 0}}" : "";       // of each link stride, values, whether it reads no others
     for (int l = 0; apart && l < j->nlinks; l++) {
         const JoinedLink *one = &j->link[l];
-        Expr *stride = ex_num(1);
-        for (int i = 0; i < one->of; i++) stride = ex_mul2(stride, j->count[i]);
-        together = text(o, "%s{%s, %s, %d}%s", l ? together : text(o, ", %d, {", j->nlinks), extent_c(o, stride, LOOSE), extent_c(o, j->count[one->of], LOOSE), one->alone, l + 1 < j->nlinks ? ", " : "}");
+        together = text(o, "%s{%s, %s, %d}%s", l ? together : text(o, ", %d, {", j->nlinks), extent_c(o, n->states.stride[l], LOOSE), extent_c(o, j->count[one->of], LOOSE), one->alone, l + 1 < j->nlinks ? ", " : "}");
     }
     line(o, "const States states = {%s, %s, %s, %s, %s, %s, s->%s, (Scaled *)s->%s, s->%s%s};", size[0], size[1], size[2], size[3], size[4], size[5], n->states.weight->name, n->states.link->name, n->states.part->name, together);
     line(o, "DRAW_STATES(%s, \"%s\", &states);", name, name);
@@ -1172,9 +1080,9 @@ static void emit_transform(Out *o, const Node *n)
         [CONSTRAINT_UNIT_VECTOR] = "unit_vector", [CONSTRAINT_SUM_TO_ZERO] = "sum_to_zero", [CONSTRAINT_COVARIANCE] = "covariance", [CONSTRAINT_CORRELATION] = "correlation",
         [CONSTRAINT_CHOLESKY_COV] = "cholesky_cov", [CONSTRAINT_CHOLESKY_CORR] = "cholesky_corr"};
     const Var *v = n->transform.var;
-    const bool ordered = v->constraint == CONSTRAINT_ORDERED, within = (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) && (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);
+    const bool within = n->transform.within;
     const char *of = within ? "ordered_within" : name[v->constraint], *size = extent_c(o, v->dim[v->rank - 1], LOOSE);
-    if (within) size = text(o, "%s, %s, %s", size, expr_c(o, ex_num(v->lower_number), LOOSE), expr_c(o, ex_num(v->upper_number), LOOSE));
+    if (within) size = text(o, "%s, %s, %s", size, number_c(o, v->lower_number), number_c(o, v->upper_number));
     Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
     enum { Y, X, WORK, SLOPE, OUT, LOG_SLOPE };
     const char *place[6];
@@ -1207,41 +1115,28 @@ static void emit_copy(Out *o, const Node *n)
 
 // ---- differential equations ----
 
-static bool has_function(const Program *p, const Ode *ode, int which)
-{
-    const Kernel *const lists[] = {p->setup.first, p->sweep.first};
-    for (int i = 0; i < 2; i++)
-        for (const Kernel *k = lists[i]; k; k = k->next)
-            if (k->ode == ode && (int)k->of_ode == which) return true;
-    return false;
-}
-
 static void emit_solve(Out *o, const Node *n)
 {
     const Ode *ode = n->solve.ode;
     const Site *t = ode->site;
-    Expr *size = ex_dim(ode->call, 1), *at[MAX_RANK], *by = ode->start_moves ? ex_sub(ode->columns, size) : ode->columns;
-    const bool slopes = n->solve.asked && ode->slopes && placement_of(o->program, ode->slopes)->var == ode->slopes;
     const char *const name = t->var->name;
-    for (int k = 0; k < t->n; k++) at[k] = k < t->n - 2 ? t->subscript[k] : ex_num(1);
     begin(o, "%s", "");
     line(o, "Ode ode = {.data = d, .state = s, .right_side = %s%s};", function_name(o->arena, text(o, "right_side_%s", name)),
-         has_function(o->program, ode, ODE_DERIVATIVES) ? text(o, ", .slopes = %s", function_name(o->arena, text(o, "derivatives_%s", name))) : "");
-    line(o, "ode.n = %s;", extent_c(o, size, LOOSE));
+         n->solve.derivatives ? text(o, ", .slopes = %s", function_name(o->arena, text(o, "derivatives_%s", name))) : "");
+    line(o, "ode.n = %s;", extent_c(o, ex_dim(ode->call, 1), LOOSE));
     line(o, "ode.times = %s;", extent_c(o, ex_dim(ode->call, 0), LOOSE));
     line(o, "ode.ninput = %d;", ode->ninputs);
-    line(o, "ode.by = %s;", extent_c(o, by, LOOSE));
+    line(o, "ode.by = %s;", extent_c(o, n->solve.by, LOOSE));
     line(o, "ode.columns = %s;", extent_c(o, ode->columns, LOOSE));
     if (ode->stiff) line(o, "ode.stiff = 1;");
     line(o, "ode.from = %s;", expr_c(o, ode->from, LOOSE));
     line(o, "ode.relative = %s;", expr_c(o, ode->tolerance[0], LOOSE));
     line(o, "ode.absolute = %s;", expr_c(o, ode->tolerance[1], LOOSE));
-    for (int k = 0; k < ode->plates.n; k++) line(o, "ode.at[%d] = %s;", k, subscript_text(o, ex_index(ode->plates.index[k])).c);
+    for (int k = 0; k < ode->plates.n; k++) line(o, "ode.at[%d] = %s;", k, index_c(o, ode->plates.index[k]));
     line(o, "gm_ode_begin(&ode, CHECKING);");
     emit_list(o, n->body);
-    at[t->n] = ex_num(1);
-    const char *z = text(o, "&%s[%s]", var_text(o, t->var), position_text(o, t->var, 0, t->n, at, NULL).c), *S = "NULL";
-    if (slopes) S = text(o, "how == GM_ODE_SLOPES ? &%s[%s] : NULL", var_text(o, ode->slopes), position_text(o, ode->slopes, 0, t->n + 1, at, NULL).c);
+    const char *z = text(o, "&%s[%s]", var_text(o, t->var), first_position(o, t->var, t->n - 2, t->subscript)), *S = "NULL";
+    if (n->solve.slopes) S = text(o, "how == GM_ODE_SLOPES ? &%s[%s] : NULL", var_text(o, ode->slopes), first_position(o, ode->slopes, t->n - 2, t->subscript));
     line(o, "const char *const why = gm_ode_solve(&ode, %s, %s);", z, S);
     line(o, "gm_ode_end(&ode);");
     line(o, "if (why) FAULT(\"%s\", -1, why);", name);
@@ -1275,7 +1170,7 @@ static void emit_lane(Out *o, const Node *n)
     const Expr *group = o->group;
     const char *name = o->group_name;
     if (n->lane.key) {
-        o->group_name = subscript_text(o, ex_index(n->lane.group)).c;
+        o->group_name = index_c(o, n->lane.group);
         o->group = n->lane.key;
     }
     const bool brief = o->brief = one_statement(n->body);
@@ -1337,10 +1232,9 @@ static void emit_node(Out *o, const Node *n)
         break;
     }
     case NODE_UPDATE: {
-        Expr *exists = puts_row(n) ? NULL : place_exists(o, &n->update.place);
-        if (exists) {
+        if (n->update.exists) {
             o->brief = true;
-            begin(o, "if (%s)", expr_c(o, exists, LOOSE));
+            begin(o, "if (%s)", expr_c(o, n->update.exists, LOOSE));
             o->brief = false;
         }
         emit_update(o, n);
@@ -1407,20 +1301,13 @@ static void emit_node(Out *o, const Node *n)
 static void emit_list(Out *o, const Node *list)
 {
     for (const Node *n = list; n; n = n->next) {
-        if (n == o->alike) {
-            line(o, "%s", o->alike_call);
+        if (o->kernel->alike && n == o->kernel->alike_from) {
+            call_shared_draw(o, o->kernel);
             return;
         }
         emit_node(o, n);
         scope_wrote(&o->scope, n);
     }
-}
-
-static bool sums_products(const Node *list)
-{
-    for (const Node *n = list; n; n = n->next)
-        if ((n->kind == NODE_LOOP && n->loop.product) || sums_products(n->body) || (n->kind == NODE_IF && sums_products(n->test.otherwise))) return true;
-    return false;
 }
 
 void emit_header(Out *o, const Kernel *k, const char *end)
@@ -1436,7 +1323,7 @@ void emit_header(Out *o, const Kernel *k, const char *end)
     else if (k->kind == KERNEL_FUNCTION) fprintf(o->file, "%s%s %s(%sconst Data *d, const State *s%s)%s", k->comment, macro[k->kind], k->name, k->context ? "GmContext *GM, " : "", k->chains ? ", const long from, const long to" : "", end);
     else if (k->row) fprintf(o->file, "%s%s(%s, %s)%s", k->comment, macro[k->kind], k->name, marked(o, k->row->name), end);
     else if (k->terms) fprintf(o->file, "%sKERNEL_TERMS(%s, %d)%s", k->comment, k->name, k->terms, end);
-    else fprintf(o->file, "%s%s(%s)%s", k->comment, k->kind != KERNEL_TEAM ? macro[k->kind] : k->on_request ? "KERNEL_ON_REQUEST" : k->columns || sums_products(k->body) ? "KERNEL_PRODUCTS" : macro[k->kind], k->name, end);
+    else fprintf(o->file, "%s%s(%s)%s", k->comment, k->kind != KERNEL_TEAM ? macro[k->kind] : k->on_request ? "KERNEL_ON_REQUEST" : k->columns || k->products ? "KERNEL_PRODUCTS" : macro[k->kind], k->name, end);
 }
 
 // Names of local variables, so that no loop takes one of them for its index.
@@ -1516,7 +1403,7 @@ static void emit_columns(Out *o, const Columns *c)
             if (part) name_index(o, s->value, "v");
             else name_index(o, s->row, i);
             begin_column(o, c, n);
-            if (part) line(o, "return %s;", place_text(o, &(Place){.element = ex_ref(s->sum->var, s->sum->n, (Expr **)s->sum->target)}));
+            if (part) line(o, "return %s;", element_c(o, s->sum->var, (Expr *const *)s->sum->target));
             for (int k = 0; k < s->ngiven && !part; k++) line(o, "const real given%d = q.given[%d];", k, k);
             if (!part) line(o, "return (real)(%s);", expr_c(o, s->column, LOOSE));
             end_column(o);
@@ -1538,9 +1425,7 @@ void emit_kernel(Out *o, const Kernel *k)
 {
     o->kernel = k;
     scope_leave(&o->scope, 0);
-    o->alike = NULL;
-    const Node *alike = drawn_alike(o, k);
-    if (alike) emit_drawn_alike(o, alike);
+    if (k->alike && k->alike->first == k) emit_shared_draw(o, k->alike);
     emit_header(o, k, " {\n");
     o->indent = o->depth = 1;
     scope_leave(&o->scope, 0);

@@ -9,8 +9,6 @@ enum { INDEX_MARK = 1 };                          // before the name of an index
 
 typedef struct Named { const Index *index; const char *text; } Named;
 
-typedef struct Drawn { const char *name, *text; const Ast *of; } Drawn;       // a function; what follows its name; the routine in the stdlib
-
 typedef struct Out {
     const Program *program;
     const Graph *g;
@@ -38,13 +36,6 @@ typedef struct Out {
     int          nstreams;       // of one turn of a step that takes turns
     bool         in_turns;       // what is written are launches of one of its turns
     bool         in_checked;     // and within that, launches for --check alone
-    int          ndrawn, drawn_size;
-    Drawn       *drawn;          // functions by which scalars are drawn
-    const Node  *alike;          // the draw that is a call of one of them, to the end of the kernel, or NULL
-    const char  *alike_call;
-    int          ntotals, totals_size;
-    const Expr **total;          // sums and ends of data that sizes are made of: members of Data hold them
-    const char  *total_name;     // of these members, before their numbers
 } Out;
 
 // A C expression: its outermost operator, and whether it begins with a minus that negates all of it.
@@ -59,13 +50,16 @@ Text        expr_text(Out *o, const Expr *e);
 const char *expr_c(Out *o, const Expr *e, Level least);          // in parentheses if it binds less tightly
 Text        negated_text(Out *o, const Expr *e);                 // its opposite: k < 1 of k >= 1, !c of another condition
 Text        subscript_text(Out *o, const Expr *e);               // counted from 0
-Text        position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset);   // row-major among n dimensions from first, plus offset
+Text        position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset);   // row-major among n dimensions from first, plus offset; a subscript NULL: the first
+const char *first_position(Out *o, const Var *v, int n, Expr *const *at);     // of the first element with these n subscripts
+const char *element_c(Out *o, const Var *v, Expr *const *at);                 // an element: s->beta[..]
+const char *index_c(Out *o, const Index *i);                     // counted from 0
 Text        extent_text(Out *o, const Expr *e);                  // a size: long
 const char *extent_c(Out *o, const Expr *e, Level least);
-void        keep_totals(Out *o, const Expr *size);                       // those of a size become members of Data
 const char *few_c(Out *o, const Rows *r);                        // whether rows are few, or told one by one
 const char *count_text(Out *o, const Count *c);                  // a product of extents
 const char *place_text(Out *o, const Place *at);
+const char *position_c(Out *o, const Place *at);                 // of an element in its array
 const char *var_text(Out *o, const Var *v);                      // d.X or s.beta
 const char *number_c(Out *o, double v);                           // the shortest text that is v
 const char *c_name(Out *o, const char *name);
@@ -85,5 +79,4 @@ void write_named(FILE *out, Arena *a, const char *program);      // the program,
 
 void emit_kernel(Out *o, const Kernel *k);
 void emit_header(Out *o, const Kernel *k, const char *end);
-bool links_apart(const Graph *g);                  // states of several unknowns are drawn along chains with a link for each
 #endif

@@ -1,6 +1,6 @@
 // program.c -- the emitted program: data, state, a kernel or more per step, the sweep, what the runtime asks.
 //
-// Needs: a Program (kernel/lower.c).     Gives: CUDA C text that includes runtime/device/gm.h. Nothing is decided here.
+// Needs: a Program, complete (kernel/complete.c).     Gives: CUDA C text that includes runtime/device/gm.h. Nothing is decided here.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,19 +61,7 @@ static const char *launch_arg(Out *o, const Launch *l, const LaunchArg *a)
 static const char *units_c(Out *o, const Expr *e);
 
 // What draws of scales are rationed by: their competition, the number of the joint normal's sparse factor, and what a sweep and a trial cost.
-static const char *rations_text(Out *o, const StepCode *s)
-{
-    const Step *step = s->step;
-    Expr *sweep, *trial;
-    cost_of_scales(o->program, s, &sweep, &trial);
-    for (int i = 0; i < o->g->nvars; i++) {      // at most: they are not counted in each sweep
-        const Var *v = o->g->vars[i];
-        if (!v->nrows) continue;
-        sweep = ex_replace(sweep, ex_ref(v->rows_counted, 0, NULL), v->dim[0]);
-        trial = ex_replace(trial, ex_ref(v->rows_counted, 0, NULL), v->dim[0]);
-    }
-    return text(o, "%d, %d, %s, %s", step->competition ? step->competition->number : 0, step->gaussian.rows && step->gaussian.rows->told ? step->gaussian.rows->told : step->gaussian.sparse, units_c(o, sweep), units_c(o, trial));
-}
+static const char *rations_text(Out *o, const Ration *r) { return text(o, "%d, %d, %s, %s", r->competition, r->sparse, units_c(o, r->sweep), units_c(o, r->trial)); }
 
 static const char *count_of_scale(Out *o, const Var *v) { return v->rank ? extent_c(o, v->dim[0], LOOSE) : "1"; }
 
@@ -89,7 +77,7 @@ static void emit_scales(Out *o, const StepCode *s)
         const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY", *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
         list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
     }
-    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name, s->tuning->name, step->proposal != NULL, rations_text(o, s), list);
+    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name, s->tuning->name, step->proposal != NULL, rations_text(o, &s->ration), list);
     o->launching = false;
 }
 
@@ -99,7 +87,7 @@ static void emit_propose(Out *o, const Launch *l)
     o->launching = true;
     const char *n = "0";
     for (int i = 0; i < of->n; i++) n = i ? text(o, "%s + %s", n, count_of_scale(o, of->var[i])) : count_of_scale(o, of->var[i]);
-    line(o, "PROPOSE(run, %s, %s, %s);", c_name(o, l->arg[0].var->name), rations_text(o, l->code), n);
+    line(o, "PROPOSE(run, %s, %s, %s);", c_name(o, l->arg[0].var->name), rations_text(o, &l->code->ration), n);
     o->launching = false;
 }
 
@@ -401,131 +389,93 @@ static const char *units_c(Out *o, const Expr *e)
 }
 
 // How many different rows of data there are, where chains with the same data are summed over once.
-static void emit_counted_rows(Out *o, const Expr *number)
+static void emit_counted_rows(Out *o, const Var *v)
 {
-    for (int i = 0; i < o->g->nvars; i++) {
-        const Var *v = o->g->vars[i];
-        if (!v->nrows || !ex_mentions(number, v->rows_counted)) continue;
-        fprintf(o->file, "    const double %s = gm_different_rows(%s, %d, (const GmDataRows[]){", c_name(o, v->rows_counted->name), extent_c(o, v->dim[0], LOOSE), v->nrows);
-        for (int k = 0; k < v->nrows; k++) {
-            const char *name = c_name(o, v->rows[k]->name);
-            fprintf(o->file, "%s{d->%s, sizeof *d->%s * (size_t)(%s)}", k ? ", " : "", name, name, v->rows[k]->rank == 2 ? extent_c(o, v->rows[k]->dim[1], LOOSE) : "1");
-        }
-        fprintf(o->file, "});\n");
+    fprintf(o->file, "    const double %s = gm_different_rows(%s, %d, (const GmDataRows[]){", c_name(o, v->rows_counted->name), extent_c(o, v->dim[0], LOOSE), v->nrows);
+    for (int k = 0; k < v->nrows; k++) {
+        const char *name = c_name(o, v->rows[k]->name);
+        fprintf(o->file, "%s{d->%s, sizeof *d->%s * (size_t)(%s)}", k ? ", " : "", name, name, v->rows[k]->rank == 2 ? extent_c(o, v->rows[k]->dim[1], LOOSE) : "1");
     }
+    fprintf(o->file, "});\n");
 }
 
-// What it takes to draw all scales with their joint normals integrated out, in every sweep, each by as many trials as is usual (GM_SCALES_FEW_TRIALS).
-static void emit_cost_of_scales(Out *o, const Program *p, const Competition *c)
+// What it takes to draw scales with their joint normals integrated out, in every sweep, each by as many trials as is usual (GM_SCALES_FEW_TRIALS).
+static void emit_price_of_scales(Out *o, const ScalesPrice *s)
 {
-    for (int i = 0; i < p->nsteps; i++) {
-        const Step *s = p->steps[i].step;
-        const Scales *of = s->kind == STEP_GAUSSIAN ? s->gaussian.scales : NULL;
-        Expr *sweep, *trial;
-        if (!of || s->proposal || s->joint < 0 || s->when == ON_GPU || (c && s->competition && s->competition != c)) continue;
-        const char *n = "";
-        for (int k = 0; k < of->n; k++) n = text(o, "%s%s%s", n, k ? " + " : "", of->var[k]->rank ? units_c(o, of->var[k]->dim[0]) : "1");
-        cost_of_scales(p, &p->steps[i], &sweep, &trial);
-        const char *all = s->joint > 0 ? text(o, "(%s + 0.6 * gm_sparse_time(%d))", units_c(o, trial), s->joint) : units_c(o, trial);
-        fprintf(o->file, "    cost[9] += GM_SCALES_FEW_TRIALS * (%s) * %s;\n", n, all);
-    }
+    const Scales *of = s->scales;
+    const char *n = "", *trial = units_c(o, s->trial);
+    for (int k = 0; k < of->n; k++) n = text(o, "%s%s%s", n, k ? " + " : "", of->var[k]->rank ? units_c(o, of->var[k]->dim[0]) : "1");
+    if (s->sparse) trial = text(o, "(%s + %g * gm_sparse_time(%d))", trial, SPARSE_SHARE, s->sparse);
+    fprintf(o->file, "    cost[9] += GM_SCALES_FEW_TRIALS * (%s) * %s;\n", n, trial);
 }
 
-// What a competition costs, or, c being NULL, the whole program: numbers as GmCompetition has them.
-static void emit_cost(Out *o, const Program *p, const Competition *c)
+static void emit_price_of_sparse(Out *o, const SparsePrice *s)
 {
     FILE *out = o->file;
-    const CompetitionCost cost = cost_of_competition(p, c);
-    const bool moves = o->g->competitions != NULL;       // else there is one way to make a sweep
-    fprintf(out, "static void cost_%d(const void *data, double *cost)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n", c ? c->number : 0);
-    Expr *const number[] = {cost.steps, cost.move, cost.evaluation, cost.on_gpu.steps.alone, cost.on_gpu.steps.work, cost.on_gpu.move.alone, cost.on_gpu.move.work, cost.on_gpu.evaluation.alone, cost.on_gpu.evaluation.work};
-    Expr *all = ex_add(9, (Expr **)number);  // and what may take the place of some
-    for (const Step *s = o->g->steps; s; s = s->next) {
-        const CostOnGpu others = s->joint > 0 ? cost_standing_in(p, s->joint) : (CostOnGpu){ex_num(0), ex_num(0)};
-        const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
-        const CompetitionCost told = r && r->told ? cost_where_told(p, c) : cost;
-        all = ex_add(5, (Expr *[]){all, others.alone, others.work, told.steps, told.move});
+    for (int way = 0; way <= s->both_ways; way++) fprintf(out, "    cost[%d] += %g * gm_sparse_time(%d);\n", way, SPARSE_SHARE, s->number);
+    fprintf(out, "    if (gm_sparse_taken(%d)) {                      // in place of steps that stand in: three launches and what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns\n", s->number);
+    for (int way = 0; way <= s->both_ways; way++) {
+        fprintf(out, "        cost[%d] += %d + %g * gm_sparse_time(%d) - (%s);\n", 3 + 2 * way, SPARSE_LAUNCHES_GPU, SPARSE_SHARE_GPU, s->number, units_c(o, s->standing_in.alone));
+        fprintf(out, "        cost[%d] -= %s;\n", 4 + 2 * way, units_c(o, s->standing_in.work));
     }
-    emit_counted_rows(o, all);
-    for (int i = 0; i < 9; i++)
-        if (moves || i == 0 || i == 3 || i == 4) fprintf(out, "    cost[%d] = %s;\n", i, units_c(o, number[i]));
-    for (const Step *s = o->g->steps; s; s = s->next) {          // what data alone tell
-        if (s->joint <= 0 || (c && s->competition && s->competition != c)) continue;
-        fprintf(out, "    cost[0] += 0.6 * gm_sparse_time(%d);\n", s->joint);
-        if (moves && !s->competition) fprintf(out, "    cost[1] += 0.6 * gm_sparse_time(%d);\n", s->joint);
-        const CostOnGpu others = cost_standing_in(p, s->joint);
-        fprintf(out, "    if (gm_sparse_taken(%d)) {                      // in place of steps that stand in: three launches and what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns\n", s->joint);
-        for (int move = 0; move <= (moves && !s->competition); move++) {
-            fprintf(out, "        cost[%d] += 2250 + 0.25 * gm_sparse_time(%d) - (%s);\n", 3 + 2 * move, s->joint, units_c(o, others.alone));
-            fprintf(out, "        cost[%d] -= %s;\n", 4 + 2 * move, units_c(o, others.work));
-        }
-        fprintf(out, "    }\n");
-    }
-    for (const Step *s = o->g->steps; s; s = s->next) {
-        const Rows *r = s->kind == STEP_GAUSSIAN && (!c || !s->competition || s->competition == c) ? s->gaussian.rows : NULL;
-        if (!r || !r->told) continue;
-        const CompetitionCost told = cost_where_told(p, c);
-        fprintf(out, "    if (gm_rows_told(%d)) {\n        cost[0] = %s + 0.6 * gm_sparse_time(%d);\n", r->told, units_c(o, told.steps), r->told);
-        if (moves && !s->competition) fprintf(out, "        cost[1] = %s + 0.6 * gm_sparse_time(%d);\n", units_c(o, told.move), r->told);
-        for (int i = 0; i < p->nsteps; i++)
-            if (c && p->steps[i].step->competition == c && p->steps[i].waits_for) {
-                fprintf(out, "        cost[2] = INFINITY;      // it reads X'X, which is not made\n");
-                break;
-            }
-        fprintf(out, "    }\n");
-    }
-    emit_cost_of_scales(o, p, c);
-    fprintf(out, "}\n\n");
+    fprintf(out, "    }\n");
+}
+
+static void emit_price_where_told(Out *o, const SparsePrice *s)
+{
+    FILE *out = o->file;
+    fprintf(out, "    if (gm_rows_told(%d)) {\n", s->number);
+    for (int way = 0; way <= s->both_ways; way++) fprintf(out, "        cost[%d] = %s + %g * gm_sparse_time(%d);\n", way, units_c(o, way ? s->move : s->steps), SPARSE_SHARE, s->number);
+    if (s->no_move) fprintf(out, "        cost[2] = INFINITY;      // it reads X'X, which is not made\n");
+    fprintf(out, "    }\n");
+}
+
+static void emit_price(Out *o, const Price *p)
+{
+    fprintf(o->file, "static void cost_%d(const void *data, double *cost)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n", p->number);
+    for (int i = 0; i < p->ncounted; i++) emit_counted_rows(o, p->counted[i]);
+    for (int i = 0; i < NUMBERS_OF_COST; i++)
+        if (p->of[i]) fprintf(o->file, "    cost[%d] = %s;\n", i, units_c(o, p->of[i]));
+    for (const SparsePrice *s = p->sparse; s; s = s->next) emit_price_of_sparse(o, s);
+    for (const SparsePrice *s = p->told; s; s = s->next) emit_price_where_told(o, s);
+    for (const ScalesPrice *s = p->scales; s; s = s->next) emit_price_of_scales(o, s);
+    fprintf(o->file, "}\n\n");
 }
 
 static const char only[] = "What a sweep costs, by which a run takes a GPU or the CPU (--device auto)";
 
-// What a sweep costs. Where one competition holds all moves, its table does; the number of the function.
-static int emit_costs(Out *o, const Program *p)
+// What a sweep costs; the number of the function that says so of all of it.
+static int emit_prices(Out *o, const Program *p)
 {
-    bool asked = false;
-    for (const Step *s = o->g->steps; s; s = s->next) asked |= s->kind == STEP_NUTS && !s->competition;
-    if (o->g->competitions) fprintf(o->file, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.\n"
+    if (p->contests) fprintf(o->file, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.\n"
                  "// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.\n");
-    for (const Competition *c = o->g->competitions; c; c = c->next) emit_cost(o, p, c);
-    if (o->g->competitions && !o->g->competitions->next && !asked) return o->g->competitions->number;
-    fprintf(o->file, o->g->competitions ? "// %s: the same of all together.\n" : "// %s, in multiply-adds: [0] on the CPU; on a GPU [3] what takes\n// its time whatever the number of chains, [4] the work of a chain.\n", only);
-    emit_cost(o, p, NULL);
-    return 0;
+    for (const Price *c = p->prices;; c = c->next) {
+        if (!c->number) fprintf(o->file, p->contests ? "// %s: the same of all together.\n" : "// %s, in multiply-adds: [0] on the CPU; on a GPU [3] what takes\n// its time whatever the number of chains, [4] the work of a chain.\n", only);
+        emit_price(o, c);
+        if (!c->next) return c->number;
+    }
 }
 
 // What competes, and what a run needs to know to choose.
-static bool emit_competitions(Out *o, const Program *p, const Var *const *state, int nstate)
+static bool emit_contests(Out *o, const Program *p)
 {
     FILE *out = o->file;
-    if (!o->g->competitions) return false;
-    for (const Competition *c = o->g->competitions; c; c = c->next) {
-        fprintf(out, "static const int fields_%d[] = {", c->number);
-        for (int i = 0; i < nstate; i++)
-            for (int k = 0; k < c->n; k++)
-                if (c->block[k] == state[i]) fprintf(out, "%d, ", 1 + i);
-        fprintf(out, "0}, latents_%d[] = {", c->number);
-        for (const Step *s = o->g->steps; s; s = s->next)
-            for (int i = 0; i < nstate && s->competition == c && s->when == WITHOUT_GRADIENTS; i++)
-                if (s->block[0]->kind == VAR_AUXILIARY && !s->orbit && state[i] == s->block[0]) fprintf(out, "%d, ", 1 + i);
+    if (!p->contests) return false;
+    for (const Contest *c = p->contests; c; c = c->next) {
+        fprintf(out, "static const int fields_%d[] = {", c->of->number);
+        for (int i = 0; i < p->nstate; i++)
+            for (int k = 0; k < c->of->n; k++)
+                if (c->of->block[k] == p->state[i].var) fprintf(out, "%d, ", 1 + i);
+        fprintf(out, "0}, latents_%d[] = {", c->of->number);
+        for (int i = 0; i < c->nlatents; i++) fprintf(out, "%d, ", 1 + field_of(p->state, p->nstate, c->latent[i]));
         fprintf(out, "0};\n");
     }
     fprintf(out, "\nstatic const GmCompetition competitions[] = {\n");
-    for (const Competition *c = o->g->competitions; c; c = c->next) {
+    for (const Contest *c = p->contests; c; c = c->next) {
+        const int number = c->of->number, told = field_of(p->state, p->nstate, c->diagnostics), kept = field_of(p->state, p->nstate, c->machine);
         const char *names = "";
-        for (int k = 0; k < c->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->block[k]->name);
-        const Var *told = NULL, *machine = NULL;
-        for (int i = 0; i < p->nsteps; i++)
-            for (const Launch *l = p->steps[i].step->competition == c ? p->steps[i].launches.first : NULL; l; l = l->next)
-                for (int a = 0; a < l->nargs && l->kind == LAUNCH_NUTS; a++)
-                    if (l->arg[a].kind == ARG_NAME) {
-                        if (!machine) machine = l->arg[a].var;                   // the first one
-                        told = l->arg[a].var;                                    // the last one
-                    }
-        int at = 0, kept = 0;
-        while (state[at] != told) at++;
-        while (state[kept] != machine) kept++;
-        fprintf(out, "    {.name = \"%s\", .coupled = %d, .fields = fields_%d, .told = %d, .machine = %d, .latents = latents_%d, .cost = cost_%d},\n", names, c->coupled, c->number, 1 + at, 1 + kept, c->number, c->number);
+        for (int k = 0; k < c->of->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->of->block[k]->name);
+        fprintf(out, "    {.name = \"%s\", .coupled = %d, .fields = fields_%d, .told = %d, .machine = %d, .latents = latents_%d, .cost = cost_%d},\n", names, c->of->coupled, number, 1 + told, 1 + kept, number, number);
     }
     fprintf(out, "};\n\n");
     return true;
@@ -545,23 +495,8 @@ static const char *optional_members(Out *o, const Program *p)
         for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
     if (p->g->by_em) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
-    const char *cpu = only_on_cpu(p->g);
-    if (cpu) all = text(o, "%s, .cpu_only = \"%s\"", all, cpu);
+    if (p->cpu_only) all = text(o, "%s, .cpu_only = \"%s\"", all, p->cpu_only);
     return all;
-}
-
-// Whether the program launches something of these kinds: what it does not, its image for GPUs does without.
-static bool launches_any(const Program *p, LaunchKind first, LaunchKind last)
-{
-    const Launches *const other[] = {&p->before, &p->prepare, &p->refresh, &p->again, &p->finish, &p->derive, &p->restore, &p->joint, &p->log_lik, &p->replicates};
-    const int nother = (int)(sizeof other / sizeof *other);
-    for (int i = 0; i < nother + 3 * p->nsteps; i++) {
-        const StepCode *s = i < nother ? NULL : &p->steps[(i - nother) / 3];
-        const Launches *list = !s ? other[i] : (i - nother) % 3 == 0 ? &s->launches : (i - nother) % 3 == 1 ? &s->density : &s->jacobian;
-        for (const Launch *l = list->first; l; l = l->next)
-            if (l->kind >= first && l->kind <= last) return true;
-    }
-    return false;
 }
 
 void emit_program(FILE *out, const Program *p, const char *source)
@@ -576,31 +511,18 @@ void emit_program(FILE *out, const Program *p, const char *source)
     o->arena = o->scope.arena = g->arena;
     o->scope.g = g;
     o->file = file;
-    int nsums = 0, ndata = 0;
-    for (const Sum *s = p->sums; s; s = s->next) nsums++;
-    const Var **state = NEW_N(g->arena, const Var *, g->nvars + p->nwork + nsums + 1);
-    const int nstate = state_fields(p, state);
-    o->nstreams = nstate + 1;
+    o->nstreams = p->nstate + 1;
     emit_banner(o, source);
-    emit_structs(o, p, state, nstate);
-    for (const Step *s = g->steps; s; s = s->next)
-        if (s->kind == STEP_NUTS) {
-            fputs("#define GM_MOVES             // along gradients\n", file);
-            break;
-        }
-    if (launches_any(p, LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_ROWS_SCALED)) fputs("#define GM_JOINT_NORMALS     // drawn by kernels of the runtime\n", file);
-    if (launches_any(p, LAUNCH_PATTERN, LAUNCH_PATTERN)) fputs("#define GM_SPARSE_NORMALS    // and of those whose precision has few entries\n", file);
-    if (launches_any(p, LAUNCH_WEIGHTED_GRAM, LAUNCH_WEIGHTED_GRAM)) fputs("#define GM_WEIGHTED_GRAMS    // made by them\n", file);
+    emit_structs(o, p);
+    if (p->uses.moves) fputs("#define GM_MOVES             // along gradients\n", file);
+    if (p->uses.normals) fputs("#define GM_JOINT_NORMALS     // drawn by kernels of the runtime\n", file);
+    if (p->uses.patterns) fputs("#define GM_SPARSE_NORMALS    // and of those whose precision has few entries\n", file);
+    if (p->uses.grams) fputs("#define GM_WEIGHTED_GRAMS    // made by them\n", file);
     if (g->by_em) fputs("#define GM_MODES             // no draws: joint normals are at their means\n", file);
     fputs("#include \"kernels.h\"\n", file);
-    bool chains = false, states = false;
-    for (const Step *s = g->steps; s; s = s->next) {
-        chains |= s->kind == STEP_GAUSSIAN && s->gaussian.band;
-        states |= s->at_once;
-    }
-    if (chains) fputs("#include \"band.h\"\n", file);
-    if (links_apart(g)) fputs("#define GM_STATES_TOGETHER   // of several unknowns\n", file);
-    if (states) fputs("#include \"states.h\"\n", file);
+    if (p->uses.bands) fputs("#include \"band.h\"\n", file);
+    if (p->uses.links) fputs("#define GM_STATES_TOGETHER   // of several unknowns\n", file);
+    if (p->uses.states) fputs("#include \"states.h\"\n", file);
     fputs(g->by_em ? "#include \"modes.h\"\n\n" : "\n", file);
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
     bool competing = false;
@@ -617,15 +539,14 @@ void emit_program(FILE *out, const Program *p, const char *source)
     emit_row_sizes(o, p);
     emit_sweep(o, p);
     fprintf(file, "// ---- what the runtime asks ----\n\n");
-    const char *members = emit_tables(o, p, state, nstate);
+    const char *members = emit_tables(o, p);
     if (emit_factors(o)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
-    for (int i = 0; i < g->nvars; i++) ndata += g->vars[i]->kind == VAR_DATA;
-    if (emit_observed(o, p, state, nstate)) members = text(o, "%s, .observed = observed", members);
-    if (emit_labels(o, p, state, nstate)) members = text(o, "%s, .labels = labels", members);
-    const int costs = emit_costs(o, p);
-    if (emit_competitions(o, p, state, nstate)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
+    if (emit_observed(o, p)) members = text(o, "%s, .observed = observed", members);
+    if (emit_labels(o, p)) members = text(o, "%s, .labels = labels", members);
+    const int costs = emit_prices(o, p);
+    if (emit_contests(o, p)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
     members = text(o, "%s%s, .cost = cost_%d", optional_members(o, p), members, costs);
-    fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", source_name(o->arena, source), ndata, nstate, p->nsteps,
+    fprintf(file, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d%s%s)\n\n#endif\n", g->model->name ? g->model->name : "model", source_name(o->arena, source), p->ndata, p->nstate, p->nsteps,
             *members ? ",\n         " : "", *members ? members + 2 : "");
     fclose(file);
     write_named(out, g->arena, program);

@@ -142,30 +142,36 @@ static int signed_index(const Out *o, const Expr *e)
     return e->kind == EX_MUL && e->nargs == 2 && ex_is_num(e->args[0], -1) && e->args[1]->kind == EX_INDEX && !scope_find(&o->scope, e->args[1]) ? -1 : 0;
 }
 
+static Text sum_but(Out *o, const Expr *e, const Expr *left_out, double less, const char *type);
+
+const char *index_c(Out *o, const Index *i) { return o->group && o->group->kind == EX_INDEX && o->group->index == i ? o->group_name : index_text(o, i); }
+
+// A sum: an index in it is one less already, so that the number in it goes with what is left to take away.
+static Text subscript_of_sum(Out *o, const Expr *e)
+{
+    const Expr *index = NULL, *number = e->args[0]->kind == EX_NUM ? e->args[0] : NULL;
+    for (int i = 0; i < e->nargs && !index; i++)
+        if (e->args[i]->kind == EX_INDEX) index = e->args[i];
+    for (int i = 0; !index && i < e->nargs; i++)
+        if (signed_index(o, e->args[i]) < 0) return sum_but(o, e, NULL, 1, "long");
+    const long c = (number ? (long)number->number : 0) - (index ? 0 : 1);
+    const int nothers = e->nargs - (index != NULL) - (number != NULL);
+    const bool alone = nothers == 0;
+    const Expr *other = e->args[e->nargs - 1] == index ? e->args[e->nargs - 2] : e->args[e->nargs - 1];
+    Text t = alone ? tight(index_text(o, index->index)) : nothers == 1 ? expr_text(o, other) : !index && !number ? expr_text(o, e) : sum_but(o, e, index, number ? number->number : 0, "long");
+    if (index && !alone) t.c = text(o, "%s + %s", paren(o, t, ADDITIVE), index_text(o, index->index));
+    else t.c = paren(o, t, ADDITIVE);
+    if (c == 0) return (Text){t.c, alone ? TIGHT : ADDITIVE, false};
+    return (Text){text(o, "%s %c %ld", t.c, c < 0 ? '-' : '+', labs(c)), ADDITIVE, false};
+}
+
 Text subscript_text(Out *o, const Expr *e)
 {
     if (o->group && e == o->group) return tight(o->group_name);
     if (e->kind == EX_NUM) return (Text){text(o, "%ld", (long)e->number - 1), TIGHT, e->number < 1};
     if (e->kind == EX_INDEX) return tight(index_text(o, e->index));
     if (!ex_is_integer(e)) return (Text){text(o, "(long)(%s) - 1", expr_c(o, e, LOOSE)), ADDITIVE, false};
-    if (e->kind == EX_ADD) {                     // an index is one less already
-        const Expr *rest = e, *index = NULL;
-        long c = -1;
-        if (e->args[0]->kind == EX_NUM) {
-            c += (long)e->args[0]->number;
-            rest = ex_sub((Expr *)e, e->args[0]);
-        }
-        for (int i = 0; rest->kind == EX_ADD && i < rest->nargs && !index; i++)
-            if (rest->args[i]->kind == EX_INDEX) index = rest->args[i];
-        if (rest->kind == EX_INDEX) index = rest;
-        for (int i = 0; !index && i < e->nargs; i++)
-            if (signed_index(o, e->args[i]) < 0) return expr_text(o, ex_sub((Expr *)e, ex_num(1)));
-        if (index) c++;
-        const char *t = !index ? expr_c(o, rest, ADDITIVE) : rest == index ? index_text(o, index->index)
-                      : text(o, "%s + %s", expr_c(o, ex_sub((Expr *)rest, (Expr *)index), ADDITIVE), index_text(o, index->index));
-        if (c == 0) return (Text){t, rest == index ? TIGHT : ADDITIVE, false};
-        return (Text){text(o, "%s %c %ld", t, c < 0 ? '-' : '+', labs(c)), ADDITIVE, false};
-    }
+    if (e->kind == EX_ADD) return subscript_of_sum(o, e);
     return (Text){text(o, "%s - 1", expr_c(o, e, ADDITIVE)), ADDITIVE, false};
 }
 
@@ -182,34 +188,10 @@ static const char *total_call(Out *o, const Expr *e)
     return text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE));
 }
 
-static const char *total_in_kernel(Out *o, const Expr *e)
-{
-    const bool launching = o->launching;
-    o->launching = false;
-    const char *call = total_call(o, e);
-    o->launching = launching;
-    return call;
-}
-
-static Look keep_total(const Expr *e, void *with)
-{
-    Out *o = with;
-    if (!is_data_total(e)) return LOOK;
-    const char *call = total_in_kernel(o, e);
-    for (int i = 0; i < o->ntotals; i++)
-        if (strcmp(total_in_kernel(o, o->total[i]), call) == 0) return SKIP;
-    ROOM(o->arena, o->total, o->ntotals, o->totals_size);
-    o->total[o->ntotals++] = e;
-    return SKIP;
-}
-
-void keep_totals(Out *o, const Expr *size) { ex_find(size, keep_total, o); }
-
 static Text data_total(Out *o, const Expr *e)
 {
-    for (int i = 0; i < o->ntotals && !o->host; i++)
-        if (strcmp(total_in_kernel(o, o->total[i]), total_in_kernel(o, e)) == 0) return tight(text(o, "d->%s%d", o->total_name, i + 1));
-    return tight(total_call(o, e));
+    const int number = o->host ? 0 : total_number(o->program, e);
+    return tight(number ? text(o, "d->%s%d", o->program->total_name, number) : total_call(o, e));
 }
 
 // Powers and functions of whole numbers are reals in C.
@@ -253,30 +235,36 @@ static Text row_major(Out *o, Text p, const Expr *n, Text i)
     return zero(i) ? (Text){rows, MULTIPLICATIVE, false} : (Text){text(o, "%s + %s", rows, i.c), ADDITIVE, false};
 }
 
-static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
-
-// May the subscript lie outside the array here?
+// May the subscript, NULL for the first, lie outside the array here?
 static bool may_leave(const Out *o, const Expr *subscript, const Expr *dim)
 {
+    if (!subscript) return o->careful && !(dim->kind == EX_NUM && dim->number >= 1);
     if (subscript->kind == EX_INDEX && subscript->index->hi == dim && ex_is_num(subscript->index->lo, 1)) return false;
     if (subscript->kind == EX_NUM && dim->kind == EX_NUM && subscript->number <= dim->number) return false;
-    return o->careful || ex_any_var(subscript, test_wild, NULL);
+    return o->careful || reads_wild(subscript);
 }
 
 Text position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset)
 {
     Text p = tight("0");
     for (int k = 0; k < n; k++) {
-        Text i = subscript_text(o, at[k]);
+        Text i = at[k] ? subscript_text(o, at[k]) : tight("0");
         const bool checked = may_leave(o, at[k], v->dim[first + k]);
         if (checked) i = tight(text(o, "%s(%s, %s, \"%s\")", on_host(o) ? "gm_inside" : "INSIDE", i.c, extent_c(o, v->dim[first + k], LOOSE), v->name));
-        const bool is_int = at[k]->kind == EX_REF && !checked && at[k] != o->group && !scope_find(&o->scope, at[k]);      // positions are longs
+        const bool is_int = at[k] && at[k]->kind == EX_REF && !checked && at[k] != o->group && !scope_find(&o->scope, at[k]);      // positions are longs
         if (k == 0 && is_int && n > 1) i.c = text(o, "(long)%s", i.c);
         p = k ? row_major(o, p, v->dim[first + k], i) : i;
     }
     if (!offset) return p;
     const char *c = expr_c(o, offset, ADDITIVE);
     return zero(p) ? (Text){c, ADDITIVE, false} : (Text){text(o, "%s + %s", c, p.c), ADDITIVE, false};
+}
+
+const char *first_position(Out *o, const Var *v, int n, Expr *const *at)
+{
+    Expr *all[MAX_RANK] = {0};
+    for (int k = 0; k < n; k++) all[k] = at[k];
+    return position_text(o, v, 0, v->rank, all, NULL).c;
 }
 
 // Factors that are 1 are left out; a product of several is one of longs.
@@ -313,20 +301,28 @@ static Text sub_text(Out *o, const Sub *s)
     return subscript_text(o, s->at[0]);
 }
 
+const char *position_c(Out *o, const Place *at)
+{
+    if (at->element) return position_text(o, at->element->var, 0, at->element->var->rank, at->element->args, NULL).c;
+    Text p = tight("0");
+    for (int k = 0; k < at->n; k++) p = k ? row_major(o, p, at->sub[k].extent, sub_text(o, &at->sub[k])) : sub_text(o, &at->sub[k]);
+    return p.c;
+}
+
+const char *element_c(Out *o, const Var *v, Expr *const *at)
+{
+    const char *place = var_text(o, v);
+    return v->rank ? text(o, "%s[%s]", place, position_text(o, v, 0, v->rank, at, NULL).c) : text(o, "*%s", place);
+}
+
 const char *place_text(Out *o, const Place *at)
 {
     if (at->local) return at->local->name;
-    if (at->element) {
-        const Var *v = at->element->var;
-        const char *place = var_text(o, v);
-        return v->rank ? text(o, "%s[%s]", place, position_text(o, v, 0, v->rank, at->element->args, NULL).c) : text(o, "*%s", place);
-    }
+    if (at->element) return element_c(o, at->element->var, at->element->args);
     if (at->array->pattern && at->n == 0) return "";
     if (at->array->pattern && at->n == 1) return sub_text(o, &at->sub[0]).c;
     if (at->array->pattern) return text(o, "%s, %s", sub_text(o, &at->sub[0]).c, sub_text(o, &at->sub[1]).c);       // of a matrix of which there are only some entries
-    Text p = tight("0");
-    for (int k = 0; k < at->n; k++) p = k ? row_major(o, p, at->sub[k].extent, sub_text(o, &at->sub[k])) : sub_text(o, &at->sub[k]);
-    return text(o, "s->%s[%s]", at->array->name, p.c);
+    return text(o, "s->%s[%s]", at->array->name, position_c(o, at));
 }
 
 static const double LONG_NUMBER = 1e9;             // whole numbers from here on are written as reals
@@ -466,9 +462,7 @@ const char *whole_text(Out *o, const Expr *e)
     const Var *known = scope_find(&o->scope, e);
     if (known) return known->name;
     if (e->kind != EX_REF) return "NULL";
-    Expr *at[MAX_RANK];
-    for (int k = 0; k < e->var->rank; k++) at[k] = k < e->nargs ? e->args[k] : ex_num(1);
-    return text(o, "&%s[%s]", var_text(o, e->var), position_text(o, e->var, 0, e->var->rank, at, NULL).c);
+    return text(o, "&%s[%s]", var_text(o, e->var), first_position(o, e->var, e->nargs, e->args));
 }
 
 // ---- comparisons of subscripts ----
@@ -515,26 +509,36 @@ Text negated_text(Out *o, const Expr *e)
     return opposite ? (Text){opposite, LOOSE, false} : tight(text(o, "!%s", expr_c(o, e, TIGHT)));
 }
 
-// An unknown of which the logarithm is kept, as a term of a sum or in a product that is one; read where its logarithm is known.
-static Look find_kept(const Expr *e, void *with)
+// Whether an unknown in a call has its logarithm kept: read where its logarithm is known, if it has a name here.
+static bool keeps_logs(const Out *o, const LogForm *f)
 {
-    Out *o = with;
-    if (e->kind != EX_REF || e->nargs < e->var->rank) return LOOK;
-    return (scope_find(&o->scope, e) ? scope_find(&o->scope, ex_log((Expr *)e)) != NULL : e->var->kept_log != NULL) ? FOUND : SKIP;
+    bool yes = false;
+    for (int i = 0; f && i < f->n && !yes; i++) yes = scope_find(&o->scope, f->of[i]) ? scope_find(&o->scope, f->log[i]) != NULL : f->of[i]->var->kept_log != NULL;
+    return yes;
 }
 
-// log(1 + x), log(x + y), where a term may have rounded to an end of its support: of the logarithms of the terms. c NULL: it is no such sum.
-static Text log_of_sum(Out *o, const Expr *sum)
+// log(1 + x), log(x + y), where a term may have rounded to an end of its support: of the logarithms of the terms.
+static Text log_of_sum(Out *o, const LogForm *f)
 {
-    const Text none = {NULL, LOOSE, false};
-    if (!ex_find(sum, find_kept, o)) return none;
     const char *all = NULL;
-    for (int i = 0; i < sum->nargs; i++) {
-        if (!ex_positive(sum->args[i])) return none;
-        const char *log = expr_c(o, ex_log(sum->args[i]), LOOSE);
+    for (int i = 0; i < f->nterms; i++) {
+        const char *log = expr_c(o, f->term[i], LOOSE);
         all = all ? text(o, "log_sum_exp2(%s, %s)", all, log) : log;
     }
     return tight(all);
+}
+
+// A call of log or pow, of logarithms that are kept. c NULL: it is none.
+static Text of_kept(Out *o, const Expr *e)
+{
+    if (!e->nargs) return (Text){NULL, LOOSE, false};
+    const Expr *x = e->args[0];
+    const Var *kept = x->kind != EX_REF || e->nargs != 1 || scope_find(&o->scope, x) ? NULL : e->fn == FN_log ? x->var->kept_log : e->fn == FN_log1m ? x->var->kept_log1m : NULL;
+    if (kept) return tight(text(o, "%s_kept(%s, %s)", e->name, as_real(o, x), element_c(o, kept, x->args)));
+    const LogForm *f = e->fn == FN_log || e->fn == FN_pow ? map_get(&o->program->logs, e) : NULL;
+    if (!keeps_logs(o, f) || !f->nterms) return (Text){NULL, LOOSE, false};
+    if (e->fn == FN_log) return log_of_sum(o, f);
+    return tight(text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, f->term[0]), MULTIPLICATIVE)));      // of a value that may have rounded to an end
 }
 
 static Text call(Out *o, const Expr *e)
@@ -555,33 +559,30 @@ static Text call(Out *o, const Expr *e)
     if (e->fn == FN_NOT) return negated_text(o, e->args[0]);
     if (e->fn == FN_if_else)
         return (Text){text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)), LOOSE, false};
-    const Var *kept = e->nargs == 1 && e->args[0]->kind == EX_REF && !o->host && !scope_find(&o->scope, e->args[0]) ? e->fn == FN_log ? e->args[0]->var->kept_log : e->fn == FN_log1m ? e->args[0]->var->kept_log1m : NULL : NULL;
-    if (kept) return tight(text(o, "%s_kept(%s, %s)", e->name, as_real(o, e->args[0]), expr_c(o, ex_ref((Var *)kept, e->args[0]->nargs, e->args[0]->args), LOOSE)));
-    if (e->fn == FN_pow && e->args[0]->kind == EX_REF && !o->host) {     // of a value that may have rounded to an end: by its logarithm
-        const Expr *log = ex_log(e->args[0]);
-        if (scope_find(&o->scope, e->args[0]) ? scope_find(&o->scope, log) != NULL : e->args[0]->var->kept_log != NULL) return tight(text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, log), MULTIPLICATIVE)));
-    }
-    if (e->fn == FN_log && e->args[0]->kind == EX_ADD && !o->host) {
-        const Text sum = log_of_sum(o, e->args[0]);
-        if (sum.c) return sum;
-    }
+    const Text kept = o->host ? (Text){NULL, LOOSE, false} : of_kept(o, e);
+    if (kept.c) return kept;
     const char *list = "";
     for (int i = 0; i < e->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
     const bool positive = (e->fn == FN_lgamma || e->fn == FN_digamma) && ex_positive(e->args[0]);        // forms without calls and branches
     return tight(text(o, "%s%s(%s)", e->name, positive ? "_positive" : "", list));
 }
 
-static Text sum(Out *o, const Expr *e, const char *type)
+static Text sum(Out *o, const Expr *e, const char *type) { return sum_but(o, e, NULL, 0, type); }
+
+// Without one of its terms, and so much less.
+static Text sum_but(Out *o, const Expr *e, const Expr *left_out, double by, const char *type)
 {
     Text *t = NEW_N(o->arena, Text, e->nargs + 1);
     const Expr **from = NEW_N(o->arena, const Expr *, e->nargs + 1);
-    const bool ends = e->args[0]->kind == EX_NUM;
-    double last = ends ? e->args[0]->number : 0;         // a number comes last, with what indices are less by in C
+    const bool begins = e->args[0]->kind == EX_NUM;
+    double last = (begins ? e->args[0]->number : 0) - by;        // a number comes last, with what indices are less by in C
+    const bool ends = last != 0;
     bool less = false;
     for (int i = 0; i < e->nargs; i++) less |= signed_index(o, e->args[i]) < 0;
     int n = 0;
-    for (int i = ends; i < e->nargs; i++) {
+    for (int i = begins; i < e->nargs; i++) {
         const Expr *term = e->args[i];
+        if (term == left_out) continue;
         const int sign = ends || less ? signed_index(o, term) : 0;
         if (sign) {
             from[n] = term;

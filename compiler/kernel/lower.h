@@ -149,6 +149,17 @@ void  name_outside(Lower *p, Kernel *k);                                  // out
 
 void    with_product(Launch *l, const Product *r);
 
+// ---- of the complete program, for emission ----
+
+void  form_kernel(Lower *p, Kernel *k);                                    // forms.c
+void  share_draws(Lower *p);                                              // alike.c
+void  find_uses(Lower *p);                                                // uses.c
+void  find_rations(Lower *p);                                             // prices.c
+void  find_fields(Lower *p);                                              // fields.c
+void  find_starts(Lower *p);                                              // starts.c
+void  find_prices(Lower *p);                                              // prices.c
+void  find_contests(Lower *p);                                            // prices.c
+
 // ---- products.c ----
 
 // Whether e = sum(j, matrix[row, j]*coefficients[j, column]), all of j; column is NULL for a vector.
