@@ -1,12 +1,11 @@
 // factors.c -- the factors that a start may lie outside of, as text for the runtime (runtime/host/factors.c reads it): in the notation of the model,
 // with the definitions that they read.
 #include <stdlib.h>
-#include <string.h>
-#include "tables.h"
+#include "program.h"
 
-static const char *quoted(Out *o, const char *c) { return c ? text(o, "\"%s\"", c) : "NULL"; }
+static const char *quoted(const Out *o, const char *c) { return c ? text(o, "\"%s\"", c) : "NULL"; }
 
-static const char *plates_text(Out *o, const Plates *l)
+static const char *plates_text(const Out *o, const Plates *l)
 {
     const char *t = "";
     for (int i = 0; i < l->n; i++)
@@ -14,7 +13,7 @@ static const char *plates_text(Out *o, const Plates *l)
     return t;
 }
 
-static const char *factor_text(Out *o, const Factor *f)
+static const char *factor_text(const Out *o, const Factor *f)
 {
     char *t;
     size_t size;
@@ -26,27 +25,35 @@ static const char *factor_text(Out *o, const Factor *f)
     return copy;
 }
 
-static void emit_factor(Out *o, const StartFactor *f)
+static const char *guard_text(const Out *o, const Plates *l) { return quoted(o, l->guard ? math_text(o, l->guard) : NULL); }
+
+static void emit_factor(const Out *o, const StartFactor *f)
 {
-    const Plates *l = f->plates;
-    fprintf(o->file, "    {.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,\n     .log_density = \"%s\"},\n", source_line(o, f->factor->span), quoted(o, factor_text(o, f->factor)), f->if_missing,
-            plates_text(o, l), quoted(o, l->guard ? math_text(o, l->guard) : NULL), math_text(o, f->log_density));
+    line(o, "{.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,", source_line(o, f->factor->span), quoted(o, factor_text(o, f->factor)), f->if_missing, plates_text(o, f->plates), guard_text(o, f->plates));
+    line(o, " .log_density = \"%s\"},", math_text(o, f->log_density));
 }
 
-bool emit_factors(Out *o)
+static void emit_definition(const Out *o, const Var *v, const Site *t)
 {
-    FILE *out = o->file;
-    if (!o->program->starts) return false;
-    fprintf(out, "// Factors that are 0 for some values of the unknowns: chains start where they are not.\nstatic const GmFactor factors[] = {\n");
-    for (const StartFactor *f = o->program->starts; f; f = f->next) emit_factor(o, f);
-    fprintf(out, "    {0},\n};\n\nstatic const GmDefinition of_factors[] = {        // the definitions that they read\n");
-    for (const Definition *d = o->program->definitions; d; d = d->next)
-        for (const Site *t = d->var->sites; t; t = t->next) {
-            const char *at = "";
-            for (int k = 0; k < t->n; k++) at = text(o, "%s%s%s", at, k ? ", " : "", math_text(o, t->subscript[k]));
-            fprintf(out, "    {.name = \"%s\", .at = \"%s\", .over = \"%s\", .guard = %s, .value = %s},\n", d->var->name, at, plates_text(o, &t->plates),
-                    quoted(o, t->plates.guard ? math_text(o, t->plates.guard) : NULL), quoted(o, t->value ? math_text(o, t->value) : NULL));
-        }
-    fprintf(out, "    {0},\n};\n\n");
+    const char *at = "";
+    for (int k = 0; k < t->n; k++) at = text(o, "%s%s%s", at, k ? ", " : "", math_text(o, t->subscript[k]));
+    line(o, "{.name = \"%s\", .at = \"%s\", .over = \"%s\", .guard = %s, .value = %s},", v->name, at, plates_text(o, &t->plates), guard_text(o, &t->plates), quoted(o, t->value ? math_text(o, t->value) : NULL));
+}
+
+bool emit_factors(Out *o, const Program *p)
+{
+    if (!p->starts) return false;
+    line(o, "// Factors that are 0 for some values of the unknowns: chains start where they are not.");
+    ENDING ("};", "static const GmFactor factors[] =") {
+        for (const StartFactor *f = p->starts; f; f = f->next) emit_factor(o, f);
+        line(o, "{0},");
+    }
+    blank(o);
+    NOTED ("};", "        // the definitions that they read", "static const GmDefinition of_factors[] =") {
+        for (const Definition *d = p->definitions; d; d = d->next)
+            for (const Site *t = d->var->sites; t; t = t->next) emit_definition(o, d->var, t);
+        line(o, "{0},");
+    }
+    blank(o);
     return true;
 }

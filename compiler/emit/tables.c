@@ -1,13 +1,11 @@
 // tables.c -- the Data and State of the program, and what it tells the runtime about them.
-#define _GNU_SOURCE
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include "tables.h"
+#include "program.h"
 
 // ---- structs and tables ----
 
-static const char *dims_text(Out *o, const Var *v)
+static const char *dims_text(const Out *o, const Var *v)
 {
     if (v->rank == 0) return "";
     const char *t = "";
@@ -59,30 +57,38 @@ static int sharing_of(const Program *p, const Var *v)
     return of[placement_of(p, v)->home];
 }
 
+// Members of the structs, with the model's name and the extents of each array beside them.
 void emit_structs(Out *o, const Program *p)
 {
-    FILE *out = o->file;
-    fprintf(out, "typedef struct Data {\n");
-    for (int i = 0; i < p->ndata; i++) {
-        const Var *v = p->data[i].var;
-        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(o, v->name), v->rank ? "      // " : "",
-                v->rank ? v->name : "", v->rank ? dims_text(o, v) : "");
+    ENDING ("} Data;", "typedef struct Data") {
+        for (int i = 0; i < p->ndata; i++) {
+            const Var *v = p->data[i].var;
+            const char *type = v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : v->rank ? "real" : "double";
+            if (v->rank) line(o, "%s *%s;      // %s%s", type, c_name(o, v->name), v->name, dims_text(o, v));
+            else line(o, "%s %s;", type, c_name(o, v->name));
+        }
+        for (int i = 0; i < p->ntotals; i++) line(o, "long %s%d;      // %s", p->total_name, i + 1, ex_quote(o->arena, p->total[i]));
     }
-    for (int i = 0; i < p->ntotals; i++) fprintf(out, "    long %s%d;      // %s\n", p->total_name, i + 1, ex_quote(o->arena, p->total[i]));
-    fprintf(out, "} Data;\n\ntypedef struct State {          // of one chain\n");
-    for (int i = 0; i < p->nstate; i++) {
-        const Var *v = p->state[i].var;
-        const char *note = v->kind == VAR_AUXILIARY ? "auxiliary " : v->kind == VAR_SUM && v->sum ? "sums of data " : v->kind == VAR_SUM ? "work " : "";
-        fprintf(out, "    %s *%s;      // %s%s%s\n", element_type(p, v), c_name(o, v->name), note, v->name, dims_text(o, v));
+    blank(o);
+    NOTED ("} State;", "          // of one chain", "typedef struct State") {
+        for (int i = 0; i < p->nstate; i++) {
+            const Var *v = p->state[i].var;
+            const char *note = v->kind == VAR_AUXILIARY ? "auxiliary " : v->kind == VAR_SUM && v->sum ? "sums of data " : v->kind == VAR_SUM ? "work " : "";
+            line(o, "%s *%s;      // %s%s%s", element_type(p, v), c_name(o, v->name), note, v->name, dims_text(o, v));
+        }
     }
-    fprintf(out, "} State;\n\n");
+    blank(o);
     const char *none = "VAR_NONE";
     for (int i = 0; i < p->nstate; i++)
         if (strcmp(p->state[i].var->name, "NONE") == 0) none = "VAR_NONE_";
-    fprintf(out, "enum {                           // streams of random numbers\n    %s = 0,\n", none);
-    for (int i = 0; i < p->nstate; i++)
-        if (p->state[i].var->kind != VAR_SUM && p->state[i].var->kind != VAR_LET) fprintf(out, "    VAR_%s = %d,\n", p->state[i].var->name, i + 1);
-    fprintf(out, "};\n\n");
+    NOTED ("};", "                           // streams of random numbers", "enum") {
+        line(o, "%s = 0,", none);
+        for (int i = 0; i < p->nstate; i++) {
+            const Var *v = p->state[i].var;
+            if (v->kind != VAR_SUM && v->kind != VAR_LET) line(o, "VAR_%s = %d,", v->name, i + 1);
+        }
+    }
+    blank(o);
 }
 
 static const char *role_of(const Program *p, const Var *v)
@@ -102,7 +108,7 @@ static const char *role_of(const Program *p, const Var *v)
     return "GM_SUM";
 }
 
-static const char *type_and_bounds(Out *o, const Var *v)
+static const char *type_and_bounds(const Out *o, const Var *v)
 {
     static const char *const constrained[] = {
 #define X(id, text) [CONSTRAINT_##id] = text,
@@ -116,7 +122,7 @@ static const char *type_and_bounds(Out *o, const Var *v)
     return text(o, "%s%s", base, bounds);
 }
 
-static const char *row_bounds(Out *o, const Field *f)
+static const char *row_bounds(const Out *o, const Field *f)
 {
     const double lo = f->lower.value || isnan(f->lower.number) ? -INFINITY : f->lower.number, hi = f->upper.value || isnan(f->upper.number) ? INFINITY : f->upper.number;
     if (isinf(lo) && isinf(hi)) return "";
@@ -138,149 +144,209 @@ static void emit_shape(Out *o, const Program *p, const Field *f)
     if (f->upper.value) line(o, "shape->upper = %s;", expr_c(o, f->upper.value, LOOSE));
 }
 
-// A function of a field, by cases: fields of the same lines stand together. false: there are no lines at all.
+// The cases of fields with the lines of number i, a dozen on a line.
+static void emit_cases(Out *o, const Field *field, int n, int i)
+{
+    int count = 0;
+    for (int k = i; k < n; k++) {
+        if (field[k].shape != i) continue;
+        if (count && count % 12 == 0) end_line(o);
+        part(o, "%scase %d:", count % 12 ? " " : "", k);
+        count++;
+    }
+    end_line(o);
+}
+
+// The data, as a function finds them that is called before there is a run.
+static void emit_data_there(const Out *o)
+{
+    line(o, "const Data *const d = (const Data *)data;");
+    line(o, "(void)d;");
+}
+
+// A function of a field: fields of the same lines stand together. false: there are no lines at all.
 static bool emit_shapes(Out *o, const Program *p, const char *name, const Field *field, int n)
 {
-    FILE *out = o->file;
     bool any = false;
     for (int i = 0; i < n; i++) any |= field[i].shape >= 0;
     if (!any) return false;
-    fprintf(out, "static void %s(int field, const void *data, GmShape *shape)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    switch (field) {\n", name);
-    for (int i = 0; i < n; i++) {
-        if (field[i].shape != i) continue;
-        int count = 0;
-        for (int k = i; k < n; k++)
-            if (field[k].shape == i) fprintf(out, count++ % 12 ? " case %d:" : count > 1 ? "\n    case %d:" : "    case %d:", k);
-        fputs("\n", out);
-        o->indent = 2;
-        o->nnamed = 0;
-        emit_shape(o, p, &field[i]);
-        line(o, "break;");
-        o->indent = 0;
+    FUNCTION ("static void %s(int field, const void *data, GmShape *shape)", name) {
+        emit_data_there(o);
+        CASES ("switch (field)")
+            for (int i = 0; i < n; i++) {
+                if (field[i].shape != i) continue;
+                emit_cases(o, field, n, i);
+                INDENTED {
+                    emit_shape(o, p, &field[i]);
+                    line(o, "break;");
+                }
+            }
     }
-    fprintf(out, "    }\n}\n\n");
     return true;
+}
+
+static bool emit_defaults(Out *o, const Program *p)
+{
+    bool any = false;
+    for (int i = 0; i < p->ndata; i++) any |= p->data[i].var->init != NULL;
+    if (!any) return false;
+    FUNCTION ("static double data_default(int field, const void *data)") {
+        emit_data_there(o);
+        CASES ("switch (field)")
+            for (int i = 0; i < p->ndata; i++)
+                if (p->data[i].var->init) line(o, "case %d: return %s;", i, expr_c(o, p->data[i].var->init, LOOSE));
+        line(o, "return 0;");
+    }
+    return true;
+}
+
+static bool emit_sizes(Out *o, const Program *p)
+{
+    if (!p->ntotals) return false;
+    FUNCTION ("static void data_sizes(void *data)") {
+        line(o, "Data *const d = (Data *)data;");
+        for (int i = 0; i < p->ntotals; i++) line(o, "d->%s%d = %s;", p->total_name, i + 1, extent_c(o, p->total[i], LOOSE));
+    }
+    return true;
+}
+
+// ---- fields ----
+
+static void emit_data_field(const Out *o, const Field *f)
+{
+    const Var *v = f->var;
+    const Constraint constraint = v->constraint != CONSTRAINT_NONE ? v->constraint : v->asked;
+    const char *bounds = row_bounds(o, f);
+    part(o, "{.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL");
+    if (constraint != CONSTRAINT_NONE || v->asked_counts) part(o, ".constraint = %s, ", v->asked_counts ? "GM_COUNTS" : constraint_name(constraint));
+    if (v->asked_by) part(o, ".asked_by = \"%s\", ", v->asked_by);
+    if (v->rank) part(o, ".rank = %d, ", v->rank);
+    part(o, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "", f->may_miss ? ".may_miss = 1, " : "");
+    if (f->needed_for) part(o, ".needed_for = \"%s\", ", f->needed_for);
+    if (f->may_be_left_out) part(o, ".may_be_left_out = 1, ");
+    if (f->finite) part(o, ".finite = 1, ");
+    if (f->imputed) part(o, ".imputed_field = %d, ", f->imputed);
+    if (*bounds) part(o, "%s, ", bounds);
+    line(o, ".where = \"%s\",", source_line(o, v->span));
+    part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, dims_text(o, v));
+    for (int k = 0; k < v->rank; k++) part(o, "%s%d", k ? ", " : ", .extent_of = {", f->extent_of[k]);
+    line(o, v->rank ? "}}," : "},");
+}
+
+static void emit_state_field(const Out *o, const Program *p, const Field *f)
+{
+    const Var *v = f->var;
+    const Placement *at = placement_of(p, v);
+    const int shared = sharing_of(p, v);
+    const char *bounds = row_bounds(o, f);
+    part(o, "{.name = \"%s\", .type = %s, .role = %s, ", v->name, type_id(p, v), role_of(p, v));
+    if (v->constraint != CONSTRAINT_NONE) part(o, ".constraint = %s, ", constraint_name(v->constraint));
+    if (v->rank) part(o, ".rank = %d, ", v->rank);
+    part(o, ".offset = offsetof(State, %s)", c_name(o, v->name));
+    if (shared) part(o, ", .shared = %d", shared);
+    if (v->expectation) part(o, ", .by_start = 1");
+    if (at->stands_in) part(o, ", .stands_in = %d", at->stands_in);
+    if (v->partial || (v->kind == VAR_LET && v->holes)) part(o, ", .partial = 1");
+    if (v->on_request) part(o, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
+    if (v->part_of) part(o, ", .part_of = %d, .part = %d", 1 + field_of(p->state, p->nstate, v->part_of), v->part_at);
+    if (*bounds) part(o, ", %s", bounds);
+    if (v->span.source) part(o, ", .where = \"%s\"", source_line(o, v->span));
+    line(o, "},");
 }
 
 const char *emit_tables(Out *o, const Program *p)
 {
-    FILE *out = o->file;
-    bool defaults = false;
-    fprintf(out, "static const GmField data_fields[] = {\n");
-    for (int i = 0; i < p->ndata; i++) {
-        const Field *f = &p->data[i];
-        const Var *v = f->var;
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : "GM_REAL");
-        const Constraint constraint = v->constraint != CONSTRAINT_NONE ? v->constraint : v->asked;
-        if (constraint != CONSTRAINT_NONE || v->asked_counts) fprintf(out, ".constraint = %s, ", v->asked_counts ? "GM_COUNTS" : constraint_name(constraint));
-        if (v->asked_by) fprintf(out, ".asked_by = \"%s\", ", v->asked_by);
-        if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
-        fprintf(out, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "", f->may_miss ? ".may_miss = 1, " : "");
-        if (f->needed_for) fprintf(out, ".needed_for = \"%s\", ", f->needed_for);
-        if (f->may_be_left_out) fprintf(out, ".may_be_left_out = 1, ");
-        if (f->finite) fprintf(out, ".finite = 1, ");
-        if (f->imputed) fprintf(out, ".imputed_field = %d, ", f->imputed);
-        fprintf(out, "%s%s.where = \"%s\",\n     .declared = \"%s %s%s\"", row_bounds(o, f), *row_bounds(o, f) ? ", " : "", source_line(o, v->span), type_and_bounds(o, v), v->name, dims_text(o, v));
-        for (int k = 0; k < v->rank; k++) fprintf(out, "%s%d", k ? ", " : ", .extent_of = {", f->extent_of[k]);
-        fprintf(out, v->rank ? "}},\n" : "},\n");
-        defaults |= v->init != NULL;
+    ENDING ("};", "static const GmField data_fields[] =") {
+        for (int i = 0; i < p->ndata; i++) emit_data_field(o, &p->data[i]);
+        if (!p->ndata) line(o, "{0},");
     }
-    if (!p->ndata) fprintf(out, "    {0},\n");
-    fprintf(out, "};\n\nstatic const GmField state_fields[] = {\n");
-    for (int i = 0; i < p->nstate; i++) {
-        const Var *v = p->state[i].var;
-        const int shared = sharing_of(p, v);
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, ", v->name, type_id(p, v), role_of(p, v));
-        if (v->constraint != CONSTRAINT_NONE) fprintf(out, ".constraint = %s, ", constraint_name(v->constraint));
-        if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
-        fprintf(out, ".offset = offsetof(State, %s)", c_name(o, v->name));
-        if (shared) fprintf(out, ", .shared = %d", shared);
-        if (v->expectation) fprintf(out, ", .by_start = 1");
-        if (placement_of(p, v)->stands_in) fprintf(out, ", .stands_in = %d", placement_of(p, v)->stands_in);
-        if (v->partial || (v->kind == VAR_LET && v->holes)) fprintf(out, ", .partial = 1");
-        if (v->on_request) fprintf(out, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
-        if (v->part_of) fprintf(out, ", .part_of = %d, .part = %d", 1 + field_of(p->state, p->nstate, v->part_of), v->part_at);
-        if (*row_bounds(o, &p->state[i])) fprintf(out, ", %s", row_bounds(o, &p->state[i]));
-        if (v->span.source) fprintf(out, ", .where = \"%s\"", source_line(o, v->span));
-        fprintf(out, "},\n");
+    blank(o);
+    ENDING ("};", "static const GmField state_fields[] =") {
+        for (int i = 0; i < p->nstate; i++) emit_state_field(o, p, &p->state[i]);
+        if (!p->nstate) line(o, "{0},");
     }
-    if (!p->nstate) fprintf(out, "    {0},\n");
-    fprintf(out, "};\n\n");
+    blank(o);
     const char *members = "";
-    o->careful = o->host = o->as_read = true;
-    if (emit_shapes(o, p, "data_shape", p->data, p->ndata)) members = text(o, "%s, .data_shape = data_shape", members);
-    if (defaults) {
-        fprintf(out, "static double data_default(int field, const void *data)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    switch (field) {\n");
-        for (int i = 0; i < p->ndata; i++)
-            if (p->data[i].var->init) fprintf(out, "    case %d: return %s;\n", i, expr_c(o, p->data[i].var->init, LOOSE));
-        fprintf(out, "    }\n    return 0;\n}\n\n");
-        members = text(o, "%s, .data_default = data_default", members);
+    SCOPE {
+        o->careful = o->host = o->as_read = true;
+        if (emit_shapes(o, p, "data_shape", p->data, p->ndata)) members = ", .data_shape = data_shape";
+        if (emit_defaults(o, p)) members = text(o, "%s, .data_default = data_default", members);
+        if (emit_shapes(o, p, "state_shape", p->state, p->nstate)) members = text(o, "%s, .state_shape = state_shape", members);
+        if (emit_sizes(o, p)) members = text(o, "%s, .data_sizes = data_sizes", members);
     }
-    if (emit_shapes(o, p, "state_shape", p->state, p->nstate)) members = text(o, "%s, .state_shape = state_shape", members);
-    if (p->ntotals) {
-        fprintf(out, "static void data_sizes(void *data)\n{\n    Data *const d = (Data *)data;\n");
-        o->host = true;
-        for (int i = 0; i < p->ntotals; i++) fprintf(out, "    d->%s%d = %s;\n", p->total_name, i + 1, extent_c(o, p->total[i], LOOSE));
-        o->host = false;
-        fprintf(out, "}\n\n");
-        members = text(o, "%s, .data_sizes = data_sizes", members);
-    }
-    o->careful = o->host = o->as_read = false;
     return members;
+}
+
+// ---- labels ----
+
+static const char *alike_text(const Out *o, const Program *p, const Labels *l)
+{
+    const char *t = "";
+    for (const Alike *a = l->alike; a; a = a->next) t = text(o, "%s{%d, %d}, ", t, 1 + field_of(p->data, p->ndata, a->var), a->dim);
+    return t;
+}
+
+static void emit_labelled(Out *o, const Program *p, const Labels *l, int n)
+{
+    ENDING ("};", "static const GmLabelled labelled_%d[] =", n) {
+        for (const Labelled *v = l->vars; v; v = v->next) {
+            const int field = field_of(p->state, p->nstate, v->var);
+            if (field < 0) continue;
+            part(o, "{.field = %d", 1 + field);
+            if (v->dims) part(o, ", .dims = %u", v->dims);
+            line(o, "%s%s%s},      // %s", v->values ? ", .values = 1" : "", v->apart ? ", .apart = 1" : "", v->lost ? ", .lost = 1" : "", v->var->name);
+        }
+        line(o, "{0},");
+    }
 }
 
 bool emit_labels(Out *o, const Program *p)
 {
     if (!p->g->labels) return false;
-    fprintf(o->file, "// Names of components, and the variables that run over them: what `relabel` may permute.\n");
+    line(o, "// Names of components, and the variables that run over them: what `relabel` may permute.");
     int n = 0;
     for (const Labels *l = p->g->labels; l; l = l->next) {
         n++;
-        if (l->alike) {
-            fprintf(o->file, "static const GmAlike alike_%d[] = {", n);
-            for (const Alike *a = l->alike; a; a = a->next) {
-                fprintf(o->file, "{%d, %d}, ", 1 + field_of(p->data, p->ndata, a->var), a->dim);
-            }
-            fprintf(o->file, "{0, 0}};\n");
-        }
-        fprintf(o->file, "static const GmLabelled labelled_%d[] = {\n", n);
-        for (const Labelled *v = l->vars; v; v = v->next) {
-            const int field = field_of(p->state, p->nstate, v->var);
-            if (field < 0) continue;
-            fprintf(o->file, "    {.field = %d", 1 + field);
-            if (v->dims) fprintf(o->file, ", .dims = %u", v->dims);
-            fprintf(o->file, "%s%s%s},      // %s\n", v->values ? ", .values = 1" : "", v->apart ? ", .apart = 1" : "", v->lost ? ", .lost = 1" : "", v->var->name);
-        }
-        fprintf(o->file, "    {0},\n};\n");
+        if (l->alike) line(o, "static const GmAlike alike_%d[] = {%s{0, 0}};", n, alike_text(o, p, l));
+        emit_labelled(o, p, l, n);
     }
-    fprintf(o->file, "\nstatic const GmLabels labels[] = {\n");
-    n = 0;
-    for (const Labels *l = p->g->labels; l; l = l->next) {
-        fprintf(o->file, "    {.by = %d", 1 + field_of(p->state, p->nstate, l->by));
-        if (l->told_apart) fprintf(o->file, ", .told_apart = \"%s\"", l->told_apart);
-        if (l->not_permuted) fprintf(o->file, ", .not_permuted = \"%s\"", l->not_permuted);
-        if (l->alike) fprintf(o->file, ", .alike = alike_%d", n + 1);
-        fprintf(o->file, ", .fields = labelled_%d},\n", ++n);
+    blank(o);
+    ENDING ("};", "static const GmLabels labels[] =") {
+        n = 0;
+        for (const Labels *l = p->g->labels; l; l = l->next) {
+            n++;
+            part(o, "{.by = %d", 1 + field_of(p->state, p->nstate, l->by));
+            if (l->told_apart) part(o, ", .told_apart = \"%s\"", l->told_apart);
+            if (l->not_permuted) part(o, ", .not_permuted = \"%s\"", l->not_permuted);
+            if (l->alike) part(o, ", .alike = alike_%d", n);
+            line(o, ", .fields = labelled_%d},", n);
+        }
+        line(o, "{0},");
     }
-    fprintf(o->file, "    {0},\n};\n\n");
+    blank(o);
     return true;
 }
+
+// ---- what is observed ----
 
 bool emit_observed(Out *o, const Program *p)
 {
     if (!p->g->observed) return false;
-    fprintf(o->file, "// What is observed: its log-likelihood and replicates, for runs that ask for them.\nstatic const GmObserved observed[] = {\n");
-    for (const Observed *s = p->g->observed; s; s = s->next) {
-        const int data = 1 + field_of(p->data, p->ndata, s->var);
-        fprintf(o->file, "    {.where = \"%s\"", source_line(o, s->span));
-        if (s->name) fprintf(o->file, ", .name = \"%s\"", s->name);
-        if (data) fprintf(o->file, ", .data = %d", data);
-        if (s->log_lik) fprintf(o->file, ", .log_lik = %d", 1 + field_of(p->state, p->nstate, s->log_lik));
-        if (s->replicate) fprintf(o->file, ", .replicate = %d", 1 + field_of(p->state, p->nstate, s->replicate));
-        if (s->no_log_lik) fprintf(o->file, ", .no_log_lik = \"%s\"", s->no_log_lik);
-        if (s->no_replicate) fprintf(o->file, ", .no_replicate = \"%s\"", s->no_replicate);
-        fprintf(o->file, "},\n");
+    line(o, "// What is observed: its log-likelihood and replicates, for runs that ask for them.");
+    ENDING ("};", "static const GmObserved observed[] =") {
+        for (const Observed *s = p->g->observed; s; s = s->next) {
+            const int data = 1 + field_of(p->data, p->ndata, s->var);
+            part(o, "{.where = \"%s\"", source_line(o, s->span));
+            if (s->name) part(o, ", .name = \"%s\"", s->name);
+            if (data) part(o, ", .data = %d", data);
+            if (s->log_lik) part(o, ", .log_lik = %d", 1 + field_of(p->state, p->nstate, s->log_lik));
+            if (s->replicate) part(o, ", .replicate = %d", 1 + field_of(p->state, p->nstate, s->replicate));
+            if (s->no_log_lik) part(o, ", .no_log_lik = \"%s\"", s->no_log_lik);
+            if (s->no_replicate) part(o, ", .no_replicate = \"%s\"", s->no_replicate);
+            line(o, "},");
+        }
+        line(o, "{0},");
     }
-    fprintf(o->file, "    {0},\n};\n\n");
+    blank(o);
     return true;
 }
