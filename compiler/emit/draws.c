@@ -90,23 +90,20 @@ static void know_former(Out *o, const Node *n)
 // The claim of an exact draw: log q at the new value less log q at the old.
 static const char *claim_list(Out *o, const Node *n)
 {
-    const Conditional *c = n->claim.c;
     const char *list = NULL;
     for (int k = 0; k < n->claim.n; k++) {
+        const Expr *s = n->claim.statistic[k];
         const char *now = "", *then = "";
         SCOPE {
             know_drawn(o, n);
-            now = expr_c(o, n->claim.statistic[k], ADDITIVE);
+            now = expr_c(o, s, ADDITIVE);
         }
         SCOPE {
             know_former(o, n);
-            then = expr_c(o, n->claim.statistic[k], MULTIPLICATIVE - (n->claim.statistic[k]->kind == EX_POW));
+            then = expr_c(o, s, MULTIPLICATIVE - (s->kind == EX_POW));
         }
-        // Terms apart, so that their sizes are known; a difference of squares without the squares.
-        const Expr *s = n->claim.statistic[k];
-        const char *difference = s->kind == EX_POW && s->args[0] == c->u && s->number == 2 ? "((x - old) * (x + old))" : text(o, "(%s - %s)", now, then);
-        const char *t = text(o, "%s * %s", n->claim.natural[k]->name, difference);
-        list = list ? text(o, "%s, %s", list, t) : t;
+        const char *difference = n->claim.square[k] ? "((x - old) * (x + old))" : text(o, "(%s - %s)", now, then);       // terms apart, so that their sizes are known
+        list = text(o, "%s%s%s * %s", list ? list : "", list ? ", " : "", n->claim.natural[k]->name, difference);
     }
     return list;
 }

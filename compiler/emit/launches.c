@@ -130,7 +130,13 @@ static const Launch *emit_launch(Out *o, const Launch *l)
         break;
     case LAUNCH_ADAPTS: BLOCK ("if (ADAPTS(run, %s))", c_name(o, l->arg[0].var->name)) next = emit_inside(o, l); break;
     case LAUNCH_CHECKED: BLOCK ("if (run->checking)") next = emit_inside(o, l); break;
-    default: emit_call(&sizes, l); break;
+    case LAUNCH_DECIDE: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_ROWS: case LAUNCH_ROWS_AND: case LAUNCH_ROWS_ONLY: case LAUNCH_TEAM:
+    case LAUNCH_ONCE: case LAUNCH_SHARED: case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ROW_SUMS: case LAUNCH_PRODUCT: case LAUNCH_ROW_PRODUCTS: case LAUNCH_GRAM: case LAUNCH_WEIGHTED_GRAM:
+    case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_ORDER_ROWS: case LAUNCH_NUTS: case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ROWS: case LAUNCH_PATTERN:
+    case LAUNCH_TELL_ROWS: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NORMAL_DENSE_SCALED: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS_SCALED:
+        emit_call(&sizes, l);
+        break;
+    case LAUNCH_END: break;                      // emit_inside goes past it
     }
     return next;
 }

@@ -15,6 +15,7 @@ struct Page {
     size_t length;
     bool   begun;                // a line has begun
     bool   closed;               // a brace has, whose line may go on with `else`
+    int    open;                 // blocks that have begun and not ended
 };
 
 static void piece_open(Page *p)
@@ -47,6 +48,7 @@ static void finish_line(Page *p)
 
 void page_close(Page *p)
 {
+    if (p->open) abort();                        // one was left by return: our own bug
     finish_line(p);
     piece_close(p);
 }
@@ -119,6 +121,7 @@ const char *text(const Out *o, const char *format, ...)
 static Out inside(Out *o)
 {
     Out in = *o;
+    o->page->open++;
     in.outer = o;
     in.known = o->scope->n;
     in.closing = NULL;
@@ -232,6 +235,7 @@ void buffer(Out *o, const char *name, const char *size)
 Out *block_end(Out *o)
 {
     Out *outer = o->outer;
+    o->page->open--;
     if (o->braces)
         for (const Buffer *b = o->buffers; b != outer->buffers; b = b->before) line(o, "%sRELEASE(%s);", b->team ? "TEAM_" : "", b->name);
     else outer->buffers = o->buffers;

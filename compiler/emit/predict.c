@@ -63,7 +63,7 @@ void emit_sample(Out *o, const Node *n)
     PLAIN_BLOCK {                                // for the names of the draw
         if (t->guarded) line(o, "if (!%s) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");", expr_c(o, t->args[t->nargs - 1], TIGHT), name, pos, t->dist->name, where);
         line(o, "%s", stream_text(o, v, pos));
-        if (t->n < v->rank) {                        // a vector or a matrix, in its place
+        if (t->n < v->rank) {                    // a vector or a matrix, in its place
             line(o, "if (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"its draw from %s is not possible: an argument is out of range, or a matrix not positive definite (%s)\");",
                  t->sample, routine_arguments(o, t), extent_c(o, v->dim[v->rank - 1], LOOSE), place, name, pos, t->dist->name, where);
         } else {

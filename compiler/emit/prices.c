@@ -20,9 +20,10 @@ const char *units_c(const Out *o, const Expr *e)
     }
     case EX_REF:
         if (e->var->counts_rows) return c_name(o, e->var->name);
-        return text(o, "(double)%s", extent_c(o, e, TIGHT));
-    default: return text(o, "(double)%s", extent_c(o, e, TIGHT));
+        break;
+    case EX_CALL: case EX_REDUCE: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
     }
+    return text(o, "(double)%s", extent_c(o, e, TIGHT));
 }
 
 // How many different rows of data there are, where chains with the same data are summed over once.

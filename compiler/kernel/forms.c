@@ -67,6 +67,17 @@ static Node *series_again(const Graph *g, const Conditional *c)
 
 static KeptLogs kept_logs(const Conditional *c) { return (KeptLogs){c->var->kept_log ? ex_call1("log", c->u) : NULL, c->var->kept_log1m ? ex_call1("log1m", c->u) : NULL}; }
 
+// A difference of squares is written without the squares.
+static void form_claim(Node *n)
+{
+    const Conditional *c = n->claim.c;
+    n->claim.logs = kept_logs(c);
+    for (int k = 0; k < n->claim.n; k++) {
+        const Expr *s = n->claim.statistic[k];
+        n->claim.square[k] = s->kind == EX_POW && s->args[0] == c->u && s->number == 2;
+    }
+}
+
 enum { WEIGHED_AT_ONCE = 16 };           // as in discrete.h: no more weights stand in an array of one lane
 
 static bool are_few(const Expr *first, const Expr *last)
@@ -135,7 +146,7 @@ static void form_list(const Program *p, Node *list)
     for (Node *n = list; n; n = n->next) {
         switch (n->kind) {
         case NODE_UPDATE: form_update(g, n); break;
-        case NODE_CLAIM: if (n->claim.c) n->claim.logs = kept_logs(n->claim.c); break;
+        case NODE_CLAIM: if (n->claim.c) form_claim(n); break;
         case NODE_SAMPLE: n->sample.searches = searches(n->sample.site); break;
         case NODE_SLICE: case NODE_METROPOLIS: {
             const Conditional *c = n->slice.c;

@@ -188,7 +188,7 @@ struct Node {
             bool        goes_on;         // with the stream of the draw before it
             DrawCheck   check;
         } draw;
-        struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; Expr *value; KeptLogs logs; } claim;   // c NULL: the claim is the value, or none
+        struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; Expr *value; KeptLogs logs; bool square[MAX_NATURAL]; } claim;   // c NULL: the claim is the value, or none; square: the statistic is the square of what is drawn
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
         struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; Expr *stream; bool follows, claims, climbs; KeptLogs logs; Node *again; } slice;   // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; claims: --check is told how the density changed, by all that changes it; climbs: to the mode; again: what is computed for each value tried
