@@ -91,9 +91,6 @@ static bool is_bounded(const Var *v)
     return (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) && (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);
 }
 
-// A draw between two ends by a search: the weights of integers, or a distribution function, stand behind the ends.
-static bool searches(const Site *t) { return t->within && (t->dist->discrete || t->nargs - t->guarded > t->nsample + 4); }
-
 // ---- joint draws ----
 
 // A size of which the program's text says what it is, for which a routine is compiled of its own.
@@ -147,7 +144,7 @@ static void form_list(const Program *p, Node *list)
         switch (n->kind) {
         case NODE_UPDATE: form_update(g, n); break;
         case NODE_CLAIM: if (n->claim.c) form_claim(n); break;
-        case NODE_SAMPLE: n->sample.searches = searches(n->sample.site); break;
+        case NODE_SAMPLE: n->sample.searches = is_searched(n->sample.site); break;
         case NODE_SLICE: case NODE_METROPOLIS: {
             const Conditional *c = n->slice.c;
             if (n->kind == NODE_SLICE && !c->whole && c->var->constraint == CONSTRAINT_NONE) n->slice.logs = kept_logs(c);

@@ -215,6 +215,10 @@ Node   *enter_part(Lower *p, const Loops *l);                        // sums ove
 Expr   *hoisted_part(Lower *p, const Conditional *c, const Part *q); // a part as an expression of the element: its sum leaves the sweep; NULL: it cannot
 void    launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, const Kernel *k);
 
+// ---- setup.c ----
+
+bool is_searched(const Site *t);                                     // a draw between two ends looks for its value: by weights of integers, or by a distribution function, which stand behind the ends
+
 // ---- the steps: element.c, pair.c, joint.c ----
 
 void  put_skip(Lower *p, Expr *condition);                           // goes on only where it holds; NULL: always
