@@ -1,6 +1,6 @@
 // layout.c -- the text of the program: where its lines begin and end, how far they are indented, and which braces are open.
 //
-// A function, a list or a struct is handed on once its last brace is written: names.c then knows all words that its indices may not be.
+// A function, a list or a struct is handed on once its last brace is written: rename.c then knows all words that its indices may not be.
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdlib.h>

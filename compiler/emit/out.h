@@ -104,7 +104,7 @@ void buffer(Out *o, const char *name, const char *size);         // scratch memo
 enum { INDEX_MARK = 1 };                          // before the name of an index, until its function is written
 
 const char *c_name(const Out *o, const char *name);                    // of a variable of the model, if need be apart from words of C
-const char *marked(const Out *o, const char *index);                   // an index, for names.c
+const char *marked(const Out *o, const char *index);                   // an index, for rename.c
 const char *fresh_index(Out *o, const Index *i);                       // a C name for a loop index that no loop around it and no local variable has
 void        name_index(Out *o, const Index *i, const char *c);
 const char *index_text(const Out *o, const Index *i);                  // that name

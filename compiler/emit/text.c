@@ -44,23 +44,25 @@ static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double le
 
 const char *index_c(const Out *o, const Index *i) { return o->group && o->group->kind == EX_INDEX && o->group->index == i ? o->group_name : index_text(o, i); }
 
-// A sum: an index in it is one less already, so that the number in it goes with what is left to take away.
+// A sum, less 1: an index in it is one less already, so that one is left out of the sum and put behind it, before the number.
 static Text subscript_of_sum(const Out *o, const Expr *e)
 {
-    const Expr *index = NULL, *number = e->args[0]->kind == EX_NUM ? e->args[0] : NULL;
-    for (int i = 0; i < e->nargs && !index; i++)
-        if (e->args[i]->kind == EX_INDEX) index = e->args[i];
+    const Expr *number = e->args[0]->kind == EX_NUM ? e->args[0] : NULL, *index = NULL, *other = NULL;
+    int nothers = 0;
+    for (int i = number != NULL; i < e->nargs; i++) {
+        if (!index && e->args[i]->kind == EX_INDEX) index = e->args[i];
+        else other = e->args[i], nothers++;
+    }
     for (int i = 0; !index && i < e->nargs; i++)
         if (signed_index(o, e->args[i]) < 0) return sum_but(o, e, NULL, 1, "long");
     const long c = (number ? (long)number->number : 0) - (index ? 0 : 1);
-    const int nothers = e->nargs - (index != NULL) - (number != NULL);
-    const bool alone = nothers == 0;
-    const Expr *other = e->args[e->nargs - 1] == index ? e->args[e->nargs - 2] : e->args[e->nargs - 1];
-    Text t = alone ? tight(index_text(o, index->index)) : nothers == 1 ? expr_text(o, other) : !index && !number ? expr_text(o, e) : sum_but(o, e, index, number ? number->number : 0, "long");
-    if (index && !alone) t.c = text(o, "%s + %s", paren(o, t, ADDITIVE), index_text(o, index->index));
-    else t.c = paren(o, t, ADDITIVE);
-    if (c == 0) return (Text){t.c, alone ? TIGHT : ADDITIVE, false};
-    return (Text){text(o, "%s %c %ld", t.c, c < 0 ? '-' : '+', labs(c)), ADDITIVE, false};
+    const char *t = index ? index_text(o, index->index) : "";
+    if (nothers) {
+        const Text rest = nothers == 1 ? expr_text(o, other) : !index && !number ? expr_text(o, e) : sum_but(o, e, index, number ? number->number : 0, "long");
+        t = text(o, index ? "%s + %s" : "%s%s", paren(o, rest, ADDITIVE), t);
+    }
+    if (c == 0) return (Text){t, nothers ? ADDITIVE : TIGHT, false};
+    return (Text){text(o, "%s %c %ld", t, c < 0 ? '-' : '+', labs(c)), ADDITIVE, false};
 }
 
 Text subscript_text(const Out *o, const Expr *e)
