@@ -45,6 +45,7 @@ void emit_kernel(Out *o, const Kernel *k)
 {
     SCOPE {
         o->kernel = k;
+        o->write = emit_list;
         if (k->alike && k->alike->first == k) emit_shared_draw(o, k->alike);
         KERNEL_BODY ("%s", header_text(o, k)) {
             o->team = k->kind == KERNEL_TEAM;

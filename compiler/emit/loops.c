@@ -257,7 +257,7 @@ void emit_loop(Out *o, const Node *n)
             for (int k = 0; k < h.nlines; k++) line(o, "%s", h.line[k]);
             if (h.flat) o->flat = h.flat;
             share_body(o, how);
-            emit_list(o, n->body);
+            o->write(o, n->body);
         }
     }
 }

@@ -12,9 +12,7 @@ const char *kept_place(const Out *o, const Var *kept, const Expr *element);     
 void        know_logs(Out *o, const KeptLogs *logs, const char *log_x, const char *log1m_x);     // log x and log(1 - x) of what is drawn are written as these
 void        store(Out *o, const char *place, const char *x);     // by a lane of the crew or the team that is here
 
-// ---- nodes.c, and the kinds of nodes: loops.c, checks.c, draws.c, predict.c, samplers.c, weigh.c, joint.c, solve.c, columns.c ----
-
-void emit_list(Out *o, const Node *list);                        // to the end of the block
+// ---- the kinds of nodes: solve.c, checks.c, draws.c, predict.c, samplers.c, weigh.c, loops.c, joint.c, columns.c. Those that have a body write it by o->write ----
 
 void emit_loop(Out *o, const Node *n);
 void emit_draw(Out *o, const Node *n);
@@ -44,6 +42,10 @@ void emit_again(Out *o, const Node *again);                      // series, afte
 void emit_solve(Out *o, const Node *n);
 void emit_given(Out *o, const Ode *ode);                         // what a function of a differential equation is given
 void emit_columns(Out *o, const Columns *c);
+
+// ---- nodes.c: all kinds ----
+
+void emit_list(Out *o, const Node *list);                        // to the end of the block
 
 // ---- kernels.c ----
 

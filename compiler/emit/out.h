@@ -29,6 +29,7 @@ typedef struct Out {
     Page          *page;
     Scope         *scope;        // expressions that have a name here
     Map           *real;         // expressions that were asked whether they are of type real, not wide
+    void         (*write)(struct Out *o, const Node *list);          // the nodes of a body, of all kinds (nodes.c)
 
     // how expressions are written
     const Kernel  *kernel;

@@ -22,7 +22,7 @@ static void emit_search(Out *o, const Node *n, const char *least, const char *mo
     else line(o, "Inversion search = inversion_start(&g, lower, upper);");
     BLOCK ("%s", discrete ? "while (weights_next(&g, &search))" : text(o, "while (inversion_next(&search, %s, %s))", least, most)) {
         know(o, t->x, "search.x");
-        emit_list(o, n->body);
+        o->write(o, n->body);
     }
     line(o, "x = %s(&search);", discrete ? "weights_value" : "inversion_value");
 }

@@ -12,7 +12,7 @@ void emit_density(Out *o, const Node *n, const Conditional *c, const char *place
         if (!c->whole && c->u) know(o, c->u, "x");
         if (!c->whole && c->u && logs) know_logs(o, logs, "sl.log_x", "sl.log1m_x");
         line(o, "wide lp = 0;");
-        emit_list(o, n->body);
+        o->write(o, n->body);
     }
 }
 
@@ -83,7 +83,7 @@ void emit_ellipse(Out *o, const Node *n)
         line(o, "const wide %s = ellipse.cosine, %s = ellipse.sine;", n->ellipse.cosine->name, n->ellipse.sine->name);
         scope_wrote(o->scope, n);
         line(o, "wide lp = 0;");
-        emit_list(o, n->body);
+        o->write(o, n->body);
         line(o, "ellipse.log_density = lp;");
     }
     line(o, "if (ellipse.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);

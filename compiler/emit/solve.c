@@ -36,7 +36,7 @@ void emit_solve(Out *o, const Node *n)
         line(o, "ode.absolute = %s;", expr_c(o, ode->tolerance[1], LOOSE));
         for (int k = 0; k < ode->plates.n; k++) line(o, "ode.at[%d] = %s;", k, index_c(o, ode->plates.index[k]));
         line(o, "gm_ode_begin(&ode, CHECKING);");
-        emit_list(o, n->body);
+        o->write(o, n->body);
         const char *z = text(o, "&%s[%s]", var_text(o, t->var), first_position(o, t->var, t->n - 2, t->subscript)), *S = "NULL";
         if (n->solve.slopes) S = text(o, "how == GM_ODE_SLOPES ? &%s[%s] : NULL", var_text(o, ode->slopes), first_position(o, ode->slopes, t->n - 2, t->subscript));
         line(o, "const char *const why = gm_ode_solve(&ode, %s, %s);", z, S);
