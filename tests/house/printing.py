@@ -26,10 +26,11 @@ ALLOWED = {
 }
 
 
-def symbols(folder, kinds):
+def symbols(top, kinds):
+    """file -> its symbols of these kinds, of the folder and those below it"""
     out = {}
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".o"):
+    for folder, _, names in os.walk(top):
+        for name in sorted(n for n in names if n.endswith(".o")):
             text = subprocess.run(["nm", os.path.join(folder, name)], capture_output=True, text=True, check=True).stdout
             out[name[:-2] + ".c"] = {line.split()[-1] for line in text.splitlines() if line.split()[-2] in kinds}
     return out
@@ -41,6 +42,9 @@ def main():
     wrong, asked = 0, 0
     for folder, allowed in ALLOWED.items():
         has = set().union(*symbols(os.path.join(objects, folder), "TDBRVWC").values())
+        for name in sorted(allowed - has):
+            print("%s has no %s" % (folder, name))
+            wrong += 1
         for file, names in asks.items():
             for name in sorted(names & has - allowed):
                 print("compiler/emit/%s calls %s of %s: emission prints, what it needs is for compiler/kernel to find (kernel/complete.c)" % (file, name, folder))
