@@ -504,6 +504,7 @@ static int compile_model(const Options *o)
         explain(stdout, p);
         return finish(d, o, 0);
     }
+    complete_program(lowering);
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) { emit_kernels(stdout, p); return finish(d, o, 0); }
     begin_pass("emit");

@@ -67,6 +67,8 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     p->launches = sweep;
     const char *names = "";
     for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+    code->machine = m.machine;
+    code->diagnostics = diagnostics;
     Launch *l = launch(p, LAUNCH_NUTS, NULL);
     with_function(l, code->density_name);
     with_stream(l, s->block[0]);
