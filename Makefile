@@ -60,9 +60,6 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(GEN)
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -MMD -c -o $@ $<
 
-# A header that has moved is no longer there: what included it is made again.
-compiler/%.h: ;
-
 $(BUILD)/obj/compiler/%.o: compiler/%.c | $(GEN)
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
