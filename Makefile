@@ -192,7 +192,7 @@ demo: need-build
 # ---- what has to be installed ----
 
 APT_BUILD := gcc g++ make flex bison libopenblas-dev liblapacke-dev libjansson-dev libdragonbox-dev libsuitesparse-dev zlib1g-dev
-APT_TEST  := libgsl-dev libsundials-cvodes6 llvm-14-tools python3-venv jags
+APT_TEST  := clang libgsl-dev libsundials-cvodes6 llvm-14-tools python3-venv jags
 PIP_TEST  := lit numpy scipy mpmath 'arviz<1' nvidia-cuda-nvrtc
 
 need-build:
