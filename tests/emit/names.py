@@ -42,7 +42,7 @@ def words():
 
 def models():
     out = []
-    for top in ("examples", "tests/defects", "tests/golden", "tests/graph", "tests/kernel"):
+    for top in ("examples", "tests/posteriors", "tests/golden", "tests/graph", "tests/kernel"):
         for folder, _, files in os.walk(os.path.join(root, top)):
             out += [os.path.join(folder, f) for f in files if f.endswith(".gm")]
     return sorted(out)
