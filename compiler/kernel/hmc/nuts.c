@@ -55,7 +55,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     put_ends(&m);
     put_enter(&m);
     Launches *const sweep = p->launches;
-    code->density_name = words(p, "density_of_%s", m.stem);
+    code->density_name = kernel_name(p, words(p, "density_of_%s", m.stem));
     p->launches = &code->density;
     Prepared *first = prepare_all(&m);
     const Kernel *place = put_place(&m);
