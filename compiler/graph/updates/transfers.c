@@ -328,6 +328,7 @@ static Step *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
     t->moved = v;
     t->along = along;
     add_arrays(g, t, v->name, v->rank);
+    m.group.by = t->of;
     for (int d = 0; d < v->rank; d++)
         if (along >> d & 1) {
             t->distance[d] = integer(g, v, "pair_distance", v->name, 0, NULL);
@@ -489,6 +490,7 @@ static Step *transfer_between(Graph *g, Var *v, Var *w)
     *t = (Transfer){.moved = v, .other = w};
     while (b.shared < v->rank && b.shared < w->rank && v->dim[b.shared] == w->dim[b.shared]) b.shared++;
     add_arrays(g, t, arena_printf(g->arena, "%s_%s", v->name, w->name), b.shared);
+    b.group.by = t->of;
     for (int side = 0; side < 2; side++)
         for (int d = b.shared; d < (side ? w : v)->rank; d++) t->place[side][d] = integer(g, side ? w : v, "place", (side ? w : v)->name, 0, NULL);
     Reading of = {0};
