@@ -258,11 +258,8 @@ static Step *common_step(Graph *g, const Plate *p)
         to->log_jacobian = c;
         if (moved.n) moved.factor[moved.n++] = factor_of_ends(g, moved.factor[0], (Plates){.n = to->var->rank, .index = index_list(g->arena, to->index, to->var->rank, 0)}, c);
     }
-    Conditional *c = known && moved.n ? law_of_move(g, by, &moved, false) : NULL;
-    if (!c || !draws_apart(c)) {
-        by->kind = VAR_ELEMENT;
-        return NULL;
-    }
+    Conditional *c = law_apart(g, by, known && moved.n ? &moved : NULL, false);
+    if (!c) return NULL;
     Step *s = group_step(g, STEP_SLICE, first->span, c, o, p->step->competition, "data tell more of their ratio than of how large they are");
     s->marginal = true;
     s->when = p->step->when;

@@ -94,11 +94,8 @@ static Step *exchange(Graph *g, Var *v, Var *w, int sign)
     by->base = BASE_INT;
     Exchange x = {.group = {.g = g, .by = by, .moves = moves, .becomes = moved_element}, .v = v, .w = w, .sign = sign};
     Reading of = {0};
-    Conditional *c = factors_of_c(g, &x, &of) ? law_of_move(g, by, &of, false) : NULL;
-    if (!c || !draws_apart(c)) {
-        by->kind = VAR_ELEMENT;
-        return NULL;
-    }
+    Conditional *c = law_apart(g, by, factors_of_c(g, &x, &of) ? &of : NULL, false);
+    if (!c) return NULL;
     Orbit *o = orbit_new(g, by, true, 2);
     for (int i = 0; i < 2; i++) {
         Carried *to = orbit_carry(g, o, i ? w : v);

@@ -137,6 +137,14 @@ Conditional *law_of_move(Graph *g, Var *by, const Reading *of, bool families)
 
 bool draws_apart(const Conditional *c) { return !c->recursion && !c->whole && c->nbatch == c->var->rank; }
 
+Conditional *law_apart(Graph *g, Var *by, const Reading *of, bool families)
+{
+    Conditional *c = of ? law_of_move(g, by, of, families) : NULL;
+    if (c && draws_apart(c)) return c;
+    by->kind = VAR_ELEMENT;
+    return NULL;
+}
+
 // ---- the step ----
 
 Expr *at_subscripts(Expr *e, int rank, Index *const *index, Expr *const *args)

@@ -4,7 +4,7 @@
 //   after    also: all load[j] but load[1], and all f[i], become minus themselves, or stay, in proportion to their density
 //
 // Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no step by step takes them to the other: a chain that begins there stays. To turn them and to leave them are a group of two, whose Haar
-// measure counts and whose Jacobian is 1: drawn in proportion to p, one of the two leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, 0 or 1, with factors in which what is turned stands for x.
+// measure counts and whose Jacobian is 1 (group.c). c is 0 or 1.
 //
 // Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that of the rows that read them. Of columns, all that such statements draw: load[k, k] ~ half_normal(0, 1).
 //
@@ -732,11 +732,8 @@ static Step *stretch_step(Reflection *x)
     Reading of = {0};
     Var *by = x->group.by = var_hidden(g, arena_printf(g->arena, "scale_%s", x->turned[0].var->name), x->turned[0].var->span, x->sign ? 1 : 0, x->sign ? x->sign->dim : NULL);
     by->lower_number = 0;
-    Conditional *c = factors_of_stretch(x, &of) ? law_of_move(g, by, &of, true) : NULL;
-    if (!c || !draws_apart(c)) {
-        by->kind = VAR_ELEMENT;
-        return NULL;
-    }
+    Conditional *c = law_apart(g, by, factors_of_stretch(x, &of) ? &of : NULL, true);
+    if (!c) return NULL;
     Orbit *o = orbit_new(g, by, false, x->n);
     o->by_priors = true;
     for (int i = 0; i < x->n; i++) {

@@ -3,8 +3,7 @@
 //   before   theta[j] ~ normal(mu, tau)                     after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from p(moved) dc
 //   before   y[i] ~ poisson_log(a + u[g[i]])                after   also: (a, u[j]) becomes (a + c, u[j] - c)
 //
-// Given theta, mu moves by what theta tells of it, however little data say of theta; and data tell the sum of a and u, in which one follows the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc, and c drawn from a density
-// proportional to p(T_c x) leaves p invariant (Liu and Sabatti 2000, theorem 1). As with scales (orbits.c), c is a variable of its own with factors in which T_c x stands for x.
+// Given theta, mu moves by what theta tells of it, however little data say of theta; and data tell the sum of a and u, in which one follows the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc (group.c).
 //
 // A move begins with one variable, v[i, j] + c[i] with some of its subscripts, or none. A factor that this changes may be left as it was if another variable moves as well, w[k] + s c[..]: s is what the factor's own sum of both asks for, and the factor shows that it is right. Statements that draw w are
 // brought back so level by level, and each level makes a move; any other factor by each variable that it holds. What the law of c is made of are the factors that still change.

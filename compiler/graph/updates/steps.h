@@ -11,7 +11,7 @@ const Step *step_in_sweep(const Graph *g, const Var *v);         // that draws v
 bool by_data_colours(const Step *s);                           // elements are drawn by colours that are found when data are read
 Step *step_new(Graph *g, StepKind kind, Span at);
 void  step_append(Step **list, Step *s);                         // s, and what comes behind it
-Step **steps_of_sweep(Graph *g);                                 // where a move is put: behind all steps but those of gradients that compete with others
+Step **steps_of_sweep(Graph *g);                                 // the place where a move is put: behind all steps but those of gradients that compete with others
 void  step_insert(Step ***at, Step *s);                          // there, and `at` goes behind it; NULL: nothing is
 Step *gaussian_step(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason);     // of a block that is jointly normal
 Step *single_step(Graph *g, StepKind kind, Var *v, Conditional *c, bool collapsed, const char *reason);

@@ -5,8 +5,7 @@
 //
 // Given the sum and all others an element has no room: a chain that draws one after the other stays where it started.
 // Moves of two elements connect all counts of one sum. Switches of two rows and two columns, +1 -1 -1 +1, connect all tables with the same
-// margins (Diaconis and Sturmfels 1998). The translations are a group whose Haar measure counts and whose Jacobian is 1: c drawn from p(T_c x)
-// leaves p invariant (Liu and Sabatti 2000, theorem 1).
+// margins (Diaconis and Sturmfels 1998). The translations are a group whose Haar measure counts and whose Jacobian is 1 (group.c).
 //
 // c is drawn by its weights at all values, where these are few. Else it is drawn from the values in a window: multiples of a power of 2 that is
 // drawn, of which a number that is drawn are below 0. Both depend on how far c may go in all, which no move changes. So a window is as likely

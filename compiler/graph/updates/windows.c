@@ -284,12 +284,9 @@ static Step *step_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
     for (int i = 0; i < nvars && good; i++)
         if (g->vars[i] != count) add_window(&a, o, g->vars[i]);
     Reading of = {0};
-    Conditional *c = good && factors_of_c(&a, o, &of) ? law_of_move(g, by, &of, false) : NULL;
-    if (!c || !draws_apart(c)) {
-        by->kind = VAR_ELEMENT;
-        for (int i = 0; i < o->nwindows; i++) give_back(&o->window[i]);
-        return NULL;
-    }
+    Conditional *c = law_apart(g, by, good && factors_of_c(&a, o, &of) ? &of : NULL, false);
+    for (int i = 0; i < o->nwindows && !c; i++) give_back(&o->window[i]);
+    if (!c) return NULL;
     for (int i = 0; i < 2; i++) {
         Carried *to = orbit_carry(g, o, a.of[i].var);
         to->value = moved_element(&a, a.of[i].how, to->element);
