@@ -1,4 +1,4 @@
-// orbits.c -- moves along orbits (graph/updates/orbits.c, exchanges.c, shifts.c): c is 1, is drawn as any unknown, and moves what it acts on.
+// orbits.c -- group moves, whoever proposes them (graph/updates/group.c): c is 1, is drawn as any unknown, and moves what it acts on.
 //
 //   before_c      c[k] = 1                          a slice starts there, and so does the claim of an exact draw; 0, of a translation
 //   draw_c        its conditional                   as that of any unknown: density.c
@@ -72,36 +72,12 @@ static Expr *where_it_pays(Lower *p, const Step *s)
 
 // ---- transfers: who is moved against whom, and how far ----
 
-static Node *put_random(Lower *p, Var *v, Expr *element, Var *x, const char *routine, Expr *one, Expr *other)
-{
-    Node *d = put(p, NODE_DRAW);
-    d->draw.var = v;
-    d->draw.element = element;
-    d->draw.x = x;
-    d->draw.type = x->discrete ? "long" : "wide";
-    d->draw.routine = routine;
-    d->draw.nargs = other ? 2 : 1;
-    d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
-    d->draw.arg[0].value = one;
-    d->draw.arg[1].value = other;
-    d->draw.check = DRAW_UNCHECKED;
-    return d;
-}
-
-static Var *whole_local(Lower *p, const char *name)
-{
-    Var *x = local_new(p->g->arena, name);
-    x->base = BASE_INT;
-    x->discrete = true;
-    return x;
-}
-
 static void find_partners(Lower *p, const Transfer *t)
 {
     for (int d = 0; d < t->moved->rank; d++) {
         if (!(t->along >> d & 1)) continue;
         Expr *n = t->moved->dim[d], *distance = ex_ref(t->distance[d], 0, NULL), *phase = ex_ref(t->phase[d], 0, NULL);
-        Var *far = whole_local(p, "far"), *begin = whole_local(p, "begin");
+        Var *far = local_integer(p, "far"), *begin = local_integer(p, "begin");
         note(p, "How partners are found in this sweep");
         Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "pair_%s", t->distance[d]->name + strlen("pair_")), "wide");
         Node *lane = enter(p, NODE_LANE);
@@ -130,7 +106,7 @@ static void draw_places(Lower *p, const Transfer *t)
     for (int side = 0; side < 2; side++)
         for (int d = t->of->rank; d < moved[side]->rank; d++) {
             Expr *place = ex_ref(t->place[side][d], 0, NULL);
-            Var *x = whole_local(p, "x");
+            Var *x = local_integer(p, "x");
             note(p, "Which element of %s moves in this sweep", moved[side]->name);
             Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", t->place[side][d]->name), "wide");
             Node *lane = enter(p, NODE_LANE);
