@@ -3,21 +3,9 @@
 #define GMC_GRAPH_STEP_H
 #include "graph.h"
 
-#define STEPS(X)                                                                              \
-    X(EXACT,      "exact",      "draw from a recognised family")                              \
-    X(OWN,        "own",        "draw from its own distribution: nothing else depends on it") \
-    X(GAUSSIAN,   "gaussian",   "joint draw of a block from its precision and shift")         \
-    X(ENUM,       "enum",       "finite support: weigh every value")                          \
-    X(PAIR,       "pair",       "an indicator with its coefficient integrated out, then both") \
-    X(SLICE,      "slice",      "slice sample one real, or a plate of them")                  \
-    X(METROPOLIS, "metropolis", "random-walk Metropolis for one real, or a plate of them")    \
-    X(ELLIPTICAL, "elliptical", "move a vector with a normal prior along an ellipse")         \
-    X(NUTS,       "nuts",       "move a block of reals together along gradients")              \
-    X(TURNS,      "turns",      "coefficients by category, one category after the other, each with latents of its own")
 typedef enum {
-#define X(id, name, help) STEP_##id,
-    STEPS(X)
-#undef X
+#define UPDATE(id, name, describe, lower, what) STEP_##id,
+#include "updates.def"
 } StepKind;
 
 typedef struct Competition {             // two ways to draw the same unknowns; a run finds out which is better (runtime/host/choice.c)

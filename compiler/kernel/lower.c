@@ -6,36 +6,44 @@
 
 // ---- the program ----
 
+static void lower_exact(Lower *p, const Step *s, StepCode *code)
+{
+    (void)code;
+    if (s->conditional->array) step_array(p, s);
+    else step_exact(p, s);
+}
+
+static void lower_own(Lower *p, const Step *s, StepCode *code)        { (void)code; step_own(p, s); }
+static void lower_pair(Lower *p, const Step *s, StepCode *code)       { (void)code; step_pair(p, s); }
+static void lower_elliptical(Lower *p, const Step *s, StepCode *code) { (void)code; step_elliptical(p, s); }
+static void lower_turns(Lower *p, const Step *s, StepCode *code)      { (void)code; step_turns(p, s); }
+static void lower_gradients(Lower *p, const Step *s, StepCode *code)  { step_nuts(p, s, code); }
+
+static void lower_gaussian(Lower *p, const Step *s, StepCode *code)
+{
+    Launch **own = p->launches->first ? p->launches->last : &p->launches->first;
+    step_gaussian(p, s);
+    if (s->gaussian.scales) lower_scales(p, s, code, own);
+}
+
+static void lower_trials(Lower *p, const Step *s, StepCode *code)
+{
+    (void)code;
+    const Constraint k = s->block[0]->constraint;
+    if (s->white) step_white(p, s);
+    else if (s->at_once) step_states(p, s);
+    else if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
+    else step_constrained(p, s);
+}
+
 static void lower_step(Lower *p, const Step *s, StepCode *code)
 {
+    static void (*const kinds[])(Lower *, const Step *, StepCode *) = {
+#define UPDATE(id, name, describe, lower, what) [STEP_##id] = lower_##lower,
+#include "../graph/updates.def"
+    };
     if (s->orbit) before_orbit(p, s);
-    Launch **own = p->launches->first ? p->launches->last : &p->launches->first;
-    switch (s->kind) {
-    case STEP_EXACT:
-        if (s->conditional->array) step_array(p, s);
-        else step_exact(p, s);
-        break;
-    case STEP_OWN: step_own(p, s); break;
-    case STEP_PAIR: step_pair(p, s); break;
-    case STEP_GAUSSIAN:
-        step_gaussian(p, s);
-        if (s->gaussian.scales) lower_scales(p, s, code, own);
-        break;
-    case STEP_ELLIPTICAL: step_elliptical(p, s); break;
-    case STEP_NUTS: step_nuts(p, s, code); break;
-    case STEP_TURNS: step_turns(p, s); break;
-    case STEP_ENUM: case STEP_SLICE: case STEP_METROPOLIS: {
-        if (s->white) {
-            step_white(p, s);
-            break;
-        }
-        const Constraint k = s->block[0]->constraint;
-        if (s->at_once) step_states(p, s);
-        else if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
-        else step_constrained(p, s);
-        break;
-    }
-    }
+    kinds[s->kind](p, s, code);
     if (s->orbit) along_orbit(p, s);
     if (s->proposal) lower_proposal(p, s, code);
 }

@@ -115,6 +115,8 @@ Place place_element(Expr *ref);
 Node *put_update(Lower *p, UpdateOp op, Place at, Expr *value);      // sets the place, adds to it, ...
 // Loops around a statement with n subscripts, `target`, each up to its extent.
 Node *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *const *target, Expr *const *extent);
+Var  *local_integer(Lower *p, const char *name);                     // a local variable that is a whole number
+Node *put_random(Lower *p, Var *v, Expr *element, Var *x, const char *routine, Expr *one, Expr *other);      // the local x from this routine of one argument or two, by random numbers of an element of v; whatever it gives is taken
 Node *put_fill(Lower *p, Var *array, Count count, bool waits);       // all of the array is 0; waits: lanes wait for it
 void put_barrier(Lower *p);                                          // where a team shares the open kernel
 void put_skip(Lower *p, Expr *condition);                            // goes on only where it holds; NULL: always

@@ -1,4 +1,4 @@
-// orbits.c -- moves along orbits (graph/updates/orbits.c, exchanges.c, shifts.c): c is 1, is drawn as any unknown, and moves what it acts on.
+// orbits.c -- group moves, whoever proposes them (graph/updates/group.c): c is 1, is drawn as any unknown, and moves what it acts on.
 //
 //   before_c      c[k] = 1                          a slice starts there, and so does the claim of an exact draw; 0, of a translation
 //   draw_c        its conditional                   as that of any unknown: density.c
@@ -72,36 +72,12 @@ static Expr *where_it_pays(Lower *p, const Step *s)
 
 // ---- transfers: who is moved against whom, and how far ----
 
-static Node *put_random(Lower *p, Var *v, Expr *element, Var *x, const char *routine, Expr *one, Expr *other)
-{
-    Node *d = put(p, NODE_DRAW);
-    d->draw.var = v;
-    d->draw.element = element;
-    d->draw.x = x;
-    d->draw.type = x->discrete ? "long" : "wide";
-    d->draw.routine = routine;
-    d->draw.nargs = other ? 2 : 1;
-    d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
-    d->draw.arg[0].value = one;
-    d->draw.arg[1].value = other;
-    d->draw.check = DRAW_UNCHECKED;
-    return d;
-}
-
-static Var *whole_local(Lower *p, const char *name)
-{
-    Var *x = local_new(p->g->arena, name);
-    x->base = BASE_INT;
-    x->discrete = true;
-    return x;
-}
-
 static void find_partners(Lower *p, const Transfer *t)
 {
     for (int d = 0; d < t->moved->rank; d++) {
         if (!(t->along >> d & 1)) continue;
         Expr *n = t->moved->dim[d], *distance = ex_ref(t->distance[d], 0, NULL), *phase = ex_ref(t->phase[d], 0, NULL);
-        Var *far = whole_local(p, "far"), *begin = whole_local(p, "begin");
+        Var *far = local_integer(p, "far"), *begin = local_integer(p, "begin");
         note(p, "How partners are found in this sweep");
         Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "pair_%s", t->distance[d]->name + strlen("pair_")), "wide");
         Node *lane = enter(p, NODE_LANE);
@@ -130,7 +106,7 @@ static void draw_places(Lower *p, const Transfer *t)
     for (int side = 0; side < 2; side++)
         for (int d = t->of->rank; d < moved[side]->rank; d++) {
             Expr *place = ex_ref(t->place[side][d], 0, NULL);
-            Var *x = whole_local(p, "x");
+            Var *x = local_integer(p, "x");
             note(p, "Which element of %s moves in this sweep", moved[side]->name);
             Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", t->place[side][d]->name), "wide");
             Node *lane = enter(p, NODE_LANE);
@@ -227,50 +203,57 @@ static Expr *put_moved_logs(Lower *p, Expr *element, Expr *value, Expr *exists, 
     return multiplied ? ex_call2("value_kept", value, log) : value;
 }
 
+// What moves, in terms of these indices in place of its own.
+static Carried carried_at(const Carried *m, Index *const *index)
+{
+    Carried here = *m;
+    Expr **const of[] = {&here.element, &here.value, &here.c, &here.log_jacobian, &here.where};
+    for (int d = 0; d < m->var->rank; d++)
+        for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+            if (*of[i]) *of[i] = ex_replace_index(*of[i], m->index[d], ex_index(index[d]));
+    return here;
+}
+
+// Where it does: the element exists, and is not the one that stays. NULL: everywhere.
+static Expr *where_it_moves(const Carried *m, Index *const *index)
+{
+    Expr *exists = exists_at(m->var, index), *other = NULL;
+    for (int d = 0; m->fixed && d < m->var->rank; d++) {
+        Expr *differs = ex_call2("!=", ex_index(index[d]), m->fixed->args[d]);
+        other = other ? ex_call2("||", other, differs) : differs;
+    }
+    return exists && other ? ex_call2("&&", exists, other) : exists ? exists : other;
+}
+
+static void move_elements(Lower *p, const Step *s, const Carried *m)
+{
+    Loops l = {.n = m->var->rank};
+    for (int d = 0; d < m->var->rank; d++) l.index[d] = index_new(m->index[d]->name, ex_num(1), m->var->dim[d]);
+    const Carried here = carried_at(m, l.index);
+    l.guard = where_it_moves(m, l.index);
+    Node *nest = m->var->rank ? enter_nest(p, NODE_NEST, &l, m->var->rank, here.element->args, NULL) : enter(p, NODE_LANE);
+    put_jacobian(p, s, &here);
+    Expr *value = put_moved_logs(p, here.element, here.value, l.guard, !s->orbit->added);
+    Node *exists = !m->var->rank && l.guard ? enter(p, NODE_IF) : NULL;
+    if (exists) exists->test.condition = l.guard;
+    put_update(p, UPDATE_SET, place_element(here.element), value);
+    if (exists) leave(p, exists);
+    leave(p, nest);
+}
+
 void along_orbit(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
+    const bool haar = s->kind == STEP_EXACT && !s->marginal && !o->added;
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
-    note(p, s->kind == STEP_EXACT && !s->marginal && !o->added ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too." : "What %s moves", o->by->name, o->by->name);
+    note(p, haar ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too." : "What %s moves", o->by->name, o->by->name);
     Kernel *k = open_kernel(p, KERNEL_TEAM, o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
-    for (int i = 0; i < o->n; i++) {
-        const Carried *m = &o->moved[i];
-        Loops l = {.n = m->var->rank};
-        for (int d = 0; d < m->var->rank; d++) l.index[d] = index_new(m->index[d]->name, ex_num(1), m->var->dim[d]);
-        Expr *element = m->element, *value = m->value;
-        Carried here = *m;
-        for (int d = 0; d < m->var->rank; d++) {
-            element = ex_replace_index(element, m->index[d], ex_index(l.index[d]));
-            value = ex_replace_index(value, m->index[d], ex_index(l.index[d]));
-            if (here.c) here.c = ex_replace_index(here.c, m->index[d], ex_index(l.index[d]));
-            if (here.log_jacobian) here.log_jacobian = ex_replace_index(here.log_jacobian, m->index[d], ex_index(l.index[d]));
-            if (here.where) here.where = ex_replace_index(here.where, m->index[d], ex_index(l.index[d]));
-        }
-        here.element = element;
-        l.guard = exists_at(m->var, l.index);
-        Expr *other = NULL;
-        for (int d = 0; m->fixed && d < m->var->rank; d++) {
-            Expr *differs = ex_call2("!=", ex_index(l.index[d]), m->fixed->args[d]);
-            other = other ? ex_call2("||", other, differs) : differs;
-        }
-        if (other) l.guard = l.guard ? ex_call2("&&", l.guard, other) : other;
-        Node *nest = m->var->rank ? enter_nest(p, NODE_NEST, &l, m->var->rank, element->args, NULL) : enter(p, NODE_LANE);
-        put_jacobian(p, s, &here);
-        value = put_moved_logs(p, element, value, l.guard, !o->added);
-        if (!m->var->rank && l.guard) {
-            Node *exists = enter(p, NODE_IF);
-            exists->test.condition = l.guard;
-            put_update(p, UPDATE_SET, place_element(element), value);
-            leave(p, exists);
-        } else put_update(p, UPDATE_SET, place_element(element), value);
-        leave(p, nest);
-    }
-    if (s->kind == STEP_EXACT && !s->marginal && !o->added) { // and of the Haar measure
+    for (int i = 0; i < o->n; i++) move_elements(p, s, &o->moved[i]);
+    if (haar) {
         Loops l = {.n = o->by->rank};
         Expr *element = var_element(p->g, o->by, l.index);
         Node *nest = o->by->rank ? enter_nest(p, NODE_NEST, &l, o->by->rank, element->args, NULL) : enter(p, NODE_LANE);
-        Carried haar = {.power = -1, .c = element};
-        put_jacobian(p, s, &haar);
+        put_jacobian(p, s, &(Carried){.power = -1, .c = element});
         leave(p, nest);
     }
     close_kernel(p);

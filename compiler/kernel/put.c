@@ -124,6 +124,30 @@ Node *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *const *ta
     return nest;
 }
 
+Var *local_integer(Lower *p, const char *name)
+{
+    Var *x = local_new(p->g->arena, name);
+    x->base = BASE_INT;
+    x->discrete = true;
+    return x;
+}
+
+Node *put_random(Lower *p, Var *v, Expr *element, Var *x, const char *routine, Expr *one, Expr *other)
+{
+    Node *d = put(p, NODE_DRAW);
+    d->draw.var = v;
+    d->draw.element = element;
+    d->draw.x = x;
+    d->draw.type = x->discrete ? "long" : "wide";
+    d->draw.routine = routine;
+    d->draw.nargs = other ? 2 : 1;
+    d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
+    d->draw.arg[0].value = one;
+    d->draw.arg[1].value = other;
+    d->draw.check = DRAW_UNCHECKED;
+    return d;
+}
+
 Node *put_fill(Lower *p, Var *array, Count count, bool waits)
 {
     Node *n = put(p, NODE_FILL);

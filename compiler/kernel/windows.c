@@ -21,9 +21,7 @@ static const char *name_of_window(const Window *w) { return w->below->name + str
 // below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
 void fill_window(Lower *p, const Window *w)
 {
-    Var *v = w->count, *value = local_new(p->g->arena, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_new(p->g->arena, "below"), *apart = local_new(p->g->arena, "apart"), *top = local_new(p->g->arena, "top");
-    value->base = below->base = apart->base = BASE_INT;
-    value->discrete = below->discrete = apart->discrete = true;
+    Var *v = w->count, *value = local_integer(p, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_integer(p, "below"), *apart = local_integer(p, "apart"), *top = local_new(p->g->arena, "top");
     Conditional *c = arena_copy(p->g->arena, w->conditional, sizeof *c);
     c->u = local_ref(value);
     Part **last = &c->density;
@@ -41,19 +39,10 @@ void fill_window(Lower *p, const Window *w)
     Opened o = enter_elements(p, &s, how);
     put_exists(p, &o, how, exists_at(v, c->element));
     const DensityPiece *pieces = prepare_density(p, c, false, false, false);
-    Node *d = put(p, NODE_DRAW);
-    d->draw.var = w->below;
-    d->draw.element = ex_ref(w->below, v->rank, c->current->args);
-    d->draw.x = below;
-    d->draw.type = "long";
-    d->draw.routine = "discrete_uniform";
-    d->draw.nargs = 2;
-    d->draw.arg = NEW_N(p->g->arena, DrawArg, 2);
-    d->draw.arg[0].value = ex_num(0);
-    d->draw.arg[1].value = ex_sub(w->value->hi, ex_num(1));
-    d->draw.check = DRAW_UNCHECKED;
+    Expr *element = ex_ref(w->below, v->rank, c->current->args), *last_below = ex_sub(w->value->hi, ex_num(1));
+    put_random(p, w->below, element, below, "discrete_uniform", ex_num(0), last_below);
     const Store store = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
-    put_update(p, UPDATE_SET, place_element(d->draw.element), local_ref(below))->update.how = store;
+    put_update(p, UPDATE_SET, place_element(element), local_ref(below))->update.how = store;
     const Var *width = width_of(p, v);
     put_let(p, NULL, apart, width ? ex_call2("fmin", ex_num(MOST_APART), ex_call2("fmax", ex_num(1), ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, c->current->args))))) : ex_num(1), "long");
     put_update(p, UPDATE_SET, place_element(ex_ref(w->apart, v->rank, c->current->args)), local_ref(apart))->update.how = store;
@@ -116,16 +105,7 @@ void draw_window(Lower *p, const Window *w)
         of[i + 1] = ex_index(c->element[i]);
         streams->dim[streams->rank++] = v->dim[i];
     }
-    Node *d = put(p, NODE_DRAW);
-    d->draw.var = w->below;
-    d->draw.element = ex_ref(streams, streams->rank, of);
-    d->draw.x = x;
-    d->draw.type = "long";
-    d->draw.routine = "categorical_logits";
-    d->draw.nargs = 1;
-    d->draw.arg = NEW_N(p->g->arena, DrawArg, 1);
-    d->draw.arg[0].value = weights;
-    d->draw.check = DRAW_UNCHECKED;
+    put_random(p, w->below, ex_ref(streams, streams->rank, of), x, "categorical_logits", weights, NULL)->draw.type = "long";
     Node *test = enter(p, NODE_IF);              // 0: some density is not a number, and nothing has moved
     test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
     put(p, NODE_CLAIM)->claim.value = ex_replace_index(w->weight, w->value, local_ref(x));

@@ -400,130 +400,156 @@ static void proposal(Graph *g, Description *d, const Step *s)
     d->elements = arena_printf(g->arena, "one Cholesky factorisation of a sparse precision, or a dense one where that is less work; on a CPU, unless data make it more than %d times the work of going through its terms", s->gaussian.most_work);
 }
 
+// ---- a step of each kind ----
+
+static Description describe(Graph *g, const Step *s);
+
+static void describe_exact(Graph *g, Description *d, const Step *s)
+{
+    const Conditional *c = s->conditional;
+    d->method = arena_printf(g->arena, "exact draw: %s%s", c->truncated ? "truncated " : "", c->family->name);
+    d->because = NULL;
+    exact(g, d, c);
+}
+
+static void describe_own(Graph *g, Description *d, const Step *s)
+{
+    const Conditional *c = s->conditional;
+    const Factor *f = c->own->factor;
+    d->method = arena_printf(g->arena, "exact draw from its own distribution, %s: nothing else depends on it", f->dist->name);
+    d->because = c->because;
+    const char *args = "";
+    for (int i = 0; i < f->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", text(g, f->args[i]));
+    says(g, d, text(g, f->value), arena_printf(g->arena, "~ %s(%s)", f->dist->name, args));
+}
+
+static void describe_values(Graph *g, Description *d, const Step *s)
+{
+    const Conditional *c = s->conditional;
+    if (s->nblock > 1) {
+        joined(g, d, s);
+        return;
+    }
+    d->method = s->at_once ? "all elements together, parallel in time: products of matrices, and maps from each element to the next (Hassan, Sarkka and Garcia-Fernandez 2021)"
+             : s->by_messages && c->nbatch < c->var->rank ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
+    d->because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
+    if (s->predictive) {
+        d->method = "every value is weighed by its density, weights integrated out: by the counts of all other elements (Liu 1994)";
+        d->elements = s->shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel", text(g, s->shelf)) : c->nbatch ? d->elements : "one after the other";
+        for (const Predictive *p = s->predictive; p; p = p->next)
+            line(g, d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
+    }
+    const char *below = c->var->parent && s->over_sum ? children_of(g, c->var) : NULL;
+    if (below) d->method = arena_printf(g->arena, "%s, with %s summed out of its law and drawn after it (Zhang and Poole 1994)", d->method, below);
+    const char *beside = chains_beside(g, s);
+    if (s->joined) d->because = arena_printf(g->arena, "%s; where sizes do not let it be drawn together with others", d->because);
+    if (beside) d->method = arena_printf(g->arena, "%s. In turn with %s: each of these chains whole, given the others", d->method, beside);
+    says(g, d, element_name(g, c), beside ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside)
+                                    : below ? arena_printf(g->arena, ": every value weighed by its density, %s summed out", below) : ": every value weighed by its density");
+    d->law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d->what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
+    density(g, d, s);
+}
+
+static void describe_pair(Graph *g, Description *d, const Step *s)
+{
+    const Conditional *c = s->conditional;
+    const Pair *p = s->pair;
+    const char *b = text(g, p->coefficient->current);
+    d->method = arena_printf(g->arena, "exact draw of both: values are weighed with %s integrated out (Geweke 1996), which is normal given each", b);
+    says(g, d, arena_printf(g->arena, "(%s, %s)", element_name(g, c), b), arena_printf(g->arena, ": %s with %s integrated out, then %s", element_name(g, c), b, b));
+    d->brief = ": drawn together";
+    for (const Part *q = p->part; q; q = q->next) {
+        Expr *value = ex_replace(ex_mul2(q->value, ex_pow(p->coefficient->u, q->which % 3)), p->coefficient->u, p->coefficient->current);
+        const char *at = q->which < 3 ? "" : arena_printf(g->arena, " at %d", p->first + q->which / 3 - 1);
+        line(g, d, arena_printf(g->arena, "log density%s += %s%s%s", at, text(g, ex_tidy(value)), q->loops.n ? "   over " : q->loops.guard ? "   " : "", loops_text(g, &q->loops)));
+    }
+}
+
+static void describe_trials(Graph *g, Description *d, const Step *s)
+{
+    const Conditional *c = s->conditional;
+    const bool slice = s->kind == STEP_SLICE;
+    d->method = slice ? "slice sampling (Neal 2003)" : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
+    d->because = c->because;
+    const char *without = s->without ? arena_printf(g->arena, ", %s integrated out", s->without->plate->block[0]->name) : "";
+    says(g, d, element_name(g, c), arena_printf(g->arena, "%s%s", slice ? ": slice sampled" : ": a random-walk Metropolis step", without));
+    d->law = arena_printf(g->arena, "%s has the density below, up to a constant", d->what);
+    density(g, d, s);
+}
+
+static void describe_elliptical(Graph *g, Description *d, const Step *s)
+{
+    const Conditional *c = s->conditional;
+    d->method = "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector turns towards a draw from its prior, by an angle from a slice of the rest of its density";
+    d->elements = c->var->rank > 1 ? "each vector whole, one vector after the other" : "together";
+    says(g, d, element_name(g, c), ": moved whole along an ellipse");
+    d->law = arena_printf(g->arena, "%s has its prior times the density below, up to a constant", d->what);
+    density(g, d, s);
+}
+
+static void describe_gradients(Graph *g, Description *d, const Step *s)
+{
+    static const char *const words[] = {"metric", "diagonal metric", "metric of low rank", "dense metric"};
+    const char *metric = words[s->nuts.metric];
+    if (s->nuts.steps) {
+        d->method = arena_printf(g->arena, "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in coordinates without bounds; %s in warm-up", s->nuts.steps,
+                                arena_printf(g->arena, s->nuts.step > 0 ? "the %s is adapted" : "step size and %s are adapted", metric));
+        if (s->nuts.anneal > 1) d->method = arena_printf(g->arena, "%s, in the first two thirds of which the temperature falls from %g to 1", d->method, s->nuts.anneal);
+    } else if (s->nuts.chees) d->method = arena_printf(g->arena, "ChEES-HMC (Hoffman, Radul and Sountsov 2021): trajectories along the gradient of the log density, in coordinates without bounds, of one length for all chains; length, step size and metric are adapted in warm-up from all of them, the step size towards accepting %g", s->nuts.accept);
+    else d->method = arena_printf(g->arena, "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in coordinates without bounds; step size and %s are adapted in warm-up, towards accepting %g", metric, s->nuts.accept);
+    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": moved together by Hamiltonian Monte Carlo");
+    d->law = arena_printf(g->arena, "%s has the density below, up to a constant", d->what);
+    for (int i = 0; i < s->nuts.n; i++) {
+        const Factor *f = s->nuts.factor[i];
+        Loops l = {.guard = f->plates.guard};
+        for (int k = 0; k < f->plates.n; k++) l.index[l.n++] = f->plates.index[k];
+        line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, f->log_density), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
+    }
+    d->elements = "together";
+}
+
+static void describe_turns(Graph *g, Description *d, const Step *s)
+{
+    const Turns *t = s->turns;
+    const Description inner = describe(g, t->draw);
+    t->draw->description = arena_copy(g->arena, &inner, sizeof inner);
+    d->method = "joint normal, one category after the other, given Polya-Gamma latents that each category draws anew (Polson, Scott and Windle 2013)";
+    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": joint normals, one for each category in turn");
+    d->law = arena_printf(g->arena, "for %s in %s:%s", t->turn->name, text(g, t->lo), text(g, t->hi));
+    for (const Softmax *m = t->softmax; m; m = m->next) {
+        Loops l = {.guard = m->factor->plates.guard};
+        for (int k = 0; k < m->factor->plates.n; k++) l.index[l.n++] = m->factor->plates.index[k];
+        Expr *at_row = ex_ref(m->latent, m->offset->nargs, m->offset->args);
+        line(g, d, arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s%s", text(g, at_row), text(g, m->count), text(g, ex_sub(m->own, m->offset)), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
+    }
+    for (int i = 0; i < inner.n; i++) line(g, d, inner.line[i]);
+    if (t->shift) {
+        const Description all = describe(g, t->shift);
+        t->shift->description = arena_copy(g->arena, &all, sizeof all);
+        line(g, d, arena_printf(g->arena, "then all categories are moved by %s (Liu and Sabatti 2000): %s", all.what, t->shift->reason));
+        for (int i = 0; i < all.n; i++) line(g, d, all.line[i]);
+    }
+    d->elements = inner.elements;
+}
+
+static void describe_gaussian(Graph *g, Description *d, const Step *s)
+{
+    d->method = "joint normal";
+    block(g, d, s);
+    scales(g, d, s);
+}
+
 static Description describe(Graph *g, const Step *s)
 {
+    static void (*const kinds[])(Graph *, Description *, const Step *) = {
+#define UPDATE(id, name, describe, lower, what) [STEP_##id] = describe_##describe,
+#include "../updates.def"
+    };
     Description d = {.subject = "", .because = s->reason};
     for (int i = 0; i < s->nblock; i++) d.subject = arena_printf(g->arena, "%s%s%s", d.subject, i ? ", " : "", s->block[i]->name);
     const Conditional *c = s->conditional;
     if (c && c->var->rank) d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
-    switch (s->kind) {
-    case STEP_EXACT:
-        d.method = arena_printf(g->arena, "exact draw: %s%s", c->truncated ? "truncated " : "", c->family->name);
-        d.because = NULL;
-        exact(g, &d, c);
-        break;
-    case STEP_OWN: {
-        const Factor *f = c->own->factor;
-        d.method = arena_printf(g->arena, "exact draw from its own distribution, %s: nothing else depends on it", f->dist->name);
-        d.because = c->because;
-        const char *args = "";
-        for (int i = 0; i < f->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", text(g, f->args[i]));
-        says(g, &d, text(g, f->value), arena_printf(g->arena, "~ %s(%s)", f->dist->name, args));
-        break;
-    }
-    case STEP_ENUM:
-        if (s->nblock > 1) {
-            joined(g, &d, s);
-            break;
-        }
-        d.method = s->at_once ? "all elements together, parallel in time: products of matrices, and maps from each element to the next (Hassan, Sarkka and Garcia-Fernandez 2021)"
-                 : s->by_messages && c->nbatch < c->var->rank ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
-        d.because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
-        if (s->predictive) {
-            d.method = "every value is weighed by its density, weights integrated out: by the counts of all other elements (Liu 1994)";
-            d.elements = s->shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel", text(g, s->shelf)) : c->nbatch ? d.elements : "one after the other";
-            for (const Predictive *p = s->predictive; p; p = p->next)
-                line(g, &d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
-        }
-        const char *below = c->var->parent && s->over_sum ? children_of(g, c->var) : NULL;
-        if (below) d.method = arena_printf(g->arena, "%s, with %s summed out of its law and drawn after it (Zhang and Poole 1994)", d.method, below);
-        const char *beside = chains_beside(g, s);
-        if (s->joined) d.because = arena_printf(g->arena, "%s; where sizes do not let it be drawn together with others", d.because);
-        if (beside) d.method = arena_printf(g->arena, "%s. In turn with %s: each of these chains whole, given the others", d.method, beside);
-        says(g, &d, element_name(g, c), beside ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside)
-                                        : below ? arena_printf(g->arena, ": every value weighed by its density, %s summed out", below) : ": every value weighed by its density");
-        d.law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d.what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
-        density(g, &d, s);
-        break;
-    case STEP_PAIR: {
-        const Pair *p = s->pair;
-        const char *b = text(g, p->coefficient->current);
-        d.method = arena_printf(g->arena, "exact draw of both: values are weighed with %s integrated out (Geweke 1996), which is normal given each", b);
-        says(g, &d, arena_printf(g->arena, "(%s, %s)", element_name(g, c), b), arena_printf(g->arena, ": %s with %s integrated out, then %s", element_name(g, c), b, b));
-        d.brief = ": drawn together";
-        for (const Part *q = p->part; q; q = q->next) {
-            Expr *value = ex_replace(ex_mul2(q->value, ex_pow(p->coefficient->u, q->which % 3)), p->coefficient->u, p->coefficient->current);
-            const char *at = q->which < 3 ? "" : arena_printf(g->arena, " at %d", p->first + q->which / 3 - 1);
-            line(g, &d, arena_printf(g->arena, "log density%s += %s%s%s", at, text(g, ex_tidy(value)), q->loops.n ? "   over " : q->loops.guard ? "   " : "", loops_text(g, &q->loops)));
-        }
-        break;
-    }
-    case STEP_SLICE: case STEP_METROPOLIS: {
-        const bool slice = s->kind == STEP_SLICE;
-        d.method = slice ? "slice sampling (Neal 2003)" : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
-        d.because = c->because;
-        const char *without = s->without ? arena_printf(g->arena, ", %s integrated out", s->without->plate->block[0]->name) : "";
-        says(g, &d, element_name(g, c), arena_printf(g->arena, "%s%s", slice ? ": slice sampled" : ": a random-walk Metropolis step", without));
-        d.law = arena_printf(g->arena, "%s has the density below, up to a constant", d.what);
-        density(g, &d, s);
-        break;
-    }
-    case STEP_ELLIPTICAL:
-        d.method = "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector turns towards a draw from its prior, by an angle from a slice of the rest of its density";
-        d.elements = c->var->rank > 1 ? "each vector whole, one vector after the other" : "together";
-        says(g, &d, element_name(g, c), ": moved whole along an ellipse");
-        d.law = arena_printf(g->arena, "%s has its prior times the density below, up to a constant", d.what);
-        density(g, &d, s);
-        break;
-    case STEP_NUTS: {
-        static const char *const words[] = {"metric", "diagonal metric", "metric of low rank", "dense metric"};
-        const char *metric = words[s->nuts.metric];
-        if (s->nuts.steps) {
-            d.method = arena_printf(g->arena, "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in coordinates without bounds; %s in warm-up", s->nuts.steps,
-                                    arena_printf(g->arena, s->nuts.step > 0 ? "the %s is adapted" : "step size and %s are adapted", metric));
-            if (s->nuts.anneal > 1) d.method = arena_printf(g->arena, "%s, in the first two thirds of which the temperature falls from %g to 1", d.method, s->nuts.anneal);
-        } else if (s->nuts.chees) d.method = arena_printf(g->arena, "ChEES-HMC (Hoffman, Radul and Sountsov 2021): trajectories along the gradient of the log density, in coordinates without bounds, of one length for all chains; length, step size and metric are adapted in warm-up from all of them, the step size towards accepting %g", s->nuts.accept);
-        else d.method = arena_printf(g->arena, "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in coordinates without bounds; step size and %s are adapted in warm-up, towards accepting %g", metric, s->nuts.accept);
-        says(g, &d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d.subject) : d.subject, ": moved together by Hamiltonian Monte Carlo");
-        d.law = arena_printf(g->arena, "%s has the density below, up to a constant", d.what);
-        for (int i = 0; i < s->nuts.n; i++) {
-            const Factor *f = s->nuts.factor[i];
-            Loops l = {.guard = f->plates.guard};
-            for (int k = 0; k < f->plates.n; k++) l.index[l.n++] = f->plates.index[k];
-            line(g, &d, arena_printf(g->arena, "log density += %s%s%s", text(g, f->log_density), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
-        }
-        d.elements = "together";
-        break;
-    }
-    case STEP_TURNS: {
-        const Turns *t = s->turns;
-        const Description inner = describe(g, t->draw);
-        t->draw->description = arena_copy(g->arena, &inner, sizeof inner);
-        d.method = "joint normal, one category after the other, given Polya-Gamma latents that each category draws anew (Polson, Scott and Windle 2013)";
-        says(g, &d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d.subject) : d.subject, ": joint normals, one for each category in turn");
-        d.law = arena_printf(g->arena, "for %s in %s:%s", t->turn->name, text(g, t->lo), text(g, t->hi));
-        for (const Softmax *m = t->softmax; m; m = m->next) {
-            Loops l = {.guard = m->factor->plates.guard};
-            for (int k = 0; k < m->factor->plates.n; k++) l.index[l.n++] = m->factor->plates.index[k];
-            Expr *at_row = ex_ref(m->latent, m->offset->nargs, m->offset->args);
-            line(g, &d, arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s%s", text(g, at_row), text(g, m->count), text(g, ex_sub(m->own, m->offset)), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
-        }
-        for (int i = 0; i < inner.n; i++) line(g, &d, inner.line[i]);
-        if (t->shift) {
-            const Description all = describe(g, t->shift);
-            t->shift->description = arena_copy(g->arena, &all, sizeof all);
-            line(g, &d, arena_printf(g->arena, "then all categories are moved by %s (Liu and Sabatti 2000): %s", all.what, t->shift->reason));
-            for (int i = 0; i < all.n; i++) line(g, &d, all.line[i]);
-        }
-        d.elements = inner.elements;
-        break;
-    }
-    case STEP_GAUSSIAN:
-        d.method = "joint normal";
-        block(g, &d, s);
-        scales(g, &d, s);
-        break;
-    }
+    kinds[s->kind](g, &d, s);
     if (s->orbit) orbit(g, &d, s);
     if (s->proposal) proposal(g, &d, s);
     if (s->white) white(g, &d, s);

@@ -3,6 +3,8 @@
 //   before   unknowns and factors
 //   after    gaussian (mu, theta); exact tau; ...     one step per variable or block, in the order of the sweep
 //
+// Which variables go together is said by rules, in the order of a table below: each takes what it can draw from what those before it have left. Where a step stands in the sweep is said by `place`.
+//
 // Needs: augment done.     Gives: g->steps.
 // Order: first imputed responses, updates that see discrete unknowns summed out, and these; then updates that integrate auxiliaries out, the auxiliaries, latents (so that the first
 // sweep finds them feasible whatever their start), and the rest. So no step reads what is out of date (van Dyk and Park 2008, partially collapsed Gibbs).
@@ -32,40 +34,6 @@
 #include "../updates/turns.h"
 #include "impute.h"
 
-// An unknown that no factor mentions is flat: there is such a distribution between two ends only.
-static void improper(Graph *g, const Var *v)
-{
-    const bool closed = (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
-    if (factors_of(g, v).n || closed || v->kind == VAR_AUXILIARY || v->constraint != CONSTRAINT_NONE || v->sites) return;
-    diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), "give it a distribution, or both bounds; or leave it out");
-}
-
-// What sees unknowns summed out has no family, and its elements depend on each other: gradients move all of it together, if there are no walls or jumps.
-static Step *move_over_sums(Graph *g, Candidate *list, int n)
-{
-    Var **block = NEW_N(g->arena, Var *, n + 1);
-    int m = 0;
-    for (int i = 0; i < n; i++) {
-        Candidate *c = &list[i];
-        const char *why = NULL;
-        if (c->taken || request_of(g, c->var) || c->var->summed || !reads_sum(g, &c->var, 1) || !has_gradient(g, c->var, &why)) continue;
-        block[m++] = c->var;
-    }
-    for (int at = 0; at < m;) {                  // what the others would run into leaves the block
-        const Reading of = factors_of(g, block[at]);
-        bool good = true;
-        for (int q = 0; q < of.n && good; q++) good = !factor_counts(of.factor[q], block[at], true) || !has_jump(of.factor[q]->log_density, &block[at], 1);
-        if (good) at++;
-        else memmove(&block[at], &block[at + 1], sizeof *block * (size_t)(m-- - at - 1));
-    }
-    Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
-    if (!s) return NULL;
-    s->reason = "they see other unknowns summed out, and no family has their statistics";
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < m; k++) list[i].taken |= list[i].var == block[k];
-    return s;
-}
-
 // The sweep, in its order.
 typedef struct Order {
     Step *expectations;                  // of latents, for modes
@@ -79,12 +47,22 @@ typedef struct Order {
     Step *latents, *rest;
 } Order;
 
-static Step **usual(Order *o, const Var *v) { return v->kind == VAR_AUXILIARY ? &o->auxiliaries : v->kind == VAR_LATENT ? &o->latents : &o->rest; }
+typedef struct Plan {
+    Graph     *g;
+    int        n;
+    Candidate *list;                     // all that is to be drawn, in the order of declaration
+    Order      order;
+} Plan;
 
-static void place(Graph *g, Order *o, Step *s, Step **otherwise)
+static Step **usual(Plan *p, const Var *v) { return v->kind == VAR_AUXILIARY ? &p->order.auxiliaries : v->kind == VAR_LATENT ? &p->order.latents : &p->order.rest; }
+
+// A step where it belongs in the sweep, and `otherwise` where nothing is summed or integrated out. NULL: there is none.
+static void place(Plan *p, Step *s, Step **otherwise)
 {
+    if (!s) return;
+    Order *o = &p->order;
     const int number = s->block[0]->summed;
-    s->over_sum = !g->by_em && drawn_without_summed(g, s->block, s->nblock);
+    s->over_sum = !p->g->by_em && drawn_without_summed(p->g, s->block, s->nblock);
     s->marginal |= s->over_sum;
     if (number) {
         Step **at = &o->summed;
@@ -94,10 +72,13 @@ static void place(Graph *g, Order *o, Step *s, Step **otherwise)
     } else step_append(s->over_sum ? s->collapsed ? &o->over_both : &o->over_sums : s->collapsed ? &o->first : otherwise, s);
 }
 
-static Step *step_of_latent(Graph *g, Var *v) { return element_step(g, v, false, NULL); }
+static Growing no_block(Graph *g) { return (Growing){.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)}; }
 
+// ---- sparse sets ----
+//
 // Unknowns that hang together through several plates of effects, or whose elements are coupled in pairs: one joint normal with a sparse precision. The steps that are made of them as
 // of any others stand in for it where it is not taken. What the pattern of the precision depends on has to be sizes and data.
+
 static bool may_be_sparse(const Candidate *c)
 {
     if (c->taken || c->set || c->form == NOT_GAUSSIAN || c->var->constraint != CONSTRAINT_NONE || !has_pattern(c->terms)) return false;
@@ -110,7 +91,7 @@ static bool is_spread(Graph *g, const Candidate *c) { return c->form == ELEMENTW
 // Whether a chain with its border takes up all of the block: then it is drawn by its band.
 static bool is_chain(Graph *g, Growing *b, Candidate *list, int n)
 {
-    Growing all = *b, chain = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
+    Growing all = *b, chain = no_block(g);
     bool whole = false, *taken = NEW_N(g->arena, bool, n + 1);
     for (int k = 0; k < n; k++) {
         taken[k] = list[k].taken;
@@ -153,8 +134,12 @@ static void grow_joint(Graph *g, Candidate *list, int n, Growing *b, int i, bool
 // rows, and then blocks with the mean in each mix well (Papaspiliopoulos, Roberts and Zanella 2020); the elements of a field hardly move one at a time.
 enum { MOST_OF_PLATES = 8, MOST_OF_NEIGHBOURS = 1000 };
 
-static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
+static void sparse_sets(Plan *p)
 {
+    Graph *g = p->g;
+    Growing grows = no_block(g), *b = &grows;
+    Candidate *const list = p->list;
+    const int n = p->n;
     for (int i = 0; i < n; i++) {
         if (!may_be_sparse(&list[i]) || !is_spread(g, &list[i])) continue;
         grow_joint(g, list, n, b, i, false);
@@ -182,148 +167,152 @@ static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
         s->gaussian.sparse = s->joint = g->njoint;
         s->gaussian.ndense = m - plates;
         s->gaussian.most_work = coupled ? MOST_OF_NEIGHBOURS : MOST_OF_PLATES;
-        place(g, o, s, usual(o, list[i].var));
+        place(p, s, usual(p, list[i].var));
     }
 }
 
-// What the rules work on. A rule marks the unknowns that it takes, and places their steps in the sweep.
-typedef struct Planning {
-    Graph     *g;
-    int        n;
-    Candidate *list;                     // the unknowns
-    Growing    growing;                  // a block
-    Order      order;
-} Planning;
+// ---- rules, in their order ----
+//
+// Each takes what it draws from the candidates that those before it have left.
 
-// Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
-// effects, is then coupled with itself through the first, and stands with the dense ones.
-static void requested_blocks(Planning *p)
+static void take_block(Plan *p, Var *const *block, int m)
 {
-    Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Order *o = &p->order;
-    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next) {
-        if (r->block != BLOCK_INFER || r->nnames < 2 || strcmp(r->method, "gibbs") != 0) continue;
-        Var **block = NEW_N(g->arena, Var *, r->nnames);
-        int m = 0, diagonal = -1;
-        const char *why = NULL;
-        for (int i = 0; i < r->nnames; i++) {
-            Candidate *c = find_candidate(list, n, r->names[i]);
-            if (!c || c->taken) continue;
-            if (c->form == NOT_GAUSSIAN && !why) why = c->because;
-            if (c->var->constraint == CONSTRAINT_SUM_TO_ZERO && !why) why = arena_printf(g->arena, "the elements of `%s` are drawn given that their sum is 0, without other variables", c->var->name);
-            if (c->form == ELEMENTWISE && diagonal < 0) diagonal = m;
-            block[m++] = c->var;
-            c->taken = true;
-        }
-        if (m == 0) continue;
-        bool joined = block[0]->joined && block[0]->joined->n == m;
-        for (int i = 1; i < m; i++) joined &= block[i]->joined == block[0]->joined;
-        if (joined) {
-            for (int i = 0; i < m; i++) find_candidate(list, n, block[i]->name)->taken = false;          // by their values, below
-            continue;
-        }
-        BlockTerm *t;
-        if (why || !block_terms(g, block, m, &t, &why)) {
-            Step *s = g->no_augment ? NULL : turns_block(g, block, m);
-            if (s) {
-                place(g, o, s, &o->rest);
-                continue;
-            }
-            Diag *d = diag(g->diags, r->span, DIAG_E0507);
-            diag_because(d, "%s", why);
-            continue;
-        }
-        Step *chain = chain_of(g, list, n, block, m);
-        if (chain) {
-            place(g, o, chain, &o->rest);
-            continue;
-        }
-        if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }
-        place(g, o, gaussian_step(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &o->rest);
-    }
+    for (int i = 0; i < p->n; i++)
+        for (int k = 0; k < m; k++) p->list[i].taken |= p->list[i].var == block[k];
 }
 
-// Blocks that the model asks to be moved along gradients.
-static void requested_gradients(Planning *p)
+// A block that the model asks for: these names of it that are not taken. false: none is.
+static bool take_names(Plan *p, const Request *r, Var **block, int *m)
+{
+    for (int i = *m = 0; i < r->nnames; i++) {
+        Candidate *c = find_candidate(p->list, p->n, r->names[i]);
+        if (!c || c->taken) continue;
+        block[(*m)++] = c->var;
+        c->taken = true;
+    }
+    return *m > 0;
+}
+
+// Why it is not jointly normal, as far as one of its variables says so; and which of them is a plate of effects, or -1.
+static const char *hindrance(Plan *p, Var *const *block, int m, int *diagonal)
+{
+    const char *why = NULL;
+    *diagonal = -1;
+    for (int i = 0; i < m; i++) {
+        const Candidate *c = find_candidate(p->list, p->n, block[i]->name);
+        if (c->form == NOT_GAUSSIAN && !why) why = c->because;
+        if (c->var->constraint == CONSTRAINT_SUM_TO_ZERO && !why) why = arena_printf(p->g->arena, "the elements of `%s` are drawn given that their sum is 0, without other variables", c->var->name);
+        if (c->form == ELEMENTWISE && *diagonal < 0) *diagonal = i;
+    }
+    return why;
+}
+
+// One plate of effects is integrated out (an arrow); a second one, as in crossed effects, is then coupled with itself through the first, and stands with the dense ones.
+static void block_asked_for(Plan *p, const Request *r)
 {
     Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Order *o = &p->order;
-    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next) {
+    Var **block = NEW_N(g->arena, Var *, r->nnames);
+    int m, diagonal;
+    if (!take_names(p, r, block, &m)) return;
+    const char *why = hindrance(p, block, m, &diagonal);
+    bool joined = block[0]->joined && block[0]->joined->n == m;
+    for (int i = 1; i < m; i++) joined &= block[i]->joined == block[0]->joined;
+    if (joined) {
+        for (int i = 0; i < m; i++) find_candidate(p->list, p->n, block[i]->name)->taken = false;        // by their values, below
+        return;
+    }
+    BlockTerm *t;
+    if (why || !block_terms(g, block, m, &t, &why)) {
+        Step *s = g->no_augment ? NULL : turns_block(g, block, m);
+        if (s) place(p, s, &p->order.rest);
+        else diag_because(diag(g->diags, r->span, DIAG_E0507), "%s", why);
+        return;
+    }
+    Step *chain = chain_of(g, p->list, p->n, block, m);
+    if (!chain && diagonal >= 0) {
+        Var *v = block[diagonal];
+        memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal));
+        block[m - 1] = v;
+    }
+    place(p, chain ? chain : gaussian_step(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &p->order.rest);
+}
+
+static void asked_jointly(Plan *p)
+{
+    for (const Request *r = p->g->model->requests; r; r = r->next)
+        if (r->block == BLOCK_INFER && r->nnames >= 2 && strcmp(r->method, "gibbs") == 0) block_asked_for(p, r);
+}
+
+static void asked_by_gradients(Plan *p)
+{
+    for (const Request *r = p->g->model->requests; r; r = r->next) {
         if (r->block != BLOCK_INFER || !asks_for_gradients(r)) continue;
-        Var **block = NEW_N(g->arena, Var *, r->nnames + 1);
-        int m = 0;
-        for (int i = 0; i < r->nnames; i++) {
-            Candidate *c = find_candidate(list, n, r->names[i]);
-            if (!c || c->taken) continue;
-            block[m++] = c->var;
-            c->taken = true;
-        }
-        Step *s = m ? nuts_step(g, r, block, m, false) : NULL;
-        if (s) place(g, o, s, &o->rest);
+        Var **block = NEW_N(p->g->arena, Var *, r->nnames + 1);
+        int m;
+        Step *s = take_names(p, r, block, &m) ? nuts_step(p->g, r, block, m, false) : NULL;
+        place(p, s, &p->order.rest);
     }
 }
 
-// With --method nuts, all that gradients can move.
-static void all_along_gradients(Planning *p)
+static void all_by_gradients(Plan *p)
 {
-    Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Order *o = &p->order;
-    if (!g->by_nuts) return;
-    Var **block = NEW_N(g->arena, Var *, n + 1);
+    Var **block = NEW_N(p->g->arena, Var *, p->n + 1);
     int m = 0;
-    for (int i = 0; i < n; i++) {
-        Candidate *c = &list[i];
+    for (int i = 0; i < p->n; i++) {
+        Candidate *c = &p->list[i];
         const char *why = NULL;
-        if (c->taken || request_of(g, c->var) || c->var->kind == VAR_AUXILIARY || !has_gradient(g, c->var, &why)) continue;
+        if (c->taken || request_of(p->g, c->var) || c->var->kind == VAR_AUXILIARY || !has_gradient(p->g, c->var, &why)) continue;
         block[m++] = c->var;
         c->taken = true;
     }
-    Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
-    if (s) place(g, o, s, &o->rest);
+    Step *s = m ? nuts_step(p->g, &all_by_nuts, block, m, false) : NULL;
+    place(p, s, &p->order.rest);
 }
 
-// What sees unknowns summed out, together.
-static void over_sums(Planning *p)
-{
-    Step *s = p->g->nsums && !p->g->by_gibbs ? move_over_sums(p->g, p->list, p->n) : NULL;
-    if (s) place(p->g, &p->order, s, &p->order.rest);
-}
-
-// Coefficients that meet in a softmax.
-static void softmaxes(Planning *p)
+// What sees unknowns summed out has no family, and its elements depend on each other: gradients move all of it together, if there are no walls or jumps.
+static void over_sums(Plan *p)
 {
     Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Order *o = &p->order;
-    for (bool more = !g->no_augment && !g->by_em; more;) {
-        Var **free = NEW_N(g->arena, Var *, n + 1);
+    Var **block = NEW_N(g->arena, Var *, p->n + 1);
+    int m = 0;
+    for (int i = 0; i < p->n; i++) {
+        Candidate *c = &p->list[i];
+        const char *why = NULL;
+        if (c->taken || request_of(g, c->var) || c->var->summed || !reads_sum(g, &c->var, 1) || !has_gradient(g, c->var, &why)) continue;
+        block[m++] = c->var;
+    }
+    for (int at = 0; at < m;) {                  // what the others would run into leaves the block
+        const Reading of = factors_of(g, block[at]);
+        bool good = true;
+        for (int q = 0; q < of.n && good; q++) good = !factor_counts(of.factor[q], block[at], true) || !has_jump(of.factor[q]->log_density, &block[at], 1);
+        if (good) at++;
+        else memmove(&block[at], &block[at + 1], sizeof *block * (size_t)(m-- - at - 1));
+    }
+    Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
+    if (!s) return;
+    s->reason = "they see other unknowns summed out, and no family has their statistics";
+    take_block(p, block, m);
+    place(p, s, &p->order.rest);
+}
+
+static void softmaxes(Plan *p)
+{
+    for (;;) {
+        Var **free = NEW_N(p->g->arena, Var *, p->n + 1);
         int m = 0;
-        for (int i = 0; i < n; i++)
-            if (!list[i].taken && list[i].form == NOT_GAUSSIAN) free[m++] = list[i].var;
-        Step *s = turns_step(g, free, m);
-        more = s;
-        for (int i = 0; i < n && s; i++)
-            for (int k = 0; k < s->nblock; k++) list[i].taken |= list[i].var == s->block[k];
-        if (s) place(g, o, s, &o->rest);
+        for (int i = 0; i < p->n; i++)
+            if (!p->list[i].taken && p->list[i].form == NOT_GAUSSIAN) free[m++] = p->list[i].var;
+        Step *s = turns_step(p->g, free, m);
+        if (!s) return;
+        take_block(p, s->block, s->nblock);
+        place(p, s, &p->order.rest);
     }
 }
 
-// Vectors whose sum is 0, each variable by itself: given that sum it is no part of a larger block.
-static void sums_to_zero(Planning *p)
+static void sums_of_zero(Plan *p)
 {
-    Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Order *o = &p->order;
-    for (int i = 0; i < n; i++) {
-        Candidate *c = &list[i];
+    for (int i = 0; i < p->n; i++) {
+        Candidate *c = &p->list[i];
         if (c->taken || c->form == NOT_GAUSSIAN || c->var->constraint != CONSTRAINT_SUM_TO_ZERO) continue;
         const int nbatch = c->var->rank - 1;
         const bool diagonal = c->form == ELEMENTWISE;
@@ -331,114 +320,95 @@ static void sums_to_zero(Planning *p)
         c->because = "its vectors depend on each other";
         if (c->nbatch < nbatch) continue;
         c->taken = true;
-        Step *s = gaussian_step(g, &c->var, 1, false, nbatch, diagonal ? "its elements are independent, given that their sum is 0" : "its elements share a linear predictor, and their sum is 0");
+        Step *s = gaussian_step(p->g, &c->var, 1, false, nbatch, diagonal ? "its elements are independent, given that their sum is 0" : "its elements share a linear predictor, and their sum is 0");
         s->gaussian.on_plane = true;
         s->gaussian.diagonal = diagonal;
-        place(g, o, s, usual(o, c->var));
+        place(p, s, usual(p, c->var));
     }
 }
 
-// Innovations of recursive definitions.
-static void innovations(Planning *p)
+static void innovations_of_series(Plan *p)
 {
-    Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Order *o = &p->order;
-    for (const Series *series = g->series; series && !g->by_em; series = series->next) {
-        Step *s = innovations_step(g, list, n, series);
-        if (s) place(g, o, s, usual(o, s->block[0]));
+    for (const Series *series = p->g->series; series; series = series->next) {
+        Step *s = innovations_step(p->g, p->list, p->n, series);
+        if (s) place(p, s, usual(p, s->block[0]));
     }
 }
 
-// Chains, with what goes along them and their border.
-static void chains(Planning *p)
+
+// With what goes along them and their border.
+static void chains(Plan *p)
 {
-    Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Growing *b = &p->growing;
-    Order *o = &p->order;
-    for (int i = 0; i < n && !g->by_em; i++) {
-        Candidate *c = &list[i];
+    Growing b = no_block(p->g);
+    for (int i = 0; i < p->n; i++) {
+        Candidate *c = &p->list[i];
         if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0 || (c->var->kind != VAR_PARAMETER && c->var->kind != VAR_LATENT)) continue;
-        Step *s = grow_chain(g, b, list, n, c);
-        if (s) s->joint = -c->set;
-        if (s) place(g, o, s, usual(o, c->var));
+        Step *s = grow_chain(p->g, &b, p->list, p->n, c);
+        if (!s) continue;
+        s->joint = -c->set;
+        place(p, s, usual(p, c->var));
     }
 }
 
-// A plate of effects with the coefficients that it is coupled to: arrow-shaped.
-static void arrows(Planning *p)
+// A plate of effects with the coefficients that it is coupled to.
+static void arrows(Plan *p)
 {
-    Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Growing *b = &p->growing;
-    Order *o = &p->order;
-    for (int i = 0; i < n; i++) {
-        Candidate *plate = &list[i];
-        if (plate->taken || plate->form != ELEMENTWISE || plate->var->kind != VAR_PARAMETER) continue;
-        grow_from(g, b, plate->var);
-        for (int k = 0; k < n && !b->full; k++) {
-            Candidate *w = &list[k];
-            if ((w->taken && !w->set) || w->set != plate->set || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
-            if (b->inside[w->var->id]) continue;
-            if (grow_by(g, b, w)) k = -1;       // a new member may bring others, also those declared before it
+    Growing b = no_block(p->g);
+    for (int i = 0; i < p->n; i++) {
+        Candidate *c = &p->list[i];
+        if (c->taken || c->form != ELEMENTWISE || c->var->kind != VAR_PARAMETER) continue;
+        grow_from(p->g, &b, c->var);
+        for (int k = 0; k < p->n && !b.full; k++) {
+            Candidate *w = &p->list[k];
+            if ((w->taken && !w->set) || w->set != c->set || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
+            if (b.inside[w->var->id]) continue;
+            if (grow_by(p->g, &b, w)) k = -1;     // a new member may bring others, also those declared before it
         }
-        if (b->n == 1) continue;
-        plate->taken = true;
-        memmove(b->var, b->var + 1, sizeof *b->var * (size_t)(b->n - 1));
-        b->var[b->n - 1] = plate->var;
-        Step *s = gaussian_step(g, b->var, b->n, true, 0, shared_reason(g, b));
-        s->joint = -plate->set;
-        place(g, o, s, &o->rest);
+        if (b.n == 1) continue;
+        c->taken = true;
+        memmove(b.var, b.var + 1, sizeof *b.var * (size_t)(b.n - 1));
+        b.var[b.n - 1] = c->var;
+        Step *s = gaussian_step(p->g, b.var, b.n, true, 0, shared_reason(p->g, &b));
+        s->joint = -c->set;
+        place(p, s, &p->order.rest);
     }
 }
 
-// What is left of the coefficients: those that share a predictor together.
-static void shared_predictors(Planning *p)
+static void coefficients(Plan *p)
 {
-    Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
-    Growing *b = &p->growing;
-    Order *o = &p->order;
-    for (int i = 0; i < n; i++) {
-        Candidate *c = &list[i];
+    Growing b = no_block(p->g);
+    for (int i = 0; i < p->n; i++) {
+        Candidate *c = &p->list[i];
         if (c->taken || c->form != DENSE) continue;
         c->taken = true;
-        grow_from(g, b, c->var);
+        grow_from(p->g, &b, c->var);
         if (c->nbatch == 0 || c->var->rank == 0)
-            for (int k = 0; k < n && !b->full; k++) {
-                Candidate *w = &list[k];
+            for (int k = 0; k < p->n && !b.full; k++) {
+                Candidate *w = &p->list[k];
                 if (w->taken || w->set != c->set || w->form != DENSE || (w->nbatch != 0 && w->var->rank != 0) || w->var->kind != c->var->kind) continue;
-                if (grow_by(g, b, w)) k = -1;       // a new member may bring others
+                if (grow_by(p->g, &b, w)) k = -1;         // a new member may bring others
             }
-        if (b->n == 1 && c->var->rank == 0) { c->taken = false; continue; }   // one scalar: the element's own conditional
+        if (b.n == 1 && c->var->rank == 0) { c->taken = false; continue; }  // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
-        Step *s = gaussian_step(g, b->var, b->n, false, b->n == 1 ? nbatch : 0, b->n > 1 ? shared_reason(g, b) : "its elements share a linear predictor");
+        Step *s = gaussian_step(p->g, b.var, b.n, false, b.n == 1 ? nbatch : 0, b.n > 1 ? shared_reason(p->g, &b) : "its elements share a linear predictor");
         s->joint = -c->set;
-        place(g, o, s, usual(o, c->var));
+        place(p, s, usual(p, c->var));
     }
 }
 
-// Everything else, one variable at a time.
-static void one_by_one(Planning *p)
+static void one_by_one(Plan *p)
 {
     Graph *g = p->g;
-    Candidate *list = p->list;
-    const int n = p->n;
     Order *o = &p->order;
-    for (int i = 0; i < n; i++) {
-        Candidate *c = &list[i];
+    for (int i = 0; i < p->n; i++) {
+        Candidate *c = &p->list[i];
         if (c->taken) continue;
         const Joined *j = c->var->joined;
-        if (j && c->var == j->var[0]) place(g, o, joined_step(g, j), usual(o, c->var));
+        if (j && c->var == j->var[0]) place(p, joined_step(g, j), usual(p, c->var));
         if (j && !j->where) continue;
         Step *by_counts = collapsed_step(g, c->var);
         if (by_counts) {
-            place(g, o, by_counts, &o->predictive);
+            place(p, by_counts, &o->predictive);
             continue;
         }
         Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed && !c->var->offered ? step_on_gpu(g, c->var, s) : NULL;
@@ -449,17 +419,45 @@ static void one_by_one(Planning *p)
             s->when = ON_CPU;
             other->when = ON_GPU;
         }
-        if (s) place(g, o, s, is_collapsed(g, c->var) ? &o->weights : usual(o, c->var));
-        if (other) place(g, o, other, usual(o, c->var));
+        place(p, s, is_collapsed(g, c->var) ? &o->weights : usual(p, c->var));
+        place(p, other, usual(p, c->var));
     }
 }
 
-bool schedule(Graph *g)
+static bool always(const Graph *g) { (void)g; return true; }
+static bool for_draws(const Graph *g) { return !g->by_em; }      // not for modes, which climb one number at a time
+static bool for_nuts(const Graph *g) { return g->by_nuts; }
+static bool with_sums(const Graph *g) { return g->nsums && !g->by_gibbs; }
+static bool with_latents(const Graph *g) { return for_draws(g) && !g->no_augment; }
+
+static const struct Rule { void (*take)(Plan *p); bool (*applies)(const Graph *g); } rules[] = {
+    {asked_jointly,         for_draws},          // what the model asks for comes before what is found
+    {asked_by_gradients,    for_draws},
+    {all_by_gradients,      for_nuts},           // --method nuts: what has no request and no walls
+    {over_sums,             with_sums},          // no family has their statistics, so none below would take them
+    {softmaxes,             with_latents},       // not normal as they stand, but by category: else they would be sliced one by one
+    {sums_of_zero,          always},             // given its sum a vector is no part of a larger block
+    {innovations_of_series, for_draws},          // a chain that is not to be seen in the factors: before those that look for one there
+    {sparse_sets,           for_draws},          // taken where the sizes of data say so: what follows makes the steps that stand in for them
+    {chains,                for_draws},          // a band costs less than the same block as an arrow or dense
+    {arrows,                always},             // an arrow costs less than the same block dense
+    {coefficients,          always},             // what is left of the joint normals
+    {one_by_one,            always},             // all else
+};
+
+// An unknown that no factor mentions is flat: there is such a distribution between two ends only.
+static void improper(Graph *g, const Var *v)
 {
-    Planning p = {.g = g};
-    if (g->by_em && !expectations(g, step_of_latent, &p.order.expectations)) return false;
+    const bool closed = (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
+    if (factors_of(g, v).n || closed || v->kind == VAR_AUXILIARY || v->constraint != CONSTRAINT_NONE || v->sites) return;
+    diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), "give it a distribution, or both bounds; or leave it out");
+}
+
+// Unknowns that a step has to be found for, each with the form of its conditional.
+static Plan plan_of(Graph *g)
+{
     const int nvars = g->nvars;
-    p.list = NEW_N(g->arena, Candidate, nvars + 1);
+    Plan p = {.g = g, .list = NEW_N(g->arena, Candidate, nvars + 1)};
     for (int i = 0; i < nvars; i++) {
         Var *v = g->vars[i];
         if (!var_unknown(v) || v->integrated || v->expectation) continue;
@@ -470,25 +468,26 @@ bool schedule(Graph *g)
         c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
         if (g->by_em && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
     }
-    requested_blocks(&p);                        // the rules: each takes what those before it have left
-    requested_gradients(&p);
-    all_along_gradients(&p);
-    over_sums(&p);
-    softmaxes(&p);
-    sums_to_zero(&p);
-    p.growing = (Growing){.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
-    innovations(&p);
-    if (!g->by_em) joint_sets(g, p.list, p.n, &p.growing, &p.order);
-    chains(&p);
-    arrows(&p);
-    shared_predictors(&p);
-    one_by_one(&p);
-    if (!collapses_served(g, p.order.predictive)) return false;
-    if (!g->by_em) impute(g, &p.order.imputed, &p.order.left_out);
-    Step *const in_order[] = {p.order.expectations, p.order.imputed, p.order.over_sums, p.order.over_both, p.order.summed, p.order.first, p.order.auxiliaries, p.order.predictive, p.order.weights, p.order.latents, p.order.rest};
+    return p;
+}
+
+static Step *step_of_latent(Graph *g, Var *v) { return element_step(g, v, false, NULL); }
+
+bool schedule(Graph *g)
+{
+    Step *expected = NULL;
+    if (g->by_em && !expectations(g, step_of_latent, &expected)) return false;
+    Plan p = plan_of(g);
+    Order *o = &p.order;
+    o->expectations = expected;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].applies(g)) rules[i].take(&p);
+    if (!collapses_served(g, o->predictive)) return false;
+    if (!g->by_em) impute(g, &o->imputed, &o->left_out);
+    Step *const in_order[] = {o->expectations, o->imputed, o->over_sums, o->over_both, o->summed, o->first, o->auxiliaries, o->predictive, o->weights, o->latents, o->rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) step_append(&g->steps, in_order[i]);
-    g->last_steps = p.order.left_out;
+    g->last_steps = o->left_out;
     return true;
 }
 

@@ -14,9 +14,8 @@
 #include "../updates/whiten.h"
 
 static const char *const step_names[] = {
-#define X(id, name, help) name,
-    STEPS(X)
-#undef X
+#define UPDATE(id, name, describe, lower, what) [STEP_##id] = name,
+#include "../updates.def"
 };
 
 static void print_loops(FILE *out, const Loops *l)

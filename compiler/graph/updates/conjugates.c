@@ -14,7 +14,6 @@
 #include <math.h>
 #include <string.h>
 #include "conjugates.h"
-#include "../conditional.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
@@ -24,6 +23,8 @@
 #include "../model/existence.h"
 #include "../algebra/families.h"
 #include "../algebra/conditionals.h"
+#include "group.h"
+#include "steps.h"
 
 enum { MOST_PARAMETERS = 8 };
 
@@ -41,13 +42,6 @@ static bool is_ordinary(const Step *s)
 {
     return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit && !s->expects && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
            (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS);
-}
-
-static bool is_of_series(const Graph *g, const Var *v)
-{
-    for (const Series *e = g->series; e; e = e->next)
-        if (series_follows(e, v)) return true;
-    return false;
 }
 
 // The statement of all elements of v; NULL: there are several, or another form.
@@ -110,12 +104,7 @@ static Expr *in_place(Expr *e, void *with)
     const InPlace *w = with;
     const Conditional *c = w->of->plate->conditional;
     for (int i = 0; i < w->of->n && e->kind == EX_REF; i++) {
-        if (e->var != w->of->sum[i]) continue;
-        Expr *is = w->is[i];
-        Index *fresh[MAX_RANK];                  // first all at once: a subscript may be the index of another
-        for (int k = 0; k < e->nargs; k++) is = ex_replace_index(is, c->element[k], ex_index(fresh[k] = index_new(c->element[k]->name, c->element[k]->lo, c->element[k]->hi)));
-        for (int k = 0; k < e->nargs; k++) is = ex_replace_index(is, fresh[k], e->args[k]);
-        return is;
+        if (e->var == w->of->sum[i]) return at_subscripts(w->is[i], e->nargs, c->element, e->args);
     }
     return NULL;
 }
@@ -175,12 +164,8 @@ static bool find_integral(Plate *p)
     }
     Expr *a = log_normaliser(p);
     if (!a) return false;
-    Factor *f = p->integral = factor_with(g, p->own, ex_add2(all, a));
-    f->plates = (Plates){.n = c->var->rank, .index = index_list(g->arena, c->element, c->var->rank, 0), .guard = guard};
-    f->value = f->if_missing = f->least = f->most = NULL;
-    f->dist = NULL;
-    f->observed = false;
-    return !ex_mentions(f->log_density, c->var);
+    p->integral = factor_of_ends(g, p->own, (Plates){.n = c->var->rank, .index = index_list(g->arena, c->element, c->var->rank, 0), .guard = guard}, ex_add2(all, a));
+    return !ex_mentions(p->integral->log_density, c->var);
 }
 
 static bool find_plate(Graph *g, Step *s, Plate *p)
@@ -230,32 +215,22 @@ static bool is_parameter(Graph *g, const Step *s, const Step *of_plate)
 
 static bool is_positive(const Var *v) { return v->lower_number == 0 && !v->lower && isinf(v->upper_number) && !v->upper; }
 
-typedef struct Common { int n; Var *var[MOST_PARAMETERS]; Var *by; bool failed; } Common;
+typedef struct Common { Group group; int n; Var *var[MOST_PARAMETERS]; } Common;
 
-static bool is_common(const Var *v, void *with)
+static bool is_common(const Group *x, const Var *v)
 {
-    const Common *c = with;
+    const Common *c = (const Common *)x;
     for (int i = 0; i < c->n; i++)
         if (c->var[i] == v) return true;
     return false;
 }
 
 // h exp(c) in place of h.
-static Expr *grown(Expr *e, void *with)
-{
-    Common *c = with;
-    if (c->failed || !ex_any_var(e, is_common, c)) return e;
-    if (e->kind == EX_REF && e->nargs == e->var->rank && is_common(e->var, c)) {
-        for (int k = 0; k < e->nargs; k++) c->failed |= ex_any_var(e->args[k], is_common, c);
-        return ex_mul2(e, ex_call1("exp", ex_ref(c->by, e->nargs, e->args)));
-    }
-    c->failed |= e->kind == EX_REF || e->kind == EX_ARRAY || e->kind == EX_AT;
-    return c->failed ? e : NULL;
-}
+static Expr *grown(Group *x, Expr *h) { return ex_mul2(h, ex_call1("exp", ex_ref(x->by, h->nargs, h->args))); }
 
 static Step *common_step(Graph *g, const Plate *p)
 {
-    Common common = {0};
+    Common common = {.group = {.g = g, .moves = is_common, .becomes = grown}};
     for (int i = 0; i < p->n; i++) {
         Var *v = p->parameter[i]->block[0];
         if (!is_positive(v) || is_switched_off(g, v, "orbit") || (common.n && !have_one_shape(v, common.var[0]))) continue;
@@ -264,40 +239,31 @@ static Step *common_step(Graph *g, const Plate *p)
         if (!var_domain(g, v, index)) common.var[common.n++] = v;
     }
     if (common.n < 2) return NULL;
-    Var *first = common.var[0], *by = common.by = var_unique(g, arena_printf(g->arena, "grow_%s", first->name), VAR_AUXILIARY);
-    by->hidden = true;
-    by->span = first->span;
-    by->rank = first->rank;
-    memcpy(by->dim, first->dim, sizeof by->dim);
+    bool known = true;
+    Var *first = common.var[0], *by = common.group.by = var_hidden(g, arena_printf(g->arena, "grow_%s", first->name), first->span, first->rank, first->dim);
     Reading of = factors_without(g, factors_of_block(g, common.var, common.n), p), moved = {.factor = NEW_N(g->arena, Factor *, of.n + common.n)};
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = by, .added = true, .by_priors = true, .n = common.n, .moved = NEW_N(g->arena, Carried, common.n)};
+    Orbit *o = orbit_new(g, by, true, common.n);
+    o->by_priors = true;
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
-        common.failed |= decide_instances(f, is_common, &common);
-        Expr *e = ex_map(f->log_density, grown, &common);
-        if (!ex_mentions(e, by)) continue;
-        moved.factor[moved.n++] = factor_with(g, f, e);
+        known &= !decide_instances(f, group_moves, &common);
+        Expr *e = group_moved(&common.group, f->log_density);
+        known &= !common.group.failed;
+        if (ex_mentions(e, by)) moved.factor[moved.n++] = factor_with(g, f, e);
     }
     for (int i = 0; i < common.n; i++) {         // the Jacobian
-        Carried *to = &o->moved[i];
-        *to = (Carried){.var = common.var[i]};
-        to->element = var_element(g, to->var, to->index);
+        Carried *to = orbit_carry(g, o, common.var[i]);
         Expr *c = ex_ref(by, to->element->nargs, to->element->args);
-        to->value = ex_mul2(to->element, ex_call1("exp", c));
+        to->value = grown(&common.group, to->element);
         to->log_jacobian = c;
-        if (!moved.n) continue;
-        Factor *f = moved.factor[moved.n++] = factor_with(g, moved.factor[0], c);
-        f->plates = (Plates){.n = to->var->rank, .index = index_list(g->arena, to->index, to->var->rank, 0)};
+        if (moved.n) moved.factor[moved.n++] = factor_of_ends(g, moved.factor[0], (Plates){.n = to->var->rank, .index = index_list(g->arena, to->index, to->var->rank, 0)}, c);
     }
-    Conditional *c = common.failed || !moved.n ? NULL : conditional_given(g, by, &moved, false);
-    if (!c || c->whole || c->recursion || c->nbatch < by->rank) {
-        by->kind = VAR_ELEMENT;
-        return NULL;
-    }
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_SLICE, .span = first->span, .nblock = 1, .block = arena_copy(g->arena, &by, sizeof by), .conditional = c, .orbit = o, .marginal = true, .when = p->step->when, .competition = p->step->competition,
-                .without = p->without, .reason = "data tell more of their ratio than of how large they are"};
+    Conditional *c = law_apart(g, by, known && moved.n ? &moved : NULL, false);
+    if (!c) return NULL;
+    Step *s = group_step(g, STEP_SLICE, first->span, c, o, p->step->competition, "data tell more of their ratio than of how large they are");
+    s->marginal = true;
+    s->when = p->step->when;
+    s->without = p->without;
     return s;
 }
 

@@ -3,9 +3,8 @@
 //   before   theta[j] ~ normal(mu, tau)
 //   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the plate's own density is c^-J times what it was
 //
-// Given theta, tau hardly moves where data say little of theta, and the other way round. The maps T_c are a group that acts on the unknowns, and c drawn from a density proportional to
-// p(T_c x) |dT_c x/dx| with respect to the group's Haar measure dc/c leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, an element for each element of the scale, with
-// factors in which T_c x stands for x; conditionals.c finds its family as it does for any unknown, else it is slice sampled.
+// Given theta, tau hardly moves where data say little of theta, and the other way round. The maps T_c are a group with the Haar measure dc/c (group.c). c has an element for each element of the scale; conditionals.c finds its family as it
+// does for any unknown, else it is slice sampled.
 //
 // What is positive also moves by its logarithm: a[j] ~ lognormal(m, tau) becomes exp(m + c*(log(a[j]) - m)). Densities are then those of log(a[j]).
 //
@@ -18,14 +17,13 @@
 #include <math.h>
 #include <string.h>
 #include "orbits.h"
-#include "../conditional.h"
-#include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../algebra/polynomial.h"
 #include "../algebra/conditionals.h"
+#include "group.h"
 #include "steps.h"
 
 enum { MOST_MOVED = 8 };
@@ -44,46 +42,32 @@ typedef struct Mover {                   // how v[index..] moves
 } Mover;
 
 typedef struct Action {
-    Graph *g;
-    int    n;
-    Mover  mover[MOST_MOVED];
-    Var   *by;                           // c
-    bool   failed;
+    Group group;
+    int   n;
+    Mover mover[MOST_MOVED];
 } Action;
 
-static bool moves_var(const Var *v, void *with)
+static const Mover *mover_of(const Action *a, const Var *v)
 {
-    const Action *a = with;
     for (int i = 0; i < a->n; i++)
-        if (a->mover[i].var == v) return true;
-    return false;
+        if (a->mover[i].var == v) return &a->mover[i];
+    return NULL;
 }
 
-static bool mentions_moved(const Expr *e, const Action *a) { return e && ex_any_var(e, moves_var, (void *)a); }
-
-// e, free of what moves, at the subscripts of a reference.
-static Expr *at_subscripts(const Mover *m, Expr *e, Expr *const *args)
-{
-    Index *fresh[MAX_RANK];                      // two steps: a subscript may hold an index of the mover
-    for (int k = 0; k < m->var->rank; k++) {
-        fresh[k] = index_new(m->index[k]->name, m->index[k]->lo, m->index[k]->hi);
-        e = ex_replace_index(e, m->index[k], ex_index(fresh[k]));
-    }
-    for (int k = 0; k < m->var->rank; k++) e = ex_replace_index(e, fresh[k], args[k]);
-    return e;
-}
+static bool moves(const Group *x, const Var *v) { return mover_of((const Action *)x, v); }
+static bool mentions_moved(const Expr *e, const Action *a) { return group_mentions(&a->group, e); }
 
 static Expr *coordinate_at(const Action *a, const Mover *m, Expr *const *args)
 {
     Expr *at[MAX_RANK];
-    for (int k = 0; k < m->n; k++) at[k] = at_subscripts(m, m->scale[k], args);
-    return ex_ref(a->by, m->n, at);
+    for (int k = 0; k < m->n; k++) at[k] = at_subscripts(m->scale[k], m->var->rank, m->index, args);
+    return ex_ref(a->group.by, m->n, at);
 }
 
 // What v[args], or its logarithm, becomes.
 static Expr *moved_coordinate(const Action *a, const Mover *m, Expr *const *args)
 {
-    Expr *centre = at_subscripts(m, m->centre, args), *ref = ex_ref(m->var, m->var->rank, args);
+    Expr *centre = at_subscripts(m->centre, m->var->rank, m->index, args), *ref = ex_ref(m->var, m->var->rank, args);
     return ex_add2(centre, ex_mul2(ex_pow(coordinate_at(a, m, args), m->power), ex_sub(m->logged ? ex_log(ref) : ref, centre)));
 }
 
@@ -99,20 +83,16 @@ static Expr *has_exponential(Expr *log_x) { return ex_both(ex_call2("<", ex_num(
 // Ends of a positive scale are ends of c. NULL: it moves otherwise.
 static Expr *moved_between(const Action *a, const Expr *e)
 {
-    const Expr *x = e->args[0];
-    for (int i = 0; i < a->n && x->kind == EX_REF && x->nargs == x->var->rank; i++) {
-        const Mover *m = &a->mover[i];
-        if (m->var != x->var || m->logged || m->power != 1 || !ex_is_num(m->centre, 0) || !ex_positive(x)) continue;
-        Expr *end[2];
-        for (int side = 0; side < 2; side++) {
-            end[side] = e->args[1 + side];
-            if (end[side]->kind == EX_CALL) return NULL;             // a choice, which may be infinite
-            if (end[side]->kind != EX_NUM || (end[side]->number != 0 && !isinf(end[side]->number))) end[side] = ex_div(end[side], (Expr *)x);
-        }
-        if (ex_is_num(end[0], 0)) end[0] = ex_num(-INFINITY);       // c is positive
-        return ex_call3("within", coordinate_at(a, m, x->args), end[0], end[1]);
+    Expr *x = e->args[0], *end[2];
+    const Mover *m = x->kind == EX_REF && x->nargs == x->var->rank ? mover_of(a, x->var) : NULL;
+    if (!m || m->logged || m->power != 1 || !ex_is_num(m->centre, 0) || !ex_positive(x)) return NULL;
+    for (int side = 0; side < 2; side++) {
+        end[side] = e->args[1 + side];
+        if (end[side]->kind == EX_CALL) return NULL;                 // a choice, which may be infinite
+        if (end[side]->kind != EX_NUM || (end[side]->number != 0 && !isinf(end[side]->number))) end[side] = ex_div(end[side], x);
     }
-    return NULL;
+    if (ex_is_num(end[0], 0)) end[0] = ex_num(-INFINITY);           // c is positive
+    return ex_call3("within", coordinate_at(a, m, x->args), end[0], end[1]);
 }
 
 // ---- matrices ----
@@ -140,11 +120,12 @@ static Degrees degree(const Action *a, const Expr *e)
 {
     const Degrees none = {.failed = true};
     Degrees d = {.any = ex_is_num(e, 0)};
+    const Mover *m;
     if (!mentions_moved(e, a)) return d;
     switch (e->kind) {
     case EX_REF:
-        for (int i = 0; i < a->n; i++)
-            if (a->mover[i].var == e->var) d = ex_is_num(a->mover[i].centre, 0) && !a->mover[i].logged ? (Degrees){.of = a->mover[i].power} : none;
+        m = mover_of(a, e->var);
+        if (m) d = ex_is_num(m->centre, 0) && !m->logged ? (Degrees){.of = m->power} : none;
         for (int k = 0; k < e->nargs; k++) d.failed |= mentions_moved(e->args[k], a);
         return d;
     case EX_MUL:
@@ -177,84 +158,43 @@ static Degrees degree(const Action *a, const Expr *e)
 static Expr *moved_matrix(const Action *a, Expr *e)
 {
     const bool at = e->kind == EX_AT, log_det = e->kind == EX_CALL && e->fn == FN_log_determinant;
-    if ((!at && !log_det) || a->by->rank) return NULL;
+    if ((!at && !log_det) || a->group.by->rank) return NULL;
     const Degrees d = degree(a, at ? e : e->args[0]);
     if (d.failed) return NULL;
-    Expr *c = ex_ref(a->by, 0, NULL);
+    Expr *c = ex_ref(a->group.by, 0, NULL);
     return at ? ex_mul2(ex_pow(c, d.of), e) : ex_add2(e, ex_mul(3, (Expr *[]){ex_num(d.of), ex_length(ex_num(1), ex_dim(e->args[0], 0)), ex_log(c)}));
 }
 
-// T_c x in place of x.
-static Expr *move(Expr *e, void *with)
-{
-    Action *a = with;
-    if (a->failed || !mentions_moved(e, a)) return e;
-    if (e->kind == EX_REF) {
-        for (int i = 0; i < a->n; i++) {
-            const Mover *m = &a->mover[i];
-            if (m->var != e->var) continue;
-            for (int k = 0; k < e->nargs; k++) a->failed |= mentions_moved(e->args[k], a);
-            a->failed |= e->nargs < m->var->rank;
-            return a->failed ? e : moved_element(a, m, e->args);
-        }
-        a->failed = true;                        // in a subscript
-        return e;
-    }
-    if (e->kind == EX_CALL && e->fn == FN_WITHIN && !mentions_moved(e->args[1], a) && !mentions_moved(e->args[2], a)) {
-        Expr *within = moved_between(a, e);
-        if (within) return within;
-    }
-    Expr *matrix = moved_matrix(a, e);
-    if (matrix) return matrix;
-    if (e->kind == EX_ARRAY || e->kind == EX_AT) {
-        a->failed = true;
-        return e;
-    }
-    if (e->kind == EX_REDUCE) {
-        a->failed |= mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a);
-        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
-        return ex_reduce(e->name, i, i->lo, i->hi, ex_map(ex_open(e, i), move, a));
-    }
-    return NULL;
-}
+static Expr *becomes(Group *x, Expr *ref) { return moved_element((Action *)x, mover_of((Action *)x, ref->var), ref->args); }
 
-static Expr *moved(Action *a, Expr *e)
+// Ends and matrices.
+static Expr *moved_otherwise(Group *x, Expr *e)
 {
-    a->failed = false;
-    return ex_map(e, move, a);
-}
-
-// The one reference to v in e; NULL: there is none, or several.
-typedef struct Only { Expr *ref; bool several; } Only;
-
-static void find_only(Expr *ref, void *with)
-{
-    Only *o = with;
-    o->several |= o->ref && o->ref != ref;
-    o->ref = ref;
+    const Action *a = (const Action *)x;
+    Expr *within = e->kind == EX_CALL && e->fn == FN_WITHIN && !mentions_moved(e->args[1], a) && !mentions_moved(e->args[2], a) ? moved_between(a, e) : NULL;
+    return within ? within : moved_matrix(a, e);
 }
 
 // The one element of v in e; NULL: there are several, those that a sum goes over among them.
-static Expr *only_reference(Expr *e, const Var *v)
+static Expr *only_outside_sums(Expr *e, const Var *v)
 {
-    Only o = {0};
-    ex_references(e, v, find_only, &o);
-    return o.several || !o.ref || o.ref->nargs < v->rank || o.ref->loose > 0 ? NULL : o.ref;
+    Expr *ref = only_reference(e, v);
+    return ref && !ref->loose ? ref : NULL;
 }
 
 // Whether moved differs from was by a multiple of log c at most; its multiple into `times`.
 static bool is_invariant(Action *a, Expr *was, Expr **times)
 {
-    Expr *now = moved(a, was);
-    if (a->failed) return false;
-    Expr *c = only_reference(now, a->by);
+    Expr *now = group_moved(&a->group, was);
+    if (a->group.failed) return false;
+    Expr *c = only_outside_sums(now, a->group.by);
     *times = ex_num(0);                          // times log c
-    if (!ex_mentions(now, a->by)) return true;
+    if (!ex_mentions(now, a->group.by)) return true;
     if (!c) return false;
-    Expr *stands = ex_ref(var_new(a->g, a->by->name, VAR_ELEMENT), 0, NULL);
-    stands->var->lower_number = a->by->lower_number;
-    stands->var->upper_number = a->by->upper_number;
-    const Statistics s = statistics(a->g->arena, ex_replace(now, c, stands), stands);
+    Expr *stands = ex_ref(var_new(a->group.g, a->group.by->name, VAR_ELEMENT), 0, NULL);
+    stands->var->lower_number = a->group.by->lower_number;
+    stands->var->upper_number = a->group.by->upper_number;
+    const Statistics s = statistics(a->group.g->arena, ex_replace(now, c, stands), stands);
     if (s.many) return false;
     for (int i = 0; i < s.n; i++) {
         if (s.item[i].statistic != ex_log(stands) || ex_mentions(s.item[i].coefficient, stands->var)) return false;
@@ -265,21 +205,12 @@ static bool is_invariant(Action *a, Expr *was, Expr **times)
 
 static bool is_positive(const Var *v) { return v->lower_number == 0 && isinf(v->upper_number); }
 static bool is_scale(const Var *v) { return v->lower_number >= 0; }
-static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }
 
 // v[i, j] of a statement over i and j, each its own subscript.
 static bool draws_plate(const Factor *f)
 {
     const Expr *ref = f->value;
-    if (!ref || ref->kind != EX_REF || ref->nargs != ref->var->rank || ref->nargs != f->plates.n) return false;
-    for (int k = 0; k < ref->nargs; k++) {
-        if (ref->args[k]->kind != EX_INDEX || ref->args[k]->index->height) return false;
-        bool here = false;
-        for (int i = 0; i < f->plates.n; i++) here |= f->plates.index[i] == ref->args[k]->index;
-        for (int i = 0; i < k; i++) here &= ref->args[i] != ref->args[k];
-        if (!here) return false;
-    }
-    return true;
+    return var_drawn(f) && ref->nargs == ref->var->rank && ref->nargs == f->plates.n && has_own_plates(f, ref);
 }
 
 // Elements that a statement draws, each instance one of its own: v[1], v[t], v[2, t].
@@ -299,8 +230,7 @@ static bool draws_elements(const Factor *f)
     return used == f->plates.n;
 }
 
-static bool is_of_variable(const Factor *f) { return f->value && f->value->kind == EX_REF; }
-static bool draws(const Factor *f, const Var *v) { return factor_counts_at(f, 0, false) && f->value && f->value->kind == EX_REF && f->value->var == v; }
+static bool draws(const Factor *f, const Var *v) { return factor_counts_at(f, 0, false) && var_drawn(f) == v; }
 
 // Whether all statements of v draw such elements; an element that one draws alone into `alone`, or NULL.
 static bool are_plain(Graph *g, const Var *v, Expr **alone)
@@ -331,8 +261,6 @@ static Mover mover_of_scale(const Graph *g, Var *s, int power)
     return m;
 }
 
-static bool already(const Action *a, const Var *v) { return moves_var(v, (void *)a); }
-
 // Log density by the logarithm of what f draws, where that moves: x's density times x.
 static Expr *density_that_moves(const Action *a, const Factor *f)
 {
@@ -361,11 +289,11 @@ static bool add_logged_plate(Action *a, const Factor *f, const Expr *scale)
 static bool add_plate(Action *a, const Factor *f)
 {
     Var *u = f->value->var;
-    Expr *scale = only_reference(f->log_density, a->mover[0].var), *times, *alone;
-    if (!is_plain_real(u) || u->kind == VAR_AUXILIARY || already(a, u) || a->n == MOST_MOVED || !(is_free(u) || is_positive(u)) || !scale || !draws_plate(f) || !are_plain(a->g, u, &alone)) return false;
+    Expr *scale = only_outside_sums(f->log_density, a->mover[0].var), *times, *alone;
+    if (!is_plain_real(u) || u->kind == VAR_AUXILIARY || mover_of(a, u) || a->n == MOST_MOVED || !(is_unbounded(u) || is_positive(u)) || !scale || !draws_plate(f) || !are_plain(a->group.g, u, &alone)) return false;
     for (int k = 0; k < scale->nargs; k++)
         if (ex_unknown(scale->args[k])) return false;
-    for (int i = alone && is_free(u) ? -2 : -1; i < f->nargs; i++) {     // a walk about where it begins; about 0; about an argument
+    for (int i = alone && is_unbounded(u) ? -2 : -1; i < f->nargs; i++) {     // a walk about where it begins; about 0; about an argument
         Expr *centre = i == -2 ? alone : i < 0 ? ex_num(0) : f->args[i];
         if (i >= 0 && (ex_rank(centre) || ex_mentions(centre, u) || mentions_moved(centre, a) || is_positive(u))) continue;
         a->mover[a->n] = mover_of_plate(f, 1, centre, scale);
@@ -417,10 +345,10 @@ static bool add_field(Action *a, const Factor *f)
     Var *s = a->mover[0].var;
     const int before = a->n;
     Expr *scale = ex_ref(s, 0, NULL), *times;
-    for (int i = 0; i < a->g->nvars && !s->rank; i++) {
-        Var *u = a->g->vars[i];
-        if (already(a, u) || !var_unknown(u) || !is_plain_real(u) || u->kind == VAR_AUXILIARY || !u->rank || !is_free(u) || !ex_mentions(f->log_density, u)) continue;
-        const Factor *flat = flat_plate_of(a->g, u), *plate = flat ? flat : plate_of(a->g, u);
+    for (int i = 0; i < a->group.g->nvars && !s->rank; i++) {
+        Var *u = a->group.g->vars[i];
+        if (mover_of(a, u) || !var_unknown(u) || !is_plain_real(u) || u->kind == VAR_AUXILIARY || !u->rank || !is_unbounded(u) || !ex_mentions(f->log_density, u)) continue;
+        const Factor *flat = flat_plate_of(a->group.g, u), *plate = flat ? flat : plate_of(a->group.g, u);
         if (!plate || !draws_whole(plate) || a->n == MOST_MOVED) continue;
         Mover *m = &a->mover[a->n++];
         *m = mover_of_plate(plate, 1, ex_num(0), scale);
@@ -435,20 +363,20 @@ static bool add_field(Action *a, const Factor *f)
 static void add_auxiliaries(Action *a)
 {
     Var *s = a->mover[0].var;
-    const Reading of = factors_of(a->g, s);
+    const Reading of = factors_of(a->group.g, s);
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
         Expr *times;
         if (!factor_counts_at(f, 0, false) || !ex_mentions(f->log_density, s) || is_invariant(a, f->log_density, &times)) continue;
-        for (int i = 0; i < a->g->nvars; i++) {
-            Var *v = a->g->vars[i];
-            if (v->kind != VAR_AUXILIARY || !is_plain_real(v) || !is_positive(v) || v->rank != s->rank || already(a, v) || a->n == MOST_MOVED || !ex_mentions(f->log_density, v)) continue;
-            const Expr *ref = only_reference(f->log_density, v), *scale = only_reference(f->log_density, s);
+        for (int i = 0; i < a->group.g->nvars; i++) {
+            Var *v = a->group.g->vars[i];
+            if (v->kind != VAR_AUXILIARY || !is_plain_real(v) || !is_positive(v) || v->rank != s->rank || mover_of(a, v) || a->n == MOST_MOVED || !ex_mentions(f->log_density, v)) continue;
+            const Expr *ref = only_outside_sums(f->log_density, v), *scale = only_outside_sums(f->log_density, s);
             bool same = ref && scale;
             for (int k = 0; k < s->rank && same; k++) same = v->dim[k] == s->dim[k] && ref->args[k] == scale->args[k];
             static const int powers[] = {1, -1, 2, -2, 4, -4};
             for (size_t k = 0; k < sizeof powers / sizeof *powers && same; k++) {
-                a->mover[a->n++] = mover_of_scale(a->g, v, powers[k]);
+                a->mover[a->n++] = mover_of_scale(a->group.g, v, powers[k]);
                 if (is_invariant(a, f->log_density, &times)) break;
                 a->n--;
             }
@@ -468,11 +396,11 @@ static Reading factors_moved(Graph *g, const Action *a)
 // A factor with one instance for each element of c, at the indices of p; NULL: it is another one. What these add to the power of c is then one term, which often vanishes.
 static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Plates *p)
 {
-    const Expr *c = only_reference(e, a->by);
+    const Expr *c = only_outside_sums(e, a->group.by);
     if (!c || f->plates.guard || f->plates.n != p->n) return NULL;
     for (int k = 0; k < p->n; k++) {
         const Index *i = f->plates.index[k];
-        if (c->args[k] != ex_index(f->plates.index[k]) || !ex_is_num(i->lo, 1) || i->hi != a->by->dim[k]) return NULL;
+        if (c->args[k] != ex_index(f->plates.index[k]) || !ex_is_num(i->lo, 1) || i->hi != a->group.by->dim[k]) return NULL;
     }
     for (int k = 0; k < p->n; k++) e = ex_replace_index(e, f->plates.index[k], ex_index(p->index[k]));
     return e;
@@ -482,8 +410,8 @@ static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Plates 
 static Look test_end(const Expr *e, void *with)
 {
     const Action *a = with;
-    if (e->kind != EX_CALL || e->fn != FN_WITHIN || !ex_mentions(e, a->by)) return LOOK;
-    return e->args[0]->kind != EX_REF || e->args[0]->var != a->by || ex_mentions(e->args[1], a->by) || ex_mentions(e->args[2], a->by) ? FOUND : LOOK;
+    if (e->kind != EX_CALL || e->fn != FN_WITHIN || !ex_mentions(e, a->group.by)) return LOOK;
+    return e->args[0]->kind != EX_REF || e->args[0]->var != a->group.by || ex_mentions(e->args[1], a->group.by) || ex_mentions(e->args[2], a->group.by) ? FOUND : LOOK;
 }
 
 // Where c keeps the scale between the ends of its values.
@@ -491,14 +419,14 @@ static Expr *between_ends(const Action *a, Index **index)
 {
     const Mover *m = &a->mover[0];
     const Var *s = m->var;
-    if (s->rank != a->by->rank) return ex_num(0);               // a matrix, or positive
+    if (s->rank != a->group.by->rank) return ex_num(0);               // a matrix, or positive
     Expr *at[MAX_RANK], *end[2] = {ex_num(-INFINITY), ex_num(INFINITY)};
     for (int k = 0; k < s->rank; k++) at[k] = ex_index(index[k]);
     Expr *value = ex_ref((Var *)s, s->rank, at);
     const bool turned = m->power < 0;
     if (s->lower_number > 0) end[turned] = ex_pow(ex_div(ex_num(s->lower_number), value), 1.0 / m->power);
     if (isfinite(s->upper_number)) end[!turned] = ex_pow(ex_div(ex_num(s->upper_number), value), 1.0 / m->power);
-    return end[0]->kind == EX_NUM && end[1]->kind == EX_NUM ? ex_num(0) : ex_call3("within", ex_ref(a->by, s->rank, at), end[0], end[1]);
+    return end[0]->kind == EX_NUM && end[1]->kind == EX_NUM ? ex_num(0) : ex_call3("within", ex_ref(a->group.by, s->rank, at), end[0], end[1]);
 }
 
 // The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws, and the rest of the Jacobian and of the Haar measure. false: a condition is not met.
@@ -506,27 +434,27 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
 {
     const Reading of = factors_moved(g, a);
     out->factor = NEW_N(g->arena, Factor *, of.n + 1);
-    Plates p = {.n = a->by->rank, .index = NEW_N(g->arena, Index *, a->by->rank + 1)};
+    Plates p = {.n = a->group.by->rank, .index = NEW_N(g->arena, Index *, a->group.by->rank + 1)};
     Expr *power = ex_num(-1);
     for (int i = 0; i < a->n; i++)
         if (!a->mover[i].factor || !ex_mentions(a->mover[i].factor->log_density, a->mover[i].var)) power = ex_add2(power, ex_mul2(ex_num(a->mover[i].power), a->mover[i].each));
-    Expr *own = ex_mul2(power, ex_log(var_element(g, a->by, p.index)));
+    Expr *own = ex_mul2(power, ex_log(var_element(g, a->group.by, p.index)));
     const Factor *prior = NULL;
     for (int i = 0; i < a->n && !prior; i++) prior = a->mover[i].factor;
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (decide_instances(f, moves_var, (void *)a)) return false;
+        if (decide_instances(f, group_moves, a)) return false;
         if (!mentions_moved(f->log_density, a)) continue;
         Expr *e = density_that_moves(a, f), *times;
-        e = is_invariant(a, e, &times) ? times : moved(a, e);
-        if (a->failed || ex_find(e, test_end, a)) return false;
+        e = is_invariant(a, e, &times) ? times : group_moved(&a->group, e);
+        if (a->group.failed || ex_find(e, test_end, a)) return false;
         for (int i = 0; i < a->n; i++) {
             const Mover *m = &a->mover[i];
             if (m->factor && draws(f, m->var) && f->value != m->fixed) e = ex_add2(e, ex_mul(3, (Expr *[]){ex_num(m->power), m->each, ex_log(coordinate_at(a, m, f->value->args))}));
             if (m->logged && draws(f, m->var)) e = ex_add2(e, ex_call3("if_else", has_exponential(moved_coordinate(a, m, f->value->args)), ex_num(0), ex_num(-INFINITY)));
         }
-        if (!ex_mentions(e, a->by)) continue;
+        if (!ex_mentions(e, a->group.by)) continue;
         Expr *one = at_element(a, f, e, &p);
         if (one) {
             own = ex_add2(own, one);
@@ -534,62 +462,43 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
         } else out->factor[out->n++] = factor_with(g, f, e);
     }
     own = ex_add2(own, between_ends(a, p.index));
-    if (!ex_mentions(own, a->by)) return true;
-    Factor *f = factor_with(g, prior, own);
-    f->plates = p;
-    f->value = NULL;
-    f->dist = NULL;
-    f->if_missing = NULL;
-    out->factor[out->n++] = f;
+    if (!ex_mentions(own, a->group.by)) return true;
+    out->factor[out->n++] = factor_of_ends(g, prior, p, own);
     return true;
 }
 
 static Step *orbit_step(Graph *g, Action *a)
 {
-    const Competition *competition = NULL;
-    for (int i = 0; i < a->n; i++) {
-        for (const Series *e = g->series; e; e = e->next)
-            if (series_follows(e, a->mover[i].var)) return NULL;
-        const Step *s = step_that_draws(g, a->mover[i].var);
-        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum) return NULL;
-        if (i && s->competition != competition) return NULL;
-        competition = s->competition;
-    }
+    Competition *competition = NULL;
     Reading of = {0};
+    for (int i = 0; i < a->n; i++)
+        if (!in_one_sweep(g, a->mover[i].var, i, &competition)) return NULL;
     if (!factors_of_c(g, a, &of)) return NULL;
-    const Conditional *exact = conditional_given(g, a->by, &of, true);
-    Conditional *c = exact->family ? (Conditional *)exact : conditional_given(g, a->by, &of, false);
-    if (c->recursion || c->whole || c->nbatch < a->by->rank) return NULL;
-    Step *s = NEW(g->arena, Step);
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = a->by, .n = a->n, .moved = NEW_N(g->arena, Carried, a->n)};
+    Conditional *c = law_of_move(g, a->group.by, &of, true);
+    if (!draws_apart(c)) return NULL;
+    Orbit *o = orbit_new(g, a->group.by, false, a->n);
     for (int i = 0; i < a->n; i++) {
         const Mover *m = &a->mover[i];
-        Carried *to = &o->moved[i];
-        *to = (Carried){.var = m->var, .power = m->power, .plates = m->factor ? &m->factor->plates : NULL, .triangle = m->var->constraint != CONSTRAINT_NONE};
-        Expr *at[MAX_RANK];
-        for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(to->index[k] = m->index[k]);
+        Carried *to = orbit_carry_at(o, m->var, m->index);
+        to->power = m->power;
+        to->plates = m->factor ? &m->factor->plates : NULL;
+        to->triangle = m->var->constraint != CONSTRAINT_NONE;
         to->fixed = m->fixed;
-        to->element = ex_ref(m->var, m->var->rank, at);
-        to->c = coordinate_at(a, m, at);
-        to->value = moved_element(a, m, at);
+        to->c = coordinate_at(a, m, to->element->args);
+        to->value = moved_element(a, m, to->element->args);
     }
-    *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .span = a->mover[0].var->span, .nblock = 1, .block = arena_copy(g->arena, &a->by, sizeof a->by), .conditional = c, .orbit = o,
-                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "given what it scales, a scale hardly moves where data say little of that"};
-    return s;
+    return group_step(g, c->family ? STEP_EXACT : STEP_SLICE, a->mover[0].var->span, c, o, competition, "given what it scales, a scale hardly moves where data say little of that");
 }
 
 // c, one number or an element for each of the scale.
-static Var *coordinate_new(Graph *g, const Var *s, int rank)
+static Var *scale_new(Graph *g, const char *name, const Var *s, int rank)
 {
-    Var *by = var_unique(g, arena_printf(g->arena, "scale_%s", s->name), VAR_AUXILIARY);
-    by->hidden = true;
-    by->span = s->span;
+    Var *by = var_hidden(g, arena_printf(g->arena, "scale_%s", name), s->span, rank, s->dim);
     by->lower_number = 0;
-    by->rank = rank;
-    memcpy(by->dim, s->dim, sizeof s->dim);
     return by;
 }
+
+static Action action_of(Graph *g, Var *by) { return (Action){.group = {.g = g, .by = by, .moves = moves, .becomes = becomes, .instead = moved_otherwise, .sums = true}}; }
 
 static Step *scale_step(Graph *g, Var *s)
 {
@@ -602,18 +511,19 @@ static Step *scale_step(Graph *g, Var *s)
         const Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         if (f->observed && ex_mentions(f->log_density, s)) return NULL;
-        scales |= !is_of_variable(f) ? !s->rank && ex_mentions(f->log_density, s) : f->value->var != s && is_plain_real(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
+        scales |= !var_drawn(f) ? !s->rank && ex_mentions(f->log_density, s) : f->value->var != s && is_plain_real(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
     }
     if (!scales) return NULL;
     Var *by = NULL;
     for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
-        if (!by) by = coordinate_new(g, s, s->rank);
-        Action a = {.g = g, .n = 1, .by = by};
+        if (!by) by = scale_new(g, s->name, s, s->rank);
+        Action a = action_of(g, by);
+        a.n = 1;
         a.mover[0] = mover_of_scale(g, s, powers[k]);
         for (int q = 0; q < of.n; q++) {
             const Factor *f = of.factor[q];
             if (!factor_counts_at(f, 0, false) || !ex_mentions(f->log_density, s)) continue;
-            if (!is_of_variable(f)) add_field(&a, f);
+            if (!var_drawn(f)) add_field(&a, f);
             else if (f->value->var != s && var_unknown(f->value->var)) add_plate(&a, f);
         }
         Step *step = NULL;
@@ -633,7 +543,7 @@ static Step *scale_step(Graph *g, Var *s)
 
 static bool add_against(Action *a, const Var *v, int power)
 {
-    const Factor *f = a->n < MOST_MOVED ? plate_of(a->g, v) : NULL;
+    const Factor *f = a->n < MOST_MOVED ? plate_of(a->group.g, v) : NULL;
     if (!f) return false;
     a->mover[a->n++] = mover_of_plate(f, power, ex_num(0), a->mover[0].centre);      // c is one: no subscripts
     a->mover[a->n - 1].n = 0;
@@ -644,15 +554,15 @@ static bool add_against(Action *a, const Var *v, int power)
 static void add_plates_of_auxiliaries(Action *a, const Var *v)
 {
     static const int powers[] = {1, -1, 2, -2};
-    const Reading of = factors_of(a->g, v);
+    const Reading of = factors_of(a->group.g, v);
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
         Expr *times;
         if (!draws(f, v) || is_invariant(a, f->log_density, &times)) continue;
-        for (int i = 0; i < a->g->nvars; i++) {
-            const Var *w = a->g->vars[i];
-            if (w->kind != VAR_AUXILIARY || !is_plain_real(w) || !is_positive(w) || w->rank != v->rank || already(a, w) || !ex_mentions(f->log_density, w)) continue;
-            const Expr *ref = only_reference(f->log_density, w);
+        for (int i = 0; i < a->group.g->nvars; i++) {
+            const Var *w = a->group.g->vars[i];
+            if (w->kind != VAR_AUXILIARY || !is_plain_real(w) || !is_positive(w) || w->rank != v->rank || mover_of(a, w) || !ex_mentions(f->log_density, w)) continue;
+            const Expr *ref = only_outside_sums(f->log_density, w);
             bool same = ref;
             for (int k = 0; k < v->rank && same; k++) same = ref->args[k] == f->value->args[k] && w->dim[k] == v->dim[k];
             for (size_t k = 0; k < sizeof powers / sizeof *powers && same; k++) {
@@ -671,11 +581,9 @@ static Step *step_against(Graph *g, Var *s, Var *z)
     bool meet = false;
     for (int q = 0; q < of_z.n && !meet; q++) meet = factor_counts_at(of_z.factor[q], 0, false) && !draws(of_z.factor[q], z) && ex_mentions(of_z.factor[q]->log_density, z) && ex_mentions(of_z.factor[q]->log_density, s);
     if (!meet) return NULL;
-    Var *by = var_unique(g, arena_printf(g->arena, "scale_%s_%s", s->name, z->name), VAR_AUXILIARY);
-    by->hidden = true;
-    by->span = s->span;
-    by->lower_number = 0;
-    Action a = {.g = g, .n = 1, .by = by};
+    Var *by = scale_new(g, arena_printf(g->arena, "%s_%s", s->name, z->name), s, 0);
+    Action a = action_of(g, by);
+    a.n = 1;
     a.mover[0] = mover_of_scale(g, s, 1);
     bool good = add_against(&a, z, -1);
     for (int k = 0; k < 2; k++) {
@@ -707,13 +615,8 @@ static bool draws_vectors(Graph *g, const Factor *f)
 {
     const Expr *ref = f->value;
     if (!factor_counts_at(f, 0, false) || !ref || ref->kind != EX_REF || ref->nargs != ref->var->rank - 1 || ref->nargs != f->plates.n || f->truncated || f->plates.guard) return false;
-    if (!is_plain_real(ref->var) || ref->var->kind == VAR_AUXILIARY || !is_free(ref->var)) return false;
-    for (int k = 0; k < ref->nargs; k++) {
-        bool plate = false;
-        for (int i = 0; i < f->plates.n; i++) plate |= ref->args[k] == ex_index(f->plates.index[i]);
-        for (int i = 0; i < k; i++) plate &= ref->args[i] != ref->args[k];
-        if (!plate) return false;
-    }
+    if (!is_plain_real(ref->var) || ref->var->kind == VAR_AUXILIARY || !is_unbounded(ref->var)) return false;
+    if (!has_own_plates(f, ref)) return false;
     const Reading of = factors_of(g, ref->var);
     for (int q = 0; q < of.n; q++)
         if (of.factor[q] != f && draws(of.factor[q], ref->var)) return false;
@@ -725,7 +628,7 @@ static bool add_vectors(Action *a, const Factor *f)
 {
     const Var *u = f->value->var;
     Expr *times;
-    if (already(a, u) || a->n == MOST_MOVED) return false;
+    if (mover_of(a, u) || a->n == MOST_MOVED) return false;
     for (int i = -1; i < f->nargs; i++) {
         if (i >= 0 && (ex_rank(f->args[i]) != 1 || ex_mentions(f->args[i], u) || mentions_moved(f->args[i], a))) continue;
         Mover m = {.var = (Var *)u, .power = 1, .factor = f, .each = u->dim[u->rank - 1]};
@@ -748,7 +651,7 @@ static bool is_drawn_matrix(const Var *v)
 // What the covariance in f is to be multiplied with: a matrix, or the scale `alone`, or all positive scales, of which only the first may have ends.
 static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int power)
 {
-    Graph *g = a->g;
+    Graph *g = a->group.g;
     bool matrix = false;
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < g->nvars; i++) {
@@ -793,7 +696,7 @@ static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
     if (!draws_vectors(g, f)) return NULL;
     const Step *drawn = step_that_draws(g, f->value->var);
     for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
-        Action a = {.g = g};
+        Action a = action_of(g, by);
         if (!add_scales_of(&a, f, alone, powers[k])) continue;
         if (drawn && drawn->kind == STEP_ELLIPTICAL && a.mover[0].var->constraint == CONSTRAINT_NONE) return NULL;      // whiten.c moves each scale by itself
         bool told = false;
@@ -803,8 +706,8 @@ static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
             for (int q = 0; q < of.n; q++) told |= factor_counts_at(of.factor[q], 0, false) && of.factor[q]->observed;
         }
         if (told) return NULL;
-        if (!by) by = coordinate_new(g, f->value->var, 0);
-        a.by = by;
+        if (!by) by = scale_new(g, f->value->var->name, f->value->var, 0);
+        a.group.by = by;
         if (!add_vectors(&a, f)) continue;
         for (const Factor *other = f->next; other; other = other->next)
             if (mentions_moved(other->log_density, &a) && draws_vectors(g, other)) add_vectors(&a, other);
@@ -818,19 +721,14 @@ static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
 bool find_orbits(Graph *g)
 {
     if (g->by_em || g->by_nuts) return true;
-    Step **last = &g->steps;
-    for (Step **at = &g->steps; *at; at = &(*at)->next)
-        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    Step **last = steps_of_sweep(g);
     const int n = g->nvars;
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
         Step *s = scale_step(g, v);
         for (int k = -1; k < n; k++) {
             if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, "orbit") && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
-            if (!s) continue;
-            s->next = *last;
-            *last = s;
-            last = &s->next;
+            step_insert(&last, s);
         }
     }
     for (const Factor *f = g->factors; f; f = f->next) {
@@ -842,10 +740,7 @@ bool find_orbits(Graph *g)
             const bool moved = alone && f->value && f->value->kind == EX_REF && moves_both(g, alone, f->value->var);
             if (!moved) s = vectors_step(g, f, alone);
             any |= moved || s;
-            if (!s) continue;
-            s->next = *last;
-            *last = s;
-            last = &s->next;
+            step_insert(&last, s);
         }
     }
     return true;

@@ -30,6 +30,7 @@
 #include "../algebra/block_terms.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/gradient.h"
+#include "group.h"
 #include "steps.h"
 #include "scales.h"
 
@@ -152,9 +153,8 @@ static bool may_join(const Search *b, Var *v)
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !real || isfinite(v->lower_number) || isfinite(v->upper_number) || v->lower || v->upper || request_of(g, v)) return false;
     for (const Series *e = g->series; e; e = e->next)
         if (series_follows(e, v) || series_reads(e, v)) return false;
-    const Step *s = step_that_draws(g, v);
-    return s && (s->kind == STEP_EXACT || s->kind == STEP_SLICE || s->kind == STEP_GAUSSIAN) && (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && s->competition == b->competition && !s->over_sum && !s->collapsed &&
-           !s->orbit;
+    const Step *s = step_in_sweep(g, v);
+    return s && (s->kind == STEP_EXACT || s->kind == STEP_SLICE || s->kind == STEP_GAUSSIAN) && s->competition == b->competition && !s->collapsed && !s->orbit;
 }
 
 static bool is_quadratic(Search *b, Expr *density)
@@ -203,9 +203,7 @@ static bool joins(Search *b, Var *v)
 
 static Var *array_of(Graph *g, const char *what, const Factor *f)
 {
-    Var *v = var_unique(g, arena_printf(g->arena, "%s_%s", what, f->value && f->value->kind == EX_REF ? f->value->var->name : "target"), VAR_AUXILIARY);
-    v->hidden = true;
-    v->span = f->span;
+    Var *v = var_hidden(g, arena_printf(g->arena, "%s_%s", what, var_drawn(f) ? var_drawn(f)->name : "target"), f->span, 0, NULL);
     for (int i = 0; i < f->plates.n; i++) v->dim[v->rank++] = f->plates.index[i]->hi;
     return v;
 }
@@ -253,18 +251,14 @@ static Step *proposal_step(Search *b)
         return NULL;
     }
     g->njoint++;
-    found->name = var_unique(g, arena_printf(g->arena, "proposal_%s", b->block[0]->name), VAR_AUXILIARY);
-    found->name->hidden = true;
-    found->name->span = s->span;
+    found->name = var_hidden(g, arena_printf(g->arena, "proposal_%s", b->block[0]->name), s->span, 0, NULL);
     return s;
 }
 
 bool find_proposals(Graph *g)
 {
     if (g->by_em || g->by_nuts) return true;
-    Step **last = &g->steps;
-    for (Step **at = &g->steps; *at; at = &(*at)->next)
-        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    Step **last = steps_of_sweep(g);
     const int n = g->nvars;
     bool *taken = NEW_N(g->arena, bool, n + 1);
     Search b = {.g = g, .u = var_unique(g, "predictor", VAR_ELEMENT)};
@@ -282,9 +276,7 @@ bool find_proposals(Graph *g)
         Step *s = proposal_step(&b);
         if (!s) continue;
         for (int k = 0; k < b.n; k++) taken[b.block[k]->id] = true;
-        s->next = *last;
-        *last = s;
-        last = &s->next;
+        step_insert(&last, s);
     }
     return true;
 }

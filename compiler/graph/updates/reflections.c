@@ -4,7 +4,7 @@
 //   after    also: all load[j] but load[1], and all f[i], become minus themselves, or stay, in proportion to their density
 //
 // Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no step by step takes them to the other: a chain that begins there stays. To turn them and to leave them are a group of two, whose Haar
-// measure counts and whose Jacobian is 1: drawn in proportion to p, one of the two leaves p invariant (Liu and Sabatti 2000, theorem 1). c is a variable of its own, 0 or 1, with factors in which what is turned stands for x.
+// measure counts and whose Jacobian is 1 (group.c). c is 0 or 1.
 //
 // Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that of the rows that read them. Of columns, all that such statements draw: load[k, k] ~ half_normal(0, 1).
 //
@@ -22,14 +22,13 @@
 #include <math.h>
 #include <string.h>
 #include "reflections.h"
-#include "../conditional.h"
-#include "../step.h"
 #include "../terms/var.h"
 #include "../terms/conditions.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../algebra/conditionals.h"
+#include "group.h"
 #include "steps.h"
 
 enum { MOST_TURNED = 16, MOST_GIVEN = 8 };
@@ -38,13 +37,12 @@ enum { MOST_PARTS = 2000 };              // of a factor that is looked through f
 typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; const Factor *given[MOST_GIVEN]; int ngiven; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays, or drawn by the statements given: turned in thought alone; power: stretched by this power of c
 
 typedef struct Reflection {
-    Graph *g;
+    Group  group;                        // by: what stretches, of each column that has a sign, or one number; NULL: signs are turned
     Turned turned[MOST_TURNED];
     int    n;
     Var   *sign;                         // of each column: 1 or -1; NULL: all that is turned has one sign
-    Var   *c;                            // what stretches, of each column that has a sign, or one number; NULL: signs are turned
     bool   all;                          // those that stay, too
-    bool   failed, grown;
+    bool   grown;
 } Reflection;
 
 static const Turned *turned_of(const Reflection *x, const Var *v)
@@ -54,10 +52,10 @@ static const Turned *turned_of(const Reflection *x, const Var *v)
     return NULL;
 }
 
-static bool is_moved(const Var *v, void *with) { return turned_of(with, v); }
-static bool mentions_moved(const Expr *e, const Reflection *x) { return e && ex_any_var(e, is_moved, (void *)x); }
+static bool moves(const Group *x, const Var *v) { return turned_of((const Reflection *)x, v); }
+static bool mentions_moved(const Expr *e, const Reflection *x) { return group_mentions(&x->group, e); }
 
-// Whether this element is turned; x->failed: it may be.
+// Whether this element is turned; x->group.failed: it may be.
 static bool is_turned(Reflection *x, const Expr *ref)
 {
     const Turned *t = turned_of(x, ref->var);
@@ -67,29 +65,26 @@ static bool is_turned(Reflection *x, const Expr *ref)
         const Expr *one = t->given[i]->value;
         if (ref == one) return false;
         for (int k = 0; k < ref->nargs; k++) differs |= ref->args[k]->kind == EX_NUM && ref->args[k] != one->args[k];
-        x->failed |= !differs;
+        x->group.failed |= !differs;
     }
-    x->failed |= ref->nargs < t->var->rank;
+    x->group.failed |= ref->nargs < t->var->rank;
     for (int k = 0; k < ref->nargs; k++) {
-        x->failed |= mentions_moved(ref->args[k], x);
+        x->group.failed |= mentions_moved(ref->args[k], x);
         if (!t->at[k] || t->at[k] == ref->args[k]) continue;
-        x->failed |= ref->args[k]->kind != EX_NUM;
+        x->group.failed |= ref->args[k]->kind != EX_NUM;
         return false;
     }
     return true;
 }
 
-static Expr *stretch_at(const Reflection *x, const Turned *t, Expr *const *args) { return ex_ref(x->c, x->c->rank, &args[t->column]); }
+static Expr *stretch_at(const Reflection *x, const Turned *t, Expr *const *args) { return ex_ref(x->group.by, x->group.by->rank, &args[t->column]); }
 
-static Expr *turn(Expr *e, void *with)
+static Expr *becomes(Group *group, Expr *ref)
 {
-    Reflection *x = with;
-    if (x->failed || !mentions_moved(e, x)) return e;
-    if (e->kind == EX_REF && x->c) return is_turned(x, e) ? ex_mul2(ex_pow(stretch_at(x, turned_of(x, e->var), e->args), turned_of(x, e->var)->power), e) : e;
-    if (e->kind == EX_REF && x->sign && is_turned(x, e)) return ex_mul2(ex_ref(x->sign, 1, &e->args[turned_of(x, e->var)->column]), e);
-    if (e->kind == EX_REF) return is_turned(x, e) ? ex_neg(e) : e;
-    x->failed |= e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_REDUCE && (mentions_moved(e->args[0], x) || mentions_moved(e->args[1], x)));
-    return x->failed ? e : NULL;
+    Reflection *x = (Reflection *)group;
+    if (!is_turned(x, ref)) return ref;
+    const Turned *t = turned_of(x, ref->var);
+    return x->group.by ? ex_mul2(ex_pow(stretch_at(x, t, ref->args), t->power), ref) : x->sign ? ex_mul2(ex_ref(x->sign, 1, &ref->args[t->column]), ref) : ex_neg(ref);
 }
 
 // The sign, or power of c, that multiplies e; NULL: none does.
@@ -144,21 +139,9 @@ static Expr *without_squares(Expr *e, void *with)
 
 static Expr *turned(Reflection *x, Expr *e)
 {
-    x->failed = false;
-    e = ex_map(e, turn, x);
-    if (x->c) return ex_map(e, before_choice, x->c);
+    e = group_moved(&x->group, e);
+    if (x->group.by) return ex_map(e, before_choice, x->group.by);
     return x->sign ? ex_map(ex_map(e, before_choice, x->sign), without_squares, x->sign) : e;
-}
-
-static bool draws(const Factor *f, const Var *v) { return f->value && f->value->kind == EX_REF && f->value->var == v; }
-
-typedef struct Only { const Expr *ref; bool several; } Only;
-
-static void find_only(Expr *ref, void *with)
-{
-    Only *o = with;
-    o->several |= o->ref && o->ref != ref;
-    o->ref = ref;
 }
 
 static bool mentions_turned(const Expr *e, const Reflection *x)
@@ -196,10 +179,10 @@ static bool is_given(Reflection *x, const Factor *f, const Expr *ref)
 {
     Turned *t = (Turned *)turned_of(x, ref->var);
     bool one = true;
-    if (!x->all || x->c || ref != f->value) return false;
+    if (!x->all || x->group.by || ref != f->value) return false;
     for (int i = 0; i < t->ngiven; i++)
         if (t->given[i] == f) return true;
-    if (x->sign) one = !where_drawn(f, ref->args) || decide_instances(f, is_moved, x);
+    if (x->sign) one = !where_drawn(f, ref->args) || decide_instances(f, group_moves, x);
     else if (f->plates.n || f->plates.guard) return false;
     for (int k = 0; k < ref->nargs && !x->sign; k++) {
         if (ref->args[k]->kind != EX_NUM || (t->at[k] && t->at[k] != ref->args[k])) return false;
@@ -215,23 +198,21 @@ static bool is_prior(Reflection *x, const Factor *f)
 {
     Expr *e = f->log_density;
     for (int i = 0; i < x->n; i++) {
-        Only o = {0};
-        if (!draws(f, x->turned[i].var)) continue;
+        if (var_drawn(f) != x->turned[i].var) continue;
         if (x->turned[i].stays) return x->all && !mentions_turned(e, x);
-        ex_references(e, x->turned[i].var, find_only, &o);
-        if (o.several || !o.ref || o.ref->nargs < x->turned[i].var->rank) return false;
-        if (mentions_moved(ex_replace(e, (Expr *)o.ref, ex_num(0)), x)) continue;
-        if (ex_replace(e, (Expr *)o.ref, ex_neg((Expr *)o.ref)) == e || is_given(x, f, o.ref)) return true;
+        Expr *ref = only_reference(e, x->turned[i].var);
+        if (!ref) return false;
+        if (mentions_moved(ex_replace(e, ref, ex_num(0)), x)) continue;
+        if (ex_replace(e, ref, ex_neg(ref)) == e || is_given(x, f, ref)) return true;
     }
     return false;
 }
 
 // Whether f stays as it is: so do priors of what stays.
-static bool stays(Reflection *x, const Factor *f) { return is_prior(x, f) || (turned(x, f->log_density) == f->log_density && !x->failed); }
+static bool stays(Reflection *x, const Factor *f) { return is_prior(x, f) || (turned(x, f->log_density) == f->log_density && !x->group.failed); }
 
 static bool stays_positive(const Var *v) { return v->lower_number >= 0; }
-static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }
-static bool may_turn(const Var *v) { return v->kind != VAR_AUXILIARY && is_real_unknown(v) && (is_free(v) || stays_positive(v)); }
+static bool may_turn(const Var *v) { return v->kind != VAR_AUXILIARY && is_real_unknown(v) && (is_unbounded(v) || stays_positive(v)); }
 
 // The set has the elements at the numbers in ref from now on, or all of the dimension where it had others.
 static void add(Reflection *x, const Expr *ref)
@@ -247,10 +228,10 @@ static void add(Reflection *x, const Expr *ref)
         }
         return;
     }
-    x->failed |= x->n == MOST_TURNED;
-    if (x->failed) return;
+    x->group.failed |= x->n == MOST_TURNED;
+    if (x->group.failed) return;
     Turned *t = &x->turned[x->n++];
-    *t = (Turned){.var = ref->var, .stays = !is_free(ref->var)};
+    *t = (Turned){.var = ref->var, .stays = !is_unbounded(ref->var)};
     for (int k = 0; k < t->var->rank; k++) t->at[k] = ref->args[k]->kind == EX_NUM ? ref->args[k] : NULL;
     x->grown = true;
 }
@@ -264,10 +245,10 @@ static void add_column(Reflection *x, const Expr *ref, const Expr *at)
             column = k;
             n++;
         }
-    x->failed |= n != 1 || ref->var->dim[column] != x->sign->dim[0] || x->n == MOST_TURNED;
-    for (int i = 0; i < x->n; i++) x->failed |= x->turned[i].var == ref->var;        // by another subscript
-    if (x->failed) return;
-    x->turned[x->n++] = (Turned){.var = ref->var, .column = column, .stays = !is_free(ref->var)};
+    x->group.failed |= n != 1 || ref->var->dim[column] != x->sign->dim[0] || x->n == MOST_TURNED;
+    for (int i = 0; i < x->n; i++) x->group.failed |= x->turned[i].var == ref->var;        // by another subscript
+    if (x->group.failed) return;
+    x->turned[x->n++] = (Turned){.var = ref->var, .column = column, .stays = !is_unbounded(ref->var)};
     x->grown = true;
 }
 
@@ -286,7 +267,7 @@ static const Expr *column_in(Reflection *x, const Expr *e)
 static void add_columns(Reflection *x, const Expr *e, const Expr *at)
 {
     for (int i = 1; i < 3 && e->kind == EX_CALL && e->fn == FN_if_else; i++) add_columns(x, e->args[i], at);
-    if (!x->failed && is_factor(e) && !is_turned(x, e)) add_column(x, e, at);
+    if (!x->group.failed && is_factor(e) && !is_turned(x, e)) add_column(x, e, at);
 }
 
 // Those that are multiplied with what is turned.
@@ -298,7 +279,7 @@ static Look find_partners(const Expr *e, void *with)
     if (x->sign) {
         const Expr *at = NULL;
         for (int i = 0; i < e->nargs && !at; i++) at = column_in(x, e->args[i]);
-        for (int i = 0; i < e->nargs && at && !x->failed; i++) add_columns(x, e->args[i], at);
+        for (int i = 0; i < e->nargs && at && !x->group.failed; i++) add_columns(x, e->args[i], at);
         return LOOK;
     }
     for (int i = 0; i < e->nargs; i++) any |= is_factor(e->args[i]) && is_turned(x, e->args[i]);
@@ -313,7 +294,7 @@ static Reading factors_turned(Reflection *x)
     int n = 0;
     for (int i = 0; i < x->n; i++)
         if (turned_of(x, x->turned[i].var)) block[n++] = x->turned[i].var;
-    return factors_of_block(x->g, block, n);
+    return factors_of_block(x->group.g, block, n);
 }
 
 // Whether there are statements of the array beside those that tell signs.
@@ -321,7 +302,7 @@ static bool draws_others(const Graph *g, const Turned *t)
 {
     bool others = false;
     for (const Factor *f = g->factors; f; f = f->next) {
-        bool given = !factor_counts_at(f, 0, false) || !draws(f, t->var);
+        bool given = !factor_counts_at(f, 0, false) || var_drawn(f) != t->var;
         for (int i = 0; i < t->ngiven; i++) given |= f == t->given[i];
         others |= !given;
     }
@@ -334,10 +315,10 @@ static Look test_within(const Expr *e, void *with) { return e->kind == EX_CALL &
 static bool costs_little(Reflection *x, const Factor *f)
 {
     bool own = false;
-    for (int i = 0; i < x->n && !own; i++) own = !x->turned[i].stays && draws(f, x->turned[i].var);
-    if (x->sign || x->c || !(own || f->plates.n == 0) || ex_find(f->log_density, test_within, x)) return false;
+    for (int i = 0; i < x->n && !own; i++) own = !x->turned[i].stays && var_drawn(f) == x->turned[i].var;
+    if (x->sign || x->group.by || !(own || f->plates.n == 0) || ex_find(f->log_density, test_within, x)) return false;
     turned(x, f->log_density);
-    return !x->failed;
+    return !x->group.failed;
 }
 
 // Whether the model is symmetric but for the signs that it gives, and statements that cost little.
@@ -347,18 +328,18 @@ static bool find_set(Reflection *x)
     int rest = 0;
     x->all = true;
     for (x->grown = true; x->grown;) {
-        x->grown = x->failed = false;
+        x->grown = x->group.failed = false;
         symmetric = true;
         rest = 0;
         const Reading of = factors_turned(x);
         for (int q = 0; q < of.n && !x->grown; q++) {
             const Factor *f = of.factor[q];
             if (!factor_counts_at(f, 0, false) || stays(x, f)) continue;
-            x->failed = false;
+            x->group.failed = false;
             ex_find(f->log_density, find_partners, x);
-            if (x->failed && !x->grown) return false;
+            if (x->group.failed && !x->grown) return false;
             const bool little = !x->grown && costs_little(x, f);
-            x->failed = false;
+            x->group.failed = false;
             rest += little;
             symmetric &= little;
         }
@@ -367,7 +348,7 @@ static bool find_set(Reflection *x)
     for (int i = 0; i < x->n; i++) {
         staying += x->turned[i].stays;
         given += x->turned[i].ngiven > 0;
-        if (x->sign && x->turned[i].ngiven && !draws_others(x->g, &x->turned[i])) return false;
+        if (x->sign && x->turned[i].ngiven && !draws_others(x->group.g, &x->turned[i])) return false;
     }
     return symmetric && staying + given + rest && given + (rest > 0) < 2 && x->n - staying > 1;
 }
@@ -436,17 +417,14 @@ static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
 {
     x->all = true;
     const Reading of = factors_turned(x);
-    out->factor = NEW_N(x->g->arena, Factor *, of.n + 1);
+    out->factor = NEW_N(x->group.g->arena, Factor *, of.n + 1);
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (decide_instances(f, is_moved, x)) return false;
+        if (decide_instances(f, group_moves, x)) return false;
         if (!mentions_turned(f->log_density, x) || is_prior(x, f)) continue;         // the prior of what stays, and of what turns
         Expr *is = ex_map(f->log_density, turn_what_stays, &(Staying){x, f, by});
-        if (is == f->log_density) continue;
-        Factor *c = out->factor[out->n++] = arena_copy(x->g->arena, f, sizeof *f);
-        c->log_density = is;
-        c->next = NULL;
+        if (is != f->log_density) out->factor[out->n++] = factor_with(x->group.g, f, is);
     }
     return out->n > 0;
 }
@@ -491,20 +469,19 @@ static Look find_symbolic(const Expr *e, void *with)
     return LOOK;
 }
 
-// The rows of f in which ref is the given element: an index of f that stands for a subscript becomes its number; another subscript is one of data, and a condition. NULL with x->failed: neither.
+// The rows of f in which ref is the given element: an index of f that stands for a subscript becomes its number; another subscript is one of data, and a condition. NULL with x->group.failed: neither.
 static Factor *at_given(Reflection *x, const Factor *f, const Expr *ref, Expr *given)
 {
-    Factor *out = arena_copy(x->g->arena, f, sizeof *f);
-    out->next = NULL;
+    Factor *out = factor_with(x->group.g, f, f->log_density);
     for (int k = 0; k < given->nargs; k++) {
         const Expr *is = ref->args[k];
         if (is == given->args[k]) continue;
         if (is->kind == EX_NUM) return NULL;
-        if (is->kind == EX_INDEX && put_in(x->g, out, is->index, given->args[k])) continue;
-        x->failed |= is->kind == EX_INDEX || ex_unknown(is);
+        if (is->kind == EX_INDEX && put_in(x->group.g, out, is->index, given->args[k])) continue;
+        x->group.failed |= is->kind == EX_INDEX || ex_unknown(is);
         out->plates.guard = ex_both(out->plates.guard, ex_call2("==", (Expr *)is, given->args[k]));
     }
-    if (x->failed || is_nowhere(out)) return NULL;
+    if (x->group.failed || is_nowhere(out)) return NULL;
     out->log_density = ex_replace(out->log_density, (Expr *)ref, given);
     return out;
 }
@@ -513,11 +490,9 @@ static Factor *at_given(Reflection *x, const Factor *f, const Expr *ref, Expr *g
 static bool put_turned(Reflection *x, Factor *f, Var *by, Reading *out)
 {
     Expr *is = turned(x, f->log_density);
-    if (x->failed) return false;
+    if (x->group.failed) return false;
     if (is == f->log_density) return true;
-    Factor *c = out->factor[out->n++] = arena_copy(x->g->arena, f, sizeof *f);
-    c->log_density = ex_call3("if_else", ex_call2("==", ex_ref(by, 0, NULL), ex_num(1)), is, f->log_density);
-    c->next = NULL;
+    out->factor[out->n++] = factor_with(x->group.g, f, ex_call3("if_else", ex_call2("==", ex_ref(by, 0, NULL), ex_num(1)), is, f->log_density));
     return true;
 }
 
@@ -527,20 +502,20 @@ static bool factors_of_c(Reflection *x, Var *by, Reading *out)
     if (x->sign) return factors_of_columns(x, by, out);
     x->all = false;
     const Reading of = factors_turned(x);
-    out->factor = NEW_N(x->g->arena, Factor *, of.n * MOST_GIVEN + 1);
+    out->factor = NEW_N(x->group.g->arena, Factor *, of.n * MOST_GIVEN + 1);
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (decide_instances(f, is_moved, x)) return false;
+        if (decide_instances(f, group_moves, x)) return false;
         if (!mentions_moved(f->log_density, x) || stays(x, f)) continue;
         Refs in = {.x = x};
         ex_find(f->log_density, find_symbolic, &in);
         if (in.several || (in.ref && in.numbers)) return false;
         if (!in.ref && !put_turned(x, f, by, out)) return false;
         for (int i = 0; in.ref && i < in.of->ngiven; i++) {
-            x->failed = false;
+            x->group.failed = false;
             Factor *at = at_given(x, f, in.ref, in.of->given[i]->value);
-            if (x->failed || (at && !put_turned(x, at, by, out))) return false;
+            if (x->group.failed || (at && !put_turned(x, at, by, out))) return false;
         }
     }
     return out->n > 0;
@@ -548,44 +523,28 @@ static bool factors_of_c(Reflection *x, Var *by, Reading *out)
 
 static Step *reflection_step(Reflection *x)
 {
-    Graph *g = x->g;
-    const Competition *competition = NULL;
+    Graph *g = x->group.g;
+    Competition *competition = NULL;
     int n = 0;
     x->all = false;
-    for (int i = 0; i < x->n; i++) {
-        const Var *v = x->turned[i].var;
-        if (x->turned[i].stays) continue;
-        for (const Series *e = g->series; e; e = e->next)
-            if (series_follows(e, v)) return NULL;
-        const Step *s = step_that_draws(g, v);
-        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, "orbit")) return NULL;
-        if (n++ && s->competition != competition) return NULL;
-        competition = s->competition;
-    }
-    Var *by = var_unique(g, arena_printf(g->arena, "signs_%s", x->turned[0].var->name), VAR_AUXILIARY);
-    by->hidden = by->discrete = true;
+    for (int i = 0; i < x->n; i++)
+        if (!x->turned[i].stays && (is_switched_off(g, x->turned[i].var, "orbit") || !in_one_sweep(g, x->turned[i].var, n++, &competition))) return NULL;
+    Var *by = var_hidden(g, arena_printf(g->arena, "signs_%s", x->turned[0].var->name), x->turned[0].var->span, x->sign ? 1 : 0, x->sign ? x->sign->dim : NULL);
+    by->discrete = true;
     by->base = BASE_INT;
     by->lower_number = 0;
     by->upper_number = 1;
-    by->span = x->turned[0].var->span;
-    if (x->sign) {
-        by->rank = 1;
-        by->dim[0] = x->sign->dim[0];
-    }
     Reading of = {0};
-    Conditional *c = factors_of_c(x, by, &of) ? conditional_given(g, by, &of, false) : NULL;
+    Conditional *c = factors_of_c(x, by, &of) ? law_of_move(g, by, &of, false) : NULL;
     if (!c || c->recursion || c->whole) {
         by->kind = VAR_ELEMENT;
         return NULL;
     }
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = by, .added = true, .moved = NEW_N(g->arena, Carried, n)};
+    Orbit *o = orbit_new(g, by, true, n);
     for (int i = 0; i < x->n; i++) {
         const Turned *t = &x->turned[i];
         if (t->stays) continue;
-        Carried *to = &o->moved[o->n++];
-        *to = (Carried){.var = t->var};
-        to->element = var_element(g, t->var, to->index);
+        Carried *to = orbit_carry(g, o, t->var);
         to->c = x->sign ? ex_ref(by, 1, &to->element->args[t->column]) : ex_ref(by, 0, NULL);
         Expr *turns = ex_call2("==", to->c, ex_num(1));
         for (int k = 0; k < t->var->rank; k++)
@@ -593,15 +552,15 @@ static Step *reflection_step(Reflection *x)
         for (int k = 0; k < t->ngiven; k++) turns = ex_call2("&&", turns, ex_call1("!", where_drawn(t->given[k], to->element->args)));
         to->value = ex_call3("if_else", turns, ex_neg(to->element), to->element);
     }
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_ENUM, .span = by->span, .nblock = 1, .block = arena_copy(g->arena, &by, sizeof by), .conditional = c, .orbit = o, .enumerate = {.lower = ex_num(0), .upper = ex_num(1)},
-                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "step by step, no sign of a product changes"};
+    Step *s = group_step(g, STEP_ENUM, by->span, c, o, competition, "step by step, no sign of a product changes");
+    s->enumerate.lower = ex_num(0);
+    s->enumerate.upper = ex_num(1);
     return s;
 }
 
 // ---- stretched ----
 
-static bool may_stretch(const Var *v) { return v->kind != VAR_AUXILIARY && is_plain_real(v) && (is_free(v) || (v->lower_number == 0 && isinf(v->upper_number))); }
+static bool may_stretch(const Var *v) { return v->kind != VAR_AUXILIARY && is_plain_real(v) && (is_unbounded(v) || (v->lower_number == 0 && isinf(v->upper_number))); }
 
 static bool is_stretchable(const Expr *e) { return e->kind == EX_REF && e->nargs == e->var->rank && may_stretch(e->var); }
 
@@ -663,7 +622,7 @@ static Look find_counterpart(const Expr *e, void *with)
     Reflection *x = with;
     const Turned *t = NULL;
     const Expr *at, *other = NULL, *also;
-    for (int i = 0; e->kind == EX_MUL && i < e->nargs && !t && !x->failed; i++) {
+    for (int i = 0; e->kind == EX_MUL && i < e->nargs && !t && !x->group.failed; i++) {
         t = stretched_in(x, e->args[i], &at);
         if (!t) continue;
         const int power = t->power;
@@ -676,14 +635,14 @@ static Look find_counterpart(const Expr *e, void *with)
     return LOOK;
 }
 
-static bool draws_member(const Reflection *x, const Factor *f) { return f->value && f->value->kind == EX_REF && turned_of(x, f->value->var); }
+static bool draws_member(const Reflection *x, const Factor *f) { return var_drawn(f) && turned_of(x, var_drawn(f)); }
 
 // Whether the model is as it was but for the statements that draw what is stretched.
 static bool find_stretched(Reflection *x)
 {
     bool same = false;
     for (x->grown = true; x->grown;) {
-        x->grown = x->failed = false;
+        x->grown = x->group.failed = false;
         same = true;
         const Reading of = factors_turned(x);
         for (int q = 0; q < of.n && !x->grown; q++) {
@@ -691,10 +650,10 @@ static bool find_stretched(Reflection *x)
             if (!factor_counts_at(f, 0, false)) continue;
             if (f->log_density->size > MOST_PARTS) return false;
             if (draws_member(x, f)) continue;
-            if (turned(x, f->log_density) == f->log_density && !x->failed) continue;
-            same = x->failed = false;
+            if (turned(x, f->log_density) == f->log_density && !x->group.failed) continue;
+            same = x->group.failed = false;
             ex_find(f->log_density, find_counterpart, x);
-            if (x->failed) return false;
+            if (x->group.failed) return false;
         }
     }
     return same && x->n > 1;
@@ -703,19 +662,18 @@ static bool find_stretched(Reflection *x)
 // The statement f at the elements that are stretched: a subscript that is one number, where f goes over it, is put in. NULL: none of them is.
 static Factor *at_numbers(Reflection *x, const Factor *f)
 {
-    Graph *g = x->g;
+    Graph *g = x->group.g;
     const Turned *t = turned_of(x, f->value->var);
-    Factor *out = arena_copy(g->arena, f, sizeof *f);
-    out->next = NULL;
-    x->failed |= f->value->nargs < t->var->rank;
-    for (int k = 0; k < t->var->rank && !x->failed; k++) {
+    Factor *out = factor_with(g, f, f->log_density);
+    x->group.failed |= f->value->nargs < t->var->rank;
+    for (int k = 0; k < t->var->rank && !x->group.failed; k++) {
         const Expr *is = f->value->args[k];
         if (!t->at[k] || is == t->at[k]) continue;
         if (is->kind == EX_NUM) return NULL;
-        x->failed |= is->kind != EX_INDEX || !put_in(g, out, is->index, t->at[k]);
-        if (x->failed || is_nowhere(out)) return NULL;
+        x->group.failed |= is->kind != EX_INDEX || !put_in(g, out, is->index, t->at[k]);
+        if (x->group.failed || is_nowhere(out)) return NULL;
     }
-    return x->failed ? NULL : out;
+    return x->group.failed ? NULL : out;
 }
 
 // An end that c would move across.
@@ -724,7 +682,7 @@ static Look test_end(const Expr *e, void *with) { return e->kind == EX_CALL && e
 // The law of c: the statements that draw what is stretched, with the Jacobian, and the Haar measure. false: a condition is not met.
 static bool factors_of_stretch(Reflection *x, Reading *out)
 {
-    Graph *g = x->g;
+    Graph *g = x->group.g;
     bool told = false;
     int n = 0;
     for (const Factor *f = g->factors; f; f = f->next) n++;
@@ -732,16 +690,16 @@ static bool factors_of_stretch(Reflection *x, Reading *out)
     out->factor = NEW_N(g->arena, Factor *, n + 2);
     const Reading of = factors_turned(x);
     for (int q = 0; q < of.n; q++)
-        if (factor_counts_at(of.factor[q], 0, false) && decide_instances(of.factor[q], is_moved, x)) return false;
+        if (factor_counts_at(of.factor[q], 0, false) && decide_instances(of.factor[q], group_moves, x)) return false;
     for (const Factor *f = g->factors; f; f = f->next) {             // also those that are flat
         if (!factor_counts_at(f, 0, false) || !draws_member(x, f)) continue;
-        x->failed = false;
+        x->group.failed = false;
         Factor *c = at_numbers(x, f);
-        if (x->failed) return false;
+        if (x->group.failed) return false;
         if (!c) continue;
         const Turned *t = turned_of(x, f->value->var);
         Expr *is = turned(x, c->log_density), *by = stretch_at(x, t, c->value->args);
-        if (x->failed || ex_find(is, test_end, x->c)) return false;
+        if (x->group.failed || ex_find(is, test_end, x->group.by)) return false;
         told |= is != c->log_density;
         c->log_density = ex_add2(is, ex_mul2(ex_num(t->power), ex_log(by)));
         c->value = NULL;
@@ -750,69 +708,52 @@ static bool factors_of_stretch(Reflection *x, Reading *out)
     }
     for (int i = 0; i < x->n; i++) {
         bool drawn = false;
-        for (const Factor *f = g->factors; f && !drawn; f = f->next) drawn = draws(f, x->turned[i].var);
+        for (const Factor *f = g->factors; f && !drawn; f = f->next) drawn = var_drawn(f) == x->turned[i].var;
         if (!drawn) return false;
     }
     if (!told) return false;
-    Factor *haar = out->factor[out->n] = arena_copy(g->arena, out->factor[0], sizeof *haar);
-    out->n++;
-    haar->plates = (Plates){.n = x->c->rank, .index = NEW_N(g->arena, Index *, x->c->rank + 1)};
-    haar->log_density = ex_neg(ex_log(var_element(g, x->c, haar->plates.index)));
+    Plates p = {.n = x->group.by->rank, .index = NEW_N(g->arena, Index *, x->group.by->rank + 1)};
+    out->factor[out->n++] = factor_of_ends(g, out->factor[0], p, ex_neg(ex_log(var_element(g, x->group.by, p.index))));
     return true;
 }
 
 static Step *stretch_step(Reflection *x)
 {
-    Graph *g = x->g;
-    const Competition *competition = NULL;
+    Graph *g = x->group.g;
+    const Step *first = NULL;
     for (int i = 0; i < x->n; i++) {
         const Var *v = x->turned[i].var;
         for (const Series *e = g->series; e; e = e->next)
             if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return NULL;
-        const Step *s = step_that_draws(g, v);
-        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, "orbit")) return NULL;
-        if (i && s->competition != competition) return NULL;
-        competition = s->competition;
+        const Step *s = step_in_sweep(g, v);
+        if (!s || is_switched_off(g, v, "orbit") || (first && s->competition != first->competition)) return NULL;
+        first = s;
     }
     Reading of = {0};
-    Var *by = x->c = var_unique(g, arena_printf(g->arena, "scale_%s", x->turned[0].var->name), VAR_AUXILIARY);
-    by->hidden = true;
+    Var *by = x->group.by = var_hidden(g, arena_printf(g->arena, "scale_%s", x->turned[0].var->name), x->turned[0].var->span, x->sign ? 1 : 0, x->sign ? x->sign->dim : NULL);
     by->lower_number = 0;
-    by->span = x->turned[0].var->span;
-    if (x->sign) {
-        by->rank = 1;
-        by->dim[0] = x->sign->dim[0];
-    }
-    Conditional *c = factors_of_stretch(x, &of) ? conditional_given(g, by, &of, true) : NULL;
-    if (c && !c->family) c = conditional_given(g, by, &of, false);
-    if (!c || c->recursion || c->whole || c->nbatch < by->rank) {
-        by->kind = VAR_ELEMENT;
-        return NULL;
-    }
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = by, .n = x->n, .by_priors = true, .moved = NEW_N(g->arena, Carried, x->n)};
+    Conditional *c = law_apart(g, by, factors_of_stretch(x, &of) ? &of : NULL, true);
+    if (!c) return NULL;
+    Orbit *o = orbit_new(g, by, false, x->n);
+    o->by_priors = true;
     for (int i = 0; i < x->n; i++) {
         const Turned *t = &x->turned[i];
-        Carried *to = &o->moved[i];
-        *to = (Carried){.var = t->var, .power = t->power};
-        to->element = var_element(g, t->var, to->index);
+        Carried *to = orbit_carry(g, o, t->var);
+        to->power = t->power;
         to->c = stretch_at(x, t, to->element->args);
         to->value = ex_mul2(ex_pow(to->c, t->power), to->element);
         for (int k = 0; k < t->var->rank; k++)
             if (t->at[k]) to->where = ex_both(to->where, ex_call2("==", ex_index(to->index[k]), t->at[k]));
         if (to->where) to->value = ex_call3("if_else", to->where, to->value, to->element);
     }
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .span = by->span, .nblock = 1, .block = arena_copy(g->arena, &by, sizeof by), .conditional = c, .orbit = o,
-                .when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .competition = (Competition *)competition, .reason = "given each other, the factors of a product hardly move"};
-    return s;
+    return group_step(g, c->family ? STEP_EXACT : STEP_SLICE, by->span, c, o, first->competition, "given each other, the factors of a product hardly move");
 }
 
 // ---- which there are ----
 
 static bool same_set(const Reflection *x, const Reflection *y)
 {
-    if (x->n != y->n || !x->sign != !y->sign || !x->c != !y->c) return false;
+    if (x->n != y->n || !x->sign != !y->sign || !x->group.by != !y->group.by) return false;
     for (int i = 0; i < x->n; i++) {
         bool found = false;
         for (int j = 0; j < y->n && !found; j++) found = x->turned[i].var == y->turned[j].var && x->turned[i].column == y->turned[j].column && memcmp(x->turned[i].at, y->turned[j].at, sizeof x->turned[i].at) == 0;
@@ -831,6 +772,8 @@ static void put_set(Begun *b, const Reflection *x)
     b->set[b->n++] = *x;
 }
 
+static Reflection reflection_of(Graph *g, Var *c) { return (Reflection){.group = {.g = g, .by = c, .moves = moves, .becomes = becomes}, .all = c}; }
+
 // Each unknown in a product begins a set, by the numbers among its subscripts, and one of columns by each of the others: of those of either sign to be turned, of others to be stretched alone.
 static Look begin(const Expr *e, void *with)
 {
@@ -838,15 +781,17 @@ static Look begin(const Expr *e, void *with)
     if (e->kind != EX_MUL) return LOOK;
     for (int i = 0; i < e->nargs; i++) {
         const Expr *ref = e->args[i];
-        for (int stretched = !is_factor(ref) || !is_free(ref->var); stretched < 1 + is_stretchable(ref); stretched++) {
-            Reflection x = {.g = b->g, .c = stretched ? b->c : NULL, .all = stretched};
+        for (int stretched = !is_factor(ref) || !is_unbounded(ref->var); stretched < 1 + is_stretchable(ref); stretched++) {
+            Reflection x = reflection_of(b->g, stretched ? b->c : NULL);
             add(&x, ref);
             x.turned[0].power = stretched;
             x.turned[0].stays &= !stretched;
             put_set(b, &x);
             for (int k = 0; k < ref->nargs; k++) {
                 if (ref->args[k]->kind != EX_INDEX) continue;
-                Reflection columns = {.g = b->g, .sign = b->sign, .c = stretched ? b->each : NULL, .all = stretched, .n = 1, .turned = {{.var = ref->var, .column = k, .power = stretched}}};
+                Reflection columns = reflection_of(b->g, stretched ? b->each : NULL);
+                columns.sign = b->sign;
+                columns.turned[columns.n++] = (Turned){.var = ref->var, .column = k, .power = stretched};
                 put_set(b, &columns);
             }
         }
@@ -858,7 +803,7 @@ static Look begin(const Expr *e, void *with)
 static bool holds_free(const Reflection *x)
 {
     for (int i = 0; i < x->n; i++)
-        if (is_free(x->turned[i].var)) return true;
+        if (is_unbounded(x->turned[i].var)) return true;
     return false;
 }
 
@@ -871,19 +816,13 @@ bool find_reflections(Graph *g)
     b.c->lower_number = b.each->lower_number = 0;
     for (const Factor *f = g->factors; f; f = f->next)
         if (factor_counts_at(f, 0, false)) ex_find(f->log_density, begin, &b);
-    Step **last = &g->steps;
-    for (Step **at = &g->steps; *at; at = &(*at)->next)
-        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    Step **last = steps_of_sweep(g);
     for (int i = 0; i < b.n; i++) {
         Reflection *x = &b.set[i];
         if (x->sign) b.sign->dim[0] = b.each->dim[0] = x->turned[0].var->dim[x->turned[0].column];
-        bool known = x->c ? !find_stretched(x) || !holds_free(x) : !find_set(x);
+        bool known = x->group.by ? !find_stretched(x) || !holds_free(x) : !find_set(x);
         for (int k = 0; k < i && !known; k++) known = same_set(x, &b.set[k]);
-        Step *s = known ? NULL : x->c ? stretch_step(x) : reflection_step(x);
-        if (!s) continue;
-        s->next = *last;
-        *last = s;
-        last = &s->next;
+        if (!known) step_insert(&last, x->group.by ? stretch_step(x) : reflection_step(x));
     }
     return true;
 }

@@ -3,8 +3,7 @@
 //   before   theta[j] ~ normal(mu, tau)                     after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from p(moved) dc
 //   before   y[i] ~ poisson_log(a + u[g[i]])                after   also: (a, u[j]) becomes (a + c, u[j] - c)
 //
-// Given theta, mu moves by what theta tells of it, however little data say of theta; and data tell the sum of a and u, in which one follows the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc, and c drawn from a density
-// proportional to p(T_c x) leaves p invariant (Liu and Sabatti 2000, theorem 1). As with scales (orbits.c), c is a variable of its own with factors in which T_c x stands for x.
+// Given theta, mu moves by what theta tells of it, however little data say of theta; and data tell the sum of a and u, in which one follows the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc (group.c).
 //
 // A move begins with one variable, v[i, j] + c[i] with some of its subscripts, or none. A factor that this changes may be left as it was if another variable moves as well, w[k] + s c[..]: s is what the factor's own sum of both asks for, and the factor shows that it is right. Statements that draw w are
 // brought back so level by level, and each level makes a move; any other factor by each variable that it holds. What the law of c is made of are the factors that still change.
@@ -18,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "shifts.h"
-#include "../conditional.h"
-#include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
@@ -30,6 +27,7 @@
 #include "../algebra/band.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/sets.h"
+#include "group.h"
 #include "steps.h"
 
 enum { MOST_NAMED = 4 };                 // variables in the name of c
@@ -43,12 +41,10 @@ typedef struct Shifted {                 // v[index..] + by
 } Shifted;
 
 typedef struct Shift {
-    Graph   *g;
+    Group    group;
     int      n, size;
     Shifted *of;
-    Var     *c;
     int      joint;                      // once it is made: of a sparse joint normal, its number
-    bool     failed;
 } Shift;
 
 static const Shifted *moving(const Shift *a, const Var *v)
@@ -58,20 +54,25 @@ static const Shifted *moving(const Shift *a, const Var *v)
     return NULL;
 }
 
-static bool test_moving(const Var *v, void *with) { return moving(with, v); }
-static bool mentions_moving(const Expr *e, const Shift *a) { return e && ex_any_var(e, test_moving, (void *)a); }
+static bool moves(const Group *x, const Var *v) { return moving((const Shift *)x, v); }
+
+static Expr *becomes(Group *x, Expr *ref)
+{
+    const Shifted *m = moving((const Shift *)x, ref->var);
+    return ex_add2(ref, at_subscripts(m->by, ref->nargs, m->index, ref->args));
+}
 
 // Moves that begin alike have one list, of which each knows how much is its own: what is kept is copied.
 static void add(Shift *a, Shifted s)
 {
-    ROOM(a->g->arena, a->of, a->n, a->size);
+    ROOM(a->group.g->arena, a->of, a->n, a->size);
     a->of[a->n++] = s;
 }
 
 static Shift copied(const Shift *a)
 {
     Shift to = *a;
-    to.of = arena_copy(a->g->arena, a->of, sizeof *a->of * (size_t)a->n);
+    to.of = arena_copy(a->group.g->arena, a->of, sizeof *a->of * (size_t)a->n);
     to.size = a->n;
     return to;
 }
@@ -139,75 +140,32 @@ static Expr *terms_of(Expr *e, Var *c) { return sum_of(spread(e, c), with_c, c);
 
 // ---- T_c x in place of x ----
 
-// e, in terms of fresh indices of v, at the subscripts of a reference: two steps, since a subscript may hold an index of e.
-static Expr *at_subscripts(const Shifted *m, Expr *e, Expr *const *args)
-{
-    Index *fresh[MAX_RANK];
-    for (int k = 0; k < m->var->rank; k++) {
-        fresh[k] = index_new(m->index[k]->name, m->index[k]->lo, m->index[k]->hi);
-        e = ex_replace_index(e, m->index[k], ex_index(fresh[k]));
-    }
-    for (int k = 0; k < m->var->rank; k++) e = ex_replace_index(e, fresh[k], args[k]);
-    return e;
-}
-
 static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
 static bool is_open(const Expr *end) { return end->kind == EX_NUM && isinf(end->number); }
-static Expr *move(Expr *e, void *with);
 
 // Ends: what is added to all three is taken away, and if c alone remains in the first, so is the rest.
-static Expr *moved_between(Shift *a, const Expr *e)
+static Expr *moved_between(Group *x, Expr *e)
 {
+    Shift *a = (Shift *)x;
     Expr *arg[3], *held[3];
-    for (int i = 0; i < 3; i++) held[i] = terms_of(arg[i] = ex_map(e->args[i], move, a), a->c);
+    if (e->kind != EX_CALL || e->fn != FN_WITHIN) return NULL;
+    for (int i = 0; i < 3; i++) held[i] = terms_of(arg[i] = group_moved_part(x, e->args[i]), x->by);
     bool same = true;
     for (int i = 1; i < 3; i++) same &= is_open(arg[i]) || held[i] == held[0];
     const bool free = ex_is_num(held[1], 0) && ex_is_num(held[2], 0);
-    if (!same && !free && mentions_moving(e->args[0], a)) a->failed = true;
-    if (mentions_moving(e->args[0], a) && (ex_any_var(e->args[1], test_response, NULL) || ex_any_var(e->args[2], test_response, NULL))) a->failed = true;
+    if (!same && !free && group_mentions(&a->group, e->args[0])) a->group.failed = true;
+    if (group_mentions(&a->group, e->args[0]) && (ex_any_var(e->args[1], test_response, NULL) || ex_any_var(e->args[2], test_response, NULL))) a->group.failed = true;
     if (!same && !(free && held[0]->kind == EX_REF)) return ex_call3("within", arg[0], arg[1], arg[2]);
-    Expr *off = same ? held[0] : ex_sub(spread(arg[0], a->c), held[0]);
+    Expr *off = same ? held[0] : ex_sub(spread(arg[0], a->group.by), held[0]);
     for (int i = 0; i < 3; i++)
-        if (!is_open(arg[i])) arg[i] = ex_sub(spread(arg[i], a->c), off);
+        if (!is_open(arg[i])) arg[i] = ex_sub(spread(arg[i], a->group.by), off);
     return ex_call3("within", arg[0], arg[1], arg[2]);
-}
-
-static Expr *move(Expr *e, void *with)
-{
-    Shift *a = with;
-    if (a->failed || !mentions_moving(e, a)) return e;
-    switch (e->kind) {
-    case EX_REF: {
-        const Shifted *m = moving(a, e->var);
-        a->failed |= !m || e->nargs < e->var->rank;                  // in a subscript, or read whole
-        for (int k = 0; k < e->nargs; k++) a->failed |= mentions_moving(e->args[k], a);
-        return a->failed ? e : ex_add2(e, at_subscripts(m, m->by, e->args));
-    }
-    case EX_REDUCE: {
-        a->failed |= mentions_moving(e->args[0], a) || mentions_moving(e->args[1], a);
-        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
-        return a->failed ? e : ex_reduce(e->name, i, i->lo, i->hi, ex_map(ex_open(e, i), move, a));
-    }
-    case EX_ARRAY: case EX_AT:
-        a->failed = true;
-        return e;
-    case EX_CALL:
-        return e->fn == FN_WITHIN ? moved_between(a, e) : NULL;
-    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: break;
-    }
-    return NULL;
-}
-
-static Expr *moved(Shift *a, Expr *e)
-{
-    a->failed = false;
-    return ex_map(e, move, a);
 }
 
 static bool is_invariant(Shift *a, Expr *e)
 {
-    Expr *now = moved(a, e);
-    return !a->failed && !ex_mentions(spread(now, a->c), a->c);
+    Expr *now = group_moved(&a->group, e);
+    return !a->group.failed && !ex_mentions(spread(now, a->group.by), a->group.by);
 }
 
 // ---- what else has to move for a factor to stay as it was ----
@@ -231,16 +189,10 @@ static Look test_out_of_reach(const Expr *e, void *with)
 // The only statement of w draws the elements w[i, j] over i and j: what it reads of an element is there for each of them.
 static bool draws_all(Graph *g, const Factor *f, const Var *w)
 {
-    if (!f->value || f->value->kind != EX_REF || f->value->var != w || f->value->nargs != f->plates.n) return false;
-    for (int k = 0; k < f->value->nargs; k++) {
-        bool here = false;
-        for (int i = 0; i < f->plates.n; i++) here |= f->value->args[k] == ex_index(f->plates.index[i]);
-        for (int i = 0; i < k; i++) here &= f->value->args[i] != f->value->args[k];
-        if (!here) return false;
-    }
+    if (var_drawn(f) != w || f->value->nargs != f->plates.n || !has_own_plates(f, f->value)) return false;
     const Reading of = factors_of(g, w);
     for (int q = 0; q < of.n; q++)
-        if (of.factor[q] != f && of.factor[q]->value && of.factor[q]->value->kind == EX_REF && of.factor[q]->value->var == w && factor_counts_at(of.factor[q], 0, false)) return false;
+        if (of.factor[q] != f && var_drawn(of.factor[q]) == w && factor_counts_at(of.factor[q], 0, false)) return false;
     return true;
 }
 
@@ -249,15 +201,9 @@ static Look test_choice(const Expr *e, void *with) { return !ex_mentions((Expr *
 // f reads each element of w, w[i, j] over all i and j, whatever the condition: so it does what stands beside it.
 static bool reads_all(const Factor *f, Var *w, const Expr *ref)
 {
-    if (f->plates.guard || f->plates.n != ref->nargs || ex_find(f->log_density, test_choice, w)) return false;
-    for (int k = 0; k < ref->nargs; k++) {
-        const Index *i = ref->args[k]->kind == EX_INDEX ? ref->args[k]->index : NULL;
-        bool plate = false;
-        for (int p = 0; p < f->plates.n; p++) plate |= f->plates.index[p] == i;
-        if (!i || !plate || !ex_is_num(i->lo, 1) || i->hi != w->dim[k]) return false;
-        for (int m = 0; m < k; m++)
-            if (ref->args[m] == ref->args[k]) return false;
-    }
+    if (f->plates.guard || f->plates.n != ref->nargs || ex_find(f->log_density, test_choice, w) || !has_own_plates(f, ref)) return false;
+    for (int k = 0; k < ref->nargs; k++)
+        if (!ex_is_num(ref->args[k]->index->lo, 1) || ref->args[k]->index->hi != w->dim[k]) return false;
     return true;
 }
 
@@ -281,24 +227,24 @@ static Expr *slope_of(Expr *term, const Var *v, Expr **ref)
 static bool found_for(const Shift *a, const Factor *f, const Expr *sum, Expr *term, Var *w, Shifted *out)
 {
     Expr *ref, *x = slope_of(term, w, &ref);
-    if (!x || ref->loose || x->loose || ex_mentions(x, a->c) || mentions_moving(x, a)) return false;
+    if (!x || ref->loose || x->loose || ex_mentions(x, a->group.by) || group_mentions(&a->group, x)) return false;
     if (x->kind == EX_NUM ? x->number == 0 : !ex_above_zero(x)) return false;
     Expr *by = ex_num(0);
     for (int i = 0; i < sum->nargs; i++) {
         Expr *t = sum->args[i], *c;
-        if (!ex_mentions(t, a->c)) continue;
-        Expr *slope = slope_of(t, a->c, &c);
-        if (!slope || t->loose || mentions_moving(t, a) || ex_mentions(t, w)) return false;
+        if (!ex_mentions(t, a->group.by)) continue;
+        Expr *slope = slope_of(t, a->group.by, &c);
+        if (!slope || t->loose || group_mentions(&a->group, t) || ex_mentions(t, w)) return false;
         by = ex_sub(by, ex_div(t, x));
     }
     *out = (Shifted){.var = w};
-    var_element(a->g, w, out->index);
+    var_element(a->group.g, w, out->index);
     for (int k = 0; k < w->rank; k++)
         if (ref->args[k]->kind != EX_NUM) by = ex_replace(by, ref->args[k], ex_index(out->index[k]));
     for (int i = 0; i < f->plates.n; i++)
         if (ex_mentions_index(by, f->plates.index[i])) return false;
     out->by = by;
-    return draws_all(a->g, f, w) || reads_all(f, w, ref) || !ex_find(by, test_out_of_reach, out);
+    return draws_all(a->group.g, f, w) || reads_all(f, w, ref) || !ex_find(by, test_out_of_reach, out);
 }
 
 typedef struct Finding { const Shift *a; const Factor *f; Var *w; int n, size; Shifted *found; } Finding;
@@ -306,12 +252,12 @@ typedef struct Finding { const Shift *a; const Factor *f; Var *w; int n, size; S
 static Look find_sums(const Expr *e, void *with)
 {
     Finding *p = with;
-    if (!ex_mentions(e, p->a->c) || !ex_mentions(e, p->w)) return SKIP;
+    if (!ex_mentions(e, p->a->group.by) || !ex_mentions(e, p->w)) return SKIP;
     if (e->kind != EX_ADD) return LOOK;
     for (int i = 0; i < e->nargs; i++) {
         Shifted s;
         if (!ex_mentions(e->args[i], p->w) || !found_for(p->a, p->f, e, e->args[i], p->w, &s)) continue;
-        ROOM(p->a->g->arena, p->found, p->n, p->size);
+        ROOM(p->a->group.g->arena, p->found, p->n, p->size);
         p->found[p->n++] = s;
     }
     return LOOK;
@@ -320,9 +266,9 @@ static Look find_sums(const Expr *e, void *with)
 // What the log density of f becomes; NULL: it stays as it was, or cannot be brought back.
 static Expr *changed(Shift *a, const Factor *f)
 {
-    if (!factor_counts_at(f, 0, false) || !mentions_moving(f->log_density, a)) return NULL;
-    Expr *now = spread(moved(a, f->log_density), a->c);
-    return !a->failed && ex_mentions(now, a->c) && now->size <= MAX_TREE ? now : NULL;
+    if (!factor_counts_at(f, 0, false) || !group_mentions(&a->group, f->log_density)) return NULL;
+    Expr *now = spread(group_moved(&a->group, f->log_density), a->group.by);
+    return !a->group.failed && ex_mentions(now, a->group.by) && now->size <= MAX_TREE ? now : NULL;
 }
 
 // Moves w, too, such that f, which has changed, stays as it was. false: no such move is found.
@@ -346,24 +292,20 @@ static bool bring_back(Shift *a, const Factor *f, Expr *now, Var *w)
 
 static Reading factors_moving(const Shift *a)
 {
-    Var **block = NEW_N(a->g->arena, Var *, a->n + 1);
+    Var **block = NEW_N(a->group.g->arena, Var *, a->n + 1);
     for (int i = 0; i < a->n; i++) block[i] = a->of[i].var;
-    return factors_of_block(a->g, block, a->n);
+    return factors_of_block(a->group.g, block, a->n);
 }
 
 // The ends that v has by numbers, as a factor over its elements.
 static Factor *ends_of(Shift *a, const Shifted *m, const Factor *like)
 {
-    Graph *g = a->g;
-    if (isinf(m->var->lower_number) && isinf(m->var->upper_number)) return NULL;
+    Graph *g = a->group.g;
+    if (is_unbounded(m->var)) return NULL;
     Expr *at[MAX_RANK];
     for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(m->index[k]);
-    Factor *f = factor_with(g, like, moved(a, ex_call3("within", ex_ref(m->var, m->var->rank, at), ex_num(m->var->lower_number), ex_num(m->var->upper_number))));
-    f->plates = (Plates){.n = m->var->rank, .index = index_list(g->arena, m->index, m->var->rank, 0), .guard = var_domain(g, m->var, m->index)};
-    f->value = f->if_missing = f->least = f->most = NULL;
-    f->dist = NULL;
-    f->observed = false;
-    return f;
+    Expr *within = group_moved(&a->group, ex_call3("within", ex_ref(m->var, m->var->rank, at), ex_num(m->var->lower_number), ex_num(m->var->upper_number)));
+    return factor_of_ends(g, like, (Plates){.n = m->var->rank, .index = index_list(g->arena, m->index, m->var->rank, 0), .guard = var_domain(g, m->var, m->index)}, within);
 }
 
 // A matrix that the sweep makes would be inverted, or summed up, once more.
@@ -376,29 +318,29 @@ static bool factors_of_c(Shift *a, Reading *out)
     const Reading of = factors_moving(a);
     bool gains = false;
     out->n = 0;
-    out->factor = NEW_N(a->g->arena, Factor *, of.n + a->n + 1);
+    out->factor = NEW_N(a->group.g->arena, Factor *, of.n + a->n + 1);
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (decide_instances(f, test_moving, (void *)a) || (f->function && mentions_moving(f->log_density, a))) return false;
-        const bool ends = f->observed && (mentions_moving(f->least, a) || mentions_moving(f->most, a));
-        if (!ends && !mentions_moving(f->log_density, a)) continue;
-        Expr *e = moved(a, f->log_density);
-        if (a->failed) return false;
-        if (!ends && !ex_mentions(spread(e, a->c), a->c)) {
+        if (decide_instances(f, group_moves, a) || (f->function && group_mentions(&a->group, f->log_density))) return false;
+        const bool ends = f->observed && (group_mentions(&a->group, f->least) || group_mentions(&a->group, f->most));
+        if (!ends && !group_mentions(&a->group, f->log_density)) continue;
+        Expr *e = group_moved(&a->group, f->log_density);
+        if (a->group.failed) return false;
+        if (!ends && !ex_mentions(spread(e, a->group.by), a->group.by)) {
             gains = true;
             continue;
         }
         if (ex_find(e, test_matrix, NULL)) return false;
-        Factor *mine = out->factor[out->n++] = factor_with(a->g, f, e);
-        if (f->least) mine->least = moved(a, f->least);
-        if (f->most && !a->failed) mine->most = moved(a, f->most);
-        if (a->failed) return false;
+        Factor *mine = out->factor[out->n++] = factor_with(a->group.g, f, e);
+        if (f->least) mine->least = group_moved(&a->group, f->least);
+        if (f->most && !a->group.failed) mine->most = group_moved(&a->group, f->most);
+        if (a->group.failed) return false;
     }
     for (int i = 0; i < a->n && out->n; i++) {
         Factor *ends = ends_of(a, &a->of[i], out->factor[0]);
         if (ends) out->factor[out->n++] = ends;
-        if (a->failed) return false;
+        if (a->group.failed) return false;
     }
     return gains && out->n;
 }
@@ -429,8 +371,8 @@ static Expr *surely_moved(const Shift *a)
     Expr *all = NULL;
     for (int i = 0; i < a->n; i++) {
         const Shifted *m = &a->of[i];
-        if (!moves_directly(m, a->c)) continue;
-        const Reading of = factors_of(a->g, m->var);
+        if (!moves_directly(m, a->group.by)) continue;
+        const Reading of = factors_of(a->group.g, m->var);
         for (int q = 0; q < of.n; q++) {
             const Factor *f = of.factor[q];
             if (!factor_counts_at(f, 0, false) || !f->value || !is_reference(f->value, m->var) || f->plates.guard) continue;
@@ -441,12 +383,12 @@ static Expr *surely_moved(const Shift *a)
                 int at = -1;
                 for (int k = 0; k < m->var->rank; k++)
                     if (f->value->args[k] == ex_index(f->plates.index[p])) at = k;
-                if (at >= 0 && ex_mentions_index(m->by, m->index[at]) && a->c->rank && ex_is_num(j->lo, 1) && j->hi == m->var->dim[at]) covered++;
+                if (at >= 0 && ex_mentions_index(m->by, m->index[at]) && a->group.by->rank && ex_is_num(j->lo, 1) && j->hi == m->var->dim[at]) covered++;
                 else count = ex_mul2(count, ex_add2(ex_sub(j->hi, j->lo), ex_num(1)));
             }
             bool varies = false;
             for (int p = 0; p < f->plates.n; p++) varies |= ex_mentions_index(count, f->plates.index[p]);
-            if (varies || covered < a->c->rank || ex_unknown(count)) continue;
+            if (varies || covered < a->group.by->rank || ex_unknown(count)) continue;
             if (count->kind == EX_NUM && count->number >= 1) return count;
             all = all ? ex_call2("fmax", all, count) : count;
         }
@@ -457,9 +399,9 @@ static Expr *surely_moved(const Shift *a)
 // All of it is one draw as it is.
 static bool is_drawn_at_once(const Shift *a)
 {
-    const Step *s = step_that_draws(a->g, a->of[0].var);
+    const Step *s = step_that_draws(a->group.g, a->of[0].var);
     for (int i = 1; i < a->n; i++)
-        if (step_that_draws(a->g, a->of[i].var) != s) return false;
+        if (step_that_draws(a->group.g, a->of[i].var) != s) return false;
     return s && (s->kind == STEP_GAUSSIAN || s->kind == STEP_TURNS);
 }
 
@@ -467,12 +409,12 @@ static bool is_drawn_at_once(const Shift *a)
 static bool keeps(Shift *a, const Series *e)
 {
     for (const Site *t = e->sites; t; t = t->next) {
-        if (t->ode || (t->plates.guard && mentions_moving(t->plates.guard, a)) || !t->value) return false;
+        if (t->ode || group_mentions(&a->group, t->plates.guard) || !t->value) return false;
         for (int i = 0; i < t->plates.n; i++)
-            if (mentions_moving(t->plates.index[i]->lo, a) || mentions_moving(t->plates.index[i]->hi, a)) return false;
+            if (group_mentions(&a->group, t->plates.index[i]->lo) || group_mentions(&a->group, t->plates.index[i]->hi)) return false;
         for (int i = 0; i < t->n; i++)
-            if (mentions_moving(t->subscript[i], a)) return false;
-        if (mentions_moving(t->value, a) && !is_invariant(a, t->value)) return false;
+            if (group_mentions(&a->group, t->subscript[i])) return false;
+        if (group_mentions(&a->group, t->value) && !is_invariant(a, t->value)) return false;
     }
     return true;
 }
@@ -481,15 +423,15 @@ static bool keeps(Shift *a, const Series *e)
 static bool sweeps_of(Shift *a, Competition **competition)
 {
     *competition = NULL;
-    for (const Series *e = a->g->series; e; e = e->next) {
+    for (const Series *e = a->group.g->series; e; e = e->next) {
         bool reads = false;
         for (int i = 0; i < a->n; i++) reads |= series_follows(e, a->of[i].var);
         if (reads && !keeps(a, e)) return false;
     }
     for (int i = 0; i < a->n; i++) {
         const Var *v = a->of[i].var;
-        const Step *s = step_that_draws(a->g, v);
-        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum) return false;
+        const Step *s = step_in_sweep(a->group.g, v);
+        if (!s) return false;
         if (s->competition && *competition && s->competition != *competition) return false;
         if (s->competition) *competition = s->competition;
     }
@@ -509,13 +451,9 @@ static Shift with_name(const Shift *from)
 {
     Shift a = copied(from);
     const char *name = "shift";
-    for (int i = 0; i < a.n && i < MOST_NAMED; i++) name = arena_printf(a.g->arena, "%s_%s", name, a.of[i].var->name);
-    a.c = var_unique(a.g, name, VAR_AUXILIARY);
-    a.c->hidden = true;
-    a.c->span = a.of[0].var->span;
-    a.c->rank = from->c->rank;
-    memcpy(a.c->dim, from->c->dim, sizeof a.c->dim);
-    for (int i = 0; i < a.n; i++) a.of[i].by = ex_map(a.of[i].by, renamed, &(Renaming){from->c, a.c});
+    for (int i = 0; i < a.n && i < MOST_NAMED; i++) name = arena_printf(a.group.g->arena, "%s_%s", name, a.of[i].var->name);
+    a.group.by = var_hidden(a.group.g, name, a.of[0].var->span, from->group.by->rank, from->group.by->dim);
+    for (int i = 0; i < a.n; i++) a.of[i].by = ex_map(a.of[i].by, renamed, &(Renaming){from->group.by, a.group.by});
     return a;
 }
 
@@ -549,34 +487,24 @@ static Step *shift_step(const Shift *from, bool in_sum)
     if (!there || is_drawn_at_once(from) || !sweeps_of(&a, &competition) || !factors_of_c(&a, &of)) return NULL;
     a = with_name(from);
     factors_of_c(&a, &of);
-    Graph *g = a.g;
-    Conditional *c = conditional_given(g, a.c, &of, true);
-    if (!c->family) c = conditional_given(g, a.c, &of, false);
-    const bool apart = !c->recursion && !c->whole && c->nbatch == a.c->rank;
-    Step *s = apart ? NEW(g->arena, Step) : c->recursion || !a.c->rank ? NULL : joint_step(g, a.c, &of);
-    if (!s) {
-        a.c->kind = VAR_ELEMENT;
+    Graph *g = a.group.g;
+    Conditional *c = law_of_move(g, a.group.by, &of, true);
+    const bool apart = draws_apart(c);
+    Step *joint = apart || c->recursion || !a.group.by->rank ? NULL : joint_step(g, a.group.by, &of);
+    if (!apart && !joint) {
+        a.group.by->kind = VAR_ELEMENT;
         return NULL;
     }
-    if (apart) *s = (Step){.kind = c->family ? STEP_EXACT : STEP_SLICE, .conditional = c};
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = a.c, .added = true, .where = there->kind == EX_NUM ? NULL : ex_call2("<=", ex_num(1), there), .n = a.n, .moved = NEW_N(g->arena, Carried, a.n)};
+    Orbit *o = orbit_new(g, a.group.by, true, a.n);
+    o->where = there->kind == EX_NUM ? NULL : ex_call2("<=", ex_num(1), there);
     for (int i = 0; i < a.n; i++) {
-        const Shifted *m = &a.of[i];
-        Carried *to = &o->moved[i];
-        *to = (Carried){.var = m->var};
-        Expr *at[MAX_RANK];
-        for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(to->index[k] = m->index[k]);
-        to->element = ex_ref(m->var, m->var->rank, at);
-        to->value = ex_add2(to->element, m->by);
+        Carried *to = orbit_carry_at(o, a.of[i].var, a.of[i].index);
+        to->value = ex_add2(to->element, a.of[i].by);
     }
-    s->span = a.of[0].var->span;
-    s->nblock = 1;
-    s->block = arena_copy(g->arena, &a.c, sizeof a.c);
-    s->orbit = o;
-    s->when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP;
-    s->competition = competition;
-    s->reason = in_sum ? "given each other, the terms of a sum hardly move" : a.n == 1 ? "given each other, its elements hardly move as a whole" : "given what it is the location of, a location hardly moves where data say little of that";
+    const char *reason = in_sum ? "given each other, the terms of a sum hardly move" : a.n == 1 ? "given each other, its elements hardly move as a whole" : "given what it is the location of, a location hardly moves where data say little of that";
+    Step *s = group_step(g, joint ? STEP_GAUSSIAN : c->family ? STEP_EXACT : STEP_SLICE, a.of[0].var->span, joint ? NULL : c, o, competition, reason);
+    if (joint) s->joint = joint->joint;
+    if (joint) s->gaussian = joint->gaussian;
     return s;
 }
 
@@ -603,7 +531,7 @@ static void make(Moves *m, const Shift *a, bool in_sum)
     int joint = 0;
     for (int i = 0; i < m->n; i++) {
         if (!is_same(a, &m->made[i])) continue;
-        if (m->made[i].joint <= 0 || m->made[i].c->rank <= a->c->rank) return;
+        if (m->made[i].joint <= 0 || m->made[i].group.by->rank <= a->group.by->rank) return;
         joint = m->made[i].joint;
     }
     Step *s = shift_step(a, in_sum);
@@ -612,7 +540,7 @@ static void make(Moves *m, const Shift *a, bool in_sum)
     ROOM(m->g->arena, m->made, m->n, m->size);
     m->made[m->n] = copied(a);
     m->made[m->n].joint = s->joint;
-    m->made[m->n++].c = s->orbit->by;
+    m->made[m->n++].group.by = s->orbit->by;
     s->next = *m->last;
     *m->last = s;
     m->last = &s->next;
@@ -624,7 +552,7 @@ static void make_against(Moves *m, const Shift *a)
     const Reading of = factors_moving(a);
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
-        const Var *drawn = f->value && f->value->kind == EX_REF ? f->value->var : NULL;
+        const Var *drawn = var_drawn(f);
         if (drawn && !drawn->rank && moving(a, drawn)) continue;         // its location has others to take along
         Shift from = *a;
         Expr *now = changed(&from, f);
@@ -646,8 +574,8 @@ static bool next_level(Shift *a)
     Shift from = *a, level = *a;
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
-        Var *w = f->value && f->value->kind == EX_REF ? f->value->var : NULL;
-        if (!w || moving(&level, w) || !is_plain(a->g, w) || !changed(&from, f)) continue;
+        Var *w = var_drawn(f);
+        if (!w || moving(&level, w) || !is_plain(a->group.g, w) || !changed(&from, f)) continue;
         Expr *now = changed(&level, f);
         if (now) bring_back(&level, f, now, w);
     }
@@ -660,7 +588,7 @@ static bool next_level(Shift *a)
 static void begin_with(Moves *m, Var *v, unsigned kept)
 {
     Graph *g = m->g;
-    Shift a = {.g = g, .c = m->c};
+    Shift a = {.group = {.g = g, .by = m->c, .moves = moves, .becomes = becomes, .instead = moved_between, .sums = true}};
     Shifted s = {.var = v};
     Expr *at[MAX_RANK];
     var_element(g, v, s.index);

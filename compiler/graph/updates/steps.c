@@ -9,12 +9,18 @@
 
 enum { FEW_VALUES = 8 };
 
+bool is_of_series(const Graph *g, const Var *v)
+{
+    for (const Series *e = g->series; e; e = e->next)
+        if (series_follows(e, v)) return true;
+    return false;
+}
+
 const Step *step_of_integers(Graph *g, const Var *v)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summed || v->sums || v->messages || v->hidden || v->sites || !isfinite(v->lower_number) ||
         is_switched_off(g, v, "orbit")) return NULL;
-    for (const Series *e = g->series; e; e = e->next)
-        if (series_follows(e, v)) return NULL;
+    if (is_of_series(g, v)) return NULL;
     const Step *s = step_that_draws(g, v);
     return s && (s->kind == STEP_SLICE || s->kind == STEP_ENUM || s->kind == STEP_METROPOLIS) && s->nblock == 1 && s->when == EVERY_SWEEP && !s->over_sum && !s->collapsed && !s->predictive && !s->by_messages ? s : NULL;
 }
@@ -32,6 +38,12 @@ const Step *step_that_draws(const Graph *g, const Var *v)
         for (int i = 0; i < s->nblock; i++)
             if (s->block[i] == v && !s->imputes && !s->proposal && s->when != WITH_GRADIENTS) return s;
     return NULL;
+}
+
+const Step *step_in_sweep(const Graph *g, const Var *v)
+{
+    const Step *s = step_that_draws(g, v);
+    return s && s->kind != STEP_NUTS && (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->over_sum ? s : NULL;
 }
 
 // Labels: a lane adds up the few rows that name its element. Reals with many rows each are few, and all lanes add up those of one of them.
@@ -54,6 +66,22 @@ void step_append(Step **list, Step *s)
 {
     while (*list) list = &(*list)->next;
     *list = s;
+}
+
+Step **steps_of_sweep(Graph *g)
+{
+    Step **last = &g->steps;
+    for (Step **at = &g->steps; *at; at = &(*at)->next)
+        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    return last;
+}
+
+void step_insert(Step ***at, Step *s)
+{
+    if (!s) return;
+    s->next = **at;
+    **at = s;
+    *at = &s->next;
 }
 
 Step *gaussian_step(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason)

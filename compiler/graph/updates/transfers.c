@@ -5,8 +5,7 @@
 //
 // Given the sum and all others an element has no room: a chain that draws one after the other stays where it started.
 // Moves of two elements connect all counts of one sum. Switches of two rows and two columns, +1 -1 -1 +1, connect all tables with the same
-// margins (Diaconis and Sturmfels 1998). The translations are a group whose Haar measure counts and whose Jacobian is 1: c drawn from p(T_c x)
-// leaves p invariant (Liu and Sabatti 2000, theorem 1).
+// margins (Diaconis and Sturmfels 1998). The translations are a group whose Haar measure counts and whose Jacobian is 1 (group.c).
 //
 // c is drawn by its weights at all values, where these are few. Else it is drawn from the values in a window: multiples of a power of 2 that is
 // drawn, of which a number that is drawn are below 0. Both depend on how far c may go in all, which no move changes. So a window is as likely
@@ -17,28 +16,25 @@
 // enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated out.
 // Pairs are drawn in parallel where factors hold one element each besides the sums that stay; else one after the other.
 #include <math.h>
-#include <string.h>
 #include "transfers.h"
-#include "../conditional.h"
-#include "../step.h"
 #include "../terms/var.h"
 #include "../terms/supports.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../algebra/conditionals.h"
+#include "group.h"
 #include "steps.h"
 
 enum { ALONG_MOST = 3 };                 // dimensions in which pairs are made at once
 
 typedef struct Made {                    // one attempt
-    Graph    *g;
+    Group     group;
     Var      *v, *star;
     unsigned  along;                     // bit d: pairs are made in dimension d
     Transfer *t;
-    bool      failed;                    // a condition is not met
 } Made;
 
-static bool is_moved(const Var *v, void *with) { return v == ((const Made *)with)->v; }
+static bool is_moved(const Group *x, const Var *v) { return v == ((const Made *)x)->v; }
 static bool mentions_index(const Expr *e, Index *i) { return ex_mentions_index(e, i); }
 
 // ---- sums that stay as they are ----
@@ -117,28 +113,16 @@ static Expr *way(const Transfer *t, Expr *const *at, int rank, unsigned of_partn
 
 static int sign_of(unsigned subset) { return __builtin_popcount(subset) % 2 ? -1 : 1; }
 
-static Expr *moved_element(const Made *m, Expr *ref)
+static Expr *moved_element(Group *x, Expr *ref)
 {
+    const Made *m = (const Made *)x;
     Expr *sum = ref;
     for (unsigned s = 0; s < 1u << m->v->rank; s++)
         if ((s & ~m->along) == 0) sum = ex_add2(sum, ex_mul2(ex_num(sign_of(s)), way(m->t, ref->args, m->v->rank, s)));
     return sum;
 }
 
-static Expr *move(Expr *e, void *with)
-{
-    Made *m = with;
-    if (m->failed || !ex_mentions(e, m->v)) return e;
-    if (stays(e, m)) return e;
-    if (e->kind != EX_REF) {
-        m->failed |= e->kind == EX_ARRAY || e->kind == EX_AT;
-        for (int i = 0; i < 2; i++) m->failed |= e->kind == EX_REDUCE && ex_mentions(e->args[i], m->v);
-        return m->failed ? e : NULL;
-    }
-    for (int k = 0; k < e->nargs; k++) m->failed |= ex_mentions(e->args[k], m->v);
-    m->failed |= e->nargs < e->var->rank || e->var != m->v;
-    return m->failed ? e : moved_element(m, e);
-}
+static Expr *what_is_kept(Group *x, Expr *e) { return stays(e, (const Made *)x) ? e : NULL; }
 
 // The density with what stays as it is out of sight.
 static Expr *hide(Expr *e, void *with)
@@ -151,38 +135,15 @@ static Expr *hide(Expr *e, void *with)
 
 static void add_factor(Graph *g, Reading *out, const Factor *f, Expr *log_density)
 {
-    Factor *c = factor_with(g, f, log_density);
-    c->value = NULL;
-    c->dist = NULL;
-    c->if_missing = NULL;
     ROOM(g->arena, out->factor, out->n, out->size);
-    out->factor[out->n++] = c;
-}
-
-typedef struct Own { Expr *ref; bool other; } Own;
-
-static void note_reference(Expr *ref, void *with)
-{
-    Own *o = with;
-    if (o->ref && o->ref != ref) o->other = true;
-    o->ref = ref;
+    out->factor[out->n++] = factor_of_move(g, f, log_density);
 }
 
 // The one element of v in what sums that stay leave of the density, by its plates; NULL: there are others.
 static Expr *own_element(const Var *v, const Factor *f, Expr *rest)
 {
-    Own o = {0};
-    ex_references(rest, v, note_reference, &o);
-    if (!o.ref || o.other || o.ref->nargs < v->rank) return NULL;
-    for (int d = 0; d < o.ref->nargs; d++) {
-        int plate = -1;
-        for (int i = 0; i < f->plates.n; i++)
-            if (o.ref->args[d]->kind == EX_INDEX && f->plates.index[i] == o.ref->args[d]->index) plate = i;
-        for (int k = 0; k < d; k++)
-            if (o.ref->args[k] == o.ref->args[d]) plate = -1;
-        if (plate < 0) return NULL;
-    }
-    return o.ref;
+    Expr *ref = only_reference(rest, v);
+    return ref && has_own_plates(f, ref) ? ref : NULL;
 }
 
 // The factor where a plate of the element is something else: the partner of a plate of its own, or a place, for which no plate is left. `ref` and
@@ -244,22 +205,22 @@ static void add_at_partner(Made *m, Reading *out, const Factor *f, Expr *ref, un
         Expr *k = ex_index(instead[d].plate);
         instead[d].is = ex_ref(m->t->partner[d], 1, &k);
     }
-    Factor *r = with_plates(m->g, f, &ref, instead, at);
+    Factor *r = with_plates(m->group.g, f, &ref, instead, at);
     Expr *moved = ex_add2(ref, ex_mul2(ex_num(sign_of(subset)), way(m->t, at, m->v->rank, 0)));
-    add_factor(m->g, out, r, ex_replace(r->log_density, ref, moved));
+    add_factor(m->group.g, out, r, ex_replace(r->log_density, ref, moved));
 }
 
 typedef enum { NO_SUM, SUMS_STAY, SOME_STAY, NONE_STAYS } Keeps;
 
 static Keeps what_stays(Made *m)
 {
-    const Reading of = factors_of(m->g, m->v);
+    const Reading of = factors_of(m->group.g, m->v);
     bool kept = false, torn = false;
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (decide_instances(f, is_moved, m)) return NO_SUM;
-        Expr *e = weighed(m->g, f, m->v)->log_density, *rest = ex_map(e, hide, m);
+        if (decide_instances(f, group_moves, m)) return NO_SUM;
+        Expr *e = weighed(m->group.g, f, m->v)->log_density, *rest = ex_map(e, hide, m);
         torn |= ex_find(rest, look_for_sum, m);
         kept |= rest != e;
     }
@@ -268,14 +229,14 @@ static Keeps what_stays(Made *m)
 
 static bool factors_of_c(Made *m, Reading *out)
 {
-    Graph *g = m->g;
+    Graph *g = m->group.g;
     const Reading of = factors_of(g, m->v);
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         Factor *w = weighed(g, f, m->v);
-        Expr *moved = ex_map(w->log_density, move, m), *own;
-        if (m->failed) return false;
+        Expr *moved = group_moved(&m->group, w->log_density), *own;
+        if (m->group.failed) return false;
         if (moved == w->log_density) continue;
         if (!(own = own_element(m->v, w, ex_map(w->log_density, hide, m)))) {
             add_factor(g, out, w, moved);
@@ -289,15 +250,22 @@ static bool factors_of_c(Made *m, Reading *out)
 
 // ---- the step ----
 
-static Var *hidden(Graph *g, const Var *v, const char *what, int rank, Expr *const *dim)
+static Var *integer(Graph *g, const Var *v, const char *what, const char *name, int rank, Expr *const *dim)
 {
-    Var *a = var_unique(g, arena_printf(g->arena, "%s_%s", what, v->name), VAR_AUXILIARY);
-    a->hidden = a->discrete = true;
+    Var *a = var_hidden(g, arena_printf(g->arena, "%s_%s", what, name), v->span, rank, dim);
+    a->discrete = true;
     a->base = BASE_INT;
-    a->span = v->span;
-    a->rank = rank;
-    for (int k = 0; k < rank; k++) a->dim[k] = dim[k];
     return a;
+}
+
+// c, and what is found for it before it is drawn.
+static void add_arrays(Graph *g, Transfer *t, const char *name, int rank)
+{
+    Var *v = t->moved;
+    t->of = integer(g, v, "transfer", name, rank, v->dim);
+    t->step = integer(g, v, "transfer_step", name, rank, v->dim);
+    t->first = integer(g, v, "transfer_first", name, rank, v->dim);
+    t->last = integer(g, v, "transfer_last", name, rank, v->dim);
 }
 
 // How far c may go, by the ends of what moves: 0 where one of the elements does not exist, or the first of a pair is another.
@@ -332,47 +300,48 @@ static void find_room(Made *m)
     t->highest = ex_call3("if_else", first, highest, ex_num(0));
 }
 
-static Step *transfer_step(Graph *g, const Transfer *t, Conditional *c, const Orbit *o)
+static Step *transfer_step(Graph *g, const Transfer *t, Conditional *c, Orbit *o)
 {
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_ENUM, .span = t->moved->span, .nblock = 1, .block = arena_copy(g->arena, &t->of, sizeof t->of), .conditional = c,
-                .orbit = o, .reason = "given their sum, counts that are added up move only against each other"};
+    o->transfer = t;
+    Step *s = group_step(g, STEP_ENUM, t->moved->span, c, o, NULL, "given their sum, counts that are added up move only against each other");
     s->enumerate.lower = ex_ref(t->first, t->of->rank, c->current->args);
     s->enumerate.upper = ex_ref(t->last, t->of->rank, c->current->args);
     return s;
+}
+
+// The law of c; NULL: there is none, and nothing reads the arrays that were made from number `nvars` on.
+static Conditional *law_of(Graph *g, const Transfer *t, bool known, const Reading *of, int nvars)
+{
+    Conditional *c = known ? law_of_move(g, t->of, of, false) : NULL;
+    if (c && !c->recursion) return c;
+    for (int i = nvars; i < g->nvars; i++) g->vars[i]->kind = VAR_ELEMENT;
+    return NULL;
 }
 
 static Step *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
 {
     const int nvars = g->nvars;
     Transfer *t = NEW(g->arena, Transfer);
-    Made m = {.g = g, .v = v, .star = star, .along = along, .t = t};
+    Made m = {.group = {.g = g, .moves = is_moved, .becomes = moved_element, .instead = what_is_kept}, .v = v, .star = star, .along = along, .t = t};
     if (what_stays(&m) != keeps) return NULL;
     t->moved = v;
     t->along = along;
-    t->of = hidden(g, v, "transfer", v->rank, v->dim);
-    t->step = hidden(g, v, "transfer_step", v->rank, v->dim);
-    t->first = hidden(g, v, "transfer_first", v->rank, v->dim);
-    t->last = hidden(g, v, "transfer_last", v->rank, v->dim);
+    add_arrays(g, t, v->name, v->rank);
+    m.group.by = t->of;
     for (int d = 0; d < v->rank; d++)
         if (along >> d & 1) {
-            t->distance[d] = hidden(g, v, "pair_distance", 0, NULL);
-            t->phase[d] = hidden(g, v, "pair_phase", 0, NULL);
-            t->partner[d] = hidden(g, v, "partner", 1, &v->dim[d]);
+            t->distance[d] = integer(g, v, "pair_distance", v->name, 0, NULL);
+            t->phase[d] = integer(g, v, "pair_phase", v->name, 0, NULL);
+            t->partner[d] = integer(g, v, "partner", v->name, 1, &v->dim[d]);
         }
     Reading of = {0};
-    Conditional *c = factors_of_c(&m, &of) ? conditional_given(g, t->of, &of, false) : NULL;
-    if (!c || c->recursion) {
-        for (int i = nvars; i < g->nvars; i++) g->vars[i]->kind = VAR_ELEMENT;
-        return NULL;
-    }
+    Conditional *c = law_of(g, t, factors_of_c(&m, &of), &of, nvars);
+    if (!c) return NULL;
     find_room(&m);
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = t->of, .added = true, .n = 1, .moved = NEW(g->arena, Carried), .transfer = t};
-    *o->moved = (Carried){.var = v};
-    o->moved->element = var_element(g, v, o->moved->index);
-    o->moved->c = ex_ref(t->of, v->rank, o->moved->element->args);
-    o->moved->value = moved_element(&m, o->moved->element);
+    Orbit *o = orbit_new(g, t->of, true, 1);
+    Carried *to = orbit_carry(g, o, v);
+    to->c = ex_ref(t->of, v->rank, to->element->args);
+    to->value = moved_element(&m.group, to->element);
     return transfer_step(g, t, c, o);
 }
 
@@ -384,13 +353,13 @@ static Step *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
 // Of subscripts that both have, c has them, too; in all others a place is drawn, the same for all elements of c.
 
 typedef struct Between {
-    Graph    *g;
+    Group     group;
     Transfer *t;
     int       shared;                    // leading dimensions
-    bool      failed, kept;              // a condition is not met; a sum holds both, and stays as it is
+    bool      kept;                      // a sum holds both, and stays as it is
 } Between;
 
-static bool is_either(const Var *v, void *with) { return v == ((const Between *)with)->t->moved || v == ((const Between *)with)->t->other; }
+static bool is_either(const Group *x, const Var *v) { return v == ((const Between *)x)->t->moved || v == ((const Between *)x)->t->other; }
 static int  side_of(const Between *b, const Var *v) { return v == b->t->other; }
 static Expr *place_of(const Between *b, int side, int d) { return ex_ref(b->t->place[side][d], 0, NULL); }
 
@@ -400,8 +369,9 @@ static Expr *way_between(const Between *b, Expr *ref)
     return side_of(b, ref->var) ? ex_neg(way) : way;
 }
 
-static Expr *moved_between(const Between *b, Expr *ref)
+static Expr *moved_between(Group *x, Expr *ref)
 {
+    const Between *b = (const Between *)x;
     Expr *here = NULL, *way = way_between(b, ref);
     for (int d = b->shared; d < ref->var->rank; d++) {
         Expr *same = ex_call2("==", ref->args[d], place_of(b, side_of(b, ref->var), d));
@@ -410,28 +380,21 @@ static Expr *moved_between(const Between *b, Expr *ref)
     return ex_add2(ref, here ? ex_call3("if_else", here, way, ex_num(0)) : way);
 }
 
-static Expr *move_between(Expr *e, void *with)
+// A sum over places moves by the term at the one that is drawn.
+static Expr *moved_sum(Group *x, Expr *e)
 {
-    Between *b = with;
-    if (b->failed || !ex_any_var(e, is_either, b)) return e;
-    if (e->kind == EX_REF) {
-        b->failed |= !is_either(e->var, b) || e->nargs < e->var->rank;
-        for (int k = 0; k < e->nargs; k++) b->failed |= ex_any_var(e->args[k], is_either, b);
-        return b->failed ? e : moved_between(b, e);
-    }
-    b->failed |= e->kind == EX_ARRAY || e->kind == EX_AT;
-    if (e->kind != EX_REDUCE) return b->failed ? e : NULL;
-    for (int i = 0; i < 2; i++) b->failed |= ex_any_var(e->args[i], is_either, b);
-    for (int side = 0; side < 2 && !b->failed; side++) {         // a sum over places moves by the term at the one that is drawn
+    Between *b = (Between *)x;
+    if (e->kind != EX_REDUCE || group_mentions(x, e->args[0]) || group_mentions(x, e->args[1])) return NULL;
+    for (int side = 0; side < 2; side++) {
         const Var *v = side ? b->t->other : b->t->moved;
         if (e->fn != FN_sum || !ex_is_num(e->args[0], 1) || ex_mentions(e->args[2], side ? b->t->moved : b->t->other)) continue;
         for (int d = b->shared; d < v->rank; d++) {
             if (e->args[1] != v->dim[d] || !adds_up(e->args[2], v, e->index, d)) continue;
             Expr *term = ex_replace_index(e->args[2], e->index, place_of(b, side, d));
-            return ex_add2(e, ex_sub(ex_map(term, move_between, b), term));
+            return ex_add2(e, ex_sub(group_moved_part(x, term), term));
         }
     }
-    return b->failed ? e : NULL;
+    return NULL;
 }
 
 static Look look_for_kept(const Expr *e, void *with)
@@ -440,8 +403,8 @@ static Look look_for_kept(const Expr *e, void *with)
     if (!ex_mentions(e, b->t->moved) || !ex_mentions(e, b->t->other)) return SKIP;
     if (e->kind != EX_ADD) return LOOK;
     Between here = *b;
-    Expr *is = ex_map((Expr *)e, move_between, &here);
-    return !here.failed && !ex_mentions(is, b->t->of) ? FOUND : LOOK;
+    Expr *is = group_moved(&here.group, (Expr *)e);
+    return !here.group.failed && !ex_mentions(is, b->t->of) ? FOUND : LOOK;
 }
 
 // An instance that holds one element of one of the two.
@@ -455,24 +418,24 @@ static bool add_at_place(const Between *b, Reading *out, const Factor *f)
         if (ref || ex_mentions(f->log_density, w) || !(ref = own_element(v, f, f->log_density))) return false;
     }
     for (int d = b->shared; d < ref->var->rank; d++) instead[d].is = place_of(b, side_of(b, ref->var), d);
-    Factor *r = with_plates(b->g, f, &ref, instead, at);
-    add_factor(b->g, out, r, ex_replace(r->log_density, ref, ex_add2(ref, way_between(b, ref))));
+    Factor *r = with_plates(b->group.g, f, &ref, instead, at);
+    add_factor(b->group.g, out, r, ex_replace(r->log_density, ref, ex_add2(ref, way_between(b, ref))));
     return true;
 }
 
 static bool factors_between(Between *b, Reading *out)
 {
-    Graph *g = b->g;
+    Graph *g = b->group.g;
     Var *block[] = {b->t->moved, b->t->other};
     const Reading of = factors_of_block(g, block, 2);
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (decide_instances(f, is_either, b)) return false;
+        if (decide_instances(f, group_moves, b)) return false;
         Factor *w = weighed(g, f, ex_mentions(f->log_density, block[0]) ? block[0] : block[1]);
         b->kept |= ex_find(w->log_density, look_for_kept, b);
-        Expr *is = ex_map(w->log_density, move_between, b);
-        if (b->failed) return false;
+        Expr *is = group_moved(&b->group, w->log_density);
+        if (b->group.failed) return false;
         if (ex_mentions(is, b->t->of) && !add_at_place(b, out, w)) add_factor(g, out, w, is);
     }
     return b->kept && out->n > 0;
@@ -522,33 +485,22 @@ static Step *transfer_between(Graph *g, Var *v, Var *w)
 {
     const int nvars = g->nvars;
     Transfer *t = NEW(g->arena, Transfer);
-    Between b = {.g = g, .t = t};
+    Between b = {.group = {.g = g, .moves = is_either, .becomes = moved_between, .instead = moved_sum}, .t = t};
     *t = (Transfer){.moved = v, .other = w};
     while (b.shared < v->rank && b.shared < w->rank && v->dim[b.shared] == w->dim[b.shared]) b.shared++;
-    const char *both = arena_printf(g->arena, "%s_%s", v->name, w->name);
-    Var named = *v;
-    named.name = both;
-    t->of = hidden(g, &named, "transfer", b.shared, v->dim);
-    t->step = hidden(g, &named, "transfer_step", b.shared, v->dim);
-    t->first = hidden(g, &named, "transfer_first", b.shared, v->dim);
-    t->last = hidden(g, &named, "transfer_last", b.shared, v->dim);
+    add_arrays(g, t, arena_printf(g->arena, "%s_%s", v->name, w->name), b.shared);
+    b.group.by = t->of;
     for (int side = 0; side < 2; side++)
-        for (int d = b.shared; d < (side ? w : v)->rank; d++) t->place[side][d] = hidden(g, side ? w : v, "place", 0, NULL);
+        for (int d = b.shared; d < (side ? w : v)->rank; d++) t->place[side][d] = integer(g, side ? w : v, "place", (side ? w : v)->name, 0, NULL);
     Reading of = {0};
-    Conditional *c = factors_between(&b, &of) ? conditional_given(g, t->of, &of, false) : NULL;
-    if (!c || c->recursion) {
-        for (int i = nvars; i < g->nvars; i++) g->vars[i]->kind = VAR_ELEMENT;
-        return NULL;
-    }
+    Conditional *c = law_of(g, t, factors_between(&b, &of), &of, nvars);
+    if (!c) return NULL;
     find_room_between(&b);
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = t->of, .added = true, .n = 2, .moved = NEW_N(g->arena, Carried, 2), .transfer = t};
+    Orbit *o = orbit_new(g, t->of, true, 2);
     for (int side = 0; side < 2; side++) {
-        Carried *to = &o->moved[side];
-        *to = (Carried){.var = side ? w : v};
-        to->element = var_element(g, to->var, to->index);
+        Carried *to = orbit_carry(g, o, side ? w : v);
         to->c = ex_ref(t->of, b.shared, to->element->args);
-        to->value = moved_between(&b, to->element);
+        to->value = moved_between(&b.group, to->element);
     }
     return transfer_step(g, t, c, o);
 }
@@ -556,9 +508,7 @@ static Step *transfer_between(Graph *g, Var *v, Var *w)
 bool find_transfers(Graph *g)
 {
     if (g->by_em || g->by_nuts) return true;
-    Step **last = &g->steps;
-    for (Step **at = &g->steps; *at; at = &(*at)->next)
-        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    Step **last = steps_of_sweep(g);
     Var *star = var_unique(g, "sum", VAR_ELEMENT);
     for (int i = 0, n = g->nvars; i < n; i++) {
         Var *v = g->vars[i];
@@ -575,20 +525,14 @@ bool find_transfers(Graph *g)
                     if (!s) continue;
                     any = true;
                     if (keeps == SUMS_STAY) whole[found++] = along;
-                    s->next = *last;
-                    *last = s;
-                    last = &s->next;
+                    step_insert(&last, s);
                 }
     }
     for (int i = 0, n = g->nvars; i < n; i++)
         for (int k = i + 1; k < n && step_of_integers(g, g->vars[i]); k++) {
             Var *v = g->vars[i], *w = g->vars[k];
             if (!step_of_integers(g, w) || !meet(g, v, w) || are_exchanged(g, v, w)) continue;
-            Step *s = transfer_between(g, v, w);
-            if (!s) continue;
-            s->next = *last;
-            *last = s;
-            last = &s->next;
+            step_insert(&last, transfer_between(g, v, w));
         }
     return true;
 }

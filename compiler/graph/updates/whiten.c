@@ -17,6 +17,7 @@
 #include "../model/elaborate.h"
 #include "../algebra/conditionals.h"
 #include "elliptical.h"
+#include "steps.h"
 
 Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
 {
@@ -28,24 +29,9 @@ Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
     return strcmp(call->name, "sample_multi_normal_cholesky") == 0 ? matrix : NULL;
 }
 
-static const Step *step_of(const Graph *g, const Var *v)
-{
-    for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; i < s->nblock; i++)
-            if (s->block[i] == v && !s->imputes && !s->white && !s->proposal && s->when != WITH_GRADIENTS) return s;
-    return NULL;
-}
-
-static bool enters_series(const Graph *g, const Var *v)
-{
-    for (const Series *e = g->series; e; e = e->next)
-        if (series_follows(e, v)) return true;
-    return false;
-}
-
 static bool is_plain(const Graph *g, const Var *v)
 {
-    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->sums && !v->partial && !v->holes && !enters_series(g, v);
+    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->sums && !v->partial && !v->holes && !is_of_series(g, v);
 }
 
 // All that reads the vector or v, but for the vector's prior.
@@ -66,12 +52,10 @@ static void add_factors(Graph *g, Conditional *c, const White *w)
 
 static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
 {
-    const Step *of_v = step_of(g, v), *of_f = step_of(g, f);
+    const Step *of_v = step_that_draws(g, v), *of_f = step_that_draws(g, f);
     if (!of_v || !of_f || (of_v->kind != STEP_SLICE && of_v->kind != STEP_EXACT) || of_f->kind != STEP_ELLIPTICAL || of_v->over_sum || of_f->over_sum) return NULL;
     if (of_v->when != of_f->when || of_v->competition != of_f->competition || (of_v->when != EVERY_SWEEP && of_v->when != WITHOUT_GRADIENTS)) return NULL;
-    const Request *asked = request_of(g, v);
-    for (int i = 0; asked && i < asked->nsettings; i++)
-        if (strcmp(asked->setting[i], "orbit") == 0 && strcmp(asked->value[i]->name, "off") == 0) return NULL;
+    if (is_switched_off(g, v, "orbit")) return NULL;
     White *w = NEW(g->arena, White);
     *w = (White){.vector = f, .prior = prior};
     w->root = joint_root(g, prior, &w->precision);
@@ -95,20 +79,14 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
 bool find_whitened(Graph *g)
 {
     if (g->by_em || g->by_nuts) return true;
-    Step **last = &g->steps;
-    for (Step **at = &g->steps; *at; at = &(*at)->next)
-        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    Step **last = steps_of_sweep(g);
     const int n = g->nvars;
     for (int k = 0; k < n; k++) {
         Var *f = g->vars[k];
         const Factor *prior = f->rank && is_plain(g, f) ? joint_prior(g, f, false) : NULL;
         for (int i = 0; prior && i < n; i++) {
             Var *v = g->vars[i];
-            Step *s = v != f && is_plain(g, v) ? white_step(g, v, f, prior) : NULL;
-            if (!s) continue;
-            s->next = *last;
-            *last = s;
-            last = &s->next;
+            if (v != f && is_plain(g, v)) step_insert(&last, white_step(g, v, f, prior));
         }
     }
     return true;

@@ -17,10 +17,7 @@
 // was: a positive real by exp(-c); or is the intercept of a logit, a real without bounds that stands by itself in a sum, which moves such that its own probability becomes exp(-c) times what it was. One of the two is a scalar that has a statement without a condition. Counts are drawn one by one, are independent given all else, and
 // stand as above in what moves; rows do not name them where what they add is not the same for all rows. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole, meets nothing that is summed out, and has no auxiliaries.
 #include <math.h>
-#include <string.h>
 #include "windows.h"
-#include "../conditional.h"
-#include "../step.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
@@ -28,6 +25,7 @@
 #include "../model/existence.h"
 #include "../algebra/polynomial.h"
 #include "../algebra/conditionals.h"
+#include "group.h"
 #include "steps.h"
 
 enum { WINDOW = 32 };                    // values of a window
@@ -38,23 +36,20 @@ typedef enum { ADDS, SUBTRACTS, MULTIPLIES, DIVIDES, LOGIT } How;         // v +
 typedef struct Moved { Var *var; How how; } Moved;
 
 typedef struct Against {
-    Graph *g;
-    int    n;
-    Moved  of[2];
-    Var   *by;                           // c
-    bool   failed;
+    Group group;
+    int   n;
+    Moved of[2];
 } Against;
 
-static bool moves(const Var *v, void *with)
+static bool moves(const Group *x, const Var *v)
 {
-    const Against *a = with;
+    const Against *a = (const Against *)x;
     for (int i = 0; i < a->n; i++)
         if (a->of[i].var == v) return true;
     return false;
 }
 
-static bool mentions_moved(const Expr *e, const Against *a) { return e && ex_any_var(e, moves, (void *)a); }
-static Expr *coordinate(const Against *a) { return ex_ref(a->by, 0, NULL); }
+static Expr *coordinate(const Against *a) { return ex_ref(a->group.by, 0, NULL); }
 
 // exp(-v) - (exp(-c) - 1): positive where exp(-c) times the probability is below 1.
 static Expr *odds_against(Expr *v, Expr *c) { return ex_sub(ex_call1("exp", ex_neg(v)), ex_call1("expm1", ex_neg(c))); }
@@ -101,38 +96,19 @@ static Expr *between_ends(const Against *a, How how, Expr *v)
     return ex_num(0);
 }
 
-// T_c x in place of x.
-static Expr *move(Expr *e, void *with)
+static Expr *becomes(Group *x, Expr *ref)
 {
-    Against *a = with;
-    if (a->failed || !mentions_moved(e, a)) return e;
-    if (e->kind != EX_REF) {
-        a->failed |= e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_REDUCE && (mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a)));
-        return a->failed ? e : NULL;
-    }
-    a->failed |= e->nargs < e->var->rank || !moves(e->var, a);       // read whole, or in a subscript
-    for (int k = 0; k < e->nargs; k++) a->failed |= mentions_moved(e->args[k], a);
-    if (a->failed) return e;
-    for (int i = 0; i < a->n; i++)
-        if (a->of[i].var == e->var) return moved_element(a, a->of[i].how, e);
-    return e;
+    const Against *a = (const Against *)x;
+    return moved_element(a, a->of[a->of[0].var != ref->var].how, ref);
 }
 
-static Expr *moved(Against *a, Expr *e)
-{
-    a->failed = false;
-    return ex_map(e, move, a);
-}
+static Against against(Graph *g, Var *by, int n, Moved one, Moved other) { return (Against){.group = {.g = g, .by = by, .moves = moves, .becomes = becomes}, .n = n, .of = {one, other}}; }
 
 // ---- counts ----
 
 static Var *array_of(Graph *g, const char *what, const Var *count, Expr *more)
 {
-    Var *v = var_unique(g, arena_printf(g->arena, "%s_%s", what, count->name), VAR_AUXILIARY);
-    v->hidden = true;
-    v->span = count->span;
-    v->rank = count->rank;
-    memcpy(v->dim, count->dim, sizeof v->dim);
+    Var *v = var_hidden(g, arena_printf(g->arena, "%s_%s", what, count->name), count->span, count->rank, count->dim);
     if (more) v->dim[v->rank++] = more;
     return v;
 }
@@ -169,7 +145,7 @@ static Expr *times_rows(Graph *g, Window *w, const Part *q, Expr *coefficient)
 // What T_c adds to the coefficient of an element of the count, in its log density; NULL: a condition is not met, or nothing.
 static Expr *tilt_of(Against *a, Window *w)
 {
-    Graph *g = a->g;
+    Graph *g = a->group.g;
     Var *count = w->count;
     const Conditional *c = w->conditional;
     Expr *all = ex_num(0);
@@ -179,12 +155,12 @@ static Expr *tilt_of(Against *a, Window *w)
     w->rows = NEW_N(g->arena, Var *, nparts + 1);
     Conditional *scattered = conditional_scattered(g, count, false);
     for (const Part *q = c->density; q; q = q->next) {
-        if (q->loops.guard && mentions_moved(q->loops.guard, a)) return NULL;
+        if (group_mentions(&a->group, q->loops.guard)) return NULL;
         for (int i = 0; i < q->loops.n; i++)
-            if (mentions_moved(q->loops.index[i]->lo, a) || mentions_moved(q->loops.index[i]->hi, a)) return NULL;
-        if (!mentions_moved(q->value, a)) continue;
-        Expr *now = moved(a, q->value);
-        if (a->failed) return NULL;
+            if (group_mentions(&a->group, q->loops.index[i]->lo) || group_mentions(&a->group, q->loops.index[i]->hi)) return NULL;
+        if (!group_mentions(&a->group, q->value)) continue;
+        Expr *now = group_moved(&a->group, q->value);
+        if (a->group.failed) return NULL;
         const Statistics s = statistics(g->arena, ex_sub(now, q->value), c->u);
         if (s.many) return NULL;
         for (int i = 0; i < s.n; i++) {
@@ -202,7 +178,7 @@ static Expr *tilt_of(Against *a, Window *w)
             all = ex_add2(all, sum);
         }
     }
-    return ex_mentions(all, a->by) ? all : NULL;
+    return ex_mentions(all, a->group.by) ? all : NULL;
 }
 
 // Whether a factor holds two of the counts.
@@ -223,7 +199,7 @@ static void give_back(const Window *w)
 
 static bool add_window(Against *a, Orbit *o, Var *count)
 {
-    Graph *g = a->g;
+    Graph *g = a->group.g;
     if (count->rank == MAX_RANK || !step_of_count(g, count) || (count->lower && ex_unknown(count->lower)) || (count->upper && ex_unknown(count->upper))) return false;
     for (int i = 0; i < o->nwindows; i++)
         if (meet(g, count, o->window[i].count)) return false;
@@ -253,21 +229,14 @@ static Factor *factor_of_window(Graph *g, Window *w, const Factor *like)
     w->value = k;
     w->weight = ex_ref(w->weights, v->rank + 1, at);
     w->step = ex_mul2(ex_ref(w->apart, v->rank, at), w->tilt);
-    Factor *f = arena_copy(g->arena, like, sizeof *f);
-    f->plates = p;
-    f->log_density = ex_sub(ex_call3("log_tilted_sum", weights, k->hi, w->step), ex_mul2(ex_add2(below, ex_num(1)), w->step));
-    f->value = f->if_missing = f->least = f->most = NULL;
-    f->dist = NULL;
-    f->observed = false;
-    f->next = NULL;
-    return f;
+    return factor_of_ends(g, like, p, ex_sub(ex_call3("log_tilted_sum", weights, k->hi, w->step), ex_mul2(ex_add2(below, ex_num(1)), w->step)));
 }
 
 // ---- the law of c ----
 
 static bool factors_of_c(Against *a, Orbit *o, Reading *out)
 {
-    Graph *g = a->g;
+    Graph *g = a->group.g;
     Var *block[] = {a->of[0].var, a->of[1].var};
     const Reading of = factors_of_block(g, block, 2);
     out->n = 0;
@@ -275,47 +244,29 @@ static bool factors_of_c(Against *a, Orbit *o, Reading *out)
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (decide_instances(f, moves, a) || f->function || mentions_moved(f->least, a) || mentions_moved(f->most, a)) return false;
-        if (!mentions_moved(f->log_density, a)) continue;
-        Expr *e = moved(a, f->log_density);
-        if (a->failed) return false;
-        if (!ex_mentions(e, a->by)) continue;
-        Factor *c = out->factor[out->n++] = arena_copy(g->arena, f, sizeof *f);
-        c->log_density = e;
-        c->value = c->if_missing = NULL;
-        c->dist = NULL;
-        c->next = NULL;
+        if (decide_instances(f, group_moves, a) || f->function || group_mentions(&a->group, f->least) || group_mentions(&a->group, f->most)) return false;
+        if (!group_mentions(&a->group, f->log_density)) continue;
+        Expr *e = group_moved(&a->group, f->log_density);
+        if (a->group.failed) return false;
+        if (ex_mentions(e, a->group.by)) out->factor[out->n++] = factor_of_move(g, f, e);
     }
     if (!out->n) return false;
     const Factor *like = out->factor[0];
     for (int i = 0; i < 2; i++) {                // the Jacobian, and ends
         Index *index[MAX_RANK];
         Expr *v = var_element(g, a->of[i].var, index), *e = ex_add2(log_jacobian(a, a->of[i].how, v), between_ends(a, a->of[i].how, v));
-        if (!ex_mentions(e, a->by)) continue;
-        Factor *f = out->factor[out->n++] = arena_copy(g->arena, like, sizeof *f);
-        f->plates = (Plates){.n = v->nargs, .index = index_list(g->arena, index, v->nargs, 0), .guard = var_domain(g, a->of[i].var, index)};
-        f->log_density = e;
-        f->least = f->most = NULL;
-        f->observed = false;
+        if (!ex_mentions(e, a->group.by)) continue;
+        out->factor[out->n++] = factor_of_ends(g, like, (Plates){.n = v->nargs, .index = index_list(g->arena, index, v->nargs, 0), .guard = var_domain(g, a->of[i].var, index)}, e);
     }
     for (int i = 0; i < o->nwindows; i++) out->factor[out->n++] = factor_of_window(g, &o->window[i], like);
     return true;
-}
-
-// Steps of a variable that moves: in every sweep, or by steps in place of moves along gradients, which may as well follow.
-static bool is_drawn_in_sweep(const Graph *g, const Var *v)
-{
-    for (const Series *e = g->series; e; e = e->next)
-        if (series_follows(e, v)) return false;
-    const Step *s = step_that_draws(g, v);
-    return s && s->kind != STEP_NUTS && (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->over_sum;
 }
 
 static bool is_auxiliary(const Var *v, void *with) { (void)with; return v->kind == VAR_AUXILIARY; }
 
 static bool may_move(Graph *g, const Var *v)
 {
-    if (!is_plain_real(v) || v->kind == VAR_AUXILIARY || v->part_of || is_switched_off(g, v, "orbit") || !is_drawn_in_sweep(g, v)) return false;
+    if (!is_plain_real(v) || v->kind == VAR_AUXILIARY || v->part_of || is_switched_off(g, v, "orbit") || is_of_series(g, v) || !step_in_sweep(g, v)) return false;
     const Reading of = factors_of(g, v);
     for (int q = 0; q < of.n; q++)
         if (factor_counts_at(of.factor[q], 0, false) && ex_any_var(of.factor[q]->log_density, is_auxiliary, NULL)) return false;
@@ -324,51 +275,40 @@ static bool may_move(Graph *g, const Var *v)
 
 static Step *step_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
 {
-    Against a = {.g = g, .n = 2, .of = {rate, seen}};
-    a.by = var_unique(g, arena_printf(g->arena, "shift_%s_%s", rate.var->name, seen.var->name), VAR_AUXILIARY);
-    a.by->hidden = true;
-    a.by->span = rate.var->span;
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = a.by, .added = true, .n = 2, .moved = NEW_N(g->arena, Carried, 2), .window = NEW_N(g->arena, Window, g->nvars)};
+    Var *by = var_hidden(g, arena_printf(g->arena, "shift_%s_%s", rate.var->name, seen.var->name), rate.var->span, 0, NULL);
+    Against a = against(g, by, 2, rate, seen);
+    Orbit *o = orbit_new(g, by, true, 2);
+    o->window = NEW_N(g->arena, Window, g->nvars);
     const int nvars = g->nvars;
     bool good = add_window(&a, o, count);
     for (int i = 0; i < nvars && good; i++)
         if (g->vars[i] != count) add_window(&a, o, g->vars[i]);
     Reading of = {0};
-    Conditional *c = good && factors_of_c(&a, o, &of) ? conditional_given(g, a.by, &of, false) : NULL;
-    if (!c || c->recursion || c->whole) {
-        a.by->kind = VAR_ELEMENT;
-        for (int i = 0; i < o->nwindows; i++) give_back(&o->window[i]);
-        return NULL;
-    }
+    Conditional *c = law_apart(g, by, good && factors_of_c(&a, o, &of) ? &of : NULL, false);
+    for (int i = 0; i < o->nwindows && !c; i++) give_back(&o->window[i]);
+    if (!c) return NULL;
     for (int i = 0; i < 2; i++) {
-        Carried *to = &o->moved[i];
-        *to = (Carried){.var = a.of[i].var};
-        to->element = var_element(g, to->var, to->index);
+        Carried *to = orbit_carry(g, o, a.of[i].var);
         to->value = moved_element(&a, a.of[i].how, to->element);
         to->log_jacobian = log_jacobian(&a, a.of[i].how, to->element);
     }
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_SLICE, .span = rate.var->span, .nblock = 1, .block = arena_copy(g->arena, &a.by, sizeof a.by), .conditional = c, .orbit = o,
-                .reason = "data tell how many are seen, and little of whether these are many of few or few of many"};
-    return s;
+    return group_step(g, STEP_SLICE, rate.var->span, c, o, NULL, "data tell how many are seen, and little of whether these are many of few or few of many");
 }
 
 // ---- which pairs there are ----
 
-static bool is_free(const Var *v) { return isinf(v->lower_number) && isinf(v->upper_number); }
-
 // An argument of f that v + c, or v*exp(c), changes: whether it, or its logarithm or its logit, is what it was and c.
 typedef enum { NONE, ITSELF, LOGARITHM, ITS_LOGIT } Grows;
 
-static Grows grows_by_c(Against *a, const Factor *f)
+static Grows grows_by_c(Graph *g, const Factor *f, Moved of, Var *by)
 {
+    Against alone = against(g, by, 1, of, of), *a = &alone;
     const Expr *c = coordinate(a);
     for (int k = 0; k < f->nargs; k++) {
         Expr *e = f->args[k];
-        if (ex_rank(e) || !mentions_moved(e, a)) continue;
-        Expr *now = moved(a, e);
-        if (a->failed) continue;
+        if (ex_rank(e) || !group_mentions(&a->group, e)) continue;
+        Expr *now = group_moved(&a->group, e);
+        if (a->group.failed) continue;
         if (ex_sub(now, e) == c) return ITSELF;
         if (ex_positive(e) && ex_sub(ex_log(now), ex_log(e)) == c) return LOGARITHM;
         if (e->kind == EX_CALL && e->fn == FN_inv_logit && now->kind == EX_CALL && now->fn == FN_inv_logit && ex_sub(now->args[0], e->args[0]) == c) return ITS_LOGIT;
@@ -382,13 +322,13 @@ static bool found(Graph *g, Var *count, Var *v, Var *c, bool rate, How *how)
     const Reading of = factors_of(g, count);
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
-        const bool own = f->value && f->value->kind == EX_REF && f->value->var == count;
+        const bool own = var_drawn(f) == count;
         if (!factor_counts_at(f, 0, false) || own != rate || !f->dist || !f->dist->discrete) continue;
-        if (is_free(v)) {
-            const Grows grows = grows_by_c(&(Against){.g = g, .n = 1, .of = {{v, ADDS}}, .by = c}, f);
+        if (is_unbounded(v)) {
+            const Grows grows = grows_by_c(g, f, (Moved){v, ADDS}, c);
             *how = rate ? ADDS : grows == LOGARITHM ? SUBTRACTS : LOGIT;
             if (grows != NONE) return true;
-        } else if (v->lower_number >= 0 && grows_by_c(&(Against){.g = g, .n = 1, .of = {{v, MULTIPLIES}}, .by = c}, f) == LOGARITHM) {
+        } else if (v->lower_number >= 0 && grows_by_c(g, f, (Moved){v, MULTIPLIES}, c) == LOGARITHM) {
             *how = rate ? MULTIPLIES : DIVIDES;
             return true;
         }
@@ -419,9 +359,7 @@ static int find_moved(Graph *g, Var *count, Var *c, bool rate, Moved *out)
 bool find_windows(Graph *g)
 {
     if (g->by_em || g->by_nuts) return true;
-    Step **last = &g->steps;
-    for (Step **at = &g->steps; *at; at = &(*at)->next)
-        if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
+    Step **last = steps_of_sweep(g);
     Var *c = NULL;
     for (int i = 0, n = g->nvars; i < n; i++) {
         Var *count = g->vars[i];
@@ -436,10 +374,7 @@ bool find_windows(Graph *g)
                 for (const Step *s = g->steps; s; s = s->next)
                     made |= s->orbit && s->orbit->nwindows && s->orbit->moved[0].var == rate[r].var && s->orbit->moved[1].var == seen[k].var;
                 Step *s = made ? NULL : step_of_pair(g, count, rate[r], seen[k]);
-                if (!s) continue;
-                s->next = *last;
-                *last = s;
-                last = &s->next;
+                step_insert(&last, s);
             }
     }
     return true;
