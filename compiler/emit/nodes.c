@@ -781,7 +781,7 @@ static void emit_density_at(Out *o, const Node *n, const Conditional *c, const c
 static void emit_slice(Out *o, const Node *n)
 {
     const bool metropolis = n->kind == NODE_METROPOLIS;
-    const char *sampler = o->g->by_em ? "climb" : metropolis ? "metropolis" : "slice";
+    const char *sampler = o->g->method == METHOD_EM ? "climb" : metropolis ? "metropolis" : "slice";
     const Conditional *c = n->slice.c;
     const Var *v = c->var;
     const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->slice.element);
@@ -792,7 +792,7 @@ static void emit_slice(Out *o, const Node *n)
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
     if (n->slice.claims) line(o, "wide began = 0;");
-    line(o, "%s sl;", o->g->by_em ? "Climb" : metropolis ? "Metropolis" : "Slice");
+    line(o, "%s sl;", o->g->method == METHOD_EM ? "Climb" : metropolis ? "Metropolis" : "Slice");
     begin(o, "for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)");
     line(o, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
     if (keeps_logs(n)) {
@@ -1024,14 +1024,14 @@ static void emit_move(Out *o, const Node *n)
     if (v->kept_log) line(o, "ConstrainedMove m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->kept_log->name);
     else
         line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);",
-             k == CONSTRAINT_SIMPLEX ? o->g->by_em ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
+             k == CONSTRAINT_SIMPLEX ? o->g->method == METHOD_EM ? "SIMPLEX" : "RATIO" : k == CONSTRAINT_UNIT_VECTOR ? "UNIT" : k == CONSTRAINT_SUM_TO_ZERO ? "SUM_TO_ZERO" : k == CONSTRAINT_COVARIANCE ? "COVARIANCE"
              : k == CONSTRAINT_CORRELATION ? "CORRELATION" : k == CONSTRAINT_CHOLESKY_COV ? "CHOLESKY_COV" : "CHOLESKY_CORR");
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
     line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
-    const char *sampler = o->g->by_em ? "climb" : "slice";
+    const char *sampler = o->g->method == METHOD_EM ? "climb" : "slice";
     if (n->slice.claims) line(o, "wide began = 0;");
-    line(o, "%s sl;", o->g->by_em ? "Climb" : "Slice");
+    line(o, "%s sl;", o->g->method == METHOD_EM ? "Climb" : "Slice");
     line(o, "%s_begin(&sl, &g, m.start, m.lo, m.hi, width);", sampler);
     begin(o, "while (%s_next(&sl))", sampler);
     if (!once) {
@@ -1040,7 +1040,7 @@ static void emit_move(Out *o, const Node *n)
     }
     line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
     emit_density_at(o, n, c, NULL);
-    const bool slope = (k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_CHOLESKY_CORR) && !o->g->by_em;
+    const bool slope = (k == CONSTRAINT_SIMPLEX || k == CONSTRAINT_CHOLESKY_CORR) && o->g->method != METHOD_EM;
     line(o, slope ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
     end(o);
     if (!once) line(o, "TEAM_BARRIER();");
@@ -1074,7 +1074,7 @@ static void emit_draw_array(Out *o, const Node *n)
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
     if (v->kept_log) line(o, "SAVE_OLD_LOGS(x, &s->%s[%s], %s);", v->kept_log->name, at, elements);
     else line(o, "SAVE_OLD(x, %s);", elements);
-    const char *first = o->g->by_em ? "" : "&g, ", *mode = o->g->by_em ? "_mode" : "";
+    const char *first = o->g->method == METHOD_EM ? "" : "&g, ", *mode = o->g->method == METHOD_EM ? "_mode" : "";
     const char *logs = v->kept_log ? text(o, ", &s->%s[%s]", v->kept_log->name, at) : "";
     if (shared) line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->kept_log ? "_LOGS" : "", c->family->draw->name, v->name, array, at, logs);
     else if (simplex && v->kept_log) line(o, "%s_logs(&g, &s->%s[%s], n, x%s);", c->family->draw->name, array, at, logs);
@@ -1117,7 +1117,7 @@ static void emit_draw_normal(Out *o, const Node *n)
         line(o, "if (normal_sum_to_zero(&g, n, &s->%s[e * n * n], &s->%s[e * n], x, work)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J, h, first->name);
         line(o, "RELEASE(work);");
     } else if (o->team) line(o, "if (CREW(normal_draw, &g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J, h, first->name);
-    else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", o->g->by_em ? "mode" : "draw", J, h, first->name);
+    else line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", o->g->method == METHOD_EM ? "mode" : "draw", J, h, first->name);
     line(o, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
     end(o);
 }

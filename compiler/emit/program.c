@@ -342,16 +342,16 @@ static void emit_sweep(Out *o, const Program *p)
     for (int i = 0; i < p->nsteps; i++) keeps |= p->steps[i].made.first != NULL;
     int expects = 0;
     while (expects < p->nsteps && p->steps[expects].step->expects) expects++;
-    if (o->g->by_em) {
+    if (o->g->method == METHOD_EM) {
         begin_function(o, "expect", "      // expectations, and what the log density reads of them");
         emit_launches(o, &p->before);
         if (expects) fprintf(o->file, "    take_steps(run, steps, %d);\n", expects);
         fprintf(o->file, "}\n\nGM_FOR_DRAWS(expect)\n\n");
     }
-    begin_function(o, "sweep", o->g->by_em ? "      // maximises, then finds the expectations where that has led" : "");
+    begin_function(o, "sweep", o->g->method == METHOD_EM ? "      // maximises, then finds the expectations where that has led" : "");
     if (keeps) fprintf(o->file, "    run->kept = 1;\n");
     emit_launches(o, &p->before);
-    for (int i = o->g->by_em ? expects : 0, next; i < p->nsteps; i = next) {
+    for (int i = o->g->method == METHOD_EM ? expects : 0, next; i < p->nsteps; i = next) {
         const bool imputes = p->steps[i].step->imputes;
         for (const Launch *l = p->steps[i].again ? p->again.first : NULL; l; l = l->next) {
             fprintf(o->file, "    if (ANY_MISSING(run)) ");
@@ -363,7 +363,7 @@ static void emit_sweep(Out *o, const Program *p)
                 next - i == 1 ? "      // " : "", next - i == 1 ? p->steps[i].name : "");
     }
     if (keeps) fprintf(o->file, "    run->kept = 0;\n");
-    if (o->g->by_em) fprintf(o->file, "    expect(run);\n");
+    if (o->g->method == METHOD_EM) fprintf(o->file, "    expect(run);\n");
     fprintf(o->file, "}\n\n");
     emit_stage(o, "refresh", "      // after missing values were drawn", NULL, &p->refresh);
     begin_function(o, "setup", "");
@@ -544,7 +544,7 @@ static const char *optional_members(Out *o, const Program *p)
     for (const Step *s = p->g->steps; s; s = s->next)
         for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
-    if (p->g->by_em) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
+    if (p->g->method == METHOD_EM) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
     const char *cpu = only_on_cpu(p->g);
     if (cpu) all = text(o, "%s, .cpu_only = \"%s\"", all, cpu);
     return all;
@@ -591,7 +591,7 @@ void emit_program(FILE *out, const Program *p, const char *source)
     if (launches_any(p, LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_ROWS_SCALED)) fputs("#define GM_JOINT_NORMALS     // drawn by kernels of the runtime\n", file);
     if (launches_any(p, LAUNCH_PATTERN, LAUNCH_PATTERN)) fputs("#define GM_SPARSE_NORMALS    // and of those whose precision has few entries\n", file);
     if (launches_any(p, LAUNCH_WEIGHTED_GRAM, LAUNCH_WEIGHTED_GRAM)) fputs("#define GM_WEIGHTED_GRAMS    // made by them\n", file);
-    if (g->by_em) fputs("#define GM_MODES             // no draws: joint normals are at their means\n", file);
+    if (g->method == METHOD_EM) fputs("#define GM_MODES             // no draws: joint normals are at their means\n", file);
     fputs("#include \"kernels.h\"\n", file);
     bool chains = false, states = false;
     for (const Step *s = g->steps; s; s = s->next) {
@@ -601,7 +601,7 @@ void emit_program(FILE *out, const Program *p, const char *source)
     if (chains) fputs("#include \"band.h\"\n", file);
     if (links_apart(g)) fputs("#define GM_STATES_TOGETHER   // of several unknowns\n", file);
     if (states) fputs("#include \"states.h\"\n", file);
-    fputs(g->by_em ? "#include \"modes.h\"\n\n" : "\n", file);
+    fputs(g->method == METHOD_EM ? "#include \"modes.h\"\n\n" : "\n", file);
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
     bool competing = false;
     for (const Kernel *k = p->sweep.first; k; k = k->next) {

@@ -292,7 +292,7 @@ const char *emit_tables(Out *o, const Program *p, const Var *const *state, int n
         if (v->asked_by) fprintf(out, ".asked_by = \"%s\", ", v->asked_by);
         if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
         fprintf(out, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "", v->response && imputable(p, v) ? ".may_miss = 1, " : "");
-        if (v->response && (v->needed_for || g->by_em)) fprintf(out, ".needed_for = \"%s\", ", v->needed_for ? v->needed_for : "with --method em data are whole: leave the rows out, or draw, without it");
+        if (v->response && (v->needed_for || g->method == METHOD_EM)) fprintf(out, ".needed_for = \"%s\", ", v->needed_for ? v->needed_for : "with --method em data are whole: leave the rows out, or draw, without it");
         if (v->may_be_left_out && imputable(p, v)) fprintf(out, ".may_be_left_out = 1, ");
         if (must_be_finite(g, v)) fprintf(out, ".finite = 1, ");
         if (v->response) fprintf(out, ".imputed_field = %d, ", field_of(state, nstate, v) + 1);

@@ -514,19 +514,14 @@ void block_add(Parse *p, Span at, StmtList body)
     p->last_block = &b->next;
 }
 
-void request_add(Parse *p, Span at, List names, Span name_span, const char *method, List settings, const char *as)
+void request_add(Parse *p, Span at, List names, Span name_span, const char *by, List settings, const char *as)
 {
     (void)name_span;
     Request *r = NEW(p->arena, Request);
-    *r = (Request){ .span = at, .block = p->block, .nnames = names.n, .names = (const char **)names.item, .method = method, .as = as };
+    *r = (Request){ .span = at, .block = p->block, .nnames = names.n, .names = (const char **)names.item, .by = by, .as = as };
     r->nsettings = settings.n;
-    r->setting = NEW_N(p->arena, const char *, settings.n);
-    r->value = NEW_N(p->arena, Ast *, settings.n);
-    for (int i = 0; i < settings.n; i++) {
-        const Setting *s = settings.item[i];
-        r->setting[i] = s->name;
-        r->value[i] = s->value;
-    }
+    r->setting = NEW_N(p->arena, Setting, settings.n);
+    for (int i = 0; i < settings.n; i++) r->setting[i] = *(const Setting *)settings.item[i];
     *p->last_request = r;
     p->last_request = &r->next;
 }

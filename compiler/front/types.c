@@ -1631,8 +1631,10 @@ void types_model(Types *t, Model *m)
     for (int i = 0; i < m->ndecls; i++) shape(t, m->decls[i]);
     for (const Block *b = m->blocks; b; b = b->next) check_stmts(t, b->body);
     for (const Request *r = m->requests; r; r = r->next)
-        for (int i = 0; i < r->nsettings; i++)
-            if (strcmp(r->setting[i], "metric") != 0 && type_of(t, r->value[i]) && need_scalar(t, r->value[i], "a setting")) need_data(t, r->value[i], "a setting");
+        for (int i = 0; i < r->nsettings; i++) {
+            Ast *value = r->setting[i].value;
+            if (r->setting[i].id != SETTING_METRIC && type_of(t, value) && need_scalar(t, value, "a setting")) need_data(t, value, "a setting");
+        }
 }
 
 bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)

@@ -184,7 +184,7 @@ typedef struct Step {
             bool     named, chees;       // the model asks for the move by name; chains adapt together
             double   step;               // HMC: their size; 0: adapted
             double   anneal;             // HMC: temperature that warm-up begins with
-            int      metric;             // of front's `metrics`
+            int      metric;             // a MetricKind (runtime/device/metric.h)
             int      sums;               // of factor_counts_at: how many sums over values of others it sees
         } nuts;
     };

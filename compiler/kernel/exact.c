@@ -75,7 +75,7 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
         d->draw.type = p->open->number;
         d->draw.call = s->expects ? (c->truncated ? c->family->expectations_truncated : c->family->expectations) : c->truncated ? c->family->draw_truncated : c->family->draw;
         d->draw.expects = s->expects;
-        d->draw.of = s->expects ? "" : p->g->by_em ? "_mode" : NULL;
+        d->draw.of = s->expects ? "" : p->g->method == METHOD_EM ? "_mode" : NULL;
         d->draw.which = s->which[i];
         d->draw.nargs = n;
         d->draw.arg = args;

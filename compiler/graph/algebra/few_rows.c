@@ -246,7 +246,7 @@ const Var *matrix_of_entries(const BlockTerm *t)
 static bool may_be_told(const Graph *g, const Step *s, const Rows *r)
 {
     bool any = false;
-    if (g->by_em || !has_pattern(s->gaussian.terms)) return false;
+    if (g->method == METHOD_EM || !has_pattern(s->gaussian.terms)) return false;
     for (const BlockTerm *t = r->phi; t; t = t->next) {
         if (t->loops.n && !matrix_of_entries(t)) return false;
         any |= t->loops.n > 0;

@@ -550,7 +550,7 @@ bool describe_steps(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
         Description d = describe(g, s);
-        if (g->by_em) for_mode(g, s, &d);
+        if (g->method == METHOD_EM) for_mode(g, s, &d);
         s->description = arena_copy(g->arena, &d, sizeof d);
     }
     return true;

@@ -84,7 +84,7 @@ static Step **usual(Order *o, const Var *v) { return v->kind == VAR_AUXILIARY ? 
 static void place(Graph *g, Order *o, Step *s, Step **otherwise)
 {
     const int number = s->block[0]->summed;
-    s->over_sum = !g->by_em && drawn_without_summed(g, s->block, s->nblock);
+    s->over_sum = g->method != METHOD_EM && drawn_without_summed(g, s->block, s->nblock);
     s->marginal |= s->over_sum;
     if (number) {
         Step **at = &o->summed;
@@ -189,7 +189,7 @@ static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
 bool schedule(Graph *g)
 {
     Order o = {0};
-    if (g->by_em && !expectations(g, step_of_latent, &o.expectations)) return false;
+    if (g->method == METHOD_EM && !expectations(g, step_of_latent, &o.expectations)) return false;
     int n = 0, nvars = g->nvars;
     Candidate *list = NEW_N(g->arena, Candidate, nvars + 1);
     for (int i = 0; i < nvars; i++) {
@@ -199,13 +199,13 @@ bool schedule(Graph *g)
         c->var = v;
         improper(g, v);
         const Request *asked = request_of(g, v);
-        c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
-        if (g->by_em && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
+        c->form = asked && asked->method != METHOD_GIBBS ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
+        if (g->method == METHOD_EM && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
     }
     // Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
     // effects, is then coupled with itself through the first, and stands with the dense ones.
-    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next) {
-        if (r->block != BLOCK_INFER || r->nnames < 2 || strcmp(r->method, "gibbs") != 0) continue;
+    for (const Request *r = g->method == METHOD_EM ? NULL : g->model->requests; r; r = r->next) {
+        if (r->block != BLOCK_INFER || r->nnames < 2 || r->method != METHOD_GIBBS) continue;
         Var **block = NEW_N(g->arena, Var *, r->nnames);
         int m = 0, diagonal = -1;
         const char *why = NULL;
@@ -244,7 +244,7 @@ bool schedule(Graph *g)
         if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }
         place(g, &o, gaussian_step(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &o.rest);
     }
-    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next) {
+    for (const Request *r = g->method == METHOD_EM ? NULL : g->model->requests; r; r = r->next) {
         if (r->block != BLOCK_INFER || !asks_for_gradients(r)) continue;
         Var **block = NEW_N(g->arena, Var *, r->nnames + 1);
         int m = 0;
@@ -257,7 +257,7 @@ bool schedule(Graph *g)
         Step *s = m ? nuts_step(g, r, block, m, false) : NULL;
         if (s) place(g, &o, s, &o.rest);
     }
-    if (g->by_nuts) {
+    if (g->method == METHOD_NUTS) {
         Var **block = NEW_N(g->arena, Var *, n + 1);
         int m = 0;
         for (int i = 0; i < n; i++) {
@@ -270,12 +270,12 @@ bool schedule(Graph *g)
         Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
         if (s) place(g, &o, s, &o.rest);
     }
-    if (g->nsums && !g->by_gibbs) {
+    if (g->nsums && g->method != METHOD_GIBBS && g->method != METHOD_EM) {
         Step *s = move_over_sums(g, list, n);
         if (s) place(g, &o, s, &o.rest);
     }
     // Coefficients that meet in a softmax.
-    for (bool more = !g->no_augment && !g->by_em; more;) {
+    for (bool more = !g->no_augment && g->method != METHOD_EM; more;) {
         Var **free = NEW_N(g->arena, Var *, n + 1);
         int m = 0;
         for (int i = 0; i < n; i++)
@@ -303,13 +303,13 @@ bool schedule(Graph *g)
     }
     Growing b = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
     // Innovations of recursive definitions.
-    for (const Series *series = g->series; series && !g->by_em; series = series->next) {
+    for (const Series *series = g->series; series && g->method != METHOD_EM; series = series->next) {
         Step *s = innovations_step(g, list, n, series);
         if (s) place(g, &o, s, usual(&o, s->block[0]));
     }
-    if (!g->by_em) joint_sets(g, list, n, &b, &o);
+    if (g->method != METHOD_EM) joint_sets(g, list, n, &b, &o);
     // Chains, with what goes along them and their border.
-    for (int i = 0; i < n && !g->by_em; i++) {
+    for (int i = 0; i < n && g->method != METHOD_EM; i++) {
         Candidate *c = &list[i];
         if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0 || (c->var->kind != VAR_PARAMETER && c->var->kind != VAR_LATENT)) continue;
         Step *s = grow_chain(g, &b, list, n, c);
@@ -377,7 +377,7 @@ bool schedule(Graph *g)
         if (other) place(g, &o, other, usual(&o, c->var));
     }
     if (!collapses_served(g, o.predictive)) return false;
-    if (!g->by_em) impute(g, &o.imputed, &o.left_out);
+    if (g->method != METHOD_EM) impute(g, &o.imputed, &o.left_out);
     Step *const in_order[] = {o.expectations, o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.predictive, o.weights, o.latents, o.rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) step_append(&g->steps, in_order[i]);

@@ -283,7 +283,7 @@ static bool has_room(Graph *g, const Factor *f, const Request *req)
     const char *why = f->plates.n <= MAX_RANK ? "its loops have ends that are not sizes, and its value is no element that latents could have the subscripts of"
         : arena_printf(g->arena, "%s the combinations of %d indices, and a latent has at most %d dimensions; one loop over all combinations of several indices does the same",
                        req ? "its statement stands for" : "it stands for", f->plates.n, MAX_RANK);
-    if (req) diag_help(diag(g->diags, req->span, DIAG_E0505, req->method, name), "%s", why);
+    if (req) diag_help(diag(g->diags, req->span, DIAG_E0505, req->by, name), "%s", why);
     else diag_because(diag(g->diags, f->span, DIAG_P0603, name), "%s", why);
     return false;
 }
@@ -406,7 +406,7 @@ static bool test_other_method(const Var *v, void *with)
 {
     Asked *a = with;
     if (!var_unknown(v)) return false;
-    bool nuts = a->g->by_nuts && has_coordinates(v, NULL);
+    bool nuts = a->g->method == METHOD_NUTS && has_coordinates(v, NULL);
     const Request *r = request_of(a->g, v);
     if (r) nuts = asks_for_gradients(r);
     a->other |= !nuts;
@@ -430,15 +430,15 @@ bool augment(Graph *g)
         int depth = 0;
         for (const Factor *o = f; o != factor_written(o); o = o->original) depth++;
         const Request *req = request_for(g, f);
-        if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0) || (!req && (by_gradients(g, f) || is_summed(g, f)))) continue;
-        if (f->ncomponents && (!req || strcmp(req->method, "mixture_indicator") == 0)) {
+        if (depth > 3 || (g->no_augment && !req) || (req && req->method == METHOD_NONE) || (!req && (by_gradients(g, f) || is_summed(g, f)))) continue;
+        if (f->ncomponents && (!req || req->method == METHOD_INDICATOR)) {
             const Factor *rows = by_elements(g, f);
             if (has_room(g, rows ? rows : f, req)) indicate(g, f, rows ? rows : f, req);
             continue;
         }
         bool known = !req, done = false;
         for (const Augmentation *rule = g->stdlib->augmentations; rule && !done; rule = rule->next) {
-            if (req && depth == 0 && strcmp(req->method, rule->name) != 0) continue;
+            if (req && depth == 0 && req->by != rule->name) continue;
             known = true;
             Match m;
             if (!match_factor(g, &m, rule, f)) continue;
@@ -448,8 +448,8 @@ bool augment(Graph *g)
             done = true;
         }
         if (req && depth == 0 && !done) {
-            Diag *m = diag(g->diags, req->span, DIAG_E0505, req->method, f->value->var->name);
-            diag_help(m, known ? "the rule's pattern or its conditions do not hold for `%s`" : "there is no rule `%s` in the stdlib", known ? f->dist->name : req->method);
+            Diag *m = diag(g->diags, req->span, DIAG_E0505, req->by, f->value->var->name);
+            diag_help(m, known ? "the rule's pattern or its conditions do not hold for `%s`" : "there is no rule `%s` in the stdlib", known ? f->dist->name : req->by);
         }
     }
     settle_values(g);

@@ -66,7 +66,7 @@ static bool outside_sums(const Factor *f, const Expr *ref)
     return true;
 }
 
-static bool is_latent(const Graph *g, const Var *v) { return g->by_em && (v->summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->expectation; }
+static bool is_latent(const Graph *g, const Var *v) { return g->method == METHOD_EM && (v->summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->expectation; }
 
 // A factor that the steps of maximisation read, or that of an expectation.
 static bool is_read(const Graph *g, const Factor *f, const Var *v) { return factor_counts_at(f, v->summed ? v->summed - 1 : g->nsums, false); }

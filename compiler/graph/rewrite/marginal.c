@@ -668,7 +668,7 @@ static const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
         apart = ex_num(0);
         p.index = scattered->element;
         p.guard = var_domain(g, v, p.index);
-    } else e = chain ? sum_along(g, c, e, !g->by_em) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
+    } else e = chain ? sum_along(g, c, e, g->method != METHOD_EM) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
     if (slices) {
         for (int k = 0; k < v->rank; k++) { e = ex_replace_index(e, p.index[k], slices->value->args[k]); apart = ex_replace_index(apart, p.index[k], slices->value->args[k]); }
@@ -1018,28 +1018,28 @@ bool marginals(Graph *g)
         }
         if (!done) {
             const Request *r = request_of(g, list[0]);
-            Diag *m = diag(g->diags, r ? r->span : list[0]->span, g->by_em ? DIAG_E0514 : DIAG_E0513, list[0]->name);
+            Diag *m = diag(g->diags, r ? r->span : list[0]->span, g->method == METHOD_EM ? DIAG_E0514 : DIAG_E0513, list[0]->name);
             diag_because(m, "%s", first);
-            diag_help(m, g->by_em ? "draw it, without --method em" : "leave the request out: gmc draws it given the rest");
+            diag_help(m, g->method == METHOD_EM ? "draw it, without --method em" : "leave the request out: gmc draws it given the rest");
             return false;
         }
         if (n == 0) break;
         g->nsums++;
     }
-    int sums = g->by_em || g->nsums ? 0 : tied_in_trees(g);
-    while (!g->by_em && !sums && untie(g)) ;
-    if (!g->by_em) tell_ties(g);
+    int sums = g->method == METHOD_EM || g->nsums ? 0 : tied_in_trees(g);
+    while (g->method != METHOD_EM && !sums && untie(g)) ;
+    if (g->method != METHOD_EM) tell_ties(g);
     for (int i = 0; i < g->nvars && g->nsums; i++) {
         Var *v = g->vars[i];
         if (v->summed) v->sums = v->summed - 1;
-        else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
+        else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, METHOD_GIBBS)) v->sums = g->nsums;
     }
-    if (!g->by_em && !g->nsums && !sums) sums = find_trees(g);
-    if (!g->by_em) find_joined(g);
-    const bool offers = !g->by_em && !g->by_gibbs && !g->by_nuts && g->nsums == 0;
+    if (g->method != METHOD_EM && !g->nsums && !sums) sums = find_trees(g);
+    if (g->method != METHOD_EM) find_joined(g);
+    const bool offers = !g->method && g->nsums == 0;
     if (offers && sums) g->offers = sums + 1;
     for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], sums + 1, true);
-    for (int i = 0, n = g->nvars; i < n && !g->by_em; i++) draw_together(g, g->vars[i]);
+    for (int i = 0, n = g->nvars; i < n && g->method != METHOD_EM; i++) draw_together(g, g->vars[i]);
     for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], sums + 1, false);
     return true;
 }

@@ -258,7 +258,7 @@ static Step *common_step(Graph *g, const Plate *p)
     Common common = {0};
     for (int i = 0; i < p->n; i++) {
         Var *v = p->parameter[i]->block[0];
-        if (!is_positive(v) || is_switched_off(g, v, "orbit") || (common.n && !have_one_shape(v, common.var[0]))) continue;
+        if (!is_positive(v) || is_switched_off(g, v, SETTING_ORBIT) || (common.n && !have_one_shape(v, common.var[0]))) continue;
         Index *index[MAX_RANK];
         var_element(g, v, index);
         if (!var_domain(g, v, index)) common.var[common.n++] = v;
@@ -321,7 +321,6 @@ static void insert(Graph *g, Step *s, const Step *before)
 // Parameters that two plates share are drawn without one of them.
 bool find_conjugates(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     int nsteps = 0;
     for (const Step *s = g->steps; s; s = s->next) nsteps++;
     Step **steps = NEW_N(g->arena, Step *, nsteps + 1);

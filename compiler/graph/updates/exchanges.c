@@ -146,7 +146,6 @@ static Step *exchange(Graph *g, Var *v, Var *w, int sign)
 
 bool find_exchanges(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;

@@ -593,7 +593,7 @@ static Var *coordinate_new(Graph *g, const Var *s, int rank)
 
 static Step *scale_step(Graph *g, Var *s)
 {
-    if (is_switched_off(g, s, "orbit")) return NULL;
+    if (is_switched_off(g, s, SETTING_ORBIT)) return NULL;
     if (!is_plain_real(s) || s->kind == VAR_AUXILIARY || !is_scale(s)) return NULL;
     static const int powers[] = {1, 2, -2, -1};
     const Reading of = factors_of(g, s);
@@ -666,7 +666,7 @@ static void add_plates_of_auxiliaries(Action *a, const Var *v)
 
 static Step *step_against(Graph *g, Var *s, Var *z)
 {
-    if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, "orbit")) return NULL;
+    if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, SETTING_ORBIT)) return NULL;
     const Reading of_s = factors_of(g, s), of_z = factors_of(g, z);
     bool meet = false;
     for (int q = 0; q < of_z.n && !meet; q++) meet = factor_counts_at(of_z.factor[q], 0, false) && !draws(of_z.factor[q], z) && ex_mentions(of_z.factor[q]->log_density, z) && ex_mentions(of_z.factor[q]->log_density, s);
@@ -755,7 +755,7 @@ static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int powe
             Var *v = g->vars[i];
             bool read = false;
             for (int k = 0; k < f->nargs; k++) read |= ex_rank(f->args[k]) == 2 && ex_mentions(f->args[k], v);
-            if (!read || (alone && v != alone) || a->n == MOST_MOVED - 1 || is_switched_off(g, v, "orbit")) continue;
+            if (!read || (alone && v != alone) || a->n == MOST_MOVED - 1 || is_switched_off(g, v, SETTING_ORBIT)) continue;
             if (side == 0 && is_drawn_matrix(v)) {
                 if (matrix) return false;
                 Mover m = mover_of_scale(g, v, power);
@@ -817,7 +817,6 @@ static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
 
 bool find_orbits(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
@@ -826,7 +825,7 @@ bool find_orbits(Graph *g)
         Var *v = g->vars[i];
         Step *s = scale_step(g, v);
         for (int k = -1; k < n; k++) {
-            if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, "orbit") && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
+            if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, SETTING_ORBIT) && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
             if (!s) continue;
             s->next = *last;
             *last = s;

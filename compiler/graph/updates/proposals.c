@@ -261,7 +261,6 @@ static Step *proposal_step(Search *b)
 
 bool find_proposals(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;

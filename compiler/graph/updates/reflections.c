@@ -558,7 +558,7 @@ static Step *reflection_step(Reflection *x)
         for (const Series *e = g->series; e; e = e->next)
             if (series_follows(e, v)) return NULL;
         const Step *s = step_that_draws(g, v);
-        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, "orbit")) return NULL;
+        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, SETTING_ORBIT)) return NULL;
         if (n++ && s->competition != competition) return NULL;
         competition = s->competition;
     }
@@ -770,7 +770,7 @@ static Step *stretch_step(Reflection *x)
         for (const Series *e = g->series; e; e = e->next)
             if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return NULL;
         const Step *s = step_that_draws(g, v);
-        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, "orbit")) return NULL;
+        if (!s || s->kind == STEP_NUTS || (s->when != EVERY_SWEEP && s->when != WITHOUT_GRADIENTS) || s->over_sum || is_switched_off(g, v, SETTING_ORBIT)) return NULL;
         if (i && s->competition != competition) return NULL;
         competition = s->competition;
     }
@@ -864,7 +864,6 @@ static bool holds_free(const Reflection *x)
 
 bool find_reflections(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Begun b = {.g = g, .sign = var_unique(g, "sign", VAR_ELEMENT), .c = var_unique(g, "stretch", VAR_ELEMENT), .each = var_unique(g, "stretch", VAR_ELEMENT)};
     b.sign->rank = b.each->rank = 1;
     b.sign->dim[0] = b.each->dim[0] = ex_num(1);

@@ -12,7 +12,7 @@ enum { FEW_VALUES = 8 };
 const Step *step_of_integers(Graph *g, const Var *v)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summed || v->sums || v->messages || v->hidden || v->sites || !isfinite(v->lower_number) ||
-        is_switched_off(g, v, "orbit")) return NULL;
+        is_switched_off(g, v, SETTING_ORBIT)) return NULL;
     for (const Series *e = g->series; e; e = e->next)
         if (series_follows(e, v)) return NULL;
     const Step *s = step_that_draws(g, v);

@@ -555,7 +555,6 @@ static Step *transfer_between(Graph *g, Var *v, Var *w)
 
 bool find_transfers(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;

@@ -69,9 +69,7 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
     const Step *of_v = step_of(g, v), *of_f = step_of(g, f);
     if (!of_v || !of_f || (of_v->kind != STEP_SLICE && of_v->kind != STEP_EXACT) || of_f->kind != STEP_ELLIPTICAL || of_v->over_sum || of_f->over_sum) return NULL;
     if (of_v->when != of_f->when || of_v->competition != of_f->competition || (of_v->when != EVERY_SWEEP && of_v->when != WITHOUT_GRADIENTS)) return NULL;
-    const Request *asked = request_of(g, v);
-    for (int i = 0; asked && i < asked->nsettings; i++)
-        if (strcmp(asked->setting[i], "orbit") == 0 && strcmp(asked->value[i]->name, "off") == 0) return NULL;
+    if (is_switched_off(g, v, SETTING_ORBIT)) return NULL;
     White *w = NEW(g->arena, White);
     *w = (White){.vector = f, .prior = prior};
     w->root = joint_root(g, prior, &w->precision);
@@ -94,7 +92,6 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
 
 bool find_whitened(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = &g->steps;
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
