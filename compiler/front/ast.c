@@ -350,15 +350,18 @@ StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declare
     return stmt_one(s);
 }
 
-static bool is_link(const char *name)
+const char *inverse_link(const char *name)
 {
-    return name == intern("logit") || name == intern("log") || name == intern("probit") || name == intern("cloglog");
+    static const char *const links[][2] = { { "logit", "inv_logit" }, { "log", "exp" }, { "probit", "Phi" }, { "cloglog", "inv_cloglog" } };
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+        if (strcmp(name, links[i][0]) == 0) return links[i][1];
+    return NULL;
 }
 
 StmtList stmt_define(Parse *p, Span at, Ast *lhs, Ast *rhs)
 {
     Stmt *s = stmt_new(p, STMT_DEFINE, at);
-    if (lhs->kind == AST_CALL && lhs->nkids == 1 && is_link(lhs->name) && is_place(lhs->kid[0])) {
+    if (lhs->kind == AST_CALL && lhs->nkids == 1 && inverse_link(lhs->name) && is_place(lhs->kid[0])) {
         s->link = lhs->name;
         lhs = lhs->kid[0];
     }
@@ -595,6 +598,7 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
     Distribution *d = p->distribution;
     const struct { const char *name; Ast **slot; bool of_family; } parts[] = {
         { "log_density", &d->log_density, false }, { "mean", &d->mean, false }, { "mode", &d->mode, false },
+        { "covariance_root", &d->covariance_root, false }, { "precision_root", &d->precision_root, false },
         { "log_cdf", &d->cdf, false }, { "log_ccdf", &d->ccdf, false }, { "sample", &d->sample, false },
         { "sample_truncated", &d->sample_truncated, false },
         { "base", &d->base, true }, { "draw", &d->draw, true }, { "draw_truncated", &d->draw_truncated, true },

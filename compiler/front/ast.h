@@ -250,6 +250,7 @@ typedef struct Distribution {    // distribution normal(real mu, real<lower=0> s
     Decl       *value;           // the x in the bodies below, rank by support
     Ast        *log_density;
     Ast        *mean, *mode;     // or NULL
+    Ast        *covariance_root, *precision_root;    // of a joint normal: L with L*L' its covariance, or its precision. One of them, or NULL
     Ast        *cdf;             // log of the distribution function, for truncation, or NULL (name: log_cdf)
     Ast        *ccdf;            // log of the upper tail probability (name: log_ccdf)
     Ast        *sample;          // AST_CALL of a runtime routine with the parameters, or NULL
@@ -270,6 +271,15 @@ typedef struct Pattern {         // y ~ bernoulli(Phi(eta)) T[lo, hi]
     Stmt           *stmt;
     struct Pattern *next;
 } Pattern;
+
+// What the `where` of an augmentation asks of an expression.
+#define CONDITIONS(X) X(LINEAR, "linear") X(DATA, "data") X(UNKNOWN, "unknown") X(POSITIVE, "positive") X(CONSTANT, "constant")
+typedef enum {
+    CONDITION_OTHER,
+#define X(id, word) CONDITION_##id,
+    CONDITIONS(X)
+#undef X
+} Condition;
 
 typedef struct Augmentation {
     const char *name;

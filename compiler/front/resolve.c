@@ -1151,6 +1151,8 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->log_density);
     use(r, d->mean);
     use(r, d->mode);
+    use(r, d->covariance_root);
+    use(r, d->precision_root);
     use(r, d->cdf);
     use(r, d->ccdf);
     use_routine(r, d->sample, "`sample`");
@@ -1185,16 +1187,12 @@ static bool pattern_binds(const Stmt *s, const Decl *d)
 
 static void use_condition(Resolve *r, Ast *e)
 {
-    static const char *const conditions[] = { "linear", "data", "unknown", "positive", "constant" };
     if (e->kind == AST_BINARY && e->op == OP_AND) {
         use_condition(r, e->kid[0]);
         use_condition(r, e->kid[1]);
         return;
     }
-    bool known = false;
-    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
-        known |= e->kind == AST_CALL && e->nkids == 1 && strcmp(e->name, conditions[i]) == 0;
-    if (!known) {
+    if (condition_of(e) == CONDITION_OTHER) {
         Diag *m = diag(r->d, e->span, DIAG_E0805, e->kind == AST_CALL ? e->name : ast_text(r->a, e));
         diag_help(m, "conditions are linear, data, unknown, positive and constant, of one argument each, joined by `&&`");
     }

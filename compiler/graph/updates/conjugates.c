@@ -135,7 +135,7 @@ static Expr *log_normaliser(Plate *p)
     for (const Part *q = c->natural; q; q = q->next) natural[q->which] = ex_add2(natural[q->which], sum_of(p, q));
     const Law *law = c->family->law;
     if (law->nargs > MAX_RANK || !arguments_of_law(g, c, natural, args)) return NULL;
-    const Distribution *d = library_find(g->stdlib, law->dist, false);
+    const Distribution *d = library_distribution(g->stdlib, law->dist);
     if (!d || !d->log_density || d->nparams != law->nargs) return NULL;
     Var *x = var_new(g, intern("x"), VAR_ELEMENT);
     Expr *u = ex_ref(x, 0, NULL);

@@ -163,9 +163,9 @@ static Degrees degree(const Action *a, const Expr *e)
         for (int k = 1; k < e->nargs; k++)
             if (mentions_moved(e->args[k], a)) return none;
         return degree(a, e->args[0]);
-    case EX_REDUCE: return strcmp(e->name, "sum") != 0 || mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a) ? none : degree(a, e->args[2]);
+    case EX_REDUCE: return e->fn != FN_sum || mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a) ? none : degree(a, e->args[2]);
     case EX_CALL:
-        if (strcmp(e->name, "if_else") == 0) return mentions_moved(e->args[0], a) ? none : common_degree(a, e->args + 1, 2);
+        if (e->fn == FN_if_else) return mentions_moved(e->args[0], a) ? none : common_degree(a, e->args + 1, 2);
         d = e->fn == FN_inverse || e->fn == FN_cholesky_decompose ? degree(a, e->args[0]) : none;
         d.of *= e->fn == FN_inverse ? -1 : 0.5;
         return d;
