@@ -341,7 +341,7 @@ static void emit_sweep(Out *o, const Program *p)
     bool keeps = false;
     for (int i = 0; i < p->nsteps; i++) keeps |= p->steps[i].made.first != NULL;
     int expects = 0;
-    while (expects < p->nsteps && p->steps[expects].step->expects) expects++;
+    while (expects < p->nsteps && p->steps[expects].step->does == EXPECTS) expects++;
     if (o->g->method == METHOD_EM) {
         begin_function(o, "expect", "      // expectations, and what the log density reads of them");
         emit_launches(o, &p->before);

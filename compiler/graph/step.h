@@ -140,7 +140,7 @@ typedef struct Step {
     int          joint;                  // the number of a sparse block: this step is it; -number: it stands in for it, on a GPU and where that would be too much work; 0: neither
     const struct Step *in_turns;         // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
     const Description *description;      // describe.c: for readers
-    bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
+    enum { DRAWS, EXPECTS, MAXIMISES } does;      // EXPECTS, MAXIMISES: a program for modes finds expectations of the block, or the mode of its conditional
     int          nexpected;
     const struct Predictive *predictive; // ENUM: weights that are integrated out, or NULL
     const Orbit *orbit;                  // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL

@@ -299,8 +299,8 @@ void step_density(Lower *p, const Step *s)
         n->weigh.marginal = s->marginal;
         Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
         n->weigh.moves = ex_unknown(count) || ex_reads_response(count);      // how many values there are is known in the sweep only
-        n->weigh.expects = s->expects;
-        if (s->expects) {                        // an array of probabilities keeps them
+        n->weigh.expects = s->does == EXPECTS;
+        if (s->does == EXPECTS) {                        // an array of probabilities keeps them
             Expr *at[MAX_RANK + 1];
             for (int k = 0; k < v->rank; k++) at[k] = ex_index(c->element[k]);
             at[v->rank] = ex_num(1);

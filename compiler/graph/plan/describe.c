@@ -530,10 +530,10 @@ static Description describe(Graph *g, const Step *s)
     return d;
 }
 
-// What --method em makes of a step.
+// Of a step that does not draw.
 static void for_mode(Graph *g, const Step *s, Description *d)
 {
-    if (s->expects) {
+    if (s->does == EXPECTS) {
         d->method = s->kind == STEP_ENUM ? "expectation: the probability of each value given the parameters" : "expectation: of the statistics that the parameters are told by, given these";
         d->because = NULL;
         return;
@@ -550,7 +550,7 @@ bool describe_steps(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
         Description d = describe(g, s);
-        if (g->method == METHOD_EM) for_mode(g, s, &d);
+        if (s->does != DRAWS) for_mode(g, s, &d);
         s->description = arena_copy(g->arena, &d, sizeof d);
     }
     return true;

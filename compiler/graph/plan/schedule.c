@@ -390,6 +390,7 @@ bool complete_sweep(Graph *g)
     step_append(&g->steps, g->last_steps);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
+        if (g->method == METHOD_EM && s->does == DRAWS) s->does = MAXIMISES;
         if (s->conditional) find_statistics(g, s->conditional);
     }
     return diags_errors(g->diags) == 0;

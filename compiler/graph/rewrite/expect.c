@@ -295,7 +295,7 @@ bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps)
         if (v->discrete) by_values(g, of[i], v);
         else by_statistics(g, of[i], v);
         v->integrated = true;
-        of[i]->expects = true;
+        of[i]->does = EXPECTS;
         Step **last = steps;
         while (*last) last = &(*last)->next;
         *last = of[i];

@@ -1004,8 +1004,19 @@ static void tell_ties(Graph *g)
     }
 }
 
+// What moves an unknown sees all that is summed out before it.
+static void see_sums(Graph *g)
+{
+    for (int i = 0; i < g->nvars && g->nsums; i++) {
+        Var *v = g->vars[i];
+        if (v->summed) v->sums = v->summed - 1;
+        else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, METHOD_GIBBS)) v->sums = g->nsums;
+    }
+}
+
 bool marginals(Graph *g)
 {
+    const bool draws = g->method != METHOD_EM;
     Var **list = NEW_N(g->arena, Var *, g->nvars + 1);
     for (;;) {
         const int n = by_need(g, list);
@@ -1018,28 +1029,28 @@ bool marginals(Graph *g)
         }
         if (!done) {
             const Request *r = request_of(g, list[0]);
-            Diag *m = diag(g->diags, r ? r->span : list[0]->span, g->method == METHOD_EM ? DIAG_E0514 : DIAG_E0513, list[0]->name);
+            Diag *m = diag(g->diags, r ? r->span : list[0]->span, draws ? DIAG_E0513 : DIAG_E0514, list[0]->name);
             diag_because(m, "%s", first);
-            diag_help(m, g->method == METHOD_EM ? "draw it, without --method em" : "leave the request out: gmc draws it given the rest");
+            diag_help(m, draws ? "leave the request out: gmc draws it given the rest" : "draw it, without --method em");
             return false;
         }
         if (n == 0) break;
         g->nsums++;
     }
-    int sums = g->method == METHOD_EM || g->nsums ? 0 : tied_in_trees(g);
-    while (g->method != METHOD_EM && !sums && untie(g)) ;
-    if (g->method != METHOD_EM) tell_ties(g);
-    for (int i = 0; i < g->nvars && g->nsums; i++) {
-        Var *v = g->vars[i];
-        if (v->summed) v->sums = v->summed - 1;
-        else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, METHOD_GIBBS)) v->sums = g->nsums;
+    if (!draws) {
+        see_sums(g);
+        return true;
     }
-    if (g->method != METHOD_EM && !g->nsums && !sums) sums = find_trees(g);
-    if (g->method != METHOD_EM) find_joined(g);
+    int sums = g->nsums ? 0 : tied_in_trees(g);
+    while (!sums && untie(g)) ;
+    tell_ties(g);
+    see_sums(g);
+    if (!g->nsums && !sums) sums = find_trees(g);
+    find_joined(g);
     const bool offers = !g->method && g->nsums == 0;
     if (offers && sums) g->offers = sums + 1;
     for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], sums + 1, true);
-    for (int i = 0, n = g->nvars; i < n && g->method != METHOD_EM; i++) draw_together(g, g->vars[i]);
+    for (int i = 0, n = g->nvars; i < n; i++) draw_together(g, g->vars[i]);
     for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], sums + 1, false);
     return true;
 }

@@ -39,7 +39,7 @@ typedef struct Plate {
 
 static bool is_ordinary(const Step *s)
 {
-    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit && !s->expects && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
+    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit && s->does != EXPECTS && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
            (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS);
 }
 

@@ -130,6 +130,7 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
 {
     const Request *asked = request_of(g, v);
     const Method method = asked ? asked->method : METHOD_OTHER;
+    const bool draws = g->method != METHOD_EM;
     const bool tied = v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
     const bool metropolis = method == METHOD_METROPOLIS, exact = !method || method == METHOD_GIBBS;
     if (metropolis && (tied || v->discrete)) {
@@ -166,7 +167,7 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
             return s;
         }
     }
-    if (g->method != METHOD_EM && (!method || elliptical)) {
+    if (draws && (!method || elliptical)) {
         const char *none;
         Ellipse *e = find_ellipse(g, v, collapsed, &none);
         if (e) {
@@ -181,10 +182,10 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
             diag_help(m, "leave the request out: gmc chooses");
         }
     }
-    if (g->method != METHOD_EM && !collapsed && !method && conditional_own(g, c, false)) return single_step(g, STEP_OWN, v, c, false, "its own distribution");
+    if (draws && !collapsed && !method && conditional_own(g, c, false)) return single_step(g, STEP_OWN, v, c, false, "its own distribution");
     if (c->family) c = conditional_density(g, v, collapsed);
     c->because = because;
-    const Pair *pair = g->method != METHOD_EM && v->discrete && exact ? find_pair(g, v) : NULL;
+    const Pair *pair = draws && v->discrete && exact ? find_pair(g, v) : NULL;
     const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
     if (pair && (!of_b || !of_b->method || of_b->method == METHOD_GIBBS)) {
         Step *s = single_step(g, STEP_PAIR, v, pair->indicator, false, arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
@@ -204,8 +205,8 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
     } else if (method == METHOD_GIBBS) {
         Diag *m = diag(g->diags, v->span, DIAG_W0601, v->name);
         diag_because(m, "%s", because);
-    } else if (!method && !(g->method == METHOD_EM && v->kind == VAR_AUXILIARY)) {
-        Diag *m = diag(g->diags, v->span, g->method == METHOD_EM ? DIAG_P0606 : DIAG_P0602, v->name);
+    } else if (!method && (draws || v->kind != VAR_AUXILIARY)) {
+        Diag *m = diag(g->diags, v->span, draws ? DIAG_P0602 : DIAG_P0606, v->name);
         diag_because(m, "%s", because);
     }
     Step *s = single_step(g, metropolis ? STEP_METROPOLIS : STEP_SLICE, v, c, collapsed, because);

@@ -37,7 +37,7 @@ const Step *step_that_draws(const Graph *g, const Var *v)
 // Labels: a lane adds up the few rows that name its element. Reals with many rows each are few, and all lanes add up those of one of them.
 bool by_data_colours(const Step *s)
 {
-    return (s->kind == STEP_ENUM || s->kind == STEP_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes && !s->by_messages && !s->predictive && !s->expects;
+    return (s->kind == STEP_ENUM || s->kind == STEP_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes && !s->by_messages && !s->predictive && s->does != EXPECTS;
 }
 
 // ---- steps are made ----
