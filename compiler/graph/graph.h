@@ -141,7 +141,6 @@ struct Var {
     bool        mixed;                   // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
     int         pattern;                 // a work array: the precision of the joint normal of this number, of which the runtime keeps the entries that there are; 0: it is none
     Var        *kept_log, *kept_log1m;   // arrays of log x and log(1 - x) as they were drawn, where others read these of values that may round to an end (kernel/logs.c). NULL: there is none
-    const char *cached_text;
 };
 
 typedef struct Component {               // of a mixture

@@ -284,7 +284,7 @@ void step_density(Lower *p, const Step *s)
     put_exists(p, &opened, how, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
     put_moves(p, &moves, -1);
-    const DensityPiece *pieces = prepare_density(p, c, s->evidence != NULL, walks, slice && (how == BY_TEAM || how == BY_ONE));
+    const DensityPiece *pieces = prepare_density(p, c, s->expected && s->expected->evidence, walks, slice && (how == BY_TEAM || how == BY_ONE));
     if (walks) {
         Node *n = enter_walk(p, s, metropolis ? NODE_METROPOLIS : NODE_SLICE, width);
         n->slice.claims = s->orbit && s->orbit->nwindows;
@@ -304,9 +304,9 @@ void step_density(Lower *p, const Step *s)
             Expr *at[MAX_RANK + 1];
             for (int k = 0; k < v->rank; k++) at[k] = ex_index(c->element[k]);
             at[v->rank] = ex_num(1);
-            n->weigh.weights = s->expected[0];
-            n->weigh.at = ex_ref(s->expected[0], v->rank + 1, at);
-            if (s->evidence) n->weigh.evidence = ex_ref(s->evidence, v->rank, at);
+            n->weigh.weights = s->expected->of[0];
+            n->weigh.at = ex_ref(s->expected->of[0], v->rank + 1, at);
+            if (s->expected->evidence) n->weigh.evidence = ex_ref(s->expected->evidence, v->rank, at);
         } else if (how == BY_TEAM && !n->weigh.moves) {         // else the choice goes along with the weights, and none is kept
             Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);     // data may leave no value, and are told so
             n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);

@@ -66,7 +66,7 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
         put_bounds(p, c, bound);
         for (int side = 0; side < 2; side++) args[n++] = (DrawArg){.name = bound[side]->name, .value = local_ref(bound[side])};
     }
-    for (int i = 0; i < (s->does == EXPECTS ? s->nexpected : 1); i++) {
+    for (int i = 0; i < (s->does == EXPECTS ? s->expected->n : 1); i++) {
         Var *x = local_new(p->g->arena, i ? intern(words(p, "x%d", i + 1)) : "x");
         Node *d = put(p, NODE_DRAW);
         d->draw.var = c->var;
@@ -76,11 +76,11 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
         d->draw.call = s->does == EXPECTS ? (c->truncated ? c->family->expectations_truncated : c->family->expectations) : c->truncated ? c->family->draw_truncated : c->family->draw;
         d->draw.expects = s->does == EXPECTS;
         d->draw.of = s->does == EXPECTS ? "" : s->does == MAXIMISES ? "_mode" : NULL;
-        d->draw.which = s->which[i];
+        d->draw.which = s->does == EXPECTS ? s->expected->which[i] : 0;
         d->draw.nargs = n;
         d->draw.arg = args;
         d->draw.check = i ? DRAW_UNCHECKED : DRAW_FINITE;
-        if (s->does == EXPECTS) put_store_at(p, how, c, ex_ref(s->expected[i], c->current->nargs, c->current->args), x);
+        if (s->does == EXPECTS) put_store_at(p, how, c, ex_ref(s->expected->of[i], c->current->nargs, c->current->args), x);
         else drawn = x;
     }
     if (s->does == EXPECTS) return;

@@ -431,7 +431,7 @@ static Description describe(Graph *g, const Step *s)
         d.because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
         if (s->predictive) {
             d.method = "every value is weighed by its density, weights integrated out: by the counts of all other elements (Liu 1994)";
-            d.elements = s->shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel", text(g, s->shelf)) : c->nbatch ? d.elements : "one after the other";
+            d.elements = s->enumerate.shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel", text(g, s->enumerate.shelf)) : c->nbatch ? d.elements : "one after the other";
             for (const Predictive *p = s->predictive; p; p = p->next)
                 line(g, &d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
         }

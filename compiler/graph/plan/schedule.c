@@ -401,6 +401,6 @@ const char *only_on_cpu(const Graph *g)
     const Var *z = first_solution(g);
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
     for (const Step *s = g->steps; s; s = s->next)
-        if (s->predictive && !s->shelf && s->conditional->nbatch == 0) return arena_printf(g->arena, "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is done on the CPU alone: --device cpu, or leave the request out", s->predictive->weights->name, s->block[0]->name);
+        if (s->predictive && !s->enumerate.shelf && s->conditional->nbatch == 0) return arena_printf(g->arena, "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is done on the CPU alone: --device cpu, or leave the request out", s->predictive->weights->name, s->block[0]->name);
     return NULL;
 }

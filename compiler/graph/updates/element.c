@@ -130,9 +130,9 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
 {
     const Request *asked = request_of(g, v);
     const Method method = asked ? asked->method : METHOD_OTHER;
-    const bool draws = g->method != METHOD_EM;
+    const bool draws = g->method != METHOD_EM, exact = !method || method == METHOD_GIBBS;
     const bool tied = v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
-    const bool metropolis = method == METHOD_METROPOLIS, exact = !method || method == METHOD_GIBBS;
+    const bool metropolis = method == METHOD_METROPOLIS;
     if (metropolis && (tied || v->discrete)) {
         Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
         diag_because(m, "%s", tied ? "its elements are constrained together" : "its values are integers");
