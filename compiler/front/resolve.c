@@ -817,7 +817,7 @@ static const bool takes[METHODS][SETTINGS] = {
 };
 
 static const char *const metrics[] = {
-#define METRIC(word) word,
+#define METRIC(id, word, what) word,
 #include "methods.def"
 };
 

@@ -167,7 +167,7 @@ void put_density(Lower *p, const DensityPiece *d, Var *lp, bool weighed)
 
 static Expr *bound_of(const Var *v, int side)
 {
-    const double most = v->discrete && v->base == BASE_INT ? 2147483647.0 : INFINITY, shift = v->discrete ? side ? 0.5 : -0.5 : 0;      // an int holds 32 bits
+    const double most = v->discrete && v->base == BASE_INT ? (double)GM_MOST_INT : INFINITY, shift = v->discrete ? side ? 0.5 : -0.5 : 0;
     Expr *end = end_of_value(v, side);
     if (end->kind != EX_NUM) return ex_add2(end, ex_num(shift));
     const double number = isfinite(end->number) ? end->number : side ? most : -most;

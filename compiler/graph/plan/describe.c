@@ -476,7 +476,10 @@ static Description describe(Graph *g, const Step *s)
         density(g, &d, s);
         break;
     case STEP_NUTS: {
-        static const char *const words[] = {"metric", "diagonal metric", "metric of low rank", "dense metric"};
+        static const char *const words[] = {
+#define METRIC(id, word, what) what,
+#include "../../front/methods.def"
+        };
         const char *metric = words[s->nuts.metric];
         if (s->nuts.steps) {
             d.method = arena_printf(g->arena, "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in coordinates without bounds; %s in warm-up", s->nuts.steps,
