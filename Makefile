@@ -60,9 +60,6 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c | $(GEN)
 	@echo "  cc    $<"
 	$(Q)$(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -MMD -c -o $@ $<
 
-# A header that has moved is no longer there: what included it is made again.
-compiler/%.h: ;
-
 $(BUILD)/obj/compiler/%.o: compiler/%.c | $(GEN)
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
@@ -125,13 +122,13 @@ $(BUILD)/tests/kernel/%: tests/kernel/%.c $(filter-out $(BUILD)/obj/compiler/dri
 $(BUILD)/tests/%.test: $(BUILD)/tests/%
 	@printf 'RUN: cd %%root && %%S/$(notdir $*)\n' > $@
 
-# The cases of tests/defects in shares: a test of its own for each would start Python as often.
+# The cases of tests/posteriors in shares: a test of its own for each would start Python as often.
 SHARES := 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16
-CASES  := $(SHARES:%=$(BUILD)/tests/defects/%_of_16.test)
+CASES  := $(SHARES:%=$(BUILD)/tests/posteriors/%_of_16.test)
 
-$(BUILD)/tests/defects/%_of_16.test: Makefile
-	@rm -rf $(BUILD)/tests/cases && mkdir -p $(@D)     # where older builds had a test for each case
-	@printf 'RUN: %%python %%root/tests/defects/run.py --quick --share $*/16 %%root/build/gmc %%root/tests/defects\n' > $@
+$(BUILD)/tests/posteriors/%_of_16.test: Makefile
+	@rm -rf $(BUILD)/tests/cases $(BUILD)/tests/defects && mkdir -p $(@D)     # where older builds had them
+	@printf 'RUN: %%python %%root/tests/posteriors/run.py --quick --share $*/16 %%root/build/gmc %%root/tests/posteriors\n' > $@
 
 $(BUILD)/tests/columns: tests/columns.c
 	@mkdir -p $(@D)
@@ -195,7 +192,7 @@ demo: need-build
 # ---- what has to be installed ----
 
 APT_BUILD := gcc g++ make flex bison libopenblas-dev liblapacke-dev libjansson-dev libdragonbox-dev libsuitesparse-dev zlib1g-dev
-APT_TEST  := libgsl-dev libsundials-cvodes6 llvm-14-tools python3-venv jags
+APT_TEST  := clang libgsl-dev libsundials-cvodes6 llvm-14-tools python3-venv jags
 PIP_TEST  := lit numpy scipy mpmath 'arviz<1' nvidia-cuda-nvrtc
 
 need-build:

@@ -303,10 +303,11 @@ static int build_program(const Options *o, const Home *h, Arena *a, int steps, b
 {
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime);
     const bool many = steps > MANY_STEPS;
+    // With expensive optimisations by -O1, too: gcc else leaves the upper halves of registers in use where it calls the C library, whose functions then take ten times as long.
     // Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that does not change (nine seconds for a dozen of them). Without partial redundancy
     // elimination: it computes what a choice of a row adds to a sum in each of its branches, and the row is then done by itself. A choice among several, as of the
     // categories of an ordered probit, is turned into arithmetic where more than 4 ways meet, too.
-    const char *compile[] = {"-x", "c", "-std=gnu11", many ? "-O1" : "-O2", many ? "-fno-inline" : "-ftree-vectorize", many ? "-DGM_MANY_STEPS" : "-UGM_MANY_STEPS", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
+    const char *compile[] = {"-x", "c", "-std=gnu11", many ? "-O1" : "-O2", many ? "-fno-inline" : "-ftree-vectorize", many ? "-DGM_MANY_STEPS" : "-UGM_MANY_STEPS", "-fexpensive-optimizations", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
                              "-fno-signed-zeros", "-fno-thread-jumps", "-fno-tree-pre", "--param", "max-tree-if-conversion-phi-args=16", "-fopenmp", "-w", runtime, "-c", made_name[MADE_SOURCE], "-o", made_name[MADE_OBJECT], NULL};
     const pid_t pid = start_compiler(o, a, w->folder, compile);
     bool made = false;
@@ -513,6 +514,7 @@ static int compile_model(const Options *o)
         explain(stdout, p);
         return finish(d, o, 0);
     }
+    complete_program(lowering);
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) { emit_kernels(stdout, p); return finish(d, o, 0); }
     begin_pass("emit");

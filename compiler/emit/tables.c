@@ -1,23 +1,11 @@
 // tables.c -- the Data and State of the program, and what it tells the runtime about them.
-#define _GNU_SOURCE
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include "tables.h"
+#include "program.h"
 
 // ---- structs and tables ----
 
-static bool in_state(const Var *v)
-{
-    switch (v->kind) {
-    case VAR_DATA: return v->response;
-    case VAR_LET: case VAR_PARAMETER: case VAR_LATENT: case VAR_PART: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return true;
-    case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
-    }
-    return false;
-}
-
-static const char *dims_text(Out *o, const Var *v)
+static const char *dims_text(const Out *o, const Var *v)
 {
     if (v->rank == 0) return "";
     const char *t = "";
@@ -40,16 +28,6 @@ static const char *constraint_name(Constraint c)
     case CONSTRAINT_CHOLESKY_CORR: return "GM_CHOLESKY_CORR";
     }
     return "GM_ANY";
-}
-
-int state_fields(const Program *p, const Var **out)
-{
-    int n = 0;
-    for (int i = 0; i < p->g->nvars; i++)
-        if (in_state(p->g->vars[i])) out[n++] = p->g->vars[i];
-    for (const Sum *s = p->sums; s; s = s->next) out[n++] = s->var;
-    for (int i = 0; i < p->nwork; i++) out[n++] = p->work[i];
-    return n;
 }
 
 static const char *element_type(const Program *p, const Var *v)
@@ -79,47 +57,41 @@ static int sharing_of(const Program *p, const Var *v)
     return of[placement_of(p, v)->home];
 }
 
-static bool begins_a_name(const Graph *g, const char *stem)
-{
-    for (int i = 0; i < g->nvars; i++)
-        if (strncmp(g->vars[i]->name, stem, strlen(stem)) == 0) return true;
-    return false;
-}
-
 // Arrays of data that a GPU keeps in double precision. Responses are as they are in the file: what is wide is the copy of a chain.
 static bool is_wide_data(const Program *p, const Var *v) { return v->rank && !v->response && !is_real(p, v); }
 
-void emit_structs(Out *o, const Program *p, const Var *const *state, int nstate)
+// Members of the structs, with the model's name and the extents of each array beside them.
+void emit_structs(Out *o, const Program *p)
 {
-    FILE *out = o->file;
-    fprintf(out, "typedef struct Data {\n");
-    for (int i = 0; i < p->g->nvars; i++) {
-        const Var *v = p->g->vars[i];
-        if (v->kind != VAR_DATA) continue;
-        fprintf(out, "    %s %s%s;%s%s%s\n", v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : is_wide_data(p, v) ? "wide" : v->rank ? "real" : "double", v->rank ? "*" : "", c_name(o, v->name), v->rank ? "      // " : "",
-                v->rank ? v->name : "", v->rank ? dims_text(o, v) : "");
+    ENDING ("} Data;", "typedef struct Data") {
+        for (int i = 0; i < p->ndata; i++) {
+            const Var *v = p->data[i].var;
+            const char *type = v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : is_wide_data(p, v) ? "wide" : v->rank ? "real" : "double";
+            if (v->rank) line(o, "%s *%s;      // %s%s", type, c_name(o, v->name), v->name, dims_text(o, v));
+            else line(o, "%s %s;", type, c_name(o, v->name));
+        }
+        for (int i = 0; i < p->ntotals; i++) line(o, "long %s%d;      // %s", p->total_name, i + 1, ex_quote(o->arena, p->total[i]));
     }
-    for (int i = 0; i < p->g->nvars; i++)
-        for (int k = 0; k < p->g->vars[i]->rank; k++) keep_totals(o, p->g->vars[i]->dim[k]);
-    for (int i = 0; i < nstate; i++)
-        for (int k = 0; k < state[i]->rank; k++) keep_totals(o, state[i]->dim[k]);
-    o->total_name = "size_";
-    while (begins_a_name(p->g, o->total_name)) o->total_name = text(o, "%s_", o->total_name);
-    for (int i = 0; i < o->ntotals; i++) fprintf(out, "    long %s%d;      // %s\n", o->total_name, i + 1, ex_quote(o->arena, o->total[i]));
-    fprintf(out, "} Data;\n\ntypedef struct State {          // of one chain\n");
-    for (int i = 0; i < nstate; i++) {
-        const Var *v = state[i];
-        const char *note = v->kind == VAR_AUXILIARY ? "auxiliary " : v->kind == VAR_SUM && v->sum ? "sums of data " : v->kind == VAR_SUM ? "work " : "";
-        fprintf(out, "    %s *%s;      // %s%s%s\n", element_type(p, v), c_name(o, v->name), note, v->name, dims_text(o, v));
+    blank(o);
+    NOTED ("} State;", "          // of one chain", "typedef struct State") {
+        for (int i = 0; i < p->nstate; i++) {
+            const Var *v = p->state[i].var;
+            const char *note = v->kind == VAR_AUXILIARY ? "auxiliary " : v->kind == VAR_SUM && v->sum ? "sums of data " : v->kind == VAR_SUM ? "work " : "";
+            line(o, "%s *%s;      // %s%s%s", element_type(p, v), c_name(o, v->name), note, v->name, dims_text(o, v));
+        }
     }
-    fprintf(out, "} State;\n\n");
+    blank(o);
     const char *none = "VAR_NONE";
-    for (int i = 0; i < nstate; i++)
-        if (strcmp(state[i]->name, "NONE") == 0) none = "VAR_NONE_";
-    fprintf(out, "enum {                           // streams of random numbers\n    %s = 0,\n", none);
-    for (int i = 0; i < nstate; i++)
-        if (state[i]->kind != VAR_SUM && state[i]->kind != VAR_LET) fprintf(out, "    VAR_%s = %d,\n", state[i]->name, i + 1);
-    fprintf(out, "};\n\n");
+    for (int i = 0; i < p->nstate; i++)
+        if (strcmp(p->state[i].var->name, "NONE") == 0) none = "VAR_NONE_";
+    NOTED ("};", "                           // streams of random numbers", "enum") {
+        line(o, "%s = 0,", none);
+        for (int i = 0; i < p->nstate; i++) {
+            const Var *v = p->state[i].var;
+            if (v->kind != VAR_SUM && v->kind != VAR_LET) line(o, "VAR_%s = %d,", v->name, i + 1);
+        }
+    }
+    blank(o);
 }
 
 static const char *role_of(const Program *p, const Var *v)
@@ -139,35 +111,7 @@ static const char *role_of(const Program *p, const Var *v)
     return "GM_SUM";
 }
 
-static int field_of(const Var *const *list, int n, const Var *v)
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] == v) return i;
-    return -1;
-}
-
-// Values may be missing if a step draws them.
-static bool imputable(const Program *p, const Var *v)
-{
-    for (const Step *s = p->g->steps; s; s = s->next)
-        if (s->imputes && s->block[0] == v) return true;
-    return false;
-}
-
-// Infinite values make sense as ends of intervals only: not as a value that has a distribution, nor as a parameter of one.
-static bool must_be_finite(const Graph *g, const Var *v)
-{
-    if (v->base != BASE_REAL) return false;
-    bool used = v->response;
-    for (const Factor *f = g->factors; f; f = f->next) {
-        if (f->original || !f->dist) continue;
-        if ((f->lower && ex_mentions(f->lower, v)) || (f->upper && ex_mentions(f->upper, v))) return false;
-        for (int k = 0; k < f->nargs; k++) used |= ex_mentions(f->args[k], v);
-    }
-    return used;
-}
-
-static const char *type_and_bounds(Out *o, const Var *v)
+static const char *type_and_bounds(const Out *o, const Var *v)
 {
     static const char *const constrained[] = {
 #define X(id, text) [CONSTRAINT_##id] = text,
@@ -181,229 +125,231 @@ static const char *type_and_bounds(Out *o, const Var *v)
     return text(o, "%s%s", base, bounds);
 }
 
-// 1 + the place among the fields of Data of the number that is the extent as it stands, or 0.
-static int extent_field(const Graph *g, const Expr *extent)
+static const char *row_bounds(const Out *o, const Field *f)
 {
-    int at = 0;
-    for (int j = 0; j < g->nvars; j++) {
-        if (g->vars[j]->kind != VAR_DATA) continue;
-        at++;
-        if (extent->kind == EX_REF && extent->var == g->vars[j] && g->vars[j]->rank == 0) return at;
-    }
-    return 0;
-}
-
-// A bound as it is written to the field's row, or to the function of shapes. Of data all that is declared counts, of unknowns what is the same for all elements.
-typedef struct Bound { const Expr *value; double number; } Bound;        // value NULL: the number
-
-// What is computed before the first sweep is not there yet when shapes are asked for.
-static bool is_computed(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->rank > 0; }
-
-static Bound bound_of(const Var *v, const Expr *declared, double number)
-{
-    if (declared && ex_any_var(declared, is_computed, NULL)) {
-        declared = written_out((Expr *)declared);
-        if (ex_any_var(declared, is_computed, NULL)) return (Bound){NULL, number};       // its density has it
-    }
-    if (v->kind == VAR_DATA && declared) return declared->kind == EX_NUM ? (Bound){NULL, declared->number} : (Bound){declared, number};
-    if (isfinite(number)) return (Bound){NULL, number};
-    return declared && !ex_unknown(declared) ? (Bound){declared, number} : (Bound){NULL, number};
-}
-
-static const char *row_bounds(Out *o, const Var *v)
-{
-    const Bound lower = bound_of(v, v->lower, v->lower_number), upper = bound_of(v, v->upper, v->upper_number);
-    const double lo = lower.value || isnan(lower.number) ? -INFINITY : lower.number, hi = upper.value || isnan(upper.number) ? INFINITY : upper.number;
+    const double lo = f->lower.value || isnan(f->lower.number) ? -INFINITY : f->lower.number, hi = f->upper.value || isnan(f->upper.number) ? INFINITY : f->upper.number;
     if (isinf(lo) && isinf(hi)) return "";
-    return text(o, "BOUNDED(%s, %s), ", expr_c(o, ex_num(lo), LOOSE), expr_c(o, ex_num(hi), LOOSE));
+    return text(o, "BOUNDED(%s, %s)", number_c(o, lo), number_c(o, hi));
 }
 
 // The lines that complete a shape: extents, and bounds that are no numbers. They read data as the files give them.
-static void emit_shape(Out *o, const Program *p, const Var *v)
+static void emit_shape(Out *o, const Program *p, const Field *f)
 {
+    const Var *v = f->var;
     const Placement *at = placement_of(p, v);
     for (int k = 0; k < v->rank; k++) {
         const char *n = extent_c(o, v->dim[k], LOOSE);
-        if (k == 0 && (at->when == IF_MANY || at->when == IF_SYSTEM || (at->when == IF_FEW && !at->rows->told)))       // rows that may be told are read, or not, however many they are
+        if (k == 0 && keeps_rows_of_route(at))
             n = text(o, at->when == IF_MANY ? "%s < %s ? 0 : %s" : "%s < %s ? %s : 0", extent_c(o, at->rows->count, ADDITIVE), extent_c(o, at->rows->size, ADDITIVE), n);
         line(o, "shape->dim[%d] = %s;", k, n);
     }
-    const Bound lower = bound_of(v, v->lower, v->lower_number), upper = bound_of(v, v->upper, v->upper_number);
-    if (lower.value) line(o, "shape->lower = %s;", expr_c(o, lower.value, LOOSE));
-    if (upper.value) line(o, "shape->upper = %s;", expr_c(o, upper.value, LOOSE));
+    if (f->lower.value) line(o, "shape->lower = %s;", expr_c(o, f->lower.value, LOOSE));
+    if (f->upper.value) line(o, "shape->upper = %s;", expr_c(o, f->upper.value, LOOSE));
 }
 
-// A function of a field, by cases: fields of the same lines stand together. false: there are no lines at all.
-typedef struct Case { char *lines; const char *fields; int n; struct Case *next; } Case;
-
-static bool emit_shapes(Out *o, const Program *p, const char *name, const Var *const *field, int n)
+// The cases of fields with the lines of number i, a dozen on a line.
+static void emit_cases(Out *o, const Field *field, int n, int i)
 {
-    FILE *out = o->file;
-    Case *first = NULL, **last = &first;
-    for (int i = 0; i < n; i++) {
-        char *lines;
-        size_t length;
-        o->file = open_memstream(&lines, &length);
-        if (!o->file) abort();
-        o->indent = 2;
-        o->nnamed = 0;
-        emit_shape(o, p, field[i]);
-        fclose(o->file);
-        Case *c = first;
-        while (c && strcmp(c->lines, lines) != 0) c = c->next;
-        if (c || !length) free(lines);
-        if (!length) continue;
-        if (!c) {
-            c = NEW(o->arena, Case);
-            *c = (Case){lines, NULL, 0, NULL};
-            *last = c;
-            last = &c->next;
-        }
-        c->fields = c->fields ? text(o, c->n % 12 ? "%s case %d:" : "%s\n    case %d:", c->fields, i) : text(o, "    case %d:", i);
-        c->n++;
+    int count = 0;
+    for (int k = i; k < n; k++) {
+        if (field[k].shape != i) continue;
+        if (count && count % 12 == 0) end_line(o);
+        part(o, "%scase %d:", count % 12 ? " " : "", k);
+        count++;
     }
-    o->file = out;
-    o->indent = 0;
-    if (!first) return false;
-    fprintf(out, "static void %s(int field, const void *data, GmShape *shape)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    switch (field) {\n", name);
-    for (Case *c = first; c; c = c->next) {
-        fprintf(out, "%s\n%s        break;\n", c->fields, c->lines);
-        free(c->lines);
+    end_line(o);
+}
+
+// The data, as a function finds them that is called before there is a run.
+static void emit_data_there(const Out *o)
+{
+    line(o, "const Data *const d = (const Data *)data;");
+    line(o, "(void)d;");
+}
+
+// A function of a field: fields of the same lines stand together. false: there are no lines at all.
+static bool emit_shapes(Out *o, const Program *p, const char *name, const Field *field, int n)
+{
+    bool any = false;
+    for (int i = 0; i < n; i++) any |= field[i].shape >= 0;
+    if (!any) return false;
+    FUNCTION ("static void %s(int field, const void *data, GmShape *shape)", name) {
+        emit_data_there(o);
+        CASES ("switch (field)")
+            for (int i = 0; i < n; i++) {
+                if (field[i].shape != i) continue;
+                emit_cases(o, field, n, i);
+                INDENTED {
+                    emit_shape(o, p, &field[i]);
+                    line(o, "break;");
+                }
+            }
     }
-    fprintf(out, "    }\n}\n\n");
     return true;
 }
 
-const char *emit_tables(Out *o, const Program *p, const Var *const *state, int nstate)
+static bool emit_defaults(Out *o, const Program *p)
 {
-    FILE *out = o->file;
-    const Graph *g = p->g;
-    const Var **data = NEW_N(o->arena, const Var *, g->nvars + 1);
-    int ndata = 0;
-    bool defaults = false;
-    for (int i = 0; i < g->nvars; i++)
-        if (g->vars[i]->kind == VAR_DATA) data[ndata++] = g->vars[i];
-    fprintf(out, "static const GmField data_fields[] = {\n");
-    for (int i = 0; i < ndata; i++) {
-        const Var *v = data[i];
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : is_wide_data(p, v) ? "GM_WIDE" : "GM_REAL");
-        const Constraint constraint = v->constraint != CONSTRAINT_NONE ? v->constraint : v->asked;
-        if (constraint != CONSTRAINT_NONE || v->asked_counts) fprintf(out, ".constraint = %s, ", v->asked_counts ? "GM_COUNTS" : constraint_name(constraint));
-        if (v->asked_by) fprintf(out, ".asked_by = \"%s\", ", v->asked_by);
-        if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
-        fprintf(out, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "", v->response && imputable(p, v) ? ".may_miss = 1, " : "");
-        if (v->response && (v->needed_for || g->method == METHOD_EM)) fprintf(out, ".needed_for = \"%s\", ", v->needed_for ? v->needed_for : "with --method em data are whole: leave the rows out, or draw, without it");
-        if (v->may_be_left_out && imputable(p, v)) fprintf(out, ".may_be_left_out = 1, ");
-        if (must_be_finite(g, v)) fprintf(out, ".finite = 1, ");
-        if (v->response) fprintf(out, ".imputed_field = %d, ", field_of(state, nstate, v) + 1);
-        fprintf(out, "%s.where = \"%s\",\n     .declared = \"%s %s%s\"", row_bounds(o, v), source_line(o, v->span), type_and_bounds(o, v), v->name, dims_text(o, v));
-        for (int k = 0; k < v->rank; k++) fprintf(out, "%s%d", k ? ", " : ", .extent_of = {", extent_field(g, v->dim[k]));
-        fprintf(out, v->rank ? "}},\n" : "},\n");
-        defaults |= v->init != NULL;
+    bool any = false;
+    for (int i = 0; i < p->ndata; i++) any |= p->data[i].var->init != NULL;
+    if (!any) return false;
+    FUNCTION ("static double data_default(int field, const void *data)") {
+        emit_data_there(o);
+        CASES ("switch (field)")
+            for (int i = 0; i < p->ndata; i++)
+                if (p->data[i].var->init) line(o, "case %d: return %s;", i, expr_c(o, p->data[i].var->init, LOOSE));
+        line(o, "return 0;");
     }
-    if (!ndata) fprintf(out, "    {0},\n");
-    fprintf(out, "};\n\nstatic const GmField state_fields[] = {\n");
-    for (int i = 0; i < nstate; i++) {
-        const Var *v = state[i];
-        const int shared = sharing_of(p, v);
-        fprintf(out, "    {.name = \"%s\", .type = %s, .role = %s, ", v->name, type_id(p, v), role_of(p, v));
-        if (v->constraint != CONSTRAINT_NONE) fprintf(out, ".constraint = %s, ", constraint_name(v->constraint));
-        if (v->rank) fprintf(out, ".rank = %d, ", v->rank);
-        fprintf(out, ".offset = offsetof(State, %s)", c_name(o, v->name));
-        if (shared) fprintf(out, ", .shared = %d", shared);
-        if (v->expectation) fprintf(out, ", .by_start = 1");
-        if (placement_of(p, v)->stands_in) fprintf(out, ", .stands_in = %d", placement_of(p, v)->stands_in);
-        if (v->partial || (v->kind == VAR_LET && v->holes)) fprintf(out, ", .partial = 1");
-        if (v->on_request) fprintf(out, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
-        if (v->part_of) fprintf(out, ", .part_of = %d, .part = %d", 1 + field_of(state, nstate, v->part_of), v->part_at);
-        if (*row_bounds(o, v)) fprintf(out, ", %.*s", (int)strlen(row_bounds(o, v)) - 2, row_bounds(o, v));
-        if (v->span.source) fprintf(out, ", .where = \"%s\"", source_line(o, v->span));
-        fprintf(out, "},\n");
+    return true;
+}
+
+static bool emit_sizes(Out *o, const Program *p)
+{
+    if (!p->ntotals) return false;
+    FUNCTION ("static void data_sizes(void *data)") {
+        line(o, "Data *const d = (Data *)data;");
+        for (int i = 0; i < p->ntotals; i++) line(o, "d->%s%d = %s;", p->total_name, i + 1, extent_c(o, p->total[i], LOOSE));
     }
-    if (!nstate) fprintf(out, "    {0},\n");
-    fprintf(out, "};\n\n");
+    return true;
+}
+
+// ---- fields ----
+
+static void emit_data_field(const Out *o, const Field *f)
+{
+    const Var *v = f->var;
+    const Constraint constraint = v->constraint != CONSTRAINT_NONE ? v->constraint : v->asked;
+    const char *bounds = row_bounds(o, f);
+    part(o, "{.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : is_wide_data(o->program, v) ? "GM_WIDE" : "GM_REAL");
+    if (constraint != CONSTRAINT_NONE || v->asked_counts) part(o, ".constraint = %s, ", v->asked_counts ? "GM_COUNTS" : constraint_name(constraint));
+    if (v->asked_by) part(o, ".asked_by = \"%s\", ", v->asked_by);
+    if (v->rank) part(o, ".rank = %d, ", v->rank);
+    part(o, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "", f->may_miss ? ".may_miss = 1, " : "");
+    if (f->needed_for) part(o, ".needed_for = \"%s\", ", f->needed_for);
+    if (f->may_be_left_out) part(o, ".may_be_left_out = 1, ");
+    if (f->finite) part(o, ".finite = 1, ");
+    if (f->imputed) part(o, ".imputed_field = %d, ", f->imputed);
+    if (*bounds) part(o, "%s, ", bounds);
+    line(o, ".where = \"%s\",", source_line(o, v->span));
+    part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, dims_text(o, v));
+    for (int k = 0; k < v->rank; k++) part(o, "%s%d", k ? ", " : ", .extent_of = {", f->extent_of[k]);
+    line(o, v->rank ? "}}," : "},");
+}
+
+static void emit_state_field(const Out *o, const Program *p, const Field *f)
+{
+    const Var *v = f->var;
+    const Placement *at = placement_of(p, v);
+    const int shared = sharing_of(p, v);
+    const char *bounds = row_bounds(o, f);
+    part(o, "{.name = \"%s\", .type = %s, .role = %s, ", v->name, type_id(p, v), role_of(p, v));
+    if (v->constraint != CONSTRAINT_NONE) part(o, ".constraint = %s, ", constraint_name(v->constraint));
+    if (v->rank) part(o, ".rank = %d, ", v->rank);
+    part(o, ".offset = offsetof(State, %s)", c_name(o, v->name));
+    if (shared) part(o, ", .shared = %d", shared);
+    if (v->expectation) part(o, ", .by_start = 1");
+    if (at->stands_in) part(o, ", .stands_in = %d", at->stands_in);
+    if (v->partial || (v->kind == VAR_LET && v->holes)) part(o, ", .partial = 1");
+    if (v->on_request) part(o, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
+    if (v->part_of) part(o, ", .part_of = %d, .part = %d", 1 + field_of(p->state, p->nstate, v->part_of), v->part_at);
+    if (*bounds) part(o, ", %s", bounds);
+    if (v->span.source) part(o, ", .where = \"%s\"", source_line(o, v->span));
+    line(o, "},");
+}
+
+const char *emit_tables(Out *o, const Program *p)
+{
+    ENDING ("};", "static const GmField data_fields[] =") {
+        for (int i = 0; i < p->ndata; i++) emit_data_field(o, &p->data[i]);
+        if (!p->ndata) line(o, "{0},");
+    }
+    blank(o);
+    ENDING ("};", "static const GmField state_fields[] =") {
+        for (int i = 0; i < p->nstate; i++) emit_state_field(o, p, &p->state[i]);
+        if (!p->nstate) line(o, "{0},");
+    }
+    blank(o);
     const char *members = "";
-    o->careful = o->host = o->as_read = true;
-    if (emit_shapes(o, p, "data_shape", data, ndata)) members = text(o, "%s, .data_shape = data_shape", members);
-    if (defaults) {
-        fprintf(out, "static double data_default(int field, const void *data)\n{\n    const Data *const d = (const Data *)data;\n    (void)d;\n    switch (field) {\n");
-        for (int i = 0; i < ndata; i++)
-            if (data[i]->init) fprintf(out, "    case %d: return %s;\n", i, expr_c(o, data[i]->init, LOOSE));
-        fprintf(out, "    }\n    return 0;\n}\n\n");
-        members = text(o, "%s, .data_default = data_default", members);
+    SCOPE {
+        o->careful = o->host = o->as_read = true;
+        if (emit_shapes(o, p, "data_shape", p->data, p->ndata)) members = ", .data_shape = data_shape";
+        if (emit_defaults(o, p)) members = text(o, "%s, .data_default = data_default", members);
+        if (emit_shapes(o, p, "state_shape", p->state, p->nstate)) members = text(o, "%s, .state_shape = state_shape", members);
+        if (emit_sizes(o, p)) members = text(o, "%s, .data_sizes = data_sizes", members);
     }
-    if (emit_shapes(o, p, "state_shape", state, nstate)) members = text(o, "%s, .state_shape = state_shape", members);
-    if (o->ntotals) {
-        fprintf(out, "static void data_sizes(void *data)\n{\n    Data *const d = (Data *)data;\n");
-        o->host = true;
-        for (int i = 0; i < o->ntotals; i++) fprintf(out, "    d->%s%d = %s;\n", o->total_name, i + 1, extent_c(o, o->total[i], LOOSE));
-        o->host = false;
-        fprintf(out, "}\n\n");
-        members = text(o, "%s, .data_sizes = data_sizes", members);
-    }
-    o->careful = o->host = o->as_read = false;
     return members;
 }
 
-bool emit_labels(Out *o, const Program *p, const Var *const *state, int nstate)
+// ---- labels ----
+
+static const char *alike_text(const Out *o, const Program *p, const Labels *l)
+{
+    const char *t = "";
+    for (const Alike *a = l->alike; a; a = a->next) t = text(o, "%s{%d, %d}, ", t, 1 + field_of(p->data, p->ndata, a->var), a->dim);
+    return t;
+}
+
+static void emit_labelled(Out *o, const Program *p, const Labels *l, int n)
+{
+    ENDING ("};", "static const GmLabelled labelled_%d[] =", n) {
+        for (const Labelled *v = l->vars; v; v = v->next) {
+            const int field = field_of(p->state, p->nstate, v->var);
+            if (field < 0) continue;
+            part(o, "{.field = %d", 1 + field);
+            if (v->dims) part(o, ", .dims = %u", v->dims);
+            line(o, "%s%s%s},      // %s", v->values ? ", .values = 1" : "", v->apart ? ", .apart = 1" : "", v->lost ? ", .lost = 1" : "", v->var->name);
+        }
+        line(o, "{0},");
+    }
+}
+
+bool emit_labels(Out *o, const Program *p)
 {
     if (!p->g->labels) return false;
-    fprintf(o->file, "// Names of components, and the variables that run over them: what `relabel` may permute.\n");
+    line(o, "// Names of components, and the variables that run over them: what `relabel` may permute.");
     int n = 0;
     for (const Labels *l = p->g->labels; l; l = l->next) {
         n++;
-        if (l->alike) {
-            fprintf(o->file, "static const GmAlike alike_%d[] = {", n);
-            for (const Alike *a = l->alike; a; a = a->next) {
-                int at = 0;
-                for (int i = 0; i < p->g->nvars && p->g->vars[i] != a->var; i++) at += p->g->vars[i]->kind == VAR_DATA;
-                fprintf(o->file, "{%d, %d}, ", 1 + at, a->dim);
-            }
-            fprintf(o->file, "{0, 0}};\n");
-        }
-        fprintf(o->file, "static const GmLabelled labelled_%d[] = {\n", n);
-        for (const Labelled *v = l->vars; v; v = v->next) {
-            const int field = field_of(state, nstate, v->var);
-            if (field < 0) continue;
-            fprintf(o->file, "    {.field = %d", 1 + field);
-            if (v->dims) fprintf(o->file, ", .dims = %u", v->dims);
-            fprintf(o->file, "%s%s%s},      // %s\n", v->values ? ", .values = 1" : "", v->apart ? ", .apart = 1" : "", v->lost ? ", .lost = 1" : "", v->var->name);
-        }
-        fprintf(o->file, "    {0},\n};\n");
+        if (l->alike) line(o, "static const GmAlike alike_%d[] = {%s{0, 0}};", n, alike_text(o, p, l));
+        emit_labelled(o, p, l, n);
     }
-    fprintf(o->file, "\nstatic const GmLabels labels[] = {\n");
-    n = 0;
-    for (const Labels *l = p->g->labels; l; l = l->next) {
-        fprintf(o->file, "    {.by = %d", 1 + field_of(state, nstate, l->by));
-        if (l->told_apart) fprintf(o->file, ", .told_apart = \"%s\"", l->told_apart);
-        if (l->not_permuted) fprintf(o->file, ", .not_permuted = \"%s\"", l->not_permuted);
-        if (l->alike) fprintf(o->file, ", .alike = alike_%d", n + 1);
-        fprintf(o->file, ", .fields = labelled_%d},\n", ++n);
+    blank(o);
+    ENDING ("};", "static const GmLabels labels[] =") {
+        n = 0;
+        for (const Labels *l = p->g->labels; l; l = l->next) {
+            n++;
+            part(o, "{.by = %d", 1 + field_of(p->state, p->nstate, l->by));
+            if (l->told_apart) part(o, ", .told_apart = \"%s\"", l->told_apart);
+            if (l->not_permuted) part(o, ", .not_permuted = \"%s\"", l->not_permuted);
+            if (l->alike) part(o, ", .alike = alike_%d", n);
+            line(o, ", .fields = labelled_%d},", n);
+        }
+        line(o, "{0},");
     }
-    fprintf(o->file, "    {0},\n};\n\n");
+    blank(o);
     return true;
 }
 
-bool emit_observed(Out *o, const Program *p, const Var *const *state, int nstate)
+// ---- what is observed ----
+
+bool emit_observed(Out *o, const Program *p)
 {
-    const Graph *g = p->g;
-    if (!g->observed) return false;
-    fprintf(o->file, "// What is observed: its log-likelihood and replicates, for runs that ask for them.\nstatic const GmObserved observed[] = {\n");
-    for (const Observed *s = g->observed; s; s = s->next) {
-        int data = 0, at = 0;
-        for (int i = 0; i < g->nvars; i++) {
-            at += g->vars[i]->kind == VAR_DATA;
-            if (g->vars[i] == s->var && s->var->kind == VAR_DATA) data = at;
+    if (!p->g->observed) return false;
+    line(o, "// What is observed: its log-likelihood and replicates, for runs that ask for them.");
+    ENDING ("};", "static const GmObserved observed[] =") {
+        for (const Observed *s = p->g->observed; s; s = s->next) {
+            const int data = 1 + field_of(p->data, p->ndata, s->var);
+            part(o, "{.where = \"%s\"", source_line(o, s->span));
+            if (s->name) part(o, ", .name = \"%s\"", s->name);
+            if (data) part(o, ", .data = %d", data);
+            if (s->log_lik) part(o, ", .log_lik = %d", 1 + field_of(p->state, p->nstate, s->log_lik));
+            if (s->replicate) part(o, ", .replicate = %d", 1 + field_of(p->state, p->nstate, s->replicate));
+            if (s->no_log_lik) part(o, ", .no_log_lik = \"%s\"", s->no_log_lik);
+            if (s->no_replicate) part(o, ", .no_replicate = \"%s\"", s->no_replicate);
+            line(o, "},");
         }
-        fprintf(o->file, "    {.where = \"%s\"", source_line(o, s->span));
-        if (s->name) fprintf(o->file, ", .name = \"%s\"", s->name);
-        if (data) fprintf(o->file, ", .data = %d", data);
-        if (s->log_lik) fprintf(o->file, ", .log_lik = %d", 1 + field_of(state, nstate, s->log_lik));
-        if (s->replicate) fprintf(o->file, ", .replicate = %d", 1 + field_of(state, nstate, s->replicate));
-        if (s->no_log_lik) fprintf(o->file, ", .no_log_lik = \"%s\"", s->no_log_lik);
-        if (s->no_replicate) fprintf(o->file, ", .no_replicate = \"%s\"", s->no_replicate);
-        fprintf(o->file, "},\n");
+        line(o, "{0},");
     }
-    fprintf(o->file, "    {0},\n};\n\n");
+    blank(o);
     return true;
 }

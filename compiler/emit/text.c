@@ -3,174 +3,80 @@
 // An expression is written as it stands; what has a name in the scope is written as that. Parentheses are where C needs them.
 #define _GNU_SOURCE
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/words.h"
 #include "out.h"
-
-// ---- lines ----
-
-static void write_line(Out *o, const char *format, va_list ap, const char *end)
-{
-    if (!o->follows) fprintf(o->file, "%*s", 4 * o->indent, "");
-    o->follows = false;
-    vfprintf(o->file, format, ap);
-    fputs(end, o->file);
-}
-
-void line(Out *o, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    write_line(o, format, ap, "\n");
-    va_end(ap);
-}
-
-void begin(Out *o, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    write_line(o, format, ap, o->brief ? " " : *format && strcmp(format, "%s") != 0 ? " {\n" : "{\n");
-    va_end(ap);
-    o->follows = o->brief;
-    if (o->brief) return;
-    o->indent++;
-    o->depth++;
-}
-
-void end(Out *o)
-{
-    while (o->nbuffers > 0 && o->buffer[o->nbuffers - 1].depth >= o->depth) {
-        o->nbuffers--;
-        line(o, "%sRELEASE(%s);", o->buffer[o->nbuffers].team ? "TEAM_" : "", o->buffer[o->nbuffers].name);
-    }
-    o->indent--;
-    o->depth--;
-    line(o, "}");
-}
-
-const char *text(Out *o, const char *format, ...)
-{
-    char *s;
-    va_list ap;
-    va_start(ap, format);
-    if (vasprintf(&s, format, ap) < 0) abort();
-    va_end(ap);
-    const char *copy = arena_strdup(o->arena, s);
-    free(s);
-    return copy;
-}
 
 // ---- names ----
 
-const char *c_name(Out *o, const char *name) { return word_apart(o->arena, name, word_reserved); }
-
-const char *marked(Out *o, const char *index) { return text(o, "%c%s", INDEX_MARK, index); }
-
-void name_index(Out *o, const Index *i, const char *c)
-{
-    if (*c != INDEX_MARK) c = marked(o, c);
-    if (o->nnamed == o->size) {
-        Named *more = NEW_N(o->arena, Named, o->size = 2 * o->size + 16);
-        if (o->nnamed) memcpy(more, o->named, sizeof *more * (size_t)o->nnamed);
-        o->named = more;
-    }
-    o->named[o->nnamed++] = (Named){i, c};
-}
-
-static const char *index_text(const Out *o, const Index *i)
-{
-    for (int k = o->nnamed - 1; k >= 0; k--)
-        if (o->named[k].index == i) return o->named[k].text;
-    return i->name;
-}
-
-// Whether a loop around this place is written so, a local variable of the kernel, or what most kernels have. What else it must not meet: names.c.
-static bool name_taken(const Out *o, const char *c)
-{
-    static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", "dot", "lower", "upper", "tries", "search", NULL};
-    for (int k = 0; used[k]; k++)
-        if (strcmp(used[k], c) == 0) return true;
-    for (int k = 0; k < o->ntaken; k++)
-        if (strcmp(o->taken[k], c) == 0) return true;
-    for (int k = 0; k < o->nnamed; k++)
-        if (strcmp(o->named[k].text + 1, c) == 0) return true;
-    return false;
-}
-
-const char *fresh_index(Out *o, const Index *i)
-{
-    const char *c = c_name(o, i->name);
-    for (int k = 2; name_taken(o, c); k++) c = text(o, "%s%d", i->name, k);
-    c = marked(o, c);
-    name_index(o, i, c);
-    return c;
-}
-
-const char *var_text(Out *o, const Var *v)
+const char *var_text(const Out *o, const Var *v)
 {
     if (v->kind == VAR_ELEMENT) return v->name;
     const bool as_read = o->as_read || (o->launching && v->rank == 0);       // no size is made of a response that may be missing
     return text(o, "%s->%s", v->kind == VAR_DATA && (!v->response || as_read) ? "d" : "s", c_name(o, v->name));
 }
 
-const char *math_text(Out *o, const Expr *e) { return ex_text(o->arena, e); }
+const char *math_text(const Out *o, const Expr *e) { return ex_text(o->arena, e); }
 
-const char *source_line(Out *o, Span s)
-{
-    return span_place(o->arena, s);
-}
+const char *source_line(const Out *o, Span s) { return span_place(o->arena, s); }
 
 // ---- expressions ----
 
 static Text tight(const char *c) { return (Text){c, TIGHT, false}; }
 
 // A minus binds like a product.
-const char *paren(Out *o, Text t, Level least)
+const char *paren(const Out *o, Text t, Level least)
 {
     return t.level < least || (t.minus && least >= MULTIPLICATIVE) ? text(o, "(%s)", t.c) : t.c;
 }
 
-const char *expr_c(Out *o, const Expr *e, Level least) { return paren(o, expr_text(o, e), least); }
+const char *expr_c(const Out *o, const Expr *e, Level least) { return paren(o, expr_text(o, e), least); }
 
 // 1 of an index, -1 of one that is taken away, 0 of anything else.
 static int signed_index(const Out *o, const Expr *e)
 {
-    if (scope_find(&o->scope, e)) return 0;
+    if (scope_find(o->scope, e)) return 0;
     if (e->kind == EX_INDEX) return 1;
-    return e->kind == EX_MUL && e->nargs == 2 && ex_is_num(e->args[0], -1) && e->args[1]->kind == EX_INDEX && !scope_find(&o->scope, e->args[1]) ? -1 : 0;
+    return e->kind == EX_MUL && e->nargs == 2 && ex_is_num(e->args[0], -1) && e->args[1]->kind == EX_INDEX && !scope_find(o->scope, e->args[1]) ? -1 : 0;
 }
 
-Text subscript_text(Out *o, const Expr *e)
+static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double less, const char *type);
+
+const char *index_c(const Out *o, const Index *i) { return o->group && o->group->kind == EX_INDEX && o->group->index == i ? o->group_name : index_text(o, i); }
+
+// A sum, less 1: an index in it is one less already, so that one is left out of the sum and put behind it, before the number.
+static Text subscript_of_sum(const Out *o, const Expr *e)
+{
+    const Expr *number = e->args[0]->kind == EX_NUM ? e->args[0] : NULL, *index = NULL, *other = NULL;
+    int nothers = 0;
+    for (int i = number != NULL; i < e->nargs; i++) {
+        if (!index && e->args[i]->kind == EX_INDEX) index = e->args[i];
+        else other = e->args[i], nothers++;
+    }
+    for (int i = 0; !index && i < e->nargs; i++)
+        if (signed_index(o, e->args[i]) < 0) return sum_but(o, e, NULL, 1, "long");
+    const long c = (number ? (long)number->number : 0) - (index ? 0 : 1);
+    const char *t = index ? index_text(o, index->index) : "";
+    if (nothers) {
+        const Text rest = nothers == 1 ? expr_text(o, other) : !index && !number ? expr_text(o, e) : sum_but(o, e, index, number ? number->number : 0, "long");
+        t = text(o, index ? "%s + %s" : "%s%s", paren(o, rest, ADDITIVE), t);
+    }
+    if (c == 0) return (Text){t, nothers ? ADDITIVE : TIGHT, false};
+    return (Text){text(o, "%s %c %ld", t, c < 0 ? '-' : '+', labs(c)), ADDITIVE, false};
+}
+
+Text subscript_text(const Out *o, const Expr *e)
 {
     if (o->group && e == o->group) return tight(o->group_name);
     if (e->kind == EX_NUM) return (Text){text(o, "%ld", (long)e->number - 1), TIGHT, e->number < 1};
     if (e->kind == EX_INDEX) return tight(index_text(o, e->index));
     if (!ex_is_integer(e)) return (Text){text(o, "(long)(%s) - 1", expr_c(o, e, LOOSE)), ADDITIVE, false};
-    if (e->kind == EX_ADD) {                     // an index is one less already
-        const Expr *rest = e, *index = NULL;
-        long c = -1;
-        if (e->args[0]->kind == EX_NUM) {
-            c += (long)e->args[0]->number;
-            rest = ex_sub((Expr *)e, e->args[0]);
-        }
-        for (int i = 0; rest->kind == EX_ADD && i < rest->nargs && !index; i++)
-            if (rest->args[i]->kind == EX_INDEX) index = rest->args[i];
-        if (rest->kind == EX_INDEX) index = rest;
-        for (int i = 0; !index && i < e->nargs; i++)
-            if (signed_index(o, e->args[i]) < 0) return expr_text(o, ex_sub((Expr *)e, ex_num(1)));
-        if (index) c++;
-        const char *t = !index ? expr_c(o, rest, ADDITIVE) : rest == index ? index_text(o, index->index)
-                      : text(o, "%s + %s", expr_c(o, ex_sub((Expr *)rest, (Expr *)index), ADDITIVE), index_text(o, index->index));
-        if (c == 0) return (Text){t, rest == index ? TIGHT : ADDITIVE, false};
-        return (Text){text(o, "%s %c %ld", t, c < 0 ? '-' : '+', labs(c)), ADDITIVE, false};
-    }
+    if (e->kind == EX_ADD) return subscript_of_sum(o, e);
     return (Text){text(o, "%s - 1", expr_c(o, e, ADDITIVE)), ADDITIVE, false};
 }
 
 // sum(n), max(n) or min(n) of whole data where no loop can stand: a call.
-static const char *total_call(Out *o, const Expr *e)
+static const char *total_call(const Out *o, const Expr *e)
 {
     Slices s;
     if (is_longest_slice(e, &s)) {
@@ -182,34 +88,10 @@ static const char *total_call(Out *o, const Expr *e)
     return text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE));
 }
 
-static const char *total_in_kernel(Out *o, const Expr *e)
+static Text data_total(const Out *o, const Expr *e)
 {
-    const bool launching = o->launching;
-    o->launching = false;
-    const char *call = total_call(o, e);
-    o->launching = launching;
-    return call;
-}
-
-static Look keep_total(const Expr *e, void *with)
-{
-    Out *o = with;
-    if (!is_data_total(e)) return LOOK;
-    const char *call = total_in_kernel(o, e);
-    for (int i = 0; i < o->ntotals; i++)
-        if (strcmp(total_in_kernel(o, o->total[i]), call) == 0) return SKIP;
-    ROOM(o->arena, o->total, o->ntotals, o->totals_size);
-    o->total[o->ntotals++] = e;
-    return SKIP;
-}
-
-void keep_totals(Out *o, const Expr *size) { ex_find(size, keep_total, o); }
-
-static Text data_total(Out *o, const Expr *e)
-{
-    for (int i = 0; i < o->ntotals && !o->host; i++)
-        if (strcmp(total_in_kernel(o, o->total[i]), total_in_kernel(o, e)) == 0) return tight(text(o, "d->%s%d", o->total_name, i + 1));
-    return tight(total_call(o, e));
+    const int number = o->host ? 0 : total_number(o->program, e);
+    return tight(number ? text(o, "d->%s%d", o->program->total_name, number) : total_call(o, e));
 }
 
 // Powers and functions of whole numbers are reals in C.
@@ -221,7 +103,7 @@ static bool is_counted_in_reals(const Expr *e)
     return false;
 }
 
-Text extent_text(Out *o, const Expr *e)
+Text extent_text(const Out *o, const Expr *e)
 {
     if (is_data_total(e)) return data_total(o, e);
     if ((e->kind == EX_ADD || e->kind == EX_MUL) && has_data_total(e)) {
@@ -237,50 +119,70 @@ Text extent_text(Out *o, const Expr *e)
     return expr_text(o, e);
 }
 
-const char *extent_c(Out *o, const Expr *e, Level least) { return paren(o, extent_text(o, e), least); }
+const char *extent_c(const Out *o, const Expr *e, Level least) { return paren(o, extent_text(o, e), least); }
 
 // Right sides of differential equations are called by the solver, which knows no kernel.
 static bool on_host(const Out *o) { return o->host || (o->kernel && o->kernel->ode && o->kernel->of_ode != ODE_SOLUTION); }
 
-static bool zero(Text t) { return strcmp(t.c, "0") == 0; }
+// A position in an array so far, row-major.
+typedef struct Position { Text at; bool zero; } Position;
+
+static Position first_of_all(void) { return (Position){tight("0"), true}; }
 
 // p * n + i
-static Text row_major(Out *o, Text p, const Expr *n, Text i)
+static Position row_major(const Out *o, Position p, const Expr *n, Position i)
 {
-    if (ex_is_num(n, 1)) return zero(i) ? p : zero(p) ? i : (Text){text(o, "%s + %s", p.c, i.c), ADDITIVE, false};
-    if (zero(p)) return i;
-    const char *rows = text(o, "%s * %s", paren(o, p, TIGHT), extent_c(o, n, TIGHT));
-    return zero(i) ? (Text){rows, MULTIPLICATIVE, false} : (Text){text(o, "%s + %s", rows, i.c), ADDITIVE, false};
+    const bool one = ex_is_num(n, 1);
+    if (p.zero) return i;
+    if (i.zero && one) return p;
+    const char *rows = one ? p.at.c : text(o, "%s * %s", paren(o, p.at, TIGHT), extent_c(o, n, TIGHT));
+    return (Position){i.zero ? (Text){rows, MULTIPLICATIVE, false} : (Text){text(o, "%s + %s", rows, i.at.c), ADDITIVE, false}, false};
 }
 
-static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
+static Position subscript_position(const Out *o, const Expr *e) { return (Position){subscript_text(o, e), ex_is_num(e, 1) && e != o->group}; }
 
-// May the subscript lie outside the array here?
+// May the subscript, NULL for the first, lie outside the array here?
 static bool may_leave(const Out *o, const Expr *subscript, const Expr *dim)
 {
+    if (!subscript) return o->careful && !(dim->kind == EX_NUM && dim->number >= 1);
     if (subscript->kind == EX_INDEX && subscript->index->hi == dim && ex_is_num(subscript->index->lo, 1)) return false;
     if (subscript->kind == EX_NUM && dim->kind == EX_NUM && subscript->number <= dim->number) return false;
-    return o->careful || ex_any_var(subscript, test_wild, NULL);
+    return o->careful || reads_wild(subscript);
 }
 
-Text position_text(Out *o, const Var *v, int first, int n, Expr *const *at, const Expr *offset)
+static Position position_in(const Out *o, const Var *v, int first, int n, Expr *const *at)
 {
-    Text p = tight("0");
+    Position p = first_of_all();
     for (int k = 0; k < n; k++) {
-        Text i = subscript_text(o, at[k]);
-        const bool checked = may_leave(o, at[k], v->dim[first + k]);
-        if (checked) i = tight(text(o, "%s(%s, %s, \"%s\")", on_host(o) ? "gm_inside" : "INSIDE", i.c, extent_c(o, v->dim[first + k], LOOSE), v->name));
-        const bool is_int = at[k]->kind == EX_REF && !checked && at[k] != o->group && !scope_find(&o->scope, at[k]);      // positions are longs
-        if (k == 0 && is_int && n > 1) i.c = text(o, "(long)%s", i.c);
-        p = k ? row_major(o, p, v->dim[first + k], i) : i;
+        Position i = at[k] ? subscript_position(o, at[k]) : first_of_all();
+        const Expr *dim = v->dim[first + k];
+        const bool checked = may_leave(o, at[k], dim);
+        if (checked) i = (Position){tight(text(o, "%s(%s, %s, \"%s\")", on_host(o) ? "gm_inside" : "INSIDE", i.at.c, extent_c(o, dim, LOOSE), v->name)), false};
+        const bool is_int = at[k] && at[k]->kind == EX_REF && !checked && at[k] != o->group && !scope_find(o->scope, at[k]);      // positions are longs
+        if (k == 0 && is_int && n > 1) i.at.c = text(o, "(long)%s", i.at.c);
+        p = k ? row_major(o, p, dim, i) : i;
     }
+    return p;
+}
+
+static Position with_offset(const Out *o, Position p, const Expr *offset)
+{
     if (!offset) return p;
     const char *c = expr_c(o, offset, ADDITIVE);
-    return zero(p) ? (Text){c, ADDITIVE, false} : (Text){text(o, "%s + %s", c, p.c), ADDITIVE, false};
+    return (Position){p.zero ? (Text){c, ADDITIVE, false} : (Text){text(o, "%s + %s", c, p.at.c), ADDITIVE, false}, false};
+}
+
+Text position_text(const Out *o, const Var *v, int first, int n, Expr *const *at) { return position_in(o, v, first, n, at).at; }
+
+const char *first_position(const Out *o, const Var *v, int n, Expr *const *at)
+{
+    Expr *all[MAX_RANK] = {0};
+    for (int k = 0; k < n; k++) all[k] = at[k];
+    return position_text(o, v, 0, v->rank, all).c;
 }
 
 // Factors that are 1 are left out; a product of several is one of longs.
-const char *count_text(Out *o, const Count *c)
+const char *count_text(const Out *o, const Count *c)
 {
     const char *t = NULL;
     int factors = 0;
@@ -301,37 +203,43 @@ const char *count_text(Out *o, const Count *c)
     return t ? t : "1";
 }
 
-const char *few_c(Out *o, const Rows *r)
+const char *few_c(const Out *o, const Rows *r)
 {
     const char *rows = extent_c(o, r->count, ADDITIVE), *size = extent_c(o, r->size, ADDITIVE);
     return r->told ? text(o, "FEW_ROWS(%d, %s, %s)", r->told, rows, size) : text(o, "%s < %s", rows, size);
 }
 
-static Text sub_text(Out *o, const Sub *s)
+static Position sub_position(const Out *o, const Sub *s) { return s->of ? with_offset(o, position_in(o, s->of, s->first, s->n, s->at), s->offset) : subscript_position(o, s->at[0]); }
+
+static const char *sub_c(const Out *o, const Sub *s) { return sub_position(o, s).at.c; }
+
+const char *position_c(const Out *o, const Place *at)
 {
-    if (s->of) return position_text(o, s->of, s->first, s->n, s->at, s->offset);
-    return subscript_text(o, s->at[0]);
+    if (at->element) return position_text(o, at->element->var, 0, at->element->var->rank, at->element->args).c;
+    Position p = first_of_all();
+    for (int k = 0; k < at->n; k++) p = k ? row_major(o, p, at->sub[k].extent, sub_position(o, &at->sub[k])) : sub_position(o, &at->sub[k]);
+    return p.at.c;
 }
 
-const char *place_text(Out *o, const Place *at)
+const char *element_c(const Out *o, const Var *v, Expr *const *at)
+{
+    const char *place = var_text(o, v);
+    return v->rank ? text(o, "%s[%s]", place, position_text(o, v, 0, v->rank, at).c) : text(o, "*%s", place);
+}
+
+const char *place_text(const Out *o, const Place *at)
 {
     if (at->local) return at->local->name;
-    if (at->element) {
-        const Var *v = at->element->var;
-        const char *place = var_text(o, v);
-        return v->rank ? text(o, "%s[%s]", place, position_text(o, v, 0, v->rank, at->element->args, NULL).c) : text(o, "*%s", place);
-    }
+    if (at->element) return element_c(o, at->element->var, at->element->args);
     if (at->array->pattern && at->n == 0) return "";
-    if (at->array->pattern && at->n == 1) return sub_text(o, &at->sub[0]).c;
-    if (at->array->pattern) return text(o, "%s, %s", sub_text(o, &at->sub[0]).c, sub_text(o, &at->sub[1]).c);       // of a matrix of which there are only some entries
-    Text p = tight("0");
-    for (int k = 0; k < at->n; k++) p = k ? row_major(o, p, at->sub[k].extent, sub_text(o, &at->sub[k])) : sub_text(o, &at->sub[k]);
-    return text(o, "s->%s[%s]", at->array->name, p.c);
+    if (at->array->pattern && at->n == 1) return sub_c(o, &at->sub[0]);
+    if (at->array->pattern) return text(o, "%s, %s", sub_c(o, &at->sub[0]), sub_c(o, &at->sub[1]));       // of a matrix of which there are only some entries
+    return text(o, "s->%s[%s]", at->array->name, position_c(o, at));
 }
 
 static const double LONG_NUMBER = 1e9;             // whole numbers from here on are written as reals
 
-static Text number(Out *o, double v)
+static Text number(const Out *o, double v)
 {
     if (isnan(v)) return tight("NAN");
     if (isinf(v)) return (Text){v > 0 ? "INFINITY" : "-INFINITY", TIGHT, v < 0};
@@ -345,51 +253,51 @@ static Text number(Out *o, double v)
     return (Text){text(o, "%s", s), TIGHT, v < 0};
 }
 
-const char *number_c(Out *o, double v) { return number(o, v).c; }
+const char *number_c(const Out *o, double v) { return number(o, v).c; }
 
 // Whether the C expression may be of type real, not wide.
-static bool is_narrow(Out *o, const Expr *e)
+static bool is_narrow(const Out *o, const Expr *e)
 {
     static char yes, no;
     if (e->kind == EX_REF) return is_real(o->program, e->var);
-    const char *known = map_get(&o->real, e);
+    const char *known = map_get(o->real, e);
     if (known) return known == &yes;
     bool any = false, wide = false;
     for (int i = 0; i < e->nargs; i++) {
         wide |= e->args[i]->kind == EX_REF && e->args[i]->var->base == BASE_REAL && !is_real(o->program, e->args[i]->var);
         any |= is_narrow(o, e->args[i]);
     }
-    map_put(o->arena, &o->real, e, any && !wide ? &yes : &no);
+    map_put(o->arena, o->real, e, any && !wide ? &yes : &no);
     return any && !wide;
 }
 
 // Whether the C expression is of type int. (Whole numbers that are data and no response are longs: sizes.)
 static bool is_short(const Out *o, const Expr *e)
 {
-    if (scope_find(&o->scope, e)) return false;
+    if (scope_find(o->scope, e)) return false;
     if (e->kind == EX_MUL) return e->nargs == 2 && ex_is_num(e->args[0], -1) && is_short(o, e->args[1]);
     if (e->kind == EX_REF) return e->var->base == BASE_INT && e->var->kind != VAR_ELEMENT && (e->var->rank || e->var->response || e->var->kind != VAR_DATA);
     return e->kind == EX_NUM && ex_is_integer(e);
 }
 
 // C would add or multiply two ints as ints: the first is made a type that holds what they make.
-static const char *lengthened(Out *o, const Expr *e, const char *c, const char *type)
+static const char *lengthened(const Out *o, const Expr *e, const char *c, const char *type)
 {
     return !e || (e->kind == EX_NUM && e->number >= 0) ? text(o, "%sL", c) : text(o, "(%s)%s", type, c);
 }
 
-static Text sum(Out *o, const Expr *e, const char *type);
+static Text sum(const Out *o, const Expr *e, const char *type);
 
 // An argument of a function of reals: C++ has others of the same name for whole numbers and for float.
-static const char *as_real(Out *o, const Expr *e)
+static const char *as_real(const Out *o, const Expr *e)
 {
     if (is_narrow(o, e)) return text(o, "(wide)%s", expr_c(o, e, TIGHT));
     if (e->kind == EX_NUM && ex_is_integer(e)) return fabs(e->number) < LONG_NUMBER ? text(o, "%ld.0", (long)e->number) : number_c(o, e->number);
-    if (e->kind == EX_ADD && ex_is_integer(e) && !scope_find(&o->scope, e) && e->args[0]->kind != EX_NUM && is_short(o, e->args[0]) && is_short(o, e->args[1])) return sum(o, e, "wide").c;
+    if (e->kind == EX_ADD && ex_is_integer(e) && !scope_find(o->scope, e) && e->args[0]->kind != EX_NUM && is_short(o, e->args[0]) && is_short(o, e->args[1])) return sum(o, e, "wide").c;
     return ex_is_integer(e) ? text(o, "(wide)%s", expr_c(o, e, TIGHT)) : expr_c(o, e, LOOSE);
 }
 
-static Text power(Out *o, const Expr *base, double r)
+static Text power(const Out *o, const Expr *base, double r)
 {
     if (r == 1) return expr_text(o, base);
     if (r == 2) return tight(text(o, "square(%s)", expr_c(o, base, LOOSE)));
@@ -401,7 +309,7 @@ static Text power(Out *o, const Expr *base, double r)
 // A text to whose end more is added: a product of hundreds of factors is not copied for each of them.
 typedef struct Growing { char *text; int n, size; } Growing;
 
-static void append(Out *o, Growing *g, const char *more)
+static void append(const Out *o, Growing *g, const char *more)
 {
     for (; *more; more++) {
         ROOM(o->arena, g->text, g->n, g->size);
@@ -409,20 +317,20 @@ static void append(Out *o, Growing *g, const char *more)
     }
 }
 
-static const char *grown(Out *o, Growing *g)
+static const char *grown(const Out *o, Growing *g)
 {
     ROOM(o->arena, g->text, g->n, g->size);
     g->text[g->n] = 0;
     return g->text;
 }
 
-static void replace(Out *o, Growing *g, const char *by)
+static void replace(const Out *o, Growing *g, const char *by)
 {
     *g = (Growing){0};
     append(o, g, by);
 }
 
-static Text product(Out *o, const Expr *e)
+static Text product(const Out *o, const Expr *e)
 {
     const char *first = NULL;
     Growing all = {0};
@@ -432,7 +340,7 @@ static Text product(Out *o, const Expr *e)
     for (int i = 0; i < e->nargs; i++) absorbed += ex_absorbed(e, i);
     for (int i = 0; i < e->nargs; i++) {
         const Expr *f = e->args[i];
-        if (ex_absorbed(e, i) || (f->kind == EX_POW && f->number < 0 && !scope_find(&o->scope, f))) continue;
+        if (ex_absorbed(e, i) || (f->kind == EX_POW && f->number < 0 && !scope_find(o->scope, f))) continue;
         const char *t;
         if (f->kind == EX_NUM) {
             minus = f->number < 0;
@@ -454,45 +362,43 @@ static Text product(Out *o, const Expr *e)
     }
     for (int i = 0; i < e->nargs; i++) {
         const Expr *f = e->args[i];
-        if (f->kind != EX_POW || f->number >= 0 || ex_absorbed(e, i) || scope_find(&o->scope, f)) continue;
+        if (f->kind != EX_POW || f->number >= 0 || ex_absorbed(e, i) || scope_find(o->scope, f)) continue;
         append(o, &all, ex_is_integer(f->args[0]) && f->number == -1 ? " / (wide)" : " / ");
         append(o, &all, paren(o, power(o, f->args[0], -f->number), TIGHT));
     }
     return (Text){minus ? text(o, "-%s", grown(o, &all)) : grown(o, &all), MULTIPLICATIVE, minus};
 }
 
-const char *whole_text(Out *o, const Expr *e)
+const char *whole_text(const Out *o, const Expr *e)
 {
-    const Var *known = scope_find(&o->scope, e);
+    const Var *known = scope_find(o->scope, e);
     if (known) return known->name;
     if (e->kind != EX_REF) return "NULL";
-    Expr *at[MAX_RANK];
-    for (int k = 0; k < e->var->rank; k++) at[k] = k < e->nargs ? e->args[k] : ex_num(1);
-    return text(o, "&%s[%s]", var_text(o, e->var), position_text(o, e->var, 0, e->var->rank, at, NULL).c);
+    return text(o, "&%s[%s]", var_text(o, e->var), first_position(o, e->var, e->nargs, e->args));
 }
 
 // ---- comparisons of subscripts ----
 
 static bool holds_index(const Out *o, const Expr *e)
 {
-    if (scope_find(&o->scope, e) || e == o->group) return false;
+    if (scope_find(o->scope, e) || e == o->group) return false;
     if (e->kind == EX_INDEX) return true;
     for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
-        if (e->args[i]->kind == EX_INDEX && !scope_find(&o->scope, e->args[i])) return true;
+        if (e->args[i]->kind == EX_INDEX && !scope_find(o->scope, e->args[i])) return true;
     return false;
 }
 
 // One less of it reads as well: a number, a size, not what stands in an array.
 static bool is_plain(const Out *o, const Expr *e)
 {
-    if (scope_find(&o->scope, e) || e == o->group) return false;
+    if (scope_find(o->scope, e) || e == o->group) return false;
     for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
         if (!is_plain(o, e->args[i])) return false;
     return e->kind == EX_ADD || e->kind == EX_NUM || (e->kind == EX_REF && e->nargs == 0);
 }
 
 // 2 <= k of the model is k >= 1 here, where k counts from 0, and k <= T is k < T. NULL: no comparison of an index.
-static const char *compared(Out *o, const Expr *e, bool holds)
+static const char *compared(const Out *o, const Expr *e, bool holds)
 {
     static const char *const word[2][4] = {{"!=", "==", ">=", ">"}, {"==", "!=", "<", "<="}};
     if (e->fn != FN_EQ && e->fn != FN_NE && e->fn != FN_LT && e->fn != FN_LE) return NULL;
@@ -509,35 +415,45 @@ static const char *compared(Out *o, const Expr *e, bool holds)
     return text(o, "%s %s %s", k, holds ? ">=" : "<", e->fn == FN_LE ? paren(o, subscript_text(o, a), ADDITIVE) : expr_c(o, a, ADDITIVE));
 }
 
-Text negated_text(Out *o, const Expr *e)
+Text negated_text(const Out *o, const Expr *e)
 {
-    const char *opposite = e->kind == EX_CALL && !scope_find(&o->scope, e) ? compared(o, e, false) : NULL;
+    const char *opposite = e->kind == EX_CALL && !scope_find(o->scope, e) ? compared(o, e, false) : NULL;
     return opposite ? (Text){opposite, LOOSE, false} : tight(text(o, "!%s", expr_c(o, e, TIGHT)));
 }
 
-// An unknown of which the logarithm is kept, as a term of a sum or in a product that is one; read where its logarithm is known.
-static Look find_kept(const Expr *e, void *with)
+// Whether an unknown in a call has its logarithm kept: read where its logarithm is known, if it has a name here.
+static bool keeps_logs(const Out *o, const LogForm *f)
 {
-    Out *o = with;
-    if (e->kind != EX_REF || e->nargs < e->var->rank) return LOOK;
-    return (scope_find(&o->scope, e) ? scope_find(&o->scope, ex_log((Expr *)e)) != NULL : e->var->kept_log != NULL) ? FOUND : SKIP;
+    bool yes = false;
+    for (int i = 0; f && i < f->n && !yes; i++) yes = scope_find(o->scope, f->of[i]) ? scope_find(o->scope, f->log[i]) != NULL : f->of[i]->var->kept_log != NULL;
+    return yes;
 }
 
-// log(1 + x), log(x + y), where a term may have rounded to an end of its support: of the logarithms of the terms. c NULL: it is no such sum.
-static Text log_of_sum(Out *o, const Expr *sum)
+// log(1 + x), log(x + y), where a term may have rounded to an end of its support: of the logarithms of the terms.
+static Text log_of_sum(const Out *o, const LogForm *f)
 {
-    const Text none = {NULL, LOOSE, false};
-    if (!ex_find(sum, find_kept, o)) return none;
     const char *all = NULL;
-    for (int i = 0; i < sum->nargs; i++) {
-        if (!ex_positive(sum->args[i])) return none;
-        const char *log = expr_c(o, ex_log(sum->args[i]), LOOSE);
+    for (int i = 0; i < f->nterms; i++) {
+        const char *log = expr_c(o, f->term[i], LOOSE);
         all = all ? text(o, "log_sum_exp2(%s, %s)", all, log) : log;
     }
     return tight(all);
 }
 
-static Text call(Out *o, const Expr *e)
+// A call of log or pow, of logarithms that are kept. c NULL: it is none.
+static Text of_kept(const Out *o, const Expr *e)
+{
+    if (!e->nargs) return (Text){NULL, LOOSE, false};
+    const Expr *x = e->args[0];
+    const Var *kept = x->kind != EX_REF || e->nargs != 1 || scope_find(o->scope, x) ? NULL : e->fn == FN_log ? x->var->kept_log : e->fn == FN_log1m ? x->var->kept_log1m : NULL;
+    if (kept) return tight(text(o, "%s_kept(%s, %s)", e->name, as_real(o, x), element_c(o, kept, x->args)));
+    const LogForm *f = e->fn == FN_log || e->fn == FN_pow ? map_get(&o->program->logs, e) : NULL;
+    if (!keeps_logs(o, f) || !f->nterms) return (Text){NULL, LOOSE, false};
+    if (e->fn == FN_log) return log_of_sum(o, f);
+    return tight(text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, f->term[0]), MULTIPLICATIVE)));      // of a value that may have rounded to an end
+}
+
+static Text call(const Out *o, const Expr *e)
 {
     const char *infix = function_rows[e->fn].infix, *subscripts = compared(o, e, true);
     if (subscripts) return (Text){subscripts, LOOSE, false};
@@ -546,42 +462,38 @@ static Text call(Out *o, const Expr *e)
                                                expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
     if (e->fn == FN_MISSING) {
         const Expr *r = e->args[0];              // data as read from the file: in the state, missing values have been filled in
-        const bool as_read = o->as_read;
-        o->as_read = true;
-        const char *c = r->var->kind != VAR_DATA ? expr_c(o, r, ADDITIVE) : r->nargs ? text(o, "d->%s[%s]", c_name(o, r->var->name), position_text(o, r->var, 0, r->nargs, r->args, NULL).c) : text(o, "d->%s", c_name(o, r->var->name));
-        o->as_read = as_read;
+        Out file = *o;
+        file.as_read = true;
+        const char *c = r->var->kind != VAR_DATA ? expr_c(&file, r, ADDITIVE) : r->nargs ? text(o, "d->%s[%s]", c_name(o, r->var->name), position_text(&file, r->var, 0, r->nargs, r->args).c) : text(o, "d->%s", c_name(o, r->var->name));
         return (Text){r->var->base == BASE_INT ? text(o, "%s == -2147483648.0", c) : text(o, "%s != %s", c, c), LOOSE, false};
     }
     if (e->fn == FN_NOT) return negated_text(o, e->args[0]);
     if (e->fn == FN_if_else)
         return (Text){text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)), LOOSE, false};
-    const Var *kept = e->nargs == 1 && e->args[0]->kind == EX_REF && !o->host && !scope_find(&o->scope, e->args[0]) ? e->fn == FN_log ? e->args[0]->var->kept_log : e->fn == FN_log1m ? e->args[0]->var->kept_log1m : NULL : NULL;
-    if (kept) return tight(text(o, "%s_kept(%s, %s)", e->name, as_real(o, e->args[0]), expr_c(o, ex_ref((Var *)kept, e->args[0]->nargs, e->args[0]->args), LOOSE)));
-    if (e->fn == FN_pow && e->args[0]->kind == EX_REF && !o->host) {     // of a value that may have rounded to an end: by its logarithm
-        const Expr *log = ex_log(e->args[0]);
-        if (scope_find(&o->scope, e->args[0]) ? scope_find(&o->scope, log) != NULL : e->args[0]->var->kept_log != NULL) return tight(text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, log), MULTIPLICATIVE)));
-    }
-    if (e->fn == FN_log && e->args[0]->kind == EX_ADD && !o->host) {
-        const Text sum = log_of_sum(o, e->args[0]);
-        if (sum.c) return sum;
-    }
+    const Text kept = o->host ? (Text){NULL, LOOSE, false} : of_kept(o, e);
+    if (kept.c) return kept;
     const char *list = "";
     for (int i = 0; i < e->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
     const bool positive = (e->fn == FN_lgamma || e->fn == FN_digamma) && ex_positive(e->args[0]);        // forms without calls and branches
     return tight(text(o, "%s%s(%s)", e->name, positive ? "_positive" : "", list));
 }
 
-static Text sum(Out *o, const Expr *e, const char *type)
+static Text sum(const Out *o, const Expr *e, const char *type) { return sum_but(o, e, NULL, 0, type); }
+
+// Without one of its terms, and so much less.
+static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by, const char *type)
 {
     Text *t = NEW_N(o->arena, Text, e->nargs + 1);
     const Expr **from = NEW_N(o->arena, const Expr *, e->nargs + 1);
-    const bool ends = e->args[0]->kind == EX_NUM;
-    double last = ends ? e->args[0]->number : 0;         // a number comes last, with what indices are less by in C
+    const bool begins = e->args[0]->kind == EX_NUM;
+    double last = (begins ? e->args[0]->number : 0) - by;        // a number comes last, with what indices are less by in C
+    const bool ends = last != 0;
     bool less = false;
     for (int i = 0; i < e->nargs; i++) less |= signed_index(o, e->args[i]) < 0;
     int n = 0;
-    for (int i = ends; i < e->nargs; i++) {
+    for (int i = begins; i < e->nargs; i++) {
         const Expr *term = e->args[i];
+        if (term == left_out) continue;
         const int sign = ends || less ? signed_index(o, term) : 0;
         if (sign) {
             from[n] = term;
@@ -614,18 +526,18 @@ static Text sum(Out *o, const Expr *e, const char *type)
 
 // A number that only decides how many lanes share a launch, or one of the data files. What the device alone knows counts as 1 turn; a definition of data
 // is written out.
-static Text size_in_launch(Out *o, const Expr *e)
+static Text size_in_launch(const Out *o, const Expr *e)
 {
     const Var *v = e->var;
     const Site *t = v->kind == VAR_LET && v->rank == 0 ? v->sites : NULL;
     if (t && !t->next && t->value && t->plates.n == 0 && !t->plates.guard && ex_is_integer(t->value)) return extent_text(o, t->value);
     if (v->kind != VAR_DATA || v->base != BASE_INT) return tight("1");
-    return tight(text(o, "ON_HOST(run, d->%s)[%s]", c_name(o, v->name), position_text(o, v, 0, v->rank, e->args, NULL).c));
+    return tight(text(o, "ON_HOST(run, d->%s)[%s]", c_name(o, v->name), position_text(o, v, 0, v->rank, e->args).c));
 }
 
-Text expr_text(Out *o, const Expr *e)
+Text expr_text(const Out *o, const Expr *e)
 {
-    const Var *known = scope_find(&o->scope, e);
+    const Var *known = scope_find(o->scope, e);
     if (known) return tight(known->name);
     switch (e->kind) {
     case EX_NUM: return number(o, e->number);
@@ -635,7 +547,7 @@ Text expr_text(Out *o, const Expr *e)
         if (o->launching && (e->var->rank > 0 || e->var->kind != VAR_DATA)) return size_in_launch(o, e);
         const char *place = var_text(o, e->var);
         if (e->var->rank == 0) return tight(place[0] == 'd' || e->var->kind == VAR_ELEMENT ? place : text(o, "*%s", place));
-        return tight(text(o, "%s[%s]", place, position_text(o, e->var, 0, e->var->rank, e->args, NULL).c));
+        return tight(text(o, "%s[%s]", place, position_text(o, e->var, 0, e->var->rank, e->args).c));
     }
     case EX_ADD: return sum(o, e, "long");
     case EX_MUL: return product(o, e);
@@ -644,15 +556,15 @@ Text expr_text(Out *o, const Expr *e)
             return (Text){text(o, "1 / %s%s", ex_is_integer(e->args[0]) && e->number == -1 ? "(wide)" : "", paren(o, power(o, e->args[0], -e->number), TIGHT)), MULTIPLICATIVE - 1, false};
         return power(o, e->args[0], e->number);
     case EX_CALL: return call(o, e);
-    case EX_REDUCE: case EX_ARRAY: return is_data_total(e) && !scope_find(&o->scope, e) ? data_total(o, e) : tight(whole_text(o, e));
+    case EX_REDUCE: case EX_ARRAY: return is_data_total(e) && !scope_find(o->scope, e) ? data_total(o, e) : tight(whole_text(o, e));
     case EX_AT: {
         const Expr *array = e->args[0];
-        Text p = tight("0");
+        Position p = first_of_all();
         for (int k = 1; k < e->nargs; k++) {
-            Text i = subscript_text(o, e->args[k]);
+            const Position i = subscript_position(o, e->args[k]);
             p = k == 1 ? i : row_major(o, p, ex_dim((Expr *)array, k - 1), i);
         }
-        return tight(text(o, "%s[%s]", whole_text(o, array), p.c));
+        return tight(text(o, "%s[%s]", whole_text(o, array), p.at.c));
     }
     }
     return tight("0");

@@ -11,14 +11,14 @@
 // element of the label stands in the arguments, and where it is 0 the density of the count's distribution is 0 for all values but 0, as far as that follows
 // from the arguments that are known then.
 //
-// Counts of at most FEW + 1 values are left as they are: they are summed out of the law of the label (graph/rewrite/marginal.c), which is better.
+// Counts of at most FEW + 1 values are left as they are: they are summed out of the law of the label (graph/rewrite/trees.c), which is better.
 //
 // Needs: parsed.     Gives: statements.     Keeps: all others.
 #include <math.h>
 #include <string.h>
 #include "check.h"
 
-enum { FEW = 9 };                    // as MOST_DEARER of graph/rewrite/marginal.c
+enum { FEW = 9 };                    // as MOST_DEARER of graph/rewrite/trees.c
 
 typedef struct Locked {
     Arena         *a;

@@ -129,7 +129,7 @@ struct Var {
     Var        *rows_counted;            // of that: stands for how many different rows there are
     bool        counts_rows;             // is such a number, of which a program tells the runtime what a sweep costs
     Var        *alike;                   // along chains that data alone tell apart: the first chain with the same data; of that, how many there are of each
-    const struct Linked *linked;         // along a chain whose messages are of what comes behind the element, and not of the element itself: arrays of what these hold besides (marginal.c). NULL: it is no such chain
+    const struct Linked *linked;         // along a chain whose messages are of what comes behind the element, and not of the element itself: arrays of what these hold besides (messages.c). NULL: it is no such chain
     Var        *messages;                // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
     struct Var *in_place;                // a definition, once the model is centred: this is drawn in its place. Else NULL
     struct Joined *joined;               // drawn together with others, by the product of their values; NULL: it is not

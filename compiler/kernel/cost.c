@@ -474,7 +474,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     }
 }
 
-// Of chains with the same data a loop goes through the first alone (graph/rewrite/marginal.c): the share of those, of which the rows are counted when data are there; NULL: the condition says nothing of it.
+// Of chains with the same data a loop goes through the first alone (graph/rewrite/messages.c): the share of those, of which the rows are counted when data are there; NULL: the condition says nothing of it.
 typedef struct First { const Graph *g; const Var *v; } First;
 
 static Look test_first(const Expr *e, void *with)

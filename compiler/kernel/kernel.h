@@ -66,6 +66,10 @@ typedef struct DrawArg {                 // of a routine: the first that is ther
     double      number;
 } DrawArg;
 
+typedef enum { INTEGER_PLAIN, INTEGER_CHECKED, INTEGER_DRAWN, INTEGER_STATE } AsInteger;       // what is stored in an integer: a number that is one and small enough; one that may need more than 32 bits; what a routine has drawn, a real; a state of a chain, a real
+
+typedef struct KeptLogs { Expr *log, *log1m; } KeptLogs;              // of what is drawn, u: log(u) and log(1 - u), where arrays keep these; NULL: none does
+
 typedef enum { DRAW_UNCHECKED, DRAW_FINITE, DRAW_COUNT } DrawCheck;
 
 typedef struct Order {                   // rows of a plate in the order of their groups, for sums by group
@@ -160,7 +164,7 @@ struct Node {
         struct { Expr *condition; const Rows *few; bool negated; Node *otherwise; bool rare; } test;   // NODE_IF; few: fewer rows than coefficients; rare: `otherwise` costs next to nothing, since it is hardly ever run
         struct { const Order *order; } order;                                            // NODE_ORDER
         struct { Expr *condition; } skip;                                                // NODE_SKIP
-        struct { UpdateOp op; Place place; Expr *value; Var *times; Store how; bool own; int total; } update;   // value * times, if there is one; own: by the lane whose place it is; total: STORE_TOTAL: its number
+        struct { UpdateOp op; Place place; Expr *value; Var *times; Store how; bool own; int total; AsInteger integer; Expr *exists; bool puts_row; } update;   // value * times, if there is one; own: by the lane whose place it is; total: STORE_TOTAL: its number; exists: only where this holds; NULL: always; puts_row: entries of a row of a joint normal that come at once
         struct { Var *array; Count count; bool waits; const char *value; } fill;              // value: NULL for zero
         struct { Expr *key; Var *local; Index *index[MAX_RANK]; Expr *value; } array;    // NODE_ARRAY
         struct { Expr *key; Var *local; } matrix;
@@ -183,26 +187,26 @@ struct Node {
             bool        goes_on;         // with the stream of the draw before it
             DrawCheck   check;
         } draw;
-        struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; Expr *value; } claim;   // c NULL: the claim is the value, or none
+        struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; Expr *value; KeptLogs logs; bool square[MAX_NATURAL]; } claim;   // c NULL: the claim is the value, or none; square: the statistic is the square of what is drawn
         struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
         struct { const Claim *claim; } check;
-        struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; Expr *stream; bool follows, claims; } slice;   // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; claims: --check is told how the density changed, by all that changes it
-        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at, *evidence; bool marginal, moves, expects; const Distances *distances; const ValueWeights *weights_of; } weigh;   // moves: so does the number of values
+        struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; Expr *stream; bool follows, claims, climbs; KeptLogs logs; Node *again; } slice;   // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; claims: --check is told how the density changed, by all that changes it; climbs: to the mode; again: what is computed for each value tried
+        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at, *evidence; bool marginal, moves, expects, few; Node *again; const Distances *distances; const ValueWeights *weights_of; } weigh;   // moves: so does the number of values; few: an array of one lane holds all weights; again: computed for each value
         struct { const ValueWeights *of; } weights;                                      // NODE_WEIGHTS
         struct { const Conditional *c; Expr *stream; const Expr *vector; Var *cosine, *sine; } ellipse;     // vector: its first element. stream: numbered as an element. The body reads cosine and sine of the angle
-        struct { const Conditional *c; Var *width, *inside; Expr *start; } move;
-        struct { const Conditional *c; Var *array, *scalar; } whole;                     // NODE_DRAW_ARRAY
-        struct { const Step *step; Var *J, *h; Expr *size; } normal;
-        struct { const Step *step; Var *B, *k, *E, *A, *h, *x, *z; } band;               // NODE_DRAW_BAND: x, z: what is drawn; E, A, h, z NULL: there is no border
-        struct { const Var *var; const Joined *joined; Var *weight, *link, *part; Expr *panels, *length, *values, *inside, *by_panel, *by_time; } states;      // NODE_DRAW_STATES: as in device/states.h
+        struct { const Conditional *c; Var *width, *inside; Expr *start; bool vector, climbs; Node *again; } move;      // vector: of vectors, not matrices; the rest as in slice
+        struct { const Conditional *c; Var *array, *scalar; bool mode; } whole;          // NODE_DRAW_ARRAY; mode: it becomes the mode
+        struct { const Step *step; Var *J, *h; Expr *size; bool mode; } normal;
+        struct { const Step *step; Var *B, *k, *E, *A, *h, *x, *z; int block, edge; } band;               // NODE_DRAW_BAND: x, z: what is drawn; E, A, h, z NULL: there is no border; block, edge: lag times width and the border, if numbers of which a routine is compiled, else 0 and -1
+        struct { const Var *var; const Joined *joined; Var *weight, *link, *part; Expr *panels, *length, *values, *inside, *by_panel, *by_time, *stride[MOST_JOINED]; bool apart; } states;      // NODE_DRAW_STATES: as in device/states.h; apart: there is a link for each unknown, of this stride among the values of all
         struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
-        struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; } transform;        // first elements of the arrays of a routine of constrained_line.h
+        struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; bool within; } transform;        // within: between bounds; first elements of the arrays of a routine of constrained_line.h
         struct { Transformed part; bool precision; Var *root; Expr *size, *shares, *mean, *from, *q, *apart, *noise, *slope, *by_mean, *left, *right, *pivot; } whitened;      // first elements of the arrays of a routine of whitened.h, NULL for those that it has not; from: the vector
         struct { Var *matrix, *inverse, *log_det, *adjoint, *log_det_adjoint; bool unsure; } factor;  // adjoint NULL: the matrix becomes its factor; else the adjoint of the factor that of the matrix. With inverse: the same for the inverse and the log determinant, the matrix being room to work in. unsure: all of it is filled, since it may not be symmetric
         struct { const char *name; Expr *size, *from, *to; } routine;                    // the matrix, whole; the first element of what is made
-        struct { const Site *site; } sample;             // the body computes what it needs of each value
+        struct { const Site *site; bool searches; } sample;             // the body computes what it needs of each value; searches: it lies between two ends, and is looked for there
         struct { const Series *series; bool slopes; Expr *chain; } compute;               // slopes: with the derivatives of solutions; chain: of one chain, NULL: of all
-        struct { const Ode *ode; bool asked; } solve;                                     // asked: in a function that is told whether derivatives are wanted
+        struct { const Ode *ode; bool asked, slopes, derivatives; Expr *by; } solve;       // asked: in a function that is told whether derivatives are wanted; slopes: they are kept; derivatives: of the right side, there is a function; by: how many numbers they are by
         struct { const struct Kernel *part; Var *into; } call;                           // NODE_CALL: the local grows by what KERNEL_PART gives
         struct { Expr *weight, *square; } row;                                           // NODE_RETURN
         struct { Expr *value; } result;
@@ -232,6 +236,9 @@ typedef struct Kernel {
     const Step    *step;         // that it belongs to, or NULL
     const Columns *columns;      // KERNEL_TEAM: what its body does is that, too; or NULL
     bool           places;       // KERNEL_TEAM: it moves what predictors are made of, and computes those that it reads where it has got to
+    bool           products;     // KERNEL_TEAM: sums of products of a vector and itself, which a GPU makes by a routine
+    const struct SharedDraw *alike;      // what begins at `alike_from` is a call of this function; NULL: nothing is
+    const Node    *alike_from;
     const Var     *followed;     // a vector drawn one element after the other: predictors of it are kept up to date; or NULL
     Node          *body, **last;
     int            nturns;       // of loops that a team shares, in all
@@ -261,6 +268,27 @@ bool  reads_response(const Sum *s);                              // so that it i
 
 enum { NUTS_DIAGNOSTICS = 6 };                                   // numbers for the draws that a block of NUTS keeps (runtime/device/launch.h)
 enum { MANY_STEPS = 64 };                                        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
+
+// ---- forms.c: what nodes are written as ----
+
+typedef struct LogForm {                 // of a call log(a + b) or pow(x, r): where one of `of` is kept by its logarithm, it is written by logarithms
+    int    n;
+    Expr **of, **log;                    // unknowns in it, and log of each
+    int    nterms;
+    Expr **term;                         // log a, log b; of pow log x. None: a term may be negative
+} LogForm;
+
+bool reads_wild(const Expr *subscript);  // it reads an array whose values may lie outside of the dimension: emitted code looks each time
+
+// ---- alike.c: scalars that are drawn alike ----
+
+typedef struct SharedDraw {              // a function that kernels share whose scalars have conditionals of one family: it draws, tells --check, and stores
+    const char   *name;
+    const Kernel *first;                 // it is written above this one
+    const Node   *from;                  // the draw in that
+    const Node   *draw, *claim;          // with parameters for what a kernel hands it: the values of arguments of the draw, in their order
+    struct SharedDraw *next;
+} SharedDraw;
 
 // ---- products.c ----
 
@@ -328,6 +356,12 @@ typedef struct Launch {
 
 typedef struct Launches { Launch *first, **last; } Launches;
 
+typedef struct Ration {                  // what draws of scales are rationed by, in multiply-adds
+    Expr *sweep, *trial;                 // of all other steps; of one trial, where each row of data is another
+    Expr *trial_as_counted;              // of one trial, in numbers of rows that are counted
+    int   competition, sparse;           // numbers of the competition and of the joint normal that is sparse, or told row by row; 0: none
+} Ration;
+
 typedef struct StepCode {                // of one step of the schedule
     const Step *step;
     const char *name;
@@ -338,11 +372,87 @@ typedef struct StepCode {                // of one step of the schedule
     const char  *density_name;           // NUTS, and joint normals with scales: the function that launches
     Launches     density;                // the log density and its gradient at given coordinates; or what is left of the density of all when the joint normal is integrated out
     const Var   *tuning;                 // of scales: what their draws keep
+    Ration       ration;                 // of scales
+    const Var   *machine, *diagnostics;  // NUTS: what it keeps of itself; what it tells the draws of each sweep
     const char  *jacobian_name;
     Launches     jacobian;               // the same of the transform alone, after these; none, if coordinates are the unknowns themselves
 } StepCode;
 
 // ---- lower.c ----
+
+// ---- fields.c ----
+
+typedef struct FieldBound { const Expr *value; double number; } FieldBound;      // value NULL: the number
+
+typedef struct Field {                   // of Data or State, as the runtime is told of it
+    const Var  *var;
+    FieldBound  lower, upper;            // that values are checked against as they are read; of unknowns what is the same for all elements
+    int         shape;                   // the first field of which the same lines tell extents and bounds; -1: nothing is to be told
+    bool        may_miss, may_be_left_out, finite;       // data: values may be missing, and the model may ask that they are left out; none may be infinite
+    const char *needed_for;              // data: why no value may be missing; or NULL
+    int         imputed;                 // data: 1 + the number of the field of State that has them with missing values filled in; 0: none
+    int         extent_of[MAX_RANK];     // data: 1 + the number of the field of Data that is this extent; 0: none
+} Field;
+
+struct Program;
+int  field_of(const Field *list, int n, const Var *v);               // its place; -1: it is not there
+int  total_number(const struct Program *p, const Expr *e);           // of the member of Data that holds the sum or end, from 1; 0: there is none
+bool keeps_rows_of_route(const Placement *at);                       // the first extent is 0 where there are many rows, or few. Rows that may be told are read, or not, however many they are
+
+// ---- starts.c ----
+
+typedef struct StartFactor {             // a factor that is 0 for some values of the unknowns: chains start where it is not
+    const Factor *factor;
+    const Plates *plates;
+    const Expr   *log_density;
+    bool          if_missing;            // only where a missing response has been filled in
+    struct StartFactor *next;
+} StartFactor;
+
+typedef struct Definition { const Var *var; struct Definition *next; } Definition;        // that such factors read
+
+// ---- prices.c: what a sweep costs, as a run asks for it ----
+
+// In multiply-adds. What the factor of a sparse joint normal takes is known when data are there: gm_sparse_time.
+#define SPARSE_SHARE        0.6          // of that time, where it is made on a CPU
+#define SPARSE_LAUNCHES_GPU 2250         // on a GPU three launches and
+#define SPARSE_SHARE_GPU    0.25         // what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns
+
+typedef struct CostOnGpu { Expr *alone, *work; } CostOnGpu;      // in multiply-adds of one lane: what takes its time whatever the number of chains; the work of a chain, shared by all lanes
+
+typedef struct SparsePrice {             // of a joint normal that data may leave to steps that stand in for it, or whose rows they may tell one by one
+    int       number;
+    bool      told;                      // row by row
+    bool      both_ways;                 // it is drawn in a sweep along gradients, too
+    CostOnGpu standing_in;               // if not told
+    Expr     *steps, *move;              // if told: what a sweep costs but for it
+    bool      no_move;                   // if told: there is no move, since X'X is not made that it reads
+    struct SparsePrice *next;
+} SparsePrice;
+
+typedef struct ScalesPrice { const Scales *scales; Expr *trial; int sparse; struct ScalesPrice *next; } ScalesPrice;       // of the draws of scales of a step; the factor of sparse joint normal `sparse`, 0 none, is made for each trial
+
+enum { NUMBERS_OF_COST = 9 };
+
+typedef struct Price {                   // of a competition, or of the whole program
+    int           number;                // of the competition; 0: the program
+    Expr         *of[NUMBERS_OF_COST];   // as GmCompetition has them; NULL: not told, since there is one way to make a sweep
+    int           ncounted;
+    const Var   **counted;               // whose different rows are counted
+    SparsePrice  *sparse, *told;
+    ScalesPrice  *scales;
+    struct Price *next;
+} Price;
+
+typedef struct Contest {                 // a competition, and what a run needs to know to choose
+    const Competition *of;
+    const Var  *machine, *diagnostics;   // of its move
+    int         nlatents;
+    const Var **latent;                  // auxiliaries that its steps draw
+    struct Contest *next;
+} Contest;
+
+typedef struct RuntimeParts { bool moves, normals, patterns, grams, bands, states, links; } RuntimeParts;     // what of the runtime the program uses: moves along gradients; joint normals by its kernels, those with few entries, weighted sums of squares; bands; states of chains, and those of several unknowns with a link for each
 
 typedef struct Program {
     const Graph *g;
@@ -359,6 +469,19 @@ typedef struct Program {
     const Expr  *row_bytes[2];           // rows and columns of the last matrix that a draw passes over; NULL: none
     const Expr  *row_width;              // columns of all matrices that row passes read; NULL: none
     bool         row_widths;             // they differ
+    bool         wild;                   // there are subscripts that are looked at each time
+    Map          logs;                   // a call -> its LogForm
+    int          ndata, nstate;
+    Field       *data, *state;           // in their order
+    int          ntotals;
+    const Expr **total;                  // sums and ends of data that sizes are made of: members of Data hold them
+    const char  *total_name;             // of these members, before their numbers
+    const StartFactor *starts;           // NULL: none
+    const Definition  *definitions;
+    const Price   *prices;               // of each competition, if there are several, or the model asks for moves, of the program; the last is that of a sweep
+    const Contest *contests;
+    RuntimeParts uses;
+    const char  *cpu_only;               // why it runs on the CPU alone; NULL: it does not
 } Program;
 
 bool any_wild(const Graph *g);            // there are subscripts that are looked at each time
@@ -376,11 +499,13 @@ void alone(Lower *p);                     // alone.c
 void find_waits(Lower *p);                // waits.c
 void placement(Lower *p);                 // placement.c
 
+// ---- complete.c: after the passes ----
+
+void complete_program(Lower *p);          // what a program holds beside kernels and launches, for emission to print
+
 // ---- cost.c ----
 
 const char *cost_text(const Program *p, const StepCode *s);           // operations, draws and bytes of one sweep of one chain, in the sizes of the data
-
-typedef struct CostOnGpu { Expr *alone, *work; } CostOnGpu;      // in multiply-adds of one lane: what takes its time whatever the number of chains; the work of a chain, shared by all lanes
 
 typedef struct CompetitionCost {         // in multiply-adds, of one chain, in numbers of the data
     Expr *steps;                         // a sweep with a step for each

@@ -9,7 +9,7 @@
 // Needs: the schedule.     Gives: Var.kept_log, Var.kept_log1m, before any kernel is made.
 // Conditions: v is an unknown of the model between 0 and infinity, 0 and 1, or a simplex; its own statement has log v or log(1 - v) times something unknown,
 // so that its law, which is to be learnt, depends on how far out v lies; or it has a small shape, and another statement
-// has log v times something unknown, or it moves with a scale.
+// has log v times something unknown, or it moves with a scale, or it lies between 0 and 1 and is sliced or moves along gradients.
 #include <math.h>
 #include "lower.h"
 
@@ -67,6 +67,15 @@ static bool is_scaled(const Graph *g, const Var *v)
     return false;
 }
 
+// A slice would go from one end towards the other by factors of e, and gradients end where numbers do: by its logarithms it goes as far as its law.
+static bool is_moved(const Graph *g, const Var *v)
+{
+    for (const Step *s = g->steps; s; s = s->next)
+        for (int i = 0; i < s->nblock && (s->kind == STEP_SLICE || s->kind == STEP_NUTS) && !s->orbit && !s->imputes; i++)
+            if (s->block[i] == v) return true;
+    return false;
+}
+
 static bool rounds_and_is_read(const Graph *g, const Var *v)
 {
     bool own = false, small = false, others = false;
@@ -76,7 +85,7 @@ static bool rounds_and_is_read(const Graph *g, const Var *v)
         small |= is_own && ex_find(f->log_density, find_small_shape, &(Logs){v, false});
         others |= !is_own && weighed;
     }
-    return own || (small && (others || is_scaled(g, v)));
+    return own || (small && (others || is_scaled(g, v) || (v->upper_number == 1 && v->constraint == CONSTRAINT_NONE && is_moved(g, v))));
 }
 
 void plan_logs(Lower *p)

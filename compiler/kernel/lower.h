@@ -151,6 +151,17 @@ void as_setting(Launch *l, const char *name);                        // the last
 void plan_logs(Lower *p);                                            // arrays for all unknowns that need them
 void put_logs(Lower *p, Expr *element, Expr *log, Expr *log1m, Store how);        // into them, beside the element
 
+// ---- of the complete program, for emission ----
+
+void  form_kernel(Lower *p, Kernel *k);                                    // forms.c
+void  share_draws(Lower *p);                                              // alike.c
+void  find_uses(Lower *p);                                                // uses.c
+void  find_rations(Lower *p);                                             // prices.c
+void  find_fields(Lower *p);                                              // fields.c
+void  find_starts(Lower *p);                                              // starts.c
+void  find_prices(Lower *p);                                              // prices.c
+void  find_contests(Lower *p);                                            // prices.c
+
 // ---- products.c ----
 
 bool is_index(const Expr *e, const Index *i);                        // i and nothing else
@@ -320,6 +331,8 @@ void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own);       
 void lower_proposal(Lower *p, const Step *s, StepCode *code);        // proposals.c: around the launches of the step, once these are there
 
 // ---- sites.c: what one statement computes or draws ----
+
+bool is_searched(const Site *t);                                     // a draw between two ends looks for its value: by weights of integers, or by a distribution function, which stand behind the ends
 
 void put_element(Lower *p, const Site *t);                           // one element
 const Site *put_site(Lower *p, const Site *t);                       // in its loops, and those after it that share them; which is the next

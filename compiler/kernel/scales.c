@@ -70,7 +70,7 @@ void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own)
         code->density.last = &copy->next;
         if (l == last) break;
     }
-    code->density_name = words(p, "marginal_%s", stem);
+    code->density_name = kernel_name(p, words(p, "marginal_%s", stem));
     Expr *elements = ex_num(0);
     for (int i = 0; i < of->n; i++) elements = ex_add2(elements, of->var[i]->rank ? of->var[i]->dim[0] : ex_num(1));
     code->tuning = work_array(p, ROLE_TUNING, words(p, "scales_of_%s", stem), 1, (Expr *[]){ex_mul2(ex_num(ROOM), elements)});

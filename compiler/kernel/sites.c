@@ -1,6 +1,8 @@
 // sites.c -- what one statement computes or draws, in loops of its own or of its neighbours.
 #include "lower.h"
 
+bool is_searched(const Site *t) { return t->within && (t->dist->discrete || t->nargs - t->guarded > t->nsample + 4); }
+
 // One element that a statement computes or draws.
 void put_element(Lower *p, const Site *t)
 {
@@ -14,8 +16,8 @@ void put_element(Lower *p, const Site *t)
     n = enter(p, NODE_SAMPLE);
     n->sample.site = t;
     Expr *const *rest = t->args + t->nsample;
-    if (t->within && t->dist->discrete) put_update(p, UPDATE_SET, place_local(local_new(p->g->arena, "search.log_weight")), rest[4]);
-    else if (t->within && t->nargs > t->nsample + 4) {
+    if (is_searched(t) && t->dist->discrete) put_update(p, UPDATE_SET, place_local(local_new(p->g->arena, "search.log_weight")), rest[4]);
+    else if (is_searched(t)) {
         put_update(p, UPDATE_SET, place_local(local_new(p->g->arena, "search.below")), rest[4]);
         put_update(p, UPDATE_SET, place_local(local_new(p->g->arena, "search.above")), rest[5]);
     }

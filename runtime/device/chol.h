@@ -36,11 +36,21 @@ DEVICE_CALL void chol_in_place(long n, double *A)
     for (long i = 0; i < n * n; i++) A[i] = NAN;
 }
 
+// Whether a function does not depend on a matrix, as one of no rows does not: its derivatives are 0, also where the matrix has no factor.
+DEVICE_CALL int has_no_slope(long n, const double *slope)
+{
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j <= i; j++)
+            if (slope[i * n + j] != 0 || slope[j * n + i] != 0) return 0;
+    return 1;
+}
+
 // The derivatives of a function by the elements of L, in the lower triangle of slope, become those by the lower triangle of A, of which L is the factor: an element off the diagonal stands for
 // both of its places (Murray 2016, "Differentiation of the Cholesky decomposition", arXiv:1602.07527, section 5.2). The upper triangle of slope is not looked at.
 // Accuracy: that of solving with L. Test: tests/runtime/multivariate.c
 DEVICE_CALL void chol_adjoint(long n, const double *L, double *slope)
 {
+    if (has_no_slope(n, slope)) return;
     for (long j = n - 1; j >= 0; j--) {
         const double *of_j = L + j * n;
         const double root = of_j[j];
@@ -220,6 +230,7 @@ DEVICE_CALL int is_outer_product(long n, const double *B, double *v, double *c)
 // work: n by n.
 DEVICE_CALL void inverse_adjoint(long n, const double *P, double by_log_det, double *slope, double *work)
 {
+    if (by_log_det == 0 && has_no_slope(n, slope)) return;
     for (long i = 0; i < n; i++)
         for (long j = 0; j <= i; j++) slope[i * n + j] = slope[j * n + i] = slope[i * n + j] + slope[j * n + i];
     double c;

@@ -20,9 +20,9 @@ typedef struct GmContext {
 #define KERNEL_TEAM(name) KERNEL(name)
 #define KERNEL_PRODUCTS(name) KERNEL(name)
 // In a program of many steps most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of a sampler.
-#if defined(GM_MANY_STEPS) && defined(__GNUC__) && !defined(__clang__)
+#if defined(GM_MANY_STEPS) && !defined(GM_CHEAPLY) && defined(__GNUC__) && !defined(__clang__)
 #define GM_CHEAPLY        __attribute__((optimize("O0")))
-#else
+#elif !defined(GM_CHEAPLY)
 #define GM_CHEAPLY
 #endif
 #define KERNEL_ON_REQUEST(name) static GM_CHEAPLY void name(GM_GIVEN)

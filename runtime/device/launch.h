@@ -978,6 +978,7 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
 {
     for (const GmStep *end = step + n; step < end; step++)
         if (run->chain == GM_IN_STEP && step->competition) gm_take_apart(run, step);
+        else if (!run->device && run->chain >= 0 && gm_chain_ended(run)) return;
         else if (gm_takes(run, step, run->chain < 0 ? 0 : run->chain)) gm_take(run, step);
 }
 

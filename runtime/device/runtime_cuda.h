@@ -44,9 +44,10 @@ static __device__ bool gm_may_stay(GmPlace *place, int chain)
 #if defined(GM_MODES)
     return false;
 #endif
+    const bool first = GM_STAYS((long)place->sweep, (long)place->warmup);
+    if (!place->stays) return first;
     GmStays *s = &place->stays[chain];
     const unsigned long long now = place->sweep + 1, last = atomicExch((unsigned long long *)&s->last, now);
-    const bool first = GM_STAYS((long)place->sweep, (long)place->warmup);
     if (last != now) {
         s->in_a_row = last && now - last <= GM_STAYS_NEAR ? s->in_a_row + 1 : 1;
         s->all += !first;

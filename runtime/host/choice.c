@@ -170,11 +170,13 @@ static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
 }
 
 // Why nothing is measured, or NULL. beyond: of the sets that chains in step can have.
+static const char SHORT[] = "not measured in a warm-up of less than 300 sweeps";
+
 static const char *not_measured(const Costs *c, bool latents, long coordinates, long warmup, bool beyond)
 {
     return isinf(c->evaluation.work) ? "what gradients read of a matrix is not made where its rows are told" : latents ? "the draws hold auxiliaries"
          : coordinates > MOST_COORDINATES ? "they are too many for NUTS" : beyond ? "not measured on a GPU: there are 18 other sets that are"
-         : warmup < LEAST_MEASURED ? "not measured in a warm-up of less than 300 sweeps" : NULL;
+         : warmup < LEAST_MEASURED ? SHORT : NULL;
 }
 
 static void settle(GmChoices *w, int k, bool nuts, const char *because);
@@ -872,12 +874,6 @@ void gm_choices_move_by(GmChoices *w, const char *name)
 
 // ---- what came of it ----
 
-// Nothing is said where there was nothing to measure, and nothing but the usual was done.
-static bool usual(const GmChoices *w, int k)
-{
-    return w->method == GM_METHOD_AUTO && !w->trial[k].nuts && w->warmup < LEAST_MEASURED;
-}
-
 // A ratio that is known to a factor of two or so.
 static void say_about(FILE *to, double ratio)
 {
@@ -907,7 +903,8 @@ static void say(FILE *to, const GmChoices *w, int k)
         fprintf(to, " effective draws per second%s", t->nuts ? " as by Gibbs" : "");
         say_divergent(to, t);
     }
-    if (t->because) fprintf(to, "; %s", t->because);
+    if (t->because == SHORT && !t->nuts) fprintf(to, "; %s was not tried: that takes a warm-up of 300 sweeps", w->by);
+    else if (t->because) fprintf(to, "; %s", t->because);
     fprintf(to, ".\n");
 }
 
@@ -915,7 +912,6 @@ void gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before
 {
     (void)chain;
     for (int k = 0; w && k < w->n; k++) {
-        if (usual(w, k)) continue;
         fputs(before, to);
         say(to, w, k);
     }

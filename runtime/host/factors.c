@@ -106,6 +106,7 @@ typedef struct Reader {
     int            n_index;
     char           index[64][64];
     bool           lost;            // something here is not understood
+    bool           computed;        // recursions and solutions stand in memory, and are read there
 } Reader;
 
 static Node *read_sum(Reader *r);
@@ -307,7 +308,7 @@ static Node *read_name(Reader *r, const char *name)
     Node *n = NULL;
     for (int f = 0; f < r->model->n_state && !n; f++)
         if (strcmp(r->model->state[f].name, name) == 0) {
-            n = node(r, r->model->state[f].role == GM_DERIVED || r->model->state[f].role == GM_PREDICTED ? N_UNSEEN : N_STATE);
+            n = node(r, (r->model->state[f].role == GM_DERIVED && !r->computed) || r->model->state[f].role == GM_PREDICTED ? N_UNSEEN : N_STATE);
             n->which = f;
         }
     for (int f = 0; f < r->model->n_data && !n; f++)
@@ -412,7 +413,7 @@ static Node *read_all(Reader *r, const char *text)
 
 static Formula read_formula(Factors *all, const char *over, const char *guard, const char *at, const char *value)
 {
-    Reader r = { .at = over, .model = all->model, .nodes = &all->nodes };
+    Reader r = { .at = over, .model = all->model, .nodes = &all->nodes, .computed = all->computed };
     Formula f = { 0 };
     while (f.n < 2 * GM_MAX_RANK && read_range(&r, &f.lo[f.n], &f.hi[f.n])) {
         f.n++;
@@ -986,9 +987,9 @@ static void evaluate_definitions(Factors *f, const GmMemory *m, const GmData *d)
     free(formula);
 }
 
-void factors_open(Factors *f, const GmModel *model, const GmMemory *m, const GmData *d)
+void factors_open(Factors *f, const GmModel *model, const GmMemory *m, const GmData *d, bool computed)
 {
-    *f = (Factors){ .model = model };
+    *f = (Factors){ .model = model, .computed = computed };
     while (model->factors && model->factors[f->n].text)
         f->n++;
     f->formula = gm_alloc((size_t)f->n, sizeof *f->formula);

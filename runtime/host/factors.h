@@ -40,10 +40,11 @@ typedef struct Factors {
     int      n;
     Formula *formula;                                    // by factor; value is NULL where it cannot be read
     Node    *nodes;                                      // all of them, chained
+    bool     computed;                                   // elements of recursions and of solutions are read as they stand in memory; else they may be anything
 } Factors;
 
 // Reads the factors and evaluates the definitions of data that they need, into the memory of all chains.
-void  factors_open(Factors *f, const GmModel *model, const GmMemory *m, const GmData *d);
+void  factors_open(Factors *f, const GmModel *model, const GmMemory *m, const GmData *d, bool computed);
 void  factors_close(Factors *f);
 
 // Calls `visit` for every place of the indices at which the guard holds, until it returns false.

@@ -21,6 +21,20 @@ static struct {
     long        number[GM_MOST_NUMBERS];
 } fault;
 
+// Chains that have met one: they stand still, so that what is there can be looked at.
+static int *ended, n_ended;
+
+int gm_chain_ended(const GmRun *run)
+{
+    int yes = 0;
+    if (!__atomic_load_n(&fault.raised, __ATOMIC_RELAXED))
+        return 0;
+#pragma omp critical(gm_fault)
+    for (int i = 0; i < n_ended; i++)
+        yes |= ended[i] == run->first_chain + run->chain;
+    return yes;
+}
+
 static void note_fault(const GmRun *run, int chain, const char *variable, long element, const char *what, int numbers, const long *value)
 {
     if (run->tried) {                    // somebody looks whether it can be: all threads write the same
@@ -30,6 +44,12 @@ static void note_fault(const GmRun *run, int chain, const char *variable, long e
     const int number = run->first_chain + chain;
 #pragma omp critical(gm_fault)
     {
+        int k = 0;
+        while (k < n_ended && ended[k] != number) k++;
+        if (k == n_ended) {
+            ended = gm_grow(ended, (size_t)n_ended + 1, sizeof *ended);
+            ended[n_ended++] = number;
+        }
         const int name = fault.raised ? strcmp(variable, fault.variable) : 0;
         const bool earlier = run->sweep != fault.sweep ? run->sweep < fault.sweep
                            : number != fault.chain     ? number < fault.chain
@@ -116,6 +136,9 @@ bool gm_fault_raised(void)
 void gm_fault_clear(void)
 {
     fault.raised = false;
+    free(ended);
+    ended = NULL;
+    n_ended = 0;
     stayed = 0;
     stayed_variable = NULL;
     free(stays);

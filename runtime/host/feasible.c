@@ -753,7 +753,7 @@ static char *factor_in_words(const Factors *factors, Box *b, int k, bool alone)
         const double lo = b->lo[field] ? b->lo[field][place] : x, hi = b->hi[field] ? b->hi[field][place] : x;
         const bool top = hi == INFINITY || (v->type == GM_INT && hi == INT32_MAX), bottom = lo == -INFINITY || (v->type == GM_INT && lo == -INT32_MAX);
         char *element = gm_element_name(v->name, v->rank, b->memory->shape[field].dim, place);
-        char *range = lo == hi ? gm_format("%s = %.6g", element, lo) : top && bottom ? gm_copy_text("") : top ? gm_format("%s >= %.6g", element, lo)
+        char *range = isnan(lo) ? gm_format("%s is no number", element) : lo == hi ? gm_format("%s = %.6g", element, lo) : top && bottom ? gm_copy_text("") : top ? gm_format("%s >= %.6g", element, lo)
                     : bottom ? gm_format("%s <= %.6g", element, hi) : gm_format("%s in %.6g ... %.6g", element, lo, hi);
         char *more = gm_format("%s%s%s", values, *values && *range ? ", " : "", range);
         free(element);
@@ -805,7 +805,7 @@ static Box box_of(const GmModel *model, const GmMemory *m, const GmData *d, int 
 char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, int chain)
 {
     Factors factors;
-    factors_open(&factors, model, m, d);
+    factors_open(&factors, model, m, d, true);
     Box b = box_of(model, m, d, chain);
     const int k = zero_factor(&factors, &b);
     char *words = k >= 0 ? factor_in_words(&factors, &b, k, true) : NULL;
@@ -835,7 +835,7 @@ bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun
 {
     Factors factors;
     bool good = true;
-    factors_open(&factors, model, m, d);
+    factors_open(&factors, model, m, d, false);
     for (int c = 0; c < m->chains && good && factors.n; c++) {
         Search s = { .model = model, .box = box_of(model, m, d, c), .factors = factors };
         if (zero_factor(&factors, &s.box) >= 0) {

@@ -286,6 +286,10 @@ char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, i
 // Fills parameters, latents, auxiliaries and missing data of every chain. Keyed by (seed, chain number, field, element) only.
 // false after a message: the file of initial values is bad.
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
+bool gm_is_unknown(GmRole role);                          // a parameter, a latent or an auxiliary
+// Other random values, within `radius` of zero on the unbounded scale, for n elements of a state field from `first` on: one of its vectors, where these are constrained as wholes. Matrices stay
+// as they are. Keyed by `sweep`, too, one that no run reaches.
+void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *run, int chain, int field, long first, long n, double radius, uint64_t sweep);
 void      gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);         // elements of definitions and predictions that no statement computes: NaN, or no integer
 
 // ---- starts.c: where moves along gradients begin ----
@@ -298,6 +302,12 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 
 // What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
+
+// ---- second_start.c: other starts where the density is 0 at the first ----
+
+// Chains whose log joint density is not finite, and whose first sweep ends in a fault, begin elsewhere. -1, or the chain for which no place with a density was found, after a message. The run has been set up.
+enum { GM_SECOND_STARTS = 100 };                         // random places that are looked at
+int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, GmRun *run);
 
 // ---- metrics.c: metrics of moves along gradients that are not diagonal ----
 

@@ -14,6 +14,7 @@ typedef struct Start {              // one array to fill, and the key of its str
     double         radius;
     Sweep          at;
     uint32_t       variable;
+    bool           again;           // not the first start: between two ends anywhere, by its logit
 } Start;
 
 static const uint64_t INITIAL_SWEEP = ((uint64_t)1 << 36) - 1;       // the last sweep that rng.h can tell apart
@@ -36,8 +37,11 @@ static double scalar(const Start *s, long element)
             const double x = floor(lower) + floor(uniform_open(&g) * (floor(upper) - floor(lower) + 1));
             return x < upper ? x : floor(upper);
         }
-        return below ? lower : above ? upper : 0;
+        const double off = s->again ? floor(expm1(fabs(u))) : 0;
+        return below ? lower + off : above ? upper - off : off;
     }
+    if (below && above && s->again)
+        return lower + (upper - lower) / (1 + exp(-u));
     if (below && above)
         return lower + (upper - lower) * (0.5 + 0.25 * (s->radius > 1 ? u / s->radius : u));
     if (below)
@@ -156,7 +160,7 @@ static void impute(const Start *s, void *elements, const GmMissing *missing, con
     }
 }
 
-static bool is_variable(GmRole role)
+bool gm_is_unknown(GmRole role)
 {
     switch (role) {
     case GM_PARAMETER:
@@ -214,7 +218,7 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
         const GmValue *v = gm_values_find(&values, field->name);
         if (!v)
             continue;
-        if (!is_variable(field->role)) {
+        if (!gm_is_unknown(field->role)) {
             gm_error(field->role == GM_IMPUTED ? "%s: %s is data: its missing values take no start from a file; ignored" : "%s: %s is not drawn as a variable; ignored", path, field->name);
             continue;
         }
@@ -247,6 +251,37 @@ void gm_fill_absent(const GmModel *model, const GmMemory *m, int chain)
     }
 }
 
+void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *run, int chain, int field, long first, long n, double radius, uint64_t sweep)
+{
+    const GmField *f = &model->state[field];
+    const Start s = { .field = f, .shape = &m->shape[field], .radius = radius, .variable = (uint32_t)field, .again = true,
+                      .at = { .seed = run->seed, .chain = (uint32_t)(run->first_chain + chain), .sweep = sweep } };
+    void *elements = gm_state_array(model, m, chain, field);
+    switch (f->constraint) {
+    case GM_ANY:
+    case GM_COUNTS:
+        for (long i = first; i < first + n; i++) {
+            if (f->type == GM_INT)
+                ((int32_t *)elements)[i] = (int32_t)scalar(&s, i);
+            else
+                ((double *)elements)[i] = scalar(&s, i);
+        }
+        return;
+    case GM_SIMPLEX:
+    case GM_UNIT_VECTOR:
+    case GM_SUM_TO_ZERO:
+    case GM_ORDERED:
+    case GM_POSITIVE_ORDERED:
+        vector(&s, first, (double *)elements + first, n);
+        return;
+    case GM_COVARIANCE:
+    case GM_CORRELATION:
+    case GM_CHOLESKY_COV:
+    case GM_CHOLESKY_CORR:
+        return;
+    }
+}
+
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run)
 {
     #pragma omp parallel for schedule(dynamic)
@@ -259,7 +294,7 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
             void *elements = gm_state_array(model, m, c, f);
             if (field->by_start && o->map) {
                 continue;                                // expectations: rows times values of them, which `map` makes before it reads any
-            } else if (is_variable(field->role)) {
+            } else if (gm_is_unknown(field->role)) {
                 fill(&s, elements);
             } else if (source >= 0 && d->missing[source].count > 0) {
                 const void *at = (const char *)d->data + model->data[source].offset;

@@ -158,7 +158,7 @@ typedef struct GmPlace {                                 // what kernels on a GP
     uint32_t idle[32];                                   // the others, a bit for each of the first 1024. With more chains launches are for all of them
     int32_t  stayed;                                     // draws that were not made (GM_STAYS), and of what the last of them
     const char *stayed_variable;                         // in device memory
-    GmStays *stays;                                      // per chain
+    GmStays *stays;                                      // per chain; NULL: blocks stay in the first sweeps alone
 } GmPlace;
 
 // Whether a joint normal that is not proper as far as numbers tell is no fault yet: its block stays where it is. In the first sweeps; later at most GM_STAYS_IN_A_ROW times
@@ -335,6 +335,8 @@ void gm_fault(const GmRun *run, int chain, const char *variable, long element, c
 // Whether a joint normal that is not proper in double precision may stay where it is for this sweep of the chain: not too often, else it is a fault.
 int gm_may_stay(const GmRun *run, int chain, const char *variable);
 void gm_stayed(const char *variable, long times);       // so many draws of it were not made (GM_STAYS)
+// Whether the chain at work has met one: it takes no more steps.
+int gm_chain_ended(const GmRun *run);
 // A fault whose message says all: each # in it stands for a number.
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number);
 // --check: a gradient by a coordinate of a move beside what differences say, whose error is about `error`.

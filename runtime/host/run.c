@@ -235,22 +235,41 @@ static void explain_large(const Fit *f)
     }
 }
 
+// What has no density where a chain stands: a matrix, a factor or, before the first sweep has ended, an observed value.
+static void explain_place(const Fit *f, int chain, bool first)
+{
+    explain_large(f);
+    char *zero = f->device ? NULL : gm_singular_matrix(f->model, &f->memory, chain);
+    if (!zero && !f->device)
+        zero = gm_zero_factor(f->model, &f->memory, &f->data, chain);
+    if (!zero && !f->device && first)
+        zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, chain);
+    if (zero)
+        gm_error("  there %s", zero);
+    free(zero);
+}
+
 static void explain_fault(const Fit *f)
 {
     if (!gm_fault_raised() || explain_definition(f))
         return;
-    explain_large(f);
-    const int chain = gm_fault_chain() - f->run.first_chain;
-    char *zero = f->device ? NULL : gm_singular_matrix(f->model, &f->memory, chain);
-    if (!zero && !f->device)
-        zero = gm_zero_factor(f->model, &f->memory, &f->data, chain);
-    if (!zero && !f->device && gm_fault_sweep() == 0)
-        zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, chain);
-    if (zero)
-        gm_error("  there %s", zero);
+    explain_place(f, gm_fault_chain() - f->run.first_chain, gm_fault_sweep() == 0);
     if (gm_fault_sweep() < f->options.warmup)
-        gm_error("  if it is the start that is to blame: --init FILE gives the values to start from, --init R starts nearer to zero (1)");
-    free(zero);
+        gm_error("  if it is the start that is to blame: --init FILE gives the values to start from, --init R starts nearer to zero (1)%s",
+                 f->device && gm_fault_sweep() == 0 ? "; --device cpu looks for other places" : "");
+}
+
+// Chains that have no density where they start, and find none in a sweep, begin where they have one. false after a message: there is none for one of them.
+static bool begin_with_density(Fit *f)
+{
+    const int chain = gm_second_starts(f->model, &f->memory, &f->data, &f->options, &f->run);
+    if (chain < 0)
+        return true;
+    gm_error("chain %d: no starting values with positive density were found, neither at %d random places nearer and nearer to zero nor by changes of the best of them. --init FILE gives values to start from; "
+             "see whether the data can be", f->run.first_chain + chain + 1, GM_SECOND_STARTS);
+    if (!explain_definition(f))
+        explain_place(f, chain, true);
+    return false;
 }
 
 // Draws at which the density is 0, or no number, are no draws of the posterior: all of a chain are like that only if a factor is so whatever the unknowns are.
@@ -516,6 +535,8 @@ static int start(Fit *f)
     f->starts = !(o->init_file || o->init_map);
     if (f->starts && !f->device && !o->check)
         gm_find_starts_of_updates(model, &f->run);
+    if (f->starts && !f->device && !o->check && !begin_with_density(f))
+        return GM_EXIT_USAGE;
     f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }

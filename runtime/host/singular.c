@@ -37,7 +37,7 @@ char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain)
         for (long at = 0; at < size && !words; at += n * n)
             if (gm_nearly_singular(A + at, n, L))
                 words = gm_format("%s is a singular matrix as far as numbers tell: its prior has much probability next to those "
-                                  "(a shape near 0, degrees of freedom near the number of rows less 1)", v->name);
+                                  "(a shape near 0, degrees of freedom near the number of rows less 1), where there are no numbers. Keep the prior of that shape, or of these degrees of freedom, away from there", v->name);
         free(L);
     }
     return words;

@@ -14,7 +14,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
-FOLDERS = ("graph", "driver", "bench", "defects/*", "oracles/*", "golden/*")
+FOLDERS = ("graph", "driver", "bench", "posteriors/*", "oracles/*", "golden/*")
 RUNTIME = os.path.join(ROOT, "runtime", "device")
 CC = [os.environ.get("CC") or "cc", "-std=gnu11", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Wfloat-conversion", "-Wdouble-promotion", "-Werror", "-Wno-error=float-conversion", "-Wno-unused-parameter"]
 

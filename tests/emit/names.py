@@ -16,6 +16,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RUNTIME = os.path.join(root, "runtime", "device")
 KEYWORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict return short signed sizeof static struct switch typedef
 union unsigned void volatile while asm typeof class new delete this template private public bool true false operator namespace and or not xor alignas constexpr decltype nullptr noexcept thread_local
 using virtual typename wchar_t threadIdx blockIdx warpSize gridDim dim3 float4 uint linux unix stdin errno offset pow fmax fabs lgamma isnan isfinite memcpy malloc exp log sqrt NONE main abs min max""".split()
@@ -41,7 +42,7 @@ def words():
 
 def models():
     out = []
-    for top in ("examples", "tests/defects", "tests/golden", "tests/graph", "tests/kernel"):
+    for top in ("examples", "tests/posteriors", "tests/golden", "tests/graph", "tests/kernel"):
         for folder, _, files in os.walk(os.path.join(root, top)):
             out += [os.path.join(folder, f) for f in files if f.endswith(".gm")]
     return sorted(out)
@@ -79,6 +80,8 @@ def differs(before, after, to):
 class Place:
     def __init__(self, gmc):
         self.gmc, self.folder = gmc, tempfile.TemporaryDirectory()
+        self.cc = ["cc", "-std=gnu11", "-fopenmp", "-w", "-I" + self.folder.name, "-I" + RUNTIME]
+        subprocess.run(self.cc + ["-x", "c-header", os.path.join(RUNTIME, "gm.h"), "-o", os.path.join(self.folder.name, "gm.h.gch")], check=True)       # read once for all programs
 
     def emit(self, text, name):
         path = os.path.join(self.folder.name, "%s.gm" % name)
@@ -92,7 +95,7 @@ class Place:
         path = os.path.join(self.folder.name, "%s.c" % name)
         with open(path, "w") as f:
             f.write(text)
-        done = subprocess.run(["cc", "-x", "c", "-std=gnu11", "-fsyntax-only", "-fopenmp", "-w", "-I" + os.path.join(root, "runtime", "device"), path], capture_output=True, text=True)
+        done = subprocess.run(self.cc + ["-x", "c", "-fsyntax-only", path], capture_output=True, text=True)
         os.unlink(path)
         return done.returncode, done.stderr
 

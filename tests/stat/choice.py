@@ -87,7 +87,8 @@ with Workplace() as w:
     p = np.exp(log_p - logsumexp(log_p))
     near("conjugate: mean of b", d["b"], (p * at).sum())
     print("conjugate: moves tell %s" % ("nothing" if not d["n_leapfrog__"].any() else "something"))
-    print("conjugate, short: " + run(program, data, "--warmup", "200")[2].strip() + "nothing")
+    for warmup in ("0", "10", "200"):
+        print("conjugate, %s: " % warmup + run(program, data, "--warmup", warmup)[2].strip())
 
     program, data = w.compile("augmented", AUGMENTED), w.data("augmented", {"N": N, "x": x, "y": events})
     steps, _, said = run(program, data, "--params", "all,auxiliaries")

@@ -1,4 +1,4 @@
-"""If this fails, discrete unknowns whose laws depend on each other, drawn as a tree (compiler/graph/rewrite/marginal.c), are not a draw from their joint law.
+"""If this fails, discrete unknowns whose laws depend on each other, drawn as a tree (compiler/graph/rewrite/trees.c), are not a draw from their joint law.
 
     trees.py [NAME ...]
 

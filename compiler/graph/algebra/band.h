@@ -18,6 +18,6 @@ typedef struct Band {                    // a joint normal whose precision is a 
     bool      in_place;                  // the draw has the order of the only variable
 } Band;
 
-bool band_apart(Expr *a, Expr *b, int *least, int *most);        // between which numbers a - b lies for all values of their indices, at most 16 either way; false: it is not known, or more, or the difference varies and a itself lies between numbers, as those of a few elements do that are coupled each with each
-Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTerm *terms);      // NULL: it is none
+bool band_apart(Expr *a, Expr *b, int *least, int *most);  // between which numbers a - b lies for all values of their indices, at most 16 either way; false: it is not known, or more, or the difference varies and a itself lies between numbers, as those of a few elements do that are coupled each with each
+Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTerm *terms);  // NULL: it is none
 #endif

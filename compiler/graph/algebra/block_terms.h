@@ -15,7 +15,7 @@ typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the su
     struct BlockTerm *next;
 } BlockTerm;
 
-void take_chosen(BlockTerm *b);                                   // a term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element
-bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);   // false: not jointly quadratic
-bool block_terms_given(Graph *g, Var *const *block, int nblock, const struct Reading *factors, BlockTerm **out, const char **because);        // of variables that enter these factors, which need not be the graph's
+void take_chosen(BlockTerm *b);  // a term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element
+bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);  // false: not jointly quadratic
+bool block_terms_given(Graph *g, Var *const *block, int nblock, const struct Reading *factors, BlockTerm **out, const char **because);  // of variables that enter these factors, which need not be the graph's
 #endif

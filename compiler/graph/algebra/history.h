@@ -17,5 +17,5 @@ Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed);  // NULL: 
 Past *no_past(Graph *g, double first, int nvalues);                    // of a chain that remembers nothing: its states are its values
 // In terms of the state before, from 1: summary q of it, and the state of an element with this value behind it; is_first: there is none before.
 Expr *remembered(const Past *p, int q, Expr *before, Expr *is_first);
-Expr *state_behind(const Past *p, Expr *before, Expr *value, Expr *is_first);
+Expr *state_behind(const Past *p, Expr *before, Expr *value, Expr *is_first);  // the state of an element with this value, in terms of the state before it
 #endif

@@ -13,5 +13,5 @@ typedef struct Pair {
 } Pair;
 
 static inline int pair_part(int m, int k) { return 3 * (m + 1) + k; }
-const Pair *find_pair(Graph *g, Var *z);         // NULL: it has no such coefficient
+const Pair *find_pair(Graph *g, Var *z);  // NULL: it has no such coefficient
 #endif

@@ -17,16 +17,16 @@ typedef struct Unknowns { Var *const *var; int n; bool wrapped; } Unknowns;
 
 // e as a polynomial in the unknowns, of at most `most` degree; equal monomials are merged.
 Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most);
-const char *terms_because(Arena *a, const Terms *t, const char *not, Span at);       // of failed ones: "`...` (line 3) is not quadratic", and `not` says what
+const char *terms_because(Arena *a, const Terms *t, const char *not, Span at);  // of failed ones: "`...` (line 3) is not quadratic", and `not` says what
 
 // What is known of that polynomial before it is expanded: an upper bound of its degree and of the sums in one term, whether it has terms in the variable
 // `apart`, in others, and products of the two (unless they cancel). failed: it is none of at most `most` degree.
 typedef struct Degree { int degree, loops; bool own, other, both, failed; } Degree;
 
-Degree polynomial_degree(Expr *e, const Unknowns *in, const Var *apart, int most);
+Degree polynomial_degree(Expr *e, const Unknowns *in, const Var *apart, int most);  // of at most `most`; `apart`: one of the unknowns, or NULL
 typedef struct Statistic { Expr *statistic; Expr *coefficient; } Statistic;    // statistic: an expression in u alone
 typedef struct Statistics { int n, size; Statistic *item; bool many; } Statistics;     // many: too many to be listed, or too long: the one that there is is all of it
 // e as a sum of coefficient * statistic(u), u any reference. What cannot be taken apart is a statistic of its own.
 Statistics statistics(Arena *a, Expr *e, Expr *u);
-Expr *free_of(Arena *a, Expr *e, Expr *u);                            // and what is left: the terms without u
+Expr *free_of(Arena *a, Expr *e, Expr *u);  // and what is left: the terms without u
 #endif

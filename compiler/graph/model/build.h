@@ -3,5 +3,5 @@
 #define GMC_GRAPH_BUILD_H
 #include "../graph.h"
 
-bool  build(Graph *g);
+bool build(Graph *g);  // g->model as variables, statements and factors; false after a message
 #endif

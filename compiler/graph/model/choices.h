@@ -3,5 +3,5 @@
 #define GMC_GRAPH_CHOICES_H
 #include "../graph.h"
 
-bool split_choices(Graph *g);
+bool split_choices(Graph *g);  // a factor for the rows of each branch
 #endif

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_COLUMNS_H
 #include "../graph.h"
 
-bool find_columns(Graph *g);
+bool find_columns(Graph *g);  // vectors of unknowns and matrices of data in place of sums of products
 #endif

@@ -8,11 +8,11 @@ typedef struct Domain {                  // x lies between two ends, NULL: open,
     Index *along;                        // NULL: there is one x
 } Domain;
 
-Expr *inside_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);      // the condition that arguments lie in their domains; NULL: they do, or supports are not known yet
-Expr *whole_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);       // the same whether it is known to hold or not
-bool is_factor_of_data(Expr *e, Expr **data);                    // an argument is `data` times what is not negative: a requirement of data, and no term
-bool moves_freely(const Expr *e);                                // a sweep may change it by less than a whole number, or data may lack it
-bool end_is_kept(Expr *x, Expr *end, int side);                  // x lies on the inner side of the end (0: lower) in any case
-bool domain_in_doubt(Domain *d);                                 // takes out ends that are kept in any case; whether one is left
-Domain domain_of_argument(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k);      // what the k-th argument must satisfy, and does not in any case; x is NULL: nothing
+Expr *inside_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);  // the condition that arguments lie in their domains; NULL: they do, or supports are not known yet
+Expr *whole_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);  // the same whether it is known to hold or not
+bool is_factor_of_data(Expr *e, Expr **data);    // an argument is `data` times what is not negative: a requirement of data, and no term
+bool moves_freely(const Expr *e);                // a sweep may change it by less than a whole number, or data may lack it
+bool end_is_kept(Expr *x, Expr *end, int side);  // x lies on the inner side of the end (0: lower) in any case
+bool domain_in_doubt(Domain *d);                 // takes out ends that are kept in any case; whether one is left
+Domain domain_of_argument(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k);  // what the k-th argument must satisfy, and does not in any case; x is NULL: nothing
 #endif

@@ -19,11 +19,11 @@ typedef struct Lookup {
 
 typedef struct Shape { int rank; Expr *dim[MAX_RANK]; } Shape;
 
-Shape shape_of(Graph *g, const Ast *e, const Env *env);
-void  own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole);          // those of the first n subscripts (NULL: no number): where each z[j] has sizes of its own, `whole` gets them
-Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);   // element `at` of e, a scalar
-Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                     // e as a scalar, a reference to an array, or an ARRAY
-Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);      // for one element of a vectorised statement
-const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);
-Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);            // an expression of a stdlib file
+Shape shape_of(Graph *g, const Ast *e, const Env *env);                                // rank and dimensions of an expression of the tree
+void own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole);  // those of the first n subscripts (NULL: no number): where each z[j] has sizes of its own, `whole` gets them
+Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);       // element `at` of e, a scalar
+Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                         // e as a scalar, a reference to an array, or an ARRAY
+Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);  // for one element of a vectorised statement
+const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);        // outer, and what a name stands for besides
+Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);  // an expression of a stdlib file
 #endif

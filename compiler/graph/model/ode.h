@@ -25,8 +25,8 @@ typedef struct Ode {
     Var         *slopes;                 // they; NULL: nothing needs them, or there are none
 } Ode;
 
-bool  find_odes(Graph *g);                                       // called by build
-const Var *first_solution(const Graph *g);                       // NULL: no differential equation is solved
-bool  is_solution(const Site *t);
-const Ode *ode_of(const Graph *g, const Expr *call);             // NULL: none of the graph's
+bool find_odes(Graph *g);                             // called by build
+const Var *first_solution(const Graph *g);            // NULL: no differential equation is solved
+bool is_solution(const Site *t);                      // the statement is that of a differential equation
+const Ode *ode_of(const Graph *g, const Expr *call);  // NULL: none of the graph's
 #endif

@@ -28,9 +28,9 @@ typedef struct Claims {
     Index **index;                       // of loops, shared by claims
 } Claims;
 
-void        claim(Claims *c, Claim k);                                   // unless it follows from loops, conditions and bounds
-const char *claims_line(Graph *g, Span s);                               // file.gm:12
+void claim(Claims *c, Claim k);             // unless it follows from loops, conditions and bounds
+const char *claims_line(Graph *g, Span s);  // file.gm:12
 
-Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim);      // the condition that a subscript which no loop changes names an element; NULL: data satisfy it in every run, or a loop or a draw changes it
-Expr *reads_inside(const Graph *g, const Expr *e);               // the same of all subscripts by which e reads, whatever its conditions and sums say; NULL
+Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim);  // the condition that a subscript which no loop changes names an element; NULL: data satisfy it in every run, or a loop or a draw changes it
+Expr *reads_inside(const Graph *g, const Expr *e);           // the same of all subscripts by which e reads, whatever its conditions and sums say; NULL
 #endif

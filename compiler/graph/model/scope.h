@@ -10,6 +10,6 @@ typedef struct StmtScope {               // where a statement stands: loops arou
     const Env *env;
 } StmtScope;
 
-Plates plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *more);      // with loops over the elements of a vectorised statement
-void find_lookups(Graph *g, Stmt *s, StmtScope scope);               // fills Stmt.lookups
+Plates plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *more);  // with loops over the elements of a vectorised statement
+void find_lookups(Graph *g, Stmt *s, StmtScope scope);                                   // fills Stmt.lookups
 #endif

@@ -3,8 +3,8 @@
 #define GMC_GRAPH_SETTLE_H
 #include "../graph.h"
 
-void  declare_regions(Graph *g);                                 // of declared unknowns without a distribution
-void  order_elements(Graph *g, Var *v);                          // of an ordered vector: each above the one before it
-void  settle_values(Graph *g);                                   // the range of each discrete unknown, once its factors are there
-Expr *written_out(Expr *e);                                      // with definitions of one value in place of their names
+void declare_regions(Graph *g);         // of declared unknowns without a distribution
+void order_elements(Graph *g, Var *v);  // of an ordered vector: each above the one before it
+void settle_values(Graph *g);           // the range of each discrete unknown, once its factors are there
+Expr *written_out(Expr *e);             // with definitions of one value in place of their names
 #endif

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_TOTALS_H
 #include "../graph.h"
 
-bool find_totals(Graph *g);
+bool find_totals(Graph *g);  // lets in place of sums over data
 #endif

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_ZEROS_H
 #include "../graph.h"
 
-void keep_domains(Graph *g);             // called by build
+void keep_domains(Graph *g);  // called by build
 #endif

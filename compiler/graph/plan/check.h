@@ -3,5 +3,5 @@
 #define GMC_GRAPH_CHECK_H
 #include "../graph.h"
 
-const char *graph_check(const Graph *g, const char *pass);       // what the pass has left wrong, or NULL
+const char *graph_check(const Graph *g, const char *pass);  // what the pass has left wrong, or NULL
 #endif

@@ -3,6 +3,6 @@
 #define GMC_GRAPH_CLAIMS_H
 #include "../graph.h"
 
-bool find_claims(Graph *g);
-void claims_print(FILE *out, const Graph *g);
+bool find_claims(Graph *g);                    // fills g->claims; false after a message
+void claims_print(FILE *out, const Graph *g);  // each requirement, with its loops and line
 #endif

@@ -25,6 +25,6 @@ typedef struct Labels {                  // 1 to count
     struct Labels *next;
 } Labels;
 
-bool find_labels(Graph *g);
-void labels_print(FILE *out, const Graph *g);
+bool find_labels(Graph *g);                    // fills g->labels
+void labels_print(FILE *out, const Graph *g);  // each kind of labels, and what runs over it
 #endif

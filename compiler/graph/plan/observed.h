@@ -12,6 +12,6 @@ typedef struct Observed {                // a variable, or a statement that is n
     struct Observed *next;
 } Observed;
 
-bool find_observed(Graph *g);
-void observed_print(FILE *out, const Graph *g);
+bool find_observed(Graph *g);                    // fills g->observed; false after a message
+void observed_print(FILE *out, const Graph *g);  // the variables that runs may ask for
 #endif

@@ -186,24 +186,23 @@ static void joint_sets(Graph *g, Candidate *list, int n, Growing *b, Order *o)
     }
 }
 
-bool schedule(Graph *g)
+// What the rules work on. A rule marks the unknowns that it takes, and places their steps in the sweep.
+typedef struct Planning {
+    Graph     *g;
+    int        n;
+    Candidate *list;                     // the unknowns
+    Growing    growing;                  // a block
+    Order      order;
+} Planning;
+
+// Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
+// effects, is then coupled with itself through the first, and stands with the dense ones.
+static void requested_blocks(Planning *p)
 {
-    Order o = {0};
-    if (g->method == METHOD_EM && !expectations(g, step_of_latent, &o.expectations)) return false;
-    int n = 0, nvars = g->nvars;
-    Candidate *list = NEW_N(g->arena, Candidate, nvars + 1);
-    for (int i = 0; i < nvars; i++) {
-        Var *v = g->vars[i];
-        if (!var_unknown(v) || v->integrated || v->expectation) continue;
-        Candidate *c = &list[n++];
-        c->var = v;
-        improper(g, v);
-        const Request *asked = request_of(g, v);
-        c->form = asked && asked->method != METHOD_GIBBS ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
-        if (g->method == METHOD_EM && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
-    }
-    // Blocks that the model asks for. One plate of effects among them is integrated out (an arrow); a second one, as in crossed
-    // effects, is then coupled with itself through the first, and stands with the dense ones.
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Order *o = &p->order;
     for (const Request *r = g->method == METHOD_EM ? NULL : g->model->requests; r; r = r->next) {
         if (r->block != BLOCK_INFER || r->nnames < 2 || r->method != METHOD_GIBBS) continue;
         Var **block = NEW_N(g->arena, Var *, r->nnames);
@@ -229,7 +228,7 @@ bool schedule(Graph *g)
         if (why || !block_terms(g, block, m, &t, &why)) {
             Step *s = g->no_augment ? NULL : turns_block(g, block, m);
             if (s) {
-                place(g, &o, s, &o.rest);
+                place(g, o, s, &o->rest);
                 continue;
             }
             Diag *d = diag(g->diags, r->span, DIAG_E0507);
@@ -238,12 +237,21 @@ bool schedule(Graph *g)
         }
         Step *chain = chain_of(g, list, n, block, m);
         if (chain) {
-            place(g, &o, chain, &o.rest);
+            place(g, o, chain, &o->rest);
             continue;
         }
         if (diagonal >= 0) { Var *v = block[diagonal]; memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal)); block[m - 1] = v; }
-        place(g, &o, gaussian_step(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &o.rest);
+        place(g, o, gaussian_step(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &o->rest);
     }
+}
+
+// Blocks that the model asks to be moved along gradients.
+static void requested_gradients(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Order *o = &p->order;
     for (const Request *r = g->method == METHOD_EM ? NULL : g->model->requests; r; r = r->next) {
         if (r->block != BLOCK_INFER || !asks_for_gradients(r)) continue;
         Var **block = NEW_N(g->arena, Var *, r->nnames + 1);
@@ -255,26 +263,45 @@ bool schedule(Graph *g)
             c->taken = true;
         }
         Step *s = m ? nuts_step(g, r, block, m, false) : NULL;
-        if (s) place(g, &o, s, &o.rest);
+        if (s) place(g, o, s, &o->rest);
     }
-    if (g->method == METHOD_NUTS) {
-        Var **block = NEW_N(g->arena, Var *, n + 1);
-        int m = 0;
-        for (int i = 0; i < n; i++) {
-            Candidate *c = &list[i];
-            const char *why = NULL;
-            if (c->taken || request_of(g, c->var) || c->var->kind == VAR_AUXILIARY || !has_gradient(g, c->var, &why)) continue;
-            block[m++] = c->var;
-            c->taken = true;
-        }
-        Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
-        if (s) place(g, &o, s, &o.rest);
+}
+
+// With --method nuts, all that gradients can move.
+static void all_along_gradients(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Order *o = &p->order;
+    if (g->method != METHOD_NUTS) return;
+    Var **block = NEW_N(g->arena, Var *, n + 1);
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        Candidate *c = &list[i];
+        const char *why = NULL;
+        if (c->taken || request_of(g, c->var) || c->var->kind == VAR_AUXILIARY || !has_gradient(g, c->var, &why)) continue;
+        block[m++] = c->var;
+        c->taken = true;
     }
-    if (g->nsums && g->method != METHOD_GIBBS && g->method != METHOD_EM) {
-        Step *s = move_over_sums(g, list, n);
-        if (s) place(g, &o, s, &o.rest);
-    }
-    // Coefficients that meet in a softmax.
+    Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
+    if (s) place(g, o, s, &o->rest);
+}
+
+// What sees unknowns summed out, together.
+static void over_sums(Planning *p)
+{
+    Step *s = p->g->nsums && p->g->method != METHOD_GIBBS && p->g->method != METHOD_EM ? move_over_sums(p->g, p->list, p->n) : NULL;
+    if (s) place(p->g, &p->order, s, &p->order.rest);
+}
+
+// Coefficients that meet in a softmax.
+static void softmaxes(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Order *o = &p->order;
     for (bool more = !g->no_augment && g->method != METHOD_EM; more;) {
         Var **free = NEW_N(g->arena, Var *, n + 1);
         int m = 0;
@@ -284,9 +311,17 @@ bool schedule(Graph *g)
         more = s;
         for (int i = 0; i < n && s; i++)
             for (int k = 0; k < s->nblock; k++) list[i].taken |= list[i].var == s->block[k];
-        if (s) place(g, &o, s, &o.rest);
+        if (s) place(g, o, s, &o->rest);
     }
-    // Vectors whose sum is 0, each variable by itself: given that sum it is no part of a larger block.
+}
+
+// Vectors whose sum is 0, each variable by itself: given that sum it is no part of a larger block.
+static void sums_to_zero(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Order *o = &p->order;
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken || c->form == NOT_GAUSSIAN || c->var->constraint != CONSTRAINT_SUM_TO_ZERO) continue;
@@ -299,70 +334,111 @@ bool schedule(Graph *g)
         Step *s = gaussian_step(g, &c->var, 1, false, nbatch, diagonal ? "its elements are independent, given that their sum is 0" : "its elements share a linear predictor, and their sum is 0");
         s->gaussian.on_plane = true;
         s->gaussian.diagonal = diagonal;
-        place(g, &o, s, usual(&o, c->var));
+        place(g, o, s, usual(o, c->var));
     }
-    Growing b = {.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
-    // Innovations of recursive definitions.
+}
+
+// Innovations of recursive definitions.
+static void innovations(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Order *o = &p->order;
     for (const Series *series = g->series; series && g->method != METHOD_EM; series = series->next) {
         Step *s = innovations_step(g, list, n, series);
-        if (s) place(g, &o, s, usual(&o, s->block[0]));
+        if (s) place(g, o, s, usual(o, s->block[0]));
     }
-    if (g->method != METHOD_EM) joint_sets(g, list, n, &b, &o);
-    // Chains, with what goes along them and their border.
+}
+
+// Chains, with what goes along them and their border.
+static void chains(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Growing *b = &p->growing;
+    Order *o = &p->order;
     for (int i = 0; i < n && g->method != METHOD_EM; i++) {
         Candidate *c = &list[i];
         if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0 || (c->var->kind != VAR_PARAMETER && c->var->kind != VAR_LATENT)) continue;
-        Step *s = grow_chain(g, &b, list, n, c);
+        Step *s = grow_chain(g, b, list, n, c);
         if (s) s->joint = -c->set;
-        if (s) place(g, &o, s, usual(&o, c->var));
+        if (s) place(g, o, s, usual(o, c->var));
     }
-    // A plate of effects with the coefficients that it is coupled to: arrow-shaped.
+}
+
+// A plate of effects with the coefficients that it is coupled to: arrow-shaped.
+static void arrows(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Growing *b = &p->growing;
+    Order *o = &p->order;
     for (int i = 0; i < n; i++) {
-        Candidate *p = &list[i];
-        if (p->taken || p->form != ELEMENTWISE || p->var->kind != VAR_PARAMETER) continue;
-        grow_from(g, &b, p->var);
-        for (int k = 0; k < n && !b.full; k++) {
+        Candidate *plate = &list[i];
+        if (plate->taken || plate->form != ELEMENTWISE || plate->var->kind != VAR_PARAMETER) continue;
+        grow_from(g, b, plate->var);
+        for (int k = 0; k < n && !b->full; k++) {
             Candidate *w = &list[k];
-            if ((w->taken && !w->set) || w->set != p->set || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
-            if (b.inside[w->var->id]) continue;
-            if (grow_by(g, &b, w)) k = -1;       // a new member may bring others, also those declared before it
+            if ((w->taken && !w->set) || w->set != plate->set || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
+            if (b->inside[w->var->id]) continue;
+            if (grow_by(g, b, w)) k = -1;       // a new member may bring others, also those declared before it
         }
-        if (b.n == 1) continue;
-        p->taken = true;
-        memmove(b.var, b.var + 1, sizeof *b.var * (size_t)(b.n - 1));
-        b.var[b.n - 1] = p->var;
-        Step *s = gaussian_step(g, b.var, b.n, true, 0, shared_reason(g, &b));
-        s->joint = -p->set;
-        place(g, &o, s, &o.rest);
+        if (b->n == 1) continue;
+        plate->taken = true;
+        memmove(b->var, b->var + 1, sizeof *b->var * (size_t)(b->n - 1));
+        b->var[b->n - 1] = plate->var;
+        Step *s = gaussian_step(g, b->var, b->n, true, 0, shared_reason(g, b));
+        s->joint = -plate->set;
+        place(g, o, s, &o->rest);
     }
-    // What is left of the coefficients: those that share a predictor together.
+}
+
+// What is left of the coefficients: those that share a predictor together.
+static void shared_predictors(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Growing *b = &p->growing;
+    Order *o = &p->order;
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken || c->form != DENSE) continue;
         c->taken = true;
-        grow_from(g, &b, c->var);
+        grow_from(g, b, c->var);
         if (c->nbatch == 0 || c->var->rank == 0)
-            for (int k = 0; k < n && !b.full; k++) {
+            for (int k = 0; k < n && !b->full; k++) {
                 Candidate *w = &list[k];
                 if (w->taken || w->set != c->set || w->form != DENSE || (w->nbatch != 0 && w->var->rank != 0) || w->var->kind != c->var->kind) continue;
-                if (grow_by(g, &b, w)) k = -1;       // a new member may bring others
+                if (grow_by(g, b, w)) k = -1;       // a new member may bring others
             }
-        if (b.n == 1 && c->var->rank == 0) { c->taken = false; continue; }   // one scalar: the element's own conditional
+        if (b->n == 1 && c->var->rank == 0) { c->taken = false; continue; }   // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
-        Step *s = gaussian_step(g, b.var, b.n, false, b.n == 1 ? nbatch : 0, b.n > 1 ? shared_reason(g, &b) : "its elements share a linear predictor");
+        Step *s = gaussian_step(g, b->var, b->n, false, b->n == 1 ? nbatch : 0, b->n > 1 ? shared_reason(g, b) : "its elements share a linear predictor");
         s->joint = -c->set;
-        place(g, &o, s, usual(&o, c->var));
+        place(g, o, s, usual(o, c->var));
     }
-    // Everything else, one variable at a time.
+}
+
+// Everything else, one variable at a time.
+static void one_by_one(Planning *p)
+{
+    Graph *g = p->g;
+    Candidate *list = p->list;
+    const int n = p->n;
+    Order *o = &p->order;
     for (int i = 0; i < n; i++) {
         Candidate *c = &list[i];
         if (c->taken) continue;
         const Joined *j = c->var->joined;
-        if (j && c->var == j->var[0]) place(g, &o, joined_step(g, j), usual(&o, c->var));
+        if (j && c->var == j->var[0]) place(g, o, joined_step(g, j), usual(o, c->var));
         if (j && !j->where) continue;
         Step *by_counts = collapsed_step(g, c->var);
         if (by_counts) {
-            place(g, &o, by_counts, &o.predictive);
+            place(g, o, by_counts, &o->predictive);
             continue;
         }
         Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed && !c->var->offered ? step_on_gpu(g, c->var, s) : NULL;
@@ -373,15 +449,46 @@ bool schedule(Graph *g)
             s->when = ON_CPU;
             other->when = ON_GPU;
         }
-        if (s) place(g, &o, s, is_collapsed(g, c->var) ? &o.weights : usual(&o, c->var));
-        if (other) place(g, &o, other, usual(&o, c->var));
+        if (s) place(g, o, s, is_collapsed(g, c->var) ? &o->weights : usual(o, c->var));
+        if (other) place(g, o, other, usual(o, c->var));
     }
-    if (!collapses_served(g, o.predictive)) return false;
-    if (g->method != METHOD_EM) impute(g, &o.imputed, &o.left_out);
-    Step *const in_order[] = {o.expectations, o.imputed, o.over_sums, o.over_both, o.summed, o.first, o.auxiliaries, o.predictive, o.weights, o.latents, o.rest};
+}
+
+bool schedule(Graph *g)
+{
+    Planning p = {.g = g};
+    if (g->method == METHOD_EM && !expectations(g, step_of_latent, &p.order.expectations)) return false;
+    const int nvars = g->nvars;
+    p.list = NEW_N(g->arena, Candidate, nvars + 1);
+    for (int i = 0; i < nvars; i++) {
+        Var *v = g->vars[i];
+        if (!var_unknown(v) || v->integrated || v->expectation) continue;
+        Candidate *c = &p.list[p.n++];
+        c->var = v;
+        improper(g, v);
+        const Request *asked = request_of(g, v);
+        c->form = asked && asked->method != METHOD_GIBBS ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
+        if (g->method == METHOD_EM && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
+    }
+    requested_blocks(&p);                        // the rules: each takes what those before it have left
+    requested_gradients(&p);
+    all_along_gradients(&p);
+    over_sums(&p);
+    softmaxes(&p);
+    sums_to_zero(&p);
+    p.growing = (Growing){.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)};
+    innovations(&p);
+    if (g->method != METHOD_EM) joint_sets(g, p.list, p.n, &p.growing, &p.order);
+    chains(&p);
+    arrows(&p);
+    shared_predictors(&p);
+    one_by_one(&p);
+    if (!collapses_served(g, p.order.predictive)) return false;
+    if (g->method != METHOD_EM) impute(g, &p.order.imputed, &p.order.left_out);
+    Step *const in_order[] = {p.order.expectations, p.order.imputed, p.order.over_sums, p.order.over_both, p.order.summed, p.order.first, p.order.auxiliaries, p.order.predictive, p.order.weights, p.order.latents, p.order.rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) step_append(&g->steps, in_order[i]);
-    g->last_steps = o.left_out;
+    g->last_steps = p.order.left_out;
     return true;
 }
 

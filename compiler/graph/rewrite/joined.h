@@ -25,5 +25,5 @@ typedef struct Joined {                  // of one shape
     JoinedLink   link[MOST_JOINED];
 } Joined;
 
-void find_joined(Graph *g);
+void find_joined(Graph *g);  // fills Var.joined
 #endif

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_LEFT_OUT_H
 #include "../graph.h"
 
-bool leave_missing_out(Graph *g);        // responses of which the model asks `y by marginal`: false after a message
+bool leave_missing_out(Graph *g);  // responses of which the model asks `y by marginal`: false after a message
 #endif

@@ -3,8 +3,6 @@
 #define GMC_GRAPH_MARGINAL_H
 #include "../graph.h"
 
-bool marginals(Graph *g);
-Conditional *conditional_chain(Graph *g, Var *v);                     // of an element given the one before it, those behind it summed out
-Conditional *conditional_at_once(Graph *g, Var *v);                   // of all elements along a chain of discrete ones
-bool has_few_values(const Conditional *c);
+bool marginals(Graph *g);                   // sums out what the model asks for, and what gains by it; false after a message
+bool has_few_values(const Conditional *c);  // a number says so, or a table is looked up by two neighbours
 #endif

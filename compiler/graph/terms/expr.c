@@ -1,242 +1,11 @@
-// expr.c -- constructors that keep expressions in normal form; substitution; printing.
+// expr.c -- constructors that keep expressions in normal form; substitution.
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "expr.h"
-#include "var.h"
+#include "table.h"
 #include "prover.h"
-
-// ---- the table of all expressions ----
-
-static struct { Arena *arena; Expr **slot; unsigned size, count; int next_id, next_index, nbound, bound_size, level; Index **bound; uint64_t walks; bool settled; } table;     // level: walks under way
-
-void expr_start(Arena *a)
-{
-    table.arena = a;
-    table.size = 1u << 12;
-    table.slot = NEW_N(a, Expr *, table.size);
-    table.count = 0;
-    table.next_id = table.next_index = table.nbound = table.bound_size = 0;
-    table.bound = NULL;
-    table.walks = 0;
-    table.settled = false;
-    table.level = 0;
-}
-
-static unsigned mix(unsigned h, uint64_t v)
-{
-    v *= 0x9E3779B97F4A7C15ull;              // of a double like 0.5 only the first bits are not 0: they reach all places
-    v = (v ^ v >> 32) * 0x9E3779B97F4A7C15ull;
-    return (h ^ (unsigned)(v >> 32)) * 0x01000193u + (unsigned)v;
-}
-
-static unsigned hash_of(const Expr *e)
-{
-    uint64_t bits;
-    memcpy(&bits, &e->number, sizeof bits);
-    unsigned h = mix(17u + (unsigned)e->kind, bits);
-    h = mix(h, (uintptr_t)e->name);
-    h = mix(h, (uintptr_t)e->var);               // not its number: local variables of kernels have one for all
-    h = mix(h, e->index ? (uint64_t)e->index->id + 1 : 0);
-    for (int i = 0; i < e->nargs; i++) h = mix(h, (uint64_t)e->args[i]->id);
-    return h;
-}
-
-static bool same(const Expr *a, const Expr *b)
-{
-    if (a->hash != b->hash || a->kind != b->kind || a->nargs != b->nargs || a->name != b->name || a->var != b->var ||
-        a->index != b->index || memcmp(&a->number, &b->number, sizeof a->number) != 0)
-        return false;
-    for (int i = 0; i < a->nargs; i++)
-        if (a->args[i] != b->args[i]) return false;
-    return true;
-}
-
-static void grow(void)
-{
-    unsigned size = table.size * 2;
-    Expr **slot = NEW_N(table.arena, Expr *, size);
-    for (unsigned i = 0; i < table.size; i++)
-        for (Expr *e = table.slot[i], *next; e; e = next) {
-            next = e->chain;
-            e->chain = slot[e->hash & (size - 1)];
-            slot[e->hash & (size - 1)] = e;
-        }
-    table.slot = slot;
-    table.size = size;
-}
-
-// The one expression equal to `draft`; draft's arguments are copied.
-static Expr *cons(Expr draft)
-{
-    draft.hash = hash_of(&draft);
-    for (Expr *e = table.slot[draft.hash & (table.size - 1)]; e; e = e->chain)
-        if (same(e, &draft)) return e;
-    if (++table.count > table.size) grow();
-    Expr *e = NEW(table.arena, Expr);
-    Expr **args = draft.args;
-    *e = draft;
-    e->id = table.next_id++;
-    e->args = NEW_N(table.arena, Expr *, draft.nargs + 1);
-    e->vars = draft.var ? 1ull << (draft.var->id & 63) : 0;
-    e->indices = draft.kind == EX_INDEX ? 1ull << (draft.index->id & 63) : 0;
-    e->size = 1;
-    e->seen = e->met[0] = e->met[1] = e->met[2] = e->kept = 0;
-    e->extent = false;
-    e->known = e->diverges[0] = e->diverges[1] = 0;
-    e->loose = draft.kind == EX_INDEX ? draft.index->height : 0;
-    e->height = 0;
-    for (int i = 0; i < draft.nargs; i++) {
-        e->args[i] = args[i];
-        e->vars |= args[i]->vars;
-        e->indices |= args[i]->indices;
-        e->size += args[i]->size;
-        if (args[i]->height > e->height) e->height = args[i]->height;
-        const bool binds = (draft.kind == EX_REDUCE || draft.kind == EX_ARRAY) && i == draft.nargs - 1 && args[i]->loose == draft.index->height;
-        if (!binds && args[i]->loose > e->loose) e->loose = args[i]->loose;
-    }
-    if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) e->height = e->index->height;
-    e->chain = table.slot[e->hash & (table.size - 1)];
-    table.slot[e->hash & (table.size - 1)] = e;
-    return e;
-}
-
-// What an index that begins at lo is never below. Dimensions of arrays (NULL) begin at 1.
-static int least_from(const Expr *lo)
-{
-    if (!lo) return 1;
-    if (lo->kind == EX_NUM) return lo->number >= 1 ? 1 : lo->number >= 0 ? 0 : -1;
-    if (lo->kind == EX_INDEX) return lo->index->least;
-    if (!ex_positive(lo)) return -1;
-    const bool one = lo->kind == EX_ADD ? lo->args[0]->kind == EX_NUM && lo->args[0]->number >= 1 : lo->kind == EX_REF && lo->var->lower_number >= 1;
-    return one ? 1 : 0;
-}
-
-Index *index_new(const char *name, Expr *lo, Expr *hi)
-{
-    Index *i = NEW(table.arena, Index);
-    *i = (Index){.name = name, .lo = lo, .hi = hi, .id = table.next_index++, .least = least_from(lo)};
-    return i;
-}
-
-bool begins_below(const Expr *lo)
-{
-    if (lo->kind != EX_ADD) return lo->kind == EX_NUM ? lo->number < 1 : lo->kind == EX_MUL && lo->args[0]->kind == EX_NUM && lo->args[0]->number < 0;
-    bool all = true;
-    for (int i = lo->args[0]->kind == EX_NUM; i < lo->nargs; i++) all &= begins_below(lo->args[i]);
-    return all;
-}
-
-Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn)
-{
-    const bool below = begins_below(lo);
-    Index *i = below ? index_new(name, ex_num(1), ex_add2(ex_sub(hi, lo), ex_num(1))) : index_new(name, lo, hi);
-    *turn = below ? ex_add2(ex_sub(ex_index(i), ex_num(1)), lo) : ex_index(i);
-    return i;
-}
-
-Index **index_list(Arena *a, Index *const *list, int n, int room)
-{
-    Index **copy = NEW_N(a, Index *, n + room);
-    if (n) memcpy(copy, list, sizeof *copy * (size_t)n);
-    return copy;
-}
-
-// The canonical index of reductions of this height, over values from `least` on.
-static Index *bound(int height, int least)
-{
-    static const char *const names[] = {"", "j", "k", "l", "m", "n"};
-    const int at = 3 * height + least + 1;
-    while (table.nbound <= at) {
-        ROOM(table.arena, table.bound, table.nbound, table.bound_size);
-        table.bound[table.nbound++] = NULL;
-    }
-    if (!table.bound[at]) {
-        Index *i = index_new(height <= 5 ? intern(names[height]) : intern(arena_printf(table.arena, "j%d", height)), NULL, NULL);
-        i->height = height;
-        i->least = least;
-        table.bound[at] = i;
-    }
-    return table.bound[at];
-}
-
-// A walk over an expression visits what is shared once: true the first time that it comes to e.
-static bool first_visit(const Expr *e, uint64_t walk)
-{
-    if (e->seen == walk) return false;
-    ((Expr *)e)->seen = walk;
-    return true;
-}
-
-// ---- leaves ----
-
-Expr *ex_num(double v) { return cons((Expr){.kind = EX_NUM, .number = v == 0 ? 0 : v}); }
-Expr *ex_index(Index *i) { return cons((Expr){.kind = EX_INDEX, .index = i}); }
-
-Expr *ex_ref(Var *v, int n, Expr *const *subscripts)
-{
-    return cons((Expr){.kind = EX_REF, .var = v, .nargs = n, .args = (Expr **)subscripts});
-}
-
-bool ex_is_num(const Expr *e, double v) { return e->kind == EX_NUM && e->number == v; }
-
-bool ex_is_whole(const Expr *e)
-{
-    if (e->kind == EX_NUM) return e->number == floor(e->number);
-    if (e->kind == EX_REF) return e->var->base == BASE_INT;
-    for (int i = 0; i < e->nargs && (e->kind == EX_ADD || e->kind == EX_MUL); i++)
-        if (!ex_is_whole(e->args[i])) return false;
-    return e->kind == EX_ADD || e->kind == EX_MUL || e->kind == EX_INDEX;
-}
-
-// 1 - p, 1 - 0.3*p - q: a number less multiples of continuous variables, none of which takes away more than its upper bound times its coefficient.
-static bool leaves_some(const Expr *e)
-{
-    if (e->args[0]->kind != EX_NUM) return false;
-    double least = e->args[0]->number;
-    for (int i = 1; i < e->nargs; i++) {
-        const Expr *t = e->args[i];
-        const bool times = t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM;
-        const double c = times ? t->args[0]->number : 1;
-        const Var *v = (times ? t->args[1] : t)->var;
-        if ((times ? t->args[1] : t)->kind != EX_REF || v->discrete || v->kind == VAR_DATA) return false;
-        least += c * (c > 0 ? v->lower_number : v->upper_number);
-    }
-    return least >= 0;
-}
-
-// k - 1 of an index k from 1.
-static bool from_first(const Expr *e) { return e->nargs == 2 && e->args[0]->kind == EX_NUM && e->args[1]->kind == EX_INDEX && e->args[0]->number + e->args[1]->index->least >= 0; }
-
-// All parts that it looks at must be positive: what this walk has seen is, or the answer is no already.
-static bool positive(const Expr *e, uint64_t walk)
-{
-    if (e->nargs && e->kind != EX_REF && !first_visit(e, walk)) return true;
-    switch (e->kind) {
-    case EX_NUM: return e->number >= 0;
-    case EX_REF: return e->var->lower_number >= 0;
-    case EX_INDEX: return e->index->least >= 0;
-    case EX_ADD:
-        if (leaves_some(e) || from_first(e)) return true;
-        for (int i = 0; i < e->nargs; i++)
-            if (!positive(e->args[i], walk)) return false;
-        return true;
-    case EX_MUL:
-        for (int i = 0; i < e->nargs; i++)
-            if (!positive(e->args[i], walk)) return false;
-        return true;
-    case EX_POW: return fmod(e->number, 2) == 0 || positive(e->args[0], walk);
-    case EX_CALL:
-        return e->fn == FN_pow ? positive(e->args[0], walk) : sign_not_negative(function_rows[e->fn].sign);
-    case EX_REDUCE: return positive(e->args[2], walk);
-    case EX_ARRAY: return positive(e->args[1], walk);
-    case EX_AT: return false;
-    }
-    return false;
-}
-
-bool ex_positive(const Expr *e) { return positive(e, ++table.walks); }
 
 // ---- numbers ----
 
@@ -275,7 +44,7 @@ static double split_number(Expr *e, Expr **rest)
 {
     if (e->kind == EX_NUM) { *rest = NULL; return e->number; }
     if (e->kind == EX_MUL && e->args[0]->kind == EX_NUM) {
-        *rest = e->nargs == 2 ? e->args[1] : cons((Expr){.kind = EX_MUL, .nargs = e->nargs - 1, .args = e->args + 1});
+        *rest = e->nargs == 2 ? e->args[1] : expr_cons((Expr){.kind = EX_MUL, .nargs = e->nargs - 1, .args = e->args + 1});
         return e->args[0]->number;
     }
     *rest = e;
@@ -339,7 +108,7 @@ Expr *ex_add(int n, Expr *const *terms)
         if (c != 0) out[m++] = scaled(tidy(c), rest);
     }
     Expr *rest, *e = m == 2 && ex_is_num(out[0], 1) && split_number(out[1], &rest) == -1 ? complement(rest) : NULL;
-    if (!e) e = m == 0 ? ex_num(0) : m == 1 ? out[0] : cons((Expr){.kind = EX_ADD, .nargs = m, .args = out});
+    if (!e) e = m == 0 ? ex_num(0) : m == 1 ? out[0] : expr_cons((Expr){.kind = EX_ADD, .nargs = m, .args = out});
     free(part);
     free(out);
     return e;
@@ -373,7 +142,7 @@ static Expr *scaled(double c, Expr *e)
             double k = split_number(e->args[i], &rest);
             t[i] = rest ? scaled(tidy(c * k), rest) : ex_num(tidy(c * k));
         }
-        Expr *s = cons((Expr){.kind = EX_ADD, .nargs = e->nargs, .args = t});
+        Expr *s = expr_cons((Expr){.kind = EX_ADD, .nargs = e->nargs, .args = t});
         free(t);
         return s;
     }
@@ -382,7 +151,7 @@ static Expr *scaled(double c, Expr *e)
     f[0] = ex_num(c);
     if (e->kind == EX_MUL) memcpy(f + 1, e->args, sizeof *f * (size_t)n);
     else f[1] = e;
-    Expr *p = cons((Expr){.kind = EX_MUL, .nargs = n + 1, .args = f});
+    Expr *p = expr_cons((Expr){.kind = EX_MUL, .nargs = n + 1, .args = f});
     free(f);
     return p;
 }
@@ -417,7 +186,7 @@ static Expr *divided(Expr *sum, double c)
         const double k = split_number(sum->args[i], &rest) / c;
         t[i] = rest ? scaled(k, rest) : ex_num(k);
     }
-    Expr *s = cons((Expr){.kind = EX_ADD, .nargs = sum->nargs, .args = t});
+    Expr *s = expr_cons((Expr){.kind = EX_ADD, .nargs = sum->nargs, .args = t});
     free(t);
     return s;
 }
@@ -429,7 +198,7 @@ static Expr *power_of_positive(Expr *x, double r)
 {
     if (ex_positive(x) || ex_data_only(x)) return ex_pow(x, r);
     Expr *e = ex_mul2(ex_num(r), ex_log(x));
-    return cons((Expr){.kind = EX_CALL, .name = intern("exp"), .fn = FN_exp, .nargs = 1, .args = &e});
+    return expr_cons((Expr){.kind = EX_CALL, .name = intern("exp"), .fn = FN_exp, .nargs = 1, .args = &e});
 }
 
 Expr *ex_mul(int n, Expr *const *factors)
@@ -480,7 +249,7 @@ Expr *ex_mul(int n, Expr *const *factors)
         out[m] = ex_num(number);
         e = ex_mul(m + 1, out);
     } else {
-        e = m == 0 ? ex_num(number) : scaled(number, m == 1 ? out[0] : cons((Expr){.kind = EX_MUL, .nargs = m, .args = out}));
+        e = m == 0 ? ex_num(number) : scaled(number, m == 1 ? out[0] : expr_cons((Expr){.kind = EX_MUL, .nargs = m, .args = out}));
     }
     free(part);
     free(out);
@@ -528,7 +297,7 @@ Expr *ex_pow(Expr *base, double r)
     }
     case EX_REF: case EX_INDEX: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
     }
-    return cons((Expr){.kind = EX_POW, .number = r, .nargs = 1, .args = &base});
+    return expr_cons((Expr){.kind = EX_POW, .number = r, .nargs = 1, .args = &base});
 }
 
 Expr *ex_add2(Expr *a, Expr *b) { return ex_add(2, (Expr *[]){a, b}); }
@@ -590,7 +359,7 @@ Expr *ex_log(Expr *a)
     }
     if (a->kind == EX_ADD && a->nargs == 2 && is_exponential(a->args[0]) && is_exponential(a->args[1]))       // log(exp(x) + exp(y))
         return ex_is_num(a->args[0], 1) ? ex_call1("log1p_exp", ex_log(a->args[1])) : ex_call2("log_sum_exp2", ex_log(a->args[0]), ex_log(a->args[1]));
-    return cons((Expr){.kind = EX_CALL, .name = intern("log"), .fn = FN_log, .nargs = 1, .args = &a});
+    return expr_cons((Expr){.kind = EX_CALL, .name = intern("log"), .fn = FN_log, .nargs = 1, .args = &a});
 }
 
 static bool is_inverse(const Expr *e) { return e->kind == EX_CALL && e->nargs == 1 && e->fn == FN_inverse; }
@@ -754,7 +523,7 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         if (args[0]->kind == EX_NUM) return args[0]->number != 0 ? args[1] : args[2];
         if (args[1] == args[2]) return args[1];
     }
-    return cons((Expr){.kind = EX_CALL, .name = name, .fn = fn, .nargs = n, .args = (Expr **)args});
+    return expr_cons((Expr){.kind = EX_CALL, .name = name, .fn = fn, .nargs = n, .args = (Expr **)args});
 }
 
 // Is c, or c with its sides changed, one of the conditions that `all` joins by `by`?
@@ -792,6 +561,14 @@ Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c) { return ex_call(nam
 
 // ---- reductions and arrays ----
 
+Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn)
+{
+    const bool below = begins_below(lo);
+    Index *i = below ? index_new(name, ex_num(1), ex_add2(ex_sub(hi, lo), ex_num(1))) : index_new(name, lo, hi);
+    *turn = below ? ex_add2(ex_sub(ex_index(i), ex_num(1)), lo) : ex_index(i);
+    return i;
+}
+
 // Gives the reduction its canonical index. What has just been put into the body may have made the reductions there higher than it was, so that one of them would bind the index of
 // a reduction around it, which is about to be rebuilt: that height is passed over, and taken again once the index around is another one.
 static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
@@ -801,13 +578,13 @@ static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi,
         if (lo && lo->height >= height) height = lo->height + 1;
         if (hi->height >= height) height = hi->height + 1;
         Index *b;
-        while ((b = bound(height, kind == EX_REDUCE ? least_from(lo) : 1)) != i && ex_mentions_index(body, b)) height++;
+        while ((b = index_bound(height, kind == EX_REDUCE ? index_least(lo) : 1)) != i && ex_mentions_index(body, b)) height++;
         if (b == i) break;
         body = ex_replace_index(body, i, ex_index(b));
         i = b;
     }
-    if (kind == EX_REDUCE) return cons((Expr){.kind = kind, .name = intern(name), .fn = function_id(intern(name)), .index = i, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
-    return cons((Expr){.kind = kind, .index = i, .nargs = 2, .args = (Expr *[]){hi, body}});
+    if (kind == EX_REDUCE) return expr_cons((Expr){.kind = kind, .name = intern(name), .fn = function_id(intern(name)), .index = i, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
+    return expr_cons((Expr){.kind = kind, .index = i, .nargs = 2, .args = (Expr *[]){hi, body}});
 }
 
 // A sum gives away what does not depend on its index and falls apart over the terms of its body only when asked
@@ -940,11 +717,11 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
         Expr *all[2 * MAX_RANK + 1];
         memcpy(all, array->args, sizeof *all * (size_t)array->nargs);
         memcpy(all + array->nargs, subscripts, sizeof *all * (size_t)n);
-        return cons((Expr){.kind = EX_AT, .nargs = array->nargs + n, .args = all});
+        return expr_cons((Expr){.kind = EX_AT, .nargs = array->nargs + n, .args = all});
     }
     Expr *all[2 * MAX_RANK + 1] = {array};
     memcpy(all + 1, subscripts, sizeof *all * (size_t)n);
-    return cons((Expr){.kind = EX_AT, .nargs = n + 1, .args = all});
+    return expr_cons((Expr){.kind = EX_AT, .nargs = n + 1, .args = all});
 }
 
 static int call_rank(const Expr *e)
@@ -982,231 +759,6 @@ Expr *ex_dim(Expr *e, int k)
     }
     return ex_num(1);
 }
-
-// ---- questions ----
-
-static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
-bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
-
-static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
-bool ex_data_only(const Expr *e) { return !ex_any_var(e, test_not_data, NULL); }
-
-static bool test_countable(const Var *v, void *with)
-{
-    (void)with;
-    return v->base == BASE_INT || v->discrete || v->kind == VAR_SUM || v->kind == VAR_DATA || v->kind == VAR_LET;
-}
-
-static bool test_continuous(const Var *v, void *with) { return !test_countable(v, with); }
-
-static bool may_vanish(const Expr *e, uint64_t walk)
-{
-    if (!first_visit(e, walk)) return false;         // ex_any_var has walks of its own
-    switch (e->kind) {
-    case EX_NUM: return e->number == 0;
-    case EX_INDEX: return e->index->least < 1;
-    case EX_POW: return e->number > 0 && may_vanish(e->args[0], walk);
-    case EX_CALL:
-        if (sign_positive(function_rows[e->fn].sign) || (function_rows[e->fn].traits & TRAIT_APART)) return false;
-        if (e->fn == FN_if_else) return may_vanish(e->args[1], walk) || may_vanish(e->args[2], walk);
-        return ex_any_var(e, test_countable, NULL);
-    case EX_REDUCE: return may_vanish(e->args[2], walk);
-    case EX_ADD: {
-        const bool begins = e->args[0]->kind == EX_NUM && e->args[0]->number > 0;
-        if (e->indices && !(begins && ex_positive(e))) return true;         // i - 1
-    }   // fall through
-    case EX_MUL:
-        for (int i = 0; i < e->nargs; i++)
-            if (e->args[i]->kind != EX_NUM && may_vanish(e->args[i], walk)) return true;
-        return false;
-    case EX_REF: return test_countable(e->var, NULL) && e->var->lower_number <= 0;
-    case EX_ARRAY: case EX_AT: break;
-    }
-    return false;
-}
-
-bool ex_may_vanish(const Expr *e) { return may_vanish(e, ++table.walks); }
-
-static Look test_maybe_empty(const Expr *e, void *with)
-{
-    (void)with;
-    return e->kind == EX_REDUCE && e->fn == FN_sum && !(e->args[0]->kind == EX_NUM && e->args[1]->kind == EX_NUM && e->args[1]->number >= e->args[0]->number) ? FOUND : LOOK;
-}
-
-bool ex_above_zero(const Expr *e) { return ex_positive(e) && !ex_may_vanish(e) && !ex_find(e, test_maybe_empty, NULL); }
-
-// Whether e can be exactly 1, as far as what is not continuous decides.
-static bool may_be_one(const Expr *e)
-{
-    if (e->size > MAX_TREE) return true;
-    switch (e->kind) {
-    case EX_NUM: return e->number == 1;
-    case EX_REF: return test_countable(e->var, NULL);
-    case EX_MUL: case EX_POW:
-        for (int i = 0; i < e->nargs; i++)
-            if (e->args[i]->kind != EX_NUM && !may_be_one(e->args[i])) return false;
-        return true;
-    case EX_CALL:
-        if (e->fn == FN_if_else) return may_be_one(e->args[1]) || may_be_one(e->args[2]);
-        return ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
-    case EX_ADD: return !ex_any_var(e, test_continuous, NULL);
-    case EX_REDUCE: return may_be_one(e->args[2]);
-    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
-    }
-    return true;
-}
-
-// `likely`: with a positive probability, not only where a continuous value falls on a point or is rounded to it.
-static bool diverges_anew(const Expr *e, bool likely, uint64_t walk);
-
-static bool diverges(const Expr *e, bool likely, uint64_t walk)
-{
-    if (!table.settled) return diverges_anew(e, likely, walk);
-    if (!e->diverges[likely]) ((Expr *)e)->diverges[likely] = diverges_anew(e, likely, walk) ? 1 : 2;
-    return e->diverges[likely] == 1;
-}
-
-// Whether times*e may rise without end, or be undefined, not only fall: log(p) + 2*log(q) falls. Parts are looked at more than once: only where answers are kept.
-static bool rises(const Expr *e, double times, bool likely, uint64_t walk)
-{
-    if (!diverges(e, likely, walk)) return false;
-    switch (e->kind) {
-    case EX_ADD:
-        for (int i = 0; i < e->nargs; i++)
-            if (rises(e->args[i], times, likely, walk)) return true;
-        return false;
-    case EX_MUL: return e->nargs != 2 || e->args[0]->kind != EX_NUM || rises(e->args[1], times * e->args[0]->number, likely, walk);
-    case EX_CALL: {
-        if (e->fn == FN_if_else) return rises(e->args[1], times, likely, walk) || rises(e->args[2], times, likely, walk);
-        bool falls = times > 0 && (e->fn == FN_log || e->fn == FN_log1p || e->fn == FN_log1m);
-        for (int i = 0; i < e->nargs; i++) falls &= !diverges(e->args[i], likely, walk);
-        return !falls;
-    }
-    case EX_REDUCE: return (e->fn != FN_sum && e->fn != FN_log_sum_exp) || rises(e->args[2], times, likely, walk);
-    case EX_NUM: case EX_REF: case EX_POW: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
-    }
-    return true;
-}
-
-static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
-{
-    if (!table.settled && !first_visit(e, walk)) return false;
-    switch (e->kind) {
-    case EX_NUM: return !isfinite(e->number);
-    case EX_REF:                                 // a definition is as finite as its right sides
-        if (e->var->computed) return diverges(e->var->computed, likely, walk);
-        for (const Site *t = e->var->kind == VAR_LET && !e->var->series ? e->var->sites : NULL; t; t = t->next)
-            if (t->value && diverges(t->value, likely, walk)) return true;
-        return false;
-    case EX_CALL:
-        if (function_rows[e->fn].traits & TRAIT_LOG_END) {
-            if (!likely || diverges(e->args[0], likely, walk)) return true;
-            return e->fn == FN_log ? ex_may_vanish(e->args[0]) : e->fn == FN_log1m ? may_be_one(e->args[0]) : ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
-        }
-        if (function_rows[e->fn].sign == SIGN_UNIT || (function_rows[e->fn].traits & TRAIT_BOUNDED)) return false;
-        if (e->fn == FN_exp && table.settled) return rises(e->args[0], 1, likely, walk);
-        for (int i = e->fn == FN_if_else; i < e->nargs; i++)
-            if (diverges(e->args[i], likely, walk)) return true;
-        return false;
-    case EX_ADD: case EX_MUL: case EX_POW:
-        for (int i = 0; i < e->nargs; i++)
-            if (diverges(e->args[i], likely, walk)) return true;
-        return false;
-    case EX_REDUCE: return diverges(e->args[2], likely, walk);
-    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
-    }
-    return false;
-}
-
-bool ex_may_diverge(const Expr *e) { return diverges(e, false, ++table.walks); }
-bool ex_has_pole(const Expr *e) { return diverges(e, true, ++table.walks); }
-
-bool ex_absorbed(const Expr *product, int k)
-{
-    if (!ex_may_diverge(product->args[k])) return false;
-    for (int i = 0; i < product->nargs; i++)
-        if (i != k && ex_may_vanish(product->args[i])) return true;
-    return false;
-}
-
-static bool mentions(const Expr *e, const Var *v, uint64_t walk)
-{
-    if (!(e->vars >> (v->id & 63) & 1)) return false;
-    if (e->var == v) return true;
-    if (!first_visit(e, walk)) return false;
-    for (int i = 0; i < e->nargs; i++)
-        if (mentions(e->args[i], v, walk)) return true;
-    return false;
-}
-
-bool ex_mentions(const Expr *e, const Var *v) { return mentions(e, v, ++table.walks); }
-
-static void references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with, uint64_t walk)
-{
-    if (!(e->vars >> (v->id & 63) & 1) || !first_visit(e, walk)) return;
-    if (e->var == v) f(e, with);
-    for (int i = 0; i < e->nargs; i++) references(e->args[i], v, f, with, walk);
-}
-
-void ex_references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with) { references(e, v, f, with, ++table.walks); }
-
-static bool mentions_index(const Expr *e, const Index *i, uint64_t walk)
-{
-    if (!(e->indices >> (i->id & 63) & 1)) return false;
-    if (e->kind == EX_INDEX) return e->index == i;
-    if (!first_visit(e, walk)) return false;
-    for (int k = 0; k < e->nargs; k++)
-        if (mentions_index(e->args[k], i, walk)) return true;
-    return false;
-}
-
-bool ex_mentions_index(const Expr *e, const Index *i) { return mentions_index(e, i, ++table.walks); }
-
-// The test may start walks of its own: what these have visited is looked at again.
-static bool any_var(const Expr *e, bool (*test)(const Var *, void *), void *with, int level, uint64_t walk)
-{
-    if (!e->vars || e->met[level] == walk) return false;
-    ((Expr *)e)->met[level] = walk;
-    if (e->var && test(e->var, with)) return true;
-    for (int i = 0; i < e->nargs; i++)
-        if (any_var(e->args[i], test, with, level, walk)) return true;
-    return false;
-}
-
-static int deepest(void) { return table.level < 3 ? table.level : 2; }
-
-bool ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with)
-{
-    const int level = deepest();
-    table.level++;
-    const bool found = any_var(e, test, with, level, ++table.walks);
-    table.level--;
-    return found;
-}
-
-static bool find(const Expr *e, Look (*test)(const Expr *, void *), void *with, int level, uint64_t walk)
-{
-    if (e->met[level] == walk) return false;
-    ((Expr *)e)->met[level] = walk;
-    const Look here = test(e, with);
-    if (here != LOOK) return here == FOUND;
-    for (int i = 0; i < e->nargs; i++)
-        if (find(e->args[i], test, with, level, walk)) return true;
-    return false;
-}
-
-bool ex_find(const Expr *e, Look (*test)(const Expr *, void *), void *with)
-{
-    const int level = deepest();
-    table.level++;
-    const bool found = find(e, test, with, level, ++table.walks);
-    table.level--;
-    return found;
-}
-
-void ex_settle(void) { table.settled = true; }
-
-uint64_t ex_walk(void) { return ++table.walks; }
 
 // ---- rebuilding ----
 
@@ -1313,214 +865,3 @@ static Expr *replace_leaf(Expr *e, void *with)
 Expr *ex_replace(Expr *e, Expr *from, Expr *to) { return walk_all(e, replace_leaf, (Expr *[]){from, to}, from); }
 Expr *ex_replace_index(Expr *e, Index *from, Expr *to) { return ex_replace(e, ex_index(from), to); }
 Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with) { return walk_all(e, f, with, NULL); }
-
-// ---- printing ----
-
-enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
-
-enum { PRINTED = 2000 };                     // parts: what shares its parts may be longer than any file when it is written out
-static int printed;
-
-static void print(FILE *f, const Expr *e, int outer);
-
-static void print_list(FILE *f, const Expr *e, int from)
-{
-    for (int i = from; i < e->nargs; i++) {
-        if (i > from) fputs(", ", f);
-        print(f, e->args[i], 0);
-    }
-}
-
-static void print_number(FILE *f, double v)
-{
-    if (fabs(v) < 1e15 && v == (long)v) fprintf(f, "%ld", (long)v);
-    else {
-        for (int d = 2; d <= 12; d++)              // small fractions print as fractions
-            if (v * d == floor(v * d) && fabs(v * d) < 1000) { fprintf(f, "%ld/%d", (long)(v * d), d); return; }
-        char s[32];
-        snprintf(s, sizeof s, "%.12g", v);
-        if (strtod(s, NULL) == v) { fputs(s, f); return; }
-        for (int d = 13; d <= 1000; d++)           // and what is no short decimal, if it is one at all
-            if (fabs(round(v * d)) < 1000 && round(v * d) / d == v && v != 0) { fprintf(f, "%ld/%d", (long)round(v * d), d); return; }
-        fprintf(f, "%.15g", v);
-    }
-}
-
-// The index that a reduction binds prints under its canonical name, unless something else in the body has that name: a plate's index, a
-// reduction around it, a variable. Then it prints under the next name that is free.
-static struct { const Index *index; const char *name; } shown[64];
-static int nshown;
-
-static const char *name_shown(const Index *i)
-{
-    for (int k = nshown - 1; k >= 0; k--)
-        if (shown[k].index == i) return shown[k].name;
-    return i->name;
-}
-
-typedef struct Taken { const Index *own; const char *name; } Taken;
-
-static Look test_taken(const Expr *e, void *with)
-{
-    const Taken *t = with;
-    if (e->kind == EX_INDEX) return e->index != t->own && strcmp(name_shown(e->index), t->name) == 0 ? FOUND : SKIP;
-    return e->var && strcmp(e->var->name, t->name) == 0 ? FOUND : LOOK;
-}
-
-static bool name_taken(const Expr *e, const Index *own, const char *name) { return ex_find(e, test_taken, &(Taken){own, name}); }
-
-static const char *show_index(const Expr *e)
-{
-    static const char *const names[] = {"j", "k", "l", "m", "n", "j2", "k2", "l2", "m2", "n2", "j3", "k3", "l3", "m3", "n3", NULL};
-    const Expr *body = e->args[e->nargs - 1];
-    const char *name = e->index->name;
-    for (int k = 0; name_taken(body, e->index, name) && names[k]; k++) name = names[k];
-    if (nshown < (int)(sizeof shown / sizeof *shown)) {
-        shown[nshown].index = e->index;
-        shown[nshown].name = name;
-    }
-    nshown++;
-    return name;
-}
-
-static void print(FILE *f, const Expr *e, int outer)
-{
-    if (++printed > PRINTED) { fputs("...", f); return; }
-    switch (e->kind) {
-    case EX_NUM:
-        if (e->number < 0 || e->number != floor(e->number)) {
-            if (outer >= P_MUL) fputc('(', f);
-            print_number(f, e->number);
-            if (outer >= P_MUL) fputc(')', f);
-        } else print_number(f, e->number);
-        break;
-    case EX_INDEX: fputs(name_shown(e->index), f); break;
-    case EX_REF:
-        if (e->var->parts && e->nargs == 1 && e->args[0]->kind == EX_NUM) { fputs(e->var->parts[(int)e->args[0]->number - 1]->name, f); break; }
-        fputs(e->var->name, f);
-        if (e->nargs) { fputc('[', f); print_list(f, e, 0); fputc(']', f); }
-        break;
-    case EX_ADD:
-        if (outer > P_ADD) fputc('(', f);
-        for (int i = 0; i < e->nargs; i++) {
-            const Expr *t = e->args[i];
-            bool minus = (t->kind == EX_NUM && t->number < 0) || (t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0);
-            if (minus) {
-                fputs(i ? " - " : "-", f);
-                print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
-            } else {
-                if (i) fputs(" + ", f);
-                print(f, t, P_ADD);
-            }
-        }
-        if (outer > P_ADD) fputc(')', f);
-        break;
-    case EX_MUL: {
-        if (outer > P_MUL) fputc('(', f);
-        bool first = true;
-        int from = 0;
-        if (e->args[0]->kind == EX_NUM && e->args[0]->number == -1) { fputc('-', f); from = 1; }
-        for (int i = from; i < e->nargs; i++) {
-            if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) continue;
-            if (!first) fputc('*', f);
-            print(f, e->args[i], first && e->args[i]->kind == EX_NUM ? P_ADD : P_MUL);
-            first = false;
-        }
-        if (first) fputc('1', f);
-        for (int i = from; i < e->nargs; i++)
-            if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) {
-                fputc('/', f);
-                print(f, ex_pow((Expr *)e->args[i], -1), P_POW);
-            }
-        if (outer > P_MUL) fputc(')', f);
-        break;
-    }
-    case EX_POW:
-        if (e->number < 0) {
-            if (outer >= P_MUL) fputc('(', f);
-            fputs("1/", f);
-            print(f, ex_pow((Expr *)e, -1), P_POW);
-            if (outer >= P_MUL) fputc(')', f);
-        } else if (e->number == 0.5) {
-            fputs("sqrt(", f);
-            print(f, e->args[0], 0);
-            fputc(')', f);
-        } else {
-            print(f, e->args[0], P_ATOM);
-            fputc('^', f);
-            print(f, ex_num(e->number), P_ATOM);
-        }
-        break;
-    case EX_CALL: {
-        if (e->fn == FN_MOD || (function_rows[e->fn].infix && e->fn != FN_SAME)) {
-            const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) && ex_is_whole(e->args[0]) && ex_is_whole(e->args[1]);
-            fputc('(', f);
-            print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);            // 1 + k <= T is k < T
-            fprintf(f, " %s ", below ? "<" : e->fn == FN_AT_END || e->fn == FN_IN_TAIL ? function_rows[e->fn].infix : e->name);
-            print(f, e->args[1], P_ADD);
-            fputc(')', f);
-            return;
-        }
-        fprintf(f, "%s(", e->name);
-        if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) {       // as it is written
-            fprintf(f, "(%s, %s) -> ", e->args[6]->var->name, e->args[7]->var->name);
-            print(f, e->args[0], 0);
-            for (int i = 1; i < (ex_is_num(e->args[4], 1e-6) && ex_is_num(e->args[5], 1e-6) ? 4 : 6); i++) {
-                fputs(", ", f);
-                print(f, e->args[i], 0);
-            }
-        } else print_list(f, e, 0);
-        fputc(')', f);
-        break;
-    }
-    case EX_REDUCE:
-    case EX_ARRAY: {
-        const bool array = e->kind == EX_ARRAY;
-        char *range;
-        size_t size;
-        FILE *r = open_memstream(&range, &size);         // the ends of the range are outside of the index
-        if (array) fputc('1', r);
-        else print(r, e->args[0], P_ATOM);
-        fputc(':', r);
-        print(r, e->args[e->nargs - 2], P_ATOM);
-        fclose(r);
-        fprintf(f, "%s%c%s in %s, ", array ? "" : e->name, array ? '[' : '(', show_index(e), range);
-        print(f, e->args[e->nargs - 1], 0);
-        nshown--;
-        fputc(array ? ']' : ')', f);
-        free(range);
-        break;
-    }
-    case EX_AT:
-        print(f, e->args[0], P_ATOM);
-        fputc('[', f);
-        print_list(f, e, 1);
-        fputc(']', f);
-        break;
-    }
-}
-
-void ex_print(FILE *f, const Expr *e)
-{
-    printed = 0;
-    print(f, e, 0);
-}
-
-char *ex_text(Arena *a, const Expr *e)
-{
-    char *text;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    ex_print(f, e);
-    fclose(f);
-    char *copy = arena_strdup(a, text);
-    free(text);
-    return copy;
-}
-
-char *ex_quote(Arena *a, const Expr *e)
-{
-    enum { LINE = 90 };
-    char *t = ex_text(a, e);
-    return strlen(t) <= LINE ? t : arena_printf(a, "%.*s...", LINE - 3, t);
-}

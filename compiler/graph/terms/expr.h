@@ -83,8 +83,8 @@ Expr *ex_array(Index *i, Expr *extent, Expr *body);
 Expr *ex_at(Expr *array, int n, Expr *const *subscripts);   // subscripts an array-valued expression, as far as it can be
 
 Expr *ex_add2(Expr *a, Expr *b);
-Expr *ex_sub(Expr *a, Expr *b);
-Expr *ex_plus(Expr *a, double c);
+Expr *ex_sub(Expr *a, Expr *b);                                  // a - b
+Expr *ex_plus(Expr *a, double c);                                // a + c
 Expr *ex_mul2(Expr *a, Expr *b);
 Expr *ex_div(Expr *a, Expr *b);
 Expr *ex_neg(Expr *a);
@@ -104,7 +104,7 @@ Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn);
 bool  begins_below(const Expr *lo);                        // a number below 1, or less than a number by data: -K, 1 - K
 Index **index_list(Arena *a, Index *const *list, int n, int room);      // a copy of n, with room for more
 
-bool  ex_is_num(const Expr *e, double v);
+bool  ex_is_num(const Expr *e, double v);                        // the number v
 static inline bool ex_is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL && e->fn == fn; }
 bool  ex_is_whole(const Expr *e);                 // a whole number, whatever its variables are
 bool  ex_scalar_multiple(Expr *e, Expr **c, Expr **A);      // e = c * A, A a variable or an inverse
@@ -114,9 +114,9 @@ bool  ex_above_zero(const Expr *e);               // provably > 0: not data or c
 bool  ex_may_diverge(const Expr *e);              // may be infinite or undefined where what it reads is finite: log(x) where x is 0
 bool  ex_has_pole(const Expr *e);                 // diverges at values that have a positive probability: log(n) of a count n
 bool  ex_absorbed(const Expr *product, int k);    // factor k may diverge where another one is 0: their product is 0 then
-bool  ex_mentions(const Expr *e, const Var *v);
-bool  ex_mentions_index(const Expr *e, const Index *i);
-bool  ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with);
+bool  ex_mentions(const Expr *e, const Var *v);                  // v stands in it
+bool  ex_mentions_index(const Expr *e, const Index *i);          // i stands in it
+bool  ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with); // a variable in it passes the test
 typedef enum { LOOK, SKIP, FOUND } Look;           // what a test says of a part: look at its parts, do not, this is it
 bool  ex_find(const Expr *e, Look (*test)(const Expr *, void *), void *with);      // each part is tested once
 enum { MAX_TREE = 100000 };                       // a tree with more parts than this, shared ones counted each time, is not walked part by part
@@ -131,7 +131,7 @@ int   ex_rank(const Expr *e);                     // number of subscripts still 
 Expr *ex_dim(Expr *e, int k);                     // extent of dimension k of an array-valued expression
 
 void  ex_print(FILE *f, const Expr *e);           // in the language's own notation
-char *ex_text(Arena *a, const Expr *e);
+char *ex_text(Arena *a, const Expr *e);                          // the same as a string
 char *ex_quote(Arena *a, const Expr *e);          // for messages: a line at most
 bool  ex_unknown(const Expr *e);                                 // mentions an unknown
 bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most

@@ -3,17 +3,17 @@
 #define GMC_GRAPH_FACTOR_H
 #include "../graph.h"
 
-Factor *factor_new(Graph *g, Span at, Plates plates);
-Factor *factor_beside(Graph *g, Factor *f);              // a copy, behind it
-void factor_add(Factor *f, Expr *e);                      // to its log density
-Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);       // a copy, which the graph does not have
-void factor_change(Factor *f, Expr *(*how)(Expr *, void *), void *with);      // every expression of it but ranges and condition
-void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with);
-const Factor *factor_written(const Factor *f);                          // that auxiliaries stand for
+Factor *factor_new(Graph *g, Span at, Plates plates);                     // of density 1, behind all others
+Factor *factor_beside(Graph *g, Factor *f);                               // a copy, behind it
+void factor_add(Factor *f, Expr *e);                                      // to its log density
+Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);        // a copy, which the graph does not have
+void factor_change(Factor *f, Expr *(*how)(Expr *, void *), void *with);  // every expression of it but ranges and condition
+void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with);      // the same of a statement that computes
+const Factor *factor_written(const Factor *f);                            // that auxiliaries stand for
 // Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
-bool factor_counts_at(const Factor *f, int sums, bool collapsed);
-bool factor_decided_by(const Factor *f, const Var *v);               // v decides whether an instance stands, or what values its data may have
-bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with);      // whether some of these variables enter its condition or the ends of its loops
-bool factor_draws(const Factor *f, const Var *v);                    // it is a statement that gives elements of v a distribution
+bool factor_counts_at(const Factor *f, int sums, bool collapsed);  // the same of a joint with so many unknowns summed out
+bool factor_decided_by(const Factor *f, const Var *v);             // v decides whether an instance stands, or what values its data may have
+bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with);  // whether some of these variables enter its condition or the ends of its loops
+bool factor_draws(const Factor *f, const Var *v);                  // it is a statement that gives elements of v a distribution
 #endif

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_PLATES_H
 #include "../graph.h"
 
-const char *loops_text(const Graph *g, const Loops *l);                // i in 1:N, j in 1:p where ...
+const char *loops_text(const Graph *g, const Loops *l);  // i in 1:N, j in 1:p where ...
 #endif

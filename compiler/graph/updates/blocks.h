@@ -20,11 +20,11 @@ typedef struct Candidate {
 enum { MAX_BLOCK = 60 };
 typedef struct Growing { Var **var; int n; bool *inside, *near; bool full; } Growing;   // by the number of a variable: in the block; in a factor with one that is
 
-Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **because, BlockTerm **of);       // of a variable alone, with the leading dimensions over which its elements are independent; its terms, or why it has none
-bool coupled_with(Graph *g, Var *const *block, int n, const bool *inside, Var *w);       // a jointly normal block, and w: they share terms, and stay jointly normal
-void put_inside(Graph *g, Growing *b, Var *v);
-void grow_from(Graph *g, Growing *b, Var *v);                    // begins a block
-bool grow_by(Graph *g, Growing *b, Candidate *w);                // if it is coupled with the block
-const char *shared_reason(Graph *g, const Growing *b);           // why they are drawn together
-Candidate *find_candidate(Candidate *list, int n, const char *name);     // NULL: there is none
+Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **because, BlockTerm **of);  // of a variable alone, with the leading dimensions over which its elements are independent; its terms, or why it has none
+bool coupled_with(Graph *g, Var *const *block, int n, const bool *inside, Var *w);  // a jointly normal block, and w: they share terms, and stay jointly normal
+void put_inside(Graph *g, Growing *b, Var *v);                                      // v is the last one of the block
+void grow_from(Graph *g, Growing *b, Var *v);                                       // begins a block
+bool grow_by(Graph *g, Growing *b, Candidate *w);                                   // if it is coupled with the block
+const char *shared_reason(Graph *g, const Growing *b);                              // why they are drawn together
+Candidate *find_candidate(Candidate *list, int n, const char *name);                // NULL: there is none
 #endif

@@ -12,6 +12,6 @@ typedef struct Predictive {              // how the conditional of an indicator'
     struct Predictive *next;
 } Predictive;
 
-struct Step *collapsed_step(Graph *g, Var *v);                        // NULL: v reads no weights that are integrated out, or cannot be drawn so (after a message)
-bool  collapses_served(Graph *g, const struct Step *steps);            // false after a message
+struct Step *collapsed_step(Graph *g, Var *v);              // NULL: v reads no weights that are integrated out, or cannot be drawn so (after a message)
+bool collapses_served(Graph *g, const struct Step *steps);  // false after a message
 #endif

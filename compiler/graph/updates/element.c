@@ -14,7 +14,7 @@
 #include "../algebra/conditionals.h"
 #include "../algebra/afresh.h"
 #include "../algebra/pairs.h"
-#include "../rewrite/marginal.h"
+#include "../rewrite/messages.h"
 #include "steps.h"
 #include "elliptical.h"
 

@@ -12,6 +12,6 @@ typedef struct Ellipse {
     Expr         *mean;                  // of the element that is studied
 } Ellipse;
 
-Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because);      // NULL: *because says why there is none
-const Factor *joint_prior(Graph *g, Var *v, bool collapsed);        // the statement that gives each vector v[i, ...] a joint normal law of its own; NULL: there is none
+Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because);  // NULL: *because says why there is none
+const Factor *joint_prior(Graph *g, Var *v, bool collapsed);                    // the statement that gives each vector v[i, ...] a joint normal law of its own; NULL: there is none
 #endif

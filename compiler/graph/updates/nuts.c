@@ -11,6 +11,7 @@
 #include "../model/elaborate.h"
 #include "../algebra/afresh.h"
 #include "../algebra/gradient.h"
+#include "../algebra/moving.h"
 #include "steps.h"
 
 const Request all_by_nuts = {.by = "nuts", .method = METHOD_NUTS};

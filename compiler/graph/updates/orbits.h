@@ -3,5 +3,5 @@
 #define GMC_GRAPH_ORBITS_H
 #include "../graph.h"
 
-bool find_orbits(Graph *g);                                      // adds the steps that move scales with what they scale
+bool find_orbits(Graph *g);  // adds the steps that move scales with what they scale
 #endif

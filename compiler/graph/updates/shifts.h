@@ -3,5 +3,5 @@
 #define GMC_GRAPH_SHIFTS_H
 #include "../graph.h"
 
-bool find_shifts(Graph *g);                                      // and locations with what they are the locations of
+bool find_shifts(Graph *g);  // adds the steps that move locations with what they are the locations of
 #endif

@@ -28,7 +28,7 @@ typedef struct Turns {                   // what is drawn one category after the
     Var    **by;                         // its variables
 } Turns;
 
-Step *turns_step(Graph *g, Var *const *free, int nfree);         // a step that draws some of them category by category; NULL: there are none
-Step *turns_block(Graph *g, Var *const *block, int n);            // the same of all of them together
-void complete_turns(Graph *g, Step *s);                          // once find_domains has been there
+Step *turns_step(Graph *g, Var *const *free, int nfree);  // a step that draws some of them category by category; NULL: there are none
+Step *turns_block(Graph *g, Var *const *block, int n);    // the same of all of them together
+void complete_turns(Graph *g, Step *s);                   // once find_domains has been there
 #endif

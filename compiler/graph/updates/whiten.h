@@ -12,6 +12,6 @@ typedef struct White {
     Expr         *current, *mean;        // of vector[element...]
 } White;
 
-Expr *joint_root(Graph *g, const Factor *prior, bool *precision);          // the triangle that the normals of a joint normal prior are multiplied with, or for a precision that whose transpose they are divided by; NULL: none
-bool find_whitened(Graph *g);                                    // adds slices of what covariances are made of
+Expr *joint_root(Graph *g, const Factor *prior, bool *precision);  // the triangle that the normals of a joint normal prior are multiplied with, or for a precision that whose transpose they are divided by; NULL: none
+bool find_whitened(Graph *g);                                      // adds slices of what covariances are made of
 #endif

@@ -55,7 +55,7 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     put_ends(&m);
     put_enter(&m);
     Launches *const sweep = p->launches;
-    code->density_name = words(p, "density_of_%s", m.stem);
+    code->density_name = kernel_name(p, words(p, "density_of_%s", m.stem));
     p->launches = &code->density;
     Prepared *first = prepare_all(&m);
     const Kernel *place = put_place(&m);
@@ -67,6 +67,8 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     p->launches = sweep;
     const char *names = "";
     for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+    code->machine = m.machine;
+    code->diagnostics = diagnostics;
     Launch *l = launch(p, LAUNCH_NUTS, NULL);
     with_function(l, code->density_name);
     with_stream(l, s->block[0]);

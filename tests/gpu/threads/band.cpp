@@ -1,13 +1,14 @@
-// Scans of band_scan.h, by threads, beside band_factor and band_solve of one lane: the same factor, and the same draws from the same streams, up to rounding. Arguments: panels, length, width, lag and border, again and again.
+// Scans of band_scan.h, by lanes that take turns on a CPU, beside band_factor and band_solve of one lane: the same factor, and the same draws from the same streams, up to rounding. Arguments: panels, length, width, lag and border, again and again.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
 #include "../../../runtime/device/rng.h"
 #include "../../../runtime/device/normal.h"
 #include "../../../runtime/device/chol.h"
 #include "cuda_by_threads.h"
+#include <vector>
 typedef struct GmPlace { wide *partial; } GmPlace;
 typedef struct GmContext { GmPlace *place; int chain; } GmContext;
-#define TEAM_BARRIER() pthread_barrier_wait(grid_barrier)
+#define TEAM_BARRIER() grid_sync()
 #include "../../../runtime/device/band_scan.h"
 
 static Band made, given;
@@ -24,9 +25,8 @@ template <int SIZE, int EDGE> static void scan(GmContext *GM)
     if (!*failed) band_scan_solve<SIZE, EDGE>(GM, &made, edge, x, at, 7);
 }
 
-static void *kernel(void *lane)
+static void kernel()
 {
-    threadIdx = {(unsigned)(long)lane, 0};
     GmPlace place = {partial};
     GmContext context = {&place, 0};
     const long size = made.lag * made.width, border = made.border;
@@ -38,7 +38,6 @@ static void *kernel(void *lane)
     else if (size == 3) scan<3, -1>(&context);
     else if (size == 4) scan<4, -1>(&context);
     else scan<0, -1>(&context);
-    return 0;
 }
 
 static double uniform(void) { return rand() / (RAND_MAX + 1.0) - 0.5; }

@@ -1,10 +1,11 @@
-// Routines of crew.h, by threads, beside those of one lane: the same draws from the same streams, up to rounding. Arguments: rows of the matrices and how many, in pairs.
+// Routines of crew.h, by lanes that take turns on a CPU, beside those of one lane: the same draws from the same streams, up to rounding. Arguments: rows of the matrices and how many, in pairs.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
 #include "../../../runtime/device/rng.h"
 #include "../../../runtime/device/normal.h"
 #include "../../../runtime/device/multivariate.h"
 #include "cuda_by_threads.h"
+#include <vector>
 #define SCRATCH(n) ((wide *)malloc(sizeof(wide) * (size_t)((n) + 1)))
 #define RELEASE(p) free(p)
 #include "../../../runtime/device/crew.h"
@@ -19,9 +20,8 @@ static Stream stream_of(long e, uint32_t kind)
     return stream(at, kind, (uint64_t)e);
 }
 
-static void *kernel(void *lane)
+static void kernel()
 {
-    threadIdx = {(unsigned)(long)lane, 0};
     EACH_MATRIX (e, count, n) {
         const wide *const a = A + e * n * n, *const b = negative + e * n * n;
         const long at = e * n * n;
@@ -36,7 +36,6 @@ static void *kernel(void *lane)
             if (bad) made[kind][at] = NAN;
         }
     }
-    return 0;
 }
 
 // The largest difference of the elements, over the largest element.

@@ -1,17 +1,20 @@
-// cuda_by_threads.h -- enough of CUDA to run device headers of teams on a CPU: a block is a process of 256 threads, whose static data are its shared memory; lanes wait for each other at barriers.
+// cuda_by_threads.h -- enough of CUDA to run device headers of teams on a CPU: a block is a process, whose static data are its shared memory, and whose 256 lanes take turns on stacks of their own. A lane goes
+// on until it has to wait, then the next one does: in ascending order up to one barrier of the block, in descending order up to the next, so that a lane that reads what nobody has made it wait for reads what was there before.
 // For code in which all lanes of a block, or of a warp, meet at every wait and every exchange: lanes that do not would hang here.
 #ifndef CUDA_BY_THREADS_H
 #define CUDA_BY_THREADS_H
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
-#include <vector>
 
 #define __device__
 #define __forceinline__ inline
@@ -23,16 +26,61 @@
 enum { GM_THREADS = 256, GM_ROOM = 8 * 2 * 4 * 4096 };
 
 struct Place2 { unsigned x, y; };
-static thread_local Place2 threadIdx;
-static Place2 blockIdx, blockDim = {GM_THREADS, 1}, gridDim = {1, 1};
-static pthread_barrier_t block_barrier, warp_barrier[GM_THREADS / 32], *grid_barrier;
+static Place2 threadIdx, blockIdx, blockDim = {GM_THREADS, 1}, gridDim = {1, 1};
 static volatile long shown[GM_THREADS];                      // what lanes exchange
 
 #define gm_thread  ((long)blockIdx.x * blockDim.x + threadIdx.x)
 #define gm_threads ((long)gridDim.x * blockDim.x)
 
-static void __syncthreads() { pthread_barrier_wait(&block_barrier); }
-static void __syncwarp() { pthread_barrier_wait(&warp_barrier[threadIdx.x / 32]); }
+// A lane begins on its stack, and goes on where it last waited.
+static struct Lane { ucontext_t start; jmp_buf at; bool begun, ended; } lanes[GM_THREADS];
+static ucontext_t block_ended;
+static unsigned to_next = 1;                                 // modulo the lanes: the order of turns
+
+static void next_lane()
+{
+    unsigned k = threadIdx.x, left = GM_THREADS;
+    do k = (k + to_next) % GM_THREADS;
+    while (lanes[k].ended && --left);
+    if (!left) setcontext(&block_ended);
+    threadIdx.x = k;
+    if (lanes[k].begun) _longjmp(lanes[k].at, 1);
+    lanes[k].begun = true;
+    setcontext(&lanes[k].start);
+}
+
+static void let_others()
+{
+    if (!_setjmp(lanes[threadIdx.x].at)) next_lane();
+}
+
+// Until something changes that other blocks see to.
+static void let_other_blocks()
+{
+    if (threadIdx.x == 0) sched_yield();
+    let_others();
+}
+
+struct Meeting { int here; unsigned round; };
+static Meeting of_block, of_grid, of_warp[GM_THREADS / 32];
+static pthread_barrier_t *grid_barrier;                      // of one lane of each block
+
+// The last of `all` lanes to come does what is to be done then, and goes on.
+template <typename F> static void meet(Meeting *m, int all, F then)
+{
+    const unsigned round = m->round;
+    if (++m->here < all) {
+        while (*(volatile unsigned *)&m->round == round) let_others();
+        return;
+    }
+    then();
+    m->here = 0;
+    m->round++;
+}
+
+static void __syncthreads() { meet(&of_block, GM_THREADS, [] { to_next = GM_THREADS - to_next; }); }
+static void __syncwarp() { meet(&of_warp[threadIdx.x / 32], 32, [] {}); }
+static void grid_sync() { meet(&of_grid, GM_THREADS, [] { to_next = GM_THREADS - to_next; pthread_barrier_wait(grid_barrier); }); }
 
 template <typename F> static auto exchanged(long mine, void (*wait)(), F of) -> decltype(of())
 {
@@ -83,25 +131,46 @@ template <typename T> static T *global(size_t n)
     return (T *)p;
 }
 
+enum { LANE_STACK = 1 << 20 };
+static void (*lane_kernel)();
+
+static void lane()
+{
+    lane_kernel();
+    lanes[threadIdx.x].ended = true;
+    next_lane();
+}
+
+static void run_lanes()
+{
+    char *const stacks = (char *)mmap(0, (size_t)GM_THREADS * LANE_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stacks == MAP_FAILED) _exit(2);
+    for (long k = 0; k < GM_THREADS; k++) {
+        getcontext(&lanes[k].start);
+        lanes[k].start.uc_stack.ss_sp = stacks + k * LANE_STACK;
+        lanes[k].start.uc_stack.ss_size = LANE_STACK;
+        makecontext(&lanes[k].start, lane, 0);
+    }
+    threadIdx = {0, 0};
+    lanes[0].begun = true;
+    swapcontext(&block_ended, &lanes[0].start);
+}
+
 // The kernel by so many blocks. 0: all have ended.
-static int run_blocks(unsigned blocks, void *(*kernel)(void *))
+static int run_blocks(unsigned blocks, void (*kernel)())
 {
     pthread_barrierattr_t shared;
     pthread_barrierattr_init(&shared);
     pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
     grid_barrier = global<pthread_barrier_t>(1);
-    pthread_barrier_init(grid_barrier, &shared, blocks * GM_THREADS);
+    pthread_barrier_init(grid_barrier, &shared, blocks);
     fflush(stdout);
+    lane_kernel = kernel;
     for (unsigned b = 0; b < blocks; b++) {
         if (fork()) continue;
         blockIdx = {b, 0};
         gridDim = {blocks, 1};
-        pthread_barrier_init(&block_barrier, 0, GM_THREADS);
-        for (pthread_barrier_t &w : warp_barrier) pthread_barrier_init(&w, 0, 32);
-        std::vector<pthread_t> lanes(GM_THREADS);
-        for (long k = 0; k < GM_THREADS; k++)
-            if (pthread_create(&lanes[k], 0, kernel, (void *)k)) _exit(2);
-        for (pthread_t &lane : lanes) pthread_join(lane, 0);
+        run_lanes();
         _exit(0);
     }
     int bad = 0, status;

@@ -1,10 +1,11 @@
 // Sums by key of keyed_sums.h, by threads: whole numbers, so that every sum is exact. Arguments: rows, groups, blocks.
 #include "cuda_by_threads.h"
+#include <vector>
 #define DEVICE static inline
 typedef double wide;
 typedef struct GmPlace { wide *partial; } GmPlace;
 typedef struct GmContext { GmPlace *place; int chain; } GmContext;
-static void team_barrier(GmContext *) { pthread_barrier_wait(grid_barrier); }
+static void team_barrier(GmContext *) { grid_sync(); }
 #define ALONG(i, n) for (int gm_once = 1; gm_once; gm_once = 0, team_barrier(GM)) for (long i = gm_thread; i < (n); i += gm_threads)
 DEVICE int *block_room(void)
 {
@@ -18,9 +19,8 @@ static long N, K;
 static int *key, *keys, *first, *rows, *spare;
 static wide *X, *sum, *again, *product, *partial;
 
-static void *kernel(void *lane)
+static void kernel()
 {
-    threadIdx = {(unsigned)(long)lane, 0};
     GmPlace place = {partial};
     GmContext context = {&place, 0}, *GM = &context;
     ORDER_KEYED(i, N, K, key[i], keys, first, rows, spare);
@@ -35,7 +35,6 @@ static void *kernel(void *lane)
     const auto add = [&](long i, long k, long j, wide x) { product[((key[i] - 1) * P + k) * P + j] += x; };
     const auto add_again = [&](long i, long j, wide x) { again[(key[i] - 1) * P + j] += x; };
     segment_products(GM, K, N, first, rows, (long)P, times, factor, add, times, add_again);
-    return 0;
 }
 
 int main(int argc, char **argv)

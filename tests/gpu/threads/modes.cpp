@@ -3,6 +3,7 @@
 #define GM_MODES
 #define GM_ROWS_WIDTH 5
 #include "cuda_by_threads.h"
+#include <vector>
 #undef alignas
 #define _Thread_local thread_local
 #include "../../../runtime/device/gm.h"
@@ -24,7 +25,7 @@ static float __shfl_sync(unsigned, float v, int from)
     return v;
 }
 typedef struct GmContext { int chain; } GmContext;
-static void team_barrier(GmContext *) { pthread_barrier_wait(grid_barrier); }
+static void team_barrier(GmContext *) { grid_sync(); }
 static long *wrong_rows;
 #include "../../../runtime/device/classify.h"
 #include "../../../runtime/device/columns.h"
@@ -35,9 +36,8 @@ static float *X, *probability;
 static wide *centre, *root, *of, *evidence, *sums, *room;
 static uint64_t sweep = 2;
 
-static void *kernel(void *lane)
+static void kernel()
 {
-    threadIdx = {(unsigned)(long)lane, 0};
     GmContext context = {0}, *GM = &context;
     Sweep at = {};
     at.sweep = sweep;
@@ -52,7 +52,6 @@ static void *kernel(void *lane)
     const auto column = [&](long i, const Column &q) -> real { return q.sum ? (X[i * P + q.a] - q.given[0]) * X[i * P + q.b] : 1; };
     const auto place = [&](long v, const Column &q) -> wide & { return sums[v * (1 + P * P) + (q.sum ? 1 + q.a * P + q.b : 0)]; };
     if (!columns_of_weights(GM, N, K, probability, 1 + P * P, split, column, place, room, (long)ROOM)) *wrong_rows += 1000000;
-    return 0;
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-// Draws of sparse_tiles.h, by threads, beside a dense factor: the same draw in the same order of elements. Arguments: blocks; sides of grids, or -n for effects of n groups crossed with n others.
+// Draws of sparse_tiles.h, by lanes that take turns on a CPU, beside a dense factor: the same draw in the same order of elements. Arguments: blocks; sides of grids, or -n for effects of n groups crossed with n others.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
 #include "../../../runtime/device/rng.h"
@@ -7,7 +7,7 @@
 #include "cuda_by_threads.h"
 #include <algorithm>
 #include <cstddef>
-#include <sched.h>
+#include <vector>
 extern "C" {
 #include "../../../runtime/backends/tiles.h"
 }
@@ -37,7 +37,7 @@ static void dense_publish(double *to, double v) { __atomic_store(to, &v, __ATOMI
 static void dense_publish(float *to, float v) { *to = v; }
 template <typename T> static T dense_await(const T *from)
 {
-    for (;; sched_yield()) {
+    for (;; let_other_blocks()) {
         T v;
         __atomic_load(from, &v, __ATOMIC_ACQUIRE);
         long bits = 0;
@@ -52,7 +52,7 @@ template <typename T> static void dense_await4(const T *from, int step, T v[4])
 static int dense_acquire(const int *from)
 {
     const int v = __atomic_load_n(from, __ATOMIC_ACQUIRE);
-    if (v < 0) sched_yield();
+    if (v < 0) let_other_blocks();
     return v;
 }
 static void dense_release(int *to, int v) { __atomic_store_n(to, v, __ATOMIC_RELEASE); }
@@ -91,9 +91,8 @@ static State *states;
 static GmPlace *place;
 static bool scaled;
 
-static void *sums(void *lane)
+static void sums()
 {
-    threadIdx = {(unsigned)(long)lane, 0};
     for (unsigned c = 0; c < CHAINS; c++) {
         __syncthreads();
         if (threadIdx.x == 0) blockIdx.y = c, gridDim.y = CHAINS;
@@ -101,14 +100,11 @@ static void *sums(void *lane)
         gm_sparse_sums(plan);
         gm_sparse_longs(plan);
     }
-    return 0;
 }
 
-static void *flow(void *lane)
+static void flow()
 {
-    threadIdx = {(unsigned)(long)lane, 0};
     gm_sparse_tiles(states, place, 7, "x", CHAINS, offsetof(State, x), scaled ? offsetof(State, scale) : ~(uint64_t)0, plan);
-    return 0;
 }
 
 template <typename T> static const T *shared(const T *from, long n)

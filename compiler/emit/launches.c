@@ -1,0 +1,211 @@
+// launches.c -- what the host launches, in order, and under which conditions.
+//
+//   launch TEAM draw_mu                       LAUNCH_TEAM(draw_mu, run, d->J);
+//   launch TURNS over K                       for (long turn = 0; turn < d->K; turn++) {
+//   launch EACH draw_x ... END                    LAUNCH_EACH(draw_x, run, ..); }
+#include <math.h>
+#include "program.h"
+
+const char *work_text(const Out *o, const Kernel *k)
+{
+    const char *all = NULL;
+    for (int i = 0; i < k->nturns; i++) all = all ? text(o, "%s + %s", all, count_text(o, &k->turns[i])) : count_text(o, &k->turns[i]);
+    return all ? all : "1";
+}
+
+// Columns of the matrix, outputs of a row, the arrays.
+static const char *product_text(const Out *o, const Product *r)
+{
+    const char *coefficients = c_name(o, r->coefficients->name), *X = var_text(o, r->matrix), *p = extent_c(o, r->matrix->dim[1], LOOSE);
+    const char *k = r->coefficients->rank == 2 ? extent_c(o, r->coefficients->dim[!r->transposed], LOOSE) : "1";
+    const char *macro = r->transposed ? "TIMES_TRANSPOSED" : "TIMES";
+    const char *eta = c_name(o, r->eta->name);
+    if (!r->out) return text(o, "%s(%s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta);
+    if (r->sums)
+        return text(o, "%s_AND_SUMS(%s, %s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name), c_name(o, r->out->name), c_name(o, r->sums->name));
+    return text(o, "%s_AND_BACK(%s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name), c_name(o, r->out->name));
+}
+
+static const char *argument_text(const Out *o, const Launch *l, const LaunchArg *a)
+{
+    switch (a->kind) {
+    case ARG_EXTENT: return extent_c(o, a->extent, LOOSE);
+    case ARG_COUNT: return count_text(o, &a->count);
+    case ARG_WORK: return work_text(o, l->kernel);
+    case ARG_PLACE: return var_text(o, a->var);
+    case ARG_NAME: return c_name(o, a->var->name);
+    case ARG_STREAM: return text(o, o->in_turns ? "GM_STREAM_OF_TURN(run, VAR_%s, turn, %d)" : "VAR_%s", a->var->name, o->program->nstate + 1);
+    case ARG_FUNCTION: return a->string;
+    case ARG_STRING: return text(o, "\"%s\"", a->string);
+    case ARG_NUMBER: return number_c(o, a->number);
+    case ARG_PRODUCT: return product_text(o, a->product);
+    }
+    return "";
+}
+
+// ---- draws of scales ----
+
+// What they are rationed by: their competition, the number of the joint normal's sparse factor, and what a sweep and a trial cost.
+static const char *ration_text(const Out *o, const Ration *r) { return text(o, "%d, %d, %s, %s", r->competition, r->sparse, units_c(o, r->sweep), units_c(o, r->trial)); }
+
+static const char *count_of_scale(const Out *o, const Var *v) { return v->rank ? extent_c(o, v->dim[0], LOOSE) : "1"; }
+
+// Those that a step begins with.
+static void emit_scales(const Out *o, const StepCode *s)
+{
+    const Step *step = s->step;
+    const Scales *of = step->gaussian.scales;
+    const char *list = "";
+    for (int i = 0; i < of->n; i++) {
+        const Var *v = of->var[i];
+        const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY", *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
+        list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
+    }
+    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name, s->tuning->name, step->proposal != NULL, ration_text(o, &s->ration), list);
+}
+
+static void emit_propose(const Out *o, const Launch *l)
+{
+    const Scales *of = l->code->step->gaussian.scales;
+    const char *n = "0";
+    for (int i = 0; i < of->n; i++) n = i ? text(o, "%s + %s", n, count_of_scale(o, of->var[i])) : count_of_scale(o, of->var[i]);
+    line(o, "PROPOSE(run, %s, %s, %s);", c_name(o, l->arg[0].var->name), ration_text(o, &l->code->ration), n);
+}
+
+// ---- one launch ----
+
+static void emit_call(const Out *o, const Launch *l)
+{
+    static const char *const macro[] = {
+#define LAUNCH(id, macro, help) [LAUNCH_##id] = macro,
+#include "../kernel/kernel.def"
+    };
+    const char *list = "";
+    for (int i = 0; i < l->nargs; i++) {
+        const LaunchArg *a = &l->arg[i];
+        const char *value = argument_text(o, l, a);
+        if (!a->setting) list = text(o, "%s, %s", list, value);
+        else list = text(o, "%s,%s.%s = %s", list, i > 0 && !l->arg[i - 1].setting ? "\n         " : " ", a->setting, value);
+    }
+    line(o, "%s%s(%s%srun%s);", l->unless_kept ? "if (!run->kept) " : "", macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
+}
+
+static const Launch *emit_run(Out *o, const Launch *l);
+
+// The launches of a block, and what follows the last of them.
+static const Launch *emit_inside(Out *o, const Launch *begin)
+{
+    const Launch *end = emit_run(o, begin->next);
+    return end ? end->next : NULL;
+}
+
+Out launching(const Out *o)
+{
+    Out in = *o;
+    in.launching = true;
+    return in;
+}
+
+void emit_data(const Out *o) { line(o, "const Data *const d = (const Data *)run->data;"); }
+
+// A launch, with those of the block that it begins; which is the next.
+static const Launch *emit_launch(Out *o, const Launch *l)
+{
+    const Out sizes = launching(o);
+    const Launch *next = l->next;
+    switch (l->kind) {
+    case LAUNCH_STOP: line(o, "if (gm_found_fault(run)) return;"); break;
+    case LAUNCH_PROPOSE: emit_propose(&sizes, l); break;
+    case LAUNCH_SCALES: emit_scales(&sizes, l->code); break;
+    case LAUNCH_TURNS:
+        if (l->arg[0].extent->kind != EX_NUM) emit_data(o);
+        BLOCK ("for (long turn = 0; turn < %s; turn++)", extent_c(&sizes, l->arg[0].extent, ADDITIVE)) {
+            o->in_turns = true;
+            next = emit_inside(o, l);
+        }
+        break;
+    case LAUNCH_WHERE:
+        emit_data(o);
+        BLOCK ("if (%s)", extent_c(&sizes, l->arg[0].extent, LOOSE)) next = emit_inside(o, l);
+        break;
+    case LAUNCH_ADAPTS: BLOCK ("if (ADAPTS(run, %s))", c_name(o, l->arg[0].var->name)) next = emit_inside(o, l); break;
+    case LAUNCH_CHECKED: BLOCK ("if (run->checking)") next = emit_inside(o, l); break;
+    case LAUNCH_DECIDE: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_ROWS: case LAUNCH_ROWS_AND: case LAUNCH_ROWS_ONLY: case LAUNCH_TEAM:
+    case LAUNCH_ONCE: case LAUNCH_SHARED: case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ROW_SUMS: case LAUNCH_PRODUCT: case LAUNCH_ROW_PRODUCTS: case LAUNCH_GRAM: case LAUNCH_WEIGHTED_GRAM:
+    case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_ORDER_ROWS: case LAUNCH_NUTS: case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ROWS: case LAUNCH_PATTERN:
+    case LAUNCH_TELL_ROWS: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NORMAL_DENSE_SCALED: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS_SCALED:
+        emit_call(&sizes, l);
+        break;
+    case LAUNCH_END: break;                      // emit_inside goes past it
+    }
+    return next;
+}
+
+void emit_one_launch(Out *o, const Launch *l) { emit_launch(o, l); }
+
+// ---- conditions ----
+
+// What a launch is made under, which depends on rows; after `others`, their condition does not hold.
+static const char *when_c(const Out *o, const Launch *l, bool after_others)
+{
+    const char *name = l->rows->name;
+    switch (l->when) {
+    case ALWAYS: return "1";
+    case IF_FEW: return text(o, "few_%s(run)", name);
+    case IF_MANY: return text(o, "!few_%s(run)", name);
+    case IF_SYSTEM: return text(o, after_others ? "few_%s(run)" : "few_%s(run) && !TOLD(%d)", name, l->rows->told);
+    case IF_TOLD: return text(o, "TOLD(%d)", l->rows->told);
+    case UNLESS_TOLD: return text(o, "!TOLD_ALONE(%d)", l->rows->told);
+    }
+    return "1";
+}
+
+static bool is_otherwise(When when, When before) { return (when == IF_MANY && (before == IF_FEW || before == IF_SYSTEM)) || (when == IF_SYSTEM && before == IF_TOLD); }
+
+static bool same_condition(const Launch *a, const Launch *b) { return a->when == b->when && a->rows == b->rows; }
+
+static bool is_last(const Launch *l) { return !l || l->kind == LAUNCH_END; }
+
+// Those that stand under one condition.
+static const Launch *emit_under(Out *o, const Launch *l)
+{
+    const Launch *first = l;
+    o->under = first;
+    while (!is_last(l) && same_condition(l, first)) l = emit_launch(o, l);
+    return l;
+}
+
+// Launches that depend on how many rows there are stand together under their condition, those for the opposite behind it.
+static const Launch *emit_conditions(Out *o, const Launch *l)
+{
+    const Launch *before = l;
+    BLOCK ("if (%s)", when_c(o, l, false)) l = emit_under(o, l);
+    while (!is_last(l) && l->rows == before->rows && is_otherwise(l->when, before->when)) {
+        before = l;
+        const char *condition = l->when == IF_MANY ? NULL : when_c(o, l, true);
+        IN_BLOCK (block_otherwise(o, condition)) l = emit_under(o, l);
+    }
+    return l;
+}
+
+static const Launch *emit_standing_in(Out *o, const Launch *l)
+{
+    do l = l->when == ALWAYS || (o->under && same_condition(l, o->under)) ? emit_launch(o, l) : emit_conditions(o, l);
+    while (!is_last(l) && l->stands_in == o->standing_in);
+    return l;
+}
+
+// Up to the end of the list, or of the block that a launch has begun.
+static const Launch *emit_run(Out *o, const Launch *l)
+{
+    while (!is_last(l)) {
+        if (l->stands_in == o->standing_in || !l->stands_in) l = emit_standing_in(o, l);
+        else BLOCK ("if (STANDS_IN(run, %d))", l->stands_in) {
+            o->standing_in = l->stands_in;
+            l = emit_standing_in(o, l);
+        }
+    }
+    return l;
+}
+
+void emit_launches(Out *o, const Launches *list) { emit_run(o, list->first); }

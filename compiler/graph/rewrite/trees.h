@@ -1,0 +1,10 @@
+// trees.h -- discrete unknowns whose laws depend on each other.
+#ifndef GMC_GRAPH_TREES_H
+#define GMC_GRAPH_TREES_H
+#include "../graph.h"
+
+int find_trees(Graph *g);     // how many sums they take
+int tied_in_trees(Graph *g);  // of those that determine each other, and are a child and its parent: how many sums they take; 0: there are none, or a child stays in
+bool untie_pair(Graph *g);    // sums one out that determines another; false: there is none
+void warn_of_ties(Graph *g);  // of those that are left
+#endif

@@ -1,0 +1,215 @@
+// expr_print.c -- expressions as text, in the language's own notation.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../graph.h"
+#include "expr.h"
+
+enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
+
+enum { PRINTED = 2000 };                     // parts: what shares its parts may be longer than any file when it is written out
+static int printed;
+
+static void print(FILE *f, const Expr *e, int outer);
+
+static void print_list(FILE *f, const Expr *e, int from)
+{
+    for (int i = from; i < e->nargs; i++) {
+        if (i > from) fputs(", ", f);
+        print(f, e->args[i], 0);
+    }
+}
+
+static void print_number(FILE *f, double v)
+{
+    if (fabs(v) < 1e15 && v == (long)v) fprintf(f, "%ld", (long)v);
+    else {
+        for (int d = 2; d <= 12; d++)              // small fractions print as fractions
+            if (v * d == floor(v * d) && fabs(v * d) < 1000) { fprintf(f, "%ld/%d", (long)(v * d), d); return; }
+        char s[32];
+        snprintf(s, sizeof s, "%.12g", v);
+        if (strtod(s, NULL) == v) { fputs(s, f); return; }
+        for (int d = 13; d <= 1000; d++)           // and what is no short decimal, if it is one at all
+            if (fabs(round(v * d)) < 1000 && round(v * d) / d == v && v != 0) { fprintf(f, "%ld/%d", (long)round(v * d), d); return; }
+        fprintf(f, "%.15g", v);
+    }
+}
+
+// The index that a reduction binds prints under its canonical name, unless something else in the body has that name: a plate's index, a
+// reduction around it, a variable. Then it prints under the next name that is free.
+static struct { const Index *index; const char *name; } shown[64];
+static int nshown;
+
+static const char *name_shown(const Index *i)
+{
+    for (int k = nshown - 1; k >= 0; k--)
+        if (shown[k].index == i) return shown[k].name;
+    return i->name;
+}
+
+typedef struct Taken { const Index *own; const char *name; } Taken;
+
+static Look test_taken(const Expr *e, void *with)
+{
+    const Taken *t = with;
+    if (e->kind == EX_INDEX) return e->index != t->own && strcmp(name_shown(e->index), t->name) == 0 ? FOUND : SKIP;
+    return e->var && strcmp(e->var->name, t->name) == 0 ? FOUND : LOOK;
+}
+
+static bool name_taken(const Expr *e, const Index *own, const char *name) { return ex_find(e, test_taken, &(Taken){own, name}); }
+
+static const char *show_index(const Expr *e)
+{
+    static const char *const names[] = {"j", "k", "l", "m", "n", "j2", "k2", "l2", "m2", "n2", "j3", "k3", "l3", "m3", "n3", NULL};
+    const Expr *body = e->args[e->nargs - 1];
+    const char *name = e->index->name;
+    for (int k = 0; name_taken(body, e->index, name) && names[k]; k++) name = names[k];
+    if (nshown < (int)(sizeof shown / sizeof *shown)) {
+        shown[nshown].index = e->index;
+        shown[nshown].name = name;
+    }
+    nshown++;
+    return name;
+}
+
+static void print(FILE *f, const Expr *e, int outer)
+{
+    if (++printed > PRINTED) { fputs("...", f); return; }
+    switch (e->kind) {
+    case EX_NUM:
+        if (e->number < 0 || e->number != floor(e->number)) {
+            if (outer >= P_MUL) fputc('(', f);
+            print_number(f, e->number);
+            if (outer >= P_MUL) fputc(')', f);
+        } else print_number(f, e->number);
+        break;
+    case EX_INDEX: fputs(name_shown(e->index), f); break;
+    case EX_REF:
+        if (e->var->parts && e->nargs == 1 && e->args[0]->kind == EX_NUM) { fputs(e->var->parts[(int)e->args[0]->number - 1]->name, f); break; }
+        fputs(e->var->name, f);
+        if (e->nargs) { fputc('[', f); print_list(f, e, 0); fputc(']', f); }
+        break;
+    case EX_ADD:
+        if (outer > P_ADD) fputc('(', f);
+        for (int i = 0; i < e->nargs; i++) {
+            const Expr *t = e->args[i];
+            bool minus = (t->kind == EX_NUM && t->number < 0) || (t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0);
+            if (minus) {
+                fputs(i ? " - " : "-", f);
+                print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
+            } else {
+                if (i) fputs(" + ", f);
+                print(f, t, P_ADD);
+            }
+        }
+        if (outer > P_ADD) fputc(')', f);
+        break;
+    case EX_MUL: {
+        if (outer > P_MUL) fputc('(', f);
+        bool first = true;
+        int from = 0;
+        if (e->args[0]->kind == EX_NUM && e->args[0]->number == -1) { fputc('-', f); from = 1; }
+        for (int i = from; i < e->nargs; i++) {
+            if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) continue;
+            if (!first) fputc('*', f);
+            print(f, e->args[i], first && e->args[i]->kind == EX_NUM ? P_ADD : P_MUL);
+            first = false;
+        }
+        if (first) fputc('1', f);
+        for (int i = from; i < e->nargs; i++)
+            if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) {
+                fputc('/', f);
+                print(f, ex_pow((Expr *)e->args[i], -1), P_POW);
+            }
+        if (outer > P_MUL) fputc(')', f);
+        break;
+    }
+    case EX_POW:
+        if (e->number < 0) {
+            if (outer >= P_MUL) fputc('(', f);
+            fputs("1/", f);
+            print(f, ex_pow((Expr *)e, -1), P_POW);
+            if (outer >= P_MUL) fputc(')', f);
+        } else if (e->number == 0.5) {
+            fputs("sqrt(", f);
+            print(f, e->args[0], 0);
+            fputc(')', f);
+        } else {
+            print(f, e->args[0], P_ATOM);
+            fputc('^', f);
+            print(f, ex_num(e->number), P_ATOM);
+        }
+        break;
+    case EX_CALL: {
+        if (e->fn == FN_MOD || (function_rows[e->fn].infix && e->fn != FN_SAME)) {
+            const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) && ex_is_whole(e->args[0]) && ex_is_whole(e->args[1]);
+            fputc('(', f);
+            print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);            // 1 + k <= T is k < T
+            fprintf(f, " %s ", below ? "<" : e->fn == FN_AT_END || e->fn == FN_IN_TAIL ? function_rows[e->fn].infix : e->name);
+            print(f, e->args[1], P_ADD);
+            fputc(')', f);
+            return;
+        }
+        fprintf(f, "%s(", e->name);
+        if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) {       // as it is written
+            fprintf(f, "(%s, %s) -> ", e->args[6]->var->name, e->args[7]->var->name);
+            print(f, e->args[0], 0);
+            for (int i = 1; i < (ex_is_num(e->args[4], 1e-6) && ex_is_num(e->args[5], 1e-6) ? 4 : 6); i++) {
+                fputs(", ", f);
+                print(f, e->args[i], 0);
+            }
+        } else print_list(f, e, 0);
+        fputc(')', f);
+        break;
+    }
+    case EX_REDUCE:
+    case EX_ARRAY: {
+        const bool array = e->kind == EX_ARRAY;
+        char *range;
+        size_t size;
+        FILE *r = open_memstream(&range, &size);         // the ends of the range are outside of the index
+        if (array) fputc('1', r);
+        else print(r, e->args[0], P_ATOM);
+        fputc(':', r);
+        print(r, e->args[e->nargs - 2], P_ATOM);
+        fclose(r);
+        fprintf(f, "%s%c%s in %s, ", array ? "" : e->name, array ? '[' : '(', show_index(e), range);
+        print(f, e->args[e->nargs - 1], 0);
+        nshown--;
+        fputc(array ? ']' : ')', f);
+        free(range);
+        break;
+    }
+    case EX_AT:
+        print(f, e->args[0], P_ATOM);
+        fputc('[', f);
+        print_list(f, e, 1);
+        fputc(']', f);
+        break;
+    }
+}
+
+void ex_print(FILE *f, const Expr *e)
+{
+    printed = 0;
+    print(f, e, 0);
+}
+
+char *ex_text(Arena *a, const Expr *e)
+{
+    char *text;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    ex_print(f, e);
+    fclose(f);
+    char *copy = arena_strdup(a, text);
+    free(text);
+    return copy;
+}
+
+char *ex_quote(Arena *a, const Expr *e)
+{
+    enum { LINE = 90 };
+    char *t = ex_text(a, e);
+    return strlen(t) <= LINE ? t : arena_printf(a, "%.*s...", LINE - 3, t);
+}

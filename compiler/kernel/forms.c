@@ -1,0 +1,305 @@
+// forms.c -- what emission needs of a node beside what the passes have made of it, computed once no node changes any more.
+//
+//   before   update z[n[i], 1] += x[i]                  after   the same, where 1 <= n[i] <= N: `exists`
+//            claim a * log(u)                                   and log(u), of which an array keeps the value: `log`
+//
+// Needs: the kernels as the passes have left them.     Gives: the members of nodes and kernels that say so, and Program.logs.
+// Keeps: all else.
+#include <math.h>
+#include "lower.h"
+
+// ---- updates ----
+
+// The condition that a place is there whose subscripts no loop changes, which the model reads under a condition: sums for it are made whatever data say, and are 0 then.
+static Expr *place_exists(const Graph *g, const Place *at)
+{
+    Expr *all = NULL;
+    const Expr *e = at->element;
+    for (int k = 0; e && k < e->nargs; k++) all = ex_both(all, subscript_inside(g, e->args[k], e->var->dim[k]));
+    for (int i = 0; at->array && i < at->n; i++) {
+        const Sub *sub = &at->sub[i];
+        for (int k = 0; sub->of && k < sub->n; k++) all = ex_both(all, subscript_inside(g, sub->at[k], sub->of->dim[sub->first + k]));
+    }
+    return all;
+}
+
+// Entries of a row of a joint normal that come at once, as many as the row of the matrix that they are.
+static bool puts_row(const Node *n) { return n->update.place.array && n->update.place.array->pattern && n->update.place.n == 1 && n->update.op == UPDATE_SET; }
+
+// Definitions of integers are stored with 32 bits; what is added or multiplied may need more.
+static bool may_overflow(const Var *v, const Expr *value)
+{
+    if (v->kind != VAR_LET && v->kind != VAR_DERIVED && v->kind != VAR_PREDICTED) return false;
+    return value->kind == EX_ADD || value->kind == EX_MUL || value->kind == EX_POW || value->kind == EX_REDUCE || (value->kind == EX_CALL && !function_rows[value->fn].infix && value->fn != FN_NOT && value->fn != FN_MOD);
+}
+
+static AsInteger as_integer(const Node *n)
+{
+    const Expr *at = n->update.place.element, *value = n->update.value;
+    if (!at || at->var->base != BASE_INT) return INTEGER_PLAIN;
+    if (may_overflow(at->var, value)) return INTEGER_CHECKED;
+    if (value->kind == EX_REF && value->var->kind == VAR_ELEMENT) return INTEGER_DRAWN;
+    return ex_is_integer(value) ? INTEGER_PLAIN : INTEGER_STATE;
+}
+
+static void form_update(const Graph *g, Node *n)
+{
+    n->update.puts_row = puts_row(n);
+    n->update.integer = as_integer(n);
+    n->update.exists = n->update.puts_row ? NULL : place_exists(g, &n->update.place);
+}
+
+// ---- samplers ----
+
+// The series that an element enters, after its value in the state has changed.
+static Node *series_again(const Graph *g, const Conditional *c)
+{
+    Node *first = NULL, **last = &first;
+    for (const Series *s = g->series; s && c->recursion; s = s->next) {
+        if (s->var[0]->kind != VAR_SERIES || s->apart || !series_reads(s, c->var)) continue;
+        Node *n = *last = node_new(g->arena, NODE_COMPUTE);
+        n->compute.series = s;
+        n->compute.chain = c->chain;
+        last = &n->next;
+    }
+    return first;
+}
+
+static KeptLogs kept_logs(const Conditional *c) { return (KeptLogs){c->var->kept_log ? ex_call1("log", c->u) : NULL, c->var->kept_log1m ? ex_call1("log1m", c->u) : NULL}; }
+
+// A difference of squares is written without the squares.
+static void form_claim(Node *n)
+{
+    const Conditional *c = n->claim.c;
+    n->claim.logs = kept_logs(c);
+    for (int k = 0; k < n->claim.n; k++) {
+        const Expr *s = n->claim.statistic[k];
+        n->claim.square[k] = s->kind == EX_POW && s->args[0] == c->u && s->number == 2;
+    }
+}
+
+
+static bool are_few(const Expr *first, const Expr *last)
+{
+    return first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
+}
+
+static bool is_bounded(const Var *v)
+{
+    const bool ordered = v->constraint == CONSTRAINT_ORDERED;
+    return (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) && (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);
+}
+
+// ---- joint draws ----
+
+// A size of which the program's text says what it is, for which a routine is compiled of its own.
+enum { BAND_UNROLLED = 4 };
+
+static int known_size(double times, const Expr *size, int unknown) { return size->kind == EX_NUM && times * size->number <= BAND_UNROLLED ? (int)(times * size->number) : unknown; }
+
+static void form_band(Node *n)
+{
+    const Band *b = n->band.step->gaussian.band;
+    n->band.block = known_size(b->lag, b->width, 0);
+    n->band.edge = n->band.z ? known_size(1, b->border, -1) : 0;
+}
+
+static void form_states(Node *n)
+{
+    const Joined *j = n->states.joined;
+    n->states.apart = j && j->nlinks && j->link[0].of >= 0;
+    for (int l = 0; n->states.apart && l < j->nlinks; l++) {
+        Expr *stride = ex_num(1);
+        for (int i = 0; i < j->link[l].of; i++) stride = ex_mul2(stride, j->count[i]);
+        n->states.stride[l] = stride;
+    }
+}
+
+// ---- differential equations ----
+
+static const Kernel *function_of(const Program *p, const Ode *ode, int which)
+{
+    const Kernel *const lists[] = {p->setup.first, p->sweep.first};
+    for (int i = 0; i < 2; i++)
+        for (const Kernel *k = lists[i]; k; k = k->next)
+            if (k->ode == ode && (int)k->of_ode == which) return k;
+    return NULL;
+}
+
+static void form_solve(const Program *p, Node *n)
+{
+    const Ode *ode = n->solve.ode;
+    n->solve.by = ode->start_moves ? ex_sub(ode->columns, ex_dim(ode->call, 1)) : ode->columns;
+    n->solve.slopes = n->solve.asked && ode->slopes && placement_of(p, ode->slopes)->var == ode->slopes;
+    n->solve.derivatives = function_of(p, ode, ODE_DERIVATIVES) != NULL;
+}
+
+// ---- all kinds ----
+
+static void form_list(const Program *p, Node *list)
+{
+    const Graph *g = p->g;
+    for (Node *n = list; n; n = n->next) {
+        switch (n->kind) {
+        case NODE_UPDATE: form_update(g, n); break;
+        case NODE_CLAIM: if (n->claim.c) form_claim(n); break;
+        case NODE_SAMPLE: n->sample.searches = is_searched(n->sample.site); break;
+        case NODE_SLICE: case NODE_METROPOLIS: {
+            const Conditional *c = n->slice.c;
+            if (n->kind == NODE_SLICE && !c->whole && c->var->constraint == CONSTRAINT_NONE) n->slice.logs = kept_logs(c);
+            n->slice.again = series_again(g, c);
+            n->slice.climbs = g->method == METHOD_EM;
+            break;
+        }
+        case NODE_WEIGH:
+            n->weigh.again = series_again(g, n->weigh.c);
+            n->weigh.few = !n->weigh.expects && are_few(n->weigh.first, n->weigh.last);
+            break;
+        case NODE_MOVE:
+            n->move.again = series_again(g, n->move.c);
+            n->move.vector = constraint_rank(n->move.c->var) == 1;
+            n->move.climbs = g->method == METHOD_EM;
+            break;
+        case NODE_DRAW_ARRAY: n->whole.mode = g->method == METHOD_EM; break;
+        case NODE_DRAW_NORMAL: n->normal.mode = g->method == METHOD_EM; break;
+        case NODE_DRAW_BAND: form_band(n); break;
+        case NODE_DRAW_STATES: form_states(n); break;
+        case NODE_TRANSFORM: n->transform.within = is_bounded(n->transform.var); break;
+        case NODE_SOLVE: form_solve(p, n); break;
+        case NODE_IF: form_list(p, n->test.otherwise); break;
+        case NODE_CHOICE: form_list(p, n->choice.otherwise); break;
+        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_SKIP: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_DRAW:
+        case NODE_BOUNDS: case NODE_CHECK: case NODE_WEIGHTS: case NODE_ELLIPSE: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
+        }
+        form_list(p, n->body);
+    }
+}
+
+static bool sums_products(const Node *list)
+{
+    for (const Node *n = list; n; n = n->next)
+        if ((n->kind == NODE_LOOP && n->loop.product) || sums_products(n->body) || (n->kind == NODE_IF && sums_products(n->test.otherwise))) return true;
+    return false;
+}
+
+// ---- logarithms ----
+//
+// An unknown that may round to an end of its support is read by its logarithm, where an array keeps that (logs.c): log(x + y) is made of log x and log y,
+// pow(x, r) of log x. Which of them have a name where the call stands is for emission to see.
+
+typedef struct Calls { Arena *arena; Map *forms; int n, size; const Expr **call; } Calls;
+
+static Look test_call(const Expr *e, void *with)
+{
+    Calls *c = with;
+    const bool sum = e->kind == EX_CALL && e->fn == FN_log && e->args[0]->kind == EX_ADD, power = e->kind == EX_CALL && e->fn == FN_pow && e->args[0]->kind == EX_REF;
+    if ((!sum && !power) || map_get(c->forms, e)) return LOOK;
+    ROOM(c->arena, c->call, c->n, c->size);
+    c->call[c->n++] = e;
+    return LOOK;
+}
+
+typedef struct Refs { Arena *arena; int n, size; const Expr **of; } Refs;
+
+static Look test_unknown(const Expr *e, void *with)
+{
+    Refs *u = with;
+    if (e->kind != EX_REF || e->nargs < e->var->rank) return LOOK;
+    ROOM(u->arena, u->of, u->n, u->size);
+    u->of[u->n++] = e;
+    return SKIP;
+}
+
+static void log_form(Calls *c, const Expr *call)
+{
+    Refs u = {.arena = c->arena};
+    Expr *of = call->args[0];
+    const bool sum = of->kind == EX_ADD;
+    ex_find(of, test_unknown, &u);
+    if (!u.n) return;
+    LogForm *f = NEW(c->arena, LogForm);
+    f->n = u.n;
+    f->of = NEW_N(c->arena, Expr *, u.n);
+    f->log = NEW_N(c->arena, Expr *, u.n);
+    for (int i = 0; i < u.n; i++) f->log[i] = ex_log(f->of[i] = (Expr *)u.of[i]);
+    bool positive = true;
+    for (int i = 0; i < of->nargs && sum; i++) positive = positive && ex_positive(of->args[i]);
+    f->nterms = !positive ? 0 : sum ? of->nargs : 1;
+    f->term = NEW_N(c->arena, Expr *, f->nterms + 1);
+    for (int i = 0; i < f->nterms; i++) f->term[i] = ex_log(sum ? of->args[i] : of);
+    map_put(c->arena, c->forms, call, f);
+    for (int i = 0; i < f->nterms; i++) ex_find(f->term[i], test_call, c);
+}
+
+static void look_for_logs(Expr *e, void *with)
+{
+    Calls *c = with;
+    if (!e) return;
+    ex_find(e, test_call, c);
+    while (c->n > 0) log_form(c, c->call[--c->n]);
+}
+
+// Of every expression that a node is written by, whatever each_expr leaves out.
+static void each_written(const Node *n, void (*f)(Expr *, void *), void *with)
+{
+    each_expr(n, f, with);
+    switch (n->kind) {
+    case NODE_LET: f(n->let.key, with); break;
+    case NODE_LOOP:
+        for (const SymmetricProduct *s = n->loop.product; s; s = NULL) f(s->factor, with), f(s->times, with), f(s->vector_times, with);
+        break;
+    case NODE_ARRAY: f(n->array.value, with); break;
+    case NODE_CHOICE: f(n->choice.key, with); break;
+    case NODE_CLAIM:
+        for (int i = 0; i < n->claim.n; i++) f(n->claim.statistic[i], with);
+        f(n->claim.value, with);
+        break;
+    case NODE_BOUNDS: {
+        Expr *const of[] = {n->bounds.factor->from, n->bounds.factor->to, n->bounds.factor->least, n->bounds.factor->most};
+        for (size_t i = 0; i < sizeof of / sizeof *of; i++) f(of[i], with);
+        break;
+    }
+    case NODE_CHECK:
+        for (int i = 0; i < n->check.claim->nparts; i++) f(n->check.claim->fails[i], with);
+        for (int i = 0; i < n->check.claim->nnumbers; i++) f(n->check.claim->number[i], with);
+        break;
+    case NODE_SAMPLE:
+        for (int i = 0; i < n->sample.site->nargs; i++) f(n->sample.site->args[i], with);
+        break;
+    case NODE_WEIGH: if (n->weigh.distances) f(n->weigh.distances->of_value, with); break;
+    case NODE_WEIGHTS: f(n->weights.of->weight, with); break;
+    case NODE_SOLVE: f(n->solve.ode->from, with), f(n->solve.ode->tolerance[0], with), f(n->solve.ode->tolerance[1], with); break;
+    case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LANE: case NODE_IF: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_MATRIX: case NODE_DRAW: case NODE_SLICE:
+    case NODE_METROPOLIS: case NODE_ELLIPSE: case NODE_MOVE: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY:
+    case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
+    }
+}
+
+static void find_logs(const Node *list, Calls *c)
+{
+    for (const Node *n = list; n; n = n->next) {
+        each_written(n, look_for_logs, c);
+        find_logs(n->body, c);
+        if (n->kind == NODE_IF) find_logs(n->test.otherwise, c);
+        if (n->kind == NODE_CHOICE) find_logs(n->choice.otherwise, c);
+    }
+}
+
+// ---- a kernel ----
+
+static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
+
+bool reads_wild(const Expr *subscript) { return ex_any_var(subscript, test_wild, NULL); }
+
+void form_kernel(Lower *p, Kernel *k)
+{
+    Calls c = {.arena = p->g->arena, .forms = &p->out->logs};
+    form_list(p->out, k->body);
+    k->products = sums_products(k->body);
+    find_logs(k->body, &c);
+    for (int i = 0; k->columns && i < k->columns->n; i++) {
+        const ColumnSum *s = &k->columns->of[i];
+        look_for_logs(s->column, &c);
+        for (int j = 0; j < s->ngiven; j++) look_for_logs(s->is[j], &c);
+    }
+}

@@ -1,0 +1,34 @@
+// uses.c -- what of the runtime the program uses: what it does not, its image for GPUs does without.
+//
+// Needs: kernels and launches.     Gives: Program.uses, Program.wild, Program.cpu_only.     Keeps: all else.
+#include "lower.h"
+
+static bool launches_any(const Program *p, LaunchKind first, LaunchKind last)
+{
+    const Launches *const other[] = {&p->before, &p->prepare, &p->refresh, &p->again, &p->finish, &p->derive, &p->restore, &p->joint, &p->log_lik, &p->replicates};
+    const int nother = (int)(sizeof other / sizeof *other);
+    for (int i = 0; i < nother + 3 * p->nsteps; i++) {
+        const StepCode *s = i < nother ? NULL : &p->steps[(i - nother) / 3];
+        const Launches *list = !s ? other[i] : (i - nother) % 3 == 0 ? &s->launches : (i - nother) % 3 == 1 ? &s->density : &s->jacobian;
+        for (const Launch *l = list->first; l; l = l->next)
+            if (l->kind >= first && l->kind <= last) return true;
+    }
+    return false;
+}
+
+void find_uses(Lower *lower)
+{
+    Program *p = lower->out;
+    RuntimeParts *u = &p->uses;
+    for (const Step *s = p->g->steps; s; s = s->next) {
+        u->moves |= s->kind == STEP_NUTS;
+        u->bands |= s->kind == STEP_GAUSSIAN && s->gaussian.band;
+        u->states |= s->at_once;
+        u->links |= s->joined && s->nblock > 1 && s->joined->nlinks && s->joined->link[0].of >= 0;
+    }
+    u->normals = launches_any(p, LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_ROWS_SCALED);
+    u->patterns = launches_any(p, LAUNCH_PATTERN, LAUNCH_PATTERN);
+    u->grams = launches_any(p, LAUNCH_WEIGHTED_GRAM, LAUNCH_WEIGHTED_GRAM);
+    p->wild = any_wild(p->g);
+    p->cpu_only = only_on_cpu(p->g);
+}
