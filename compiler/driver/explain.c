@@ -82,7 +82,7 @@ void explain(FILE *out, const Program *p)
         if (s->collapsed && g->applied && !s->competition) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         if (s->without) row(out, "note", arena_printf(g->arena, "%s is integrated out, and drawn afterwards", s->without->plate->block[0]->name));
         if (s->over_sum && (s->competition || g->nsums)) row(out, "note", s->competition ? "unknowns are summed out, and drawn afterwards" : "unknowns are summed out (`marginal`), and drawn afterwards");
-        if (!g->by_em && can_be_summed_out(g, s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
+        if (s->does == DRAWS && can_be_summed_out(g, s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);
     }
 }

@@ -31,7 +31,8 @@ typedef struct Options {
     int         status;              // of the compilation
     const char *include[32];
     int         ninclude;
-    bool        no_augment, by_nuts, by_gibbs, by_em, explain, time, check_passes, keep, verbose, quiet;
+    bool        no_augment, explain, time, check_passes, keep, verbose, quiet;
+    Method      method;              // for all unknowns; METHOD_OTHER: gmc chooses for each
     bool        no_device, device;          // leave code for GPUs out; insist on it
     const char *arch;                       // of that code, "sm_90"; NULL: that of the GPU found here, else PTX for the oldest known
     GmPrecision precision;
@@ -380,7 +381,7 @@ static int printed(int status)
     return status ? status : EXIT_USAGE;
 }
 
-typedef struct GraphPass { const char *name, *stage; bool (*run)(Graph *); void (*print)(FILE *, const Graph *); } GraphPass;
+typedef struct GraphPass { const char *name, *stage; bool (*run)(Graph *); void (*print)(FILE *, const Graph *); unsigned except; } GraphPass;
 typedef struct KernelPass { const char *name, *stage; void (*run)(Lower *); void (*print)(FILE *, const Program *); } KernelPass;
 
 static bool any_unknown(Graph *g)
@@ -392,8 +393,16 @@ static bool any_unknown(Graph *g)
 }
 
 static const GraphPass graph_passes[] = {
-#define GRAPH_PASS(name, function, printer, stage, help) {#name, #stage, function, printer},
+#define ALL   0
+#define GIBBS (1u << METHOD_GIBBS)
+#define NUTS  (1u << METHOD_NUTS)
+#define EM    (1u << METHOD_EM)
+#define GRAPH_PASS(name, function, printer, stage, except, help) {#name, #stage, function, printer, except},
 #include "passes.def"
+#undef ALL
+#undef GIBBS
+#undef NUTS
+#undef EM
 };
 
 static const KernelPass kernel_passes[] = {
@@ -482,11 +491,11 @@ static int compile_model(const Options *o)
     bool names = front_resolve(a, m, &lib, d), types = front_types(a, m, &lib, d);
     if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
     if (end_pass(o, "parse", "ast", NULL)) { ast_print(stdout, m); return 0; }
-    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .by_nuts = o->by_nuts, .by_gibbs = o->by_gibbs, .by_em = o->by_em};
+    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .method = o->method};
     for (size_t i = 0; i < sizeof graph_passes / sizeof *graph_passes; i++) {
         const GraphPass *pass = &graph_passes[i];
         begin_pass(pass->name);
-        if (!pass->run(&g)) return finish(d, o, EXIT_MODEL);
+        if (!(pass->except & 1u << g.method) && !pass->run(&g)) return finish(d, o, EXIT_MODEL);
         if (end_pass(o, pass->name, pass->stage, o->check_passes || strcmp(pass->name, "schedule") == 0 ? graph_check(&g, pass->name) : NULL)) { pass->print(stdout, &g); return 0; }
     }
     if (!o->output && !o->emit && !o->dump && !o->explain) {
@@ -564,13 +573,11 @@ int main(int argc, char **argv)
         case EXPLAIN: o.explain = true; break;
         case NO_AUGMENT: o.no_augment = true; break;
         case METHOD:
-            if (strcmp(optarg, "nuts") != 0 && strcmp(optarg, "gibbs") != 0 && strcmp(optarg, "em") != 0) {
+            o.method = method_named(optarg, ASKED_BY_OPTION);
+            if (!o.method) {
                 fprintf(stderr, "gmc: --method %s: there are `nuts`, `gibbs` and `em`; without it gmc chooses for each unknown\n", optarg);
                 return EXIT_USAGE;
             }
-            o.by_nuts = strcmp(optarg, "nuts") == 0;
-            o.by_em = strcmp(optarg, "em") == 0;
-            o.by_gibbs = !o.by_nuts;             // also where modes are looked for: no moves
             break;
         case TIME: o.time = true; break;
         case KEEP: o.keep = true; break;

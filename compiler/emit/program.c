@@ -31,12 +31,12 @@ static void emit_includes(Out *o, const RuntimeParts *uses)
     if (uses->normals) directive(o, "#define GM_JOINT_NORMALS     // drawn by kernels of the runtime");
     if (uses->patterns) directive(o, "#define GM_SPARSE_NORMALS    // and of those whose precision has few entries");
     if (uses->grams) directive(o, "#define GM_WEIGHTED_GRAMS    // made by them");
-    if (o->g->by_em) directive(o, "#define GM_MODES             // no draws: joint normals are at their means");
+    if (o->g->method == METHOD_EM) directive(o, "#define GM_MODES             // no draws: joint normals are at their means");
     directive(o, "#include \"kernels.h\"");
     if (uses->bands) directive(o, "#include \"band.h\"");
     if (uses->links) directive(o, "#define GM_STATES_TOGETHER   // of several unknowns");
     if (uses->states) directive(o, "#include \"states.h\"");
-    if (o->g->by_em) directive(o, "#include \"modes.h\"");
+    if (o->g->method == METHOD_EM) directive(o, "#include \"modes.h\"");
     blank(o);
 }
 

@@ -116,7 +116,7 @@ static void for_draws(Out *o, const char *name)
 static int emit_expect(Out *o, const Program *p)
 {
     int n = 0;
-    while (n < p->nsteps && p->steps[n].step->expects) n++;
+    while (n < p->nsteps && p->steps[n].step->does == EXPECTS) n++;
     FUNCTION ("static void expect(GmRun *run)      // expectations, and what the log density reads of them") {
         emit_launches(o, &p->before);
         if (n) line(o, "take_steps(run, steps, %d);", n);
@@ -145,13 +145,13 @@ static void emit_sweep(Out *o, const Program *p)
 {
     bool keeps = false;
     for (int i = 0; i < p->nsteps; i++) keeps |= p->steps[i].made.first != NULL;
-    const int first = o->g->by_em ? emit_expect(o, p) : 0;
-    FUNCTION ("static void sweep(GmRun *run)%s", o->g->by_em ? "      // maximises, then finds the expectations where that has led" : "") {
+    const int first = o->g->method == METHOD_EM ? emit_expect(o, p) : 0;
+    FUNCTION ("static void sweep(GmRun *run)%s", o->g->method == METHOD_EM ? "      // maximises, then finds the expectations where that has led" : "") {
         if (keeps) line(o, "run->kept = 1;");
         emit_launches(o, &p->before);
         for (int i = first; i < p->nsteps;) i = emit_steps_from(o, p, i);
         if (keeps) line(o, "run->kept = 0;");
-        if (o->g->by_em) line(o, "expect(run);");
+        if (o->g->method == METHOD_EM) line(o, "expect(run);");
     }
 }
 
@@ -222,7 +222,7 @@ const char *host_members(const Out *o, const Program *p)
     for (const Step *s = p->g->steps; s; s = s->next)
         for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
-    if (p->g->by_em) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
+    if (p->g->method == METHOD_EM) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
     if (p->cpu_only) all = text(o, "%s, .cpu_only = \"%s\"", all, p->cpu_only);
     return all;
 }

@@ -350,15 +350,18 @@ StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declare
     return stmt_one(s);
 }
 
-static bool is_link(const char *name)
+const char *inverse_link(const char *name)
 {
-    return name == intern("logit") || name == intern("log") || name == intern("probit") || name == intern("cloglog");
+    static const char *const links[][2] = { { "logit", "inv_logit" }, { "log", "exp" }, { "probit", "Phi" }, { "cloglog", "inv_cloglog" } };
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+        if (strcmp(name, links[i][0]) == 0) return links[i][1];
+    return NULL;
 }
 
 StmtList stmt_define(Parse *p, Span at, Ast *lhs, Ast *rhs)
 {
     Stmt *s = stmt_new(p, STMT_DEFINE, at);
-    if (lhs->kind == AST_CALL && lhs->nkids == 1 && is_link(lhs->name) && is_place(lhs->kid[0])) {
+    if (lhs->kind == AST_CALL && lhs->nkids == 1 && inverse_link(lhs->name) && is_place(lhs->kid[0])) {
         s->link = lhs->name;
         lhs = lhs->kid[0];
     }
@@ -514,19 +517,14 @@ void block_add(Parse *p, Span at, StmtList body)
     p->last_block = &b->next;
 }
 
-void request_add(Parse *p, Span at, List names, Span name_span, const char *method, List settings, const char *as)
+void request_add(Parse *p, Span at, List names, Span name_span, const char *by, List settings, const char *as)
 {
     (void)name_span;
     Request *r = NEW(p->arena, Request);
-    *r = (Request){ .span = at, .block = p->block, .nnames = names.n, .names = (const char **)names.item, .method = method, .as = as };
+    *r = (Request){ .span = at, .block = p->block, .nnames = names.n, .names = (const char **)names.item, .by = by, .as = as };
     r->nsettings = settings.n;
-    r->setting = NEW_N(p->arena, const char *, settings.n);
-    r->value = NEW_N(p->arena, Ast *, settings.n);
-    for (int i = 0; i < settings.n; i++) {
-        const Setting *s = settings.item[i];
-        r->setting[i] = s->name;
-        r->value[i] = s->value;
-    }
+    r->setting = NEW_N(p->arena, Setting, settings.n);
+    for (int i = 0; i < settings.n; i++) r->setting[i] = *(const Setting *)settings.item[i];
     *p->last_request = r;
     p->last_request = &r->next;
 }
@@ -600,6 +598,7 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
     Distribution *d = p->distribution;
     const struct { const char *name; Ast **slot; bool of_family; } parts[] = {
         { "log_density", &d->log_density, false }, { "mean", &d->mean, false }, { "mode", &d->mode, false },
+        { "covariance_root", &d->covariance_root, false }, { "precision_root", &d->precision_root, false },
         { "log_cdf", &d->cdf, false }, { "log_ccdf", &d->ccdf, false }, { "sample", &d->sample, false },
         { "sample_truncated", &d->sample_truncated, false },
         { "base", &d->base, true }, { "draw", &d->draw, true }, { "draw_truncated", &d->draw_truncated, true },

@@ -180,21 +180,44 @@ struct Stmt {
 
 // ---- augment and infer: requests ----
 
+typedef enum {
+    METHOD_OTHER,                // gmc chooses; of a request: what it names is a rule, or is not known
+#define METHOD(id, word, where) METHOD_##id,
+#include "methods.def"
+    METHODS
+} Method;
+
+enum { ASKED_BY_INFER = 1, ASKED_BY_OPTION = 2, ASKED_BY_AUGMENT = 4 };      // where a method is asked for
+
+typedef enum {
+    SETTING_OTHER,
+#define SETTING(id, word, kind) SETTING_##id,
+#include "methods.def"
+    SETTINGS
+} SettingId;
+
+typedef struct Setting {         // width = 2
+    const char *name;
+    Ast        *value;
+    SettingId   id;              // resolve
+    int         word;            // resolve: of a metric its MetricKind (runtime/device/metric.h); of a switch whether it is on; of others 0
+} Setting;
+
 typedef struct Request {         // y by RULE as z;   (alpha, beta) by gibbs;   tau by none;
     Span            span;
     BlockKind       block;       // BLOCK_AUGMENT or BLOCK_INFER
     int             nnames;
     const char    **names;
     Decl          **decls;       // resolve
-    const char     *method;
+    const char     *by;          // RULE, gibbs
+    Method          method;      // resolve
     const char     *as;          // augment: name of the new variable, or NULL
     int             nsettings;   // infer: `x by slice(width = 2)`
-    const char    **setting;
-    Ast           **value;       // an expression; of `metric` a word
+    Setting        *setting;
     struct Request *next;
 } Request;
 
-extern const char *const metrics[];      // resolve.c: the words that `metric` takes, in the order of MetricKind (runtime/device/metric.h); the last is NULL
+Method method_named(const char *word, int where);      // the method that is asked for there by this word (resolve.c); METHOD_OTHER if there is none
 
 // ---- stdlib: distributions, families, augmentations ----
 
@@ -227,6 +250,7 @@ typedef struct Distribution {    // distribution normal(real mu, real<lower=0> s
     Decl       *value;           // the x in the bodies below, rank by support
     Ast        *log_density;
     Ast        *mean, *mode;     // or NULL
+    Ast        *covariance_root, *precision_root;    // of a joint normal: L with L*L' its covariance, or its precision. One of them, or NULL
     Ast        *cdf;             // log of the distribution function, for truncation, or NULL (name: log_cdf)
     Ast        *ccdf;            // log of the upper tail probability (name: log_ccdf)
     Ast        *sample;          // AST_CALL of a runtime routine with the parameters, or NULL
@@ -247,6 +271,15 @@ typedef struct Pattern {         // y ~ bernoulli(Phi(eta)) T[lo, hi]
     Stmt           *stmt;
     struct Pattern *next;
 } Pattern;
+
+// What the `where` of an augmentation asks of an expression.
+#define CONDITIONS(X) X(LINEAR, "linear") X(DATA, "data") X(UNKNOWN, "unknown") X(POSITIVE, "positive") X(CONSTANT, "constant")
+typedef enum {
+    CONDITION_OTHER,
+#define X(id, word) CONDITION_##id,
+    CONDITIONS(X)
+#undef X
+} Condition;
 
 typedef struct Augmentation {
     const char *name;

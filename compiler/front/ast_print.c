@@ -318,10 +318,10 @@ static void print_request(FILE *out, const Request *r)
 {
     fputs(r->nnames > 1 ? "  (" : "  ", out);
     for (int i = 0; i < r->nnames; i++) fprintf(out, "%s%s", i ? ", " : "", r->names[i]);
-    fprintf(out, "%s by %s", r->nnames > 1 ? ")" : "", r->method);
+    fprintf(out, "%s by %s", r->nnames > 1 ? ")" : "", r->by);
     for (int i = 0; i < r->nsettings; i++) {
-        fprintf(out, "%s%s = ", i ? ", " : "(", r->setting[i]);
-        print(out, r->value[i], COND);
+        fprintf(out, "%s%s = ", i ? ", " : "(", r->setting[i].name);
+        print(out, r->setting[i].value, COND);
     }
     if (r->nsettings) fputc(')', out);
     if (r->as) fprintf(out, " as %s", r->as);

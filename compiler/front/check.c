@@ -200,6 +200,15 @@ bool function_exists(const char *name)
     return false;
 }
 
+Condition condition_of(const Ast *e)
+{
+    if (e->kind != AST_CALL || e->nkids != 1) return CONDITION_OTHER;
+#define X(id, word) if (strcmp(e->name, word) == 0) return CONDITION_##id;
+    CONDITIONS(X)
+#undef X
+    return CONDITION_OTHER;
+}
+
 bool is_solver(const char *name) { return name == intern("ode_rk45") || name == intern("ode_bdf"); }
 
 const char *nearest_function(const char *name)

@@ -36,6 +36,8 @@ const Augmentation *library_augmentation(const Library *lib, const char *name);
 typedef enum { LAW_DENSITY, LAW_LOG_CDF, LAW_LOG_CCDF, LAW_CDF } LawPart;
 const Distribution *law_function(const Library *lib, const char *name, LawPart *part);
 
+Condition   condition_of(const Ast *e);            // linear(eta) and the like; CONDITION_OTHER: it is none
+const char *inverse_link(const char *name);        // logit: inv_logit; NULL if no definition has this on its left side
 bool is_solver(const char *name);                  // ode_rk45, ode_bdf: functions that solve a differential equation
 
 // Equality of expressions as written, after resolve.

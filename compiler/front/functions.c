@@ -11,10 +11,10 @@ enum { ANY = SIGN_ANY, NOT_NEGATIVE = SIGN_NOT_NEGATIVE, POSITIVE = SIGN_POSITIV
 
 const FunctionRow function_rows[NFN] = {
     [FN_OTHER] = {.name = ""},
-#define ELEMENT(name, args, result, sign, traits, domain, dx, dy, dz) [FN_##name] = {#name, NULL, (Sign)sign, traits, domain, {dx, dy, dz}},
-#define WHOLE(label, args, result) [FN_##label] = {.name = #label},
+#define ELEMENT(name, args, result, sign, traits, domain, dx, dy, dz) [FN_##name] = {#name, RESULT_##result, NULL, (Sign)sign, traits, domain, {dx, dy, dz}},
+#define WHOLE(label, args, result) [FN_##label] = {#label, RESULT_##result, NULL, SIGN_ANY, 0, NULL, {NULL}},
 #define AGAIN(name, args, result)
-#define INTERNAL(id, name, op, args, sign, traits, domain, dx, dy, dz) [FN_##id] = {name, op, (Sign)sign, traits, domain, {dx, dy, dz}},
+#define INTERNAL(id, name, op, args, sign, traits, domain, dx, dy, dz) [FN_##id] = {name, RESULT_EACH, op, (Sign)sign, traits, domain, {dx, dy, dz}},
 #include "functions.def"
 };
 

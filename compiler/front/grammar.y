@@ -30,7 +30,7 @@ static void yyerror(Span *at, void *scanner, Parse *p, const char *text)      //
 static List none(void) { return (List){ 0 }; }
 static List one(Parse *p, void *item) { List l = { 0 }; list_add(p->arena, &l, item); return l; }
 static List and_one(Parse *p, List l, void *item) { list_add(p->arena, &l, item); return l; }
-static void *setting(Parse *p, const char *name, Ast *value) { return arena_copy(p->arena, &(Setting){ name, value }, sizeof(Setting)); }
+static void *setting(Parse *p, const char *name, Ast *value) { return arena_copy(p->arena, &(Setting){ .name = name, .value = value }, sizeof(Setting)); }
 static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, sizeof d); }
 }
 

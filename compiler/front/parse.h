@@ -17,8 +17,6 @@ typedef struct Declarator {          // N, x[3], K = 256
 
 typedef struct Call { const char *name; Span name_span, span; List args; } Call;
 
-typedef struct Setting { const char *name; Ast *value; } Setting;      // width = 2
-
 typedef struct Truncation { bool present; Ast *lower, *upper; } Truncation;
 
 typedef struct TypeExpr {            // int<lower=0>, matrix[N, p], array[N] vector[p]
@@ -93,7 +91,7 @@ void     truncation_of_one_end(Parse *p, Span at, Span end);                    
 
 // Blocks and requests.
 void block_add(Parse *p, Span at, StmtList body);
-void request_add(Parse *p, Span at, List names, Span name_span, const char *method, List settings, const char *as);
+void request_add(Parse *p, Span at, List names, Span name_span, const char *by, List settings, const char *as);
 
 // Files of the standard library.
 void distribution_begin(Parse *p, Span at, const char *name, bool is_family);

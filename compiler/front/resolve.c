@@ -791,63 +791,112 @@ static int visit(Resolve *r, Decl *d)
 
 // ---- requests ----
 
-static const char *const methods[] = { "gibbs", "slice", "metropolis", "enum", "nuts", "chees", "hmc", "elliptical", "marginal", "collapsed" };
+typedef enum { NUMBER, SWITCH, METRIC } SettingKind;
 
-static const char *const settings[][2] = {{"slice", "width"}, {"metropolis", "width"}, {"nuts", "accept"}, {"nuts", "depth"}, {"chees", "accept"}, {"hmc", "steps"}, {"hmc", "step"}, {"hmc", "accept"}, {"hmc", "anneal"}, {"nuts", "metric"}, {"hmc", "metric"}, {"gibbs", "orbit"}, {"slice", "orbit"}, {"gibbs", "joint"}, {"slice", "joint"}};
+static const struct { const char *word; int where; } methods[METHODS] = {
+    [METHOD_OTHER] = { "", 0 },
+#define INFER ASKED_BY_INFER
+#define OPTION ASKED_BY_OPTION
+#define AUGMENT ASKED_BY_AUGMENT
+#define METHOD(id, word, where) [METHOD_##id] = { word, where },
+#include "methods.def"
+#undef INFER
+#undef OPTION
+#undef AUGMENT
+};
 
-const char *const metrics[] = {"chosen", "diagonal", "low_rank", "dense", NULL};
+static const struct { const char *word; SettingKind kind; } settings[SETTINGS] = {
+    [SETTING_OTHER] = { "", NUMBER },
+#define SETTING(id, word, kind) [SETTING_##id] = { word, kind },
+#include "methods.def"
+};
 
-static bool is_metric(const Ast *e)
+static const bool takes[METHODS][SETTINGS] = {
+#define TAKES(method, setting) [METHOD_##method][SETTING_##setting] = true,
+#include "methods.def"
+};
+
+static const char *const metrics[] = {
+#define METRIC(id, word, what) word,
+#include "methods.def"
+};
+
+Method method_named(const char *word, int where)
 {
-    for (int k = 0; e->kind == AST_NAME && metrics[k]; k++)
-        if (strcmp(e->name, metrics[k]) == 0) return true;
-    return false;
+    for (Method m = METHOD_OTHER + 1; m < METHODS; m++)
+        if (methods[m].where & where && strcmp(methods[m].word, word) == 0) return m;
+    return METHOD_OTHER;
 }
 
-static bool is_switch(const Ast *e) { return e->kind == AST_NAME && (strcmp(e->name, "on") == 0 || strcmp(e->name, "off") == 0); }
+static SettingId setting_named(const char *word)
+{
+    for (SettingId s = SETTING_OTHER + 1; s < SETTINGS; s++)
+        if (strcmp(settings[s].word, word) == 0) return s;
+    return SETTING_OTHER;
+}
+
+// The number of a word that a setting takes; -1: it takes no such word.
+static int word_of(SettingKind kind, const Ast *e)
+{
+    static const char *const switches[] = { "off", "on" };
+    const char *const *words = kind == METRIC ? metrics : switches;
+    const int n = kind == METRIC ? sizeof metrics / sizeof *metrics : 2;
+    for (int k = 0; e->kind == AST_NAME && k < n; k++)
+        if (strcmp(e->name, words[k]) == 0) return k;
+    return -1;
+}
+
+// "gibbs, slice and collapsed"
+static const char *words_of_infer(Arena *a)
+{
+    const char *list = "", *last = NULL;
+    for (Method m = METHOD_OTHER + 1; m < METHODS; m++) {
+        if (!(methods[m].where & ASKED_BY_INFER)) continue;
+        if (last) list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", last);
+        last = methods[m].word;
+    }
+    return arena_printf(a, "%s and %s", list, last);
+}
 
 static void check_infer(Resolve *r, Request *q)
 {
-    bool known = false;
-    Nearest near = { .wanted = q->method };
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        known |= strcmp(q->method, methods[i]) == 0;
-        nearest_try(&near, methods[i]);
-    }
-    if (!known) {
-        Diag *m = diag(r->d, q->span, DIAG_E0702, q->method);
+    if (!q->method) {
+        Diag *m = diag(r->d, q->span, DIAG_E0702, q->by);
+        Nearest near = { .wanted = q->by };
+        for (Method k = METHOD_OTHER + 1; k < METHODS; k++)
+            if (methods[k].where & ASKED_BY_INFER) nearest_try(&near, methods[k].word);
         if (near.best) diag_help(m, "is `%s` meant?", near.best);
-        else diag_help(m, "methods are gibbs, slice, metropolis, enum, nuts, chees, hmc, elliptical, marginal and collapsed");
+        else diag_help(m, "methods are %s", words_of_infer(r->a));
     }
     for (int i = 0; i < q->nsettings; i++) {
-        const bool metric = strcmp(q->setting[i], "metric") == 0, orbit = strcmp(q->setting[i], "orbit") == 0, joint = strcmp(q->setting[i], "joint") == 0, word = metric || orbit || joint;
-        if ((metric && !is_metric(q->value[i])) || ((orbit || joint) && !is_switch(q->value[i]))) {
-            Diag *m = diag(r->d, q->value[i]->span, DIAG_E0708, q->setting[i]);
-            diag_help(m, metric ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay" : orbit ? "on or off: whether a scale also moves together with what it scales" : "on or off: whether it is also drawn with a joint normal integrated out");
-        } else if (!word) use(r, q->value[i]);
-        bool takes = !known;
-        for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) takes |= strcmp(settings[k][0], q->method) == 0 && strcmp(settings[k][1], q->setting[i]) == 0;
-        if (!takes)
-            diag(r->d, q->value[i]->span, DIAG_E0705, q->method, q->setting[i]);
+        Setting *s = &q->setting[i];
+        s->id = setting_named(s->name);
+        const SettingKind kind = settings[s->id].kind;
+        const int word = kind == NUMBER ? 0 : word_of(kind, s->value);
+        if (word < 0) {
+            Diag *m = diag(r->d, s->value->span, DIAG_E0708, s->name);
+            diag_help(m, kind == METRIC ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay" : s->id == SETTING_ORBIT ? "on or off: whether a scale also moves together with what it scales" : "on or off: whether it is also drawn with a joint normal integrated out");
+        } else if (kind == NUMBER) use(r, s->value);
+        s->word = word;
+        if (q->method && !takes[q->method][s->id]) diag(r->d, s->value->span, DIAG_E0705, q->by, s->name);
     }
 }
 
 static void check_augment(Resolve *r, Request *q)
 {
-    const Augmentation *rule = library_augmentation(r->lib, q->method);
-    bool none = q->method == intern("none"), indicator = q->method == intern("mixture_indicator");
-    if (!rule && !none && !indicator) {
-        Diag *m = diag(r->d, q->span, DIAG_E0701, q->method);
-        Nearest near = { .wanted = q->method };
+    const Augmentation *rule = library_augmentation(r->lib, q->by);
+    if (!rule && !q->method) {
+        Diag *m = diag(r->d, q->span, DIAG_E0701, q->by);
+        Nearest near = { .wanted = q->by };
         for (const Augmentation *g = r->lib->augmentations; g; g = g->next) nearest_try(&near, g->name);
         if (near.best) diag_help(m, "is `%s` meant?", near.best);
     }
     for (int i = 0; i < q->nsettings; i++) {
-        use(r, q->value[i]);
-        diag(r->d, q->value[i]->span, DIAG_E0705, q->method, q->setting[i]);
+        use(r, q->setting[i].value);
+        diag(r->d, q->setting[i].value->span, DIAG_E0705, q->by, q->setting[i].name);
     }
     if (!q->as) return;
-    if (none || (rule && rule->nlatents == 0)) diag(r->d, q->span, DIAG_E0707, q->method);
+    if (q->method == METHOD_NONE || (rule && rule->nlatents == 0)) diag(r->d, q->span, DIAG_E0707, q->by);
     Decl *other = map_get(&r->names, q->as);
     if (other) twice(r, q->span, other);
 }
@@ -859,6 +908,7 @@ static bool is_observed(const Resolve *r, const Decl *d)
 
 static void resolve_request(Resolve *r, Request *q, Map *latents, Map *asked)
 {
+    q->method = method_named(q->by, q->block == BLOCK_AUGMENT ? ASKED_BY_AUGMENT : ASKED_BY_INFER);
     q->decls = NEW_N(r->a, Decl *, q->nnames);
     for (int i = 0; i < q->nnames; i++) {
         Decl *d = map_get(&r->names, q->names[i]);
@@ -870,7 +920,7 @@ static void resolve_request(Resolve *r, Request *q, Map *latents, Map *asked)
             q->decls[i] = name.decl;
             continue;
         }
-        bool data = d->kind == DECL_DATA && !((q->block == BLOCK_AUGMENT || strcmp(q->method, "marginal") == 0) && is_observed(r, d));
+        bool data = d->kind == DECL_DATA && !((q->block == BLOCK_AUGMENT || q->method == METHOD_MARGINAL) && is_observed(r, d));
         if (data || d->kind == DECL_DEFINITION)
             diag(r->d, q->span, DIAG_E0704, d->name, d->kind == DECL_DATA ? "data" : "a definition",
                  q->block == BLOCK_AUGMENT ? "an augmentation replaces a `~` statement" : "a method draws an unknown");
@@ -1101,6 +1151,8 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->log_density);
     use(r, d->mean);
     use(r, d->mode);
+    use(r, d->covariance_root);
+    use(r, d->precision_root);
     use(r, d->cdf);
     use(r, d->ccdf);
     use_routine(r, d->sample, "`sample`");
@@ -1135,16 +1187,12 @@ static bool pattern_binds(const Stmt *s, const Decl *d)
 
 static void use_condition(Resolve *r, Ast *e)
 {
-    static const char *const conditions[] = { "linear", "data", "unknown", "positive", "constant" };
     if (e->kind == AST_BINARY && e->op == OP_AND) {
         use_condition(r, e->kid[0]);
         use_condition(r, e->kid[1]);
         return;
     }
-    bool known = false;
-    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
-        known |= e->kind == AST_CALL && e->nkids == 1 && strcmp(e->name, conditions[i]) == 0;
-    if (!known) {
+    if (condition_of(e) == CONDITION_OTHER) {
         Diag *m = diag(r->d, e->span, DIAG_E0805, e->kind == AST_CALL ? e->name : ast_text(r->a, e));
         diag_help(m, "conditions are linear, data, unknown, positive and constant, of one argument each, joined by `&&`");
     }

@@ -129,7 +129,7 @@ static void restore(Sizes *z)
     }
     for (const Block *b = z->m->blocks; b; b = b->next) forget_all(z, b->body);
     for (const Request *r = z->m->requests; r; r = r->next)
-        for (int i = 0; i < r->nsettings; i++) forget(z, r->value[i]);
+        for (int i = 0; i < r->nsettings; i++) forget(z, r->setting[i].value);
 }
 
 static bool is_typed(const Stmt *s)

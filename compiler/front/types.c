@@ -14,6 +14,7 @@
 // Needs: resolved.     Gives: Decl.type, Ast.type, Ast.state.     Keeps: the tree, apart from the expressions of extents.
 #include <math.h>
 #include <string.h>
+#include "functions.h"
 #include "types.h"
 
 static bool type_of(Types *t, Ast *e);
@@ -21,13 +22,10 @@ static void shape(Types *t, Decl *d);
 
 // ---- functions ----
 
-typedef enum { EACH, EACH_SAME, EACH_INT, REAL, INT, SCALAR, LIKE, LIKE_REAL, LIKE_INT, CHOICE, REP_VECTOR, REP_ARRAY, REP_ARRAY_REAL, TO_VECTOR,
-               APPEND_ROW, LENGTH_2, LENGTH_3, LENGTH_ROWS, LENGTH_COLS, ONE_MORE, SQUARE_ROWS, SQUARE_COLS, SQUARE_1, SOLUTION } Result;
-
 typedef struct Function { const char *name, *args; Result result; } Function;
 
 static const Function functions[] = {
-#define FUNCTION(name, args, result) { #name, args, result },
+#define FUNCTION(name, args, result) { #name, args, RESULT_##result },
 #include "functions.def"
 #undef FUNCTION
 };
@@ -620,24 +618,24 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
 {
     Type first = e->nkids ? e->kid[0]->type : (Type){ 0 }, type = { .base = BASE_REAL };
     switch (f->result) {
-    case EACH: common.base = BASE_REAL; return known(e, common);
-    case EACH_SAME: return known(e, common);
-    case EACH_INT: common.base = BASE_INT; return known(e, common);
-    case REAL: break;
-    case INT: type.base = BASE_INT; break;
-    case SCALAR: type.base = first.base; break;
-    case LIKE: type = first; break;
-    case LIKE_REAL: type = first; type.base = BASE_REAL; break;
-    case LIKE_INT: type = first; type.base = BASE_INT; break;
-    case CHOICE: common.base = e->kid[1]->type.base == BASE_INT && e->kid[2]->type.base == BASE_INT ? BASE_INT : BASE_REAL; return known(e, common);
-    case REP_VECTOR: type = vector_type(BASE_REAL, e->kid[1]); break;
-    case REP_ARRAY: case REP_ARRAY_REAL:
+    case RESULT_EACH: common.base = BASE_REAL; return known(e, common);
+    case RESULT_EACH_SAME: return known(e, common);
+    case RESULT_EACH_INT: common.base = BASE_INT; return known(e, common);
+    case RESULT_REAL: break;
+    case RESULT_INT: type.base = BASE_INT; break;
+    case RESULT_SCALAR: type.base = first.base; break;
+    case RESULT_LIKE: type = first; break;
+    case RESULT_LIKE_REAL: type = first; type.base = BASE_REAL; break;
+    case RESULT_LIKE_INT: type = first; type.base = BASE_INT; break;
+    case RESULT_CHOICE: common.base = e->kid[1]->type.base == BASE_INT && e->kid[2]->type.base == BASE_INT ? BASE_INT : BASE_REAL; return known(e, common);
+    case RESULT_REP_VECTOR: type = vector_type(BASE_REAL, e->kid[1]); break;
+    case RESULT_REP_ARRAY: case RESULT_REP_ARRAY_REAL:
         if (e->nkids - 1 + first.rank > MAX_RANK) { diag(t->d, e->span, DIAG_E0313, MAX_RANK); return poison(e); }
-        type.base = f->result == REP_ARRAY ? first.base : BASE_REAL;
+        type.base = f->result == RESULT_REP_ARRAY ? first.base : BASE_REAL;
         for (int i = 1; i < e->nkids; i++) type.dim[type.rank++] = e->kid[i];
         for (int i = 0; i < first.rank; i++) type.dim[type.rank++] = first.dim[i];
         break;
-    case TO_VECTOR: {
+    case RESULT_TO_VECTOR: {
         bool simple = true;                            // a product of products of ... would grow without end
         for (int i = 0; i < first.rank; i++) simple &= first.dim[i]->depth == 1;
         Ast *n = first.rank ? first.dim[0] : make_int(t, e->span, 1);
@@ -650,7 +648,7 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
         type = vector_type(BASE_REAL, n);
         break;
     }
-    case APPEND_ROW: {
+    case RESULT_APPEND_ROW: {
         Type second = e->kid[1]->type;
         if (first.rank > 1 || second.rank > 1) {
             diag(t->d, e->span, DIAG_E0301, e->name, describe(t, &first), describe(t, &second));
@@ -661,15 +659,15 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
                            extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one));
         break;
     }
-    case LENGTH_2: type = vector_type(first.base, e->kid[1]); break;
-    case LENGTH_3: type = vector_type(first.base, e->kid[2]); break;
-    case LENGTH_ROWS: type = vector_type(first.base, first.dim[0]); break;
-    case LENGTH_COLS: type = vector_type(first.base, first.dim[1]); break;
-    case ONE_MORE: type = vector_type(BASE_REAL, extent_plus(t, first.dim[0], 1)); break;
-    case SQUARE_ROWS: type = matrix_type(first.dim[0], first.dim[0]); break;
-    case SQUARE_COLS: type = matrix_type(first.dim[1], first.dim[1]); break;
-    case SQUARE_1: type = matrix_type(e->kid[0], e->kid[0]); break;
-    case SOLUTION: type = matrix_type(e->kid[3]->type.dim[0], e->kid[1]->type.dim[0]); break;
+    case RESULT_LENGTH_2: type = vector_type(first.base, e->kid[1]); break;
+    case RESULT_LENGTH_3: type = vector_type(first.base, e->kid[2]); break;
+    case RESULT_LENGTH_ROWS: type = vector_type(first.base, first.dim[0]); break;
+    case RESULT_LENGTH_COLS: type = vector_type(first.base, first.dim[1]); break;
+    case RESULT_ONE_MORE: type = vector_type(BASE_REAL, extent_plus(t, first.dim[0], 1)); break;
+    case RESULT_SQUARE_ROWS: type = matrix_type(first.dim[0], first.dim[0]); break;
+    case RESULT_SQUARE_COLS: type = matrix_type(first.dim[1], first.dim[1]); break;
+    case RESULT_SQUARE_1: type = matrix_type(e->kid[0], e->kid[0]); break;
+    case RESULT_SOLUTION: type = matrix_type(e->kid[3]->type.dim[0], e->kid[1]->type.dim[0]); break;
     }
     return known(e, type);
 }
@@ -1631,8 +1629,10 @@ void types_model(Types *t, Model *m)
     for (int i = 0; i < m->ndecls; i++) shape(t, m->decls[i]);
     for (const Block *b = m->blocks; b; b = b->next) check_stmts(t, b->body);
     for (const Request *r = m->requests; r; r = r->next)
-        for (int i = 0; i < r->nsettings; i++)
-            if (strcmp(r->setting[i], "metric") != 0 && type_of(t, r->value[i]) && need_scalar(t, r->value[i], "a setting")) need_data(t, r->value[i], "a setting");
+        for (int i = 0; i < r->nsettings; i++) {
+            Ast *value = r->setting[i].value;
+            if (r->setting[i].id != SETTING_METRIC && type_of(t, value) && need_scalar(t, value, "a setting")) need_data(t, value, "a setting");
+        }
 }
 
 bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
@@ -1742,6 +1742,8 @@ void types_library(Arena *a, Library *lib, Diags *d)
         type_body(&t, p->ccdf, 0, "log_ccdf");
         if (p->mean) type_of(&t, p->mean);
         if (p->mode) type_of(&t, p->mode);
+        if (p->covariance_root) type_of(&t, p->covariance_root);
+        if (p->precision_root) type_of(&t, p->precision_root);
         for (Natural *n = p->natural; n; n = n->next)
             if (type_of(&t, n->statistic)) n->decl->type.rank = n->statistic->type.rank;        // of log_determinant(x), 0
         type_routine(&t, p->sample);

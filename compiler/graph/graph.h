@@ -141,7 +141,6 @@ struct Var {
     bool        mixed;                   // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
     int         pattern;                 // a work array: the precision of the joint normal of this number, of which the runtime keeps the entries that there are; 0: it is none
     Var        *kept_log, *kept_log1m;   // arrays of log x and log(1 - x) as they were drawn, where others read these of values that may round to an end (kernel/logs.c). NULL: there is none
-    const char *cached_text;
 };
 
 typedef struct Component {               // of a mixture
@@ -219,9 +218,8 @@ typedef struct Graph {
     int            nsums;                // unknowns that are summed out
     int            offers;               // with so many sums behind them moves see what is offered summed out; 0: nothing is
     bool           no_augment;
-    bool           by_gibbs;             // --method gibbs: gradients move what the model asks for alone
-    bool           by_nuts;              // --method nuts: whatever gradients can move is moved so, unless the model asks for something else
-    bool           by_em;                // --method em: the program looks for modes: latents by expectations, all else by maxima of conditionals
+    Method         method;               // --method. OTHER: gmc chooses. GIBBS: gradients move what the model asks for alone; NUTS: whatever they can move, unless the model asks for something else.
+                                         // EM: the program looks for modes: latents by expectations, all else by maxima of conditionals
     bool           supports_known;       // build: every statement has said what it tells of supports
     struct Added  *added;                // build: the statements target +=, the last one first
     bool           laws;                 // elaborate: some expression holds a density by its name, normal_lpdf(y | mu, s)

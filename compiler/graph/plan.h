@@ -41,6 +41,7 @@
 #include "rewrite/augment.h"
 #include "rewrite/joined.h"
 #include "rewrite/marginal.h"
+#include "rewrite/expect.h"
 #include "updates/steps.h"
 #include "updates/collapsed.h"
 #include "updates/elliptical.h"

@@ -128,16 +128,12 @@ typedef struct Step {
     int          joint;                  // the number of a sparse block: this step is it; -number: it stands in for it, on a GPU and where that would be too much work; 0: neither
     const struct Step *in_turns;         // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
     const Description *description;      // describe.c: for readers
-    bool         expects;                // --method em: its expectations are found, not a draw; all other steps take the modes of their conditionals
-    int          nexpected;
+    enum { DRAWS, EXPECTS, MAXIMISES } does;      // EXPECTS, MAXIMISES: a program for modes finds expectations of the block, or the mode of its conditional
+    struct Expected *expected;           // EXPECTS: the arrays that it fills; NULL: another step
     const struct Predictive *predictive; // ENUM: weights that are integrated out, or NULL
     const Orbit *orbit;                  // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
     const Proposal *proposal;            // GAUSSIAN: what is drawn is a proposal, which is accepted or not; or NULL
     const struct White *white;           // SLICE: given the white noise of a vector, which moves along; or NULL
-    Expr        *shelf, *shelves;        // and which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at once. NULL: elements take turns
-    Var         *evidence;               // of a latent: for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself
-    Var         *expected[MAX_NATURAL];  // arrays of expectations: ENUM: the probabilities of the values; EXACT: of these statistics of the family
-    int          which[MAX_NATURAL];
     union {
         struct {                         // GAUSSIAN
             struct BlockTerm *terms;
@@ -159,7 +155,10 @@ typedef struct Step {
             const struct Rows *listed;   // of a sparse block: factors whose terms of degree 2 are told row by row; or NULL
         } gaussian;
         struct Turns *turns;             // TURNS
-        struct { Expr *lower, *upper; } enumerate;                  // ENUM: values
+        struct {                         // ENUM
+            Expr *lower, *upper;         // values
+            Expr *shelf, *shelves;       // if predictive: which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at once. NULL: elements take turns
+        } enumerate;
         const struct Pair *pair;         // PAIR
         const struct Ellipse *ellipse;   // ELLIPTICAL
         struct { Expr *width; } slice;   // SLICE, METROPOLIS: width to start from, if the model says one
@@ -172,7 +171,7 @@ typedef struct Step {
             bool     named, chees;       // the model asks for the move by name; chains adapt together
             double   step;               // HMC: their size; 0: adapted
             double   anneal;             // HMC: temperature that warm-up begins with
-            int      metric;             // of front's `metrics`
+            int      metric;             // a MetricKind (runtime/device/metric.h)
             int      sums;               // of factor_counts_at: how many sums over values of others it sees
         } nuts;
     };

@@ -28,7 +28,7 @@ void step_constrained(Lower *p, const Step *s)
     n->move.width = width;
     n->move.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);
     n->move.start = s->slice.width;
-    const DensityPiece *pieces = prepare_density(p, c, s->evidence != NULL, true, false);
+    const DensityPiece *pieces = prepare_density(p, c, s->expected && s->expected->evidence, true, false);
     put_density(p, pieces, local_new(p->g->arena, "lp"), false);
     leave(p, n);
     close_kernel(p);

@@ -167,7 +167,7 @@ void put_density(Lower *p, const DensityPiece *d, Var *lp, bool weighed)
 
 static Expr *bound_of(const Var *v, int side)
 {
-    const double most = v->discrete && v->base == BASE_INT ? 2147483647.0 : INFINITY, shift = v->discrete ? side ? 0.5 : -0.5 : 0;      // an int holds 32 bits
+    const double most = v->discrete && v->base == BASE_INT ? (double)GM_MOST_INT : INFINITY, shift = v->discrete ? side ? 0.5 : -0.5 : 0;
     Expr *end = end_of_value(v, side);
     if (end->kind != EX_NUM) return ex_add2(end, ex_num(shift));
     const double number = isfinite(end->number) ? end->number : side ? most : -most;
@@ -284,7 +284,7 @@ void step_density(Lower *p, const Step *s)
     put_exists(p, &opened, how, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
     put_moves(p, &moves, -1);
-    const DensityPiece *pieces = prepare_density(p, c, s->evidence != NULL, walks, slice && (how == BY_TEAM || how == BY_ONE));
+    const DensityPiece *pieces = prepare_density(p, c, s->expected && s->expected->evidence, walks, slice && (how == BY_TEAM || how == BY_ONE));
     if (walks) {
         Node *n = enter_walk(p, s, metropolis ? NODE_METROPOLIS : NODE_SLICE, width);
         n->slice.claims = s->orbit && s->orbit->nwindows;
@@ -299,14 +299,14 @@ void step_density(Lower *p, const Step *s)
         n->weigh.marginal = s->marginal;
         Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
         n->weigh.moves = ex_unknown(count) || ex_reads_response(count);      // how many values there are is known in the sweep only
-        n->weigh.expects = s->expects;
-        if (s->expects) {                        // an array of probabilities keeps them
+        n->weigh.expects = s->does == EXPECTS;
+        if (s->does == EXPECTS) {                        // an array of probabilities keeps them
             Expr *at[MAX_RANK + 1];
             for (int k = 0; k < v->rank; k++) at[k] = ex_index(c->element[k]);
             at[v->rank] = ex_num(1);
-            n->weigh.weights = s->expected[0];
-            n->weigh.at = ex_ref(s->expected[0], v->rank + 1, at);
-            if (s->evidence) n->weigh.evidence = ex_ref(s->evidence, v->rank, at);
+            n->weigh.weights = s->expected->of[0];
+            n->weigh.at = ex_ref(s->expected->of[0], v->rank + 1, at);
+            if (s->expected->evidence) n->weigh.evidence = ex_ref(s->expected->evidence, v->rank, at);
         } else if (how == BY_TEAM && !n->weigh.moves) {         // else the choice goes along with the weights, and none is kept
             Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);     // data may leave no value, and are told so
             n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);

@@ -26,7 +26,7 @@ Shared shared_how(const Step *s, const RowDot *dot)
     const Conditional *c = s->conditional;
     const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
     if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays) return BY_MISSING;
-    if (s->imputes || c->recursion || (s->predictive && c->nbatch == 0)) return s->shelf ? BY_SHELVES : BY_ONE;
+    if (s->imputes || c->recursion || (s->predictive && c->nbatch == 0)) return s->predictive && s->enumerate.shelf ? BY_SHELVES : BY_ONE;
     if (dot && dot->sum) return BY_ROW;
     if (by_data_colours(s) && !arrays) return BY_CLASSES;
     if (coloured(s) || c->nbatch) {
@@ -117,9 +117,9 @@ Opened enter_elements(Lower *p, const Step *s, Shared how)
     }
     if (how == BY_SHELVES) {                     // groups of elements at once, those of one in turn
         Node *groups = enter_opened(p, &o, SHARE_ALONG, NULL), *rows = enter_opened(p, &o, SHARE_SERIAL, NULL);
-        Index *group = index_new(intern("group"), ex_num(1), s->shelves);
+        Index *group = index_new(intern("group"), ex_num(1), s->enumerate.shelves);
         groups->loop.index[groups->loop.n++] = group;
-        rows->loop.order = order_rows(p, c->element[0], s->shelf, NULL, s->shelves);
+        rows->loop.order = order_rows(p, c->element[0], s->enumerate.shelf, NULL, s->enumerate.shelves);
         rows->loop.index[rows->loop.n++] = c->element[0];
         rows->loop.index[1] = group;
         note_count(p, p->open, count_dims(v, 0, 1));

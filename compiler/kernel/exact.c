@@ -66,24 +66,24 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
         put_bounds(p, c, bound);
         for (int side = 0; side < 2; side++) args[n++] = (DrawArg){.name = bound[side]->name, .value = local_ref(bound[side])};
     }
-    for (int i = 0; i < (s->expects ? s->nexpected : 1); i++) {
+    for (int i = 0; i < (s->does == EXPECTS ? s->expected->n : 1); i++) {
         Var *x = local_new(p->g->arena, i ? intern(words(p, "x%d", i + 1)) : "x");
         Node *d = put(p, NODE_DRAW);
         d->draw.var = c->var;
         d->draw.element = c->current;
         d->draw.x = x;
         d->draw.type = p->open->number;
-        d->draw.call = s->expects ? (c->truncated ? c->family->expectations_truncated : c->family->expectations) : c->truncated ? c->family->draw_truncated : c->family->draw;
-        d->draw.expects = s->expects;
-        d->draw.of = s->expects ? "" : p->g->by_em ? "_mode" : NULL;
-        d->draw.which = s->which[i];
+        d->draw.call = s->does == EXPECTS ? (c->truncated ? c->family->expectations_truncated : c->family->expectations) : c->truncated ? c->family->draw_truncated : c->family->draw;
+        d->draw.expects = s->does == EXPECTS;
+        d->draw.of = s->does == EXPECTS ? "" : s->does == MAXIMISES ? "_mode" : NULL;
+        d->draw.which = s->does == EXPECTS ? s->expected->which[i] : 0;
         d->draw.nargs = n;
         d->draw.arg = args;
         d->draw.check = i ? DRAW_UNCHECKED : DRAW_FINITE;
-        if (s->expects) put_store_at(p, how, c, ex_ref(s->expected[i], c->current->nargs, c->current->args), x);
+        if (s->does == EXPECTS) put_store_at(p, how, c, ex_ref(s->expected->of[i], c->current->nargs, c->current->args), x);
         else drawn = x;
     }
-    if (s->expects) return;
+    if (s->does == EXPECTS) return;
     if (s->marginal) put(p, NODE_CLAIM);
     else put_claim(p, c, natural);
     put_store(p, how, c, drawn);

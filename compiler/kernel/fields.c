@@ -168,7 +168,7 @@ void find_fields(Lower *lower)
         f->may_miss = v->response && drawn;
         f->may_be_left_out = v->may_be_left_out && drawn;
         f->finite = must_be_finite(p->g, v);
-        if (v->response && (v->needed_for || p->g->by_em)) f->needed_for = v->needed_for ? v->needed_for : "with --method em data are whole: leave the rows out, or draw, without it";
+        if (v->response && (v->needed_for || p->g->method == METHOD_EM)) f->needed_for = v->needed_for ? v->needed_for : "with --method em data are whole: leave the rows out, or draw, without it";
         if (v->response) f->imputed = 1 + field_of(p->state, p->nstate, v);
         for (int k = 0; k < v->rank; k++) f->extent_of[k] = extent_field(p, v->dim[k]);
     }

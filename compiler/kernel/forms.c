@@ -148,7 +148,7 @@ static void form_list(const Program *p, Node *list)
             const Conditional *c = n->slice.c;
             if (n->kind == NODE_SLICE && !c->whole && c->var->constraint == CONSTRAINT_NONE) n->slice.logs = kept_logs(c);
             n->slice.again = series_again(g, c);
-            n->slice.climbs = g->by_em;
+            n->slice.climbs = g->method == METHOD_EM;
             break;
         }
         case NODE_WEIGH:
@@ -158,10 +158,10 @@ static void form_list(const Program *p, Node *list)
         case NODE_MOVE:
             n->move.again = series_again(g, n->move.c);
             n->move.vector = constraint_rank(n->move.c->var) == 1;
-            n->move.climbs = g->by_em;
+            n->move.climbs = g->method == METHOD_EM;
             break;
-        case NODE_DRAW_ARRAY: n->whole.mode = g->by_em; break;
-        case NODE_DRAW_NORMAL: n->normal.mode = g->by_em; break;
+        case NODE_DRAW_ARRAY: n->whole.mode = g->method == METHOD_EM; break;
+        case NODE_DRAW_NORMAL: n->normal.mode = g->method == METHOD_EM; break;
         case NODE_DRAW_BAND: form_band(n); break;
         case NODE_DRAW_STATES: form_states(n); break;
         case NODE_TRANSFORM: n->transform.within = is_bounded(n->transform.var); break;

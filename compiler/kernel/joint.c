@@ -154,7 +154,7 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
 static void draw_each(Lower *p, const Step *s, Var *J, Var *h, Expr *size, const char *collected)
 {
     note(p, s->gaussian.nbatch ? "A joint normal for each element of the leading dimensions, from what %s has collected" : "A joint normal, from what %s has collected", collected);
-    const bool crew = s->gaussian.nbatch && !s->gaussian.diagonal && !s->gaussian.on_plane && !p->g->by_em;
+    const bool crew = s->gaussian.nbatch && !s->gaussian.diagonal && !s->gaussian.on_plane && s->does == DRAWS;
     Kernel *draw = open_kernel(p, crew ? KERNEL_TEAM : KERNEL_ELEMENTS, words(p, "draw_%s", s->block[0]->name), "wide");
     Node *d = put(p, NODE_DRAW_NORMAL);
     d->normal.step = s;

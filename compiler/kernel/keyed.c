@@ -194,7 +194,7 @@ static void lower_group(Lower *p, const Group *g)
             if (!in_group(s, g)) continue;
             reads |= is_read(s, code->step);
             for (int b = 0; b < code->step->nblock; b++) changes |= mentions(s, code->step->block[b]);
-            for (int b = 0; b < code->step->nexpected; b++) changes |= mentions(s, code->step->expected[b]);
+            for (int b = 0; code->step->expected && b < code->step->expected->n; b++) changes |= mentions(s, code->step->expected->of[b]);
         }
         for (int own = 0; own < 2 && reads; own++) {
             if (!own && fresh) continue;

@@ -7,7 +7,7 @@
 enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
 
 // A program for modes has the density of the parameters alone: all latents integrated out.
-static bool counts(const Graph *g, const Factor *f) { return factor_counts_at(f, g->by_em ? g->nsums : 0, g->by_em) && !ex_is_num(f->log_density, 0); }
+static bool counts(const Graph *g, const Factor *f) { return factor_counts_at(f, g->method == METHOD_EM ? g->nsums : 0, g->method == METHOD_EM) && !ex_is_num(f->log_density, 0); }
 
 static Look test_shared(const Expr *e, void *with)
 {
@@ -117,7 +117,7 @@ void lower_log_joint(Lower *p)
     }
     const Kernel **part;
     const int parts = lower_parts(p, &part);
-    note(p, p->g->by_em ? "The log density of data and parameters, latents integrated out." : either ? "The log joint density of data and variables; with --check that of auxiliaries, too." : "The log joint density of data, variables and auxiliaries.");
+    note(p, p->g->method == METHOD_EM ? "The log density of data and parameters, latents integrated out." : either ? "The log joint density of data and variables; with --check that of auxiliaries, too." : "The log joint density of data, variables and auxiliaries.");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "log_joint", "wide");
     k->by_one = whole;
     Var *lp = begin_sum(p);
@@ -156,7 +156,7 @@ void lower_log_joint(Lower *p)
     put(p, NODE_RESULT)->result.value = local_ref(lp);
     close_kernel(p);
     p->launches = &p->out->joint;
-    for (int i = 0; i < p->g->nvars && p->g->by_em && p->messages; i++) {
+    for (int i = 0; i < p->g->nvars && p->g->method == METHOD_EM && p->messages; i++) {
         const Var *m = p->g->vars[i];
         bool reads = false;
         for (const Factor *f = p->g->factors; f && m->hidden; f = f->next) reads |= counts(p->g, f) && ex_reads(f->log_density, m);

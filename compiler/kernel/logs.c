@@ -91,7 +91,7 @@ static bool rounds_and_is_read(const Graph *g, const Var *v)
 void plan_logs(Lower *p)
 {
     const Graph *g = p->g;
-    if (g->by_em) return;
+    if (g->method == METHOD_EM) return;
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         if (!lies_at_an_end(v) || !rounds_and_is_read(g, v)) continue;

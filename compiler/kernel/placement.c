@@ -70,7 +70,7 @@ static bool drawn_whole(const Graph *g, const Var *v)
 static bool is_evidence(const Graph *g, const Var *v)
 {
     for (const Step *s = g->steps; s; s = s->next)
-        if (s->evidence == v) return true;
+        if (s->expected && s->expected->evidence == v) return true;
     return false;
 }
 

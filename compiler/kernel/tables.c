@@ -45,7 +45,8 @@ typedef struct Table {
     Expr  *entry;                // the same, with tables of matrices in place of what routines make of them
     int    n;
     Index *index[MAX_RANK];
-    const char *routine;         // of a matrix, which stands in memory: what makes the entry of a key; or NULL
+    FunctionId routine;          // of a matrix, which stands in memory: what makes the entry of a key; or FN_OTHER
+    bool  transposed;            // the entry is the transpose of what that makes
     Expr  *matrix;
     const Fill *fill;
     struct Table *next;
@@ -217,10 +218,9 @@ static bool form_of(const Tables *t, Expr *e, Form *f)
 // A matrix that stands in memory as a whole.
 static bool in_memory(const Expr *a) { return a && a->kind == EX_REF && a->nargs + 2 == a->var->rank && !a->loose; }
 
-static const char *matrix_routine(const Expr *call)
+static FunctionId matrix_routine(const Expr *call)
 {
-    if (call->kind != EX_CALL) return NULL;
-    return call->fn == FN_inverse ? "inverse" : strcmp(call->name, "cholesky_decompose") == 0 ? "cholesky_decompose" : call->fn == FN_log_determinant ? "log_determinant" : NULL;
+    return ex_is_call(call, FN_inverse) || ex_is_call(call, FN_cholesky_decompose) || ex_is_call(call, FN_log_determinant) ? call->fn : FN_OTHER;
 }
 
 static Look test_costly(const Expr *e, void *with)
@@ -297,26 +297,27 @@ static bool same_form(const Table *of, const Form *f, Expr *value)
     return value == of->value;
 }
 
-// The routine that makes the entry of the first key, whole, of a matrix in memory; NULL: there is none.
-static const char *routine_of(const Table *of, Expr **matrix)
+// The routine that makes the entry of the first key, whole, of a matrix in memory; FN_OTHER: there is none.
+static FunctionId routine_of(const Table *of, Expr **matrix, bool *transposed)
 {
     const Expr *e = of->value, *call = e->kind == EX_AT ? e->args[0] : e;
-    const char *routine = matrix_routine(call);
-    if (!routine || !in_memory(call->args[0])) return NULL;
+    const FunctionId routine = matrix_routine(call);
+    if (!routine || !in_memory(call->args[0])) return FN_OTHER;
     *matrix = call->args[0];
-    if ((*matrix)->nargs != 1 || !is_index((*matrix)->args[0], of->index[0])) return NULL;
-    if (e->kind != EX_AT) return of->n == 1 && call->fn == FN_log_determinant ? routine : NULL;
-    if (of->n != 3 || e->nargs != 3) return NULL;
+    if ((*matrix)->nargs != 1 || !is_index((*matrix)->args[0], of->index[0])) return FN_OTHER;
+    if (e->kind != EX_AT) return of->n == 1 && routine == FN_log_determinant ? routine : FN_OTHER;
+    if (of->n != 3 || e->nargs != 3) return FN_OTHER;
     if (is_index(e->args[1], of->index[1]) && is_index(e->args[2], of->index[2])) return routine;
-    return is_index(e->args[1], of->index[2]) && is_index(e->args[2], of->index[1]) && strcmp(routine, "cholesky_decompose") == 0 ? "cholesky_transposed" : NULL;
+    *transposed = routine == FN_cholesky_decompose && is_index(e->args[1], of->index[2]) && is_index(e->args[2], of->index[1]);
+    return *transposed ? routine : FN_OTHER;
 }
 
 static const char *table_name(Tables *t, const Table *of)
 {
     Loops over = {.n = of->n};
     memcpy(over.index, of->index, sizeof *of->index * (size_t)of->n);
-    if (of->routine && of->matrix->var->sum == NULL && strcmp(of->routine, "cholesky_transposed") == 0) return words(t->p, "root_%s", of->matrix->var->name);
-    if (of->routine && strcmp(of->routine, "log_determinant") == 0) return words(t->p, "log_det_%s", of->matrix->var->name);
+    if (of->transposed && of->matrix->var->sum == NULL) return words(t->p, "root_%s", of->matrix->var->name);
+    if (of->routine == FN_log_determinant) return words(t->p, "log_det_%s", of->matrix->var->name);
     const char *name = value_name(t->p->g, of->value, &over);
     return *name ? name : words(t->p, "table_%d", ++t->n);
 }
@@ -392,10 +393,10 @@ static Table *table_of(Tables *t, const Form *f, Expr *value)
         ex_any_var(value, note_unknown, &made);
         if (made.more) made.n = 0;
         found->value = value;
-        found->routine = routine_of(found, &found->matrix);
+        found->routine = routine_of(found, &found->matrix, &found->transposed);
         for (const Table *of = t->first; of && found->matrix; of = of->next)         // the root of an inverse is made of what that is made of
             if (of->var == found->matrix->var) { made = (Made){.n = of->fill->n, .others = !of->fill->of_unknowns}; memcpy(made.of, of->fill->of, sizeof made.of); }
-        Fill *fill = filler(t, found->index[0]->hi, &made, found->routine != NULL);
+        Fill *fill = filler(t, found->index[0]->hi, &made, found->routine != FN_OTHER);
         Expr *index = ex_index(fill->index);
         found->value = ex_replace_index(value, found->index[0], index);
         if (found->matrix) found->matrix = ex_replace_index(found->matrix, found->index[0], index);
@@ -737,7 +738,7 @@ static void complete(Tables *t, Fill *f)
         each->loop.of = of->var;
         if (of->routine) {
             for (int i = 1; i < of->n; i++) at[i] = ex_num(1);
-            set->routine.name = of->routine;
+            set->routine.name = of->transposed ? "cholesky_transposed" : function_rows[of->routine].name;
             set->routine.size = ex_dim(of->matrix, 0);
             set->routine.from = of->matrix;
             set->routine.to = ex_ref(of->var, of->n, at);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "lower.h"
 
-enum { WIDTHS_APART = 6, MOST_APART = 1 << 20, MOST_COUNT = 2147483647 };      // values are a part of the width apart that slices of the count have, which warm-up adapts
+enum { WIDTHS_APART = 6, MOST_APART = 1 << 20, MOST_COUNT = GM_MOST_INT };      // values are a part of the width apart that slices of the count have, which warm-up adapts
 
 // Of slices of the count, if it is sliced.
 static const Var *width_of(const Lower *p, const Var *count)

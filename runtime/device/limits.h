@@ -5,7 +5,8 @@
 #define GM_LIMITS_H
 
 #define GM_MAX_RANK     6                        // dimensions of an array
-#define GM_MISSING_INT  (-2147483647 - 1)        // a missing int; a missing real is NaN
+#define GM_MOST_INT     2147483647               // an int holds 32 bits
+#define GM_MISSING_INT  (-GM_MOST_INT - 1)       // a missing int; a missing real is NaN
 
 enum {
     GM_MOST_TOTALS    = 4,                       // sums that the turns of one loop add to

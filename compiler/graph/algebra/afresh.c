@@ -1,7 +1,6 @@
 // afresh.c -- auxiliaries that are drawn afresh from their whole conditionals: what comes before them in the sweep may be updated with them integrated out.
 //
 // Needs: augment done.     Gives: answers about a variable; the graph stays as it is.
-#include <string.h>
 #include "afresh.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
@@ -14,7 +13,7 @@
 static bool drawn_afresh(Graph *g, Var *v)
 {
     const Request *asked = request_of(g, v);
-    if (asked && (strcmp(asked->method, "slice") == 0 || strcmp(asked->method, "metropolis") == 0)) return false;
+    if (asked && (asked->method == METHOD_SLICE || asked->method == METHOD_METROPOLIS)) return false;
     return v->constraint != CONSTRAINT_NONE || (v->discrete && v->upper) || conditional_element(g, v, false)->family;
 }
 
@@ -33,7 +32,7 @@ static Var *kept_auxiliary(Graph *g, const Factor *original)
 bool can_collapse(Graph *g, const Var *v)
 {
     bool any = false;
-    if (v->kind == VAR_AUXILIARY || g->by_em) return false;
+    if (v->kind == VAR_AUXILIARY || g->method == METHOD_EM) return false;
     const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++) {
         const Factor *f = enters.factor[q];

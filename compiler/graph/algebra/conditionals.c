@@ -429,7 +429,7 @@ Conditional *conditional_array(Graph *g, Var *v)
         }
     if (inverse && direct) { c->because = "both it and its inverse enter"; return c; }
     const char *name = simplex ? "dirichlet" : inverse ? "inv_wishart" : "wishart";
-    c->family = library_find(g->stdlib, name, true);
+    c->family = library_family(g->stdlib, intern(name));
     c->nnatural = simplex ? 1 : 2;
     if (v->constraint == CONSTRAINT_CORRELATION || v->constraint == CONSTRAINT_CHOLESKY_CORR || v->constraint == CONSTRAINT_CHOLESKY_COV) c->family = NULL;
     return c;

@@ -70,7 +70,7 @@ static bool family_matches(Graph *g, const Distribution *f, double power, Expr *
         if (which[i] >= 0) continue;
         const Ast *b = f->base;
         Expr *e = s->item[i].statistic;
-        if (!b || based || e->kind != EX_CALL || strcmp(e->name, b->name) != 0 || e->nargs != b->nkids || e->args[b->nkids - 1] != u ||
+        if (!b || based || e->kind != EX_CALL || e->name != b->name || e->nargs != b->nkids || e->args[b->nkids - 1] != u ||
             !ex_is_num(s->item[i].coefficient, 1))
             return false;
         c->base_args = NEW_N(g->arena, Expr *, b->nkids);

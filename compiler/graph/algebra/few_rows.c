@@ -243,10 +243,10 @@ const Var *matrix_of_entries(const BlockTerm *t)
 }
 
 // Rows that are long, and given as rows of matrices.
-static bool may_be_told(const Graph *g, const Step *s, const Rows *r)
+static bool may_be_told(const Step *s, const Rows *r)
 {
     bool any = false;
-    if (g->by_em || !has_pattern(s->gaussian.terms)) return false;
+    if (s->does != DRAWS || !has_pattern(s->gaussian.terms)) return false;
     for (const BlockTerm *t = r->phi; t; t = t->next) {
         if (t->loops.n && !matrix_of_entries(t)) return false;
         any |= t->loops.n > 0;
@@ -281,5 +281,5 @@ void find_rows(Graph *g, Step *s)
             s->gaussian.no_rows = arena_printf(g->arena, "not every element of `%s` has a proper prior of its own", s->block[i]->name);
     if (s->gaussian.no_rows) return;
     s->gaussian.rows = r;
-    if (may_be_told(g, s, r)) r->told = ++g->njoint;
+    if (may_be_told(s, r)) r->told = ++g->njoint;
 }

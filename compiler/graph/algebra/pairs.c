@@ -126,7 +126,7 @@ const Pair *find_pair(Graph *g, Var *z)
         ofb->current = ex_ref(b, b->rank, ofz->current->args);
         ofz->with = ofb;
         ofb->nbatch = b->rank;
-        ofb->family = library_find(g->stdlib, "normal", true);
+        ofb->family = library_family(g->stdlib, intern("normal"));
         bool ok = ofb->family != NULL, proper = true;
         const Part *parts = ok ? joint_density(g, ofz, ofb) : NULL;
         ok &= parts != NULL;

@@ -8,7 +8,6 @@
 //
 // A bound itself is no value where the density there is no number: normal(mu, 0), but poisson(0) is.
 #include <math.h>
-#include <string.h>
 #include "arguments.h"
 #include "../terms/var.h"
 #include "../terms/prover.h"
@@ -363,7 +362,7 @@ static void claim_others(Claims *c, const Factor *f)
 static bool claim_weights(Claims *c, const Factor *f)
 {
     Expr *weights = f->weights;
-    Factor pick = {.dist = library_find(c->g->stdlib, intern(ex_rank(weights) ? "categorical" : "bernoulli"), false), .nargs = 1, .args = &weights, .plates = f->plates, .span = f->span};
+    Factor pick = {.dist = library_distribution(c->g->stdlib, intern(ex_rank(weights) ? "categorical" : "bernoulli")), .nargs = 1, .args = &weights, .plates = f->plates, .span = f->span};
     ask_arrays(c, &pick);
     return check_written(c, &pick, 0) && claim_argument(c, &pick, 0);
 }

@@ -65,7 +65,7 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
         Component *c = &f->component[f->ncomponents++];
         Expr *number = f->plate ? ex_index(f->plate) : ex_num(f->ncomponents);
-        *c = (Component){.dist = library_find(g->stdlib, part->dist, false), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
+        *c = (Component){.dist = library_distribution(g->stdlib, part->dist), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
         for (int i = 0; i < part->nargs; i++) {
             const int want = i < c->dist->nparams ? c->dist->params[i]->type.rank : 0;
             if (f->plate) {
@@ -88,7 +88,7 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
 
 static void tilde(Graph *g, const Stmt *s, const StmtScope *scope)
 {
-    const Distribution *d = library_find(g->stdlib, s->dist, false);
+    const Distribution *d = library_distribution(g->stdlib, s->dist);
     if (!d) return;
     Shape left = shape_of(g, s->lhs, scope->env);
     int vr = d->value_rank, extra = left.rank - vr;
@@ -207,11 +207,7 @@ static void compute(Graph *g, const Stmt *s, const StmtScope *scope, Var *v)
     memcpy(site->subscript, sub, sizeof sub);
     int rank = shape_of(g, s->rhs, scope->env).rank;
     site->value = elaborate(g, s->rhs, scope->env, rank < extra ? rank : extra, at);
-    if (s->link) {
-        const char *inverse = strcmp(s->link, "logit") == 0 ? "inv_logit" : strcmp(s->link, "log") == 0 ? "exp"
-                            : strcmp(s->link, "probit") == 0 ? "Phi" : "inv_cloglog";
-        site->value = ex_call1(inverse, site->value);
-    }
+    if (s->link) site->value = ex_call1(inverse_link(s->link), site->value);
     Site **last = &v->sites;
     while (*last) last = &(*last)->next;
     *last = site;

@@ -8,7 +8,6 @@
 //
 // Side conditions: one variable, along one subscript from its first element on, other subscripts being loops; one statement of the first element and one of the others, without conditions; no reference stands in a
 // sum or an array of the factor, where each of its terms would have a sum of its own; the product is gone from the result, every one stood in a logarithm of positive things. The series is computed again after the step.
-#include <string.h>
 #include "closed.h"
 #include "../terms/reads.h"
 
@@ -41,11 +40,11 @@ static void one_reference(Expr *ref, void *with)
 static double first_of(const Expr *guard, Expr *key, bool equal)
 {
     if (!guard || guard->kind != EX_CALL) return 0;
-    if (!equal && strcmp(guard->name, "&&") == 0) {
+    if (!equal && guard->fn == FN_AND) {
         const double a = first_of(guard->args[0], key, false), b = first_of(guard->args[1], key, false);
         return a > 0 && b > 0 ? a > b ? a : b : 0;
     }
-    if (guard->nargs != 2 || strcmp(guard->name, equal ? "==" : "<=") != 0) return 0;
+    if (guard->nargs != 2 || guard->fn != (equal ? FN_EQ : FN_LE)) return 0;
     for (int k = equal ? 0 : 1; k < 2; k++) {
         const Expr *by = ex_sub(guard->args[k], key);
         if (by->kind == EX_NUM && guard->args[1 - k]->kind == EX_NUM) return guard->args[1 - k]->number - by->number;

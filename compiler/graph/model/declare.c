@@ -39,12 +39,11 @@ static bool reads_observed(const Ast *e)
 // may have missing values.
 static bool made_again(const Ast *e)
 {
-    static const char *const cheap[] = {"abs", "floor", "ceil", "round", "int_step", "square", NULL};
     if (!e) return true;
     bool yes = e->kind != AST_REDUCE && e->kind != AST_ARRAY;
     if (e->kind == AST_CALL) {
-        yes = e->nkids == 2 && (strcmp(e->name, "min") == 0 || strcmp(e->name, "max") == 0);
-        for (int i = 0; cheap[i]; i++) yes |= strcmp(e->name, cheap[i]) == 0;
+        const FunctionId f = function_id(e->name);
+        yes = ((f == FN_min || f == FN_max) && e->nkids == 2) || f == FN_abs || f == FN_floor || f == FN_ceil || f == FN_round || f == FN_int_step || f == FN_square;
     }
     for (int i = 0; i < e->nkids; i++) yes = yes && made_again(e->kid[i]);
     return yes;
@@ -112,7 +111,7 @@ static void declare_bounds(Graph *g, Var *v, const Decl *d)
 // The support of what a statement draws, in words: what two statements must have in common to give their variable one support.
 static const char *support_of(const Graph *g, const Stmt *s)
 {
-    const Distribution *d = library_find(g->stdlib, s->dist, false);
+    const Distribution *d = library_distribution(g->stdlib, s->dist);
     if (!d || d->discrete) return "";
     const bool ends = d->support == SUPPORT_INTERVAL || s->truncated || s->weights || (s->decl->in_loop && (s->decl->lower || s->decl->upper));
     return ends ? arena_printf(g->arena, "%s %p", support_table[d->support].word, (const void *)s) : support_table[d->support].word;

@@ -27,8 +27,6 @@ static Expr *lookup(const Env *env, const Decl *d)
     return NULL;
 }
 
-static bool is(const Ast *e, const char *name) { return strcmp(e->name, name) == 0; }
-
 static Shape scalar_shape(void) { return (Shape){0}; }
 static Shape vector_shape(Expr *n) { return (Shape){1, {n}}; }
 static Shape matrix_shape(Expr *n, Expr *m) { return (Shape){2, {n, m}}; }
@@ -115,49 +113,38 @@ static Shape widest(Graph *g, const Ast *e, const Env *env, Shape first)
     return best;
 }
 
-static bool is_covariance(const Ast *e) { return strncmp(e->name, "gp_", 3) == 0; }
-
 static Shape call_shape(Graph *g, const Ast *e, const Env *env)
 {
-    static const char *const scalars[] = {"sum", "mean", "prod", "sd", "variance", "log_sum_exp", "dot_product", "dot_self", "rows",
-        "cols", "size", "num_elements", "norm2", "squared_distance", "rank", "determinant", "log_determinant", "trace", "quad_form", NULL};
-    static const char *const same_as_first[] = {"cumulative_sum", "softmax", "log_softmax", "inverse", "inverse_spd",
-        "cholesky_decompose", "reverse", "sort_asc", "sort_desc", "sort_indices_asc", "sort_indices_desc", "quad_form_diag", NULL};
+    const FunctionId f = function_id(e->name);
+    const Result result = function_rows[f].result;
     LawPart part;
-    if (e->nkids == 1 && (is(e, "min") || is(e, "max"))) return scalar_shape();
+    if (e->nkids == 1 && (f == FN_min || f == FN_max || f == FN_log_sum_exp)) return scalar_shape();
     if (strchr(e->name, '_') && law_function(g->stdlib, e->name, &part)) return scalar_shape();
-    if (is(e, "log_sum_exp") && e->nkids == 2) return widest(g, e, env, shape_of(g, e->kid[0], env));
-    for (int i = 0; scalars[i]; i++)
-        if (is(e, scalars[i])) return scalar_shape();
-    for (int i = 0; same_as_first[i]; i++)
-        if (is(e, same_as_first[i])) return shape_of(g, e->kid[0], env);
-    Shape a = e->nkids > 0 ? shape_of(g, e->kid[0], env) : scalar_shape();
-    if (is(e, "rep_vector") || is(e, "rep_row_vector")) return vector_shape(elab0(g, e->kid[1], env));
-    if (is(e, "rep_matrix")) return matrix_shape(elab0(g, e->kid[1], env), elab0(g, e->kid[2], env));
-    if (is(e, "rep_array")) {
+    if (result == RESULT_REAL || result == RESULT_INT || result == RESULT_SCALAR) return scalar_shape();
+    const Shape a = e->nkids > 0 ? shape_of(g, e->kid[0], env) : scalar_shape();
+    switch (result) {
+    case RESULT_LIKE: case RESULT_LIKE_REAL: case RESULT_LIKE_INT: return a;
+    case RESULT_REP_VECTOR: case RESULT_LENGTH_2: return vector_shape(elab0(g, e->kid[1], env));
+    case RESULT_LENGTH_3: return vector_shape(elab0(g, e->kid[2], env));
+    case RESULT_LENGTH_ROWS: return vector_shape(a.dim[0]);
+    case RESULT_LENGTH_COLS: return vector_shape(a.dim[1]);
+    case RESULT_ONE_MORE: return vector_shape(ex_plus(a.dim[0], 1));
+    case RESULT_SQUARE_ROWS: return matrix_shape(a.dim[0], a.dim[0]);
+    case RESULT_SQUARE_COLS: return matrix_shape(a.dim[1], a.dim[1]);
+    case RESULT_SQUARE_1: { Expr *n = elab0(g, e->kid[0], env); return matrix_shape(n, n); }
+    case RESULT_REP_ARRAY: case RESULT_REP_ARRAY_REAL: {
         Shape s = {.rank = e->nkids - 1};
         for (int i = 1; i < e->nkids; i++) s.dim[i - 1] = elab0(g, e->kid[i], env);
         for (int k = 0; k < a.rank; k++) s.dim[s.rank++] = a.dim[k];
         return s;
     }
-    if (is(e, "identity_matrix")) { Expr *n = elab0(g, e->kid[0], env); return matrix_shape(n, n); }
-    if (is(e, "diag_matrix")) return matrix_shape(a.dim[0], a.dim[0]);
-    if (is(e, "diagonal")) return vector_shape(a.dim[0]);
-    if (is(e, "to_vector")) {
+    case RESULT_TO_VECTOR:
         if (a.rank == 2) return vector_shape(ex_mul2(a.dim[0], a.dim[1]));
         return a.rank ? a : vector_shape(ex_num(1));
+    case RESULT_APPEND_ROW: return vector_shape(ex_add2(count_all(a), count_all(shape_of(g, e->kid[1], env))));
+    case RESULT_SOLUTION: return matrix_shape(shape_of(g, e->kid[3], env).dim[0], shape_of(g, e->kid[1], env).dim[0]);
+    case RESULT_EACH: case RESULT_EACH_SAME: case RESULT_EACH_INT: case RESULT_CHOICE: case RESULT_REAL: case RESULT_INT: case RESULT_SCALAR: break;
     }
-    if (is(e, "to_row_vector") || is(e, "to_array_1d")) return a;
-    if (is(e, "tcrossprod")) return matrix_shape(a.dim[0], a.dim[0]);
-    if (is(e, "crossprod")) return matrix_shape(a.dim[1], a.dim[1]);
-    if (is(e, "row")) return vector_shape(a.dim[1]);
-    if (is(e, "col")) return vector_shape(a.dim[0]);
-    if (is(e, "head") || is(e, "tail")) return vector_shape(elab0(g, e->kid[1], env));
-    if (is(e, "segment")) return vector_shape(elab0(g, e->kid[2], env));
-    if (is(e, "append_row")) return vector_shape(ex_add2(count_all(a), count_all(shape_of(g, e->kid[1], env))));
-    if (is_solver(e->name)) return matrix_shape(shape_of(g, e->kid[3], env).dim[0], shape_of(g, e->kid[1], env).dim[0]);
-    if (is_covariance(e)) return matrix_shape(a.dim[0], a.dim[0]);
-    if (is(e, "stick_breaking")) return vector_shape(ex_plus(a.dim[0], 1));
     return widest(g, e, env, a);
 }
 
@@ -313,9 +300,10 @@ static Expr *solution(Graph *g, const Ast *e, const Env *env)
 // by its own rho if rho is a vector. Where two points are one, r has no slope, and is the number 0: r^2 alone would be differentiated as 0/0.
 static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
 {
+    const FunctionId f = function_id(e->name);
     const Ast *x = e->kid[0];
     const Shape points = shape_of(g, x, env);
-    const bool scales = shape_of(g, e->kid[2], env).rank == 1, smooth = is(e, "gp_exp_quad_cov"), periodic = is(e, "gp_periodic_cov");
+    const bool scales = shape_of(g, e->kid[2], env).rank == 1, smooth = f == FN_gp_exp_quad_cov, periodic = f == FN_gp_periodic_cov;
     Expr *a = ex_pow(elab0(g, e->kid[1], env), 2), *rho = scales ? NULL : elab0(g, e->kid[2], env), *r, *r2;
     if (points.rank == 1) {
         Expr *d = ex_sub(elaborate(g, x, env, 1, at), elaborate(g, x, env, 1, at + 1));
@@ -335,101 +323,102 @@ static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
         }
     }
     if (smooth) return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-0.5), r2)));
-    Expr *s = ex_mul2(ex_num(is(e, "gp_matern32_cov") ? sqrt(3) : is(e, "gp_matern52_cov") ? sqrt(5) : 1), r), *decay = ex_call1("exp", ex_neg(s));
-    if (is(e, "gp_exponential_cov")) return ex_mul2(a, decay);
-    Expr *bend = is(e, "gp_matern32_cov") ? ex_plus(s, 1) : ex_add(3, (Expr *[]){ex_num(1), s, ex_mul2(ex_num(5.0 / 3), r2)});
+    Expr *s = ex_mul2(ex_num(f == FN_gp_matern32_cov ? sqrt(3) : f == FN_gp_matern52_cov ? sqrt(5) : 1), r), *decay = ex_call1("exp", ex_neg(s));
+    if (f == FN_gp_exponential_cov) return ex_mul2(a, decay);
+    Expr *bend = f == FN_gp_matern32_cov ? ex_plus(s, 1) : ex_add(3, (Expr *[]){ex_num(1), s, ex_mul2(ex_num(5.0 / 3), r2)});
     return ex_mul(3, (Expr *[]){a, bend, decay});
 }
 
 static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
+    const FunctionId f = function_id(e->name);
     if (is_solver(e->name)) return ex_at(solution(g, e, env), n, at);
     const Ast *a = e->nkids > 0 ? e->kid[0] : NULL, *b = e->nkids > 1 ? e->kid[1] : NULL;
-    if (is(e, "pi")) return ex_num(M_PI);
-    if (is(e, "e") && e->nkids == 0) return ex_num(M_E);
-    if (is(e, "infinity") || is(e, "positive_infinity")) return ex_num(INFINITY);
-    if (is(e, "negative_infinity")) return ex_num(-INFINITY);
-    if (is(e, "machine_precision")) return ex_num(0x1p-52);
+    if (f == FN_pi) return ex_num(M_PI);
+    if (f == FN_e && e->nkids == 0) return ex_num(M_E);
+    if (f == FN_infinity) return ex_num(INFINITY);
+    if (f == FN_negative_infinity) return ex_num(-INFINITY);
+    if (f == FN_machine_precision) return ex_num(0x1p-52);
     LawPart part;
     const Distribution *law = strchr(e->name, '_') ? law_function(g->stdlib, e->name, &part) : NULL;
     if (law) return law_of(g, e, env, law, part);
     if (e->nkids == 0) return ex_call(e->name, 0, NULL);
     Shape s = shape_of(g, a, env);
-    if (is(e, "sum") || is(e, "prod")) return reduce_all(g, e->name, a, env);
-    if (e->nkids == 1 && (is(e, "min") || is(e, "max") || (is(e, "log_sum_exp")))) return reduce_all(g, e->name, a, env);
-    if (is(e, "min") || is(e, "max")) return ex_call2(is(e, "min") ? "fmin" : "fmax", operand(g, a, env, n, at), operand(g, b, env, n, at));
-    if (is(e, "mean")) return ex_div(reduce_all(g, "sum", a, env), count_all(s));
-    if (is(e, "variance")) return variance(g, a, env);
-    if (is(e, "sd")) return ex_pow(variance(g, a, env), 0.5);
-    if (is(e, "rows") || is(e, "size")) return s.rank ? extent_of(s, 0) : ex_num(1);
-    if (is(e, "cols")) return s.rank > 1 ? extent_of(s, 1) : ex_num(1);
-    if (is(e, "num_elements")) return count_all(s);
+    if (f == FN_sum || f == FN_prod) return reduce_all(g, e->name, a, env);
+    if (e->nkids == 1 && (f == FN_min || f == FN_max || f == FN_log_sum_exp)) return reduce_all(g, e->name, a, env);
+    if (f == FN_min || f == FN_max) return ex_call2(f == FN_min ? "fmin" : "fmax", operand(g, a, env, n, at), operand(g, b, env, n, at));
+    if (f == FN_mean) return ex_div(reduce_all(g, "sum", a, env), count_all(s));
+    if (f == FN_variance) return variance(g, a, env);
+    if (f == FN_sd) return ex_pow(variance(g, a, env), 0.5);
+    if (f == FN_rows || f == FN_size) return s.rank ? extent_of(s, 0) : ex_num(1);
+    if (f == FN_cols) return s.rank > 1 ? extent_of(s, 1) : ex_num(1);
+    if (f == FN_num_elements) return count_all(s);
     Index *j = index_new("j", NULL, NULL);
     Expr *ij = ex_index(j);
-    if (is(e, "dot_product")) return sum_over(s.dim[0], ex_mul2(elaborate(g, a, env, 1, &ij), elaborate(g, b, env, 1, &ij)), j);
-    if (is(e, "dot_self")) return sum_over(s.dim[0], ex_pow(elaborate(g, a, env, 1, &ij), 2), j);
-    if (is(e, "norm2")) return ex_pow(sum_over(s.dim[0], ex_pow(elaborate(g, a, env, 1, &ij), 2), j), 0.5);
-    if (is(e, "squared_distance"))
+    if (f == FN_dot_product) return sum_over(s.dim[0], ex_mul2(elaborate(g, a, env, 1, &ij), elaborate(g, b, env, 1, &ij)), j);
+    if (f == FN_dot_self) return sum_over(s.dim[0], ex_pow(elaborate(g, a, env, 1, &ij), 2), j);
+    if (f == FN_norm2) return ex_pow(sum_over(s.dim[0], ex_pow(elaborate(g, a, env, 1, &ij), 2), j), 0.5);
+    if (f == FN_squared_distance)
         return sum_over(s.dim[0], ex_pow(ex_sub(elaborate(g, a, env, 1, &ij), elaborate(g, b, env, 1, &ij)), 2), j);
-    if (is(e, "rank")) return sum_over(s.dim[0], ex_call2("<", elaborate(g, a, env, 1, &ij), elaborate(g, a, env, 1, (Expr *[]){elab0(g, b, env)})), j);
-    if (is(e, "rep_vector") || is(e, "rep_row_vector") || is(e, "rep_matrix")) return elab0(g, a, env);
-    if (is(e, "rep_array")) return elaborate(g, a, env, s.rank, at + (e->nkids - 1));
-    if (is(e, "to_row_vector") || is(e, "to_array_1d") || (is(e, "to_vector") && s.rank == 1)) return elaborate(g, a, env, n, at);
-    if (is(e, "to_vector") && s.rank == 0) return elab0(g, a, env);
-    if (is(e, "to_vector")) {                    // column by column
+    if (f == FN_rank) return sum_over(s.dim[0], ex_call2("<", elaborate(g, a, env, 1, &ij), elaborate(g, a, env, 1, (Expr *[]){elab0(g, b, env)})), j);
+    if (f == FN_rep_vector || f == FN_rep_matrix) return elab0(g, a, env);
+    if (f == FN_rep_array) return elaborate(g, a, env, s.rank, at + (e->nkids - 1));
+    if (f == FN_to_row_vector || (f == FN_to_vector && s.rank == 1)) return elaborate(g, a, env, n, at);
+    if (f == FN_to_vector && s.rank == 0) return elab0(g, a, env);
+    if (f == FN_to_vector) {                    // column by column
         Expr *k = ex_plus(at[0], -1), *col = ex_call1("floor", ex_div(k, s.dim[0]));
         return elaborate(g, a, env, 2, (Expr *[]){ex_plus(ex_sub(k, ex_mul2(col, s.dim[0])), 1), ex_plus(col, 1)});
     }
-    if (is(e, "cumulative_sum")) return ex_reduce("sum", j, ex_num(1), at[0], elaborate(g, a, env, 1, &ij));
-    if (is(e, "softmax") || is(e, "log_softmax")) {
+    if (f == FN_cumulative_sum) return ex_reduce("sum", j, ex_num(1), at[0], elaborate(g, a, env, 1, &ij));
+    if (f == FN_softmax || f == FN_log_softmax) {
         Expr *l = ex_sub(elaborate(g, a, env, 1, at), reduce_all(g, "log_sum_exp", a, env));
-        return is(e, "softmax") ? ex_call1("exp", l) : l;
+        return f == FN_softmax ? ex_call1("exp", l) : l;
     }
-    if (is(e, "stick_breaking")) {
+    if (f == FN_stick_breaking) {
         Expr *rest = ex_reduce("prod", j, ex_num(1), ex_plus(at[0], -1), ex_sub(ex_num(1), elaborate(g, a, env, 1, &ij)));
         Expr *last = ex_call2("==", at[0], ex_plus(s.dim[0], 1));
         return ex_mul2(ex_call3("if_else", last, ex_num(1), elaborate(g, a, env, 1, (Expr *[]){ex_call2("fmin", at[0], s.dim[0])})), rest);
     }
-    if (is(e, "inverse") || is(e, "inverse_spd") || is(e, "cholesky_decompose") || strncmp(e->name, "sort_", 5) == 0)
-        return ex_at(ex_call1(is(e, "inverse_spd") ? "inverse" : e->name, elaborate_whole(g, a, env)), n, at);
-    if (is(e, "log_determinant")) return ex_call1(e->name, elaborate_whole(g, a, env));
-    if (is(e, "determinant")) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));
-    if (is(e, "identity_matrix")) return ex_call2("same", at[0], at[1]);
-    if (is(e, "diag_matrix")) return ex_mul2(ex_call2("same", at[0], at[1]), elaborate(g, a, env, 1, at));
-    if (is(e, "diagonal")) return elaborate(g, a, env, 2, (Expr *[]){at[0], at[0]});
-    if (is(e, "trace")) return sum_over(s.dim[0], elaborate(g, a, env, 2, (Expr *[]){ij, ij}), j);
-    if (is(e, "row")) return elaborate(g, a, env, 2, (Expr *[]){elab0(g, b, env), at[0]});
-    if (is(e, "col")) return elaborate(g, a, env, 2, (Expr *[]){at[0], elab0(g, b, env)});
-    if (is(e, "reverse")) return elaborate(g, a, env, 1, (Expr *[]){ex_plus(ex_sub(s.dim[0], at[0]), 1)});
-    if (is(e, "head")) return elaborate(g, a, env, 1, at);
-    if (is(e, "tail")) return elaborate(g, a, env, 1, (Expr *[]){ex_add(3, (Expr *[]){at[0], s.dim[0], ex_neg(elab0(g, b, env))})});
-    if (is(e, "segment")) return elaborate(g, a, env, 1, (Expr *[]){ex_plus(ex_add2(at[0], elab0(g, b, env)), -1)});
-    if (is(e, "append_row")) {
+    if (f == FN_inverse || f == FN_inverse_spd || f == FN_cholesky_decompose || f == FN_sort_asc || f == FN_sort_desc || f == FN_sort_indices_asc || f == FN_sort_indices_desc)
+        return ex_at(ex_call1(f == FN_inverse_spd ? "inverse" : e->name, elaborate_whole(g, a, env)), n, at);
+    if (f == FN_log_determinant) return ex_call1(e->name, elaborate_whole(g, a, env));
+    if (f == FN_determinant) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));
+    if (f == FN_identity_matrix) return ex_call2("same", at[0], at[1]);
+    if (f == FN_diag_matrix) return ex_mul2(ex_call2("same", at[0], at[1]), elaborate(g, a, env, 1, at));
+    if (f == FN_diagonal) return elaborate(g, a, env, 2, (Expr *[]){at[0], at[0]});
+    if (f == FN_trace) return sum_over(s.dim[0], elaborate(g, a, env, 2, (Expr *[]){ij, ij}), j);
+    if (f == FN_row) return elaborate(g, a, env, 2, (Expr *[]){elab0(g, b, env), at[0]});
+    if (f == FN_col) return elaborate(g, a, env, 2, (Expr *[]){at[0], elab0(g, b, env)});
+    if (f == FN_reverse) return elaborate(g, a, env, 1, (Expr *[]){ex_plus(ex_sub(s.dim[0], at[0]), 1)});
+    if (f == FN_head) return elaborate(g, a, env, 1, at);
+    if (f == FN_tail) return elaborate(g, a, env, 1, (Expr *[]){ex_add(3, (Expr *[]){at[0], s.dim[0], ex_neg(elab0(g, b, env))})});
+    if (f == FN_segment) return elaborate(g, a, env, 1, (Expr *[]){ex_plus(ex_add2(at[0], elab0(g, b, env)), -1)});
+    if (f == FN_append_row) {
         Expr *na = s.rank ? extent_of(s, 0) : ex_num(1);
         return ex_call3("if_else", ex_call2("<=", at[0], na), operand(g, a, env, 1, at), operand(g, b, env, 1, (Expr *[]){ex_sub(at[0], na)}));
     }
-    if (is_covariance(e)) return covariance(g, e, env, at);
-    if (is(e, "tcrossprod") || is(e, "crossprod")) {
-        bool t = is(e, "tcrossprod");
+    if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov || f == FN_gp_periodic_cov) return covariance(g, e, env, at);
+    if (f == FN_tcrossprod || f == FN_crossprod) {
+        bool t = f == FN_tcrossprod;
         Expr *l[2] = {t ? at[0] : ij, t ? ij : at[0]}, *r[2] = {t ? at[1] : ij, t ? ij : at[1]};
         return sum_over(t ? s.dim[1] : s.dim[0], ex_mul2(elaborate(g, a, env, 2, l), elaborate(g, a, env, 2, r)), j);
     }
-    if (is(e, "quad_form")) {                    // quad_form(A, v) = v'Av
+    if (f == FN_quad_form) {                    // quad_form(A, v) = v'Av
         Index *k = index_new("k", NULL, NULL);
         Expr *kk = ex_index(k);
         return sum_over(s.dim[0], sum_over(s.dim[0], ex_mul(3, (Expr *[]){elaborate(g, b, env, 1, &ij),
                         elaborate(g, a, env, 2, (Expr *[]){ij, kk}), elaborate(g, b, env, 1, &kk)}), k), j);
     }
-    if (is(e, "quad_form_diag"))
+    if (f == FN_quad_form_diag)
         return ex_mul(3, (Expr *[]){elaborate(g, a, env, 2, at), elaborate(g, b, env, 1, at), elaborate(g, b, env, 1, at + 1)});
     Expr **args = NEW_N(g->arena, Expr *, e->nkids);     // everything else works element by element
     const int m = e->nkids;
     for (int i = 0; i < m; i++) args[i] = operand(g, e->kid[i], env, n, at);
-    if (is(e, "fma")) return ex_add2(ex_mul2(args[0], args[1]), args[2]);
-    if (is(e, "cbrt") && ex_positive(args[0])) return ex_pow(args[0], 1.0 / 3);       // a power of a negative number is none
-    if (is(e, "choose")) return ex_call1("exp", ex_call("lchoose", 2, args));
-    if (is(e, "std_normal_lcdf")) return ex_call1("log_Phi", args[0]);
-    if (is(e, "log_sum_exp")) return ex_call("log_sum_exp2", 2, args);
+    if (f == FN_fma) return ex_add2(ex_mul2(args[0], args[1]), args[2]);
+    if (f == FN_cbrt && ex_positive(args[0])) return ex_pow(args[0], 1.0 / 3);       // a power of a negative number is none
+    if (f == FN_choose) return ex_call1("exp", ex_call("lchoose", 2, args));
+    if (f == FN_std_normal_lcdf) return ex_call1("log_Phi", args[0]);
+    if (f == FN_log_sum_exp) return ex_call("log_sum_exp2", 2, args);
     return ex_call(e->name, m, args);
 }
 
@@ -606,11 +595,7 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
         ((Stmt *)s)->busy = true;
         Expr *v = elaborate(g, s->rhs, env, nrest, rest);
         ((Stmt *)s)->busy = false;
-        if (s->link) {
-            const char *inverse = strcmp(s->link, "logit") == 0 ? "inv_logit" : strcmp(s->link, "log") == 0 ? "exp"
-                                : strcmp(s->link, "probit") == 0 ? "Phi" : "inv_cloglog";
-            v = ex_call1(inverse, v);
-        }
+        if (s->link) v = ex_call1(inverse_link(s->link), v);
         value[nsites] = v;
         condition[nsites++] = when;
     }

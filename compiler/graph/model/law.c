@@ -101,13 +101,6 @@ Expr *law_of(Graph *g, const Ast *e, const Env *env, const Distribution *d, LawP
     return part == LAW_CDF ? ex_call1("exp", sum) : sum;
 }
 
-const Distribution *library_find(const Library *lib, const char *name, bool family)
-{
-    for (const Distribution *d = lib->distributions; d; d = d->next)
-        if (d->is_family == family && strcmp(d->name, name) == 0) return d;
-    return NULL;
-}
-
 const Env *bind_arguments(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value)
 {
     const Env *env = NULL;

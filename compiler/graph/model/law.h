@@ -5,7 +5,6 @@
 
 typedef struct Names { int n, size; const char **name; Expr **value; } Names;      // in a law: the last one of a name counts
 
-const Distribution *library_find(const Library *lib, const char *name, bool family);  // a distribution, or a family, of this name; NULL: there is none
 Expr *law_of(Graph *g, const Ast *e, const Env *env, const Distribution *d, LawPart part);  // normal_lpdf(y | mu, s)
 Expr *added_density(Expr *e);                                                         // e as a term of the log joint
 Expr *at_infinity(Expr *e, int side);                                                 // whether data make e infinite on this side; NULL: they cannot

@@ -138,7 +138,7 @@ void replicate(Graph *g, const Factor *f, Expr *value)
     Expr *weight = f->plate ? ex_replace_index(f->component[0].weight, f->plate, ex_index(k)) : f->component[f->ncomponents - 1].weight;
     for (int i = f->ncomponents - 1; i-- > 0;) weight = ex_call3("if_else", ex_call2("==", ex_index(k), ex_num(i + 1)), f->component[i].weight, weight);
     Expr *weights = ex_array(k, most, weight);
-    draw_site(g, f->span, library_find(g->stdlib, intern("categorical"), false), f->plates, component, 1, &weights, NULL, NULL);
+    draw_site(g, f->span, library_distribution(g->stdlib, intern("categorical")), f->plates, component, 1, &weights, NULL, NULL);
     for (int i = 0; i < f->ncomponents; i++) {
         const Component *part = &f->component[i];
         Expr **args = NEW_N(g->arena, Expr *, part->nargs + 1);
@@ -163,10 +163,10 @@ void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra,
     Stmt pick = *s;
     pick.nargs = 1;
     pick.dist = intern("categorical");
-    predict(g, &pick, library_find(g->stdlib, pick.dist, false), plates_of(g, scope, s->span, extra, more), component, &weights, NULL, NULL);
+    predict(g, &pick, library_distribution(g->stdlib, pick.dist), plates_of(g, scope, s->span, extra, more), component, &weights, NULL, NULL);
     int n = 0;
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
-        const Distribution *d = library_find(g->stdlib, part->dist, false);
+        const Distribution *d = library_distribution(g->stdlib, part->dist);
         Expr **args = NEW_N(g->arena, Expr *, part->nargs + 1);
         n++;
         for (int i = 0; i < part->nargs; i++) {

@@ -80,7 +80,7 @@ static void keep(Graph *g, Factor *f, const Domain *d)
 // The weights of a mixture are the argument of what draws its component.
 static void keep_weights(Graph *g, Factor *f)
 {
-    const Distribution *pick = library_find(g->stdlib, intern(ex_rank(f->weights) ? "categorical" : "bernoulli"), false);
+    const Distribution *pick = library_distribution(g->stdlib, intern(ex_rank(f->weights) ? "categorical" : "bernoulli"));
     Expr *weights = f->weights;
     const Domain d = domain_of_argument(g, pick, 1, &weights, NULL, 0);
     keep(g, f, &d);

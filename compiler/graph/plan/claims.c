@@ -234,7 +234,7 @@ static void argument_fits(Claims *c, const Place *p, const Ast *value, const Ast
 static void mixture_fits(Claims *c, const Place *p, const Stmt *s, const Shape *left)
 {
     const Shape w = shape_of(c->g, s->weights, p->env);
-    const Distribution *d = s->dist ? library_find(c->g->stdlib, s->dist, false) : NULL;
+    const Distribution *d = s->dist ? library_distribution(c->g->stdlib, s->dist) : NULL;
     int n = 1;
     for (const Stmt *part = s->more; part; part = part->next) n++;
     if (w.rank != 1 || !d) return;
@@ -261,19 +261,16 @@ static void claim_law(Claims *c, const Place *p, const Distribution *law, const 
 // inverse(S) and its like go by the Cholesky factor: a matrix of data must have one.
 static void ask_for_factor(Claims *c, const Place *p, const Ast *e)
 {
-    static const char *const factored[] = {"inverse", "inverse_spd", "determinant", "log_determinant", "cholesky_decompose", NULL};
-    int k = 0;
-    while (factored[k] && strcmp(e->name, factored[k]) != 0) k++;
-    if (factored[k] && shape_of(c->g, e->kid[0], p->env).rank == 2)
+    const FunctionId f = function_id(e->name);
+    const bool factored = f == FN_inverse || f == FN_inverse_spd || f == FN_determinant || f == FN_log_determinant || f == FN_cholesky_decompose;
+    if (factored && shape_of(c->g, e->kid[0], p->env).rank == 2)
         ask_of_array(c, elaborate_whole(c->g, e->kid[0], p->env), 2, p->loops.guard, CONSTRAINT_COVARIANCE, false, arena_printf(c->g->arena, "an argument of %s", e->name), p->span);
 }
 
 static void look_at_call(Claims *c, const Place *p, const Ast *e)
 {
-    static const char *const of_shape[] = {"rows", "cols", "size", "num_elements", NULL};
-    static const char *const elementwise_not[] = {"rep_vector", "rep_row_vector", "rep_matrix", "rep_array", "append_row", "quad_form", "quad_form_diag", NULL};
-    for (int i = 0; of_shape[i]; i++)
-        if (strcmp(e->name, of_shape[i]) == 0) return;       // says nothing of elements
+    const FunctionId f = function_id(e->name);
+    if (f == FN_rows || f == FN_cols || f == FN_size || f == FN_num_elements) return;       // says nothing of elements
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
     if (is_solver(e->name)) {
@@ -291,7 +288,7 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         return;
     }
     const char *name = ast_text(c->g->arena, e->kid[0]);
-    const bool head = strcmp(e->name, "head") == 0, tail = strcmp(e->name, "tail") == 0, segment = strcmp(e->name, "segment") == 0;
+    const bool head = f == FN_head, tail = f == FN_tail, segment = f == FN_segment;
     if ((head || tail || segment) && a.rank == 1) {
         Place q = *p;
         Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1), *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
@@ -303,8 +300,8 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         claim_inside(c, &q, name, 1, &at, 0, a.dim[0]);
         return;
     }
-    if ((strcmp(e->name, "row") == 0 || strcmp(e->name, "col") == 0) && a.rank == 2) {
-        const int which = e->name[0] == 'c';
+    if ((f == FN_row || f == FN_col) && a.rank == 2) {
+        const int which = f == FN_col;
         Place q = *p;
         Expr *at[2], *given_one = elaborate(c->g, e->kid[1], p->env, 0, NULL);
         at[which] = given_one;
@@ -312,18 +309,17 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         claim_inside(c, &q, name, 2, at, which, a.dim[which]);
         return;
     }
-    if (strncmp(e->name, "quad_form", 9) == 0 && e->nkids == 2) {
+    if (f == FN_quad_form || f == FN_quad_form_diag) {
         const Shape b = shape_of(c->g, e->kid[1], p->env);
         if (a.rank == 2 && b.rank == 1)
             for (int k = 0; k < 2; k++) claim_same_size(c, p, e->kid[0], a.dim[k], e->kid[1], b.dim[0]);
     }
-    if (strncmp(e->name, "gp_", 3) == 0) {
+    if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov || f == FN_gp_periodic_cov) {
         const Shape b = shape_of(c->g, e->kid[2], p->env);
         if (b.rank == 1) claim_same_size(c, p, e->kid[0], a.rank == 2 ? a.dim[1] : ex_num(1), e->kid[2], b.dim[0]);
         return;
     }
-    for (int i = 0; elementwise_not[i]; i++)
-        if (strcmp(e->name, elementwise_not[i]) == 0) return;
+    if (f == FN_rep_vector || f == FN_rep_matrix || f == FN_rep_array || f == FN_append_row || f == FN_quad_form || f == FN_quad_form_diag) return;       // not element by element
     for (int i = 1; i < e->nkids; i++) same_shape(c, p, e->kid[0], e->kid[i]);
 }
 
@@ -393,7 +389,7 @@ static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
     if (s->lower) argument_fits(c, p, s->lhs, s->lower, 0, &left, 0);
     if (s->upper) argument_fits(c, p, s->lhs, s->upper, 0, &left, 0);
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
-        const Distribution *d = part->dist ? library_find(c->g->stdlib, part->dist, false) : NULL;
+        const Distribution *d = part->dist ? library_distribution(c->g->stdlib, part->dist) : NULL;
         for (int i = 0; i < part->nargs; i++) {
             look(c, p, part->args[i]);
             if (d && i < d->nparams && (!s->weights || s->more)) argument_fits(c, p, s->lhs, part->args[i], d->params[i]->type.rank, &left, d->value_rank);

@@ -279,7 +279,6 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
 
 bool compete(Graph *g)
 {
-    if (g->by_gibbs || g->by_nuts) return true;
     bool *in = NEW_N(g->arena, bool, g->nvars + 1);
     if (g->offers) compete_in_sets(g, g->offers, in);
     compete_in_sets(g, 0, in);
@@ -289,7 +288,6 @@ bool compete(Graph *g)
 // In what is left, variables that are sliced and coupled.
 bool move_together(Graph *g)
 {
-    if (g->by_gibbs) return true;
     for (Step *first = g->steps; first; first = first->next) {
         if (first->when != EVERY_SWEEP || !is_sliced(first, g)) continue;
         Var **block = NEW_N(g->arena, Var *, g->nvars + 1);

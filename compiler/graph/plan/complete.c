@@ -158,7 +158,7 @@ bool complete_blocks(Graph *g)
         for (int i = 0; of && i < of->n; i++)
             if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;      // a slice of an element that is in no statement has no end
         if (s->gaussian.on_plane || s->gaussian.band) continue;
-        if (s->gaussian.nbatch == 0 && !g->by_em && !s->orbit && !s->proposal) find_scale_move(g, s);
+        if (s->gaussian.nbatch == 0 && s->does == DRAWS && !s->orbit && !s->proposal) find_scale_move(g, s);
         if (s->gaussian.sparse) find_listed(g, s);
         else if (!s->orbit && !s->proposal) find_rows(g, s);
     }

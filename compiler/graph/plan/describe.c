@@ -435,7 +435,7 @@ static void describe_values(Graph *g, Description *d, const Step *s)
     d->because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
     if (s->predictive) {
         d->method = "every value is weighed by its density, weights integrated out: by the counts of all other elements (Liu 1994)";
-        d->elements = s->shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel", text(g, s->shelf)) : c->nbatch ? d->elements : "one after the other";
+        d->elements = s->enumerate.shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel", text(g, s->enumerate.shelf)) : c->nbatch ? d->elements : "one after the other";
         for (const Predictive *p = s->predictive; p; p = p->next)
             line(g, d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
     }
@@ -489,7 +489,10 @@ static void describe_elliptical(Graph *g, Description *d, const Step *s)
 
 static void describe_gradients(Graph *g, Description *d, const Step *s)
 {
-    static const char *const words[] = {"metric", "diagonal metric", "metric of low rank", "dense metric"};
+    static const char *const words[] = {
+#define METRIC(id, word, what) what,
+#include "../../front/methods.def"
+    };
     const char *metric = words[s->nuts.metric];
     if (s->nuts.steps) {
         d->method = arena_printf(g->arena, "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in coordinates without bounds; %s in warm-up", s->nuts.steps,
@@ -556,10 +559,10 @@ static Description describe(Graph *g, const Step *s)
     return d;
 }
 
-// What --method em makes of a step.
+// Of a step that does not draw.
 static void for_mode(Graph *g, const Step *s, Description *d)
 {
-    if (s->expects) {
+    if (s->does == EXPECTS) {
         d->method = s->kind == STEP_ENUM ? "expectation: the probability of each value given the parameters" : "expectation: of the statistics that the parameters are told by, given these";
         d->because = NULL;
         return;
@@ -576,7 +579,7 @@ bool describe_steps(Graph *g)
 {
     for (Step *s = g->steps; s; s = s->next) {
         Description d = describe(g, s);
-        if (g->by_em) for_mode(g, s, &d);
+        if (s->does != DRAWS) for_mode(g, s, &d);
         s->description = arena_copy(g->arena, &d, sizeof d);
     }
     return true;

@@ -62,7 +62,7 @@ static void place(Plan *p, Step *s, Step **otherwise)
     if (!s) return;
     Order *o = &p->order;
     const int number = s->block[0]->summed;
-    s->over_sum = !p->g->by_em && drawn_without_summed(p->g, s->block, s->nblock);
+    s->over_sum = p->g->method != METHOD_EM && drawn_without_summed(p->g, s->block, s->nblock);
     s->marginal |= s->over_sum;
     if (number) {
         Step **at = &o->summed;
@@ -240,7 +240,7 @@ static void block_asked_for(Plan *p, const Request *r)
 static void asked_jointly(Plan *p)
 {
     for (const Request *r = p->g->model->requests; r; r = r->next)
-        if (r->block == BLOCK_INFER && r->nnames >= 2 && strcmp(r->method, "gibbs") == 0) block_asked_for(p, r);
+        if (r->block == BLOCK_INFER && r->nnames >= 2 && r->method == METHOD_GIBBS) block_asked_for(p, r);
 }
 
 static void asked_by_gradients(Plan *p)
@@ -425,9 +425,9 @@ static void one_by_one(Plan *p)
 }
 
 static bool always(const Graph *g) { (void)g; return true; }
-static bool for_draws(const Graph *g) { return !g->by_em; }      // not for modes, which climb one number at a time
-static bool for_nuts(const Graph *g) { return g->by_nuts; }
-static bool with_sums(const Graph *g) { return g->nsums && !g->by_gibbs; }
+static bool for_draws(const Graph *g) { return g->method != METHOD_EM; }      // not for modes, which climb one number at a time
+static bool for_nuts(const Graph *g) { return g->method == METHOD_NUTS; }
+static bool with_sums(const Graph *g) { return g->nsums && for_draws(g) && g->method != METHOD_GIBBS; }
 static bool with_latents(const Graph *g) { return for_draws(g) && !g->no_augment; }
 
 static const struct Rule { void (*take)(Plan *p); bool (*applies)(const Graph *g); } rules[] = {
@@ -465,8 +465,8 @@ static Plan plan_of(Graph *g)
         c->var = v;
         improper(g, v);
         const Request *asked = request_of(g, v);
-        c->form = asked && strcmp(asked->method, "gibbs") != 0 ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
-        if (g->by_em && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
+        c->form = asked && asked->method != METHOD_GIBBS ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
+        if (g->method == METHOD_EM && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
     }
     return p;
 }
@@ -476,14 +476,14 @@ static Step *step_of_latent(Graph *g, Var *v) { return element_step(g, v, false,
 bool schedule(Graph *g)
 {
     Step *expected = NULL;
-    if (g->by_em && !expectations(g, step_of_latent, &expected)) return false;
+    if (g->method == METHOD_EM && !expectations(g, step_of_latent, &expected)) return false;
     Plan p = plan_of(g);
     Order *o = &p.order;
     o->expectations = expected;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].applies(g)) rules[i].take(&p);
     if (!collapses_served(g, o->predictive)) return false;
-    if (!g->by_em) impute(g, &o->imputed, &o->left_out);
+    if (g->method != METHOD_EM) impute(g, &o->imputed, &o->left_out);
     Step *const in_order[] = {o->expectations, o->imputed, o->over_sums, o->over_both, o->summed, o->first, o->auxiliaries, o->predictive, o->weights, o->latents, o->rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) step_append(&g->steps, in_order[i]);
@@ -496,6 +496,7 @@ bool complete_sweep(Graph *g)
     step_append(&g->steps, g->last_steps);
     for (Step *s = g->steps; s; s = s->next) {
         g->nsteps++;
+        if (g->method == METHOD_EM && s->does == DRAWS) s->does = MAXIMISES;
         if (s->conditional) find_statistics(g, s->conditional);
     }
     return diags_errors(g->diags) == 0;
@@ -506,6 +507,6 @@ const char *only_on_cpu(const Graph *g)
     const Var *z = first_solution(g);
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
     for (const Step *s = g->steps; s; s = s->next)
-        if (s->predictive && !s->shelf && s->conditional->nbatch == 0) return arena_printf(g->arena, "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is done on the CPU alone: --device cpu, or leave the request out", s->predictive->weights->name, s->block[0]->name);
+        if (s->predictive && !s->enumerate.shelf && s->conditional->nbatch == 0) return arena_printf(g->arena, "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is done on the CPU alone: --device cpu, or leave the request out", s->predictive->weights->name, s->block[0]->name);
     return NULL;
 }

@@ -5,7 +5,6 @@
 //
 // Needs: the graph built.     Gives: new factors and auxiliary variables; each replaced factor stays, marked, for updates
 // that integrate the auxiliary out.     Rules: stdlib/augment.
-#include <string.h>
 #include "augment.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
@@ -38,7 +37,7 @@ static bool match_expr(Graph *g, Match *m, const Ast *p, Expr *e)
         return true;
     }
     case AST_CALL:
-        if (e->kind != EX_CALL || strcmp(e->name, p->name) != 0 || e->nargs != p->nkids) return false;
+        if (e->kind != EX_CALL || e->name != p->name || e->nargs != p->nkids) return false;
         for (int i = 0; i < p->nkids; i++)
             if (!match_expr(g, m, p->kid[i], e->args[i])) return false;
         return true;
@@ -78,22 +77,26 @@ static bool holds(Graph *g, const Match *m, const Ast *w)
     if (w->kind == AST_BINARY && w->op == OP_AND) return holds(g, m, w->kid[0]) && holds(g, m, w->kid[1]);
     if (w->kind == AST_BINARY && w->op == OP_OR) return holds(g, m, w->kid[0]) || holds(g, m, w->kid[1]);
     if (w->kind == AST_UNARY && w->op == OP_NOT) return !holds(g, m, w->kid[0]);
-    if (w->kind != AST_CALL || w->nkids != 1) return false;
+    const Condition condition = condition_of(w);
+    if (condition == CONDITION_OTHER) return false;
     for (int i = 0; i < m->rule->npatterns; i++)
         if (!m->bound[i]) return false;
     Expr *e = elaborate_rule(g, w->kid[0], m->rule->npatterns, m->rule->patterns, m->bound);
-    if (strcmp(w->name, "linear") == 0) return affine_in_some(g, e);
-    if (strcmp(w->name, "unknown") == 0) return ex_unknown(e);
-    if (strcmp(w->name, "data") == 0) return !ex_unknown(e);
-    if (strcmp(w->name, "positive") == 0) return ex_positive(e) && !ex_is_num(e, 0);
-    if (strcmp(w->name, "constant") == 0) return is_constant(e);
+    switch (condition) {
+    case CONDITION_LINEAR: return affine_in_some(g, e);
+    case CONDITION_UNKNOWN: return ex_unknown(e);
+    case CONDITION_DATA: return !ex_unknown(e);
+    case CONDITION_POSITIVE: return ex_positive(e) && !ex_is_num(e, 0);
+    case CONDITION_CONSTANT: return is_constant(e);
+    case CONDITION_OTHER: break;
+    }
     return false;
 }
 
 static bool match_factor(Graph *g, Match *m, const Augmentation *rule, const Factor *f)
 {
     for (const Pattern *p = rule->match; p; p = p->next) {
-        if (strcmp(p->stmt->dist, f->dist->name) != 0 || p->stmt->nargs != f->nargs || p->stmt->truncated != f->truncated) continue;
+        if (p->stmt->dist != f->dist->name || p->stmt->nargs != f->nargs || p->stmt->truncated != f->truncated) continue;
         *m = (Match){.rule = rule, .bound = NEW_N(g->arena, Expr *, rule->npatterns + 1)};
         bool ok = match_expr(g, m, p->stmt->lhs, f->value);
         for (int i = 0; ok && i < f->nargs; i++) ok = match_expr(g, m, p->stmt->args[i], f->args[i]);
@@ -283,7 +286,7 @@ static bool has_room(Graph *g, const Factor *f, const Request *req)
     const char *why = f->plates.n <= MAX_RANK ? "its loops have ends that are not sizes, and its value is no element that latents could have the subscripts of"
         : arena_printf(g->arena, "%s the combinations of %d indices, and a latent has at most %d dimensions; one loop over all combinations of several indices does the same",
                        req ? "its statement stands for" : "it stands for", f->plates.n, MAX_RANK);
-    if (req) diag_help(diag(g->diags, req->span, DIAG_E0505, req->method, name), "%s", why);
+    if (req) diag_help(diag(g->diags, req->span, DIAG_E0505, req->by, name), "%s", why);
     else diag_because(diag(g->diags, f->span, DIAG_P0603, name), "%s", why);
     return false;
 }
@@ -317,7 +320,7 @@ static void apply(Graph *g, Factor *f, const Factor *of, const Match *m, const R
         else if (s->kind == STMT_DEFINE)
             observe_value(g, new, f->span, elaborate_rule(g, s->lhs, n, names, values), elaborate_rule(g, s->rhs, n, names, values));
         else if (s->kind == STMT_TILDE) {
-            const Distribution *d = library_find(g->stdlib, s->dist, false);
+            const Distribution *d = library_distribution(g->stdlib, s->dist);
             if (!d) continue;
             Expr **args = NEW_N(g->arena, Expr *, s->nargs + 1);
             for (int i = 0; i < s->nargs; i++) args[i] = elaborate_rule(g, s->args[i], n, names, values);
@@ -406,7 +409,7 @@ static bool test_other_method(const Var *v, void *with)
 {
     Asked *a = with;
     if (!var_unknown(v)) return false;
-    bool nuts = a->g->by_nuts && has_coordinates(v, NULL);
+    bool nuts = a->g->method == METHOD_NUTS && has_coordinates(v, NULL);
     const Request *r = request_of(a->g, v);
     if (r) nuts = asks_for_gradients(r);
     a->other |= !nuts;
@@ -430,15 +433,15 @@ bool augment(Graph *g)
         int depth = 0;
         for (const Factor *o = f; o != factor_written(o); o = o->original) depth++;
         const Request *req = request_for(g, f);
-        if (depth > 3 || (g->no_augment && !req) || (req && strcmp(req->method, "none") == 0) || (!req && (by_gradients(g, f) || is_summed(g, f)))) continue;
-        if (f->ncomponents && (!req || strcmp(req->method, "mixture_indicator") == 0)) {
+        if (depth > 3 || (g->no_augment && !req) || (req && req->method == METHOD_NONE) || (!req && (by_gradients(g, f) || is_summed(g, f)))) continue;
+        if (f->ncomponents && (!req || req->method == METHOD_INDICATOR)) {
             const Factor *rows = by_elements(g, f);
             if (has_room(g, rows ? rows : f, req)) indicate(g, f, rows ? rows : f, req);
             continue;
         }
         bool known = !req, done = false;
         for (const Augmentation *rule = g->stdlib->augmentations; rule && !done; rule = rule->next) {
-            if (req && depth == 0 && strcmp(req->method, rule->name) != 0) continue;
+            if (req && depth == 0 && req->by != rule->name) continue;
             known = true;
             Match m;
             if (!match_factor(g, &m, rule, f)) continue;
@@ -448,8 +451,8 @@ bool augment(Graph *g)
             done = true;
         }
         if (req && depth == 0 && !done) {
-            Diag *m = diag(g->diags, req->span, DIAG_E0505, req->method, f->value->var->name);
-            diag_help(m, known ? "the rule's pattern or its conditions do not hold for `%s`" : "there is no rule `%s` in the stdlib", known ? f->dist->name : req->method);
+            Diag *m = diag(g->diags, req->span, DIAG_E0505, req->by, f->value->var->name);
+            diag_help(m, known ? "the rule's pattern or its conditions do not hold for `%s`" : "there is no rule `%s` in the stdlib", known ? f->dist->name : req->by);
         }
     }
     settle_values(g);

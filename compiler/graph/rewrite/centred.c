@@ -392,7 +392,6 @@ static void centre_one(Graph *g, Var *x)
 
 bool centre_model(Graph *g)
 {
-    if (g->by_em) return true;                   // how latents are integrated out is by their own statements
     for (int i = 0, n = g->nvars; i < n; i++) centre_one(g, g->vars[i]);
     return true;
 }

@@ -66,7 +66,7 @@ static bool outside_sums(const Factor *f, const Expr *ref)
     return true;
 }
 
-static bool is_latent(const Graph *g, const Var *v) { return g->by_em && (v->summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->expectation; }
+static bool is_latent(const Graph *g, const Var *v) { return g->method == METHOD_EM && (v->summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->expectation; }
 
 // A factor that the steps of maximisation read, or that of an expectation.
 static bool is_read(const Graph *g, const Factor *f, const Var *v) { return factor_counts_at(f, v->summed ? v->summed - 1 : g->nsums, false); }
@@ -195,16 +195,16 @@ static void keep_evidence(Graph *g, Step *s, Var *v)
     Factor *sum = sum_over(g, v);
     Expr *at[MAX_RANK];
     if (!sum || !weighs_all(s, sum)) return;
-    s->evidence = array_of(g, v, "evidence", NULL);
+    s->expected->evidence = array_of(g, v, "evidence", NULL);
     for (int k = 0; k < v->rank; k++) at[k] = ex_index(sum->plates.index[k]);
-    sum->log_density = ex_ref(s->evidence, v->rank, at);
+    sum->log_density = ex_ref(s->expected->evidence, v->rank, at);
 }
 
 // log p(.. | z = k) times the probability of k, over the values k.
 static void by_values(Graph *g, Step *s, Var *v)
 {
     Expr *first = s->enumerate.lower, *last = s->enumerate.upper;
-    Var *p = s->expected[s->nexpected++] = array_of(g, v, "probability", ex_add2(ex_sub(last, first), ex_num(1)));
+    Var *p = s->expected->of[s->expected->n++] = array_of(g, v, "probability", ex_add2(ex_sub(last, first), ex_num(1)));
     p->weights = true;
     Factor *end = g->factors;
     while (end && end->next) end = end->next;
@@ -243,8 +243,8 @@ static void by_statistics(Graph *g, Step *s, Var *v)
             const int m = which_statistic(c, h.ref, t.item[k].statistic);
             if (!of[m]) {
                 of[m] = array_of(g, v, "expected", NULL);
-                s->which[s->nexpected] = m;
-                s->expected[s->nexpected++] = of[m];
+                s->expected->which[s->expected->n] = m;
+                s->expected->of[s->expected->n++] = of[m];
             }
             e = ex_add2(e, ex_mul2(t.item[k].coefficient, ex_ref(of[m], h.ref->nargs, h.ref->args)));
         }
@@ -292,10 +292,11 @@ bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps)
     for (int i = 0; i < nvars; i++) {
         Var *v = g->vars[i];
         if (!of[i]) continue;
+        of[i]->expected = NEW(g->arena, Expected);
         if (v->discrete) by_values(g, of[i], v);
         else by_statistics(g, of[i], v);
         v->integrated = true;
-        of[i]->expects = true;
+        of[i]->does = EXPECTS;
         Step **last = steps;
         while (*last) last = &(*last)->next;
         *last = of[i];

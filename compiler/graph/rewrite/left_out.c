@@ -94,7 +94,7 @@ bool leave_missing_out(Graph *g)
         if (v->kind != VAR_DATA || !v->response) continue;
         const Request *r = request_of(g, v);
         v->may_be_left_out = !r && v->rank > 0 && !obstacle(g, v);
-        if (!r || strcmp(r->method, "marginal") != 0) continue;
+        if (!r || r->method != METHOD_MARGINAL) continue;
         const char *because = obstacle(g, v);
         if (!because) {
             leave_out(g, v);

@@ -12,7 +12,6 @@
 // Without being asked, what the law of a discrete unknown depends on is drawn in the same way with it summed out, which nothing else sees: trees.c.
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include "marginal.h"
 #include "../conditional.h"
 #include "../terms/var.h"
@@ -121,8 +120,19 @@ static void offer(Graph *g, Var *v, int number, bool chains)
     v->sums = sums;
 }
 
+// What moves an unknown sees all that is summed out before it.
+static void see_sums(Graph *g)
+{
+    for (int i = 0; i < g->nvars && g->nsums; i++) {
+        Var *v = g->vars[i];
+        if (v->summed) v->sums = v->summed - 1;
+        else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, METHOD_GIBBS)) v->sums = g->nsums;
+    }
+}
+
 bool marginals(Graph *g)
 {
+    const bool draws = g->method != METHOD_EM;
     Var **list = NEW_N(g->arena, Var *, g->nvars + 1);
     for (;;) {
         const int n = by_need(g, list);
@@ -135,28 +145,28 @@ bool marginals(Graph *g)
         }
         if (!done) {
             const Request *r = request_of(g, list[0]);
-            Diag *m = diag(g->diags, r ? r->span : list[0]->span, g->by_em ? DIAG_E0514 : DIAG_E0513, list[0]->name);
+            Diag *m = diag(g->diags, r ? r->span : list[0]->span, draws ? DIAG_E0513 : DIAG_E0514, list[0]->name);
             diag_because(m, "%s", first);
-            diag_help(m, g->by_em ? "draw it, without --method em" : "leave the request out: gmc draws it given the rest");
+            diag_help(m, draws ? "leave the request out: gmc draws it given the rest" : "draw it, without --method em");
             return false;
         }
         if (n == 0) break;
         g->nsums++;
     }
-    int sums = g->by_em || g->nsums ? 0 : tied_in_trees(g);
-    while (!g->by_em && !sums && untie_pair(g)) ;
-    if (!g->by_em) warn_of_ties(g);
-    for (int i = 0; i < g->nvars && g->nsums; i++) {
-        Var *v = g->vars[i];
-        if (v->summed) v->sums = v->summed - 1;
-        else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, "gibbs")) v->sums = g->nsums;
+    if (!draws) {
+        see_sums(g);
+        return true;
     }
-    if (!g->by_em && !g->nsums && !sums) sums = find_trees(g);
-    if (!g->by_em) find_joined(g);
-    const bool offers = !g->by_em && !g->by_gibbs && !g->by_nuts && g->nsums == 0;
+    int sums = g->nsums ? 0 : tied_in_trees(g);
+    while (!sums && untie_pair(g)) ;
+    warn_of_ties(g);
+    see_sums(g);
+    if (!g->nsums && !sums) sums = find_trees(g);
+    find_joined(g);
+    const bool offers = !g->method && g->nsums == 0;
     if (offers && sums) g->offers = sums + 1;
     for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], sums + 1, true);
-    for (int i = 0, n = g->nvars; i < n && !g->by_em; i++) draw_together(g, g->vars[i]);
+    for (int i = 0, n = g->nvars; i < n; i++) draw_together(g, g->vars[i]);
     for (int i = 0, n = g->nvars; i < n && offers; i++) offer(g, g->vars[i], sums + 1, false);
     return true;
 }

@@ -271,7 +271,7 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
         apart = ex_num(0);
         p.index = scattered->element;
         p.guard = var_domain(g, v, p.index);
-    } else e = chain ? sum_along(g, c, e, !g->by_em) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
+    } else e = chain ? sum_along(g, c, e, g->method != METHOD_EM) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
     if (slices) {
         for (int k = 0; k < v->rank; k++) { e = ex_replace_index(e, p.index[k], slices->value->args[k]); apart = ex_replace_index(apart, p.index[k], slices->value->args[k]); }

@@ -635,7 +635,7 @@ Expr *ex_length(Expr *lo, Expr *hi)
 
 Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
 {
-    if (strcmp(name, "sum") == 0) {
+    if (function_id(intern(name)) == FN_sum) {
         if (!ex_mentions_index(body, i)) return ex_mul2(body, ex_length(lo, hi));
         if (lo == hi) return ex_replace_index(body, i, lo);
         if (body->kind == EX_CALL && body->fn == FN_SAME) return ex_num(1);

@@ -80,9 +80,9 @@ static void say_sum(Words *w, const Expr *e, const Loops *l)
 
 static bool said_comparison(Words *w, const Expr *e, const Loops *l)
 {
-    static const struct { const char *name, *word; } between[] = {{"==", "is"}, {"!=", "is_not"}, {"<", "below"}, {">", "above"}, {"<=", "at_most"}, {">=", "at_least"}};
+    static const struct { FunctionId fn; const char *word; } between[] = {{FN_EQ, "is"}, {FN_NE, "is_not"}, {FN_LT, "below"}, {FN_LE, "at_most"}};
     for (size_t k = 0; k < sizeof between / sizeof *between; k++)
-        if (e->kind == EX_CALL && e->nargs == 2 && strcmp(e->name, between[k].name) == 0) {
+        if (ex_is_call(e, between[k].fn)) {
             say_expr(w, e->args[0], l);
             say(w, between[k].word);
             say_expr(w, e->args[1], l);

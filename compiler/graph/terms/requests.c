@@ -1,56 +1,55 @@
 // requests.c -- what the model asks for, in its infer block.
-#include <string.h>
 #include "requests.h"
 #include "supports.h"
 
 const Request *request_of(const Graph *g, const Var *v)
 {
-    for (const Request *r = g->by_em ? NULL : g->model->requests; r; r = r->next)        // how to draw is not how to find a mode
+    for (const Request *r = g->method == METHOD_EM ? NULL : g->model->requests; r; r = r->next)        // how to draw is not how to find a mode
         for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
             if (r->names[i] == v->name) return r;
     return NULL;
 }
 
-bool asked_for(const Graph *g, const Var *v, const char *method)
+bool asked_for(const Graph *g, const Var *v, Method method)
 {
     const Request *r = request_of(g, v);
-    return r && strcmp(r->method, method) == 0;
+    return r && r->method == method;
 }
 
 // For modes all are summed out, where their values are finitely many.
 bool asked_marginal(const Graph *g, const Var *v)
 {
-    if (g->by_em) return v->discrete && v->base == BASE_INT && v->kind != VAR_AUXILIARY && end_of_summed(v, 0) && end_of_summed(v, 1);
-    return v->kind != VAR_DATA && asked_for(g, v, "marginal");
+    if (g->method == METHOD_EM) return v->discrete && v->base == BASE_INT && v->kind != VAR_AUXILIARY && end_of_summed(v, 0) && end_of_summed(v, 1);
+    return v->kind != VAR_DATA && asked_for(g, v, METHOD_MARGINAL);
 }
 
 const Request *asked_collapsed(const Graph *g, const Var *v)
 {
     const Request *r = request_of(g, v);
-    return r && strcmp(r->method, "collapsed") == 0 ? r : NULL;
+    return r && r->method == METHOD_COLLAPSED ? r : NULL;
 }
 
 bool is_collapsed(const Graph *g, const Var *v) { return asked_collapsed(g, v) != NULL; }
 
-bool asks_for_gradients(const Request *r) { return strcmp(r->method, "nuts") == 0 || strcmp(r->method, "chees") == 0 || strcmp(r->method, "hmc") == 0; }
+bool asks_for_gradients(const Request *r) { return r->method == METHOD_NUTS || r->method == METHOD_CHEES || r->method == METHOD_HMC; }
 
 // The model asks for the scale to be drawn without this: infer { tau by gibbs(orbit = off); }
-bool is_switched_off(const Graph *g, const Var *s, const char *setting)
+bool is_switched_off(const Graph *g, const Var *s, SettingId setting)
 {
     const Request *asked = request_of(g, s);
     for (int i = 0; asked && i < asked->nsettings; i++)
-        if (strcmp(asked->setting[i], setting) == 0 && strcmp(asked->value[i]->name, "off") == 0) return true;
+        if (asked->setting[i].id == setting && !asked->setting[i].word) return true;
     return false;
 }
 
 bool in_turn_asked(const Graph *g, const Var *v)
 {
     const Request *r = request_of(g, v);
-    return r && r->nnames == 1 && strcmp(r->method, "gibbs") == 0 && r->nsettings == 1 && is_switched_off(g, v, "joint");
+    return r && r->nnames == 1 && r->method == METHOD_GIBBS && r->nsettings == 1 && is_switched_off(g, v, SETTING_JOINT);
 }
 
 const Request *together_asked(const Graph *g, const Var *v)
 {
     const Request *r = request_of(g, v);
-    return r && r->nnames > 1 && strcmp(r->method, "gibbs") == 0 ? r : NULL;
+    return r && r->nnames > 1 && r->method == METHOD_GIBBS ? r : NULL;
 }

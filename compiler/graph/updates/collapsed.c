@@ -89,11 +89,11 @@ static void set_apart(Step *s, Conditional *c)
     const Var *v = c->var;
     Expr *first = v->rank ? ex_index(c->element[0]) : NULL;
     if (v->rank == 2 && vectors_apart(s->predictive, first)) c->nbatch = 1;
-    for (int k = 0; v->rank == 1 && k < s->predictive->ref->nargs - 1 && !s->shelves; k++) {
+    for (int k = 0; v->rank == 1 && k < s->predictive->ref->nargs - 1 && !s->enumerate.shelves; k++) {
         Expr *key = s->predictive->ref->args[k];
-        if (ex_mentions_index(key, c->element[0]) && ex_data_only(key) && !ex_any_var(key, test_response, NULL)) s->shelves = vectors_apart(s->predictive, s->shelf = key);
+        if (ex_mentions_index(key, c->element[0]) && ex_data_only(key) && !ex_any_var(key, test_response, NULL)) s->enumerate.shelves = vectors_apart(s->predictive, s->enumerate.shelf = key);
     }
-    if (!s->shelves) s->shelf = NULL;
+    if (!s->enumerate.shelves) s->enumerate.shelf = NULL;
 }
 
 Step *collapsed_step(Graph *g, Var *v)

@@ -40,7 +40,7 @@ typedef struct Plate {
 
 static bool is_ordinary(const Step *s)
 {
-    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit && !s->expects && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
+    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit && s->does != EXPECTS && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
            (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS);
 }
 
@@ -124,7 +124,7 @@ static Expr *log_normaliser(Plate *p)
     for (const Part *q = c->natural; q; q = q->next) natural[q->which] = ex_add2(natural[q->which], sum_of(p, q));
     const Law *law = c->family->law;
     if (law->nargs > MAX_RANK || !arguments_of_law(g, c, natural, args)) return NULL;
-    const Distribution *d = library_find(g->stdlib, law->dist, false);
+    const Distribution *d = library_distribution(g->stdlib, law->dist);
     if (!d || !d->log_density || d->nparams != law->nargs) return NULL;
     Var *x = var_new(g, intern("x"), VAR_ELEMENT);
     Expr *u = ex_ref(x, 0, NULL);
@@ -233,7 +233,7 @@ static Step *common_step(Graph *g, const Plate *p)
     Common common = {.group = {.g = g, .moves = is_common, .becomes = grown}};
     for (int i = 0; i < p->n; i++) {
         Var *v = p->parameter[i]->block[0];
-        if (!is_positive(v) || is_switched_off(g, v, "orbit") || (common.n && !have_one_shape(v, common.var[0]))) continue;
+        if (!is_positive(v) || is_switched_off(g, v, SETTING_ORBIT) || (common.n && !have_one_shape(v, common.var[0]))) continue;
         Index *index[MAX_RANK];
         var_element(g, v, index);
         if (!var_domain(g, v, index)) common.var[common.n++] = v;
@@ -287,7 +287,6 @@ static void insert(Graph *g, Step *s, const Step *before)
 // Parameters that two plates share are drawn without one of them.
 bool find_conjugates(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     int nsteps = 0;
     for (const Step *s = g->steps; s; s = s->next) nsteps++;
     Step **steps = NEW_N(g->arena, Step *, nsteps + 1);

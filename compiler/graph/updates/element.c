@@ -5,7 +5,6 @@
 //
 // Needs: conditionals.     Gives: a step. What the model asks for comes first; what cannot be met is a message.
 #include <math.h>
-#include <string.h>
 #include "element.h"
 #include "../conditional.h"
 #include "../step.h"
@@ -130,16 +129,17 @@ Step *joined_step(Graph *g, const Joined *j)
 Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
 {
     const Request *asked = request_of(g, v);
-    const char *method = asked ? asked->method : NULL;
+    const Method method = asked ? asked->method : METHOD_OTHER;
+    const bool draws = g->method != METHOD_EM, exact = !method || method == METHOD_GIBBS;
     const bool tied = v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
-    const bool metropolis = method && strcmp(method, "metropolis") == 0;
+    const bool metropolis = method == METHOD_METROPOLIS;
     if (metropolis && (tied || v->discrete)) {
-        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
         diag_because(m, "%s", tied ? "its elements are constrained together" : "its values are integers");
         diag_help(m, "leave the request out: gmc chooses");
     }
-    if (tied && method && strcmp(method, "elliptical") == 0) {
-        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+    if (tied && method == METHOD_ELLIPTICAL) {
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
         diag_because(m, "its elements are constrained together");
         diag_help(m, "leave the request out: gmc chooses");
     }
@@ -155,19 +155,19 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
     Conditional *c = conditional_element(g, v, false);
     bool collapsed = can_collapse(g, v);
     bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
-    const bool elliptical = method && strcmp(method, "elliptical") == 0;
-    if (c->family && !squeezed && (!method || strcmp(method, "gibbs") == 0)) return single_step(g, STEP_EXACT, v, c, false, "conjugate");
+    const bool elliptical = method == METHOD_ELLIPTICAL;
+    if (c->family && !squeezed && exact) return single_step(g, STEP_EXACT, v, c, false, "conjugate");
     const char *because = squeezed ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
                         : c->because ? c->because : "the model asks for it";
     if (collapsed) {
         c = conditional_element(g, v, true);
-        if (c->family && (!method || strcmp(method, "gibbs") == 0)) {
+        if (c->family && exact) {
             Step *s = single_step(g, STEP_EXACT, v, c, true, "conjugate with auxiliaries integrated out");
             s->marginal = true;
             return s;
         }
     }
-    if (!g->by_em && (!method || elliptical)) {
+    if (draws && (!method || elliptical)) {
         const char *none;
         Ellipse *e = find_ellipse(g, v, collapsed, &none);
         if (e) {
@@ -177,40 +177,40 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
             return s;
         }
         if (elliptical) {
-            Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+            Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
             diag_because(m, "%s", none);
             diag_help(m, "leave the request out: gmc chooses");
         }
     }
-    if (!g->by_em && !collapsed && !method && conditional_own(g, c, false)) return single_step(g, STEP_OWN, v, c, false, "its own distribution");
+    if (draws && !collapsed && !method && conditional_own(g, c, false)) return single_step(g, STEP_OWN, v, c, false, "its own distribution");
     if (c->family) c = conditional_density(g, v, collapsed);
     c->because = because;
-    const Pair *pair = !g->by_em && v->discrete && (!method || strcmp(method, "gibbs") == 0) ? find_pair(g, v) : NULL;
+    const Pair *pair = draws && v->discrete && exact ? find_pair(g, v) : NULL;
     const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
-    if (pair && (!of_b || !of_b->method || strcmp(of_b->method, "gibbs") == 0)) {
+    if (pair && (!of_b || !of_b->method || of_b->method == METHOD_GIBBS)) {
         Step *s = single_step(g, STEP_PAIR, v, pair->indicator, false, arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
         s->pair = pair;
         return s;
     }
-    if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && !(method && strcmp(method, "slice") == 0)) {
+    if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && method != METHOD_SLICE) {
         Step *s = single_step(g, STEP_ENUM, v, c, collapsed, "finite support");
         s->marginal = collapsed;
         s->enumerate.lower = end_weighed(g, v, 0);
         s->enumerate.upper = end_weighed(g, v, 1);
         return s;
     }
-    if (method && strcmp(method, "enum") == 0) {
-        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, method);
+    if (method == METHOD_ENUM) {
+        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
         diag_because(m, v->discrete ? "its values are not finitely many" : "its values are reals");
-    } else if (method && strcmp(method, "gibbs") == 0) {
+    } else if (method == METHOD_GIBBS) {
         Diag *m = diag(g->diags, v->span, DIAG_W0601, v->name);
         diag_because(m, "%s", because);
-    } else if (!method && !(g->by_em && v->kind == VAR_AUXILIARY)) {
-        Diag *m = diag(g->diags, v->span, g->by_em ? DIAG_P0606 : DIAG_P0602, v->name);
+    } else if (!method && (draws || v->kind != VAR_AUXILIARY)) {
+        Diag *m = diag(g->diags, v->span, draws ? DIAG_P0602 : DIAG_P0606, v->name);
         diag_because(m, "%s", because);
     }
     Step *s = single_step(g, metropolis ? STEP_METROPOLIS : STEP_SLICE, v, c, collapsed, because);
     for (int i = 0; asked && i < asked->nsettings; i++)
-        if (strcmp(asked->setting[i], "width") == 0) s->slice.width = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
+        if (asked->setting[i].id == SETTING_WIDTH) s->slice.width = elaborate_rule(g, asked->setting[i].value, 0, NULL, NULL);
     return s;
 }

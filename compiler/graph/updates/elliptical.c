@@ -16,7 +16,6 @@
 //
 // Vectors v[i, ...] take turns. Where each factor holds one of them, i its plate or a number that data give, v[g[m], ...], a turn evaluates the factors of that vector alone.
 #include <math.h>
-#include <string.h>
 #include "elliptical.h"
 #include "../conditional.h"
 #include "../terms/var.h"
@@ -182,10 +181,9 @@ Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because)
     e->routine = prior->dist->sample->name;
     const Ast *call = prior->dist->sample;
     for (int i = 0; i < call->nkids && i < MAX_RANK; i++) e->arg[e->nargs++] = at_element(prior, c, elaborate_rule(g, call->kid[i], prior->dist->nparams, prior->dist->params, prior->args));
-    if (strcmp(e->routine, "sample_multi_normal") == 0) {        // the factor of the covariance is made once for all vectors that share it
-        Expr *matrix = e->arg[1];
+    if (prior->dist->covariance_root && prior->dist->covariance_root->kind == AST_CALL) {       // the factor of the covariance is made once for all vectors that share it
         e->routine = "sample_multi_normal_cholesky";
-        e->arg[1] = computed_once(g, v, ex_call1("cholesky_decompose", matrix));
+        e->arg[1] = computed_once(g, v, at_element(prior, c, elaborate_rule(g, prior->dist->covariance_root, prior->dist->nparams, prior->dist->params, prior->args)));
     }
     Expr *mean = elaborate_rule(g, prior->dist->mean, prior->dist->nparams, prior->dist->params, prior->args);
     e->mean = ex_at(at_element(prior, c, mean), 1, (Expr *[]){ex_index(c->element[v->rank - 1])});

@@ -107,7 +107,6 @@ static Step *exchange(Graph *g, Var *v, Var *w, int sign)
 
 bool find_exchanges(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = steps_of_sweep(g);
     for (int i = 0, n = g->nvars; i < n; i++) {
         if (!step_of_count(g, g->vars[i])) continue;

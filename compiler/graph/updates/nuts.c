@@ -2,7 +2,6 @@
 //
 // Needs: gradients.     Gives: a step with the factors that its density has; jumps of these, which trajectories do not see coming.
 #include <math.h>
-#include <string.h>
 #include "nuts.h"
 #include "../step.h"
 #include "../terms/var.h"
@@ -15,15 +14,16 @@
 #include "../algebra/moving.h"
 #include "steps.h"
 
-const Request all_by_nuts = {.method = "nuts"};
+const Request all_by_nuts = {.by = "nuts", .method = METHOD_NUTS};
 
-static double setting(Graph *g, const Request *asked, const char *name, bool whole, double otherwise, double least, double most)
+static double setting(Graph *g, const Request *asked, SettingId id, bool whole, double otherwise, double least, double most)
 {
     for (int i = 0; i < asked->nsettings; i++) {
-        if (strcmp(asked->setting[i], name) != 0) continue;
-        const Expr *e = elaborate_rule(g, asked->value[i], 0, NULL, NULL);
+        const Setting *s = &asked->setting[i];
+        if (s->id != id) continue;
+        const Expr *e = elaborate_rule(g, s->value, 0, NULL, NULL);
         if (e->kind == EX_NUM && e->number >= least && e->number <= most && (!whole || e->number == floor(e->number))) return e->number;
-        diag_help(diag(g->diags, asked->value[i]->span, DIAG_E0512, name), "a %snumber from %g to %g", whole ? "whole " : "", least, most);
+        diag_help(diag(g->diags, s->value->span, DIAG_E0512, s->name), "a %snumber from %g to %g", whole ? "whole " : "", least, most);
     }
     return otherwise;
 }
@@ -31,8 +31,7 @@ static double setting(Graph *g, const Request *asked, const char *name, bool who
 static int metric_setting(const Request *asked)
 {
     for (int i = 0; i < asked->nsettings; i++)
-        for (int k = 0; strcmp(asked->setting[i], "metric") == 0 && metrics[k]; k++)
-            if (strcmp(asked->value[i]->name, metrics[k]) == 0) return k;
+        if (asked->setting[i].id == SETTING_METRIC) return asked->setting[i].word;
     return 0;
 }
 
@@ -73,21 +72,21 @@ Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n, bool a
     s->nblock = n;
     s->reason = asked->nnames ? "the model asks for it" : "--method nuts";
     s->nuts.named = asked->nnames > 0;
-    s->nuts.chees = strcmp(asked->method, "chees") == 0;
-    s->nuts.accept = setting(g, asked, "accept", false, 0.8, 0.01, 0.999);
-    s->nuts.depth = (int)setting(g, asked, "depth", true, 10, 1, 10);
+    s->nuts.chees = asked->method == METHOD_CHEES;
+    s->nuts.accept = setting(g, asked, SETTING_ACCEPT, false, 0.8, 0.01, 0.999);
+    s->nuts.depth = (int)setting(g, asked, SETTING_DEPTH, true, 10, 1, 10);
     s->nuts.metric = metric_setting(asked);
-    if (strcmp(asked->method, "hmc") == 0) {
-        s->nuts.steps = (int)setting(g, asked, "steps", true, 10, 1, 1e6);
-        s->nuts.step = setting(g, asked, "step", false, 0, 1e-12, 1e12);
-        s->nuts.anneal = setting(g, asked, "anneal", false, 1, 1, 1e9);
+    if (asked->method == METHOD_HMC) {
+        s->nuts.steps = (int)setting(g, asked, SETTING_STEPS, true, 10, 1, 1e6);
+        s->nuts.step = setting(g, asked, SETTING_STEP, false, 0, 1e-12, 1e12);
+        s->nuts.anneal = setting(g, asked, SETTING_ANNEAL, false, 1, 1, 1e9);
     }
     s->collapsed = true;
     bool any = false;
     for (int i = 0; i < n; i++) {
         const char *why;
         if (!has_gradient(g, block[i], &why)) {
-            Diag *m = diag(g->diags, asked->span, DIAG_E0508, block[i]->name, asked->method);
+            Diag *m = diag(g->diags, asked->span, DIAG_E0508, block[i]->name, asked->by);
             diag_because(m, "%s", why);
             diag_help(m, "leave it out of the request: gmc chooses");
             return NULL;

@@ -144,9 +144,9 @@ static Degrees degree(const Action *a, const Expr *e)
         for (int k = 1; k < e->nargs; k++)
             if (mentions_moved(e->args[k], a)) return none;
         return degree(a, e->args[0]);
-    case EX_REDUCE: return strcmp(e->name, "sum") != 0 || mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a) ? none : degree(a, e->args[2]);
+    case EX_REDUCE: return e->fn != FN_sum || mentions_moved(e->args[0], a) || mentions_moved(e->args[1], a) ? none : degree(a, e->args[2]);
     case EX_CALL:
-        if (strcmp(e->name, "if_else") == 0) return mentions_moved(e->args[0], a) ? none : common_degree(a, e->args + 1, 2);
+        if (e->fn == FN_if_else) return mentions_moved(e->args[0], a) ? none : common_degree(a, e->args + 1, 2);
         d = e->fn == FN_inverse || e->fn == FN_cholesky_decompose ? degree(a, e->args[0]) : none;
         d.of *= e->fn == FN_inverse ? -1 : 0.5;
         return d;
@@ -502,7 +502,7 @@ static Action action_of(Graph *g, Var *by) { return (Action){.group = {.g = g, .
 
 static Step *scale_step(Graph *g, Var *s)
 {
-    if (is_switched_off(g, s, "orbit")) return NULL;
+    if (is_switched_off(g, s, SETTING_ORBIT)) return NULL;
     if (!is_plain_real(s) || s->kind == VAR_AUXILIARY || !is_scale(s)) return NULL;
     static const int powers[] = {1, 2, -2, -1};
     const Reading of = factors_of(g, s);
@@ -576,7 +576,7 @@ static void add_plates_of_auxiliaries(Action *a, const Var *v)
 
 static Step *step_against(Graph *g, Var *s, Var *z)
 {
-    if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, "orbit")) return NULL;
+    if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, SETTING_ORBIT)) return NULL;
     const Reading of_s = factors_of(g, s), of_z = factors_of(g, z);
     bool meet = false;
     for (int q = 0; q < of_z.n && !meet; q++) meet = factor_counts_at(of_z.factor[q], 0, false) && !draws(of_z.factor[q], z) && ex_mentions(of_z.factor[q]->log_density, z) && ex_mentions(of_z.factor[q]->log_density, s);
@@ -658,7 +658,7 @@ static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int powe
             Var *v = g->vars[i];
             bool read = false;
             for (int k = 0; k < f->nargs; k++) read |= ex_rank(f->args[k]) == 2 && ex_mentions(f->args[k], v);
-            if (!read || (alone && v != alone) || a->n == MOST_MOVED - 1 || is_switched_off(g, v, "orbit")) continue;
+            if (!read || (alone && v != alone) || a->n == MOST_MOVED - 1 || is_switched_off(g, v, SETTING_ORBIT)) continue;
             if (side == 0 && is_drawn_matrix(v)) {
                 if (matrix) return false;
                 Mover m = mover_of_scale(g, v, power);
@@ -720,14 +720,13 @@ static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
 
 bool find_orbits(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = steps_of_sweep(g);
     const int n = g->nvars;
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
         Step *s = scale_step(g, v);
         for (int k = -1; k < n; k++) {
-            if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, "orbit") && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
+            if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, SETTING_ORBIT) && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
             step_insert(&last, s);
         }
     }

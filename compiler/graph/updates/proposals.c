@@ -257,7 +257,6 @@ static Step *proposal_step(Search *b)
 
 bool find_proposals(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = steps_of_sweep(g);
     const int n = g->nvars;
     bool *taken = NEW_N(g->arena, bool, n + 1);

@@ -528,7 +528,7 @@ static Step *reflection_step(Reflection *x)
     int n = 0;
     x->all = false;
     for (int i = 0; i < x->n; i++)
-        if (!x->turned[i].stays && (is_switched_off(g, x->turned[i].var, "orbit") || !in_one_sweep(g, x->turned[i].var, n++, &competition))) return NULL;
+        if (!x->turned[i].stays && (is_switched_off(g, x->turned[i].var, SETTING_ORBIT) || !in_one_sweep(g, x->turned[i].var, n++, &competition))) return NULL;
     Var *by = var_hidden(g, arena_printf(g->arena, "signs_%s", x->turned[0].var->name), x->turned[0].var->span, x->sign ? 1 : 0, x->sign ? x->sign->dim : NULL);
     by->discrete = true;
     by->base = BASE_INT;
@@ -726,7 +726,7 @@ static Step *stretch_step(Reflection *x)
         for (const Series *e = g->series; e; e = e->next)
             if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return NULL;
         const Step *s = step_in_sweep(g, v);
-        if (!s || is_switched_off(g, v, "orbit") || (first && s->competition != first->competition)) return NULL;
+        if (!s || is_switched_off(g, v, SETTING_ORBIT) || (first && s->competition != first->competition)) return NULL;
         first = s;
     }
     Reading of = {0};
@@ -809,7 +809,6 @@ static bool holds_free(const Reflection *x)
 
 bool find_reflections(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Begun b = {.g = g, .sign = var_unique(g, "sign", VAR_ELEMENT), .c = var_unique(g, "stretch", VAR_ELEMENT), .each = var_unique(g, "stretch", VAR_ELEMENT)};
     b.sign->rank = b.each->rank = 1;
     b.sign->dim[0] = b.each->dim[0] = ex_num(1);

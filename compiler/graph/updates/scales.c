@@ -27,7 +27,7 @@
 
 static bool may_be_scale(Graph *g, const Var *v)
 {
-    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->rank <= 1 && is_plain_real(v) && !v->part_of && !is_switched_off(g, v, "joint");
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->rank <= 1 && is_plain_real(v) && !v->part_of && !is_switched_off(g, v, SETTING_JOINT);
 }
 
 // Steps of joint normals that are drawn as such in every sweep, with no more or less summed or integrated out than the model has.
@@ -171,7 +171,6 @@ Scales *scales_of(Graph *g, const Step *s)
 
 bool find_scales(Graph *g)
 {
-    if (g->by_em) return true;
     for (Step *s = g->steps; s; s = s->next)
         if (s->kind == STEP_GAUSSIAN && !s->proposal) s->gaussian.scales = scales_of(g, s);
     return true;

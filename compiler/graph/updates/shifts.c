@@ -172,7 +172,7 @@ static bool is_invariant(Shift *a, Expr *e)
 
 static bool is_plain(const Graph *g, const Var *v)
 {
-    return is_plain_real(v) && v->kind != VAR_AUXILIARY && !is_switched_off(g, v, "orbit");
+    return is_plain_real(v) && v->kind != VAR_AUXILIARY && !is_switched_off(g, v, SETTING_ORBIT);
 }
 
 // Whether e, in terms of the indices of w, cannot be read for every element of w: subscripts are no indices over the same range.
@@ -617,7 +617,6 @@ static int subscripts_in(unsigned kept)
 // Those with the most subscripts first: u[j] + c[j] against x[i] - c[g[i]] is more than both by one number, whichever is declared first.
 bool find_shifts(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Moves m = {.g = g, .last = &g->steps};
     for (Step **at = &g->steps; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) m.last = &(*at)->next;

@@ -507,7 +507,6 @@ static Step *transfer_between(Graph *g, Var *v, Var *w)
 
 bool find_transfers(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = steps_of_sweep(g);
     Var *star = var_unique(g, "sum", VAR_ELEMENT);
     for (int i = 0, n = g->nvars; i < n; i++) {

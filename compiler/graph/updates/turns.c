@@ -54,7 +54,7 @@ static bool may_be_coefficient(const Graph *g, const Var *v)
 {
     const Request *asked = request_of(g, v);
     return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !isfinite(v->lower_number) &&
-           !isfinite(v->upper_number) && !v->parts && !v->summed && (!asked || strcmp(asked->method, "gibbs") == 0);
+           !isfinite(v->upper_number) && !v->parts && !v->summed && (!asked || asked->method == METHOD_GIBBS);
 }
 
 // ---- the sums that a softmax is made of ----
@@ -366,7 +366,7 @@ static bool left_as_written(const Graph *g, const Factor *f)
 {
     for (const Request *r = f->value && f->value->kind == EX_REF ? g->model->requests : NULL; r; r = r->next)
         for (int i = 0; r->block == BLOCK_AUGMENT && i < r->nnames; i++)
-            if (r->names[i] == f->value->var->name && strcmp(r->method, "none") == 0) return true;
+            if (r->names[i] == f->value->var->name && r->method == METHOD_NONE) return true;
     return false;
 }
 

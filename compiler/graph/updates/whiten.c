@@ -8,7 +8,6 @@
 //
 // f is moved along ellipses, which go through all that reads it as well: where f is drawn exactly, sums of data may have left the sweep, which trials would make again. Its statement is a multivariate normal by covariance, by precision or by the factor of its covariance, and its matrix reads l. Where f is v[i, ...], vectors share the matrix.
 // l is a real without a constraint, or a vector of such whose elements take turns. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same sweeps. infer { l by slice(orbit = off); } leaves the move out.
-#include <string.h>
 #include "whiten.h"
 #include "../conditional.h"
 #include "../step.h"
@@ -21,12 +20,10 @@
 
 Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
 {
-    const Ast *call = prior->dist->sample;
-    if (call->nkids != 2) return NULL;
-    Expr *matrix = elaborate_rule(g, call->kid[1], prior->dist->nparams, prior->dist->params, prior->args);
-    *precision = strcmp(call->name, "sample_multi_normal_prec") == 0;
-    if (*precision || strcmp(call->name, "sample_multi_normal") == 0) return ex_call1("cholesky_decompose", matrix);
-    return strcmp(call->name, "sample_multi_normal_cholesky") == 0 ? matrix : NULL;
+    const Distribution *d = prior->dist;
+    const Ast *root = d->covariance_root ? d->covariance_root : d->precision_root;
+    *precision = d->precision_root != NULL;
+    return root ? elaborate_rule(g, root, d->nparams, d->params, prior->args) : NULL;
 }
 
 static bool is_plain(const Graph *g, const Var *v)
@@ -55,7 +52,7 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
     const Step *of_v = step_that_draws(g, v), *of_f = step_that_draws(g, f);
     if (!of_v || !of_f || (of_v->kind != STEP_SLICE && of_v->kind != STEP_EXACT) || of_f->kind != STEP_ELLIPTICAL || of_v->over_sum || of_f->over_sum) return NULL;
     if (of_v->when != of_f->when || of_v->competition != of_f->competition || (of_v->when != EVERY_SWEEP && of_v->when != WITHOUT_GRADIENTS)) return NULL;
-    if (is_switched_off(g, v, "orbit")) return NULL;
+    if (is_switched_off(g, v, SETTING_ORBIT)) return NULL;
     White *w = NEW(g->arena, White);
     *w = (White){.vector = f, .prior = prior};
     w->root = joint_root(g, prior, &w->precision);
@@ -78,7 +75,6 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
 
 bool find_whitened(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = steps_of_sweep(g);
     const int n = g->nvars;
     for (int k = 0; k < n; k++) {

@@ -266,7 +266,7 @@ static bool is_auxiliary(const Var *v, void *with) { (void)with; return v->kind 
 
 static bool may_move(Graph *g, const Var *v)
 {
-    if (!is_plain_real(v) || v->kind == VAR_AUXILIARY || v->part_of || is_switched_off(g, v, "orbit") || is_of_series(g, v) || !step_in_sweep(g, v)) return false;
+    if (!is_plain_real(v) || v->kind == VAR_AUXILIARY || v->part_of || is_switched_off(g, v, SETTING_ORBIT) || is_of_series(g, v) || !step_in_sweep(g, v)) return false;
     const Reading of = factors_of(g, v);
     for (int q = 0; q < of.n; q++)
         if (factor_counts_at(of.factor[q], 0, false) && ex_any_var(of.factor[q]->log_density, is_auxiliary, NULL)) return false;
@@ -358,7 +358,6 @@ static int find_moved(Graph *g, Var *count, Var *c, bool rate, Moved *out)
 
 bool find_windows(Graph *g)
 {
-    if (g->by_em || g->by_nuts) return true;
     Step **last = steps_of_sweep(g);
     Var *c = NULL;
     for (int i = 0, n = g->nvars; i < n; i++) {

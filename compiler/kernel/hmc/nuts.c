@@ -103,7 +103,10 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
     if (m.shares) with_function(l, words(p, "gm_of(%s)", m.next_shares->name)), as_setting(l, "standardised");
     if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");
-    static const char *const kinds[] = {NULL, "METRIC_DIAGONAL", "METRIC_LOW_RANK", "METRIC_DENSE"};
+    static const char *const kinds[] = {
+#define METRIC(id, word, what) "METRIC_" #id,
+#include "../../front/methods.def"
+    };
     if (s->nuts.metric) with_function(l, kinds[s->nuts.metric]), as_setting(l, "metric");
     launch_team(p, place);
 }
