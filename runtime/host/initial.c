@@ -262,7 +262,7 @@ void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *r
     case GM_COUNTS:
         for (long i = first; i < first + n; i++) {
             if (f->type == GM_INT)
-                ((int32_t *)elements)[i] = (int32_t)scalar(&s, i);
+                ((int32_t *)elements)[i] = (int32_t)fmax(-INT32_MAX, fmin(scalar(&s, i), INT32_MAX));      // a radius may reach beyond what an int holds
             else
                 ((double *)elements)[i] = scalar(&s, i);
         }
