@@ -57,8 +57,8 @@ static int sharing_of(const Program *p, const Var *v)
     return of[placement_of(p, v)->home];
 }
 
-// Arrays of data that a GPU keeps in double precision. Responses are as they are in the file: what is wide is the copy of a chain.
-static bool is_wide_data(const Program *p, const Var *v) { return v->rank && !v->response && !is_real(p, v); }
+// Arrays of data that a GPU keeps in double precision. Of a response State has the same type: without missing values its array is that of Data.
+static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->base == BASE_REAL && !is_real(p, v); }
 
 // Members of the structs, with the model's name and the extents of each array beside them.
 void emit_structs(Out *o, const Program *p)

@@ -98,6 +98,7 @@ static Look mark(const Expr *e, void *with)
     Entries *entries = with;
     if (e->kind != EX_REF || e->var->kind == VAR_ELEMENT || (e->var->response && !entries->whole) || e->var->id >= entries->n || entries->read[e->var->id]) return LOOK;
     entries->read[e->var->id] = true;
+    entries->whole = false;              // in what defines it, responses are added up
     for (const Site *t = e->var->kind == VAR_DATA ? NULL : e->var->sites; t; t = t->next) {
         mark_all(t->value, entries);
         for (int i = 0; i < t->nargs; i++) mark_all(t->args[i], entries);
