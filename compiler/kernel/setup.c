@@ -19,7 +19,7 @@ static Launch *launch_gram(Lower *p, const Sum *s)
         else if (e->kind == EX_REF && e->nargs == 2 && e->args[0] == ex_index(i) && e->args[1] == ex_index(k) && !B) B = e;
         else return NULL;
     }
-    if (!A || !B || A->var != B->var || A->var->base != BASE_REAL || A->var->dim[0] != i->hi || A->var->dim[1] != j->hi || A->var->dim[1] != k->hi || !ex_is_num(i->lo, 1) || !ex_is_num(j->lo, 1) ||
+    if (!A || !B || A->var != B->var || !is_real(p->out, A->var) || A->var->base != BASE_REAL || A->var->dim[0] != i->hi || A->var->dim[1] != j->hi || A->var->dim[1] != k->hi || !ex_is_num(i->lo, 1) || !ex_is_num(j->lo, 1) ||
         !ex_is_num(k->lo, 1)) return NULL;
     p->when = s->route ? IF_MANY : ALWAYS;
     p->when_rows = s->route;
