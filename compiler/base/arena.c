@@ -11,9 +11,14 @@
 #include <string.h>
 
 typedef struct Piece Piece;
-struct Piece { Piece *older; size_t size, used; };      // the bytes follow
+struct Piece {
+    Piece *older;
+    size_t size, used;
+};  // the bytes follow
 
-struct Arena { Piece *newest; };
+struct Arena {
+    Piece *newest;
+};
 
 enum { ALIGN = 16, PIECE_SIZE = 256 * 1024 };
 #ifdef __SANITIZE_ADDRESS__
@@ -39,7 +44,7 @@ Arena *arena_new(void)
 void arena_free(Arena *a)
 {
     if (!a) return;
-    for (Piece *p = a->newest; p; ) {
+    for (Piece *p = a->newest; p;) {
         Piece *older = p->older;
         free(p);
         p = older;
@@ -56,7 +61,7 @@ void *arena_alloc(Arena *a, size_t size)
         size_t room = size > PIECE_SIZE || GUARDED ? size : PIECE_SIZE;
         p = calloc(1, HEADER + room);
         if (!p) out_of_memory(size);
-        *p = (Piece){ .older = a->newest, .size = room };
+        *p = (Piece){.older = a->newest, .size = room};
         a->newest = p;
     }
     void *bytes = (char *)p + HEADER + p->used;
@@ -80,10 +85,7 @@ void *arena_grow(Arena *a, const void *items, int n, int *size, size_t each)
     return more;
 }
 
-char *arena_strdup(Arena *a, const char *s)
-{
-    return arena_copy(a, s, strlen(s) + 1);
-}
+char *arena_strdup(Arena *a, const char *s) { return arena_copy(a, s, strlen(s) + 1); }
 
 char *arena_printf(Arena *a, const char *format, ...)
 {

@@ -9,23 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Note { const char *label, *text; struct Note *next; } Note;
+typedef struct Note {
+    const char *label, *text;
+    struct Note *next;
+} Note;
 
 struct Diag {
-    Arena   *arena;
-    Span     span;
+    Arena *arena;
+    Span span;
     DiagCode code;
-    char    *text;
-    Note    *notes, **last_note;
-    int      order;                                    // of arrival; settles ties
-    Diag    *next;
+    char *text;
+    Note *notes, **last_note;
+    int order;  // of arrival; settles ties
+    Diag *next;
 };
 
 struct Diags {
     Arena *arena;
-    Diag  *first, **last;
-    Diag   spare;                                      // takes the notes of messages not kept
-    int    count, errors, dropped;
+    Diag *first, **last;
+    Diag spare;  // takes the notes of messages not kept
+    int count, errors, dropped;
 };
 
 static const char *const names[] = {
@@ -39,7 +42,7 @@ static const char *const texts[] = {
 #undef DIAG
 };
 
-enum { MOST = 200, WIDTH = 160 };                      // messages kept; columns of a source line shown
+enum { MOST = 200, WIDTH = 160 };  // messages kept; columns of a source line shown
 
 Diags *diags_new(Arena *a)
 {
@@ -71,7 +74,7 @@ Diag *diag(Diags *d, Span at, DiagCode code, ...)
     int n = vsnprintf(NULL, 0, texts[code], args);
     va_end(args);
     Diag *m = NEW(d->arena, Diag);
-    *m = (Diag){ .arena = d->arena, .span = at, .code = code, .text = arena_alloc(d->arena, (size_t)n + 1), .order = d->count++ };
+    *m = (Diag){.arena = d->arena, .span = at, .code = code, .text = arena_alloc(d->arena, (size_t)n + 1), .order = d->count++};
     va_start(args, code);
     vsnprintf(m->text, (size_t)n + 1, texts[code], args);
     va_end(args);
@@ -91,7 +94,7 @@ static void add_note(Diag *m, const char *label, const char *format, va_list arg
     char *text = arena_alloc(m->arena, (size_t)n + 1);
     vsnprintf(text, (size_t)n + 1, format, args);
     Note *note = NEW(m->arena, Note);
-    *note = (Note){ label, text, NULL };
+    *note = (Note){label, text, NULL};
     *m->last_note = note;
     m->last_note = &note->next;
 }
@@ -112,10 +115,7 @@ void diag_because(Diag *m, const char *format, ...)
     va_end(args);
 }
 
-int diags_errors(const Diags *d)
-{
-    return d->errors;
-}
+int diags_errors(const Diags *d) { return d->errors; }
 
 static int by_place(const void *x, const void *y)
 {
@@ -142,7 +142,7 @@ static void show_line(Span s, FILE *out)
     for (int i = from; i < to; i++) fputc((unsigned char)text[i] < ' ' ? ' ' : text[i], out);
     fprintf(out, "\n      | ");
     for (int i = from; i < s.from; i++)
-        if (((unsigned char)text[i] & 0xC0) != 0x80) fputc(' ', out);       // one column per UTF-8 character
+        if (((unsigned char)text[i] & 0xC0) != 0x80) fputc(' ', out);  // one column per UTF-8 character
     int last = s.to < to ? s.to : to;
     fputc('^', out);
     for (int i = s.from + 1; i < last; i++)
@@ -150,10 +150,7 @@ static void show_line(Span s, FILE *out)
     fputc('\n', out);
 }
 
-static const char *severity(DiagCode code)
-{
-    return names[code][0] == 'E' ? "error" : names[code][0] == 'W' ? "warning" : "note";
-}
+static const char *severity(DiagCode code) { return names[code][0] == 'E' ? "error" : names[code][0] == 'W' ? "warning" : "note"; }
 
 void diags_print(const Diags *d, FILE *out)
 {

@@ -14,12 +14,12 @@ typedef enum {
 } DiagCode;
 
 typedef struct Diags Diags;
-typedef struct Diag  Diag;
+typedef struct Diag Diag;
 
 Diags *diags_new(Arena *a);
-Diag  *diag(Diags *d, Span at, DiagCode code, ...);              // arguments of the text in diag.def
-void   diag_help(Diag *m, const char *format, ...);              // "= help: ..." under the message
-void   diag_because(Diag *m, const char *format, ...);           // "= because: ..."
-int    diags_errors(const Diags *d);                             // number of E messages so far
-void   diags_print(const Diags *d, FILE *out);                   // all, in source order, with line and caret
+Diag *diag(Diags *d, Span at, DiagCode code, ...);    // arguments of the text in diag.def
+void diag_help(Diag *m, const char *format, ...);     // "= help: ..." under the message
+void diag_because(Diag *m, const char *format, ...);  // "= because: ..."
+int diags_errors(const Diags *d);                     // number of E messages so far
+void diags_print(const Diags *d, FILE *out);          // all, in source order, with line and caret
 #endif

@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct { Arena *arena; const char **slot; size_t nslots, count; } strings;
+static struct {
+    Arena *arena;
+    const char **slot;
+    size_t nslots, count;
+} strings;
 
-static size_t hash(const char *s, size_t n)           // FNV-1a (Fowler, Noll and Vo)
+static size_t hash(const char *s, size_t n)  // FNV-1a (Fowler, Noll and Vo)
 {
     uint64_t h = 14695981039346656037u;
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
@@ -18,7 +22,7 @@ static size_t hash(const char *s, size_t n)           // FNV-1a (Fowler, Noll an
 
 static const char **find(const char *s, size_t n)
 {
-    for (size_t i = hash(s, n); ; i++) {
+    for (size_t i = hash(s, n);; i++) {
         const char **slot = &strings.slot[i & (strings.nslots - 1)];
         if (!*slot || (strncmp(*slot, s, n) == 0 && (*slot)[n] == '\0')) return slot;
     }
@@ -53,7 +57,4 @@ const char *intern_n(const char *s, size_t n)
     return *slot;
 }
 
-const char *intern(const char *s)
-{
-    return intern_n(s, strlen(s));
-}
+const char *intern(const char *s) { return intern_n(s, strlen(s)); }

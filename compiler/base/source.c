@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST = 64 * 1024 * 1024 };                   // a model is text written by people; offsets fit an int
+enum { LARGEST = 64 * 1024 * 1024 };  // a model is text written by people; offsets fit an int
 
 static void find_lines(Arena *a, Source *s)
 {
@@ -22,7 +22,7 @@ Source *source_read(Arena *a, const char *path)
     if (!in) return NULL;
     size_t size = 0, room = 16 * 1024;
     char *text = malloc(room);
-    for (size_t got; text && (got = fread(text + size, 1, room - 1 - size, in)) > 0; ) {
+    for (size_t got; text && (got = fread(text + size, 1, room - 1 - size, in)) > 0;) {
         size += got;
         if (size > LARGEST) break;
         if (size == room - 1) {
@@ -70,15 +70,12 @@ const char *source_name(Arena *a, const char *path)
     return name;
 }
 
-const char *span_place(Arena *a, Span s)
-{
-    return arena_printf(a, "%s:%d", source_name(a, s.source ? s.source->path : ""), span_line(s));
-}
+const char *span_place(Arena *a, Span s) { return arena_printf(a, "%s:%d", source_name(a, s.source ? s.source->path : ""), span_line(s)); }
 
 int span_line(Span s)
 {
     if (!s.source) return 0;
-    int low = 0, high = s.source->nlines;              // line[low] <= from < line[high]
+    int low = 0, high = s.source->nlines;  // line[low] <= from < line[high]
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         if (s.source->line[middle] <= s.from) low = middle;
@@ -97,5 +94,5 @@ Span span_join(Span a, Span b)
 {
     if (!a.source) return b;
     if (!b.source || b.source != a.source) return a;
-    return (Span){ a.source, a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to };
+    return (Span){a.source, a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
 }

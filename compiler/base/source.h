@@ -6,22 +6,26 @@
 #include "arena.h"
 
 typedef struct Source {
-    const char *path;      // as the user named it
-    char       *text;      // NUL-terminated
-    size_t      size;
-    int         nlines;    // line k starts at byte line[k - 1]
-    int        *line;
+    const char *path;  // as the user named it
+    char *text;        // NUL-terminated
+    size_t size;
+    int nlines;  // line k starts at byte line[k - 1]
+    int *line;
 } Source;
 
 // Bytes [from, to) of a source. Lines and columns are worked out when a message is printed.
-typedef struct Span { const Source *source; int from, to; } Span;
+typedef struct Span {
+    const Source *source;
+    int from, to;
+} Span;
 
-Source *source_read(Arena *a, const char *path);                                  // NULL if it cannot be read (errno says why)
+Source *source_read(Arena *a, const char *path);  // NULL if it cannot be read (errno says why)
 Source *source_from_string(Arena *a, const char *path, const char *text);
-// The last part of a path as a string of C has it between its quotes, and comments too: quotes and backslashes escaped, and what would end the line replaced by ?.
+// The last part of a path as a string of C has it between its quotes, and comments too: quotes and backslashes escaped, and what would end
+// the line replaced by ?.
 const char *source_name(Arena *a, const char *path);
-const char *span_place(Arena *a, Span s);                                         // "file.gm:12", the name likewise
-int     span_line(Span s);                                                        // 1-based; 0 if the span has no source
-int     span_column(Span s);                                                      // 1-based, in bytes
-Span    span_join(Span a, Span b);
+const char *span_place(Arena *a, Span s);  // "file.gm:12", the name likewise
+int span_line(Span s);                     // 1-based; 0 if the span has no source
+int span_column(Span s);                   // 1-based, in bytes
+Span span_join(Span a, Span b);
 #endif

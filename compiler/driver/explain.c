@@ -2,22 +2,27 @@
 #include <string.h>
 #include "explain.h"
 
-static void row(FILE *out, const char *head, const char *text) { if (text) fprintf(out, "  %-9s %s\n", head, text); }
+static void row(FILE *out, const char *head, const char *text)
+{
+    if (text) fprintf(out, "  %-9s %s\n", head, text);
+}
 
 // A discrete unknown that could be asked to be summed out: its elements are independent, or follow each other.
 static bool can_be_summed_out(const Graph *g, const Step *s)
 {
     const Var *v = s->block[0];
     if (s->kind != STEP_ENUM || s->nblock > 1 || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
-    return !s->imputes && s->when != ON_GPU && s->joint >= 0 && (!v->summed || !g->nsums) && v->kind != VAR_AUXILIARY && !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
+    return !s->imputes && s->when != ON_GPU && s->joint >= 0 && (!v->summed || !g->nsums) && v->kind != VAR_AUXILIARY &&
+           !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
 }
 
 void explain(FILE *out, const Program *p)
 {
     const Graph *g = p->g;
     for (const Applied *a = g->applied; a; a = a->next)
-        fprintf(out, "%s: %s on line %d, new variable %s (%s)\n", a->factor->value && a->factor->value->kind == EX_REF ? a->factor->value->var->name : "?",
-                a->rule->name, span_line(a->factor->span), a->latent ? a->latent->name : "?", a->rule->reference ? a->rule->reference : "");
+        fprintf(out, "%s: %s on line %d, new variable %s (%s)\n",
+                a->factor->value && a->factor->value->kind == EX_REF ? a->factor->value->var->name : "?", a->rule->name,
+                span_line(a->factor->span), a->latent ? a->latent->name : "?", a->rule->reference ? a->rule->reference : "");
     if (g->applied) fputc('\n', out);
     bool centred = false;
     for (int i = 0; i < g->nvars; i++) {
@@ -25,7 +30,8 @@ void explain(FILE *out, const Program *p)
         if (!z->in_place) continue;
         centred = true;
         for (const Site *t = z->sites; t; t = t->next) {
-            fprintf(out, "%s is drawn in place of %s   (line %d): the same model, centred; %s = %s", z->in_place->name, z->name, span_line(t->span), ex_text(g->arena, ex_ref((Var *)z, z->rank, t->subscript)), ex_text(g->arena, t->value));
+            fprintf(out, "%s is drawn in place of %s   (line %d): the same model, centred; %s = %s", z->in_place->name, z->name,
+                    span_line(t->span), ex_text(g->arena, ex_ref((Var *)z, z->rank, t->subscript)), ex_text(g->arena, t->value));
             plates_print(out, &t->plates);
             fputc('\n', out);
         }
@@ -36,15 +42,24 @@ void explain(FILE *out, const Program *p)
         const CompetitionCost cost = cost_of_competition(p, c);
         fprintf(out, "competition %d: ", c->number);
         for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
-        fprintf(out, c->auxiliaries ? " step by step with auxiliaries, or together along gradients without them" : " step by step, or together along gradients");
+        fprintf(out, c->auxiliaries ? " step by step with auxiliaries, or together along gradients without them"
+                                    : " step by step, or together along gradients");
         for (int i = 0; i < c->nsummed; i++) fprintf(out, "%s%s", i ? ", " : ", with values summed out of ", c->summed[i]->name);
         fputc('\n', out);
-        row(out, "choice", arena_printf(g->arena, "%s; else %s", text, c->coupled ? "gradients from a warm-up of 100 sweeps on" : "step by step"));
+        row(out, "choice",
+            arena_printf(g->arena, "%s; else %s", text, c->coupled ? "gradients from a warm-up of 100 sweeps on" : "step by step"));
         bool joint = false;
         for (const Step *s = g->steps; s; s = s->next) joint |= s->joint > 0 && (!s->competition || s->competition == c);
-        row(out, "by steps", arena_printf(g->arena, "%s multiply-adds a sweep, roughly%s", ex_text(g->arena, cost.steps), joint ? "; and what the joint draw takes (--profile)" : ""));
-        row(out, "together", arena_printf(g->arena, "%s, and for each evaluation along a trajectory %s", ex_text(g->arena, cost.move), ex_text(g->arena, cost.evaluation)));
-        row(out, "on a GPU", arena_printf(g->arena, "in turn %s, and together %s and %s; and what the lanes share", ex_text(g->arena, cost.on_gpu.steps.alone), ex_text(g->arena, cost.on_gpu.move.alone), ex_text(g->arena, cost.on_gpu.evaluation.alone)));
+        row(out, "by steps",
+            arena_printf(g->arena, "%s multiply-adds a sweep, roughly%s", ex_text(g->arena, cost.steps),
+                         joint ? "; and what the joint draw takes (--profile)" : ""));
+        row(out, "together",
+            arena_printf(g->arena, "%s, and for each evaluation along a trajectory %s", ex_text(g->arena, cost.move),
+                         ex_text(g->arena, cost.evaluation)));
+        row(out, "on a GPU",
+            arena_printf(g->arena, "in turn %s, and together %s and %s; and what the lanes share",
+                         ex_text(g->arena, cost.on_gpu.steps.alone), ex_text(g->arena, cost.on_gpu.move.alone),
+                         ex_text(g->arena, cost.on_gpu.evaluation.alone)));
         fputc('\n', out);
     }
     for (const Alone *c = g->no_competition; c; c = c->next) {
@@ -55,8 +70,11 @@ void explain(FILE *out, const Program *p)
     for (const Labels *l = g->labels; l; l = l->next) {
         fprintf(out, "labels of %s: 1 to %s\n", l->by->name, ex_text(g->arena, l->count));
         if (l->told_apart) row(out, "apart", l->told_apart);
-        else row(out, "law", "permuting them leaves the density as it is: summaries by label need relabelled draws (the program's `relabel`)");
-        for (const Alike *a = l->alike; a && !l->told_apart; a = a->next) row(out, "if", arena_printf(g->arena, "the elements of %s are equal along dimension %d", a->var->name, a->dim + 1));
+        else
+            row(out, "law",
+                "permuting them leaves the density as it is: summaries by label need relabelled draws (the program's `relabel`)");
+        for (const Alike *a = l->alike; a && !l->told_apart; a = a->next)
+            row(out, "if", arena_printf(g->arena, "the elements of %s are equal along dimension %d", a->var->name, a->dim + 1));
         const char *permuted = NULL, *stays = NULL;
         for (const Labelled *v = l->vars; v; v = v->next) {
             const char **list = v->apart ? &stays : &permuted;
@@ -80,9 +98,14 @@ void explain(FILE *out, const Program *p)
             if (l->kind == LAUNCH_WHERE) row(out, "if", ex_text(g->arena, l->arg[0].extent));
         if (s->competition) row(out, "method of", arena_printf(g->arena, "competition %d", s->competition->number));
         if (s->collapsed && g->applied && !s->competition) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
-        if (s->without) row(out, "note", arena_printf(g->arena, "%s is integrated out, and drawn afterwards", s->without->plate->block[0]->name));
-        if (s->over_sum && (s->competition || g->nsums)) row(out, "note", s->competition ? "unknowns are summed out, and drawn afterwards" : "unknowns are summed out (`marginal`), and drawn afterwards");
-        if (s->does == DRAWS && can_be_summed_out(g, s)) fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
+        if (s->without)
+            row(out, "note", arena_printf(g->arena, "%s is integrated out, and drawn afterwards", s->without->plate->block[0]->name));
+        if (s->over_sum && (s->competition || g->nsums))
+            row(out, "note",
+                s->competition ? "unknowns are summed out, and drawn afterwards"
+                               : "unknowns are summed out (`marginal`), and drawn afterwards");
+        if (s->does == DRAWS && can_be_summed_out(g, s))
+            fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);
     }
 }

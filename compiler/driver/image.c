@@ -17,12 +17,12 @@
 #include "../base/source.h"
 
 typedef struct Flat {
-    Arena      *arena;
-    const char *runtime;            // .../runtime/device, where headers are looked for
-    FILE       *out;
+    Arena *arena;
+    const char *runtime;  // .../runtime/device, where headers are looked for
+    FILE *out;
     const char **seen;
-    int         nseen, seen_size;
-    bool        failed;
+    int nseen, seen_size;
+    bool failed;
 } Flat;
 
 static void flatten(Flat *f, const char *path, const char *shown);
@@ -117,7 +117,8 @@ static void put_quoted(FILE *to, const char *text)
     fputc('"', to);
 }
 
-bool image_write(const char *stem, const char *runtime, const char *name, const char *text, GmPrecision precision, const char *arch, const GmImage *image)
+bool image_write(const char *stem, const char *runtime, const char *name, const char *text, GmPrecision precision, const char *arch,
+                 const GmImage *image)
 {
     char path[PATH_MAX];
     const bool with = image && image->ptx, cubin = with && image->cubin;
@@ -133,12 +134,13 @@ bool image_write(const char *stem, const char *runtime, const char *name, const 
     fprintf(f, "#include ");
     snprintf(path, sizeof path, "%s/host/device_code.h", runtime);
     put_quoted(f, path);
-    fprintf(f, "\n#define BYTES(name, file) __asm__(\".section .rodata\\n.balign 64\\n\" #name \":\\n.incbin \\\"\" file \"\\\"\\n.byte 0\\n.previous\\n\"); extern const char name[] __attribute__((visibility(\"hidden\")))\n");
+    fprintf(f, "\n#define BYTES(name, file) __asm__(\".section .rodata\\n.balign 64\\n\" #name \":\\n.incbin \\\"\" file \"\\\"\\n.byte "
+               "0\\n.previous\\n\"); extern const char name[] __attribute__((visibility(\"hidden\")))\n");
     const char *const parts[] = {"text", with ? "ptx" : NULL, cubin ? "cubin" : NULL};
     for (int k = 0; k < 3; k++) {
         if (!parts[k]) continue;
         fprintf(f, "BYTES(gm_device_%s, ", parts[k]);
-        const char *slash = strrchr(stem, '/');          // it is compiled in its folder
+        const char *slash = strrchr(stem, '/');  // it is compiled in its folder
         snprintf(path, sizeof path, "%s.%s", slash ? slash + 1 : stem, parts[k]);
         put_quoted(f, path);
         fprintf(f, ");\n");

@@ -1,7 +1,7 @@
 // main.c -- the command `gmc`: flags, the order of the passes, the C compiler at the end.
 //
-// Exit status: 0 done; 1 the model is wrong; 2 a bad flag or file; 3 a fault of gmc itself; 4 the C compiler failed; 5 code for GPUs was asked for and
-// could not be made.
+// Exit status: 0 done; 1 the model is wrong; 2 a bad flag or file; 3 a fault of gmc itself; 4 the C compiler failed; 5 code for GPUs was
+// asked for and could not be made.
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -28,13 +28,13 @@ enum { EXIT_MODEL = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 3, EXIT_COMPILER = 4, EXI
 
 typedef struct Options {
     const char *model, *output, *emit, *dump;
-    int         status;              // of the compilation
+    int status;  // of the compilation
     const char *include[32];
-    int         ninclude;
-    bool        no_augment, explain, time, check_passes, keep, verbose, quiet;
-    Method      method;              // for all unknowns; METHOD_OTHER: gmc chooses for each
-    bool        no_device, device;          // leave code for GPUs out; insist on it
-    const char *arch;                       // of that code, "sm_90"; NULL: that of the GPU found here, else PTX for the oldest known
+    int ninclude;
+    bool no_augment, explain, time, check_passes, keep, verbose, quiet;
+    Method method;           // for all unknowns; METHOD_OTHER: gmc chooses for each
+    bool no_device, device;  // leave code for GPUs out; insist on it
+    const char *arch;        // of that code, "sm_90"; NULL: that of the GPU found here, else PTX for the oldest known
     GmPrecision precision;
 } Options;
 
@@ -43,27 +43,32 @@ static void usage(FILE *out)
     fputs("usage: gmc MODEL.gm -o PROGRAM [options]\n       gmc MODEL.gm [options]                 check the model only\n\n"
           "  -o PROGRAM       the program to write; it reads data and draws from the posterior: ./PROGRAM data.json -o draws\n"
           "  -I DIR           read more distributions and augmentations from DIR/*.gm\n"
-          "  --emit=STAGE     print a stage instead of compiling:\n", out);
-#define PASS(name, stage, help) if (strcmp(#stage, "none") != 0) fprintf(out, "                     %-10s after %s\n", #stage, #name);
+          "  --emit=STAGE     print a stage instead of compiling:\n",
+          out);
+#define PASS(name, stage, help) \
+    if (strcmp(#stage, "none") != 0) fprintf(out, "                     %-10s after %s\n", #stage, #name);
 #include "passes.def"
     fputs("  --dump=PASS      print what one of the passes leaves:\n", out);
 #define PASS(name, stage, help) fprintf(out, "                     %-10s %s\n", #name, help);
 #include "passes.def"
-    fputs("                     all        each of them, under its name\n"
-          "  --check-passes   look after each pass whether what must hold does\n"
-          "  --explain        print for each variable its conditional, the method and why\n"
-          "  --no-augment     leave the model as written\n"
-          "  --method nuts    move all reals together along gradients, unless `infer` asks for something else; --method gibbs: none of them\n"
-          "  --method em      a program that finds posterior modes by expectation-maximisation: ./PROGRAM map data.json\n"
-          "  --device gpu     insist on code for GPUs in the program (compiled by NVRTC, if it is installed; else the program does so when it starts)\n"
-          "  --arch sm_90     compile that code for this architecture (that of the GPU found here; else PTX, for all)\n"
-          "  --precision P    and for this precision: double, mixed or single (mixed)\n"
-          "  --no-device      no code for GPUs\n"
-          "  --keep           leave the emitted program beside the output, as PROGRAM.cu\n"
-          "  --time           print what each pass took\n"
-          "  -q, --quiet      no notes\n"
-          "  -v, --verbose    show the C compiler's command\n"
-          "  --version, --help\n", out);
+    fputs(
+        "                     all        each of them, under its name\n"
+        "  --check-passes   look after each pass whether what must hold does\n"
+        "  --explain        print for each variable its conditional, the method and why\n"
+        "  --no-augment     leave the model as written\n"
+        "  --method nuts    move all reals together along gradients, unless `infer` asks for something else; --method gibbs: none of them\n"
+        "  --method em      a program that finds posterior modes by expectation-maximisation: ./PROGRAM map data.json\n"
+        "  --device gpu     insist on code for GPUs in the program (compiled by NVRTC, if it is installed; else the program does so when "
+        "it starts)\n"
+        "  --arch sm_90     compile that code for this architecture (that of the GPU found here; else PTX, for all)\n"
+        "  --precision P    and for this precision: double, mixed or single (mixed)\n"
+        "  --no-device      no code for GPUs\n"
+        "  --keep           leave the emitted program beside the output, as PROGRAM.cu\n"
+        "  --time           print what each pass took\n"
+        "  -q, --quiet      no notes\n"
+        "  -v, --verbose    show the C compiler's command\n"
+        "  --version, --help\n",
+        out);
 }
 
 static double seconds(void)
@@ -86,7 +91,9 @@ static void internal_fault(int signal)
 
 // ---- where gmc's own files are: beside the program (build/gmc) or installed (PREFIX/bin/gmc) ----
 
-typedef struct Home { char stdlib[PATH_MAX], runtime[PATH_MAX], archive[PATH_MAX]; } Home;
+typedef struct Home {
+    char stdlib[PATH_MAX], runtime[PATH_MAX], archive[PATH_MAX];
+} Home;
 
 static bool find_home(Home *h)
 {
@@ -108,7 +115,7 @@ static bool find_home(Home *h)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-enum { DEEPEST_FOLDER = 16 };    // deeper ones are links in a circle
+enum { DEEPEST_FOLDER = 16 };  // deeper ones are links in a circle
 
 static Source *read_source(Arena *a, const char *path)
 {
@@ -162,8 +169,8 @@ static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, i
 
 // ---- the C compiler ----
 
-static volatile pid_t compiler;         // that runs, or 0
-static volatile sig_atomic_t ending;    // a signal has come
+static volatile pid_t compiler;       // that runs, or 0
+static volatile sig_atomic_t ending;  // a signal has come
 
 // Before a signal ends gmc: what the compiler would still write would stay.
 static void end_compiler(void)
@@ -181,7 +188,7 @@ static const char *command_word(Arena *a, const char *word)
     return *word != '-' && strchr(word, '/') && realpath(word, real) ? arena_printf(a, "%s", real) : word;
 }
 
-enum { MOST_WORDS = 16 };               // of CC
+enum { MOST_WORDS = 16 };  // of CC
 
 // CC as words, "ccache gcc -m64", or one file whose name may have blanks. How many there are.
 static int command_words(Arena *a, const char **word)
@@ -191,7 +198,8 @@ static int command_words(Arena *a, const char **word)
     if (!cc || !cc[strspn(cc, " \t")]) cc = "cc";
     if (strchr(cc, '/') && access(cc, X_OK) == 0) word[n++] = command_word(a, cc);
     else
-        for (char *rest = arena_printf(a, "%s", cc), *w; n < MOST_WORDS && (w = strtok_r(rest, " \t", &rest));) word[n++] = command_word(a, w);
+        for (char *rest = arena_printf(a, "%s", cc), *w; n < MOST_WORDS && (w = strtok_r(rest, " \t", &rest));)
+            word[n++] = command_word(a, w);
     return n;
 }
 
@@ -221,13 +229,13 @@ static int wait_for(pid_t pid)
     int status = 0;
     if (pid < 0) return -1;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-    while (ending) pause();             // the handler, in another thread, has waited for it too, and ends gmc
+    while (ending) pause();  // the handler, in another thread, has waited for it too, and ends gmc
     compiler = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-// Code for GPUs, written as `stem`.c and what it needs: its text always, an image if NVRTC is here. 0, or an exit status after a message; *made says
-// whether there is anything to link.
+// Code for GPUs, written as `stem`.c and what it needs: its text always, an image if NVRTC is here. 0, or an exit status after a message;
+// *made says whether there is anything to link.
 static int make_image(const Options *o, const Home *h, Arena *a, const char *source, const char *stem, bool *made)
 {
     *made = false;
@@ -239,15 +247,21 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
     if (!gm_nvrtc_found(NULL, &why)) {
         if (o->device || o->arch || o->verbose) fprintf(stderr, "gmc: no code for GPUs: %s\n", why);
         if (o->device || o->arch) return EXIT_DEVICE;
-    } else if (arch || o->device) {                      // otherwise the program compiles itself, for the GPU that it finds
+    } else if (arch || o->device) {  // otherwise the program compiles itself, for the GPU that it finds
         const double begun = seconds();
         char lowest[32];
         if (!arch) arch = gm_nvrtc_oldest(lowest, sizeof lowest);
         // Row passes of any width only: with the data there, the program compiles those of the right one.
-        compiled = gm_nvrtc_compile(arena_printf(a, "#define GM_ROWS_ANY\n%s", text), slash ? slash + 1 : source, o->precision, arch, &image);
-        if (o->verbose) fprintf(stderr, "gmc: NVRTC, %s, %s precision: %.2f s, %zu bytes\n", arch, gm_precision_names[o->precision], seconds() - begun, image.cubin ? image.cubin_size : image.ptx_size);
+        compiled =
+            gm_nvrtc_compile(arena_printf(a, "#define GM_ROWS_ANY\n%s", text), slash ? slash + 1 : source, o->precision, arch, &image);
+        if (o->verbose)
+            fprintf(stderr, "gmc: NVRTC, %s, %s precision: %.2f s, %zu bytes\n", arch, gm_precision_names[o->precision], seconds() - begun,
+                    image.cubin ? image.cubin_size : image.ptx_size);
         if (!compiled) {
-            fprintf(stderr, "%s\ngmc: NVRTC does not compile the half of the program that runs on GPUs; please keep the model and report it (--keep writes the program's text)\n", image.log ? image.log : "");
+            fprintf(stderr,
+                    "%s\ngmc: NVRTC does not compile the half of the program that runs on GPUs; please keep the model and report it "
+                    "(--keep writes the program's text)\n",
+                    image.log ? image.log : "");
             gm_image_free(&image);
             return EXIT_DEVICE;
         }
@@ -257,20 +271,25 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
     return *made ? 0 : EXIT_USAGE;
 }
 
-// Files in the folder where a program is made. The compiler runs in it and sees these names, whatever the program and its folder are called.
-#define FILES(X) X(SOURCE, "program.cu") X(OBJECT, "program.o") X(PROGRAM, "program") X(DEVICE_C, "program.gpu.c") X(DEVICE_TEXT, "program.gpu.text") \
-                 X(DEVICE_PTX, "program.gpu.ptx") X(DEVICE_CUBIN, "program.gpu.cubin")
+// Files in the folder where a program is made. The compiler runs in it and sees these names, whatever the program and its folder are
+// called.
+#define FILES(X)            \
+    X(SOURCE, "program.cu") \
+    X(OBJECT, "program.o")  \
+    X(PROGRAM, "program")   \
+    X(DEVICE_C, "program.gpu.c") X(DEVICE_TEXT, "program.gpu.text") X(DEVICE_PTX, "program.gpu.ptx") X(DEVICE_CUBIN, "program.gpu.cubin")
 enum {
 #define NUMBER(name, file) MADE_##name,
-    FILES(NUMBER)
-    MADE
+    FILES(NUMBER) MADE
 };
 static const char *const made_name[] = {
 #define NAME(name, file) file,
-    FILES(NAME)
-};
+    FILES(NAME)};
 
-typedef struct Workshop { char *folder; const char *path[MADE]; } Workshop;
+typedef struct Workshop {
+    char *folder;
+    const char *path[MADE];
+} Workshop;
 
 static bool workshop_open(Workshop *w, Arena *a, const char *output)
 {
@@ -294,29 +313,70 @@ static void workshop_close(Workshop *w)
 static bool was_made(const Workshop *w, int what)
 {
     if (access(w->path[what], R_OK) == 0) return true;
-    fprintf(stderr, "gmc: the C compiler `%s` ended well, and has not written what it was asked for: is it a C compiler?\n", getenv("CC") ? getenv("CC") : "cc");
+    fprintf(stderr, "gmc: the C compiler `%s` ended well, and has not written what it was asked for: is it a C compiler?\n",
+            getenv("CC") ? getenv("CC") : "cc");
     return false;
 }
 
-// The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other. 0, or an exit status; *failed: a compiler did, and has said so.
+// The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other. 0, or an exit
+// status; *failed: a compiler did, and has said so.
 static int build_program(const Options *o, const Home *h, Arena *a, int steps, bool for_cpu, const Workshop *w, bool *failed)
 {
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime);
     const bool many = steps > MANY_STEPS;
-    // With expensive optimisations by -O1, too: gcc else leaves the upper halves of registers in use where it calls the C library, whose functions then take ten times as long.
-    // Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that does not change (nine seconds for a dozen of them). Without partial redundancy
-    // elimination: it computes what a choice of a row adds to a sum in each of its branches, and the row is then done by itself. A choice among several, as of the
-    // categories of an ordered probit, is turned into arithmetic where more than 4 ways meet, too.
-    const char *compile[] = {"-x", "c", "-std=gnu11", many ? "-O1" : "-O2", many ? "-fno-inline" : "-ftree-vectorize", many ? "-DGM_MANY_STEPS" : "-UGM_MANY_STEPS", "-fexpensive-optimizations", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
-                             "-fno-signed-zeros", "-fno-thread-jumps", "-fno-tree-pre", "--param", "max-tree-if-conversion-phi-args=16", "-fopenmp", "-w", runtime, "-c", made_name[MADE_SOURCE], "-o", made_name[MADE_OBJECT], NULL};
+    // With expensive optimisations by -O1, too: gcc else leaves the upper halves of registers in use where it calls the C library, whose
+    // functions then take ten times as long. Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that
+    // does not change (nine seconds for a dozen of them). Without partial redundancy elimination: it computes what a choice of a row adds
+    // to a sum in each of its branches, and the row is then done by itself. A choice among several, as of the categories of an ordered
+    // probit, is turned into arithmetic where more than 4 ways meet, too.
+    const char *compile[] = {"-x",
+                             "c",
+                             "-std=gnu11",
+                             many ? "-O1" : "-O2",
+                             many ? "-fno-inline" : "-ftree-vectorize",
+                             many ? "-DGM_MANY_STEPS" : "-UGM_MANY_STEPS",
+                             "-fexpensive-optimizations",
+                             "-march=native",
+                             "-fno-math-errno",
+                             "-fno-trapping-math",
+                             "-fassociative-math",
+                             "-fno-signed-zeros",
+                             "-fno-thread-jumps",
+                             "-fno-tree-pre",
+                             "--param",
+                             "max-tree-if-conversion-phi-args=16",
+                             "-fopenmp",
+                             "-w",
+                             runtime,
+                             "-c",
+                             made_name[MADE_SOURCE],
+                             "-o",
+                             made_name[MADE_OBJECT],
+                             NULL};
     const pid_t pid = start_compiler(o, a, w->folder, compile);
     bool made = false;
-    const int device = o->no_device || for_cpu ? 0 : make_image(o, h, a, w->path[MADE_SOURCE], arena_printf(a, "%s.gpu", w->path[MADE_PROGRAM]), &made);
+    const int device =
+        o->no_device || for_cpu ? 0 : make_image(o, h, a, w->path[MADE_SOURCE], arena_printf(a, "%s.gpu", w->path[MADE_PROGRAM]), &made);
     int status = wait_for(pid);
     if (status == 0 && !was_made(w, MADE_OBJECT)) return EXIT_COMPILER;
     if (status == 0 && device == 0) {
-        const char *link[] = {"-fopenmp", "-w", made_name[MADE_OBJECT], "-x", "c", made ? made_name[MADE_DEVICE_C] : "/dev/null", "-x", "none",
-                              h->archive, "-o", made_name[MADE_PROGRAM], "-ljansson", "-llapacke", "-lopenblas", "-lm", "-ldl", NULL};
+        const char *link[] = {"-fopenmp",
+                              "-w",
+                              made_name[MADE_OBJECT],
+                              "-x",
+                              "c",
+                              made ? made_name[MADE_DEVICE_C] : "/dev/null",
+                              "-x",
+                              "none",
+                              h->archive,
+                              "-o",
+                              made_name[MADE_PROGRAM],
+                              "-ljansson",
+                              "-llapacke",
+                              "-lopenblas",
+                              "-lm",
+                              "-ldl",
+                              NULL};
         status = wait_for(start_compiler(o, a, w->folder, link));
         if (status == 0 && !was_made(w, MADE_PROGRAM)) return EXIT_COMPILER;
     }
@@ -329,7 +389,10 @@ static void keep_failed(const Workshop *w, Arena *a)
 {
     const char *kept = arena_printf(a, "%.*scu", (int)(strlen(w->folder) - strlen("part")), w->folder);
     if (rename(w->path[MADE_SOURCE], kept) != 0) kept = "";
-    fprintf(stderr, "gmc: the C compiler failed, and says why above. If disk and memory suffice, and CC names gcc or a compiler that takes its options, please keep %s%sthe model and report it\n", kept, *kept ? " and " : "");
+    fprintf(stderr,
+            "gmc: the C compiler failed, and says why above. If disk and memory suffice, and CC names gcc or a compiler that takes its "
+            "options, please keep %s%sthe model and report it\n",
+            kept, *kept ? " and " : "");
 }
 
 static bool cannot_write(const char *path, const char *why)
@@ -349,7 +412,8 @@ static bool write_source(const Workshop *w, const Program *p, const char *model)
 static int compile(const Options *o, const Home *h, const Program *p)
 {
     Arena *a = p->g->arena;
-    const char *text = o->keep ? arena_printf(a, "%s.cu", o->output) : NULL;         // the program's text is the user's with --keep alone: then it replaces PROGRAM.cu
+    // the program's text is the user's with --keep alone: then it replaces PROGRAM.cu
+    const char *text = o->keep ? arena_printf(a, "%s.cu", o->output) : NULL;
     if (cannot_write(o->output, gm_file_refused(o->output)) || (text && cannot_write(text, gm_file_refused(text)))) return EXIT_USAGE;
     Workshop w;
     if (!workshop_open(&w, a, o->output)) {
@@ -381,22 +445,32 @@ static int printed(int status)
     return status ? status : EXIT_USAGE;
 }
 
-typedef struct GraphPass { const char *name, *stage; bool (*run)(Graph *); void (*print)(FILE *, const Graph *); unsigned except; } GraphPass;
-typedef struct KernelPass { const char *name, *stage; void (*run)(Lower *); void (*print)(FILE *, const Program *); } KernelPass;
+typedef struct GraphPass {
+    const char *name, *stage;
+    bool (*run)(Graph *);
+    void (*print)(FILE *, const Graph *);
+    unsigned except;
+} GraphPass;
+typedef struct KernelPass {
+    const char *name, *stage;
+    void (*run)(Lower *);
+    void (*print)(FILE *, const Program *);
+} KernelPass;
 
 static bool any_unknown(Graph *g)
 {
     for (int i = 0; i < g->nvars; i++)
         if (var_unknown(g->vars[i]) || g->vars[i]->kind == VAR_PREDICTED || g->vars[i]->response) return true;
-    fprintf(stderr, "%s: there is nothing to draw: no variable stands on the left of `~` in a prior, latent or predict block\n", current_model);
+    fprintf(stderr, "%s: there is nothing to draw: no variable stands on the left of `~` in a prior, latent or predict block\n",
+            current_model);
     return false;
 }
 
 static const GraphPass graph_passes[] = {
-#define ALL   0
-#define GIBBS (1u << METHOD_GIBBS)
-#define NUTS  (1u << METHOD_NUTS)
-#define EM    (1u << METHOD_EM)
+#define ALL                                                      0
+#define GIBBS                                                    (1u << METHOD_GIBBS)
+#define NUTS                                                     (1u << METHOD_NUTS)
+#define EM                                                       (1u << METHOD_EM)
 #define GRAPH_PASS(name, function, printer, stage, except, help) {#name, #stage, function, printer, except},
 #include "passes.def"
 #undef ALL
@@ -420,11 +494,11 @@ static void begin_pass(const char *name)
 
 static bool all_dumped(const Options *o) { return o->dump && strcmp(o->dump, "all") == 0; }
 
-static bool printer;            // this process prints one of all dumps, or what --explain says
-static int printer_failed;      // exit status of one that did not
+static bool printer;        // this process prints one of all dumps, or what --explain says
+static int printer_failed;  // exit status of one that did not
 
-// A process of its own prints: printing makes expressions, which later passes would find. So each of all dumps is as if it were asked for alone, and a program is the same
-// whether or not it is explained.
+// A process of its own prints: printing makes expressions, which later passes would find. So each of all dumps is as if it were asked for
+// alone, and a program is the same whether or not it is explained.
 static bool becomes_printer(const Options *o, const char *name)
 {
     fflush(stdout);
@@ -448,12 +522,14 @@ static bool end_pass(const Options *o, const char *name, const char *stage, cons
         fprintf(stderr, "gmc: internal error after pass %s: %s; please keep the model and report it\n", name, wrong);
         exit(EXIT_INTERNAL);
     }
-    return (all_dumped(o) && becomes_printer(o, name)) || (o->dump && strcmp(o->dump, name) == 0) || (o->emit && strcmp(o->emit, stage) == 0);
+    return (all_dumped(o) && becomes_printer(o, name)) || (o->dump && strcmp(o->dump, name) == 0) ||
+           (o->emit && strcmp(o->emit, stage) == 0);
 }
 
 static bool known_pass(const char *name)
 {
-#define PASS(pass, stage, help) if (strcmp(name, #pass) == 0) return true;
+#define PASS(pass, stage, help) \
+    if (strcmp(name, #pass) == 0) return true;
 #include "passes.def"
     return false;
 }
@@ -490,13 +566,20 @@ static int compile_model(const Options *o)
     if (!front_parse_model(a, s, d, &m)) return finish(d, o, EXIT_MODEL);
     bool names = front_resolve(a, m, &lib, d), types = front_types(a, m, &lib, d);
     if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
-    if (end_pass(o, "parse", "ast", NULL)) { ast_print(stdout, m); return 0; }
+    if (end_pass(o, "parse", "ast", NULL)) {
+        ast_print(stdout, m);
+        return 0;
+    }
     Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .method = o->method};
     for (size_t i = 0; i < sizeof graph_passes / sizeof *graph_passes; i++) {
         const GraphPass *pass = &graph_passes[i];
         begin_pass(pass->name);
         if (!(pass->except & 1u << g.method) && !pass->run(&g)) return finish(d, o, EXIT_MODEL);
-        if (end_pass(o, pass->name, pass->stage, o->check_passes || strcmp(pass->name, "schedule") == 0 ? graph_check(&g, pass->name) : NULL)) { pass->print(stdout, &g); return 0; }
+        if (end_pass(o, pass->name, pass->stage,
+                     o->check_passes || strcmp(pass->name, "schedule") == 0 ? graph_check(&g, pass->name) : NULL)) {
+            pass->print(stdout, &g);
+            return 0;
+        }
     }
     if (!o->output && !o->emit && !o->dump && !o->explain) {
         if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);
@@ -508,7 +591,11 @@ static int compile_model(const Options *o)
         const KernelPass *pass = &kernel_passes[i];
         begin_pass(pass->name);
         pass->run(lowering);
-        if (end_pass(o, pass->name, pass->stage, o->check_passes || strcmp(pass->name, "placement") == 0 ? kernels_check(p, pass->name) : NULL)) { pass->print(stdout, p); return 0; }
+        if (end_pass(o, pass->name, pass->stage,
+                     o->check_passes || strcmp(pass->name, "placement") == 0 ? kernels_check(p, pass->name) : NULL)) {
+            pass->print(stdout, p);
+            return 0;
+        }
     }
     if (o->explain && (!(all_dumped(o) || o->output) || becomes_printer(o, "explain"))) {
         explain(stdout, p);
@@ -516,9 +603,15 @@ static int compile_model(const Options *o)
     }
     complete_program(lowering);
     begin_pass("headers");
-    if (end_pass(o, "headers", "kernels", NULL)) { emit_kernels(stdout, p); return finish(d, o, 0); }
+    if (end_pass(o, "headers", "kernels", NULL)) {
+        emit_kernels(stdout, p);
+        return finish(d, o, 0);
+    }
     begin_pass("emit");
-    if (end_pass(o, "emit", "cuda", NULL)) { emit_program(stdout, p, o->model); return finish(d, o, 0); }
+    if (end_pass(o, "emit", "cuda", NULL)) {
+        emit_program(stdout, p, o->model);
+        return finish(d, o, 0);
+    }
     if (all_dumped(o)) return finish(d, o, 0);
     int status = compile(o, &home, p);
     if (o->time) fprintf(stderr, "%-10s %.3f s\n", "compiler", seconds() - pass_begun);
@@ -529,7 +622,8 @@ static int compile_model(const Options *o)
 
 static bool known_stage(const char *name)
 {
-#define PASS(pass, stage, help) if (strcmp(name, #stage) == 0) return strcmp(name, "none") != 0;
+#define PASS(pass, stage, help) \
+    if (strcmp(name, #stage) == 0) return strcmp(name, "none") != 0;
 #include "passes.def"
     return false;
 }
@@ -540,7 +634,7 @@ static void *compile_thread(void *options)
 {
     Options *o = options;
     o->status = compile_model(o);
-    if (printer) exit(printed(0));      // the thread that waits for this one is the other process's
+    if (printer) exit(printed(0));  // the thread that waits for this one is the other process's
     return NULL;
 }
 
@@ -548,21 +642,35 @@ int main(int argc, char **argv)
 {
     Options o = {.precision = GM_MIXED};
     enum { EMIT = 256, EXPLAIN, NO_AUGMENT, METHOD, TIME, VERSION, HELP, KEEP, NO_DEVICE, DEVICE, ARCH, PRECISION, DUMP, CHECK };
-    static const struct option flags[] = {{"emit", required_argument, 0, EMIT}, {"explain", no_argument, 0, EXPLAIN}, {"dump", required_argument, 0, DUMP}, {"check-passes", no_argument, 0, CHECK}, {"no-augment", no_argument, 0, NO_AUGMENT}, {"method", required_argument, 0, METHOD},
-        {"time", no_argument, 0, TIME}, {"version", no_argument, 0, VERSION}, {"help", no_argument, 0, HELP}, {"quiet", no_argument, 0, 'q'},
-        {"verbose", no_argument, 0, 'v'}, {"keep", no_argument, 0, KEEP},
-        {"no-device", no_argument, 0, NO_DEVICE}, {"device", required_argument, 0, DEVICE}, {"arch", required_argument, 0, ARCH},
-        {"precision", required_argument, 0, PRECISION}, {0, 0, 0, 0}};
+    static const struct option flags[] = {{"emit", required_argument, 0, EMIT},
+                                          {"explain", no_argument, 0, EXPLAIN},
+                                          {"dump", required_argument, 0, DUMP},
+                                          {"check-passes", no_argument, 0, CHECK},
+                                          {"no-augment", no_argument, 0, NO_AUGMENT},
+                                          {"method", required_argument, 0, METHOD},
+                                          {"time", no_argument, 0, TIME},
+                                          {"version", no_argument, 0, VERSION},
+                                          {"help", no_argument, 0, HELP},
+                                          {"quiet", no_argument, 0, 'q'},
+                                          {"verbose", no_argument, 0, 'v'},
+                                          {"keep", no_argument, 0, KEEP},
+                                          {"no-device", no_argument, 0, NO_DEVICE},
+                                          {"device", required_argument, 0, DEVICE},
+                                          {"arch", required_argument, 0, ARCH},
+                                          {"precision", required_argument, 0, PRECISION},
+                                          {0, 0, 0, 0}};
     gm_files_start();
     gm_files_ending = end_compiler;
     signal(SIGSEGV, internal_fault);
     signal(SIGABRT, internal_fault);
     signal(SIGFPE, internal_fault);
-    for (int c; (c = getopt_long(argc, argv, "o:I:qvh", flags, NULL)) != -1;)
-        switch (c) {
+    for (int c; (c = getopt_long(argc, argv, "o:I:qvh", flags, NULL)) != -1;) switch (c) {
         case 'o': o.output = optarg; break;
         case 'I':
-            if (o.ninclude == 32) { fprintf(stderr, "gmc: at most 32 -I folders\n"); return EXIT_USAGE; }
+            if (o.ninclude == 32) {
+                fprintf(stderr, "gmc: at most 32 -I folders\n");
+                return EXIT_USAGE;
+            }
             o.include[o.ninclude++] = optarg;
             break;
         case 'q': o.quiet = true; break;
@@ -599,7 +707,8 @@ int main(int argc, char **argv)
             }
             break;
         case VERSION: puts("gmc " GMC_VERSION); return printed(0);
-        case 'h': case HELP: usage(stdout); return printed(0);
+        case 'h':
+        case HELP: usage(stdout); return printed(0);
         default: fprintf(stderr, "gmc --help lists the options\n"); return EXIT_USAGE;
         }
     if (optind >= argc) {
@@ -613,7 +722,8 @@ int main(int argc, char **argv)
     o.model = current_model = argv[optind];
     if (o.emit && !known_stage(o.emit)) {
         fprintf(stderr, "gmc: there is no stage `%s`; stages:", o.emit);
-#define PASS(name, stage, help) if (strcmp(#stage, "none") != 0) fprintf(stderr, " %s", #stage);
+#define PASS(name, stage, help) \
+    if (strcmp(#stage, "none") != 0) fprintf(stderr, " %s", #stage);
 #include "passes.def"
         fputc('\n', stderr);
         return EXIT_USAGE;
@@ -630,11 +740,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "gmc: --arch: `%s` is none that the NVRTC found here compiles for: %s\n", o.arch, list);
         return EXIT_USAGE;
     }
-    // Passes recurse as deep as expressions and definitions are nested: they have a stack for that. Pages that are not touched cost nothing.
+    // Passes recurse as deep as expressions and definitions are nested: they have a stack for that. Pages that are not touched cost
+    // nothing.
     pthread_attr_t attributes;
     pthread_t compiler;
     pthread_attr_init(&attributes);
-    const bool deep = pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0 && pthread_create(&compiler, &attributes, compile_thread, &o) == 0;
+    const bool deep =
+        pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0 && pthread_create(&compiler, &attributes, compile_thread, &o) == 0;
     if (deep) pthread_join(compiler, NULL);
     else compile_thread(&o);
     return printed(o.status ? o.status : printer_failed);

@@ -1,4 +1,5 @@
-// columns.c -- on a GPU, where all that a kernel does is to add up weights times columns: by a product of matrices (device/columns.h), of which column m is
+// columns.c -- on a GPU, where all that a kernel does is to add up weights times columns: by a product of matrices (device/columns.h), of
+// which column m is
 //
 //   split(m)          which sum, and which place in it
 //   column(i, q)      what stands in its row i
@@ -28,7 +29,8 @@ static void emit_split_of(Out *o, const ColumnSum *s, int n)
     }
     for (int k = s->nplaces; k < MOST_COLUMN_PLACES; k++) parts = text(o, "%s, 0", parts);
     line(o, "%s q = {%d%s, {}};", s->ngiven ? "Column" : "const Column", n, parts);
-    SCOPE {
+    SCOPE
+    {
         if (s->ngiven) name_places(o, s);
         for (int k = 0; k < s->ngiven; k++) line(o, "q.given[%d] = (real)(%s);", k, expr_c(o, s->is[k], LOOSE));
     }
@@ -41,8 +43,10 @@ static void emit_split(Out *o, const Columns *c)
         const char *places = places_text(o, &c->of[n], 0);
         line(o, "const long until%d = %s%s;", n, n ? text(o, "until%d + ", n - 1) : "", places ? places : "1");
     }
-    ENDING ("};", "const auto split = [&](long m) -> Column") {
-        for (int n = 0; n + 1 < c->n; n++) BLOCK ("if (m < until%d)", n) emit_split_of(o, &c->of[n], n);
+    ENDING("};", "const auto split = [&](long m) -> Column")
+    {
+        for (int n = 0; n + 1 < c->n; n++)
+            BLOCK ("if (m < until%d)", n) emit_split_of(o, &c->of[n], n);
         emit_split_of(o, &c->of[c->n - 1], c->n - 1);
     }
 }
@@ -50,31 +54,35 @@ static void emit_split(Out *o, const Columns *c)
 // What a function of a column is, sum by sum.
 static void emit_of_sums(Out *o, const Columns *c, const char *row)
 {
-    CASES ("switch (q.sum)")
-        for (int n = 0; n < c->n; n++) {
-            const ColumnSum *s = &c->of[n];
-            BLOCK ("%s", n + 1 < c->n ? text(o, "case %d:", n) : "default:") {
-                if (row) name_index(o, s->row, row);
-                else name_index(o, s->value, "v");
-                name_places(o, s);
-                if (!row) line(o, "return %s;", element_c(o, s->sum->var, (Expr *const *)s->sum->target));
-                for (int k = 0; k < s->ngiven && row; k++) line(o, "const real given%d = q.given[%d];", k, k);
-                if (row) line(o, "return (real)(%s);", expr_c(o, s->column, LOOSE));
-            }
+    CASES("switch (q.sum)")
+    for (int n = 0; n < c->n; n++) {
+        const ColumnSum *s = &c->of[n];
+        BLOCK ("%s", n + 1 < c->n ? text(o, "case %d:", n) : "default:") {
+            if (row) name_index(o, s->row, row);
+            else name_index(o, s->value, "v");
+            name_places(o, s);
+            if (!row) line(o, "return %s;", element_c(o, s->sum->var, (Expr *const *)s->sum->target));
+            for (int k = 0; k < s->ngiven && row; k++) line(o, "const real given%d = q.given[%d];", k, k);
+            if (row) line(o, "return (real)(%s);", expr_c(o, s->column, LOOSE));
         }
+    }
 }
 
 void emit_columns(Out *o, const Columns *c)
 {
     directive(o, "#ifdef COLUMNS_OF_WEIGHTS  // on a GPU");
-    PLAIN_BLOCK {
+    PLAIN_BLOCK
+    {
         emit_split(o, c);
-        SCOPE {
+        SCOPE
+        {
             const char *row = fresh_index(o, c->of[0].row);
-            ENDING ("};", "const auto column = [&](long %s, const Column &q) -> real", row) emit_of_sums(o, c, row);
+            ENDING("};", "const auto column = [&](long %s, const Column &q) -> real", row) emit_of_sums(o, c, row);
         }
-        ENDING ("};", "const auto place = [&](long v, const Column &q) -> wide &") emit_of_sums(o, c, NULL);
-        line(o, "if (columns_of_weights(GM, %s, %s, s->%s, until%d, split, column, place, s->%s, %dL)) return;", extent_c(o, c->weights->dim[0], LOOSE), extent_c(o, c->weights->dim[1], LOOSE), c->weights->name, c->n - 1, c->room->name, (int)COLUMN_ROOM);
+        ENDING("};", "const auto place = [&](long v, const Column &q) -> wide &") emit_of_sums(o, c, NULL);
+        line(o, "if (columns_of_weights(GM, %s, %s, s->%s, until%d, split, column, place, s->%s, %dL)) return;",
+             extent_c(o, c->weights->dim[0], LOOSE), extent_c(o, c->weights->dim[1], LOOSE), c->weights->name, c->n - 1, c->room->name,
+             (int)COLUMN_ROOM);
     }
     directive(o, "#endif");
 }

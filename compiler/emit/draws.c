@@ -17,7 +17,8 @@ static const char *rule_text(const Out *o, const Ast *a, const Node *n)
         for (int i = 0; i < n->draw.nargs; i++)
             if (n->draw.arg[i].name && strcmp(n->draw.arg[i].name, a->name) == 0) return arg_text(o, &n->draw.arg[i]);
         return a->name;
-    case AST_INT: case AST_REAL: return text(o, "%.17g", a->number);
+    case AST_INT:
+    case AST_REAL: return text(o, "%.17g", a->number);
     case AST_UNARY: return text(o, "-%s", rule_text(o, a->kid[0], n));
     case AST_BINARY: {
         const char *op = a->op == OP_ADD ? "+" : a->op == OP_SUB ? "-" : a->op == OP_DIV ? "/" : "*";
@@ -28,7 +29,15 @@ static const char *rule_text(const Out *o, const Ast *a, const Node *n)
         for (int i = 0; i < a->nkids; i++) list = text(o, "%s%s%s", list, i ? ", " : "", rule_text(o, a->kid[i], n));
         return text(o, "%s(%s)", a->name, list);
     }
-    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION: break;
+    case AST_STRING:
+    case AST_INDEX:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_TRANSPOSE:
+    case AST_COND:
+    case AST_REDUCE:
+    case AST_ARRAY:
+    case AST_FUNCTION: break;
     }
     return "0";
 }
@@ -41,17 +50,19 @@ static const char *draw_list(const Out *o, const Node *n)
     for (int i = 0; !n->draw.call && i < n->draw.nargs; i++) {
         const Expr *e = n->draw.arg[i].value, *next = i + 1 < n->draw.nargs ? n->draw.arg[i + 1].value : NULL;
         list = text(o, "%s, %s", list, arg_text(o, &n->draw.arg[i]));
-        if (e && !n->draw.whole && ex_rank(e) == 1 && (!next || ex_rank(next) == 0)) list = text(o, "%s, %s", list, extent_c(o, ex_dim((Expr *)e, 0), LOOSE));
+        if (e && !n->draw.whole && ex_rank(e) == 1 && (!next || ex_rank(next) == 0))
+            list = text(o, "%s, %s", list, extent_c(o, ex_dim((Expr *)e, 0), LOOSE));
     }
     return list;
 }
 
 void emit_draw(Out *o, const Node *n)
 {
-    const char *element = element_text(o, n->draw.element), *list = draw_list(o, n), *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
+    const char *element = element_text(o, n->draw.element), *list = draw_list(o, n),
+               *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
     if (n->draw.of) {
         const char *which = n->draw.expects ? text(o, "%d", n->draw.which) : "";
-        if (!n->draw.expects && *list) list += 2;            // without a stream, and without its comma
+        if (!n->draw.expects && *list) list += 2;  // without a stream, and without its comma
         line(o, "const %s %s = %s%s(%s%s);", n->draw.type, n->draw.x->name, routine, n->draw.of, which, list);
         if (n->draw.check == DRAW_FINITE) line(o, "VERIFY(x, \"%s\", %s);", n->draw.var->name, element);
         return;
@@ -59,13 +70,20 @@ void emit_draw(Out *o, const Node *n)
     if (!n->draw.goes_on) line(o, "%s", stream_text(o, n->draw.var, element));
     const char *x = n->draw.x ? n->draw.x->name : "x";
     if (n->draw.x) line(o, "const %s %s = %s(&g%s);", n->draw.type, n->draw.x->name, routine, list);
-    else if (n->draw.whole) line(o, "%sif (%s(&g%s, %s, &%s)) FAULT(\"%s\", %s, \"no draw from its prior is possible: an argument is out of range, or a matrix not positive definite\");", o->team ? "ONE_LANE " : "",
-                                 routine, list, extent_c(o, n->draw.whole, LOOSE), place_text(o, &n->draw.place), n->draw.var->name, element_text(o, n->draw.vector));
+    else if (n->draw.whole)
+        line(o,
+             "%sif (%s(&g%s, %s, &%s)) FAULT(\"%s\", %s, \"no draw from its prior is possible: an argument is out of range, or a matrix "
+             "not positive definite\");",
+             o->team ? "ONE_LANE " : "", routine, list, extent_c(o, n->draw.whole, LOOSE), place_text(o, &n->draw.place), n->draw.var->name,
+             element_text(o, n->draw.vector));
     else line(o, "%s = %s(&g%s);", place_text(o, &n->draw.place), routine, list);
     switch (n->draw.check) {
     case DRAW_UNCHECKED: break;
     case DRAW_FINITE: line(o, "VERIFY(%s, \"%s\", %s);", x, n->draw.var->name, element); break;
-    case DRAW_COUNT: line(o, "if (!(%s >= 0 && %s <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not a count of 32 bits\");", x, x, n->draw.var->name, element); break;
+    case DRAW_COUNT:
+        line(o, "if (!(%s >= 0 && %s <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not a count of 32 bits\");", x, x, n->draw.var->name,
+             element);
+        break;
     }
 }
 
@@ -94,15 +112,18 @@ static const char *claim_list(Out *o, const Node *n)
     for (int k = 0; k < n->claim.n; k++) {
         const Expr *s = n->claim.statistic[k];
         const char *now = "", *then = "";
-        SCOPE {
+        SCOPE
+        {
             know_drawn(o, n);
             now = expr_c(o, s, ADDITIVE);
         }
-        SCOPE {
+        SCOPE
+        {
             know_former(o, n);
             then = expr_c(o, s, MULTIPLICATIVE - (s->kind == EX_POW));
         }
-        const char *difference = n->claim.square[k] ? "((x - old) * (x + old))" : text(o, "(%s - %s)", now, then);       // terms apart, so that their sizes are known
+        // terms apart, so that their sizes are known
+        const char *difference = n->claim.square[k] ? "((x - old) * (x + old))" : text(o, "(%s - %s)", now, then);
         list = text(o, "%s%s%s * %s", list ? list : "", list ? ", " : "", n->claim.natural[k]->name, difference);
     }
     return list;
@@ -113,11 +134,14 @@ void emit_claim(Out *o, const Node *n)
     if (!n->claim.c && n->claim.value) {
         const char *list = "";
         for (int i = 0; i < (n->claim.value->kind == EX_ADD ? n->claim.value->nargs : 1); i++)
-            list = text(o, "%s%s%s", list, i ? ", " : "", expr_c(o, n->claim.value->kind == EX_ADD ? n->claim.value->args[i] : n->claim.value, LOOSE));
+            list = text(o, "%s%s%s", list, i ? ", " : "",
+                        expr_c(o, n->claim.value->kind == EX_ADD ? n->claim.value->args[i] : n->claim.value, LOOSE));
         line(o, "if (CHECKING) CLAIM(%s);", list);
     } else if (!n->claim.c) line(o, "NO_CLAIM();");
     else if (n->claim.n == 0) line(o, "CLAIM(0);");
-    else line(o, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", o->kernel->number, place_text(o, &(Place){.element = n->claim.c->current}), claim_list(o, n));
+    else
+        line(o, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", o->kernel->number,
+             place_text(o, &(Place){.element = n->claim.c->current}), claim_list(o, n));
 }
 
 // ---- scalars that are drawn alike ----
@@ -130,7 +154,8 @@ void emit_shared_draw(Out *o, const SharedDraw *f)
     for (int i = 0; i < n->draw.nargs; i++)
         if (n->draw.arg[i].value) parameters = text(o, "%s, const %s %s", parameters, n->draw.type, n->draw.arg[i].name);
     line(o, "// A scalar with a conditional of this family: its draw, what --check is told of it, and where it is kept.");
-    FUNCTION ("SHARED_DRAW %s(GmContext *GM, const Sweep at, const int id, const char *name, wide *place%s)", f->name, parameters) {
+    FUNCTION("SHARED_DRAW %s(GmContext *GM, const Sweep at, const int id, const char *name, wide *place%s)", f->name, parameters)
+    {
         line(o, "Stream g = stream(at, id, 0);");
         line(o, "const %s x = %s(&g%s);", n->draw.type, n->draw.call->name, draw_list(o, n));
         line(o, "VERIFY(x, name, 0);");

@@ -6,7 +6,10 @@ const char *element_text(const Out *o, const Expr *e)
     return !e || e->nargs == 0 ? "0" : o->flat ? o->flat : position_text(o, e->var, 0, e->var->rank, e->args).c;
 }
 
-const char *stream_text(const Out *o, const Var *v, const char *element) { return text(o, "Stream g = stream(at, VAR_%s, %s);", v->name, element); }
+const char *stream_text(const Out *o, const Var *v, const char *element)
+{
+    return text(o, "Stream g = stream(at, VAR_%s, %s);", v->name, element);
+}
 
 const char *kept_place(const Out *o, const Var *kept, const Expr *element) { return kept ? element_c(o, kept, element->args) : NULL; }
 

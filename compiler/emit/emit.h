@@ -4,5 +4,5 @@
 #include "../kernel/kernel.h"
 
 void emit_program(FILE *out, const Program *p, const char *source_path);
-void emit_kernels(FILE *out, const Program *p);                      // the kernels with the conditionals that they draw from
+void emit_kernels(FILE *out, const Program *p);  // the kernels with the conditionals that they draw from
 #endif

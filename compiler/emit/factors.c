@@ -1,5 +1,5 @@
-// factors.c -- the factors that a start may lie outside of, as text for the runtime (runtime/host/factors.c reads it): in the notation of the model,
-// with the definitions that they read.
+// factors.c -- the factors that a start may lie outside of, as text for the runtime (runtime/host/factors.c reads it): in the notation of
+// the model, with the definitions that they read.
 #include <stdlib.h>
 #include "program.h"
 
@@ -29,7 +29,8 @@ static const char *guard_text(const Out *o, const Plates *l) { return quoted(o, 
 
 static void emit_factor(const Out *o, const StartFactor *f)
 {
-    line(o, "{.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,", source_line(o, f->factor->span), quoted(o, factor_text(o, f->factor)), f->if_missing, plates_text(o, f->plates), guard_text(o, f->plates));
+    line(o, "{.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,", source_line(o, f->factor->span),
+         quoted(o, factor_text(o, f->factor)), f->if_missing, plates_text(o, f->plates), guard_text(o, f->plates));
     line(o, " .log_density = \"%s\"},", math_text(o, f->log_density));
 }
 
@@ -37,14 +38,16 @@ static void emit_definition(const Out *o, const Var *v, const Site *t)
 {
     const char *at = "";
     for (int k = 0; k < t->n; k++) at = text(o, "%s%s%s", at, k ? ", " : "", math_text(o, t->subscript[k]));
-    line(o, "{.name = \"%s\", .at = \"%s\", .over = \"%s\", .guard = %s, .value = %s},", v->name, at, plates_text(o, &t->plates), guard_text(o, &t->plates), quoted(o, t->value ? math_text(o, t->value) : NULL));
+    line(o, "{.name = \"%s\", .at = \"%s\", .over = \"%s\", .guard = %s, .value = %s},", v->name, at, plates_text(o, &t->plates),
+         guard_text(o, &t->plates), quoted(o, t->value ? math_text(o, t->value) : NULL));
 }
 
 bool emit_factors(Out *o, const Program *p)
 {
     if (!p->starts) return false;
     line(o, "// Factors that are 0 for some values of the unknowns: chains start where they are not.");
-    ENDING ("};", "static const GmFactor factors[] =") {
+    ENDING("};", "static const GmFactor factors[] =")
+    {
         for (const StartFactor *f = p->starts; f; f = f->next) emit_factor(o, f);
         line(o, "{0},");
     }

@@ -10,12 +10,19 @@ static const char *head_text(const Out *o, const Kernel *k)
 {
     const char *macro = kernel_macro[k->kind], *chains = k->chains ? ", const long from, const long to" : "";
     if (k->ode && k->of_ode != ODE_SOLUTION)
-        return text(o, "static void %s(const Ode *ode, const wide %s, const wide *%s, %s)", k->name, k->ode->time->name, k->ode->state->name, k->of_ode == ODE_RIGHT_SIDE ? "wide *slope" : "wide *by_state, wide *by_input");
+        return text(o, "static void %s(const Ode *ode, const wide %s, const wide *%s, %s)", k->name, k->ode->time->name,
+                    k->ode->state->name, k->of_ode == ODE_RIGHT_SIDE ? "wide *slope" : "wide *by_state, wide *by_input");
     if (k->ode) return text(o, "%s %s(GmContext *GM, const Data *d, const State *s, const int how%s)", macro, k->name, chains);
-    if (k->kind == KERNEL_FUNCTION) return text(o, "%s %s(%sconst Data *d, const State *s%s)", macro, k->name, k->context ? "GmContext *GM, " : "", chains);
+    if (k->kind == KERNEL_FUNCTION)
+        return text(o, "%s %s(%sconst Data *d, const State *s%s)", macro, k->name, k->context ? "GmContext *GM, " : "", chains);
     if (k->row) return text(o, "%s(%s, %s)", macro, k->name, marked(o, k->row->name));
     if (k->terms) return text(o, "KERNEL_TERMS(%s, %d)", k->name, k->terms);
-    return text(o, "%s(%s)", k->kind != KERNEL_TEAM ? macro : k->on_request ? "KERNEL_ON_REQUEST" : k->columns || k->products ? "KERNEL_PRODUCTS" : macro, k->name);
+    return text(o, "%s(%s)",
+                k->kind != KERNEL_TEAM      ? macro
+                : k->on_request             ? "KERNEL_ON_REQUEST"
+                : k->columns || k->products ? "KERNEL_PRODUCTS"
+                                            : macro,
+                k->name);
 }
 
 const char *header_text(const Out *o, const Kernel *k) { return text(o, "%s%s", k->comment, head_text(o, k)); }
@@ -24,7 +31,11 @@ const char *header_text(const Out *o, const Kernel *k) { return text(o, "%s%s", 
 static void take_names(Out *o, const Node *list)
 {
     for (const Node *n = list; n; n = n->next) {
-        const Var *v = n->kind == NODE_LET ? n->let.local : n->kind == NODE_ARRAY ? n->array.local : n->kind == NODE_MATRIX ? n->matrix.local : n->kind == NODE_CHOICE ? n->choice.local : NULL;
+        const Var *v = n->kind == NODE_LET      ? n->let.local
+                       : n->kind == NODE_ARRAY  ? n->array.local
+                       : n->kind == NODE_MATRIX ? n->matrix.local
+                       : n->kind == NODE_CHOICE ? n->choice.local
+                                                : NULL;
         if (v) take_name(o, v->name);
         take_names(o, n->body);
         if (n->kind == NODE_IF) take_names(o, n->test.otherwise);
@@ -43,11 +54,13 @@ static void begin_ode_function(Out *o, const Kernel *k)
 
 void emit_kernel(Out *o, const Kernel *k)
 {
-    SCOPE {
+    SCOPE
+    {
         o->kernel = k;
         o->write = emit_list;
         if (k->alike && k->alike->first == k) emit_shared_draw(o, k->alike);
-        KERNEL_BODY ("%s", header_text(o, k)) {
+        KERNEL_BODY("%s", header_text(o, k))
+        {
             o->team = k->kind == KERNEL_TEAM;
             take_names(o, k->body);
             if (k->row) name_index(o, k->row, k->row->name);

@@ -22,8 +22,10 @@ static const char *product_text(const Out *o, const Product *r)
     const char *eta = c_name(o, r->eta->name);
     if (!r->out) return text(o, "%s(%s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta);
     if (r->sums)
-        return text(o, "%s_AND_SUMS(%s, %s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name), c_name(o, r->out->name), c_name(o, r->sums->name));
-    return text(o, "%s_AND_BACK(%s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name), c_name(o, r->out->name));
+        return text(o, "%s_AND_SUMS(%s, %s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name),
+                    c_name(o, r->out->name), c_name(o, r->sums->name));
+    return text(o, "%s_AND_BACK(%s, %s, %s, %s, %s, %s, %s)", macro, p, k, X, coefficients, eta, c_name(o, r->weight->name),
+                c_name(o, r->out->name));
 }
 
 static const char *argument_text(const Out *o, const Launch *l, const LaunchArg *a)
@@ -34,7 +36,8 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
     case ARG_WORK: return work_text(o, l->kernel);
     case ARG_PLACE: return var_text(o, a->var);
     case ARG_NAME: return c_name(o, a->var->name);
-    case ARG_STREAM: return text(o, o->in_turns ? "GM_STREAM_OF_TURN(run, VAR_%s, turn, %d)" : "VAR_%s", a->var->name, o->program->nstate + 1);
+    case ARG_STREAM:
+        return text(o, o->in_turns ? "GM_STREAM_OF_TURN(run, VAR_%s, turn, %d)" : "VAR_%s", a->var->name, o->program->nstate + 1);
     case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
     case ARG_NUMBER: return number_c(o, a->number);
@@ -46,7 +49,10 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
 // ---- draws of scales ----
 
 // What they are rationed by: their competition, the number of the joint normal's sparse factor, and what a sweep and a trial cost.
-static const char *ration_text(const Out *o, const Ration *r) { return text(o, "%d, %d, %s, %s", r->competition, r->sparse, units_c(o, r->sweep), units_c(o, r->trial)); }
+static const char *ration_text(const Out *o, const Ration *r)
+{
+    return text(o, "%d, %d, %s, %s", r->competition, r->sparse, units_c(o, r->sweep), units_c(o, r->trial));
+}
 
 static const char *count_of_scale(const Out *o, const Var *v) { return v->rank ? extent_c(o, v->dim[0], LOOSE) : "1"; }
 
@@ -58,10 +64,12 @@ static void emit_scales(const Out *o, const StepCode *s)
     const char *list = "";
     for (int i = 0; i < of->n; i++) {
         const Var *v = of->var[i];
-        const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY", *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
+        const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY",
+                   *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
         list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
     }
-    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name, s->tuning->name, step->proposal != NULL, ration_text(o, &s->ration), list);
+    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name,
+         s->tuning->name, step->proposal != NULL, ration_text(o, &s->ration), list);
 }
 
 static void emit_propose(const Out *o, const Launch *l)
@@ -87,7 +95,8 @@ static void emit_call(const Out *o, const Launch *l)
         if (!a->setting) list = text(o, "%s, %s", list, value);
         else list = text(o, "%s,%s.%s = %s", list, i > 0 && !l->arg[i - 1].setting ? "\n         " : " ", a->setting, value);
     }
-    line(o, "%s%s(%s%srun%s);", l->unless_kept ? "if (!run->kept) " : "", macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
+    line(o, "%s%s(%s%srun%s);", l->unless_kept ? "if (!run->kept) " : "", macro[l->kind], l->kernel ? l->kernel->name : "",
+         l->kernel ? ", " : "", list);
 }
 
 static const Launch *emit_run(Out *o, const Launch *l);
@@ -128,15 +137,43 @@ static const Launch *emit_launch(Out *o, const Launch *l)
         emit_data(o);
         BLOCK ("if (%s)", extent_c(&sizes, l->arg[0].extent, LOOSE)) next = emit_inside(o, l);
         break;
-    case LAUNCH_ADAPTS: BLOCK ("if (ADAPTS(run, %s))", c_name(o, l->arg[0].var->name)) next = emit_inside(o, l); break;
-    case LAUNCH_CHECKED: BLOCK ("if (run->checking)") next = emit_inside(o, l); break;
-    case LAUNCH_DECIDE: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_ROWS: case LAUNCH_ROWS_AND: case LAUNCH_ROWS_ONLY: case LAUNCH_TEAM:
-    case LAUNCH_ONCE: case LAUNCH_SHARED: case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ROW_SUMS: case LAUNCH_PRODUCT: case LAUNCH_ROW_PRODUCTS: case LAUNCH_GRAM: case LAUNCH_WEIGHTED_GRAM:
-    case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_ORDER_ROWS: case LAUNCH_NUTS: case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ROWS: case LAUNCH_PATTERN:
-    case LAUNCH_TELL_ROWS: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NORMAL_DENSE_SCALED: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS_SCALED:
-        emit_call(&sizes, l);
+    case LAUNCH_ADAPTS:
+        BLOCK ("if (ADAPTS(run, %s))", c_name(o, l->arg[0].var->name)) next = emit_inside(o, l);
         break;
-    case LAUNCH_END: break;                      // emit_inside goes past it
+    case LAUNCH_CHECKED:
+        BLOCK ("if (run->checking)") next = emit_inside(o, l);
+        break;
+    case LAUNCH_DECIDE:
+    case LAUNCH_EACH:
+    case LAUNCH_MISSING:
+    case LAUNCH_COLOURS:
+    case LAUNCH_COLOURS_TEAM:
+    case LAUNCH_ROWS:
+    case LAUNCH_ROWS_AND:
+    case LAUNCH_ROWS_ONLY:
+    case LAUNCH_TEAM:
+    case LAUNCH_ONCE:
+    case LAUNCH_SHARED:
+    case LAUNCH_SHARED_UNLESS_MISSING:
+    case LAUNCH_ROW_SUMS:
+    case LAUNCH_PRODUCT:
+    case LAUNCH_ROW_PRODUCTS:
+    case LAUNCH_GRAM:
+    case LAUNCH_WEIGHTED_GRAM:
+    case LAUNCH_COLOUR_ELEMENTS:
+    case LAUNCH_ORDER_ROWS:
+    case LAUNCH_NUTS:
+    case LAUNCH_NORMAL_DENSE:
+    case LAUNCH_NORMAL_ARROW:
+    case LAUNCH_NORMAL_ROWS:
+    case LAUNCH_PATTERN:
+    case LAUNCH_TELL_ROWS:
+    case LAUNCH_NORMAL_SPARSE:
+    case LAUNCH_NORMAL_SPARSE_SCALED:
+    case LAUNCH_NORMAL_DENSE_SCALED:
+    case LAUNCH_NORMAL_ARROW_SCALED:
+    case LAUNCH_NORMAL_ROWS_SCALED: emit_call(&sizes, l); break;
+    case LAUNCH_END: break;  // emit_inside goes past it
     }
     return next;
 }
@@ -160,7 +197,10 @@ static const char *when_c(const Out *o, const Launch *l, bool after_others)
     return "1";
 }
 
-static bool is_otherwise(When when, When before) { return (when == IF_MANY && (before == IF_FEW || before == IF_SYSTEM)) || (when == IF_SYSTEM && before == IF_TOLD); }
+static bool is_otherwise(When when, When before)
+{
+    return (when == IF_MANY && (before == IF_FEW || before == IF_SYSTEM)) || (when == IF_SYSTEM && before == IF_TOLD);
+}
 
 static bool same_condition(const Launch *a, const Launch *b) { return a->when == b->when && a->rows == b->rows; }
 
@@ -183,7 +223,7 @@ static const Launch *emit_conditions(Out *o, const Launch *l)
     while (!is_last(l) && l->rows == before->rows && is_otherwise(l->when, before->when)) {
         before = l;
         const char *condition = l->when == IF_MANY ? NULL : when_c(o, l, true);
-        IN_BLOCK (block_otherwise(o, condition)) l = emit_under(o, l);
+        IN_BLOCK(block_otherwise(o, condition)) l = emit_under(o, l);
     }
     return l;
 }
@@ -200,10 +240,11 @@ static const Launch *emit_run(Out *o, const Launch *l)
 {
     while (!is_last(l)) {
         if (l->stands_in == o->standing_in || !l->stands_in) l = emit_standing_in(o, l);
-        else BLOCK ("if (STANDS_IN(run, %d))", l->stands_in) {
-            o->standing_in = l->stands_in;
-            l = emit_standing_in(o, l);
-        }
+        else
+            BLOCK ("if (STANDS_IN(run, %d))", l->stands_in) {
+                o->standing_in = l->stands_in;
+                l = emit_standing_in(o, l);
+            }
     }
     return l;
 }

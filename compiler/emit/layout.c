@@ -9,13 +9,13 @@
 
 struct Page {
     Arena *arena;
-    FILE  *to;
-    FILE  *piece;                // since the last function
-    char  *text;
+    FILE *to;
+    FILE *piece;  // since the last function
+    char *text;
     size_t length;
-    bool   begun;                // a line has begun
-    bool   closed;               // a brace has, whose line may go on with `else`
-    int    open;                 // blocks that have begun and not ended
+    bool begun;   // a line has begun
+    bool closed;  // a brace has, whose line may go on with `else`
+    int open;     // blocks that have begun and not ended
 };
 
 static void piece_open(Page *p)
@@ -48,7 +48,7 @@ static void finish_line(Page *p)
 
 void page_close(Page *p)
 {
-    if (p->open) abort();                        // one was left by return: our own bug
+    if (p->open) abort();  // one was left by return: our own bug
     finish_line(p);
     piece_close(p);
 }
@@ -208,7 +208,7 @@ Out block_plain(Out *o)
 
 Out block_otherwise(Out *o, const char *condition)
 {
-    o->page->begun = true;                       // behind the brace
+    o->page->begun = true;  // behind the brace
     o->page->closed = false;
     if (condition) line(o, " else if (%s) {", condition);
     else line(o, " else {");

@@ -1,4 +1,5 @@
-// loops.c -- loops: who takes which turns, by the macros of runtime/device/kernels.h. `before` of kernel.def's SHARING rows is `after` here:
+// loops.c -- loops: who takes which turns, by the macros of runtime/device/kernels.h. `before` of kernel.def's SHARING rows is `after`
+// here:
 //
 //   loop j in 1:J shared by ALONG          ALONG (j, d->J) {
 //     update ..                                ..
@@ -13,11 +14,11 @@ static const char *const sharing_macro[] = {
 
 enum { MOST_LINES = MAX_RANK + 2 };
 
-typedef struct Head {                    // of a loop, whose indices have names now
+typedef struct Head {  // of a loop, whose indices have names now
     const char *c;
-    int         nlines;
-    const char *line[MOST_LINES];        // its body begins with these
-    const char *flat;                    // position of the element that the loop gives, or NULL
+    int nlines;
+    const char *line[MOST_LINES];  // its body begins with these
+    const char *flat;              // position of the element that the loop gives, or NULL
 } Head;
 
 static void add_line(Head *h, const char *c) { h->line[h->nlines++] = c; }
@@ -31,7 +32,8 @@ static const char *totals_text(const Out *o, const Node *n)
 
 // ---- elements of a variable ----
 
-// Elements of one colour of a lattice: all subscripts but the last, and a turn, the colour and those give the last. A row whose size is no multiple of the colours has turns without an element.
+// Elements of one colour of a lattice: all subscripts but the last, and a turn, the colour and those give the last. A row whose size is no
+// multiple of the colours has turns without an element.
 static Head lattice_head(Out *o, const Node *n, const char *macro, const char *more)
 {
     const Var *v = n->loop.of;
@@ -40,14 +42,15 @@ static Head lattice_head(Out *o, const Node *n, const char *macro, const char *m
     Count rows = count_dims(v, 0, last);
     const char *count = count_text(o, &rows), *names[MAX_RANK];
     for (int k = 0; k <= last; k++) names[k] = fresh_index(o, n->loop.index[k]);
-    Head h = {.c = text(o, "%s (e, %s * %s%s)", macro, rows.n > 1 ? text(o, "(%s)", count) : extent_c(o, rows.factor[0], MULTIPLICATIVE), turns, more)};
+    Head h = {.c = text(o, "%s (e, %s * %s%s)", macro, rows.n > 1 ? text(o, "(%s)", count) : extent_c(o, rows.factor[0], MULTIPLICATIVE),
+                        turns, more)};
     for (int k = last - 1; k >= 0; k--) {
         Count stride = count_dims(v, k + 1, last - k - 1);
         const char *over = stride.n == 0 ? turns : text(o, "(%s * (%s))", turns, count_text(o, &stride));
         if (k == 0) add_line(&h, text(o, "const long %s = e / %s;", names[k], over));
         else add_line(&h, text(o, "const long %s = e / %s %% %s;", names[k], over, extent_c(o, v->dim[k], TIGHT)));
     }
-    for (int k = 0; k < last; k++) {             // strides are taken modulo the number of colours, so that the sum is not negative
+    for (int k = 0; k < last; k++) {  // strides are taken modulo the number of colours, so that the sum is not negative
         const int step = (colours - n->loop.stride[k] % colours) % colours;
         if (step) phase = text(o, step == 1 ? "%s + %s" : "%s + %s * %d", phase, names[k], step);
     }
@@ -63,7 +66,10 @@ static Head elements_head(Out *o, const Node *n)
     const bool crew = n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW || n->loop.how == SHARE_MATRICES;
     const Count elements = v ? count_dims(v, 0, n->loop.n) : (Count){0};
     const char *turns = crew ? count_text(o, &n->loop.turns) : "";
-    const char *more = !crew ? "" : n->loop.own_rows ? text(o, ", PER_ELEMENT(%s, %s)", turns, count_text(o, &elements)) : text(o, ", %s", turns), *macro = sharing_macro[n->loop.how];
+    const char *more = !crew              ? ""
+                       : n->loop.own_rows ? text(o, ", PER_ELEMENT(%s, %s)", turns, count_text(o, &elements))
+                                          : text(o, ", %s", turns),
+               *macro = sharing_macro[n->loop.how];
     if (n->loop.how == SHARE_COLOUR || n->loop.how == SHARE_COLOUR_CREW) {
         if (n->loop.n > 1) return lattice_head(o, n, macro, more);
         const char *size = extent_c(o, v->dim[0], LOOSE), *k = fresh_index(o, n->loop.index[0]);
@@ -73,16 +79,21 @@ static Head elements_head(Out *o, const Node *n)
     }
     if (n->loop.how == SHARE_CLASSES) {
         const char *size = extent_c(o, v->dim[0], LOOSE), *k = fresh_index(o, n->loop.index[0]);
-        return (Head){.c = text(o, "%s (%s, %s, s->%s, s->%s)", macro, k, size, n->loop.classes->first->name, n->loop.classes->elements->name)};
+        return (Head){
+            .c = text(o, "%s (%s, %s, s->%s, s->%s)", macro, k, size, n->loop.classes->first->name, n->loop.classes->elements->name)};
     }
     const bool missing = n->loop.how == SHARE_MISSING || n->loop.how == SHARE_IN_TURN;
     const bool apart = missing || n->loop.n > 1;
     const char *size = count_text(o, &elements), *names[MAX_RANK] = {"e"};
     for (int k = 0; k < n->loop.n; k++) names[k] = fresh_index(o, n->loop.index[k]);
-    Head h = {.c = missing ? text(o, "%s (e, %d)", macro, n->loop.field) : text(o, "%s (%s, %s%s)", macro, apart ? "e" : names[0], size, more), .flat = missing ? "e" : NULL};
+    Head h = {.c = missing ? text(o, "%s (e, %d)", macro, n->loop.field)
+                           : text(o, "%s (%s, %s%s)", macro, apart ? "e" : names[0], size, more),
+              .flat = missing ? "e" : NULL};
     for (int k = n->loop.n - 1; k >= 0 && apart; k--) {
         Count stride = count_dims(v, k + 1, n->loop.n - k - 1);
-        const char *over = k + 1 == n->loop.n ? "" : stride.n == 1 ? text(o, " / %s", extent_c(o, stride.factor[0], TIGHT)) : text(o, " / (%s)", count_text(o, &stride));
+        const char *over = k + 1 == n->loop.n ? ""
+                           : stride.n == 1    ? text(o, " / %s", extent_c(o, stride.factor[0], TIGHT))
+                                              : text(o, " / (%s)", count_text(o, &stride));
         if (k == 0) add_line(&h, text(o, "const long %s = e%s;", names[k], over));
         else add_line(&h, text(o, "const long %s = e%s %% %s;", names[k], over, extent_c(o, v->dim[k], TIGHT)));
     }
@@ -102,7 +113,10 @@ static const char *range_text(Out *o, const Index *i, const char **name)
     return from_first(i) ? text(o, " (%s, %s", c, hi) : text(o, "_FROM (%s, %s, %s - %s", c, lo.c, hi, paren(o, lo, MULTIPLICATIVE));
 }
 
-static const char *for_text(const Out *o, const char *c, const char *from, const char *to) { return text(o, "for (long %s = %s; %s < %s; %s++)", c, from, c, to, c); }
+static const char *for_text(const Out *o, const char *c, const char *from, const char *to)
+{
+    return text(o, "for (long %s = %s; %s < %s; %s++)", c, from, c, to, c);
+}
 
 static Head serial_head(Out *o, const Node *n)
 {
@@ -125,14 +139,18 @@ static Head rows_of_element_head(Out *o, const Node *n, const char *macro)
 {
     const Order *order = n->loop.order;
     const char *element = index_c(o, n->loop.index[1]), *first = order->first->name, *c = fresh_index(o, n->loop.index[0]);
-    Head h = {.c = text(o, "%s_FROM (%s, s->%s[%s], s->%s[%s + 1] - s->%s[%s]%s)", macro, n->loop.sorted ? c : "row", first, element, first, element, first, element, totals_text(o, n))};
+    Head h = {.c = text(o, "%s_FROM (%s, s->%s[%s], s->%s[%s + 1] - s->%s[%s]%s)", macro, n->loop.sorted ? c : "row", first, element, first,
+                        element, first, element, totals_text(o, n))};
     if (!n->loop.sorted) add_line(&h, text(o, "NAMED_ROW(%s, s->%s, row);", c, order->rows->name));
     return h;
 }
 
 // ---- groups of rows ----
 
-static const char *groups_and_rows(const Out *o, const Order *order) { return text(o, "%s, %s", extent_c(o, order->extent, LOOSE), extent_c(o, order->row->hi, LOOSE)); }
+static const char *groups_and_rows(const Out *o, const Order *order)
+{
+    return text(o, "%s, %s", extent_c(o, order->extent, LOOSE), extent_c(o, order->row->hi, LOOSE));
+}
 
 static Head places_head(Out *o, const Node *n, const char *macro)
 {
@@ -143,8 +161,9 @@ static Head places_head(Out *o, const Node *n, const char *macro)
         list = text(o, "%s, %s, %s", list, fresh_index(o, n->loop.index[k]), extent);
     }
     if (!order->spare) return (Head){.c = text(o, "%s%d (%s, s->%s%s)", macro, n->loop.n - 1, c, order->rows->name, list)};
-    name_index(o, order->row, c);                // the key of this row
-    return (Head){.c = text(o, "KEYED_PLACES%d (%s, %s, %s, s->%s%s)", n->loop.n - 1, c, rows, subscript_text(o, order->key).c, order->rows->name, list)};
+    name_index(o, order->row, c);  // the key of this row
+    return (Head){.c = text(o, "KEYED_PLACES%d (%s, %s, %s, s->%s%s)", n->loop.n - 1, c, rows, subscript_text(o, order->key).c,
+                            order->rows->name, list)};
 }
 
 static Head arrays_head(Out *o, const Node *n, const char *macro)
@@ -172,31 +191,47 @@ static Head loop_head(Out *o, const Node *n)
         c = fresh_index(o, i[0]);
         return (Head){.c = text(o, "for (long %s = %s; %s-- > %s;)", c, size, c, lo)};
     }
-    case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: case SHARE_CLASSES: return elements_head(o, n);
-    case SHARE_ALONG: case SHARE_LANES: case SHARE_TERMS: case SHARE_PLACES: case SHARE_SUM_ALONG:
+    case SHARE_EACH:
+    case SHARE_COLOUR:
+    case SHARE_MISSING:
+    case SHARE_IN_TURN:
+    case SHARE_CREW:
+    case SHARE_COLOUR_CREW:
+    case SHARE_MATRICES:
+    case SHARE_CLASSES: return elements_head(o, n);
+    case SHARE_ALONG:
+    case SHARE_LANES:
+    case SHARE_TERMS:
+    case SHARE_PLACES:
+    case SHARE_SUM_ALONG:
         if (n->loop.n == 2) {
             const char *a = extent_c(o, i[0]->hi, LOOSE), *b = extent_c(o, i[1]->hi, LOOSE), *first = fresh_index(o, i[0]);
             return (Head){.c = text(o, "%s2 (%s, %s, %s, %s%s)", macro, first, a, fresh_index(o, i[1]), b, totals_text(o, n))};
         }
         // fall through
-    case SHARE_SUM_TURNS: case SHARE_SPAN: {
+    case SHARE_SUM_TURNS:
+    case SHARE_SPAN: {
         if (order) return rows_of_element_head(o, n, macro);
         const char *range = range_text(o, i[0], &c);
         return (Head){.c = text(o, "%s%s%s)", macro, range, totals_text(o, n))};
     }
-    case SHARE_INTO: case SHARE_KEYED: return arrays_head(o, n, macro);
+    case SHARE_INTO:
+    case SHARE_KEYED: return arrays_head(o, n, macro);
     case SHARE_COUNTED: return (Head){.c = text(o, "%s%s)", macro, range_text(o, i[0], &c))};
     case SHARE_GROUPS: {
         const char *sizes = groups_and_rows(o, order);
         return (Head){.c = text(o, "%s (%s, %s)", macro, fresh_index(o, i[0]), sizes)};
     }
-    case SHARE_SEGMENTS: return (Head){.c = text(o, "%s (%s, s->%s, %s)", order->spare ? "EACH_KEYED" : macro, groups_and_rows(o, order), order->first->name, count_text(o, &n->loop.turns))};
+    case SHARE_SEGMENTS:
+        return (Head){.c = text(o, "%s (%s, s->%s, %s)", order->spare ? "EACH_KEYED" : macro, groups_and_rows(o, order), order->first->name,
+                                count_text(o, &n->loop.turns))};
     case SHARE_SEGMENT_PLACES: return places_head(o, n, macro);
     case SHARE_ROWS: {
         const char *group = index_c(o, i[1]);
         c = fresh_index(o, i[0]);
         if (n->loop.sorted) return (Head){.c = text(o, "SUM_SORTED (%s, %s, s->%s%s)", c, group, order->first->name, totals_text(o, n))};
-        return (Head){.c = text(o, "%s (%s, %s, s->%s, s->%s%s)", macro, c, group, order->first->name, order->rows->name, totals_text(o, n))};
+        return (Head){
+            .c = text(o, "%s (%s, %s, s->%s, s->%s%s)", macro, c, group, order->first->name, order->rows->name, totals_text(o, n))};
     }
     }
     return (Head){.c = ""};
@@ -204,7 +239,8 @@ static Head loop_head(Out *o, const Node *n)
 
 // ---- loops ----
 
-// On a GPU, where a row adds the product of a vector and itself to the matrix of its group: by a routine that reads the vector once (keyed_sums.h), and makes the sums of `vector` as well.
+// On a GPU, where a row adds the product of a vector and itself to the matrix of its group: by a routine that reads the vector once
+// (keyed_sums.h), and makes the sums of `vector` as well.
 static void emit_segment_products(Out *o, const Node *segments)
 {
     const Node *rows = segments->body;
@@ -212,30 +248,38 @@ static void emit_segment_products(Out *o, const Node *segments)
     const Order *order = rows->loop.order;
     directive(o, "#ifdef SEGMENT_PRODUCTS            // on a GPU");
     if (segments->loop.with) line(o, "if (!SEGMENT_PRODUCTS(%s))", extent_c(o, segments->loop.with, LOOSE));
-    else SCOPE {
-        Index *const *i = rows->loop.index;
-        const char *row = fresh_index(o, i[0]), *j = fresh_index(o, i[1]), *k = fresh_index(o, i[2]), *size = extent_c(o, i[1]->hi, LOOSE);
-        BLOCK ("if (SEGMENT_PRODUCTS(%s))", size) {
-            line(o, "const auto times = [&](long %s) -> wide { return %s; };", row, expr_c(o, product->times, LOOSE));
-            line(o, "const auto factor = [&](long %s, long %s) -> wide { return %s; };", row, j, expr_c(o, product->factor, LOOSE));
-            line(o, "const auto add = [&](long %s, long %s, long %s, wide x) { %s += x; };", row, j, k, place_text(o, &rows->body->update.place));
-            const char *more = "";
-            if (product->vector) {
-                line(o, "const auto vector_times = [&](long %s) -> wide { return %s; };", row, expr_c(o, product->vector_times, LOOSE));
-                name_index(o, product->vector->loop.index[0], row);
-                name_index(o, product->vector->loop.index[1], j);
-                line(o, "const auto vector_add = [&](long %s, long %s, wide x) { %s += x; };", row, j, place_text(o, &product->vector->body->update.place));
-                more = ", vector_times, vector_add";
+    else SCOPE
+        {
+            Index *const *i = rows->loop.index;
+            const char *row = fresh_index(o, i[0]), *j = fresh_index(o, i[1]), *k = fresh_index(o, i[2]),
+                       *size = extent_c(o, i[1]->hi, LOOSE);
+            BLOCK ("if (SEGMENT_PRODUCTS(%s))", size) {
+                line(o, "const auto times = [&](long %s) -> wide { return %s; };", row, expr_c(o, product->times, LOOSE));
+                line(o, "const auto factor = [&](long %s, long %s) -> wide { return %s; };", row, j, expr_c(o, product->factor, LOOSE));
+                line(o, "const auto add = [&](long %s, long %s, long %s, wide x) { %s += x; };", row, j, k,
+                     place_text(o, &rows->body->update.place));
+                const char *more = "";
+                if (product->vector) {
+                    line(o, "const auto vector_times = [&](long %s) -> wide { return %s; };", row, expr_c(o, product->vector_times, LOOSE));
+                    name_index(o, product->vector->loop.index[0], row);
+                    name_index(o, product->vector->loop.index[1], j);
+                    line(o, "const auto vector_add = [&](long %s, long %s, wide x) { %s += x; };", row, j,
+                         place_text(o, &product->vector->body->update.place));
+                    more = ", vector_times, vector_add";
+                }
+                line(o, "segment_products(GM, %s, s->%s, s->%s, %s, times, factor, add%s);", groups_and_rows(o, order), order->first->name,
+                     order->rows->name, size, more);
             }
-            line(o, "segment_products(GM, %s, s->%s, s->%s, %s, times, factor, add%s);", groups_and_rows(o, order), order->first->name, order->rows->name, size, more);
+            line(o, "else");
         }
-        line(o, "else");
-    }
     directive(o, "#endif");
 }
 
 // Whether its body, if it is one plain statement, stands on the line that begins it.
-static bool may_be_brief(Sharing how) { return how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_TERMS || how == SHARE_PLACES; }
+static bool may_be_brief(Sharing how)
+{
+    return how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_TERMS || how == SHARE_PLACES;
+}
 
 // Lanes that go through the body: all that are here, those of a crew, or each turn is one lane's.
 static void share_body(Out *o, Sharing how)
@@ -249,11 +293,13 @@ void emit_loop(Out *o, const Node *n)
     const Sharing how = n->loop.how;
     for (const Node *w = how == SHARE_EACH && o->depth == 1 ? n->body : NULL; w; w = w->next)
         if (w->kind == NODE_WEIGH && w->weigh.distances) emit_classify(o, w);
-    SCOPE {
-        scope_written(o->scope, n->body);        // before the second turn
+    SCOPE
+    {
+        scope_written(o->scope, n->body);  // before the second turn
         if (how == SHARE_SEGMENTS && n->body && (n->body->loop.product || n->loop.with)) emit_segment_products(o, n);
         const Head h = loop_head(o, n);
-        BODY (!may_be_brief(how) || !is_one_statement(n->body), "%s", h.c) {
+        BODY(!may_be_brief(how) || !is_one_statement(n->body), "%s", h.c)
+        {
             for (int k = 0; k < h.nlines; k++) line(o, "%s", h.line[k]);
             if (h.flat) o->flat = h.flat;
             share_body(o, how);

@@ -1,6 +1,7 @@
 // names.c -- C names of what a kernel reads, while it is written: variables of the model, indices of loops, expressions that have a name.
 //
-// An index is written with a mark before it. Here it is told apart from the loops around it and from local variables; rename.c tells it from all else.
+// An index is written with a mark before it. Here it is told apart from the loops around it and from local variables; rename.c tells it
+// from all else.
 #include <string.h>
 #include "../base/words.h"
 #include "out.h"
@@ -30,7 +31,8 @@ void take_name(Out *o, const char *name)
     o->taken = one;
 }
 
-// Whether a loop around this place is written so, a local variable of the kernel, or what most kernels have. What else it must not meet is looked for below.
+// Whether a loop around this place is written so, a local variable of the kernel, or what most kernels have. What else it must not meet is
+// looked for below.
 static bool name_taken(const Out *o, const char *c)
 {
     static const char *const used[] = {"d", "s", "at", "g", "x", "run", "n", "dot", "lower", "upper", "tries", "search", NULL};

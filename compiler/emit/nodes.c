@@ -1,4 +1,5 @@
-// nodes.c -- the body of a kernel, one function a kind of node; here those of values, updates and conditions. Macros are those of runtime/device/kernels.h.
+// nodes.c -- the body of a kernel, one function a kind of node; here those of values, updates and conditions. Macros are those of
+// runtime/device/kernels.h.
 #include <string.h>
 #include "nodes.h"
 
@@ -7,12 +8,14 @@
 static void emit_let(Out *o, const Node *n)
 {
     const char *name = n->let.local->name, *type = n->let.type;
-    const bool whole = n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant && n->let.key == n->let.value;
+    const bool whole =
+        n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant && n->let.key == n->let.value;
     if (whole) {
         const Expr *a = n->let.value->args[0];
         const char *c = text(o, "log_determinant_of(%s, %s)", extent_c(o, ex_dim((Expr *)a, 0), LOOSE), whole_text(o, a));
         line(o, o->team ? "const %s %s = TEAM_VALUE(%s);" : "const %s %s = %s;", type, name, c);
-    } else if (n->let.log_sum && n->let.log_sum != n->let.local) line(o, "const %s %s = log_sum_value(&%s);", type, name, n->let.log_sum->name);
+    } else if (n->let.log_sum && n->let.log_sum != n->let.local)
+        line(o, "const %s %s = log_sum_value(&%s);", type, name, n->let.log_sum->name);
     else if (!n->let.value) line(o, "%s %s = log_sum_start();", type, name);
     else if (strcmp(type, "long") == 0) line(o, "const long %s = %s;", name, extent_c(o, n->let.value, LOOSE));
     else line(o, "%s%s %s = %s;", n->let.grows ? "" : "const ", type, name, expr_c(o, n->let.value, LOOSE));
@@ -31,7 +34,8 @@ static void fill_array(Out *o, const Node *n, int k, Text at, bool team)
     const Index *i = n->array.index[k];
     const char *extent = extent_c(o, i->hi, ADDITIVE), *c = fresh_index(o, i);
     at = k ? (Text){text(o, "%s * %s + %s", paren(o, at, TIGHT), extent_c(o, i->hi, TIGHT), c), ADDITIVE, false} : (Text){c, TIGHT, false};
-    const char *head = k == 0 && team ? text(o, "TEAM_FILL (%s, %s)", c, extent) : text(o, "for (long %s = 0; %s < %s; %s++)", c, c, extent, c);
+    const char *head =
+        k == 0 && team ? text(o, "TEAM_FILL (%s, %s)", c, extent) : text(o, "for (long %s = 0; %s < %s; %s++)", c, c, extent, c);
     BLOCK ("%s", head) fill_array(o, n, k + 1, at, team);
 }
 
@@ -104,7 +108,8 @@ static void emit_update(Out *o, const Node *n)
         case STORE_LAST: line(o, "STORE(%s, %s);", place, t.c); break;
         case STORE_WITHIN: line(o, "SET(%s, %s);", place, t.c); break;
         case STORE_ELEMENT: line(o, "ELEMENT_LANE %s = %s;", place, t.c); break;
-        case STORE_COUNT: case STORE_TOTAL: break;
+        case STORE_COUNT:
+        case STORE_TOTAL: break;
         case STORE_SPAN: line(o, "SPAN_TOTAL(%s, %s, %s);", subscript_text(o, at->element->args[0]).c, place, t.c); break;
         }
         break;
@@ -133,9 +138,11 @@ static void emit_fill(Out *o, const Node *n)
 static void emit_order(Out *o, const Node *n)
 {
     const Order *order = n->order.order;
-    SCOPE {
+    SCOPE
+    {
         const char *rows = extent_c(o, order->row->hi, LOOSE), *groups = extent_c(o, order->extent, LOOSE), *c = fresh_index(o, order->row);
-        line(o, "ORDER_KEYED(%s, %s, %s, %s, s->%s, s->%s, s->%s, s->%s);", c, rows, groups, expr_c(o, order->key, LOOSE), order->keys->name, order->first->name, order->rows->name, order->spare->name);
+        line(o, "ORDER_KEYED(%s, %s, %s, %s, s->%s, s->%s, s->%s, s->%s);", c, rows, groups, expr_c(o, order->key, LOOSE),
+             order->keys->name, order->first->name, order->rows->name, order->spare->name);
     }
 }
 
@@ -143,15 +150,16 @@ static void emit_order(Out *o, const Node *n)
 
 static void emit_lane(Out *o, const Node *n)
 {
-    if (!o->team && !n->lane.key) emit_list(o, n->body);             // alone anyhow
-    else BODY (!is_one_statement(n->body), n->lane.key ? "GROUP_LANE" : "ONE_LANE") {
-        if (n->lane.key) {
-            o->group_name = index_c(o, n->lane.group);
-            o->group = n->lane.key;
+    if (!o->team && !n->lane.key) emit_list(o, n->body);  // alone anyhow
+    else BODY(!is_one_statement(n->body), n->lane.key ? "GROUP_LANE" : "ONE_LANE")
+        {
+            if (n->lane.key) {
+                o->group_name = index_c(o, n->lane.group);
+                o->group = n->lane.key;
+            }
+            o->team = o->crew = false;
+            emit_list(o, n->body);
         }
-        o->team = o->crew = false;
-        emit_list(o, n->body);
-    }
 }
 
 static void emit_if(Out *o, const Node *n)
@@ -179,7 +187,8 @@ static void emit_return(Out *o, const Node *n)
 // The loops of a nest are nodes of their own by now; names of its body hold behind it.
 static void emit_nest(Out *o, const Node *n)
 {
-    SAME_BLOCK {
+    SAME_BLOCK
+    {
         o->careful |= n->nest.careful;
         o->as_read |= n->nest.as_read;
         emit_list(o, n->body);
@@ -215,7 +224,8 @@ static void emit_node(Out *o, const Node *n)
     case NODE_CLAIM: emit_claim(o, n); break;
     case NODE_BOUNDS: emit_bounds(o, n); break;
     case NODE_CHECK: emit_check(o, n); break;
-    case NODE_SLICE: case NODE_METROPOLIS: emit_slice(o, n); break;
+    case NODE_SLICE:
+    case NODE_METROPOLIS: emit_slice(o, n); break;
     case NODE_WEIGH: emit_weigh(o, n); break;
     case NODE_WEIGHTS: emit_weights(o, n); break;
     case NODE_ELLIPSE: emit_ellipse(o, n); break;
@@ -228,7 +238,8 @@ static void emit_node(Out *o, const Node *n)
     case NODE_WHITENED: emit_whitened(o, n); break;
     case NODE_FACTOR: emit_factor_matrix(o, n); break;
     case NODE_ROUTINE:
-        line(o, "CREW(%s_into, %s, %s, &%s);", n->routine.name, extent_c(o, n->routine.size, LOOSE), whole_text(o, n->routine.from), place_text(o, &(Place){.element = n->routine.to}));
+        line(o, "CREW(%s_into, %s, %s, &%s);", n->routine.name, extent_c(o, n->routine.size, LOOSE), whole_text(o, n->routine.from),
+             place_text(o, &(Place){.element = n->routine.to}));
         break;
     case NODE_COPY: emit_copy(o, n); break;
     case NODE_COMPUTE: emit_compute(o, n); break;
@@ -242,7 +253,7 @@ static void emit_node(Out *o, const Node *n)
 void emit_list(Out *o, const Node *list)
 {
     for (const Node *n = list; n; n = n->next) {
-        if (o->kernel->alike && n == o->kernel->alike_from) {        // it, its claim and its store, which are the last
+        if (o->kernel->alike && n == o->kernel->alike_from) {  // it, its claim and its store, which are the last
             call_shared_draw(o, o->kernel);
             return;
         }

@@ -5,24 +5,30 @@
 
 // ---- elements.c ----
 
-bool        is_one_statement(const Node *body);                  // a plain one, which may stand on the line that begins a loop or an `if`
-const char *element_text(const Out *o, const Expr *e);           // its place in its array, by which streams and faults name it; of a scalar 0
-const char *stream_text(const Out *o, const Var *v, const char *element);        // the stream of random numbers of an element: Stream g
-const char *kept_place(const Out *o, const Var *kept, const Expr *element);      // of the logarithm of an element; NULL: none is kept
-void        know_logs(Out *o, const KeptLogs *logs, const char *log_x, const char *log1m_x);     // log x and log(1 - x) of what is drawn are written as these
-void        store(Out *o, const char *place, const char *x);     // by a lane of the crew or the team that is here
+bool is_one_statement(const Node *body);  // a plain one, which may stand on the line that begins a loop or an `if`
+// its place in its array, by which streams and faults name it; of a scalar 0
+const char *element_text(const Out *o, const Expr *e);
+// the stream of random numbers of an element: Stream g
+const char *stream_text(const Out *o, const Var *v, const char *element);
+// of the logarithm of an element; NULL: none is kept
+const char *kept_place(const Out *o, const Var *kept, const Expr *element);
+// log x and log(1 - x) of what is drawn are written as these
+void know_logs(Out *o, const KeptLogs *logs, const char *log_x, const char *log1m_x);
+void store(Out *o, const char *place, const char *x);  // by a lane of the crew or the team that is here
 
-// ---- the kinds of nodes: solve.c, checks.c, draws.c, predict.c, samplers.c, weigh.c, loops.c, joint.c, columns.c. Those that have a body write it by o->write ----
+// ---- the kinds of nodes: solve.c, checks.c, draws.c, predict.c, samplers.c, weigh.c, loops.c, joint.c, columns.c. Those that have a body
+// write it by o->write ----
 
 void emit_loop(Out *o, const Node *n);
 void emit_draw(Out *o, const Node *n);
 void emit_claim(Out *o, const Node *n);
-void emit_shared_draw(Out *o, const SharedDraw *f);              // the function that kernels call
+void emit_shared_draw(Out *o, const SharedDraw *f);  // the function that kernels call
 void call_shared_draw(Out *o, const Kernel *k);
 void emit_check(Out *o, const Node *n);
 void emit_bounds(Out *o, const Node *n);
 void emit_sample(Out *o, const Node *n);
-void emit_density(Out *o, const Node *n, const Conditional *c, const char *place, const Node *again, const KeptLogs *logs);      // lp, of the value x that is tried, put in its place if there is one
+// lp, of the value x that is tried, put in its place if there is one
+void emit_density(Out *o, const Node *n, const Conditional *c, const char *place, const Node *again, const KeptLogs *logs);
 void emit_slice(Out *o, const Node *n);
 void emit_ellipse(Out *o, const Node *n);
 void emit_move(Out *o, const Node *n);
@@ -38,17 +44,17 @@ void emit_whitened(Out *o, const Node *n);
 void emit_factor_matrix(Out *o, const Node *n);
 void emit_copy(Out *o, const Node *n);
 void emit_compute(Out *o, const Node *n);
-void emit_again(Out *o, const Node *again);                      // series, after what they read has changed
+void emit_again(Out *o, const Node *again);  // series, after what they read has changed
 void emit_solve(Out *o, const Node *n);
-void emit_given(Out *o, const Ode *ode);                         // what a function of a differential equation is given
+void emit_given(Out *o, const Ode *ode);  // what a function of a differential equation is given
 void emit_columns(Out *o, const Columns *c);
 
 // ---- nodes.c: all kinds ----
 
-void emit_list(Out *o, const Node *list);                        // to the end of the block
+void emit_list(Out *o, const Node *list);  // to the end of the block
 
 // ---- kernels.c ----
 
-const char *header_text(const Out *o, const Kernel *k);          // its comment and its head
-void        emit_kernel(Out *o, const Kernel *k);
+const char *header_text(const Out *o, const Kernel *k);  // its comment and its head
+void emit_kernel(Out *o, const Kernel *k);
 #endif

@@ -32,7 +32,8 @@ static void emit_within(Out *o, const Node *n, const char *pos)
 {
     const Site *t = n->sample.site;
     Expr *const *rest = t->args + t->nsample;
-    const char *name = t->var->name, *dist = t->dist->name, *where = source_line(o, t->span), *least = expr_c(o, rest[2], LOOSE), *most = expr_c(o, rest[3], LOOSE);
+    const char *name = t->var->name, *dist = t->dist->name, *where = source_line(o, t->span), *least = expr_c(o, rest[2], LOOSE),
+               *most = expr_c(o, rest[3], LOOSE);
     line(o, "wide lower = %s, upper = %s;", expr_c(o, rest[0], LOOSE), expr_c(o, rest[1], LOOSE));
     if (!ex_is_num(rest[2], -INFINITY)) line(o, "if (lower < %s) lower = %s;", least, least);
     if (!ex_is_num(rest[3], INFINITY)) line(o, "if (upper > %s) upper = %s;", most, most);
@@ -42,15 +43,21 @@ static void emit_within(Out *o, const Node *n, const char *pos)
         know(o, t->end[0], "lower");
         know(o, t->end[1], "upper");
         line(o, "x = %s(%s);", t->sample, routine_arguments(o, t));
-        line(o, "if (!is_finite(x)) FAULT(\"%s\", %s, \"its truncated %s could not be drawn: an argument is out of range, or so little of it lies between the ends (%s)\");", name, pos, dist, where);
+        line(o,
+             "if (!is_finite(x)) FAULT(\"%s\", %s, \"its truncated %s could not be drawn: an argument is out of range, or so little of it "
+             "lies between the ends (%s)\");",
+             name, pos, dist, where);
         return;
     }
     const bool search = n->sample.searches;
     if (t->sample)
-        line(o, "for (long tries = 0; tries < %s && !(x >= lower && x <= upper); tries++) x = %s(%s);", search ? "GM_TRIES" : "GM_MOST_TRIES", t->sample, routine_arguments(o, t));
+        line(o, "for (long tries = 0; tries < %s && !(x >= lower && x <= upper); tries++) x = %s(%s);",
+             search ? "GM_TRIES" : "GM_MOST_TRIES", t->sample, routine_arguments(o, t));
     BLOCK ("if (!(x >= lower && x <= upper))") {
         if (search) emit_search(o, n, least, most);
-        line(o, "if (!(x >= lower && x <= upper)) FAULT(\"%s\", %s, \"so little of %s lies between its ends that it cannot be drawn (%s)\");", name, pos, dist, where);
+        line(o,
+             "if (!(x >= lower && x <= upper)) FAULT(\"%s\", %s, \"so little of %s lies between its ends that it cannot be drawn (%s)\");",
+             name, pos, dist, where);
     }
 }
 
@@ -58,13 +65,19 @@ void emit_sample(Out *o, const Node *n)
 {
     const Site *t = n->sample.site;
     const Var *v = t->var;
-    const char *pos = v->rank ? first_position(o, v, t->n, t->subscript) : "0", *place = v->rank ? text(o, "%s[%s]", var_text(o, v), pos) : text(o, "*%s", var_text(o, v));
+    const char *pos = v->rank ? first_position(o, v, t->n, t->subscript) : "0",
+               *place = v->rank ? text(o, "%s[%s]", var_text(o, v), pos) : text(o, "*%s", var_text(o, v));
     const char *name = v->name, *where = source_line(o, t->span);
-    PLAIN_BLOCK {                                // for the names of the draw
-        if (t->guarded) line(o, "if (!%s) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");", expr_c(o, t->args[t->nargs - 1], TIGHT), name, pos, t->dist->name, where);
+    PLAIN_BLOCK
+    {  // for the names of the draw
+        if (t->guarded)
+            line(o, "if (!%s) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");",
+                 expr_c(o, t->args[t->nargs - 1], TIGHT), name, pos, t->dist->name, where);
         line(o, "%s", stream_text(o, v, pos));
-        if (t->n < v->rank) {                    // a vector or a matrix, in its place
-            line(o, "if (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"its draw from %s is not possible: an argument is out of range, or a matrix not positive definite (%s)\");",
+        if (t->n < v->rank) {  // a vector or a matrix, in its place
+            line(o,
+                 "if (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"its draw from %s is not possible: an argument is out of range, or a matrix not "
+                 "positive definite (%s)\");",
                  t->sample, routine_arguments(o, t), extent_c(o, v->dim[v->rank - 1], LOOSE), place, name, pos, t->dist->name, where);
         } else {
             if (t->within) emit_within(o, n, pos);
@@ -72,9 +85,12 @@ void emit_sample(Out *o, const Node *n)
             for (int side = 0; side < 2 && t->dist->discrete && !t->within; side++) {
                 const Expr *bound = t->args[t->nsample + side];
                 if (bound->kind != EX_NUM || isfinite(bound->number))
-                    line(o, "if (!(x %s %s)) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");", side ? "<=" : ">=", expr_c(o, bound, TIGHT), name, pos, t->dist->name, where);
+                    line(o, "if (!(x %s %s)) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");",
+                         side ? "<=" : ">=", expr_c(o, bound, TIGHT), name, pos, t->dist->name, where);
             }
-            if (v->base == BASE_INT) line(o, "if (!(x >= -2147483647 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not an integer of 32 bits\");", name, pos);
+            if (v->base == BASE_INT)
+                line(o, "if (!(x >= -2147483647 && x <= 2147483647)) FAULT(\"%s\", %s, \"its draw is not an integer of 32 bits\");", name,
+                     pos);
             else line(o, "VERIFY(x, \"%s\", %s);", name, pos);
             line(o, v->base == BASE_INT ? "%s = INTEGER_DRAWN(x);" : "%s = x;", place);
         }

@@ -7,7 +7,8 @@ const char *units_c(const Out *o, const Expr *e)
     const char *all = NULL;
     switch (e->kind) {
     case EX_NUM: return text(o, "%.6g", e->number);
-    case EX_ADD: case EX_MUL:
+    case EX_ADD:
+    case EX_MUL:
         for (int i = 0; i < e->nargs; i++) {
             const char *one = units_c(o, e->args[i]);
             all = all ? text(o, e->kind == EX_ADD ? "%s + %s" : "%s * %s", all, one) : one;
@@ -21,7 +22,11 @@ const char *units_c(const Out *o, const Expr *e)
     case EX_REF:
         if (e->var->counts_rows) return c_name(o, e->var->name);
         break;
-    case EX_CALL: case EX_REDUCE: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_CALL:
+    case EX_REDUCE:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return text(o, "(double)%s", extent_c(o, e, TIGHT));
 }
@@ -32,12 +37,15 @@ static void emit_counted_rows(const Out *o, const Var *v)
     const char *list = "";
     for (int k = 0; k < v->nrows; k++) {
         const char *name = c_name(o, v->rows[k]->name);
-        list = text(o, "%s%s{d->%s, sizeof *d->%s * (size_t)(%s)}", list, k ? ", " : "", name, name, v->rows[k]->rank == 2 ? extent_c(o, v->rows[k]->dim[1], LOOSE) : "1");
+        list = text(o, "%s%s{d->%s, sizeof *d->%s * (size_t)(%s)}", list, k ? ", " : "", name, name,
+                    v->rows[k]->rank == 2 ? extent_c(o, v->rows[k]->dim[1], LOOSE) : "1");
     }
-    line(o, "const double %s = gm_different_rows(%s, %d, (const GmDataRows[]){%s});", c_name(o, v->rows_counted->name), extent_c(o, v->dim[0], LOOSE), v->nrows, list);
+    line(o, "const double %s = gm_different_rows(%s, %d, (const GmDataRows[]){%s});", c_name(o, v->rows_counted->name),
+         extent_c(o, v->dim[0], LOOSE), v->nrows, list);
 }
 
-// What it takes to draw scales with their joint normals integrated out, in every sweep, each by as many trials as is usual (GM_SCALES_FEW_TRIALS).
+// What it takes to draw scales with their joint normals integrated out, in every sweep, each by as many trials as is usual
+// (GM_SCALES_FEW_TRIALS).
 static void emit_price_of_scales(const Out *o, const ScalesPrice *s)
 {
     const Scales *of = s->scales;
@@ -50,9 +58,13 @@ static void emit_price_of_scales(const Out *o, const ScalesPrice *s)
 static void emit_price_of_sparse(Out *o, const SparsePrice *s)
 {
     for (int way = 0; way <= s->both_ways; way++) line(o, "cost[%d] += %g * gm_sparse_time(%d);", way, SPARSE_SHARE, s->number);
-    NOTED ("}", "                      // in place of steps that stand in: three launches and what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns", "if (gm_sparse_taken(%d))", s->number) {
+    NOTED ("}",
+           "                      // in place of steps that stand in: three launches and what the flow of tiles takes, of multiply-adds "
+           "that wait for each other some 4 ns",
+           "if (gm_sparse_taken(%d))", s->number) {
         for (int way = 0; way <= s->both_ways; way++) {
-            line(o, "cost[%d] += %d + %g * gm_sparse_time(%d) - (%s);", 3 + 2 * way, SPARSE_LAUNCHES_GPU, SPARSE_SHARE_GPU, s->number, units_c(o, s->standing_in.alone));
+            line(o, "cost[%d] += %d + %g * gm_sparse_time(%d) - (%s);", 3 + 2 * way, SPARSE_LAUNCHES_GPU, SPARSE_SHARE_GPU, s->number,
+                 units_c(o, s->standing_in.alone));
             line(o, "cost[%d] -= %s;", 4 + 2 * way, units_c(o, s->standing_in.work));
         }
     }
@@ -61,14 +73,16 @@ static void emit_price_of_sparse(Out *o, const SparsePrice *s)
 static void emit_price_where_told(Out *o, const SparsePrice *s)
 {
     BLOCK ("if (gm_rows_told(%d))", s->number) {
-        for (int way = 0; way <= s->both_ways; way++) line(o, "cost[%d] = %s + %g * gm_sparse_time(%d);", way, units_c(o, way ? s->move : s->steps), SPARSE_SHARE, s->number);
+        for (int way = 0; way <= s->both_ways; way++)
+            line(o, "cost[%d] = %s + %g * gm_sparse_time(%d);", way, units_c(o, way ? s->move : s->steps), SPARSE_SHARE, s->number);
         if (s->no_move) line(o, "cost[2] = INFINITY;      // it reads X'X, which is not made");
     }
 }
 
 static void emit_price(Out *o, const Price *p)
 {
-    FUNCTION ("static void cost_%d(const void *data, double *cost)", p->number) {
+    FUNCTION("static void cost_%d(const void *data, double *cost)", p->number)
+    {
         line(o, "const Data *const d = (const Data *)data;");
         line(o, "(void)d;");
         for (int i = 0; i < p->ncounted; i++) emit_counted_rows(o, p->counted[i]);
@@ -85,7 +99,8 @@ static const char only[] = "What a sweep costs, by which a run takes a GPU or th
 int emit_prices(Out *o, const Program *p)
 {
     if (p->contests) {
-        line(o, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.");
+        line(o, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a "
+                "sweep by steps; a move, and each evaluation of its density.");
         line(o, "// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.");
     }
     for (const Price *c = p->prices;; c = c->next) {
@@ -117,13 +132,15 @@ bool emit_contests(Out *o, const Program *p)
     if (!p->contests) return false;
     for (const Contest *c = p->contests; c; c = c->next) emit_fields(o, p, c);
     blank(o);
-    ENDING ("};", "static const GmCompetition competitions[] =")
-        for (const Contest *c = p->contests; c; c = c->next) {
-            const int number = c->of->number, told = field_of(p->state, p->nstate, c->diagnostics), kept = field_of(p->state, p->nstate, c->machine);
-            const char *names = "";
-            for (int k = 0; k < c->of->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->of->block[k]->name);
-            line(o, "{.name = \"%s\", .coupled = %d, .fields = fields_%d, .told = %d, .machine = %d, .latents = latents_%d, .cost = cost_%d},", names, c->of->coupled, number, 1 + told, 1 + kept, number, number);
-        }
+    ENDING("};", "static const GmCompetition competitions[] =")
+    for (const Contest *c = p->contests; c; c = c->next) {
+        const int number = c->of->number, told = field_of(p->state, p->nstate, c->diagnostics),
+                  kept = field_of(p->state, p->nstate, c->machine);
+        const char *names = "";
+        for (int k = 0; k < c->of->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->of->block[k]->name);
+        line(o, "{.name = \"%s\", .coupled = %d, .fields = fields_%d, .told = %d, .machine = %d, .latents = latents_%d, .cost = cost_%d},",
+             names, c->of->coupled, number, 1 + told, 1 + kept, number, number);
+    }
     blank(o);
     return true;
 }

@@ -13,7 +13,10 @@ static void emit_banner(Out *o, const char *source)
     line(o, "// One sweep draws, in this order:");
     for (const Step *s = o->g->steps; s; s = s->next) {
         const Description *d = s->description;
-        const char *when = s->imputes ? ", if values are missing" : s->when == WITH_GRADIENTS ? ", in place of steps for these, where that is better" : s->joint < 0 ? ", where these are not drawn jointly" : "";
+        const char *when = s->imputes                  ? ", if values are missing"
+                           : s->when == WITH_GRADIENTS ? ", in place of steps for these, where that is better"
+                           : s->joint < 0              ? ", where these are not drawn jointly"
+                                                       : "";
         line(o, "//   %s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->brief, when, source_line(o, s->span));
     }
     line(o, "//");
@@ -67,9 +70,11 @@ static void emit_model(Out *o, const Program *p, const char *source)
     if (emit_observed(o, p)) members = text(o, "%s, .observed = observed", members);
     if (emit_labels(o, p)) members = text(o, "%s, .labels = labels", members);
     const int cost = emit_prices(o, p);
-    if (emit_contests(o, p)) members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
-    members = text(o, "%s%s, .cost = cost_%d", host_members(o, p), members, cost);         // each begins with a comma
-    line(o, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d,", p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source), p->ndata, p->nstate, p->nsteps);
+    if (emit_contests(o, p))
+        members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
+    members = text(o, "%s%s, .cost = cost_%d", host_members(o, p), members, cost);  // each begins with a comma
+    line(o, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d,", p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source),
+         p->ndata, p->nstate, p->nsteps);
     line(o, "         %s)", members + 2);
 }
 

@@ -5,31 +5,31 @@
 
 // ---- launches.c ----
 
-void        emit_launches(Out *o, const Launches *list);
-void        emit_one_launch(Out *o, const Launch *l);            // without a block of its own
-const char *work_text(const Out *o, const Kernel *k);            // how many turns its loops have
-Out         launching(const Out *o);                             // for sizes of launches
-void        emit_data(const Out *o);                             // the data of a run, as d
+void emit_launches(Out *o, const Launches *list);
+void emit_one_launch(Out *o, const Launch *l);         // without a block of its own
+const char *work_text(const Out *o, const Kernel *k);  // how many turns its loops have
+Out launching(const Out *o);                           // for sizes of launches
+void emit_data(const Out *o);                          // the data of a run, as d
 
 // ---- steps.c ----
 
-void        emit_host(Out *o, const Program *p);                 // the sweep, and what the host launches before and after it
-const char *host_members(const Out *o, const Program *p);        // the members of gm_model that this gives
+void emit_host(Out *o, const Program *p);                  // the sweep, and what the host launches before and after it
+const char *host_members(const Out *o, const Program *p);  // the members of gm_model that this gives
 
 // ---- tables.c ----
 
-void        emit_structs(Out *o, const Program *p);
-const char *emit_tables(Out *o, const Program *p);               // returns the members of gm_model that these are
-bool        emit_observed(Out *o, const Program *p);             // false: nothing is observed
-bool        emit_labels(Out *o, const Program *p);               // false: there are none
+void emit_structs(Out *o, const Program *p);
+const char *emit_tables(Out *o, const Program *p);  // returns the members of gm_model that these are
+bool emit_observed(Out *o, const Program *p);       // false: nothing is observed
+bool emit_labels(Out *o, const Program *p);         // false: there are none
 
 // ---- factors.c ----
 
-bool        emit_factors(Out *o, const Program *p);              // false: there are none
+bool emit_factors(Out *o, const Program *p);  // false: there are none
 
 // ---- prices.c ----
 
-const char *units_c(const Out *o, const Expr *e);                // a number of multiply-adds, in doubles: sums of products of sizes
-int         emit_prices(Out *o, const Program *p);               // what a sweep costs; the number of the function that says so of all of it
-bool        emit_contests(Out *o, const Program *p);             // false: nothing competes
+const char *units_c(const Out *o, const Expr *e);  // a number of multiply-adds, in doubles: sums of products of sizes
+int emit_prices(Out *o, const Program *p);         // what a sweep costs; the number of the function that says so of all of it
+bool emit_contests(Out *o, const Program *p);      // false: nothing competes
 #endif

@@ -3,27 +3,36 @@
 //   before   wide lp = 0;  SUM_ALONG (@lp, d->N, &lp) lp += s->y[@lp];       an index is written with a mark before it
 //   after    wide lp = 0;  SUM_ALONG (lp_, d->N, &lp) lp += s->y[lp_];
 //
-// What else there is within the reach of an index is known once its function is written: every word, and what macros name in their text. So an index
-// meets neither a local variable of emission nor a routine or a macro of the runtime, whatever these are called. Indices of a function that are written
-// alike are renamed alike; nested ones were written differently (fresh_index). It is the one place where emission reads what it has written: as a linker
-// does, it resolves names, and nothing else depends on the words that it finds.
+// What else there is within the reach of an index is known once its function is written: every word, and what macros name in their text. So
+// an index meets neither a local variable of emission nor a routine or a macro of the runtime, whatever these are called. Indices of a
+// function that are written alike are renamed alike; nested ones were written differently (fresh_index). It is the one place where emission
+// reads what it has written: as a linker does, it resolves names, and nothing else depends on the words that it finds.
 #include <ctype.h>
 #include <string.h>
 #include "../base/words.h"
 #include "out.h"
 
 // A word, or one of ( ) { } ; as text.
-typedef struct Token { const char *word; bool index, member; int braces, parens; } Token;
+typedef struct Token {
+    const char *word;
+    bool index, member;
+    int braces, parens;
+} Token;
 typedef struct Function {
     Arena *arena;
     Token *token;
-    int    n, size;
-    Map    renamed;              // an index's name -> what it is written as
-    Map    there;                // all words of the function, and all names of indices
+    int n, size;
+    Map renamed;  // an index's name -> what it is written as
+    Map there;    // all words of the function, and all names of indices
 } Function;
 
 static bool begins_word(char c) { return isalpha((unsigned char)c) || c == '_'; }
-static size_t word_length(const char *c) { size_t n = 0; while (isalnum((unsigned char)c[n]) || c[n] == '_') n++; return n; }
+static size_t word_length(const char *c)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)c[n]) || c[n] == '_') n++;
+    return n;
+}
 
 // Where a string, a character or a comment that begins here ends; the same place if none does.
 static const char *skip_quoted(const char *c, const char *end)
@@ -50,7 +59,10 @@ static void read_tokens(Function *f, const char *from, const char *end)
     int braces = 0, parens = 0;
     for (const char *c = from; c < end;) {
         const char *next = skip_quoted(c, end);
-        if (next > c) { c = next; continue; }
+        if (next > c) {
+            c = next;
+            continue;
+        }
         const bool index = *c == INDEX_MARK, member = c > from && (c[-1] == '.' || (c[-1] == '>' && c - 1 > from && c[-2] == '-'));
         c += index;
         const size_t n = isdigit((unsigned char)*c) || begins_word(*c) ? word_length(c) : 1;
@@ -75,17 +87,17 @@ static int begin_of_block(const Function *f, int k)
 {
     const int inside = f->token[k].braces;
     while (k > 0 && inside > 1 && f->token[k].braces >= inside) k--;
-    return inside > 1 ? k : 0;                   // parameters of the function belong to its block
+    return inside > 1 ? k : 0;  // parameters of the function belong to its block
 }
 
-// Where an index reaches that is named first at token k: in the head of a loop, `for (long i = ...)`, over the statement that follows, and else over the block
-// that declares it.
+// Where an index reaches that is named first at token k: in the head of a loop, `for (long i = ...)`, over the statement that follows, and
+// else over the block that declares it.
 static void reach(const Function *f, int k, int *from, int *to)
 {
     int closes = k;
     while (closes < f->n && f->token[closes].parens > 0) closes++;
     *from = k;
-    while (*from > 0 && f->token[*from].parens > 0) --*from;        // the word before the parenthesis, a macro
+    while (*from > 0 && f->token[*from].parens > 0) --*from;  // the word before the parenthesis, a macro
     if (f->token[k].parens == 0 || is(f, closes + 1, ";")) {
         *from = begin_of_block(f, k);
         *to = end_of_block(f, k);
@@ -138,7 +150,8 @@ static const char *index_name(Function *f, const char *name)
     if (c) return c;
     c = name;
     if (!is_apart(f, name)) {
-        do c = intern(arena_printf(f->arena, "%s_", c)); while (map_get(&f->there, c) || met(f, c, 0, f->n - 1));
+        do c = intern(arena_printf(f->arena, "%s_", c));
+        while (map_get(&f->there, c) || met(f, c, 0, f->n - 1));
         map_put(f->arena, &f->there, c, (void *)c);
     }
     map_put(f->arena, &f->renamed, name, (void *)c);

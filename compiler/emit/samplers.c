@@ -1,5 +1,5 @@
-// samplers.c -- slice samplers, Metropolis steps, elliptical slices, and slices along a constraint. Each asks for the log density at a value until it has the new one;
-// the density is the body of the node.
+// samplers.c -- slice samplers, Metropolis steps, elliptical slices, and slices along a constraint. Each asks for the log density at a
+// value until it has the new one; the density is the body of the node.
 #include <math.h>
 #include "nodes.h"
 
@@ -7,7 +7,8 @@ void emit_density(Out *o, const Node *n, const Conditional *c, const char *place
 {
     if (place) store(o, place, "x");
     emit_again(o, again);
-    SCOPE {
+    SCOPE
+    {
         scope_wrote(o->scope, n);
         if (!c->whole && c->u) know(o, c->u, "x");
         if (!c->whole && c->u && logs) know_logs(o, logs, "sl.log_x", "sl.log1m_x");
@@ -26,7 +27,8 @@ static const char *begin_text(const Out *o, const Node *n, const char *sampler, 
     if (!n->slice.logs.log) return text(o, "%s_begin%s(&sl, &g, start, %s, %s, width);", sampler, is_positive(v) ? "_log" : "", lo, hi);
     const char *log = text(o, "start == current ? log_kept(current, %s) : log(start)", kept_place(o, v->kept_log, c->current));
     if (is_positive(v)) return text(o, "slice_begin_log_kept(&sl, &g, start, %s, %s, %s, width);", log, lo, hi);
-    return text(o, "slice_begin_logit_kept(&sl, &g, start, %s, start == current ? log1m_kept(current, %s) : log1m(start), %s, %s, width);", log, kept_place(o, v->kept_log1m, c->current), lo, hi);
+    return text(o, "slice_begin_logit_kept(&sl, &g, start, %s, start == current ? log1m_kept(current, %s) : log1m(start), %s, %s, width);",
+                log, kept_place(o, v->kept_log1m, c->current), lo, hi);
 }
 
 // A slice sampler or a Metropolis step: both ask for the log density at sl.x until they have the new value.
@@ -37,8 +39,10 @@ void emit_slice(Out *o, const Node *n)
     const Conditional *c = n->slice.c;
     const Var *v = c->var;
     const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->slice.element);
-    const char *width = v->rank ? text(o, "s->%s[%s]", n->slice.width->name, position_text(o, v, 0, v->rank, c->current->args).c) : text(o, "*s->%s", n->slice.width->name);
-    const char *lo = n->slice.lo ? expr_c(o, n->slice.lo, LOOSE) : "-INFINITY", *hi = n->slice.hi ? expr_c(o, n->slice.hi, LOOSE) : "INFINITY";
+    const char *width = v->rank ? text(o, "s->%s[%s]", n->slice.width->name, position_text(o, v, 0, v->rank, c->current->args).c)
+                                : text(o, "*s->%s", n->slice.width->name);
+    const char *lo = n->slice.lo ? expr_c(o, n->slice.lo, LOOSE) : "-INFINITY",
+               *hi = n->slice.hi ? expr_c(o, n->slice.hi, LOOSE) : "INFINITY";
     line(o, "%s", stream_text(o, v, n->slice.stream ? element_text(o, n->slice.stream) : element));
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
@@ -49,23 +53,36 @@ void emit_slice(Out *o, const Node *n)
         line(o, "if (attempt) start = slice_restart(&g, current, attempt, %s, %s);", lo, hi);
         line(o, "%s", begin_text(o, n, sampler, lo, hi));
         BLOCK ("while (%s_next(&sl))", sampler) {
-            line(o, "const %s x = %s;", integer ? "long" : "wide", integer ? "(long)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : "sl.x");
-            if (n->slice.logs.log) line(o, "(void)x;");          // a density may read its logarithm alone
+            line(o, "const %s x = %s;", integer ? "long" : "wide",
+                 integer       ? "(long)floor(sl.x + 0.5)"
+                 : v->discrete ? "floor(sl.x + 0.5)"
+                               : "sl.x");
+            if (n->slice.logs.log) line(o, "(void)x;");  // a density may read its logarithm alone
             emit_density(o, n, c, c->whole ? place : NULL, n->slice.again, &n->slice.logs);
             line(o, "sl.log_density = lp;");
             if (n->slice.claims) line(o, "if (sl.x == start) began = lp;");
         }
         line(o, "if (!sl.failed) break;");
     }
-    store(o, place, integer ? "(int)floor(sl.x + 0.5)" : v->discrete ? "floor(sl.x + 0.5)" : v->hidden ? "sl.failed ? current : sl.x" : "sl.x");
+    store(o, place,
+          integer       ? "(int)floor(sl.x + 0.5)"
+          : v->discrete ? "floor(sl.x + 0.5)"
+          : v->hidden   ? "sl.failed ? current : sl.x"
+                        : "sl.x");
     if (n->slice.logs.log) {
         store(o, kept_place(o, v->kept_log, c->current), "sl.log_x");
         if (v->kept_log1m) store(o, kept_place(o, v->kept_log1m, c->current), "sl.log1m_x");
     }
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     emit_again(o, n->slice.again);
-    if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);      // a move along an orbit is left out then
-    line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);", o->crew ? "ELEMENT_LANE " : o->team ? "ONE_LANE " : "", width, sampler, metropolis ? "SWEEP" : "start");
+    // a move along an orbit is left out then
+    if (!v->hidden)
+        line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
+    line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);",
+         o->crew   ? "ELEMENT_LANE "
+         : o->team ? "ONE_LANE "
+                   : "",
+         width, sampler, metropolis ? "SWEEP" : "start");
     if (n->slice.claims) line(o, "if (CHECKING) CLAIM(sl.failed || sl.x == start ? 0 : sl.log_density - began);");
     else line(o, "NO_CLAIM();");
 }
@@ -101,7 +118,10 @@ static const char *move_name(Constraint c, bool climbs)
     case CONSTRAINT_COVARIANCE: return "COVARIANCE";
     case CONSTRAINT_CORRELATION: return "CORRELATION";
     case CONSTRAINT_CHOLESKY_COV: return "CHOLESKY_COV";
-    case CONSTRAINT_NONE: case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: case CONSTRAINT_CHOLESKY_CORR: break;
+    case CONSTRAINT_NONE:
+    case CONSTRAINT_ORDERED:
+    case CONSTRAINT_POSITIVE_ORDERED:
+    case CONSTRAINT_CHOLESKY_CORR: break;
     }
     return "CHOLESKY_CORR";
 }
@@ -125,7 +145,8 @@ static void emit_one_move(Out *o, const Node *n)
             line(o, "TEAM_BARRIER();");
             line(o, "ONE_LANE *s->%s = constrained_set(&m, sl.x);", n->move.inside->name);
         }
-        line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }", once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
+        line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }",
+             once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
         emit_density(o, n, c, NULL, n->move.again, NULL);
         const bool slope = (v->constraint == CONSTRAINT_SIMPLEX || v->constraint == CONSTRAINT_CHOLESKY_CORR) && !n->move.climbs;
         line(o, slope ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
@@ -146,7 +167,8 @@ void emit_move(Out *o, const Node *n)
     Count batches = count_dims(v, 0, v->rank - (vector ? 1 : 2));
     line(o, "const long size = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     BLOCK ("for (long batch = 0; batch < %s; batch++)", count_text(o, &batches)) {
-        line(o, "wide *value = &s->%s[batch * size%s], *widths = &s->%s[batch * size%s];", name, vector ? "" : " * size", width, vector ? "" : " * size");
+        line(o, "wide *value = &s->%s[batch * size%s], *widths = &s->%s[batch * size%s];", name, vector ? "" : " * size", width,
+             vector ? "" : " * size");
         BLOCK ("for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size") emit_one_move(o, n);
     }
 }

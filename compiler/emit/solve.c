@@ -1,4 +1,5 @@
-// solve.c -- what is computed along a subscript: calls of the functions of series, and the solution of a differential equation (runtime/host/ode.c).
+// solve.c -- what is computed along a subscript: calls of the functions of series, and the solution of a differential equation
+// (runtime/host/ode.c).
 #include "nodes.h"
 
 void emit_compute(Out *o, const Node *n)
@@ -9,7 +10,8 @@ void emit_compute(Out *o, const Node *n)
         const char *k = subscript_text(o, n->compute.chain).c;
         which = text(o, ", %s, %s + 1", k, k);
     } else if (s->chains) which = text(o, ", 0, %s", extent_c(o, s->var[0]->dim[0], LOOSE));
-    line(o, "%s(%sd, s%s%s);", function_name(o->arena, text(o, "compute_%s", s->var[0]->name)), o->program->wild ? "GM, " : "", s->var[0]->sites->ode ? n->compute.slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "", which);
+    line(o, "%s(%sd, s%s%s);", function_name(o->arena, text(o, "compute_%s", s->var[0]->name)), o->program->wild ? "GM, " : "",
+         s->var[0]->sites->ode ? n->compute.slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "", which);
 }
 
 void emit_again(Out *o, const Node *again)
@@ -22,7 +24,8 @@ void emit_solve(Out *o, const Node *n)
     const Ode *ode = n->solve.ode;
     const Site *t = ode->site;
     const char *const name = t->var->name;
-    PLAIN_BLOCK {
+    PLAIN_BLOCK
+    {
         line(o, "Ode ode = {.data = d, .state = s, .right_side = %s%s};", function_name(o->arena, text(o, "right_side_%s", name)),
              n->solve.derivatives ? text(o, ", .slopes = %s", function_name(o->arena, text(o, "derivatives_%s", name))) : "");
         line(o, "ode.n = %s;", extent_c(o, ex_dim(ode->call, 1), LOOSE));
@@ -38,7 +41,9 @@ void emit_solve(Out *o, const Node *n)
         line(o, "gm_ode_begin(&ode, CHECKING);");
         o->write(o, n->body);
         const char *z = text(o, "&%s[%s]", var_text(o, t->var), first_position(o, t->var, t->n - 2, t->subscript)), *S = "NULL";
-        if (n->solve.slopes) S = text(o, "how == GM_ODE_SLOPES ? &%s[%s] : NULL", var_text(o, ode->slopes), first_position(o, ode->slopes, t->n - 2, t->subscript));
+        if (n->solve.slopes)
+            S = text(o, "how == GM_ODE_SLOPES ? &%s[%s] : NULL", var_text(o, ode->slopes),
+                     first_position(o, ode->slopes, t->n - 2, t->subscript));
         line(o, "const char *const why = gm_ode_solve(&ode, %s, %s);", z, S);
         line(o, "gm_ode_end(&ode);");
         line(o, "if (why) FAULT(\"%s\", -1, why);", name);

@@ -1,4 +1,5 @@
-// steps.c -- what the host does: a function for each step of the schedule, the sweep that takes them in turn, setup before it and what a run asks for after it.
+// steps.c -- what the host does: a function for each step of the schedule, the sweep that takes them in turn, setup before it and what a
+// run asks for after it.
 #include "program.h"
 
 // ---- sizes of rows ----
@@ -8,14 +9,17 @@ static void emit_row_sizes(Out *o, const Program *p)
     const Out sizes = launching(o);
     if (p->row_bytes[0]) {
         line(o, "// Bytes of the rows that a row pass reads.");
-        FUNCTION ("static double row_bytes(const GmRun *run)") {
+        FUNCTION("static double row_bytes(const GmRun *run)")
+        {
             emit_data(o);
-            line(o, "return (double)sizeof(real) * %s * %s;", extent_c(&sizes, p->row_bytes[0], TIGHT), extent_c(&sizes, p->row_bytes[1], TIGHT));
+            line(o, "return (double)sizeof(real) * %s * %s;", extent_c(&sizes, p->row_bytes[0], TIGHT),
+                 extent_c(&sizes, p->row_bytes[1], TIGHT));
         }
     }
     if (p->row_width) {
         line(o, "// Their columns.");
-        FUNCTION ("static long row_width(const void *data)") {
+        FUNCTION("static long row_width(const void *data)")
+        {
             line(o, "const Data *const d = (const Data *)data;");
             line(o, "(void)d;");
             line(o, "return %s;", p->row_widths ? "-1" : extent_c(o, p->row_width, LOOSE));
@@ -25,7 +29,8 @@ static void emit_row_sizes(Out *o, const Program *p)
         const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
         if (!r) continue;
         line(o, "// Whether there are fewer rows than coefficients%s.", r->told ? ", or rows are told one by one" : "");
-        FUNCTION ("static int few_%s(const GmRun *run)", r->name) {
+        FUNCTION("static int few_%s(const GmRun *run)", r->name)
+        {
             emit_data(o);
             line(o, "return %s;", few_c(&sizes, r));
         }
@@ -45,7 +50,9 @@ static bool constant(const Count *c)
 static bool one_kernel(const StepCode *s)
 {
     const Launch *l = s->launches.first;
-    if (s->step->when != EVERY_SWEEP || s->step->joint || (s->step->joined && s->step->joined->where) || !l || l->next || l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE)) return false;
+    if (s->step->when != EVERY_SWEEP || s->step->joint || (s->step->joined && s->step->joined->where) || !l || l->next ||
+        l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE))
+        return false;
     for (int i = 0; i < l->nargs; i++) {
         if (l->arg[i].kind != ARG_WORK) return false;
         for (int k = 0; k < l->kernel->nturns; k++)
@@ -62,16 +69,24 @@ static void emit_where_joined(Out *o, const Step *s)
     const Out sizes = launching(o);
     emit_data(o);
     line(o, "(void)d;");
-    line(o, "if (%s(TAKES_GPU_STEPS(run) ? %s : %s)) return;", s->nblock > 1 ? "!" : "", expr_c(&sizes, j->on_gpu, TIGHT), expr_c(&sizes, j->where, TIGHT));
+    line(o, "if (%s(TAKES_GPU_STEPS(run) ? %s : %s)) return;", s->nblock > 1 ? "!" : "", expr_c(&sizes, j->on_gpu, TIGHT),
+         expr_c(&sizes, j->where, TIGHT));
 }
 
 // A function of a run with its launches.
-static void emit_stage(Out *o, const char *name, const char *comment, const Launches *list) { FUNCTION ("static void %s(GmRun *run)%s", name, comment) emit_launches(o, list); }
+static void emit_stage(Out *o, const char *name, const char *comment, const Launches *list)
+{
+    FUNCTION("static void %s(GmRun *run)%s", name, comment) emit_launches(o, list);
+}
 
 // The row of step i in the table of steps.
 static const char *step_row(const Out *o, const StepCode *code, int i)
 {
-    static const char *const macro[] = {[EVERY_SWEEP] = "STEP", [WITHOUT_GRADIENTS] = "STEP_WITHOUT_GRADIENTS", [WITH_GRADIENTS] = "STEP_WITH_GRADIENTS", [ON_CPU] = "STEP_ON_CPU", [ON_GPU] = "STEP_ON_GPU"};
+    static const char *const macro[] = {[EVERY_SWEEP] = "STEP",
+                                        [WITHOUT_GRADIENTS] = "STEP_WITHOUT_GRADIENTS",
+                                        [WITH_GRADIENTS] = "STEP_WITH_GRADIENTS",
+                                        [ON_CPU] = "STEP_ON_CPU",
+                                        [ON_GPU] = "STEP_ON_GPU"};
     const Launch *l = code->launches.first;
     const Step *s = code->step;
     const char *which = text(o, "\"%s\", step_%d", code->name, i + 1);
@@ -91,13 +106,15 @@ static void emit_steps(Out *o, const Program *p)
         if (one_kernel(s)) continue;
         if (s->density.first) emit_stage(o, s->density_name, "", &s->density);
         if (s->jacobian.first) emit_stage(o, s->jacobian_name, "", &s->jacobian);
-        FUNCTION ("static void step_%d(GmRun *run)            // %s", i + 1, s->name) {
+        FUNCTION("static void step_%d(GmRun *run)            // %s", i + 1, s->name)
+        {
             emit_where_joined(o, s->step);
             emit_launches(o, &s->launches);
         }
     }
     line(o, "// What each step draws, and what it launches.");
-    ENDING ("};", "static const GmStep steps[] =") {
+    ENDING("};", "static const GmStep steps[] =")
+    {
         for (int i = 0; i < p->nsteps; i++) line(o, "%s,", step_row(o, &p->steps[i], i));
         if (!p->nsteps) line(o, "{0},");
     }
@@ -117,7 +134,8 @@ static int emit_expect(Out *o, const Program *p)
 {
     int n = 0;
     while (n < p->nsteps && p->steps[n].step->does == EXPECTS) n++;
-    FUNCTION ("static void expect(GmRun *run)      // expectations, and what the log density reads of them") {
+    FUNCTION("static void expect(GmRun *run)      // expectations, and what the log density reads of them")
+    {
         emit_launches(o, &p->before);
         if (n) line(o, "take_steps(run, steps, %d);", n);
     }
@@ -135,7 +153,9 @@ static int emit_steps_from(Out *o, const Program *p, int i)
     }
     emit_launches(o, &p->steps[i].made);
     int next = i + 1;
-    while (next < p->nsteps && p->steps[next].step->imputes == imputes && !(p->steps[next].again && p->again.first) && !p->steps[next].made.first) next++;
+    while (next < p->nsteps && p->steps[next].step->imputes == imputes && !(p->steps[next].again && p->again.first) &&
+           !p->steps[next].made.first)
+        next++;
     const char *from = i ? text(o, "&steps[%d]", i) : "steps", *name = next - i == 1 ? text(o, "      // %s", p->steps[i].name) : "";
     line(o, "%stake_steps(run, %s, %d);%s", imputes ? "if (ANY_MISSING(run)) " : "", from, next - i, name);
     return next;
@@ -146,7 +166,9 @@ static void emit_sweep(Out *o, const Program *p)
     bool keeps = false;
     for (int i = 0; i < p->nsteps; i++) keeps |= p->steps[i].made.first != NULL;
     const int first = o->g->method == METHOD_EM ? emit_expect(o, p) : 0;
-    FUNCTION ("static void sweep(GmRun *run)%s", o->g->method == METHOD_EM ? "      // maximises, then finds the expectations where that has led" : "") {
+    FUNCTION("static void sweep(GmRun *run)%s",
+             o->g->method == METHOD_EM ? "      // maximises, then finds the expectations where that has led" : "")
+    {
         if (keeps) line(o, "run->kept = 1;");
         emit_launches(o, &p->before);
         for (int i = first; i < p->nsteps;) i = emit_steps_from(o, p, i);
@@ -160,7 +182,8 @@ static void emit_sweep(Out *o, const Program *p)
 static void emit_setup(Out *o, const Program *p)
 {
     if (p->refresh.first) emit_stage(o, "refresh", "      // after missing values were drawn", &p->refresh);
-    FUNCTION ("static void setup(GmRun *run)") {
+    FUNCTION("static void setup(GmRun *run)")
+    {
         emit_launches(o, &p->prepare);
         if (p->refresh.first) line(o, "refresh(run);");
         emit_launches(o, &p->finish);
@@ -169,7 +192,8 @@ static void emit_setup(Out *o, const Program *p)
 
 static void emit_request(Out *o, const char *flag, const Launches *list)
 {
-    if (list->first) BLOCK ("if (run->requests & %s)", flag) emit_launches(o, list);
+    if (list->first)
+        BLOCK ("if (run->requests & %s)", flag) emit_launches(o, list);
 }
 
 static bool has_derive(const Program *p) { return p->before.first || p->log_lik.first || p->replicates.first || p->derive.first; }
@@ -178,7 +202,8 @@ static bool has_derive(const Program *p) { return p->before.first || p->log_lik.
 static void emit_derive(Out *o, const Program *p)
 {
     if (!has_derive(p)) return;
-    FUNCTION ("static void derive(GmRun *run)") {
+    FUNCTION("static void derive(GmRun *run)")
+    {
         emit_launches(o, &p->before);
         emit_request(o, "GM_LOG_LIK", &p->log_lik);
         emit_request(o, "GM_REPLICATES", &p->replicates);
@@ -190,7 +215,8 @@ static void emit_derive(Out *o, const Program *p)
 static void emit_joint(Out *o, const Program *p)
 {
     if (!p->joint.first && !p->before.first) return;
-    FUNCTION ("static void joint(GmRun *run)") {
+    FUNCTION("static void joint(GmRun *run)")
+    {
         emit_launches(o, &p->before);
         emit_launches(o, &p->joint);
     }
@@ -220,9 +246,11 @@ const char *host_members(const Out *o, const Program *p)
     if (p->row_width) all = text(o, "%s, .row_width = row_width", all);
     const char *together = NULL;
     for (const Step *s = p->g->steps; s; s = s->next)
-        for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++) together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
+        for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++)
+            together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
-    if (p->g->method == METHOD_EM) all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
+    if (p->g->method == METHOD_EM)
+        all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
     if (p->cpu_only) all = text(o, "%s, .cpu_only = \"%s\"", all, p->cpu_only);
     return all;
 }

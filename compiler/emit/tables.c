@@ -57,16 +57,21 @@ static int sharing_of(const Program *p, const Var *v)
     return of[placement_of(p, v)->home];
 }
 
-// Arrays of data that a GPU keeps in double precision. Of a response State has the same type: without missing values its array is that of Data.
+// Arrays of data that a GPU keeps in double precision. Of a response State has the same type: without missing values its array is that of
+// Data.
 static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->base == BASE_REAL && !is_real(p, v); }
 
 // Members of the structs, with the model's name and the extents of each array beside them.
 void emit_structs(Out *o, const Program *p)
 {
-    ENDING ("} Data;", "typedef struct Data") {
+    ENDING("} Data;", "typedef struct Data")
+    {
         for (int i = 0; i < p->ndata; i++) {
             const Var *v = p->data[i].var;
-            const char *type = v->base == BASE_INT ? v->rank || v->response ? "int" : "long" : is_wide_data(p, v) ? "wide" : v->rank ? "real" : "double";
+            const char *type = v->base == BASE_INT  ? v->rank || v->response ? "int" : "long"
+                               : is_wide_data(p, v) ? "wide"
+                               : v->rank            ? "real"
+                                                    : "double";
             if (v->rank) line(o, "%s *%s;      // %s%s", type, c_name(o, v->name), v->name, dims_text(o, v));
             else line(o, "%s %s;", type, c_name(o, v->name));
         }
@@ -76,7 +81,10 @@ void emit_structs(Out *o, const Program *p)
     NOTED ("} State;", "          // of one chain", "typedef struct State") {
         for (int i = 0; i < p->nstate; i++) {
             const Var *v = p->state[i].var;
-            const char *note = v->kind == VAR_AUXILIARY ? "auxiliary " : v->kind == VAR_SUM && v->sum ? "sums of data " : v->kind == VAR_SUM ? "work " : "";
+            const char *note = v->kind == VAR_AUXILIARY       ? "auxiliary "
+                               : v->kind == VAR_SUM && v->sum ? "sums of data "
+                               : v->kind == VAR_SUM           ? "work "
+                                                              : "";
             line(o, "%s *%s;      // %s%s%s", element_type(p, v), c_name(o, v->name), note, v->name, dims_text(o, v));
         }
     }
@@ -102,11 +110,16 @@ static const char *role_of(const Program *p, const Var *v)
     case VAR_PARAMETER: return v->parts ? "GM_SUM" : "GM_PARAMETER";
     case VAR_PART: return "GM_PARAMETER";
     case VAR_LATENT: return "GM_LATENT";
-    case VAR_AUXILIARY: return v->hidden ? "GM_SUM" : "GM_AUXILIARY";        // a step's own
-    case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED:
+    case VAR_AUXILIARY: return v->hidden ? "GM_SUM" : "GM_AUXILIARY";  // a step's own
+    case VAR_DERIVED:
+    case VAR_SERIES:
+    case VAR_PREDICTED:
         if (v->hidden) break;
         return v->kind == VAR_PREDICTED ? "GM_PREDICTED" : "GM_DERIVED";
-    case VAR_LET: case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
+    case VAR_LET:
+    case VAR_SUM:
+    case VAR_PATTERN:
+    case VAR_ELEMENT: break;
     }
     return "GM_SUM";
 }
@@ -127,7 +140,8 @@ static const char *type_and_bounds(const Out *o, const Var *v)
 
 static const char *row_bounds(const Out *o, const Field *f)
 {
-    const double lo = f->lower.value || isnan(f->lower.number) ? -INFINITY : f->lower.number, hi = f->upper.value || isnan(f->upper.number) ? INFINITY : f->upper.number;
+    const double lo = f->lower.value || isnan(f->lower.number) ? -INFINITY : f->lower.number,
+                 hi = f->upper.value || isnan(f->upper.number) ? INFINITY : f->upper.number;
     if (isinf(lo) && isinf(hi)) return "";
     return text(o, "BOUNDED(%s, %s)", number_c(o, lo), number_c(o, hi));
 }
@@ -140,7 +154,8 @@ static void emit_shape(Out *o, const Program *p, const Field *f)
     for (int k = 0; k < v->rank; k++) {
         const char *n = extent_c(o, v->dim[k], LOOSE);
         if (k == 0 && keeps_rows_of_route(at))
-            n = text(o, at->when == IF_MANY ? "%s < %s ? 0 : %s" : "%s < %s ? %s : 0", extent_c(o, at->rows->count, ADDITIVE), extent_c(o, at->rows->size, ADDITIVE), n);
+            n = text(o, at->when == IF_MANY ? "%s < %s ? 0 : %s" : "%s < %s ? %s : 0", extent_c(o, at->rows->count, ADDITIVE),
+                     extent_c(o, at->rows->size, ADDITIVE), n);
         line(o, "shape->dim[%d] = %s;", k, n);
     }
     if (f->lower.value) line(o, "shape->lower = %s;", expr_c(o, f->lower.value, LOOSE));
@@ -173,17 +188,19 @@ static bool emit_shapes(Out *o, const Program *p, const char *name, const Field 
     bool any = false;
     for (int i = 0; i < n; i++) any |= field[i].shape >= 0;
     if (!any) return false;
-    FUNCTION ("static void %s(int field, const void *data, GmShape *shape)", name) {
+    FUNCTION("static void %s(int field, const void *data, GmShape *shape)", name)
+    {
         emit_data_there(o);
-        CASES ("switch (field)")
-            for (int i = 0; i < n; i++) {
-                if (field[i].shape != i) continue;
-                emit_cases(o, field, n, i);
-                INDENTED {
-                    emit_shape(o, p, &field[i]);
-                    line(o, "break;");
-                }
+        CASES("switch (field)")
+        for (int i = 0; i < n; i++) {
+            if (field[i].shape != i) continue;
+            emit_cases(o, field, n, i);
+            INDENTED
+            {
+                emit_shape(o, p, &field[i]);
+                line(o, "break;");
             }
+        }
     }
     return true;
 }
@@ -193,11 +210,12 @@ static bool emit_defaults(Out *o, const Program *p)
     bool any = false;
     for (int i = 0; i < p->ndata; i++) any |= p->data[i].var->init != NULL;
     if (!any) return false;
-    FUNCTION ("static double data_default(int field, const void *data)") {
+    FUNCTION("static double data_default(int field, const void *data)")
+    {
         emit_data_there(o);
-        CASES ("switch (field)")
-            for (int i = 0; i < p->ndata; i++)
-                if (p->data[i].var->init) line(o, "case %d: return %s;", i, expr_c(o, p->data[i].var->init, LOOSE));
+        CASES("switch (field)")
+        for (int i = 0; i < p->ndata; i++)
+            if (p->data[i].var->init) line(o, "case %d: return %s;", i, expr_c(o, p->data[i].var->init, LOOSE));
         line(o, "return 0;");
     }
     return true;
@@ -206,7 +224,8 @@ static bool emit_defaults(Out *o, const Program *p)
 static bool emit_sizes(Out *o, const Program *p)
 {
     if (!p->ntotals) return false;
-    FUNCTION ("static void data_sizes(void *data)") {
+    FUNCTION("static void data_sizes(void *data)")
+    {
         line(o, "Data *const d = (Data *)data;");
         for (int i = 0; i < p->ntotals; i++) line(o, "d->%s%d = %s;", p->total_name, i + 1, extent_c(o, p->total[i], LOOSE));
     }
@@ -220,11 +239,16 @@ static void emit_data_field(const Out *o, const Field *f)
     const Var *v = f->var;
     const Constraint constraint = v->constraint != CONSTRAINT_NONE ? v->constraint : v->asked;
     const char *bounds = row_bounds(o, f);
-    part(o, "{.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name, v->base == BASE_INT ? "GM_INT" : is_wide_data(o->program, v) ? "GM_WIDE" : "GM_REAL");
-    if (constraint != CONSTRAINT_NONE || v->asked_counts) part(o, ".constraint = %s, ", v->asked_counts ? "GM_COUNTS" : constraint_name(constraint));
+    part(o, "{.name = \"%s\", .type = %s, .role = GM_DATA, ", v->name,
+         v->base == BASE_INT           ? "GM_INT"
+         : is_wide_data(o->program, v) ? "GM_WIDE"
+                                       : "GM_REAL");
+    if (constraint != CONSTRAINT_NONE || v->asked_counts)
+        part(o, ".constraint = %s, ", v->asked_counts ? "GM_COUNTS" : constraint_name(constraint));
     if (v->asked_by) part(o, ".asked_by = \"%s\", ", v->asked_by);
     if (v->rank) part(o, ".rank = %d, ", v->rank);
-    part(o, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "", f->may_miss ? ".may_miss = 1, " : "");
+    part(o, ".offset = offsetof(Data, %s), %s%s", c_name(o, v->name), v->init ? ".has_default = 1, " : "",
+         f->may_miss ? ".may_miss = 1, " : "");
     if (f->needed_for) part(o, ".needed_for = \"%s\", ", f->needed_for);
     if (f->may_be_left_out) part(o, ".may_be_left_out = 1, ");
     if (f->finite) part(o, ".finite = 1, ");
@@ -259,18 +283,21 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
 
 const char *emit_tables(Out *o, const Program *p)
 {
-    ENDING ("};", "static const GmField data_fields[] =") {
+    ENDING("};", "static const GmField data_fields[] =")
+    {
         for (int i = 0; i < p->ndata; i++) emit_data_field(o, &p->data[i]);
         if (!p->ndata) line(o, "{0},");
     }
     blank(o);
-    ENDING ("};", "static const GmField state_fields[] =") {
+    ENDING("};", "static const GmField state_fields[] =")
+    {
         for (int i = 0; i < p->nstate; i++) emit_state_field(o, p, &p->state[i]);
         if (!p->nstate) line(o, "{0},");
     }
     blank(o);
     const char *members = "";
-    SCOPE {
+    SCOPE
+    {
         o->careful = o->host = o->as_read = true;
         if (emit_shapes(o, p, "data_shape", p->data, p->ndata)) members = ", .data_shape = data_shape";
         if (emit_defaults(o, p)) members = text(o, "%s, .data_default = data_default", members);
@@ -291,13 +318,15 @@ static const char *alike_text(const Out *o, const Program *p, const Labels *l)
 
 static void emit_labelled(Out *o, const Program *p, const Labels *l, int n)
 {
-    ENDING ("};", "static const GmLabelled labelled_%d[] =", n) {
+    ENDING("};", "static const GmLabelled labelled_%d[] =", n)
+    {
         for (const Labelled *v = l->vars; v; v = v->next) {
             const int field = field_of(p->state, p->nstate, v->var);
             if (field < 0) continue;
             part(o, "{.field = %d", 1 + field);
             if (v->dims) part(o, ", .dims = %u", v->dims);
-            line(o, "%s%s%s},      // %s", v->values ? ", .values = 1" : "", v->apart ? ", .apart = 1" : "", v->lost ? ", .lost = 1" : "", v->var->name);
+            line(o, "%s%s%s},      // %s", v->values ? ", .values = 1" : "", v->apart ? ", .apart = 1" : "", v->lost ? ", .lost = 1" : "",
+                 v->var->name);
         }
         line(o, "{0},");
     }
@@ -314,7 +343,8 @@ bool emit_labels(Out *o, const Program *p)
         emit_labelled(o, p, l, n);
     }
     blank(o);
-    ENDING ("};", "static const GmLabels labels[] =") {
+    ENDING("};", "static const GmLabels labels[] =")
+    {
         n = 0;
         for (const Labels *l = p->g->labels; l; l = l->next) {
             n++;
@@ -336,7 +366,8 @@ bool emit_observed(Out *o, const Program *p)
 {
     if (!p->g->observed) return false;
     line(o, "// What is observed: its log-likelihood and replicates, for runs that ask for them.");
-    ENDING ("};", "static const GmObserved observed[] =") {
+    ENDING("};", "static const GmObserved observed[] =")
+    {
         for (const Observed *s = p->g->observed; s; s = s->next) {
             const int data = 1 + field_of(p->data, p->ndata, s->var);
             part(o, "{.where = \"%s\"", source_line(o, s->span));

@@ -12,7 +12,7 @@
 const char *var_text(const Out *o, const Var *v)
 {
     if (v->kind == VAR_ELEMENT) return v->name;
-    const bool as_read = o->as_read || (o->launching && v->rank == 0);       // no size is made of a response that may be missing
+    const bool as_read = o->as_read || (o->launching && v->rank == 0);  // no size is made of a response that may be missing
     return text(o, "%s->%s", v->kind == VAR_DATA && (!v->response || as_read) ? "d" : "s", c_name(o, v->name));
 }
 
@@ -37,12 +37,18 @@ static int signed_index(const Out *o, const Expr *e)
 {
     if (scope_find(o->scope, e)) return 0;
     if (e->kind == EX_INDEX) return 1;
-    return e->kind == EX_MUL && e->nargs == 2 && ex_is_num(e->args[0], -1) && e->args[1]->kind == EX_INDEX && !scope_find(o->scope, e->args[1]) ? -1 : 0;
+    return e->kind == EX_MUL && e->nargs == 2 && ex_is_num(e->args[0], -1) && e->args[1]->kind == EX_INDEX &&
+                   !scope_find(o->scope, e->args[1])
+               ? -1
+               : 0;
 }
 
 static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double less, const char *type);
 
-const char *index_c(const Out *o, const Index *i) { return o->group && o->group->kind == EX_INDEX && o->group->index == i ? o->group_name : index_text(o, i); }
+const char *index_c(const Out *o, const Index *i)
+{
+    return o->group && o->group->kind == EX_INDEX && o->group->index == i ? o->group_name : index_text(o, i);
+}
 
 // A sum, less 1: an index in it is one less already, so that one is left out of the sum and put behind it, before the number.
 static Text subscript_of_sum(const Out *o, const Expr *e)
@@ -58,7 +64,9 @@ static Text subscript_of_sum(const Out *o, const Expr *e)
     const long c = (number ? (long)number->number : 0) - (index ? 0 : 1);
     const char *t = index ? index_text(o, index->index) : "";
     if (nothers) {
-        const Text rest = nothers == 1 ? expr_text(o, other) : !index && !number ? expr_text(o, e) : sum_but(o, e, index, number ? number->number : 0, "long");
+        const Text rest = nothers == 1        ? expr_text(o, other)
+                          : !index && !number ? expr_text(o, e)
+                                              : sum_but(o, e, index, number ? number->number : 0, "long");
         t = text(o, index ? "%s + %s" : "%s%s", paren(o, rest, ADDITIVE), t);
     }
     if (c == 0) return (Text){t, nothers ? ADDITIVE : TIGHT, false};
@@ -81,11 +89,13 @@ static const char *total_call(const Out *o, const Expr *e)
     Slices s;
     if (is_longest_slice(e, &s)) {
         const char *const from = o->launching ? "ON_HOST(run, d->%s)%s" : "d->%s%s";
-        const char *const hi = text(o, from, c_name(o, s.hi->name), s.hi_from ? text(o, " + %d", s.hi_from) : ""), *const lo = text(o, from, c_name(o, s.lo->name), s.lo_from ? text(o, " + %d", s.lo_from) : "");
+        const char *const hi = text(o, from, c_name(o, s.hi->name), s.hi_from ? text(o, " + %d", s.hi_from) : ""),
+                          *const lo = text(o, from, c_name(o, s.lo->name), s.lo_from ? text(o, " + %d", s.lo_from) : "");
         return text(o, "longest(%s, %s, %ld, %s)", hi, lo, s.more, extent_c(o, s.n, LOOSE));
     }
     const char *routine = e->fn == FN_sum ? "total_of" : e->fn == FN_max ? "greatest" : "smallest";
-    return text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name), extent_c(o, e->args[1], LOOSE));
+    return text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name),
+                extent_c(o, e->args[1], LOOSE));
 }
 
 static Text data_total(const Out *o, const Expr *e)
@@ -115,7 +125,8 @@ Text extent_text(const Out *o, const Expr *e)
         }
         return (Text){all, sum ? ADDITIVE : MULTIPLICATIVE, false};
     }
-    if (!ex_is_integer(e) || (o->host && is_counted_in_reals(e))) return (Text){text(o, o->host ? "gm_whole(%s)" : "(long)%s", expr_c(o, e, o->host ? LOOSE : TIGHT)), TIGHT, false};
+    if (!ex_is_integer(e) || (o->host && is_counted_in_reals(e)))
+        return (Text){text(o, o->host ? "gm_whole(%s)" : "(long)%s", expr_c(o, e, o->host ? LOOSE : TIGHT)), TIGHT, false};
     return expr_text(o, e);
 }
 
@@ -125,7 +136,10 @@ const char *extent_c(const Out *o, const Expr *e, Level least) { return paren(o,
 static bool on_host(const Out *o) { return o->host || (o->kernel && o->kernel->ode && o->kernel->of_ode != ODE_SOLUTION); }
 
 // A position in an array so far, row-major.
-typedef struct Position { Text at; bool zero; } Position;
+typedef struct Position {
+    Text at;
+    bool zero;
+} Position;
 
 static Position first_of_all(void) { return (Position){tight("0"), true}; }
 
@@ -139,7 +153,10 @@ static Position row_major(const Out *o, Position p, const Expr *n, Position i)
     return (Position){i.zero ? (Text){rows, MULTIPLICATIVE, false} : (Text){text(o, "%s + %s", rows, i.at.c), ADDITIVE, false}, false};
 }
 
-static Position subscript_position(const Out *o, const Expr *e) { return (Position){subscript_text(o, e), ex_is_num(e, 1) && e != o->group}; }
+static Position subscript_position(const Out *o, const Expr *e)
+{
+    return (Position){subscript_text(o, e), ex_is_num(e, 1) && e != o->group};
+}
 
 // May the subscript, NULL for the first, lie outside the array here?
 static bool may_leave(const Out *o, const Expr *subscript, const Expr *dim)
@@ -157,8 +174,11 @@ static Position position_in(const Out *o, const Var *v, int first, int n, Expr *
         Position i = at[k] ? subscript_position(o, at[k]) : first_of_all();
         const Expr *dim = v->dim[first + k];
         const bool checked = may_leave(o, at[k], dim);
-        if (checked) i = (Position){tight(text(o, "%s(%s, %s, \"%s\")", on_host(o) ? "gm_inside" : "INSIDE", i.at.c, extent_c(o, dim, LOOSE), v->name)), false};
-        const bool is_int = at[k] && at[k]->kind == EX_REF && !checked && at[k] != o->group && !scope_find(o->scope, at[k]);      // positions are longs
+        if (checked)
+            i = (Position){
+                tight(text(o, "%s(%s, %s, \"%s\")", on_host(o) ? "gm_inside" : "INSIDE", i.at.c, extent_c(o, dim, LOOSE), v->name)), false};
+        // positions are longs
+        const bool is_int = at[k] && at[k]->kind == EX_REF && !checked && at[k] != o->group && !scope_find(o->scope, at[k]);
         if (k == 0 && is_int && n > 1) i.at.c = text(o, "(long)%s", i.at.c);
         p = k ? row_major(o, p, dim, i) : i;
     }
@@ -209,7 +229,10 @@ const char *few_c(const Out *o, const Rows *r)
     return r->told ? text(o, "FEW_ROWS(%d, %s, %s)", r->told, rows, size) : text(o, "%s < %s", rows, size);
 }
 
-static Position sub_position(const Out *o, const Sub *s) { return s->of ? with_offset(o, position_in(o, s->of, s->first, s->n, s->at), s->offset) : subscript_position(o, s->at[0]); }
+static Position sub_position(const Out *o, const Sub *s)
+{
+    return s->of ? with_offset(o, position_in(o, s->of, s->first, s->n, s->at), s->offset) : subscript_position(o, s->at[0]);
+}
 
 static const char *sub_c(const Out *o, const Sub *s) { return sub_position(o, s).at.c; }
 
@@ -233,11 +256,12 @@ const char *place_text(const Out *o, const Place *at)
     if (at->element) return element_c(o, at->element->var, at->element->args);
     if (at->array->pattern && at->n == 0) return "";
     if (at->array->pattern && at->n == 1) return sub_c(o, &at->sub[0]);
-    if (at->array->pattern) return text(o, "%s, %s", sub_c(o, &at->sub[0]), sub_c(o, &at->sub[1]));       // of a matrix of which there are only some entries
+    // of a matrix of which there are only some entries
+    if (at->array->pattern) return text(o, "%s, %s", sub_c(o, &at->sub[0]), sub_c(o, &at->sub[1]));
     return text(o, "s->%s[%s]", at->array->name, position_c(o, at));
 }
 
-static const double LONG_NUMBER = 1e9;             // whole numbers from here on are written as reals
+static const double LONG_NUMBER = 1e9;  // whole numbers from here on are written as reals
 
 static Text number(const Out *o, double v)
 {
@@ -276,7 +300,8 @@ static bool is_short(const Out *o, const Expr *e)
 {
     if (scope_find(o->scope, e)) return false;
     if (e->kind == EX_MUL) return e->nargs == 2 && ex_is_num(e->args[0], -1) && is_short(o, e->args[1]);
-    if (e->kind == EX_REF) return e->var->base == BASE_INT && e->var->kind != VAR_ELEMENT && (e->var->rank || e->var->response || e->var->kind != VAR_DATA);
+    if (e->kind == EX_REF)
+        return e->var->base == BASE_INT && e->var->kind != VAR_ELEMENT && (e->var->rank || e->var->response || e->var->kind != VAR_DATA);
     return e->kind == EX_NUM && ex_is_integer(e);
 }
 
@@ -292,8 +317,11 @@ static Text sum(const Out *o, const Expr *e, const char *type);
 static const char *as_real(const Out *o, const Expr *e)
 {
     if (is_narrow(o, e)) return text(o, "(wide)%s", expr_c(o, e, TIGHT));
-    if (e->kind == EX_NUM && ex_is_integer(e)) return fabs(e->number) < LONG_NUMBER ? text(o, "%ld.0", (long)e->number) : number_c(o, e->number);
-    if (e->kind == EX_ADD && ex_is_integer(e) && !scope_find(o->scope, e) && e->args[0]->kind != EX_NUM && is_short(o, e->args[0]) && is_short(o, e->args[1])) return sum(o, e, "wide").c;
+    if (e->kind == EX_NUM && ex_is_integer(e))
+        return fabs(e->number) < LONG_NUMBER ? text(o, "%ld.0", (long)e->number) : number_c(o, e->number);
+    if (e->kind == EX_ADD && ex_is_integer(e) && !scope_find(o->scope, e) && e->args[0]->kind != EX_NUM && is_short(o, e->args[0]) &&
+        is_short(o, e->args[1]))
+        return sum(o, e, "wide").c;
     return ex_is_integer(e) ? text(o, "(wide)%s", expr_c(o, e, TIGHT)) : expr_c(o, e, LOOSE);
 }
 
@@ -307,7 +335,10 @@ static Text power(const Out *o, const Expr *base, double r)
 }
 
 // A text to whose end more is added: a product of hundreds of factors is not copied for each of them.
-typedef struct Growing { char *text; int n, size; } Growing;
+typedef struct Growing {
+    char *text;
+    int n, size;
+} Growing;
 
 static void append(const Out *o, Growing *g, const char *more)
 {
@@ -336,7 +367,7 @@ static Text product(const Out *o, const Expr *e)
     Growing all = {0};
     int absorbed = 0, times = 0;
     bool minus = false;
-    const Expr *leading = NULL;                   // the first factor
+    const Expr *leading = NULL;  // the first factor
     for (int i = 0; i < e->nargs; i++) absorbed += ex_absorbed(e, i);
     for (int i = 0; i < e->nargs; i++) {
         const Expr *f = e->args[i];
@@ -347,9 +378,14 @@ static Text product(const Out *o, const Expr *e)
             if (fabs(f->number) == 1) continue;
             t = number(o, fabs(f->number)).c;
         } else t = expr_c(o, f, MULTIPLICATIVE + (f->kind == EX_MUL));
-        if (!first) { first = t; leading = f; continue; }
+        if (!first) {
+            first = t;
+            leading = f;
+            continue;
+        }
         if (all.n == 0) append(o, &all, is_short(o, leading) && is_short(o, f) ? lengthened(o, leading, first, "long") : first);
-        if (o->host && ++times > 1 && ex_is_integer(e)) replace(o, &all, text(o, "gm_times(%s, %s)", grown(o, &all), t));      // two sizes make a long, three may not
+        // two sizes make a long, three may not
+        if (o->host && ++times > 1 && ex_is_integer(e)) replace(o, &all, text(o, "gm_times(%s, %s)", grown(o, &all), t));
         else {
             append(o, &all, " * ");
             append(o, &all, t);
@@ -406,9 +442,13 @@ static const char *compared(const Out *o, const Expr *e, bool holds)
     const bool left = holds_index(o, a), right = holds_index(o, b), ordered = e->fn == FN_LT || e->fn == FN_LE;
     if (!(left || right) || !ex_is_integer(a) || !ex_is_integer(b)) return NULL;
     const int op = e->fn == FN_EQ ? 0 : e->fn == FN_NE ? 1 : e->fn == FN_LT ? 2 : 3;
-    if (left && (right || is_plain(o, b)) && e->fn != FN_LE) return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][op], paren(o, subscript_text(o, b), ADDITIVE));
-    if (left && e->fn == FN_LE && !right) return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][2], expr_c(o, b, ADDITIVE));      // k + 1 <= T
-    if (left && e->fn == FN_LE) return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][3], paren(o, subscript_text(o, b), ADDITIVE));
+    if (left && (right || is_plain(o, b)) && e->fn != FN_LE)
+        return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][op], paren(o, subscript_text(o, b), ADDITIVE));
+    // k + 1 <= T
+    if (left && e->fn == FN_LE && !right)
+        return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][2], expr_c(o, b, ADDITIVE));
+    if (left && e->fn == FN_LE)
+        return text(o, "%s %s %s", paren(o, subscript_text(o, a), ADDITIVE), word[holds][3], paren(o, subscript_text(o, b), ADDITIVE));
     if (left || !is_plain(o, a)) return NULL;
     const char *k = paren(o, subscript_text(o, b), ADDITIVE);
     if (!ordered) return text(o, "%s %s %s", k, word[holds][op], paren(o, subscript_text(o, a), ADDITIVE));
@@ -425,7 +465,8 @@ Text negated_text(const Out *o, const Expr *e)
 static bool keeps_logs(const Out *o, const LogForm *f)
 {
     bool yes = false;
-    for (int i = 0; f && i < f->n && !yes; i++) yes = scope_find(o->scope, f->of[i]) ? scope_find(o->scope, f->log[i]) != NULL : f->of[i]->var->kept_log != NULL;
+    for (int i = 0; f && i < f->n && !yes; i++)
+        yes = scope_find(o->scope, f->of[i]) ? scope_find(o->scope, f->log[i]) != NULL : f->of[i]->var->kept_log != NULL;
     return yes;
 }
 
@@ -445,12 +486,17 @@ static Text of_kept(const Out *o, const Expr *e)
 {
     if (!e->nargs) return (Text){NULL, LOOSE, false};
     const Expr *x = e->args[0];
-    const Var *kept = x->kind != EX_REF || e->nargs != 1 || scope_find(o->scope, x) ? NULL : e->fn == FN_log ? x->var->kept_log : e->fn == FN_log1m ? x->var->kept_log1m : NULL;
+    const Var *kept = x->kind != EX_REF || e->nargs != 1 || scope_find(o->scope, x) ? NULL
+                      : e->fn == FN_log                                             ? x->var->kept_log
+                      : e->fn == FN_log1m                                           ? x->var->kept_log1m
+                                                                                    : NULL;
     if (kept) return tight(text(o, "%s_kept(%s, %s)", e->name, as_real(o, x), element_c(o, kept, x->args)));
     const LogForm *f = e->fn == FN_log || e->fn == FN_pow ? map_get(&o->program->logs, e) : NULL;
     if (!keeps_logs(o, f) || !f->nterms) return (Text){NULL, LOOSE, false};
     if (e->fn == FN_log) return log_of_sum(o, f);
-    return tight(text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, f->term[0]), MULTIPLICATIVE)));      // of a value that may have rounded to an end
+    // of a value that may have rounded to an end
+    return tight(
+        text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, f->term[0]), MULTIPLICATIVE)));
 }
 
 static Text call(const Out *o, const Expr *e)
@@ -458,23 +504,33 @@ static Text call(const Out *o, const Expr *e)
     const char *infix = function_rows[e->fn].infix, *subscripts = compared(o, e, true);
     if (subscripts) return (Text){subscripts, LOOSE, false};
     if (infix) return (Text){text(o, "%s %s %s", expr_c(o, e->args[0], ADDITIVE), infix, expr_c(o, e->args[1], ADDITIVE)), LOOSE, false};
-    if (e->fn == FN_MOD) return tight(text(o, e->args[1]->kind == EX_NUM && e->args[1]->number != 0 ? "((long)(%s) %% (long)(%s))" : on_host(o) || o->launching ? "gm_remainder((long)(%s), (long)(%s))" : "REMAINDER((long)(%s), (long)(%s))",
-                                               expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
+    if (e->fn == FN_MOD)
+        return tight(text(o,
+                          e->args[1]->kind == EX_NUM && e->args[1]->number != 0 ? "((long)(%s) %% (long)(%s))"
+                          : on_host(o) || o->launching                          ? "gm_remainder((long)(%s), (long)(%s))"
+                                                                                : "REMAINDER((long)(%s), (long)(%s))",
+                          expr_c(o, e->args[0], LOOSE), expr_c(o, e->args[1], LOOSE)));
     if (e->fn == FN_MISSING) {
-        const Expr *r = e->args[0];              // data as read from the file: in the state, missing values have been filled in
+        const Expr *r = e->args[0];  // data as read from the file: in the state, missing values have been filled in
         Out file = *o;
         file.as_read = true;
-        const char *c = r->var->kind != VAR_DATA ? expr_c(&file, r, ADDITIVE) : r->nargs ? text(o, "d->%s[%s]", c_name(o, r->var->name), position_text(&file, r->var, 0, r->nargs, r->args).c) : text(o, "d->%s", c_name(o, r->var->name));
+        const char *c = r->var->kind != VAR_DATA ? expr_c(&file, r, ADDITIVE)
+                        : r->nargs ? text(o, "d->%s[%s]", c_name(o, r->var->name), position_text(&file, r->var, 0, r->nargs, r->args).c)
+                                   : text(o, "d->%s", c_name(o, r->var->name));
         return (Text){r->var->base == BASE_INT ? text(o, "%s == -2147483648.0", c) : text(o, "%s != %s", c, c), LOOSE, false};
     }
     if (e->fn == FN_NOT) return negated_text(o, e->args[0]);
     if (e->fn == FN_if_else)
-        return (Text){text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)), LOOSE, false};
+        return (Text){
+            text(o, "%s ? %s : %s", expr_c(o, e->args[0], ADDITIVE), expr_c(o, e->args[1], ADDITIVE), expr_c(o, e->args[2], ADDITIVE)),
+            LOOSE, false};
     const Text kept = o->host ? (Text){NULL, LOOSE, false} : of_kept(o, e);
     if (kept.c) return kept;
     const char *list = "";
-    for (int i = 0; i < e->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
-    const bool positive = (e->fn == FN_lgamma || e->fn == FN_digamma) && ex_positive(e->args[0]);        // forms without calls and branches
+    for (int i = 0; i < e->nargs; i++)
+        list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
+    // forms without calls and branches
+    const bool positive = (e->fn == FN_lgamma || e->fn == FN_digamma) && ex_positive(e->args[0]);
     return tight(text(o, "%s%s(%s)", e->name, positive ? "_positive" : "", list));
 }
 
@@ -486,7 +542,7 @@ static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by
     Text *t = NEW_N(o->arena, Text, e->nargs + 1);
     const Expr **from = NEW_N(o->arena, const Expr *, e->nargs + 1);
     const bool begins = e->args[0]->kind == EX_NUM;
-    double last = (begins ? e->args[0]->number : 0) - by;        // a number comes last, with what indices are less by in C
+    double last = (begins ? e->args[0]->number : 0) - by;  // a number comes last, with what indices are less by in C
     const bool ends = last != 0;
     bool less = false;
     for (int i = 0; i < e->nargs; i++) less |= signed_index(o, e->args[i]) < 0;
@@ -497,7 +553,8 @@ static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by
         const int sign = ends || less ? signed_index(o, term) : 0;
         if (sign) {
             from[n] = term;
-            t[n++] = sign > 0 ? tight(index_text(o, term->index)) : (Text){text(o, "-%s", index_text(o, term->args[1]->index)), MULTIPLICATIVE, true};
+            t[n++] = sign > 0 ? tight(index_text(o, term->index))
+                              : (Text){text(o, "-%s", index_text(o, term->args[1]->index)), MULTIPLICATIVE, true};
             last += sign;
             continue;
         }
@@ -508,7 +565,7 @@ static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by
     }
     if (last != 0) t[n++] = number(o, last);
     if (n == 1) return t[0];
-    if (t[0].minus && !t[1].minus) {             // x - y in place of -y + x
+    if (t[0].minus && !t[1].minus) {  // x - y in place of -y + x
         const Text swap = t[0];
         const Expr *swapped = from[0];
         t[0] = t[1];
@@ -516,7 +573,8 @@ static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by
         from[0] = from[1];
         from[1] = swapped;
     }
-    if ((!from[0] || is_short(o, from[0])) && (!from[1] || is_short(o, from[1])) && ex_is_integer(e)) t[0].c = lengthened(o, from[0], t[0].c, type);
+    if ((!from[0] || is_short(o, from[0])) && (!from[1] || is_short(o, from[1])) && ex_is_integer(e))
+        t[0].c = lengthened(o, from[0], t[0].c, type);
     size_t length = 1;
     for (int i = 0; i < n; i++) length += strlen(t[i].c) + 3;
     char *c = arena_alloc(o->arena, length), *last_of = c;
@@ -524,8 +582,8 @@ static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by
     return (Text){c, ADDITIVE, false};
 }
 
-// A number that only decides how many lanes share a launch, or one of the data files. What the device alone knows counts as 1 turn; a definition of data
-// is written out.
+// A number that only decides how many lanes share a launch, or one of the data files. What the device alone knows counts as 1 turn; a
+// definition of data is written out.
 static Text size_in_launch(const Out *o, const Expr *e)
 {
     const Var *v = e->var;
@@ -553,10 +611,13 @@ Text expr_text(const Out *o, const Expr *e)
     case EX_MUL: return product(o, e);
     case EX_POW:
         if (e->number < 0)
-            return (Text){text(o, "1 / %s%s", ex_is_integer(e->args[0]) && e->number == -1 ? "(wide)" : "", paren(o, power(o, e->args[0], -e->number), TIGHT)), MULTIPLICATIVE - 1, false};
+            return (Text){text(o, "1 / %s%s", ex_is_integer(e->args[0]) && e->number == -1 ? "(wide)" : "",
+                               paren(o, power(o, e->args[0], -e->number), TIGHT)),
+                          MULTIPLICATIVE - 1, false};
         return power(o, e->args[0], e->number);
     case EX_CALL: return call(o, e);
-    case EX_REDUCE: case EX_ARRAY: return is_data_total(e) && !scope_find(o->scope, e) ? data_total(o, e) : tight(whole_text(o, e));
+    case EX_REDUCE:
+    case EX_ARRAY: return is_data_total(e) && !scope_find(o->scope, e) ? data_total(o, e) : tight(whole_text(o, e));
     case EX_AT: {
         const Expr *array = e->args[0];
         Position p = first_of_all();

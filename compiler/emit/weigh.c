@@ -1,7 +1,10 @@
 // weigh.c -- discrete values that are drawn by their weights, the log density of each being the body of the node.
 #include "nodes.h"
 
-static void emit_fault_unless_chosen(Out *o, const char *chosen, const char *name, const char *element) { line(o, "if (%s < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", chosen, name, element); }
+static void emit_fault_unless_chosen(Out *o, const char *chosen, const char *name, const char *element)
+{
+    line(o, "if (%s < 1) FAULT(\"%s\", %s, \"no value has a positive probability\");", chosen, name, element);
+}
 
 // What ends a draw by weights: value number `chosen` is stored; `weight` is the logarithm of its weight.
 static void emit_chosen(Out *o, const Node *n, const char *place, const char *element, const char *weight)
@@ -16,7 +19,9 @@ static void emit_chosen(Out *o, const Node *n, const char *place, const char *el
 
 static void emit_choice_of_all(Out *o, const Node *n, const char *place, const char *element)
 {
-    if (!n->weigh.marginal) line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;", n->weigh.moves ? " && old >= first && old - first < values" : "");
+    if (!n->weigh.marginal)
+        line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;",
+             n->weigh.moves ? " && old >= first && old - first < values" : "");
     if (!n->weigh.marginal) line(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
     line(o, "const long chosen = categorical_log_weights(&g, weight, values);");
     emit_chosen(o, n, place, element, "CHECK_WEIGHT(x - first)");
@@ -27,7 +32,9 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
 {
     const Conditional *c = n->weigh.c;
     if (few) line(o, "wide weight[values];");
-    else if (n->weigh.weights) line(o, "%s *weight = &%s;", n->weigh.expects && is_real(o->program, n->weigh.weights) ? "real" : "wide", place_text(o, &(Place){.element = n->weigh.at}));
+    else if (n->weigh.weights)
+        line(o, "%s *weight = &%s;", n->weigh.expects && is_real(o->program, n->weigh.weights) ? "real" : "wide",
+             place_text(o, &(Place){.element = n->weigh.at}));
     else line(o, "wide *weight = TEAM_SCRATCH(%s);", n->weigh.moves ? "values > 0 ? values : 1" : "values");
     if (!n->weigh.expects) line(o, "const long old = %s;", place);
     BLOCK ("for (long value = 0; value < values; value++)") {
@@ -38,10 +45,12 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     if (n->weigh.expects) {
         const Count all = count_dims(c->var, 0, c->var->rank);
         const char *evidence = n->weigh.evidence ? text(o, "&%s", place_text(o, &(Place){.element = n->weigh.evidence})) : "NULL";
-        line(o, "%sif (expect_values(&g, at, %s, weight, values, %s)) FAULT(\"%s\", %s, \"no value has a positive probability\");", o->team ? "ONE_LANE " : "", count_text(o, &all), evidence, c->var->name, element);
+        line(o, "%sif (expect_values(&g, at, %s, weight, values, %s)) FAULT(\"%s\", %s, \"no value has a positive probability\");",
+             o->team ? "ONE_LANE " : "", count_text(o, &all), evidence, c->var->name, element);
         return;
     }
-    if (o->team) BLOCK ("ONE_LANE") emit_choice_of_all(o, n, place, element);
+    if (o->team)
+        BLOCK ("ONE_LANE") emit_choice_of_all(o, n, place, element);
     else emit_choice_of_all(o, n, place, element);
     if (o->team && !n->weigh.weights) line(o, "TEAM_RELEASE(weight);");
 }
@@ -53,14 +62,18 @@ static void emit_choose(Out *o, const Node *n)
     const char *rows = "";
     int count = 0;
     for (; w; w = w->next, count++) {
-        const char *row = w->n == 0 ? "0" : text(o, "%s * WEIGHTS_WIDTH(values)", paren(o, position_text(o, w->var, 0, w->n, w->key), TIGHT));
+        const char *row =
+            w->n == 0 ? "0" : text(o, "%s * WEIGHTS_WIDTH(values)", paren(o, position_text(o, w->var, 0, w->n, w->key), TIGHT));
         rows = text(o, "%s%s&s->%s[%s]", rows, count ? ", " : "", w->var->name, row);
     }
     line(o, "const real *const weights[] = {%s};", rows);
     line(o, "long chosen = choose_by_weights(&g, values, %d, weights);", count);
     if (!n->weigh.marginal) {
         line(o, "wide new_weight = 0, old_weight = 0;");
-        line(o, "if (CHECKING && chosen) { new_weight = log_of_weights(%d, weights, chosen); old_weight = log_of_weights(%d, weights, old - first + 1); }", count, count);
+        line(o,
+             "if (CHECKING && chosen) { new_weight = log_of_weights(%d, weights, chosen); old_weight = log_of_weights(%d, weights, old - "
+             "first + 1); }",
+             count, count);
     }
 }
 
@@ -77,7 +90,8 @@ static void emit_values_at_once(Out *o, const Node *n, const char *place)
             emit_density(o, n, c, c->whole ? place : NULL, n->weigh.again, NULL);
             line(o, "weight[value - begin] = lp;");
         }
-        if (!n->weigh.marginal) line(o, "if (CHECKING && old - first >= begin && old - first < end) old_weight = weight[old - first - begin];");
+        if (!n->weigh.marginal)
+            line(o, "if (CHECKING && old - first >= begin && old - first < end) old_weight = weight[old - first - begin];");
         line(o, "weigh_values(&all, &g, weight, begin, end - begin);");
     }
 }
@@ -125,7 +139,8 @@ void emit_weigh(Out *o, const Node *n)
 void emit_weights(Out *o, const Node *n)
 {
     const ValueWeights *w = n->weights.of;
-    SCOPE {
+    SCOPE
+    {
         const Count rows = count_dims(w->var, 0, w->n);
         const char *names[MOST_VALUE_KEYS] = {"row"};
         for (int k = 0; k < w->n; k++) names[k] = fresh_index(o, w->index[k]);
@@ -141,8 +156,10 @@ void emit_weights(Out *o, const Node *n)
             line(o, "wide top = %s;", w->weight ? "0" : "-INFINITY");
             line(o, "WEIGHTS_TURNS (%s, %s) top = fmax(top, %s);", value, values, x);
             line(o, "top = WEIGHTS_TOP(top);");
-            const char *scaled = w->weight ? text(o, "%s / top", expr_c(o, w->weight, MULTIPLICATIVE)) : text(o, "exp(%s - top)", expr_c(o, w->log, ADDITIVE));
-            line(o, "WEIGHTS_TURNS (%s, WEIGHTS_WIDTH(%s)) s->%s[%s%s] = %s < %s ? %s : 0;", value, values, w->var->name, w->n ? text(o, "%s * WEIGHTS_WIDTH(%s) + ", row, values) : "", value, value, extent_c(o, w->value->hi, ADDITIVE), scaled);
+            const char *scaled = w->weight ? text(o, "%s / top", expr_c(o, w->weight, MULTIPLICATIVE))
+                                           : text(o, "exp(%s - top)", expr_c(o, w->log, ADDITIVE));
+            line(o, "WEIGHTS_TURNS (%s, WEIGHTS_WIDTH(%s)) s->%s[%s%s] = %s < %s ? %s : 0;", value, values, w->var->name,
+                 w->n ? text(o, "%s * WEIGHTS_WIDTH(%s) + ", row, values) : "", value, value, extent_c(o, w->value->hi, ADDITIVE), scaled);
         }
     }
 }
@@ -152,16 +169,21 @@ void emit_classify(Out *o, const Node *n)
 {
     const Conditional *c = n->weigh.c;
     const Distances *d = n->weigh.distances;
-    const char *rows = extent_c(o, c->var->dim[0], LOOSE), *p = extent_c(o, d->row->dim[1], LOOSE), *row = element_c(o, d->row, (Expr *[]){NULL, NULL});
+    const char *rows = extent_c(o, c->var->dim[0], LOOSE), *p = extent_c(o, d->row->dim[1], LOOSE),
+               *row = element_c(o, d->row, (Expr *[]){NULL, NULL});
     directive(o, "#ifdef CLASSIFY            // on a GPU");
     BLOCK ("if (CLASSIFY(%s))", p) {
         know(o, c->u, "x");
         line(o, "const auto of_value = [&](long x) -> wide { return %s; };", expr_c(o, d->of_value, LOOSE));
         if (n->weigh.expects)
-            line(o, "if (expect_rows(GM, at, VAR_%s, \"%s\", %s, %s, %s, %s, s->%s, s->%s, s->%s, %s, %.17g, of_value)) return;", c->var->name, c->var->name, rows, expr_c(o, n->weigh.first, LOOSE),
-                 expr_c(o, n->weigh.last, LOOSE), text(o, "&%s", row), c_name(o, d->centre->name), d->root->name, n->weigh.weights->name, n->weigh.evidence ? text(o, "s->%s", n->weigh.evidence->var->name) : "(wide *)0", d->times);
-        else line(o, "classify(GM, at, VAR_%s, \"%s\", %s, %s, %s, &%s, s->%s, s->%s, s->%s, %.17g, of_value);", c->var->name, c->var->name, rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), row,
-             c_name(o, d->centre->name), d->root->name, c_name(o, c->var->name), d->times);
+            line(o, "if (expect_rows(GM, at, VAR_%s, \"%s\", %s, %s, %s, %s, s->%s, s->%s, s->%s, %s, %.17g, of_value)) return;",
+                 c->var->name, c->var->name, rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), text(o, "&%s", row),
+                 c_name(o, d->centre->name), d->root->name, n->weigh.weights->name,
+                 n->weigh.evidence ? text(o, "s->%s", n->weigh.evidence->var->name) : "(wide *)0", d->times);
+        else
+            line(o, "classify(GM, at, VAR_%s, \"%s\", %s, %s, %s, &%s, s->%s, s->%s, s->%s, %.17g, of_value);", c->var->name, c->var->name,
+                 rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), row, c_name(o, d->centre->name), d->root->name,
+                 c_name(o, c->var->name), d->times);
         if (!n->weigh.expects) line(o, "return;");
     }
     directive(o, "#endif");

@@ -9,8 +9,8 @@
 #include "parse.h"
 #include "grammar.h"
 
-int  yylex_init_extra(Parse *p, void **scanner);
-int  yylex_destroy(void *scanner);
+int yylex_init_extra(Parse *p, void **scanner);
+int yylex_destroy(void *scanner);
 void *yy_scan_bytes(const char *bytes, int size, void *scanner);
 
 // ---- lists ----
@@ -58,7 +58,7 @@ static Ast *node(Parse *p, Span at, AstKind kind, List kids)
 
 static List list3(Parse *p, int n, Ast *a, Ast *b, Ast *c)
 {
-    List l = { 0 };
+    List l = {0};
     if (n > 0) list_add(p->arena, &l, a);
     if (n > 1) list_add(p->arena, &l, b);
     if (n > 2) list_add(p->arena, &l, c);
@@ -67,14 +67,14 @@ static List list3(Parse *p, int n, Ast *a, Ast *b, Ast *c)
 
 Ast *ast_number(Parse *p, Span at, AstKind kind, double value)
 {
-    Ast *e = node(p, at, kind, (List){ 0 });
+    Ast *e = node(p, at, kind, (List){0});
     e->number = value;
     return e;
 }
 
 Ast *ast_name(Parse *p, Span at, const char *name)
 {
-    Ast *e = node(p, at, AST_NAME, (List){ 0 });
+    Ast *e = node(p, at, AST_NAME, (List){0});
     e->name = name;
     return e;
 }
@@ -82,7 +82,8 @@ Ast *ast_name(Parse *p, Span at, const char *name)
 void bar_misplaced(Parse *p, Span at)
 {
     Diag *m = fail(p, at, DIAG_E0102, "`|`", NULL);
-    diag_help(m, "arguments are separated by commas, but for functions of a distribution, normal_lpdf(y | mu, sigma); `or` is written `||`");
+    diag_help(m,
+              "arguments are separated by commas, but for functions of a distribution, normal_lpdf(y | mu, sigma); `or` is written `||`");
 }
 
 Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, List parameters)
@@ -103,7 +104,7 @@ Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids)
 
 Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts)
 {
-    List kids = { 0 };
+    List kids = {0};
     list_add(p->arena, &kids, array);
     for (int i = 0; i < subscripts.n; i++) list_add(p->arena, &kids, subscripts.item[i]);
     return node(p, at, AST_INDEX, kids);
@@ -143,10 +144,15 @@ Ast *ast_reduce(Parse *p, Span at, const char *name, const char *index, Span ind
 
 Ast *ast_function(Parse *p, Span at, const char *t, Span t_span, const char *y, Span y_span, Ast *body)
 {
-    Ast *name[2] = { ast_name(p, t_span, t), ast_name(p, y_span, y) };
+    Ast *name[2] = {ast_name(p, t_span, t), ast_name(p, y_span, y)};
     for (int i = 0; i < 2; i++) {
         name[i]->decl = NEW(p->arena, Decl);
-        *name[i]->decl = (Decl){ .kind = DECL_PARAMETER, .name = name[i]->name, .span = name[i]->span, .block = p->block, .type = { .base = BASE_REAL }, .order = -1 };
+        *name[i]->decl = (Decl){.kind = DECL_PARAMETER,
+                                .name = name[i]->name,
+                                .span = name[i]->span,
+                                .block = p->block,
+                                .type = {.base = BASE_REAL},
+                                .order = -1};
     }
     return node(p, at, AST_FUNCTION, list3(p, 3, name[0], name[1], body));
 }
@@ -166,7 +172,7 @@ static void set_bounds(TypeExpr *t, List bounds)
 {
     for (int i = 0; i < bounds.n; i++) {
         const Ast *b = bounds.item[i];
-        if (b->kind != AST_CALL) continue;             // cut off for its depth
+        if (b->kind != AST_CALL) continue;  // cut off for its depth
         if (b->name == intern("lower")) t->lower = b->kid[0];
         if (b->name == intern("upper")) t->upper = b->kid[0];
     }
@@ -175,29 +181,34 @@ static void set_bounds(TypeExpr *t, List bounds)
 TypeExpr type_scalar(Parse *p, Span at, BaseType base, List bounds)
 {
     (void)p;
-    TypeExpr t = { .span = at, .type = { .base = base } };
+    TypeExpr t = {.span = at, .type = {.base = base}};
     set_bounds(&t, bounds);
     return t;
 }
 
-static const struct { const char *word; Constraint constraint; int rank, least, most; const char *takes; } words[] = {
-    { "vector",               CONSTRAINT_NONE,             1, 1, 1, "one size, as in vector[N]" },
-    { "row_vector",           CONSTRAINT_NONE,             1, 1, 1, "one size, as in row_vector[N]" },
-    { "matrix",               CONSTRAINT_NONE,             2, 2, 2, "two sizes, as in matrix[N, p]" },
-    { "simplex",              CONSTRAINT_SIMPLEX,          1, 1, 1, "one size, as in simplex[K]" },
-    { "ordered",              CONSTRAINT_ORDERED,          1, 1, 1, "one size, as in ordered[K]" },
-    { "positive_ordered",     CONSTRAINT_POSITIVE_ORDERED, 1, 1, 1, "one size, as in positive_ordered[K]" },
-    { "unit_vector",          CONSTRAINT_UNIT_VECTOR,      1, 1, 1, "one size, as in unit_vector[K]" },
-    { "sum_to_zero_vector",   CONSTRAINT_SUM_TO_ZERO,      1, 1, 1, "one size, as in sum_to_zero_vector[K]" },
-    { "cov_matrix",           CONSTRAINT_COVARIANCE,       2, 1, 1, "one size, as in cov_matrix[p]" },
-    { "corr_matrix",          CONSTRAINT_CORRELATION,      2, 1, 1, "one size, as in corr_matrix[p]" },
-    { "cholesky_factor_cov",  CONSTRAINT_CHOLESKY_COV,     2, 1, 1, "one size, as in cholesky_factor_cov[p]" },
-    { "cholesky_factor_corr", CONSTRAINT_CHOLESKY_CORR,    2, 1, 1, "one size, as in cholesky_factor_corr[p]" },
+static const struct {
+    const char *word;
+    Constraint constraint;
+    int rank, least, most;
+    const char *takes;
+} words[] = {
+    {"vector", CONSTRAINT_NONE, 1, 1, 1, "one size, as in vector[N]"},
+    {"row_vector", CONSTRAINT_NONE, 1, 1, 1, "one size, as in row_vector[N]"},
+    {"matrix", CONSTRAINT_NONE, 2, 2, 2, "two sizes, as in matrix[N, p]"},
+    {"simplex", CONSTRAINT_SIMPLEX, 1, 1, 1, "one size, as in simplex[K]"},
+    {"ordered", CONSTRAINT_ORDERED, 1, 1, 1, "one size, as in ordered[K]"},
+    {"positive_ordered", CONSTRAINT_POSITIVE_ORDERED, 1, 1, 1, "one size, as in positive_ordered[K]"},
+    {"unit_vector", CONSTRAINT_UNIT_VECTOR, 1, 1, 1, "one size, as in unit_vector[K]"},
+    {"sum_to_zero_vector", CONSTRAINT_SUM_TO_ZERO, 1, 1, 1, "one size, as in sum_to_zero_vector[K]"},
+    {"cov_matrix", CONSTRAINT_COVARIANCE, 2, 1, 1, "one size, as in cov_matrix[p]"},
+    {"corr_matrix", CONSTRAINT_CORRELATION, 2, 1, 1, "one size, as in corr_matrix[p]"},
+    {"cholesky_factor_cov", CONSTRAINT_CHOLESKY_COV, 2, 1, 1, "one size, as in cholesky_factor_cov[p]"},
+    {"cholesky_factor_corr", CONSTRAINT_CHOLESKY_CORR, 2, 1, 1, "one size, as in cholesky_factor_corr[p]"},
 };
 
 TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized, List dims)
 {
-    TypeExpr t = { .span = at, .type = { .base = BASE_REAL } };
+    TypeExpr t = {.span = at, .type = {.base = BASE_REAL}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(words[i].word, word) != 0) continue;
         t.constraint = words[i].constraint;
@@ -217,7 +228,7 @@ TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized
 
 static Type outer_dims(Parse *p, Span at, List dims, Type inner)
 {
-    Type t = { .base = inner.base, .rank = dims.n + inner.rank };
+    Type t = {.base = inner.base, .rank = dims.n + inner.rank};
     if (t.rank > MAX_RANK) {
         p->failed = true;
         diag(p->diags, at, DIAG_E0313, MAX_RANK);
@@ -233,7 +244,7 @@ TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of)
     static void *const unsized[1];
     if (dims.n == 0) {
         if (!p->stdlib) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
-        dims = (List){ 1, 1, (void **)unsized };
+        dims = (List){1, 1, (void **)unsized};
     }
     of.type = outer_dims(p, at, dims, of.type);
     of.span = span_join(at, of.span);
@@ -242,7 +253,7 @@ TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of)
 
 // ---- statements ----
 
-static const char *const block_names[] = { "data", "let", "prior", "latent", "likelihood", "augment", "infer", "predict" };
+static const char *const block_names[] = {"data", "let", "prior", "latent", "likelihood", "augment", "infer", "predict"};
 
 static void misplaced(Parse *p, Span at, const char *what)
 {
@@ -261,17 +272,14 @@ Stmt *stmt_new(Parse *p, StmtKind kind, Span at)
     return s;
 }
 
-StmtList stmt_one(Stmt *s)
-{
-    return (StmtList){ s, s };
-}
+StmtList stmt_one(Stmt *s) { return (StmtList){s, s}; }
 
 StmtList stmt_join(StmtList a, StmtList b)
 {
     if (!a.first) return b;
     if (!b.first) return a;
     a.last->next = b.first;
-    return (StmtList){ a.first, b.last };
+    return (StmtList){a.first, b.last};
 }
 
 Decl *decl_new(Parse *p, DeclKind kind, const char *name, Span at)
@@ -297,10 +305,7 @@ static Decl *declare(Parse *p, const TypeExpr *type, const Declarator *v)
     return d;
 }
 
-static Ast *name_of(Parse *p, const Declarator *v)
-{
-    return ast_name(p, v->span, v->name);
-}
+static Ast *name_of(Parse *p, const Declarator *v) { return ast_name(p, v->span, v->name); }
 
 // The name that a left side is about: of beta, beta[j], beta[j][k], else NULL.
 static bool is_place(const Ast *e)
@@ -316,7 +321,10 @@ static void split_mixture(Parse *p, Stmt *s, Call call)
     Stmt **last = &s->more;
     for (int i = 1; i < call.args.n && good; i++) {
         const Ast *c = call.args.item[i];
-        if (c->kind != AST_CALL) { good = false; break; }
+        if (c->kind != AST_CALL) {
+            good = false;
+            break;
+        }
         Stmt *part = i == 1 ? s : stmt_new(p, STMT_TILDE, c->span);
         part->lhs = s->lhs;
         part->dist = c->name;
@@ -352,7 +360,7 @@ StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declare
 
 const char *inverse_link(const char *name)
 {
-    static const char *const links[][2] = { { "logit", "inv_logit" }, { "log", "exp" }, { "probit", "Phi" }, { "cloglog", "inv_cloglog" } };
+    static const char *const links[][2] = {{"logit", "inv_logit"}, {"log", "exp"}, {"probit", "Phi"}, {"cloglog", "inv_cloglog"}};
     for (size_t i = 0; i < sizeof links / sizeof *links; i++)
         if (strcmp(name, links[i][0]) == 0) return links[i][1];
     return NULL;
@@ -368,7 +376,7 @@ StmtList stmt_define(Parse *p, Span at, Ast *lhs, Ast *rhs)
     if (!is_place(lhs)) {
         Diag *m = fail(p, lhs->span, DIAG_E0108, "this", "=");
         diag_help(m, "a definition has a name on its left, perhaps with subscripts or inside logit, log, probit or cloglog");
-        return (StmtList){ 0 };
+        return (StmtList){0};
     }
     s->lhs = lhs;
     s->rhs = rhs;
@@ -378,7 +386,7 @@ StmtList stmt_define(Parse *p, Span at, Ast *lhs, Ast *rhs)
 
 StmtList stmt_declare(Parse *p, Span at, TypeExpr type, List declarators)
 {
-    StmtList all = { 0 };
+    StmtList all = {0};
     for (int i = 0; i < declarators.n; i++) {
         Declarator *v = declarators.item[i];
         bool defines = v->init && p->block != BLOCK_DATA;
@@ -464,7 +472,7 @@ StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs)
     if (lhs->kind != AST_NAME || lhs->name != intern("target")) {
         Diag *m = fail(p, lhs->span, DIAG_E0112, NULL, NULL);
         diag_help(m, "names are defined once; sums are written sum(i in 1:N, ...)");
-        return (StmtList){ 0 };
+        return (StmtList){0};
     }
     if (p->block == BLOCK_DATA || p->block == BLOCK_LET || p->block == BLOCK_PREDICT) misplaced(p, at, "`target +=`");
     Stmt *s = stmt_new(p, STMT_TARGET, at);
@@ -481,21 +489,24 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e)
     if (hint) diag_help(m, "%s", hint);
     else if (arrow) diag_help(m, "`%.*s = ...;`", e->kid[0]->span.to - e->kid[0]->span.from, p->source->text + e->kid[0]->span.from);
     else diag_help(m, "a statement is `x ~ distribution(...);` or `name = expression;`");
-    return (StmtList){ 0 };
+    return (StmtList){0};
 }
 
 void truncation_misspelt(Parse *p, Span at)
 {
     const char *text = p->source->text + at.from, *open = memchr(text, '(', (size_t)(at.to - at.from));
     Diag *m = fail(p, at, DIAG_E0109, NULL, NULL);
-    if (open) diag_help(m, "`T[%.*s]`: the density is that of the distribution between the two, and integrates to 1", (int)(text + (at.to - at.from) - open) - 2, open + 1);
+    if (open)
+        diag_help(m, "`T[%.*s]`: the density is that of the distribution between the two, and integrates to 1",
+                  (int)(text + (at.to - at.from) - open) - 2, open + 1);
 }
 
 void truncation_of_one_end(Parse *p, Span at, Span end)
 {
     const char *text = p->source->text + end.from;
     const int n = end.to - end.from;
-    diag_help(fail(p, at, DIAG_E0109, NULL, NULL), "`T[%.*s, ]` leaves out what lies below %.*s, `T[, %.*s]` what lies above", n, text, n, text, n, text);
+    diag_help(fail(p, at, DIAG_E0109, NULL, NULL), "`T[%.*s, ]` leaves out what lies below %.*s, `T[, %.*s]` what lies above", n, text, n,
+              text, n, text);
 }
 
 // ---- blocks and requests ----
@@ -512,7 +523,7 @@ void foreign_block_named(Parse *p, Span at, const char *words)
 void block_add(Parse *p, Span at, StmtList body)
 {
     Block *b = NEW(p->arena, Block);
-    *b = (Block){ .kind = p->block, .span = at, .body = body.first };
+    *b = (Block){.kind = p->block, .span = at, .body = body.first};
     *p->last_block = b;
     p->last_block = &b->next;
 }
@@ -521,7 +532,7 @@ void request_add(Parse *p, Span at, List names, Span name_span, const char *by, 
 {
     (void)name_span;
     Request *r = NEW(p->arena, Request);
-    *r = (Request){ .span = at, .block = p->block, .nnames = names.n, .names = (const char **)names.item, .by = by, .as = as };
+    *r = (Request){.span = at, .block = p->block, .nnames = names.n, .names = (const char **)names.item, .by = by, .as = as};
     r->nsettings = settings.n;
     r->setting = NEW_N(p->arena, Setting, settings.n);
     for (int i = 0; i < settings.n; i++) r->setting[i] = *(const Setting *)settings.item[i];
@@ -550,7 +561,7 @@ void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at)
     v->constraint = type.constraint;
     v->lower = type.lower;
     v->upper = type.upper;
-    List params = { d->nparams, d->nparams, (void **)d->params };
+    List params = {d->nparams, d->nparams, (void **)d->params};
     list_add(p->arena, &params, v);
     d->params = (Decl **)params.item;
     d->nparams = params.n;
@@ -558,7 +569,7 @@ void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at)
 
 const SupportRow support_table[SUPPORTS] = {
 #define SUPPORT(id, word, rank, ends, sized, discrete, constraint, from_line, log_jacobian) \
-    [SUPPORT_##id] = { word, rank, ends, sized, discrete, CONSTRAINT_##constraint, from_line, log_jacobian },
+    [SUPPORT_##id] = {word, rank, ends, sized, discrete, CONSTRAINT_##constraint, from_line, log_jacobian},
 #include "support.def"
 #undef SUPPORT
 };
@@ -596,13 +607,25 @@ void distribution_support(Parse *p, Span at, const char *word, List args)
 void distribution_part(Parse *p, Span at, const char *part, Ast *value)
 {
     Distribution *d = p->distribution;
-    const struct { const char *name; Ast **slot; bool of_family; } parts[] = {
-        { "log_density", &d->log_density, false }, { "mean", &d->mean, false }, { "mode", &d->mode, false },
-        { "covariance_root", &d->covariance_root, false }, { "precision_root", &d->precision_root, false },
-        { "log_cdf", &d->cdf, false }, { "log_ccdf", &d->ccdf, false }, { "sample", &d->sample, false },
-        { "sample_truncated", &d->sample_truncated, false },
-        { "base", &d->base, true }, { "draw", &d->draw, true }, { "draw_truncated", &d->draw_truncated, true },
-        { "expectations", &d->expectations, true }, { "expectations_truncated", &d->expectations_truncated, true },
+    const struct {
+        const char *name;
+        Ast **slot;
+        bool of_family;
+    } parts[] = {
+        {"log_density", &d->log_density, false},
+        {"mean", &d->mean, false},
+        {"mode", &d->mode, false},
+        {"covariance_root", &d->covariance_root, false},
+        {"precision_root", &d->precision_root, false},
+        {"log_cdf", &d->cdf, false},
+        {"log_ccdf", &d->ccdf, false},
+        {"sample", &d->sample, false},
+        {"sample_truncated", &d->sample_truncated, false},
+        {"base", &d->base, true},
+        {"draw", &d->draw, true},
+        {"draw_truncated", &d->draw_truncated, true},
+        {"expectations", &d->expectations, true},
+        {"expectations_truncated", &d->expectations_truncated, true},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (strcmp(parts[i].name, part) != 0 || parts[i].of_family != d->is_family) continue;
@@ -617,7 +640,7 @@ void distribution_natural(Parse *p, const char *name, Ast *statistic)
 {
     if (!p->distribution->is_family) fail(p, statistic->span, DIAG_E0802, "natural", "distribution");
     Natural *n = NEW(p->arena, Natural);
-    *n = (Natural){ .name = name, .statistic = statistic };
+    *n = (Natural){.name = name, .statistic = statistic};
     *p->last_natural = n;
     p->last_natural = &n->next;
 }
@@ -628,14 +651,14 @@ void distribution_law(Parse *p, Span at, Ast *of, Call call)
     if (!d->is_family) fail(p, at, DIAG_E0802, "law", "distribution");
     if (d->law) fail(p, at, DIAG_E0201, "law", NULL);
     Law *l = NEW(p->arena, Law);
-    *l = (Law){ .of = of, .dist = call.name, .nargs = call.args.n, .args = (Ast **)call.args.item };
+    *l = (Law){.of = of, .dist = call.name, .nargs = call.args.n, .args = (Ast **)call.args.item};
     d->law = l;
 }
 
 void distribution_law_parameter(Parse *p, const char *name, Ast *value)
 {
     Natural *n = NEW(p->arena, Natural), **last = &p->distribution->law->parameter;
-    *n = (Natural){ .name = name, .statistic = value };
+    *n = (Natural){.name = name, .statistic = value};
     while (*last) last = &(*last)->next;
     *last = n;
 }
@@ -673,10 +696,7 @@ void augmentation_end(Parse *p)
 
 // ---- starting the parser ----
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 // The end of what stands before byte `from`, comments to the end of a line left out: 0 if only blanks do.
 static int before(const Source *s, int from, bool *same_line)
@@ -695,8 +715,9 @@ static int before(const Source *s, int from, bool *same_line)
 
 static bool is_reserved(const char *word)
 {
-    if (!strcmp(word, "for") || !strcmp(word, "in") || !strcmp(word, "if") || !strcmp(word, "else") || !strcmp(word, "int")
-        || !strcmp(word, "real") || !strcmp(word, "array")) return true;
+    if (!strcmp(word, "for") || !strcmp(word, "in") || !strcmp(word, "if") || !strcmp(word, "else") || !strcmp(word, "int") ||
+        !strcmp(word, "real") || !strcmp(word, "array"))
+        return true;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(word, words[i].word)) return true;
     return false;
@@ -713,8 +734,8 @@ static bool among(const char *const *names, int n, const char *name)
 // operators and words of the language, which can stand in many places, only if there is nothing else.
 static const char *expectation(Parse *p, const char *const *names, int n)
 {
-    static const char *const closing[] = { "`;`", "`)`", "`]`", "`}`", "`{`", "`(`", "`,`", "`~`", "`=`" };
-    List words = { 0 };
+    static const char *const closing[] = {"`;`", "`)`", "`]`", "`}`", "`{`", "`(`", "`,`", "`~`", "`=`"};
+    List words = {0};
     if (among(names, n, "an integer") && among(names, n, "a name")) list_add(p->arena, &words, "an expression");
     else {
         if (among(names, n, "a name")) list_add(p->arena, &words, "a name");
@@ -741,7 +762,7 @@ static int unfinished_line(const Parse *p, Span at)
         end = before(s, end, &same_line);
     }
     bool unfinished = end > 0 && !same_line && (size_t)at.from < s->size && !strchr(";{}", s->text[end - 1]);
-    return unfinished ? span_line((Span){ s, end - 1, end }) : 0;
+    return unfinished ? span_line((Span){s, end - 1, end}) : 0;
 }
 
 // The hint for `while (...) {`, at its brace.
@@ -762,17 +783,24 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
     if (p->quiet) return;
     if (p->bad_at && at.from >= p->bad_at && !memchr(p->source->text + p->bad_at, '\n', (size_t)(at.from - p->bad_at))) return;
     int length = at.to - at.from;
-    if (length == 1 && p->source->text[at.from] == '|') { bar_misplaced(p, at); return; }
+    if (length == 1 && p->source->text[at.from] == '|') {
+        bar_misplaced(p, at);
+        return;
+    }
     const char *text = p->source->text + at.from, *what = expectation(p, expected, n);
-    const char *found = (size_t)at.from >= p->source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
-    Diag *m = fail(p, at, DIAG_E0101, what ? arena_printf(p->arena, "expected %s, found %s", what, found)
-                                          : arena_printf(p->arena, "%s is not expected here", found), NULL);
+    const char *found =
+        (size_t)at.from >= p->source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
+    Diag *m =
+        fail(p, at, DIAG_E0101,
+             what ? arena_printf(p->arena, "expected %s, found %s", what, found) : arena_printf(p->arena, "%s is not expected here", found),
+             NULL);
     int line = unfinished_line(p, at);
     const char *word = intern_n(text, (size_t)length);
     const char *hint = *text == '{' ? statement_of_call(p, at) : NULL;
     if (hint) diag_help(m, "%s", hint);
     else if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
-    else if (*text == '=' && at.from > 0 && strchr("-*/", text[-1])) diag_help(m, "statements add to `target`, and to nothing else: target += -e;");
+    else if (*text == '=' && at.from > 0 && strchr("-*/", text[-1]))
+        diag_help(m, "statements add to `target`, and to nothing else: target += -e;");
     else if (*text == '*' && at.from > 0 && text[-1] == '*') diag_help(m, "a power is written a ^ b");
     else if (is_reserved(word) && among(expected, n, "a name")) diag_help(m, "`%s` is a word of the language and cannot be a name", word);
 }
@@ -797,13 +825,13 @@ static bool parse(Parse *p)
 bool front_parse_model(Arena *a, const Source *s, Diags *d, Model **out)
 {
     Model *m = NEW(a, Model);
-    Parse p = { .arena = a, .source = s, .diags = d, .model = m, .last_block = &m->blocks, .last_request = &m->requests };
+    Parse p = {.arena = a, .source = s, .diags = d, .model = m, .last_block = &m->blocks, .last_request = &m->requests};
     *out = m;
     return parse(&p);
 }
 
 bool front_parse_library(Arena *a, const Source *s, Diags *d, Library *lib)
 {
-    Parse p = { .arena = a, .source = s, .diags = d, .stdlib = lib, .block = BLOCK_PRIOR };
+    Parse p = {.arena = a, .source = s, .diags = d, .stdlib = lib, .block = BLOCK_PRIOR};
     return parse(&p);
 }

@@ -12,30 +12,31 @@
 #include "../base/arena.h"
 #include "../base/source.h"
 
-typedef struct Ast   Ast;
-typedef struct Decl  Decl;
-typedef struct Stmt  Stmt;
+typedef struct Ast Ast;
+typedef struct Decl Decl;
+typedef struct Stmt Stmt;
 typedef struct Block Block;
 
 // ---- shapes and types (filled by types.c) ----
 
-#define MAX_RANK GM_MAX_RANK
-#define MAX_NATURAL 4            // natural parameters of a family, which are summed together
+#define MAX_RANK    GM_MAX_RANK
+#define MAX_NATURAL 4  // natural parameters of a family, which are summed together
 
 typedef enum { BASE_INT, BASE_REAL } BaseType;
 
 typedef struct Type {
     BaseType base;
-    int      rank;               // 0 scalar, 1 vector or array, 2 matrix or array of vectors, ...
-    Ast     *dim[MAX_RANK];      // extents, outermost first; integer expressions over data
+    int rank;            // 0 scalar, 1 vector or array, 2 matrix or array of vectors, ...
+    Ast *dim[MAX_RANK];  // extents, outermost first; integer expressions over data
 } Type;
 
 // What a declared type says beyond shape: which values are allowed.
-#define CONSTRAINTS(X)                                                                                    \
-    X(NONE, "") X(SIMPLEX, "simplex") X(ORDERED, "ordered") X(POSITIVE_ORDERED, "positive_ordered")       \
-    X(UNIT_VECTOR, "unit_vector") X(SUM_TO_ZERO, "sum_to_zero_vector")                                    \
-    X(COVARIANCE, "cov_matrix") X(CORRELATION, "corr_matrix") X(CHOLESKY_COV, "cholesky_factor_cov")       \
-    X(CHOLESKY_CORR, "cholesky_factor_corr")
+#define CONSTRAINTS(X)                                                                                                                     \
+    X(NONE, "")                                                                                                                            \
+    X(SIMPLEX, "simplex")                                                                                                                  \
+    X(ORDERED, "ordered")                                                                                                                  \
+    X(POSITIVE_ORDERED, "positive_ordered") X(UNIT_VECTOR, "unit_vector") X(SUM_TO_ZERO, "sum_to_zero_vector") X(COVARIANCE, "cov_matrix") \
+        X(CORRELATION, "corr_matrix") X(CHOLESKY_COV, "cholesky_factor_cov") X(CHOLESKY_CORR, "cholesky_factor_corr")
 typedef enum {
 #define X(id, text) CONSTRAINT_##id,
     CONSTRAINTS(X)
@@ -44,7 +45,7 @@ typedef enum {
 
 // Where the values of a distribution lie: support.def.
 typedef enum {
-    SUPPORT_NONE,                // not said yet
+    SUPPORT_NONE,  // not said yet
 #define SUPPORT(id, word, rank, ends, sized, discrete, constraint, from_line, log_jacobian) SUPPORT_##id,
 #include "support.def"
 #undef SUPPORT
@@ -53,13 +54,13 @@ typedef enum {
 
 typedef struct SupportRow {
     const char *word;
-    int         rank, ends;      // of a value; numbers in parentheses behind the word
-    bool        sized, discrete;
-    Constraint  constraint;      // of a variable that is drawn whole
+    int rank, ends;  // of a value; numbers in parentheses behind the word
+    bool sized, discrete;
+    Constraint constraint;  // of a variable that is drawn whole
     const char *from_line, *log_jacobian;
 } SupportRow;
 
-extern const SupportRow support_table[SUPPORTS];    // ast.c
+extern const SupportRow support_table[SUPPORTS];  // ast.c
 
 // ---- expressions ----
 
@@ -76,118 +77,138 @@ typedef enum {
     AST_UNARY,      // -a  !a                  op, kid[0]
     AST_TRANSPOSE,  // a'                      kid[0]
     AST_COND,       // c ? a : b               kid[0..2]
-    AST_REDUCE,     // sum(k in lo:hi, e)      name is "sum", "prod", "min" or "max"; decl the index; kid[0] lo, kid[1] hi, kid[2] body
-    AST_ARRAY,      // [a, b, c]               kid[]
-    AST_FUNCTION,   // (t, y) -> e             kid[0], kid[1] the names, whose decls it declares; kid[2] the body
+    // sum(k in lo:hi, e)      name is "sum", "prod", "min" or "max"; decl the index; kid[0] lo, kid[1] hi, kid[2] body
+    AST_REDUCE,
+    AST_ARRAY,     // [a, b, c]               kid[]
+    AST_FUNCTION,  // (t, y) -> e             kid[0], kid[1] the names, whose decls it declares; kid[2] the body
 } AstKind;
 
-typedef enum { OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_POW, OP_ELT_MUL, OP_ELT_DIV, OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT,
-               OP_GE, OP_AND, OP_OR, OP_MOD, OP_NEG, OP_NOT } Op;
+typedef enum {
+    OP_ADD,
+    OP_SUB,
+    OP_MUL,
+    OP_DIV,
+    OP_POW,
+    OP_ELT_MUL,
+    OP_ELT_DIV,
+    OP_EQ,
+    OP_NE,
+    OP_LT,
+    OP_LE,
+    OP_GT,
+    OP_GE,
+    OP_AND,
+    OP_OR,
+    OP_MOD,
+    OP_NEG,
+    OP_NOT
+} Op;
 
-#define MAX_DEPTH 4000           // of expressions; statements nest less
+#define MAX_DEPTH 4000  // of expressions; statements nest less
 
-typedef enum { TYPE_UNKNOWN, TYPE_KNOWN, TYPE_POISONED } TypeState;   // poisoned: an error has been reported below
+typedef enum { TYPE_UNKNOWN, TYPE_KNOWN, TYPE_POISONED } TypeState;  // poisoned: an error has been reported below
 
 struct Ast {
-    AstKind     kind;
-    Span        span;
-    Op          op;
-    double      number;
-    const char *name;            // interned
-    Decl       *decl;            // AST_NAME, AST_REDUCE: resolve
-    Type        type;            // types
-    int         nkids;
-    Ast       **kid;
-    int         depth;           // of the tree below, at most MAX_DEPTH: passes may recurse
-    TypeState   state;           // types.c: whether `type` may be read
+    AstKind kind;
+    Span span;
+    Op op;
+    double number;
+    const char *name;  // interned
+    Decl *decl;        // AST_NAME, AST_REDUCE: resolve
+    Type type;         // types
+    int nkids;
+    Ast **kid;
+    int depth;        // of the tree below, at most MAX_DEPTH: passes may recurse
+    TypeState state;  // types.c: whether `type` may be read
 };
 
 // ---- declarations: everything that has a name ----
 
 typedef enum {
-    DECL_DATA,       // read from the data file
-    DECL_VARIABLE,   // the left side of some `~`, or declared without one (flat)
-    DECL_DEFINITION, // the left side of some `=`, substituted wherever it is used
-    DECL_INDEX,      // the i of `for (i in 1:N)` or of sum(i in 1:N, ...)
-    DECL_PARAMETER,  // an argument of a distribution (stdlib files), or the t or y of (t, y) -> e
-    DECL_PATTERN,    // a name that an augmentation's `match` binds
+    DECL_DATA,        // read from the data file
+    DECL_VARIABLE,    // the left side of some `~`, or declared without one (flat)
+    DECL_DEFINITION,  // the left side of some `=`, substituted wherever it is used
+    DECL_INDEX,       // the i of `for (i in 1:N)` or of sum(i in 1:N, ...)
+    DECL_PARAMETER,   // an argument of a distribution (stdlib files), or the t or y of (t, y) -> e
+    DECL_PATTERN,     // a name that an augmentation's `match` binds
 } DeclKind;
 
-typedef enum { BLOCK_DATA, BLOCK_LET, BLOCK_PRIOR, BLOCK_LATENT, BLOCK_LIKELIHOOD, BLOCK_AUGMENT, BLOCK_INFER,
-               BLOCK_PREDICT } BlockKind;
+typedef enum { BLOCK_DATA, BLOCK_LET, BLOCK_PRIOR, BLOCK_LATENT, BLOCK_LIKELIHOOD, BLOCK_AUGMENT, BLOCK_INFER, BLOCK_PREDICT } BlockKind;
 
 struct Decl {
-    DeclKind    kind;
-    const char *name;            // interned
-    Span        span;            // where it is declared (first site)
-    BlockKind   block;
-    Type        type;
-    Constraint  constraint;
-    Ast        *lower, *upper;   // declared bounds or NULL
-    int         outer;           // sizes behind the name, as in real x[N]
-    Ast        *in_loop;         // declared in a loop: the left side there, x[i], whose subscripts stood for these sizes; its bounds may read the indices
-    Ast        *init;            // `int K = 256;` in data: default
-    Ast        *lo, *hi;         // DECL_INDEX: range
-    bool        has_type;        // the user wrote a type
-    int         order;           // declaration order over the model, dense from 0
-    Stmt       *sites;           // DECL_DEFINITION: the statements that define it (linked by next_site)
-    Stmt       *ragged;          // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
-    bool        observed;        // DECL_DATA: some statement draws it, so that values may be missing
-    bool        recursive;       // DECL_DEFINITION: its elements depend on others of it, perhaps by way of other definitions
-    bool        poisoned;        // an error has been reported: say nothing more about it
-    void       *front;           // private to resolve and types
-    void       *user;            // for the stage that builds the model graph
+    DeclKind kind;
+    const char *name;  // interned
+    Span span;         // where it is declared (first site)
+    BlockKind block;
+    Type type;
+    Constraint constraint;
+    Ast *lower, *upper;  // declared bounds or NULL
+    int outer;           // sizes behind the name, as in real x[N]
+    // declared in a loop: the left side there, x[i], whose subscripts stood for these sizes; its bounds may read the indices
+    Ast *in_loop;
+    Ast *init;      // `int K = 256;` in data: default
+    Ast *lo, *hi;   // DECL_INDEX: range
+    bool has_type;  // the user wrote a type
+    int order;      // declaration order over the model, dense from 0
+    Stmt *sites;    // DECL_DEFINITION: the statements that define it (linked by next_site)
+    // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
+    Stmt *ragged;
+    bool observed;   // DECL_DATA: some statement draws it, so that values may be missing
+    bool recursive;  // DECL_DEFINITION: its elements depend on others of it, perhaps by way of other definitions
+    bool poisoned;   // an error has been reported: say nothing more about it
+    void *front;     // private to resolve and types
+    void *user;      // for the stage that builds the model graph
 };
 
 // ---- statements ----
 
 typedef enum {
-    STMT_TILDE,      // lhs ~ dist(args) T[lower, upper]
-    STMT_DEFINE,     // lhs = rhs       (lhs name or name[i,...]; or of link(name[i]) = rhs, see link)
-    STMT_DECLARE,    // real<lower=0> sigma;      a variable with a flat prior, or shape only if sites follow
-    STMT_TARGET,     // target += rhs
-    STMT_FOR,        // for (index in lo:hi) body
-    STMT_IF,         // if (cond) body            cond over data and indices only
-    STMT_BLOCK,      // { ... }
+    STMT_TILDE,    // lhs ~ dist(args) T[lower, upper]
+    STMT_DEFINE,   // lhs = rhs       (lhs name or name[i,...]; or of link(name[i]) = rhs, see link)
+    STMT_DECLARE,  // real<lower=0> sigma;      a variable with a flat prior, or shape only if sites follow
+    STMT_TARGET,   // target += rhs
+    STMT_FOR,      // for (index in lo:hi) body
+    STMT_IF,       // if (cond) body            cond over data and indices only
+    STMT_BLOCK,    // { ... }
 } StmtKind;
 
 struct Stmt {
-    StmtKind     kind;
-    Span         span;
-    Ast         *lhs;            // TILDE: any expression (log(y[i]) ~ ...); DEFINE: name or indexed name
-    const char  *dist;           // TILDE
-    Span         dist_span;
-    int          nargs;
-    Ast        **args;           // TILDE
-    Ast         *weights;         // TILDE: of a mixture, else NULL; dist and args are then those of its first component
-    Stmt        *more;            // TILDE: the other components of a mixture, as statements of their own, linked by next
-    bool         truncated;
-    Ast         *lower, *upper;  // TILDE: T[lower, upper], NULL for an open end
-    const char  *link;           // DEFINE: "logit", "log", "probit", "cloglog" if the left side was link(name), else NULL
-    Ast         *rhs;            // DEFINE, TARGET
-    Decl        *decl;           // what it declares or defines (TILDE on data: the data's Decl)
-    Decl        *index;          // FOR
-    Ast         *cond;           // IF
-    Stmt        *body;           // FOR, IF: one statement; BLOCK: first of a list
-    const Stmt  *outer;          // FOR, IF or BLOCK around it, or NULL
-    struct Lookup *lookups;      // DEFINE: for build
-    bool         busy;           // DEFINE: for build: its right side is being read
-    Stmt        *next;           // next statement of the same list
-    Stmt        *next_site;      // next definition of the same name
-    BlockKind    block;
-    int          depth;          // statements nested below
+    StmtKind kind;
+    Span span;
+    Ast *lhs;          // TILDE: any expression (log(y[i]) ~ ...); DEFINE: name or indexed name
+    const char *dist;  // TILDE
+    Span dist_span;
+    int nargs;
+    Ast **args;    // TILDE
+    Ast *weights;  // TILDE: of a mixture, else NULL; dist and args are then those of its first component
+    Stmt *more;    // TILDE: the other components of a mixture, as statements of their own, linked by next
+    bool truncated;
+    Ast *lower, *upper;      // TILDE: T[lower, upper], NULL for an open end
+    const char *link;        // DEFINE: "logit", "log", "probit", "cloglog" if the left side was link(name), else NULL
+    Ast *rhs;                // DEFINE, TARGET
+    Decl *decl;              // what it declares or defines (TILDE on data: the data's Decl)
+    Decl *index;             // FOR
+    Ast *cond;               // IF
+    Stmt *body;              // FOR, IF: one statement; BLOCK: first of a list
+    const Stmt *outer;       // FOR, IF or BLOCK around it, or NULL
+    struct Lookup *lookups;  // DEFINE: for build
+    bool busy;               // DEFINE: for build: its right side is being read
+    Stmt *next;              // next statement of the same list
+    Stmt *next_site;         // next definition of the same name
+    BlockKind block;
+    int depth;  // statements nested below
 };
 
 // ---- augment and infer: requests ----
 
 typedef enum {
-    METHOD_OTHER,                // gmc chooses; of a request: what it names is a rule, or is not known
+    METHOD_OTHER,  // gmc chooses; of a request: what it names is a rule, or is not known
 #define METHOD(id, word, where) METHOD_##id,
 #include "methods.def"
     METHODS
 } Method;
 
-enum { ASKED_BY_INFER = 1, ASKED_BY_OPTION = 2, ASKED_BY_AUGMENT = 4 };      // where a method is asked for
+enum { ASKED_BY_INFER = 1, ASKED_BY_OPTION = 2, ASKED_BY_AUGMENT = 4 };  // where a method is asked for
 
 typedef enum {
     SETTING_OTHER,
@@ -196,79 +217,84 @@ typedef enum {
     SETTINGS
 } SettingId;
 
-typedef struct Setting {         // width = 2
+typedef struct Setting {  // width = 2
     const char *name;
-    Ast        *value;
-    SettingId   id;              // resolve
-    int         word;            // resolve: of a metric its MetricKind (runtime/device/metric.h); of a switch whether it is on; of others 0
+    Ast *value;
+    SettingId id;  // resolve
+    // resolve: of a metric its MetricKind (runtime/device/metric.h); of a switch whether it is on; of others 0
+    int word;
 } Setting;
 
-typedef struct Request {         // y by RULE as z;   (alpha, beta) by gibbs;   tau by none;
-    Span            span;
-    BlockKind       block;       // BLOCK_AUGMENT or BLOCK_INFER
-    int             nnames;
-    const char    **names;
-    Decl          **decls;       // resolve
-    const char     *by;          // RULE, gibbs
-    Method          method;      // resolve
-    const char     *as;          // augment: name of the new variable, or NULL
-    int             nsettings;   // infer: `x by slice(width = 2)`
-    Setting        *setting;
+typedef struct Request {  // y by RULE as z;   (alpha, beta) by gibbs;   tau by none;
+    Span span;
+    BlockKind block;  // BLOCK_AUGMENT or BLOCK_INFER
+    int nnames;
+    const char **names;
+    Decl **decls;    // resolve
+    const char *by;  // RULE, gibbs
+    Method method;   // resolve
+    const char *as;  // augment: name of the new variable, or NULL
+    int nsettings;   // infer: `x by slice(width = 2)`
+    Setting *setting;
     struct Request *next;
 } Request;
 
-Method method_named(const char *word, int where);      // the method that is asked for there by this word (resolve.c); METHOD_OTHER if there is none
+// the method that is asked for there by this word (resolve.c); METHOD_OTHER if there is none
+Method method_named(const char *word, int where);
 
 // ---- stdlib: distributions, families, augmentations ----
 
-typedef struct Natural {         // `a on log(x);`
+typedef struct Natural {  // `a on log(x);`
     const char *name;
-    Ast        *statistic;
-    Decl       *decl;
+    Ast *statistic;
+    Decl *decl;
     struct Natural *next;
 } Natural;
 
-typedef struct Law {             // `law x^k ~ gamma(shape, rate) { shape = (a + 1) / k; rate = -b; }`: a family in the parameters of a textbook
-    Ast        *of;              // x, or a power of it
+// `law x^k ~ gamma(shape, rate) { shape = (a + 1) / k; rate = -b; }`: a family in the parameters of a textbook
+typedef struct Law {
+    Ast *of;  // x, or a power of it
     const char *dist;
-    int         nargs;
-    Ast       **args;
-    Natural    *parameter;       // name and value (as `statistic`), in terms of the natural parameters and of those before it
+    int nargs;
+    Ast **args;
+    Natural *parameter;  // name and value (as `statistic`), in terms of the natural parameters and of those before it
 } Law;
 
-typedef struct Distribution {    // distribution normal(real mu, real<lower=0> sigma) { ... }    (a family has no parameters)
+typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sigma) { ... }    (a family has no parameters)
     const char *name;
-    Span        span;
-    bool        is_family;
-    int         nparams;
-    Decl      **params;
-    bool        discrete;        // support of integers
-    Support     support;
-    Ast        *lower, *upper;   // support's ends for "interval" and "integer" (NULL: infinite)
-    Ast        *size;            // extent of each dimension of a vector or matrix value, or NULL if the parameters do not tell
-    int         value_rank;      // 0 scalar, 1 simplex, vector, counts, 2 covariance, correlation, ...
-    Decl       *value;           // the x in the bodies below, rank by support
-    Ast        *log_density;
-    Ast        *mean, *mode;     // or NULL
-    Ast        *covariance_root, *precision_root;    // of a joint normal: L with L*L' its covariance, or its precision. One of them, or NULL
-    Ast        *cdf;             // log of the distribution function, for truncation, or NULL (name: log_cdf)
-    Ast        *ccdf;            // log of the upper tail probability (name: log_ccdf)
-    Ast        *sample;          // AST_CALL of a runtime routine with the parameters, or NULL
-    Ast        *sample_truncated;    // same with `lower` and `upper` in scope, which lie in the support, or NULL
-    Decl       *ends[2];         // these two
-    Natural    *natural;         // family part: names of natural parameters and their statistics
-    Law        *law;             // family part: for readers, or NULL
-    Ast        *base;            // family part: a base measure term, e.g. polya_gamma_base(b, x); its other arguments bind
-    const char *power;           // family part: name of the exponent k that may take any nonzero value, or NULL
-    Ast        *draw;            // AST_CALL of a runtime routine with the natural parameters
-    Ast        *draw_truncated;  // same with `lower` and `upper` in scope, or NULL
-    Ast        *expectations, *expectations_truncated;   // family part: of its statistics, called with the number of one, from 0, before its arguments; or NULL
+    Span span;
+    bool is_family;
+    int nparams;
+    Decl **params;
+    bool discrete;  // support of integers
+    Support support;
+    Ast *lower, *upper;  // support's ends for "interval" and "integer" (NULL: infinite)
+    Ast *size;           // extent of each dimension of a vector or matrix value, or NULL if the parameters do not tell
+    int value_rank;      // 0 scalar, 1 simplex, vector, counts, 2 covariance, correlation, ...
+    Decl *value;         // the x in the bodies below, rank by support
+    Ast *log_density;
+    Ast *mean, *mode;  // or NULL
+    // of a joint normal: L with L*L' its covariance, or its precision. One of them, or NULL
+    Ast *covariance_root, *precision_root;
+    Ast *cdf;               // log of the distribution function, for truncation, or NULL (name: log_cdf)
+    Ast *ccdf;              // log of the upper tail probability (name: log_ccdf)
+    Ast *sample;            // AST_CALL of a runtime routine with the parameters, or NULL
+    Ast *sample_truncated;  // same with `lower` and `upper` in scope, which lie in the support, or NULL
+    Decl *ends[2];          // these two
+    Natural *natural;       // family part: names of natural parameters and their statistics
+    Law *law;               // family part: for readers, or NULL
+    Ast *base;              // family part: a base measure term, e.g. polya_gamma_base(b, x); its other arguments bind
+    const char *power;      // family part: name of the exponent k that may take any nonzero value, or NULL
+    Ast *draw;              // AST_CALL of a runtime routine with the natural parameters
+    Ast *draw_truncated;    // same with `lower` and `upper` in scope, or NULL
+    // family part: of its statistics, called with the number of one, from 0, before its arguments; or NULL
+    Ast *expectations, *expectations_truncated;
     const char *reference;
     struct Distribution *next;
 } Distribution;
 
-typedef struct Pattern {         // y ~ bernoulli(Phi(eta)) T[lo, hi]
-    Stmt           *stmt;
+typedef struct Pattern {  // y ~ bernoulli(Phi(eta)) T[lo, hi]
+    Stmt *stmt;
     struct Pattern *next;
 } Pattern;
 
@@ -283,32 +309,37 @@ typedef enum {
 
 typedef struct Augmentation {
     const char *name;
-    Span        span;
-    Pattern    *match;           // alternatives
-    Ast        *where;           // conjunction of calls like linear(eta), data(y), unknown(s), or NULL
-    int         npatterns;
-    Decl      **patterns;        // names bound by match
-    int         nlatents;
-    Decl      **latents;         // names that `replace` introduces
-    Stmt       *replace;
+    Span span;
+    Pattern *match;  // alternatives
+    Ast *where;      // conjunction of calls like linear(eta), data(y), unknown(s), or NULL
+    int npatterns;
+    Decl **patterns;  // names bound by match
+    int nlatents;
+    Decl **latents;  // names that `replace` introduces
+    Stmt *replace;
     const char *reference;
     struct Augmentation *next;
 } Augmentation;
 
 // ---- a model, and the library it uses ----
 
-struct Block { BlockKind kind; Span span; Stmt *body; Block *next; };
+struct Block {
+    BlockKind kind;
+    Span span;
+    Stmt *body;
+    Block *next;
+};
 
 typedef struct Model {
     const char *name;
-    Block      *blocks;
-    Request    *requests;
-    int         ndecls;
-    Decl      **decls;           // data, variables and definitions, in order of declaration
+    Block *blocks;
+    Request *requests;
+    int ndecls;
+    Decl **decls;  // data, variables and definitions, in order of declaration
 } Model;
 
 typedef struct Library {
-    Distribution *distributions; // linked in order of reading, with families among them
+    Distribution *distributions;  // linked in order of reading, with families among them
     Augmentation *augmentations;
 } Library;
 

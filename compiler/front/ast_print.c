@@ -8,7 +8,7 @@
 #include <string.h>
 #include "front.h"
 
-static const char *const op_text[] = { "+", "-", "*", "/", "^", ".*", "./", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "%", "-", "!" };
+static const char *const op_text[] = {"+", "-", "*", "/", "^", ".*", "./", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "%", "-", "!"};
 
 // How tightly a node binds; a child that binds less than its place asks for gets parentheses.
 enum { COND = 1, OR, AND, EQUAL, ORDER, SUM, PRODUCT, SIGN, POWER, POSTFIX };
@@ -18,11 +18,21 @@ static int op_level(Op op)
     switch (op) {
     case OP_OR: return OR;
     case OP_AND: return AND;
-    case OP_EQ: case OP_NE: return EQUAL;
-    case OP_LT: case OP_LE: case OP_GT: case OP_GE: return ORDER;
-    case OP_ADD: case OP_SUB: return SUM;
-    case OP_MUL: case OP_DIV: case OP_MOD: case OP_ELT_MUL: case OP_ELT_DIV: return PRODUCT;
-    case OP_NEG: case OP_NOT: return SIGN;
+    case OP_EQ:
+    case OP_NE: return EQUAL;
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE: return ORDER;
+    case OP_ADD:
+    case OP_SUB: return SUM;
+    case OP_MUL:
+    case OP_DIV:
+    case OP_MOD:
+    case OP_ELT_MUL:
+    case OP_ELT_DIV: return PRODUCT;
+    case OP_NEG:
+    case OP_NOT: return SIGN;
     case OP_POW: return POWER;
     }
     return POSTFIX;
@@ -31,11 +41,21 @@ static int op_level(Op op)
 static int level(const Ast *e)
 {
     switch (e->kind) {
-    case AST_COND: case AST_FUNCTION: return COND;
-    case AST_BINARY: case AST_UNARY: return op_level(e->op);
-    case AST_INT: case AST_REAL: return e->number < 0 ? SIGN : POSTFIX;
-    case AST_STRING: case AST_NAME: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_CALL: case AST_TRANSPOSE:
-    case AST_REDUCE: case AST_ARRAY: return POSTFIX;
+    case AST_COND:
+    case AST_FUNCTION: return COND;
+    case AST_BINARY:
+    case AST_UNARY: return op_level(e->op);
+    case AST_INT:
+    case AST_REAL: return e->number < 0 ? SIGN : POSTFIX;
+    case AST_STRING:
+    case AST_NAME:
+    case AST_INDEX:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_CALL:
+    case AST_TRANSPOSE:
+    case AST_REDUCE:
+    case AST_ARRAY: return POSTFIX;
     }
     return POSTFIX;
 }
@@ -53,7 +73,7 @@ static void print_list(FILE *out, Ast *const *kid, int n)
 static void print_number(FILE *out, const Ast *e)
 {
     char text[40];
-    for (int digits = 6; digits <= 17; digits++) {     // the fewest that read back as the same number
+    for (int digits = 6; digits <= 17; digits++) {  // the fewest that read back as the same number
         snprintf(text, sizeof text, "%.*g", digits, e->number);
         if (strtod(text, NULL) == e->number) break;
     }
@@ -64,15 +84,10 @@ static void print_number(FILE *out, const Ast *e)
 static void print_node(FILE *out, const Ast *e)
 {
     switch (e->kind) {
-    case AST_INT: case AST_REAL:
-        print_number(out, e);
-        break;
-    case AST_STRING:
-        fprintf(out, "\"%s\"", e->name);
-        break;
-    case AST_NAME:
-        fputs(e->name, out);
-        break;
+    case AST_INT:
+    case AST_REAL: print_number(out, e); break;
+    case AST_STRING: fprintf(out, "\"%s\"", e->name); break;
+    case AST_NAME: fputs(e->name, out); break;
     case AST_INDEX:
         print(out, e->kid[0], POSTFIX);
         fputc('[', out);
@@ -87,8 +102,7 @@ static void print_node(FILE *out, const Ast *e)
         fputc(':', out);
         if (e->kid[1]) print(out, e->kid[1], COND);
         break;
-    case AST_ALL:
-        break;
+    case AST_ALL: break;
     case AST_CALL:
         fprintf(out, "%s(", e->name);
         print_list(out, e->kid, e->nkids);
@@ -97,9 +111,9 @@ static void print_node(FILE *out, const Ast *e)
     case AST_BINARY: {
         int own = op_level(e->op), right = e->op == OP_POW;
         print(out, e->kid[0], own + right);
-        bool tight = own >= PRODUCT && e->op != OP_ELT_MUL && e->op != OP_ELT_DIV;            // `2.*x` would read as `2.` and `*x`
+        bool tight = own >= PRODUCT && e->op != OP_ELT_MUL && e->op != OP_ELT_DIV;  // `2.*x` would read as `2.` and `*x`
         fprintf(out, tight ? "%s" : " %s ", op_text[e->op]);
-        if (right && level(e->kid[1]) == SIGN) print(out, e->kid[1], SIGN);         // x^-2
+        if (right && level(e->kid[1]) == SIGN) print(out, e->kid[1], SIGN);  // x^-2
         else print(out, e->kid[1], own + !right);
         break;
     }
@@ -148,10 +162,7 @@ static void print(FILE *out, const Ast *e, int place)
     if (wrap) fputc(')', out);
 }
 
-void ast_print_expr(FILE *out, const Ast *e)
-{
-    print(out, e, COND);
-}
+void ast_print_expr(FILE *out, const Ast *e) { print(out, e, COND); }
 
 void ast_print_type(FILE *out, const Type *t)
 {
@@ -201,15 +212,21 @@ static void print_bounds(FILE *out, const Decl *d)
 {
     if (!d->lower && !d->upper) return;
     fputc('<', out);
-    if (d->lower) { fputs("lower=", out); print(out, d->lower, SUM); }
+    if (d->lower) {
+        fputs("lower=", out);
+        print(out, d->lower, SUM);
+    }
     if (d->lower && d->upper) fputs(", ", out);
-    if (d->upper) { fputs("upper=", out); print(out, d->upper, SUM); }
+    if (d->upper) {
+        fputs("upper=", out);
+        print(out, d->upper, SUM);
+    }
     fputc('>', out);
 }
 
 static void print_decl(FILE *out, const Decl *d)
 {
-    static const char *const kinds[] = { "data", "variable", "definition", "index", "parameter", "pattern" };
+    static const char *const kinds[] = {"data", "variable", "definition", "index", "parameter", "pattern"};
     static const char *const constraints[] = {
 #define X(id, text) text,
         CONSTRAINTS(X)
@@ -219,7 +236,10 @@ static void print_decl(FILE *out, const Decl *d)
     ast_print_type(out, &d->type);
     print_bounds(out, d);
     if (d->constraint != CONSTRAINT_NONE) fprintf(out, " %s", constraints[d->constraint]);
-    if (d->init) { fputs(" = ", out); print(out, d->init, COND); }
+    if (d->init) {
+        fputs(" = ", out);
+        print(out, d->init, COND);
+    }
     fprintf(out, "    # line %d\n", span_line(d->span));
 }
 
@@ -252,7 +272,10 @@ static void print_stmts(FILE *out, const Stmt *s, int depth);
 
 static void print_body(FILE *out, const Stmt *s, int depth)
 {
-    if (!s) { fputs(" { }\n", out); return; }
+    if (!s) {
+        fputs(" { }\n", out);
+        return;
+    }
     if (s->kind == STMT_BLOCK) {
         fputs(" {\n", out);
         print_stmts(out, s->body, depth + 1);
@@ -268,9 +291,7 @@ static void print_stmt(FILE *out, const Stmt *s, int depth)
 {
     indent(out, depth);
     switch (s->kind) {
-    case STMT_TILDE:
-        print_tilde(out, s);
-        break;
+    case STMT_TILDE: print_tilde(out, s); break;
     case STMT_DEFINE:
         if (s->link) fprintf(out, "%s(", s->link);
         print(out, s->lhs, COND);
@@ -278,9 +299,7 @@ static void print_stmt(FILE *out, const Stmt *s, int depth)
         print(out, s->rhs, COND);
         fputs(";\n", out);
         break;
-    case STMT_DECLARE:
-        fprintf(out, "declare %s;\n", s->decl->name);
-        break;
+    case STMT_DECLARE: fprintf(out, "declare %s;\n", s->decl->name); break;
     case STMT_TARGET:
         fputs("target += ", out);
         print(out, s->rhs, COND);
@@ -330,11 +349,11 @@ static void print_request(FILE *out, const Request *r)
 
 void ast_print(FILE *out, const Model *m)
 {
-    static const char *const blocks[] = { "data", "let", "prior", "latent", "likelihood", "augment", "infer", "predict" };
+    static const char *const blocks[] = {"data", "let", "prior", "latent", "likelihood", "augment", "infer", "predict"};
     fprintf(out, "model %s\n\ndeclarations\n", m->name ? m->name : "(no name)");
     for (int i = 0; i < m->ndecls; i++) print_decl(out, m->decls[i]);
     for (const Block *b = m->blocks; b; b = b->next) {
-        if (b->kind == BLOCK_DATA) continue;           // said above
+        if (b->kind == BLOCK_DATA) continue;  // said above
         fprintf(out, "\n%s {\n", blocks[b->kind]);
         print_stmts(out, b->body, 1);
         fputs("}\n", out);

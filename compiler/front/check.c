@@ -19,38 +19,48 @@ const char *plural(Arena *a, int n, const char *one, const char *many)
     return n == 0 ? arena_printf(a, "no %s", many) : arena_printf(a, "%d %s", n, n == 1 ? one : many);
 }
 
-typedef struct Foreign { const char *name, *text; } Foreign;
-static const Foreign foreign_distributions[] = {
+typedef struct Foreign {
+    const char *name, *text;
+} Foreign;
+static const Foreign foreign_distributions[] =
+    {
 #define BLOCK(name, text)
 #define NAME(name, text)
 #define STATEMENT(name, text)
-#define DISTRIBUTION(name, text) { #name, text },
+#define DISTRIBUTION(name, text) {#name, text},
 #define FUNCTION(name, text)
 #include "hints.def"
 #undef DISTRIBUTION
 #undef FUNCTION
-}, foreign_functions[] = {
+},
+                     foreign_functions[] =
+                         {
 #define DISTRIBUTION(name, text)
-#define FUNCTION(name, text) { #name, text },
+#define FUNCTION(name, text) {#name, text},
 #include "hints.def"
 #undef FUNCTION
 #undef NAME
 #undef STATEMENT
-}, foreign_names[] = {
+},
+                     foreign_names[] =
+                         {
 #define FUNCTION(name, text)
 #define STATEMENT(name, text)
-#define NAME(name, text) { #name, text },
+#define NAME(name, text) {#name, text},
 #include "hints.def"
 #undef NAME
 #undef STATEMENT
-}, foreign_statements[] = {
+},
+                     foreign_statements[] =
+                         {
 #define NAME(name, text)
-#define STATEMENT(name, text) { #name, text },
+#define STATEMENT(name, text) {#name, text},
 #include "hints.def"
 #undef BLOCK
 #undef STATEMENT
-}, foreign_blocks[] = {
-#define BLOCK(name, text) { name, text },
+},
+                     foreign_blocks[] = {
+#define BLOCK(name, text) {name, text},
 #define STATEMENT(name, text)
 #include "hints.def"
 #undef BLOCK
@@ -69,14 +79,23 @@ static const char *foreign(const Foreign *list, size_t n, const char *name)
 
 const char *foreign_block(const char *words) { return foreign(foreign_blocks, sizeof foreign_blocks / sizeof *foreign_blocks, words); }
 const char *foreign_name(const char *name) { return foreign(foreign_names, sizeof foreign_names / sizeof *foreign_names, name); }
-const char *foreign_statement(const char *name) { return foreign(foreign_statements, sizeof foreign_statements / sizeof *foreign_statements, name); }
+const char *foreign_statement(const char *name)
+{
+    return foreign(foreign_statements, sizeof foreign_statements / sizeof *foreign_statements, name);
+}
 
-const char *foreign_distribution(const char *name) { return foreign(foreign_distributions, sizeof foreign_distributions / sizeof *foreign_distributions, name); }
-const char *foreign_function(const char *name) { return foreign(foreign_functions, sizeof foreign_functions / sizeof *foreign_functions, name); }
+const char *foreign_distribution(const char *name)
+{
+    return foreign(foreign_distributions, sizeof foreign_distributions / sizeof *foreign_distributions, name);
+}
+const char *foreign_function(const char *name)
+{
+    return foreign(foreign_functions, sizeof foreign_functions / sizeof *foreign_functions, name);
+}
 
 const char *without_suffix(const char *name, const char **suffix)
 {
-    static const char *const suffixes[] = { "_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf", "_cdf", "_rng", NULL };
+    static const char *const suffixes[] = {"_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf", "_cdf", "_rng", NULL};
     const size_t n = strlen(name);
     for (int i = 0; suffixes[i]; i++) {
         const size_t k = strlen(suffixes[i]);
@@ -133,9 +152,14 @@ const Distribution *library_family(const Library *lib, const char *name)
 
 const Distribution *law_function(const Library *lib, const char *name, LawPart *part)
 {
-    static const struct { const char *suffix; LawPart part; int integers; } laws[] = {      // integers: 1 only those, 0 only others, -1 both
-        { "_lpdf", LAW_DENSITY, 0 }, { "_lpmf", LAW_DENSITY, 1 }, { "_lupdf", LAW_DENSITY, 0 }, { "_lupmf", LAW_DENSITY, 1 }, { "_lccdf", LAW_LOG_CCDF, -1 }, { "_lcdf", LAW_LOG_CDF, -1 }, { "_cdf", LAW_CDF, -1 } };
-    if (function_exists(name)) return NULL;              // std_normal_lcdf is a function of its own
+    // integers: 1 only those, 0 only others, -1 both
+    static const struct {
+        const char *suffix;
+        LawPart part;
+        int integers;
+    } laws[] = {{"_lpdf", LAW_DENSITY, 0},    {"_lpmf", LAW_DENSITY, 1},  {"_lupdf", LAW_DENSITY, 0}, {"_lupmf", LAW_DENSITY, 1},
+                {"_lccdf", LAW_LOG_CCDF, -1}, {"_lcdf", LAW_LOG_CDF, -1}, {"_cdf", LAW_CDF, -1}};
+    if (function_exists(name)) return NULL;  // std_normal_lcdf is a function of its own
     const size_t n = strlen(name);
     for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) {
         const size_t m = strlen(laws[i].suffix);
@@ -164,20 +188,27 @@ bool ast_same(const Ast *x, const Ast *y)
     if (x == y) return true;
     if (!x || !y || x->kind != y->kind || x->nkids != y->nkids || x->depth != y->depth) return false;
     switch (x->kind) {
-    case AST_INT: case AST_REAL: return x->number == y->number;
+    case AST_INT:
+    case AST_REAL: return x->number == y->number;
     case AST_NAME: return x->decl ? x->decl == y->decl : x->name == y->name;
-    case AST_FUNCTION: return false;                   // the names are two declarations
-    case AST_REDUCE:                                   // a size makes one of a loop, and has its index
+    case AST_FUNCTION: return false;  // the names are two declarations
+    case AST_REDUCE:                  // a size makes one of a loop, and has its index
         if (x->name != y->name || x->decl != y->decl) return false;
         break;
-    case AST_STRING: case AST_CALL:
+    case AST_STRING:
+    case AST_CALL:
         if (x->name != y->name) return false;
         break;
-    case AST_BINARY: case AST_UNARY:
+    case AST_BINARY:
+    case AST_UNARY:
         if (x->op != y->op) return false;
         break;
-    case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_ARRAY:
-        break;
+    case AST_INDEX:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_TRANSPOSE:
+    case AST_COND:
+    case AST_ARRAY: break;
     }
     for (int i = 0; i < x->nkids; i++)
         if (!ast_same(x->kid[i], y->kid[i])) return false;
@@ -203,7 +234,8 @@ bool function_exists(const char *name)
 Condition condition_of(const Ast *e)
 {
     if (e->kind != AST_CALL || e->nkids != 1) return CONDITION_OTHER;
-#define X(id, word) if (strcmp(e->name, word) == 0) return CONDITION_##id;
+#define X(id, word) \
+    if (strcmp(e->name, word) == 0) return CONDITION_##id;
     CONDITIONS(X)
 #undef X
     return CONDITION_OTHER;
@@ -213,7 +245,7 @@ bool is_solver(const char *name) { return name == intern("ode_rk45") || name == 
 
 const char *nearest_function(const char *name)
 {
-    Nearest near = { .wanted = name };
+    Nearest near = {.wanted = name};
     for (int i = 0; i < NFUNCTIONS; i++) nearest_try(&near, functions[i]);
     return near.best;
 }
@@ -223,17 +255,17 @@ const char *nearest_function(const char *name)
 bool decl_data_only(Arena *a, Decl *d, const char **culprit)
 {
     switch (d->kind) {
-    case DECL_DATA: case DECL_INDEX:
-        return true;
+    case DECL_DATA:
+    case DECL_INDEX: return true;
     case DECL_VARIABLE:
-        if (d->poisoned) return true;                  // an error already
+        if (d->poisoned) return true;  // an error already
         *culprit = d->name;
         return false;
-    case DECL_PARAMETER: case DECL_PATTERN:
-        return true;                                   // library: what these are is not known here
+    case DECL_PARAMETER:
+    case DECL_PATTERN: return true;  // library: what these are is not known here
     case DECL_DEFINITION: {
-        static int depth, met;                         // met: definitions that were being asked about already, in a circle
-        static Facts *unsure;                          // within circles: certain when the first question is answered
+        static int depth, met;  // met: definitions that were being asked about already, in a circle
+        static Facts *unsure;   // within circles: certain when the first question is answered
         Facts *f = facts(a, d);
         if (f->data_only == DATA_UNKNOWN) {
             if (depth++ == 0) unsure = NULL;

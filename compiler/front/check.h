@@ -7,17 +7,17 @@
 
 // What is learnt about a declaration on the way (Decl.front).
 typedef struct Facts {
-    List       tildes;               // Stmt: its distributions, for DECL_VARIABLE
+    List tildes;  // Stmt: its distributions, for DECL_VARIABLE
     enum { DATA_UNKNOWN, DATA_ASKED, DATA_ONLY, DATA_NOT } data_only;
-    struct Facts *unsure;            // data_only: the next that was found so while a definition of its circle was being asked about
+    struct Facts *unsure;  // data_only: the next that was found so while a definition of its circle was being asked about
     enum { SHAPE_UNKNOWN, SHAPE_ASKED, SHAPE_KNOWN } shape;
-    bool       provisional_used;     // while SHAPE_ASKED, somebody read the shape that its subscripts alone tell
-    bool       visited, visiting;    // in the search for cycles
-    int        depth;                // definitions through definitions below, at most MAX_DEPTH
-    Stmt      *last_site;            // end of Decl.sites
-    Type      *from_uses;            // the size that uses decide of an unknown whose statements decide none (sizes.c)
-    bool       ambiguous;            // one of several unknowns whose sizes would serve alike: none is decided
-    struct Linear *extent;           // a whole number defined in a let block, as a sum of data
+    bool provisional_used;   // while SHAPE_ASKED, somebody read the shape that its subscripts alone tell
+    bool visited, visiting;  // in the search for cycles
+    int depth;               // definitions through definitions below, at most MAX_DEPTH
+    Stmt *last_site;         // end of Decl.sites
+    Type *from_uses;         // the size that uses decide of an unknown whose statements decide none (sizes.c)
+    bool ambiguous;          // one of several unknowns whose sizes would serve alike: none is decided
+    struct Linear *extent;   // a whole number defined in a let block, as a sum of data
 } Facts;
 
 Facts *facts(Arena *a, Decl *d);
@@ -30,7 +30,7 @@ bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit);
 bool decl_data_only(Arena *a, Decl *d, const char **culprit);
 
 // Functions (functions.def).
-bool        function_exists(const char *name);
+bool function_exists(const char *name);
 const char *nearest_function(const char *name);
 
 // Names that users bring from elsewhere (hints.def): what to write instead, or NULL.
@@ -39,18 +39,22 @@ const char *foreign_function(const char *name);
 const char *foreign_statement(const char *name);
 const char *foreign_block(const char *words);
 const char *foreign_name(const char *name);
-const char *without_suffix(const char *name, const char **suffix);     // normal of Stan's normal_lpdf, normal_rng, ...; NULL: it has no such suffix
+// normal of Stan's normal_lpdf, normal_rng, ...; NULL: it has no such suffix
+const char *without_suffix(const char *name, const char **suffix);
 
 // The closest of some names, if it is close enough to be a slip.
-typedef struct Nearest { const char *wanted, *best; int distance; } Nearest;
-void        nearest_try(Nearest *n, const char *candidate);
+typedef struct Nearest {
+    const char *wanted, *best;
+    int distance;
+} Nearest;
+void nearest_try(Nearest *n, const char *candidate);
 
 // Counts that a label forces to 0 get statements that leave the label free (locked.c); called by front_resolve before names are looked up.
 void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d);
 
 // Names, and then types, of the bodies in a library; called by front_resolve_library.
-void resolve_library(Arena *a, Library *lib, Diags *d);      // resolve.c
-void types_library(Arena *a, Library *lib, Diags *d);        // types.c
+void resolve_library(Arena *a, Library *lib, Diags *d);  // resolve.c
+void types_library(Arena *a, Library *lib, Diags *d);    // types.c
 
-const char *plural(Arena *a, int n, const char *one, const char *many);               // "1 argument", "2 arguments"
+const char *plural(Arena *a, int n, const char *one, const char *many);  // "1 argument", "2 arguments"
 #endif

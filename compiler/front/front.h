@@ -27,26 +27,26 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d);
 // Element types and shapes of every declaration and expression.
 bool front_types(Arena *a, Model *m, const Library *lib, Diags *d);
 
-const Distribution *library_distribution(const Library *lib, const char *name);      // not a family; name interned; NULL if none
+const Distribution *library_distribution(const Library *lib, const char *name);  // not a family; name interned; NULL if none
 const Distribution *library_family(const Library *lib, const char *name);
 const Augmentation *library_augmentation(const Library *lib, const char *name);
 
-// normal_lpdf(y | mu, sigma), normal_lcdf, normal_lccdf, normal_cdf, poisson_lpmf: functions that a distribution of the library brings. Arguments: the value, and
-// the distribution's. NULL if the name is none of a distribution's.
+// normal_lpdf(y | mu, sigma), normal_lcdf, normal_lccdf, normal_cdf, poisson_lpmf: functions that a distribution of the library brings.
+// Arguments: the value, and the distribution's. NULL if the name is none of a distribution's.
 typedef enum { LAW_DENSITY, LAW_LOG_CDF, LAW_LOG_CCDF, LAW_CDF } LawPart;
 const Distribution *law_function(const Library *lib, const char *name, LawPart *part);
 
-Condition   condition_of(const Ast *e);            // linear(eta) and the like; CONDITION_OTHER: it is none
-const char *inverse_link(const char *name);        // logit: inv_logit; NULL if no definition has this on its left side
-bool is_solver(const char *name);                  // ode_rk45, ode_bdf: functions that solve a differential equation
+Condition condition_of(const Ast *e);        // linear(eta) and the like; CONDITION_OTHER: it is none
+const char *inverse_link(const char *name);  // logit: inv_logit; NULL if no definition has this on its left side
+bool is_solver(const char *name);            // ode_rk45, ode_bdf: functions that solve a differential equation
 
 // Equality of expressions as written, after resolve.
 bool ast_same(const Ast *a, const Ast *b);
 
 // Text: no addresses, the same for the same model; parentheses only where the grammar needs them.
-void        ast_print(FILE *out, const Model *m);
-void        ast_print_expr(FILE *out, const Ast *e);
-void        ast_print_type(FILE *out, const Type *t);      // "int", "real[N, p]"
-const char *ast_text(Arena *a, const Ast *e);              // an expression as a string
+void ast_print(FILE *out, const Model *m);
+void ast_print_expr(FILE *out, const Ast *e);
+void ast_print_type(FILE *out, const Type *t);  // "int", "real[N, p]"
+const char *ast_text(Arena *a, const Ast *e);   // an expression as a string
 const char *ast_type_text(Arena *a, const Type *t);
 #endif

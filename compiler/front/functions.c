@@ -6,21 +6,36 @@
 #include <stdint.h>
 #include <stddef.h>
 
-enum { ANY = SIGN_ANY, NOT_NEGATIVE = SIGN_NOT_NEGATIVE, POSITIVE = SIGN_POSITIVE, UNIT = SIGN_UNIT, NOT_POSITIVE = SIGN_NOT_POSITIVE,
-       LOG_END = TRAIT_LOG_END, POLES = TRAIT_POLES, BOUNDED = TRAIT_BOUNDED, APART = TRAIT_APART, YES_NO = TRAIT_YES_NO };
+enum {
+    ANY = SIGN_ANY,
+    NOT_NEGATIVE = SIGN_NOT_NEGATIVE,
+    POSITIVE = SIGN_POSITIVE,
+    UNIT = SIGN_UNIT,
+    NOT_POSITIVE = SIGN_NOT_POSITIVE,
+    LOG_END = TRAIT_LOG_END,
+    POLES = TRAIT_POLES,
+    BOUNDED = TRAIT_BOUNDED,
+    APART = TRAIT_APART,
+    YES_NO = TRAIT_YES_NO
+};
 
 const FunctionRow function_rows[NFN] = {
     [FN_OTHER] = {.name = ""},
-#define ELEMENT(name, args, result, sign, traits, domain, dx, dy, dz) [FN_##name] = {#name, RESULT_##result, NULL, (Sign)sign, traits, domain, {dx, dy, dz}},
+#define ELEMENT(name, args, result, sign, traits, domain, dx, dy, dz) \
+    [FN_##name] = {#name, RESULT_##result, NULL, (Sign)sign, traits, domain, {dx, dy, dz}},
 #define WHOLE(label, args, result) [FN_##label] = {#label, RESULT_##result, NULL, SIGN_ANY, 0, NULL, {NULL}},
 #define AGAIN(name, args, result)
-#define INTERNAL(id, name, op, args, sign, traits, domain, dx, dy, dz) [FN_##id] = {name, RESULT_EACH, op, (Sign)sign, traits, domain, {dx, dy, dz}},
+#define INTERNAL(id, name, op, args, sign, traits, domain, dx, dy, dz) \
+    [FN_##id] = {name, RESULT_EACH, op, (Sign)sign, traits, domain, {dx, dy, dz}},
 #include "functions.def"
 };
 
 // Open addressing by the pointers of the interned names; a fourth of it is in use.
 enum { SLOTS = 512 };
-static struct { const char *name; FunctionId id; } slot[SLOTS];
+static struct {
+    const char *name;
+    FunctionId id;
+} slot[SLOTS];
 _Static_assert(NFN <= SLOTS / 2, "the table of functions is too full");
 
 static unsigned place(const char *name)

@@ -3,29 +3,30 @@
 //   before   z[i] ~ bernoulli(psi);   K[i] ~ poisson(z[i] * l);
 //   after    z[i] ~ bernoulli(psi);   K_free[i] ~ poisson(1 * l);   K[i] = z[i] == 0 ? 0 : K_free[i];
 //
-// z[i] = 0 forces K[i] = 0, and K[i] > 0 forces z[i] = 1: drawn in turn, the two change only where K[i] happens to be 0, which a large rate makes rare.
-// Written so, K_free has its distribution whatever z is, and serves as what K would be while z is 0 (Carlin and Chib 1995): the law of all else is the same,
-// and z is free to change. lp__ has the density of K_free.
+// z[i] = 0 forces K[i] = 0, and K[i] > 0 forces z[i] = 1: drawn in turn, the two change only where K[i] happens to be 0, which a large rate
+// makes rare. Written so, K_free has its distribution whatever z is, and serves as what K would be while z is 0 (Carlin and Chib 1995): the
+// law of all else is the same, and z is free to change. lp__ has the density of K_free.
 //
-// Looked at here: the count has one statement, for one element, without a type, a truncation or a request; the label's only statement is one of 0 and 1; one
-// element of the label stands in the arguments, and where it is 0 the density of the count's distribution is 0 for all values but 0, as far as that follows
-// from the arguments that are known then.
+// Looked at here: the count has one statement, for one element, without a type, a truncation or a request; the label's only statement is
+// one of 0 and 1; one element of the label stands in the arguments, and where it is 0 the density of the count's distribution is 0 for all
+// values but 0, as far as that follows from the arguments that are known then.
 //
-// Counts of at most FEW + 1 values are left as they are: they are summed out of the law of the label (graph/rewrite/trees.c), which is better.
+// Counts of at most FEW + 1 values are left as they are: they are summed out of the law of the label (graph/rewrite/trees.c), which is
+// better.
 //
 // Needs: parsed.     Gives: statements.     Keeps: all others.
 #include <math.h>
 #include <string.h>
 #include "check.h"
 
-enum { FEW = 9 };                    // as MOST_DEARER of graph/rewrite/trees.c
+enum { FEW = 9 };  // as MOST_DEARER of graph/rewrite/trees.c
 
 typedef struct Locked {
-    Arena         *a;
-    Diags         *d;
-    Model         *m;
+    Arena *a;
+    Diags *d;
+    Model *m;
     const Library *lib;
-    List           stmts;            // all but blocks, loops and choices
+    List stmts;  // all but blocks, loops and choices
 } Locked;
 
 static void list_stmts(Locked *l, Stmt *s)
@@ -52,7 +53,9 @@ static Stmt *only_draw(const Locked *l, const char *name)
         Stmt *s = l->stmts.item[i];
         if (is_declared(s, name)) return NULL;
         if (!is_about(s, name)) continue;
-        if (only || s->kind != STMT_TILDE || !s->dist || s->weights || s->truncated || s->decl || (s->block != BLOCK_PRIOR && s->block != BLOCK_LATENT && s->block != BLOCK_LIKELIHOOD)) return NULL;
+        if (only || s->kind != STMT_TILDE || !s->dist || s->weights || s->truncated || s->decl ||
+            (s->block != BLOCK_PRIOR && s->block != BLOCK_LATENT && s->block != BLOCK_LIKELIHOOD))
+            return NULL;
         only = s;
     }
     for (const Request *r = l->m->requests; r; r = r->next)
@@ -72,9 +75,15 @@ static bool is_element(const Ast *e)
 
 // ---- values where the label is 0 ----
 
-typedef struct Given { const Distribution *dist; const double *argument; double x; const Ast *label; double is; } Given;
+typedef struct Given {
+    const Distribution *dist;
+    const double *argument;
+    double x;
+    const Ast *label;
+    double is;
+} Given;
 
-static bool same_text(const Ast *a, const Ast *b)          // before names are resolved
+static bool same_text(const Ast *a, const Ast *b)  // before names are resolved
 {
     if (a->kind != b->kind || a->nkids != b->nkids || a->name != b->name || a->number != b->number || a->op != b->op) return false;
     for (int i = 0; i < a->nkids; i++)
@@ -102,29 +111,34 @@ static double value_of(const Ast *e, const Given *at)
     double x, y;
     if (at->label && same_text(e, at->label)) return at->is;
     switch (e->kind) {
-    case AST_INT: case AST_REAL: return e->number;
+    case AST_INT:
+    case AST_REAL: return e->number;
     case AST_NAME:
         if (!at->dist) return NAN;
         if (e->decl == at->dist->value) return at->x;
         for (int i = 0; i < at->dist->nparams; i++)
             if (at->dist->params[i] == e->decl) return at->argument[i];
         return NAN;
-    case AST_UNARY:
-        x = value_of(e->kid[0], at);
-        return e->op == OP_NEG ? -x : truth(x, x, x == 0);
-    case AST_COND:
-        x = value_of(e->kid[0], at);
-        return isnan(x) ? NAN : value_of(e->kid[x != 0 ? 1 : 2], at);
+    case AST_UNARY: x = value_of(e->kid[0], at); return e->op == OP_NEG ? -x : truth(x, x, x == 0);
+    case AST_COND: x = value_of(e->kid[0], at); return isnan(x) ? NAN : value_of(e->kid[x != 0 ? 1 : 2], at);
     case AST_CALL: return value_of_call(e, at);
     case AST_BINARY: break;
-    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION: return NAN;
+    case AST_STRING:
+    case AST_INDEX:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_TRANSPOSE:
+    case AST_REDUCE:
+    case AST_ARRAY:
+    case AST_FUNCTION: return NAN;
     }
     x = value_of(e->kid[0], at);
     y = value_of(e->kid[1], at);
     switch (e->op) {
     case OP_ADD: return x == -INFINITY || y == -INFINITY ? -INFINITY : x + y;
     case OP_SUB: return x == -INFINITY ? x : x - y;
-    case OP_MUL: case OP_ELT_MUL: return x == 0 || y == 0 ? 0 : x * y;         // 0 log 0 = 0
+    case OP_MUL:
+    case OP_ELT_MUL: return x == 0 || y == 0 ? 0 : x * y;  // 0 log 0 = 0
     case OP_DIV: return x == 0 ? 0 : x / y;
     case OP_EQ: return truth(x, y, x == y);
     case OP_NE: return truth(x, y, x != y);
@@ -132,7 +146,13 @@ static double value_of(const Ast *e, const Given *at)
     case OP_LE: return truth(x, y, x <= y);
     case OP_GT: return truth(x, y, x > y);
     case OP_GE: return truth(x, y, x >= y);
-    case OP_POW: case OP_ELT_DIV: case OP_AND: case OP_OR: case OP_MOD: case OP_NEG: case OP_NOT: break;
+    case OP_POW:
+    case OP_ELT_DIV:
+    case OP_AND:
+    case OP_OR:
+    case OP_MOD:
+    case OP_NEG:
+    case OP_NOT: break;
     }
     return NAN;
 }
@@ -142,7 +162,9 @@ static bool is_forced(const Locked *l, const Stmt *count, const Ast *label, doub
 {
     const Distribution *dist = library_distribution(l->lib, count->dist);
     double argument[MAX_RANK];
-    if (!dist || !dist->discrete || dist->value_rank || !dist->lower || !dist->log_density || dist->nparams != count->nargs || count->nargs > MAX_RANK) return false;
+    if (!dist || !dist->discrete || dist->value_rank || !dist->lower || !dist->log_density || dist->nparams != count->nargs ||
+        count->nargs > MAX_RANK)
+        return false;
     const Given first = {.label = label, .is = is};
     for (int i = 0; i < count->nargs; i++) argument[i] = value_of(count->args[i], &first);
     Given at = {.dist = dist, .argument = argument};
@@ -151,7 +173,7 @@ static bool is_forced(const Locked *l, const Stmt *count, const Ast *label, doub
     double other[MAX_RANK];
     for (int i = 0; i < count->nargs; i++) other[i] = value_of(count->args[i], &freed);
     if (dist->upper && value_of(dist->upper, &(Given){.dist = dist, .argument = other}) <= FEW) return false;
-    static const double tried[] = { 1, 2, 3, 10, 1000 };
+    static const double tried[] = {1, 2, 3, 10, 1000};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
         at.x = tried[i];
         const double end = dist->upper ? value_of(dist->upper, &at) : NAN;
@@ -187,8 +209,8 @@ static void find_labels(const Locked *l, Ast *e, List *labels)
 
 static Ast *node(const Locked *l, AstKind kind, Span at, int nkids, Ast *x, Ast *y, Ast *z)
 {
-    Ast *e = NEW(l->a, Ast), *kid[] = { x, y, z };
-    *e = (Ast){ .kind = kind, .span = at, .nkids = nkids, .depth = 1 };
+    Ast *e = NEW(l->a, Ast), *kid[] = {x, y, z};
+    *e = (Ast){.kind = kind, .span = at, .nkids = nkids, .depth = 1};
     e->kid = NEW_N(l->a, Ast *, nkids + 1);
     for (int i = 0; i < nkids; i++) {
         e->kid[i] = kid[i];
@@ -226,41 +248,50 @@ static bool names(const Ast *e, const char *name)
 static void set_free(const Locked *l, Stmt *s, const Ast *label, double forced)
 {
     const char *name = place_root(s->lhs)->name, *other = intern(arena_printf(l->a, "%s_free", name));
-    for (int i = 0; i < l->stmts.n; i++) {       // a name that the model has
+    for (int i = 0; i < l->stmts.n; i++) {  // a name that the model has
         const Stmt *t = l->stmts.item[i];
         if (is_about(t, other) || is_declared(t, other)) return;
     }
     Ast *equal = node(l, AST_BINARY, label->span, 2, copy(l, label, NULL, 0, NULL, NULL), integer(l, label->span, forced), NULL);
     equal->op = OP_EQ;
     Stmt *define = arena_copy(l->a, s, sizeof *s);
-    *define = (Stmt){ .kind = STMT_DEFINE, .span = s->span, .lhs = s->lhs, .block = s->block, .depth = s->depth, .outer = s->outer, .next = s->next };
+    *define = (Stmt){
+        .kind = STMT_DEFINE, .span = s->span, .lhs = s->lhs, .block = s->block, .depth = s->depth, .outer = s->outer, .next = s->next};
     define->rhs = node(l, AST_COND, s->span, 3, equal, integer(l, s->span, 0), copy(l, s->lhs, NULL, 0, name, other));
     Diag *m = diag(l->d, s->lhs->span, DIAG_P0609, name, ast_text(l->a, label), forced);
-    diag_because(m, "they would hold each other: it is written as %s, so that `%s` may change", ast_text(l->a, define->rhs), place_root((Ast *)label)->name);
+    diag_because(m, "they would hold each other: it is written as %s, so that `%s` may change", ast_text(l->a, define->rhs),
+                 place_root((Ast *)label)->name);
     s->lhs = copy(l, s->lhs, NULL, 0, name, other);
     Ast **args = NEW_N(l->a, Ast *, s->nargs);
     for (int i = 0; i < s->nargs; i++) args[i] = copy(l, s->args[i], label, 1 - forced, NULL, NULL);
     s->args = args;
-    if (!s->outer || s->outer->kind == STMT_BLOCK) { s->next = define; return; }
-    Stmt *draw = arena_copy(l->a, s, sizeof *s);               // the only statement of a loop or a choice: it becomes a group of two
+    if (!s->outer || s->outer->kind == STMT_BLOCK) {
+        s->next = define;
+        return;
+    }
+    Stmt *draw = arena_copy(l->a, s, sizeof *s);  // the only statement of a loop or a choice: it becomes a group of two
     draw->next = define;
     define->next = NULL;
-    *s = (Stmt){ .kind = STMT_BLOCK, .span = s->span, .block = s->block, .outer = s->outer, .next = s->next, .body = draw, .depth = s->depth + 1 };
+    *s = (Stmt){
+        .kind = STMT_BLOCK, .span = s->span, .block = s->block, .outer = s->outer, .next = s->next, .body = draw, .depth = s->depth + 1};
     draw->outer = define->outer = s;
 }
 
 void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d)
 {
-    Locked l = { .a = a, .d = d, .m = m, .lib = lib };
+    Locked l = {.a = a, .d = d, .m = m, .lib = lib};
     for (Block *b = m->blocks; b; b = b->next) list_stmts(&l, b->body);
     for (int i = 0; i < l.stmts.n; i++) {
         Stmt *s = l.stmts.item[i];
-        List labels = { 0 };
+        List labels = {0};
         if (s->kind != STMT_TILDE || !s->dist || s->more || !s->lhs || !is_element(s->lhs)) continue;
         const char *name = place_root(s->lhs)->name;
         for (int k = 0; k < s->nargs; k++) find_labels(&l, s->args[k], &labels);
         if (labels.n != 1 || only_draw(&l, name) != s || names(labels.item[0], name) || place_root(labels.item[0])->name == name) continue;
         for (int forced = 0; forced < 2; forced++)
-            if (is_forced(&l, s, labels.item[0], forced) && !is_forced(&l, s, labels.item[0], 1 - forced)) { set_free(&l, s, labels.item[0], forced); break; }
+            if (is_forced(&l, s, labels.item[0], forced) && !is_forced(&l, s, labels.item[0], 1 - forced)) {
+                set_free(&l, s, labels.item[0], forced);
+                break;
+            }
     }
 }

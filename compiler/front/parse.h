@@ -4,65 +4,76 @@
 #include "../base/diag.h"
 #include "ast.h"
 
-typedef struct List { int n, room; void **item; } List;
+typedef struct List {
+    int n, room;
+    void **item;
+} List;
 
-typedef struct StmtList { Stmt *first, *last; } StmtList;
+typedef struct StmtList {
+    Stmt *first, *last;
+} StmtList;
 
-typedef struct Declarator {          // N, x[3], K = 256
+typedef struct Declarator {  // N, x[3], K = 256
     const char *name;
-    Span        span;
-    List        dims;
-    Ast        *init;
+    Span span;
+    List dims;
+    Ast *init;
 } Declarator;
 
-typedef struct Call { const char *name; Span name_span, span; List args; } Call;
+typedef struct Call {
+    const char *name;
+    Span name_span, span;
+    List args;
+} Call;
 
-typedef struct Truncation { bool present; Ast *lower, *upper; } Truncation;
+typedef struct Truncation {
+    bool present;
+    Ast *lower, *upper;
+} Truncation;
 
-typedef struct TypeExpr {            // int<lower=0>, matrix[N, p], array[N] vector[p]
-    Span       span;
-    Type       type;
+typedef struct TypeExpr {  // int<lower=0>, matrix[N, p], array[N] vector[p]
+    Span span;
+    Type type;
     Constraint constraint;
-    Ast       *lower, *upper;
+    Ast *lower, *upper;
 } TypeExpr;
 
 typedef struct Parse {
-    Arena       *arena;
+    Arena *arena;
     const Source *source;
-    Diags       *diags;
-    Model       *model;              // one of these two
-    Library     *stdlib;
-    int          at;                 // the lexer's place in the text
-    int          comment_at;         // where an open comment started
-    bool         started;            // the token that picks the language has been sent
-    bool         failed;
-    bool         quiet;              // no more syntax errors: they would follow from one already reported
-    bool         too_deep;           // reported once
-    int          bad_at;             // where the last character stood that the lexer refused, 0 if none
-    BlockKind    block;              // being parsed
-    Block      **last_block;
-    Request    **last_request;
-    Distribution *distribution;      // being parsed
+    Diags *diags;
+    Model *model;  // one of these two
+    Library *stdlib;
+    int at;          // the lexer's place in the text
+    int comment_at;  // where an open comment started
+    bool started;    // the token that picks the language has been sent
+    bool failed;
+    bool quiet;       // no more syntax errors: they would follow from one already reported
+    bool too_deep;    // reported once
+    int bad_at;       // where the last character stood that the lexer refused, 0 if none
+    BlockKind block;  // being parsed
+    Block **last_block;
+    Request **last_request;
+    Distribution *distribution;  // being parsed
     Augmentation *augmentation;
-    Pattern    **last_pattern;
-    Natural    **last_natural;
+    Pattern **last_pattern;
+    Natural **last_natural;
 } Parse;
 
-void foreign_block_named(Parse *p, Span at, const char *words);      // its statements are parsed, and forgotten
-
+void foreign_block_named(Parse *p, Span at, const char *words);  // its statements are parsed, and forgotten
 
 void list_add(Arena *a, List *l, void *item);
 
 // Expressions. Each node's depth is one more than its deepest child's; beyond MAX_DEPTH it is reported and made a leaf.
 Ast *ast_number(Parse *p, Span at, AstKind kind, double value);
 Ast *ast_name(Parse *p, Span at, const char *name);
-Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, List parameters);     // normal_lpdf(y | mu, sigma)
+Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, List parameters);  // normal_lpdf(y | mu, sigma)
 void bar_misplaced(Parse *p, Span at);
 Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids);
 Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts);
 Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b);
 Ast *ast_unary(Parse *p, Span at, Op op, Ast *a);
-Ast *ast_kids(Parse *p, Span at, AstKind kind, Ast *a, Ast *b, Ast *c);       // NULL ends the list, except in AST_RANGE
+Ast *ast_kids(Parse *p, Span at, AstKind kind, Ast *a, Ast *b, Ast *c);  // NULL ends the list, except in AST_RANGE
 Ast *ast_function(Parse *p, Span at, const char *t, Span t_span, const char *y, Span y_span, Ast *body);
 Ast *ast_reduce(Parse *p, Span at, const char *name, const char *index, Span index_span, Ast *lo, Ast *hi, Ast *body);
 
@@ -70,24 +81,24 @@ Ast *ast_reduce(Parse *p, Span at, const char *name, const char *index, Span ind
 TypeExpr type_scalar(Parse *p, Span at, BaseType base, List bounds);
 TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized, List dims);
 TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of);
-Ast     *bound(Parse *p, Span at, const char *name, Ast *value);              // a node that type_* read
+Ast *bound(Parse *p, Span at, const char *name, Ast *value);  // a node that type_* read
 
 // Statements.
-Stmt    *stmt_new(Parse *p, StmtKind kind, Span at);
+Stmt *stmt_new(Parse *p, StmtKind kind, Span at);
 StmtList stmt_one(Stmt *s);
 StmtList stmt_join(StmtList a, StmtList b);
 StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declared, Ast *lhs, Call call, Truncation t);
 StmtList stmt_define(Parse *p, Span at, Ast *lhs, Ast *rhs);
 StmtList stmt_declare(Parse *p, Span at, TypeExpr type, List declarators);
-StmtList stmt_for(Parse *p, Span at, List ranges, StmtList body);             // ranges: Decl of each index
+StmtList stmt_for(Parse *p, Span at, List ranges, StmtList body);  // ranges: Decl of each index
 StmtList stmt_if(Parse *p, Span at, Ast *cond, StmtList yes, StmtList no);
 StmtList stmt_block(Parse *p, Span at, StmtList body);
-StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs);                    // target += rhs
+StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs);  // target += rhs
 StmtList stmt_not_one(Parse *p, Span at, Ast *e);
-Decl    *decl_new(Parse *p, DeclKind kind, const char *name, Span at);
-Decl    *decl_index(Parse *p, const char *name, Span at, Ast *lo, Ast *hi);
-void     truncation_misspelt(Parse *p, Span at);
-void     truncation_of_one_end(Parse *p, Span at, Span end);                      // T[0]: below or above?
+Decl *decl_new(Parse *p, DeclKind kind, const char *name, Span at);
+Decl *decl_index(Parse *p, const char *name, Span at, Ast *lo, Ast *hi);
+void truncation_misspelt(Parse *p, Span at);
+void truncation_of_one_end(Parse *p, Span at, Span end);  // T[0]: below or above?
 
 // Blocks and requests.
 void block_add(Parse *p, Span at, StmtList body);
@@ -106,6 +117,6 @@ void augmentation_begin(Parse *p, Span at, const char *name);
 void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t);
 void augmentation_end(Parse *p);
 
-void syntax_error(Parse *p, Span at, const char *const *expected, int n);      // names of the tokens that could stand there
+void syntax_error(Parse *p, Span at, const char *const *expected, int n);  // names of the tokens that could stand there
 void nested_too_deeply(Parse *p, Span at);
 #endif

@@ -12,18 +12,18 @@
 #include "check.h"
 
 typedef struct Resolve {
-    Arena         *a;
-    Diags         *d;
+    Arena *a;
+    Diags *d;
     const Library *lib;
-    Map            names;            // name -> Decl
-    Map            lost;             // name -> Decl, of names used but never defined
-    List           order;            // Decl, as met
-    List           scope;            // Decl of the indices around the place being read
-    List           where;            // the conditions around it; in a search, the declarations on the way
-    bool           modelling;        // not a library
-    bool           predicting;       // reading a predict block
-    Map            marked;           // statements under a condition, and data that some statement observes
-    const Ast     *whole;            // the right side of the definition that is being read: where a differential equation may be solved
+    Map names;         // name -> Decl
+    Map lost;          // name -> Decl, of names used but never defined
+    List order;        // Decl, as met
+    List scope;        // Decl of the indices around the place being read
+    List where;        // the conditions around it; in a search, the declarations on the way
+    bool modelling;    // not a library
+    bool predicting;   // reading a predict block
+    Map marked;        // statements under a condition, and data that some statement observes
+    const Ast *whole;  // the right side of the definition that is being read: where a differential equation may be solved
 } Resolve;
 
 static bool mentions(const Ast *e, const Decl *d)
@@ -69,10 +69,7 @@ static void push_index(Resolve *r, Decl *index)
     list_add(r->a, &r->scope, index);
 }
 
-static void pop(List *l)
-{
-    l->n--;
-}
+static void pop(List *l) { l->n--; }
 
 // The statement list `s`, each statement with the indices and conditions around it in scope.
 static void each_stmt(Resolve *r, Stmt *s, void (*visit)(Resolve *, Stmt *), bool report_hidden)
@@ -91,11 +88,11 @@ static void each_stmt(Resolve *r, Stmt *s, void (*visit)(Resolve *, Stmt *), boo
             each_stmt(r, s->body, visit, report_hidden);
             pop(&r->where);
             break;
-        case STMT_BLOCK:
-            each_stmt(r, s->body, visit, report_hidden);
-            break;
-        case STMT_TILDE: case STMT_DEFINE: case STMT_DECLARE: case STMT_TARGET:
-            break;
+        case STMT_BLOCK: each_stmt(r, s->body, visit, report_hidden); break;
+        case STMT_TILDE:
+        case STMT_DEFINE:
+        case STMT_DECLARE:
+        case STMT_TARGET: break;
         }
     }
 }
@@ -118,7 +115,9 @@ static void twice(Resolve *r, Span at, const Decl *first)
 static void hand_over(Stmt *s)
 {
     for (Stmt *t = s->next; t; t = t->next) {
-        if ((t->kind != STMT_TILDE && t->kind != STMT_DEFINE) || t->decl || !t->lhs || t->lhs->kind != AST_INDEX || t->lhs->nkids != s->lhs->nkids) continue;
+        if ((t->kind != STMT_TILDE && t->kind != STMT_DEFINE) || t->decl || !t->lhs || t->lhs->kind != AST_INDEX ||
+            t->lhs->nkids != s->lhs->nkids)
+            continue;
         bool same = true;
         for (int i = 0; i < s->lhs->nkids; i++) same &= ast_same(t->lhs->kid[i], s->lhs->kid[i]);
         if (!same) continue;
@@ -137,8 +136,8 @@ static void declare_in_loop(Resolve *r, Stmt *s)
     Decl *d = s->decl;
     if (!r->scope.n || !d->outer || d->kind == DECL_DATA) return;
     Ast *name = NEW(r->a, Ast), *place = NEW(r->a, Ast);
-    *name = (Ast){ .kind = AST_NAME, .span = d->span, .name = d->name, .depth = 1 };
-    *place = (Ast){ .kind = AST_INDEX, .span = d->span, .nkids = d->outer + 1, .depth = 2 };
+    *name = (Ast){.kind = AST_NAME, .span = d->span, .name = d->name, .depth = 1};
+    *place = (Ast){.kind = AST_INDEX, .span = d->span, .nkids = d->outer + 1, .depth = 2};
     place->kid = NEW_N(r->a, Ast *, d->outer + 1);
     place->kid[0] = name;
     for (int i = 0; i < d->outer; i++) {
@@ -155,7 +154,7 @@ static void declare_typed(Resolve *r, Stmt *s)
 {
     if (!s->decl) return;
     declare_in_loop(r, s);
-    if (!s->decl) return;                              // the next statement's
+    if (!s->decl) return;  // the next statement's
     Decl *first = map_get(&r->names, s->decl->name);
     if (first) {
         twice(r, s->decl->span, first);
@@ -182,14 +181,15 @@ static void both(Resolve *r, const Stmt *drawn, Decl *d)
 {
     const bool first = drawn->span.from < d->sites->span.from;
     Diag *m = diag(r->d, first ? d->sites->span : drawn->span, DIAG_E0209, d->name);
-    diag_help(m, "the other statement is about line %d; each element is either drawn with `~` or computed with `=`", span_line(first ? drawn->span : d->sites->span));
+    diag_help(m, "the other statement is about line %d; each element is either drawn with `~` or computed with `=`",
+              span_line(first ? drawn->span : d->sites->span));
     d->poisoned = true;
 }
 
 static void declare_tilde(Resolve *r, Stmt *s)
 {
     const Ast *root = place_root(s->lhs);
-    if (!root) return;                                 // log(y[i]) ~ ...: seen to when names are resolved
+    if (!root) return;  // log(y[i]) ~ ...: seen to when names are resolved
     if (index_in_scope(r, root->name)) {
         diag(r->d, root->span, DIAG_E0108, arena_printf(r->a, "the index `%s`", root->name), "~");
         return;
@@ -214,7 +214,7 @@ static void declare_definition(Resolve *r, Stmt *s)
     Decl *d = s->decl ? s->decl : map_get(&r->names, root->name);
     if (!d) d = declare_untyped(r, DECL_DEFINITION, root, s->block);
     s->decl = d;
-    if (d->kind == DECL_DATA) {                        // y[i] = z[i] > 0: a deterministic observation
+    if (d->kind == DECL_DATA) {  // y[i] = z[i] > 0: a deterministic observation
         if (s->block == BLOCK_LET || s->block == BLOCK_PREDICT) {
             Diag *m = diag(r->d, s->lhs->span, DIAG_E0206, d->name);
             diag_help(m, "`%s` is read from the data file (line %d); give the result another name", d->name, span_line(d->span));
@@ -224,7 +224,7 @@ static void declare_definition(Resolve *r, Stmt *s)
         return;
     }
     if (d->kind == DECL_VARIABLE) {
-        d->kind = DECL_DEFINITION;                     // `real m;` and `m = ...;` apart
+        d->kind = DECL_DEFINITION;  // `real m;` and `m = ...;` apart
         d->block = s->block;
     }
     Facts *f = facts(r->a, d);
@@ -238,7 +238,8 @@ static void declare(Resolve *r, Stmt *s)
     if (s->kind == STMT_DEFINE) declare_definition(r, s);
 }
 
-// A type in a loop, of what no statement is about: density 1 for the elements that the loop names. Else it tells the shape; bounds, which may read the loop's indices, need a statement there.
+// A type in a loop, of what no statement is about: density 1 for the elements that the loop names. Else it tells the shape; bounds, which
+// may read the loop's indices, need a statement there.
 static void declare_flat(Resolve *r, Stmt *s)
 {
     Decl *d = s->decl;
@@ -257,11 +258,14 @@ static void undefined(Resolve *r, Ast *e)
     Decl *d = map_get(&r->lost, e->name);
     if (!d) {
         d = NEW(r->a, Decl);
-        *d = (Decl){ .kind = DECL_VARIABLE, .name = e->name, .span = e->span, .order = -1, .poisoned = true };
+        *d = (Decl){.kind = DECL_VARIABLE, .name = e->name, .span = e->span, .order = -1, .poisoned = true};
         map_put(r->a, &r->lost, e->name, d);
         Diag *m = diag(r->d, e->span, DIAG_E0203, e->name);
-        if (!worth_a_hint(r)) { e->decl = d; return; }
-        Nearest near = { .wanted = e->name };
+        if (!worth_a_hint(r)) {
+            e->decl = d;
+            return;
+        }
+        Nearest near = {.wanted = e->name};
         for (int i = 0; i < r->order.n; i++) nearest_try(&near, ((Decl *)r->order.item[i])->name);
         for (int i = 0; i < r->scope.n; i++) nearest_try(&near, ((Decl *)r->scope.item[i])->name);
         Decl *same = near.best ? lookup(r, near.best) : NULL;
@@ -283,7 +287,7 @@ static bool is_base_measure(const Resolve *r, const char *name)
 // What is wrong with normal_lpmf, gig_lcdf: there is the distribution, but not this function of it.
 static const char *law_hint(const Resolve *r, const char *name)
 {
-    static const char *const suffixes[] = { "_lpdf", "_lpmf", "_lccdf", "_lcdf", "_cdf" };
+    static const char *const suffixes[] = {"_lpdf", "_lpmf", "_lccdf", "_lcdf", "_cdf"};
     const size_t n = strlen(name);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         const size_t m = strlen(suffixes[i]);
@@ -304,7 +308,8 @@ static void check_function(Resolve *r, const Ast *e)
     Diag *m = diag(r->d, e->span, DIAG_E0205, e->name);
     const char *hint = foreign_function(e->name), *suffix, *stem = without_suffix(e->name, &suffix);
     if (hint) diag_help(m, "%s", hint);
-    else if (stem && library_distribution(r->lib, stem) && strcmp(suffix, "_rng") == 0) diag_help(m, "`~` draws, in the predict block too: z ~ %s(...);", stem);
+    else if (stem && library_distribution(r->lib, stem) && strcmp(suffix, "_rng") == 0)
+        diag_help(m, "`~` draws, in the predict block too: z ~ %s(...);", stem);
     else if (law_hint(r, e->name)) diag_help(m, "%s", law_hint(r, e->name));
     else if (lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts stand in brackets, %s[i]", e->name, e->name);
     else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it stands behind `~`", e->name);
@@ -317,8 +322,7 @@ static void use(Resolve *r, Ast *e)
     if (e->kind == AST_NAME) {
         e->decl = lookup(r, e->name);
         if (!e->decl) undefined(r, e);
-        else if (e->decl->block == BLOCK_PREDICT && e->decl->kind != DECL_INDEX && !r->predicting)
-            diag(r->d, e->span, DIAG_E0213, e->name);
+        else if (e->decl->block == BLOCK_PREDICT && e->decl->kind != DECL_INDEX && !r->predicting) diag(r->d, e->span, DIAG_E0213, e->name);
         return;
     }
     if (e->kind == AST_CALL) check_function(r, e);
@@ -360,7 +364,7 @@ static const Decl *first_data(const Ast *e)
 static void use_decl(Resolve *r, Decl *d)
 {
     for (int i = 0; i < d->type.rank; i++) use(r, d->type.dim[i]);
-    if (!d->in_loop) use(r, d->lower);                 // else where its loop is read
+    if (!d->in_loop) use(r, d->lower);  // else where its loop is read
     if (!d->in_loop) use(r, d->upper);
     use(r, d->init);
 }
@@ -371,7 +375,7 @@ static void check_distribution(Resolve *r, Stmt *s)
     if (!dist) {
         Diag *m = diag(r->d, s->dist_span, DIAG_E0204, s->dist);
         const char *hint = foreign_distribution(s->dist), *suffix, *stem = without_suffix(s->dist, &suffix);
-        Nearest near = { .wanted = s->dist };
+        Nearest near = {.wanted = s->dist};
         for (const Distribution *d = r->lib->distributions; d; d = d->next)
             if (!d->is_family) nearest_try(&near, d->name);
         if (hint) diag_help(m, "%s", hint);
@@ -454,9 +458,10 @@ static void use_stmt(Resolve *r, Stmt *s)
         break;
     case STMT_DEFINE:
         use(r, s->lhs);
-        if (s->rhs->kind == AST_CALL && is_solver(s->rhs->name) && !s->link && takes_all(s->lhs) && s->decl && s->decl->kind == DECL_DEFINITION) {
+        if (s->rhs->kind == AST_CALL && is_solver(s->rhs->name) && !s->link && takes_all(s->lhs) && s->decl &&
+            s->decl->kind == DECL_DEFINITION) {
             r->whole = s->rhs;
-            s->decl->recursive = true;                 // an array that is computed, not substituted
+            s->decl->recursive = true;  // an array that is computed, not substituted
         }
         use(r, s->rhs);
         check_indices(r, s);
@@ -464,18 +469,13 @@ static void use_stmt(Resolve *r, Stmt *s)
     case STMT_DECLARE:
         if (s->decl && s->decl->in_loop) use(r, s->decl->in_loop);
         break;
-    case STMT_TARGET:
-        use(r, s->rhs);
-        break;
+    case STMT_TARGET: use(r, s->rhs); break;
     case STMT_FOR:
         use(r, s->index->lo);
         use(r, s->index->hi);
         break;
-    case STMT_IF:
-        use(r, s->cond);
-        break;
-    case STMT_BLOCK:
-        break;
+    case STMT_IF: use(r, s->cond); break;
+    case STMT_BLOCK: break;
     }
 }
 
@@ -485,7 +485,8 @@ static bool is_linear(Resolve *r, const Ast *e, bool *unknown)
     const char *culprit = NULL;
     if (depends_on_data_only(r->a, e, &culprit)) return true;
     *unknown = true;
-    const bool left = e->nkids > 0 && depends_on_data_only(r->a, e->kid[0], &culprit), right = e->nkids > 1 && depends_on_data_only(r->a, e->kid[1], &culprit);
+    const bool left = e->nkids > 0 && depends_on_data_only(r->a, e->kid[0], &culprit),
+               right = e->nkids > 1 && depends_on_data_only(r->a, e->kid[1], &culprit);
     switch (e->kind) {
     case AST_NAME: return e->decl && e->decl->kind == DECL_VARIABLE;
     case AST_INDEX:
@@ -494,9 +495,12 @@ static bool is_linear(Resolve *r, const Ast *e, bool *unknown)
         return is_linear(r, e->kid[0], unknown);
     case AST_BINARY:
         switch (e->op) {
-        case OP_ADD: case OP_SUB: return is_linear(r, e->kid[0], unknown) && is_linear(r, e->kid[1], unknown);
-        case OP_MUL: case OP_ELT_MUL: return (left || right) && is_linear(r, e->kid[left], unknown);
-        case OP_DIV: case OP_ELT_DIV: return right && is_linear(r, e->kid[0], unknown);
+        case OP_ADD:
+        case OP_SUB: return is_linear(r, e->kid[0], unknown) && is_linear(r, e->kid[1], unknown);
+        case OP_MUL:
+        case OP_ELT_MUL: return (left || right) && is_linear(r, e->kid[left], unknown);
+        case OP_DIV:
+        case OP_ELT_DIV: return right && is_linear(r, e->kid[0], unknown);
         default: return false;
         }
     case AST_UNARY: return e->op == OP_NEG && is_linear(r, e->kid[0], unknown);
@@ -504,7 +508,13 @@ static bool is_linear(Resolve *r, const Ast *e, bool *unknown)
     case AST_CALL: return e->nkids == 1 && (e->name == intern("sum") || e->name == intern("mean")) && is_linear(r, e->kid[0], unknown);
     case AST_REDUCE: return e->name == intern("sum") && left && right && is_linear(r, e->kid[2], unknown);
     case AST_COND: return left && is_linear(r, e->kid[1], unknown) && is_linear(r, e->kid[2], unknown);
-    case AST_INT: case AST_REAL: case AST_STRING: case AST_RANGE: case AST_ALL: case AST_ARRAY: case AST_FUNCTION: return false;
+    case AST_INT:
+    case AST_REAL:
+    case AST_STRING:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_ARRAY:
+    case AST_FUNCTION: return false;
     }
     return false;
 }
@@ -513,10 +523,16 @@ static bool is_linear(Resolve *r, const Ast *e, bool *unknown)
 static bool is_factor(Resolve *r, Stmt *s)
 {
     bool unknown = false;
-    if (s->block == BLOCK_PREDICT || s->block == BLOCK_LET || s->block == BLOCK_DATA || s->more || s->lower || s->upper || !s->dist || !library_distribution(r->lib, s->dist) ||
-        library_distribution(r->lib, s->dist)->discrete || !is_linear(r, s->lhs, &unknown) || !unknown) return false;
+    if (s->block == BLOCK_PREDICT || s->block == BLOCK_LET || s->block == BLOCK_DATA || s->more || s->lower || s->upper || !s->dist ||
+        !library_distribution(r->lib, s->dist) || library_distribution(r->lib, s->dist)->discrete || !is_linear(r, s->lhs, &unknown) ||
+        !unknown)
+        return false;
     Ast *call = NEW(r->a, Ast);
-    *call = (Ast){.kind = AST_CALL, .span = s->span, .name = intern(arena_printf(r->a, "%s_lpdf", s->dist)), .nkids = 1 + s->nargs, .kid = NEW_N(r->a, Ast *, 1 + s->nargs)};
+    *call = (Ast){.kind = AST_CALL,
+                  .span = s->span,
+                  .name = intern(arena_printf(r->a, "%s_lpdf", s->dist)),
+                  .nkids = 1 + s->nargs,
+                  .kid = NEW_N(r->a, Ast *, 1 + s->nargs)};
     call->kid[0] = s->lhs;
     for (int i = 0; i < s->nargs; i++) call->kid[1 + i] = s->args[i];
     for (int i = 0; i < call->nkids; i++)
@@ -536,22 +552,29 @@ static void check_left_side(Resolve *r, Stmt *s)
     if (culprit && is_factor(r, s)) return;
     Diag *m = diag(r->d, s->lhs->span, DIAG_E0108, "this expression", "~");
     if (culprit && s->dist && library_distribution(r->lib, s->dist) && s->block != BLOCK_PREDICT && !s->more && !s->lower && !s->upper)
-        diag_help(m, "only data, and sums of unknowns times data, may stand here, and `%s` is unknown: give `%s` its own distribution; or write target += %s_%s(... | ...), a factor of the density without a Jacobian", culprit, culprit, s->dist, library_distribution(r->lib, s->dist)->discrete ? "lpmf" : "lpdf");
-    else if (culprit) diag_help(m, "only data may be transformed here, and `%s` is unknown: give `%s` its own distribution", culprit, culprit);
+        diag_help(m,
+                  "only data, and sums of unknowns times data, may stand here, and `%s` is unknown: give `%s` its own distribution; or "
+                  "write target += %s_%s(... | ...), a factor of the density without a Jacobian",
+                  culprit, culprit, s->dist, library_distribution(r->lib, s->dist)->discrete ? "lpmf" : "lpdf");
+    else if (culprit)
+        diag_help(m, "only data may be transformed here, and `%s` is unknown: give `%s` its own distribution", culprit, culprit);
     else diag_help(m, "a name, a name with subscripts, or an expression of data stands to the left of `~`");
 }
 
 // ---- names with a meaning ----
 
-// target = e; would define a name where a factor of the density is meant (data may have the name: nothing is read from files by mistake). Programs that
-// read CmdStan's files take a column whose name ends in `__` for a diagnostic of the sampler.
+// target = e; would define a name where a factor of the density is meant (data may have the name: nothing is read from files by mistake).
+// Programs that read CmdStan's files take a column whose name ends in `__` for a diagnostic of the sampler.
 static void check_name(Resolve *r, Decl *d)
 {
     const size_t n = strlen(d->name);
     const bool column = n > 2 && strcmp(d->name + n - 2, "__") == 0;
     const char *hint = d->kind == DECL_DATA ? NULL : foreign_name(d->name);
     if (!hint && !column) return;
-    Diag *m = diag(r->d, d->span, DIAG_E0116, d->name, d->kind == DECL_DATA ? "data" : d->kind == DECL_VARIABLE ? "an unknown" : "a definition");
+    Diag *m = diag(r->d, d->span, DIAG_E0116, d->name,
+                   d->kind == DECL_DATA       ? "data"
+                   : d->kind == DECL_VARIABLE ? "an unknown"
+                                              : "a definition");
     if (hint) diag_help(m, "%s", hint);
     else diag_help(m, "names that end in `__` are columns of the output about the sampler, such as lp__");
     d->poisoned = true;
@@ -573,16 +596,13 @@ static bool same_elements(const Ast *x, const Ast *y)
     return true;
 }
 
-static bool conditional(const Resolve *r, const Stmt *s)
-{
-    return map_get(&r->marked, s) != NULL;
-}
+static bool conditional(const Resolve *r, const Stmt *s) { return map_get(&r->marked, s) != NULL; }
 
-enum { MANY_SITES = 60 };            // beyond, a model was written by a program: the quadratic search is not worth it
+enum { MANY_SITES = 60 };  // beyond, a model was written by a program: the quadratic search is not worth it
 
 static void check_twice(Resolve *r, Decl *d, bool drawn)
 {
-    List sites = { 0 };
+    List sites = {0};
     if (d->kind == DECL_DEFINITION && !drawn)
         for (Stmt *s = d->sites; s; s = s->next_site) list_add(r->a, &sites, s);
     else if (drawn) sites = facts(r->a, d)->tildes;
@@ -609,40 +629,47 @@ static bool among(const Ast *sub, const Ast *all)
     if (same_elements(sub, all)) return true;
     if (all->kind != AST_NAME || !all->decl || all->decl->kind != DECL_INDEX || !all->decl->lo) return false;
     const Ast *lo = sub, *hi = sub;
-    if (sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX) { lo = sub->decl->lo; hi = sub->decl->hi; }
+    if (sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX) {
+        lo = sub->decl->lo;
+        hi = sub->decl->hi;
+    }
     const bool from = same_elements(lo, all->decl->lo) || (all->decl->lo->kind == AST_INT && all->decl->lo->number <= 1);
-    const bool to = same_elements(hi, all->decl->hi) || (hi->kind == AST_INT && all->decl->hi->kind == AST_INT && hi->number <= all->decl->hi->number);
+    const bool to =
+        same_elements(hi, all->decl->hi) || (hi->kind == AST_INT && all->decl->hi->kind == AST_INT && hi->number <= all->decl->hi->number);
     return from && (to || (lo == hi && all->decl->lo->kind == AST_INT && all->decl->lo->number <= 1 && sub->kind == AST_INT));
 }
 
 // Does a definition cover all elements that a `~` draws?
 static bool covers(const Stmt *site, const Stmt *drawn)
 {
-    for (const Stmt *o = site->outer; o; o = o->outer) {             // a condition may leave elements out
+    for (const Stmt *o = site->outer; o; o = o->outer) {  // a condition may leave elements out
         bool shared = o->kind != STMT_IF;
         for (const Stmt *i = drawn->outer; i && !shared; i = i->outer) shared = i == o;
         if (!shared) return false;
     }
     if (site->lhs->kind == AST_NAME) return true;
-    if (drawn->lhs->kind == AST_NAME || site->lhs->kind != AST_INDEX || drawn->lhs->kind != AST_INDEX || site->lhs->kid[0]->kind != AST_NAME) return false;
+    if (drawn->lhs->kind == AST_NAME || site->lhs->kind != AST_INDEX || drawn->lhs->kind != AST_INDEX ||
+        site->lhs->kid[0]->kind != AST_NAME)
+        return false;
     for (int i = 1; i < site->lhs->nkids; i++) {
         Ast *const *at = site->lhs->kid, *const *sub = drawn->lhs->kid;
         if (i >= drawn->lhs->nkids || !(at[i]->kind == AST_ALL || among(sub[i], at[i]))) return false;
-        for (int k = 1; k < i; k++)                                  // W[i, i] is the diagonal alone
+        for (int k = 1; k < i; k++)  // W[i, i] is the diagonal alone
             if (at[k]->kind == AST_NAME && ast_same(at[k], at[i]) && !ast_same(sub[k], sub[i])) return false;
     }
     return true;
 }
 
-// A name with both `~` and `=`. A definition of data alone is data, and its `~` an observation. Otherwise some elements are drawn and others computed, as in
-// alpha[1] = 0; for (j in 2:J) alpha[j] ~ ...; the name is then an unknown with definitions (Decl.sites).
+// A name with both `~` and `=`. A definition of data alone is data, and its `~` an observation. Otherwise some elements are drawn and
+// others computed, as in alpha[1] = 0; for (j in 2:J) alpha[j] ~ ...; the name is then an unknown with definitions (Decl.sites).
 static void settle_both(Resolve *r, Decl *d)
 {
     const List *drawn = &facts(r->a, d)->tildes;
     if (d->kind != DECL_DEFINITION || !drawn->n || d->poisoned) return;
     const char *culprit;
     bool data = decl_data_only(r->a, d, &culprit);
-    for (const Stmt *t = d->sites; t; t = t->next_site) data &= t->block == BLOCK_LET || t->block == BLOCK_LIKELIHOOD;      // m ~ ...; m = mean(y); in prior is a slip
+    // m ~ ...; m = mean(y); in prior is a slip
+    for (const Stmt *t = d->sites; t; t = t->next_site) data &= t->block == BLOCK_LET || t->block == BLOCK_LIKELIHOOD;
     for (int i = 0; i < drawn->n; i++) {
         const Stmt *s = drawn->item[i];
         bool covered = false, whole = s->lhs->kind == AST_NAME;
@@ -682,7 +709,8 @@ static bool is_constant_element(const Ast *e)
     return true;
 }
 
-// What element e of d is by a statement of its own, reading no other element of d but one that is known: S[3, 1] = S[1, 3], S[1, 3] = r*a*b. NULL: it is not known, or they stand for each other in a circle.
+// What element e of d is by a statement of its own, reading no other element of d but one that is known: S[3, 1] = S[1, 3], S[1, 3] =
+// r*a*b. NULL: it is not known, or they stand for each other in a circle.
 static Ast *known_element(const Decl *d, Ast *e)
 {
     for (int on = 0; on < MANY_SITES && is_constant_element(e) && e->kid[0]->decl == d; on++) {
@@ -753,7 +781,7 @@ static int visit(Resolve *r, Decl *d)
     if (f->visiting) {
         int first = r->where.n - 1;
         while (first > 0 && r->where.item[first] != d) first--;
-        bool elements = true;                          // is all in the circle defined element by element?
+        bool elements = true;  // is all in the circle defined element by element?
         for (int i = first; i < r->where.n; i++)
             for (const Stmt *s = ((Decl *)r->where.item[i])->sites; s; s = s->next_site) elements &= s->lhs->kind == AST_INDEX;
         for (int i = first; i < r->where.n && elements; i++) ((Decl *)r->where.item[i])->recursive = true;
@@ -785,7 +813,7 @@ static int visit(Resolve *r, Decl *d)
     f->visiting = false;
     f->visited = true;
     const char *culprit;
-    decl_data_only(r->a, d, &culprit);                 // now, when all it depends on is known, it takes no deep recursion
+    decl_data_only(r->a, d, &culprit);  // now, when all it depends on is known, it takes no deep recursion
     return f->depth;
 }
 
@@ -793,21 +821,27 @@ static int visit(Resolve *r, Decl *d)
 
 typedef enum { NUMBER, SWITCH, METRIC } SettingKind;
 
-static const struct { const char *word; int where; } methods[METHODS] = {
-    [METHOD_OTHER] = { "", 0 },
-#define INFER ASKED_BY_INFER
-#define OPTION ASKED_BY_OPTION
-#define AUGMENT ASKED_BY_AUGMENT
-#define METHOD(id, word, where) [METHOD_##id] = { word, where },
+static const struct {
+    const char *word;
+    int where;
+} methods[METHODS] = {
+    [METHOD_OTHER] = {"", 0},
+#define INFER                   ASKED_BY_INFER
+#define OPTION                  ASKED_BY_OPTION
+#define AUGMENT                 ASKED_BY_AUGMENT
+#define METHOD(id, word, where) [METHOD_##id] = {word, where},
 #include "methods.def"
 #undef INFER
 #undef OPTION
 #undef AUGMENT
 };
 
-static const struct { const char *word; SettingKind kind; } settings[SETTINGS] = {
-    [SETTING_OTHER] = { "", NUMBER },
-#define SETTING(id, word, kind) [SETTING_##id] = { word, kind },
+static const struct {
+    const char *word;
+    SettingKind kind;
+} settings[SETTINGS] = {
+    [SETTING_OTHER] = {"", NUMBER},
+#define SETTING(id, word, kind) [SETTING_##id] = {word, kind},
 #include "methods.def"
 };
 
@@ -838,7 +872,7 @@ static SettingId setting_named(const char *word)
 // The number of a word that a setting takes; -1: it takes no such word.
 static int word_of(SettingKind kind, const Ast *e)
 {
-    static const char *const switches[] = { "off", "on" };
+    static const char *const switches[] = {"off", "on"};
     const char *const *words = kind == METRIC ? metrics : switches;
     const int n = kind == METRIC ? sizeof metrics / sizeof *metrics : 2;
     for (int k = 0; e->kind == AST_NAME && k < n; k++)
@@ -862,7 +896,7 @@ static void check_infer(Resolve *r, Request *q)
 {
     if (!q->method) {
         Diag *m = diag(r->d, q->span, DIAG_E0702, q->by);
-        Nearest near = { .wanted = q->by };
+        Nearest near = {.wanted = q->by};
         for (Method k = METHOD_OTHER + 1; k < METHODS; k++)
             if (methods[k].where & ASKED_BY_INFER) nearest_try(&near, methods[k].word);
         if (near.best) diag_help(m, "is `%s` meant?", near.best);
@@ -875,7 +909,9 @@ static void check_infer(Resolve *r, Request *q)
         const int word = kind == NUMBER ? 0 : word_of(kind, s->value);
         if (word < 0) {
             Diag *m = diag(r->d, s->value->span, DIAG_E0708, s->name);
-            diag_help(m, kind == METRIC ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay" : s->id == SETTING_ORBIT ? "on or off: whether a scale also moves together with what it scales" : "on or off: whether it is also drawn with a joint normal integrated out");
+            diag_help(m, kind == METRIC           ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay"
+                         : s->id == SETTING_ORBIT ? "on or off: whether a scale also moves together with what it scales"
+                                                  : "on or off: whether it is also drawn with a joint normal integrated out");
         } else if (kind == NUMBER) use(r, s->value);
         s->word = word;
         if (q->method && !takes[q->method][s->id]) diag(r->d, s->value->span, DIAG_E0705, q->by, s->name);
@@ -887,7 +923,7 @@ static void check_augment(Resolve *r, Request *q)
     const Augmentation *rule = library_augmentation(r->lib, q->by);
     if (!rule && !q->method) {
         Diag *m = diag(r->d, q->span, DIAG_E0701, q->by);
-        Nearest near = { .wanted = q->by };
+        Nearest near = {.wanted = q->by};
         for (const Augmentation *g = r->lib->augmentations; g; g = g->next) nearest_try(&near, g->name);
         if (near.best) diag_help(m, "is `%s` meant?", near.best);
     }
@@ -901,10 +937,7 @@ static void check_augment(Resolve *r, Request *q)
     if (other) twice(r, q->span, other);
 }
 
-static bool is_observed(const Resolve *r, const Decl *d)
-{
-    return map_get(&r->marked, d) != NULL;
-}
+static bool is_observed(const Resolve *r, const Decl *d) { return map_get(&r->marked, d) != NULL; }
 
 static void resolve_request(Resolve *r, Request *q, Map *latents, Map *asked)
 {
@@ -913,9 +946,9 @@ static void resolve_request(Resolve *r, Request *q, Map *latents, Map *asked)
     for (int i = 0; i < q->nnames; i++) {
         Decl *d = map_get(&r->names, q->names[i]);
         q->decls[i] = d;
-        if (!d && map_get(latents, q->names[i])) continue;      // a latent named by `as`: it has no declaration yet
+        if (!d && map_get(latents, q->names[i])) continue;  // a latent named by `as`: it has no declaration yet
         if (!d) {
-            Ast name = { .kind = AST_NAME, .span = q->span, .name = q->names[i] };
+            Ast name = {.kind = AST_NAME, .span = q->span, .name = q->names[i]};
             undefined(r, &name);
             q->decls[i] = name.decl;
             continue;
@@ -953,7 +986,10 @@ static void place_data(Resolve *r, Model *m, Decl *d)
 {
     Facts *f = facts(r->a, d);
     if (f->visited) return;
-    if (r->where.n >= MAX_DEPTH) { too_deep(r, d); return; }
+    if (r->where.n >= MAX_DEPTH) {
+        too_deep(r, d);
+        return;
+    }
     if (f->visiting) {
         if (!d->poisoned) diag(r->d, d->span, DIAG_E0208, d->name);
         d->poisoned = true;
@@ -991,10 +1027,12 @@ static void put_in_order(Resolve *r, Model *m)
 
 // ---- models ----
 
-static void mark_sites(Resolve *r, Stmt *s)            // which statements stand under a condition; which data are observed, and what is predicted
+// which statements stand under a condition; which data are observed, and what is predicted
+static void mark_sites(Resolve *r, Stmt *s)
 {
     if (r->where.n) map_put(r->a, &r->marked, s, s);
-    if (s->decl && (s->decl->kind == DECL_DATA || s->decl->block == BLOCK_PREDICT) && s->kind != STMT_DECLARE) map_put(r->a, &r->marked, s->decl, s);
+    if (s->decl && (s->decl->kind == DECL_DATA || s->decl->block == BLOCK_PREDICT) && s->kind != STMT_DECLARE)
+        map_put(r->a, &r->marked, s->decl, s);
     if (s->decl && s->decl->kind == DECL_DATA && s->kind == STMT_TILDE) s->decl->observed = true;
 }
 
@@ -1006,7 +1044,7 @@ static void in_every_block(Resolve *r, Model *m, void (*visit_stmt)(Resolve *, S
 bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     int errors = diags_errors(d);
-    Resolve r = { .a = a, .d = d, .lib = lib, .modelling = true };
+    Resolve r = {.a = a, .d = d, .lib = lib, .modelling = true};
     if (!m->name) m->name = intern("model");
     front_free_counts(a, m, lib, d);
     in_every_block(&r, m, declare_typed, false);
@@ -1031,13 +1069,14 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
         if (v->kind == DECL_DEFINITION) visit(&r, v);
         if (v->kind == DECL_VARIABLE && (v->block == BLOCK_LET || (v->block == BLOCK_PREDICT && !map_get(&r.marked, v))) && !v->poisoned) {
             Diag *m = diag(d, v->span, DIAG_E0210, v->name, v->block == BLOCK_LET ? "let" : "predict");
-            if (v->block == BLOCK_PREDICT) diag_help(m, "it is computed by `%s = ...;` or drawn by `%s ~ ...;` in the predict block", v->name, v->name);
+            if (v->block == BLOCK_PREDICT)
+                diag_help(m, "it is computed by `%s = ...;` or drawn by `%s ~ ...;` in the predict block", v->name, v->name);
             v->poisoned = true;
         }
     }
     in_every_block(&r, m, check_left_side, false);
     put_in_order(&r, m);
-    Map latents = { 0 }, asked = { 0 };
+    Map latents = {0}, asked = {0};
     for (Request *q = m->requests; q; q = q->next)
         if (q->block == BLOCK_AUGMENT && q->as) {
             if (map_get(&latents, q->as)) diag(d, q->span, DIAG_E0201, q->as);
@@ -1052,7 +1091,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
 static Decl *bind(Resolve *r, DeclKind kind, const char *name, Span at, Type type)
 {
     Decl *d = NEW(r->a, Decl);
-    *d = (Decl){ .kind = kind, .name = name, .span = at, .type = type, .order = -1 };
+    *d = (Decl){.kind = kind, .name = name, .span = at, .type = type, .order = -1};
     map_put(r->a, &r->names, name, d);
     list_add(r->a, &r->order, d);
     return d;
@@ -1061,8 +1100,8 @@ static Decl *bind(Resolve *r, DeclKind kind, const char *name, Span at, Type typ
 static Ast *size_call(Resolve *r, const char *function, Decl *of, Span at)
 {
     Ast *name = NEW(r->a, Ast), *call = NEW(r->a, Ast);
-    *name = (Ast){ .kind = AST_NAME, .span = at, .name = of->name, .decl = of, .depth = 1 };
-    *call = (Ast){ .kind = AST_CALL, .span = at, .name = intern(function), .nkids = 1, .depth = 2 };
+    *name = (Ast){.kind = AST_NAME, .span = at, .name = of->name, .decl = of, .depth = 1};
+    *call = (Ast){.kind = AST_CALL, .span = at, .name = intern(function), .nkids = 1, .depth = 2};
     call->kid = arena_copy(r->a, &name, sizeof name);
     return call;
 }
@@ -1080,7 +1119,10 @@ static void name_sizes(Resolve *r, Decl *v)
 static void use_routine(Resolve *r, Ast *e, const char *what)
 {
     if (!e) return;
-    if (e->kind != AST_CALL) { diag(r->d, e->span, DIAG_E0807, what); return; }
+    if (e->kind != AST_CALL) {
+        diag(r->d, e->span, DIAG_E0807, what);
+        return;
+    }
     use_all(r, e->kid, e->nkids);
 }
 
@@ -1091,16 +1133,19 @@ static void lacks(Resolve *r, const Distribution *d, const char *what)
 
 static void resolve_distribution(Resolve *r, Distribution *d)
 {
-    r->names = (Map){ 0 };
-    r->lost = (Map){ 0 };
-    r->order = (List){ 0 };
+    r->names = (Map){0};
+    r->lost = (Map){0};
+    r->order = (List){0};
     for (const Distribution *o = r->lib->distributions; o != d; o = o->next)
         if (o->name == d->name && o->is_family == d->is_family)
             diag(r->d, d->span, DIAG_E0804, d->is_family ? "family" : "distribution", d->name);
     int nnatural = 0;
     for (const Natural *n = d->natural; n; n = n->next) nnatural++;
     if (nnatural > MAX_NATURAL) diag(r->d, d->span, DIAG_E0808, d->name, MAX_NATURAL);
-    if (!d->support) { lacks(r, d, "a support"); d->support = SUPPORT_REAL; }
+    if (!d->support) {
+        lacks(r, d, "a support");
+        d->support = SUPPORT_REAL;
+    }
     for (int i = 0; i < d->nparams; i++) {
         Decl *v = d->params[i];
         if (map_get(&r->names, v->name)) twice(r, v->span, map_get(&r->names, v->name));
@@ -1109,27 +1154,27 @@ static void resolve_distribution(Resolve *r, Distribution *d)
         name_sizes(r, v);
     }
     for (int i = 0; i < d->nparams; i++) use_decl(r, d->params[i]);
-    d->value = bind(r, DECL_PARAMETER, intern("x"), d->span, (Type){ .base = d->discrete ? BASE_INT : BASE_REAL, .rank = d->value_rank });
+    d->value = bind(r, DECL_PARAMETER, intern("x"), d->span, (Type){.base = d->discrete ? BASE_INT : BASE_REAL, .rank = d->value_rank});
     use(r, d->lower);
     use(r, d->upper);
     use(r, d->size);
-    if (mentions(d->size, d->value)) d->size = NULL;   // covariance(rows(x)): the parameters do not tell
+    if (mentions(d->size, d->value)) d->size = NULL;  // covariance(rows(x)): the parameters do not tell
     else if (!d->size && d->value_rank)
         for (int i = 0; i < d->nparams && !d->size; i++)
             if (d->params[i]->type.rank) d->size = size_call(r, "rows", d->params[i], d->span);
     for (int i = 0; i < d->value_rank; i++) d->value->type.dim[i] = d->size ? d->size : size_call(r, "rows", d->value, d->span);
     if (d->is_family) {
-        const Type real = { .base = BASE_REAL };
+        const Type real = {.base = BASE_REAL};
         if (d->power) bind(r, DECL_PARAMETER, d->power, d->span, real);
         for (Natural *n = d->natural; n; n = n->next) use(r, n->statistic);
-        if (d->base && d->base->kind == AST_CALL)      // its names that nobody else binds are bound by it
+        if (d->base && d->base->kind == AST_CALL)  // its names that nobody else binds are bound by it
             for (int i = 0; i < d->base->nkids; i++) {
                 const Ast *k = d->base->kid[i];
                 if (k->kind == AST_NAME && !lookup(r, k->name)) bind(r, DECL_PARAMETER, k->name, k->span, real);
             }
         use_routine(r, d->base, "a base measure");
         for (Natural *n = d->natural; n; n = n->next)
-            n->decl = bind(r, DECL_PARAMETER, n->name, n->statistic->span, (Type){ .base = BASE_REAL, .rank = d->value_rank });
+            n->decl = bind(r, DECL_PARAMETER, n->name, n->statistic->span, (Type){.base = BASE_REAL, .rank = d->value_rank});
         use_routine(r, d->draw, "`draw`");
         use_routine(r, d->expectations, "`expectations`");
         bind(r, DECL_PARAMETER, intern("lower"), d->span, real);
@@ -1157,7 +1202,7 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->ccdf);
     use_routine(r, d->sample, "`sample`");
     if (!d->sample_truncated) return;
-    const Type real = { .base = BASE_REAL };
+    const Type real = {.base = BASE_REAL};
     d->ends[0] = bind(r, DECL_PARAMETER, intern("lower"), d->span, real);
     d->ends[1] = bind(r, DECL_PARAMETER, intern("upper"), d->span, real);
     use_routine(r, d->sample_truncated, "`sample_truncated`");
@@ -1166,7 +1211,7 @@ static void resolve_distribution(Resolve *r, Distribution *d)
 static void bind_pattern_names(Resolve *r, const Ast *e)
 {
     if (!e) return;
-    if (e->kind == AST_NAME && !map_get(&r->names, e->name)) bind(r, DECL_PATTERN, e->name, e->span, (Type){ 0 });
+    if (e->kind == AST_NAME && !map_get(&r->names, e->name)) bind(r, DECL_PATTERN, e->name, e->span, (Type){0});
     for (int i = 0; i < e->nkids; i++) bind_pattern_names(r, e->kid[i]);
 }
 
@@ -1203,7 +1248,10 @@ static void declare_latent(Resolve *r, Stmt *s)
 {
     if (s->kind != STMT_TILDE && s->kind != STMT_DEFINE) return;
     Ast *root = place_root(s->lhs);
-    if (!root || index_in_scope(r, root->name)) { diag(r->d, s->lhs->span, DIAG_E0108, "this", s->kind == STMT_TILDE ? "~" : "="); return; }
+    if (!root || index_in_scope(r, root->name)) {
+        diag(r->d, s->lhs->span, DIAG_E0108, "this", s->kind == STMT_TILDE ? "~" : "=");
+        return;
+    }
     Decl *d = map_get(&r->names, root->name);
     if (!d) {
         d = declare_untyped(r, s->kind == STMT_TILDE ? DECL_VARIABLE : DECL_DEFINITION, root, BLOCK_LATENT);
@@ -1218,12 +1266,15 @@ static void declare_latent(Resolve *r, Stmt *s)
 
 static void resolve_augmentation(Resolve *r, Augmentation *g)
 {
-    r->names = (Map){ 0 };
-    r->lost = (Map){ 0 };
-    r->order = (List){ 0 };
+    r->names = (Map){0};
+    r->lost = (Map){0};
+    r->order = (List){0};
     for (const Augmentation *o = r->lib->augmentations; o != g; o = o->next)
         if (o->name == g->name) diag(r->d, g->span, DIAG_E0804, "augmentation", g->name);
-    if (!g->match) { diag(r->d, g->span, DIAG_E0803, "augmentation", g->name, "a match"); return; }
+    if (!g->match) {
+        diag(r->d, g->span, DIAG_E0803, "augmentation", g->name, "a match");
+        return;
+    }
     if (!g->replace) diag(r->d, g->span, DIAG_E0803, "augmentation", g->name, "a replace");
     for (Pattern *p = g->match; p; p = p->next) bind_pattern(r, p->stmt);
     g->npatterns = r->order.n;
@@ -1238,7 +1289,7 @@ static void resolve_augmentation(Resolve *r, Augmentation *g)
     if (g->where) use_condition(r, g->where);
     each_stmt(r, g->replace, declare_latent, false);
     each_stmt(r, g->replace, use_stmt, true);
-    List latents = { 0 };
+    List latents = {0};
     for (int i = g->npatterns; i < r->order.n; i++) {
         Decl *d = r->order.item[i];
         if (d->kind == DECL_VARIABLE) list_add(r->a, &latents, d);
@@ -1249,7 +1300,7 @@ static void resolve_augmentation(Resolve *r, Augmentation *g)
 
 void resolve_library(Arena *a, Library *lib, Diags *d)
 {
-    Resolve r = { .a = a, .d = d, .lib = lib };
+    Resolve r = {.a = a, .d = d, .lib = lib};
     for (Distribution *p = lib->distributions; p; p = p->next) resolve_distribution(&r, p);
     for (Augmentation *g = lib->augmentations; g; g = g->next) resolve_augmentation(&r, g);
 }

@@ -1,16 +1,17 @@
 // sizes.c -- sizes that uses decide, of unknowns whose statements decide none.
 //
-//   before   beta ~ normal(0, 5);   u ~ normal(0, tau);   y ~ normal(X * beta + u[g], s);      types fail: beta and u are taken for one number
-//   after    beta: real[p]   u: real[J], from matrix[N, p] X and int<lower=1, upper=J> g[N]
+//   before   beta ~ normal(0, 5);   u ~ normal(0, tau);   y ~ normal(X * beta + u[g], s);      types fail: beta and u are taken for one
+//   number after    beta: real[p]   u: real[J], from matrix[N, p] X and int<lower=1, upper=J> g[N]
 //
-// An unknown of `name ~ distribution(numbers)` is one number, unless it has subscripts somewhere: each then reaches as far as its subscript does. Where a
-// statement does not type-check with one number, the shapes of what stands beside the name are tried, and the fewest unknowns that have to be vectors get
-// them. If several choices serve alike, none is made, and the messages are those of one number. So nothing that type-checks changes.
+// An unknown of `name ~ distribution(numbers)` is one number, unless it has subscripts somewhere: each then reaches as far as its subscript
+// does. Where a statement does not type-check with one number, the shapes of what stands beside the name are tried, and the fewest unknowns
+// that have to be vectors get them. If several choices serve alike, none is made, and the messages are those of one number. So nothing that
+// type-checks changes.
 //
 // Each trial types the whole model in silence and is forgotten: models are small, and trials few (MOST_TRIALS).
 //
-// One number that type-checks may still not be what was meant: theta ~ normal(mu, tau); y ~ normal(theta, se); shares one theta among all y. In `latent` that
-// is an error, elsewhere a warning if all that theta depends on is unknown, too; `real theta` says that it is meant.
+// One number that type-checks may still not be what was meant: theta ~ normal(mu, tau); y ~ normal(theta, se); shares one theta among all
+// y. In `latent` that is an error, elsewhere a warning if all that theta depends on is unknown, too; `real theta` says that it is meant.
 //
 // Needs: resolved.     Gives: Facts.from_uses.     Keeps: the tree, untyped.
 #include <string.h>
@@ -18,19 +19,23 @@
 
 enum { MOST_TRIALS = 2000, MOST_SHAPES = 12, MOST_TOGETHER = 3, MOST_PARTS = 16 };
 
-typedef struct Shapes { Decl *d; int n; Type shape[MOST_SHAPES]; } Shapes;       // what stands beside one unknown
+typedef struct Shapes {
+    Decl *d;
+    int n;
+    Type shape[MOST_SHAPES];
+} Shapes;  // what stands beside one unknown
 
 typedef struct Sizes {
-    Arena         *a;
-    Model         *m;
+    Arena *a;
+    Model *m;
     const Library *lib;
-    Types          t;                // of the last trial
-    Decl          *before;           // the declarations as they were
-    List           bare;             // Decl: unknowns without a size
-    List           statements;       // Stmt: all that draw, define or add
-    List           failing;          // Stmt: those that the last trial could not type
-    Shapes        *shapes;           // by place in `bare`
-    int            trials;
+    Types t;          // of the last trial
+    Decl *before;     // the declarations as they were
+    List bare;        // Decl: unknowns without a size
+    List statements;  // Stmt: all that draw, define or add
+    List failing;     // Stmt: those that the last trial could not type
+    Shapes *shapes;   // by place in `bare`
+    int trials;
 } Sizes;
 
 static int place_of(const List *l, const void *item)
@@ -57,7 +62,8 @@ bool sizes_undecided(Arena *a, const Library *lib, Decl *d)
 static const Decl *undecided_in(Arena *a, const Library *lib, const Ast *e, bool ambiguous)
 {
     const Decl *d = e->kind == AST_NAME ? e->decl : NULL;
-    if (d && d->kind == DECL_DEFINITION && d->sites && !d->sites->next_site && !d->recursive) return undecided_in(a, lib, d->sites->rhs, ambiguous);
+    if (d && d->kind == DECL_DEFINITION && d->sites && !d->sites->next_site && !d->recursive)
+        return undecided_in(a, lib, d->sites->rhs, ambiguous);
     if (d) return d->type.rank == 0 && sizes_undecided(a, lib, e->decl) && (!ambiguous || facts(a, e->decl)->ambiguous) ? d : NULL;
     for (int i = 0; i < e->nkids; i++) {
         const Decl *found = e->kid[i] ? undecided_in(a, lib, e->kid[i], ambiguous) : NULL;
@@ -86,7 +92,7 @@ typedef void Visit(Sizes *z, Ast *e);
 
 static void visit_parts(Sizes *z, const Stmt *s, Visit *visit)
 {
-    Ast *part[] = { s->lhs, s->rhs, s->weights, s->lower, s->upper };
+    Ast *part[] = {s->lhs, s->rhs, s->weights, s->lower, s->upper};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         if (part[i]) visit(z, part[i]);
     for (int i = 0; i < s->nargs; i++) visit(z, s->args[i]);
@@ -106,7 +112,10 @@ static void forget_all(Sizes *z, Stmt *s)
     for (; s; s = s->next) {
         visit_parts(z, s, forget);
         if (s->cond) forget(z, s->cond);
-        if (s->index) { forget(z, s->index->lo); forget(z, s->index->hi); }
+        if (s->index) {
+            forget(z, s->index->lo);
+            forget(z, s->index->hi);
+        }
         forget_all(z, s->body);
     }
 }
@@ -121,7 +130,7 @@ static void restore(Sizes *z)
         f->shape = SHAPE_UNKNOWN;
         f->provisional_used = false;
         f->extent = NULL;
-        Ast *written[] = { d->lower, d->upper, d->init, d->in_loop };
+        Ast *written[] = {d->lower, d->upper, d->init, d->in_loop};
         for (int k = 0; k < 4; k++)
             if (written[k]) forget(z, written[k]);
         for (int k = 0; k < d->type.rank && (d->has_type || d->kind == DECL_DATA); k++)
@@ -134,7 +143,7 @@ static void restore(Sizes *z)
 
 static bool is_typed(const Stmt *s)
 {
-    const Ast *part[] = { s->lhs, s->rhs, s->weights, s->lower, s->upper };
+    const Ast *part[] = {s->lhs, s->rhs, s->weights, s->lower, s->upper};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         if (part[i] && part[i]->state != TYPE_KNOWN) return false;
     for (int i = 0; i < s->nargs; i++)
@@ -147,8 +156,8 @@ static void try_types(Sizes *z)
 {
     restore(z);
     z->trials++;
-    z->failing = (List){ 0 };
-    z->t = (Types){ .a = z->a, .d = diags_new(z->a), .lib = z->lib, .failing = &z->failing };
+    z->failing = (List){0};
+    z->t = (Types){.a = z->a, .d = diags_new(z->a), .lib = z->lib, .failing = &z->failing};
     types_model(&z->t, z->m);
     for (int i = 0; i < z->statements.n; i++) {
         Stmt *s = z->statements.item[i];
@@ -163,7 +172,7 @@ static bool whole_subscript(const Ast *s) { return s->kind == AST_ALL || s->kind
 // As far as the subscripts of one use reach; an extent that it does not decide is NULL.
 static Type reach(Sizes *z, const Ast *use)
 {
-    Type type = { .base = BASE_REAL };
+    Type type = {.base = BASE_REAL};
     for (int i = 1; i < use->nkids && type.rank < MAX_RANK; i++) {
         Ast *s = use->kid[i]->kind == AST_RANGE ? use->kid[i]->kid[1] : use->kid[i];
         type.dim[type.rank++] = !s || s->kind == AST_ALL ? NULL : types_largest(&z->t, s);
@@ -189,7 +198,7 @@ static void read_subscripts(Sizes *z, Ast *e)
 static bool size_by_subscripts(Sizes *z)
 {
     bool some = false;
-    for (int i = 0; i < z->bare.n; i++) z->shapes[i] = (Shapes){ .d = z->bare.item[i] };
+    for (int i = 0; i < z->bare.n; i++) z->shapes[i] = (Shapes){.d = z->bare.item[i]};
     for (int i = 0; i < z->statements.n; i++) visit_parts(z, z->statements.item[i], read_subscripts);
     for (int i = 0; i < z->bare.n; i++) {
         const Shapes *uses = &z->shapes[i];
@@ -222,7 +231,7 @@ static void propose_beside(Sizes *z, const List *names, const Type *type)
 {
     for (int i = 0; i < names->n; i++) {
         propose(z, names->item[i], type);
-        for (int k = 0; k < type->rank; k++) propose(z, names->item[i], &(Type){ .base = BASE_REAL, .rank = 1, .dim = { type->dim[k] } });
+        for (int k = 0; k < type->rank; k++) propose(z, names->item[i], &(Type){.base = BASE_REAL, .rank = 1, .dim = {type->dim[k]}});
     }
 }
 
@@ -240,7 +249,7 @@ static void read_beside(Sizes *z, Ast *e)
     for (int i = 0; i < e->nkids; i++) {
         if (!e->kid[i]) continue;
         read_beside(z, e->kid[i]);
-        List names = { 0 };
+        List names = {0};
         if (e->nkids > 1 && e->kind != AST_INDEX && e->kind != AST_FUNCTION) names_below(z, e->kid[i], &names);
         for (int k = 0; k < e->nkids && names.n; k++)
             if (k != i && has_shape(e->kid[k])) propose_beside(z, &names, &e->kid[k]->type);
@@ -256,7 +265,7 @@ static void read_statement(Sizes *z, const Stmt *s)
     if (s->rhs) part[n++] = s->rhs;
     for (int i = 0; i < s->nargs && i < MOST_PARTS; i++) part[n++] = s->args[i];
     for (int i = 0; i < n; i++) {
-        List names = { 0 };
+        List names = {0};
         names_below(z, part[i], &names);
         for (int k = 0; k < n; k++)
             if (k != i && has_shape(part[k])) propose_beside(z, &names, &part[k]->type);
@@ -280,8 +289,8 @@ static bool depends(Sizes *z, const Ast *e, const Decl *d, List *seen)
 
 static bool statement_depends(Sizes *z, const Stmt *s, const Decl *d)
 {
-    List seen = { 0 };
-    const Ast *part[] = { s->lhs, s->rhs, s->weights, s->lower, s->upper };
+    List seen = {0};
+    const Ast *part[] = {s->lhs, s->rhs, s->weights, s->lower, s->upper};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         if (part[i] && depends(z, part[i], d, &seen)) return true;
     for (int i = 0; i < s->nargs; i++)
@@ -289,16 +298,18 @@ static bool statement_depends(Sizes *z, const Stmt *s, const Decl *d)
     return s->more && statement_depends(z, s->more, d);
 }
 
-typedef struct Choice { int n, of[MOST_TOGETHER], shape[MOST_TOGETHER]; } Choice;
+typedef struct Choice {
+    int n, of[MOST_TOGETHER], shape[MOST_TOGETHER];
+} Choice;
 
 typedef struct Quest {
-    const Stmt *target;              // the statement that has to be typed
-    List        failed;              // what failed before
-    Shapes     *among;               // unknowns that it depends on
-    int         n;
-    Choice      best;
-    List        ambiguous;               // Decl: those of the choices as good as the best
-    int         found, undecided;    // how many these are; sizes that they leave to the data
+    const Stmt *target;  // the statement that has to be typed
+    List failed;         // what failed before
+    Shapes *among;       // unknowns that it depends on
+    int n;
+    Choice best;
+    List ambiguous;        // Decl: those of the choices as good as the best
+    int found, undecided;  // how many these are; sizes that they leave to the data
 } Quest;
 
 static void decide(Sizes *z, const Quest *q, const Choice *c, bool on)
@@ -319,7 +330,10 @@ static void weigh(Sizes *z, Quest *q, const Choice *c)
     for (int i = 0; i < z->failing.n; i++)
         if (place_of(&q->failed, z->failing.item[i]) < 0) return;
     if (q->found && z->t.undecided > q->undecided) return;
-    if (q->found == 0 || z->t.undecided < q->undecided) { q->found = 0; q->ambiguous.n = 0; }
+    if (q->found == 0 || z->t.undecided < q->undecided) {
+        q->found = 0;
+        q->ambiguous.n = 0;
+    }
     q->found++;
     q->undecided = z->t.undecided;
     q->best = *c;
@@ -329,7 +343,10 @@ static void weigh(Sizes *z, Quest *q, const Choice *c)
 // All choices of `left` more unknowns, from the unknown `from` on.
 static void choose(Sizes *z, Quest *q, Choice *c, int left, int from)
 {
-    if (left == 0) { weigh(z, q, c); return; }
+    if (left == 0) {
+        weigh(z, q, c);
+        return;
+    }
     for (int i = from; i < q->n; i++)
         for (int k = 0; k < q->among[i].n; k++) {
             c->of[c->n] = i;
@@ -341,12 +358,13 @@ static void choose(Sizes *z, Quest *q, Choice *c, int left, int from)
 
 static bool size_by_shapes(Sizes *z, const Stmt *target)
 {
-    Quest q = { .target = target, .failed = z->failing, .among = NEW_N(z->a, Shapes, z->bare.n) };
-    for (int i = 0; i < z->bare.n; i++) z->shapes[i] = (Shapes){ .d = z->bare.item[i] };
+    Quest q = {.target = target, .failed = z->failing, .among = NEW_N(z->a, Shapes, z->bare.n)};
+    for (int i = 0; i < z->bare.n; i++) z->shapes[i] = (Shapes){.d = z->bare.item[i]};
     for (int i = 0; i < z->statements.n; i++) read_statement(z, z->statements.item[i]);
     for (int i = 0; i < z->bare.n; i++)
-        if (z->shapes[i].n && !facts(z->a, z->shapes[i].d)->from_uses && statement_depends(z, target, z->shapes[i].d)) q.among[q.n++] = z->shapes[i];
-    for (int together = 1; together <= MOST_TOGETHER && !q.found; together++) choose(z, &q, &(Choice){ 0 }, together, 0);
+        if (z->shapes[i].n && !facts(z->a, z->shapes[i].d)->from_uses && statement_depends(z, target, z->shapes[i].d))
+            q.among[q.n++] = z->shapes[i];
+    for (int together = 1; together <= MOST_TOGETHER && !q.found; together++) choose(z, &q, &(Choice){0}, together, 0);
     if (q.found == 1) decide(z, &q, &q.best, true);
     else
         for (int i = 0; i < q.ambiguous.n; i++) facts(z->a, q.ambiguous.item[i])->ambiguous = true;
@@ -356,7 +374,7 @@ static bool size_by_shapes(Sizes *z, const Stmt *target)
 
 void sizes_from_uses(Arena *a, Model *m, const Library *lib)
 {
-    Sizes z = { .a = a, .m = m, .lib = lib, .before = NEW_N(a, Decl, m->ndecls + 1) };
+    Sizes z = {.a = a, .m = m, .lib = lib, .before = NEW_N(a, Decl, m->ndecls + 1)};
     for (int i = 0; i < m->ndecls; i++) {
         z.before[i] = *m->decls[i];
         if (sizes_undecided(a, lib, m->decls[i])) list_add(a, &z.bare, m->decls[i]);
@@ -366,8 +384,7 @@ void sizes_from_uses(Arena *a, Model *m, const Library *lib)
     for (Block *b = m->blocks; b; b = b->next) visit_stmts(&z, b->body);
     try_types(&z);
     if (z.failing.n && size_by_subscripts(&z)) try_types(&z);
-    for (int i = 0; i < z.failing.n && z.trials < MOST_TRIALS; )
-        i = size_by_shapes(&z, z.failing.item[i]) ? 0 : i + 1;
+    for (int i = 0; i < z.failing.n && z.trials < MOST_TRIALS;) i = size_by_shapes(&z, z.failing.item[i]) ? 0 : i + 1;
     restore(&z);
 }
 
@@ -376,7 +393,7 @@ void sizes_from_uses(Arena *a, Model *m, const Library *lib)
 // Is one number repeated for the elements of a vector in e, and does it depend on d?
 static bool repeats(Sizes *z, const Ast *e, const Decl *d)
 {
-    List seen = { 0 };
+    List seen = {0};
     if (e->state != TYPE_KNOWN || e->type.rank == 0) return false;
     if (e->kind == AST_NAME && e->decl && e->decl->kind == DECL_DEFINITION) {
         const Stmt *s = e->decl->sites;
@@ -397,7 +414,7 @@ static bool serves_all(Sizes *z, const Stmt *s, const Decl *d)
     if (s->kind == STMT_DEFINE) return s->lhs->kind == AST_NAME && s->block != BLOCK_PREDICT && repeats(z, s->rhs, d);
     if (!dist || s->decl == d || s->block == BLOCK_PREDICT || s->lhs->type.rank <= dist->value_rank) return false;
     for (int i = 0; i < s->nargs; i++) {
-        List seen = { 0 };
+        List seen = {0};
         const Ast *arg = s->args[i];
         if (arg->type.rank == 0 && dist->params[i]->type.rank == 0 ? depends(z, arg, d, &seen) : repeats(z, arg, d)) return true;
     }
@@ -423,20 +440,24 @@ static void report(Sizes *z, Decl *d, const Stmt *at, Diags *diags)
     const Type *of = &at->lhs->type;
     Diag *m = latent ? diag(diags, own->lhs->span, DIAG_E0316, d->name, ast_text(z->a, at->lhs), span_line(at->span))
                      : diag(diags, own->lhs->span, DIAG_W0608, d->name, ast_text(z->a, at->lhs), span_line(at->span));
-    const char *shape = of->rank == 1 ? arena_printf(z->a, "vector[%s]", ast_text(z->a, of->dim[0])) : of->rank == 2
-                      ? arena_printf(z->a, "matrix[%s, %s]", ast_text(z->a, of->dim[0]), ast_text(z->a, of->dim[1])) : "a type with sizes before";
+    const char *shape = of->rank == 1   ? arena_printf(z->a, "vector[%s]", ast_text(z->a, of->dim[0]))
+                        : of->rank == 2 ? arena_printf(z->a, "matrix[%s, %s]", ast_text(z->a, of->dim[0]), ast_text(z->a, of->dim[1]))
+                                        : "a type with sizes before";
     diag_help(m, "%s %s ~ ... has one for each; real %s ~ ... says that one number is meant", shape, d->name, d->name);
 }
 
 void sizes_check(Arena *a, Model *m, const Library *lib, Diags *d)
 {
-    Sizes z = { .a = a, .m = m, .lib = lib };
+    Sizes z = {.a = a, .m = m, .lib = lib};
     for (Block *b = m->blocks; b; b = b->next) visit_stmts(&z, b->body);
     for (int i = 0; i < m->ndecls; i++) {
         Decl *of = m->decls[i];
         if (of->type.rank || !sizes_undecided(a, lib, of) || of->block == BLOCK_PREDICT) continue;
         if (of->block == BLOCK_PRIOR && !like_an_element(&z, of)) continue;
         for (int k = 0; k < z.statements.n; k++)
-            if (serves_all(&z, z.statements.item[k], of)) { report(&z, of, z.statements.item[k], d); break; }
+            if (serves_all(&z, z.statements.item[k], of)) {
+                report(&z, of, z.statements.item[k], d);
+                break;
+            }
     }
 }

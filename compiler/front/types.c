@@ -22,17 +22,20 @@ static void shape(Types *t, Decl *d);
 
 // ---- functions ----
 
-typedef struct Function { const char *name, *args; Result result; } Function;
+typedef struct Function {
+    const char *name, *args;
+    Result result;
+} Function;
 
 static const Function functions[] = {
-#define FUNCTION(name, args, result) { #name, args, RESULT_##result },
+#define FUNCTION(name, args, result) {#name, args, RESULT_##result},
 #include "functions.def"
 #undef FUNCTION
 };
 enum { NFUNCTIONS = sizeof functions / sizeof *functions };
 
 static bool repeats(const Function *f) { return strstr(f->args, "...") != NULL; }
-static int  least(const Function *f) { return repeats(f) ? (int)strlen(f->args) - 3 : (int)strlen(f->args); }
+static int least(const Function *f) { return repeats(f) ? (int)strlen(f->args) - 3 : (int)strlen(f->args); }
 
 static char letter(const Function *f, int i)
 {
@@ -54,14 +57,20 @@ static const Function *find_function(const char *name, int nargs)
 static Ast *make(Types *t, AstKind kind, Span at, int nkids, Ast *x, Ast *y)
 {
     Ast *e = NEW(t->a, Ast);
-    *e = (Ast){ .kind = kind, .span = at, .nkids = nkids, .type = { .base = BASE_INT }, .state = TYPE_KNOWN, .depth = 1 };
+    *e = (Ast){.kind = kind, .span = at, .nkids = nkids, .type = {.base = BASE_INT}, .state = TYPE_KNOWN, .depth = 1};
     e->kid = NEW_N(t->a, Ast *, nkids);
-    if (nkids > 0) { e->kid[0] = x; if (x->depth >= e->depth) e->depth = x->depth + 1; }
-    if (nkids > 1) { e->kid[1] = y; if (y->depth >= e->depth) e->depth = y->depth + 1; }
+    if (nkids > 0) {
+        e->kid[0] = x;
+        if (x->depth >= e->depth) e->depth = x->depth + 1;
+    }
+    if (nkids > 1) {
+        e->kid[1] = y;
+        if (y->depth >= e->depth) e->depth = y->depth + 1;
+    }
     if (e->depth <= MAX_DEPTH) return e;
     if (!t->too_deep) diag(t->d, at, DIAG_E0104, MAX_DEPTH);
     t->too_deep = true;
-    *e = (Ast){ .kind = AST_INT, .span = at, .number = 1, .type = { .base = BASE_INT }, .state = TYPE_KNOWN, .depth = 1 };
+    *e = (Ast){.kind = AST_INT, .span = at, .number = 1, .type = {.base = BASE_INT}, .state = TYPE_KNOWN, .depth = 1};
     return e;
 }
 
@@ -75,16 +84,23 @@ static Ast *make_int(Types *t, Span at, double value)
 static Ast *make_op(Types *t, Span at, Op op, Ast *x, Ast *y)
 {
     Ast *e = make(t, AST_BINARY, at, 2, x, y);
-    e->op = op;                                        // of no use if it came out too deep
+    e->op = op;  // of no use if it came out too deep
     return e;
 }
 
 // ---- extents as sums ----
 
-typedef struct Term { Ast *atom; double k; } Term;
-typedef struct Linear { double c; int n; Term *term; } Linear;
+typedef struct Term {
+    Ast *atom;
+    double k;
+} Term;
+typedef struct Linear {
+    double c;
+    int n;
+    Term *term;
+} Linear;
 
-enum { MOST_TERMS = 40 };            // a longer sum is an atom
+enum { MOST_TERMS = 40 };  // a longer sum is an atom
 
 static void add_term(Types *t, Linear *l, Ast *atom, double k)
 {
@@ -96,7 +112,7 @@ static void add_term(Types *t, Linear *l, Ast *atom, double k)
         }
     if (k == 0) return;
     if (!l->term) l->term = NEW_N(t->a, Term, MOST_TERMS + 1);
-    if (l->n <= MOST_TERMS) l->term[l->n++] = (Term){ atom, k };
+    if (l->n <= MOST_TERMS) l->term[l->n++] = (Term){atom, k};
 }
 
 static void add_linear(Types *t, Linear *to, const Linear *l, double k)
@@ -109,7 +125,7 @@ static Linear linear(Types *t, Ast *e);
 
 static Linear atom(Types *t, Ast *e)
 {
-    Linear l = { 0 };
+    Linear l = {0};
     add_term(t, &l, e, 1);
     return l;
 }
@@ -119,12 +135,13 @@ static Linear linear_name(Types *t, Ast *e)
 {
     Decl *d = e->decl;
     const char *culprit;
-    if (!d || d->kind != DECL_DEFINITION || d->poisoned || !d->sites || d->sites->next_site || d->sites->link
-        || d->sites->lhs->kind != AST_NAME || !depends_on_data_only(t->a, e, &culprit)) return atom(t, e);
+    if (!d || d->kind != DECL_DEFINITION || d->poisoned || !d->sites || d->sites->next_site || d->sites->link ||
+        d->sites->lhs->kind != AST_NAME || !depends_on_data_only(t->a, e, &culprit))
+        return atom(t, e);
     Facts *f = facts(t->a, d);
     if (!f->extent) {
         f->extent = NEW(t->a, Linear);
-        *f->extent = atom(t, e);                       // should it be defined by itself
+        *f->extent = atom(t, e);  // should it be defined by itself
         shape(t, d);
         if (!d->poisoned && d->type.rank == 0 && d->type.base == BASE_INT && type_of(t, d->sites->rhs))
             *f->extent = linear(t, d->sites->rhs);
@@ -143,12 +160,12 @@ static Linear linear_call(Types *t, Ast *e)
     if (!(rows || cols || all) || of->type.rank <= k || (all && of->type.rank != 1)) return atom(t, e);
     Ast *dim = of->type.dim[k];
     bool itself = of->kind == AST_NAME && dim->kind == AST_CALL && dim->nkids == 1 && dim->kid[0]->decl == of->decl;
-    return itself ? atom(t, dim) : linear(t, dim);     // a parameter of a distribution: its extent is called rows(mu)
+    return itself ? atom(t, dim) : linear(t, dim);  // a parameter of a distribution: its extent is called rows(mu)
 }
 
 static Linear linear(Types *t, Ast *e)
 {
-    Linear l = { 0 };
+    Linear l = {0};
     if (e->kind == AST_INT) {
         l.c = e->number;
         return l;
@@ -182,7 +199,7 @@ static Linear linear(Types *t, Ast *e)
 static Ast *linear_ast(Types *t, const Linear *l, Span at)
 {
     Ast *e = NULL;
-    for (int pass = 0; pass < 2; pass++)               // what is added first, then what is taken away
+    for (int pass = 0; pass < 2; pass++)  // what is added first, then what is taken away
         for (int i = 0; i < l->n; i++) {
             double k = l->term[i].k, size = fabs(k);
             if ((k < 0) != (pass == 1)) continue;
@@ -207,7 +224,7 @@ static Ast *extent_plus(Types *t, Ast *e, double c)
 
 static Ast *extent_sum(Types *t, Ast *x, Ast *y)
 {
-    Linear l = { 0 }, lx = linear(t, x), ly = linear(t, y);
+    Linear l = {0}, lx = linear(t, x), ly = linear(t, y);
     add_linear(t, &l, &lx, 1);
     add_linear(t, &l, &ly, 1);
     return l.n > MOST_TERMS ? make_op(t, x->span, OP_ADD, x, y) : linear_ast(t, &l, x->span);
@@ -216,7 +233,7 @@ static Ast *extent_sum(Types *t, Ast *x, Ast *y)
 // hi - lo + 1
 static Ast *extent_between(Types *t, Ast *lo, Ast *hi)
 {
-    Linear l = { .c = 1 }, a = linear(t, lo), b = linear(t, hi);
+    Linear l = {.c = 1}, a = linear(t, lo), b = linear(t, hi);
     add_linear(t, &l, &b, 1);
     add_linear(t, &l, &a, -1);
     return linear_ast(t, &l, hi->span);
@@ -229,15 +246,15 @@ static Relation compare(Types *t, Ast *x, Ast *y, double *excess)
 {
     *excess = 0;
     if (ast_same(x, y)) return SAME;
-    Linear l = { 0 }, lx = linear(t, x), ly = linear(t, y);
+    Linear l = {0}, lx = linear(t, x), ly = linear(t, y);
     add_linear(t, &l, &lx, 1);
     add_linear(t, &l, &ly, -1);
     if (l.n == 0) {
         *excess = l.c;
         return l.c == 0 ? SAME : DIFFERENT;
     }
-    bool names = lx.n == 1 && ly.n == 1 && lx.c == 0 && ly.c == 0 && lx.term[0].k == 1 && ly.term[0].k == 1
-              && lx.term[0].atom->kind == AST_NAME && ly.term[0].atom->kind == AST_NAME;
+    bool names = lx.n == 1 && ly.n == 1 && lx.c == 0 && ly.c == 0 && lx.term[0].k == 1 && ly.term[0].k == 1 &&
+                 lx.term[0].atom->kind == AST_NAME && ly.term[0].atom->kind == AST_NAME;
     return names ? DIFFERENT : UNDECIDED;
 }
 
@@ -265,8 +282,13 @@ static const char *describe(Types *t, const Type *type)
 
 static const char *describe_rank(int rank)
 {
-    static const char *const words[] = { "a scalar", "a vector", "a matrix", "an array of 3 dimensions", "an array of 4 dimensions",
-                                         "an array of 5 dimensions", "an array of 6 dimensions" };
+    static const char *const words[] = {"a scalar",
+                                        "a vector",
+                                        "a matrix",
+                                        "an array of 3 dimensions",
+                                        "an array of 4 dimensions",
+                                        "an array of 5 dimensions",
+                                        "an array of 6 dimensions"};
     return words[rank < 0 ? 0 : rank > MAX_RANK ? MAX_RANK : rank];
 }
 
@@ -283,15 +305,17 @@ static bool same_size(Types *t, Span at, Ast *x, Ast *y)
 
 // ---- constants ----
 
-typedef struct Binding { const Distribution *dist; Ast **args; } Binding;
+typedef struct Binding {
+    const Distribution *dist;
+    Ast **args;
+} Binding;
 
 static bool constant(const Ast *e, const Binding *b, double *v)
 {
     double x, y;
     switch (e->kind) {
-    case AST_INT: case AST_REAL:
-        *v = e->number;
-        return true;
+    case AST_INT:
+    case AST_REAL: *v = e->number; return true;
     case AST_NAME:
         if (!b) return false;
         for (int i = 0; i < b->dist->nparams; i++)
@@ -311,10 +335,22 @@ static bool constant(const Ast *e, const Binding *b, double *v)
         else return false;
         return !isnan(*v);
     case AST_CALL:
-        if (e->name == intern("pi")) { *v = acos(-1); return true; }
-        if (e->name == intern("e")) { *v = exp(1); return true; }
-        if (e->name == intern("infinity")) { *v = INFINITY; return true; }
-        if (e->name == intern("negative_infinity")) { *v = -INFINITY; return true; }
+        if (e->name == intern("pi")) {
+            *v = acos(-1);
+            return true;
+        }
+        if (e->name == intern("e")) {
+            *v = exp(1);
+            return true;
+        }
+        if (e->name == intern("infinity")) {
+            *v = INFINITY;
+            return true;
+        }
+        if (e->name == intern("negative_infinity")) {
+            *v = -INFINITY;
+            return true;
+        }
         if (e->nkids != 1 || !constant(e->kid[0], b, &x)) return false;
         if (e->name == intern("sqrt")) *v = sqrt(x);
         else if (e->name == intern("exp")) *v = exp(x);
@@ -322,8 +358,15 @@ static bool constant(const Ast *e, const Binding *b, double *v)
         else if (e->name == intern("square")) *v = x * x;
         else return false;
         return !isnan(*v);
-    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_TRANSPOSE: case AST_COND: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION:
-        return false;
+    case AST_STRING:
+    case AST_INDEX:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_TRANSPOSE:
+    case AST_COND:
+    case AST_REDUCE:
+    case AST_ARRAY:
+    case AST_FUNCTION: return false;
     }
     return false;
 }
@@ -333,7 +376,7 @@ static bool constant(const Ast *e, const Binding *b, double *v)
 static bool poison(Ast *e)
 {
     e->state = TYPE_POISONED;
-    e->type = (Type){ .base = BASE_REAL };
+    e->type = (Type){.base = BASE_REAL};
     return false;
 }
 
@@ -384,17 +427,11 @@ static bool join(Types *t, Span at, Type *into, const Type *other, const char *o
     return true;
 }
 
-static Type vector_type(BaseType base, Ast *n)
-{
-    return (Type){ .base = base, .rank = 1, .dim = { n } };
-}
+static Type vector_type(BaseType base, Ast *n) { return (Type){.base = base, .rank = 1, .dim = {n}}; }
 
-static Type matrix_type(Ast *n, Ast *m)
-{
-    return (Type){ .base = BASE_REAL, .rank = 2, .dim = { n, m } };
-}
+static Type matrix_type(Ast *n, Ast *m) { return (Type){.base = BASE_REAL, .rank = 2, .dim = {n, m}}; }
 
-static const char *const op_words[] = { "+", "-", "*", "/", "^", ".*", "./", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "%", "-", "!" };
+static const char *const op_words[] = {"+", "-", "*", "/", "^", ".*", "./", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "%", "-", "!"};
 
 static bool type_product(Types *t, Ast *e)
 {
@@ -407,9 +444,9 @@ static bool type_product(Types *t, Ast *e)
         return poison(e);
     }
     if (a->rank == 1 && b->rank == 1 && y->kind == AST_TRANSPOSE && x->kind != AST_TRANSPOSE)
-        return known(e, matrix_type(a->dim[0], b->dim[0]));                         // v * w'
+        return known(e, matrix_type(a->dim[0], b->dim[0]));  // v * w'
     if (!same_size(t, e->span, a->dim[a->rank - 1], b->dim[0])) return poison(e);
-    if (a->rank == 1 && b->rank == 1) return known(e, (Type){ .base = a->base == BASE_INT && b->base == BASE_INT ? BASE_INT : BASE_REAL });
+    if (a->rank == 1 && b->rank == 1) return known(e, (Type){.base = a->base == BASE_INT && b->base == BASE_INT ? BASE_INT : BASE_REAL});
     if (a->rank == 1) return known(e, vector_type(BASE_REAL, b->dim[1]));
     if (b->rank == 1) return known(e, vector_type(BASE_REAL, a->dim[0]));
     return known(e, matrix_type(a->dim[0], b->dim[1]));
@@ -423,8 +460,7 @@ static bool type_binary(Types *t, Ast *e)
     Type type = *a;
     const char *op = op_words[e->op];
     switch (e->op) {
-    case OP_MUL:
-        return type_product(t, e);
+    case OP_MUL: return type_product(t, e);
     case OP_DIV:
         if (a->rank && b->rank) {
             Diag *m = diag(t->d, e->span, DIAG_E0301, op, describe(t, a), describe(t, b));
@@ -438,20 +474,42 @@ static bool type_binary(Types *t, Ast *e)
             return poison(e);
         }
         break;
-    case OP_ADD: case OP_SUB: case OP_POW: case OP_ELT_MUL: case OP_ELT_DIV: case OP_EQ: case OP_NE: case OP_LT: case OP_LE:
-    case OP_GT: case OP_GE: case OP_AND: case OP_OR: case OP_NEG: case OP_NOT:
-        break;
+    case OP_ADD:
+    case OP_SUB:
+    case OP_POW:
+    case OP_ELT_MUL:
+    case OP_ELT_DIV:
+    case OP_EQ:
+    case OP_NE:
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE:
+    case OP_AND:
+    case OP_OR:
+    case OP_NEG:
+    case OP_NOT: break;
     }
     if (!join(t, e->span, &type, b, op)) return poison(e);
     switch (e->op) {
-    case OP_DIV: case OP_POW: case OP_ELT_DIV:
-        type.base = BASE_REAL;
-        break;
-    case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_GT: case OP_GE: case OP_AND: case OP_OR:
-        type.base = BASE_INT;
-        break;
-    case OP_ADD: case OP_SUB: case OP_MUL: case OP_ELT_MUL: case OP_MOD: case OP_NEG: case OP_NOT:
-        break;
+    case OP_DIV:
+    case OP_POW:
+    case OP_ELT_DIV: type.base = BASE_REAL; break;
+    case OP_EQ:
+    case OP_NE:
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE:
+    case OP_AND:
+    case OP_OR: type.base = BASE_INT; break;
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL:
+    case OP_ELT_MUL:
+    case OP_MOD:
+    case OP_NEG:
+    case OP_NOT: break;
     }
     return known(e, type);
 }
@@ -494,12 +552,15 @@ static bool type_subscript(Types *t, Ast *s, Ast *dim, Type *out)
         diag(t->d, s->span, DIAG_E0313, MAX_RANK);
         return false;
     }
-    for (int i = 0; i < s->type.rank; i++) out->dim[out->rank++] = s->type.dim[i];      // a gather: u[group]
+    for (int i = 0; i < s->type.rank; i++) out->dim[out->rank++] = s->type.dim[i];  // a gather: u[group]
     return s->type.rank || check_subscript(t, s, dim);
 }
 
 // Indices that an expression runs over itself.
-typedef struct Bound { const Decl *index; const struct Bound *next; } Bound;
+typedef struct Bound {
+    const Decl *index;
+    const struct Bound *next;
+} Bound;
 
 // An index of a loop in e, or NULL.
 static Decl *index_in(const Ast *e, const Bound *bound)
@@ -510,7 +571,7 @@ static Decl *index_in(const Ast *e, const Bound *bound)
             if (b->index == e->decl) return NULL;
         return e->decl;
     }
-    const Bound own = { e->kind == AST_REDUCE ? e->decl : NULL, bound };
+    const Bound own = {e->kind == AST_REDUCE ? e->decl : NULL, bound};
     for (int i = 0; i < e->nkids; i++) {
         Decl *found = e->kid[i] ? index_in(e->kid[i], &own) : NULL;
         if (found) return found;
@@ -552,7 +613,9 @@ static Type sizes_at(Types *t, const Ast *e)
     if (!s || e->nkids - 1 < leading || leading + s->rhs->type.rank != type.rank) return type;
     for (int i = 1; i <= leading; i++) {
         Ast *sub = e->kid[i];
-        if (sub->kind == AST_ALL || sub->kind == AST_RANGE || !type_of(t, sub) || sub->type.rank || !depends_on_data_only(t->a, sub, &culprit)) return type;
+        if (sub->kind == AST_ALL || sub->kind == AST_RANGE || !type_of(t, sub) || sub->type.rank ||
+            !depends_on_data_only(t->a, sub, &culprit))
+            return type;
     }
     for (int k = 0; k < s->rhs->type.rank; k++) {
         Ast *dim = s->rhs->type.dim[k] ? at_subscripts(t, s->rhs->type.dim[k], s->lhs, e->kid) : NULL;
@@ -570,11 +633,15 @@ static bool type_index(Types *t, Ast *e)
         Diag *m = diag(t->d, e->span, DIAG_E0304, arena_printf(t->a, "`%s`", text_of(t, e->kid[0])),
                        plural(t->a, array->rank, "dimension", "dimensions"), n);
         const Decl *undecided = array->rank == 0 ? sizes_undecided_in(t->a, t->lib, e->kid[0]) : NULL;
-        if (undecided) diag_help(m, "nothing decides the size of `%s`: write it, vector[J] %s ~ ...; or give what looks it up its bounds, int<lower=1, upper=J> g[N]", undecided->name, undecided->name);
+        if (undecided)
+            diag_help(m,
+                      "nothing decides the size of `%s`: write it, vector[J] %s ~ ...; or give what looks it up its bounds, int<lower=1, "
+                      "upper=J> g[N]",
+                      undecided->name, undecided->name);
         else if (array->rank == 0) diag_help(m, "a scalar takes no subscript");
         good = false;
     }
-    Type type = { .base = array->base };
+    Type type = {.base = array->base};
     for (int i = 1; i <= n; i++) good = type_subscript(t, e->kid[i], good ? array->dim[i - 1] : NULL, &type) && good;
     if (!good) return poison(e);
     if (type.rank + array->rank - n > MAX_RANK) {
@@ -616,7 +683,7 @@ static bool fits(char c, const Type *type)
 // The type of a call whose arguments fit. `common`: of the elementwise arguments.
 static bool result(Types *t, Ast *e, const Function *f, Type common)
 {
-    Type first = e->nkids ? e->kid[0]->type : (Type){ 0 }, type = { .base = BASE_REAL };
+    Type first = e->nkids ? e->kid[0]->type : (Type){0}, type = {.base = BASE_REAL};
     switch (f->result) {
     case RESULT_EACH: common.base = BASE_REAL; return known(e, common);
     case RESULT_EACH_SAME: return known(e, common);
@@ -625,18 +692,30 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
     case RESULT_INT: type.base = BASE_INT; break;
     case RESULT_SCALAR: type.base = first.base; break;
     case RESULT_LIKE: type = first; break;
-    case RESULT_LIKE_REAL: type = first; type.base = BASE_REAL; break;
-    case RESULT_LIKE_INT: type = first; type.base = BASE_INT; break;
-    case RESULT_CHOICE: common.base = e->kid[1]->type.base == BASE_INT && e->kid[2]->type.base == BASE_INT ? BASE_INT : BASE_REAL; return known(e, common);
+    case RESULT_LIKE_REAL:
+        type = first;
+        type.base = BASE_REAL;
+        break;
+    case RESULT_LIKE_INT:
+        type = first;
+        type.base = BASE_INT;
+        break;
+    case RESULT_CHOICE:
+        common.base = e->kid[1]->type.base == BASE_INT && e->kid[2]->type.base == BASE_INT ? BASE_INT : BASE_REAL;
+        return known(e, common);
     case RESULT_REP_VECTOR: type = vector_type(BASE_REAL, e->kid[1]); break;
-    case RESULT_REP_ARRAY: case RESULT_REP_ARRAY_REAL:
-        if (e->nkids - 1 + first.rank > MAX_RANK) { diag(t->d, e->span, DIAG_E0313, MAX_RANK); return poison(e); }
+    case RESULT_REP_ARRAY:
+    case RESULT_REP_ARRAY_REAL:
+        if (e->nkids - 1 + first.rank > MAX_RANK) {
+            diag(t->d, e->span, DIAG_E0313, MAX_RANK);
+            return poison(e);
+        }
         type.base = f->result == RESULT_REP_ARRAY ? first.base : BASE_REAL;
         for (int i = 1; i < e->nkids; i++) type.dim[type.rank++] = e->kid[i];
         for (int i = 0; i < first.rank; i++) type.dim[type.rank++] = first.dim[i];
         break;
     case RESULT_TO_VECTOR: {
-        bool simple = true;                            // a product of products of ... would grow without end
+        bool simple = true;  // a product of products of ... would grow without end
         for (int i = 0; i < first.rank; i++) simple &= first.dim[i]->depth == 1;
         Ast *n = first.rank ? first.dim[0] : make_int(t, e->span, 1);
         if (simple)
@@ -677,7 +756,8 @@ static void count_error(Types *t, const Ast *e)
     char list[60] = "";
     for (int i = 0; i < NFUNCTIONS; i++)
         if (strcmp(functions[i].name, e->name) == 0)
-            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d%s", *list ? " or " : "", least(&functions[i]), repeats(&functions[i]) ? " or more" : "");
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d%s", *list ? " or " : "", least(&functions[i]),
+                     repeats(&functions[i]) ? " or more" : "");
     diag(t->d, e->span, DIAG_E0306, e->name, arena_printf(t->a, "%s argument%s", list, strcmp(list, "1") ? "s" : ""), e->nkids);
 }
 
@@ -689,9 +769,10 @@ static bool check_sizes(Types *t, const Ast *e)
         return same_size(t, e->span, e->kid[0]->type.dim[0], e->kid[1]->type.dim[0]);
     if (name == intern("quad_form") || name == intern("quad_form_diag"))
         return same_size(t, e->span, e->kid[0]->type.dim[1], e->kid[1]->type.dim[0]);
-    if (strncmp(name, "gp_", 3) == 0 && e->kid[2]->type.rank == 1)           // a scale for each column
+    if (strncmp(name, "gp_", 3) == 0 && e->kid[2]->type.rank == 1)  // a scale for each column
         return same_size(t, e->span, e->kid[0]->type.rank == 2 ? e->kid[0]->type.dim[1] : make_int(t, e->span, 1), e->kid[2]->type.dim[0]);
-    static const char *const square[] = { "inverse", "inverse_spd", "determinant", "log_determinant", "trace", "cholesky_decompose", "diagonal" };
+    static const char *const square[] = {"inverse", "inverse_spd",        "determinant", "log_determinant",
+                                         "trace",   "cholesky_decompose", "diagonal"};
     for (size_t i = 0; i < sizeof square / sizeof *square; i++)
         if (strcmp(name, square[i]) == 0) return same_size(t, e->span, e->kid[0]->type.dim[0], e->kid[0]->type.dim[1]);
     return true;
@@ -708,13 +789,15 @@ static bool type_law(Types *t, Ast *e, const Distribution *dist)
     }
     const int before = diags_errors(t->d);
     const Type *value = &e->kid[0]->type;
-    if (value->rank < dist->value_rank) diag(t->d, e->kid[0]->span, DIAG_E0408, dist->name, dist->value_rank == 1 ? "vectors" : "matrices", describe(t, value));
-    else if (dist->discrete && value->base != BASE_INT) diag(t->d, e->kid[0]->span, DIAG_E0305, 1, e->name, "an integer", describe(t, value));
+    if (value->rank < dist->value_rank)
+        diag(t->d, e->kid[0]->span, DIAG_E0408, dist->name, dist->value_rank == 1 ? "vectors" : "matrices", describe(t, value));
+    else if (dist->discrete && value->base != BASE_INT)
+        diag(t->d, e->kid[0]->span, DIAG_E0305, 1, e->name, "an integer", describe(t, value));
     else {
-        const Stmt s = { .args = e->kid + 1, .nargs = dist->nparams };
+        const Stmt s = {.args = e->kid + 1, .nargs = dist->nparams};
         for (int i = 0; i < dist->nparams; i++) check_argument(t, &s, dist, i, value);
     }
-    return diags_errors(t->d) == before ? known(e, (Type){ .base = BASE_REAL }) : poison(e);
+    return diags_errors(t->d) == before ? known(e, (Type){.base = BASE_REAL}) : poison(e);
 }
 
 // The right side of a differential equation, (t, y) -> slope: y has the size of the state, and so has the slope.
@@ -726,12 +809,15 @@ static bool type_right_side(Types *t, Ast *e)
         diag_help(m, "its value is the derivative of the state: %s((t, y) -> -k * y, y0, t0, ts)", e->name);
         return false;
     }
-    if (!type_of(t, start)) { poison(f); return false; }
+    if (!type_of(t, start)) {
+        poison(f);
+        return false;
+    }
     if (start->type.rank != 1) {
         diag(t->d, start->span, DIAG_E0305, 2, e->name, "a vector", describe(t, &start->type));
         return poison(f);
     }
-    f->kid[0]->decl->type = (Type){ .base = BASE_REAL };
+    f->kid[0]->decl->type = (Type){.base = BASE_REAL};
     f->kid[1]->decl->type = vector_type(BASE_REAL, start->type.dim[0]);
     Ast *slope = f->kid[2];
     if (!type_of(t, slope)) return poison(f);
@@ -753,11 +839,12 @@ static bool type_call(Types *t, Ast *e)
     }
     if (solver && !type_right_side(t, e)) good = false;
     for (int i = solver; i < e->nkids; i++) good = type_of(t, e->kid[i]) && good;
-    for (int i = 2; i < e->nkids && solver && good; i++) good = need_data(t, e->kid[i], i == 2 ? "the time of the start" : i == 3 ? "the times of a solution" : "a tolerance");
+    for (int i = 2; i < e->nkids && solver && good; i++)
+        good = need_data(t, e->kid[i], i == 2 ? "the time of the start" : i == 3 ? "the times of a solution" : "a tolerance");
     if (!good) return poison(e);
-    if (!function_exists(e->name)) {                   // reported by resolve, or a base measure
+    if (!function_exists(e->name)) {  // reported by resolve, or a base measure
         for (const Distribution *d = t->lib->distributions; d; d = d->next)
-            if (d->base && d->base->kind == AST_CALL && d->base->name == e->name) return known(e, (Type){ .base = BASE_REAL });
+            if (d->base && d->base->kind == AST_CALL && d->base->name == e->name) return known(e, (Type){.base = BASE_REAL});
         LawPart part;
         const Distribution *law = law_function(t->lib, e->name, &part);
         return law ? type_law(t, e, law) : poison(e);
@@ -767,7 +854,7 @@ static bool type_call(Types *t, Ast *e)
         count_error(t, e);
         return poison(e);
     }
-    Type common = { .base = BASE_INT };
+    Type common = {.base = BASE_INT};
     for (int i = 0; i < e->nkids; i++) {
         char c = letter(f, i);
         const Type *arg = &e->kid[i]->type;
@@ -828,15 +915,16 @@ static bool type_of(Types *t, Ast *e)
 {
     if (e->state != TYPE_UNKNOWN) return e->state == TYPE_KNOWN;
     switch (e->kind) {
-    case AST_INT: return known(e, (Type){ .base = BASE_INT });
-    case AST_REAL: return known(e, (Type){ .base = BASE_REAL });
+    case AST_INT: return known(e, (Type){.base = BASE_INT});
+    case AST_REAL: return known(e, (Type){.base = BASE_REAL});
     case AST_STRING: return poison(e);
     case AST_NAME:
         if (!e->decl || e->decl->poisoned) return poison(e);
         shape(t, e->decl);
         return e->decl->poisoned ? poison(e) : known(e, e->decl->type);
     case AST_INDEX: return type_index(t, e);
-    case AST_RANGE: case AST_ALL: return poison(e);    // only in subscripts, which do not come here
+    case AST_RANGE:
+    case AST_ALL: return poison(e);  // only in subscripts, which do not come here
     case AST_CALL: return type_call(t, e);
     case AST_BINARY: return type_binary(t, e);
     case AST_UNARY: {
@@ -852,7 +940,7 @@ static bool type_of(Types *t, Ast *e)
             diag(t->d, e->span, DIAG_E0305, 1, "'", "a vector or a matrix", describe(t, &type));
             return poison(e);
         }
-        if (type.rank == 2) type = (Type){ type.base, 2, { type.dim[1], type.dim[0] } };
+        if (type.rank == 2) type = (Type){type.base, 2, {type.dim[1], type.dim[0]}};
         return known(e, type);
     }
     case AST_COND: return type_cond(t, e);
@@ -876,9 +964,11 @@ static Ast *largest_over(Types *t, Ast *e)
     for (int rounds = 0; rounds < 20; rounds++) {
         Decl *index = index_in(e, NULL);
         if (!index) return e;
-        if (!type_of(t, index->lo) || !type_of(t, index->hi) || !depends_on_data_only(t->a, index->lo, &culprit) || !depends_on_data_only(t->a, index->hi, &culprit)) return NULL;
+        if (!type_of(t, index->lo) || !type_of(t, index->hi) || !depends_on_data_only(t->a, index->lo, &culprit) ||
+            !depends_on_data_only(t->a, index->hi, &culprit))
+            return NULL;
         Ast *most = make(t, AST_REDUCE, e->span, 3, index->lo, index->hi);
-        if (most->kind != AST_REDUCE) return NULL;         // too deep
+        if (most->kind != AST_REDUCE) return NULL;  // too deep
         most->name = intern("max");
         most->decl = index;
         most->kid[2] = e;
@@ -901,7 +991,7 @@ static Ast *largest_of(Types *t, Ast *subscript, bool extent)
         Ast *name = l.term[i].atom, *end = l.term[i].k > 0 ? name->decl->hi : name->decl->lo;
         double k = l.term[i].k;
         if (!type_of(t, end)) return NULL;
-        Linear next = { 0 }, at_end = linear(t, end);
+        Linear next = {0}, at_end = linear(t, end);
         add_linear(t, &next, &l, 1);
         add_term(t, &next, name, -k);
         add_linear(t, &next, &at_end, k);
@@ -911,19 +1001,22 @@ static Ast *largest_of(Types *t, Ast *subscript, bool extent)
     const char *culprit;
     bool apart = true;
     for (int i = 0; i < l.n; i++) apart &= l.term[i].k > 0 || !has_index(l.term[i].atom);
-    for (int i = 0; i < l.n && apart; i++) {           // slices i in first[j]:last[j] reach max(last)
+    for (int i = 0; i < l.n && apart; i++) {  // slices i in first[j]:last[j] reach max(last)
         const Ast *e = l.term[i].atom;
-        if (l.term[i].k < 0 || e->kind != AST_INDEX || e->nkids != 2 || e->kid[0]->kind != AST_NAME || !has_index(e->kid[1]) || e->kid[0]->type.rank != 1) continue;
+        if (l.term[i].k < 0 || e->kind != AST_INDEX || e->nkids != 2 || e->kid[0]->kind != AST_NAME || !has_index(e->kid[1]) ||
+            e->kid[0]->type.rank != 1)
+            continue;
         bool end = depends_on_data_only(t->a, e->kid[0], &culprit);
-        for (int k = 0; k < written.n; k++) end &= written.term[k].atom != e;        // u[g[i]]: looked up, which tells nothing
+        for (int k = 0; k < written.n; k++) end &= written.term[k].atom != e;  // u[g[i]]: looked up, which tells nothing
         if (!end) continue;
         Ast *most = NEW(t->a, Ast);
-        *most = (Ast){ .kind = AST_CALL, .span = e->span, .name = intern("max"), .nkids = 1, .kid = e->kid, .depth = e->depth };
+        *most = (Ast){.kind = AST_CALL, .span = e->span, .name = intern("max"), .nkids = 1, .kid = e->kid, .depth = e->depth};
         if (type_of(t, most)) l.term[i].atom = most;
     }
     bool loops = extent, looked_up = false, data = true;
     for (int i = 0; i < l.n; i++) data &= depends_on_data_only(t->a, l.term[i].atom, &culprit);
-    for (int k = 0; k < written.n; k++) loops |= written.term[k].atom->kind == AST_NAME && written.term[k].k > 0 && has_index(written.term[k].atom);
+    for (int k = 0; k < written.n; k++)
+        loops |= written.term[k].atom->kind == AST_NAME && written.term[k].k > 0 && has_index(written.term[k].atom);
     for (int i = 0; i < l.n; i++) {
         if (!has_index(l.term[i].atom)) continue;
         looked_up = true;
@@ -994,7 +1087,7 @@ static bool shape_of_right(Types *t, Stmt *s, const List *subs, Type *out)
     bool good = true;
     for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
     if (!good) return false;
-    *out = (Type){ .base = dist->discrete ? BASE_INT : BASE_REAL };
+    *out = (Type){.base = dist->discrete ? BASE_INT : BASE_REAL};
     for (int i = 0; i < s->nargs; i++) {
         const Type *arg = &s->args[i]->type;
         int extra = is_element(subs) || (s->weights && !s->more) ? 0 : arg->rank - dist->params[i]->type.rank;
@@ -1024,7 +1117,7 @@ static bool has_unknown_range(Types *t, const Ast *e)
 static bool shape_from_site(Types *t, Stmt *s, const List *subs, const Type *right, Type *out)
 {
     int taken = 0;
-    *out = (Type){ .base = right->base };
+    *out = (Type){.base = right->base};
     for (int i = 0; i < subs->n; i++) {
         Ast *sub = subs->item[i];
         Ast *dim = NULL;
@@ -1057,11 +1150,14 @@ static bool merge(Types *t, Type *into, const Type *other)
     for (int k = 0; k < into->rank; k++) {
         double excess, number;
         Ast *x = into->dim[k], *y = other->dim[k];
-        if (!x || !y) { into->dim[k] = x ? x : y; continue; }
+        if (!x || !y) {
+            into->dim[k] = x ? x : y;
+            continue;
+        }
         switch (compare(t, x, y, &excess)) {
         case SAME: break;
         case DIFFERENT:
-            if (excess == 0) return false;             // two names
+            if (excess == 0) return false;  // two names
             if (excess < 0) into->dim[k] = y;
             break;
         case UNDECIDED:
@@ -1094,8 +1190,8 @@ static bool names_decl(const Ast *e, const Decl *d)
     return false;
 }
 
-// Whether the elements are vectors or matrices is told by a statement whose right side does without them, as u[1] ~ multi_normal(m, S) beside
-// u[t] ~ multi_normal(A * u[t - 1], S). Adds these dimensions to those that the left sides tell.
+// Whether the elements are vectors or matrices is told by a statement whose right side does without them, as u[1] ~ multi_normal(m, S)
+// beside u[t] ~ multi_normal(A * u[t - 1], S). Adds these dimensions to those that the left sides tell.
 static void start_of_series(Types *t, Decl *d, const List *sites, const List *subs)
 {
     const Facts *f = facts(t->a, d);
@@ -1116,7 +1212,7 @@ static void start_of_series(Types *t, Decl *d, const List *sites, const List *su
         }
 }
 
-enum { MOST_ASKED = 32 };               // definitions that a recursion goes through, at most: more are not looked through
+enum { MOST_ASKED = 32 };  // definitions that a recursion goes through, at most: more are not looked through
 
 static bool has_whole_values(Types *t, Decl *d, List *asked);
 
@@ -1126,17 +1222,26 @@ static bool is_whole(Types *t, const Ast *e, List *asked)
     switch (e->kind) {
     case AST_INT: return true;
     case AST_NAME: return e->decl && has_whole_values(t, e->decl, asked);
-    case AST_INDEX: case AST_TRANSPOSE: return is_whole(t, e->kid[0], asked);
+    case AST_INDEX:
+    case AST_TRANSPOSE: return is_whole(t, e->kid[0], asked);
     case AST_UNARY: return e->op == OP_NOT || is_whole(t, e->kid[0], asked);
-    case AST_BINARY: return (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL) && is_whole(t, e->kid[0], asked) && is_whole(t, e->kid[1], asked);
+    case AST_BINARY:
+        return (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL) && is_whole(t, e->kid[0], asked) && is_whole(t, e->kid[1], asked);
     case AST_COND: return is_whole(t, e->kid[1], asked) && is_whole(t, e->kid[2], asked);
     case AST_REDUCE: return is_whole(t, e->kid[2], asked);
-    case AST_REAL: case AST_STRING: case AST_CALL: case AST_RANGE: case AST_ALL: case AST_ARRAY: case AST_FUNCTION: return false;
+    case AST_REAL:
+    case AST_STRING:
+    case AST_CALL:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_ARRAY:
+    case AST_FUNCTION: return false;
     }
     return false;
 }
 
-// The same of all statements of a variable. One that is asked about already stands in what it is computed from: if all else is whole, so is it.
+// The same of all statements of a variable. One that is asked about already stands in what it is computed from: if all else is whole, so is
+// it.
 static bool has_whole_values(Types *t, Decl *d, List *asked)
 {
     if (d->has_type || d->kind == DECL_DATA || d->kind == DECL_INDEX) return d->kind == DECL_INDEX || d->type.base == BASE_INT;
@@ -1190,29 +1295,35 @@ static void infer(Types *t, Decl *d, const List *sites)
 {
     Facts *f = facts(t->a, d);
     int widest = 0;
-    d->type = (Type){ .base = BASE_REAL };
+    d->type = (Type){.base = BASE_REAL};
     List *subs = NEW_N(t->a, List, sites->n);
-    for (int i = 0; i < sites->n; i++) {               // what the left sides tell, while the right sides are being typed
+    for (int i = 0; i < sites->n; i++) {  // what the left sides tell, while the right sides are being typed
         Stmt *s = sites->item[i];
-        subs[i] = (List){ 0 };
-        if (!subscripts(t, s->lhs, &subs[i])) { undecided(t, d, s->lhs->span); return; }
+        subs[i] = (List){0};
+        if (!subscripts(t, s->lhs, &subs[i])) {
+            undecided(t, d, s->lhs->span);
+            return;
+        }
         if (subs[i].n > widest) widest = subs[i].n;
         if (s->kind == STMT_TILDE && s->dist && library_distribution(t->lib, s->dist)->discrete) d->type.base = BASE_INT;
     }
     for (int i = 0; i < sites->n; i++) {
         Type type;
-        if (subs[i].n != widest || !shape_from_site(t, sites->item[i], &subs[i], &(Type){ .base = d->type.base }, &type)) continue;
+        if (subs[i].n != widest || !shape_from_site(t, sites->item[i], &subs[i], &(Type){.base = d->type.base}, &type)) continue;
         if (d->type.rank == 0) d->type = type;
         else if (!merge(t, &d->type, &type)) break;
     }
-    if (has_whole_values(t, d, &(List){ 0 })) d->type.base = BASE_INT;      // for what is computed from it, and it from that
+    if (has_whole_values(t, d, &(List){0})) d->type.base = BASE_INT;  // for what is computed from it, and it from that
     start_of_series(t, d, sites, subs);
-    Type provisional = d->type, all = { 0 };
+    Type provisional = d->type, all = {0};
     bool some = false;
     for (int i = 0; i < sites->n; i++) {
         Stmt *s = sites->item[i];
         Type right, type;
-        if (!shape_of_right(t, s, &subs[i], &right) || !shape_from_site(t, s, &subs[i], &right, &type)) { d->poisoned = true; continue; }
+        if (!shape_of_right(t, s, &subs[i], &right) || !shape_from_site(t, s, &subs[i], &right, &type)) {
+            d->poisoned = true;
+            continue;
+        }
         if (!some) all = type;
         else if (!merge(t, &all, &type)) {
             Diag *m = diag(t->d, s->lhs->span, DIAG_E0308, d->name, ast_type_text(t->a, &all), ast_type_text(t->a, &type));
@@ -1224,14 +1335,20 @@ static void infer(Types *t, Decl *d, const List *sites)
     }
     if (d->poisoned) return;
     for (int k = 0; k < all.rank; k++)
-        if (!all.dim[k]) { undecided(t, d, d->span); return; }
-    if (f->from_uses && all.rank == 0) {                    // a use has decided the size (sizes.c)
+        if (!all.dim[k]) {
+            undecided(t, d, d->span);
+            return;
+        }
+    if (f->from_uses && all.rank == 0) {  // a use has decided the size (sizes.c)
         const BaseType base = all.base;
         all = *f->from_uses;
         all.base = base;
     }
     if (d->kind == DECL_DEFINITION && sites->n == 1) d->ragged = ragged(sites->item[0]);
-    if (f->provisional_used && provisional.rank != all.rank) { undecided(t, d, d->span); return; }
+    if (f->provisional_used && provisional.rank != all.rank) {
+        undecided(t, d, d->span);
+        return;
+    }
     d->type = all;
 }
 
@@ -1239,7 +1356,8 @@ static void infer(Types *t, Decl *d, const List *sites)
 static bool bound_fits(Types *t, const Decl *d, const Ast *bound)
 {
     const int leading = d->in_loop ? d->in_loop->nkids - 1 : 0;
-    if (bound->type.rank == 0 || d->kind == DECL_DATA || bound->type.rank != d->type.rank - leading) return need_scalar(t, bound, "a bound");
+    if (bound->type.rank == 0 || d->kind == DECL_DATA || bound->type.rank != d->type.rank - leading)
+        return need_scalar(t, bound, "a bound");
     for (int k = 0; k < bound->type.rank; k++)
         if (!same_size(t, bound->span, bound->type.dim[k], d->type.dim[leading + k])) return false;
     return true;
@@ -1252,14 +1370,20 @@ static bool reaches_beyond(Types *t, Decl *d, Ast *const *extent, int leading)
     for (Stmt *s = d->sites; s; s = s->next_site) list_add(t->a, &sites, s);
     for (int i = 0; i < sites.n; i++) {
         Stmt *s = sites.item[i];
-        List subs = { 0 };
+        List subs = {0};
         if (s->lhs == d->in_loop || !subscripts(t, s->lhs, &subs)) continue;
         for (int k = 0; k < leading && k < subs.n; k++) {
-            Ast *sub = subs.item[k], *end = sub->kind == AST_ALL ? NULL : sub->kind == AST_RANGE ? sub->kid[1] : sub, *most = end ? largest(t, end) : NULL;
+            Ast *sub = subs.item[k],
+                *end = sub->kind == AST_ALL     ? NULL
+                       : sub->kind == AST_RANGE ? sub->kid[1]
+                                                : sub,
+                *most = end ? largest(t, end) : NULL;
             double excess;
             if (!most || compare(t, most, extent[k], &excess) != DIFFERENT || excess <= 0) continue;
             Diag *m = diag(t->d, s->lhs->span, DIAG_E0308, d->name, ast_text(t->a, d->in_loop), ast_text(t->a, s->lhs));
-            diag_help(m, "the type in the loop ends at %s, and this statement reaches %s; what has neither the type nor a distribution of that loop has a name of its own",
+            diag_help(m,
+                      "the type in the loop ends at %s, and this statement reaches %s; what has neither the type nor a distribution of "
+                      "that loop has a name of its own",
                       text_of(t, extent[k]), text_of(t, most));
             d->poisoned = true;
             return true;
@@ -1293,14 +1417,17 @@ static void check_written(Types *t, Decl *d)
     if (d->poisoned) return;
     for (int i = 0; i < d->type.rank; i++)
         if (d->type.dim[i] && !(need_int(t, d->type.dim[i], "a size") && need_data(t, d->type.dim[i], "a size"))) d->poisoned = true;
-    Ast *ends[] = { d->lower, d->upper, d->init };
-    static const char *const words[] = { "a bound", "a bound", "a default" };
+    Ast *ends[] = {d->lower, d->upper, d->init};
+    static const char *const words[] = {"a bound", "a bound", "a default"};
     for (int i = 0; i < 3; i++)
-        if (ends[i] && type_of(t, ends[i]) && (i == 2 ? need_scalar(t, ends[i], words[i]) : bound_fits(t, d, ends[i])) && (i == 2 || d->kind == DECL_DATA))
+        if (ends[i] && type_of(t, ends[i]) && (i == 2 ? need_scalar(t, ends[i], words[i]) : bound_fits(t, d, ends[i])) &&
+            (i == 2 || d->kind == DECL_DATA))
             need_data(t, ends[i], words[i]);
-    if (d->init && d->init->state == TYPE_KNOWN && d->type.base == BASE_INT && d->init->type.base != BASE_INT) diag(t->d, d->init->span, DIAG_E0310, "a default");
+    if (d->init && d->init->state == TYPE_KNOWN && d->type.base == BASE_INT && d->init->type.base != BASE_INT)
+        diag(t->d, d->init->span, DIAG_E0310, "a default");
     double lo, hi;
-    if (d->lower && d->upper && constant(d->lower, NULL, &lo) && constant(d->upper, NULL, &hi) && lo >= hi && !(lo == hi && d->type.base == BASE_INT))
+    if (d->lower && d->upper && constant(d->lower, NULL, &lo) && constant(d->upper, NULL, &hi) && lo >= hi &&
+        !(lo == hi && d->type.base == BASE_INT))
         diag(t->d, span_join(d->lower->span, d->upper->span), DIAG_E0409, text_of(t, d->lower), text_of(t, d->upper));
 }
 
@@ -1317,12 +1444,12 @@ static void shape(Types *t, Decl *d)
         f->shape = SHAPE_KNOWN;
         check_written(t, d);
     } else if (d->kind == DECL_VARIABLE) {
-        List all = { 0 };
+        List all = {0};
         for (int i = 0; i < f->tildes.n; i++) list_add(t->a, &all, f->tildes.item[i]);
-        for (Stmt *s = d->sites; s; s = s->next_site) list_add(t->a, &all, s);       // some elements are computed
+        for (Stmt *s = d->sites; s; s = s->next_site) list_add(t->a, &all, s);  // some elements are computed
         infer(t, d, &all);
     } else if (d->kind == DECL_DEFINITION) {
-        List sites = { 0 };
+        List sites = {0};
         for (Stmt *s = d->sites; s; s = s->next_site) list_add(t->a, &sites, s);
         infer(t, d, &sites);
     }
@@ -1343,10 +1470,10 @@ static const char *support_text(const Distribution *d)
 static void check_constant(Types *t, const Stmt *s, const Distribution *dist, int i)
 {
     const Decl *param = dist->params[i];
-    Binding b = { dist, s->args };
+    Binding b = {dist, s->args};
     double v, end;
     if (s->args[i]->type.rank || !constant(s->args[i], NULL, &v)) return;
-    const Ast *ends[2] = { param->lower, param->upper };
+    const Ast *ends[2] = {param->lower, param->upper};
     for (int k = 0; k < 2; k++) {
         if (!ends[k] || !constant(ends[k], &b, &end) || (k ? v <= end : v >= end)) continue;
         Diag *m = diag(t->d, s->args[i]->span, DIAG_E0403, param->name, dist->name, k ? "at most" : "at least",
@@ -1362,12 +1489,14 @@ static void check_argument(Types *t, const Stmt *s, const Distribution *dist, in
     int extra = arg->type.rank - param->type.rank, repeated = value->rank - dist->value_rank;
     if (s->weights && !s->more && s->weights->state == TYPE_KNOWN && s->weights->type.rank == 1 && extra == 1 && repeated == 0) {
         if (same_size(t, arg->span, arg->type.dim[0], s->weights->type.dim[0])) check_constant(t, s, dist, i);
-        return;                                        // one for each component of a plate of them
+        return;  // one for each component of a plate of them
     }
     if (extra != 0 && extra != repeated) {
         Diag *m = diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, describe_rank(param->type.rank), describe(t, &arg->type));
         const Decl *undecided = sizes_undecided_in(t->a, t->lib, arg);
-        if (undecided) diag_help(m, "nothing decides the size of `%s`, which is one number then: write it, for example vector[K] %s ~ ...", undecided->name, undecided->name);
+        if (undecided)
+            diag_help(m, "nothing decides the size of `%s`, which is one number then: write it, for example vector[K] %s ~ ...",
+                      undecided->name, undecided->name);
         else if (param->type.rank == 0 && repeated == 0) diag_help(m, "write what belongs to one element, as in y[i] or X[i]*beta");
         return;
     }
@@ -1377,7 +1506,7 @@ static void check_argument(Types *t, const Stmt *s, const Distribution *dist, in
     }
     for (int k = 0; k < extra; k++)
         if (!same_size(t, arg->span, arg->type.dim[k], value->dim[k])) return;
-    if (dist->value_rank)                              // vectors and matrices beside a vector or matrix value have its size
+    if (dist->value_rank)  // vectors and matrices beside a vector or matrix value have its size
         for (int k = extra; k < arg->type.rank; k++)
             if (!same_size(t, arg->span, arg->type.dim[k], value->dim[value->rank - 1])) return;
     check_constant(t, s, dist, i);
@@ -1388,7 +1517,8 @@ static bool end_fits(Types *t, const Stmt *s, Ast *end)
 {
     if (!type_of(t, end)) return false;
     const Type *value = &s->lhs->type;
-    if (!end->type.rank || s->lhs->state != TYPE_KNOWN || end->type.rank != value->rank) return need_scalar(t, end, "a bound of a truncation");
+    if (!end->type.rank || s->lhs->state != TYPE_KNOWN || end->type.rank != value->rank)
+        return need_scalar(t, end, "a bound of a truncation");
     for (int k = 0; k < value->rank; k++)
         if (!same_size(t, end->span, end->type.dim[k], value->dim[k])) return false;
     return true;
@@ -1396,7 +1526,7 @@ static bool end_fits(Types *t, const Stmt *s, Ast *end)
 
 static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
 {
-    Ast *ends[2] = { s->lower, s->upper };
+    Ast *ends[2] = {s->lower, s->upper};
     bool good = true;
     for (int i = 0; i < 2; i++)
         if (ends[i]) {
@@ -1409,7 +1539,8 @@ static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
         return;
     }
     double lo, hi;
-    if (good && ends[0] && ends[1] && constant(ends[0], NULL, &lo) && constant(ends[1], NULL, &hi) && (lo > hi || (lo == hi && !dist->discrete)))
+    if (good && ends[0] && ends[1] && constant(ends[0], NULL, &lo) && constant(ends[1], NULL, &hi) &&
+        (lo > hi || (lo == hi && !dist->discrete)))
         diag(t->d, span_join(ends[0]->span, ends[1]->span), DIAG_E0409, text_of(t, ends[0]), text_of(t, ends[1]));
 }
 
@@ -1421,17 +1552,19 @@ static bool elementwise(Constraint c)
 // Constants may leave no value between the ends of the support, those of T[ ], and declared bounds.
 static void check_interval(Types *t, const Stmt *s, const Distribution *dist)
 {
-    const Binding b = { dist, s->args };
+    const Binding b = {dist, s->args};
     const Decl *d = s->decl && s->decl->kind == DECL_VARIABLE ? s->decl : NULL;
-    const Ast *lower[3] = { dist->lower, s->lower, d ? d->lower : NULL }, *upper[3] = { dist->upper, s->upper, d ? d->upper : NULL };
-    double lo = dist->support == SUPPORT_POSITIVE || dist->support == SUPPORT_UNIT ? 0 : -INFINITY, hi = dist->support == SUPPORT_UNIT ? 1 : INFINITY, end;
+    const Ast *lower[3] = {dist->lower, s->lower, d ? d->lower : NULL}, *upper[3] = {dist->upper, s->upper, d ? d->upper : NULL};
+    double lo = dist->support == SUPPORT_POSITIVE || dist->support == SUPPORT_UNIT ? 0 : -INFINITY,
+           hi = dist->support == SUPPORT_UNIT ? 1 : INFINITY, end;
     for (int i = 0; i < 3; i++) {
         if (lower[i] && constant(lower[i], i ? NULL : &b, &end) && end > lo) lo = end;
         if (upper[i] && constant(upper[i], i ? NULL : &b, &end) && end < hi) hi = end;
     }
     if (dist->value_rank || lo < hi || (lo == hi && dist->discrete)) return;
     Diag *m = diag(t->d, s->dist_span, DIAG_E0409, arena_printf(t->a, "%g", lo), arena_printf(t->a, "%g", hi));
-    diag_help(m, "values of `%s`%s lie between the two", dist->name, s->truncated || (d && (d->lower || d->upper)) ? ", as far as its truncation leaves them," : "");
+    diag_help(m, "values of `%s`%s lie between the two", dist->name,
+              s->truncated || (d && (d->lower || d->upper)) ? ", as far as its truncation leaves them," : "");
 }
 
 static void check_tilde(Types *t, Stmt *s);
@@ -1447,15 +1580,20 @@ static void check_mixture(Types *t, Stmt *s)
         const Distribution *dist = part->dist ? library_distribution(t->lib, part->dist) : NULL;
         if (!first || !dist) continue;
         if (first->discrete != dist->discrete || first->value_rank != dist->value_rank)
-            diag(t->d, part->dist_span, DIAG_E0411, arena_printf(t->a, "`%s` draws %s, and `%s` draws %s", first->name, support_text(first), dist->name, support_text(dist)));
+            diag(t->d, part->dist_span, DIAG_E0411,
+                 arena_printf(t->a, "`%s` draws %s, and `%s` draws %s", first->name, support_text(first), dist->name, support_text(dist)));
     }
     if (!type_of(t, s->weights)) return;
     const Type *w = &s->weights->type;
     if (w->rank > 1 || (w->rank == 0 && n != 2)) {
-        Diag *m = diag(t->d, s->weights->span, DIAG_E0411, arena_printf(t->a, "%s weights for %s", w->rank ? "a matrix of" : "one number as", plural(t->a, n, "component", "components")));
-        diag_help(m, w->rank ? "a vector with the weights of one element, as in mixture(W[i], ...)" : "two components have weights w and 1 - w; more have a simplex");
+        Diag *m = diag(
+            t->d, s->weights->span, DIAG_E0411,
+            arena_printf(t->a, "%s weights for %s", w->rank ? "a matrix of" : "one number as", plural(t->a, n, "component", "components")));
+        diag_help(m, w->rank ? "a vector with the weights of one element, as in mixture(W[i], ...)"
+                             : "two components have weights w and 1 - w; more have a simplex");
     } else if (w->rank == 1 && n > 1) same_size(t, s->weights->span, w->dim[0], make_int(t, s->weights->span, n));
-    if (s->truncated) diag(t->d, s->lower ? s->lower->span : s->upper ? s->upper->span : s->span, DIAG_E0404, "mixture", "of several distributions");
+    if (s->truncated)
+        diag(t->d, s->lower ? s->lower->span : s->upper ? s->upper->span : s->span, DIAG_E0404, "mixture", "of several distributions");
 }
 
 static void check_tilde(Types *t, Stmt *s)
@@ -1490,8 +1628,7 @@ static void check_tilde(Types *t, Stmt *s)
     if (d->kind != DECL_VARIABLE) return;
     if (!dist->discrete && declared && d->type.base == BASE_INT) diag(t->d, s->lhs->span, DIAG_E0406, dist->name, d->name);
     if (dist->discrete && declared && d->type.base == BASE_REAL) return;
-    if ((d->lower || d->upper) && dist->value_rank)
-        diag(t->d, s->lhs->span, DIAG_E0407, d->name, dist->name, support_text(dist));
+    if ((d->lower || d->upper) && dist->value_rank) diag(t->d, s->lhs->span, DIAG_E0407, d->name, dist->name, support_text(dist));
     if (!elementwise(d->constraint) && dist->value_rank == 0) {
         static const char *const words[] = {
 #define X(id, text) text,
@@ -1508,8 +1645,13 @@ static bool apart(Types *t, Ast *sub, Ast *fixed)
     Ast *lo = sub, *hi = sub;
     double excess;
     if (sub->kind == AST_ALL) return false;
-    if (sub->kind == AST_RANGE) { lo = sub->kid[0]; hi = sub->kid[1]; }
-    else if (sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX) { lo = sub->decl->lo; hi = sub->decl->hi; }
+    if (sub->kind == AST_RANGE) {
+        lo = sub->kid[0];
+        hi = sub->kid[1];
+    } else if (sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX) {
+        lo = sub->decl->lo;
+        hi = sub->decl->hi;
+    }
     if (hi && !has_index(hi) && type_of(t, hi) && compare(t, hi, fixed, &excess) == DIFFERENT && excess < 0) return true;
     return lo && !has_index(lo) && type_of(t, lo) && compare(t, lo, fixed, &excess) == DIFFERENT && excess > 0;
 }
@@ -1534,7 +1676,8 @@ static bool reads_others(Types *t, Ast *e, const Stmt *s)
     return true;
 }
 
-// Are its values whole numbers? Those of integers are, and what floor, ceil and round leave of a real, so int<lower=1> k = floor(x / 10); needs no conversion.
+// Are its values whole numbers? Those of integers are, and what floor, ceil and round leave of a real, so int<lower=1> k = floor(x / 10);
+// needs no conversion.
 static bool whole(const Ast *e)
 {
     if (e->type.base == BASE_INT) return true;
@@ -1543,8 +1686,17 @@ static bool whole(const Ast *e)
     case AST_UNARY: return e->op == OP_NEG && whole(e->kid[0]);
     case AST_BINARY: return (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL) && whole(e->kid[0]) && whole(e->kid[1]);
     case AST_COND: return whole(e->kid[1]) && whole(e->kid[2]);
-    case AST_INDEX: case AST_TRANSPOSE: return whole(e->kid[0]);
-    case AST_INT: case AST_REAL: case AST_STRING: case AST_NAME: case AST_RANGE: case AST_ALL: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION: return false;
+    case AST_INDEX:
+    case AST_TRANSPOSE: return whole(e->kid[0]);
+    case AST_INT:
+    case AST_REAL:
+    case AST_STRING:
+    case AST_NAME:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_REDUCE:
+    case AST_ARRAY:
+    case AST_FUNCTION: return false;
     }
     return false;
 }
@@ -1552,16 +1704,23 @@ static bool whole(const Ast *e)
 // W[j, i] beside W[i, j]
 static bool mirrors(const Ast *a, const Ast *b)
 {
-    return a->kind == AST_INDEX && b->kind == AST_INDEX && a->nkids == 3 && b->nkids == 3 && ast_same(a->kid[0], b->kid[0]) && ast_same(a->kid[1], b->kid[2]) && ast_same(a->kid[2], b->kid[1]);
+    return a->kind == AST_INDEX && b->kind == AST_INDEX && a->nkids == 3 && b->nkids == 3 && ast_same(a->kid[0], b->kid[0]) &&
+           ast_same(a->kid[1], b->kid[2]) && ast_same(a->kid[2], b->kid[1]);
 }
 
 static void check_define(Types *t, Stmt *s)
 {
     if (s->decl && s->decl->kind == DECL_VARIABLE && !s->decl->poisoned && !reads_others(t, s->rhs, s)) {
         Diag *m = diag(t->d, s->rhs->span, DIAG_E0208, s->decl->name);
-        if (mirrors(s->rhs, s->lhs)) diag_help(m, "a symmetric matrix is computed whole from a triangle with a name of its own: S[i, j] = j <= i ? L[i, j] : L[j, i];");
-        else diag_help(m, "some elements of `%s` are drawn; one that is computed may depend on those before or behind it: x[K] = -sum(x[1:K - 1]); a recursion starts from a name of its own: "
-                     "x_1 ~ normal(0, 1); x[1] = x_1; for (t in 2:T) x[t] = r * x[t - 1];", s->decl->name);
+        if (mirrors(s->rhs, s->lhs))
+            diag_help(m,
+                      "a symmetric matrix is computed whole from a triangle with a name of its own: S[i, j] = j <= i ? L[i, j] : L[j, i];");
+        else
+            diag_help(m,
+                      "some elements of `%s` are drawn; one that is computed may depend on those before or behind it: x[K] = -sum(x[1:K - "
+                      "1]); a recursion starts from a name of its own: "
+                      "x_1 ~ normal(0, 1); x[1] = x_1; for (t in 2:T) x[t] = r * x[t - 1];",
+                      s->decl->name);
         s->decl->poisoned = true;
         return;
     }
@@ -1593,14 +1752,9 @@ static void check_stmts(Types *t, Stmt *s)
     for (; s; s = s->next) {
         const int before = diags_errors(t->d);
         switch (s->kind) {
-        case STMT_TILDE:
-            check_tilde(t, s);
-            break;
-        case STMT_DEFINE:
-            check_define(t, s);
-            break;
-        case STMT_DECLARE:
-            break;
+        case STMT_TILDE: check_tilde(t, s); break;
+        case STMT_DEFINE: check_define(t, s); break;
+        case STMT_DECLARE: break;
         case STMT_TARGET:
             if (type_of(t, s->rhs) && s->rhs->type.rank) {
                 Diag *m = diag(t->d, s->rhs->span, DIAG_E0309, "what is added to target", describe(t, &s->rhs->type));
@@ -1616,9 +1770,7 @@ static void check_stmts(Types *t, Stmt *s)
             if (type_of(t, s->cond) && need_scalar(t, s->cond, "a condition")) need_data(t, s->cond, "a condition");
             check_stmts(t, s->body);
             break;
-        case STMT_BLOCK:
-            check_stmts(t, s->body);
-            break;
+        case STMT_BLOCK: check_stmts(t, s->body); break;
         }
         if (t->failing && !s->body && diags_errors(t->d) > before) list_add(t->a, t->failing, s);
     }
@@ -1631,7 +1783,8 @@ void types_model(Types *t, Model *m)
     for (const Request *r = m->requests; r; r = r->next)
         for (int i = 0; i < r->nsettings; i++) {
             Ast *value = r->setting[i].value;
-            if (r->setting[i].id != SETTING_METRIC && type_of(t, value) && need_scalar(t, value, "a setting")) need_data(t, value, "a setting");
+            if (r->setting[i].id != SETTING_METRIC && type_of(t, value) && need_scalar(t, value, "a setting"))
+                need_data(t, value, "a setting");
         }
 }
 
@@ -1639,7 +1792,7 @@ bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     int errors = diags_errors(d);
     sizes_from_uses(a, m, lib);
-    Types t = { .a = a, .d = d, .lib = lib };
+    Types t = {.a = a, .d = d, .lib = lib};
     types_model(&t, m);
     if (diags_errors(d) == errors) sizes_check(a, m, lib, d);
     return diags_errors(d) == errors;
@@ -1679,7 +1832,10 @@ static Ast *upper_end_of(Types *t, Ast *e, const Decl *d, int through)
         for (int i = 0; i < s->nargs; i++)
             if (!type_of(t, s->args[i])) return NULL;
         Ast *end = substitute(t, dist->upper, dist, s->args);
-        return end && !has_index(end) && type_of(t, end) && end->type.rank == 0 && end->type.base == BASE_INT && depends_on_data_only(t->a, end, &culprit) ? end : NULL;
+        return end && !has_index(end) && type_of(t, end) && end->type.rank == 0 && end->type.base == BASE_INT &&
+                       depends_on_data_only(t->a, end, &culprit)
+                   ? end
+                   : NULL;
     }
     return e->kind == AST_NAME && e->type.rank == 0 && depends_on_data_only(t->a, e, &culprit) ? e : NULL;
 }
@@ -1699,11 +1855,19 @@ static Ast *upper_end(Types *t, Ast *e, int through)
         if (e->op == OP_ADD) return x && (y = upper_end(t, e->kid[1], through)) ? extent_sum(t, x, y) : NULL;
         return x && constant(e->kid[1], NULL, &number) ? extent_plus(t, x, -number) : NULL;
     case AST_COND: {
-        Type of = { .rank = 1, .dim = { upper_end(t, e->kid[1], through) } }, other = { .rank = 1, .dim = { upper_end(t, e->kid[2], through) } };
+        Type of = {.rank = 1, .dim = {upper_end(t, e->kid[1], through)}}, other = {.rank = 1, .dim = {upper_end(t, e->kid[2], through)}};
         return of.dim[0] && other.dim[0] && merge(t, &of, &other) ? of.dim[0] : NULL;
     }
-    case AST_REAL: case AST_STRING: case AST_RANGE: case AST_ALL: case AST_CALL: case AST_UNARY: case AST_TRANSPOSE: case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION:
-        return NULL;
+    case AST_REAL:
+    case AST_STRING:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_CALL:
+    case AST_UNARY:
+    case AST_TRANSPOSE:
+    case AST_REDUCE:
+    case AST_ARRAY:
+    case AST_FUNCTION: return NULL;
     }
     return NULL;
 }
@@ -1726,12 +1890,12 @@ static void type_routine(Types *t, Ast *e)
 {
     if (!e || e->kind != AST_CALL) return;
     for (int i = 0; i < e->nkids; i++) type_of(t, e->kid[i]);
-    known(e, (Type){ .base = BASE_REAL });
+    known(e, (Type){.base = BASE_REAL});
 }
 
 void types_library(Arena *a, Library *lib, Diags *d)
 {
-    Types t = { .a = a, .d = d, .lib = lib };
+    Types t = {.a = a, .d = d, .lib = lib};
     for (Distribution *p = lib->distributions; p; p = p->next) {
         for (int i = 0; i < p->nparams; i++) shape(&t, p->params[i]);
         type_body(&t, p->lower, 0, "an end of the support");
@@ -1745,7 +1909,7 @@ void types_library(Arena *a, Library *lib, Diags *d)
         if (p->covariance_root) type_of(&t, p->covariance_root);
         if (p->precision_root) type_of(&t, p->precision_root);
         for (Natural *n = p->natural; n; n = n->next)
-            if (type_of(&t, n->statistic)) n->decl->type.rank = n->statistic->type.rank;        // of log_determinant(x), 0
+            if (type_of(&t, n->statistic)) n->decl->type.rank = n->statistic->type.rank;  // of log_determinant(x), 0
         type_routine(&t, p->sample);
         type_routine(&t, p->sample_truncated);
         type_routine(&t, p->base);

@@ -4,27 +4,29 @@
 #include "check.h"
 
 typedef struct Types {
-    Arena         *a;
-    Diags         *d;
+    Arena *a;
+    Diags *d;
     const Library *lib;
-    Map            linear;           // Ast -> Linear, of products: each is looked at once
-    bool           too_deep;         // reported
-    int            undecided;        // sizes that only the data can show to be the same
-    List          *failing;          // Stmt: those with an error, where a list is asked for
+    Map linear;     // Ast -> Linear, of products: each is looked at once
+    bool too_deep;  // reported
+    int undecided;  // sizes that only the data can show to be the same
+    List *failing;  // Stmt: those with an error, where a list is asked for
 } Types;
 
 void types_model(Types *t, Model *m);
 bool types_of(Types *t, Ast *e);
-Ast *types_largest(Types *t, Ast *subscript);                    // the largest value of a subscript, bounds of what it looks up included; NULL if nothing tells
-bool types_merge(Types *t, Type *into, const Type *other);       // the larger of two shapes
-bool types_same(Types *t, const Type *x, const Type *y);         // surely the same shape
+// the largest value of a subscript, bounds of what it looks up included; NULL if nothing tells
+Ast *types_largest(Types *t, Ast *subscript);
+bool types_merge(Types *t, Type *into, const Type *other);  // the larger of two shapes
+bool types_same(Types *t, const Type *x, const Type *y);    // surely the same shape
 bool types_has_index(const Ast *e);
 
 // ---- sizes.c ----
 
-// An unknown whose every statement is `name ~ distribution(...)`, without a type, and whose arguments are one number each: nothing on the left tells its size.
+// An unknown whose every statement is `name ~ distribution(...)`, without a type, and whose arguments are one number each: nothing on the
+// left tells its size.
 bool sizes_undecided(Arena *a, const Library *lib, Decl *d);
-const Decl *sizes_undecided_in(Arena *a, const Library *lib, const Ast *e);         // one that stands in e, or NULL
+const Decl *sizes_undecided_in(Arena *a, const Library *lib, const Ast *e);  // one that stands in e, or NULL
 
 // Gives such unknowns the sizes that their uses decide (Facts.from_uses).
 void sizes_from_uses(Arena *a, Model *m, const Library *lib);

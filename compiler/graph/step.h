@@ -8,171 +8,193 @@ typedef enum {
 #include "updates.def"
 } StepKind;
 
-typedef struct Competition {             // two ways to draw the same unknowns; a run finds out which is better (runtime/host/choice.c)
-    int         number;                  // from 1
-    int         n;
-    Var       **block;                   // continuous unknowns that meet in factors as written, all of a connected set, or those of it that would be sliced
-    bool        auxiliaries;             // exact conditionals need some, moves along gradients leave them out
-    bool        coupled;                 // unknowns that would be sliced depend on each other: without a measurement gradients move the block
-    int         nsummed;
-    Var       **summed;                  // discrete unknowns that the move sees summed out; their draws follow it
+typedef struct Competition {  // two ways to draw the same unknowns; a run finds out which is better (runtime/host/choice.c)
+    int number;               // from 1
+    int n;
+    // continuous unknowns that meet in factors as written, all of a connected set, or those of it that would be sliced
+    Var **block;
+    bool auxiliaries;  // exact conditionals need some, moves along gradients leave them out
+    bool coupled;      // unknowns that would be sliced depend on each other: without a measurement gradients move the block
+    int nsummed;
+    Var **summed;  // discrete unknowns that the move sees summed out; their draws follow it
     struct Competition *next;
 } Competition;
 
-typedef struct Alone {                   // a connected set without a competition, and why
-    int         n;
-    Var       **block;
+typedef struct Alone {  // a connected set without a competition, and why
+    int n;
+    Var **block;
     const char *because;
     struct Alone *next;
 } Alone;
 
-typedef struct Carried {                 // an unknown that a move along an orbit changes: element becomes value
-    Var   *var;
-    int    power;                        // it is multiplied by c^power
+typedef struct Carried {  // an unknown that a move along an orbit changes: element becomes value
+    Var *var;
+    int power;  // it is multiplied by c^power
     Index *index[MAX_RANK];
-    Expr  *element, *c, *value;          // in terms of the indices
-    Expr  *fixed;                        // an element that stays where it is; or NULL
-    const Plates *plates;                // of the statement that draws it; NULL: it has the shape of c
-    bool   triangle;                     // a matrix, whose elements above the diagonal are no coordinates
-    Expr  *where;                        // it moves; NULL: everywhere
-    Expr  *log_jacobian;                 // windows.c: of its move; NULL: as power says
+    Expr *element, *c, *value;  // in terms of the indices
+    Expr *fixed;                // an element that stays where it is; or NULL
+    const Plates *plates;       // of the statement that draws it; NULL: it has the shape of c
+    bool triangle;              // a matrix, whose elements above the diagonal are no coordinates
+    Expr *where;                // it moves; NULL: everywhere
+    Expr *log_jacobian;         // windows.c: of its move; NULL: as power says
 } Carried;
 
-typedef struct Window {                  // windows.c: counts that a move sees summed over a window of values about where each stands
-    Var         *count;
-    Conditional *conditional;            // of an element of them
-    Expr        *tilt;                   // what c adds to the coefficient of the element in its log density, in terms of conditional->element
-    Var         *below, *apart, *weights;        // how many values of the window are below the element, how far they are apart, and the density at each of them, over the largest
-    Index       *value;                  // the number of a value, from 1
-    Expr        *weight;                 // of it: the element of `weights`
-    Expr        *step;                   // what c adds to the logarithm of the weight of each value more than to that of the value before
-    int          nrows;
-    const struct Part **of_rows;         // parts of the density whose rows the tilt has alike, and
-    Var        **rows;                   // how many of them there are for each element
+typedef struct Window {  // windows.c: counts that a move sees summed over a window of values about where each stands
+    Var *count;
+    Conditional *conditional;  // of an element of them
+    Expr *tilt;                // what c adds to the coefficient of the element in its log density, in terms of conditional->element
+    // how many values of the window are below the element, how far they are apart, and the density at each of them, over the largest
+    Var *below, *apart, *weights;
+    Index *value;  // the number of a value, from 1
+    Expr *weight;  // of it: the element of `weights`
+    Expr *step;    // what c adds to the logarithm of the weight of each value more than to that of the value before
+    int nrows;
+    const struct Part **of_rows;  // parts of the density whose rows the tilt has alike, and
+    Var **rows;                   // how many of them there are for each element
 } Window;
 
-typedef struct Transfer {                // transfers.c: which elements c moves against each other, and how far it may; found before each draw of c
-    Var      *moved, *of;                // of: c
-    Var      *other;                     // against this; NULL: elements of `moved` against each other
-    unsigned  along;                     // then bit d: in dimension d each subscript has a partner
-    Var      *distance[MAX_RANK], *phase[MAX_RANK], *partner[MAX_RANK];     // of these dimensions: who is whose partner (device/transfers.h)
-    Var      *place[2][MAX_RANK];        // of moved and other, in dimensions that c does not have: the subscript of what moves
-    Var      *step, *first, *last;       // of each element of c: it moves by this; the values among which it is drawn
-    Index    *element[MAX_RANK];
-    Expr     *lowest, *highest;          // the least and the most that element may move by
+// transfers.c: which elements c moves against each other, and how far it may; found before each draw of c
+typedef struct Transfer {
+    Var *moved, *of;  // of: c
+    Var *other;       // against this; NULL: elements of `moved` against each other
+    unsigned along;   // then bit d: in dimension d each subscript has a partner
+    // of these dimensions: who is whose partner (device/transfers.h)
+    Var *distance[MAX_RANK], *phase[MAX_RANK], *partner[MAX_RANK];
+    Var *place[2][MAX_RANK];   // of moved and other, in dimensions that c does not have: the subscript of what moves
+    Var *step, *first, *last;  // of each element of c: it moves by this; the values among which it is drawn
+    Index *element[MAX_RANK];
+    Expr *lowest, *highest;  // the least and the most that element may move by
 } Transfer;
 
-typedef struct Orbit {                   // orbits.c, exchanges.c, transfers.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these
-    Var   *by;                           // c: 1 leaves all as it is
-    bool   added;                        // or 0 does: exchanges.c, transfers.c, shifts.c, reflections.c
-    bool   by_priors;                    // what moves has no other terms in the law of c
-    Expr  *where;                        // sizes: something moves; NULL: always
-    int    n;
+// orbits.c, exchanges.c, transfers.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these
+typedef struct Orbit {
+    Var *by;         // c: 1 leaves all as it is
+    bool added;      // or 0 does: exchanges.c, transfers.c, shifts.c, reflections.c
+    bool by_priors;  // what moves has no other terms in the law of c
+    Expr *where;     // sizes: something moves; NULL: always
+    int n;
     Carried *moved;
-    int    nwindows;
-    Window *window;                      // counts that are summed out for c, and drawn after it
-    const Transfer *transfer;            // what c moves was found before it was drawn; or NULL
+    int nwindows;
+    Window *window;            // counts that are summed out for c, and drawn after it
+    const Transfer *transfer;  // what c moves was found before it was drawn; or NULL
 } Orbit;
 
-typedef struct Without {                 // conjugates.c: a plate that a step sees integrated out
+typedef struct Without {  // conjugates.c: a plate that a step sees integrated out
     const struct Step *plate;
-    int          n;
-    const struct Part **part;            // sums over rows in natural parameters of an element, and
-    Var        **sum;                    // what stands for them in the law: sum[i][element]. Lowering puts statistics of data in their place, or sums that are made before the step
+    int n;
+    const struct Part **part;  // sums over rows in natural parameters of an element, and
+    // what stands for them in the law: sum[i][element]. Lowering puts statistics of data in their place, or sums that are made before the
+    // step
+    Var **sum;
 } Without;
 
-typedef struct Tangent {                 // proposals.c: of the predictor of a factor, in place of its log density
+typedef struct Tangent {  // proposals.c: of the predictor of a factor, in place of its log density
     const Factor *factor;
-    Expr         *density;               // its terms that hold the block
-    Expr         *predictor;             // linear in the block
-    Expr         *slope, *bend;          // of the log density as the chain stands: its derivative by the predictor, and less the second one
-    Expr         *at[3];                 // what warm-up has found of them, an element for each instance: predictor, slope, bend
-    Expr         *value;                 // at[1]*(predictor - at[0]) - at[2]/2*(predictor - at[0])^2
+    Expr *density;    // its terms that hold the block
+    Expr *predictor;  // linear in the block
+    // of the log density as the chain stands: its derivative by the predictor, and less the second one
+    Expr *slope, *bend;
+    Expr *at[3];  // what warm-up has found of them, an element for each instance: predictor, slope, bend
+    Expr *value;  // at[1]*(predictor - at[0]) - at[2]/2*(predictor - at[0])^2
 } Tangent;
 
-typedef struct Proposal {                // of the step's block with its scales, from the joint that has quadratics in place of these factors
-    Var       *name;                     // its random numbers are of this
-    int        n;
+typedef struct Proposal {  // of the step's block with its scales, from the joint that has quadratics in place of these factors
+    Var *name;             // its random numbers are of this
+    int n;
     Tangent *of;
 } Proposal;
 
-typedef struct Description {             // all text is in the model's names; NULL: nothing to say
-    const char *subject;                 // alpha_c, alpha
-    const char *what, *is;               // given the rest: sigma^-2, ~ gamma(shape, rate); or phi, : slice sampled
-    const char *brief;                   // the same as `is`, or shorter
-    const char *law;                     // sigma^-2 ~ gamma(shape, rate); phi has the density below, up to a constant
-    int         n;
-    const char **line;                   // shape = ..., rate = ...
-    const char *method;                  // how it is drawn
-    const char *because;                 // why so
-    const char *elements;                // what runs in parallel
+typedef struct Description {  // all text is in the model's names; NULL: nothing to say
+    const char *subject;      // alpha_c, alpha
+    const char *what, *is;    // given the rest: sigma^-2, ~ gamma(shape, rate); or phi, : slice sampled
+    const char *brief;        // the same as `is`, or shorter
+    const char *law;          // sigma^-2 ~ gamma(shape, rate); phi has the density below, up to a constant
+    int n;
+    const char **line;     // shape = ..., rate = ...
+    const char *method;    // how it is drawn
+    const char *because;   // why so
+    const char *elements;  // what runs in parallel
 } Description;
 
 typedef struct Step {
-    StepKind     kind;
-    Span         span;
-    int          nblock;
-    Var        **block;                  // GAUSSIAN: dense variables first, then the diagonal one if `arrow`; else one
-    Conditional *conditional;            // of one element; not GAUSSIAN
-    bool         collapsed;              // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
-    const char  *reason;                 // shown by --explain
-    bool         marginal;               // its law has auxiliaries integrated out: --check cannot compare it with the joint
-    const struct Without *without;       // conjugates.c: a plate that is integrated out, and drawn next; or NULL
-    bool         by_messages;            // ENUM: from its array of log densities; along a chain, all elements together
-    bool         at_once;                // ENUM: all elements along a chain, parallel in time (kernel/states.c)
-    const struct Joined *joined;         // ENUM: a set that is drawn together, or (of one unknown) its draw in turn, for sizes for which it is not; or NULL
-    bool         over_sum;               // it sees unknowns summed out
-    bool         imputes;                // missing values of data only
-    enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;       // WITH and WITHOUT: a method of its competition, of which a run takes one
-    struct Competition *competition;     // or NULL: there is one way to draw the block
-    int          joint;                  // the number of a sparse block: this step is it; -number: it stands in for it, on a GPU and where that would be too much work; 0: neither
-    const struct Step *in_turns;         // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
-    const Description *description;      // describe.c: for readers
-    enum { DRAWS, EXPECTS, MAXIMISES } does;      // EXPECTS, MAXIMISES: a program for modes finds expectations of the block, or the mode of its conditional
-    struct Expected *expected;           // EXPECTS: the arrays that it fills; NULL: another step
-    const struct Predictive *predictive; // ENUM: weights that are integrated out, or NULL
-    const Orbit *orbit;                  // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
-    const Proposal *proposal;            // GAUSSIAN: what is drawn is a proposal, which is accepted or not; or NULL
-    const struct White *white;           // SLICE: given the white noise of a vector, which moves along; or NULL
+    StepKind kind;
+    Span span;
+    int nblock;
+    Var **block;                    // GAUSSIAN: dense variables first, then the diagonal one if `arrow`; else one
+    Conditional *conditional;       // of one element; not GAUSSIAN
+    bool collapsed;                 // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
+    const char *reason;             // shown by --explain
+    bool marginal;                  // its law has auxiliaries integrated out: --check cannot compare it with the joint
+    const struct Without *without;  // conjugates.c: a plate that is integrated out, and drawn next; or NULL
+    bool by_messages;               // ENUM: from its array of log densities; along a chain, all elements together
+    bool at_once;                   // ENUM: all elements along a chain, parallel in time (kernel/states.c)
+    // ENUM: a set that is drawn together, or (of one unknown) its draw in turn, for sizes for which it is not; or NULL
+    const struct Joined *joined;
+    bool over_sum;  // it sees unknowns summed out
+    bool imputes;   // missing values of data only
+    // WITH and WITHOUT: a method of its competition, of which a run takes one
+    enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;
+    struct Competition *competition;  // or NULL: there is one way to draw the block
+    // the number of a sparse block: this step is it; -number: it stands in for it, on a GPU and where that would be too much work; 0:
+    // neither
+    int joint;
+    const struct Step *in_turns;     // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
+    const Description *description;  // describe.c: for readers
+    // EXPECTS, MAXIMISES: a program for modes finds expectations of the block, or the mode of its conditional
+    enum { DRAWS, EXPECTS, MAXIMISES } does;
+    struct Expected *expected;            // EXPECTS: the arrays that it fills; NULL: another step
+    const struct Predictive *predictive;  // ENUM: weights that are integrated out, or NULL
+    const Orbit *orbit;                   // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
+    const Proposal *proposal;             // GAUSSIAN: what is drawn is a proposal, which is accepted or not; or NULL
+    const struct White *white;            // SLICE: given the white noise of a vector, which moves along; or NULL
     union {
-        struct {                         // GAUSSIAN
+        struct {  // GAUSSIAN
             struct BlockTerm *terms;
-            bool        arrow;           // the last variable's elements are conditionally independent given the rest
-            Factor     *scaled;          // the factor of latents that are scaled together with the draw, or NULL
-            Expr       *scaled_latent;   // its latent, and the weight w in exp(-w z^2 / 2)
-            Expr       *scaled_weight;
-            const struct Rows *rows;     // how to draw it if rows->count < rows->size, or NULL
-            const char *no_rows;         // why not
-            int         nbatch;          // leading dimensions over which the block is independent
-            bool        on_plane;        // one variable, each of whose vectors has the sum 0
-            bool        diagonal;        // the same, and its precision has nothing but the diagonal
-            const struct Band *band;     // its precision is a band along a chain; or NULL
-            const struct Innovations *innovations;      // the block's first variables; what is drawn is the series that they make. Or NULL
-            int         sparse;          // several plates, or elements that are coupled in pairs: its number among such blocks, whose precision is kept by the entries that there are; 0: it is none
-            int         most_work;       // of a sparse block: it is drawn jointly if that takes no more than so many times the work of the steps that stand in for it
-            const struct Scales *scales; // drawn before it, with it integrated out; or NULL
-            int         ndense;          // of a sparse block: so many variables come first that have few elements, or couple all of them
-            const struct Rows *listed;   // of a sparse block: factors whose terms of degree 2 are told row by row; or NULL
+            bool arrow;           // the last variable's elements are conditionally independent given the rest
+            Factor *scaled;       // the factor of latents that are scaled together with the draw, or NULL
+            Expr *scaled_latent;  // its latent, and the weight w in exp(-w z^2 / 2)
+            Expr *scaled_weight;
+            const struct Rows *rows;  // how to draw it if rows->count < rows->size, or NULL
+            const char *no_rows;      // why not
+            int nbatch;               // leading dimensions over which the block is independent
+            bool on_plane;            // one variable, each of whose vectors has the sum 0
+            bool diagonal;            // the same, and its precision has nothing but the diagonal
+            const struct Band *band;  // its precision is a band along a chain; or NULL
+            // the block's first variables; what is drawn is the series that they make. Or NULL
+            const struct Innovations *innovations;
+            // several plates, or elements that are coupled in pairs: its number among such blocks, whose precision is kept by the entries
+            // that there are; 0: it is none
+            int sparse;
+            // of a sparse block: it is drawn jointly if that takes no more than so many times the work of the steps that stand in for it
+            int most_work;
+            const struct Scales *scales;  // drawn before it, with it integrated out; or NULL
+            // of a sparse block: so many variables come first that have few elements, or couple all of them
+            int ndense;
+            const struct Rows *listed;  // of a sparse block: factors whose terms of degree 2 are told row by row; or NULL
         } gaussian;
-        struct Turns *turns;             // TURNS
-        struct {                         // ENUM
-            Expr *lower, *upper;         // values
-            Expr *shelf, *shelves;       // if predictive: which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at once. NULL: elements take turns
+        struct Turns *turns;      // TURNS
+        struct {                  // ENUM
+            Expr *lower, *upper;  // values
+            // if predictive: which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at
+            // once. NULL: elements take turns
+            Expr *shelf, *shelves;
         } enumerate;
-        const struct Pair *pair;         // PAIR
-        const struct Ellipse *ellipse;   // ELLIPTICAL
-        struct { Expr *width; } slice;   // SLICE, METROPOLIS: width to start from, if the model says one
-        struct {                         // NUTS
-            int      n;
-            Factor **factor;             // whose densities read the block
-            double   accept;             // what the step size aims at
-            int      depth;              // of a trajectory: at most 2^depth steps
-            int      steps;              // HMC: of every trajectory; 0: NUTS
-            bool     named, chees;       // the model asks for the move by name; chains adapt together
-            double   step;               // HMC: their size; 0: adapted
-            double   anneal;             // HMC: temperature that warm-up begins with
-            int      metric;             // a MetricKind (runtime/device/metric.h)
-            int      sums;               // of factor_counts_at: how many sums over values of others it sees
+        const struct Pair *pair;        // PAIR
+        const struct Ellipse *ellipse;  // ELLIPTICAL
+        struct {
+            Expr *width;
+        } slice;  // SLICE, METROPOLIS: width to start from, if the model says one
+        struct {  // NUTS
+            int n;
+            Factor **factor;    // whose densities read the block
+            double accept;      // what the step size aims at
+            int depth;          // of a trajectory: at most 2^depth steps
+            int steps;          // HMC: of every trajectory; 0: NUTS
+            bool named, chees;  // the model asks for the move by name; chains adapt together
+            double step;        // HMC: their size; 0: adapted
+            double anneal;      // HMC: temperature that warm-up begins with
+            int metric;         // a MetricKind (runtime/device/metric.h)
+            int sums;           // of factor_counts_at: how many sums over values of others it sees
         } nuts;
     };
     struct Step *next;

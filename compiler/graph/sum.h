@@ -3,20 +3,24 @@
 #define GMC_GRAPH_SUM_H
 #include "graph.h"
 
-typedef struct Server { const struct Step *step; struct Server *next; } Server;
+typedef struct Server {
+    const struct Step *step;
+    struct Server *next;
+} Server;
 
-typedef struct Sum {                     // a statistic, an array target[...] += sum over loops of value
-    Var   *var;
-    Loops  loops;
-    int    n;
-    Expr  *target[MAX_RANK];             // subscripts, in terms of the loops' indices
-    Expr  *at[MAX_RANK];                 // the same where it was asked for first: names for the subscripts
-    Expr  *value;
-    bool   data_only;                    // computed once for the run; else a subscript is an unknown, and it is computed again when that was drawn
-    struct Server *serves;               // steps that read it, in order
-    const char *purpose;                 // what else it is for; or NULL
-    bool   asked_apart;                  // something beside the steps reads it
-    const struct Rows *route;            // only the route with many rows of this draw reads it; NULL: others do, too
+typedef struct Sum {  // a statistic, an array target[...] += sum over loops of value
+    Var *var;
+    Loops loops;
+    int n;
+    Expr *target[MAX_RANK];  // subscripts, in terms of the loops' indices
+    Expr *at[MAX_RANK];      // the same where it was asked for first: names for the subscripts
+    Expr *value;
+    // computed once for the run; else a subscript is an unknown, and it is computed again when that was drawn
+    bool data_only;
+    struct Server *serves;     // steps that read it, in order
+    const char *purpose;       // what else it is for; or NULL
+    bool asked_apart;          // something beside the steps reads it
+    const struct Rows *route;  // only the route with many rows of this draw reads it; NULL: others do, too
     struct Sum *next;
 } Sum;
 #endif

@@ -1,10 +1,10 @@
 // alike.c -- scalars that are drawn alike share a function.
 //
-//   before   500 kernels    Stream g = stream(at, VAR_mu, 0); const wide x = normal_natural(&g, a_mu, b_mu); VERIFY(..) CLAIM(..) *s->mu = x;
-//   after    500 calls      drawn_by_normal_natural(GM, at, VAR_mu, "mu", s->mu, a_mu, b_mu);
+//   before   500 kernels    Stream g = stream(at, VAR_mu, 0); const wide x = normal_natural(&g, a_mu, b_mu); VERIFY(..) CLAIM(..) *s->mu =
+//   x; after    500 calls      drawn_by_normal_natural(GM, at, VAR_mu, "mu", s->mu, a_mu, b_mu);
 //
-// In a program of many steps the C compiler would spend its time on copies of a sampler: a scalar is drawn, looked at and stored by a call of a function that
-// all scalars share whose conditionals are of one family.
+// In a program of many steps the C compiler would spend its time on copies of a sampler: a scalar is drawn, looked at and stored by a call
+// of a function that all scalars share whose conditionals are of one family.
 //
 // Needs: the kernels as the passes have left them.     Gives: Kernel.alike.     Keeps: the nodes, which say what the call does.
 #include <string.h>
@@ -16,16 +16,22 @@ static bool test_other(const Var *v, void *with)
     return v != c->var && v != c->u->var;
 }
 
-// The draw in the kernel from which on it is a draw, its claim and its store, which read nothing of the kernel but values of the draw's arguments; or NULL.
+// The draw in the kernel from which on it is a draw, its claim and its store, which read nothing of the kernel but values of the draw's
+// arguments; or NULL.
 static const Node *drawn_alone(const Program *p, const Kernel *k)
 {
     if (k->kind != KERNEL_SCALAR || p->nsteps <= MANY_STEPS) return NULL;
     const Node *n = k->body;
     while (n && n->kind != NODE_DRAW) n = n->next;
-    if (!n || !n->draw.x || !n->draw.call || n->draw.check != DRAW_FINITE || n->draw.var->rank > 0 || placement_of(p, n->draw.var)->type != TYPE_WIDE) return NULL;
+    if (!n || !n->draw.x || !n->draw.call || n->draw.check != DRAW_FINITE || n->draw.var->rank > 0 ||
+        placement_of(p, n->draw.var)->type != TYPE_WIDE)
+        return NULL;
     const Node *claim = n->next, *store = claim ? claim->next : NULL;
-    if (!store || store->next || claim->kind != NODE_CLAIM || !claim->claim.c || claim->claim.n == 0 || store->kind != NODE_UPDATE) return NULL;
-    if (store->update.op != UPDATE_SET || store->update.times || store->update.place.local || store->update.place.element != claim->claim.c->current) return NULL;
+    if (!store || store->next || claim->kind != NODE_CLAIM || !claim->claim.c || claim->claim.n == 0 || store->kind != NODE_UPDATE)
+        return NULL;
+    if (store->update.op != UPDATE_SET || store->update.times || store->update.place.local ||
+        store->update.place.element != claim->claim.c->current)
+        return NULL;
     if (claim->claim.c->var != n->draw.var || store->update.value->kind != EX_REF || store->update.value->var != n->draw.x) return NULL;
     for (int i = 0; i < n->draw.nargs; i++) {
         const Expr *value = n->draw.arg[i].value;
@@ -60,7 +66,8 @@ static bool same_draw(const Node *a, const Node *b)
 static bool same_claim(const Node *a, const Node *b)
 {
     const Conditional *c = a->next->claim.c, *d = b->next->claim.c;
-    if (a->next->claim.n != b->next->claim.n || c->var->kept_log != d->var->kept_log || c->var->kept_log1m != d->var->kept_log1m) return false;
+    if (a->next->claim.n != b->next->claim.n || c->var->kept_log != d->var->kept_log || c->var->kept_log1m != d->var->kept_log1m)
+        return false;
     for (int j = 0; j < a->next->claim.n; j++) {
         if (argument_of(a, a->next->claim.natural[j]) != argument_of(b, b->next->claim.natural[j])) return false;
         if (ex_replace(a->next->claim.statistic[j], c->u, d->u) != b->next->claim.statistic[j]) return false;
@@ -82,7 +89,10 @@ static SharedDraw *function_of_draw(Arena *a, const Kernel *k, const Node *n, in
         for (int j = 0; j < claim->claim.n; j++)
             if (n->draw.arg[i].value->var == n->next->claim.natural[j]) claim->claim.natural[j] = parameter;
     }
-    *f = (SharedDraw){.name = arena_printf(a, same ? "drawn_by_%s_%d" : "drawn_by_%s", n->draw.call->name, same + 1), .first = k, .draw = draw, .claim = claim};
+    *f = (SharedDraw){.name = arena_printf(a, same ? "drawn_by_%s_%d" : "drawn_by_%s", n->draw.call->name, same + 1),
+                      .first = k,
+                      .draw = draw,
+                      .claim = claim};
     return f;
 }
 

@@ -13,18 +13,52 @@
 // Whether all of it is done by a lane as it stands: no loops, no buffers, nothing that lanes share.
 static bool for_one_lane(const Node *list)
 {
-    for (const Node *n = list; n; n = n->next)
-        switch (n->kind) {
-        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_DRAW: case NODE_CLAIM: case NODE_SKIP: break;
+    for (const Node *n = list; n; n = n->next) switch (n->kind) {
+        case NODE_COMMENT:
+        case NODE_LET:
+        case NODE_KNOW:
+        case NODE_DRAW:
+        case NODE_CLAIM:
+        case NODE_SKIP: break;
         case NODE_UPDATE:
             if (n->update.own || n->update.how == STORE_ELEMENT || n->update.how == STORE_SPAN) return false;
             break;
-        case NODE_SLICE: case NODE_METROPOLIS:
+        case NODE_SLICE:
+        case NODE_METROPOLIS:
             if (n->slice.c->recursion || n->slice.follows || !for_one_lane(n->body)) return false;
             break;
-        case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_IF: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CHOICE:
-        case NODE_SAMPLE: case NODE_BOUNDS: case NODE_CHECK: case NODE_WEIGH: case NODE_WEIGHTS: case NODE_MOVE: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_SOLVE:
-        case NODE_CALL: case NODE_RETURN: case NODE_RESULT: case NODE_ELLIPSE: return false;
+        case NODE_NEST:
+        case NODE_REDUCE:
+        case NODE_LOOP:
+        case NODE_LANE:
+        case NODE_IF:
+        case NODE_FILL:
+        case NODE_ORDER:
+        case NODE_BARRIER:
+        case NODE_ARRAY:
+        case NODE_MATRIX:
+        case NODE_CHOICE:
+        case NODE_SAMPLE:
+        case NODE_BOUNDS:
+        case NODE_CHECK:
+        case NODE_WEIGH:
+        case NODE_WEIGHTS:
+        case NODE_MOVE:
+        case NODE_DRAW_ARRAY:
+        case NODE_DRAW_NORMAL:
+        case NODE_DRAW_BAND:
+        case NODE_DRAW_STATES:
+        case NODE_TRANSFORM:
+        case NODE_WHITENED:
+        case NODE_FACTOR:
+        case NODE_ROUTINE:
+        case NODE_COPY:
+        case NODE_COMPUTE:
+        case NODE_SOLVE:
+        case NODE_CALL:
+        case NODE_RETURN:
+        case NODE_RESULT:
+        case NODE_ELLIPSE: return false;
         }
     return true;
 }

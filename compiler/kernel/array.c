@@ -36,7 +36,7 @@ void step_array(Lower *p, const Step *s)
     close_kernel(p);
     launch_team(p, sums);
     comment_step(p, s);
-    const bool shared = c->nbatch && s->does == DRAWS;       // long simplexes and matrices by more than a lane
+    const bool shared = c->nbatch && s->does == DRAWS;  // long simplexes and matrices by more than a lane
     Kernel *draw = open_kernel(p, shared ? KERNEL_TEAM : c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
     put_skip(p, exists_whole(v));
     Node *n = put(p, NODE_DRAW_ARRAY);

@@ -1,9 +1,9 @@
-// band.c -- joint normals along a chain (graph/algebra/band.c): precision and shift of the band, its coupling with the border, and the draw (device/band.h).
+// band.c -- joint normals along a chain (graph/algebra/band.c): precision and shift of the band, its coupling with the border, and the draw
+// (device/band.h).
 //
-//   band_x[panel, t, a, l, b]   -J between element a of node t and element b of node t - lag + l: rows of the band in order, (lag + 1)*w numbers for each element, the last w of them its own node
-//   shift_x[panel, t, a]        h
-//   border_x[panel, t, a, j]    -J with element j of the border
-//   precision_mu, shift_mu      of the border, as of any joint normal
+//   band_x[panel, t, a, l, b]   -J between element a of node t and element b of node t - lag + l: rows of the band in order, (lag + 1)*w
+//   numbers for each element, the last w of them its own node shift_x[panel, t, a]        h border_x[panel, t, a, j]    -J with element j
+//   of the border precision_mu, shift_mu      of the border, as of any joint normal
 //
 // Needs: a step with a band.     Gives: kernels that collect these, draw, and put the draw in its places if these are not where it is made.
 #include <stdlib.h>
@@ -12,14 +12,17 @@
 typedef struct BandPlace {
     const Step *step;
     const Band *band;
-    Var  *B, *k, *E, *A, *h;     // E, A, h: NULL if there is no border
-    Expr *row;                   // numbers of an element in the band
-    int   nborder;               // variables
+    Var *B, *k, *E, *A, *h;  // E, A, h: NULL if there is no border
+    Expr *row;               // numbers of an element in the band
+    int nborder;             // variables
 } BandPlace;
 
 enum { MOST_SUBS = 3 * MAX_RANK };
 
-typedef struct Subs { int n; Expr *at[MOST_SUBS], *extent[MOST_SUBS]; } Subs;      // that pick a place
+typedef struct Subs {
+    int n;
+    Expr *at[MOST_SUBS], *extent[MOST_SUBS];
+} Subs;  // that pick a place
 
 static int place_of(const BandPlace *b, const Expr *ref)
 {
@@ -57,7 +60,10 @@ static void add_inner(const BandPlace *b, Subs *s, const Expr *ref)
 }
 
 // Where an instance of a term adds to: subscripts over the panel, along, then those within the node of the first element and of the second.
-typedef struct Entry { Subs subs; int npanel, second; } Entry;
+typedef struct Entry {
+    Subs subs;
+    int npanel, second;
+} Entry;
 
 static Entry entry_of(const BandPlace *b, const Expr *later, const Expr *other)
 {
@@ -77,7 +83,8 @@ static Place place_in(Lower *p, const BandPlace *b, Var *array, const Entry *e, 
     Arena *a = p->g->arena;
     Place at = {.array = array};
     Expr **subs = arena_copy(a, e->subs.at, sizeof *subs * (size_t)e->subs.n);
-    Var *of = local_new(a, b->step->block[0]->name);             // of the panel and along: what a subscript that may be outside is looked at by
+    // of the panel and along: what a subscript that may be outside is looked at by
+    Var *of = local_new(a, b->step->block[0]->name);
     of->rank = e->npanel + 1;
     for (int k = 0; k <= e->npanel; k++) of->dim[k] = e->subs.extent[k];
     if (e->npanel) at.sub[at.n++] = (Sub){.of = of, .first = 0, .n = e->npanel, .at = subs, .extent = array->dim[0]};
@@ -138,7 +145,7 @@ static bool take_sums(Lower *p, BlockTerm *t, Subs *s)
         plain += s->at[k]->kind == EX_INDEX;
         keys.n++;
     }
-    if (plain == keys.n && keys.n == t->loops.n) return false;   // nothing to sum
+    if (plain == keys.n && keys.n == t->loops.n) return false;  // nothing to sum
     Expr *h = hoist_sum(&p->statistics, &keys, &t->loops, t->coefficient);
     if (!h) return false;
     t->coefficient = h;
@@ -153,7 +160,8 @@ static bool take_sums(Lower *p, BlockTerm *t, Subs *s)
 
 static void put_sums(Lower *p, const BlockTerm *t, const Subs *s, Place at, double times)
 {
-    Expr **target = arena_copy(p->g->arena, s->at, sizeof *target * (size_t)s->n), **extent = arena_copy(p->g->arena, s->extent, sizeof *extent * (size_t)s->n);
+    Expr **target = arena_copy(p->g->arena, s->at, sizeof *target * (size_t)s->n),
+         **extent = arena_copy(p->g->arena, s->extent, sizeof *extent * (size_t)s->n);
     Node *sum = enter_nest(p, NODE_REDUCE, &t->loops, s->n, target, extent);
     put_update(p, UPDATE_ADD, at, ex_mul2(ex_num(times), t->coefficient));
     leave(p, sum);
@@ -183,12 +191,13 @@ static void turn_by_places(const BandPlace *b, BlockTerm *t)
         Index *from = t->loops.index[k];
         Expr *rest = ex_sub(at, ex_index(from));
         bool inner = ex_mentions_index(rest, from);
-        for (int i = 0; i < t->loops.n; i++) inner |= ex_mentions_index(t->loops.index[i]->lo, from) || ex_mentions_index(t->loops.index[i]->hi, from);
+        for (int i = 0; i < t->loops.n; i++)
+            inner |= ex_mentions_index(t->loops.index[i]->lo, from) || ex_mentions_index(t->loops.index[i]->hi, from);
         if (inner) continue;
         Index *to = index_new(from->name, ex_num(1), b->band->length);
         Expr *back = ex_sub(ex_index(to), rest);
         t->loops.index[k] = to;
-        for (int i = k; i > 0; i--) {                            // outside the loops that it is told by
+        for (int i = k; i > 0; i--) {  // outside the loops that it is told by
             t->loops.index[i] = t->loops.index[i - 1];
             t->loops.index[i - 1] = to;
         }
@@ -208,7 +217,8 @@ static bool met_both_ways(const BlockTerm *t)
             Index *a = t->loops.index[i], *b = t->loops.index[k], *c = index_new(a->name, a->lo, a->hi);
             if (a->lo != b->lo || a->hi != b->hi) continue;
             Expr *const held[] = {t->ref[0], t->ref[1], t->coefficient, t->loops.guard ? t->loops.guard : ex_num(1)}, *other[4];
-            for (int m = 0; m < 4; m++) other[m] = ex_replace_index(ex_replace_index(ex_replace_index(held[m], a, ex_index(c)), b, ex_index(a)), c, ex_index(b));
+            for (int m = 0; m < 4; m++)
+                other[m] = ex_replace_index(ex_replace_index(ex_replace_index(held[m], a, ex_index(c)), b, ex_index(a)), c, ex_index(b));
             if (other[0] == held[1] && other[1] == held[0] && other[2] == held[2] && other[3] == held[3]) return true;
         }
     return false;
@@ -221,7 +231,7 @@ static void put_pair(Lower *p, const BandPlace *b, BlockTerm t, Expr *lag, doubl
     if (fixed) shift_loop(&t, along_of(b, t.ref[0]));
     Entry e = entry_of(b, t.ref[0], same ? NULL : t.ref[1]);
     const int at_lag = e.subs.n;
-    if (!fixed) {                                // picks a place of the row
+    if (!fixed) {  // picks a place of the row
         e.subs.at[e.subs.n] = lag;
         e.subs.extent[e.subs.n++] = ex_num(b->band->lag);
     }
@@ -270,7 +280,8 @@ static void put_pairs(Lower *p, const BandPlace *b, const BlockTerm *from, int l
     if (least <= 0 && most >= 0) {
         BlockTerm same = *from;
         if (!meet(&same, apart)) same.loops.guard = ex_both(guard, ex_call2("==", apart, none));
-        if (same.ref[0]->var == same.ref[1]->var) same.ref[1] = same.ref[0];         // inner subscripts are the same (graph/algebra/band.c)
+        // inner subscripts are the same (graph/algebra/band.c)
+        if (same.ref[0]->var == same.ref[1]->var) same.ref[1] = same.ref[0];
         put_pair(p, b, same, none, 1);
     }
     if (least < 0 && !both) {
@@ -286,7 +297,8 @@ static void accumulate_band(Lower *p, const BandPlace *b, const BlockTerm *from)
     if (t.degree == 2 && !on_chain(b, t.ref[0])) exchange(&t);
     if (t.degree == 2 && on_chain(b, t.ref[1])) {
         int least, most;
-        if (!band_apart(along_of(b, t.ref[0]), along_of(b, t.ref[1]), &least, &most)) abort();       // graph/algebra/band.c has looked
+        // graph/algebra/band.c has looked
+        if (!band_apart(along_of(b, t.ref[0]), along_of(b, t.ref[1]), &least, &most)) abort();
         if (least < most) {
             put_pairs(p, b, &t, least, most);
             return;
@@ -300,7 +312,9 @@ static void accumulate_band(Lower *p, const BandPlace *b, const BlockTerm *from)
     take_sums(p, &t, &e.subs);
     Expr *first = inner_place(b, t.ref[0], &e.subs, e.npanel + 1);
     if (t.degree == 1) put_sums(p, &t, &e.subs, place_in(p, b, b->k, &e, first), 1);
-    else put_sums(p, &t, &e.subs, place_in(p, b, b->E, &e, ex_add2(ex_mul2(first, b->band->border), inner_place(b, t.ref[1], &e.subs, e.second))), -1);
+    else
+        put_sums(p, &t, &e.subs,
+                 place_in(p, b, b->E, &e, ex_add2(ex_mul2(first, b->band->border), inner_place(b, t.ref[1], &e.subs, e.second))), -1);
 }
 
 // The variables into the arrays in the order of the draw, or back.
@@ -316,7 +330,9 @@ static void copy_chain(Lower *p, const BandPlace *b, Var *x, Var *z, bool gather
             const Entry e = entry_of(b, element, NULL);
             Expr *panel = ex_num(0);
             for (int k = 0; k < e.npanel; k++) panel = ex_add2(ex_mul2(panel, e.subs.extent[k]), ex_sub(e.subs.at[k], ex_num(1)));
-            here = ex_ref(x, 3, (Expr *[]){ex_add2(panel, ex_num(1)), e.subs.at[e.npanel], ex_add2(inner_place(b, element, &e.subs, e.npanel + 1), ex_num(1))});
+            here = ex_ref(x, 3,
+                          (Expr *[]){ex_add2(panel, ex_num(1)), e.subs.at[e.npanel],
+                                     ex_add2(inner_place(b, element, &e.subs, e.npanel + 1), ex_num(1))});
         } else {
             Subs subs = {0};
             add_inner(b, &subs, element);
@@ -345,7 +361,8 @@ void step_band(Lower *p, const Step *s)
     if (s->gaussian.innovations) innovation_vars(s->gaussian.innovations, &ninnovations);
     b.nborder = s->nblock - ninnovations;
     const bool border = b.nborder > 0;
-    Expr *const band[] = {w->panels, w->length, ex_mul2(b.row, w->width)}, *const chain[] = {w->panels, w->length, w->width}, *const edge[] = {w->panels, w->length, ex_mul2(w->width, w->border)};
+    Expr *const band[] = {w->panels, w->length, ex_mul2(b.row, w->width)}, *const chain[] = {w->panels, w->length, w->width},
+                *const edge[] = {w->panels, w->length, ex_mul2(w->width, w->border)};
     b.B = work_array(p, ROLE_BLOCK, words(p, "band_%s", stem), 3, band);
     b.k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", stem), 3, chain);
     Var *x = w->in_place ? w->var[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 3, chain), *z = NULL;

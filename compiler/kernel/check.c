@@ -11,22 +11,25 @@
 #include "kernel.h"
 #include "scope.h"
 
-typedef struct Declared { const char *name, *type; bool grows; } Declared;      // a local variable: C knows it by its name
+typedef struct Declared {
+    const char *name, *type;
+    bool grows;
+} Declared;  // a local variable: C knows it by its name
 
 typedef struct Check {
     const Program *p;
-    const Kernel  *kernel;
-    bool           shared, named;        // the passes are done
-    bool           setup;                // a kernel of setup
-    bool           team, crew;
-    bool           alone;                // what is looked at is printed without names around it: data as they are read
-    Scope          scope;
-    int            n, size;
-    const Index  **index;                // that are bound here
-    int            nlocals, locals_size;
-    Declared      *local;
-    const Expr    *group;                // a subscript that is the group of a loop
-    const char    *wrong;
+    const Kernel *kernel;
+    bool shared, named;  // the passes are done
+    bool setup;          // a kernel of setup
+    bool team, crew;
+    bool alone;  // what is looked at is printed without names around it: data as they are read
+    Scope scope;
+    int n, size;
+    const Index **index;  // that are bound here
+    int nlocals, locals_size;
+    Declared *local;
+    const Expr *group;  // a subscript that is the group of a loop
+    const char *wrong;
 } Check;
 
 static void fail(Check *c, const char *what)
@@ -77,7 +80,8 @@ static Look test_part(const Expr *e, void *with)
     if (e == c->group) return SKIP;
     const Var *local = c->alone ? NULL : scope_find(&c->scope, e);
     if (local) {
-        if (!declared(c, local->name)) fail(c, arena_printf(c->p->g->arena, "%s has the name `%s`, which is not declared", ex_text(c->p->g->arena, e), local->name));
+        if (!declared(c, local->name))
+            fail(c, arena_printf(c->p->g->arena, "%s has the name `%s`, which is not declared", ex_text(c->p->g->arena, e), local->name));
         return c->wrong ? FOUND : SKIP;
     }
     if (e->kind == EX_INDEX && e->index->height == 0) {
@@ -115,11 +119,14 @@ static void check_expr(Expr *e, void *with)
 static bool check_written(const Var *v, void *with)
 {
     Check *c = with;
-    if (v->kind == VAR_ELEMENT || v->pattern) return false;          // the runtime keeps entries of a sparse precision
+    if (v->kind == VAR_ELEMENT || v->pattern) return false;  // the runtime keeps entries of a sparse precision
     const Placement *at = placement_of(c->p, v);
     if (at->var != v) fail(c, arena_printf(c->p->g->arena, "the array `%s` is written and has no place", v->name));
     else if (at->home == HOME_DATA) fail(c, arena_printf(c->p->g->arena, "data are written: `%s`", v->name));
-    else if ((at->home == HOME_SETUP || at->home == HOME_RESPONSES) != c->setup) fail(c, arena_printf(c->p->g->arena, c->setup ? "setup writes `%s`, which belongs to a chain" : "a step writes `%s`, which is one for all chains", v->name));
+    else if ((at->home == HOME_SETUP || at->home == HOME_RESPONSES) != c->setup)
+        fail(c, arena_printf(c->p->g->arena,
+                             c->setup ? "setup writes `%s`, which belongs to a chain" : "a step writes `%s`, which is one for all chains",
+                             v->name));
     return false;
 }
 
@@ -129,8 +136,10 @@ static void check_update(Check *c, const Node *n)
     const Declared *d = at->local ? declared(c, at->local->name) : NULL;
     if (at->local && !d) fail(c, arena_printf(c->p->g->arena, "`%s` is written before it is declared", at->local->name));
     else if (at->local && !d->grows) fail(c, arena_printf(c->p->g->arena, "`%s` is constant, and is written", at->local->name));
-    if (at->element && !at->local && at->element->nargs != at->element->var->rank) fail(c, arena_printf(c->p->g->arena, "an element of `%s` is written without all its subscripts", at->element->var->name));
-    if (n->update.times && !declared(c, n->update.times->name)) fail(c, arena_printf(c->p->g->arena, "`%s` is read before it is declared", n->update.times->name));
+    if (at->element && !at->local && at->element->nargs != at->element->var->rank)
+        fail(c, arena_printf(c->p->g->arena, "an element of `%s` is written without all its subscripts", at->element->var->name));
+    if (n->update.times && !declared(c, n->update.times->name))
+        fail(c, arena_printf(c->p->g->arena, "`%s` is read before it is declared", n->update.times->name));
 }
 
 // ---- what is printed by nodes of their own ----
@@ -153,7 +162,8 @@ static void check_support(Check *c, const Factor *f)
 static void check_claim_of_draw(Check *c, const Node *n)
 {
     for (int k = 0; k < n->claim.n; k++)
-        if (!declared(c, n->claim.natural[k]->name)) fail(c, arena_printf(c->p->g->arena, "the claim reads `%s` before it is declared", n->claim.natural[k]->name));
+        if (!declared(c, n->claim.natural[k]->name))
+            fail(c, arena_printf(c->p->g->arena, "the claim reads `%s` before it is declared", n->claim.natural[k]->name));
 }
 
 static void check_sample(Check *c, const Site *t)
@@ -170,8 +180,30 @@ static void check_sample(Check *c, const Site *t)
 static bool for_team(Sharing how)
 {
     switch (how) {
-    case SHARE_ALONG: case SHARE_LANES: case SHARE_TERMS: case SHARE_SUM_ALONG: case SHARE_INTO: case SHARE_KEYED: case SHARE_COUNTED: case SHARE_GROUPS: case SHARE_SEGMENTS: case SHARE_CREW: case SHARE_COLOUR_CREW: case SHARE_MATRICES: case SHARE_CLASSES: return true;
-    case SHARE_SERIAL: case SHARE_BACKWARD: case SHARE_EACH: case SHARE_COLOUR: case SHARE_MISSING: case SHARE_IN_TURN: case SHARE_SUM_TURNS: case SHARE_PLACES: case SHARE_ROWS: case SHARE_SPAN: case SHARE_SEGMENT_PLACES: break;
+    case SHARE_ALONG:
+    case SHARE_LANES:
+    case SHARE_TERMS:
+    case SHARE_SUM_ALONG:
+    case SHARE_INTO:
+    case SHARE_KEYED:
+    case SHARE_COUNTED:
+    case SHARE_GROUPS:
+    case SHARE_SEGMENTS:
+    case SHARE_CREW:
+    case SHARE_COLOUR_CREW:
+    case SHARE_MATRICES:
+    case SHARE_CLASSES: return true;
+    case SHARE_SERIAL:
+    case SHARE_BACKWARD:
+    case SHARE_EACH:
+    case SHARE_COLOUR:
+    case SHARE_MISSING:
+    case SHARE_IN_TURN:
+    case SHARE_SUM_TURNS:
+    case SHARE_PLACES:
+    case SHARE_ROWS:
+    case SHARE_SPAN:
+    case SHARE_SEGMENT_PLACES: break;
     }
     return false;
 }
@@ -210,7 +242,9 @@ static void check_loop(Check *c, const Node *n)
     }
     for (int i = 0; i < n->loop.ntotals; i++) {
         const Declared *d = declared(c, n->loop.total[i]->name);
-        if (!d || !d->grows) fail(c, arena_printf(c->p->g->arena, "turns of a loop add to `%s`, which %s", n->loop.total[i]->name, d ? "is constant" : "is not declared"));
+        if (!d || !d->grows)
+            fail(c, arena_printf(c->p->g->arena, "turns of a loop add to `%s`, which %s", n->loop.total[i]->name,
+                                 d ? "is constant" : "is not declared"));
     }
     for (int i = 0; i < n->loop.narrays; i++) check_written(n->loop.array[i], c);
     scope_written(&c->scope, n->body);
@@ -224,7 +258,8 @@ static void check_list(Check *c, const Node *list)
     for (const Node *n = list; n; n = n->next) {
         const int bound = c->n;
         switch (n->kind) {
-        case NODE_NEST: case NODE_REDUCE:
+        case NODE_NEST:
+        case NODE_REDUCE:
             for (int i = 0; i < n->nest.loops.n && !c->shared; i++) {
                 check_ends(c, n->nest.loops.index[i]);
                 bind(c, n->nest.loops.index[i]);
@@ -232,7 +267,9 @@ static void check_list(Check *c, const Node *list)
             if (!c->shared) check_expr(n->nest.loops.guard, c);
             for (int i = 0; i < n->nest.n && !c->shared && n->nest.target; i++) check_expr(n->nest.target[i], c);
             for (const Node *m = n->body; m && n->kind == NODE_REDUCE; m = m->next)
-                if (m->kind == NODE_UPDATE && m->update.op == UPDATE_SET && (n->nest.n || m->update.place.local)) fail(c, "a sum sets a place");     // an instance may keep something at a place of its own
+                // an instance may keep something at a place of its own
+                if (m->kind == NODE_UPDATE && m->update.op == UPDATE_SET && (n->nest.n || m->update.place.local))
+                    fail(c, "a sum sets a place");
             check_list(c, n->body);
             c->n = bound;
             break;
@@ -255,7 +292,8 @@ static void check_list(Check *c, const Node *list)
             if (n->let.key) scope_know(&c->scope, n->let.key, n->let.local);
             break;
         case NODE_KNOW:
-            if (!declared(c, n->let.local->name)) fail(c, arena_printf(c->p->g->arena, "`%s` is known before it is declared", n->let.local->name));
+            if (!declared(c, n->let.local->name))
+                fail(c, arena_printf(c->p->g->arena, "`%s` is known before it is declared", n->let.local->name));
             scope_know(&c->scope, n->let.key, n->let.local);
             break;
         case NODE_ARRAY: {
@@ -298,7 +336,10 @@ static void check_list(Check *c, const Node *list)
             scope_leave(&c->scope, known);
             break;
         }
-        case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_MOVE: {
+        case NODE_SLICE:
+        case NODE_METROPOLIS:
+        case NODE_WEIGH:
+        case NODE_MOVE: {
             const Conditional *of = n->kind == NODE_WEIGH ? n->weigh.c : n->kind == NODE_MOVE ? n->move.c : n->slice.c;
             static const Var x = {.name = "x", .kind = VAR_ELEMENT};
             const int known = c->scope.n, nlocals = c->nlocals;
@@ -357,12 +398,28 @@ static void check_list(Check *c, const Node *list)
         case NODE_CHECK: check_claims(c, n); break;
         case NODE_CALL: {
             const Declared *into = declared(c, n->call.into->name);
-            if (!into || !into->grows) fail(c, arena_printf(c->p->g->arena, "`%s` adds to `%s`, which %s", n->call.part->name, n->call.into->name, into ? "is constant" : "is not declared"));
+            if (!into || !into->grows)
+                fail(c, arena_printf(c->p->g->arena, "`%s` adds to `%s`, which %s", n->call.part->name, n->call.into->name,
+                                     into ? "is constant" : "is not declared"));
             break;
         }
-        case NODE_COMMENT: case NODE_SKIP: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_RETURN: case NODE_RESULT:
-            each_expr(n, check_expr, c);
-            break;
+        case NODE_COMMENT:
+        case NODE_SKIP:
+        case NODE_FILL:
+        case NODE_ORDER:
+        case NODE_BARRIER:
+        case NODE_DRAW_ARRAY:
+        case NODE_DRAW_NORMAL:
+        case NODE_DRAW_BAND:
+        case NODE_DRAW_STATES:
+        case NODE_TRANSFORM:
+        case NODE_WHITENED:
+        case NODE_FACTOR:
+        case NODE_ROUTINE:
+        case NODE_COPY:
+        case NODE_COMPUTE:
+        case NODE_RETURN:
+        case NODE_RESULT: each_expr(n, check_expr, c); break;
         }
         Node alone = *n;
         alone.next = alone.body = NULL;
@@ -382,23 +439,27 @@ static bool launches(const Launches *list, const Kernel *k)
 
 static bool launched(const Program *p, const Kernel *k)
 {
-    const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
+    const Launches *const lists[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before,
+                                     &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (launches(lists[i], k)) return true;
     for (int i = 0; i < p->nsteps; i++)
-        if (launches(&p->steps[i].made, k) || launches(&p->steps[i].launches, k) || launches(&p->steps[i].density, k) || launches(&p->steps[i].jacobian, k)) return true;
+        if (launches(&p->steps[i].made, k) || launches(&p->steps[i].launches, k) || launches(&p->steps[i].density, k) ||
+            launches(&p->steps[i].jacobian, k))
+            return true;
     return false;
 }
 
 static void check_size(Check *c, Expr *e, const char *of)
 {
     check_expr(e, c);
-    if (ex_unknown(e)) fail(c, arena_printf(c->p->g->arena, "the size %s of a launch of %s changes in the sweep", ex_text(c->p->g->arena, e), of));
+    if (ex_unknown(e))
+        fail(c, arena_printf(c->p->g->arena, "the size %s of a launch of %s changes in the sweep", ex_text(c->p->g->arena, e), of));
 }
 
 static void check_launches(Check *c, const Launches *list)
 {
-    c->alone = true;                             // sizes are computed on the host
+    c->alone = true;  // sizes are computed on the host
     for (const Launch *l = list->first; l; l = l->next) {
         const char *of = l->kernel ? l->kernel->name : "a library call";
         if (l->when != ALWAYS && !l->rows) fail(c, arena_printf(c->p->g->arena, "a launch of %s has a condition on no rows", of));
@@ -408,7 +469,8 @@ static void check_launches(Check *c, const Launches *list)
             for (int k = 0; k < a->count.n && a->kind == ARG_COUNT; k++) check_size(c, a->count.factor[k], of);
             if (a->kind == ARG_PLACE || a->kind == ARG_NAME) check_var(c, a->var);
             const Product *r = a->kind == ARG_PRODUCT ? a->product : NULL;
-            const Var *const part[] = {r ? r->matrix : NULL, r ? r->coefficients : NULL, r ? r->eta : NULL, r ? r->weight : NULL, r ? r->out : NULL, r ? r->sums : NULL};
+            const Var *const part[] = {r ? r->matrix : NULL, r ? r->coefficients : NULL, r ? r->eta : NULL,
+                                       r ? r->weight : NULL, r ? r->out : NULL,          r ? r->sums : NULL};
             for (size_t k = 0; k < sizeof part / sizeof *part; k++)
                 if (part[k]) check_var(c, part[k]);
         }
@@ -425,7 +487,8 @@ const char *kernels_check(const Program *p, const char *pass)
     for (int i = 0; i < 2; i++)
         for (const Kernel *k = lists[i]; k && !c.wrong; k = k->next) {
             c.kernel = k;
-            c.setup = i == 0 && k->kind != KERNEL_ROW && k->kind != KERNEL_ELEMENTS;       // what fills predictors, and their coefficients, stands first, too
+            // what fills predictors, and their coefficients, stands first, too
+            c.setup = i == 0 && k->kind != KERNEL_ROW && k->kind != KERNEL_ELEMENTS;
             c.n = c.nlocals = 0;
             c.team = k->kind == KERNEL_TEAM;
             declare(&c, "CHECKING", "int", false);
@@ -435,7 +498,8 @@ const char *kernels_check(const Program *p, const char *pass)
                 bind(&c, k->row);
             }
             if (k->ode && k->of_ode != ODE_SOLUTION) {
-                const char *const given[] = {k->ode->time->name, k->ode->state->name, k->ode->inputs->name, "slope", "by_state", "by_input"};
+                const char *const given[] = {k->ode->time->name, k->ode->state->name, k->ode->inputs->name, "slope",
+                                             "by_state",         "by_input"};
                 for (size_t n = 0; n < sizeof given / sizeof *given; n++) declare(&c, given[n], "wide", n > 2);
                 for (int n = 0; n < k->ode->plates.n; n++) bind(&c, k->ode->plates.index[n]);
             }
@@ -445,7 +509,8 @@ const char *kernels_check(const Program *p, const char *pass)
         }
     c.kernel = NULL;
     c.n = c.nlocals = 0;
-    const Launches *const all[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
+    const Launches *const all[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before,
+                                   &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_launches(&c, all[i]);
     for (int i = 0; i < p->nsteps; i++) {
         check_launches(&c, &p->steps[i].density);

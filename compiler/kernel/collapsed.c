@@ -1,4 +1,5 @@
-// collapsed.c -- steps that draw indicators with their weights integrated out (graph/updates/collapsed.c): counts of the weights, which follow each element.
+// collapsed.c -- steps that draw indicators with their weights integrated out (graph/updates/collapsed.c): counts of the weights, which
+// follow each element.
 //
 //   count    n[k] = natural parameter of w[k] + 1, with all elements counted; their logs
 //   draw     for each element in turn: n[old] -= 1; weigh its values with log(n[value]) in place of log w[value]; n[new] += 1
@@ -6,7 +7,9 @@
 // An element changes two places, so logs are kept beside the counts and no value that is weighed takes one.
 #include "lower.h"
 
-typedef struct Exchange { Expr *from, *to; } Exchange;
+typedef struct Exchange {
+    Expr *from, *to;
+} Exchange;
 
 static Expr *put_for(Expr *e, void *with)
 {
@@ -17,7 +20,10 @@ static Expr *put_for(Expr *e, void *with)
 // The first n subscripts of the weights' element, of an array that has as many.
 static Expr *place_of(Var *of, const Expr *ref) { return ex_ref(of, of->rank, ref->args); }
 
-typedef struct Counted { Var *counts, *logs; Expr *more; } Counted;      // logs = log(counts + more)
+typedef struct Counted {
+    Var *counts, *logs;
+    Expr *more;
+} Counted;  // logs = log(counts + more)
 
 static Counted counted(Lower *p, const char *what, const Step *s, const Var *v, int rank, Expr *more)
 {

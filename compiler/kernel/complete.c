@@ -4,7 +4,8 @@
 //   alike     scalars that share a function       starts    factors that chains may not start outside of
 //   uses      what of the runtime it uses         prices    what a sweep costs; what competes
 //
-// Needs: the passes, all of them. Expressions are made here, and sums stand in the order in which their terms were made: what --explain prints comes before.
+// Needs: the passes, all of them. Expressions are made here, and sums stand in the order in which their terms were made: what --explain
+// prints comes before.
 #include "lower.h"
 
 void complete_program(Lower *p)

@@ -8,7 +8,9 @@ void step_constrained(Lower *p, const Step *s)
     Conditional *c = s->conditional;
     Var *v = c->var;
     static const char *const coordinate[] = {
-        [CONSTRAINT_NONE] = "", [CONSTRAINT_ORDERED] = "", [CONSTRAINT_POSITIVE_ORDERED] = "",
+        [CONSTRAINT_NONE] = "",
+        [CONSTRAINT_ORDERED] = "",
+        [CONSTRAINT_POSITIVE_ORDERED] = "",
         [CONSTRAINT_SIMPLEX] = "mass moves between neighbours, their sum stays",
         [CONSTRAINT_UNIT_VECTOR] = "neighbours turn in their plane, the length stays",
         [CONSTRAINT_SUM_TO_ZERO] = "one element moves, all others share what makes up for it",

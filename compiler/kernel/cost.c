@@ -3,15 +3,16 @@
 //   loop i in 1:N shared by SUM_ALONG            4*N operations, 8*N bytes read
 //     update b += -1/2*(alpha[i] - alpha_c)^2
 //
-// Operations are those of arithmetic, and calls of functions, each as one. Bytes are those of the elements of arrays that are read, each time, in double
-// precision: a cache may save most of them. What has a name is computed once. Of branches all are counted; a slice sampler is taken to try six values.
-// Library calls cost what their algorithms do: a Cholesky factorisation of p by p is p^3/3, X'X is n p^2.
+// Operations are those of arithmetic, and calls of functions, each as one. Bytes are those of the elements of arrays that are read, each
+// time, in double precision: a cache may save most of them. What has a name is computed once. Of branches all are counted; a slice sampler
+// is taken to try six values. Library calls cost what their algorithms do: a Cholesky factorisation of p by p is p^3/3, X'X is n p^2.
 //
-// Where methods compete all is added up in one unit, multiply-adds: functions and draws by cost.def, in loops of the library a quarter of one. Never in seconds: a run makes the same
-// choice on any machine.
+// Where methods compete all is added up in one unit, multiply-adds: functions and draws by cost.def, in loops of the library a quarter of
+// one. Never in seconds: a run makes the same choice on any machine.
 //
-// On a GPU what a sweep costs is, first of all, its launches, and what one lane has to do in turn (`lane`): all that is shared is done at once, as far as there are lanes. Both are multiply-adds of
-// one lane that wait for each other, of some 4 ns; the rest is work, in the same unit where all lanes share it.
+// On a GPU what a sweep costs is, first of all, its launches, and what one lane has to do in turn (`lane`): all that is shared is done at
+// once, as far as there are lanes. Both are multiply-adds of one lane that wait for each other, of some 4 ns; the rest is work, in the same
+// unit where all lanes share it.
 //
 // The same table is made of the whole program: by it a run chooses its device (runtime/host/device_auto.c).
 //
@@ -24,36 +25,71 @@
 enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2, TRIED_BY_TRANSFER = 8 };
 
 // In multiply-adds.
-enum { CALL = 15, DRAW = 60, DIVISION = 4, POWER = 60, LAUNCHED = 60, LIBRARY = 4000, LEAST_LIBRARY = 13, TURN = 1, TRY = 150, SCALED = 8, MOVE = 1200, EVALUATION = 150 };   // a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its steps,
-enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };                                                               // besides what they cost for each coordinate
+// a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents;
+// a trajectory and each of its steps,
+enum {
+    CALL = 15,
+    DRAW = 60,
+    DIVISION = 4,
+    POWER = 60,
+    LAUNCHED = 60,
+    LIBRARY = 4000,
+    LEAST_LIBRARY = 13,
+    TURN = 1,
+    TRY = 150,
+    SCALED = 8,
+    MOVE = 1200,
+    EVALUATION = 150
+};
+enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };  // besides what they cost for each coordinate
 
-// On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred: estimates); a column of a Cholesky
-// factor and its solves; lanes of a crew; what every sweep launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the graph.
-enum { LAUNCHED_ON_GPU = 750, TEAM_SUM = 200, MORE_BLOCKS = 40, COLUMN = 45, CREW = 32, SWEEP_ON_GPU = 2000, MOVE_ON_GPU = 2500, EVALUATION_ON_GPU = 2500 };
-enum { USUAL_EVALUATIONS = 15 };                               // of a trajectory by NUTS, where nothing is known of it: three or four doublings
-enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 180 };          // device/states.h: 0.27 ms for 3000 times of 4 states
-enum { MOST_SCANNED = 8, BAND_ELEMENT = 60, WAITS_OF_BAND = 25000 };           // device/band_scan.h: a walk of 10^5 places takes 0.21 ms, of 10^6 0.45
+// On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a
+// launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1
+// us by one block, some 7 by two hundred: estimates); a column of a Cholesky factor and its solves; lanes of a crew; what every sweep
+// launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the
+// graph.
+enum {
+    LAUNCHED_ON_GPU = 750,
+    TEAM_SUM = 200,
+    MORE_BLOCKS = 40,
+    COLUMN = 45,
+    CREW = 32,
+    SWEEP_ON_GPU = 2000,
+    MOVE_ON_GPU = 2500,
+    EVALUATION_ON_GPU = 2500
+};
+enum { USUAL_EVALUATIONS = 15 };                       // of a trajectory by NUTS, where nothing is known of it: three or four doublings
+enum { CHUNK_OF_STATES = 32, WAITS_OF_STATES = 180 };  // device/states.h: 0.27 ms for 3000 times of 4 states
+// device/band_scan.h: a walk of 10^5 places takes 0.21 ms, of 10^6 0.45
+enum { MOST_SCANNED = 8, BAND_ELEMENT = 60, WAITS_OF_BAND = 25000 };
 static const double SHARE_OF_BAND = 0.03;
-static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;       // that are done, and read, in the time of one
+static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;  // that are done, and read, in the time of one
 
-static const double in_library = 0.15, by_vector = 0.08;       // of an operation of the library; of a product of a matrix by a vector
-enum { SHORT = 12 };             // turns of an inner loop, of which no several are done at once
+// of an operation of the library; of a product of a matrix by a vector
+static const double in_library = 0.15, by_vector = 0.08;
+enum { SHORT = 12 };  // turns of an inner loop, of which no several are done at once
 
-// Of an operation or a call by itself, and in a loop without draws whose turns processors do several of at once (8 numbers of double precision).
-typedef struct Units { double alone, in_row; } Units;
+// Of an operation or a call by itself, and in a loop without draws whose turns processors do several of at once (8 numbers of double
+// precision).
+typedef struct Units {
+    double alone, in_row;
+} Units;
 static const Units operation = {1, 0.2}, division = {DIVISION, 1};
 enum { POWER_IN_ROW = 25 };
 
 // work: in multiply-adds; row: where a loop is done several elements at once; lane: those that one lane makes in turn
-typedef struct Cost { Expr *operations, *draws, *bytes, *work, *row, *lane; } Cost;
+typedef struct Cost {
+    Expr *operations, *draws, *bytes, *work, *row, *lane;
+} Cost;
 
 typedef struct Counter {
     const Program *p;
-    Scope          scope;
-    When           route;                // which one is counted
-    Expr         **called;               // calls of functions in the scopes that are open: an equal one costs nothing more, as the C compiler makes it once
-    int            ncalled, room;
-    bool           where_made;           // launches that depend on sizes are counted as if they were made
+    Scope scope;
+    When route;  // which one is counted
+    // calls of functions in the scopes that are open: an equal one costs nothing more, as the C compiler makes it once
+    Expr **called;
+    int ncalled, room;
+    bool where_made;  // launches that depend on sizes are counted as if they were made
 } Counter;
 
 static Cost none(void) { return (Cost){ex_num(0), ex_num(0), ex_num(0), ex_num(0), ex_num(0), ex_num(0)}; }
@@ -91,7 +127,10 @@ static void operate(Cost *to, Expr *n) { labour_in_row(to, n, operation); }
 
 static Units units_of(const char *name, double otherwise)
 {
-    static const struct { const char *name; Units units; } known[] = {
+    static const struct {
+        const char *name;
+        Units units;
+    } known[] = {
 #define COST_OF(name, alone, in_row) {#name, {alone, in_row}},
 #include "cost.def"
     };
@@ -102,7 +141,9 @@ static Units units_of(const char *name, double otherwise)
 
 static Units units_of_power(double power)
 {
-    return power == 2 || power == 3 ? operation : power == -1 || power == -2 || power == 0.5 || power == -0.5 ? division : (Units){POWER, POWER_IN_ROW};
+    return power == 2 || power == 3                                      ? operation
+           : power == -1 || power == -2 || power == 0.5 || power == -0.5 ? division
+                                                                         : (Units){POWER, POWER_IN_ROW};
 }
 
 static void draw(Cost *to, Expr *n, double units)
@@ -127,7 +168,8 @@ static Expr *expanded(Expr *a, Expr *n)
 
 static Cost times(Cost c, Expr *n)
 {
-    return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n), expanded(c.work, n), expanded(c.row, n), expanded(c.lane, n)};
+    return (Cost){expanded(c.operations, n), expanded(c.draws, n), expanded(c.bytes, n),
+                  expanded(c.work, n),       expanded(c.row, n),   expanded(c.lane, n)};
 }
 
 // Costs are polynomials in sizes: what a range has where it is not empty.
@@ -143,7 +185,7 @@ static Expr *summed(Expr *e, const Index *i, Expr *lo, Expr *hi)
 static Cost over(Cost c, const Index *i, Expr *lo, Expr *hi)
 {
     return (Cost){summed(c.operations, i, lo, hi), summed(c.draws, i, lo, hi), summed(c.bytes, i, lo, hi),
-                  summed(c.work, i, lo, hi), summed(c.row, i, lo, hi), summed(c.lane, i, lo, hi)};
+                  summed(c.work, i, lo, hi),       summed(c.row, i, lo, hi),   summed(c.lane, i, lo, hi)};
 }
 
 // ---- expressions ----
@@ -167,17 +209,21 @@ static void count_expr(Counter *k, Expr *e, Cost *to)
 {
     if (scope_find(&k->scope, e)) return;
     switch (e->kind) {
-    case EX_NUM: case EX_INDEX: break;
+    case EX_NUM:
+    case EX_INDEX: break;
     case EX_REF:
         if (e->var->rank && e->nargs) to->bytes = ex_add2(to->bytes, ex_num(e->var->base == BASE_INT ? 4 : 8));
         for (int i = 0; i < e->nargs; i++)
-            if (e->args[i]->kind == EX_REF) count_expr(k, e->args[i], to);       // a gather; other subscripts cost next to nothing
+            if (e->args[i]->kind == EX_REF) count_expr(k, e->args[i], to);  // a gather; other subscripts cost next to nothing
         break;
-    case EX_ADD: case EX_MUL:
+    case EX_ADD:
+    case EX_MUL:
         operate(to, ex_num(e->nargs - 1));
         for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
         break;
-    case EX_POW: case EX_CALL: case EX_AT:
+    case EX_POW:
+    case EX_CALL:
+    case EX_AT:
         if (e->kind == EX_POW) labour_in_row(to, ex_num(1), units_of_power(e->number));
         else if (e->kind == EX_CALL) {
             if (called_before(k, e)) break;
@@ -186,7 +232,8 @@ static void count_expr(Counter *k, Expr *e, Cost *to)
         }
         for (int i = 0; i < e->nargs; i++) count_expr(k, e->args[i], to);
         break;
-    case EX_REDUCE: case EX_ARRAY: {
+    case EX_REDUCE:
+    case EX_ARRAY: {
         const bool sum = e->kind == EX_REDUCE;
         Expr *lo = sum ? e->args[0] : ex_num(1), *hi = e->args[sum];
         Index *j = index_new(e->index->name, lo, hi);
@@ -220,17 +267,14 @@ static Expr *size(const Var *v, int first, int n)
 }
 
 // Whether lanes share the turns of a loop, each its own.
-static bool is_shared(Sharing how)
-{
-    return how != SHARE_SERIAL && how != SHARE_BACKWARD && how != SHARE_IN_TURN && how != SHARE_ROWS;
-}
+static bool is_shared(Sharing how) { return how != SHARE_SERIAL && how != SHARE_BACKWARD && how != SHARE_IN_TURN && how != SHARE_ROWS; }
 
 static Cost count_turns(const Node *n, Cost c)
 {
     const Sharing how = n->loop.how;
-    if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;          // of each missing value
+    if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;  // of each missing value
     if (how == SHARE_GROUPS) return times(c, n->loop.order->extent);
-    if (how == SHARE_SEGMENTS) return c;                                 // its body has the rows of all groups
+    if (how == SHARE_SEGMENTS) return c;  // its body has the rows of all groups
     if (how == SHARE_SEGMENT_PLACES) {
         for (int i = n->loop.n - 1; i > 0; i--) c = over(c, n->loop.index[i], n->loop.index[i]->lo, n->loop.index[i]->hi);
         return times(c, n->loop.order->row->hi);
@@ -276,7 +320,10 @@ static Cost count_loop(Counter *k, const Node *n)
     return c;
 }
 
-typedef struct Counting { Counter *k; Cost *to; } Counting;
+typedef struct Counting {
+    Counter *k;
+    Cost *to;
+} Counting;
 
 static void count_part(Expr *e, void *with)
 {
@@ -292,11 +339,13 @@ enum { EVALUATIONS_OF_A_STEP = 6, STEPS_AT_LEAST = 20 };
 static Cost count_solution(Counter *k, const Ode *o, bool slopes)
 {
     const Kernel *const lists[] = {k->p->setup.first, k->p->sweep.first};
-    Expr *n = ex_dim(o->call, 1), *evaluations = ex_mul2(ex_num(EVALUATIONS_OF_A_STEP), ex_add2(ex_dim(o->call, 0), ex_num(STEPS_AT_LEAST)));
+    Expr *n = ex_dim(o->call, 1),
+         *evaluations = ex_mul2(ex_num(EVALUATIONS_OF_A_STEP), ex_add2(ex_dim(o->call, 0), ex_num(STEPS_AT_LEAST)));
     Cost one = none();
     for (int i = 0; i < 2; i++)
         for (const Kernel *f = lists[i]; f; f = f->next)
-            if (f->ode == o && (f->of_ode == ODE_RIGHT_SIDE || (slopes && f->of_ode == ODE_DERIVATIVES))) add(&one, count_scope(k, f->body));
+            if (f->ode == o && (f->of_ode == ODE_RIGHT_SIDE || (slopes && f->of_ode == ODE_DERIVATIVES)))
+                add(&one, count_scope(k, f->body));
     operate(&one, ex_mul2(ex_num(2), n));
     if (slopes) operate(&one, ex_mul(4, (Expr *[]){ex_num(2), n, n, o->columns}));
     return times(one, evaluations);
@@ -306,7 +355,8 @@ static Cost count_series(Counter *k, const Series *s, bool slopes, bool one)
 {
     Cost c = none();
     for (const Kernel *f = k->p->sweep.first; f; f = f->next)
-        if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, s->var[0]->name) == 0) add(&c, count_scope(k, one ? f->body->body : f->body));
+        if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, s->var[0]->name) == 0)
+            add(&c, count_scope(k, one ? f->body->body : f->body));
     const Ode *o = s->var[0]->sites->ode;
     if (!o || !slopes) return c;
     Cost more = count_solution(k, o, true);
@@ -327,7 +377,8 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     Counting with = {k, to};
     switch (n->kind) {
     case NODE_LOOP: add(to, count_loop(k, n)); break;
-    case NODE_NEST: case NODE_REDUCE: add(to, count_list(k, n->body)); break;
+    case NODE_NEST:
+    case NODE_REDUCE: add(to, count_list(k, n->body)); break;
     case NODE_LANE: add(to, count_scope(k, n->body)); break;
     case NODE_IF:
         if (n->test.few) {
@@ -340,7 +391,8 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         if (!n->test.rare) add(to, count_scope(k, n->test.otherwise));
         break;
     case NODE_LET:
-        if (n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant) operate(to, cubed(ex_dim(n->let.value->args[0], 0), 1.0 / 3));
+        if (n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant)
+            operate(to, cubed(ex_dim(n->let.value->args[0], 0), 1.0 / 3));
         else each_expr(n, count_part, &with);
         if (n->let.key) scope_know(&k->scope, n->let.key, n->let.local);
         break;
@@ -373,15 +425,19 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
         break;
     case NODE_SAMPLE: draw(to, ex_num(1), DRAW); break;
-    case NODE_SLICE: case NODE_METROPOLIS:
+    case NODE_SLICE:
+    case NODE_METROPOLIS:
         each_expr(n, count_part, &with);
         add(to, times(tried(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
-        for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)           // computed again for each value
-            if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var)) add(to, times(count_series(k, s, false, n->slice.c->chain), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
+        for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)  // computed again for each value
+            if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var))
+                add(to, times(count_series(k, s, false, n->slice.c->chain),
+                              ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
         break;
     case NODE_WEIGH: {
-        const bool transfer = n->weigh.last->kind == EX_REF && n->weigh.last->var->hidden;       // each element has values of its own
+        // each element has values of its own
+        const bool transfer = n->weigh.last->kind == EX_REF && n->weigh.last->var->hidden;
         Expr *values = ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)});
         add(to, times(count_scope(k, n->body), transfer ? ex_num(TRIED_BY_TRANSFER) : values));
         draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
@@ -406,7 +462,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, times(c, size(n->move.c->var, 0, n->move.c->var->rank)));
         break;
     }
-    case NODE_DRAW_ARRAY: {                      // a warp or a block for each
+    case NODE_DRAW_ARRAY: {  // a warp or a block for each
         const Var *v = n->whole.c->var;
         Expr *last = v->dim[v->rank - 1];
         Cost c = none();
@@ -418,11 +474,13 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     }
     case NODE_DRAW_BAND: {
         const Band *b = n->band.step->gaussian.band;
-        Expr *node = ex_mul2(b->length, b->width), *elements = ex_mul2(b->panels, node), *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
+        Expr *node = ex_mul2(b->length, b->width), *elements = ex_mul2(b->panels, node),
+             *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
         Cost c = none();
         operate(&c, ex_mul2(elements, ex_mul2(row, row)));
         draw(&c, ex_add2(elements, b->border), units_of("normal_natural", DRAW).alone);
-        c.lane = ex_mul2(node, ex_add2(ex_mul2(row, row), ex_num(BAND_ELEMENT)));        // of one lane, or in chunks: less than either by a half at most
+        // of one lane, or in chunks: less than either by a half at most
+        c.lane = ex_mul2(node, ex_add2(ex_mul2(row, row), ex_num(BAND_ELEMENT)));
         if (b->width->kind == EX_NUM && b->lag * b->width->number <= MOST_SCANNED) {
             Expr *scan = ex_mul2(row, ex_add2(ex_num(WAITS_OF_BAND), ex_mul2(ex_num(SHARE_OF_BAND), elements)));
             c.lane = ex_mul(3, (Expr *[]){c.lane, scan, ex_pow(ex_add2(c.lane, scan), -1)});
@@ -430,10 +488,12 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, c);
         break;
     }
-    case NODE_DRAW_STATES: {                     // a product of two matrices for each element, and another row of them; a lane has those of a chunk
+    // a product of two matrices for each element, and another row of them; a lane has those of a chunk
+    case NODE_DRAW_STATES: {
         Expr *elements = ex_mul2(n->states.panels, n->states.length), *values = n->states.values;
         Cost c = none();
-        if (n->states.joined) {                  // drawn on a CPU, too, where one lane goes along a chain and sums over one unknown after the other
+        // drawn on a CPU, too, where one lane goes along a chain and sums over one unknown after the other
+        if (n->states.joined) {
             const Joined *j = n->states.joined;
             Expr *row = j->nlinks && j->link[0].of >= 0 ? j->products : j->nlinks ? ex_pow(values, 2) : values;
             labour(&c, ex_mul2(elements, ex_mul2(ex_num(2), row)), SCALED);
@@ -446,11 +506,12 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         labour(&c, ex_mul2(elements, ex_mul2(ex_pow(values, 2), ex_add2(values, ex_num(2)))), SCALED);
         draw(&c, elements, DRAW);
         c.bytes = ex_mul(3, (Expr *[]){ex_num(4 * 8), elements, values});
-        c.lane = ex_add2(ex_mul2(ex_num(4 * CHUNK_OF_STATES * SCALED), ex_pow(values, 2)), ex_num(WAITS_OF_STATES * (TEAM_SUM + MORE_BLOCKS)));
+        c.lane =
+            ex_add2(ex_mul2(ex_num(4 * CHUNK_OF_STATES * SCALED), ex_pow(values, 2)), ex_num(WAITS_OF_STATES * (TEAM_SUM + MORE_BLOCKS)));
         add(to, c);
         break;
     }
-    case NODE_DRAW_NORMAL: {                     // a warp for each
+    case NODE_DRAW_NORMAL: {  // a warp for each
         Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
         Cost c = none();
         if (!n->normal.step->gaussian.diagonal) operate(&c, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
@@ -459,9 +520,13 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, c);
         break;
     }
-    case NODE_TRANSFORM: operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1)); break;
+    case NODE_TRANSFORM:
+        operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1));
+        break;
     case NODE_WHITENED: operate(to, ex_mul2(ex_num(n->whitened.part == TRANSFORM_CHAIN ? 1 : 0.5), ex_pow(n->whitened.size, 2))); break;
-    case NODE_FACTOR: operate(to, ex_mul2(ex_num(n->factor.inverse ? 1.5 : n->factor.adjoint ? 2.0 / 3 : 1.0 / 3), ex_pow(n->factor.matrix->dim[0], 3))); break;
+    case NODE_FACTOR:
+        operate(to, ex_mul2(ex_num(n->factor.inverse ? 1.5 : n->factor.adjoint ? 2.0 / 3 : 1.0 / 3), ex_pow(n->factor.matrix->dim[0], 3)));
+        break;
     case NODE_ROUTINE: operate(to, cubed(n->routine.size, strncmp(n->routine.name, "inverse", 7) == 0 ? 1 : 1.0 / 3)); break;
     case NODE_COMPUTE: add(to, count_series(k, n->compute.series, n->compute.slopes, n->compute.chain)); break;
     case NODE_SOLVE:
@@ -469,13 +534,26 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, count_solution(k, n->solve.ode, false));
         break;
     case NODE_CALL: add(to, count_scope(k, n->call.part->body)); break;
-    case NODE_SKIP: case NODE_RETURN: each_expr(n, count_part, &with); break;
-    case NODE_COMMENT: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_COPY: case NODE_RESULT: break;
+    case NODE_SKIP:
+    case NODE_RETURN: each_expr(n, count_part, &with); break;
+    case NODE_COMMENT:
+    case NODE_FILL:
+    case NODE_ORDER:
+    case NODE_BARRIER:
+    case NODE_CLAIM:
+    case NODE_BOUNDS:
+    case NODE_CHECK:
+    case NODE_COPY:
+    case NODE_RESULT: break;
     }
 }
 
-// Of chains with the same data a loop goes through the first alone (graph/rewrite/messages.c): the share of those, of which the rows are counted when data are there; NULL: the condition says nothing of it.
-typedef struct First { const Graph *g; const Var *v; } First;
+// Of chains with the same data a loop goes through the first alone (graph/rewrite/messages.c): the share of those, of which the rows are
+// counted when data are there; NULL: the condition says nothing of it.
+typedef struct First {
+    const Graph *g;
+    const Var *v;
+} First;
 
 static Look test_first(const Expr *e, void *with)
 {
@@ -498,12 +576,14 @@ static Cost count_list(Counter *k, const Node *list)
     Cost c = none(), some = none();
     Expr *share = NULL;
     for (const Node *n = list; n; n = n->next) {
-        Expr *here = n->kind == NODE_SKIP ? share_of_first(n->skip.condition) : n->kind == NODE_IF && !n->test.few ? share_of_first(n->test.condition) : NULL;
+        Expr *here = n->kind == NODE_SKIP                 ? share_of_first(n->skip.condition)
+                     : n->kind == NODE_IF && !n->test.few ? share_of_first(n->test.condition)
+                                                          : NULL;
         if (here && !share) {
             Cost one = none();
             count_node(k, n, &one);
             add(&c, times(one, here));
-            operate(&c, ex_num(1));              // a comparison of two whole numbers
+            operate(&c, ex_num(1));  // a comparison of two whole numbers
             if (n->kind == NODE_SKIP) share = here;
         } else count_node(k, n, share ? &some : &c);
         scope_wrote(&k->scope, n);
@@ -528,13 +608,16 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     Expr *two = ex_num(2), *eight = ex_num(8);
     bool in_lapack = false;
     switch (l->kind) {
-    case LAUNCH_ROWS: case LAUNCH_ROWS_AND: case LAUNCH_ROWS_ONLY:
+    case LAUNCH_ROWS:
+    case LAUNCH_ROWS_AND:
+    case LAUNCH_ROWS_ONLY:
         c = times(c, a);
         launches = l->kind == LAUNCH_ROWS_ONLY ? 1 : 2;
         labour(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b), by_vector);
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
-    case LAUNCH_PRODUCT: case LAUNCH_ROW_PRODUCTS:
+    case LAUNCH_PRODUCT:
+    case LAUNCH_ROW_PRODUCTS:
         for (int i = 0; i < l->nargs; i++) {
             const Product *r = l->arg[i].kind == ARG_PRODUCT ? l->arg[i].product : NULL;
             if (!r) continue;
@@ -547,28 +630,56 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         launches = 2;
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
-    case LAUNCH_GRAM: case LAUNCH_WEIGHTED_GRAM:
+    case LAUNCH_GRAM:
+    case LAUNCH_WEIGHTED_GRAM:
         labour(&c, ex_mul2(a, ex_pow(b, 2)), in_library);
         launches = 2;
         c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
         break;
-    case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_DENSE_SCALED:
+    case LAUNCH_NORMAL_DENSE:
+    case LAUNCH_NORMAL_DENSE_SCALED:
         labour(&c, cubed(a, 1.0 / 3), in_library);
         lane = ex_mul2(ex_num(COLUMN), a);
         draw(&c, a, units_of("normal_natural", DRAW).alone);
         in_lapack = true;
         break;
-    case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
+    case LAUNCH_NORMAL_ARROW:
+    case LAUNCH_NORMAL_ARROW_SCALED:
+    case LAUNCH_NORMAL_ROWS:
+    case LAUNCH_NORMAL_ROWS_SCALED:
         labour(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)), in_library);
         lane = ex_mul2(ex_num(COLUMN), a);
         launches = 3;
         draw(&c, ex_add2(a, b), units_of("normal_natural", DRAW).alone);
         in_lapack = true;
         break;
-    case LAUNCH_PATTERN: case LAUNCH_TELL_ROWS: case LAUNCH_SCALES: case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED: case LAUNCH_NUTS: case LAUNCH_STOP: case LAUNCH_EACH: case LAUNCH_MISSING: case LAUNCH_COLOURS: case LAUNCH_COLOURS_TEAM: case LAUNCH_TEAM: case LAUNCH_ONCE: case LAUNCH_SHARED:
-    case LAUNCH_SHARED_UNLESS_MISSING: case LAUNCH_ORDER_ROWS: case LAUNCH_COLOUR_ELEMENTS: case LAUNCH_TURNS: case LAUNCH_WHERE: case LAUNCH_CHECKED: case LAUNCH_PROPOSE: case LAUNCH_ADAPTS: case LAUNCH_DECIDE: case LAUNCH_END: break;
+    case LAUNCH_PATTERN:
+    case LAUNCH_TELL_ROWS:
+    case LAUNCH_SCALES:
+    case LAUNCH_NORMAL_SPARSE:
+    case LAUNCH_NORMAL_SPARSE_SCALED:
+    case LAUNCH_NUTS:
+    case LAUNCH_STOP:
+    case LAUNCH_EACH:
+    case LAUNCH_MISSING:
+    case LAUNCH_COLOURS:
+    case LAUNCH_COLOURS_TEAM:
+    case LAUNCH_TEAM:
+    case LAUNCH_ONCE:
+    case LAUNCH_SHARED:
+    case LAUNCH_SHARED_UNLESS_MISSING:
+    case LAUNCH_ORDER_ROWS:
+    case LAUNCH_COLOUR_ELEMENTS:
+    case LAUNCH_TURNS:
+    case LAUNCH_WHERE:
+    case LAUNCH_CHECKED:
+    case LAUNCH_PROPOSE:
+    case LAUNCH_ADAPTS:
+    case LAUNCH_DECIDE:
+    case LAUNCH_END: break;
     }
-    c.work = ex_add2(c.work, in_lapack ? ex_add2(ex_num(LAUNCHED), ex_mul2(ex_num(LIBRARY), ex_call2("<=", ex_num(LEAST_LIBRARY), a))) : ex_num(LAUNCHED));
+    c.work = ex_add2(c.work, in_lapack ? ex_add2(ex_num(LAUNCHED), ex_mul2(ex_num(LIBRARY), ex_call2("<=", ex_num(LEAST_LIBRARY), a)))
+                                       : ex_num(LAUNCHED));
     c.lane = ex_add2(lane, ex_num(launches * LAUNCHED_ON_GPU));
     add(to, c);
 }
@@ -581,7 +692,8 @@ static bool is_taken(When when, When route)
     case IF_FEW: return route != IF_MANY;
     case IF_SYSTEM: return route == IF_FEW;
     case UNLESS_TOLD: return route != IF_TOLD;
-    case IF_MANY: case IF_TOLD: return when == route;
+    case IF_MANY:
+    case IF_TOLD: return when == route;
     }
     return true;
 }
@@ -592,11 +704,15 @@ static Cost count_all(Counter *k, const Launches *list)
     Cost all = none(), turn = none();
     Expr *turns = NULL;
     for (const Launch *l = list->first; l; l = l->next) {
-        if (l->kind == LAUNCH_TURNS || l->kind == LAUNCH_WHERE) { turns = l->kind == LAUNCH_WHERE && k->where_made ? ex_num(1) : l->arg[0].extent; turn = none(); }
-        else if (l->kind == LAUNCH_CHECKED || l->kind == LAUNCH_ADAPTS)
+        if (l->kind == LAUNCH_TURNS || l->kind == LAUNCH_WHERE) {
+            turns = l->kind == LAUNCH_WHERE && k->where_made ? ex_num(1) : l->arg[0].extent;
+            turn = none();
+        } else if (l->kind == LAUNCH_CHECKED || l->kind == LAUNCH_ADAPTS)
             while (l->kind != LAUNCH_END) l = l->next;
-        else if (l->kind == LAUNCH_END) { add(&all, times(turn, turns)); turns = NULL; }
-        else if (is_taken(l->when, k->route) && !l->unless_kept) count_launch(k, l, turns ? &turn : &all);
+        else if (l->kind == LAUNCH_END) {
+            add(&all, times(turn, turns));
+            turns = NULL;
+        } else if (is_taken(l->when, k->route) && !l->unless_kept) count_launch(k, l, turns ? &turn : &all);
     }
     return all;
 }
@@ -614,7 +730,8 @@ static const char *route_text(const Program *p, const StepCode *s, When route)
     Cost c = count_all(&k, &s->launches);
     for (const Launch *l = s->made.first; l; l = l->next) count_launch(&k, l, &c);
     Arena *a = p->g->arena;
-    return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, c.operations), ex_is_num(c.operations, 1) ? "" : "s", ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
+    return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, c.operations), ex_is_num(c.operations, 1) ? "" : "s",
+                        ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
 }
 
 const char *cost_text(const Program *p, const StepCode *s)
@@ -623,13 +740,14 @@ const char *cost_text(const Program *p, const StepCode *s)
     for (const Launch *l = s->launches.first; l; l = l->next) routes |= l->when != ALWAYS || (l->kernel && by_route(l->kernel->body));
     const char *many = route_text(p, s, IF_MANY);
     const char *of = s->step->imputes ? ", for each missing value" : "";
-    return routes ? arena_printf(p->g->arena, "%s%s; with fewer rows than coefficients %s", many, of, route_text(p, s, IF_FEW)) : arena_printf(p->g->arena, "%s%s", many, of);
+    return routes ? arena_printf(p->g->arena, "%s%s; with fewer rows than coefficients %s", many, of, route_text(p, s, IF_FEW))
+                  : arena_printf(p->g->arena, "%s%s", many, of);
 }
 
 // ---- what competes ----
 
-// In numbers of the data alone, so that the host can compute it: a sum over a loop that is not the same for all is taken in its middle, and a number that differs from element to
-// element is their mean.
+// In numbers of the data alone, so that the host can compute it: a sum over a loop that is not the same for all is taken in its middle, and
+// a number that differs from element to element is their mean.
 static Expr *by_sizes(Expr *e)
 {
     if (is_data_total(e)) return e;
@@ -644,9 +762,11 @@ static Expr *by_sizes(Expr *e)
             if (is_data_total(total)) return ex_mul2(total, ex_pow(by_sizes(e->var->dim[0]), -1));
         }
         return ex_num(1);
-    case EX_ADD: case EX_MUL: {
+    case EX_ADD:
+    case EX_MUL: {
         Expr *all = ex_num(e->kind == EX_MUL);
-        for (int i = 0; i < e->nargs; i++) all = e->kind == EX_ADD ? ex_add2(all, by_sizes(e->args[i])) : ex_mul2(all, by_sizes(e->args[i]));
+        for (int i = 0; i < e->nargs; i++)
+            all = e->kind == EX_ADD ? ex_add2(all, by_sizes(e->args[i])) : ex_mul2(all, by_sizes(e->args[i]));
         return all;
     }
     case EX_POW: return ex_pow(by_sizes(e->args[0]), e->number);
@@ -657,10 +777,12 @@ static Expr *by_sizes(Expr *e)
         return ex_mul2(by_sizes(ex_replace_index(ex_open(e, j), j, middle)), rows_of(lo, hi));
     }
     case EX_CALL:
-        if (e->fn == FN_LE) return ex_call2("<=", by_sizes(e->args[0]), by_sizes(e->args[1]));          // of sizes: 1 or 0
+        if (e->fn == FN_LE) return ex_call2("<=", by_sizes(e->args[0]), by_sizes(e->args[1]));  // of sizes: 1 or 0
         if (e->fn == FN_fmax && e->args[1]->kind == EX_NUM) return by_sizes(e->args[0]);
-        return e->nargs ? by_sizes(e->args[e->nargs - 1]) : ex_num(1);       // of a choice, or of the larger of two sizes, one
-    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+        return e->nargs ? by_sizes(e->args[e->nargs - 1]) : ex_num(1);  // of a choice, or of the larger of two sizes, one
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return ex_num(1);
 }
@@ -671,26 +793,31 @@ static Cost count_launches(const Program *p, const Launches *list, When route)
     return count_all(&k, list);
 }
 
-typedef struct Ways { Cost steps, move, evaluation; } Ways;
+typedef struct Ways {
+    Cost steps, move, evaluation;
+} Ways;
 
 // What sizes leave of the cost of a step that is taken for some: of unknowns together, or in turn.
 static Cost where_taken(Cost c, const Step *s, bool gpu)
 {
     if (!s->joined || !s->joined->where) return c;
-    Expr *where = gpu ? s->joined->on_gpu : s->joined->where, *times = s->nblock > 1 ? ex_call3("if_else", where, ex_num(1), ex_num(0)) : ex_call3("if_else", where, ex_num(0), ex_num(1));
+    Expr *where = gpu ? s->joined->on_gpu : s->joined->where,
+         *times = s->nblock > 1 ? ex_call3("if_else", where, ex_num(1), ex_num(0)) : ex_call3("if_else", where, ex_num(0), ex_num(1));
     return (Cost){ex_mul2(times, c.operations), ex_mul2(times, c.draws), ex_mul2(times, c.bytes),
-                  ex_mul2(times, c.work), ex_mul2(times, c.row), ex_mul2(times, c.lane)};
+                  ex_mul2(times, c.work),       ex_mul2(times, c.row),   ex_mul2(times, c.lane)};
 }
 
-// `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for is made in every
-// sweep, of a trajectory as is usual.
+// `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for
+// is made in every sweep, of a trajectory as is usual.
 static Ways count_ways(const Program *p, const Competition *of, int other, When route)
 {
     Cost every = none();
     Ways w = {none(), none(), none()};
     for (int i = 0; i < p->nsteps; i++) {
         const Step *s = p->steps[i].step;
-        if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) || (of && s->competition && s->competition != of)) continue;
+        if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) ||
+            (of && s->competition && s->competition != of))
+            continue;
         add(&every, count_launches(p, &p->steps[i].made, route));
         Cost move = where_taken(count_launches(p, &p->steps[i].launches, route), s, other == ON_CPU), evaluation = none();
         const bool asked = !of && !s->competition && s->kind == STEP_NUTS;
@@ -726,7 +853,7 @@ void cost_of_scales(const Program *p, const StepCode *of, Expr **sweep, Expr **t
         add(&all, where_taken(count_launches(p, &p->steps[i].launches, route), s, false));
     }
     *sweep = by_sizes(all.work);
-    const Cost one = count_launches(p, &of->density, route);            // up to the draw, which a trial does without
+    const Cost one = count_launches(p, &of->density, route);  // up to the draw, which a trial does without
     *trial = by_sizes(ex_sub(one.work, ex_mul2(ex_num(units_of("normal_natural", DRAW).alone), one.draws)));
 }
 
@@ -738,7 +865,10 @@ static CostOnGpu on_gpu(Cost c)
 CompetitionCost cost_of_competition(const Program *p, const Competition *of)
 {
     const Ways cpu = count_ways(p, of, ON_GPU, IF_MANY), gpu = count_ways(p, of, ON_CPU, IF_MANY);
-    return (CompetitionCost){by_sizes(cpu.steps.work), by_sizes(cpu.move.work), by_sizes(cpu.evaluation.work), {on_gpu(gpu.steps), on_gpu(gpu.move), on_gpu(gpu.evaluation)}};
+    return (CompetitionCost){by_sizes(cpu.steps.work),
+                             by_sizes(cpu.move.work),
+                             by_sizes(cpu.evaluation.work),
+                             {on_gpu(gpu.steps), on_gpu(gpu.move), on_gpu(gpu.evaluation)}};
 }
 
 CostOnGpu cost_standing_in(const Program *p, int joint)
@@ -756,5 +886,6 @@ CostOnGpu cost_standing_in(const Program *p, int joint)
 CompetitionCost cost_where_told(const Program *p, const Competition *of)
 {
     const Ways cpu = count_ways(p, of, ON_GPU, IF_TOLD);
-    return (CompetitionCost){.steps = by_sizes(cpu.steps.work), .move = by_sizes(cpu.move.work), .evaluation = by_sizes(cpu.evaluation.work)};
+    return (CompetitionCost){
+        .steps = by_sizes(cpu.steps.work), .move = by_sizes(cpu.move.work), .evaluation = by_sizes(cpu.evaluation.work)};
 }

@@ -34,10 +34,12 @@ void put_sites(Lower *p, const Var *v)
 // Whether a statement reads what is not computed yet: in its value, its subscripts, its condition or its ranges.
 static bool waits(const Site *t, bool (*test)(const Var *, void *), bool *done)
 {
-    bool yes = (t->value && ex_any_var(t->value, test, done)) || (t->when && ex_any_var(t->when, test, done)) || (t->plates.guard && ex_any_var(t->plates.guard, test, done));
+    bool yes = (t->value && ex_any_var(t->value, test, done)) || (t->when && ex_any_var(t->when, test, done)) ||
+               (t->plates.guard && ex_any_var(t->plates.guard, test, done));
     for (int k = 0; k < t->nargs; k++) yes |= ex_any_var(t->args[k], test, done);
     for (int k = 0; k < t->n; k++) yes |= ex_any_var(t->subscript[k], test, done);
-    for (int k = 0; k < t->plates.n; k++) yes |= ex_any_var(t->plates.index[k]->lo, test, done) || ex_any_var(t->plates.index[k]->hi, test, done);
+    for (int k = 0; k < t->plates.n; k++)
+        yes |= ex_any_var(t->plates.index[k]->lo, test, done) || ex_any_var(t->plates.index[k]->hi, test, done);
     return yes;
 }
 
@@ -53,12 +55,17 @@ void put_in_order(Lower *p, bool (*kind)(const Var *), bool (*test)(const Var *,
             Var *v = g->vars[i];
             if (!kind(v) || done[v->id]) continue;
             bool ready = true;
-            mark_done(v, done, true);            // it may read itself
+            mark_done(v, done, true);  // it may read itself
             for (int k = 0; k < (v->series ? v->series->n : 1); k++)
                 for (const Site *t = (v->series ? v->series->var[k] : v)->sites; t; t = t->next) ready &= !waits(t, test, done);
-            if (!ready) { mark_done(v, done, false); continue; }
+            if (!ready) {
+                mark_done(v, done, false);
+                continue;
+            }
             if (titles) put(p, NODE_COMMENT)->text.lines = words(p, "%s, %s", v->name, line_of(p, v->span));
-            if (holes && v->holes && !v->series) put_fill(p, v, count_dims(v, 0, v->rank), true)->fill.value = v->base == BASE_INT ? "-2147483647 - 1" : "NAN";   // elements without a statement
+            // elements without a statement
+            if (holes && v->holes && !v->series)
+                put_fill(p, v, count_dims(v, 0, v->rank), true)->fill.value = v->base == BASE_INT ? "-2147483647 - 1" : "NAN";
             put_sites(p, v);
             progress = true;
         }

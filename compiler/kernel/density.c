@@ -37,12 +37,17 @@ static bool is_common(const Part *q, const Conditional *c, Expr *statistic)
 static bool is_end(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_WITHIN; }
 
 static Look choice_of(const Expr *e, void *u) { return e->kind == EX_CALL && e->fn == FN_if_else && ex_mentions(e, u) ? FOUND : LOOK; }
-static Look end_of(const Expr *e, void *with) { (void)with; return is_end(e) ? FOUND : LOOK; }
+static Look end_of(const Expr *e, void *with)
+{
+    (void)with;
+    return is_end(e) ? FOUND : LOOK;
+}
 static bool holds_end(const Expr *e) { return ex_find(e, end_of, NULL); }
 static bool holds_choice(const Expr *e, const Var *u) { return ex_find(e, choice_of, (void *)u); }
 
-// The terms of a part that stay whole: with a choice that cannot be made before values are tried, since a branch that is not taken may be undefined; and
-// with a coefficient that may be infinite, since z*log(p) + (1 - z)*log1m(p) at p = 1 has values for z = 0 and 1, but not as log1m(p) + z*(log(p) - log1m(p)).
+// The terms of a part that stay whole: with a choice that cannot be made before values are tried, since a branch that is not taken may be
+// undefined; and with a coefficient that may be infinite, since z*log(p) + (1 - z)*log1m(p) at p = 1 has values for z = 0 and 1, but not as
+// log1m(p) + z*(log(p) - log1m(p)).
 static Expr *undivided(Lower *p, const Conditional *c, const Part *q)
 {
     Expr *e = q->value, *all = ex_num(0);
@@ -54,7 +59,8 @@ static Expr *undivided(Lower *p, const Conditional *c, const Part *q)
         Statistics s = statistics(p->g->arena, t, c->u);
         bool whole = false;
         for (int k = 0; k < s.n && decides; k++)
-            if (is_common(q, c, s.item[k].statistic) && may_fail(s.item[k].statistic)) return e;         // it is looked at together with the ends
+            // it is looked at together with the ends
+            if (is_common(q, c, s.item[k].statistic) && may_fail(s.item[k].statistic)) return e;
         for (int k = 0; k < s.n; k++)
             whole |= (choice && !is_common(q, c, s.item[k].statistic)) || (c->var->discrete && ex_has_pole(s.item[k].coefficient));
         if (whole) all = ex_add2(all, t);
@@ -69,8 +75,8 @@ static DensityPiece *add_piece(Lower *p, DensityPiece ***last, DensityPiece q)
     return **last;
 }
 
-// exp(f(u) + r), f the same in every turn and r free of u: exp(f(u) - f(u0)) times the sum of exp(f(u0) + r), u0 where the chain stands, so that trials make no sum. Far from u0, where one of the two may be beyond what a number holds, the sum is
-// made as it is written.
+// exp(f(u) + r), f the same in every turn and r free of u: exp(f(u) - f(u0)) times the sum of exp(f(u0) + r), u0 where the chain stands, so
+// that trials make no sum. Far from u0, where one of the two may be beyond what a number holds, the sum is made as it is written.
 static bool add_exponentials(Lower *p, const Conditional *c, const Part *q, const Statistic *s, Var *total, DensityPiece ***last)
 {
     const Expr *e = s->statistic;
@@ -87,13 +93,19 @@ static bool add_exponentials(Lower *p, const Conditional *c, const Part *q, cons
     Node *n = enter_part(p, &q->loops);
     put_update(p, UPDATE_ADD, place_local(total), ex_mul2(s->coefficient, ex_call1("exp", ex_add2(there, rest))));
     leave(p, n);
-    add_piece(p, last, (DensityPiece){.loops = q->loops, .value = ex_call1("exp", far), .once = total,
-                               .near = ex_call2("&&", ex_call2("<", ex_pow(far, 2), ex_num(1e5)), ex_call2("<", ex_pow(all, 2), ex_num(1e300))), .far = ex_mul2(s->coefficient, s->statistic)});
+    add_piece(
+        p, last,
+        (DensityPiece){.loops = q->loops,
+                       .value = ex_call1("exp", far),
+                       .once = total,
+                       .near = ex_call2("&&", ex_call2("<", ex_pow(far, 2), ex_num(1e5)), ex_call2("<", ex_pow(all, 2), ex_num(1e300))),
+                       .far = ex_mul2(s->coefficient, s->statistic)});
     return true;
 }
 
-// The log density of the element as a function of x: what does not hold u is left out, unless all is wanted; sums whose terms are a statistic of u
-// times something free of u are made once, before the values are tried. walks: some of all values are tried; tried: by all lanes of a team, so that what no trial changes of a row is an array.
+// The log density of the element as a function of x: what does not hold u is left out, unless all is wanted; sums whose terms are a
+// statistic of u times something free of u are made once, before the values are tried. walks: some of all values are tried; tried: by all
+// lanes of a team, so that what no trial changes of a row is an array.
 DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool walks, bool tried)
 {
     DensityPiece *once = NULL, **last_once = &once, *each = NULL, **last = &each;
@@ -127,10 +139,12 @@ DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool wal
             Node *n = enter_part(p, &q->loops);
             put_update(p, UPDATE_ADD, place_local(total), s.item[i].coefficient);
             leave(p, n);
-            const bool finite = stat == c->u || (stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0 && stat->number == floor(stat->number));
+            const bool finite =
+                stat == c->u || (stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0 && stat->number == floor(stat->number));
             add_piece(p, &last_once, (DensityPiece){.value = stat, .once = total, .guarded = !finite});
         }
-        if (!ex_is_num(rest, 0)) add_piece(p, &last, (DensityPiece){.loops = q->loops, .value = tried ? without_rest(p, c, &q->loops, rest) : rest});
+        if (!ex_is_num(rest, 0))
+            add_piece(p, &last, (DensityPiece){.loops = q->loops, .value = tried ? without_rest(p, c, &q->loops, rest) : rest});
     }
     *last_once = each;
     return once;
@@ -152,7 +166,8 @@ void put_density(Lower *p, const DensityPiece *d, Var *lp, bool weighed)
                 test->test.condition = d->near ? d->near : ex_call2("!=", local_ref(d->once), ex_num(0));
             }
         } else sum = enter_part(p, &d->loops);
-        put_update(p, zero && fails ? UPDATE_ADD_LOG : UPDATE_ADD, place_local(lp), weighed ? ends_decide(d->value) : d->value)->update.times = d->once;
+        put_update(p, zero && fails ? UPDATE_ADD_LOG : UPDATE_ADD, place_local(lp), weighed ? ends_decide(d->value) : d->value)
+            ->update.times = d->once;
         if (sum) leave(p, sum);
         if (test) leave(p, test);
         if (!d->near) continue;
@@ -175,7 +190,10 @@ static Expr *bound_of(const Var *v, int side)
 }
 
 // What the elements of a chain remember is kept in an array, as they are drawn (graph/algebra/history.c).
-typedef struct Kept { const Var *stand; Var *array; } Kept;
+typedef struct Kept {
+    const Var *stand;
+    Var *array;
+} Kept;
 
 static Expr *kept_leaf(Expr *e, void *with)
 {
@@ -200,7 +218,8 @@ static Conditional *with_states(Lower *p, const Conditional *c)
 }
 
 // A slice sampler or a Metropolis step of the element that is studied, between the ends that its type has; its body is to follow.
-// The end of a whole number's slices, if those of its own distribution differ between elements, as those of x[n] ~ discrete_range(first[n], last[n]): beyond them what it looks up need not exist.
+// The end of a whole number's slices, if those of its own distribution differ between elements, as those of x[n] ~ discrete_range(first[n],
+// last[n]): beyond them what it looks up need not exist.
 static Expr *own_end(const Conditional *c, Expr *end, int side)
 {
     if (!c->u || c->whole || !c->var->discrete) return end;
@@ -208,7 +227,8 @@ static Expr *own_end(const Conditional *c, Expr *end, int side)
         if (q->loops.n || q->scatter) continue;
         Expr *const *term = q->value->kind == EX_ADD ? q->value->args : &q->value;
         for (int i = 0; i < (q->value->kind == EX_ADD ? q->value->nargs : 1); i++) {
-            const bool ends = term[i]->kind == EX_CALL && term[i]->fn == FN_WITHIN && term[i]->args[0] == c->u && !ex_mentions(term[i]->args[1 + side], c->var);
+            const bool ends = term[i]->kind == EX_CALL && term[i]->fn == FN_WITHIN && term[i]->args[0] == c->u &&
+                              !ex_mentions(term[i]->args[1 + side], c->var);
             Expr *own = ends ? term[i]->args[1 + side] : NULL, *none = ex_num(side ? INFINITY : -INFINITY);
             if (!own || own == none) continue;
             own = ex_add2(own, ex_num(side ? 0.5 : -0.5));
@@ -246,9 +266,11 @@ static const Step *with_statistics(Lower *p, const Step *s)
     for (int i = 0; i < w->n; i++) {
         const Part *q = w->part[i];
         if ((is[i] = hoisted_part(p, plate, q))) continue;
-        if (!q->scatter) abort();                // conjugates.c leaves these alone
+        if (!q->scatter) abort();  // conjugates.c leaves these alone
         const bool first = !array[q->which];
-        if (first) array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_sum%d_for_%s", plate->var->name, q->which + 1, s->block[0]->name), plate->var->rank, plate->var->dim);
+        if (first)
+            array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_sum%d_for_%s", plate->var->name, q->which + 1, s->block[0]->name),
+                                         plate->var->rank, plate->var->dim);
         is[i] = first ? ex_ref(array[q->which], plate->var->rank, plate->current->args) : ex_num(0);
         add_part(p, &made, q);
     }
@@ -274,17 +296,26 @@ void step_density(Lower *p, const Step *s)
     s = with_statistics(p, s);
     Conditional *c = s->predictive ? with_counts(p, s, &moves) : s->conditional->state ? with_states(p, s->conditional) : s->conditional;
     Var *v = c->var;
-    const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;     // walks: from the value it has
+    // walks: from the value it has
+    const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;
     comment_step(p, s);
     Var *width = walks ? work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
     const Shared how = shared_how(s, NULL);
-    Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : metropolis ? "walk" : slice ? "slice" : s->by_messages && c->nbatch < v->rank ? "draw_together" : "draw", v->name));
+    Kernel *kernel = open_elements_kernel(p, how, s,
+                                          words(p, "%s_%s",
+                                                s->imputes                              ? "impute"
+                                                : metropolis                            ? "walk"
+                                                : slice                                 ? "slice"
+                                                : s->by_messages && c->nbatch < v->rank ? "draw_together"
+                                                                                        : "draw",
+                                                v->name));
     kernel->followed = walks ? followed(c, how) : NULL;
     Opened opened = enter_elements(p, s, how);
     put_exists(p, &opened, how, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
     put_moves(p, &moves, -1);
-    const DensityPiece *pieces = prepare_density(p, c, s->expected && s->expected->evidence, walks, slice && (how == BY_TEAM || how == BY_ONE));
+    const DensityPiece *pieces =
+        prepare_density(p, c, s->expected && s->expected->evidence, walks, slice && (how == BY_TEAM || how == BY_ONE));
     if (walks) {
         Node *n = enter_walk(p, s, metropolis ? NODE_METROPOLIS : NODE_SLICE, width);
         n->slice.claims = s->orbit && s->orbit->nwindows;
@@ -298,17 +329,18 @@ void step_density(Lower *p, const Step *s)
         n->weigh.last = s->enumerate.upper;
         n->weigh.marginal = s->marginal;
         Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
-        n->weigh.moves = ex_unknown(count) || ex_reads_response(count);      // how many values there are is known in the sweep only
+        n->weigh.moves = ex_unknown(count) || ex_reads_response(count);  // how many values there are is known in the sweep only
         n->weigh.expects = s->does == EXPECTS;
-        if (s->does == EXPECTS) {                        // an array of probabilities keeps them
+        if (s->does == EXPECTS) {  // an array of probabilities keeps them
             Expr *at[MAX_RANK + 1];
             for (int k = 0; k < v->rank; k++) at[k] = ex_index(c->element[k]);
             at[v->rank] = ex_num(1);
             n->weigh.weights = s->expected->of[0];
             n->weigh.at = ex_ref(s->expected->of[0], v->rank + 1, at);
             if (s->expected->evidence) n->weigh.evidence = ex_ref(s->expected->evidence, v->rank, at);
-        } else if (how == BY_TEAM && !n->weigh.moves) {         // else the choice goes along with the weights, and none is kept
-            Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);     // data may leave no value, and are told so
+        } else if (how == BY_TEAM && !n->weigh.moves) {  // else the choice goes along with the weights, and none is kept
+            // data may leave no value, and are told so
+            Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);
             n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);
             n->weigh.at = ex_ref(n->weigh.weights, 1, &at);
         }

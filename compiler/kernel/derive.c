@@ -41,7 +41,8 @@ static void put_absent(Lower *p, Var *v)
     leave(p, nest);
 }
 
-// A value that an element which does not exist may hold while chains are swept: nothing reads it but sums that take 0 times it or a function of it.
+// A value that an element which does not exist may hold while chains are swept: nothing reads it but sums that take 0 times it or a
+// function of it.
 static Expr *harmless(const Var *v, Expr *const *at)
 {
     Expr *lo = isfinite(v->lower_number) ? ex_num(v->lower_number) : v->lower && !ex_unknown(v->lower) ? v->lower : NULL;
@@ -51,9 +52,12 @@ static Expr *harmless(const Var *v, Expr *const *at)
     case CONSTRAINT_SIMPLEX: return ex_pow(size, -1);
     case CONSTRAINT_UNIT_VECTOR: return ex_pow(size, -0.5);
     case CONSTRAINT_SUM_TO_ZERO: return ex_num(0);
-    case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: return last;
-    case CONSTRAINT_COVARIANCE: case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_COV: case CONSTRAINT_CHOLESKY_CORR:
-        return ex_call2("==", at[v->rank - 2], last);
+    case CONSTRAINT_ORDERED:
+    case CONSTRAINT_POSITIVE_ORDERED: return last;
+    case CONSTRAINT_COVARIANCE:
+    case CONSTRAINT_CORRELATION:
+    case CONSTRAINT_CHOLESKY_COV:
+    case CONSTRAINT_CHOLESKY_CORR: return ex_call2("==", at[v->rank - 2], last);
     case CONSTRAINT_NONE: break;
     }
     if (v->base == BASE_INT) return lo ? lo : hi ? hi : ex_num(0);
@@ -61,7 +65,8 @@ static Expr *harmless(const Var *v, Expr *const *at)
     return lo ? ex_add2(lo, ex_num(1)) : hi ? ex_sub(hi, ex_num(1)) : ex_num(0);
 }
 
-// Missing values that no statement draws: the draws do not show what stands in their place while chains are swept (hide), which comes back afterwards.
+// Missing values that no statement draws: the draws do not show what stands in their place while chains are swept (hide), which comes back
+// afterwards.
 static void lower_undrawn(Lower *p, const Var *v, bool hide)
 {
     if (!v->rank || !v->exists || (v->coverage && !v->holes)) return;
@@ -79,7 +84,8 @@ static void lower_undrawn(Lower *p, const Var *v, bool hide)
     loop->loop.field = missing_field(p, v);
     for (int i = 0; i < v->rank; i++) loop->loop.index[loop->loop.n++] = v->own[i];
     Expr *undrawn = ex_call1("!", v->exists);
-    put(p, NODE_SKIP)->skip.condition = hide ? ex_call2("&&", ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING"))), undrawn) : undrawn;
+    put(p, NODE_SKIP)->skip.condition =
+        hide ? ex_call2("&&", ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING"))), undrawn) : undrawn;
     put_update(p, UPDATE_SET, place_element(element), hide ? absent_value(p, v) : harmless(v, element->args));
     leave(p, loop);
     if (close_kernel(p)) with_number(launch(p, LAUNCH_MISSING, k), missing_field(p, v));
@@ -107,7 +113,7 @@ static void lower_restore(Lower *p)
 // Of each variable that is observed, for runs that ask: they come before `derive`, which makes elements that do not exist NaN.
 void lower_observed(Lower *p)
 {
-    for (int once = 0; once < 2; once++) {               // what needs matrices of its own is computed by one lane
+    for (int once = 0; once < 2; once++) {  // what needs matrices of its own is computed by one lane
         note(p, "The log-likelihood, point by point, in runs that ask for it.");
         Kernel *k = open_kernel(p, KERNEL_TEAM, once ? "log_likelihood_by_one" : "log_likelihood", "wide");
         k->by_one = once;
@@ -144,7 +150,7 @@ void lower_derive(Lower *p)
     for (int i = 0; i < p->g->nvars; i++) whole |= is_for_draws(p->g->vars[i]) && site_needs_array(p->g->vars[i]);
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, "derived", "wide");
     for (int i = 0; i < p->g->nvars; i++) put_absent(p, p->g->vars[i]);
-    for (int i = 0; i < p->g->nvars; i++) {              // elements that are computed, of variables whose others are drawn
+    for (int i = 0; i < p->g->nvars; i++) {  // elements that are computed, of variables whose others are drawn
         const Var *v = p->g->vars[i];
         if (!var_unknown(v) || !v->sites) continue;
         put_sites(p, v);

@@ -1,4 +1,5 @@
-// elements.c -- what steps that draw element by element have in common: how elements are shared out, the loops over them, where they are stored.
+// elements.c -- what steps that draw element by element have in common: how elements are shared out, the loops over them, where they are
+// stored.
 #include "lower.h"
 
 // Whether elements are drawn one colour at a time, in parallel within each: a chain of neighbours, by k modulo colours; or a lattice.
@@ -19,18 +20,20 @@ static bool any_array(const Part *q)
     return false;
 }
 
-// Elements whose conditionals hold sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to choose from that are weighed without a sum; and what needs whole matrices on the way, which
-// every lane of a team would compute.
+// Elements whose conditionals hold sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to
+// choose from that are weighed without a sum; and what needs whole matrices on the way, which every lane of a team would compute.
 Shared shared_how(const Step *s, const RowDot *dot)
 {
     const Conditional *c = s->conditional;
     const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
-    if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays) return BY_MISSING;
+    if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays)
+        return BY_MISSING;
     if (s->imputes || c->recursion || (s->predictive && c->nbatch == 0)) return s->predictive && s->enumerate.shelf ? BY_SHELVES : BY_ONE;
     if (dot && dot->sum) return BY_ROW;
     if (by_data_colours(s) && !arrays) return BY_CLASSES;
     if (coloured(s) || c->nbatch) {
-        const bool sums = s->kind == STEP_EXACT ? any_loops(c->natural) : (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS) && any_loops(c->density);
+        const bool sums =
+            s->kind == STEP_EXACT ? any_loops(c->natural) : (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS) && any_loops(c->density);
         const bool plain = arrays || c->whole || (c->nbatch && c->nbatch < c->var->rank);
         return sums && !plain ? BY_CREW : BY_ELEMENT;
     }
@@ -53,7 +56,7 @@ static Count turns_of_element(const Step *s)
     for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->conditional->density; q; q = q->next) {
         if (q->scatter || q->loops.n == 0) continue;
         const Count turns = turns_of_loops(&q->loops);
-        if (!any || turns.n > 0) all = turns;    // the last: sums of one element mostly are of one length
+        if (!any || turns.n > 0) all = turns;  // the last: sums of one element mostly are of one length
         any = true;
     }
     return all;
@@ -62,12 +65,16 @@ static Count turns_of_element(const Step *s)
 // The vector whose elements a team draws one after the other, if it keeps the linear predictors up to date that they enter.
 const Var *followed(const Conditional *c, Shared how)
 {
-    return how == BY_TEAM && c->var->rank == 1 && !c->whole && !c->var->discrete && var_unknown(c->var) && c->var->base == BASE_REAL ? c->var : NULL;
+    return how == BY_TEAM && c->var->rank == 1 && !c->whole && !c->var->discrete && var_unknown(c->var) && c->var->base == BASE_REAL
+               ? c->var
+               : NULL;
 }
 
 Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name)
 {
-    static const KernelKind kind[] = {[BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW, [BY_CREW] = KERNEL_TEAM, [BY_TEAM] = KERNEL_TEAM, [BY_CLASSES] = KERNEL_TEAM, [BY_SHELVES] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
+    static const KernelKind kind[] = {
+        [BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW,      [BY_CREW] = KERNEL_TEAM,
+        [BY_TEAM] = KERNEL_TEAM,        [BY_CLASSES] = KERNEL_TEAM,     [BY_SHELVES] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
     const Conditional *c = s->conditional;
     Kernel *k = open_kernel(p, kind[how], name, number_of(p, c->var));
     if (how == BY_ROW) k->row = c->element[0];
@@ -84,7 +91,8 @@ Node *enter_opened(Lower *p, Opened *o, Sharing how, const Var *of)
     return n;
 }
 
-// Pairs of elements that meet, and room for their colours, which setup finds (lower_orders): elements on a line of plates, or a rectangle of them.
+// Pairs of elements that meet, and room for their colours, which setup finds (lower_orders): elements on a line of plates, or a rectangle
+// of them.
 static const Classes *classes_of(Lower *p, const Conditional *c)
 {
     Classes *k = NEW(p->g->arena, Classes);
@@ -115,7 +123,7 @@ Opened enter_elements(Lower *p, const Step *s, Shared how)
         note_count(p, p->open, count_dims(v, 0, 1));
         return o;
     }
-    if (how == BY_SHELVES) {                     // groups of elements at once, those of one in turn
+    if (how == BY_SHELVES) {  // groups of elements at once, those of one in turn
         Node *groups = enter_opened(p, &o, SHARE_ALONG, NULL), *rows = enter_opened(p, &o, SHARE_SERIAL, NULL);
         Index *group = index_new(intern("group"), ex_num(1), s->enumerate.shelves);
         groups->loop.index[groups->loop.n++] = group;
@@ -144,10 +152,10 @@ Opened enter_elements(Lower *p, const Step *s, Shared how)
         for (int k = 0; k < c->nbatch; k++) n->loop.index[n->loop.n++] = c->element[k];
         if (crew) n->loop.turns = turns_of_element(s);
     }
-    for (int k = c->nbatch; k < v->rank - (s->kind == STEP_ELLIPTICAL); k++) {       // an ellipse takes the last dimension whole
+    for (int k = c->nbatch; k < v->rank - (s->kind == STEP_ELLIPTICAL); k++) {  // an ellipse takes the last dimension whole
         Node *n = enter_opened(p, &o, SHARE_SERIAL, v);
         n->loop.index[n->loop.n++] = c->element[k];
-        n->loop.field = k;                       // which dimension
+        n->loop.field = k;  // which dimension
     }
     return o;
 }
@@ -216,13 +224,18 @@ void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, con
         if (coloured(s)) with_number(l, colours_of(s->conditional));
         break;
     }
-    case BY_TEAM: case BY_CLASSES: case BY_SHELVES: launch_team(p, k); break;
+    case BY_TEAM:
+    case BY_CLASSES:
+    case BY_SHELVES: launch_team(p, k); break;
     case BY_ONE: launch(p, LAUNCH_ONCE, k); break;
     }
 }
 
 // An element of the step is x: by one lane of a team.
-Store store_of(Shared how, const Conditional *c) { return how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST; }
+Store store_of(Shared how, const Conditional *c)
+{
+    return how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST;
+}
 
 void put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x)
 {

@@ -1,7 +1,9 @@
 // elliptical.c -- a vector with a joint normal prior, moved whole along an ellipse (graph/updates/elliptical.c; device/elliptical.h).
 #include "lower.h"
 
-enum { TURNS_A_SWEEP = 8 };      // along as many ellipses: a draw from the prior and some evaluations of the rest cost little beside the factor of the prior's matrix and what else a sweep does with it
+// along as many ellipses: a draw from the prior and some evaluations of the rest cost little beside the factor of the prior's matrix and
+// what else a sweep does with it
+enum { TURNS_A_SWEEP = 8 };
 
 // A matrix that all vectors share, in an array that is filled before them.
 static Expr *shared_matrix(Lower *p, const Conditional *c, Expr *e)
@@ -30,7 +32,8 @@ void step_elliptical(Lower *p, const Step *s)
     comment_step(p, s);
     note(p, "  normals: a draw from %s, less its mean; offset: %s less that mean", e->prior->dist->name, v->name);
     Var *mean = work_array(p, ROLE_BLOCK, words(p, "mean_%s", v->name), 1, &size);
-    Var *normals = work_array(p, ROLE_BLOCK, words(p, "normals_%s", v->name), 1, &size), *offset = work_array(p, ROLE_BLOCK, words(p, "offset_%s", v->name), 1, &size);
+    Var *normals = work_array(p, ROLE_BLOCK, words(p, "normals_%s", v->name), 1, &size),
+        *offset = work_array(p, ROLE_BLOCK, words(p, "offset_%s", v->name), 1, &size);
     bool once = !any_loops(c->density);
     for (const Part *q = c->density; q; q = q->next) once |= needs_array(q->value);
     Kernel *kernel = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, words(p, "turn_%s", v->name), "wide");
@@ -79,7 +82,8 @@ void step_elliptical(Lower *p, const Step *s)
     ellipse->ellipse.sine = local_new(a, "sine");
     n = enter_nest(p, NODE_NEST, &elements, 1, target, NULL);
     put_update(p, UPDATE_SET, place_element(c->current),
-               ex_add(3, (Expr *[]){ex_ref(mean, 1, &k), ex_mul2(local_ref(ellipse->ellipse.cosine), ex_ref(offset, 1, &k)), ex_mul2(local_ref(ellipse->ellipse.sine), ex_ref(normals, 1, &k))}));
+               ex_add(3, (Expr *[]){ex_ref(mean, 1, &k), ex_mul2(local_ref(ellipse->ellipse.cosine), ex_ref(offset, 1, &k)),
+                                    ex_mul2(local_ref(ellipse->ellipse.sine), ex_ref(normals, 1, &k))}));
     leave(p, n);
     put_density(p, pieces, local_new(a, "lp"), false);
     leave(p, ellipse);

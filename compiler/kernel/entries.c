@@ -1,4 +1,5 @@
-// entries.c -- entries of the precision and the shift of joint normals: each term of a block goes to its places, by way of statistics where these leave the sweep.
+// entries.c -- entries of the precision and the shift of joint normals: each term of a block goes to its places, by way of statistics where
+// these leave the sweep.
 //
 //   before   term -1/2 w[i]*x[i]*beta[j]*beta[k] over i, j, k       after   J[j, k] += w[i]*x[i], and its mirror image
 //
@@ -13,14 +14,20 @@ Sub inner_sub(const BlockPlace *b, Expr *ref)
     int i = 0;
     while (b->step->block[i] != ref->var) i++;
     const int nb = b->step->gaussian.diagonal ? 0 : b->step->gaussian.nbatch;
-    return (Sub){.offset = is_arrow(b, ref->var) ? NULL : b->offset[i], .of = ref->var, .first = nb, .n = ref->nargs - nb, .at = ref->args + nb, .extent = local_ref(b->n)};
+    return (Sub){.offset = is_arrow(b, ref->var) ? NULL : b->offset[i],
+                 .of = ref->var,
+                 .first = nb,
+                 .n = ref->nargs - nb,
+                 .at = ref->args + nb,
+                 .extent = local_ref(b->n)};
 }
 
 static Sub batch_sub(const BlockPlace *b, Expr *ref) { return (Sub){.of = ref->var, .n = b->step->gaussian.nbatch, .at = ref->args}; }
 
 Place place_at(Var *array, int n, Sub a, Sub b, Sub c) { return (Place){.array = array, .n = n, .sub = {a, b, c}}; }
 
-// One entry of the precision or the shift; in a pair of places off the diagonal if `mirrored`, of which `side` 1 and 2 are the first and its mirror image alone.
+// One entry of the precision or the shift; in a pair of places off the diagonal if `mirrored`, of which `side` 1 and 2 are the first and
+// its mirror image alone.
 void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored, int side, Expr *value)
 {
     const Sub none = {0};
@@ -38,13 +45,23 @@ void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored,
     }
     const bool a0 = is_arrow(b, t->ref[0]->var), a1 = is_arrow(b, t->ref[1]->var);
     const Sub j = inner_sub(b, t->ref[1]);
-    if (b->entries) { put_update(p, UPDATE_ADD, place_at(b->entries, 2, i, j, none), value); return; }
-    if (a0 && a1) { put_update(p, UPDATE_ADD, place_at(b->D, 1, i, none, none), value); return; }
-    if (a0 || a1) { put_update(p, UPDATE_ADD, place_at(b->E, 2, a0 ? i : j, a0 ? j : i, none), value); return; }
+    if (b->entries) {
+        put_update(p, UPDATE_ADD, place_at(b->entries, 2, i, j, none), value);
+        return;
+    }
+    if (a0 && a1) {
+        put_update(p, UPDATE_ADD, place_at(b->D, 1, i, none, none), value);
+        return;
+    }
+    if (a0 || a1) {
+        put_update(p, UPDATE_ADD, place_at(b->E, 2, a0 ? i : j, a0 ? j : i, none), value);
+        return;
+    }
     for (int image = 0; image <= mirrored; image++) {
         if (side && side != image + 1) continue;
         const Sub row = image ? j : i, column = image ? i : j;
-        put_update(p, UPDATE_ADD, batched ? place_at(b->J, 3, batch_sub(b, t->ref[0]), row, column) : place_at(b->J, 2, row, column, none), value);
+        put_update(p, UPDATE_ADD, batched ? place_at(b->J, 3, batch_sub(b, t->ref[0]), row, column) : place_at(b->J, 2, row, column, none),
+                   value);
     }
 }
 
@@ -101,8 +118,8 @@ static bool both_whole(const BlockTerm *t)
     return true;
 }
 
-// Two elements that differ in the index of one loop each, j and k, over the same range, and a coefficient that is the same with j and k exchanged: entry and mirror image
-// are met in the same place.
+// Two elements that differ in the index of one loop each, j and k, over the same range, and a coefficient that is the same with j and k
+// exchanged: entry and mirror image are met in the same place.
 static bool is_symmetric(const BlockTerm *t)
 {
     const Expr *a = t->ref[0], *b = t->ref[1];
@@ -120,16 +137,19 @@ static bool is_symmetric(const BlockTerm *t)
     for (int i = 0; i < t->loops.n; i++) {
         const Index *l = t->loops.index[i];
         found += l == j || l == k;
-        if (ex_mentions_index(l->lo, j) || ex_mentions_index(l->hi, j) || ex_mentions_index(l->lo, k) || ex_mentions_index(l->hi, k)) return false;
+        if (ex_mentions_index(l->lo, j) || ex_mentions_index(l->hi, j) || ex_mentions_index(l->lo, k) || ex_mentions_index(l->hi, k))
+            return false;
     }
     for (int m = 0; m < a->nargs; m++)
         if (m != at && (ex_mentions_index(a->args[m], j) || ex_mentions_index(a->args[m], k))) return false;
-    return found == 2 && ex_replace_index(ex_replace_index(ex_replace_index(t->coefficient, j, ex_index(t1)), k, ex_index(j)), t1, ex_index(k)) == t->coefficient;
+    return found == 2 && ex_replace_index(ex_replace_index(ex_replace_index(t->coefficient, j, ex_index(t1)), k, ex_index(j)), t1,
+                                          ex_index(k)) == t->coefficient;
 }
 
 Node *enter_entries(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent)
 {
-    Expr **t = arena_copy(p->g->arena, target, sizeof *t * (size_t)n), **e = extent ? arena_copy(p->g->arena, extent, sizeof *e * (size_t)n) : NULL;
+    Expr **t = arena_copy(p->g->arena, target, sizeof *t * (size_t)n),
+         **e = extent ? arena_copy(p->g->arena, extent, sizeof *e * (size_t)n) : NULL;
     return enter_nest(p, NODE_REDUCE, l, n, t, e);
 }
 
@@ -142,7 +162,7 @@ static bool worth_a_table(const BlockPlace *b, const BlockTerm *t)
         int at = 0;
         while (b->step->block[at] != t->ref[r]->var) at++;
         few[r] = at < b->step->gaussian.ndense;
-        for (int k = 0; k < t->ref[r]->nargs; k++) {         // is this subscript one of the other's?
+        for (int k = 0; k < t->ref[r]->nargs; k++) {  // is this subscript one of the other's?
             bool varies = false, there = false;
             for (int i = 0; i < t->loops.n; i++) varies |= ex_mentions_index(t->ref[r]->args[k], t->loops.index[i]);
             for (int m = 0; m < t->ref[!r]->nargs; m++) there |= t->ref[!r]->args[m] == t->ref[r]->args[k];
@@ -161,13 +181,12 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     bool sums = worth_a_table(b, t) && term_keys(t, &keys, fresh);
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
-    if (sums && !(plain == keys.n && keys.n == t->loops.n)) {            // there is something to sum
+    if (sums && !(plain == keys.n && keys.n == t->loops.n)) {  // there is something to sum
         p->statistics.route = b->step->gaussian.rows && b->step->gaussian.rows->factor == t->factor ? b->step->gaussian.rows : NULL;
         Expr *h = hoist_sum(&p->statistics, &keys, &t->loops, t->coefficient);
         p->statistics.route = NULL;
         if (h) {
-            for (int r = 0; r < own->degree; r++)
-                own->ref[r] = keys_at(&keys, own->ref[r]);
+            for (int r = 0; r < own->degree; r++) own->ref[r] = keys_at(&keys, own->ref[r]);
             own->coefficient = h;
             own->loops = (Loops){.n = keys.n};
             for (int k = 0; k < keys.n; k++) own->loops.index[k] = fresh[k];
@@ -176,7 +195,7 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     const BlockTerm u = *own;
     Expr *value = u.coefficient;
     bool mirrored = u.degree == 2 && u.ref[0] != u.ref[1] && !is_arrow(b, u.ref[0]->var) && !is_arrow(b, u.ref[1]->var);
-    if (b->entries) {                                                    // both places of a pair, and twice the diagonal, are the runtime's to make
+    if (b->entries) {  // both places of a pair, and twice the diagonal, are the runtime's to make
         mirrored = false;
         if (u.degree == 2) value = ex_mul2(ex_num(-1), value);
     } else if (mirrored && both_whole(&u)) {
@@ -188,7 +207,8 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
         value = ex_mul2(ex_num(2), value);
         mirrored = false;
     }
-    if (u.degree == 2 && !b->entries) value = ex_mul2(ex_num(u.ref[0] == u.ref[1] || (is_arrow(b, u.ref[0]->var) && is_arrow(b, u.ref[1]->var)) ? -2 : -1), value);
+    if (u.degree == 2 && !b->entries)
+        value = ex_mul2(ex_num(u.ref[0] == u.ref[1] || (is_arrow(b, u.ref[0]->var) && is_arrow(b, u.ref[1]->var)) ? -2 : -1), value);
     Expr *target[2 * MAX_RANK], *extent[2 * MAX_RANK];
     int n = 0;
     for (int r = 0; r < u.degree; r++)
@@ -222,7 +242,7 @@ BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Exp
     if (!J) return b;
     b.n = local_new(p->g->arena, "n");
     b.n->base = BASE_INT;
-    if (!ex_is_num(size, 1)) put_let(p, NULL, b.n, size, "long");          // the place of one element is 0
+    if (!ex_is_num(size, 1)) put_let(p, NULL, b.n, size, "long");  // the place of one element is 0
     b.offset = NEW_N(p->g->arena, Expr *, s->nblock);
     for (int i = first; i < s->nblock; i++) {
         if (ex_is_num(offset[i - first], 0)) continue;

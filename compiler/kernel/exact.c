@@ -3,7 +3,8 @@
 //   before   theta[j]: normal, natural { a, b }, sums over rows i       after   kernel draw_theta: for each j, a += .. and b += .. over i;
 //                                                                                 draw theta[j]
 //
-// Sums that leave the sweep are statistics. Those of all elements over the same rows have a kernel before (scattered.c); those that a pass over rows makes are there already (rows.c).
+// Sums that leave the sweep are statistics. Those of all elements over the same rows have a kernel before (scattered.c); those that a pass
+// over rows makes are there already (rows.c).
 //
 // Needs: conditionals.     Gives: kernels and launches of the step.
 #include <math.h>
@@ -13,11 +14,14 @@
 static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
 {
     const double ends[2] = {c->var->lower_number, c->var->upper_number};
-    const Part *alone[2] = {NULL, NULL};         // a bound that stands for itself
+    const Part *alone[2] = {NULL, NULL};  // a bound that stands for itself
     for (int side = 0; side < 2; side++) {
         int n = 0;
         for (const Part *b = c->bounds; b; b = b->next)
-            if (b->which == side) { n++; alone[side] = b; }
+            if (b->which == side) {
+                n++;
+                alone[side] = b;
+            }
         if (n != 1 || isfinite(ends[side]) || alone[side]->scatter || alone[side]->loops.n || alone[side]->loops.guard) alone[side] = NULL;
         Node *let = put_let(p, NULL, bound[side], alone[side] ? alone[side]->value : ex_num(ends[side]), p->open->number);
         let->let.grows = n > 0 && !alone[side];
@@ -25,7 +29,7 @@ static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
     for (const Part *b = c->bounds; b; b = b->next) {
         if (b == alone[0] || b == alone[1]) continue;
         Loops l = b->loops;
-        if (b->scatter) {                        // look for the element among all that are bounded
+        if (b->scatter) {  // look for the element among all that are bounded
             Expr *same = NULL;
             for (int k = 0; k < c->var->rank; k++) {
                 Expr *e = ex_call2("==", b->target[k], ex_index(c->element[k]));
@@ -58,9 +62,11 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
     DrawArg *args = NEW_N(p->g->arena, DrawArg, 16);
     Var *drawn = NULL;
     int n = 0, k = 0;
-    for (const Natural *nat = c->family->natural; nat; nat = nat->next, k++) args[n++] = (DrawArg){.name = nat->name, .value = local_ref(natural[k])};
+    for (const Natural *nat = c->family->natural; nat; nat = nat->next, k++)
+        args[n++] = (DrawArg){.name = nat->name, .value = local_ref(natural[k])};
     if (c->family->power) args[n++] = (DrawArg){.name = c->family->power, .number = c->power};
-    for (int i = 0; i < c->nbase && c->family->base->kid[i]->kind == AST_NAME; i++) args[n++] = (DrawArg){.name = c->family->base->kid[i]->name, .value = c->base_args[i]};
+    for (int i = 0; i < c->nbase && c->family->base->kid[i]->kind == AST_NAME; i++)
+        args[n++] = (DrawArg){.name = c->family->base->kid[i]->name, .value = c->base_args[i]};
     if (c->truncated) {
         Var *bound[2] = {local_new(p->g->arena, "lower"), local_new(p->g->arena, "upper")};
         put_bounds(p, c, bound);
@@ -73,7 +79,9 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
         d->draw.element = c->current;
         d->draw.x = x;
         d->draw.type = p->open->number;
-        d->draw.call = s->does == EXPECTS ? (c->truncated ? c->family->expectations_truncated : c->family->expectations) : c->truncated ? c->family->draw_truncated : c->family->draw;
+        d->draw.call = s->does == EXPECTS ? (c->truncated ? c->family->expectations_truncated : c->family->expectations)
+                       : c->truncated     ? c->family->draw_truncated
+                                          : c->family->draw;
         d->draw.expects = s->does == EXPECTS;
         d->draw.of = s->does == EXPECTS ? "" : s->does == MAXIMISES ? "_mode" : NULL;
         d->draw.which = s->does == EXPECTS ? s->expected->which[i] : 0;
@@ -87,13 +95,24 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
     if (s->marginal) put(p, NODE_CLAIM);
     else put_claim(p, c, natural);
     put_store(p, how, c, drawn);
-    if (c->var->kept_log) put_logs(p, c->current, local_ref(local_new(p->g->arena, "g.log_value")), local_ref(local_new(p->g->arena, "g.log_rest")), store_of(how, c));
+    if (c->var->kept_log)
+        put_logs(p, c->current, local_ref(local_new(p->g->arena, "g.log_value")), local_ref(local_new(p->g->arena, "g.log_rest")),
+                 store_of(how, c));
 }
 
-typedef struct Routed { const Part *part; Expr *hoisted; const Rows *rows; struct Routed *next; } Routed;
+typedef struct Routed {
+    const Part *part;
+    Expr *hoisted;
+    const Rows *rows;
+    struct Routed *next;
+} Routed;
 
 // Whether e reads a statistic with two subscripts, as X'X.
-static bool test_square(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM && v->sum && v->sum->n >= 2; }
+static bool test_square(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_SUM && v->sum && v->sum->n >= 2;
+}
 static bool reads_square(const Expr *e) { return ex_any_var(e, test_square, NULL); }
 
 static void put_routed(Lower *p, const Routed *r, Var *natural)
@@ -118,9 +137,10 @@ static Expr *farthest(Expr *e, bool last)
     return value ? ex_replace(e, ref, value) : NULL;
 }
 
-// A sum over the rows that reach the element, l <= last[i], or begin at it or before, first[i] <= l, of what is the same for all elements: totals by the last (first) element, added up from the element on (up to it).
-// K elements and N rows take N + K*K additions in place of N*K. q as a part that is scattered; NULL: it is none of these.
-typedef enum { ALONE, BEGINS, REACHES } Reach;           // a row counts for the element that it names; from it on; up to it
+// A sum over the rows that reach the element, l <= last[i], or begin at it or before, first[i] <= l, of what is the same for all elements:
+// totals by the last (first) element, added up from the element on (up to it). K elements and N rows take N + K*K additions in place of
+// N*K. q as a part that is scattered; NULL: it is none of these.
+typedef enum { ALONE, BEGINS, REACHES } Reach;  // a row counts for the element that it names; from it on; up to it
 
 static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *reach)
 {
@@ -130,10 +150,17 @@ static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *rea
     Expr *key = ex_index(c->element[0]), *end = NULL, *others = NULL, *todo[16] = {q->loops.guard};
     for (int i = 0; i < q->loops.n; i++)
         if (ex_mentions_index(q->loops.index[i]->lo, c->element[0]) || ex_mentions_index(q->loops.index[i]->hi, c->element[0])) return NULL;
-    for (int n = 1; n > 0;) {                    // conditions that hold together
+    for (int n = 1; n > 0;) {  // conditions that hold together
         Expr *e = todo[--n];
-        if (e->kind == EX_CALL && e->fn == FN_AND && n + 2 <= 16) { todo[n++] = e->args[1]; todo[n++] = e->args[0]; continue; }
-        if (!ex_mentions_index(e, c->element[0])) { others = others ? ex_call2("&&", others, e) : e; continue; }
+        if (e->kind == EX_CALL && e->fn == FN_AND && n + 2 <= 16) {
+            todo[n++] = e->args[1];
+            todo[n++] = e->args[0];
+            continue;
+        }
+        if (!ex_mentions_index(e, c->element[0])) {
+            others = others ? ex_call2("&&", others, e) : e;
+            continue;
+        }
         if (end || e->kind != EX_CALL || (e->fn != FN_LE && e->fn != FN_EQ)) return NULL;
         only = e->fn == FN_EQ;
         const bool reaches = ex_mentions_index(e->args[0], c->element[0]);
@@ -145,7 +172,7 @@ static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *rea
     Part *r = arena_copy(p->g->arena, q, sizeof *q);
     r->scatter = true;
     *reach = !end ? REACHES : only ? ALONE : from ? REACHES : BEGINS;
-    if (!end) {                                  // all elements
+    if (!end) {  // all elements
         r->target[0] = v->dim[0];
         return r;
     }
@@ -163,7 +190,10 @@ static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *rea
     return r;
 }
 
-typedef struct Cumulated { PartList parts; Var *array[MAX_NATURAL]; } Cumulated;     // of one direction
+typedef struct Cumulated {
+    PartList parts;
+    Var *array[MAX_NATURAL];
+} Cumulated;  // of one direction
 
 // The step with these sums taken out of it: what is left may need no sum for each element.
 static const Step *take_cumulated(Lower *p, const Step *s, Cumulated *before, Cumulated *beyond)
@@ -173,7 +203,10 @@ static const Step *take_cumulated(Lower *p, const Step *s, Cumulated *before, Cu
     for (Part *q = c->natural; q; q = q->next) {
         Reach reach = ALONE;
         const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
-        Part *r = s->imputes || rows || ex_mentions(q->value, c->var) || c->nbatch < c->var->rank || !q->loops.guard || !ex_unknown(q->loops.guard) ? NULL : cumulated(p, c, q, &reach);
+        Part *r = s->imputes || rows || ex_mentions(q->value, c->var) || c->nbatch < c->var->rank || !q->loops.guard ||
+                          !ex_unknown(q->loops.guard)
+                      ? NULL
+                      : cumulated(p, c, q, &reach);
         if (!r || reach == ALONE) {
             *last = arena_copy(p->g->arena, r ? r : q, sizeof *q);
             (*last)->next = NULL;
@@ -185,7 +218,9 @@ static const Step *take_cumulated(Lower *p, const Step *s, Cumulated *before, Cu
         Cumulated *to = from ? beyond : before;
         const Natural *n = c->family->natural;
         for (int k = 0; k < q->which; k++) n = n->next;
-        if (!to->array[q->which]) to->array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_%s_%s", c->var->name, n->name, from ? "to" : "from"), 1, c->var->dim);
+        if (!to->array[q->which])
+            to->array[q->which] =
+                work_array(p, ROLE_TOTALS, words(p, "%s_%s_%s", c->var->name, n->name, from ? "to" : "from"), 1, c->var->dim);
         add_part(p, &to->parts, r);
         less = c;
     }
@@ -199,7 +234,7 @@ static const Step *take_cumulated(Lower *p, const Step *s, Cumulated *before, Cu
 
 void step_exact(Lower *p, const Step *s)
 {
-    Cumulated before = {0}, beyond = {0};        // of rows that begin at an element or before, and that reach it
+    Cumulated before = {0}, beyond = {0};  // of rows that begin at an element or before, and that reach it
     s = take_cumulated(p, s, &before, &beyond);
     Conditional *c = s->conditional;
     Var *v = c->var;
@@ -210,7 +245,8 @@ void step_exact(Lower *p, const Step *s)
     for (const Part *q = c->natural; q; q = q->next) nparts++;
     for (int k = 0; k < MAX_NATURAL; k++) sum[k] = NEW_N(p->g->arena, Expr *, nparts + 1);
     PartList inlined = {0}, scattered = {0};
-    Routed *routed = NULL, **last_routed = &routed;      // sums that are made from statistics or row by row, as rows are many or few
+    // sums that are made from statistics or row by row, as rows are many or few
+    Routed *routed = NULL, **last_routed = &routed;
     for (Part *q = c->natural; q; q = q->next) {
         const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
         p->statistics.route = rows;
@@ -222,8 +258,11 @@ void step_exact(Lower *p, const Step *s)
             last_routed = &(*last_routed)->next;
             continue;
         }
-        if (h && rows) h = hoisted_part(p, c, q);        // the statistics are needed by either route
-        if (h) { sum[q->which][nclosed[q->which]++] = h; continue; }
+        if (h && rows) h = hoisted_part(p, c, q);  // the statistics are needed by either route
+        if (h) {
+            sum[q->which][nclosed[q->which]++] = h;
+            continue;
+        }
         if (q->scatter) {
             if (!array[q->which]) {
                 const Natural *n = c->family->natural;
@@ -257,7 +296,7 @@ void step_exact(Lower *p, const Step *s)
         know->let.local = local_new(p->g->arena, "dot");
     }
     Opened opened = enter_elements(p, s, how);
-    if (opened.n) {                              // what no element changes
+    if (opened.n) {  // what no element changes
         opened.loop[0]->loop.keeps = true;
         if (s->imputes || c->nbatch < v->rank) opened.loop[0]->loop.moving = v;
     }
@@ -282,7 +321,7 @@ void step_exact(Lower *p, const Step *s)
         put_let(p, NULL, natural[k], e, more ? "wide" : kernel->number)->let.grows = more;
     }
     bool *done = NEW_N(p->g->arena, bool, inlined.n + 1);
-    for (int i = 0; i < inlined.n; i++) {        // parts with the same loops share them
+    for (int i = 0; i < inlined.n; i++) {  // parts with the same loops share them
         if (done[i]) continue;
         Node *sum = enter_part(p, &inlined.part[i]->loops);
         for (int j = i; j < inlined.n; j++) {

@@ -1,7 +1,7 @@
 // fields.c -- the arrays and numbers of Data and State, and what the runtime is told of each.
 //
-//   data        { int N; vector[N] y; }           y: rank 1, its extent the field N, must be finite, values may be missing and stand in the state then
-//   parameters  { real<lower=0> sigma; }          sigma: lower bound 0
+//   data        { int N; vector[N] y; }           y: rank 1, its extent the field N, must be finite, values may be missing and stand in the
+//   state then parameters  { real<lower=0> sigma; }          sigma: lower bound 0
 //
 // Needs: the program, placed.     Gives: Program.data, Program.state, Program.total.     Keeps: all else.
 #include <math.h>
@@ -12,8 +12,17 @@ static bool in_state(const Var *v)
 {
     switch (v->kind) {
     case VAR_DATA: return v->response;
-    case VAR_LET: case VAR_PARAMETER: case VAR_LATENT: case VAR_PART: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return true;
-    case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
+    case VAR_LET:
+    case VAR_PARAMETER:
+    case VAR_LATENT:
+    case VAR_PART:
+    case VAR_AUXILIARY:
+    case VAR_DERIVED:
+    case VAR_SERIES:
+    case VAR_PREDICTED: return true;
+    case VAR_SUM:
+    case VAR_PATTERN:
+    case VAR_ELEMENT: break;
     }
     return false;
 }
@@ -42,7 +51,10 @@ int field_of(const Field *list, int n, const Var *v)
 
 // ---- sizes ----
 
-typedef struct Totals { Program *p; int size; } Totals;
+typedef struct Totals {
+    Program *p;
+    int size;
+} Totals;
 
 static Look keep_total(const Expr *e, void *with)
 {
@@ -115,23 +127,31 @@ static int extent_field(const Program *p, const Expr *extent)
 // ---- bounds ----
 
 // What is computed before the first sweep is not there yet when shapes are asked for.
-static bool is_computed(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->rank > 0; }
+static bool is_computed(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind != VAR_DATA || v->rank > 0;
+}
 
 // Of data all that is declared counts, of unknowns what is the same for all elements.
 static FieldBound bound_of(const Var *v, const Expr *declared, double number)
 {
     if (declared && ex_any_var(declared, is_computed, NULL)) {
         declared = written_out((Expr *)declared);
-        if (ex_any_var(declared, is_computed, NULL)) return (FieldBound){NULL, number};       // its density has it
+        if (ex_any_var(declared, is_computed, NULL)) return (FieldBound){NULL, number};  // its density has it
     }
-    if (v->kind == VAR_DATA && declared) return declared->kind == EX_NUM ? (FieldBound){NULL, declared->number} : (FieldBound){declared, number};
+    if (v->kind == VAR_DATA && declared)
+        return declared->kind == EX_NUM ? (FieldBound){NULL, declared->number} : (FieldBound){declared, number};
     if (isfinite(number)) return (FieldBound){NULL, number};
     return declared && !ex_unknown(declared) ? (FieldBound){declared, number} : (FieldBound){NULL, number};
 }
 
 // ---- shapes ----
 
-bool keeps_rows_of_route(const Placement *at) { return at->when == IF_MANY || at->when == IF_SYSTEM || (at->when == IF_FEW && !at->rows->told); }
+bool keeps_rows_of_route(const Placement *at)
+{
+    return at->when == IF_MANY || at->when == IF_SYSTEM || (at->when == IF_FEW && !at->rows->told);
+}
 
 static bool same_shape(const Program *p, const Field *a, const Field *b)
 {
@@ -139,7 +159,8 @@ static bool same_shape(const Program *p, const Field *a, const Field *b)
     bool same = a->var->rank == b->var->rank && a->lower.value == b->lower.value && a->upper.value == b->upper.value;
     for (int k = 0; k < a->var->rank && same; k++) same = a->var->dim[k] == b->var->dim[k];
     if (!same || a->var->rank == 0 || (!keeps_rows_of_route(at) && !keeps_rows_of_route(other))) return same;
-    return keeps_rows_of_route(at) == keeps_rows_of_route(other) && (at->when == IF_MANY) == (other->when == IF_MANY) && at->rows->count == other->rows->count && at->rows->size == other->rows->size;
+    return keeps_rows_of_route(at) == keeps_rows_of_route(other) && (at->when == IF_MANY) == (other->when == IF_MANY) &&
+           at->rows->count == other->rows->count && at->rows->size == other->rows->size;
 }
 
 static void find_shapes(const Program *p, Field *field, int n)
@@ -168,7 +189,8 @@ void find_fields(Lower *lower)
         f->may_miss = v->response && drawn;
         f->may_be_left_out = v->may_be_left_out && drawn;
         f->finite = must_be_finite(p->g, v);
-        if (v->response && (v->needed_for || p->g->method == METHOD_EM)) f->needed_for = v->needed_for ? v->needed_for : "with --method em data are whole: leave the rows out, or draw, without it";
+        if (v->response && (v->needed_for || p->g->method == METHOD_EM))
+            f->needed_for = v->needed_for ? v->needed_for : "with --method em data are whole: leave the rows out, or draw, without it";
         if (v->response) f->imputed = 1 + field_of(p->state, p->nstate, v);
         for (int k = 0; k < v->rank; k++) f->extent_of[k] = extent_field(p, v->dim[k]);
     }

@@ -10,7 +10,8 @@
 
 // ---- updates ----
 
-// The condition that a place is there whose subscripts no loop changes, which the model reads under a condition: sums for it are made whatever data say, and are 0 then.
+// The condition that a place is there whose subscripts no loop changes, which the model reads under a condition: sums for it are made
+// whatever data say, and are 0 then.
 static Expr *place_exists(const Graph *g, const Place *at)
 {
     Expr *all = NULL;
@@ -24,13 +25,17 @@ static Expr *place_exists(const Graph *g, const Place *at)
 }
 
 // Entries of a row of a joint normal that come at once, as many as the row of the matrix that they are.
-static bool puts_row(const Node *n) { return n->update.place.array && n->update.place.array->pattern && n->update.place.n == 1 && n->update.op == UPDATE_SET; }
+static bool puts_row(const Node *n)
+{
+    return n->update.place.array && n->update.place.array->pattern && n->update.place.n == 1 && n->update.op == UPDATE_SET;
+}
 
 // Definitions of integers are stored with 32 bits; what is added or multiplied may need more.
 static bool may_overflow(const Var *v, const Expr *value)
 {
     if (v->kind != VAR_LET && v->kind != VAR_DERIVED && v->kind != VAR_PREDICTED) return false;
-    return value->kind == EX_ADD || value->kind == EX_MUL || value->kind == EX_POW || value->kind == EX_REDUCE || (value->kind == EX_CALL && !function_rows[value->fn].infix && value->fn != FN_NOT && value->fn != FN_MOD);
+    return value->kind == EX_ADD || value->kind == EX_MUL || value->kind == EX_POW || value->kind == EX_REDUCE ||
+           (value->kind == EX_CALL && !function_rows[value->fn].infix && value->fn != FN_NOT && value->fn != FN_MOD);
 }
 
 static AsInteger as_integer(const Node *n)
@@ -65,7 +70,10 @@ static Node *series_again(const Graph *g, const Conditional *c)
     return first;
 }
 
-static KeptLogs kept_logs(const Conditional *c) { return (KeptLogs){c->var->kept_log ? ex_call1("log", c->u) : NULL, c->var->kept_log1m ? ex_call1("log1m", c->u) : NULL}; }
+static KeptLogs kept_logs(const Conditional *c)
+{
+    return (KeptLogs){c->var->kept_log ? ex_call1("log", c->u) : NULL, c->var->kept_log1m ? ex_call1("log1m", c->u) : NULL};
+}
 
 // A difference of squares is written without the squares.
 static void form_claim(Node *n)
@@ -78,7 +86,6 @@ static void form_claim(Node *n)
     }
 }
 
-
 static bool are_few(const Expr *first, const Expr *last)
 {
     return first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
@@ -87,7 +94,8 @@ static bool are_few(const Expr *first, const Expr *last)
 static bool is_bounded(const Var *v)
 {
     const bool ordered = v->constraint == CONSTRAINT_ORDERED;
-    return (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) && (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);
+    return (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) &&
+           (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);
 }
 
 // ---- joint draws ----
@@ -95,7 +103,10 @@ static bool is_bounded(const Var *v)
 // A size of which the program's text says what it is, for which a routine is compiled of its own.
 enum { BAND_UNROLLED = 4 };
 
-static int known_size(double times, const Expr *size, int unknown) { return size->kind == EX_NUM && times * size->number <= BAND_UNROLLED ? (int)(times * size->number) : unknown; }
+static int known_size(double times, const Expr *size, int unknown)
+{
+    return size->kind == EX_NUM && times * size->number <= BAND_UNROLLED ? (int)(times * size->number) : unknown;
+}
 
 static void form_band(Node *n)
 {
@@ -142,9 +153,12 @@ static void form_list(const Program *p, Node *list)
     for (Node *n = list; n; n = n->next) {
         switch (n->kind) {
         case NODE_UPDATE: form_update(g, n); break;
-        case NODE_CLAIM: if (n->claim.c) form_claim(n); break;
+        case NODE_CLAIM:
+            if (n->claim.c) form_claim(n);
+            break;
         case NODE_SAMPLE: n->sample.searches = is_searched(n->sample.site); break;
-        case NODE_SLICE: case NODE_METROPOLIS: {
+        case NODE_SLICE:
+        case NODE_METROPOLIS: {
             const Conditional *c = n->slice.c;
             if (n->kind == NODE_SLICE && !c->whole && c->var->constraint == CONSTRAINT_NONE) n->slice.logs = kept_logs(c);
             n->slice.again = series_again(g, c);
@@ -168,8 +182,32 @@ static void form_list(const Program *p, Node *list)
         case NODE_SOLVE: form_solve(p, n); break;
         case NODE_IF: form_list(p, n->test.otherwise); break;
         case NODE_CHOICE: form_list(p, n->choice.otherwise); break;
-        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_SKIP: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_DRAW:
-        case NODE_BOUNDS: case NODE_CHECK: case NODE_WEIGHTS: case NODE_ELLIPSE: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
+        case NODE_COMMENT:
+        case NODE_LET:
+        case NODE_KNOW:
+        case NODE_NEST:
+        case NODE_REDUCE:
+        case NODE_LOOP:
+        case NODE_LANE:
+        case NODE_SKIP:
+        case NODE_FILL:
+        case NODE_ORDER:
+        case NODE_BARRIER:
+        case NODE_ARRAY:
+        case NODE_MATRIX:
+        case NODE_DRAW:
+        case NODE_BOUNDS:
+        case NODE_CHECK:
+        case NODE_WEIGHTS:
+        case NODE_ELLIPSE:
+        case NODE_WHITENED:
+        case NODE_FACTOR:
+        case NODE_ROUTINE:
+        case NODE_COPY:
+        case NODE_COMPUTE:
+        case NODE_CALL:
+        case NODE_RETURN:
+        case NODE_RESULT: break;
         }
         form_list(p, n->body);
     }
@@ -178,28 +216,39 @@ static void form_list(const Program *p, Node *list)
 static bool sums_products(const Node *list)
 {
     for (const Node *n = list; n; n = n->next)
-        if ((n->kind == NODE_LOOP && n->loop.product) || sums_products(n->body) || (n->kind == NODE_IF && sums_products(n->test.otherwise))) return true;
+        if ((n->kind == NODE_LOOP && n->loop.product) || sums_products(n->body) || (n->kind == NODE_IF && sums_products(n->test.otherwise)))
+            return true;
     return false;
 }
 
 // ---- logarithms ----
 //
-// An unknown that may round to an end of its support is read by its logarithm, where an array keeps that (logs.c): log(x + y) is made of log x and log y,
-// pow(x, r) of log x. Which of them have a name where the call stands is for emission to see.
+// An unknown that may round to an end of its support is read by its logarithm, where an array keeps that (logs.c): log(x + y) is made of
+// log x and log y, pow(x, r) of log x. Which of them have a name where the call stands is for emission to see.
 
-typedef struct Calls { Arena *arena; Map *forms; int n, size; const Expr **call; } Calls;
+typedef struct Calls {
+    Arena *arena;
+    Map *forms;
+    int n, size;
+    const Expr **call;
+} Calls;
 
 static Look test_call(const Expr *e, void *with)
 {
     Calls *c = with;
-    const bool sum = e->kind == EX_CALL && e->fn == FN_log && e->args[0]->kind == EX_ADD, power = e->kind == EX_CALL && e->fn == FN_pow && e->args[0]->kind == EX_REF;
+    const bool sum = e->kind == EX_CALL && e->fn == FN_log && e->args[0]->kind == EX_ADD,
+               power = e->kind == EX_CALL && e->fn == FN_pow && e->args[0]->kind == EX_REF;
     if ((!sum && !power) || map_get(c->forms, e)) return LOOK;
     ROOM(c->arena, c->call, c->n, c->size);
     c->call[c->n++] = e;
     return LOOK;
 }
 
-typedef struct Refs { Arena *arena; int n, size; const Expr **of; } Refs;
+typedef struct Refs {
+    Arena *arena;
+    int n, size;
+    const Expr **of;
+} Refs;
 
 static Look test_unknown(const Expr *e, void *with)
 {
@@ -266,12 +315,41 @@ static void each_written(const Node *n, void (*f)(Expr *, void *), void *with)
     case NODE_SAMPLE:
         for (int i = 0; i < n->sample.site->nargs; i++) f(n->sample.site->args[i], with);
         break;
-    case NODE_WEIGH: if (n->weigh.distances) f(n->weigh.distances->of_value, with); break;
+    case NODE_WEIGH:
+        if (n->weigh.distances) f(n->weigh.distances->of_value, with);
+        break;
     case NODE_WEIGHTS: f(n->weights.of->weight, with); break;
     case NODE_SOLVE: f(n->solve.ode->from, with), f(n->solve.ode->tolerance[0], with), f(n->solve.ode->tolerance[1], with); break;
-    case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LANE: case NODE_IF: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_MATRIX: case NODE_DRAW: case NODE_SLICE:
-    case NODE_METROPOLIS: case NODE_ELLIPSE: case NODE_MOVE: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY:
-    case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
+    case NODE_COMMENT:
+    case NODE_KNOW:
+    case NODE_NEST:
+    case NODE_REDUCE:
+    case NODE_LANE:
+    case NODE_IF:
+    case NODE_SKIP:
+    case NODE_UPDATE:
+    case NODE_FILL:
+    case NODE_ORDER:
+    case NODE_BARRIER:
+    case NODE_MATRIX:
+    case NODE_DRAW:
+    case NODE_SLICE:
+    case NODE_METROPOLIS:
+    case NODE_ELLIPSE:
+    case NODE_MOVE:
+    case NODE_DRAW_ARRAY:
+    case NODE_DRAW_NORMAL:
+    case NODE_DRAW_BAND:
+    case NODE_DRAW_STATES:
+    case NODE_TRANSFORM:
+    case NODE_WHITENED:
+    case NODE_FACTOR:
+    case NODE_ROUTINE:
+    case NODE_COPY:
+    case NODE_COMPUTE:
+    case NODE_CALL:
+    case NODE_RETURN:
+    case NODE_RESULT: break;
     }
 }
 
@@ -287,7 +365,11 @@ static void find_logs(const Node *list, Calls *c)
 
 // ---- a kernel ----
 
-static bool test_wild(const Var *v, void *with) { (void)with; return v->wild; }
+static bool test_wild(const Var *v, void *with)
+{
+    (void)with;
+    return v->wild;
+}
 
 bool reads_wild(const Expr *subscript) { return ex_any_var(subscript, test_wild, NULL); }
 

@@ -12,8 +12,10 @@ const Order *order_rows(Lower *p, Index *row, Expr *key, Expr *guard, Expr *exte
     Arena *a = p->g->arena;
     for (int i = 0; i < p->norders; i++) {
         const Order *o = p->order[i];
-        if (o->row->hi == row->hi && o->row->lo == row->lo && o->extent == extent && ex_replace_index(key, row, ex_index(o->row)) == o->key &&
-            (guard ? ex_replace_index(guard, row, ex_index(o->row)) : NULL) == o->guard) return o;
+        if (o->row->hi == row->hi && o->row->lo == row->lo && o->extent == extent &&
+            ex_replace_index(key, row, ex_index(o->row)) == o->key &&
+            (guard ? ex_replace_index(guard, row, ex_index(o->row)) : NULL) == o->guard)
+            return o;
     }
     const char *stem = key->kind == EX_REF ? key->var->name : "group";
     Order *o = NEW(a, Order), **all = NEW_N(a, Order *, p->norders + 1);
@@ -31,7 +33,10 @@ const Order *order_rows(Lower *p, Index *row, Expr *key, Expr *guard, Expr *exte
     return o;
 }
 
-static const Order *order_of(Share *s, Index *row, Expr *key, Expr *guard, Expr *extent) { return order_rows(s->p, row, key, guard, extent); }
+static const Order *order_of(Share *s, Index *row, Expr *key, Expr *guard, Expr *extent)
+{
+    return order_rows(s->p, row, key, guard, extent);
+}
 
 // The one subscript that is a gather of data, key[row]; the others do not vary or are loops of their own. -1: there is no such thing.
 static int one_gather(const Loops *l, int n, Expr *const *target, int *row, bool drawn)
@@ -40,7 +45,10 @@ static int one_gather(const Loops *l, int n, Expr *const *target, int *row, bool
     for (int k = 0; k < n; k++) {
         int varies = 0, last = -1;
         for (int i = 0; i < l->n; i++)
-            if (ex_mentions_index(target[k], l->index[i])) { varies++; last = i; }
+            if (ex_mentions_index(target[k], l->index[i])) {
+                varies++;
+                last = i;
+            }
         if (varies == 0) continue;
         if (is_index(target[k], l->index[last]) && varies == 1) continue;
         if (varies != 1 || !(drawn ? is_drawn_key(target[k]) : ex_data_only(target[k])) || (at >= 0 && target[at] != target[k])) return -1;
@@ -54,14 +62,23 @@ static int one_gather(const Loops *l, int n, Expr *const *target, int *row, bool
 }
 
 // Arrays of setup have their sizes from the data files: what is computed first is too late for them.
-static bool test_late(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->response; }
+static bool test_late(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind != VAR_DATA || v->response;
+}
 
-typedef struct Named { Expr *key, *part, *is; Index *row, *group; bool left; } Named;
+typedef struct Named {
+    Expr *key, *part, *is;
+    Index *row, *group;
+    bool left;
+} Named;
 
-// The group of a row where places name it: the key itself, or its part that varies, g[i] of g[i] + 1, where a constant has been added to others. What else names the row is left.
+// The group of a row where places name it: the key itself, or its part that varies, g[i] of g[i] + 1, where a constant has been added to
+// others. What else names the row is left.
 static Expr *name_group(Named *n, Expr *e)
 {
-    if (!e || e == n->key) return e;             // a key that stands alone is emitted as the group
+    if (!e || e == n->key) return e;  // a key that stands alone is emitted as the group
     e = ex_replace(ex_replace(e, n->key, ex_index(n->group)), n->part, n->is);
     n->left |= ex_mentions_index(e, n->row);
     return e;
@@ -110,8 +127,10 @@ Node *by_group(Share *s, const Node *sum)
         else within.index[within.n++] = l->index[k];
     }
     Expr *extent = sum->nest.extent[at], *value[4];
-    if (i->least < 1 || ex_any_var(extent, test_late, NULL) || ex_any_var(i->hi, test_late, NULL) || ex_reads_response(target[at])) return NULL;    // responses: their values may be missing, and move
-    Expr *guard = NULL;                          // what the row alone decides picks the rows; the rest is asked within
+    // responses: their values may be missing, and move
+    if (i->least < 1 || ex_any_var(extent, test_late, NULL) || ex_any_var(i->hi, test_late, NULL) || ex_reads_response(target[at]))
+        return NULL;
+    Expr *guard = NULL;  // what the row alone decides picks the rows; the rest is asked within
     bool alone = l->guard != NULL;
     for (int k = 0; k < l->n && l->guard; k++) alone &= k == row || !ex_mentions_index(l->guard, l->index[k]);
     if (alone && ex_data_only(l->guard) && !ex_reads_response(l->guard)) guard = l->guard;
@@ -141,21 +160,25 @@ Node *by_group(Share *s, const Node *sum)
     *last = rows;
     for (Node *m = lane->body; m; m = m->next)
         for (int k = 0; k < count; k++)
-            if (m->update.value == value[k]) { m->update.value = local_ref(total[k]); break; }
+            if (m->update.value == value[k]) {
+                m->update.value = local_ref(total[k]);
+                break;
+            }
     rows->loop.sorted = sort_rows(s->p, s->kernel, o, i, group, rows->body, &rows->loop.index[0]);
     lane->lane.key = target[at];
     lane->lane.group = group;
     rows->next = lane;
     Node *groups = loop_over(s, SHARE_GROUPS, group, NULL);
     groups->loop.order = o;
-    rows->loop.index[1] = group;                 // whose rows they are
+    rows->loop.index[1] = group;  // whose rows they are
     groups->body = in_order(s, &places, 0, totals, NULL);
     note_count(s->p, s->kernel, turns_of_loops(l));
     groups->next = barrier(s);
     return groups;
 }
 
-// What a row adds to each place of a matrix of its group as a product that is the same for (j, k) and (k, j), of expressions that need no loops; NULL: it is none. The matrix is then summed as such (keyed_sums.h).
+// What a row adds to each place of a matrix of its group as a product that is the same for (j, k) and (k, j), of expressions that need no
+// loops; NULL: it is none. The matrix is then summed as such (keyed_sums.h).
 static SymmetricProduct *symmetric_product(Share *s, const Node *body, Index *j, Index *k)
 {
     if (body->next || j->hi != k->hi || body->update.times || ex_find(body->update.value, test_no_lane, NULL)) return NULL;
@@ -184,7 +207,8 @@ static SymmetricProduct *symmetric_product(Share *s, const Node *body, Index *j,
     return arena_copy(s->a, &p, sizeof p);
 }
 
-// Places of a group, one or a row and columns of them, to which all its rows add: a block for a group, a lane for a place. Keys that are drawn are ordered before.
+// Places of a group, one or a row and columns of them, to which all its rows add: a block for a group, a lane for a place. Keys that are
+// drawn are ordered before.
 Node *by_segment(Share *s, const Node *sum, bool drawn)
 {
     const Loops *l = &sum->nest.loops;
@@ -242,7 +266,7 @@ Node *by_segment(Share *s, const Node *sum, bool drawn)
     Node *order = node_new(s->a, NODE_ORDER);
     order->order.order = o;
     order->next = segments;
-    if (places) s->ordered = o;                  // else it is done under a condition
+    if (places) s->ordered = o;  // else it is done under a condition
     return order;
 }
 
@@ -263,7 +287,8 @@ static Expr *joined(Expr *a, Expr *b) { return a ? ex_call2("&&", a, b) : b; }
 
 enum { MOST_CONDITIONS = 16 };
 
-// Rows that count for the element they name, g[i] == k: the loop over them comes first, and goes through those of the element alone. false: there is no such condition, or its parts are not there when rows are ordered.
+// Rows that count for the element they name, g[i] == k: the loop over them comes first, and goes through those of the element alone. false:
+// there is no such condition, or its parts are not there when rows are ordered.
 bool own_rows(Share *s, const Node *sum, Loops *l, const Order **order, Index **element)
 {
     Expr *todo[MOST_CONDITIONS], *part[MOST_CONDITIONS];
@@ -273,8 +298,10 @@ bool own_rows(Share *s, const Node *sum, Loops *l, const Order **order, Index **
         Expr *e = todo[--todos];
         const bool both = e->kind == EX_CALL && e->fn == FN_AND;
         if (n + todos + 2 > MOST_CONDITIONS) return false;
-        if (both) { todo[todos++] = e->args[1]; todo[todos++] = e->args[0]; }
-        else part[n++] = e;
+        if (both) {
+            todo[todos++] = e->args[1];
+            todo[todos++] = e->args[0];
+        } else part[n++] = e;
     }
     Expr *key = NULL, *extent = NULL;
     for (int i = 0; i < n && at < 0; i++)
@@ -283,22 +310,28 @@ bool own_rows(Share *s, const Node *sum, Loops *l, const Order **order, Index **
             key = part[i]->args[side];
             Expr *named = part[i]->args[1 - side];
             extent = elements_by(s, named);
-            if (!extent || ex_any_var(extent, test_late, NULL) || !ex_data_only(key) || ex_reads_response(key) || key->kind == EX_INDEX) continue;
+            if (!extent || ex_any_var(extent, test_late, NULL) || !ex_data_only(key) || ex_reads_response(key) || key->kind == EX_INDEX)
+                continue;
             for (int k = 0; k < l->n; k++)
-                if (ex_mentions_index(key, l->index[k])) { varies++; row = k; }
+                if (ex_mentions_index(key, l->index[k])) {
+                    varies++;
+                    row = k;
+                }
             if (varies != 1) continue;
             Index *i_row = l->index[row];
-            bool plain = !ex_any_var(i_row->hi, test_late, NULL) && !ex_any_var(i_row->lo, test_late, NULL) && !free_index(i_row->hi) && !free_index(i_row->lo) && !needs_array(i_row->hi);
+            bool plain = !ex_any_var(i_row->hi, test_late, NULL) && !ex_any_var(i_row->lo, test_late, NULL) && !free_index(i_row->hi) &&
+                         !free_index(i_row->lo) && !needs_array(i_row->hi);
             Expr *alone = ex_replace_index(key, i_row, ex_num(1));
             if (!plain || free_index(alone) || i_row->least < 1) continue;
             at = i;
             *element = named->index;
         }
     if (at < 0) return false;
-    Expr *guard = NULL, *within = NULL;          // what the row alone decides picks the rows; the rest is asked within
+    Expr *guard = NULL, *within = NULL;  // what the row alone decides picks the rows; the rest is asked within
     for (int i = 0; i < n; i++) {
         if (i == at) continue;
-        const bool by_row = ex_data_only(part[i]) && !ex_reads_response(part[i]) && !free_index(ex_replace_index(part[i], l->index[row], ex_num(1)));
+        const bool by_row =
+            ex_data_only(part[i]) && !ex_reads_response(part[i]) && !free_index(ex_replace_index(part[i], l->index[row], ex_num(1)));
         if (by_row) guard = joined(guard, part[i]);
         else within = joined(within, part[i]);
     }

@@ -53,11 +53,14 @@ static void add_row_sums(Lower *p, const BlockPlace *b)
     }
     for (const RowGram *r = p->row_grams; r; r = r->next) {
         if (r->step != b->step) continue;
-        Expr *at[] = {ex_index(index_new(intern("j"), ex_num(1), r->vector->dim[0])), ex_index(index_new(intern("k"), ex_num(1), r->vector->dim[0]))};
-        BlockTerm t = {.degree = 2, .loops = {.n = 2, .index = {at[0]->index, at[1]->index}}, .ref = {ex_ref(r->vector, 1, &at[0]), ex_ref(r->vector, 1, &at[1])}};
+        Expr *at[] = {ex_index(index_new(intern("j"), ex_num(1), r->vector->dim[0])),
+                      ex_index(index_new(intern("k"), ex_num(1), r->vector->dim[0]))};
+        BlockTerm t = {.degree = 2,
+                       .loops = {.n = 2, .index = {at[0]->index, at[1]->index}},
+                       .ref = {ex_ref(r->vector, 1, &at[0]), ex_ref(r->vector, 1, &at[1])}};
         Node *sum = enter_entries(p, &t.loops, 2, at, NULL);
         Expr *entry = ex_ref(r->out, 2, at);
-        put_entry(p, b, &t, false, 0, b->entries ? ex_mul2(ex_num(0.5), entry) : entry);     // each pair is met twice
+        put_entry(p, b, &t, false, 0, b->entries ? ex_mul2(ex_num(0.5), entry) : entry);  // each pair is met twice
         leave(p, sum);
     }
 }
@@ -153,7 +156,10 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
 // A draw for each element of the leading dimensions: a matrix for each by a crew of lanes, else by one lane.
 static void draw_each(Lower *p, const Step *s, Var *J, Var *h, Expr *size, const char *collected)
 {
-    note(p, s->gaussian.nbatch ? "A joint normal for each element of the leading dimensions, from what %s has collected" : "A joint normal, from what %s has collected", collected);
+    note(p,
+         s->gaussian.nbatch ? "A joint normal for each element of the leading dimensions, from what %s has collected"
+                            : "A joint normal, from what %s has collected",
+         collected);
     const bool crew = s->gaussian.nbatch && !s->gaussian.diagonal && !s->gaussian.on_plane && s->does == DRAWS;
     Kernel *draw = open_kernel(p, crew ? KERNEL_TEAM : KERNEL_ELEMENTS, words(p, "draw_%s", s->block[0]->name), "wide");
     Node *d = put(p, NODE_DRAW_NORMAL);
@@ -203,7 +209,8 @@ static void step_diagonal(Lower *p, const Step *s)
     draw_each(p, s, b.diagonal, b.h, v->dim[v->rank - 1], collect->name);
 }
 
-// The rows of a factor: each begins with the root of its weight, by which its entries are multiplied. Where all of it is told so, its target follows; entries that are a row of a matrix come at once.
+// The rows of a factor: each begins with the root of its weight, by which its entries are multiplied. Where all of it is told so, its
+// target follows; entries that are a row of a matrix come at once.
 static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
 {
     const Plates *plates = &r->factor->plates;
@@ -223,7 +230,8 @@ static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
         const Var *X = r->told ? matrix_of_entries(t) : NULL;
         if (X) {
             Expr *first[] = {ex_num(1)}, *of_row[] = {t->coefficient->args[0], ex_num(1)};
-            put_update(p, UPDATE_SET, place_at(b->entries, 1, inner_sub(b, ex_ref(t->ref[0]->var, 1, first)), (Sub){0}, (Sub){0}), ex_ref((Var *)X, 2, of_row));
+            put_update(p, UPDATE_SET, place_at(b->entries, 1, inner_sub(b, ex_ref(t->ref[0]->var, 1, first)), (Sub){0}, (Sub){0}),
+                       ex_ref((Var *)X, 2, of_row));
             continue;
         }
         Node *sum = enter_nest(p, NODE_NEST, &t->loops, 0, NULL, NULL);
@@ -243,7 +251,10 @@ static void step_told(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndense, E
     b->entries->rank = 2;
     b->entries->dim[0] = b->entries->dim[1] = size;
     b->entries->pattern = r->told;
-    note(p, "%s where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its standard deviation, with its target", s->description->what);
+    note(p,
+         "%s where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its "
+         "standard deviation, with its target",
+         s->description->what);
     Kernel *tell = open_kernel(p, KERNEL_ONCE, words(p, "tell_rows_%s", first->name), "wide");
     put_offsets(p, b, ndense, size);
     put_fill(p, b->h, (Count){1, {local_ref(b->n)}}, false);
@@ -266,7 +277,7 @@ static void step_told(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndense, E
     p->when = ALWAYS;
     const char *names = first->name;
     for (int i = 1; i < ndense; i++) names = words(p, "%s, %s", names, s->block[i]->name);
-    bool each = false;                           // whether the weights of rows differ and move
+    bool each = false;  // whether the weights of rows differ and move
     for (int i = 0; i < r->factor->plates.n; i++) each |= ex_mentions_index(r->weight, r->factor->plates.index[i]);
     Launches *of_step = p->launches;
     p->launches = &p->told;
@@ -292,15 +303,19 @@ static void step_sparse(Lower *p, const Step *s)
     b.h = work_array(p, ROLE_SYSTEM, words(p, "joint_shift_%s", first->name), 1, &size);
     Var *x = s->nblock == 1 ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", first->name), 1, &size);
     const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares ? squares->scale : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", first->name), 1, (Expr *[]){ex_num(3)}) : NULL;
+    Var *scale = squares              ? squares->scale
+                 : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", first->name), 1, (Expr *[]){ex_num(3)})
+                                      : NULL;
     step_row_sums(p, s);
     comment_step(p, s);
     note(p, "  its precision is sparse: each entry is told with its place");
-    if (s->gaussian.scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->gaussian.scaled_latent->var->name);
+    if (s->gaussian.scaled)
+        note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
+             s->gaussian.scaled_latent->var->name);
     b.h->pattern = s->gaussian.sparse;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
-    const bool by_lanes = !whole && !s->gaussian.listed && !s->proposal;         // on a GPU
+    const bool by_lanes = !whole && !s->gaussian.listed && !s->proposal;  // on a GPU
     Kernel *collect = open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", first->name), "wide");
     collect->terms = by_lanes ? s->gaussian.sparse : 0;
     put_offsets(p, &b, s->nblock, size);
@@ -354,18 +369,19 @@ void step_gaussian(Lower *p, const Step *s)
         return;
     }
     BlockPlace b = {.step = s};
-    // Blocks that stand in for a larger one may have their first variables in common: each has the name and the random numbers of its plate.
+    // Blocks that stand in for a larger one may have their first variables in common: each has the name and the random numbers of its
+    // plate.
     const Var *own = s->joint < 0 && s->gaussian.arrow ? s->block[s->nblock - 1] : s->block[0];
     const char *stem = own->name;
     const int ndense = s->nblock - s->gaussian.arrow;
     Expr *size = ex_num(0);
     for (int i = 0; i < ndense; i++) size = ex_add2(size, size_of(s->block[i], s->gaussian.nbatch));
-    Var *system = NULL;          // with few rows: the matrix that is factored
+    Var *system = NULL;  // with few rows: the matrix that is factored
     Var *first = s->block[0], *effects = s->gaussian.arrow ? s->block[s->nblock - 1] : NULL;
     Expr *batch = ex_num(1), *neffects = effects ? size_of(effects, 0) : NULL;
     for (int k = 0; k < s->gaussian.nbatch; k++) batch = ex_mul2(batch, first->dim[k]);
     const bool by_lanes = s->gaussian.nbatch || s->gaussian.on_plane;
-    const ArrayRole matrices = by_lanes ? ROLE_BLOCK : ROLE_SYSTEM;        // one for each element is factored by a lane
+    const ArrayRole matrices = by_lanes ? ROLE_BLOCK : ROLE_SYSTEM;  // one for each element is factored by a lane
     b.J = work_array(p, matrices, words(p, "precision_%s", stem), 3, (Expr *[]){batch, size, size});
     b.h = work_array(p, matrices, words(p, "shift_%s", stem), 2, (Expr *[]){batch, size});
     if (effects) {
@@ -376,7 +392,9 @@ void step_gaussian(Lower *p, const Step *s)
     const bool direct = ndense == 1;
     Var *x = direct || by_lanes ? first : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 1, &size);
     const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares ? squares->scale : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)}) : NULL;
+    Var *scale = squares              ? squares->scale
+                 : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)})
+                                      : NULL;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
     if (s->gaussian.rows) {
@@ -384,7 +402,8 @@ void step_gaussian(Lower *p, const Step *s)
         b.y = work_array(p, ROLE_BLOCK, words(p, "target_%s", stem), 1, (Expr *[]){s->gaussian.rows->count});
         b.diagonal = work_array(p, ROLE_BLOCK, words(p, "diagonal_%s", stem), 1, &size);
         system = work_array(p, ROLE_SYSTEM, words(p, "system_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, s->gaussian.rows->count});
-        note(p, "%s with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation", s->description->what);
+        note(p, "%s with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation",
+             s->description->what);
         Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
         collect_rows(p, &b, x, ndense, size);
         if (scale) put_squares(p, s, scale);
@@ -403,7 +422,9 @@ void step_gaussian(Lower *p, const Step *s)
     step_row_sums(p, s);
     comment_step(p, s);
     if (effects) note(p, "  the elements of %s are independent given the others: an arrow", effects->name);
-    if (s->gaussian.scaled) note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)", s->gaussian.scaled_latent->var->name);
+    if (s->gaussian.scaled)
+        note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
+             s->gaussian.scaled_latent->var->name);
     Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
     collect->by_one = whole;
     put_offsets(p, &b, ndense, size);
@@ -428,7 +449,8 @@ void step_gaussian(Lower *p, const Step *s)
         draw_each(p, s, b.J, b.h, size, collect->name);
         return;
     }
-    static const LaunchKind kinds[2][2] = {{LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_DENSE_SCALED}, {LAUNCH_NORMAL_ARROW, LAUNCH_NORMAL_ARROW_SCALED}};
+    static const LaunchKind kinds[2][2] = {{LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_DENSE_SCALED},
+                                           {LAUNCH_NORMAL_ARROW, LAUNCH_NORMAL_ARROW_SCALED}};
     Launch *l = launch_normal(p, kinds[effects != NULL][scale != NULL], own);
     with_extent(l, size);
     with_name(l, b.J);

@@ -7,9 +7,9 @@
 //         update b_sigma_alpha += -1/2*(-alpha_c + alpha[i])^2
 //     draw x from power_gamma_natural
 //
-// Values are expressions of the graph. A name that stands for one (LET, KNOW) does so from its node to the end of its scope, wherever the same
-// expression occurs: since equal expressions are one, nothing has to be replaced. Local variables of a kernel are variables of kind VAR_ELEMENT.
-// Cut into sections headed by the file that owns them.
+// Values are expressions of the graph. A name that stands for one (LET, KNOW) does so from its node to the end of its scope, wherever the
+// same expression occurs: since equal expressions are one, nothing has to be replaced. Local variables of a kernel are variables of kind
+// VAR_ELEMENT. Cut into sections headed by the file that owns them.
 #ifndef GMC_KERNEL_H
 #define GMC_KERNEL_H
 #include "../graph/plan.h"
@@ -37,285 +37,508 @@ typedef enum {
 #include "kernel.def"
 } UpdateOp;
 
-typedef struct Count {                   // a product of extents
-    int   n;
+typedef struct Count {  // a product of extents
+    int n;
     Expr *factor[8];
 } Count;
 
-typedef struct Sub {                     // a subscript of a work array: offset + the row-major place of `at` among dimensions first.. of `of`
-    Expr       *offset;                  // NULL: none
-    const Var  *of;
-    int         first, n;
+typedef struct Sub {  // a subscript of a work array: offset + the row-major place of `at` among dimensions first.. of `of`
+    Expr *offset;     // NULL: none
+    const Var *of;
+    int first, n;
     Expr *const *at;
-    Expr       *extent;                  // of this dimension of the array
+    Expr *extent;  // of this dimension of the array
 } Sub;
 
-typedef struct Place {                   // what is set or added to: the first that is there
-    Var  *local;                         // a local variable
-    Expr *element;                       // an element of a variable
-    Var  *array;                         // an element of a work array at subs
-    int   n;
-    Sub   sub[3];
+typedef struct Place {  // what is set or added to: the first that is there
+    Var *local;         // a local variable
+    Expr *element;      // an element of a variable
+    Var *array;         // an element of a work array at subs
+    int n;
+    Sub sub[3];
 } Place;
 
-typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT, STORE_SPAN, STORE_COUNT, STORE_TOTAL } Store;   // by the lane that is here; by one lane of the team, at the end or within; of the crew; added up over the calls of a KERNEL_SPAN; at a place that lanes share; when a segment is done
+// by the lane that is here; by one lane of the team, at the end or within; of the crew; added up over the calls of a KERNEL_SPAN; at a
+// place that lanes share; when a segment is done
+typedef enum { STORE_PLAIN, STORE_LAST, STORE_WITHIN, STORE_ELEMENT, STORE_SPAN, STORE_COUNT, STORE_TOTAL } Store;
 
-typedef struct DrawArg {                 // of a routine: the first that is there
-    const char *name;                    // in the call of the stdlib
-    Expr       *value;
-    double      number;
+typedef struct DrawArg {  // of a routine: the first that is there
+    const char *name;     // in the call of the stdlib
+    Expr *value;
+    double number;
 } DrawArg;
 
-typedef enum { INTEGER_PLAIN, INTEGER_CHECKED, INTEGER_DRAWN, INTEGER_STATE } AsInteger;       // what is stored in an integer: a number that is one and small enough; one that may need more than 32 bits; what a routine has drawn, a real; a state of a chain, a real
+// what is stored in an integer: a number that is one and small enough; one that may need more than 32 bits; what a routine has drawn, a
+// real; a state of a chain, a real
+typedef enum { INTEGER_PLAIN, INTEGER_CHECKED, INTEGER_DRAWN, INTEGER_STATE } AsInteger;
 
-typedef struct KeptLogs { Expr *log, *log1m; } KeptLogs;              // of what is drawn, u: log(u) and log(1 - u), where arrays keep these; NULL: none does
+// of what is drawn, u: log(u) and log(1 - u), where arrays keep these; NULL: none does
+typedef struct KeptLogs {
+    Expr *log, *log1m;
+} KeptLogs;
 
 typedef enum { DRAW_UNCHECKED, DRAW_FINITE, DRAW_COUNT } DrawCheck;
 
-typedef struct Order {                   // rows of a plate in the order of their groups, for sums by group
+typedef struct Order {  // rows of a plate in the order of their groups, for sums by group
     Index *row;
-    Expr  *key, *guard;                  // the group of a row, from 1; the condition of its plate
-    Expr  *extent;                       // groups
-    Var   *keys, *first, *rows;          // of each row; where each group begins in `rows`
-    Var   *spare;                        // the key is drawn, and rows are ordered after each draw, on a GPU: room for that. NULL: they are ordered once
+    Expr *key, *guard;         // the group of a row, from 1; the condition of its plate
+    Expr *extent;              // groups
+    Var *keys, *first, *rows;  // of each row; where each group begins in `rows`
+    // the key is drawn, and rows are ordered after each draw, on a GPU: room for that. NULL: they are ordered once
+    Var *spare;
 } Order;
 
-typedef struct Classes {                 // elements of a vector by colours that are found when data are read: elements[first[c]] .. elements[first[c + 1] - 1] have colour c, no two of which meet
-    const Var      *of;
+// elements of a vector by colours that are found when data are read: elements[first[c]] .. elements[first[c + 1] - 1] have colour c, no two
+// of which meet
+typedef struct Classes {
+    const Var *of;
     const Conflict *conflicts;
-    Expr           *pairs;               // how many
-    Var            *one, *other;         // of each pair, from 1; 0: there is none
-    Var            *first, *elements;
+    Expr *pairs;       // how many
+    Var *one, *other;  // of each pair, from 1; 0: there is none
+    Var *first, *elements;
 } Classes;
 
 typedef enum { TRANSFORM_FROM, TRANSFORM_TO, TRANSFORM_CHAIN } Transformed;
 
-typedef struct Distances {               // what values are weighed by, besides a number of each: the length of root[x]*(row - centre[x]), root[x] an upper triangle
+// what values are weighed by, besides a number of each: the length of root[x]*(row - centre[x]), root[x] an upper triangle
+typedef struct Distances {
     const Var *row, *centre, *root;
-    double     times;                    // of its square
-    Expr      *of_value;                 // the rest of the log density: elements of tables at the value
+    double times;    // of its square
+    Expr *of_value;  // the rest of the log density: elements of tables at the value
 } Distances;
 
 enum { MOST_VALUE_KEYS = 3, WEIGHTS_ASIDE = 4 };
 
-typedef struct ValueWeights {            // of values that a row may take: a table of exp of a part of the log density, by keys of the row (weights.c)
-    Var    *var;                         // [keys.., values and room]: a row begins at a multiple of WEIGHTS_ASIDE numbers
-    int     n;
-    Index  *index[MOST_VALUE_KEYS], *value;
-    Expr   *key[MOST_VALUE_KEYS];        // of the row that is drawn
-    bool    outcome[MOST_VALUE_KEYS];    // the key is data that the density computes with
-    Expr   *log, *weight;                // over the indices; weight: exp of it where that is known without exponentials, or NULL
+// of values that a row may take: a table of exp of a part of the log density, by keys of the row (weights.c)
+typedef struct ValueWeights {
+    Var *var;  // [keys.., values and room]: a row begins at a multiple of WEIGHTS_ASIDE numbers
+    int n;
+    Index *index[MOST_VALUE_KEYS], *value;
+    Expr *key[MOST_VALUE_KEYS];     // of the row that is drawn
+    bool outcome[MOST_VALUE_KEYS];  // the key is data that the density computes with
+    Expr *log, *weight;             // over the indices; weight: exp of it where that is known without exponentials, or NULL
     struct ValueWeights *next;
 } ValueWeights;
 
-
 typedef struct Node Node;
 
-typedef struct SymmetricProduct {        // what a row adds to places (j, k) of its group: times*factor(j)*factor(k)
-    Expr *factor;                        // over the index of the places' rows
-    Expr *times;                         // of the row alone
-    const Node *vector;                  // the loop over places j of another array of the same groups, to which the row adds vector_times*factor(j); or NULL
+typedef struct SymmetricProduct {  // what a row adds to places (j, k) of its group: times*factor(j)*factor(k)
+    Expr *factor;                  // over the index of the places' rows
+    Expr *times;                   // of the row alone
+    // the loop over places j of another array of the same groups, to which the row adds vector_times*factor(j); or NULL
+    const Node *vector;
     Expr *vector_times;
 } SymmetricProduct;
 
 struct Node {
     NodeKind kind;
-    Node    *next;
-    Node    *body;                       // those with a scope of their own, and REDUCE, NEST
+    Node *next;
+    Node *body;  // those with a scope of their own, and REDUCE, NEST
     union {
-        struct { const char *lines; } text;                                              // NODE_TEXT, NODE_COMMENT
-        struct { Expr *key; Var *local; Expr *value; const char *type; bool grows, spare; Var *log_sum; } let;   // NODE_LET; NODE_KNOW: key, local
-        struct {                                                                         // NODE_NEST, NODE_REDUCE
-            Loops        loops;
-            int          n;
-            Expr *const *target;         // subscripts that pick the place; NULL with n = 0: one place, or locals
-            Expr *const *extent;         // what they run to; NULL: each instance has a place of its own
-            const Var   *moving;         // written by the body: nothing that reads it may leave the loops. Or NULL
-            UpdateOp     op;
-            bool         careful;        // data have not been checked: a subscript may be outside its array
-            bool         as_read;        // responses as they stand in the files, missing values unfilled
-            bool         plain;          // nothing is computed outside its loops
-            bool         counts;         // the places hold whole numbers, and grow by such
-            bool         statistic;      // by a key that is drawn: the kernel computes these alone
-        } nest;
-        struct {                                                                         // NODE_LOOP
-            Sharing      how;
-            int          n;
-            Index       *index[MAX_RANK];
-            const Var   *of;             // the indices are its first subscripts, drawn as elements; NULL: each has a range
-            int          colours, field;
-            const int   *stride;         // of a lattice: which elements have one colour
-            const Classes *classes;      // SHARE_CLASSES
-            Count        turns;          // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
-            bool         own_rows;       // SHARE_CREW: these run over the rows that name the element alone: `turns` are those of all elements together
-            int          ntotals;
-            Var         *total[GM_MOST_TOTALS];   // locals that grow
-            int          narrays;
-            Var         *array[8];       // arrays that grow
-            const Order *order;
-            bool         sorted;         // of the rows of a group or an element: the index is their place in that order (sorted.c)
-            SymmetricProduct *product;           // SHARE_SEGMENT_PLACES: all that the body adds; or NULL
-            Expr        *with;           // SHARE_SEGMENTS: left out if the products of so many factors are summed as such: they make its sums as well; or NULL
-            const Var   *moving;
-            bool         keeps;          // what it does not change is computed before it
-            bool         given;          // serial: from the first chain to the last that the function is given
-        } loop;
-        struct { Expr *key; Index *group; } lane;                                        // NODE_LANE: of a group, its key and index; or NULL
-        struct { Expr *condition; const Rows *few; bool negated; Node *otherwise; bool rare; } test;   // NODE_IF; few: fewer rows than coefficients; rare: `otherwise` costs next to nothing, since it is hardly ever run
-        struct { const Order *order; } order;                                            // NODE_ORDER
-        struct { Expr *condition; } skip;                                                // NODE_SKIP
-        struct { UpdateOp op; Place place; Expr *value; Var *times; Store how; bool own; int total; AsInteger integer; Expr *exists; bool puts_row; } update;   // value * times, if there is one; own: by the lane whose place it is; total: STORE_TOTAL: its number; exists: only where this holds; NULL: always; puts_row: entries of a row of a joint normal that come at once
-        struct { Var *array; Count count; bool waits; const char *value; } fill;              // value: NULL for zero
-        struct { Expr *key; Var *local; Index *index[MAX_RANK]; Expr *value; } array;    // NODE_ARRAY
-        struct { Expr *key; Var *local; } matrix;
-        struct { Expr *key; Var *local; Node *otherwise; } choice;                       // body and otherwise set the local
         struct {
-            const Var  *var;             // whose stream
-            Expr       *element;
-            Var        *x;               // the local that is drawn, or NULL: the place
+            const char *lines;
+        } text;  // NODE_TEXT, NODE_COMMENT
+        // NODE_LET; NODE_KNOW: key, local
+        struct {
+            Expr *key;
+            Var *local;
+            Expr *value;
             const char *type;
-            Place       place;
+            bool grows, spare;
+            Var *log_sum;
+        } let;
+        struct {  // NODE_NEST, NODE_REDUCE
+            Loops loops;
+            int n;
+            Expr *const *target;  // subscripts that pick the place; NULL with n = 0: one place, or locals
+            Expr *const *extent;  // what they run to; NULL: each instance has a place of its own
+            const Var *moving;    // written by the body: nothing that reads it may leave the loops. Or NULL
+            UpdateOp op;
+            bool careful;    // data have not been checked: a subscript may be outside its array
+            bool as_read;    // responses as they stand in the files, missing values unfilled
+            bool plain;      // nothing is computed outside its loops
+            bool counts;     // the places hold whole numbers, and grow by such
+            bool statistic;  // by a key that is drawn: the kernel computes these alone
+        } nest;
+        struct {  // NODE_LOOP
+            Sharing how;
+            int n;
+            Index *index[MAX_RANK];
+            const Var *of;  // the indices are its first subscripts, drawn as elements; NULL: each has a range
+            int colours, field;
+            const int *stride;       // of a lattice: which elements have one colour
+            const Classes *classes;  // SHARE_CLASSES
+            Count turns;             // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
+            // SHARE_CREW: these run over the rows that name the element alone: `turns` are those of all elements together
+            bool own_rows;
+            int ntotals;
+            Var *total[GM_MOST_TOTALS];  // locals that grow
+            int narrays;
+            Var *array[8];  // arrays that grow
+            const Order *order;
+            bool sorted;                // of the rows of a group or an element: the index is their place in that order (sorted.c)
+            SymmetricProduct *product;  // SHARE_SEGMENT_PLACES: all that the body adds; or NULL
+            // SHARE_SEGMENTS: left out if the products of so many factors are summed as such: they make its sums as well; or NULL
+            Expr *with;
+            const Var *moving;
+            bool keeps;  // what it does not change is computed before it
+            bool given;  // serial: from the first chain to the last that the function is given
+        } loop;
+        struct {
+            Expr *key;
+            Index *group;
+        } lane;  // NODE_LANE: of a group, its key and index; or NULL
+        // NODE_IF; few: fewer rows than coefficients; rare: `otherwise` costs next to nothing, since it is hardly ever run
+        struct {
+            Expr *condition;
+            const Rows *few;
+            bool negated;
+            Node *otherwise;
+            bool rare;
+        } test;
+        struct {
+            const Order *order;
+        } order;  // NODE_ORDER
+        struct {
+            Expr *condition;
+        } skip;  // NODE_SKIP
+        // value * times, if there is one; own: by the lane whose place it is; total: STORE_TOTAL: its number; exists: only where this
+        // holds; NULL: always; puts_row: entries of a row of a joint normal that come at once
+        struct {
+            UpdateOp op;
+            Place place;
+            Expr *value;
+            Var *times;
+            Store how;
+            bool own;
+            int total;
+            AsInteger integer;
+            Expr *exists;
+            bool puts_row;
+        } update;
+        struct {
+            Var *array;
+            Count count;
+            bool waits;
+            const char *value;
+        } fill;  // value: NULL for zero
+        struct {
+            Expr *key;
+            Var *local;
+            Index *index[MAX_RANK];
+            Expr *value;
+        } array;  // NODE_ARRAY
+        struct {
+            Expr *key;
+            Var *local;
+        } matrix;
+        struct {
+            Expr *key;
+            Var *local;
+            Node *otherwise;
+        } choice;  // body and otherwise set the local
+        struct {
+            const Var *var;  // whose stream
+            Expr *element;
+            Var *x;  // the local that is drawn, or NULL: the place
+            const char *type;
+            Place place;
             const char *routine;
-            const Ast  *call;            // of the stdlib, or NULL: the arguments in order
-            const char *of;              // what its name goes on with: "_mode", the routine that gives its mode, of the same arguments; NULL: that draws
-            bool        expects;         // the routine has the expectations of statistics,
-            int         which;           // and is asked for this one
-            int         nargs;
-            DrawArg    *arg;
-            const Expr *vector;          // with whole: the first element of what it is drawn for, which a fault names
-            Expr       *whole;           // the place is the first of so many elements, of which a failing routine has drawn none; NULL: it is one
-            bool        goes_on;         // with the stream of the draw before it
-            DrawCheck   check;
+            const Ast *call;  // of the stdlib, or NULL: the arguments in order
+            // what its name goes on with: "_mode", the routine that gives its mode, of the same arguments; NULL: that draws
+            const char *of;
+            bool expects;  // the routine has the expectations of statistics,
+            int which;     // and is asked for this one
+            int nargs;
+            DrawArg *arg;
+            const Expr *vector;  // with whole: the first element of what it is drawn for, which a fault names
+            // the place is the first of so many elements, of which a failing routine has drawn none; NULL: it is one
+            Expr *whole;
+            bool goes_on;  // with the stream of the draw before it
+            DrawCheck check;
         } draw;
-        struct { const Conditional *c; int n; Var *natural[MAX_NATURAL]; Expr *statistic[MAX_NATURAL]; Expr *value; KeptLogs logs; bool square[MAX_NATURAL]; } claim;   // c NULL: the claim is the value, or none; square: the statistic is the square of what is drawn
-        struct { const Factor *factor; bool interval; } bounds;  // interval: its ends, not data in it
-        struct { const Claim *claim; } check;
-        struct { const Conditional *c; Expr *element; Var *width; Expr *start; Expr *lo, *hi; Expr *stream; bool follows, claims, climbs; KeptLogs logs; Node *again; } slice;   // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; claims: --check is told how the density changed, by all that changes it; climbs: to the mode; again: what is computed for each value tried
-        struct { const Conditional *c; Expr *element; Var *weights; Expr *first, *last; Expr *at, *evidence; bool marginal, moves, expects, few; Node *again; const Distances *distances; const ValueWeights *weights_of; } weigh;   // moves: so does the number of values; few: an array of one lane holds all weights; again: computed for each value
-        struct { const ValueWeights *of; } weights;                                      // NODE_WEIGHTS
-        struct { const Conditional *c; Expr *stream; const Expr *vector; Var *cosine, *sine; } ellipse;     // vector: its first element. stream: numbered as an element. The body reads cosine and sine of the angle
-        struct { const Conditional *c; Var *width, *inside; Expr *start; bool vector, climbs; Node *again; } move;      // vector: of vectors, not matrices; the rest as in slice
-        struct { const Conditional *c; Var *array, *scalar; bool mode; } whole;          // NODE_DRAW_ARRAY; mode: it becomes the mode
-        struct { const Step *step; Var *J, *h; Expr *size; bool mode; } normal;
-        struct { const Step *step; Var *B, *k, *E, *A, *h, *x, *z; int block, edge; } band;               // NODE_DRAW_BAND: x, z: what is drawn; E, A, h, z NULL: there is no border; block, edge: lag times width and the border, if numbers of which a routine is compiled, else 0 and -1
-        struct { const Var *var; const Joined *joined; Var *weight, *link, *part; Expr *panels, *length, *values, *inside, *by_panel, *by_time, *stride[MOST_JOINED]; bool apart; } states;      // NODE_DRAW_STATES: as in device/states.h; apart: there is a link for each unknown, of this stride among the values of all
-        struct { const Step *step; int n; Var *const *var; Var *joint; bool gather; } copy;
-        struct { Transformed part; const Var *var; Expr *y, *x, *work, *slope, *out, *log_slope; bool within; } transform;        // within: between bounds; first elements of the arrays of a routine of constrained_line.h
-        struct { Transformed part; bool precision; Var *root; Expr *size, *shares, *mean, *from, *q, *apart, *noise, *slope, *by_mean, *left, *right, *pivot; } whitened;      // first elements of the arrays of a routine of whitened.h, NULL for those that it has not; from: the vector
-        struct { Var *matrix, *inverse, *log_det, *adjoint, *log_det_adjoint; bool unsure; } factor;  // adjoint NULL: the matrix becomes its factor; else the adjoint of the factor that of the matrix. With inverse: the same for the inverse and the log determinant, the matrix being room to work in. unsure: all of it is filled, since it may not be symmetric
-        struct { const char *name; Expr *size, *from, *to; } routine;                    // the matrix, whole; the first element of what is made
-        struct { const Site *site; bool searches; } sample;             // the body computes what it needs of each value; searches: it lies between two ends, and is looked for there
-        struct { const Series *series; bool slopes; Expr *chain; } compute;               // slopes: with the derivatives of solutions; chain: of one chain, NULL: of all
-        struct { const Ode *ode; bool asked, slopes, derivatives; Expr *by; } solve;       // asked: in a function that is told whether derivatives are wanted; slopes: they are kept; derivatives: of the right side, there is a function; by: how many numbers they are by
-        struct { const struct Kernel *part; Var *into; } call;                           // NODE_CALL: the local grows by what KERNEL_PART gives
-        struct { Expr *weight, *square; } row;                                           // NODE_RETURN
-        struct { Expr *value; } result;
+        // c NULL: the claim is the value, or none; square: the statistic is the square of what is drawn
+        struct {
+            const Conditional *c;
+            int n;
+            Var *natural[MAX_NATURAL];
+            Expr *statistic[MAX_NATURAL];
+            Expr *value;
+            KeptLogs logs;
+            bool square[MAX_NATURAL];
+        } claim;
+        struct {
+            const Factor *factor;
+            bool interval;
+        } bounds;  // interval: its ends, not data in it
+        struct {
+            const Claim *claim;
+        } check;
+        // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; claims: --check is told how the density changed,
+        // by all that changes it; climbs: to the mode; again: what is computed for each value tried
+        struct {
+            const Conditional *c;
+            Expr *element;
+            Var *width;
+            Expr *start;
+            Expr *lo, *hi;
+            Expr *stream;
+            bool follows, claims, climbs;
+            KeptLogs logs;
+            Node *again;
+        } slice;
+        // moves: so does the number of values; few: an array of one lane holds all weights; again: computed for each value
+        struct {
+            const Conditional *c;
+            Expr *element;
+            Var *weights;
+            Expr *first, *last;
+            Expr *at, *evidence;
+            bool marginal, moves, expects, few;
+            Node *again;
+            const Distances *distances;
+            const ValueWeights *weights_of;
+        } weigh;
+        struct {
+            const ValueWeights *of;
+        } weights;  // NODE_WEIGHTS
+        // vector: its first element. stream: numbered as an element. The body reads cosine and sine of the angle
+        struct {
+            const Conditional *c;
+            Expr *stream;
+            const Expr *vector;
+            Var *cosine, *sine;
+        } ellipse;
+        // vector: of vectors, not matrices; the rest as in slice
+        struct {
+            const Conditional *c;
+            Var *width, *inside;
+            Expr *start;
+            bool vector, climbs;
+            Node *again;
+        } move;
+        struct {
+            const Conditional *c;
+            Var *array, *scalar;
+            bool mode;
+        } whole;  // NODE_DRAW_ARRAY; mode: it becomes the mode
+        struct {
+            const Step *step;
+            Var *J, *h;
+            Expr *size;
+            bool mode;
+        } normal;
+        // NODE_DRAW_BAND: x, z: what is drawn; E, A, h, z NULL: there is no border; block, edge: lag times width and the border, if numbers
+        // of which a routine is compiled, else 0 and -1
+        struct {
+            const Step *step;
+            Var *B, *k, *E, *A, *h, *x, *z;
+            int block, edge;
+        } band;
+        // NODE_DRAW_STATES: as in device/states.h; apart: there is a link for each unknown, of this stride among the values of all
+        struct {
+            const Var *var;
+            const Joined *joined;
+            Var *weight, *link, *part;
+            Expr *panels, *length, *values, *inside, *by_panel, *by_time, *stride[MOST_JOINED];
+            bool apart;
+        } states;
+        struct {
+            const Step *step;
+            int n;
+            Var *const *var;
+            Var *joint;
+            bool gather;
+        } copy;
+        // within: between bounds; first elements of the arrays of a routine of constrained_line.h
+        struct {
+            Transformed part;
+            const Var *var;
+            Expr *y, *x, *work, *slope, *out, *log_slope;
+            bool within;
+        } transform;
+        // first elements of the arrays of a routine of whitened.h, NULL for those that it has not; from: the vector
+        struct {
+            Transformed part;
+            bool precision;
+            Var *root;
+            Expr *size, *shares, *mean, *from, *q, *apart, *noise, *slope, *by_mean, *left, *right, *pivot;
+        } whitened;
+        // adjoint NULL: the matrix becomes its factor; else the adjoint of the factor that of the matrix. With inverse: the same for the
+        // inverse and the log determinant, the matrix being room to work in. unsure: all of it is filled, since it may not be symmetric
+        struct {
+            Var *matrix, *inverse, *log_det, *adjoint, *log_det_adjoint;
+            bool unsure;
+        } factor;
+        struct {
+            const char *name;
+            Expr *size, *from, *to;
+        } routine;  // the matrix, whole; the first element of what is made
+        // the body computes what it needs of each value; searches: it lies between two ends, and is looked for there
+        struct {
+            const Site *site;
+            bool searches;
+        } sample;
+        // slopes: with the derivatives of solutions; chain: of one chain, NULL: of all
+        struct {
+            const Series *series;
+            bool slopes;
+            Expr *chain;
+        } compute;
+        // asked: in a function that is told whether derivatives are wanted; slopes: they are kept; derivatives: of the right side, there is
+        // a function; by: how many numbers they are by
+        struct {
+            const Ode *ode;
+            bool asked, slopes, derivatives;
+            Expr *by;
+        } solve;
+        struct {
+            const struct Kernel *part;
+            Var *into;
+        } call;  // NODE_CALL: the local grows by what KERNEL_PART gives
+        struct {
+            Expr *weight, *square;
+        } row;  // NODE_RETURN
+        struct {
+            Expr *value;
+        } result;
     };
 };
 
-// Sums over rows of the weight of each value times something of the row: weights[row, value] * column, one for each value and place. On a GPU all are made together (device/columns.h).
+// Sums over rows of the weight of each value times something of the row: weights[row, value] * column, one for each value and place. On a
+// GPU all are made together (device/columns.h).
 enum { MOST_COLUMN_SUMS = 8, MOST_COLUMN_PLACES = 3, MOST_GIVEN = 4, COLUMN_ROOM = 1 << 22 };
 
-typedef struct ColumnSum { const Sum *sum; Index *row, *value, *place[MOST_COLUMN_PLACES]; int nplaces; Expr *column; int ngiven; Var *given[MOST_GIVEN]; Expr *is[MOST_GIVEN]; } ColumnSum;      // given: what is the same for all rows of a column
+// given: what is the same for all rows of a column
+typedef struct ColumnSum {
+    const Sum *sum;
+    Index *row, *value, *place[MOST_COLUMN_PLACES];
+    int nplaces;
+    Expr *column;
+    int ngiven;
+    Var *given[MOST_GIVEN];
+    Expr *is[MOST_GIVEN];
+} ColumnSum;
 
-typedef struct Columns { const Var *weights; Var *room; int n; ColumnSum of[MOST_COLUMN_SUMS]; } Columns;       // room: COLUMN_ROOM numbers for sums of chunks of rows
+// room: COLUMN_ROOM numbers for sums of chunks of rows
+typedef struct Columns {
+    const Var *weights;
+    Var *room;
+    int n;
+    ColumnSum of[MOST_COLUMN_SUMS];
+} Columns;
 
 typedef struct Kernel {
-    KernelKind     kind;
-    const char    *name;
-    const Index   *row;          // KERNEL_ROW: of the row
-    int            terms;        // KERNEL_TEAM: it goes through the terms of the sparse joint normal of this number; 0: of none
-    bool           by_one;       // KERNEL_TEAM, until tables.c: turns of its loops compute matrices of their own, which one lane does
-    bool           on_request;   // KERNEL_TEAM: only some runs launch it
-    bool           chains;       // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
-    bool           context;      // KERNEL_FUNCTION: it is told of the kernel that calls it
-    const Ode     *ode;          // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
+    KernelKind kind;
+    const char *name;
+    const Index *row;  // KERNEL_ROW: of the row
+    int terms;         // KERNEL_TEAM: it goes through the terms of the sparse joint normal of this number; 0: of none
+    // KERNEL_TEAM, until tables.c: turns of its loops compute matrices of their own, which one lane does
+    bool by_one;
+    bool on_request;  // KERNEL_TEAM: only some runs launch it
+    bool chains;      // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
+    bool context;     // KERNEL_FUNCTION: it is told of the kernel that calls it
+    // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
+    const Ode *ode;
     enum { ODE_RIGHT_SIDE, ODE_DERIVATIVES, ODE_SOLUTION } of_ode;
-    const char    *comment;      // lines above it: the conditional that it draws from
-    const char    *number;       // type of its locals: real or wide
-    const Step    *step;         // that it belongs to, or NULL
-    const Columns *columns;      // KERNEL_TEAM: what its body does is that, too; or NULL
-    bool           places;       // KERNEL_TEAM: it moves what predictors are made of, and computes those that it reads where it has got to
-    bool           products;     // KERNEL_TEAM: sums of products of a vector and itself, which a GPU makes by a routine
-    const struct SharedDraw *alike;      // what begins at `alike_from` is a call of this function; NULL: nothing is
-    const Node    *alike_from;
-    const Var     *followed;     // a vector drawn one element after the other: predictors of it are kept up to date; or NULL
-    Node          *body, **last;
-    int            nturns;       // of loops that a team shares, in all
-    Count         *turns;
+    const char *comment;     // lines above it: the conditional that it draws from
+    const char *number;      // type of its locals: real or wide
+    const Step *step;        // that it belongs to, or NULL
+    const Columns *columns;  // KERNEL_TEAM: what its body does is that, too; or NULL
+    // KERNEL_TEAM: it moves what predictors are made of, and computes those that it reads where it has got to
+    bool places;
+    bool products;                   // KERNEL_TEAM: sums of products of a vector and itself, which a GPU makes by a routine
+    const struct SharedDraw *alike;  // what begins at `alike_from` is a call of this function; NULL: nothing is
+    const Node *alike_from;
+    const Var *followed;  // a vector drawn one element after the other: predictors of it are kept up to date; or NULL
+    Node *body, **last;
+    int nturns;  // of loops that a team shares, in all
+    Count *turns;
     struct Kernel *next;
 } Kernel;
 
-typedef struct Kernels { Kernel *first, **last; } Kernels;
+typedef struct Kernels {
+    Kernel *first, **last;
+} Kernels;
 
 Node *node_new(Arena *a, NodeKind kind);
-const char *function_name(Arena *a, const char *name);           // with a _ more, if the runtime declares that
-Var  *local_new(Arena *a, const char *name);                     // a local variable
-Var  *local_named(Arena *a, const char *name);                   // one whose name is made of names of the model
+const char *function_name(Arena *a, const char *name);  // with a _ more, if the runtime declares that
+Var *local_new(Arena *a, const char *name);             // a local variable
+Var *local_named(Arena *a, const char *name);           // one whose name is made of names of the model
 Expr *local_ref(Var *local);
 Count count_dims(const Var *v, int first, int n);
-bool  writes(const Node *list, bool (*f)(const Var *, void *), void *with);     // f of every variable that the nodes write, until it says true
+// f of every variable that the nodes write, until it says true
+bool writes(const Node *list, bool (*f)(const Var *, void *), void *with);
 
-bool  reads_local(const Node *list, const Var *local);                            // whether a value or a place in the list, or below it, does
-void  drop_spare(Node **list);                                                  // LETs that are spare (let.spare) and that nothing in the list reads
-void  each_expr(const Node *n, void (*f)(Expr *, void *), void *with);           // f of every expression that stands in the node itself
-void  each_array(const Node *n, bool (*f)(const Var *, void *), void *with);     // f of every array that the node itself reads or writes other than in each_expr
-bool  ex_is_integer(const Expr *e);
-bool  needs_array(const Expr *e);                                // a matrix computed on the way: a team would do it many times
-bool  needs_own_array(const Expr *e, const Loops *l);            // one that each turn of the loops computes for itself
-bool  ex_reads_response(const Expr *e);
-bool  reads_response(const Sum *s);                              // so that it is made again after each imputation
+bool reads_local(const Node *list, const Var *local);                  // whether a value or a place in the list, or below it, does
+void drop_spare(Node **list);                                          // LETs that are spare (let.spare) and that nothing in the list reads
+void each_expr(const Node *n, void (*f)(Expr *, void *), void *with);  // f of every expression that stands in the node itself
+// f of every array that the node itself reads or writes other than in each_expr
+void each_array(const Node *n, bool (*f)(const Var *, void *), void *with);
+bool ex_is_integer(const Expr *e);
+bool needs_array(const Expr *e);                      // a matrix computed on the way: a team would do it many times
+bool needs_own_array(const Expr *e, const Loops *l);  // one that each turn of the loops computes for itself
+bool ex_reads_response(const Expr *e);
+bool reads_response(const Sum *s);  // so that it is made again after each imputation
 
-enum { NUTS_DIAGNOSTICS = 6 };                                   // numbers for the draws that a block of NUTS keeps (runtime/device/launch.h)
-enum { MANY_STEPS = 64 };                                        // beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
+enum { NUTS_DIAGNOSTICS = 6 };  // numbers for the draws that a block of NUTS keeps (runtime/device/launch.h)
+// beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
+enum { MANY_STEPS = 64 };
 
 // ---- forms.c: what nodes are written as ----
 
-typedef struct LogForm {                 // of a call log(a + b) or pow(x, r): where one of `of` is kept by its logarithm, it is written by logarithms
-    int    n;
-    Expr **of, **log;                    // unknowns in it, and log of each
-    int    nterms;
-    Expr **term;                         // log a, log b; of pow log x. None: a term may be negative
+// of a call log(a + b) or pow(x, r): where one of `of` is kept by its logarithm, it is written by logarithms
+typedef struct LogForm {
+    int n;
+    Expr **of, **log;  // unknowns in it, and log of each
+    int nterms;
+    Expr **term;  // log a, log b; of pow log x. None: a term may be negative
 } LogForm;
 
-bool reads_wild(const Expr *subscript);  // it reads an array whose values may lie outside of the dimension: emitted code looks each time
+// it reads an array whose values may lie outside of the dimension: emitted code looks each time
+bool reads_wild(const Expr *subscript);
 
 // ---- alike.c: scalars that are drawn alike ----
 
-typedef struct SharedDraw {              // a function that kernels share whose scalars have conditionals of one family: it draws, tells --check, and stores
-    const char   *name;
-    const Kernel *first;                 // it is written above this one
-    const Node   *from;                  // the draw in that
-    const Node   *draw, *claim;          // with parameters for what a kernel hands it: the values of arguments of the draw, in their order
+// a function that kernels share whose scalars have conditionals of one family: it draws, tells --check, and stores
+typedef struct SharedDraw {
+    const char *name;
+    const Kernel *first;  // it is written above this one
+    const Node *from;     // the draw in that
+    // with parameters for what a kernel hands it: the values of arguments of the draw, in their order
+    const Node *draw, *claim;
     struct SharedDraw *next;
 } SharedDraw;
 
 // ---- products.c ----
 
-typedef struct Product {                 // eta[row, k] = sum(j, matrix[row, j]*coefficients[j, k]); with transposed coefficients[k, j]; of a vector of them there is one output
-    Var  *matrix, *coefficients;
-    bool  transposed;
-    Var  *eta;
-    Var  *weight, *out;                  // out = sum(row, matrix[row, j]*weight[row, k]), as the coefficients lie; NULL: only eta is wanted
-    Var  *sums;                          // sum(row, weight[row, k]); or NULL
+// eta[row, k] = sum(j, matrix[row, j]*coefficients[j, k]); with transposed coefficients[k, j]; of a vector of them there is one output
+typedef struct Product {
+    Var *matrix, *coefficients;
+    bool transposed;
+    Var *eta;
+    Var *weight, *out;  // out = sum(row, matrix[row, j]*weight[row, k]), as the coefficients lie; NULL: only eta is wanted
+    Var *sums;          // sum(row, weight[row, k]); or NULL
 } Product;
 
-Expr *outputs_of(const Product *r);      // of a row: how many columns the coefficients have
+Expr *outputs_of(const Product *r);  // of a row: how many columns the coefficients have
 
 // ---- predictors.c ----
 
-typedef struct Predictor {               // a product, in an array that is filled before a kernel that reads it: by a row pass, if it has one output
-    Product       of;
+// a product, in an array that is filled before a kernel that reads it: by a row pass, if it has one output
+typedef struct Predictor {
+    Product of;
     const Kernel *pass;
-    Expr         *value;                 // coefficients that are made of several unknowns, lambda[j]*b[j]: that of element `at`; NULL: they are those of a vector
-    Index        *at;
-    const Kernel *make;                  // fills the array of them before the pass
+    // coefficients that are made of several unknowns, lambda[j]*b[j]: that of element `at`; NULL: they are those of a vector
+    Expr *value;
+    Index *at;
+    const Kernel *make;  // fills the array of them before the pass
 } Predictor;
 
 typedef struct PredictorUse {
     const Kernel *kernel;
     const Predictor *predictor;
-    const Rows   *only;                  // read with fewer rows than coefficients only; NULL: always
+    const Rows *only;  // read with fewer rows than coefficients only; NULL: always
     struct PredictorUse *next;
 } PredictorUse;
 
@@ -326,200 +549,249 @@ typedef enum {
 #include "kernel.def"
 } LaunchKind;
 
-typedef enum { ARG_EXTENT, ARG_COUNT, ARG_WORK, ARG_PLACE, ARG_NAME, ARG_STREAM, ARG_STRING, ARG_FUNCTION, ARG_NUMBER, ARG_PRODUCT } ArgKind;
+typedef enum {
+    ARG_EXTENT,
+    ARG_COUNT,
+    ARG_WORK,
+    ARG_PLACE,
+    ARG_NAME,
+    ARG_STREAM,
+    ARG_STRING,
+    ARG_FUNCTION,
+    ARG_NUMBER,
+    ARG_PRODUCT
+} ArgKind;
 
 enum { MOST_LAUNCH_ARGS = 20 };
 
 typedef struct LaunchArg {
-    ArgKind     kind;
-    Expr       *extent;
-    Count       count;
-    const Var  *var;
+    ArgKind kind;
+    Expr *extent;
+    Count count;
+    const Var *var;
     const char *string;
-    double      number;
+    double number;
     const Product *product;
-    const char *setting;                 // its name, `.depth = 10`; NULL: its place says what it is
+    const char *setting;  // its name, `.depth = 10`; NULL: its place says what it is
 } LaunchArg;
 
 typedef struct Launch {
-    LaunchKind    kind;
-    const Kernel *kernel;                // NULL: a library call
-    When          when;
-    const Rows   *rows;                  // of `when`
-    int           stands_in;             // it is made where the sparse block of this number is not drawn jointly; 0: always
-    const struct StepCode *code;         // SCALES: of the step that it begins
-    bool          unless_kept;           // left out in a sweep, which has launched it
-    int           nargs;
-    LaunchArg     arg[MOST_LAUNCH_ARGS];
+    LaunchKind kind;
+    const Kernel *kernel;  // NULL: a library call
+    When when;
+    const Rows *rows;             // of `when`
+    int stands_in;                // it is made where the sparse block of this number is not drawn jointly; 0: always
+    const struct StepCode *code;  // SCALES: of the step that it begins
+    bool unless_kept;             // left out in a sweep, which has launched it
+    int nargs;
+    LaunchArg arg[MOST_LAUNCH_ARGS];
     struct Launch *next;
 } Launch;
 
-typedef struct Launches { Launch *first, **last; } Launches;
+typedef struct Launches {
+    Launch *first, **last;
+} Launches;
 
-typedef struct Ration {                  // what draws of scales are rationed by, in multiply-adds
-    Expr *sweep, *trial;                 // of all other steps; of one trial, where each row of data is another
-    Expr *trial_as_counted;              // of one trial, in numbers of rows that are counted
-    int   competition, sparse;           // numbers of the competition and of the joint normal that is sparse, or told row by row; 0: none
+typedef struct Ration {      // what draws of scales are rationed by, in multiply-adds
+    Expr *sweep, *trial;     // of all other steps; of one trial, where each row of data is another
+    Expr *trial_as_counted;  // of one trial, in numbers of rows that are counted
+    // numbers of the competition and of the joint normal that is sparse, or told row by row; 0: none
+    int competition, sparse;
 } Ration;
 
-typedef struct StepCode {                // of one step of the schedule
+typedef struct StepCode {  // of one step of the schedule
     const Step *step;
     const char *name;
-    const Rows *waits_for;               // a move that competes: it is not made where these rows are told; or NULL
-    bool        again;                   // sums of responses are made again before it, since values were imputed
-    Launches    made;                    // statistics that a sweep makes before it
-    Launches    launches;
-    const char  *density_name;           // NUTS, and joint normals with scales: the function that launches
-    Launches     density;                // the log density and its gradient at given coordinates; or what is left of the density of all when the joint normal is integrated out
-    const Var   *tuning;                 // of scales: what their draws keep
-    Ration       ration;                 // of scales
-    const Var   *machine, *diagnostics;  // NUTS: what it keeps of itself; what it tells the draws of each sweep
-    const char  *jacobian_name;
-    Launches     jacobian;               // the same of the transform alone, after these; none, if coordinates are the unknowns themselves
+    const Rows *waits_for;  // a move that competes: it is not made where these rows are told; or NULL
+    bool again;             // sums of responses are made again before it, since values were imputed
+    Launches made;          // statistics that a sweep makes before it
+    Launches launches;
+    const char *density_name;  // NUTS, and joint normals with scales: the function that launches
+    // the log density and its gradient at given coordinates; or what is left of the density of all when the joint normal is integrated out
+    Launches density;
+    const Var *tuning;                 // of scales: what their draws keep
+    Ration ration;                     // of scales
+    const Var *machine, *diagnostics;  // NUTS: what it keeps of itself; what it tells the draws of each sweep
+    const char *jacobian_name;
+    Launches jacobian;  // the same of the transform alone, after these; none, if coordinates are the unknowns themselves
 } StepCode;
 
 // ---- lower.c ----
 
 // ---- fields.c ----
 
-typedef struct FieldBound { const Expr *value; double number; } FieldBound;      // value NULL: the number
+typedef struct FieldBound {
+    const Expr *value;
+    double number;
+} FieldBound;  // value NULL: the number
 
-typedef struct Field {                   // of Data or State, as the runtime is told of it
-    const Var  *var;
-    FieldBound  lower, upper;            // that values are checked against as they are read; of unknowns what is the same for all elements
-    int         shape;                   // the first field of which the same lines tell extents and bounds; -1: nothing is to be told
-    bool        may_miss, may_be_left_out, finite;       // data: values may be missing, and the model may ask that they are left out; none may be infinite
-    const char *needed_for;              // data: why no value may be missing; or NULL
-    int         imputed;                 // data: 1 + the number of the field of State that has them with missing values filled in; 0: none
-    int         extent_of[MAX_RANK];     // data: 1 + the number of the field of Data that is this extent; 0: none
+typedef struct Field {  // of Data or State, as the runtime is told of it
+    const Var *var;
+    // that values are checked against as they are read; of unknowns what is the same for all elements
+    FieldBound lower, upper;
+    int shape;  // the first field of which the same lines tell extents and bounds; -1: nothing is to be told
+    // data: values may be missing, and the model may ask that they are left out; none may be infinite
+    bool may_miss, may_be_left_out, finite;
+    const char *needed_for;   // data: why no value may be missing; or NULL
+    int imputed;              // data: 1 + the number of the field of State that has them with missing values filled in; 0: none
+    int extent_of[MAX_RANK];  // data: 1 + the number of the field of Data that is this extent; 0: none
 } Field;
 
 struct Program;
-int  field_of(const Field *list, int n, const Var *v);               // its place; -1: it is not there
-int  total_number(const struct Program *p, const Expr *e);           // of the member of Data that holds the sum or end, from 1; 0: there is none
-bool keeps_rows_of_route(const Placement *at);                       // the first extent is 0 where there are many rows, or few. Rows that may be told are read, or not, however many they are
+int field_of(const Field *list, int n, const Var *v);  // its place; -1: it is not there
+// of the member of Data that holds the sum or end, from 1; 0: there is none
+int total_number(const struct Program *p, const Expr *e);
+// the first extent is 0 where there are many rows, or few. Rows that may be told are read, or not, however many they are
+bool keeps_rows_of_route(const Placement *at);
 
 // ---- starts.c ----
 
-typedef struct StartFactor {             // a factor that is 0 for some values of the unknowns: chains start where it is not
+typedef struct StartFactor {  // a factor that is 0 for some values of the unknowns: chains start where it is not
     const Factor *factor;
     const Plates *plates;
-    const Expr   *log_density;
-    bool          if_missing;            // only where a missing response has been filled in
+    const Expr *log_density;
+    bool if_missing;  // only where a missing response has been filled in
     struct StartFactor *next;
 } StartFactor;
 
-typedef struct Definition { const Var *var; struct Definition *next; } Definition;        // that such factors read
+typedef struct Definition {
+    const Var *var;
+    struct Definition *next;
+} Definition;  // that such factors read
 
 // ---- prices.c: what a sweep costs, as a run asks for it ----
 
 // In multiply-adds. What the factor of a sparse joint normal takes is known when data are there: gm_sparse_time.
-#define SPARSE_SHARE        0.6          // of that time, where it is made on a CPU
-#define SPARSE_LAUNCHES_GPU 2250         // on a GPU three launches and
-#define SPARSE_SHARE_GPU    0.25         // what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns
+#define SPARSE_SHARE        0.6   // of that time, where it is made on a CPU
+#define SPARSE_LAUNCHES_GPU 2250  // on a GPU three launches and
+#define SPARSE_SHARE_GPU    0.25  // what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns
 
-typedef struct CostOnGpu { Expr *alone, *work; } CostOnGpu;      // in multiply-adds of one lane: what takes its time whatever the number of chains; the work of a chain, shared by all lanes
+// in multiply-adds of one lane: what takes its time whatever the number of chains; the work of a chain, shared by all lanes
+typedef struct CostOnGpu {
+    Expr *alone, *work;
+} CostOnGpu;
 
-typedef struct SparsePrice {             // of a joint normal that data may leave to steps that stand in for it, or whose rows they may tell one by one
-    int       number;
-    bool      told;                      // row by row
-    bool      both_ways;                 // it is drawn in a sweep along gradients, too
-    CostOnGpu standing_in;               // if not told
-    Expr     *steps, *move;              // if told: what a sweep costs but for it
-    bool      no_move;                   // if told: there is no move, since X'X is not made that it reads
+// of a joint normal that data may leave to steps that stand in for it, or whose rows they may tell one by one
+typedef struct SparsePrice {
+    int number;
+    bool told;              // row by row
+    bool both_ways;         // it is drawn in a sweep along gradients, too
+    CostOnGpu standing_in;  // if not told
+    Expr *steps, *move;     // if told: what a sweep costs but for it
+    bool no_move;           // if told: there is no move, since X'X is not made that it reads
     struct SparsePrice *next;
 } SparsePrice;
 
-typedef struct ScalesPrice { const Scales *scales; Expr *trial; int sparse; struct ScalesPrice *next; } ScalesPrice;       // of the draws of scales of a step; the factor of sparse joint normal `sparse`, 0 none, is made for each trial
+// of the draws of scales of a step; the factor of sparse joint normal `sparse`, 0 none, is made for each trial
+typedef struct ScalesPrice {
+    const Scales *scales;
+    Expr *trial;
+    int sparse;
+    struct ScalesPrice *next;
+} ScalesPrice;
 
 enum { NUMBERS_OF_COST = 9 };
 
-typedef struct Price {                   // of a competition, or of the whole program
-    int           number;                // of the competition; 0: the program
-    Expr         *of[NUMBERS_OF_COST];   // as GmCompetition has them; NULL: not told, since there is one way to make a sweep
-    int           ncounted;
-    const Var   **counted;               // whose different rows are counted
-    SparsePrice  *sparse, *told;
-    ScalesPrice  *scales;
+typedef struct Price {          // of a competition, or of the whole program
+    int number;                 // of the competition; 0: the program
+    Expr *of[NUMBERS_OF_COST];  // as GmCompetition has them; NULL: not told, since there is one way to make a sweep
+    int ncounted;
+    const Var **counted;  // whose different rows are counted
+    SparsePrice *sparse, *told;
+    ScalesPrice *scales;
     struct Price *next;
 } Price;
 
-typedef struct Contest {                 // a competition, and what a run needs to know to choose
+typedef struct Contest {  // a competition, and what a run needs to know to choose
     const Competition *of;
-    const Var  *machine, *diagnostics;   // of its move
-    int         nlatents;
-    const Var **latent;                  // auxiliaries that its steps draw
+    const Var *machine, *diagnostics;  // of its move
+    int nlatents;
+    const Var **latent;  // auxiliaries that its steps draw
     struct Contest *next;
 } Contest;
 
-typedef struct RuntimeParts { bool moves, normals, patterns, grams, bands, states, links; } RuntimeParts;     // what of the runtime the program uses: moves along gradients; joint normals by its kernels, those with few entries, weighted sums of squares; bands; states of chains, and those of several unknowns with a link for each
+// what of the runtime the program uses: moves along gradients; joint normals by its kernels, those with few entries, weighted sums of
+// squares; bands; states of chains, and those of several unknowns with a link for each
+typedef struct RuntimeParts {
+    bool moves, normals, patterns, grams, bands, states, links;
+} RuntimeParts;
 
 typedef struct Program {
     const Graph *g;
-    const Sum   *sums;                   // statistics: of the graph, and those that kernels ask for
-    Placements   placements;             // placement.h
-    Kernels      setup, sweep;           // in the order of the program
-    int          nsteps;
-    StepCode    *steps;
-    Launches     before;                 // at the start of the sweep, of derive and of joint: series
-    Launches     prepare, refresh, again, finish, derive, restore, joint;    // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws, and what undoes their NaN; the log joint
-    Launches     log_lik, replicates;    // before `derive`, in runs that ask for them
-    int          nwork, work_size;
-    Var        **work;                   // work arrays, one per chain
-    const Expr  *row_bytes[2];           // rows and columns of the last matrix that a draw passes over; NULL: none
-    const Expr  *row_width;              // columns of all matrices that row passes read; NULL: none
-    bool         row_widths;             // they differ
-    bool         wild;                   // there are subscripts that are looked at each time
-    Map          logs;                   // a call -> its LogForm
-    int          ndata, nstate;
-    Field       *data, *state;           // in their order
-    int          ntotals;
-    const Expr **total;                  // sums and ends of data that sizes are made of: members of Data hold them
-    const char  *total_name;             // of these members, before their numbers
-    const StartFactor *starts;           // NULL: none
-    const Definition  *definitions;
-    const Price   *prices;               // of each competition, if there are several, or the model asks for moves, of the program; the last is that of a sweep
+    const Sum *sums;        // statistics: of the graph, and those that kernels ask for
+    Placements placements;  // placement.h
+    Kernels setup, sweep;   // in the order of the program
+    int nsteps;
+    StepCode *steps;
+    Launches before;  // at the start of the sweep, of derive and of joint: series
+    // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws, and what undoes their NaN; the log
+    // joint
+    Launches prepare, refresh, again, finish, derive, restore, joint;
+    Launches log_lik, replicates;  // before `derive`, in runs that ask for them
+    int nwork, work_size;
+    Var **work;                // work arrays, one per chain
+    const Expr *row_bytes[2];  // rows and columns of the last matrix that a draw passes over; NULL: none
+    const Expr *row_width;     // columns of all matrices that row passes read; NULL: none
+    bool row_widths;           // they differ
+    bool wild;                 // there are subscripts that are looked at each time
+    Map logs;                  // a call -> its LogForm
+    int ndata, nstate;
+    Field *data, *state;  // in their order
+    int ntotals;
+    const Expr **total;         // sums and ends of data that sizes are made of: members of Data hold them
+    const char *total_name;     // of these members, before their numbers
+    const StartFactor *starts;  // NULL: none
+    const Definition *definitions;
+    // of each competition, if there are several, or the model asks for moves, of the program; the last is that of a sweep
+    const Price *prices;
     const Contest *contests;
     RuntimeParts uses;
-    const char  *cpu_only;               // why it runs on the CPU alone; NULL: it does not
+    const char *cpu_only;  // why it runs on the CPU alone; NULL: it does not
 } Program;
 
-bool any_wild(const Graph *g);            // there are subscripts that are looked at each time
+bool any_wild(const Graph *g);  // there are subscripts that are looked at each time
 
 // The passes over kernels, in their order (driver/passes.def); each reads what those before it have left.
 typedef struct Lower Lower;
-Lower         *lower_new(const Graph *g);
-const Program *lowered(const Lower *p);   // as the passes have left it
-void lower(Lower *p);                     // lower.c, by a file for each kind of step
-void tables(Lower *p);                    // tables.c
-void share(Lower *p);                     // share.c
-void outside(Lower *p);                   // outside.c
-void predictors(Lower *p);                // predictors.c
-void alone(Lower *p);                     // alone.c
-void find_waits(Lower *p);                // waits.c
-void placement(Lower *p);                 // placement.c
+Lower *lower_new(const Graph *g);
+const Program *lowered(const Lower *p);  // as the passes have left it
+void lower(Lower *p);                    // lower.c, by a file for each kind of step
+void tables(Lower *p);                   // tables.c
+void share(Lower *p);                    // share.c
+void outside(Lower *p);                  // outside.c
+void predictors(Lower *p);               // predictors.c
+void alone(Lower *p);                    // alone.c
+void find_waits(Lower *p);               // waits.c
+void placement(Lower *p);                // placement.c
 
 // ---- complete.c: after the passes ----
 
-void complete_program(Lower *p);          // what a program holds beside kernels and launches, for emission to print
+void complete_program(Lower *p);  // what a program holds beside kernels and launches, for emission to print
 
 // ---- cost.c ----
 
-const char *cost_text(const Program *p, const StepCode *s);           // operations, draws and bytes of one sweep of one chain, in the sizes of the data
+// operations, draws and bytes of one sweep of one chain, in the sizes of the data
+const char *cost_text(const Program *p, const StepCode *s);
 
-typedef struct CompetitionCost {         // in multiply-adds, of one chain, in numbers of the data
-    Expr *steps;                         // a sweep with a step for each
-    Expr *move, *evaluation;             // a sweep along gradients is a move, and as many evaluations of density and gradient as its trajectory has
-    struct { CostOnGpu steps, move, evaluation; } on_gpu;
+typedef struct CompetitionCost {  // in multiply-adds, of one chain, in numbers of the data
+    Expr *steps;                  // a sweep with a step for each
+    // a sweep along gradients is a move, and as many evaluations of density and gradient as its trajectory has
+    Expr *move, *evaluation;
+    struct {
+        CostOnGpu steps, move, evaluation;
+    } on_gpu;
 } CompetitionCost;
-// Of the competition; NULL: of the whole program, all its competitions together, and among the steps what the model asks to be moved along gradients.
+// Of the competition; NULL: of the whole program, all its competitions together, and among the steps what the model asks to be moved along
+// gradients.
 CompetitionCost cost_of_competition(const Program *p, const Competition *of);
-CostOnGpu cost_standing_in(const Program *p, int joint);          // of the steps that stand in for joint normal `joint`
-CompetitionCost cost_where_told(const Program *p, const Competition *of);       // on a CPU, of all but the joint normal whose rows are told
-void cost_of_scales(const Program *p, const StepCode *s, Expr **sweep, Expr **trial);           // of all other steps, and of one trial; without factors of sparse joint normals
+CostOnGpu cost_standing_in(const Program *p, int joint);  // of the steps that stand in for joint normal `joint`
+// on a CPU, of all but the joint normal whose rows are told
+CompetitionCost cost_where_told(const Program *p, const Competition *of);
+// of all other steps, and of one trial; without factors of sparse joint normals
+void cost_of_scales(const Program *p, const StepCode *s, Expr **sweep, Expr **trial);
 
 // ---- print.c, check.c ----
 
-void        kernels_print(FILE *out, const Program *p);              // --dump: kernels as trees, and their launches
-const char *kernels_check(const Program *p, const char *pass);       // what the pass has left wrong, or NULL
+void kernels_print(FILE *out, const Program *p);                // --dump: kernels as trees, and their launches
+const char *kernels_check(const Program *p, const char *pass);  // what the pass has left wrong, or NULL
 #endif

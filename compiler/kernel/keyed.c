@@ -2,8 +2,9 @@
 //
 //   draw c       statistics_c: count_by_c, sum_y_by_c       draw w       draw mu       draw Sigma
 //
-// In a sweep they are made before the first step that reads them, and again where something that they are made of was drawn since. A step that is run by
-// itself (--check, a method of a competition on its own) makes its own before: `run->kept` says that a sweep takes care of it.
+// In a sweep they are made before the first step that reads them, and again where something that they are made of was drawn since. A step
+// that is run by itself (--check, a method of a competition on its own) makes its own before: `run->kept` says that a sweep takes care of
+// it.
 //
 // Weights of values (graph/plan/keyed.c) are such a key: made again after the expectations are found.
 //
@@ -13,7 +14,10 @@
 
 enum { MOST_KEYS = 4 };
 
-typedef struct Group { int n; const Var *key[MOST_KEYS]; } Group;
+typedef struct Group {
+    int n;
+    const Var *key[MOST_KEYS];
+} Group;
 
 static bool take_weights(const Var *v, void *with)
 {
@@ -60,19 +64,20 @@ static bool mentions(const Sum *s, const Var *v)
 
 static bool same_rows(const Sum *a, const Sum *b)
 {
-    return a->loops.guard == b->loops.guard && a->loops.n == 1 && b->loops.n == 1 && a->loops.index[0] == b->loops.index[0] && a->n == b->n && memcmp(a->target, b->target, sizeof *a->target * (size_t)a->n) == 0 &&
-           a->value->kind != EX_NUM && b->value->kind != EX_NUM && !a->route && !b->route;
+    return a->loops.guard == b->loops.guard && a->loops.n == 1 && b->loops.n == 1 && a->loops.index[0] == b->loops.index[0] &&
+           a->n == b->n && memcmp(a->target, b->target, sizeof *a->target * (size_t)a->n) == 0 && a->value->kind != EX_NUM &&
+           b->value->kind != EX_NUM && !a->route && !b->route;
 }
 
 // The sum, and those after it that add to the same places of other arrays as they go through the rows.
 static void put_alike(Lower *p, const Group *g, const Sum *s)
 {
-    enum { MOST = 4 };                           // arrays that a loop may add to
+    enum { MOST = 4 };  // arrays that a loop may add to
     const Sum *of[MOST] = {s};
     int n = 1;
     int before = 0;
     for (const Sum *t = p->statistics.first; t != s; t = t->next) before += in_group(t, g) && same_rows(t, s);
-    if (before % MOST) return;                   // done with one of those
+    if (before % MOST) return;  // done with one of those
     for (const Sum *t = s->next; t; t = t->next)
         if (in_group(t, g) && same_rows(s, t)) {
             if (n == MOST) break;
@@ -94,9 +99,16 @@ static void put_alike(Lower *p, const Group *g, const Sum *s)
 
 // ---- sums of weights times columns ----
 
-static Look test_loops(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK; }
+static Look test_loops(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK;
+}
 
-typedef struct Given { const Index *row; Expr *found; } Given;
+typedef struct Given {
+    const Index *row;
+    Expr *found;
+} Given;
 
 static Index *as_index(const Expr *e) { return e->kind == EX_INDEX ? (Index *)e->index : NULL; }
 
@@ -122,7 +134,8 @@ static void take_given(Lower *p, ColumnSum *s)
     }
 }
 
-// weights[row, value] times what does not depend on the value, over all rows, values and places; each place has a subscript of its own, and so has the value.
+// weights[row, value] times what does not depend on the value, over all rows, values and places; each place has a subscript of its own, and
+// so has the value.
 static bool column_sum(const Sum *s, const Var *weights, ColumnSum *out)
 {
     *out = (ColumnSum){.sum = s, .column = ex_num(1)};
@@ -135,7 +148,9 @@ static bool column_sum(const Sum *s, const Var *weights, ColumnSum *out)
     if (!weight || s->loops.guard || s->route || s->n != s->loops.n - 1 || s->n > MOST_COLUMN_PLACES + 1) return false;
     out->row = as_index(weight->args[0]);
     out->value = as_index(weight->args[1]);
-    if (!out->row || !out->value || out->row == out->value || ex_mentions(out->column, weights) || ex_mentions_index(out->column, out->value) || ex_find(out->column, test_loops, NULL)) return false;
+    if (!out->row || !out->value || out->row == out->value || ex_mentions(out->column, weights) ||
+        ex_mentions_index(out->column, out->value) || ex_find(out->column, test_loops, NULL))
+        return false;
     bool valued = false;
     for (int k = 0; k < s->n; k++) {
         Index *at = as_index(s->target[k]);
@@ -223,8 +238,10 @@ void lower_keyed(Lower *p)
     }
 }
 
-// The statement target += value over the loops, where a key of the target is drawn, as one over places: *at for the targets, *out for the value. False: it stays.
-bool hoisted_by_key(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, Loops *places, Expr **at, Expr **out)
+// The statement target += value over the loops, where a key of the target is drawn, as one over places: *at for the targets, *out for the
+// value. False: it stays.
+bool hoisted_by_key(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, Loops *places, Expr **at,
+                    Expr **out)
 {
     static const char *const names[] = {"a", "b", "c", "e"};
     Keys keys = {0};

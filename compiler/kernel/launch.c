@@ -18,7 +18,7 @@ Launch *launch(Lower *p, LaunchKind kind, const Kernel *k)
 
 static LaunchArg *argument(Launch *l, ArgKind kind)
 {
-    if (l->nargs == MOST_LAUNCH_ARGS) abort();           // no launch has as many
+    if (l->nargs == MOST_LAUNCH_ARGS) abort();  // no launch has as many
     l->arg[l->nargs].kind = kind;
     return &l->arg[l->nargs++];
 }

@@ -7,7 +7,10 @@
 enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
 
 // A program for modes has the density of the parameters alone: all latents integrated out.
-static bool counts(const Graph *g, const Factor *f) { return factor_counts_at(f, g->method == METHOD_EM ? g->nsums : 0, g->method == METHOD_EM) && !ex_is_num(f->log_density, 0); }
+static bool counts(const Graph *g, const Factor *f)
+{
+    return factor_counts_at(f, g->method == METHOD_EM ? g->nsums : 0, g->method == METHOD_EM) && !ex_is_num(f->log_density, 0);
+}
 
 static Look test_shared(const Expr *e, void *with)
 {
@@ -16,11 +19,18 @@ static Look test_shared(const Expr *e, void *with)
 }
 
 // Whether nothing in it is done together by the lanes of a team: it may be moved to a function.
-static bool for_part(const Graph *g, const Factor *f) { return counts(g, f) && !f->original && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL); }
+static bool for_part(const Graph *g, const Factor *f)
+{
+    return counts(g, f) && !f->original && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL);
+}
 
 static void put_factor(Lower *p, const Factor *f, Var *lp)
 {
-    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", f->dist ? f->dist->name : f->id < 0 ? "the Jacobian of the centred form" : "target", f->rule ? words(p, ", by %s", f->rule->name) : "");
+    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s",
+                                             f->dist     ? f->dist->name
+                                             : f->id < 0 ? "the Jacobian of the centred form"
+                                                         : "target",
+                                             f->rule ? words(p, ", by %s", f->rule->name) : "");
     const Loops l = loops_of(&f->plates);
     Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
     sum->nest.op = UPDATE_ADD;
@@ -65,8 +75,8 @@ static int lower_parts(Lower *p, const Kernel ***part)
     }
 }
 
-// Where auxiliaries compete with moves that leave them out, what the draws hold is the log density of the model as written, which is there whichever method a chain takes; --check
-// compares steps with the augmented one.
+// Where auxiliaries compete with moves that leave them out, what the draws hold is the log density of the model as written, which is there
+// whichever method a chain takes; --check compares steps with the augmented one.
 static bool auxiliaries_compete(const Graph *g)
 {
     for (const Competition *c = g->competitions; c; c = c->next)
@@ -81,7 +91,8 @@ static void put_either(Lower *p, Var *lp, bool augmented)
     Node *test = enter(p, NODE_IF);
     test->test.condition = augmented ? checking : ex_call1("!", checking);
     for (const Factor *f = p->g->factors; f; f = f->next)
-        if (factor_counts_at(f, 0, augmented) == false && factor_counts_at(f, 0, !augmented) && !ex_is_num(f->log_density, 0)) put_factor(p, f, lp);
+        if (factor_counts_at(f, 0, augmented) == false && factor_counts_at(f, 0, !augmented) && !ex_is_num(f->log_density, 0))
+            put_factor(p, f, lp);
     leave(p, test);
 }
 
@@ -117,7 +128,9 @@ void lower_log_joint(Lower *p)
     }
     const Kernel **part;
     const int parts = lower_parts(p, &part);
-    note(p, p->g->method == METHOD_EM ? "The log density of data and parameters, latents integrated out." : either ? "The log joint density of data and variables; with --check that of auxiliaries, too." : "The log joint density of data, variables and auxiliaries.");
+    note(p, p->g->method == METHOD_EM ? "The log density of data and parameters, latents integrated out."
+            : either                  ? "The log joint density of data and variables; with --check that of auxiliaries, too."
+                                      : "The log joint density of data, variables and auxiliaries.");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "log_joint", "wide");
     k->by_one = whole;
     Var *lp = begin_sum(p);
@@ -130,7 +143,8 @@ void lower_log_joint(Lower *p)
         if (counts(p->g, f) && !(parts && for_part(p->g, f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
     for (int k = 0; k < 2 && either; k++) put_either(p, lp, k == 0);
     put_written(p, lp);
-    bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);          // told already: several blocks may draw a variable, each with the same density of such elements
+    // told already: several blocks may draw a variable, each with the same density of such elements
+    bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);
     for (const Step *s = p->g->steps; s; s = s->next)
         for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
             if (!t->absent || absent[t->ref[0]->var->id]) continue;

@@ -9,7 +9,8 @@ Loops loops_of(const Plates *plates)
     return l;
 }
 
-// Where e is not 0 because of a choice that multiplies it; NULL: nothing is said. What a choice leaves out need not have an element to be added to.
+// Where e is not 0 because of a choice that multiplies it; NULL: nothing is said. What a choice leaves out need not have an element to be
+// added to.
 Expr *chosen_where(Expr *e)
 {
     if (e->kind == EX_POW && e->number > 0) return chosen_where(e->args[0]);
@@ -29,7 +30,7 @@ Loops loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target
 {
     Loops out = *l;
     bool leaves = false;
-    for (int k = 0; k < n; k++) leaves |= target[k]->kind != EX_INDEX;       // a place that data name
+    for (int k = 0; k < n; k++) leaves |= target[k]->kind != EX_INDEX;  // a place that data name
     Expr *where = leaves ? chosen_where(value) : NULL;
     if (where) out.guard = out.guard ? ex_call2("&&", out.guard, where) : where;
     return out;

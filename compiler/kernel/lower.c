@@ -1,7 +1,7 @@
 // lower.c -- the schedule as kernels and launches.
 //
-// Needs: the schedule.     Gives: a Program. Which sums leave the sweep (graph/plan/hoist.c) is decided here; who shares which loop, and what is computed
-// outside of loops, by the passes over its kernels.
+// Needs: the schedule.     Gives: a Program. Which sums leave the sweep (graph/plan/hoist.c) is decided here; who shares which loop, and
+// what is computed outside of loops, by the passes over its kernels.
 #include "lower.h"
 
 // ---- the program ----
@@ -13,11 +13,27 @@ static void lower_exact(Lower *p, const Step *s, StepCode *code)
     else step_exact(p, s);
 }
 
-static void lower_own(Lower *p, const Step *s, StepCode *code)        { (void)code; step_own(p, s); }
-static void lower_pair(Lower *p, const Step *s, StepCode *code)       { (void)code; step_pair(p, s); }
-static void lower_elliptical(Lower *p, const Step *s, StepCode *code) { (void)code; step_elliptical(p, s); }
-static void lower_turns(Lower *p, const Step *s, StepCode *code)      { (void)code; step_turns(p, s); }
-static void lower_gradients(Lower *p, const Step *s, StepCode *code)  { step_nuts(p, s, code); }
+static void lower_own(Lower *p, const Step *s, StepCode *code)
+{
+    (void)code;
+    step_own(p, s);
+}
+static void lower_pair(Lower *p, const Step *s, StepCode *code)
+{
+    (void)code;
+    step_pair(p, s);
+}
+static void lower_elliptical(Lower *p, const Step *s, StepCode *code)
+{
+    (void)code;
+    step_elliptical(p, s);
+}
+static void lower_turns(Lower *p, const Step *s, StepCode *code)
+{
+    (void)code;
+    step_turns(p, s);
+}
+static void lower_gradients(Lower *p, const Step *s, StepCode *code) { step_nuts(p, s, code); }
 
 static void lower_gaussian(Lower *p, const Step *s, StepCode *code)
 {
@@ -64,9 +80,10 @@ static void put_messages(Lower *p, const Step *s)
         const Var *m = p->g->vars[i];
         if (m->kind != VAR_SERIES || !m->hidden) continue;
         bool reads = s->conditional && s->by_messages && s->block[0]->messages == m;
-        for (int q = 0; q < of.n && s->over_sum && !reads; q++) reads = of.factor[q]->made && factor_counts_at(of.factor[q], sums, true) && ex_mentions(of.factor[q]->log_density, m);
+        for (int q = 0; q < of.n && s->over_sum && !reads; q++)
+            reads = of.factor[q]->made && factor_counts_at(of.factor[q], sums, true) && ex_mentions(of.factor[q]->log_density, m);
         if (!reads) continue;
-        for (const Series *made = p->g->series; made != m->series; made = made->next)          // arrays that they are made of
+        for (const Series *made = p->g->series; made != m->series; made = made->next)  // arrays that they are made of
             if (made->var[0]->hidden && site_reads(m, made->var[0])) launch_messages(p, made->var[0]);
         launch_messages(p, m);
     }
@@ -93,8 +110,10 @@ static void lower_steps(Lower *p)
     for (const Step *s = p->g->steps; s; s = s->next, n++) {
         const char *names = "";
         for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
-        for (int i = 0; s->kind == STEP_GAUSSIAN && s->gaussian.scales && i < s->gaussian.scales->n; i++) names = words(p, "%s%s%s", names, i ? ", " : ", after ", s->gaussian.scales->var[i]->name);
-        for (int i = 0; s->orbit && i < s->orbit->n; i++) names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->orbit->moved[i].var->name);
+        for (int i = 0; s->kind == STEP_GAUSSIAN && s->gaussian.scales && i < s->gaussian.scales->n; i++)
+            names = words(p, "%s%s%s", names, i ? ", " : ", after ", s->gaussian.scales->var[i]->name);
+        for (int i = 0; s->orbit && i < s->orbit->n; i++)
+            names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->orbit->moved[i].var->name);
         if (s->proposal) names = words(p, "proposal of %s", names);
         if (s->white) names = words(p, "%s, with %s", names, s->white->vector->name);
         StepCode *code = &out->steps[n];
@@ -104,7 +123,8 @@ static void lower_steps(Lower *p)
         p->launches = &code->launches;
         put_messages(p, s);
         lower_step(p, s, code);
-        if (s->conditional && s->conditional->closed && !s->conditional->recursion) launch(p, LAUNCH_ONCE, p->series);      // other steps read the series that this one did not
+        // other steps read the series that this one did not
+        if (s->conditional && s->conditional->closed && !s->conditional->recursion) launch(p, LAUNCH_ONCE, p->series);
     }
     p->step = p->statistics.serving = NULL;
     for (const Sum *s = p->statistics.first; s; s = s->next) responses |= s->data_only && reads_response(s);
@@ -157,7 +177,7 @@ void lower(Lower *p)
     lower_derive(p);
     lower_log_joint(p);
     p->list = &out->setup;
-    lower_setup(p);                              // it comes first in the program, but knows its sums only now
+    lower_setup(p);  // it comes first in the program, but knows its sums only now
     out->sums = p->statistics.first;
     place_sums(out, out->sums);
 }

@@ -58,7 +58,8 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_FILL: yes = f(n->fill.array, with); break;
         case NODE_DRAW: yes = place_written(&n->draw.place, f, with); break;
         case NODE_SAMPLE: yes = f(n->sample.site->var, with); break;
-        case NODE_SLICE: case NODE_METROPOLIS: yes = series_written(n->slice.c, f, with); break;
+        case NODE_SLICE:
+        case NODE_METROPOLIS: yes = series_written(n->slice.c, f, with); break;
         case NODE_WEIGH: yes = series_written(n->weigh.c, f, with); break;
         case NODE_WEIGHTS: yes = f(n->weights.of->var, with); break;
         case NODE_ELLIPSE: yes = f(n->ellipse.c->var, with); break;
@@ -81,12 +82,20 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             yes = yes || (n->transform.work && f(n->transform.work->var, with));
             break;
         case NODE_WHITENED: {
-            Expr *const part[] = {n->whitened.part == TRANSFORM_TO ? n->whitened.q : NULL, n->whitened.part == TRANSFORM_CHAIN ? NULL : n->whitened.apart, n->whitened.part == TRANSFORM_CHAIN ? NULL : n->whitened.noise, n->whitened.slope, n->whitened.by_mean, n->whitened.left, n->whitened.right, n->whitened.pivot};
+            Expr *const part[] = {n->whitened.part == TRANSFORM_TO ? n->whitened.q : NULL,
+                                  n->whitened.part == TRANSFORM_CHAIN ? NULL : n->whitened.apart,
+                                  n->whitened.part == TRANSFORM_CHAIN ? NULL : n->whitened.noise,
+                                  n->whitened.slope,
+                                  n->whitened.by_mean,
+                                  n->whitened.left,
+                                  n->whitened.right,
+                                  n->whitened.pivot};
             for (size_t i = 0; i < sizeof part / sizeof *part && !yes; i++) yes = part[i] && f(part[i]->var, with);
             break;
         }
         case NODE_FACTOR:
-            yes = (n->factor.adjoint && f(n->factor.adjoint, with)) || ((!n->factor.adjoint || n->factor.inverse) && f(n->factor.matrix, with));
+            yes = (n->factor.adjoint && f(n->factor.adjoint, with)) ||
+                  ((!n->factor.adjoint || n->factor.inverse) && f(n->factor.matrix, with));
             if (n->factor.inverse && !n->factor.adjoint) yes = yes || f(n->factor.inverse, with) || f(n->factor.log_det, with);
             break;
         case NODE_ROUTINE: yes = f(n->routine.to->var, with); break;
@@ -97,8 +106,24 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_SOLVE: yes = f(n->solve.ode->site->var, with); break;
         case NODE_IF: yes = writes(n->test.otherwise, f, with); break;
         case NODE_CHOICE: yes = writes(n->choice.otherwise, f, with); break;
-        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_SKIP:
-        case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: break;
+        case NODE_COMMENT:
+        case NODE_LET:
+        case NODE_KNOW:
+        case NODE_NEST:
+        case NODE_REDUCE:
+        case NODE_LOOP:
+        case NODE_LANE:
+        case NODE_SKIP:
+        case NODE_ORDER:
+        case NODE_BARRIER:
+        case NODE_ARRAY:
+        case NODE_MATRIX:
+        case NODE_CLAIM:
+        case NODE_CHECK:
+        case NODE_BOUNDS:
+        case NODE_CALL:
+        case NODE_RETURN:
+        case NODE_RESULT: break;
         }
         if (yes || writes(n->body, f, with)) return true;
     }
@@ -115,8 +140,12 @@ static void in_place(const Place *at, void (*f)(Expr *, void *), void *with)
 void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
 {
     switch (n->kind) {
-    case NODE_LET: if (n->let.value) f(n->let.value, with); break;
-    case NODE_IF: if (n->test.condition) f(n->test.condition, with); break;
+    case NODE_LET:
+        if (n->let.value) f(n->let.value, with);
+        break;
+    case NODE_IF:
+        if (n->test.condition) f(n->test.condition, with);
+        break;
     case NODE_SKIP: f(n->skip.condition, with); break;
     case NODE_UPDATE:
         in_place(&n->update.place, f, with);
@@ -127,7 +156,8 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         for (int i = 0; i < n->draw.nargs; i++)
             if (n->draw.arg[i].value) f(n->draw.arg[i].value, with);
         break;
-    case NODE_SLICE: case NODE_METROPOLIS:
+    case NODE_SLICE:
+    case NODE_METROPOLIS:
         if (n->slice.start) f(n->slice.start, with);
         if (n->slice.lo) f(n->slice.lo, with);
         if (n->slice.hi) f(n->slice.hi, with);
@@ -139,15 +169,20 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
             for (int i = 0; i < w->n; i++) f(w->key[i], with);
         break;
     case NODE_WEIGHTS: f(n->weights.of->log, with); break;
-    case NODE_MOVE: if (n->move.start) f(n->move.start, with); break;
+    case NODE_MOVE:
+        if (n->move.start) f(n->move.start, with);
+        break;
     case NODE_TRANSFORM: {
-        Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
+        Expr *const part[] = {n->transform.y,     n->transform.x,   n->transform.work,
+                              n->transform.slope, n->transform.out, n->transform.log_slope};
         for (size_t i = 0; i < sizeof part / sizeof *part; i++)
             if (part[i]) f(part[i], with);
         break;
     }
     case NODE_WHITENED: {
-        Expr *const part[] = {n->whitened.shares, n->whitened.mean, n->whitened.from, n->whitened.q, n->whitened.apart, n->whitened.noise, n->whitened.slope, n->whitened.by_mean, n->whitened.left, n->whitened.right, n->whitened.pivot};
+        Expr *const part[] = {n->whitened.shares, n->whitened.mean,  n->whitened.from,  n->whitened.q,
+                              n->whitened.apart,  n->whitened.noise, n->whitened.slope, n->whitened.by_mean,
+                              n->whitened.left,   n->whitened.right, n->whitened.pivot};
         for (size_t i = 0; i < sizeof part / sizeof *part; i++)
             if (part[i]) f(part[i], with);
         break;
@@ -162,8 +197,31 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         break;
     case NODE_RESULT: f(n->result.value, with); break;
     case NODE_ELLIPSE: f(n->ellipse.stream, with); break;
-    case NODE_COMMENT: case NODE_KNOW: case NODE_NEST: case NODE_REDUCE: case NODE_LOOP: case NODE_LANE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
-    case NODE_CHOICE: case NODE_SAMPLE: case NODE_CLAIM: case NODE_BOUNDS: case NODE_CHECK: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_FACTOR: case NODE_COPY: case NODE_COMPUTE: case NODE_SOLVE: case NODE_CALL: break;
+    case NODE_COMMENT:
+    case NODE_KNOW:
+    case NODE_NEST:
+    case NODE_REDUCE:
+    case NODE_LOOP:
+    case NODE_LANE:
+    case NODE_FILL:
+    case NODE_ORDER:
+    case NODE_BARRIER:
+    case NODE_ARRAY:
+    case NODE_MATRIX:
+    case NODE_CHOICE:
+    case NODE_SAMPLE:
+    case NODE_CLAIM:
+    case NODE_BOUNDS:
+    case NODE_CHECK:
+    case NODE_DRAW_ARRAY:
+    case NODE_DRAW_NORMAL:
+    case NODE_DRAW_BAND:
+    case NODE_DRAW_STATES:
+    case NODE_FACTOR:
+    case NODE_COPY:
+    case NODE_COMPUTE:
+    case NODE_SOLVE:
+    case NODE_CALL: break;
     }
 }
 
@@ -184,16 +242,28 @@ static void loops_read(const Loops *l, bool (*f)(const Var *, void *), void *wit
 void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
 {
     switch (n->kind) {
-    case NODE_LET: case NODE_KNOW: reads(n->let.key, f, with); break;
-    case NODE_NEST: case NODE_REDUCE:
+    case NODE_LET:
+    case NODE_KNOW: reads(n->let.key, f, with); break;
+    case NODE_NEST:
+    case NODE_REDUCE:
         loops_read(&n->nest.loops, f, with);
         for (int k = 0; k < n->nest.n && n->nest.target; k++) reads(n->nest.target[k], f, with);
         break;
     case NODE_LOOP:
-        for (int k = 0; k < n->loop.n && !n->loop.of; k++) { reads(n->loop.index[k]->lo, f, with); reads(n->loop.index[k]->hi, f, with); }
+        for (int k = 0; k < n->loop.n && !n->loop.of; k++) {
+            reads(n->loop.index[k]->lo, f, with);
+            reads(n->loop.index[k]->hi, f, with);
+        }
         for (int k = 0; k < n->loop.narrays; k++) f(n->loop.array[k], with);
-        if (n->loop.classes) { f(n->loop.classes->first, with); f(n->loop.classes->elements, with); }
-        if (n->loop.order) { f(n->loop.order->keys, with); f(n->loop.order->first, with); f(n->loop.order->rows, with); }
+        if (n->loop.classes) {
+            f(n->loop.classes->first, with);
+            f(n->loop.classes->elements, with);
+        }
+        if (n->loop.order) {
+            f(n->loop.order->keys, with);
+            f(n->loop.order->first, with);
+            f(n->loop.order->rows, with);
+        }
         break;
     case NODE_ORDER: {
         const Order *o = n->order.order;
@@ -216,7 +286,8 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         f(n->sample.site->var, with);
         for (int i = 0; i < n->sample.site->nargs; i++) reads(n->sample.site->args[i], f, with);
         break;
-    case NODE_SLICE: case NODE_METROPOLIS:
+    case NODE_SLICE:
+    case NODE_METROPOLIS:
         f(n->slice.c->var, with);
         f(n->slice.width, with);
         break;
@@ -274,14 +345,29 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         break;
     case NODE_SOLVE: f(n->solve.ode->site->var, with); break;
     case NODE_CLAIM:
-        for (int i = 0; i < n->claim.n; i++) { f(n->claim.natural[i], with); reads(n->claim.statistic[i], f, with); }
+        for (int i = 0; i < n->claim.n; i++) {
+            f(n->claim.natural[i], with);
+            reads(n->claim.statistic[i], f, with);
+        }
         if (n->claim.value) reads(n->claim.value, f, with);
         break;
-    case NODE_COMMENT: case NODE_IF: case NODE_SKIP: case NODE_BARRIER: case NODE_BOUNDS: case NODE_CHECK: case NODE_CALL: case NODE_RETURN: case NODE_RESULT: case NODE_TRANSFORM: break;
+    case NODE_COMMENT:
+    case NODE_IF:
+    case NODE_SKIP:
+    case NODE_BARRIER:
+    case NODE_BOUNDS:
+    case NODE_CHECK:
+    case NODE_CALL:
+    case NODE_RETURN:
+    case NODE_RESULT:
+    case NODE_TRANSFORM: break;
     }
 }
 
-typedef struct Reader { const Var *local; bool found; } Reader;
+typedef struct Reader {
+    const Var *local;
+    bool found;
+} Reader;
 
 static bool is_local(const Var *v, void *with)
 {
@@ -307,7 +393,7 @@ bool reads_local(const Node *list, const Var *local)
 void drop_spare(Node **list)
 {
     if (!*list) return;
-    drop_spare(&(*list)->next);                  // from the last: what only a spare one reads is spare
+    drop_spare(&(*list)->next);  // from the last: what only a spare one reads is spare
     const Node *n = *list;
     if (n->kind == NODE_LET && n->let.spare && !reads_local(n->next, n->let.local)) *list = n->next;
 }
@@ -341,8 +427,13 @@ static Look no_integer(const Expr *e, void *with)
     case EX_NUM: return e->number == floor(e->number) && fabs(e->number) < 1e9 ? SKIP : FOUND;
     case EX_INDEX: return SKIP;
     case EX_REF: return e->var->base == BASE_INT ? SKIP : FOUND;
-    case EX_ADD: case EX_MUL: return LOOK;
-    case EX_POW: case EX_CALL: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    case EX_ADD:
+    case EX_MUL: return LOOK;
+    case EX_POW:
+    case EX_CALL:
+    case EX_REDUCE:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return FOUND;
 }
@@ -350,7 +441,11 @@ static Look no_integer(const Expr *e, void *with)
 // Whether C computes e in whole numbers.
 bool ex_is_integer(const Expr *e) { return !ex_find(e, no_integer, NULL); }
 
-static bool test_response(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->response; }
+static bool test_response(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_DATA && v->response;
+}
 
 bool ex_reads_response(const Expr *e) { return e && ex_any_var(e, test_response, NULL); }
 

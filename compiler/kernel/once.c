@@ -2,9 +2,11 @@
 //
 //   before   sum(m in 1:M, X[n, m]*exp(-l*w[m])*z[m]) over n in 1:N        N*M exponentials
 //   after    once[m] = exp(-l*w[m])*z[m] over m in 1:M                     M
-//            sum(m in 1:M, X[n, m]*once[m]) over n in 1:N                  a matrix times a vector, which row passes and products are for (rows.c, products.c)
+//            sum(m in 1:M, X[n, m]*once[m]) over n in 1:N                  a matrix times a vector, which row passes and products are for
+//            (rows.c, products.c)
 //
-// So is what a function within a sum reads, if several unknowns enter it: the derivative by each would need the function of every term again, and is linear in the derivative by the term now.
+// So is what a function within a sum reads, if several unknowns enter it: the derivative by each would need the function of every term
+// again, and is linear in the derivative by the term now.
 //
 //   before   sum(q in 1:Q, w[q]*exp(a + b[i] + c*x[i, q])) over i in 1:N      as many exponentials of each term as unknowns enter it
 //   after    once[i, q] = a + b[i] + c*x[i, q] over i, q                      two
@@ -12,23 +14,25 @@
 //
 // So is a sum that ends at the index of another one around it, sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))).
 //
-// What no loop changes, and what changes with the outer loops alone, is computed outside of the others already (outside.c); here it is what changes with an inner loop but not with one around it.
-// Factors of a product, and terms of a sum, that run over the same indices are taken together.
+// What no loop changes, and what changes with the outer loops alone, is computed outside of the others already (outside.c); here it is what
+// changes with an inner loop but not with one around it. Factors of a product, and terms of a sum, that run over the same indices are taken
+// together.
 //
-// Needs: graph/algebra/gradient.c.     Gives: the expression with elements of arrays in it, and the arrays. Their derivatives are those of any definition (Moving, graph.h).
-// Keeps: what stands within a choice, since it may not exist elsewhere; what may be infinite where a factor beside it is 0; elements that are looked up.
+// Needs: graph/algebra/gradient.c.     Gives: the expression with elements of arrays in it, and the arrays. Their derivatives are those of
+// any definition (Moving, graph.h). Keeps: what stands within a choice, since it may not exist elsewhere; what may be infinite where a
+// factor beside it is 0; elements that are looked up.
 #include "lower.h"
 
 typedef struct Taking {
-    Lower        *p;
+    Lower *p;
     const Moving *moving;
-    const char   *stem;
-    Once        **list;
-    const Expr   *guard;
-    bool          added;                 // terms of a log_sum_exp: nothing that may be 0 multiplies what may be infinite
-    bool          sums;                  // no reduction around it but sums
-    int           plates, n;
-    Index        *around[MAX_LOOPS];     // from the outermost: plates, then what is summed over
+    const char *stem;
+    Once **list;
+    const Expr *guard;
+    bool added;  // terms of a log_sum_exp: nothing that may be 0 multiplies what may be infinite
+    bool sums;   // no reduction around it but sums
+    int plates, n;
+    Index *around[MAX_LOOPS];  // from the outermost: plates, then what is summed over
 } Taking;
 
 static Expr *take(Taking *t, Expr *e);
@@ -49,7 +53,8 @@ static unsigned runs_over(const Taking *t, const Expr *e)
     return over;
 }
 
-// A matrix of data times unknowns is computed by row passes and products, before the kernel that reads it: it cannot stand among what is computed here.
+// A matrix of data times unknowns is computed by row passes and products, before the kernel that reads it: it cannot stand among what is
+// computed here.
 static bool is_product(const Taking *t, const Expr *e)
 {
     Product r;
@@ -59,7 +64,10 @@ static bool is_product(const Taking *t, const Expr *e)
 
 static Look test_product(const Expr *e, void *with) { return is_product(with, e) ? FOUND : LOOK; }
 
-typedef struct Whole { const Taking *t; unsigned over; } Whole;
+typedef struct Whole {
+    const Taking *t;
+    unsigned over;
+} Whole;
 
 // An element that is not v[i], i over the whole of its dimension.
 static Look test_looked_up(const Expr *e, void *with)
@@ -68,7 +76,9 @@ static Look test_looked_up(const Expr *e, void *with)
     for (int k = 0; e->kind == EX_REF && k < e->nargs; k++) {
         const Expr *sub = e->args[k];
         for (int i = 0; i < w->t->n; i++)
-            if (w->over >> i & 1 && ex_mentions_index(sub, w->t->around[i]) && (sub->kind != EX_INDEX || e->var->dim[k] != w->t->around[i]->hi)) return FOUND;
+            if (w->over >> i & 1 && ex_mentions_index(sub, w->t->around[i]) &&
+                (sub->kind != EX_INDEX || e->var->dim[k] != w->t->around[i]->hi))
+                return FOUND;
     }
     return e->kind == EX_REF ? SKIP : e->kind == EX_AT || e->kind == EX_ARRAY || is_product(w->t, e) ? FOUND : LOOK;
 }
@@ -95,15 +105,22 @@ static bool movable(const Taking *t, const Expr *e, unsigned over)
     return again && whole(t, e, over) && (t->added || !ex_may_diverge(e));
 }
 
-enum { SEVERAL = 3 };                    // unknowns
+enum { SEVERAL = 3 };  // unknowns
 
-typedef struct Entering { const Taking *t; const Expr *seen[SEVERAL]; int n; } Entering;
+typedef struct Entering {
+    const Taking *t;
+    const Expr *seen[SEVERAL];
+    int n;
+} Entering;
 
 static Look count_entering(const Expr *e, void *with)
 {
     Entering *c = with;
     if (!reads(c->t, e)) return SKIP;
-    if (e->kind == EX_REDUCE) { c->n = SEVERAL; return FOUND; }
+    if (e->kind == EX_REDUCE) {
+        c->n = SEVERAL;
+        return FOUND;
+    }
     if (e->kind != EX_REF) return LOOK;
     for (int i = 0; i < c->n; i++)
         if (c->seen[i] == e) return SKIP;
@@ -117,14 +134,18 @@ static bool entered_by_several(const Taking *t, const Expr *call, unsigned over)
     const unsigned outer = (1u << t->plates) - 1;
     const FunctionId f = call->fn;
     if (!t->sums || !(over & outer) || !(over & ~outer)) return false;
-    if (f != FN_exp && f != FN_log && f != FN_log1p && f != FN_log1p_exp && f != FN_inv_logit && f != FN_log_inv_logit && f != FN_Phi && f != FN_log_Phi && f != FN_lgamma) return false;
+    if (f != FN_exp && f != FN_log && f != FN_log1p && f != FN_log1p_exp && f != FN_inv_logit && f != FN_log_inv_logit && f != FN_Phi &&
+        f != FN_log_Phi && f != FN_lgamma)
+        return false;
     return ex_find(call->args[0], count_entering, &(Entering){.t = t}) && whole(t, call->args[0], over);
 }
 
 static Look test_work(const Expr *e, void *with)
 {
     if (!reads(with, e)) return SKIP;
-    return (e->kind == EX_CALL && e->nargs > 0 && e->fn != FN_WITHIN) || e->kind == EX_REDUCE || (e->kind == EX_POW && e->number != 2) ? FOUND : LOOK;
+    return (e->kind == EX_CALL && e->nargs > 0 && e->fn != FN_WITHIN) || e->kind == EX_REDUCE || (e->kind == EX_POW && e->number != 2)
+               ? FOUND
+               : LOOK;
 }
 
 // More than one multiplication or addition, or the product of two unknowns.
@@ -149,7 +170,7 @@ static Expr *once(Taking *t, Expr *e, unsigned over)
         dim[n] = from[n]->hi;
         n++;
     }
-    for (const Once *k = *t->list; k; k = k->next) {         // the same under other names
+    for (const Once *k = *t->list; k; k = k->next) {  // the same under other names
         Expr *named = e;
         bool same = k->plates.n == n;
         for (int i = 0; i < n && same; i++) same = k->plates.index[i]->hi == dim[i];
@@ -174,7 +195,8 @@ static Expr *once(Taking *t, Expr *e, unsigned over)
     return ex_ref(o.var, n, at);
 }
 
-// A sum whose end is the index of a reduction around it: of the terms of sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))) each holds those of the terms before it, and so would each derivative.
+// A sum whose end is the index of a reduction around it: of the terms of sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))) each holds those of the
+// terms before it, and so would each derivative.
 static bool is_partial_sum(const Taking *t, const Expr *e, unsigned over)
 {
     if (e->fn != FN_sum || !(over & ((1u << t->plates) - 1))) return false;
@@ -185,7 +207,8 @@ static bool is_partial_sum(const Taking *t, const Expr *e, unsigned over)
 
 static Expr *operate(const Expr *like, int n, Expr *const *args) { return like->kind == EX_ADD ? ex_add(n, args) : ex_mul(n, args); }
 
-// Of a product or a sum: what runs over the same loops, or over fewer of them, together. What multiplies all of e goes along, if there is such a part of a product: *scale is NULL then.
+// Of a product or a sum: what runs over the same loops, or over fewer of them, together. What multiplies all of e goes along, if there is
+// such a part of a product: *scale is NULL then.
 static Expr *take_groups(Taking *t, const Expr *e, Expr **scale)
 {
     Arena *a = t->p->g->arena;
@@ -198,7 +221,9 @@ static Expr *take_groups(Taking *t, const Expr *e, Expr **scale)
         int n = 0;
         for (int k = 0; k < nrest; k++) {
             const unsigned of = runs_over(t, rest[k]);
-            if (k == i || (rest[k]->kind != EX_NUM && (of & ~over) == 0 && (e->kind == EX_MUL || of == over) && (of != over || movable(t, rest[k], of)) && (t->added || !ex_may_diverge(rest[k])))) group[n++] = rest[k];
+            if (k == i || (rest[k]->kind != EX_NUM && (of & ~over) == 0 && (e->kind == EX_MUL || of == over) &&
+                           (of != over || movable(t, rest[k], of)) && (t->added || !ex_may_diverge(rest[k]))))
+                group[n++] = rest[k];
         }
         Expr *part = operate(e, n, group);
         if (!worth(t, part) || !movable(t, part, over)) continue;
@@ -279,7 +304,11 @@ static Expr *take(Taking *t, Expr *e)
         }
         return ex_call(e->name, e->nargs, args);
     }
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: return e;
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: return e;
     }
     return e;
 }

@@ -7,8 +7,9 @@
 #include <string.h>
 #include "lower.h"
 
-enum { ROWS_THAT_TELL = 50 };            // of each element: they tell a plate, and its scale, so well that c is close to 1
-enum { OF_TWO_VALUES = 4 };              // rows of responses 0 and 1, whose variance is 1/4 at most, that tell a plate what another row does
+enum { ROWS_THAT_TELL = 50 };  // of each element: they tell a plate, and its scale, so well that c is close to 1
+// rows of responses 0 and 1, whose variance is 1/4 at most, that tell a plate what another row does
+enum { OF_TWO_VALUES = 4 };
 
 static Expr *product(const Count *c)
 {
@@ -22,7 +23,8 @@ static int sharing(const Lower *p, const Step *s)
 {
     int n = 1;
     for (const Step *t = p->g->steps; t; t = t->next)
-        n += t != s && t->orbit && t->orbit->added && t->kind == STEP_SLICE && t->when == s->when && t->orbit->moved[t->orbit->n - 1].var == s->orbit->moved[s->orbit->n - 1].var;
+        n += t != s && t->orbit && t->orbit->added && t->kind == STEP_SLICE && t->when == s->when &&
+             t->orbit->moved[t->orbit->n - 1].var == s->orbit->moved[s->orbit->n - 1].var;
     return n;
 }
 
@@ -43,12 +45,12 @@ static bool is_binary(const Factor *f)
     return f->observed && most && most->kind == AST_INT && most->number == 1;
 }
 
-// Where the move pays: always, if what c is drawn from are sums over what moves, or over data alone, which leave the sweep. Else each sweep passes over the rows of a statement, or over the pairs of two plates: for plates
-// with few rows an element.
+// Where the move pays: always, if what c is drawn from are sums over what moves, or over data alone, which leave the sweep. Else each sweep
+// passes over the rows of a statement, or over the pairs of two plates: for plates with few rows an element.
 static Expr *where_it_pays(Lower *p, const Step *s)
 {
     const Orbit *o = s->orbit;
-    if (o->by->discrete || o->by_priors || o->nwindows) return NULL;             // it costs what a draw of either does
+    if (o->by->discrete || o->by_priors || o->nwindows) return NULL;  // it costs what a draw of either does
     Expr *elements = ex_num(0), *rows = ex_num(0);
     for (int i = 0; i < o->n; i++) {
         const Count n = count_dims(o->moved[i].var, 0, o->moved[i].var->rank);
@@ -60,8 +62,13 @@ static Expr *where_it_pays(Lower *p, const Step *s)
         last = &t->loops;
         rows = ex_add2(rows, of_others(last, elements));
     }
-    for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->kind == STEP_GAUSSIAN ? NULL : s->conditional->density, *before = NULL; q; before = q, q = q->next) {
-        if (before && before->factor == q->factor && memcmp(&before->loops, &q->loops, sizeof q->loops) == 0) continue;        // one pass for both
+    for (const Part *q = s->kind == STEP_EXACT      ? s->conditional->natural
+                         : s->kind == STEP_GAUSSIAN ? NULL
+                                                    : s->conditional->density,
+                    *before = NULL;
+         q; before = q, q = q->next) {
+        // one pass for both
+        if (before && before->factor == q->factor && memcmp(&before->loops, &q->loops, sizeof q->loops) == 0) continue;
         if (s->kind == STEP_EXACT && hoisted_part(p, s->conditional, q)) continue;
         rows = ex_add2(rows, ex_mul2(ex_num(!o->added && is_binary(q->factor) ? 1.0 / OF_TWO_VALUES : 1), of_others(&q->loops, elements)));
     }
@@ -141,8 +148,10 @@ static void find_room(Lower *p, const Transfer *t)
     put_random(p, t->step, to, step, "transfer_step", local_ref(low), local_ref(high));
     put_random(p, t->step, to, below, "transfer_below", local_ref(low), local_ref(high))->draw.goes_on = true;
     put_update(p, UPDATE_SET, place_element(to), local_ref(step));
-    put_update(p, UPDATE_SET, place_element(ex_ref(t->first, of->rank, at)), ex_call3("transfer_first", local_ref(low), local_ref(step), local_ref(below)));
-    put_update(p, UPDATE_SET, place_element(ex_ref(t->last, of->rank, at)), ex_call3("transfer_last", local_ref(high), local_ref(step), local_ref(below)));
+    put_update(p, UPDATE_SET, place_element(ex_ref(t->first, of->rank, at)),
+               ex_call3("transfer_first", local_ref(low), local_ref(step), local_ref(below)));
+    put_update(p, UPDATE_SET, place_element(ex_ref(t->last, of->rank, at)),
+               ex_call3("transfer_last", local_ref(high), local_ref(step), local_ref(below)));
     leave_elements(p, &o);
     if (lane) leave(p, lane);
     close_kernel(p);
@@ -246,8 +255,12 @@ void along_orbit(Lower *p, const Step *s)
     const Orbit *o = s->orbit;
     const bool haar = s->kind == STEP_EXACT && !s->marginal && !o->added;
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
-    note(p, haar ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too." : "What %s moves", o->by->name, o->by->name);
-    Kernel *k = open_kernel(p, KERNEL_TEAM, o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
+    note(p,
+         haar ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too."
+              : "What %s moves",
+         o->by->name, o->by->name);
+    Kernel *k = open_kernel(p, KERNEL_TEAM,
+                            o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
     for (int i = 0; i < o->n; i++) move_elements(p, s, &o->moved[i]);
     if (haar) {
         Loops l = {.n = o->by->rank};

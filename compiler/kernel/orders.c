@@ -40,7 +40,8 @@ void lower_orders(Lower *p)
     for (int i = 0; i < p->norders; i++) any |= !p->order[i]->spare;
     any |= p->nclasses > 0;
     if (any) {
-        note(p, p->nclasses ? "The group of each row, for sums by group, and the elements that meet; 0: in none." : "The group of each row, for sums by group; 0: in none.");
+        note(p, p->nclasses ? "The group of each row, for sums by group, and the elements that meet; 0: in none."
+                            : "The group of each row, for sums by group; 0: in none.");
         k = open_kernel(p, KERNEL_TEAM, "groups", "wide");
     }
     for (int i = 0; i < p->norders; i++) {

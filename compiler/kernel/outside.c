@@ -5,9 +5,9 @@
 //                                                                        loop i in 1:N shared by SUM_ALONG
 //                                                                          update a += x[i]/sigma^2 * sum(j in 1:K, w[j])
 //
-// Expressions stay as they are: a name stands for its expression to the end of the scope (scope.h). A power, a call, a sum over an index or a sum of
-// terms that holds an unknown is named before the outermost loop that does not change it; then sums within expressions, matrices that a
-// routine makes and arrays that it reads get nodes of their own in front of the statement.
+// Expressions stay as they are: a name stands for its expression to the end of the scope (scope.h). A power, a call, a sum over an index or
+// a sum of terms that holds an unknown is named before the outermost loop that does not change it; then sums within expressions, matrices
+// that a routine makes and arrays that it reads get nodes of their own in front of the statement.
 //
 // Needs: share done.     Gives: expressions without anything that needs a statement but has no name.     Keeps: the order of statements.
 #include <math.h>
@@ -15,22 +15,25 @@
 #include "lower.h"
 #include "scope.h"
 
-typedef enum { BY_LANE, BY_CREW_OF_LANES, BY_ALL_LANES } Who;    // who runs what is written here: sums are shared among them
+typedef enum { BY_LANE, BY_CREW_OF_LANES, BY_ALL_LANES } Who;  // who runs what is written here: sums are shared among them
 
 typedef struct Walk {
     Lower *p;
-    Arena   *a;
-    Kernel  *kernel;
-    Scope    scope;
-    Node   **at;                 // new nodes go here
-    Who      who;
-    int      temporaries;
-    const Expr *group;           // a subscript that is the group of a loop
-    bool     chosen;             // within a choice
-    struct Declared *declared;   // locals of the loop that is looked into: what reads them stays
+    Arena *a;
+    Kernel *kernel;
+    Scope scope;
+    Node **at;  // new nodes go here
+    Who who;
+    int temporaries;
+    const Expr *group;          // a subscript that is the group of a loop
+    bool chosen;                // within a choice
+    struct Declared *declared;  // locals of the loop that is looked into: what reads them stays
 } Walk;
 
-typedef struct Declared { const Var *local; struct Declared *next; } Declared;
+typedef struct Declared {
+    const Var *local;
+    struct Declared *next;
+} Declared;
 
 static void need(Walk *w, Expr *e);
 static void need_whole(Walk *w, Expr *e);
@@ -65,7 +68,10 @@ static void inner(Walk *w, Node **body, Who who, bool scope)
 
 // ---- what an expression needs ----
 
-static bool whole_in_place(const Walk *w, const Expr *e) { return e->kind == EX_REF && e->var->base == BASE_REAL && !is_real(w->p->out, e->var); }
+static bool whole_in_place(const Walk *w, const Expr *e)
+{
+    return e->kind == EX_REF && e->var->base == BASE_REAL && !is_real(w->p->out, e->var);
+}
 
 // A size: the sum, the largest or the least of data is written as a call.
 static void need_extent(Walk *w, Expr *e)
@@ -81,7 +87,12 @@ static void need_extents(Walk *w, const Var *v)
 // ---- products of matrices ----
 
 // A sum within another one, as in element (j, k) of W*C*W', sum(m, sum(l, W[j, l]*C[l, m])*W[k, m]): that inside holds j and m and not k.
-typedef struct Inner { const Walk *w; const Loops *over; const Index *own; Expr *found; } Inner;
+typedef struct Inner {
+    const Walk *w;
+    const Loops *over;
+    const Index *own;
+    Expr *found;
+} Inner;
 
 static int indices_held(const Loops *over, const Expr *e)
 {
@@ -93,21 +104,29 @@ static int indices_held(const Loops *over, const Expr *e)
 static Look inner_sum(const Expr *e, void *with)
 {
     Inner *s = with;
-    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return SKIP;      // may not exist elsewhere
+    // may not exist elsewhere
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return SKIP;
     if (e->kind != EX_REDUCE || e->loose || e->fn != FN_sum || scope_find(&s->w->scope, e)) return LOOK;
     const int held = indices_held(s->over, e);
-    if (held == 0 || held == s->over->n || !ex_mentions_index(e, s->own) || ex_rank(e->args[2]) > 0 || predicted(s->w->p, s->w->kernel, (Expr *)e)) return LOOK;
+    if (held == 0 || held == s->over->n || !ex_mentions_index(e, s->own) || ex_rank(e->args[2]) > 0 ||
+        predicted(s->w->p, s->w->kernel, (Expr *)e))
+        return LOOK;
     s->found = (Expr *)e;
     return FOUND;
 }
 
-typedef struct Outer { Inner inner; Expr *sum, *opened; Index *index; } Outer;
+typedef struct Outer {
+    Inner inner;
+    Expr *sum, *opened;
+    Index *index;
+} Outer;
 
 static Look outer_sum(const Expr *e, void *with)
 {
     Outer *o = with;
     if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return SKIP;
-    if (e->kind != EX_REDUCE || e->loose || e->fn != FN_sum || !ex_is_num(e->args[0], 1) || indices_held(o->inner.over, e->args[1])) return LOOK;
+    if (e->kind != EX_REDUCE || e->loose || e->fn != FN_sum || !ex_is_num(e->args[0], 1) || indices_held(o->inner.over, e->args[1]))
+        return LOOK;
     o->index = index_new(e->index->name, e->args[0], e->args[1]);
     o->opened = ex_open(e, o->index);
     o->inner.own = o->index;
@@ -116,8 +135,9 @@ static Look outer_sum(const Expr *e, void *with)
     return FOUND;
 }
 
-// An element of an array as the loops over all of them compute it, sums that change with some of these loops alone in arrays that are filled before: a product of three matrices takes 2 N^3 operations, and not N^4.
-// In kernels whose lanes are all here, since each chain has one such array.
+// An element of an array as the loops over all of them compute it, sums that change with some of these loops alone in arrays that are
+// filled before: a product of three matrices takes 2 N^3 operations, and not N^4. In kernels whose lanes are all here, since each chain has
+// one such array.
 static Expr *products_outside(Walk *w, Expr *value, const Loops *over)
 {
     const bool team = w->kernel->kind == KERNEL_TEAM && w->who == BY_ALL_LANES;
@@ -227,7 +247,10 @@ static Node *let(Walk *w, Expr *key, Var *local, Expr *value)
 static Look test_long(const Expr *e, void *with)
 {
     (void)with;
-    return e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && e->fn != FN_if_else && !function_rows[e->fn].infix) || (e->kind == EX_POW && e->number != 2) ? FOUND : LOOK;
+    return e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && e->fn != FN_if_else && !function_rows[e->fn].infix) ||
+                   (e->kind == EX_POW && e->number != 2)
+               ? FOUND
+               : LOOK;
 }
 
 static bool is_short(const Expr *e) { return e->size <= 60 && !ex_find(e, test_long, NULL); }
@@ -273,8 +296,10 @@ static void sum_of_exponentials(Walk *w, Expr *e, Index *i, Expr *value)
     last->let.local = temporary(w, "lse");
     last->let.value = ex_call3("if_else", finite, ex_add2(m, ex_call1("log", local_ref(sum))), m);
     last->let.type = w->kernel->number;
-    r->body = list_of(growing(w, most, -INFINITY), list_of(each_turn(w, i, UPDATE_SET, most, ex_call3("if_else", ex_call2("<", value, m), m, value)),
-              list_of(growing(w, sum, 0), list_of(each_turn(w, i, UPDATE_ADD, sum, ex_call1("exp", ex_sub(value, m))), last))));
+    r->body =
+        list_of(growing(w, most, -INFINITY),
+                list_of(each_turn(w, i, UPDATE_SET, most, ex_call3("if_else", ex_call2("<", value, m), m, value)),
+                        list_of(growing(w, sum, 0), list_of(each_turn(w, i, UPDATE_ADD, sum, ex_call1("exp", ex_sub(value, m))), last))));
     inner(w, &r->body, w->who, false);
 }
 
@@ -300,7 +325,8 @@ static void need_sum(Walk *w, Expr *e)
     Node *r = insert(w, NODE_REDUCE);
     r->nest.loops = over;
     r->nest.op = sum ? UPDATE_ADD : product ? UPDATE_MUL : lse ? UPDATE_LOG_ADD : max ? UPDATE_MAX : UPDATE_MIN;
-    Node *start = r->body = node_new(w->a, NODE_LET), *loop = start->next = node_new(w->a, NODE_LOOP), *update = loop->body = node_new(w->a, NODE_UPDATE);
+    Node *start = r->body = node_new(w->a, NODE_LET), *loop = start->next = node_new(w->a, NODE_LOOP),
+         *update = loop->body = node_new(w->a, NODE_UPDATE);
     start->let.local = total;
     start->let.type = lse ? "LogSum" : shared ? "wide" : w->kernel->number;
     start->let.grows = true;
@@ -328,7 +354,8 @@ static Look statement(const Expr *e, void *with)
 {
     const Walk *w = with;
     if (e->nargs && scope_find(&w->scope, e)) return SKIP;
-    return e->size > LONGEST || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK;
+    return e->size > LONGEST || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND
+                                                                                                                                : LOOK;
 }
 
 static bool needs_statements(Walk *w, const Expr *e) { return ex_find(e, statement, w); }
@@ -368,9 +395,13 @@ static void need(Walk *w, Expr *e)
 static void need_parts(Walk *w, Expr *e)
 {
     switch (e->kind) {
-    case EX_NUM: case EX_INDEX: return;
+    case EX_NUM:
+    case EX_INDEX: return;
     case EX_REF:
-        if (e->nargs < e->var->rank) { need_whole(w, e); return; }
+        if (e->nargs < e->var->rank) {
+            need_whole(w, e);
+            return;
+        }
         need_extents(w, e->var);
         for (int i = 0; i < e->nargs; i++)
             if (e->args[i] != w->group) need(w, e->args[i]);
@@ -378,11 +409,15 @@ static void need_parts(Walk *w, Expr *e)
     case EX_ADD:
         for (int i = 0; i < e->nargs; i++) need(w, e->args[(i + (e->args[0]->kind == EX_NUM)) % e->nargs]);
         return;
-    case EX_MUL: case EX_POW:
+    case EX_MUL:
+    case EX_POW:
         for (int i = 0; i < e->nargs; i++) need(w, e->args[i]);
         return;
     case EX_CALL:
-        if (e->fn == FN_if_else) { need_choice(w, e); return; }
+        if (e->fn == FN_if_else) {
+            need_choice(w, e);
+            return;
+        }
         if (e->fn == FN_log_determinant) {
             need_extent(w, ex_dim(e->args[0], 0));
             need_whole(w, e->args[0]);
@@ -410,7 +445,7 @@ static void need_parts(Walk *w, Expr *e)
 
 static bool changes(const Expr *e, const Loops *inner)
 {
-    if (e->loose) return true;                   // belongs to a sum further out
+    if (e->loose) return true;  // belongs to a sum further out
     for (int i = 0; i < inner->n; i++)
         if (ex_mentions_index(e, inner->index[i])) return true;
     return false;
@@ -426,10 +461,16 @@ static bool reads_declared(const Walk *w, const Expr *e)
 static bool worth_naming(const Expr *e)
 {
     switch (e->kind) {
-    case EX_POW: case EX_REDUCE: return true;
+    case EX_POW:
+    case EX_REDUCE: return true;
     case EX_CALL: return e->fn != FN_WITHIN && e->nargs > 0;
-    case EX_ADD: return e->nargs > 1 && ex_unknown(e) && !ex_is_integer(e);      // a subscript is written one less
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_MUL: case EX_ARRAY: case EX_AT: break;
+    case EX_ADD: return e->nargs > 1 && ex_unknown(e) && !ex_is_integer(e);  // a subscript is written one less
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_MUL:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return false;
 }
@@ -451,17 +492,20 @@ static Look test_chosen(const Expr *e, void *with)
     (void)with;
     if (e->kind == EX_AT || e->kind == EX_ARRAY || e->kind == EX_REDUCE || (e->kind == EX_CALL && ex_is_integer(e))) return FOUND;
     for (int k = 0; k < e->nargs && e->kind == EX_REF; k++)
-        if (e->args[k]->kind != EX_INDEX || !e->args[k]->index->lo || !ex_is_num(e->args[k]->index->lo, 1) || e->args[k]->index->hi != e->var->dim[k]) return FOUND;
+        if (e->args[k]->kind != EX_INDEX || !e->args[k]->index->lo || !ex_is_num(e->args[k]->index->lo, 1) ||
+            e->args[k]->index->hi != e->var->dim[k])
+            return FOUND;
     return e->kind == EX_REF && e->nargs < e->var->rank ? FOUND : LOOK;
 }
 
-// What e holds that the inner loops do not change; where they ask a guard, not what may exist only where it holds. Of a choice only the condition; but a series has sites that choose by what tells its elements apart, in
-// which the same stands again and again.
+// What e holds that the inner loops do not change; where they ask a guard, not what may exist only where it holds. Of a choice only the
+// condition; but a series has sites that choose by what tells its elements apart, in which the same stands again and again.
 static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64_t walk)
 {
     if (e->nargs == 0 || e->kept == walk || scope_find(&w->scope, e)) return;
     e->kept = walk;
-    if (worth_naming(e) && !(w->chosen && ex_find(e, test_chosen, NULL)) && !(inner->guard && looks_up(e)) && !changes(e, inner) && !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) && ex_rank(e) == 0) {
+    if (worth_naming(e) && !(w->chosen && ex_find(e, test_chosen, NULL)) && !(inner->guard && looks_up(e)) && !changes(e, inner) &&
+        !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) && ex_rank(e) == 0) {
         Expr *exists = reads_inside(w->p->g, e);
         if (!exists || !needs_statements(w, e)) {
             need(w, e);
@@ -469,25 +513,32 @@ static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64
             return;
         }
     }
-    if (e->kind == EX_AT && !w->chosen && !(inner->guard && looks_up(e->args[0])) && !reads_inside(w->p->g, e->args[0]) && !changes(e->args[0], inner) && !reads_declared(w, e) && !(moving && ex_mentions(e->args[0], moving))) {
+    if (e->kind == EX_AT && !w->chosen && !(inner->guard && looks_up(e->args[0])) && !reads_inside(w->p->g, e->args[0]) &&
+        !changes(e->args[0], inner) && !reads_declared(w, e) && !(moving && ex_mentions(e->args[0], moving))) {
         need_matrix(w, e->args[0]);
         return;
     }
     if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) {
-        keep(w, e->args[0], inner, moving, walk);      // the rest may not be safe to compute
+        keep(w, e->args[0], inner, moving, walk);  // the rest may not be safe to compute
         const bool chosen = w->chosen;
         w->chosen = true;
-        for (int i = 1; i < e->nargs && e->fn == FN_if_else && w->kernel->kind == KERNEL_FUNCTION; i++) keep(w, e->args[i], inner, moving, walk);
+        for (int i = 1; i < e->nargs && e->fn == FN_if_else && w->kernel->kind == KERNEL_FUNCTION; i++)
+            keep(w, e->args[i], inner, moving, walk);
         w->chosen = chosen;
         return;
     }
-    if (e->kind == EX_REDUCE && !e->loose && predicted(w->p, w->kernel, e)) return;      // an array will hold it: its terms are not computed here
+    // an array will hold it: its terms are not computed here
+    if (e->kind == EX_REDUCE && !e->loose && predicted(w->p, w->kernel, e)) return;
     for (int i = 0; i < e->nargs; i++) keep(w, e->args[i], inner, moving, walk);
 }
 
 static void keep_outside(Walk *w, Expr *e, const Loops *inner, const Var *moving) { keep(w, e, inner, moving, ex_walk()); }
 
-static bool test_element(const Var *v, void *with) { (void)with; return v->kind == VAR_ELEMENT; }
+static bool test_element(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_ELEMENT;
+}
 
 // What the values below a loop hold that neither it nor a loop within changes.
 static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var *moving)
@@ -505,7 +556,7 @@ static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var
         }
         for (int i = 0; n->kind == NODE_SAMPLE && i < n->sample.site->nargs; i++) {
             Expr *e = n->sample.site->args[i];
-            if (!ex_any_var(e, test_element, NULL)) keep_outside(w, e, in, moving);      // does not speak of the value to be drawn
+            if (!ex_any_var(e, test_element, NULL)) keep_outside(w, e, in, moving);  // does not speak of the value to be drawn
         }
         if (n->kind == NODE_BOUNDS) {
             const Factor *f = n->bounds.factor;
@@ -523,27 +574,36 @@ static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var
         const int most = (int)(sizeof more.index / sizeof *more.index);
         if (n->kind == NODE_LOOP && more.n + n->loop.n > most) continue;
         for (int i = 0; n->kind == NODE_LOOP && i < n->loop.n; i++) more.index[more.n++] = n->loop.index[i];
-        if (n->kind == NODE_LOOP || n->kind == NODE_REDUCE || n->kind == NODE_LANE || (n->kind == NODE_NEST && n->nest.loops.n == 0 && !n->nest.loops.guard && w->kernel->kind == KERNEL_FUNCTION)) keep_values(w, n->body, &more, moving);
+        if (n->kind == NODE_LOOP || n->kind == NODE_REDUCE || n->kind == NODE_LANE ||
+            (n->kind == NODE_NEST && n->nest.loops.n == 0 && !n->nest.loops.guard && w->kernel->kind == KERNEL_FUNCTION))
+            keep_values(w, n->body, &more, moving);
     }
 }
 
 // ---- matrices that neither a sampler's trials nor the elements that are drawn change ----
 
-typedef struct Steady { Walk *w; const Node *list; const Var *moving; Loops inner; } Steady;
+typedef struct Steady {
+    Walk *w;
+    const Node *list;
+    const Var *moving;
+    Loops inner;
+} Steady;
 
 static bool test_read(const Var *v, void *with) { return v->kind != VAR_ELEMENT && ex_mentions(with, v); }
 
-// Whether a matrix may be computed before the list, which has these loops around where it stands: no value that is tried, no local and nothing that the list writes is in it.
+// Whether a matrix may be computed before the list, which has these loops around where it stands: no value that is tried, no local and
+// nothing that the list writes is in it.
 static bool steady(const Steady *s, Expr *e)
 {
-    return !changes(e, &s->inner) && !(s->inner.guard && looks_up(e)) && !reads_inside(s->w->p->g, e) && !ex_any_var(e, test_element, NULL) && !(s->moving && ex_mentions(e, s->moving)) && !writes(s->list, test_read, e);
+    return !changes(e, &s->inner) && !(s->inner.guard && looks_up(e)) && !reads_inside(s->w->p->g, e) &&
+           !ex_any_var(e, test_element, NULL) && !(s->moving && ex_mentions(e, s->moving)) && !writes(s->list, test_read, e);
 }
 
 static void keep_matrices_of(const Steady *s, Expr *e, uint64_t walk)
 {
     if (e->nargs == 0 || e->kept == walk || scope_find(&s->w->scope, e)) return;
     e->kept = walk;
-    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return;          // may not be safe to compute
+    if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return;  // may not be safe to compute
     if (e->kind == EX_AT && steady(s, e->args[0])) {
         need_matrix(s->w, e->args[0]);
         return;
@@ -562,7 +622,7 @@ static void keep_matrices_in(const Steady *s, const Node *list)
         if (n->kind == NODE_SKIP) here.inner.guard = n->skip.condition;
         if (n->kind == NODE_UPDATE) keep_matrices_of(&here, n->update.value, ex_walk());
         if (n->kind == NODE_LET && n->let.value) keep_matrices_of(&here, n->let.value, ex_walk());
-        if (n->kind == NODE_IF) continue;        // may not be safe to compute
+        if (n->kind == NODE_IF) continue;  // may not be safe to compute
         Steady more = here;
         const Loops *l = n->kind == NODE_REDUCE || n->kind == NODE_NEST ? &n->nest.loops : NULL;
         const int added = l ? l->n : n->kind == NODE_LOOP ? n->loop.n : 0;
@@ -601,7 +661,10 @@ static void need_place(Walk *w, const Place *at)
 
 static void need_argument(Walk *w, Expr *e)
 {
-    if (ex_rank(e) == 0) { need(w, e); return; }
+    if (ex_rank(e) == 0) {
+        need(w, e);
+        return;
+    }
     need_whole(w, e);
     need_extent(w, ex_dim(e, 0));
 }
@@ -623,7 +686,9 @@ static void follow_after(Walk *w, Node *n, Expr *element, Var *change)
 static void keep_predictors(Walk *w, Node *n)
 {
     Expr *element = n->update.place.element;
-    if (n->update.op != UPDATE_SET || !element || !w->kernel->followed || element->var != w->kernel->followed || !reads_predictor(w->p, w->kernel)) return;
+    if (n->update.op != UPDATE_SET || !element || !w->kernel->followed || element->var != w->kernel->followed ||
+        !reads_predictor(w->p, w->kernel))
+        return;
     Var *change = local_new(w->a, "change");
     let(w, NULL, change, ex_sub(n->update.value, element));
     follow_after(w, n, element, change);
@@ -639,7 +704,7 @@ static void visit_loop(Walk *w, Node *n)
     }
     if (n->loop.of && n->loop.how == SHARE_SERIAL) {
         Node *rest = n->next;
-        n->next = NULL;                          // the loop alone
+        n->next = NULL;  // the loop alone
         keep_matrices(w, n, n->loop.of);
         n->next = rest;
     }
@@ -648,20 +713,33 @@ static void visit_loop(Walk *w, Node *n)
         need_extent(w, n->loop.of ? n->loop.of->dim[i] : n->loop.index[i]->hi);
     }
     need_count(w, &n->loop.turns);
-    scope_written(&w->scope, n->body);           // before the second turn
-    const Who who = n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD ? w->who : n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW ? BY_CREW_OF_LANES : BY_LANE;
+    scope_written(&w->scope, n->body);  // before the second turn
+    const Who who = n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD    ? w->who
+                    : n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW ? BY_CREW_OF_LANES
+                                                                                    : BY_LANE;
     inner(w, &n->body, who, true);
 }
 
 static void visit(Walk *w, Node *n)
 {
     switch (n->kind) {
-    case NODE_COMMENT: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX: case NODE_CHOICE: case NODE_COMPUTE: case NODE_CALL: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES:
+    case NODE_COMMENT:
+    case NODE_ORDER:
+    case NODE_BARRIER:
+    case NODE_ARRAY:
+    case NODE_MATRIX:
+    case NODE_CHOICE:
+    case NODE_COMPUTE:
+    case NODE_CALL:
+    case NODE_DRAW_ARRAY:
+    case NODE_DRAW_NORMAL:
+    case NODE_DRAW_BAND:
+    case NODE_DRAW_STATES:
     case NODE_COPY: break;
     case NODE_FACTOR: need_extent(w, n->factor.matrix->dim[0]); break;
     case NODE_LET: {
         const Var *known = n->let.key ? scope_find(&w->scope, n->let.key) : NULL;
-        if (known && reads_local(n->next, n->let.local)) {       // it has a name already, and this one is read, too
+        if (known && reads_local(n->next, n->let.local)) {  // it has a name already, and this one is read, too
             n->let.value = local_ref((Var *)known);
             n->let.key = NULL;
             break;
@@ -676,12 +754,13 @@ static void visit(Walk *w, Node *n)
         break;
     }
     case NODE_KNOW: scope_know(&w->scope, n->let.key, n->let.local); break;
-    case NODE_REDUCE: case NODE_NEST: inner(w, &n->body, w->who, false); break;
+    case NODE_REDUCE:
+    case NODE_NEST: inner(w, &n->body, w->who, false); break;
     case NODE_LOOP: visit_loop(w, n); break;
     case NODE_LANE: {
         const Expr *group = w->group;
         if (n->lane.key) w->group = n->lane.key;
-        else if (w->who != BY_LANE) {            // sums are shared before one lane is alone
+        else if (w->who != BY_LANE) {  // sums are shared before one lane is alone
             keep_values(w, n->body, &(Loops){0}, NULL);
             w->declared = NULL;
         }
@@ -740,7 +819,8 @@ static void visit(Walk *w, Node *n)
         inner(w, &n->body, w->who, true);
         break;
     }
-    case NODE_SLICE: case NODE_METROPOLIS:
+    case NODE_SLICE:
+    case NODE_METROPOLIS:
         if (n->slice.start) need(w, n->slice.start);
         if (n->slice.lo) need(w, n->slice.lo);
         if (n->slice.hi) need(w, n->slice.hi);
@@ -775,13 +855,16 @@ static void visit(Walk *w, Node *n)
         inner(w, &n->body, w->who, true);
         break;
     case NODE_TRANSFORM: {
-        Expr *const part[] = {n->transform.y, n->transform.x, n->transform.work, n->transform.slope, n->transform.out, n->transform.log_slope};
+        Expr *const part[] = {n->transform.y,     n->transform.x,   n->transform.work,
+                              n->transform.slope, n->transform.out, n->transform.log_slope};
         for (size_t i = 0; i < sizeof part / sizeof *part; i++)
             if (part[i]) need_place(w, &(Place){.element = part[i]});
         break;
     }
     case NODE_WHITENED: {
-        Expr *const part[] = {n->whitened.shares, n->whitened.mean, n->whitened.from, n->whitened.q, n->whitened.apart, n->whitened.noise, n->whitened.slope, n->whitened.by_mean, n->whitened.left, n->whitened.right, n->whitened.pivot};
+        Expr *const part[] = {n->whitened.shares, n->whitened.mean,  n->whitened.from,  n->whitened.q,
+                              n->whitened.apart,  n->whitened.noise, n->whitened.slope, n->whitened.by_mean,
+                              n->whitened.left,   n->whitened.right, n->whitened.pivot};
         for (size_t i = 0; i < sizeof part / sizeof *part; i++)
             if (part[i]) need_place(w, &(Place){.element = part[i]});
         break;
@@ -812,7 +895,11 @@ static void walk(Walk *w, Node **first)
 
 void name_outside(Lower *p, Kernel *k)
 {
-    Walk w = {.p = p, .a = p->g->arena, .kernel = k, .scope = {.arena = p->g->arena, .g = p->g}, .who = k->kind == KERNEL_TEAM ? BY_ALL_LANES : BY_LANE};
+    Walk w = {.p = p,
+              .a = p->g->arena,
+              .kernel = k,
+              .scope = {.arena = p->g->arena, .g = p->g},
+              .who = k->kind == KERNEL_TEAM ? BY_ALL_LANES : BY_LANE};
     walk(&w, &k->body);
     scope_leave(&w.scope, 0);
 }

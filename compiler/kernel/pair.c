@@ -63,7 +63,7 @@ static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
             if (done[j] || !same_loops(rows[j], rows[i])) continue;
             int k = 0;
             while (k < ntotals && total[k] != rows[j]->which) k++;
-            if (k == GM_MOST_TOTALS) continue;     // in a loop of its own
+            if (k == GM_MOST_TOTALS) continue;  // in a loop of its own
             if (k == ntotals) total[ntotals++] = rows[j]->which;
             done[j] = true;
             put_update(p, UPDATE_ADD, place_local(grows[rows[j]->which]), rows[j]->value);
@@ -71,7 +71,7 @@ static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
         leave(p, sum);
     }
     for (int m = 0; m < q->n; m++)
-        for (int k = 0; k < 3; k++)              // of the same at all values and that at this one
+        for (int k = 0; k < 3; k++)  // of the same at all values and that at this one
             for (int i = 0; i < 2; i++) {
                 const int which = pair_part(i ? m : -1, k);
                 at[m][k] = ex_add2(at[m][k], grows[which] ? local_ref(grows[which]) : closed[which]);
@@ -110,7 +110,9 @@ void step_pair(Lower *p, const Step *s)
     for (int m = 0; m < q->n; m++) {
         Expr *J = ex_mul2(ex_num(-2), at[m][2]);
         if (J->kind != EX_NUM) J = named(p, words(p, "precision_%d", m), J);
-        weight[m] = named(p, words(p, "weight_%d", m), ex_add(3, (Expr *[]){at[m][0], ex_mul(3, (Expr *[]){ex_num(0.5), ex_pow(at[m][1], 2), ex_pow(J, -1)}), ex_mul2(ex_num(-0.5), ex_log(J))}));
+        weight[m] = named(p, words(p, "weight_%d", m),
+                          ex_add(3, (Expr *[]){at[m][0], ex_mul(3, (Expr *[]){ex_num(0.5), ex_pow(at[m][1], 2), ex_pow(J, -1)}),
+                                               ex_mul2(ex_num(-0.5), ex_log(J))}));
         for (int k = 0; k < 3; k++) column[k][m] = at[m][k];
     }
     Var *drawn = local_new(p->g->arena, intern("drawn")), *x = local_new(p->g->arena, "x");
@@ -135,7 +137,8 @@ void step_pair(Lower *p, const Step *s)
         value = local_new(p->g->arena, intern("value"));
         put_let(p, NULL, value, ex_add2(local_ref(drawn), ex_num(q->first)), "wide");
     }
-    Expr *linear = named(p, words(p, "h_%s", b->var->name), at_value(q, local_ref(value), column[1])), *square = named(p, words(p, "q_%s", b->var->name), at_value(q, local_ref(value), column[2]));
+    Expr *linear = named(p, words(p, "h_%s", b->var->name), at_value(q, local_ref(value), column[1])),
+         *square = named(p, words(p, "q_%s", b->var->name), at_value(q, local_ref(value), column[2]));
     Node *e = put(p, NODE_DRAW);
     e->draw.var = b->var;
     e->draw.element = b->current;
@@ -150,9 +153,10 @@ void step_pair(Lower *p, const Step *s)
     e->draw.check = DRAW_FINITE;
     Node *claim = put(p, NODE_CLAIM);
     Expr *now = local_ref(x), *then = b->current;
-    claim->claim.value = ex_add(3, (Expr *[]){ex_sub(at_value(q, local_ref(value), column[0]), at_value(q, z->current, column[0])),
-                                              ex_sub(ex_mul2(linear, now), ex_mul2(at_value(q, z->current, column[1]), then)),
-                                              ex_sub(ex_mul2(square, ex_pow(now, 2)), ex_mul2(at_value(q, z->current, column[2]), ex_pow(then, 2)))});
+    claim->claim.value =
+        ex_add(3, (Expr *[]){ex_sub(at_value(q, local_ref(value), column[0]), at_value(q, z->current, column[0])),
+                             ex_sub(ex_mul2(linear, now), ex_mul2(at_value(q, z->current, column[1]), then)),
+                             ex_sub(ex_mul2(square, ex_pow(now, 2)), ex_mul2(at_value(q, z->current, column[2]), ex_pow(then, 2)))});
     put_store(p, how, z, value);
     put_store(p, how, b, x);
     leave_elements(p, &opened);

@@ -49,10 +49,7 @@ Node *in_order(Share *s, const Loops *l, int from, Node *body, const Var *moving
     return body;
 }
 
-Node *with_guard(Share *s, const Loops *l, int i, Node *body)
-{
-    return guard_here(l, i) ? skip_unless(s, l->guard, body) : body;
-}
+Node *with_guard(Share *s, const Loops *l, int i, Node *body) { return guard_here(l, i) ? skip_unless(s, l->guard, body) : body; }
 
 Node *wrap_node(Share *s, NodeKind kind, Node *body)
 {
@@ -136,7 +133,8 @@ Node *named_once(Share *s, Node *list)
 {
     for (const Node *n = list; n; n = n->next) {
         bool again = false;
-        for (const Node *m = n->next; m; m = m->next) again |= n->kind == NODE_UPDATE && m->kind == NODE_UPDATE && m->update.value == n->update.value;
+        for (const Node *m = n->next; m; m = m->next)
+            again |= n->kind == NODE_UPDATE && m->kind == NODE_UPDATE && m->update.value == n->update.value;
         if (!again || n->update.value->nargs == 0) continue;
         Node *t = node_new(s->a, NODE_LET);
         t->let.key = t->let.value = n->update.value;

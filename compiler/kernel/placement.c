@@ -5,12 +5,14 @@
 //            y                response real   [N]
 //            sum_y_by_g       responses wide  [J]
 //
-// Home.   Data are where they are read; a response is the data, or a copy for each chain if values are missing. Definitions, and sums that read no response,
+// Home.   Data are where they are read; a response is the data, or a copy for each chain if values are missing. Definitions, and sums that
+// read no response,
 //         are one for all chains; sums that read one are, too, as long as no value is missing. All else is one for each chain.
-// Type.   Data, definitions with an element for each entry of a matrix, and latents with an element for each response are real: they are long, read in
-//         single precision on a GPU, and errors in them are noise of the data. But what the entries of a matrix are made of that is inverted or factored is wide: a covariance
-//         that is nearly singular would have no factor any more. What is drawn jointly, and what is constrained, is wide; so are
-//         parameters, sums and work arrays, but for those whose role says otherwise (placement.def).
+// Type.   Data, definitions with an element for each entry of a matrix, and latents with an element for each response are real: they are
+// long, read in
+//         single precision on a GPU, and errors in them are noise of the data. But what the entries of a matrix are made of that is
+//         inverted or factored is wide: a covariance that is nearly singular would have no factor any more. What is drawn jointly, and what
+//         is constrained, is wide; so are parameters, sums and work arrays, but for those whose role says otherwise (placement.def).
 // Route.  An array that is read or written under one condition alone, fewer rows than coefficients or not, has elements then only.
 //
 // Needs: the schedule for variables; for routes, the kernels as all other passes leave them.     Keeps: kernels and graph, untouched.
@@ -61,7 +63,8 @@ static bool drawn_whole(const Graph *g, const Var *v)
 {
     for (const Step *s = g->steps; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            if (s->kind == STEP_TURNS && (s->block[i] == v || s->turns->column[i] == v || (s->turns->shift && s->turns->by[i] == v))) return true;
+            if (s->kind == STEP_TURNS && (s->block[i] == v || s->turns->column[i] == v || (s->turns->shift && s->turns->by[i] == v)))
+                return true;
             else if (s->block[i] == v && (s->kind == STEP_GAUSSIAN || (s->conditional && s->conditional->array))) return true;
     return false;
 }
@@ -87,18 +90,26 @@ static bool are_weights(const Graph *g, const Var *v)
 
 // Of each variable of the graph, by its id: whether an entry of a matrix reads it that is inverted or factored.
 // Responses are only if they are the matrix: in sums of squares of many rows their rounding is noise.
-typedef struct Entries { int n; bool *read, whole; } Entries;
+typedef struct Entries {
+    int n;
+    bool *read, whole;
+} Entries;
 
 static Look mark(const Expr *e, void *entries);
 
-static void mark_all(const Expr *e, Entries *entries) { if (e) ex_find(e, mark, entries); }
+static void mark_all(const Expr *e, Entries *entries)
+{
+    if (e) ex_find(e, mark, entries);
+}
 
 static Look mark(const Expr *e, void *with)
 {
     Entries *entries = with;
-    if (e->kind != EX_REF || e->var->kind == VAR_ELEMENT || (e->var->response && !entries->whole) || e->var->id >= entries->n || entries->read[e->var->id]) return LOOK;
+    if (e->kind != EX_REF || e->var->kind == VAR_ELEMENT || (e->var->response && !entries->whole) || e->var->id >= entries->n ||
+        entries->read[e->var->id])
+        return LOOK;
     entries->read[e->var->id] = true;
-    entries->whole = false;              // in what defines it, responses are added up
+    entries->whole = false;  // in what defines it, responses are added up
     for (const Site *t = e->var->kind == VAR_DATA ? NULL : e->var->sites; t; t = t->next) {
         mark_all(t->value, entries);
         for (int i = 0; i < t->nargs; i++) mark_all(t->args[i], entries);
@@ -144,8 +155,16 @@ static ArrayHome home_of(const Var *v)
     switch (v->kind) {
     case VAR_DATA: return v->response ? HOME_RESPONSE : HOME_DATA;
     case VAR_LET: return HOME_SETUP;
-    case VAR_PARAMETER: case VAR_LATENT: case VAR_PART: case VAR_AUXILIARY: case VAR_DERIVED: case VAR_SERIES: case VAR_PREDICTED: return HOME_STATE;
-    case VAR_SUM: case VAR_PATTERN: case VAR_ELEMENT: break;
+    case VAR_PARAMETER:
+    case VAR_LATENT:
+    case VAR_PART:
+    case VAR_AUXILIARY:
+    case VAR_DERIVED:
+    case VAR_SERIES:
+    case VAR_PREDICTED: return HOME_STATE;
+    case VAR_SUM:
+    case VAR_PATTERN:
+    case VAR_ELEMENT: break;
     }
     return HOME_WORK;
 }
@@ -155,7 +174,8 @@ void place_variables(Program *p)
     const Entries entries = entries_of_matrices(p->g);
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
-        if (v->kind != VAR_PATTERN && v->kind != VAR_ELEMENT && v->kind != VAR_SUM) place(p, v, home_of(v), type_of_variable(p->g, v, &entries));
+        if (v->kind != VAR_PATTERN && v->kind != VAR_ELEMENT && v->kind != VAR_SUM)
+            place(p, v, home_of(v), type_of_variable(p->g, v, &entries));
     }
 }
 
@@ -192,20 +212,47 @@ Var *place_copy(Program *p, Var *v, const Var *of)
 
 // ---- routes ----
 
-const char *when_text(When when) { return (const char *[]){[ALWAYS] = "any", [IF_FEW] = "few", [IF_MANY] = "many", [IF_SYSTEM] = "few and a matrix", [IF_TOLD] = "told", [UNLESS_TOLD] = "not told"}[when]; }
+const char *when_text(When when)
+{
+    return (const char *[]){[ALWAYS] = "any",   [IF_FEW] = "few",          [IF_MANY] = "many", [IF_SYSTEM] = "few and a matrix",
+                            [IF_TOLD] = "told", [UNLESS_TOLD] = "not told"}[when];
+}
 
-typedef struct Use { When when; const Rows *rows; bool used, both; int stands_in; bool always, moves; } Use;       // always: whatever is told, by more than what made it; moves: by moves along gradients that compete
+// always: whatever is told, by more than what made it; moves: by moves along gradients that compete
+typedef struct Use {
+    When when;
+    const Rows *rows;
+    bool used, both;
+    int stands_in;
+    bool always, moves;
+} Use;
 
-typedef struct Uses { const Program *p; Use *of; When when; const Rows *rows; int stands_in; bool makes, moves, scales; } Uses;      // of work arrays and statistics, by their number
+// of work arrays and statistics, by their number
+typedef struct Uses {
+    const Program *p;
+    Use *of;
+    When when;
+    const Rows *rows;
+    int stands_in;
+    bool makes, moves, scales;
+} Uses;
 
 static bool used(const Var *v, void *with)
 {
     Uses *u = with;
-    if ((placement_of(u->p, v)->home != HOME_WORK && v->kind != VAR_SUM) || v->id >= u->p->placements.n || u->p->placements.at[v->id].var != v) return false;
+    if ((placement_of(u->p, v)->home != HOME_WORK && v->kind != VAR_SUM) || v->id >= u->p->placements.n ||
+        u->p->placements.at[v->id].var != v)
+        return false;
     Use *of = &u->of[v->id];
     of->both |= u->when == ALWAYS || (of->used && (of->when != u->when || of->rows != u->rows));
     const bool needed = u->when == ALWAYS && !u->makes && !u->scales;
-    *of = (Use){u->when, u->rows, true, of->both, !of->used || of->stands_in == u->stands_in ? u->stands_in : 0, of->always || (needed && !u->moves), of->moves || (needed && u->moves)};
+    *of = (Use){u->when,
+                u->rows,
+                true,
+                of->both,
+                !of->used || of->stands_in == u->stands_in ? u->stands_in : 0,
+                of->always || (needed && !u->moves),
+                of->moves || (needed && u->moves)};
     return false;
 }
 
@@ -255,7 +302,10 @@ static void use_launches(Uses *u, const Step *step, const Launches *list)
 }
 
 // Arrays of the routes that are not taken where rows are told: these take memory when they are written.
-static int in_place_of_told(const Placement *at) { return at->rows && (at->when == IF_MANY || at->when == IF_SYSTEM || at->when == UNLESS_TOLD) ? at->rows->told : 0; }
+static int in_place_of_told(const Placement *at)
+{
+    return at->rows && (at->when == IF_MANY || at->when == IF_SYSTEM || at->when == UNLESS_TOLD) ? at->rows->told : 0;
+}
 
 // The rows that may be told of a matrix.
 static const Rows *told_of(const Program *p, const Var *X)
@@ -293,7 +343,8 @@ static void leave_out_grams(Program *p, const Uses *u)
 void place_routes(Program *p)
 {
     Uses u = {.p = p, .of = NEW_N(p->g->arena, Use, p->placements.n + 1)};
-    const Launches *const lists[] = {&p->prepare, &p->refresh, &p->again, &p->finish, &p->before, &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
+    const Launches *const lists[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before,
+                                     &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, NULL, lists[i]);
     for (int i = 0; i < p->nsteps; i++) {
         const Step *s = p->steps[i].step;
@@ -346,7 +397,9 @@ void placements_print(FILE *out, const Program *p)
 static const char *check_size(const Program *p, const Var *v)
 {
     for (int k = 0; k < v->rank; k++)
-        if (!is_size(v->dim[k])) return arena_printf(p->g->arena, "the size %s of %s is not known when memory is taken", ex_text(p->g->arena, v->dim[k]), v->name);
+        if (!is_size(v->dim[k]))
+            return arena_printf(p->g->arena, "the size %s of %s is not known when memory is taken", ex_text(p->g->arena, v->dim[k]),
+                                v->name);
     return NULL;
 }
 

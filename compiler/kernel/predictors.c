@@ -8,7 +8,8 @@
 
 static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
 
-// Whether a kernel of step s may find v changed from what it was before the step: what is drawn in turns stays as it is in a kernel of the step itself, but not during its joint draws.
+// Whether a kernel of step s may find v changed from what it was before the step: what is drawn in turns stays as it is in a kernel of the
+// step itself, but not during its joint draws.
 static bool moves_within(const Step *s, const Var *v)
 {
     if (!s || s->kind == STEP_NUTS || s->kind == STEP_TURNS) return false;
@@ -54,7 +55,8 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
     if (body->kind != EX_MUL) return false;
     for (int k = 0; k < body->nargs; k++) {
         Expr *f = body->args[k];
-        const bool dense = f->kind == EX_REF && f->nargs == 2 && is_matrix(p->out, f->var) && is_index(f->args[1], j) && whole_range(j, f->var->dim[1]) && !ex_mentions_index(f->args[0], j);
+        const bool dense = f->kind == EX_REF && f->nargs == 2 && is_matrix(p->out, f->var) && is_index(f->args[1], j) &&
+                           whole_range(j, f->var->dim[1]) && !ex_mentions_index(f->args[0], j);
         if (dense && !*row) {
             *row = f->args[0];
             *out = (Product){.matrix = f->var};
@@ -62,7 +64,7 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
     }
     if (!*row || !ex_unknown(rest) || !ex_mentions_index(rest, j) || needs_array(rest) || ex_find(rest, test_not_made, j)) return false;
     const Step *s = kernel->step;
-    if (s && ex_any_var(rest, test_moves_within, (void *)s)) return false;      // it moves within the kernel
+    if (s && ex_any_var(rest, test_moves_within, (void *)s)) return false;  // it moves within the kernel
     if (kernel->followed && ex_reads(rest, kernel->followed)) return false;
     for (int i = 0; i < p->npredictors; i++) {
         const Predictor *r = p->predictor[i];
@@ -70,7 +72,7 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
         out->coefficients = r->of.coefficients;
         if (r->of.matrix == out->matrix) return true;
     }
-    if (out->coefficients) return false;                                        // of another matrix
+    if (out->coefficients) return false;  // of another matrix
     out->coefficients = work_array(p, ROLE_BLOCK, words(p, "coefficients_%d", ++p->nmade), 1, &j->hi);
     Predictor *new = (Predictor *)predictor_of(p, out);
     new->value = rest;
@@ -81,7 +83,9 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
 Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
 {
     const Step *s = kernel->step;
-    if ((s && s->imputes) || kernel->places || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE || e->fn != FN_sum) return NULL;
+    if ((s && s->imputes) || kernel->places || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE ||
+        e->fn != FN_sum)
+        return NULL;
     Product r;
     Expr *row, *column;
     if (!product_of(p, e, &r, &row, &column)) {
@@ -192,7 +196,8 @@ void lower_predictors(Lower *p)
         const Product *r = &p->predictor[i]->of;
         if (r->coefficients->rank != 1) continue;
         if (p->predictor[i]->value) put_coefficients(p, p->predictor[i]);
-        note(p, "The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name, r->coefficients->name);
+        note(p, "The linear predictor of each row, sum(j, %s[i, j]*%s[j]), for kernels that read it", r->matrix->name,
+             r->coefficients->name);
         Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "predict_%s", r->eta->name), "real");
         p->predictor[i]->pass = k;
         Index *i = index_new(intern("i"), ex_num(1), r->matrix->dim[0]);

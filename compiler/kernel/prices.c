@@ -1,15 +1,18 @@
-// prices.c -- what a sweep costs, as a run asks for it: by these numbers it chooses between a step for each unknown and a move along gradients (runtime/host/choice.c),
-// between a GPU and the CPU (device_auto.c), and how often scales are drawn with a joint normal integrated out.
+// prices.c -- what a sweep costs, as a run asks for it: by these numbers it chooses between a step for each unknown and a move along
+// gradients (runtime/host/choice.c), between a GPU and the CPU (device_auto.c), and how often scales are drawn with a joint normal
+// integrated out.
 //
-//   a competition    cost of its steps, of its move, of an evaluation; on a CPU, and on a GPU what takes its time whatever the number of chains, and the work of a chain
-//   beside them      what data decide: joint normals with a sparse factor or with rows told one by one, and the draws of scales
+//   a competition    cost of its steps, of its move, of an evaluation; on a CPU, and on a GPU what takes its time whatever the number of
+//   chains, and the work of a chain beside them      what data decide: joint normals with a sparse factor or with rows told one by one, and
+//   the draws of scales
 //
-// Needs: the program, complete.     Gives: Program.prices, Program.contests, StepCode.ration.     Keeps: all else. The counts are those of cost.c.
+// Needs: the program, complete.     Gives: Program.prices, Program.contests, StepCode.ration.     Keeps: all else. The counts are those of
+// cost.c.
 #include "lower.h"
 
 static Expr *with_all_rows(const Graph *g, Expr *e)
 {
-    for (int i = 0; i < g->nvars; i++) {         // at most: they are not counted in each sweep
+    for (int i = 0; i < g->nvars; i++) {  // at most: they are not counted in each sweep
         const Var *v = g->vars[i];
         if (v->nrows) e = ex_replace(e, ex_ref(v->rows_counted, 0, NULL), v->dim[0]);
     }
@@ -64,7 +67,12 @@ static SparsePrice *told_prices(const Program *p, const Competition *c, bool mov
         if (!r || !r->told) continue;
         const CompetitionCost cost = cost_where_told(p, c);
         SparsePrice *one = *last = NEW(p->g->arena, SparsePrice);
-        *one = (SparsePrice){.number = r->told, .told = true, .both_ways = moves && !s->competition, .steps = cost.steps, .move = cost.move, .no_move = waits_for_rows(p, c)};
+        *one = (SparsePrice){.number = r->told,
+                             .told = true,
+                             .both_ways = moves && !s->competition,
+                             .steps = cost.steps,
+                             .move = cost.move,
+                             .no_move = waits_for_rows(p, c)};
         last = &one->next;
     }
     return first;
@@ -90,10 +98,18 @@ static Price *price_of(const Program *p, const Competition *c)
 {
     Price *price = NEW(p->g->arena, Price);
     const CompetitionCost cost = cost_of_competition(p, c);
-    const bool moves = p->g->competitions != NULL;       // else there is one way to make a sweep
-    Expr *const number[] = {cost.steps, cost.move, cost.evaluation, cost.on_gpu.steps.alone, cost.on_gpu.steps.work, cost.on_gpu.move.alone, cost.on_gpu.move.work, cost.on_gpu.evaluation.alone, cost.on_gpu.evaluation.work};
+    const bool moves = p->g->competitions != NULL;  // else there is one way to make a sweep
+    Expr *const number[] = {cost.steps,
+                            cost.move,
+                            cost.evaluation,
+                            cost.on_gpu.steps.alone,
+                            cost.on_gpu.steps.work,
+                            cost.on_gpu.move.alone,
+                            cost.on_gpu.move.work,
+                            cost.on_gpu.evaluation.alone,
+                            cost.on_gpu.evaluation.work};
     Expr *all = ex_add(NUMBERS_OF_COST, number);
-    for (const Step *s = p->g->steps; s; s = s->next) {      // and what may take the place of some
+    for (const Step *s = p->g->steps; s; s = s->next) {  // and what may take the place of some
         const CostOnGpu others = s->joint > 0 ? cost_standing_in(p, s->joint) : (CostOnGpu){ex_num(0), ex_num(0)};
         const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
         const CompetitionCost told = r && r->told ? cost_where_told(p, c) : cost;
@@ -136,7 +152,9 @@ static Contest *contest_of(const Program *p, const Competition *c)
         const StepCode *code = &p->steps[i];
         const Step *s = code->step;
         if (s->competition != c) continue;
-        if (s->when == WITHOUT_GRADIENTS && s->block[0]->kind == VAR_AUXILIARY && !s->orbit && field_of(p->state, p->nstate, s->block[0]) >= 0) one->latent[one->nlatents++] = s->block[0];
+        if (s->when == WITHOUT_GRADIENTS && s->block[0]->kind == VAR_AUXILIARY && !s->orbit &&
+            field_of(p->state, p->nstate, s->block[0]) >= 0)
+            one->latent[one->nlatents++] = s->block[0];
         if (!code->diagnostics) continue;
         if (!one->machine) one->machine = code->machine;
         one->diagnostics = code->diagnostics;

@@ -33,8 +33,14 @@ static void print_count(FILE *out, const Count *c)
 
 static void print_place(FILE *out, const Place *at)
 {
-    if (at->local) { fputs(at->local->name, out); return; }
-    if (at->element) { ex_print(out, at->element); return; }
+    if (at->local) {
+        fputs(at->local->name, out);
+        return;
+    }
+    if (at->element) {
+        ex_print(out, at->element);
+        return;
+    }
     fprintf(out, "%s[", at->array->name);
     for (int k = 0; k < at->n; k++) {
         const Sub *s = &at->sub[k];
@@ -57,7 +63,8 @@ static void print_loop(FILE *out, const Node *n)
         else print_range(out, n->loop.index[i]);
     }
     if (n->loop.sorted) fputs(" in order", out);
-    if (n->loop.order && n->loop.how != SHARE_ROWS && n->loop.index[1] && n->loop.n == 1) fprintf(out, " of the rows of %s", n->loop.index[1]->name);
+    if (n->loop.order && n->loop.how != SHARE_ROWS && n->loop.index[1] && n->loop.n == 1)
+        fprintf(out, " of the rows of %s", n->loop.index[1]->name);
     if (n->loop.how != SHARE_SERIAL) fprintf(out, " shared by %s", sharing_macro[n->loop.how]);
     for (int i = 0; i < n->loop.ntotals; i++) fprintf(out, "%s%s", i ? ", " : " into ", n->loop.total[i]->name);
     for (int i = 0; i < n->loop.narrays; i++) fprintf(out, "%s%s", i ? ", " : " into ", n->loop.array[i]->name);
@@ -72,27 +79,37 @@ static void print_node(FILE *out, const Node *n, int indent)
 #define NODE(id, name, help) [NODE_##id] = name,
 #include "kernel.def"
     };
-    const bool bare = n->kind == NODE_BARRIER || (n->kind == NODE_LANE && !n->lane.key) || ((n->kind == NODE_REDUCE || n->kind == NODE_NEST) && !n->nest.loops.n && !n->nest.loops.guard);
+    const bool bare = n->kind == NODE_BARRIER || (n->kind == NODE_LANE && !n->lane.key) ||
+                      ((n->kind == NODE_REDUCE || n->kind == NODE_NEST) && !n->nest.loops.n && !n->nest.loops.guard);
     fprintf(out, "%*s%s%s", 2 * indent, "", name[n->kind], bare ? "" : " ");
     const Node *otherwise = NULL;
     switch (n->kind) {
     case NODE_COMMENT: fputs(n->text.lines, out); break;
     case NODE_LET:
         fprintf(out, "%s", n->let.local->name);
-        if (n->let.value) { fputs(" = ", out); ex_print(out, n->let.value); }
-        else if (n->let.key) { fputs(" = ", out); ex_print(out, n->let.key); }
+        if (n->let.value) {
+            fputs(" = ", out);
+            ex_print(out, n->let.value);
+        } else if (n->let.key) {
+            fputs(" = ", out);
+            ex_print(out, n->let.key);
+        }
         if (n->let.grows) fputs(", which grows", out);
         break;
     case NODE_KNOW:
         ex_print(out, n->let.key);
         fprintf(out, " is %s", n->let.local->name);
         break;
-    case NODE_NEST: case NODE_REDUCE:
+    case NODE_NEST:
+    case NODE_REDUCE:
         for (int i = 0; i < n->nest.loops.n; i++) {
             fputs(i ? ", " : "over ", out);
             print_range(out, n->nest.loops.index[i]);
         }
-        if (n->nest.loops.guard) { fputs(" where ", out); ex_print(out, n->nest.loops.guard); }
+        if (n->nest.loops.guard) {
+            fputs(" where ", out);
+            ex_print(out, n->nest.loops.guard);
+        }
         break;
     case NODE_LOOP: print_loop(out, n); break;
     case NODE_LANE:
@@ -116,9 +133,19 @@ static void print_node(FILE *out, const Node *n, int indent)
         fprintf(out, "%s, ", n->fill.array->name);
         print_count(out, &n->fill.count);
         break;
-    case NODE_ARRAY: fprintf(out, "%s = ", n->array.local->name); ex_print(out, n->array.key); break;
-    case NODE_MATRIX: fprintf(out, "%s = ", n->matrix.local->name); ex_print(out, n->matrix.key); break;
-    case NODE_CHOICE: fprintf(out, "%s = ", n->choice.local->name); ex_print(out, n->choice.key); otherwise = n->choice.otherwise; break;
+    case NODE_ARRAY:
+        fprintf(out, "%s = ", n->array.local->name);
+        ex_print(out, n->array.key);
+        break;
+    case NODE_MATRIX:
+        fprintf(out, "%s = ", n->matrix.local->name);
+        ex_print(out, n->matrix.key);
+        break;
+    case NODE_CHOICE:
+        fprintf(out, "%s = ", n->choice.local->name);
+        ex_print(out, n->choice.key);
+        otherwise = n->choice.otherwise;
+        break;
     case NODE_DRAW:
         if (n->draw.x) fputs(n->draw.x->name, out);
         else print_place(out, &n->draw.place);
@@ -134,14 +161,16 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_CLAIM: fputs(n->claim.c ? n->claim.c->var->name : "nothing", out); break;
     case NODE_BOUNDS: fprintf(out, "of line %d", span_line(n->bounds.factor->span)); break;
     case NODE_CHECK: fprintf(out, "of line %d", span_line(n->check.claim->span)); break;
-    case NODE_SLICE: case NODE_METROPOLIS: ex_print(out, n->slice.c->current); break;
+    case NODE_SLICE:
+    case NODE_METROPOLIS: ex_print(out, n->slice.c->current); break;
     case NODE_WEIGH:
         ex_print(out, n->weigh.c->current);
         fputs(" in ", out);
         ex_print(out, n->weigh.first);
         fputc(':', out);
         ex_print(out, n->weigh.last);
-        for (const ValueWeights *w = n->weigh.weights_of; w; w = w->next) fprintf(out, "%s %s", w == n->weigh.weights_of ? " by" : " *", w->var->name);
+        for (const ValueWeights *w = n->weigh.weights_of; w; w = w->next)
+            fprintf(out, "%s %s", w == n->weigh.weights_of ? " by" : " *", w->var->name);
         break;
     case NODE_WEIGHTS: {
         const ValueWeights *w = n->weights.of;
@@ -155,10 +184,25 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_MOVE: fputs(n->move.c->var->name, out); break;
     case NODE_DRAW_ARRAY: fprintf(out, "%s from %s", n->whole.c->var->name, n->whole.array->name); break;
     case NODE_DRAW_STATES: fprintf(out, "%s from %s and %s", n->states.var->name, n->states.weight->name, n->states.link->name); break;
-    case NODE_DRAW_BAND: fprintf(out, "%s from %s and %s%s%s", n->band.x->name, n->band.B->name, n->band.k->name, n->band.E ? ", with border " : "", n->band.E ? n->band.E->name : ""); break;
+    case NODE_DRAW_BAND:
+        fprintf(out, "%s from %s and %s%s%s", n->band.x->name, n->band.B->name, n->band.k->name, n->band.E ? ", with border " : "",
+                n->band.E ? n->band.E->name : "");
+        break;
     case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.step->block[0]->name, n->normal.J->name, n->normal.h->name); break;
-    case NODE_TRANSFORM: fprintf(out, "%s %s", n->transform.part == TRANSFORM_FROM ? "into" : n->transform.part == TRANSFORM_TO ? "from" : "chain rule of", n->transform.var->name); break;
-    case NODE_WHITENED: fprintf(out, "%s %s", n->whitened.part == TRANSFORM_FROM ? "into" : n->whitened.part == TRANSFORM_TO ? "from" : "chain rule of", n->whitened.root->name); break;
+    case NODE_TRANSFORM:
+        fprintf(out, "%s %s",
+                n->transform.part == TRANSFORM_FROM ? "into"
+                : n->transform.part == TRANSFORM_TO ? "from"
+                                                    : "chain rule of",
+                n->transform.var->name);
+        break;
+    case NODE_WHITENED:
+        fprintf(out, "%s %s",
+                n->whitened.part == TRANSFORM_FROM ? "into"
+                : n->whitened.part == TRANSFORM_TO ? "from"
+                                                   : "chain rule of",
+                n->whitened.root->name);
+        break;
     case NODE_FACTOR: fputs(n->factor.adjoint ? n->factor.adjoint->name : n->factor.matrix->name, out); break;
     case NODE_ROUTINE:
         fprintf(out, "%s of ", n->routine.name);
@@ -171,9 +215,7 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_CALL: fprintf(out, "%s += %s", n->call.into->name, n->call.part->name); break;
     case NODE_RETURN: ex_print(out, n->row.weight); break;
     case NODE_RESULT: ex_print(out, n->result.value); break;
-    case NODE_ORDER:
-        ex_print(out, n->order.order->key);
-        break;
+    case NODE_ORDER: ex_print(out, n->order.order->key); break;
     case NODE_BARRIER: break;
     }
     fputc('\n', out);
@@ -210,7 +252,8 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
     if (!list->first) return;
     fprintf(out, "launches of %s\n", title);
     for (const Launch *l = list->first; l; l = l->next) {
-        fprintf(out, "  %s%s%s", l->kind == LAUNCH_STOP ? "stop at a fault" : macro[l->kind], l->kernel ? " " : "", l->kernel ? l->kernel->name : "");
+        fprintf(out, "  %s%s%s", l->kind == LAUNCH_STOP ? "stop at a fault" : macro[l->kind], l->kernel ? " " : "",
+                l->kernel ? l->kernel->name : "");
         for (int i = 0; i < l->nargs; i++) {
             const LaunchArg *a = &l->arg[i];
             if (a->kind == ARG_STRING || a->kind == ARG_STREAM) continue;
@@ -226,15 +269,19 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
                 }
                 if (!l->kernel->nturns) fputc('1', out);
                 break;
-            case ARG_PLACE: case ARG_NAME: fputs(a->var->name, out); break;
+            case ARG_PLACE:
+            case ARG_NAME: fputs(a->var->name, out); break;
             case ARG_FUNCTION: fputs(a->string, out); break;
             case ARG_NUMBER: fprintf(out, "%g", a->number); break;
             case ARG_PRODUCT:
-                fprintf(out, "%s = %s*%s%s", a->product->eta->name, a->product->matrix->name, a->product->coefficients->name, a->product->transposed ? "'" : "");
-                if (a->product->out) fprintf(out, ", %s = %s'*%s", a->product->out->name, a->product->matrix->name, a->product->weight->name);
+                fprintf(out, "%s = %s*%s%s", a->product->eta->name, a->product->matrix->name, a->product->coefficients->name,
+                        a->product->transposed ? "'" : "");
+                if (a->product->out)
+                    fprintf(out, ", %s = %s'*%s", a->product->out->name, a->product->matrix->name, a->product->weight->name);
                 if (a->product->sums) fprintf(out, ", %s", a->product->sums->name);
                 break;
-            case ARG_STRING: case ARG_STREAM: break;
+            case ARG_STRING:
+            case ARG_STREAM: break;
             }
         }
         if (l->stands_in) fprintf(out, "    if joint normal %d is not taken", l->stands_in);
@@ -255,7 +302,8 @@ void kernels_print(FILE *out, const Program *p)
     for (int i = 0; i < p->nsteps; i++) {
         if (p->steps[i].density.first) print_launches(out, p->steps[i].density_name, &p->steps[i].density);
         if (p->steps[i].jacobian.first) print_launches(out, p->steps[i].jacobian_name, &p->steps[i].jacobian);
-        if (p->steps[i].made.first) print_launches(out, arena_printf(p->g->arena, "statistics before %s", p->steps[i].name), &p->steps[i].made);
+        if (p->steps[i].made.first)
+            print_launches(out, arena_printf(p->g->arena, "statistics before %s", p->steps[i].name), &p->steps[i].made);
         print_launches(out, p->steps[i].name, &p->steps[i].launches);
     }
     print_launches(out, "derived quantities", &p->derive);

@@ -1,4 +1,5 @@
-// proposals.c -- draws that are proposals (graph/updates/proposals.c): the launches of a joint normal and its scales stand between those of what accepts them or not.
+// proposals.c -- draws that are proposals (graph/updates/proposals.c): the launches of a joint normal and its scales stand between those of
+// what accepts them or not.
 //
 //   adapt_x         in warm-up: the quadratics of the predictors
 //   weigh_x         log w(x): densities less quadratics, where the chain stands; before and after
@@ -9,9 +10,11 @@
 // Places in the room of a step (runtime/device/proposals.h), from 1.
 enum { PROPOSAL_RATE = 1, PROPOSAL_WEIGHT, PROPOSAL_KEPT, PROPOSAL_ACCEPTED, PROPOSAL_REACH = 11, PROPOSAL_ROOM = 11 };
 
-static const double LEAST_BEND = 1e-8;   // a precision without prior in a direction that rows see is positive definite
+static const double LEAST_BEND = 1e-8;  // a precision without prior in a direction that rows see is positive definite
 
-typedef struct Kept { Var *of, *copy; } Kept;
+typedef struct Kept {
+    Var *of, *copy;
+} Kept;
 
 static Expr *said(Var *room, int k) { return ex_ref(room, 1, (Expr *[]){ex_num(k)}); }
 
@@ -23,7 +26,8 @@ static void copy_all(Lower *p, const Kept *kept, int n, Expr *accepted)
         Loops l = {.n = v->rank};
         Expr *element = var_element(p->g, v, l.index), *copy = ex_ref(kept[i].copy, v->rank, element->args);
         Node *nest = v->rank ? enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL) : enter(p, NODE_LANE);
-        put_update(p, UPDATE_SET, place_element(accepted ? element : copy), accepted ? ex_call3("if_else", accepted, element, copy) : element);
+        put_update(p, UPDATE_SET, place_element(accepted ? element : copy),
+                   accepted ? ex_call3("if_else", accepted, element, copy) : element);
         leave(p, nest);
     }
 }
@@ -37,7 +41,8 @@ static void put_said(Lower *p, Expr *at, Expr *value)
 
 static Kernel *adapt(Lower *p, const Proposal *of, Var *room)
 {
-    note(p, "The quadratics: slope and bend of each log density by its predictor, about that, on average over warm-up; none has its maximum far from there");
+    note(p, "The quadratics: slope and bend of each log density by its predictor, about that, on average over warm-up; none has its "
+            "maximum far from there");
     Expr *rate = said(room, PROPOSAL_RATE), *follows = ex_call2("<", rate, ex_num(1));
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "adapt_%s", of->name->name), "wide");
     for (int i = 0; i < of->n; i++) {
@@ -45,7 +50,9 @@ static Kernel *adapt(Lower *p, const Proposal *of, Var *room)
         const Loops l = loops_of(&t->factor->plates);
         Expr *now[] = {t->predictor, t->slope, ex_call2("fmax", t->bend, ex_num(LEAST_BEND))};
         Node *nest = l.n ? enter_nest(p, NODE_NEST, &l, l.n, t->at[0]->args, NULL) : enter(p, NODE_LANE);
-        for (int q = 0; q < 3; q++) put_update(p, UPDATE_SET, place_element(t->at[q]), ex_call3("if_else", follows, ex_add2(t->at[q], ex_mul2(rate, ex_sub(now[q], t->at[q]))), now[q]));
+        for (int q = 0; q < 3; q++)
+            put_update(p, UPDATE_SET, place_element(t->at[q]),
+                       ex_call3("if_else", follows, ex_add2(t->at[q], ex_mul2(rate, ex_sub(now[q], t->at[q]))), now[q]));
         put_update(p, UPDATE_MAX, place_element(t->at[2]), ex_div(ex_call1("fabs", t->at[1]), said(room, PROPOSAL_REACH)));
         leave(p, nest);
     }
@@ -73,7 +80,11 @@ static Kernel *weigh(Lower *p, const Proposal *of, Var *room)
     return k;
 }
 
-static Launch *with_room(Launch *l, const Var *room) { with_name(l, room); return l; }
+static Launch *with_room(Launch *l, const Var *room)
+{
+    with_name(l, room);
+    return l;
+}
 
 // All launches of the step, of which the draw's are there.
 void lower_proposal(Lower *p, const Step *s, StepCode *code)

@@ -107,7 +107,7 @@ Node *put_update(Lower *p, UpdateOp op, Place at, Expr *value)
     Node *n = put(p, NODE_UPDATE);
     n->update.op = op;
     n->update.place = at;
-    for (int k = 0; k < at.n; k++)               // the subscripts may be in an array that goes away
+    for (int k = 0; k < at.n; k++)  // the subscripts may be in an array that goes away
         if (at.sub[k].n) n->update.place.sub[k].at = arena_copy(p->g->arena, at.sub[k].at, sizeof *at.sub[k].at * (size_t)at.sub[k].n);
     n->update.value = value;
     return n;

@@ -14,7 +14,9 @@ static Expr *without_matrix(const Program *p, Expr *e, const Index *row, const I
     for (int i = 0; i < n && at < 0; i++) {
         const Expr *f = factors[i];
         if (f->kind != EX_REF || f->nargs != 2 || !is_matrix(p, f->var) || (*matrix && f->var != *matrix)) continue;
-        if (is_index(f->args[0], row) && is_index(f->args[1], column) && whole_range(row, f->var->dim[0]) && whole_range(column, f->var->dim[1])) at = i;
+        if (is_index(f->args[0], row) && is_index(f->args[1], column) && whole_range(row, f->var->dim[0]) &&
+            whole_range(column, f->var->dim[1]))
+            at = i;
     }
     if (at < 0) return NULL;
     *matrix = factors[at]->var;
@@ -26,10 +28,7 @@ static Expr *without_matrix(const Program *p, Expr *e, const Index *row, const I
 
 // ---- few rows ----
 
-const Rows *rows_of_factor(const Lower *p, const Factor *f)
-{
-    return f ? map_get(&p->rows_of, f) : NULL;
-}
+const Rows *rows_of_factor(const Lower *p, const Factor *f) { return f ? map_get(&p->rows_of, f) : NULL; }
 
 void list_rows(Lower *p)
 {
@@ -40,7 +39,11 @@ void list_rows(Lower *p)
 
 // ---- the predictor ----
 
-typedef struct Dot { const Program *p; Index *row; RowDot *dot; } Dot;
+typedef struct Dot {
+    const Program *p;
+    Index *row;
+    RowDot *dot;
+} Dot;
 
 static Look test_dot(const Expr *e, void *with)
 {
@@ -51,8 +54,8 @@ static Look test_dot(const Expr *e, void *with)
         Expr *body = ex_open(e, j);
         Var *matrix = NULL;
         Expr *rest = without_matrix(((Dot *)with)->p, body, row, j, &matrix);
-        if (rest && rest->kind == EX_REF && rest->nargs == 1 && is_index(rest->args[0], j) && rest->var->rank == 1 && rest->var->dim[0] == j->hi &&
-            rest->var->base == BASE_REAL && !is_real(((Dot *)with)->p, rest->var) && var_unknown(rest->var)) {
+        if (rest && rest->kind == EX_REF && rest->nargs == 1 && is_index(rest->args[0], j) && rest->var->rank == 1 &&
+            rest->var->dim[0] == j->hi && rest->var->base == BASE_REAL && !is_real(((Dot *)with)->p, rest->var) && var_unknown(rest->var)) {
             *((Dot *)with)->dot = (RowDot){matrix, rest->var, (Expr *)e};
             return FOUND;
         }
@@ -68,13 +71,14 @@ bool row_dot(const Lower *p, const Step *s, RowDot *dot)
     *dot = (RowDot){0};
     if (s->kind != STEP_EXACT || s->imputes || c->array || c->var->rank != 1 || c->nbatch != 1) return false;
     for (const Part *q = c->natural; q; q = q->next)
-        if (!q->scatter && q->loops.n == 0 && find_dot(p->out, q->value, c->element[0], dot) && dot->matrix->dim[0] == c->var->dim[0]) return true;
+        if (!q->scatter && q->loops.n == 0 && find_dot(p->out, q->value, c->element[0], dot) && dot->matrix->dim[0] == c->var->dim[0])
+            return true;
     *dot = (RowDot){0};
     return false;
 }
 
-// The rows of a softmax whose columns take turns, if they are all rows of a matrix: a row pass then brings the predictor of the column drawn last up to date, draws the latents of the next one
-// and adds up its sums.
+// The rows of a softmax whose columns take turns, if they are all rows of a matrix: a row pass then brings the predictor of the column
+// drawn last up to date, draws the latents of the next one and adds up its sums.
 bool turns_dot(const Program *out, const Step *s, RowDot *dot)
 {
     *dot = (RowDot){0};
@@ -106,7 +110,10 @@ static bool still_holds(const Step *draw, const Step *later, const Expr *e)
 }
 
 // The weight's own subscripts of the drawn variable must be the row's.
-typedef struct OwnRow { const Var *v; const Index *row; } OwnRow;
+typedef struct OwnRow {
+    const Var *v;
+    const Index *row;
+} OwnRow;
 
 static Look test_other_row(const Expr *e, void *with)
 {
@@ -165,7 +172,8 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
         Var *matrix = NULL;
         Expr *rest = without_matrix(p->out, t->coefficient, row, t->loops.index[v0], &matrix);
         if (rest) rest = without_matrix(p->out, rest, row, t->loops.index[v1], &matrix);
-        if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p, s, t)) return;
+        if (!rest || ex_mentions_index(rest, t->loops.index[v0]) || ex_mentions_index(rest, t->loops.index[v1]) || summed_already(p, s, t))
+            return;
         RowGram *r = p->row_grams, **last = &p->row_grams;
         for (; r; last = &r->next, r = r->next)
             if (r->step == s && r->matrix == matrix && r->vector == t->ref[0]->var) {
@@ -235,11 +243,14 @@ void plan_rows(Lower *p)
         for (const Step *s = p->g->steps; s && s != r->step && !r->fused; s = s->next) {
             RowDot dot;
             if (!row_dot(p, s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;
-            if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(s, r->step, r->weight)) r->fused = s;
+            if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(s, r->step, r->weight))
+                r->fused = s;
         }
         for (const Step *s = p->g->steps; s; s = s->next) {
             RowDot dot;
-            if (s->kind != STEP_TURNS || s->turns->draw != r->step || r->other || fused_sum(p, s) || !turns_dot(p->out, s, &dot) || dot.matrix != r->matrix || dot.vector != r->vector) continue;
+            if (s->kind != STEP_TURNS || s->turns->draw != r->step || r->other || fused_sum(p, s) || !turns_dot(p->out, s, &dot) ||
+                dot.matrix != r->matrix || dot.vector != r->vector)
+                continue;
             const Softmax *m = s->turns->softmax;
             if (only_own_row(r->weight, m->latent, r->row) && only_own_row(r->weight, m->offset->var, r->row)) r->fused = s;
         }
@@ -274,7 +285,9 @@ bool in_row_pass(const Lower *p, const BlockTerm *t)
 // An array that holds the weight of each row: the latent itself, or one that is filled first.
 static const Var *weights_of(Lower *p, const char *stem, Index *row, Expr *weight)
 {
-    if (weight->kind == EX_REF && weight->nargs == 1 && is_index(weight->args[0], row) && is_real(p->out, weight->var) && weight->var->kind != VAR_DATA) return weight->var;
+    if (weight->kind == EX_REF && weight->nargs == 1 && is_index(weight->args[0], row) && is_real(p->out, weight->var) &&
+        weight->var->kind != VAR_DATA)
+        return weight->var;
     Var *array = work_array(p, ROLE_ROW_VALUE, words(p, "weights_%s", stem), 1, &row->hi);
     note(p, "The weight of each row in a sum over rows: %s", math(p, weight));
     Kernel *k = open_kernel(p, KERNEL_ELEMENTS, words(p, "weigh_%s", stem), "real");

@@ -1,12 +1,13 @@
 // scales.c -- scales that are drawn with a joint normal integrated out (graph/updates/scales.c).
 //
 //   holds_x         L, the log density of what holds the scales, with x as it stands
-//   marginal_x      the function that the host calls for each trial: L, then what the joint normal launches up to its draw, which adds g'J^-1 g/2 - log|J|/2 in place of a draw
+//   marginal_x      the function that the host calls for each trial: L, then what the joint normal launches up to its draw, which adds
+//   g'J^-1 g/2 - log|J|/2 in place of a draw
 //
 // Needs: the launches of the joint normal.     Gives: another one before them, and `density` of the step.
 #include "lower.h"
 
-enum { ROOM = 18 };                      // numbers that draws keep of each scale (runtime/device/scales.h)
+enum { ROOM = 18 };  // numbers that draws keep of each scale (runtime/device/scales.h)
 
 static Expr *what_holds(Expr *e, const Scales *of)
 {
@@ -22,9 +23,14 @@ static Expr *what_holds(Expr *e, const Scales *of)
 static bool is_draw(const Launch *l)
 {
     switch (l->kind) {
-    case LAUNCH_NORMAL_DENSE: case LAUNCH_NORMAL_DENSE_SCALED: case LAUNCH_NORMAL_ARROW: case LAUNCH_NORMAL_ARROW_SCALED: case LAUNCH_NORMAL_ROWS: case LAUNCH_NORMAL_ROWS_SCALED:
-    case LAUNCH_NORMAL_SPARSE: case LAUNCH_NORMAL_SPARSE_SCALED:
-        return true;
+    case LAUNCH_NORMAL_DENSE:
+    case LAUNCH_NORMAL_DENSE_SCALED:
+    case LAUNCH_NORMAL_ARROW:
+    case LAUNCH_NORMAL_ARROW_SCALED:
+    case LAUNCH_NORMAL_ROWS:
+    case LAUNCH_NORMAL_ROWS_SCALED:
+    case LAUNCH_NORMAL_SPARSE:
+    case LAUNCH_NORMAL_SPARSE_SCALED: return true;
     default:
         for (const Node *n = l->kernel ? l->kernel->body : NULL; n; n = n->next)
             if (n->kind == NODE_DRAW_BAND || n->kind == NODE_DRAW_NORMAL) return true;
@@ -38,9 +44,12 @@ void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own)
     const char *stem = s->block[0]->name, *names = "";
     for (const RowSum *r = p->row_sums; r; r = r->next)
         for (int i = 0; i < of->n && r->step == s; i++)
-            if (ex_mentions(r->weight, of->var[i])) return;      // graph/updates/scales.c leaves such out
+            if (ex_mentions(r->weight, of->var[i])) return;  // graph/updates/scales.c leaves such out
     for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
-    note(p, "The log density of what holds %s, x being the joint normal as it stands. With (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is that with x integrated out: from this %s drawn on a CPU", names, of->n > 1 ? "they are" : "it is");
+    note(p,
+         "The log density of what holds %s, x being the joint normal as it stands. With (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is that "
+         "with x integrated out: from this %s drawn on a CPU",
+         names, of->n > 1 ? "they are" : "it is");
     note(p, "before the joint normal, by slice sampling, for which each trial factors J");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "holds_%s", stem), "wide");
     Var *lp = local_new(p->g->arena, "lp");

@@ -4,7 +4,7 @@
 
 const Var *scope_find(const Scope *s, const Expr *e)
 {
-    for (int i = s->n - 1; e->known && i >= 0; i--)          // few expressions have a name: these are counted
+    for (int i = s->n - 1; e->known && i >= 0; i--)  // few expressions have a name: these are counted
         if (s->known[i].key == e) return s->known[i].local;
     return NULL;
 }
@@ -32,7 +32,7 @@ static bool reads(const Scope *s, const Expr *e, const Var *v) { return s->g->se
 static bool forget(const Var *v, void *with)
 {
     Scope *s = with;
-    if (v->kind == VAR_ELEMENT) return false;    // a local that grows: nothing is named that reads it
+    if (v->kind == VAR_ELEMENT) return false;  // a local that grows: nothing is named that reads it
     for (int i = 0; i < s->n; i++)
         if (s->known[i].key && s->known[i].key->kind != EX_REF && reads(s, s->known[i].key, v)) {
             ((Expr *)s->known[i].key)->known--;

@@ -5,12 +5,21 @@
 #define GMC_SCOPE_H
 #include "kernel.h"
 
-typedef struct Known { const Expr *key; const Var *local; } Known;
-typedef struct Scope { int n, size; Known *known; Arena *arena; const Graph *g; } Scope;      // g: whose series may read what is written
+typedef struct Known {
+    const Expr *key;
+    const Var *local;
+} Known;
+// g: whose series may read what is written
+typedef struct Scope {
+    int n, size;
+    Known *known;
+    Arena *arena;
+    const Graph *g;
+} Scope;
 
-const Var *scope_find(const Scope *s, const Expr *e);            // or NULL
-void       scope_know(Scope *s, const Expr *e, const Var *local);
-void       scope_leave(Scope *s, int n);                         // back to n names
-void       scope_written(Scope *s, const Node *list);            // what the nodes write has changed
-void       scope_wrote(Scope *s, const Node *n);                 // the same of one node, without those after it
+const Var *scope_find(const Scope *s, const Expr *e);  // or NULL
+void scope_know(Scope *s, const Expr *e, const Var *local);
+void scope_leave(Scope *s, int n);               // back to n names
+void scope_written(Scope *s, const Node *list);  // what the nodes write has changed
+void scope_wrote(Scope *s, const Node *n);       // the same of one node, without those after it
 #endif

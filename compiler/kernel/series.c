@@ -17,7 +17,8 @@ static void put_given(Lower *p, const char *name, Expr *array)
     Expr *n = ex_dim(array, 0), *at = ex_index(i);
     Var *to = local_array(p, name, n);
     if (array->kind == EX_ARRAY && n->kind == EX_NUM && n->number <= 16) {
-        for (int k = 1; k <= n->number; k++) put_update(p, UPDATE_SET, place_element(ex_ref(to, 1, (Expr *[]){ex_num(k)})), ex_at(array, 1, (Expr *[]){ex_num(k)}));
+        for (int k = 1; k <= n->number; k++)
+            put_update(p, UPDATE_SET, place_element(ex_ref(to, 1, (Expr *[]){ex_num(k)})), ex_at(array, 1, (Expr *[]){ex_num(k)}));
         return;
     }
     const Loops l = {.n = 1, .index = {i}};
@@ -62,7 +63,8 @@ static void lower_ode(Lower *p, const Ode *o)
     bool known = true;
     for (int k = 0; k < o->ncomponents; k++) known = known && ode_derivatives(p->g, o, k, &terms[k], &why);
     note(p, "The right side of the differential equation of %s, %s", name, line_of(p, o->span));
-    for (int i = 0; i < o->ninputs; i++) note(p, "  %s = %s", math(p, ex_ref(o->inputs, 1, (Expr *[]){ex_num(i + 1)})), math(p, o->input[i]));
+    for (int i = 0; i < o->ninputs; i++)
+        note(p, "  %s = %s", math(p, ex_ref(o->inputs, 1, (Expr *[]){ex_num(i + 1)})), math(p, o->input[i]));
     Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "right_side_%s", name), "wide");
     k->ode = o;
     k->of_ode = ODE_RIGHT_SIDE;
@@ -95,7 +97,8 @@ static void lower_ode(Lower *p, const Ode *o)
                     for (int m = 0; m < o->array[a]->rank; m++) size = ex_mul2(size, o->array[a]->dim[m]);
                     at[1] = ex_add2(at[1], size);
                 }
-                for (int m = 0; m < d->ref->nargs; m++) place = ex_add2(ex_mul2(place, d->ref->var->dim[m]), ex_sub(d->ref->args[m], ex_num(1)));
+                for (int m = 0; m < d->ref->nargs; m++)
+                    place = ex_add2(ex_mul2(place, d->ref->var->dim[m]), ex_sub(d->ref->args[m], ex_num(1)));
                 at[1] = ex_add(3, (Expr *[]){at[1], place, ex_num(1)});
             }
             Var *to = d->ref->var == o->state ? by_state : by_input;
@@ -104,7 +107,7 @@ static void lower_ode(Lower *p, const Ode *o)
             put_update(p, UPDATE_ADD, place_element(ex_ref(to, 2, at)), ex_mul2(d->weight, d->rest));
             if (each) leave(p, each);
         }
-    close_kernel(p);                             // left out if they are all 0
+    close_kernel(p);  // left out if they are all 0
 }
 
 void lower_odes(Lower *p, bool lets)
@@ -124,7 +127,8 @@ static const Site *in_chain(Lower *p, const Site *t, Index *chain)
     Site *s = arena_copy(p->g->arena, t, sizeof *t);
     Index *was = t->subscript[0]->index;
     Expr *is = ex_index(chain);
-    s->plates = (Plates){.index = NEW_N(p->g->arena, Index *, t->plates.n + 1), .guard = t->plates.guard ? ex_replace_index(t->plates.guard, was, is) : NULL};
+    s->plates = (Plates){.index = NEW_N(p->g->arena, Index *, t->plates.n + 1),
+                         .guard = t->plates.guard ? ex_replace_index(t->plates.guard, was, is) : NULL};
     for (int i = 0; i < t->plates.n; i++)
         if (t->plates.index[i] != was) s->plates.index[s->plates.n++] = t->plates.index[i];
     for (int k = 0; k < t->n; k++) s->subscript[k] = ex_replace_index(t->subscript[k], was, is);
@@ -138,7 +142,7 @@ void put_series(Lower *p, const Series *s)
         for (const Site *t = s->var[0]->sites; t; t = t->next) put_solutions(p, t->ode, p->open->kind == KERNEL_FUNCTION, s->chains);
         return;
     }
-    const bool whole = s->chains && is_chain_of(s->sites, s->along);          // what is along them is one chain after the other
+    const bool whole = s->chains && is_chain_of(s->sites, s->along);  // what is along them is one chain after the other
     Index *chain = whole ? s->along : s->chains ? index_new(intern("k"), ex_num(1), s->var[0]->dim[0]) : NULL;
     Node *chains = chain && !whole ? enter(p, NODE_LOOP) : NULL, *along = enter(p, NODE_LOOP);
     along->loop.how = s->backward ? SHARE_BACKWARD : SHARE_SERIAL;
@@ -173,21 +177,26 @@ void put_series(Lower *p, const Series *s)
     if (chains) leave(p, chains);
 }
 
-static Look test_remainder(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_MOD ? FOUND : LOOK; }
+static Look test_remainder(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_CALL && e->fn == FN_MOD ? FOUND : LOOK;
+}
 
 // Whether computing it may divide by a number that is 0: its value, where it is kept, and what it runs over.
 static bool site_divides(const Site *t)
 {
     bool yes = (t->value && ex_find(t->value, test_remainder, NULL)) || (t->plates.guard && ex_find(t->plates.guard, test_remainder, NULL));
     for (int k = 0; k < t->n; k++) yes |= ex_find(t->subscript[k], test_remainder, NULL);
-    for (int k = 0; k < t->plates.n; k++) yes |= ex_find(t->plates.index[k]->lo, test_remainder, NULL) || ex_find(t->plates.index[k]->hi, test_remainder, NULL);
+    for (int k = 0; k < t->plates.n; k++)
+        yes |= ex_find(t->plates.index[k]->lo, test_remainder, NULL) || ex_find(t->plates.index[k]->hi, test_remainder, NULL);
     return yes;
 }
 
 // Functions in which a subscript may be outside its array are told of the kernel that calls them.
 bool any_wild(const Graph *g)
 {
-    for (int i = 0; i < g->nvars; i++)           // a differential equation may ask for the impossible
+    for (int i = 0; i < g->nvars; i++)  // a differential equation may ask for the impossible
         if (g->vars[i]->kind == VAR_SERIES && g->vars[i]->sites && g->vars[i]->sites->ode) return true;
     for (int i = 0; i < g->nvars; i++)
         if (g->vars[i]->wild) return true;
@@ -226,7 +235,9 @@ bool lower_series(Lower *p)
         if (s->var[0]->sites->ode) note(p, "%s: the solution of a differential equation", names);
         else note(p, "%s: each element from those before it", names);
         if (s->chains) note(p, "  where the first subscript, counted from 0, is from .. to - 1: no other reads these");
-        for (const Site *t = s->sites; t; t = t->next) note(p, "  %s %s %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), t->adds ? "+=" : "=", math(p, t->value), line_of(p, t->span));
+        for (const Site *t = s->sites; t; t = t->next)
+            note(p, "  %s %s %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), t->adds ? "+=" : "=", math(p, t->value),
+                 line_of(p, t->span));
         Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "compute_%s", s->var[0]->name), "wide");
         k->context = any_wild(p->g);
         k->chains = s->chains;

@@ -9,7 +9,8 @@ static Launch *launch_gram(Lower *p, const Sum *s)
     if (reads_response(s)) return NULL;
     if (s->n != 2 || s->loops.n != 3 || s->loops.guard || s->value->kind != EX_MUL) return NULL;
     Index *i = s->loops.index[0], *j = s->loops.index[1], *k = s->loops.index[2];
-    if (s->target[0] != ex_index(j) || s->target[1] != ex_index(k) || s->var->dim[0] != j->hi || s->var->dim[1] != k->hi) return NULL;      // it may have places for more
+    // it may have places for more
+    if (s->target[0] != ex_index(j) || s->target[1] != ex_index(k) || s->var->dim[0] != j->hi || s->var->dim[1] != k->hi) return NULL;
     Expr *A = NULL, *B = NULL;
     double number = 1;
     for (int f = 0; f < s->value->nargs; f++) {
@@ -19,8 +20,9 @@ static Launch *launch_gram(Lower *p, const Sum *s)
         else if (e->kind == EX_REF && e->nargs == 2 && e->args[0] == ex_index(i) && e->args[1] == ex_index(k) && !B) B = e;
         else return NULL;
     }
-    if (!A || !B || A->var != B->var || !is_real(p->out, A->var) || A->var->base != BASE_REAL || A->var->dim[0] != i->hi || A->var->dim[1] != j->hi || A->var->dim[1] != k->hi || !ex_is_num(i->lo, 1) || !ex_is_num(j->lo, 1) ||
-        !ex_is_num(k->lo, 1)) return NULL;
+    if (!A || !B || A->var != B->var || !is_real(p->out, A->var) || A->var->base != BASE_REAL || A->var->dim[0] != i->hi ||
+        A->var->dim[1] != j->hi || A->var->dim[1] != k->hi || !ex_is_num(i->lo, 1) || !ex_is_num(j->lo, 1) || !ex_is_num(k->lo, 1))
+        return NULL;
     p->when = s->route ? IF_MANY : ALWAYS;
     p->when_rows = s->route;
     Launch *l = launch(p, LAUNCH_GRAM, NULL);
@@ -66,8 +68,9 @@ static Kernel *lower_definitions(Lower *p)
     return close_kernel(p) ? k : NULL;
 }
 
-// More than 0 where something that e reads was missing, so that data do not tell what e is; NULL: never. Branches that are not taken are not asked,
-// nor subscripts that are missing themselves. `itself` may be missing: it is what e is about. With `reals`, only missing reals count.
+// More than 0 where something that e reads was missing, so that data do not tell what e is; NULL: never. Branches that are not taken are
+// not asked, nor subscripts that are missing themselves. `itself` may be missing: it is what e is about. With `reals`, only missing reals
+// count.
 static Expr *undecided(Expr *e, const Expr *itself, bool reals)
 {
     if (!e || !e->vars || e == itself) return NULL;
@@ -87,7 +90,8 @@ static Expr *undecided(Expr *e, const Expr *itself, bool reals)
     if (e->kind != EX_REF || e->var->kind != VAR_DATA || !e->var->response || (reals && e->var->base == BASE_INT)) return count;
     Expr *at[MAX_RANK], *of;
     Index *rest[MAX_RANK];
-    for (int k = 0; k < e->var->rank; k++) at[k] = k < e->nargs ? e->args[k] : ex_index(rest[k] = index_new(e->var->name, ex_num(1), e->var->dim[k]));
+    for (int k = 0; k < e->var->rank; k++)
+        at[k] = k < e->nargs ? e->args[k] : ex_index(rest[k] = index_new(e->var->name, ex_num(1), e->var->dim[k]));
     of = ex_call1("missing", ex_ref(e->var, e->var->rank, at));
     for (int k = e->var->rank - 1; k >= e->nargs; k--) of = ex_reduce("sum", rest[k], ex_num(1), e->var->dim[k], of);
     return count ? ex_call3("if_else", ex_call2("<", ex_num(0), count), ex_num(1), of) : of;
@@ -118,13 +122,15 @@ static void put_check(Lower *p, const Factor *f, bool interval)
     leave(p, nest);
 }
 
-// What data must satisfy for every element to exist. Nothing is computed outside a condition. While subscripts are checked, those within them may be wrong.
+// What data must satisfy for every element to exist. Nothing is computed outside a condition. While subscripts are checked, those within
+// them may be wrong.
 static void put_claims(Lower *p, bool counted)
 {
     for (const Claim *c = p->g->claims; c; c = c->next) {
         if (c->counted != counted) continue;
         Loops l = c->loops;
-        for (int i = 0; i < c->nparts; i++)      // a negated comparison would take a missing real for one that fails; missing whole numbers have been seen to
+        // a negated comparison would take a missing real for one that fails; missing whole numbers have been seen to
+        for (int i = 0; i < c->nparts; i++)
             if (c->fails[i]->kind == EX_CALL && c->fails[i]->fn == FN_NOT) l.guard = decided(l.guard, c->fails[i], NULL, true);
         Node *nest = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
         nest->nest.careful = !counted;
@@ -137,11 +143,14 @@ static void put_claims(Lower *p, bool counted)
 static Kernel *lower_check(Lower *p)
 {
     const Graph *g = p->g;
-    note(p, "Data must lie in the support of their distributions%s.", g->claims ? ", arguments of these in their domains, and subscripts inside their arrays" : "");
+    note(p, "Data must lie in the support of their distributions%s.",
+         g->claims ? ", arguments of these in their domains, and subscripts inside their arrays" : "");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "check_data", "wide");
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->from && !f->original && (f->region || f->value->kind == EX_REF)) put_check(p, f, true);
-        if (f->original || !f->observed || !f->dist || (!f->least && !f->most) || f->value->kind != EX_REF || f->value->nargs < f->value->var->rank) continue;
+        if (f->original || !f->observed || !f->dist || (!f->least && !f->most) || f->value->kind != EX_REF ||
+            f->value->nargs < f->value->var->rank)
+            continue;
         put_check(p, f, false);
     }
     put_claims(p, false);
@@ -156,10 +165,17 @@ static bool is_made_here(const Sum *s, bool responses, int standing_in)
 // Those that only what stands in for a sparse block reads are apart.
 static Kernel *lower_sums(Lower *p, bool responses, int standing_in)
 {
-    note(p, responses ? "Sums that hold a response: computed once, or after each imputation if values are missing." : standing_in ? "Sums of data, for steps that stand in for a joint normal." : "Sums of data: computed once.");
+    note(p, responses     ? "Sums that hold a response: computed once, or after each imputation if values are missing."
+            : standing_in ? "Sums of data, for steps that stand in for a joint normal."
+                          : "Sums of data: computed once.");
     bool whole = false;
-    for (const Sum *s = p->statistics.first; s; s = s->next) whole |= is_made_here(s, responses, standing_in) && needs_own_array(s->value, &s->loops);
-    Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, standing_in ? words(p, "sums_in_place_of_%d", standing_in) : responses ? "sums_of_responses" : "sums_of_data", "wide");
+    for (const Sum *s = p->statistics.first; s; s = s->next)
+        whole |= is_made_here(s, responses, standing_in) && needs_own_array(s->value, &s->loops);
+    Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM,
+                            standing_in ? words(p, "sums_in_place_of_%d", standing_in)
+                            : responses ? "sums_of_responses"
+                                        : "sums_of_data",
+                            "wide");
     for (const Sum *s = p->statistics.first; s; s = s->next)
         if (is_made_here(s, responses, standing_in)) put_sum(p, s);
     return close_kernel(p) ? k : NULL;

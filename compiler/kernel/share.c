@@ -6,21 +6,24 @@
 //                                                                        lane: update a[k] += total1
 //
 // Of a sum (REDUCE), by what it adds to:
-//   locals                                         SUM_ALONG in a team, SUM_TURNS in a crew: chunks of the first loop; of the rows that name the element that is drawn,
+//   locals                                         SUM_ALONG in a team, SUM_TURNS in a crew: chunks of the first loop; of the rows that
+//   name the element that is drawn,
 //                                                  g[i] == k with g of the data: those alone, in the order of their groups
 //   one place                                      the same into a local, which one lane adds
 //   places that loops of their own run over        SUM_INTO over what is summed, PLACES within; ALONG if nothing is
-//   places that a gather of data picks             EACH_GROUP: rows in the order of their groups, made once (Order); EACH_SEGMENT: several places a group
-//   places that something else picks               SUM_KEYED: each lane adds to the places that are its own; whole numbers: COUNT_ROWS;
+//   places that a gather of data picks             EACH_GROUP: rows in the order of their groups, made once (Order); EACH_SEGMENT: several
+//   places a group places that something else picks               SUM_KEYED: each lane adds to the places that are its own; whole numbers:
+//   COUNT_ROWS;
 //                                                  statistics: EACH_SEGMENT, after the rows were put in the order of their keys
-// What each instance does on its own (NEST) is shared by ALONG. A single lane does all in order. A guard is asked as early as its indices are known.
+// What each instance does on its own (NEST) is shared by ALONG. A single lane does all in order. A guard is asked as early as its indices
+// are known.
 //
 // Needs: kernels as lowered.     Gives: loops with their sharing below each REDUCE and NEST; turns of the kernel; orders of rows.
 #include <stdlib.h>
 #include "share.h"
 
-// With at most so many places of all arrays chunks of rows have places of their own on a GPU, which takes longer the more there are: for 10^6 rows on an H200 with 9, 300
-// and 6000 places 0.18, 2.1 and (ordered) 0.44 ms for one chain, 0.29, 2.2 and 1.5 for four.
+// With at most so many places of all arrays chunks of rows have places of their own on a GPU, which takes longer the more there are: for
+// 10^6 rows on an H200 with 9, 300 and 6000 places 0.18, 2.1 and (ordered) 0.44 ms for one chain, 0.29, 2.2 and 1.5 for four.
 enum { FEW_PLACES = 64 };
 
 // ---- a nest, by who runs it ----
@@ -52,18 +55,19 @@ static Node *into_locals(Share *s, const Node *sum)
     own_rows(s, sum, &rows, &order, &element);
     const Loops *l = &rows;
     const bool shared = (s->team || s->crew) && sum->nest.op == UPDATE_ADD;
-    Node *n = shared ? loop_over(s, s->crew ? SHARE_SUM_TURNS : SHARE_SUM_ALONG, l->index[0], sum->nest.moving) : in_order(s, l, 0, sum->body, sum->nest.moving);
+    Node *n = shared ? loop_over(s, s->crew ? SHARE_SUM_TURNS : SHARE_SUM_ALONG, l->index[0], sum->nest.moving)
+                     : in_order(s, l, 0, sum->body, sum->nest.moving);
     n->loop.order = order;
-    if (order) n->loop.index[1] = element;       // whose rows they are
+    if (order) n->loop.index[1] = element;  // whose rows they are
     s->own |= order != NULL;
     s->others |= !order;
     if (!shared) return n;
     for (const Node *m = sum->body; m; m = m->next) {
         int k = 0;
-        if (m->kind != NODE_UPDATE || !m->update.place.local) continue;      // what an instance keeps, at places of its own
+        if (m->kind != NODE_UPDATE || !m->update.place.local) continue;  // what an instance keeps, at places of its own
         while (k < n->loop.ntotals && n->loop.total[k] != m->update.place.local) k++;
         if (k < n->loop.ntotals) continue;
-        if (k == GM_MOST_TOTALS) abort();          // who makes such a sum keeps to it
+        if (k == GM_MOST_TOTALS) abort();  // who makes such a sum keeps to it
         n->loop.total[n->loop.ntotals++] = m->update.place.local;
     }
     n->body = with_guard(s, l, 0, in_order(s, l, 1, sum->body, sum->nest.moving));
@@ -155,7 +159,10 @@ static Node *by_team(Share *s, const Node *sum)
     for (int k = 0; k < n; k++) {
         bool found = false, varies = false;
         for (int i = 0; i < l->n; i++) {
-            if (is_index(target[k], l->index[i])) { found = true; out[i] = true; }
+            if (is_index(target[k], l->index[i])) {
+                found = true;
+                out[i] = true;
+            }
             if (ex_mentions_index(target[k], l->index[i])) varies = true;
         }
         any |= varies;
@@ -171,7 +178,10 @@ static Node *by_team(Share *s, const Node *sum)
     int summed = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < l->n; i++)
-            if (out[i] == (pass == 1)) { o.index[o.n++] = l->index[i]; summed += pass == 0; }
+            if (out[i] == (pass == 1)) {
+                o.index[o.n++] = l->index[i];
+                summed += pass == 0;
+            }
     for (int i = 0; i < o.n && direct; i++)
         for (int k = 0; k < o.n; k++) {
             const bool moves = ex_mentions_index(o.index[i]->lo, o.index[k]) || ex_mentions_index(o.index[i]->hi, o.index[k]);
@@ -181,7 +191,7 @@ static Node *by_team(Share *s, const Node *sum)
     if (!direct) {
         Node *groups = by_segment(s, sum, false);
         if (!groups && sum->nest.statistic && !sum->nest.counts) many = by_segment(s, sum, true);
-        if (many && l->n > 1) return many;       // one place a key: with few keys chunks of rows have places of their own
+        if (many && l->n > 1) return many;  // one place a key: with few keys chunks of rows have places of their own
         if (!groups && !many) groups = by_group(s, sum);
         if (groups) return groups;
     }
@@ -250,9 +260,9 @@ static void share_scope(Share *s, Node *list, bool team, bool crew)
 
 static void share_list(Share *s, Node *list)
 {
-    for (Node *n = list; n; n = n->next)
-        switch (n->kind) {
-        case NODE_REDUCE: case NODE_NEST:
+    for (Node *n = list; n; n = n->next) switch (n->kind) {
+        case NODE_REDUCE:
+        case NODE_NEST:
             if (adds_to_locals(n)) n->body = into_locals(s, n);
             else if (s->team) n->body = by_team(s, n);
             else {
@@ -277,7 +287,12 @@ static void share_list(Share *s, Node *list)
             share_list(s, n->body);
             share_list(s, n->test.otherwise);
             break;
-        case NODE_SLICE: case NODE_METROPOLIS: case NODE_WEIGH: case NODE_ELLIPSE: case NODE_MOVE: case NODE_SOLVE: share_list(s, n->body); break;
+        case NODE_SLICE:
+        case NODE_METROPOLIS:
+        case NODE_WEIGH:
+        case NODE_ELLIPSE:
+        case NODE_MOVE:
+        case NODE_SOLVE: share_list(s, n->body); break;
         case NODE_WEIGHTS: {
             Count c = {0};
             for (int i = 0; i < n->weights.of->n; i++) c.factor[c.n++] = n->weights.of->index[i]->hi;
@@ -285,8 +300,34 @@ static void share_list(Share *s, Node *list)
             note_count(s->p, s->kernel, c);
             break;
         }
-        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_SKIP: case NODE_UPDATE: case NODE_FILL: case NODE_ORDER: case NODE_BARRIER: case NODE_ARRAY: case NODE_MATRIX:
-        case NODE_CHOICE: case NODE_DRAW: case NODE_SAMPLE: case NODE_CLAIM: case NODE_CHECK: case NODE_BOUNDS: case NODE_DRAW_ARRAY: case NODE_DRAW_NORMAL: case NODE_DRAW_BAND: case NODE_DRAW_STATES: case NODE_TRANSFORM: case NODE_WHITENED: case NODE_FACTOR: case NODE_ROUTINE: case NODE_COPY: case NODE_COMPUTE: case NODE_CALL: case NODE_RETURN:
+        case NODE_COMMENT:
+        case NODE_LET:
+        case NODE_KNOW:
+        case NODE_SKIP:
+        case NODE_UPDATE:
+        case NODE_FILL:
+        case NODE_ORDER:
+        case NODE_BARRIER:
+        case NODE_ARRAY:
+        case NODE_MATRIX:
+        case NODE_CHOICE:
+        case NODE_DRAW:
+        case NODE_SAMPLE:
+        case NODE_CLAIM:
+        case NODE_CHECK:
+        case NODE_BOUNDS:
+        case NODE_DRAW_ARRAY:
+        case NODE_DRAW_NORMAL:
+        case NODE_DRAW_BAND:
+        case NODE_DRAW_STATES:
+        case NODE_TRANSFORM:
+        case NODE_WHITENED:
+        case NODE_FACTOR:
+        case NODE_ROUTINE:
+        case NODE_COPY:
+        case NODE_COMPUTE:
+        case NODE_CALL:
+        case NODE_RETURN:
         case NODE_RESULT: break;
         }
 }
@@ -294,7 +335,8 @@ static void share_list(Share *s, Node *list)
 // The rows of segments that a sum has become: its only loop; or NULL.
 static Node *rows_of_segments(const Node *sum)
 {
-    if (!sum || sum->kind != NODE_REDUCE || !sum->body || sum->body->kind != NODE_LOOP || sum->body->loop.how != SHARE_SEGMENTS) return NULL;
+    if (!sum || sum->kind != NODE_REDUCE || !sum->body || sum->body->kind != NODE_LOOP || sum->body->loop.how != SHARE_SEGMENTS)
+        return NULL;
     return sum->body->body;
 }
 
@@ -303,9 +345,12 @@ static void take_vectors(Node *list)
 {
     for (Node *n = list; n; n = n->next) {
         Node *rows = rows_of_segments(n), *of = rows && rows->loop.product ? rows_of_segments(n->next) : NULL;
-        if (!of || of->loop.n != 2 || of->loop.order != rows->loop.order || of->body->next || of->body->update.times || of->loop.index[1]->hi != rows->loop.index[1]->hi) continue;
+        if (!of || of->loop.n != 2 || of->loop.order != rows->loop.order || of->body->next || of->body->update.times ||
+            of->loop.index[1]->hi != rows->loop.index[1]->hi)
+            continue;
         Index *const *i = rows->loop.index;
-        Expr *e = ex_replace_index(ex_replace_index(of->body->update.value, of->loop.index[0], ex_index(i[0])), of->loop.index[1], ex_index(i[1]));
+        Expr *e = ex_replace_index(ex_replace_index(of->body->update.value, of->loop.index[0], ex_index(i[0])), of->loop.index[1],
+                                   ex_index(i[1]));
         Expr *times = ex_div(e, rows->loop.product->factor);
         if (ex_mentions_index(times, i[1]) || ex_find(times, test_no_lane, NULL)) continue;
         rows->loop.product->vector = of;

@@ -37,15 +37,17 @@ static bool reads_itself(const Site *t)
 const Site *put_site(Lower *p, const Site *t)
 {
     const Loops l = loops_of(&t->plates);
-    Node *lane = p->open->kind == KERNEL_TEAM && l.n > 0 && reads_itself(t) ? enter(p, NODE_LANE) : NULL;      // in order
+    Node *lane = p->open->kind == KERNEL_TEAM && l.n > 0 && reads_itself(t) ? enter(p, NODE_LANE) : NULL;  // in order
     Expr **target = NEW_N(p->g->arena, Expr *, l.n + 1);
-    for (int k = 0; k < l.n; k++) target[k] = ex_index(l.index[k]);      // each turn computes its own element
+    for (int k = 0; k < l.n; k++) target[k] = ex_index(l.index[k]);  // each turn computes its own element
     Node *n = enter_nest(p, NODE_NEST, &l, l.n, target, NULL);
     n->nest.moving = t->var;
     n->nest.careful = t->var->kind == VAR_LET && t->var->unsure;
     put_element(p, t);
     const Site *next = t->next;
-    for (; next && !lane && l.n && next->plates.index == t->plates.index && next->plates.guard == t->plates.guard && !reads_itself(next); next = next->next) put_element(p, next);
+    for (; next && !lane && l.n && next->plates.index == t->plates.index && next->plates.guard == t->plates.guard && !reads_itself(next);
+         next = next->next)
+        put_element(p, next);
     leave(p, n);
     if (lane) leave(p, lane);
     return next;

@@ -6,27 +6,30 @@
 //   before   loop n in 1:N shared by SUM_ALONG                    after    loop r in 1:N shared by SUM_ALONG
 //              update b += (y[n] - u[a[n]] - v[b[n]])^2                      update b += (y_by_a[r] - u[a_by_a[r]] - v[b_by_a[r]])^2
 //
-// Rows of a group lie anywhere in the data: read by their number each takes a transaction of its own for each array, and the number besides. In their order neighbours are read together. A copy
-// costs as much memory as the data that it is of, once for each order; copies of responses are made again where missing values were imputed, as sums of them are.
-// What the group decides, such as u[a[n]], is the same for all of its rows. A sum over all rows that reads elements by groups goes through them in the order of the first of these that has one.
+// Rows of a group lie anywhere in the data: read by their number each takes a transaction of its own for each array, and the number
+// besides. In their order neighbours are read together. A copy costs as much memory as the data that it is of, once for each order; copies
+// of responses are made again where missing values were imputed, as sums of them are. What the group decides, such as u[a[n]], is the same
+// for all of its rows. A sum over all rows that reads elements by groups goes through them in the order of the first of these that has one.
 //
-// Only data with an element for each row are copied, and only where all that is read of the row is of this kind: what moves with the chain would have to be put in order in each sweep.
+// Only data with an element for each row are copied, and only where all that is read of the row is of this kind: what moves with the chain
+// would have to be put in order in each sweep.
 //
 // Needs: orders of share.     Gives: copies, the kernels that fill them and their launches.     Keeps: kernels of setup, which run once.
 #include "lower.h"
 
 typedef struct Sort {
-    Lower       *p;
+    Lower *p;
     const Order *order;
     const Index *row;
-    Expr        *key;            // the group of the row, as the body has it
-    Index       *group, *place;     // group: of a loop over rows of one; else NULL
+    Expr *key;             // the group of the row, as the body has it
+    Index *group, *place;  // group: of a loop over rows of one; else NULL
 } Sort;
 
 // An element of data by the number of the row alone.
 static bool is_column(const Sort *s, const Expr *e)
 {
-    if (e->kind != EX_REF || e->nargs != 1 || e->var->rank != 1 || !is_index(e->args[0], s->row) || e->var->dim[0] != s->order->row->hi) return false;
+    if (e->kind != EX_REF || e->nargs != 1 || e->var->rank != 1 || !is_index(e->args[0], s->row) || e->var->dim[0] != s->order->row->hi)
+        return false;
     return e->var->kind == VAR_DATA || e->var->kind == VAR_LET;
 }
 
@@ -104,7 +107,12 @@ static bool of_setup(const Lower *p, const Kernel *k)
 bool sort_rows(Lower *p, const Kernel *k, const Order *o, Index *row, Index *group, Node *body, Index **place)
 {
     if (o->spare || of_setup(p, k)) return false;
-    Sort s = {.p = p, .order = o, .row = row, .key = ex_replace_index(o->key, o->row, ex_index(row)), .group = group, .place = index_new(intern("r"), ex_num(1), row->hi)};
+    Sort s = {.p = p,
+              .order = o,
+              .row = row,
+              .key = ex_replace_index(o->key, o->row, ex_index(row)),
+              .group = group,
+              .place = index_new(intern("r"), ex_num(1), row->hi)};
     if (!sort_list(&s, body, false)) return false;
     *place = s.place;
     return sort_list(&s, body, true);
@@ -132,7 +140,8 @@ static bool reads_by(const Node *list, Expr *key)
 static bool holds_all(const Order *o)
 {
     const Expr *key = o->key;
-    return !o->guard && ex_is_num(o->row->lo, 1) && key->kind == EX_REF && key->var->lower && ex_is_num(key->var->lower, 1) && key->var->upper == o->extent;
+    return !o->guard && ex_is_num(o->row->lo, 1) && key->kind == EX_REF && key->var->lower && ex_is_num(key->var->lower, 1) &&
+           key->var->upper == o->extent;
 }
 
 bool sort_all_rows(Lower *p, const Kernel *k, Index *row, Node *body, Index **place)
@@ -151,7 +160,8 @@ bool sort_all_rows(Lower *p, const Kernel *k, Index *row, Node *body, Index **pl
 // Copies of responses, or of other data; NULL: there are none.
 static Kernel *lower_copies(Lower *p, bool responses)
 {
-    note(p, responses ? "Responses in the order of groups: once, or after each imputation if values are missing." : "Data in the order of groups.");
+    note(p, responses ? "Responses in the order of groups: once, or after each imputation if values are missing."
+                      : "Data in the order of groups.");
     Kernel *k = open_kernel(p, KERNEL_TEAM, responses ? "responses_in_order" : "data_in_order", "wide");
     for (const Sorted *q = p->sorted; q; q = q->next) {
         if (q->of->response != responses) continue;
@@ -159,7 +169,8 @@ static Kernel *lower_copies(Lower *p, bool responses)
         Index *r = index_new(intern("r"), ex_num(1), q->of->dim[0]);
         Expr *end = ex_add2(o->extent, ex_num(1)), **at = NEW_N(p->g->arena, Expr *, 1);
         *at = ex_index(r);
-        const Loops l = {.n = 1, .index = {r}, .guard = ex_call2("<=", *at, ex_ref(o->first, 1, &end))};      // rows of no group have no place
+        // rows of no group have no place
+        const Loops l = {.n = 1, .index = {r}, .guard = ex_call2("<=", *at, ex_ref(o->first, 1, &end))};
         Expr *row = ex_add2(ex_ref(o->rows, 1, at), ex_num(1));
         Node *n = enter_nest(p, NODE_NEST, &l, 1, at, NULL);
         put_update(p, UPDATE_SET, place_element(ex_ref(q->copy, 1, at)), ex_ref((Var *)q->of, 1, &row));

@@ -2,13 +2,14 @@
 //
 //   before   y[i] ~ uniform(0, b)          after   y[i] <= b, of which b the runtime finds a start at which no factor is 0
 //
-// Needs: the factors of the graph (feasible.c there says which may vanish).     Gives: Program.starts, Program.definitions.     Keeps: all else.
+// Needs: the factors of the graph (feasible.c there says which may vanish).     Gives: Program.starts, Program.definitions.     Keeps: all
+// else.
 #include "lower.h"
 
 typedef struct Found {
     const Graph *g;
     StartFactor **last;
-    bool        *read;                   // definitions that they read, and those that these read, by the number of the variable
+    bool *read;  // definitions that they read, and those that these read, by the number of the variable
 } Found;
 
 static void mark_read(Found *t, const Expr *e);

@@ -1,24 +1,28 @@
-// states.c -- states along chains, each chain drawn whole, parallel in time (device/states.h): what the draw is made of, the draw, and the states in their places.
+// states.c -- states along chains, each chain drawn whole, parallel in time (device/states.h): what the draw is made of, the draw, and the
+// states in their places.
 //
 //   weights_z[panel, t, j]       log density of what holds element t alone, at value j
-//   links_z[panel, t, i, 2*j]    log density of what holds it, at j, and the one before, at i; without the subscripts that it does not depend on
-//   parts_z                      room for products of matrices
+//   links_z[panel, t, i, 2*j]    log density of what holds it, at j, and the one before, at i; without the subscripts that it does not
+//   depend on parts_z                      room for products of matrices
 //
-// Of several unknowns together values and states are those of the product, and links_z[panel, t, 2*place] holds a matrix for each of them, one behind the other.
+// Of several unknowns together values and states are those of the product, and links_z[panel, t, 2*place] holds a matrix for each of them,
+// one behind the other.
 //
 // Needs: a step whose elements are drawn at once.     Gives: kernels that fill these, draw, and put the states where they belong.
 #include "lower.h"
 
-enum { STATES_IN_LANE = 16 };            // of device/states.h
+enum { STATES_IN_LANE = 16 };  // of device/states.h
 
-typedef struct Chains {                  // the subscripts of the variable, but for that along the chains, and how many chains there are; elements that are independent are chains of one
+// the subscripts of the variable, but for that along the chains, and how many chains there are; elements that are independent are chains of
+// one
+typedef struct Chains {
     const Conditional *c;
-    const Joined *joined;                // or NULL
-    int    n;
-    Expr  *at[MAX_RANK], *dim[MAX_RANK];
-    Loops  over;                         // them
-    Index *along;                        // NULL: chains of one
-    Expr  *panels, *length, *inside;
+    const Joined *joined;  // or NULL
+    int n;
+    Expr *at[MAX_RANK], *dim[MAX_RANK];
+    Loops over;    // them
+    Index *along;  // NULL: chains of one
+    Expr *panels, *length, *inside;
 } Chains;
 
 static Chains chains_of(const Step *s)
@@ -53,7 +57,11 @@ static void put_values(Lower *p, const Loops *l, Var *array, int n, Expr **at, E
 }
 
 // Indices over the values of each unknown, from 1, and what e is there; the place of the values in the product, from 1.
-typedef struct Values { int n; Index *index[MOST_JOINED]; Expr *place; } Values;
+typedef struct Values {
+    int n;
+    Index *index[MOST_JOINED];
+    Expr *place;
+} Values;
 
 static Values values_of(const Chains *h, const char *name, Expr *values)
 {
@@ -73,7 +81,8 @@ static Expr *with_values(const Chains *h, Expr *e, Expr *of, Index *const *value
 {
     if (!h->joined) return ex_replace(e, of, ex_add2(ex_index(value[0]), ex_sub(end_of_summed(h->c->var, 0), ex_num(1))));
     for (int i = 0; i < h->joined->n; i++)
-        e = ex_replace(e, ex_ref(h->joined->part[i], 1, &of), ex_add2(ex_index(value[i]), ex_sub(end_of_summed(h->joined->var[i], 0), ex_num(1))));
+        e = ex_replace(e, ex_ref(h->joined->part[i], 1, &of),
+                       ex_add2(ex_index(value[i]), ex_sub(end_of_summed(h->joined->var[i], 0), ex_num(1))));
     return e;
 }
 
@@ -101,7 +110,8 @@ void step_states(Lower *p, const Step *s)
     Expr *first = end_of_summed(v, 0), *values = joined ? joined->values : ex_sub(end_of_summed(v, 1), ex_sub(first, ex_num(1)));
     Index *t = h.along;
     Values i = values_of(&h, "i", values), j = values_of(&h, "j", values);
-    Expr *dim[MAX_RANK], *at[MAX_RANK], *link = c->before ? with_values(&h, with_values(&h, c->link, c->before, i.index), c->u, j.index) : c->link, *numbers = ex_num(0);
+    Expr *dim[MAX_RANK], *at[MAX_RANK],
+        *link = c->before ? with_values(&h, with_values(&h, c->link, c->before, i.index), c->u, j.index) : c->link, *numbers = ex_num(0);
     const bool by_panel = depends_on_panel(&h, link), by_time = t && ex_mentions_index(link, t);
     const int nlinks = joined && c->before ? joined->nlinks : 0, whole = nlinks && joined->link[0].of < 0;
     for (int l = 0; l < nlinks && !whole; l++) {
@@ -115,9 +125,11 @@ void step_states(Lower *p, const Step *s)
     for (int k = 0; k < n; k++) dim[k] = h.dim[k];
     add_dim(dim, &n, h.length);
     add_dim(dim, &n, values);
-    if (joined && joined->where) dim[0] = ex_call3("if_else", joined->where, dim[0], ex_num(0));       // nothing where they are drawn in turn
+    // nothing where they are drawn in turn
+    if (joined && joined->where) dim[0] = ex_call3("if_else", joined->where, dim[0], ex_num(0));
     Var *weights = work_array(p, ROLE_BLOCK, words(p, "weights_%s", name), n, dim);
-    if (!t && values->kind == EX_NUM && values->number <= STATES_IN_LANE) n = 0;        // no chunks, and weights in a lane's own memory
+    // no chunks, and weights in a lane's own memory
+    if (!t && values->kind == EX_NUM && values->number <= STATES_IN_LANE) n = 0;
     else dim[n - 2] = ex_add2(h.length, ex_num(8));
     if (joined && joined->where && n) dim[0] = ex_call3("if_else", joined->where, n == 2 ? dim[0] : h.dim[0], ex_num(0));
     Var *parts = work_array(p, ROLE_BLOCK, words(p, "parts_%s", name), n, dim);
@@ -131,7 +143,7 @@ void step_states(Lower *p, const Step *s)
 
     comment_step(p, s);
     Kernel *weigh = open_kernel(p, KERNEL_TEAM, words(p, "weigh_%s", name), "wide");
-    Loops over = {.n = t != NULL, .index = {t}};         // along the chains first: they may be few
+    Loops over = {.n = t != NULL, .index = {t}};  // along the chains first: they may be few
     n = 0;
     for (int k = 0; k < h.n; k++) {
         over.index[over.n++] = h.over.index[k];
@@ -141,7 +153,7 @@ void step_states(Lower *p, const Step *s)
     add_dim(at, &n, j.place);
     loop_over(&over, &j);
     put_values(p, &over, weights, n, at, with_values(&h, c->local, c->u, j.index));
-    Expr *behind = ex_num(0);                    // the numbers of the links before
+    Expr *behind = ex_num(0);  // the numbers of the links before
     for (int l = 0; l < (c->before ? whole || !nlinks ? 1 : nlinks : 0); l++) {
         const JoinedLink *one = nlinks ? &joined->link[l] : NULL;
         Values i = values_of(&h, "i", values), to = values_of(&h, "j", values);
@@ -156,7 +168,7 @@ void step_states(Lower *p, const Step *s)
         Expr *later = ex_add2(ex_index(ahead), ex_num(1));
         if (by_time) add_dim(at, &n, later);
         Expr *row = i.place, *count = values, *column = to.place;
-        if (one && one->of >= 0) {               // what is new of one unknown; of others it is as they come in the row
+        if (one && one->of >= 0) {  // what is new of one unknown; of others it is as they come in the row
             Index *own = to.index[one->of];
             for (int k = 0; k < to.n; k++) to.index[k] = k == one->of ? own : i.index[k];
             count = joined->count[one->of];
@@ -182,7 +194,8 @@ void step_states(Lower *p, const Step *s)
     close_kernel(p);
     launch_team(p, weigh);
 
-    note(p, t ? "Messages from the last element to the first, then states from the first to the last" : "Each element by the weights of all combinations of values");
+    note(p, t ? "Messages from the last element to the first, then states from the first to the last"
+              : "Each element by the weights of all combinations of values");
     Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_at_once_%s", name), "wide");
     Node *d = put(p, NODE_DRAW_STATES);
     d->states.var = v;

@@ -7,80 +7,91 @@
 //                                                                             weigh c[i] in 1:K
 //                                                                               lp += table_1[c] - ...
 //
-// A key is an integer of the row, c[i], or the value that is weighed; what is tabulated holds the row through keys alone. Indices of sums around it may be further dimensions.
+// A key is an integer of the row, c[i], or the value that is weighed; what is tabulated holds the row through keys alone. Indices of sums
+// around it may be further dimensions.
 //
 // Where it may be computed elsewhere:
-// - Every subscript that holds a key or such an index is that alone, over the whole of its dimension: where the table has an entry, there are the elements that it reads. An element may have no statement, or a
-//   component be empty: then what stands in the table is never looked up, and nothing in an expression can fault. Only where the table has every value that a latent may have, and no guard stands around the
-//   expression, choices within it may decide (v[c] of K - 1 elements if c < K), and sums may end at a key.
-// - One unknown that it reads has all of the table's dimensions. Its elements are drawn in each sweep, at a cost of their own, so that a table costs no more than they do, even where rows are fewer than keys.
-// - The kernel writes nothing that it reads. Tables are filled before a launch that reads them, again if a launch between has written what they are made of.
-// - A factor that may be infinite beside one that may be 0 stays (ex_absorbed), and so does what stands in the logarithm of a sum of exponentials, which is computed by its largest term.
-// A kernel that computed a matrix for each row, by one lane, is shared by a team if tables have taken all of them.
+// - Every subscript that holds a key or such an index is that alone, over the whole of its dimension: where the table has an entry, there
+// are the elements that it reads. An element may have no statement, or a
+//   component be empty: then what stands in the table is never looked up, and nothing in an expression can fault. Only where the table has
+//   every value that a latent may have, and no guard stands around the expression, choices within it may decide (v[c] of K - 1 elements if
+//   c < K), and sums may end at a key.
+// - One unknown that it reads has all of the table's dimensions. Its elements are drawn in each sweep, at a cost of their own, so that a
+// table costs no more than they do, even where rows are fewer than keys.
+// - The kernel writes nothing that it reads. Tables are filled before a launch that reads them, again if a launch between has written what
+// they are made of.
+// - A factor that may be infinite beside one that may be 0 stays (ex_absorbed), and so does what stands in the logarithm of a sum of
+// exponentials, which is computed by its largest term. A kernel that computed a matrix for each row, by one lane, is shared by a team if
+// tables have taken all of them.
 //
-// Needs: kernels as lowered.     Gives: table arrays, a kernel that fills those of a kernel, launches of it.     Keeps: the order of launches.
+// Needs: kernels as lowered.     Gives: table arrays, a kernel that fills those of a kernel, launches of it.     Keeps: the order of
+// launches.
 #include <math.h>
 #include <string.h>
 #include "lower.h"
 
-enum { MAX_KEYS = 3, MAX_SIZE = 1000 };      // keys of a table; parts of the tree of an entry
+enum { MAX_KEYS = 3, MAX_SIZE = 1000 };  // keys of a table; parts of the tree of an entry
 
-enum { MOST_UNKNOWNS = 8 };      // that tables of one kernel are made of
+enum { MOST_UNKNOWNS = 8 };  // that tables of one kernel are made of
 
-typedef struct Fill {            // a kernel that computes tables over the same keys, of the same unknowns
+typedef struct Fill {  // a kernel that computes tables over the same keys, of the same unknowns
     Kernel *kernel;
-    Index  *index;               // NULL: of weights of values, by a team
+    Index *index;  // NULL: of weights of values, by a team
     const ValueWeights *weights;
-    int     n;
+    int n;
     const Var *of[MOST_UNKNOWNS];
-    bool    matrices;            // what routines make of a matrix for each key: by a crew of lanes
-    bool    of_unknowns;         // they are made of these and of data alone
-    bool    placed;
+    bool matrices;     // what routines make of a matrix for each key: by a crew of lanes
+    bool of_unknowns;  // they are made of these and of data alone
+    bool placed;
     struct Fill *next;
 } Fill;
 
 typedef struct Table {
-    Var   *var;
-    Expr  *value;                // over index
-    Expr  *entry;                // the same, with tables of matrices in place of what routines make of them
-    int    n;
+    Var *var;
+    Expr *value;  // over index
+    Expr *entry;  // the same, with tables of matrices in place of what routines make of them
+    int n;
     Index *index[MAX_RANK];
-    FunctionId routine;          // of a matrix, which stands in memory: what makes the entry of a key; or FN_OTHER
-    bool  transposed;            // the entry is the transpose of what that makes
-    Expr  *matrix;
+    FunctionId routine;  // of a matrix, which stands in memory: what makes the entry of a key; or FN_OTHER
+    bool transposed;     // the entry is the transpose of what that makes
+    Expr *matrix;
     const Fill *fill;
     struct Table *next;
 } Table;
 
-typedef struct Reads { const Kernel *kernel; const Fill *fill; struct Reads *next; } Reads;
+typedef struct Reads {
+    const Kernel *kernel;
+    const Fill *fill;
+    struct Reads *next;
+} Reads;
 
 typedef struct Tables {
-    Lower  *p;
-    Table  *first, **last;
-    Reads  *reads;
-    int     n, nreads;
-    Kernel *kernel;              // that is being rewritten
-    Fill   *fills;
-    const Expr *weighed;         // the value that is weighed, within its node; or NULL
-    Expr   *first_weighed, *last_weighed;
-    bool    guarded;             // a condition decides whether what is looked at is computed
-    int     nrows;
-    Index  *row[2 * MAX_LOOPS];  // loops around
-    int     nsums;
-    Index  *sum[MAX_LOOPS];      // sums within the expression around
-    Map     taken;               // within one expression: a part -> what it has become
+    Lower *p;
+    Table *first, **last;
+    Reads *reads;
+    int n, nreads;
+    Kernel *kernel;  // that is being rewritten
+    Fill *fills;
+    const Expr *weighed;  // the value that is weighed, within its node; or NULL
+    Expr *first_weighed, *last_weighed;
+    bool guarded;  // a condition decides whether what is looked at is computed
+    int nrows;
+    Index *row[2 * MAX_LOOPS];  // loops around
+    int nsums;
+    Index *sum[MAX_LOOPS];  // sums within the expression around
+    Map taken;              // within one expression: a part -> what it has become
 } Tables;
 
 // ---- what an expression depends on ----
 
-typedef struct Form {            // of an expression as an entry of a table
-    Expr  *value;                // over key[0..n-1], then over sum indices as they stand
-    int    n;
-    Expr  *key[MAX_KEYS];
-    Index *at[MAX_KEYS];         // what stands in its place
-    bool   all[MAX_KEYS + MAX_RANK];     // the table has every value that it may have, and no guard decides what is read
-    int    ninner;
-    Index *inner[MAX_RANK];      // indices of loops and sums that it runs over besides
+typedef struct Form {  // of an expression as an entry of a table
+    Expr *value;       // over key[0..n-1], then over sum indices as they stand
+    int n;
+    Expr *key[MAX_KEYS];
+    Index *at[MAX_KEYS];            // what stands in its place
+    bool all[MAX_KEYS + MAX_RANK];  // the table has every value that it may have, and no guard decides what is read
+    int ninner;
+    Index *inner[MAX_RANK];  // indices of loops and sums that it runs over besides
 } Form;
 
 static bool mentions_a_row(const Tables *t, const Expr *e)
@@ -105,7 +116,11 @@ static bool is_turn(const Tables *t, const Expr *e)
     return false;
 }
 
-typedef struct Search { const Tables *t; Expr *key; bool turns; } Search;
+typedef struct Search {
+    const Tables *t;
+    Expr *key;
+    bool turns;
+} Search;
 
 static Look find_key(const Expr *e, void *with)
 {
@@ -120,8 +135,9 @@ static Look find_key(const Expr *e, void *with)
 
 static const Index *index_of(const Form *f, int i) { return i < f->n ? f->at[i] : f->inner[i - f->n]; }
 
-// Whether e reads an element that may not exist for every key: a subscript holds an index of the table, but is not that alone over the whole dimension; or a sum ends at a key.
-// Where every value that a key may have is a key of the table, and nothing but e decides what is read of it, a choice within e decides it here as there.
+// Whether e reads an element that may not exist for every key: a subscript holds an index of the table, but is not that alone over the
+// whole dimension; or a sum ends at a key. Where every value that a key may have is a key of the table, and nothing but e decides what is
+// read of it, a choice within e decides it here as there.
 static bool elsewhere(const Form *f, const Expr *e, bool chosen)
 {
     if (!e->indices) return false;
@@ -130,7 +146,8 @@ static bool elsewhere(const Form *f, const Expr *e, bool chosen)
             if (e->var->dim[k]->indices) return true;
             for (int i = 0; i < f->n + f->ninner && k < e->nargs; i++) {
                 const Index *j = index_of(f, i);
-                if (ex_mentions_index(e->args[k], j) && (!is_index(e->args[k], j) || e->var->dim[k] != j->hi) && !(chosen && f->all[i])) return true;
+                if (ex_mentions_index(e->args[k], j) && (!is_index(e->args[k], j) || e->var->dim[k] != j->hi) && !(chosen && f->all[i]))
+                    return true;
             }
         }
     }
@@ -175,7 +192,10 @@ static Look test_covers(const Expr *e, void *with)
     return FOUND;
 }
 
-typedef struct Written { const Expr *e; const Graph *g; } Written;
+typedef struct Written {
+    const Expr *e;
+    const Graph *g;
+} Written;
 
 static bool reads_it(const Var *v, void *with)
 {
@@ -183,10 +203,18 @@ static bool reads_it(const Var *v, void *with)
     return v->kind != VAR_ELEMENT && (w->g->series ? ex_reads(w->e, v) : ex_mentions(w->e, v));
 }
 
-static bool test_local(const Var *v, void *with) { (void)with; return v->kind == VAR_ELEMENT; }
+static bool test_local(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_ELEMENT;
+}
 
 // A routine without an order of its own: series, solutions and the like are no entries of tables.
-static bool test_series_var(const Var *v, void *with) { (void)with; return v->kind == VAR_SERIES; }
+static bool test_series_var(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_SERIES;
+}
 
 // Makes e an entry of a table; false: it is none.
 static bool form_of(const Tables *t, Expr *e, Form *f)
@@ -209,7 +237,8 @@ static bool form_of(const Tables *t, Expr *e, Form *f)
             if (ex_mentions_index(f->key[k], j)) return false;
         f->inner[f->ninner++] = j;
     }
-    if (elsewhere(f, f->value, false) || ex_any_var(f->value, test_local, NULL) || ex_any_var(f->value, test_series_var, NULL)) return false;
+    if (elsewhere(f, f->value, false) || ex_any_var(f->value, test_local, NULL) || ex_any_var(f->value, test_series_var, NULL))
+        return false;
     return !writes(t->kernel->body, reads_it, &(Written){f->value, t->p->g});
 }
 
@@ -220,19 +249,27 @@ static bool in_memory(const Expr *a) { return a && a->kind == EX_REF && a->nargs
 
 static FunctionId matrix_routine(const Expr *call)
 {
-    return ex_is_call(call, FN_inverse) || ex_is_call(call, FN_cholesky_decompose) || ex_is_call(call, FN_log_determinant) ? call->fn : FN_OTHER;
+    return ex_is_call(call, FN_inverse) || ex_is_call(call, FN_cholesky_decompose) || ex_is_call(call, FN_log_determinant) ? call->fn
+                                                                                                                           : FN_OTHER;
 }
 
 static Look test_costly(const Expr *e, void *with)
 {
     const bool weighed = with != NULL;
     switch (e->kind) {
-    case EX_AT: return in_memory(e->args[0]->kind == EX_CALL ? e->args[0]->args[0] : NULL) && matrix_routine(e->args[0]) ? SKIP : FOUND;       // has a table of its own
-    case EX_CALL: if (e->fn == FN_log_determinant && in_memory(e->args[0])) return SKIP;
+    // has a table of its own
+    case EX_AT: return in_memory(e->args[0]->kind == EX_CALL ? e->args[0]->args[0] : NULL) && matrix_routine(e->args[0]) ? SKIP : FOUND;
+    case EX_CALL:
+        if (e->fn == FN_log_determinant && in_memory(e->args[0])) return SKIP;
         return e->nargs == 0 || function_rows[e->fn].infix || e->fn == FN_WITHIN || e->fn == FN_if_else ? LOOK : FOUND;
     case EX_POW: return (weighed && e->number < 0) || e->number != floor(e->number) ? FOUND : LOOK;
     case EX_REDUCE: return e->fn == FN_sum ? FOUND : LOOK;
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_ARRAY: break;
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_ARRAY: break;
     }
     return LOOK;
 }
@@ -241,7 +278,11 @@ static bool costly(const Tables *t, const Expr *e) { return ex_find(e, test_cost
 
 // ---- tables ----
 
-typedef struct Made { int n; const Var *of[MOST_UNKNOWNS]; bool more, others; } Made;
+typedef struct Made {
+    int n;
+    const Var *of[MOST_UNKNOWNS];
+    bool more, others;
+} Made;
 
 static bool note_unknown(const Var *v, void *with)
 {
@@ -271,13 +312,18 @@ static bool same_unknowns(const Fill *f, const Made *m)
 static Fill *filler(Tables *t, Expr *extent, const Made *m, bool matrices)
 {
     Fill **last = &t->fills;
-    while (*last && (!(*last)->index || (*last)->index->hi != extent || (*last)->matrices != matrices || !same_unknowns(*last, m))) last = &(*last)->next;
+    while (*last && (!(*last)->index || (*last)->index->hi != extent || (*last)->matrices != matrices || !same_unknowns(*last, m)))
+        last = &(*last)->next;
     if (*last) return *last;
     const char *name = matrices ? "matrices" : "tables";
     for (int i = 0; i < m->n && i < 3; i++) name = words(t->p, "%s_%s", name, m->of[i]->name);
     if (m->n > 3) name = words(t->p, "%s_and_%d", name, m->n - 3);
     Fill *f = NEW(t->p->g->arena, Fill);
-    *f = (Fill){.kernel = NEW(t->p->g->arena, Kernel), .index = index_new(intern("a"), ex_num(1), extent), .n = m->n, .matrices = matrices, .of_unknowns = !m->others};
+    *f = (Fill){.kernel = NEW(t->p->g->arena, Kernel),
+                .index = index_new(intern("a"), ex_num(1), extent),
+                .n = m->n,
+                .matrices = matrices,
+                .of_unknowns = !m->others};
     memcpy(f->of, m->of, sizeof f->of);
     f->kernel->kind = matrices ? KERNEL_TEAM : KERNEL_ELEMENTS;
     f->kernel->name = kernel_name(t->p, name);
@@ -324,14 +370,19 @@ static const char *table_name(Tables *t, const Table *of)
 
 static Table *table_of(Tables *t, const Form *f, Expr *value);
 
-static Look test_matrix(const Expr *e, void *with) { (void)with; return e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK; }
+static Look test_matrix(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK;
+}
 
 // What routines make of matrices within the value of a table comes from tables of its own.
 static Expr *matrices_apart(Tables *t, Table *of, Expr *e)
 {
     if (!ex_find(e, test_matrix, NULL)) return e;
     const bool at = e->kind == EX_AT;
-    if ((at || (e->kind == EX_CALL && e->fn == FN_log_determinant)) && in_memory((at ? e->args[0] : e)->kind == EX_CALL ? (at ? e->args[0] : e)->args[0] : NULL)) {
+    if ((at || (e->kind == EX_CALL && e->fn == FN_log_determinant)) &&
+        in_memory((at ? e->args[0] : e)->kind == EX_CALL ? (at ? e->args[0] : e)->args[0] : NULL)) {
         Form g = {.n = 1, .key = {ex_index(of->index[0])}, .at = {index_new(intern("a"), ex_num(1), of->index[0]->hi)}};
         const Expr *matrix = (at ? e->args[0] : e)->args[0];
         if (!matrix_routine(at ? e->args[0] : e) || matrix->nargs != 1 || !is_index(matrix->args[0], of->index[0])) return e;
@@ -347,7 +398,9 @@ static Expr *matrices_apart(Tables *t, Table *of, Expr *e)
     }
     Expr **args = NEW_N(t->p->g->arena, Expr *, e->nargs + 1);
     switch (e->kind) {
-    case EX_ADD: case EX_MUL: case EX_CALL:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_CALL:
         for (int i = 0; i < e->nargs; i++) args[i] = matrices_apart(t, of, e->args[i]);
         return e->kind == EX_ADD ? ex_add(e->nargs, args) : e->kind == EX_MUL ? ex_mul(e->nargs, args) : ex_call(e->name, e->nargs, args);
     case EX_POW: return ex_pow(matrices_apart(t, of, e->args[0]), e->number);
@@ -355,7 +408,11 @@ static Expr *matrices_apart(Tables *t, Table *of, Expr *e)
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         return ex_reduce(e->name, j, e->args[0], e->args[1], matrices_apart(t, of, ex_open(e, j)));
     }
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return e;
 }
@@ -386,7 +443,10 @@ static Table *table_of(Tables *t, const Form *f, Expr *value)
         found = NEW(t->p->g->arena, Table);
         for (int i = 0; i < f->n + f->ninner; i++) {
             const Index *j = i < f->n ? f->at[i] : f->inner[i - f->n];
-            found->index[found->n] = index_new(i == 0 ? intern("a") : i < f->n ? intern(words(t->p, "a%d", i + 1)) : j->name, ex_num(1), j->hi);
+            found->index[found->n] = index_new(i == 0     ? intern("a")
+                                               : i < f->n ? intern(words(t->p, "a%d", i + 1))
+                                                          : j->name,
+                                               ex_num(1), j->hi);
             value = ex_replace_index(value, (Index *)j, ex_index(found->index[found->n]));
             dim[found->n++] = j->hi;
         }
@@ -394,8 +454,12 @@ static Table *table_of(Tables *t, const Form *f, Expr *value)
         if (made.more) made.n = 0;
         found->value = value;
         found->routine = routine_of(found, &found->matrix, &found->transposed);
-        for (const Table *of = t->first; of && found->matrix; of = of->next)         // the root of an inverse is made of what that is made of
-            if (of->var == found->matrix->var) { made = (Made){.n = of->fill->n, .others = !of->fill->of_unknowns}; memcpy(made.of, of->fill->of, sizeof made.of); }
+        // the root of an inverse is made of what that is made of
+        for (const Table *of = t->first; of && found->matrix; of = of->next)
+            if (of->var == found->matrix->var) {
+                made = (Made){.n = of->fill->n, .others = !of->fill->of_unknowns};
+                memcpy(made.of, of->fill->of, sizeof made.of);
+            }
         Fill *fill = filler(t, found->index[0]->hi, &made, found->routine != FN_OTHER);
         Expr *index = ex_index(fill->index);
         found->value = ex_replace_index(value, found->index[0], index);
@@ -440,8 +504,12 @@ static Expr *look_up_matrix(Tables *t, Expr *e)
     return ex_ref(of->var, of->n, at);
 }
 
-// sum(l, a[l]*sum(j, P[l, j]*a[j])) with P the inverse of a covariance: the sum of squares of C'a, P = CC', which takes each pair once, and is never negative. a is a sum of what stands beside P.
-typedef struct Quadratic { Expr *inverse, *a; Index *l; } Quadratic;      // a at index l
+// sum(l, a[l]*sum(j, P[l, j]*a[j])) with P the inverse of a covariance: the sum of squares of C'a, P = CC', which takes each pair once, and
+// is never negative. a is a sum of what stands beside P.
+typedef struct Quadratic {
+    Expr *inverse, *a;
+    Index *l;
+} Quadratic;  // a at index l
 
 // Of a product: one factor that f finds, and the rest.
 static Expr *without(Expr *e, bool (*f)(Expr *, void *), void *with, Expr **found)
@@ -456,7 +524,11 @@ static Expr *without(Expr *e, bool (*f)(Expr *, void *), void *with, Expr **foun
     return rest;
 }
 
-static bool is_sum(Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE && e->fn == FN_sum && ex_is_num(e->args[0], 1); }
+static bool is_sum(Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE && e->fn == FN_sum && ex_is_num(e->args[0], 1);
+}
 
 static bool is_inverse(Expr *e, void *with)
 {
@@ -481,7 +553,8 @@ static bool quadratic(Expr *e, Quadratic *q)
     return true;
 }
 
-// Of the table of an inverse, element [l, j] of its Cholesky factor, in a table of their transposes [key, j, l]. Both are filled by one kernel, one after the other.
+// Of the table of an inverse, element [l, j] of its Cholesky factor, in a table of their transposes [key, j, l]. Both are filled by one
+// kernel, one after the other.
 static Expr *look_up_root(Tables *t, const Expr *inverse, Expr *l, Expr *j)
 {
     Form f = {.n = 1, .key = {inverse->args[0]}, .at = {index_new(intern("a"), ex_num(1), inverse->var->dim[0])}, .ninner = 2};
@@ -547,7 +620,11 @@ static Expr *take_parts(Tables *t, Expr *e)
     return operate(e, n, out);
 }
 
-static Look test_exp(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_exp ? FOUND : LOOK; }
+static Look test_exp(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_CALL && e->fn == FN_exp ? FOUND : LOOK;
+}
 
 static Expr *taken(Tables *t, Expr *e)
 {
@@ -555,7 +632,8 @@ static Expr *taken(Tables *t, Expr *e)
     const bool determinant = e->kind == EX_CALL && e->fn == FN_log_determinant && in_memory(e->args[0]);
     if ((determinant || costly(t, e)) && tabulated(t, e, &f)) return look_up(t, &f);
     switch (e->kind) {
-    case EX_ADD: case EX_MUL: return take_parts(t, e);
+    case EX_ADD:
+    case EX_MUL: return take_parts(t, e);
     case EX_POW: return ex_pow(take(t, e->args[0]), e->number);
     case EX_REDUCE: {
         Expr *squares = take_quadratic(t, e);
@@ -577,12 +655,17 @@ static Expr *taken(Tables *t, Expr *e)
         for (int i = 0; i < e->nargs; i++) args[i] = take(t, e->args[i]);
         return ex_call(e->name, e->nargs, args);
     }
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return e;
 }
 
-// A part that stands in many places is taken once: definitions of each other by products share their parts, and have more places than can be counted.
+// A part that stands in many places is taken once: definitions of each other by products share their parts, and have more places than can
+// be counted.
 static Expr *take(Tables *t, Expr *e)
 {
     if (e->nargs == 0 || e->kind == EX_REF || e->kind == EX_ARRAY || ex_rank(e) > 0) return e;
@@ -594,7 +677,8 @@ static Expr *take(Tables *t, Expr *e)
 
 // ---- rows that are classified by distances ----
 
-// The log density of a value x, when all of it is: of_value[x] + times*sum(j, sum(l in j:p, root[x, j, l]*(row[i, l] - centre[x, l]))^2). On a GPU a routine of its own weighs the values of several rows at a time (classify.h).
+// The log density of a value x, when all of it is: of_value[x] + times*sum(j, sum(l in j:p, root[x, j, l]*(row[i, l] - centre[x, l]))^2).
+// On a GPU a routine of its own weighs the values of several rows at a time (classify.h).
 static bool distance(const Expr *e, Expr *weighed, const Index *i, Distances *out)
 {
     if (e->kind != EX_REDUCE || e->fn != FN_sum || !ex_is_num(e->args[0], 1)) return false;
@@ -608,12 +692,18 @@ static bool distance(const Expr *e, Expr *weighed, const Index *i, Distances *ou
     if (product->kind != EX_MUL || product->nargs != 2) return false;
     for (int k = 0; k < 2; k++) {
         const Expr *root = product->args[k], *a = product->args[1 - k];
-        if (root->kind != EX_REF || root->nargs != 3 || root->args[0] != weighed || !is_index(root->args[1], j) || !is_index(root->args[2], l) || a->kind != EX_ADD || a->nargs != 2) continue;
+        if (root->kind != EX_REF || root->nargs != 3 || root->args[0] != weighed || !is_index(root->args[1], j) ||
+            !is_index(root->args[2], l) || a->kind != EX_ADD || a->nargs != 2)
+            continue;
         for (int m = 0; m < 2; m++) {
             const Expr *row = a->args[m], *minus = a->args[1 - m];
-            if (row->kind != EX_REF || row->nargs != 2 || !is_index(row->args[0], i) || !is_index(row->args[1], l) || row->var->dim[1] != e->args[1]) continue;
+            if (row->kind != EX_REF || row->nargs != 2 || !is_index(row->args[0], i) || !is_index(row->args[1], l) ||
+                row->var->dim[1] != e->args[1])
+                continue;
             const Expr *centre = minus->kind == EX_MUL && minus->nargs == 2 && ex_is_num(minus->args[0], -1) ? minus->args[1] : NULL;
-            if (!centre || centre->kind != EX_REF || centre->nargs != 2 || centre->args[0] != weighed || !is_index(centre->args[1], l) || centre->var->dim[1] != e->args[1]) continue;
+            if (!centre || centre->kind != EX_REF || centre->nargs != 2 || centre->args[0] != weighed || !is_index(centre->args[1], l) ||
+                centre->var->dim[1] != e->args[1])
+                continue;
             *out = (Distances){.row = row->var, .centre = centre->var, .root = root->var};
             return true;
         }
@@ -634,10 +724,15 @@ static void find_distances(Tables *t, Node *n)
     Distances d = {0}, found;
     Expr *rest = ex_num(0);
     const Conditional *c = n->weigh.c;
-    if (t->kernel->kind != KERNEL_ELEMENTS || t->nrows != 1 || t->guarded || c->whole || !t->weighed || n->weigh.moves || (n->weigh.expects && !(n->weigh.weights && is_real(p->out, n->weigh.weights))) || c->var->rank != 1 || c->current->nargs != 1 || !is_index(c->current->args[0], i)) return;
+    if (t->kernel->kind != KERNEL_ELEMENTS || t->nrows != 1 || t->guarded || c->whole || !t->weighed || n->weigh.moves ||
+        (n->weigh.expects && !(n->weigh.weights && is_real(p->out, n->weigh.weights))) || c->var->rank != 1 || c->current->nargs != 1 ||
+        !is_index(c->current->args[0], i))
+        return;
     for (const Node *m = n->body; m; m = m->next) {
         const Node *u = m->body;
-        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !u || u->next || u->kind != NODE_UPDATE || u->update.op != UPDATE_ADD || u->update.times) return;
+        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !u || u->next || u->kind != NODE_UPDATE ||
+            u->update.op != UPDATE_ADD || u->update.times)
+            return;
         Expr *e = u->update.value;
         for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
             Expr *term = e->kind == EX_ADD ? e->args[k] : e;
@@ -648,7 +743,9 @@ static void find_distances(Tables *t, Node *n)
             } else rest = ex_add2(rest, term);
         }
     }
-    if (!d.row || !is_real(p->out, d.row) || is_real(p->out, d.centre) || is_real(p->out, d.root) || ex_find(rest, test_not_looked_up, (void *)t->weighed)) return;
+    if (!d.row || !is_real(p->out, d.row) || is_real(p->out, d.centre) || is_real(p->out, d.root) ||
+        ex_find(rest, test_not_looked_up, (void *)t->weighed))
+        return;
     d.of_value = rest;
     n->weigh.distances = arena_copy(p->g->arena, &d, sizeof d);
     reads_rows(p, d.row->dim[1]);
@@ -676,7 +773,8 @@ static bool take_weights(Tables *t, Node *n)
         for (int i = 0; i < w->n; i++) index[i] = ex_index(w->index[i]);
         index[w->n] = ex_index(w->value);
         const char *of = math(t->p, w->weight ? w->weight : w->log);
-        k->comment = words(t->p, "%s//   %s = %s\n", k->comment, math(t->p, ex_ref(w->var, w->n + 1, index)), cut_line(t->p, w->weight ? of : words(t->p, "exp(%s)", of)));
+        k->comment = words(t->p, "%s//   %s = %s\n", k->comment, math(t->p, ex_ref(w->var, w->n + 1, index)),
+                           cut_line(t->p, w->weight ? of : words(t->p, "exp(%s)", of)));
     }
     *last = NEW(t->p->g->arena, Fill);
     **last = (Fill){.kernel = k, .weights = all};
@@ -700,7 +798,7 @@ static void take_list(Tables *t, Node *list)
         const Loops *l = n->kind == NODE_REDUCE || n->kind == NODE_NEST ? &n->nest.loops : NULL;
         const int most = (int)(sizeof t->row / sizeof *t->row), more = l ? l->n : n->kind == NODE_LOOP ? n->loop.n : 0;
         if (t->nrows + more > most) continue;
-        if (l && (n->nest.careful || n->nest.as_read)) continue;         // data have not been checked, or not been filled
+        if (l && (n->nest.careful || n->nest.as_read)) continue;  // data have not been checked, or not been filled
         const bool guarded = t->guarded;
         t->guarded |= (l && l->guard) || n->kind == NODE_IF;
         for (int i = 0; i < more; i++) t->row[t->nrows++] = l ? l->index[i] : n->loop.index[i];
@@ -762,7 +860,10 @@ static void complete(Tables *t, Fill *f)
     each->loop.n = 1;
     each->loop.index[0] = f->index;
     each->loop.keeps = true;
-    f->kernel->comment = words(t->p, f->matrices ? "// What is made of matrices, for all that read it: once for each\n%s" : "// What rows need of a value that they have: once for each value\n%s", what);
+    f->kernel->comment = words(t->p,
+                               f->matrices ? "// What is made of matrices, for all that read it: once for each\n%s"
+                                           : "// What rows need of a value that they have: once for each value\n%s",
+                               what);
 }
 
 // ---- matrices that are left ----
@@ -772,7 +873,9 @@ static bool own_arrays(const Node *list)
     for (const Node *n = list; n; n = n->next) {
         const bool sum = n->kind == NODE_REDUCE || n->kind == NODE_NEST;
         for (const Node *u = sum ? n->body : NULL; u; u = u->next)
-            if ((u->kind == NODE_UPDATE && needs_own_array(u->update.value, &n->nest.loops)) || (u->kind == NODE_LET && needs_own_array(u->let.value, &n->nest.loops))) return true;
+            if ((u->kind == NODE_UPDATE && needs_own_array(u->update.value, &n->nest.loops)) ||
+                (u->kind == NODE_LET && needs_own_array(u->let.value, &n->nest.loops)))
+                return true;
         if (own_arrays(n->body) || (n->kind == NODE_IF && own_arrays(n->test.otherwise))) return true;
     }
     return false;
@@ -790,7 +893,10 @@ static void by_one_lane(Kernel *k)
 
 // ---- launches ----
 
-typedef struct Filled { const Tables *t; const Fill *fill; } Filled;
+typedef struct Filled {
+    const Tables *t;
+    const Fill *fill;
+} Filled;
 
 static bool is_of(const Var *v, void *with)
 {
@@ -817,7 +923,8 @@ static void launch_fill(Tables *t, const Fill *f)
     else with_extent(launch(t->p, LAUNCH_EACH, f->kernel), f->index->hi);
 }
 
-// Before a launch that reads tables, unless they are filled. What a step reads before anything in it may have changed that is filled by the sweep, where there is need (`kept`): that of step `code`, or NULL.
+// Before a launch that reads tables, unless they are filled. What a step reads before anything in it may have changed that is filled by the
+// sweep, where there is need (`kept`): that of step `code`, or NULL.
 static void launch_fills(Tables *t, Launches *list, StepCode *code)
 {
     Lower *p = t->p;
@@ -833,7 +940,7 @@ static void launch_fills(Tables *t, Launches *list, StepCode *code)
             l->kind = LAUNCH_ONCE;
             l->nargs = 0;
         }
-        for (int matrices = 1; matrices >= 0; matrices--)        // other tables may be made of theirs
+        for (int matrices = 1; matrices >= 0; matrices--)  // other tables may be made of theirs
             for (const Reads *r = t->reads; r && l->kernel; r = r->next) {
                 bool there = r->kernel != l->kernel || r->fill->matrices != matrices, changed = library;
                 for (int i = 0; i < n; i++) there |= filled[i].fill == r->fill;
@@ -860,7 +967,7 @@ static void launch_fills(Tables *t, Launches *list, StepCode *code)
         }
         for (int i = 0; i < n;) {
             if (l->kernel && !writes(l->kernel->body, made_of, &filled[i])) i++;
-            else filled[i] = filled[--n];        // a library call may write anything
+            else filled[i] = filled[--n];  // a library call may write anything
         }
         l->next = NULL;
         if (!all.first) all.last = &all.first;
@@ -875,7 +982,8 @@ static bool changes(const StepCode *code, const Fill *f)
 {
     for (int b = 0; b < code->step->nblock; b++)
         for (int i = 0; i < f->n; i++)
-            if (code->step->block[b] == f->of[i] || code->step->block[b]->part_of == f->of[i] || f->of[i]->part_of == code->step->block[b]) return true;
+            if (code->step->block[b] == f->of[i] || code->step->block[b]->part_of == f->of[i] || f->of[i]->part_of == code->step->block[b])
+                return true;
     const Scales *scales = code->step->kind == STEP_GAUSSIAN ? code->step->gaussian.scales : NULL;
     for (int b = 0; scales && b < scales->n; b++)
         for (int i = 0; i < f->n; i++)
@@ -916,7 +1024,7 @@ void tables(Lower *p)
 {
     Tables t = {.p = p};
     Program *out = p->out;
-    Kernel **begin = NULL;       // of such kernels
+    Kernel **begin = NULL;  // of such kernels
     for (Kernel **at = &out->sweep.first; *at; at = &(*at)->next) {
         Kernel *k = t.kernel = *at;
         if (!moves(k)) begin = NULL;

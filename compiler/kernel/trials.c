@@ -1,29 +1,41 @@
-// trials.c -- what the trials of a sampler leave as it is in each row that they sum over is computed once, in an array that is filled before them.
+// trials.c -- what the trials of a sampler leave as it is in each row that they sum over is computed once, in an array that is filled
+// before them.
 //
 //   before   slice b                                                               after   nest i in 1:N: rest[i] = a + c*z[i] + u[g[i]]
 //              reduce i in 1:N: lp -= exp(a + c*z[i] + u[g[i]] + x[i]*b)                   slice b
 //                                                                                            reduce i in 1:N: lp -= exp(rest[i] + x[i]*b)
 //
-// A trial for one coefficient of a predictor then costs a product a row, however many terms the predictor has. Terms of a sum, and factors of a product, that trials leave alone are one array. What stands in a choice stays there: it may not
-// exist elsewhere. An array is worth it where it saves more reads than it takes, or a function. Steps take turns with the arrays, which hold nothing from one step to the next.
+// A trial for one coefficient of a predictor then costs a product a row, however many terms the predictor has. Terms of a sum, and factors
+// of a product, that trials leave alone are one array. What stands in a choice stays there: it may not exist elsewhere. An array is worth
+// it where it saves more reads than it takes, or a function. Steps take turns with the arrays, which hold nothing from one step to the
+// next.
 #include <math.h>
 #include "lower.h"
 
 typedef struct Trials {
-    Lower             *p;
+    Lower *p;
     const Conditional *c;
-    const Loops       *loops;            // of the rows
-    Expr              *density;          // of a row
+    const Loops *loops;  // of the rows
+    Expr *density;       // of a row
 } Trials;
 
 // ---- what is saved ----
 
 enum { READ = 1, GATHERED = 2, DIVISION = 2, FUNCTION = 4, ENOUGH = 3 };
 
-typedef struct Saving { const Lower *p; const Index *row; const Expr *elsewhere; int sum; } Saving;
+typedef struct Saving {
+    const Lower *p;
+    const Index *row;
+    const Expr *elsewhere;
+    int sum;
+} Saving;
 
 static Look is_it(const Expr *e, void *sought) { return e == sought ? FOUND : LOOK; }
-static Look is_reference(const Expr *e, void *with) { (void)with; return e->kind == EX_REF ? FOUND : LOOK; }
+static Look is_reference(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REF ? FOUND : LOOK;
+}
 
 static Look add_saving(const Expr *e, void *with)
 {
@@ -37,7 +49,7 @@ static Look add_saving(const Expr *e, void *with)
         s->sum += gathered ? GATHERED : READ;
         return LOOK;
     }
-    case EX_REDUCE: {                            // the predictor of a matrix is an array already
+    case EX_REDUCE: {  // the predictor of a matrix is an array already
         Product r;
         Expr *row, *column;
         s->sum += product_of(s->p, e, &r, &row, &column) ? READ : FUNCTION;
@@ -45,7 +57,12 @@ static Look add_saving(const Expr *e, void *with)
     }
     case EX_POW: s->sum += e->number == floor(e->number) && fabs(e->number) <= 4 ? (e->number < 0 ? DIVISION : 0) : FUNCTION; return LOOK;
     case EX_CALL: s->sum += FUNCTION; return LOOK;
-    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_ARRAY: case EX_AT: return LOOK;
+    case EX_NUM:
+    case EX_INDEX:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_ARRAY:
+    case EX_AT: return LOOK;
     }
     return LOOK;
 }
@@ -106,14 +123,17 @@ static Expr *take(Expr *e, void *with)
     Trials *t = with;
     if (!ex_mentions_index(e, t->loops->index[t->loops->n - 1]) || e->loose || needs_array(e)) return e;
     if (stays(t, e)) return is_enough(t, e, e, ex_num(0)) ? in_array(t, e) : e;
-    if (e->kind == EX_REF || e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR))) return e;
+    if (e->kind == EX_REF || e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT ||
+        (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)))
+        return e;
     if (e->kind != EX_ADD && e->kind != EX_MUL) return NULL;
     Expr *rest = ex_num(e->kind == EX_MUL), *moved = rest;
     for (int i = 0; i < e->nargs; i++) {
         Expr **side = stays(t, e->args[i]) ? &rest : &moved, *part = side == &rest ? e->args[i] : ex_map(e->args[i], take, t);
         *side = e->kind == EX_MUL ? ex_mul2(*side, part) : ex_add2(*side, part);
     }
-    if (ex_mentions_index(rest, t->loops->index[t->loops->n - 1]) && !needs_array(rest) && is_enough(t, rest, e, moved)) rest = in_array(t, rest);
+    if (ex_mentions_index(rest, t->loops->index[t->loops->n - 1]) && !needs_array(rest) && is_enough(t, rest, e, moved))
+        rest = in_array(t, rest);
     return e->kind == EX_MUL ? ex_mul2(rest, moved) : ex_add2(rest, moved);
 }
 

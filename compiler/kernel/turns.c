@@ -1,4 +1,5 @@
-// turns.c -- steps whose columns take turns (graph/updates/turns.c): predictors of all categories, then for each category its latents, its joint normal, and its predictors again.
+// turns.c -- steps whose columns take turns (graph/updates/turns.c): predictors of all categories, then for each category its latents, its
+// joint normal, and its predictors again.
 //
 //   eta[i, k] for all k                                     PRODUCT, and a kernel
 //   for each category                                       the host's loop; kernels read from the state whose turn it is
@@ -28,7 +29,8 @@ static void copy_columns(Lower *p, const Turns *t, bool back)
     for (int i = 0; i < t->n; i++) {
         Var *v = t->var[i], *c = t->column[i];
         Loops l = {.n = c->rank};
-        Expr *of_column = var_element(p->g, c, l.index), **at = NEW_N(p->g->arena, Expr *, v->rank + 1), **own = NEW_N(p->g->arena, Expr *, c->rank + 1);
+        Expr *of_column = var_element(p->g, c, l.index), **at = NEW_N(p->g->arena, Expr *, v->rank + 1),
+             **own = NEW_N(p->g->arena, Expr *, c->rank + 1);
         for (int d = 0, m = 0; d < v->rank; d++)
             if (d == t->at[i]) at[d] = turn_of(t);
             else at[d] = own[m] = ex_index(l.index[m]), m++;
@@ -47,8 +49,12 @@ static void copy_columns(Lower *p, const Turns *t, bool back)
     launch_team(p, k);
 }
 
-// The rows of a softmax, and behind them all its categories if `categories`: a loop over elements of an array, with the names that its factor gives the indices.
-typedef struct Over { Node *each; Var *of; } Over;
+// The rows of a softmax, and behind them all its categories if `categories`: a loop over elements of an array, with the names that its
+// factor gives the indices.
+typedef struct Over {
+    Node *each;
+    Var *of;
+} Over;
 
 static Over enter_rows(Lower *p, const Softmax *s, bool categories)
 {
@@ -62,7 +68,7 @@ static Over enter_rows(Lower *p, const Softmax *s, bool categories)
     for (int i = 0; i < plates->n; i++) o.each->loop.index[o.each->loop.n++] = plates->index[i];
     if (categories) o.each->loop.index[o.each->loop.n++] = s->k;
     Expr *inside = plates->guard;
-    for (int i = 0; i < plates->n; i++) {                // the array has room for the longest row, from 1
+    for (int i = 0; i < plates->n; i++) {  // the array has room for the longest row, from 1
         Expr *at = ex_index(plates->index[i]), *test = NULL;
         if (!ex_is_num(plates->index[i]->lo, 1)) test = ex_call2("<=", plates->index[i]->lo, at);
         for (int k = 0; k < i; k++)
@@ -123,7 +129,8 @@ static Expr *let(Lower *p, const char *name, Expr *value, const char *type)
 
 static void note_latents(Lower *p, const Turns *t, const Softmax *s)
 {
-    note(p, "%s ~ polya_gamma(%s, %s), %s the log of the sum of exp of the other predictors", math(p, latent_of(s)), math(p, s->count), math(p, ex_sub(eta_at(s, turn_of(t)), s->offset)), math(p, s->offset));
+    note(p, "%s ~ polya_gamma(%s, %s), %s the log of the sum of exp of the other predictors", math(p, latent_of(s)), math(p, s->count),
+         math(p, ex_sub(eta_at(s, turn_of(t)), s->offset)), math(p, s->offset));
 }
 
 // The latent of one row, and its offset.
@@ -138,7 +145,7 @@ static void put_latent(Lower *p, const Turns *t, const Softmax *s)
     Var *x = local_new(p->g->arena, "x");
     Node *d = put(p, NODE_DRAW);
     d->draw.var = s->latent;
-    d->draw.element = eta_at(s, turn);           // each category has streams of its own
+    d->draw.element = eta_at(s, turn);  // each category has streams of its own
     d->draw.x = x;
     d->draw.type = number;
     d->draw.routine = "polya_gamma_natural";
@@ -160,8 +167,8 @@ static void put_latents(Lower *p, const Turns *t, const Softmax *s)
     close_rows(p, o, k);
 }
 
-// The predictor of a row in the category that was drawn. With --check: the joint normal claims log q(new | omega) - log q(old | omega); that of the model has omega integrated out, and
-// log p(omega | new) - log p(omega | old) less.
+// The predictor of a row in the category that was drawn. With --check: the joint normal claims log q(new | omega) - log q(old | omega);
+// that of the model has omega integrated out, and log p(omega | new) - log p(omega | old) less.
 static void put_predictor_again(Lower *p, const Step *step, const Softmax *s, Expr *category)
 {
     Expr *eta = eta_at(s, category), *new = let(p, "drawn", ex_replace(s->own, turn_of(step->turns), category), "wide");
@@ -169,8 +176,9 @@ static void put_predictor_again(Lower *p, const Step *step, const Softmax *s, Ex
         Expr *was = ex_sub(eta, s->offset), *is = ex_sub(new, s->offset), *half = ex_num(0.5);
         Node *checking = enter(p, NODE_IF);
         checking->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
-        Expr *terms[] = {ex_mul2(half, ex_mul2(latent_of(s), ex_pow(is, 2))), ex_neg(ex_mul2(half, ex_mul2(latent_of(s), ex_pow(was, 2)))), ex_mul2(s->count, ex_call1("log1p_exp", was)),
-                         ex_neg(ex_mul2(s->count, ex_call1("log1p_exp", is))), ex_mul2(half, ex_mul2(s->count, ex_sub(new, eta)))};
+        Expr *terms[] = {ex_mul2(half, ex_mul2(latent_of(s), ex_pow(is, 2))), ex_neg(ex_mul2(half, ex_mul2(latent_of(s), ex_pow(was, 2)))),
+                         ex_mul2(s->count, ex_call1("log1p_exp", was)), ex_neg(ex_mul2(s->count, ex_call1("log1p_exp", is))),
+                         ex_mul2(half, ex_mul2(s->count, ex_sub(new, eta)))};
         Expr *claim[5];
         for (int i = 0; i < 5; i++) claim[i] = let(p, words(p, "claim%d", i + 1), terms[i], "wide");
         put(p, NODE_CLAIM)->claim.value = ex_add(5, claim);
@@ -258,7 +266,7 @@ void step_turns(Lower *p, const Step *s)
     if (once) put_row_pass(p, s, &dot);
     else
         for (const Softmax *m = t->softmax; m; m = m->next) put_latents(p, t, m);
-    checked_only(p, true);                       // the claim of the joint normal knows where it was; its draw has no use for that
+    checked_only(p, true);  // the claim of the joint normal knows where it was; its draw has no use for that
     copy_columns(p, t, false);
     checked_only(p, false);
     p->step = t->draw;
@@ -267,7 +275,7 @@ void step_turns(Lower *p, const Step *s)
     copy_columns(p, t, true);
     for (const Softmax *m = t->softmax; m && !once; m = m->next) put_predictors_again(p, s, m);
     launch(p, LAUNCH_END, NULL);
-    if (once && !s->marginal) {                  // the claim of the last turn
+    if (once && !s->marginal) {  // the claim of the last turn
         checked_only(p, true);
         put_predictors_again(p, s, t->softmax);
         checked_only(p, false);

@@ -9,23 +9,26 @@
 //            loop i in 1:K shared by ALONG
 //              update b[i] = y[i]
 //
-// On a GPU each wait of a team of several blocks takes as long as some thousand operations of a lane, and few rows are one block's however much is added up for each.
+// On a GPU each wait of a team of several blocks takes as long as some thousand operations of a lane, and few rows are one block's however
+// much is added up for each.
 //
 //   barriers   A barrier goes if all have just waited: after ALONG, SUM_ALONG, by one lane, and another barrier.
-//   ALONG      becomes LANES (nobody waits after it) at the end of a kernel, and before another ALONG, if neither writes what the other reads or writes, nor do those before it since the last wait.
+//   ALONG      becomes LANES (nobody waits after it) at the end of a kernel, and before another ALONG, if neither writes what the other
+//   reads or writes, nor do those before it since the last wait.
 //              Bodies are looked into that consist of updates, lets, loops and conditions; what else there is waits as ever.
-//   pairs      The macro decides by the sizes: with many rows a lane takes a row. On the CPU nothing changes, neither the loops nor the order of the sums.
+//   pairs      The macro decides by the sizes: with many rows a lane takes a row. On the CPU nothing changes, neither the loops nor the
+//   order of the sums.
 //
 // Needs: all nodes that a kernel gets (share, outside, predictors, alone).     Keeps: what is computed.
 #include "lower.h"
 
 // ---- what a loop reads and writes ----
 
-typedef struct Touched {                 // by loops since the last wait
-    Arena      *a;
-    int         nread, nwritten, room_read, room_written;
+typedef struct Touched {  // by loops since the last wait
+    Arena *a;
+    int nread, nwritten, room_read, room_written;
     const Var **read, **written;
-    bool        known;
+    bool known;
 } Touched;
 
 static const Var *whole_of(const Var *v) { return v->part_of ? v->part_of : v; }
@@ -46,7 +49,7 @@ static void add(Arena *a, const Var ***list, int *n, int *room, const Var *v)
 static bool note_read(const Var *v, void *with)
 {
     Touched *t = with;
-    if (v->kind != VAR_ELEMENT) add(t->a, &t->read, &t->nread, &t->room_read, v);       // else a lane's own
+    if (v->kind != VAR_ELEMENT) add(t->a, &t->read, &t->nread, &t->room_read, v);  // else a lane's own
     return false;
 }
 
@@ -63,11 +66,16 @@ static void note_body(Touched *t, const Node *list)
 {
     for (const Node *n = list; n; n = n->next) {
         switch (n->kind) {
-        case NODE_COMMENT: case NODE_KNOW: case NODE_SKIP: break;
+        case NODE_COMMENT:
+        case NODE_KNOW:
+        case NODE_SKIP: break;
         case NODE_LET: t->known &= !n->let.log_sum && n->let.value; break;
         case NODE_UPDATE: t->known &= n->update.how == STORE_PLAIN && !n->update.own; break;
         case NODE_LOOP: t->known &= (n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD) && !n->loop.of; break;
-        case NODE_IF: t->known &= !n->test.few; note_body(t, n->test.otherwise); break;
+        case NODE_IF:
+            t->known &= !n->test.few;
+            note_body(t, n->test.otherwise);
+            break;
         default: t->known = false;
         }
         each_expr(n, note_expr, t);
@@ -96,13 +104,14 @@ static bool meet(const Var *const *a, int na, const Var *const *b, int nb)
 // What a loop writes stands among what it reads as well (each_array).
 static bool apart(const Touched *x, const Touched *y)
 {
-    return x->known && y->known && !meet(x->written, x->nwritten, y->read, y->nread) && !meet(x->written, x->nwritten, y->written, y->nwritten) && !meet(x->read, x->nread, y->written, y->nwritten);
+    return x->known && y->known && !meet(x->written, x->nwritten, y->read, y->nread) &&
+           !meet(x->written, x->nwritten, y->written, y->nwritten) && !meet(x->read, x->nread, y->written, y->nwritten);
 }
 
 static Touched both(const Touched *x, const Touched *y)
 {
     Touched t = *x;
-    t.room_read = t.nread;               // copied when it grows
+    t.room_read = t.nread;  // copied when it grows
     t.room_written = t.nwritten;
     for (int i = 0; i < y->nread; i++) add(t.a, &t.read, &t.nread, &t.room_read, y->read[i]);
     for (int i = 0; i < y->nwritten; i++) add(t.a, &t.written, &t.nwritten, &t.room_written, y->written[i]);
@@ -117,14 +126,15 @@ static bool is_along(const Node *n) { return n && n->kind == NODE_LOOP && n->loo
 // Whether all lanes of a team have waited when it is done.
 static bool ends_with_wait(const Node *n)
 {
-    return n && (is_along(n) || (n->kind == NODE_LOOP && n->loop.how == SHARE_SUM_ALONG) || (n->kind == NODE_LANE && !n->lane.key) || n->kind == NODE_BARRIER);
+    return n && (is_along(n) || (n->kind == NODE_LOOP && n->loop.how == SHARE_SUM_ALONG) || (n->kind == NODE_LANE && !n->lane.key) ||
+                 n->kind == NODE_BARRIER);
 }
 
 typedef struct Waits {
-    Arena   *a;
-    const Node *before;                  // the last node
-    Node    *open;                       // a loop ALONG that is the last node
-    Touched  since;                      // by it and the loops before it, after which nobody waits
+    Arena *a;
+    const Node *before;  // the last node
+    Node *open;          // a loop ALONG that is the last node
+    Touched since;       // by it and the loops before it, after which nobody waits
 } Waits;
 
 static void begins(Waits *w, Node *n)
@@ -173,11 +183,17 @@ static bool by_pairs(const Node *list, const Index *i, const Index *j)
 {
     for (const Node *n = list; n; n = n->next) {
         switch (n->kind) {
-        case NODE_COMMENT: case NODE_LET: case NODE_KNOW: case NODE_SKIP: break;
+        case NODE_COMMENT:
+        case NODE_LET:
+        case NODE_KNOW:
+        case NODE_SKIP: break;
         case NODE_UPDATE:
-            if (n->update.own || (!n->update.place.local && !(mentions(&n->update.place, i) && mentions(&n->update.place, j)))) return false;
+            if (n->update.own || (!n->update.place.local && !(mentions(&n->update.place, i) && mentions(&n->update.place, j))))
+                return false;
             break;
-        case NODE_LOOP: case NODE_REDUCE: case NODE_NEST:
+        case NODE_LOOP:
+        case NODE_REDUCE:
+        case NODE_NEST:
             if (n->kind == NODE_LOOP && n->loop.how != SHARE_SERIAL) return false;
             break;
         default: return false;
@@ -192,10 +208,13 @@ static void share_pairs(Node *list)
     for (Node *n = list; n; n = n->next) {
         Node *inner = n->body;
         if (n->kind == NODE_NEST || n->kind == NODE_REDUCE) share_pairs(n->body);
-        if (n->kind != NODE_LOOP || n->loop.how != SHARE_SUM_ALONG || n->loop.n != 1 || n->loop.of || !inner || inner->next || inner->kind != NODE_LOOP || inner->loop.how != SHARE_SERIAL ||
-            inner->loop.n != 1 || inner->loop.of || inner->loop.order) continue;
+        if (n->kind != NODE_LOOP || n->loop.how != SHARE_SUM_ALONG || n->loop.n != 1 || n->loop.of || !inner || inner->next ||
+            inner->kind != NODE_LOOP || inner->loop.how != SHARE_SERIAL || inner->loop.n != 1 || inner->loop.of || inner->loop.order)
+            continue;
         Index *i = n->loop.index[0], *j = inner->loop.index[0];
-        if (!ex_is_num(i->lo, 1) || !ex_is_num(j->lo, 1) || ex_mentions_index(j->hi, i) || needs_array(j->hi) || ex_unknown(j->hi) || !by_pairs(inner->body, i, j)) continue;
+        if (!ex_is_num(i->lo, 1) || !ex_is_num(j->lo, 1) || ex_mentions_index(j->hi, i) || needs_array(j->hi) || ex_unknown(j->hi) ||
+            !by_pairs(inner->body, i, j))
+            continue;
         n->loop.n = 2;
         n->loop.index[1] = j;
         n->body = inner->body;

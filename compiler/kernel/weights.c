@@ -4,14 +4,19 @@
 //              weigh z[n] in 1:K                                        weights weights_z_1[a, v] of theta[a, v]
 //                lp += log(theta[doc[n], z])                            weights weights_z_2[a, v] of phi[v, a]
 //                lp += log(phi[z, w[n]])                              kernel draw_z
-//                                                                       weigh z[n] in 1:K by weights_z_1[doc[n], z]*weights_z_2[w[n], z], or else as before
+//                                                                       weigh z[n] in 1:K by weights_z_1[doc[n], z]*weights_z_2[w[n], z],
+//                                                                       or else as before
 //
-// The log density of a value is a sum of terms, each of which holds the row through keys alone: integers that stand as subscripts, or the row's own index. Then exp of a term is a number for each key and value. Rows of the
-// tables have the values side by side, whichever way the unknown lies, and are divided by their largest number, which the choice does not feel. So no row takes an exponential or a logarithm, and what it reads lies together.
-// Where a product leaves the range of numbers, because what is likely by one table is hardly possible by another, and where something is 0 or no number, the row is weighed as before, by logarithms (device/weights.h).
+// The log density of a value is a sum of terms, each of which holds the row through keys alone: integers that stand as subscripts, or the
+// row's own index. Then exp of a term is a number for each key and value. Rows of the tables have the values side by side, whichever way
+// the unknown lies, and are divided by their largest number, which the choice does not feel. So no row takes an exponential or a logarithm,
+// and what it reads lies together. Where a product leaves the range of numbers, because what is likely by one table is hardly possible by
+// another, and where something is 0 or no number, the row is weighed as before, by logarithms (device/weights.h).
 //
-// Where that may be done: in kernels with a lane for each element; every subscript that holds a key or the value is that alone, over the whole of its dimension; one unknown that a term reads has a dimension for each key and for the
-// value, so that a table costs no more than the draw of that; every term holds the value, or is a number. Data of few values that a term computes with, such as an outcome of a Bernoulli distribution, are keys, too.
+// Where that may be done: in kernels with a lane for each element; every subscript that holds a key or the value is that alone, over the
+// whole of its dimension; one unknown that a term reads has a dimension for each key and for the value, so that a table costs no more than
+// the draw of that; every term holds the value, or is a number. Data of few values that a term computes with, such as an outcome of a
+// Bernoulli distribution, are keys, too.
 //
 // Needs: kernels as lowered.     Called by: tables.c, which fills the tables before launches that read them.
 #include "lower.h"
@@ -19,10 +24,10 @@
 enum { MOST_WEIGHTS = 4, MAX_TERM = 1000, MOST_OUTCOMES = 8 };
 
 typedef struct Weighing {
-    const Expr *u;                       // the value that is weighed
-    int         nrows;
-    Index *const *row;                   // loops around
-    Expr       *key;                     // that was found
+    const Expr *u;  // the value that is weighed
+    int nrows;
+    Index *const *row;  // loops around
+    Expr *key;          // that was found
     ValueWeights *of;
 } Weighing;
 
@@ -40,7 +45,9 @@ static Look find_key(const Expr *e, void *with)
     for (int k = 0; e->kind == EX_REF && k < e->nargs; k++) {
         Expr *at = e->args[k];
         if (at == t->u || !mentions_a_row(t, at)) continue;
-        if (at->kind != EX_INDEX && (at->kind != EX_REF || at->nargs != at->var->rank || at->loose || at->var->base != BASE_INT || at->var->kind == VAR_ELEMENT)) continue;
+        if (at->kind != EX_INDEX &&
+            (at->kind != EX_REF || at->nargs != at->var->rank || at->loose || at->var->base != BASE_INT || at->var->kind == VAR_ELEMENT))
+            continue;
         t->key = at;
         return FOUND;
     }
@@ -53,7 +60,8 @@ static Look find_outcome(const Expr *e, void *with)
     Weighing *t = with;
     if (e->kind != EX_REF) return LOOK;
     const Var *v = e->var;
-    if (v->kind == VAR_DATA && v->base == BASE_INT && e->nargs == v->rank && !e->loose && e != t->u && mentions_a_row(t, e) && v->upper_number - v->lower_number < MOST_OUTCOMES) {
+    if (v->kind == VAR_DATA && v->base == BASE_INT && e->nargs == v->rank && !e->loose && e != t->u && mentions_a_row(t, e) &&
+        v->upper_number - v->lower_number < MOST_OUTCOMES) {
         t->key = (Expr *)e;
         return FOUND;
     }
@@ -69,9 +77,14 @@ static Expr *extent_at(const Expr *e, const Expr *at)
     return extent;
 }
 
-static Look test_loops(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK; }
+static Look test_loops(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK;
+}
 
-// Whether e reads an element at something else than an index of the table over the whole of a dimension, or holds sums or arrays, which would need loops.
+// Whether e reads an element at something else than an index of the table over the whole of a dimension, or holds sums or arrays, which
+// would need loops.
 static Look test_elsewhere(const Expr *e, void *with)
 {
     const ValueWeights *w = with;
@@ -88,17 +101,26 @@ static Look test_covers(const Expr *e, void *with)
 {
     const ValueWeights *w = with;
     if (e->kind != EX_REF) return LOOK;
-    if ((w->n > 0 && !var_unknown(e->var)) || e->var->base != BASE_REAL || !ex_mentions_index(e, w->value)) return SKIP;       // data alone: of the values only
+    // data alone: of the values only
+    if ((w->n > 0 && !var_unknown(e->var)) || e->var->base != BASE_REAL || !ex_mentions_index(e, w->value)) return SKIP;
     for (int i = 0; i < w->n; i++)
         if (!w->outcome[i] && !ex_mentions_index(e, w->index[i])) return SKIP;
     return FOUND;
 }
 
-static bool test_local(const Var *v, void *with) { (void)with; return v->kind == VAR_ELEMENT || v->kind == VAR_SERIES; }
+static bool test_local(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_ELEMENT || v->kind == VAR_SERIES;
+}
 
 static bool test_same(const Var *v, void *with) { return v == with; }
 
-static Look test_exp(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_exp ? FOUND : LOOK; }
+static Look test_exp(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_CALL && e->fn == FN_exp ? FOUND : LOOK;
+}
 
 // A term as a table over keys and value; false: it is none.
 static bool table_of_term(Weighing *t, Expr *e, Expr *last, const Var *drawn, ValueWeights *w)
@@ -127,7 +149,9 @@ static bool table_of_term(Weighing *t, Expr *e, Expr *last, const Var *drawn, Va
     Expr *with_value = ex_replace(w->log, (Expr *)t->u, ex_index(w->value));
     if (with_value == w->log || with_value->loose) return false;
     w->log = with_value;
-    if (mentions_a_row(t, w->log) || ex_find(w->log, test_elsewhere, w) || !ex_find(w->log, test_covers, w) || ex_any_var(w->log, test_local, NULL) || ex_any_var(w->log, test_same, (void *)drawn)) return false;
+    if (mentions_a_row(t, w->log) || ex_find(w->log, test_elsewhere, w) || !ex_find(w->log, test_covers, w) ||
+        ex_any_var(w->log, test_local, NULL) || ex_any_var(w->log, test_same, (void *)drawn))
+        return false;
     return true;
 }
 
@@ -143,7 +167,9 @@ static bool same_keys(const ValueWeights *a, const ValueWeights *b)
 ValueWeights *weights_of_values(Lower *p, const Kernel *kernel, const Node *n, int nrows, Index *const *row)
 {
     const Conditional *c = n->weigh.c;
-    if (kernel->kind != KERNEL_ELEMENTS || nrows == 0 || !c->u || c->whole || n->weigh.moves || n->weigh.expects || !ex_is_num(n->weigh.first, 1) || !ex_data_only(n->weigh.last) || n->weigh.last->indices) return NULL;
+    if (kernel->kind != KERNEL_ELEMENTS || nrows == 0 || !c->u || c->whole || n->weigh.moves || n->weigh.expects ||
+        !ex_is_num(n->weigh.first, 1) || !ex_data_only(n->weigh.last) || n->weigh.last->indices)
+        return NULL;
     Weighing t = {.u = c->u, .nrows = nrows, .row = row};
     ValueWeights *all = NULL, **end = &all, found;
     Expr *constant = ex_num(0);
@@ -151,7 +177,9 @@ ValueWeights *weights_of_values(Lower *p, const Kernel *kernel, const Node *n, i
     for (const Node *m = n->body; m; m = m->next) {
         const Node *put = m->body;
         if (m->kind == NODE_COMMENT) continue;
-        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !put || put->next || put->kind != NODE_UPDATE || (put->update.op != UPDATE_ADD && put->update.op != UPDATE_ADD_LOG) || put->update.times) return NULL;
+        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !put || put->next || put->kind != NODE_UPDATE ||
+            (put->update.op != UPDATE_ADD && put->update.op != UPDATE_ADD_LOG) || put->update.times)
+            return NULL;
         Expr *e = put->update.value;
         for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
             Expr *term = e->kind == EX_ADD ? e->args[k] : e;
@@ -172,12 +200,13 @@ ValueWeights *weights_of_values(Lower *p, const Kernel *kernel, const Node *n, i
             end = &(*end)->next;
         }
     }
-    if (all) all->log = ex_add2(all->log, constant);     // if that is no number, neither are the weights, and rows are weighed as before
+    // if that is no number, neither are the weights, and rows are weighed as before
+    if (all) all->log = ex_add2(all->log, constant);
     count = 0;
     for (ValueWeights *w = all; w; w = w->next) {
         Expr *dim[MOST_VALUE_KEYS + 1], *weight = ex_call1("exp", w->log);
         for (int i = 0; i < w->n; i++) dim[i] = w->index[i]->hi;
-        dim[w->n] = ex_add2(n->weigh.last, ex_num(WEIGHTS_ASIDE - 1));       // rows begin at multiples of 4 numbers
+        dim[w->n] = ex_add2(n->weigh.last, ex_num(WEIGHTS_ASIDE - 1));  // rows begin at multiples of 4 numbers
         w->var = work_array(p, ROLE_WEIGHTS, words(p, "weights_%s_%d", c->var->name, ++count), w->n + 1, dim);
         if (!ex_find(weight, test_exp, NULL)) w->weight = weight;
     }

@@ -39,7 +39,8 @@ static Expr *triangle_times(const White *w, Var *root, bool across, Var *array, 
     return ex_reduce("sum", j, lo, hi, ex_mul2(ex_ref(root, 2, across ? (Expr *[]){at, k} : (Expr *[]){k, at}), beside(w, array, at)));
 }
 
-// Covariance: offset = root * noise, the noise by forward substitution. Precision: root' * offset = noise, the offset by backward substitution.
+// Covariance: offset = root * noise, the noise by forward substitution. Precision: root' * offset = noise, the offset by backward
+// substitution.
 static void put_noise(Lower *p, const White *w, Var *root, Var *offset, Var *noise)
 {
     Expr *n = root->dim[0], *k = ex_index(w->element[w->vector->rank - 1]), *own = ex_ref(root, 2, (Expr *[]){k, k});
@@ -48,7 +49,9 @@ static void put_noise(Lower *p, const White *w, Var *root, Var *offset, Var *noi
     leave_elements(p, &o);
     o = enter_vectors(p, w, false);
     put_update(p, UPDATE_SET, place_element(beside(w, noise, k)),
-               w->precision ? triangle_times(w, root, true, offset, k, n) : ex_div(ex_sub(beside(w, offset, k), triangle_times(w, root, false, noise, ex_num(1), ex_sub(k, ex_num(1)))), own));
+               w->precision
+                   ? triangle_times(w, root, true, offset, k, n)
+                   : ex_div(ex_sub(beside(w, offset, k), triangle_times(w, root, false, noise, ex_num(1), ex_sub(k, ex_num(1)))), own));
     leave_elements(p, &o);
 }
 
@@ -57,7 +60,8 @@ static void put_vector(Lower *p, const White *w, Var *root, Var *offset, Var *no
     Expr *n = root->dim[0], *k = ex_index(w->element[w->vector->rank - 1]), *own = ex_ref(root, 2, (Expr *[]){k, k});
     Opened o = enter_vectors(p, w, w->precision);
     put_update(p, UPDATE_SET, place_element(beside(w, offset, k)),
-               w->precision ? ex_div(ex_sub(beside(w, noise, k), triangle_times(w, root, true, offset, ex_add2(k, ex_num(1)), n)), own) : triangle_times(w, root, false, noise, ex_num(1), k));
+               w->precision ? ex_div(ex_sub(beside(w, noise, k), triangle_times(w, root, true, offset, ex_add2(k, ex_num(1)), n)), own)
+                            : triangle_times(w, root, false, noise, ex_num(1), k));
     put_update(p, UPDATE_SET, place_element(w->current), ex_add2(w->mean, beside(w, offset, k)));
     leave_elements(p, &o);
 }
@@ -69,15 +73,17 @@ void step_white(Lower *p, const Step *s)
     Var *v = c->var, *f = w->vector;
     comment_step(p, s);
     Expr *size = f->dim[f->rank - 1], *square[] = {size, size};
-    Var *width = work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim), *root = work_array(p, ROLE_BLOCK, words(p, "root_%s", f->name), 2, square);
-    Var *offset = work_array(p, ROLE_BLOCK, words(p, "offset_%s", f->name), f->rank, f->dim), *noise = work_array(p, ROLE_BLOCK, words(p, "noise_%s", f->name), f->rank, f->dim);
+    Var *width = work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim),
+        *root = work_array(p, ROLE_BLOCK, words(p, "root_%s", f->name), 2, square);
+    Var *offset = work_array(p, ROLE_BLOCK, words(p, "offset_%s", f->name), f->rank, f->dim),
+        *noise = work_array(p, ROLE_BLOCK, words(p, "noise_%s", f->name), f->rank, f->dim);
     Kernel *kernel = open_kernel(p, KERNEL_ONCE, words(p, "whiten_%s", v->name), "wide");
     Opened opened = enter_elements(p, s, BY_ONE);
     put_exists(p, &opened, BY_ONE, exists_at(v, c->element));
     put_root(p, w, root);
     put_noise(p, w, root, offset, noise);
     const DensityPiece *pieces = prepare_density(p, c, true, true, true);
-    Var *streams = local_new(p->g->arena, "streams");            // others than those of the slice given the vector
+    Var *streams = local_new(p->g->arena, "streams");  // others than those of the slice given the vector
     Expr *of[MAX_RANK + 1] = {ex_num(2)};
     streams->dim[streams->rank++] = ex_num(2);
     for (int k = 0; k < v->rank; k++) {
@@ -90,7 +96,7 @@ void step_white(Lower *p, const Step *s)
     put_vector(p, w, root, offset, noise);
     put_density(p, pieces, local_new(p->g->arena, "lp"), false);
     leave(p, n);
-    put_root(p, w, root);                        // what was tried last need not be what is taken
+    put_root(p, w, root);  // what was tried last need not be what is taken
     put_vector(p, w, root, offset, noise);
     leave_elements(p, &opened);
     close_kernel(p);

@@ -3,7 +3,8 @@
 #include <string.h>
 #include "lower.h"
 
-enum { WIDTHS_APART = 6, MOST_APART = 1 << 20, MOST_COUNT = GM_MOST_INT };      // values are a part of the width apart that slices of the count have, which warm-up adapts
+// values are a part of the width apart that slices of the count have, which warm-up adapts
+enum { WIDTHS_APART = 6, MOST_APART = 1 << 20, MOST_COUNT = GM_MOST_INT };
 
 // Of slices of the count, if it is sliced.
 static const Var *width_of(const Lower *p, const Var *count)
@@ -21,7 +22,8 @@ static const char *name_of_window(const Window *w) { return w->below->name + str
 // below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
 void fill_window(Lower *p, const Window *w)
 {
-    Var *v = w->count, *value = local_integer(p, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_integer(p, "below"), *apart = local_integer(p, "apart"), *top = local_new(p->g->arena, "top");
+    Var *v = w->count, *value = local_integer(p, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_integer(p, "below"),
+        *apart = local_integer(p, "apart"), *top = local_new(p->g->arena, "top");
     Conditional *c = arena_copy(p->g->arena, w->conditional, sizeof *c);
     c->u = local_ref(value);
     Part **last = &c->density;
@@ -44,7 +46,13 @@ void fill_window(Lower *p, const Window *w)
     const Store store = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
     put_update(p, UPDATE_SET, place_element(element), local_ref(below))->update.how = store;
     const Var *width = width_of(p, v);
-    put_let(p, NULL, apart, width ? ex_call2("fmin", ex_num(MOST_APART), ex_call2("fmax", ex_num(1), ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, c->current->args))))) : ex_num(1), "long");
+    put_let(
+        p, NULL, apart,
+        width ? ex_call2("fmin", ex_num(MOST_APART),
+                         ex_call2("fmax", ex_num(1),
+                                  ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, c->current->args)))))
+              : ex_num(1),
+        "long");
     put_update(p, UPDATE_SET, place_element(ex_ref(w->apart, v->rank, c->current->args)), local_ref(apart))->update.how = store;
     for (int i = 0; i < w->nrows; i++) {
         Var *rows = local_new(p->g->arena, intern(words(p, "rows%d", i + 1)));
@@ -58,10 +66,15 @@ void fill_window(Lower *p, const Window *w)
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = w->value;
-    put_let(p, NULL, value, ex_add2(c->current, ex_mul2(local_ref(apart), ex_add(3, (Expr *[]){ex_index(w->value), ex_num(-1), ex_neg(local_ref(below))}))), "long");
+    put_let(p, NULL, value,
+            ex_add2(c->current, ex_mul2(local_ref(apart), ex_add(3, (Expr *[]){ex_index(w->value), ex_num(-1), ex_neg(local_ref(below))}))),
+            "long");
     put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
     Node *test = enter(p, NODE_IF);
-    test->test.condition = ex_call2("&&", ex_call2("<=", end_of_value(v, 0), c->u), ex_call2("<=", c->u, v->upper_number <= MOST_COUNT || end_of_value(v, 1)->kind != EX_NUM ? end_of_value(v, 1) : ex_num(MOST_COUNT)));
+    test->test.condition =
+        ex_call2("&&", ex_call2("<=", end_of_value(v, 0), c->u),
+                 ex_call2("<=", c->u,
+                          v->upper_number <= MOST_COUNT || end_of_value(v, 1)->kind != EX_NUM ? end_of_value(v, 1) : ex_num(MOST_COUNT)));
     put_density(p, pieces, lp, true);
     p->at = &test->test.otherwise;
     put_update(p, UPDATE_SET, place_local(lp), ex_num(-INFINITY));
@@ -92,24 +105,30 @@ void draw_window(Lower *p, const Window *w)
     put_exists(p, &o, BY_ELEMENT, exists_at(v, c->element));
     Var *step = local_new(p->g->arena, "step");
     put_let(p, NULL, step, w->step, "wide");
-    Expr *weights = ex_ref(w->weights, v->rank, c->current->args), *old = ex_replace_index(w->weight, w->value, ex_add2(ex_ref(w->below, v->rank, c->current->args), ex_num(1)));
-    put(p, NODE_CLAIM)->claim.value = ex_sub(ex_sub(ex_call3("log_tilted_sum", weights, w->value->hi, ex_num(0)), ex_call3("log_tilted_sum", weights, w->value->hi, local_ref(step))), ex_log(old));
+    Expr *weights = ex_ref(w->weights, v->rank, c->current->args),
+         *old = ex_replace_index(w->weight, w->value, ex_add2(ex_ref(w->below, v->rank, c->current->args), ex_num(1)));
+    put(p, NODE_CLAIM)->claim.value = ex_sub(ex_sub(ex_call3("log_tilted_sum", weights, w->value->hi, ex_num(0)),
+                                                    ex_call3("log_tilted_sum", weights, w->value->hi, local_ref(step))),
+                                             ex_log(old));
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = w->value;
     put_update(p, UPDATE_SET, place_element(w->weight), ex_add2(ex_log(w->weight), ex_mul2(ex_index(w->value), local_ref(step))));
     leave(p, loop);
-    Expr *of[MAX_RANK + 1] = {ex_num(2)};        // streams of another number than those that said where the window lies
+    Expr *of[MAX_RANK + 1] = {ex_num(2)};  // streams of another number than those that said where the window lies
     streams->dim[streams->rank++] = ex_num(2);
     for (int i = 0; i < v->rank; i++) {
         of[i + 1] = ex_index(c->element[i]);
         streams->dim[streams->rank++] = v->dim[i];
     }
     put_random(p, w->below, ex_ref(streams, streams->rank, of), x, "categorical_logits", weights, NULL)->draw.type = "long";
-    Node *test = enter(p, NODE_IF);              // 0: some density is not a number, and nothing has moved
+    Node *test = enter(p, NODE_IF);  // 0: some density is not a number, and nothing has moved
     test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
     put(p, NODE_CLAIM)->claim.value = ex_replace_index(w->weight, w->value, local_ref(x));
-    put_update(p, UPDATE_SET, place_element(c->current), ex_add2(c->current, ex_mul2(ex_ref(w->apart, v->rank, c->current->args), ex_add(3, (Expr *[]){local_ref(x), ex_num(-1), ex_neg(ex_ref(w->below, v->rank, c->current->args))}))));
+    put_update(
+        p, UPDATE_SET, place_element(c->current),
+        ex_add2(c->current, ex_mul2(ex_ref(w->apart, v->rank, c->current->args),
+                                    ex_add(3, (Expr *[]){local_ref(x), ex_num(-1), ex_neg(ex_ref(w->below, v->rank, c->current->args))}))));
     leave(p, test);
     leave_elements(p, &o);
     close_kernel(p);

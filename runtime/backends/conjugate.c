@@ -1,4 +1,5 @@
-// conjugate.c -- conjugate.h: the preconditioned method of Hestenes and Stiefel (1952), begun again where rounding has led the residual astray.
+// conjugate.c -- conjugate.h: the preconditioned method of Hestenes and Stiefel (1952), begun again where rounding has led the residual
+// astray.
 #include "conjugate.h"
 #include "linalg.h"
 
@@ -6,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { MOST_ROWS = 256, HELD = 1 << 15 };        // of one tile; numbers of a matrix that stay in the cache between two passes over it
+enum { MOST_ROWS = 256, HELD = 1 << 15 };  // of one tile; numbers of a matrix that stay in the cache between two passes over it
 
 static double entries_times(const GmRows *R, long i, const double *x)
 {
@@ -113,7 +114,7 @@ static double dot(long n, const double *x, const double *y)
     return sum;
 }
 
-static double weighted(long n, const double *r, const double *M)         // r'M^-1 r
+static double weighted(long n, const double *r, const double *M)  // r'M^-1 r
 {
     double sum = 0;
     for (long j = 0; j < n; j++) sum += r[j] * r[j] / M[j];
@@ -141,7 +142,7 @@ long gm_conjugate_gradients(const GmRows *R, long n, const double *D, const doub
                 x[j] += alpha * p[j];
                 r[j] -= alpha * q[j];
             }
-            more = weighted(n, r, D) > 0.25 * enough;        // as the recurrence has it: what is left is then computed anew
+            more = weighted(n, r, D) > 0.25 * enough;  // as the recurrence has it: what is left is then computed anew
             const double next = weighted(n, r, M), beta = next / rho;
             for (long j = 0; j < n; j++) p[j] = r[j] / M[j] + beta * p[j];
             rho = next;

@@ -21,14 +21,15 @@ static void *room(void *block, size_t bytes)
     return grown;
 }
 
-static char *copy(const char *text)
-{
-    return strcpy(room(NULL, strlen(text) + 1), text);
-}
+static char *copy(const char *text) { return strcpy(room(NULL, strlen(text) + 1), text); }
 
 // ---- what is read, or has been written ----
 
-typedef struct Place { dev_t device; ino_t inode; bool written; } Place;
+typedef struct Place {
+    dev_t device;
+    ino_t inode;
+    bool written;
+} Place;
 
 static Place *place;
 static size_t n_places;
@@ -36,29 +37,22 @@ static size_t n_places;
 static void remember(const char *path, bool written)
 {
     struct stat there;
-    if (stat(path, &there) != 0)
-        return;                     // whoever opens it says so
+    if (stat(path, &there) != 0) return;  // whoever opens it says so
     place = room(place, (n_places + 1) * sizeof *place);
-    place[n_places++] = (Place){ there.st_dev, there.st_ino, written };
+    place[n_places++] = (Place){there.st_dev, there.st_ino, written};
 }
 
-void gm_file_is_read(const char *path)
-{
-    remember(path, false);
-}
+void gm_file_is_read(const char *path) { remember(path, false); }
 
 const char *gm_file_refused(const char *path)
 {
     struct stat there;
     if (stat(path, &there) != 0) {
-        if (errno != ENOENT)
-            return strerror(errno);
+        if (errno != ENOENT) return strerror(errno);
         return lstat(path, &there) == 0 ? "it is a symbolic link that leads nowhere" : NULL;
     }
-    if (S_ISDIR(there.st_mode))
-        return "it is a folder";
-    if (!S_ISREG(there.st_mode))
-        return "it is a device, a pipe or a socket, which is not replaced by a file";
+    if (S_ISDIR(there.st_mode)) return "it is a folder";
+    if (!S_ISREG(there.st_mode)) return "it is a device, a pipe or a socket, which is not replaced by a file";
     for (size_t k = 0; k < n_places; k++)
         if (place[k].device == there.st_dev && place[k].inode == there.st_ino)
             return place[k].written ? "it is written already: give another name" : "it is a file that is read: give another name";
@@ -68,37 +62,37 @@ const char *gm_file_refused(const char *path)
 // ---- temporary files, which signals remove ----
 
 // A handler may come at any time: what it reads is changed by single assignments, and nothing of it is given back.
-typedef struct Temporary { char *volatile path; struct Temporary *next; } Temporary;
+typedef struct Temporary {
+    char *volatile path;
+    struct Temporary *next;
+} Temporary;
 
 static Temporary *volatile temporary;
 
 void gm_file_temporary(const char *path)
 {
     Temporary *t = room(NULL, sizeof *t);
-    *t = (Temporary){ copy(path), temporary };
+    *t = (Temporary){copy(path), temporary};
     temporary = t;
 }
 
 void gm_file_settled(const char *path)
 {
     for (Temporary *t = temporary; t; t = t->next)
-        if (t->path && strcmp(t->path, path) == 0)
-            t->path = NULL;
+        if (t->path && strcmp(t->path, path) == 0) t->path = NULL;
 }
 
 void gm_files_remove(void)
 {
     for (Temporary *t = temporary; t; t = t->next)
-        if (t->path && unlink(t->path) != 0)
-            rmdir(t->path);
+        if (t->path && unlink(t->path) != 0) rmdir(t->path);
 }
 
 void (*volatile gm_files_ending)(void);
 
 static void end(int number)
 {
-    if (gm_files_ending)
-        gm_files_ending();
+    if (gm_files_ending) gm_files_ending();
     gm_files_remove();
     signal(number, SIG_DFL);
     raise(number);
@@ -116,16 +110,16 @@ static void open_descriptors(void)
 
 void gm_files_start(void)
 {
-    static const int ends[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU };
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU};
     n_places = 0;
     open_descriptors();
     gm_file_is_read("/proc/self/exe");
     for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
         struct sigaction now;
-        if (sigaction(ends[k], NULL, &now) == 0 && now.sa_handler == SIG_DFL)     // nohup and others have it ignored, and it stays so
-            signal(ends[k], end);
+        // nohup and others have it ignored, and it stays so
+        if (sigaction(ends[k], NULL, &now) == 0 && now.sa_handler == SIG_DFL) signal(ends[k], end);
     }
-    signal(SIGXFSZ, SIG_IGN);       // a file that is too long then cannot be written, which is said
+    signal(SIGXFSZ, SIG_IGN);  // a file that is too long then cannot be written, which is said
 }
 
 // ---- files ----
@@ -137,18 +131,12 @@ static char *real_name(const char *path)
     return real ? real : copy(path);
 }
 
-static int new_file(const char *path)
-{
-    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-}
+static int new_file(const char *path) { return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }
 
-static int new_folder(const char *path)
-{
-    return mkdir(path, 0700);
-}
+static int new_folder(const char *path) { return mkdir(path, 0700); }
 
-// Something new beside a file, whatever others do in this folder: what is there already, a link included, is never taken. Process ids would not do for its
-// name, since machines share folders. What `make` returns, and the name; or -1 with errno.
+// Something new beside a file, whatever others do in this folder: what is there already, a link included, is never taken. Process ids would
+// not do for its name, since machines share folders. What `make` returns, and the name; or -1 with errno.
 static int create_beside(const char *path, int (*make)(const char *), char **name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -156,21 +144,18 @@ static int create_beside(const char *path, int (*make)(const char *), char **nam
     char *part = room(NULL, strlen(path) + RANDOM + sizeof "..part");
     int made = -1, error = EEXIST;
     for (int try = 0; try < TRIES && made < 0 && error == EEXIST; try++) {
-        unsigned char random[RANDOM] = { 0 };
+        unsigned char random[RANDOM] = {0};
         char tag[RANDOM + 1] = "";
-        if (getrandom(random, sizeof random, 0) < 0)
-            break;
-        for (int k = 0; k < RANDOM; k++)
-            tag[k] = letters[random[k] % (sizeof letters - 1)];
+        if (getrandom(random, sizeof random, 0) < 0) break;
+        for (int k = 0; k < RANDOM; k++) tag[k] = letters[random[k] % (sizeof letters - 1)];
         sprintf(part, "%s.%s.part", path, tag);
         struct stat there;
-        if (lstat(part, &there) == 0)                    // somebody else's: no signal may remove it
+        if (lstat(part, &there) == 0)  // somebody else's: no signal may remove it
             continue;
-        gm_file_temporary(part);                         // before it is there: else a signal could come between
+        gm_file_temporary(part);  // before it is there: else a signal could come between
         made = make(part);
         error = errno;
-        if (made < 0)
-            gm_file_settled(part);
+        if (made < 0) gm_file_settled(part);
     }
     if (made < 0) {
         free(part);
@@ -194,13 +179,11 @@ char *gm_folder_create(const char *beside)
 const char *gm_file_create(GmFile *f, const char *path)
 {
     const char *why = gm_file_refused(path);
-    *f = (GmFile){ .path = copy(path), .real = real_name(path) };
+    *f = (GmFile){.path = copy(path), .real = real_name(path)};
     const int descriptor = why ? -1 : create_beside(f->real, new_file, &f->part);
     f->to = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    if (!why && !f->to)
-        why = strerror(errno);
-    if (why)
-        gm_file_drop(f);
+    if (!why && !f->to) why = strerror(errno);
+    if (why) gm_file_drop(f);
     return why;
 }
 
@@ -209,11 +192,9 @@ const char *gm_file_close(GmFile *f)
     errno = 0;
     const bool failed = fflush(f->to) != 0 || ferror(f->to);
     int error = errno;
-    if (fclose(f->to) != 0 && !error)
-        error = errno;
+    if (fclose(f->to) != 0 && !error) error = errno;
     f->to = NULL;
-    if (!failed && !error)
-        return NULL;
+    if (!failed && !error) return NULL;
     gm_file_drop(f);
     return strerror(error ? error : EIO);
 }
@@ -221,12 +202,10 @@ const char *gm_file_close(GmFile *f)
 const char *gm_file_replace(const char *made, const char *path)
 {
     const char *why = gm_file_refused(path);
-    if (why)
-        return why;
+    if (why) return why;
     char *real = real_name(path);
     why = rename(made, real) == 0 ? NULL : strerror(errno);
-    if (!why)
-        remember(real, true);
+    if (!why) remember(real, true);
     free(real);
     return why;
 }
@@ -240,8 +219,7 @@ const char *gm_file_rename(GmFile *f)
 
 void gm_file_drop(GmFile *f)
 {
-    if (f->to)
-        fclose(f->to);
+    if (f->to) fclose(f->to);
     f->to = NULL;
     if (f->part && !f->kept) {
         unlink(f->part);
@@ -250,12 +228,11 @@ void gm_file_drop(GmFile *f)
     free(f->path);
     free(f->real);
     free(f->part);
-    *f = (GmFile){ 0 };
+    *f = (GmFile){0};
 }
 
 void gm_file_keep(GmFile *f)
 {
-    if (f->part)
-        gm_file_settled(f->part);
+    if (f->part) gm_file_settled(f->part);
     f->kept = true;
 }

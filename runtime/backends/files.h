@@ -2,8 +2,8 @@
 //
 //   gm_file_create   NAME.k3x9q2.part, made anew beside NAME      gm_file_rename   to NAME      gm_file_drop   removed
 //
-// gmc and the programs it makes use it. Whoever opens a file to read says so (gm_file_is_read): what then stands under an output's name is compared with all
-// of these, by device and inode, since one file has many names.
+// gmc and the programs it makes use it. Whoever opens a file to read says so (gm_file_is_read): what then stands under an output's name is
+// compared with all of these, by device and inode, since one file has many names.
 #ifndef GM_FILES_H
 #define GM_FILES_H
 
@@ -11,32 +11,33 @@
 #include <stdio.h>
 
 typedef struct GmFile {
-    FILE *to;                       // NULL once it is closed
-    char *path, *real, *part;       // its name as it was given, without symbolic links, and until it is finished
-    bool  kept;                     // what is under the temporary name stays
+    FILE *to;                  // NULL once it is closed
+    char *path, *real, *part;  // its name as it was given, without symbolic links, and until it is finished
+    bool kept;                 // what is under the temporary name stays
 } GmFile;
 
-// At the start of a program: nothing is known to be read, descriptors 0 to 2 are open, the program itself counts as read, and a signal that ends it removes
-// what is not finished.
-void        gm_files_start(void);
-void        gm_file_is_read(const char *path);
+// At the start of a program: nothing is known to be read, descriptors 0 to 2 are open, the program itself counts as read, and a signal that
+// ends it removes what is not finished.
+void gm_files_start(void);
+void gm_file_is_read(const char *path);
 // Why nothing may be written under this name, in words for after a colon; NULL: it may.
 const char *gm_file_refused(const char *path);
 
 // All return NULL, or why not, as above.
 const char *gm_file_create(GmFile *f, const char *path);
-const char *gm_file_close(GmFile *f);            // what was written is in the file under its temporary name, or it is dropped
-const char *gm_file_rename(GmFile *f);           // after gm_file_close. When it fails, the file stays under its temporary name
-const char *gm_file_replace(const char *made, const char *path);         // renames a file made otherwise
-void        gm_file_keep(GmFile *f);             // leaves it under its temporary name
-void        gm_file_drop(GmFile *f);             // the end of every GmFile, also of an empty one: removes what has not got its name and is not kept
+const char *gm_file_close(GmFile *f);   // what was written is in the file under its temporary name, or it is dropped
+const char *gm_file_rename(GmFile *f);  // after gm_file_close. When it fails, the file stays under its temporary name
+const char *gm_file_replace(const char *made, const char *path);  // renames a file made otherwise
+void gm_file_keep(GmFile *f);                                     // leaves it under its temporary name
+// the end of every GmFile, also of an empty one: removes what has not got its name and is not kept
+void gm_file_drop(GmFile *f);
 
 // A new folder NAME.k3x9q2.part beside a file, for this user alone and temporary; NULL: errno says why not. The caller frees its name.
-char       *gm_folder_create(const char *beside);
+char *gm_folder_create(const char *beside);
 // Names of files, and of folders, that a signal removes: the last one first.
-void        gm_file_temporary(const char *path);
-void        gm_file_settled(const char *path);   // it is no longer temporary
-void        gm_files_remove(void);               // all of them; safe in a handler of signals
-extern void (*volatile gm_files_ending)(void);   // what else a signal does before it ends the program, or NULL
+void gm_file_temporary(const char *path);
+void gm_file_settled(const char *path);         // it is no longer temporary
+void gm_files_remove(void);                     // all of them; safe in a handler of signals
+extern void (*volatile gm_files_ending)(void);  // what else a signal does before it ends the program, or NULL
 
 #endif

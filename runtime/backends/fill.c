@@ -1,26 +1,26 @@
 // fill.c -- a lower bound of the fill of a sparse factor (fill.h).
 //
-//   leaves   elements of few neighbours, none beside another: they are eliminated first, which joins the neighbours of each to a clique (Rose 1972)
-//   hubs     those of the rest that have most neighbours; their graph is kept as bits
+//   leaves   elements of few neighbours, none beside another: they are eliminated first, which joins the neighbours of each to a clique
+//   (Rose 1972) hubs     those of the rest that have most neighbours; their graph is kept as bits
 //
-// The k-core of a graph is what remains when elements of fewer than k neighbours are removed again and again (Seidman 1983). Where the hubs' graph has a
-// k-core its treewidth is k at least, so that each order of what remains meets a clique of k + 1 elements (Bodlaender and Koster 2011). Leaves are told some
-// at a time, the bound is looked at in between, and it is enough once it reaches what was asked for.
+// The k-core of a graph is what remains when elements of fewer than k neighbours are removed again and again (Seidman 1983). Where the
+// hubs' graph has a k-core its treewidth is k at least, so that each order of what remains meets a clique of k + 1 elements (Bodlaender and
+// Koster 2011). Leaves are told some at a time, the bound is looked at in between, and it is enough once it reaches what was asked for.
 #include "fill.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_HUBS = 20000, WORD = 64 };           // 50 MB of bits
-static const double MOST_PAIRS = 2e9, FIRST_PAIRS = 5e7;         // pairs of neighbours that are told: some 1 ns each
+enum { MOST_HUBS = 20000, WORD = 64 };                    // 50 MB of bits
+static const double MOST_PAIRS = 2e9, FIRST_PAIRS = 5e7;  // pairs of neighbours that are told: some 1 ns each
 
 typedef struct Fill {
-    long      n, *begin, hubs, words;
-    int      *neighbour, *order, *hub;           // order: by degree; hub: its number, -1: none
-    char     *leaf;
-    uint64_t *bits;                              // hubs x words
-    int      *degree, *queue, *start, *at;       // of the search for a core
+    long n, *begin, hubs, words;
+    int *neighbour, *order, *hub;  // order: by degree; hub: its number, -1: none
+    char *leaf;
+    uint64_t *bits;                    // hubs x words
+    int *degree, *queue, *start, *at;  // of the search for a core
 } Fill;
 
 static long degree_of(const Fill *f, long i) { return f->begin[i + 1] - f->begin[i]; }
@@ -31,7 +31,7 @@ static int make_neighbours(Fill *f, const int *first, const int *row)
     f->begin = calloc((size_t)n + 2, sizeof *f->begin);
     f->neighbour = malloc(sizeof *f->neighbour * (2 * (size_t)first[n] + 1));
     if (!f->begin || !f->neighbour) return 0;
-    long *const next = f->begin + 1;             // moves up by one place while it is filled
+    long *const next = f->begin + 1;  // moves up by one place while it is filled
     for (long j = 0; j < n; j++)
         for (long e = first[j]; e < first[j + 1]; e++)
             if (row[e] != j) {
@@ -153,7 +153,8 @@ static int reaches(Fill *f, long block)
 int gm_fill_reaches(long n, const int *first, const int *row, long block)
 {
     Fill f = {.n = n};
-    const int found = block <= n && make_neighbours(&f, first, row) && make_order(&f) && choose_leaves(&f) && f.hubs >= block && reaches(&f, block);
+    const int found =
+        block <= n && make_neighbours(&f, first, row) && make_order(&f) && choose_leaves(&f) && f.hubs >= block && reaches(&f, block);
     free(f.begin);
     free(f.neighbour);
     free(f.order);

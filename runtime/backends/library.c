@@ -36,7 +36,7 @@ static void open_file(Search *s, const char *path, const char *folder)
     if (folder && stat(path, &there) != 0) return;
     if (folder) open_helpers(s, folder);
     s->found = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-    if (!s->found && folder) snprintf(s->why, s->room, "%s", dlerror());     // there, but it cannot be opened
+    if (!s->found && folder) snprintf(s->why, s->room, "%s", dlerror());  // there, but it cannot be opened
 }
 
 static void open_in(Search *s, const char *folder)
@@ -57,9 +57,10 @@ static void open_below(Search *s, const char *pattern)
     globfree(&found);
 }
 
-void *gm_library_open(const char *const *sonames, const char *const *helpers, const char *variable, const char *wheel, char *why, size_t room)
+void *gm_library_open(const char *const *sonames, const char *const *helpers, const char *variable, const char *wheel, char *why,
+                      size_t room)
 {
-    Search s = { sonames, helpers, why, room, NULL };
+    Search s = {sonames, helpers, why, room, NULL};
     const char *told = variable ? getenv(variable) : NULL;
     if (told && *told) {
         struct stat there;
@@ -87,7 +88,7 @@ void *gm_library_open(const char *const *sonames, const char *const *helpers, co
     open_below(&s, "/usr/local/cuda/lib{64,}");
     open_below(&s, "/usr/local/cuda-*/lib{64,}");
     open_below(&s, "/opt/cuda/lib{64,}");
-    const char *environment[] = { getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX") };
+    const char *environment[] = {getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX")};
     for (int k = 0; k < 2; k++) {
         if (!environment[k] || !*environment[k]) continue;
         snprintf(pattern, sizeof pattern, "%s/lib/python3*/site-packages/nvidia/{%s,cu1*}/lib", environment[k], wheel);

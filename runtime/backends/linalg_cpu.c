@@ -21,7 +21,7 @@ extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 enum {
     TILE = 128,
-    FEW  = 2048,                 // multiplications below which a library call costs more than they do, and a team of one more than its work
+    FEW = 2048,  // multiplications below which a library call costs more than they do, and a team of one more than its work
 };
 
 static int team = 1;
@@ -62,17 +62,18 @@ static void add_product(bool transposed, long p, long n, double alpha, const dou
         add_few(transposed, p, n, alpha, A, lda, beta, C, ldc);
         return;
     }
-    #pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
+#pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
     for (long e = 0; e < tiles * tiles; e++) {
         const long i = e / tiles * TILE, j = e % tiles * TILE, rows = least(TILE, p - i), columns = least(TILE, p - j);
         if (j > i) continue;
         const double *a = transposed ? A + i : A + i * lda, *b = transposed ? A + j : A + j * lda;
         double *c = C + i * ldc + j;
         if (i == j)
-            cblas_dsyrk(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)n, alpha, a, (int)lda, beta, c, (int)ldc);
+            cblas_dsyrk(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)n, alpha, a, (int)lda, beta, c,
+                        (int)ldc);
         else
-            cblas_dgemm(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, transposed ? CblasNoTrans : CblasTrans, (int)rows, (int)columns, (int)n,
-                        alpha, a, (int)lda, b, (int)lda, beta, c, (int)ldc);
+            cblas_dgemm(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, transposed ? CblasNoTrans : CblasTrans, (int)rows,
+                        (int)columns, (int)n, alpha, a, (int)lda, b, (int)lda, beta, c, (int)ldc);
     }
 }
 
@@ -107,7 +108,7 @@ void weighted_gram(long n, long p, const double *X, const double *w, double *out
         mirror(p, out);
         return;
     }
-    const long most = p < 1024 ? 65536 / p : 64;         // rows that fill half a megabyte
+    const long most = p < 1024 ? 65536 / p : 64;  // rows that fill half a megabyte
     double *rows = malloc(sizeof *rows * (size_t)(most * p));
     if (!rows) abort();
     for (int sign = 1; sign >= -1; sign -= 2) {
@@ -128,10 +129,10 @@ void weighted_gram(long n, long p, const double *X, const double *w, double *out
     mirror(p, out);
 }
 
-// Rows of at most NARROW numbers are shorter than what a library call costs for each: four at a time, the last of them again if there are fewer.
-// Every row is added up in the same order, wherever it stands: a chunk of rows gives what the whole matrix gives.
+// Rows of at most NARROW numbers are shorter than what a library call costs for each: four at a time, the last of them again if there are
+// fewer. Every row is added up in the same order, wherever it stands: a chunk of rows gives what the whole matrix gives.
 #if defined(__x86_64__)
-enum { NARROW = 64, NARROW_DOWN = 12 };          // where X is read along its rows, and down its columns
+enum { NARROW = 64, NARROW_DOWN = 12 };  // where X is read along its rows, and down its columns
 
 __attribute__((target("avx2,fma"))) static void narrow_rows_times(long n, long p, const double *X, const double *beta, double *dot)
 {
@@ -154,7 +155,7 @@ __attribute__((target("avx2,fma"))) static void narrow_rows_times(long n, long p
             cs = _mm256_fmadd_pd(_mm256_maskload_pd(c + whole, mask), last, cs);
             ds = _mm256_fmadd_pd(_mm256_maskload_pd(d + whole, mask), last, ds);
         }
-        const __m256d low = _mm256_hadd_pd(as, bs), high = _mm256_hadd_pd(cs, ds);       // each over its halves
+        const __m256d low = _mm256_hadd_pd(as, bs), high = _mm256_hadd_pd(cs, ds);  // each over its halves
         const __m256d four = _mm256_add_pd(_mm256_permute2f128_pd(low, high, 0x20), _mm256_permute2f128_pd(low, high, 0x31));
         if (i + 4 <= n) _mm256_storeu_pd(dot + i, four);
         else _mm256_maskstore_pd(dot + i, _mm256_set_epi64x(0, -(n - i > 2), -(n - i > 1), -1), four);
@@ -187,8 +188,22 @@ __attribute__((target("avx2,fma"))) static void narrow_rows_added(long n, long p
 static int has_fours(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #else
 enum { NARROW = 0, NARROW_DOWN = 0 };
-static void narrow_rows_times(long n, long p, const double *X, const double *beta, double *dot) { (void)n; (void)p; (void)X; (void)beta; (void)dot; }
-static void narrow_rows_added(long n, long p, const double *X, const double *w, double *out) { (void)n; (void)p; (void)X; (void)w; (void)out; }
+static void narrow_rows_times(long n, long p, const double *X, const double *beta, double *dot)
+{
+    (void)n;
+    (void)p;
+    (void)X;
+    (void)beta;
+    (void)dot;
+}
+static void narrow_rows_added(long n, long p, const double *X, const double *w, double *out)
+{
+    (void)n;
+    (void)p;
+    (void)X;
+    (void)w;
+    (void)out;
+}
 static int has_fours(void) { return 0; }
 #endif
 
@@ -220,7 +235,9 @@ void rows_times_matrix(long n, long p, long k, const double *X, const double *B,
     if (few) gm_nonzeros_times(few, row, n, k, B, transposed, eta);
     else if (k == 1) rows_times(n, p, X, B, eta);
     else if (p == 0) memset(eta, 0, sizeof *eta * (size_t)(n * k));
-    else cblas_dgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, (int)n, (int)k, (int)p, 1, X, (int)p, B, (int)(transposed ? p : k), 0, eta, (int)k);
+    else
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, (int)n, (int)k, (int)p, 1, X, (int)p, B,
+                    (int)(transposed ? p : k), 0, eta, (int)k);
 }
 
 void rows_added_matrix(long n, long p, long k, const double *X, const double *W, int transposed, double *out)
@@ -230,7 +247,8 @@ void rows_added_matrix(long n, long p, long k, const double *X, const double *W,
     const GmNonzeros *few = gm_nonzeros_of(X, p, &row);
     if (few) gm_nonzeros_added(few, row, n, k, W, transposed, out);
     else if (k == 1) rows_added(n, p, X, W, out);
-    else if (transposed) cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)p, (int)n, 1, W, (int)k, X, (int)p, 1, out, (int)p);
+    else if (transposed)
+        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)p, (int)n, 1, W, (int)k, X, (int)p, 1, out, (int)p);
     else cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)p, (int)k, (int)n, 1, X, (int)p, W, (int)k, 1, out, (int)k);
 }
 
@@ -241,8 +259,8 @@ void row_sums(long n, long p, const double *X, const double *w, double *out)
 }
 
 // The Cholesky factor of row-major J, in its lower triangle, a block of rows and columns at a time. Returns 0, or k if the k-th pivot is
-// not positive, or below `lost` of its diagonal element. Column-major upper is row-major lower, and LAPACKE would transpose copies for row-major: so its calls say column-major, 'U',
-// and the factor U = L' lies where row-major L does.
+// not positive, or below `lost` of its diagonal element. Column-major upper is row-major lower, and LAPACKE would transpose copies for
+// row-major: so its calls say column-major, 'U', and the factor U = L' lies where row-major L does.
 static long factor_few(long n, double *J, double lost)
 {
     for (long k = 0; k < n; k++) {
@@ -265,11 +283,14 @@ static long factor(long n, double *J, double lost)
         const long width = least(TILE, n - k), rest = n - k - width, tiles = (rest + TILE - 1) / TILE;
         double *pivot = J + k * n + k, *below = pivot + width * n;
         const long bad = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)width, pivot, (int)n);
-        if (bad) { failed = k + bad; break; }
-        #pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
+        if (bad) {
+            failed = k + bad;
+            break;
+        }
+#pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
         for (long e = 0; e < tiles; e++)
-            cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)least(TILE, rest - e * TILE), (int)width, 1, pivot, (int)n,
-                        below + e * TILE * n, (int)n);
+            cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)least(TILE, rest - e * TILE), (int)width, 1,
+                        pivot, (int)n, below + e * TILE * n, (int)n);
         if (rest > 0) add_product(false, rest, width, -1, below, n, 1, below + width, n);
     }
     for (long k = 0; k < n && !failed; k++)
@@ -329,7 +350,7 @@ long gm_normal_dense(Stream *g, long n, double *J, double *h, double *x, GmScale
 
 double gm_marginal_each(long count, long n, double *J, double *h, const double *x)
 {
-    double sum = 0, root = 1;                    // of determinants: a logarithm takes longer than a small matrix
+    double sum = 0, root = 1;  // of determinants: a logarithm takes longer than a small matrix
     for (long e = 0; e < count; e++, J += n * n, h += n) {
         for (long i = 0; i < n && x; i++) h[i] -= dot(n, J + i * n, x + e * n);
         if (factor(n, J, GM_PIVOT_POOR)) return -INFINITY;
@@ -374,7 +395,7 @@ double gm_marginal_arrow(long n, double *J, double *h, const double *x, long m, 
         k[i] -= D[i] * u[i] + dot(n, E + i * n, x);
         for (long j = 0; j < n; j++) h[j] -= E[i * n + j] * u[i];
     }
-    double *diagonal = malloc(sizeof *diagonal * (size_t)(n + 1)), sum = 0;      // without what the effects take from it
+    double *diagonal = malloc(sizeof *diagonal * (size_t)(n + 1)), sum = 0;  // without what the effects take from it
     if (!diagonal) abort();
     for (long i = 0; i < n; i++) diagonal[i] = J[i * n + i];
     if (integrate_effects(n, J, h, m, D, E, k)) sum = -INFINITY;
@@ -386,7 +407,8 @@ double gm_marginal_arrow(long n, double *J, double *h, const double *x, long m, 
     return is_finite(sum) ? sum : -INFINITY;
 }
 
-long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u, GmScale *scale)
+long gm_normal_arrow(Stream *g, long n, double *J, double *h, double *x, long m, const double *D, double *E, double *k, double *u,
+                     GmScale *scale)
 {
     const Stream parts = *g;
     const long without = integrate_effects(n, J, h, m, D, E, k);
@@ -476,7 +498,10 @@ long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *row
 
 // ---- checks ----
 
-typedef struct Kept { double *value; size_t size; } Kept;
+typedef struct Kept {
+    double *value;
+    size_t size;
+} Kept;
 
 static double *room(Kept *k, size_t n)
 {
@@ -555,7 +580,8 @@ double gm_quadratic_after(const double *x)
     return moved(n, J, h, x, old);
 }
 
-void gm_arrow_before(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k, const double *u)
+void gm_arrow_before(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k,
+                     const double *u)
 {
     double *to = room(&quadratic, (size_t)(n * n + 2 * n + m * (n + 3) + 1));
     memcpy(to, J, sizeof *J * (size_t)(n * n));

@@ -6,21 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct { GmNonzeros *at; int n, size; } kept;
+static struct {
+    GmNonzeros *at;
+    int n, size;
+} kept;
 
 static void *room(size_t n)
 {
     void *p = malloc(n ? n : 1);
     if (!p) {
         fprintf(stderr, "no memory is left for the elements of a matrix that are not 0\n");
-        exit(6);                                     // GM_EXIT_MEMORY
+        exit(6);  // GM_EXIT_MEMORY
     }
     return p;
 }
 
 void gm_nonzeros_open(const double *X, long n, long p)
 {
-    enum { LEAST = 4096 };                           // elements: with fewer a pass is short either way
+    enum { LEAST = 4096 };  // elements: with fewer a pass is short either way
     if (n <= 0 || p <= 0 || n > (long)(~0ul >> 2) / p || n * p < LEAST || p > 2147483647) return;
     const double most = (0.5 * 0.25 * (double)n * (double)p - 2 * (double)n) / 1.2;
     double all = 0;
@@ -30,7 +33,12 @@ void gm_nonzeros_open(const double *X, long n, long p)
         all += (double)some;
     }
     if (all > most) return;
-    GmNonzeros m = {.X = X, .n = n, .p = p, .first = room(sizeof(long) * (size_t)(n + 1)), .column = room(sizeof(int) * (size_t)all), .value = room(sizeof(double) * (size_t)all)};
+    GmNonzeros m = {.X = X,
+                    .n = n,
+                    .p = p,
+                    .first = room(sizeof(long) * (size_t)(n + 1)),
+                    .column = room(sizeof(int) * (size_t)all),
+                    .value = room(sizeof(double) * (size_t)all)};
     long k = 0;
     for (long i = 0; i < n; i++) {
         m.first[i] = k;

@@ -1,19 +1,20 @@
 // nonzeros.h -- matrices of data most of whose elements are 0: what is not 0, by rows.
 //
-// They are found where they lie. Passes over rows, X'X and X'WX (linalg.h) and rows of joint normals (sparse.h) ask for the place that they read, and go through these elements alone where
-// there are some. The elements stay where they are for whatever else reads the matrix.
+// They are found where they lie. Passes over rows, X'X and X'WX (linalg.h) and rows of joint normals (sparse.h) ask for the place that they
+// read, and go through these elements alone where there are some. The elements stay where they are for whatever else reads the matrix.
 #ifndef GM_NONZEROS_H
 #define GM_NONZEROS_H
 
 typedef struct GmNonzeros {
-    const double *X;                     // X[n, p]
-    long          n, p;
-    long         *first;                 // of row i: first[i] .. first[i + 1] - 1, by columns
-    int          *column;                // from 0
-    double       *value;
+    const double *X;  // X[n, p]
+    long n, p;
+    long *first;  // of row i: first[i] .. first[i + 1] - 1, by columns
+    int *column;  // from 0
+    double *value;
 } GmNonzeros;
 
-// Looks at X[n, p], and keeps what is not 0 if a pass over that is predicted to take less than half the time of one over all: 1.2 ns an element and 2 ns a row beside 0.25 ns (tests/bench/nonzeros.py).
+// Looks at X[n, p], and keeps what is not 0 if a pass over that is predicted to take less than half the time of one over all: 1.2 ns an
+// element and 2 ns a row beside 0.25 ns (tests/bench/nonzeros.py).
 void gm_nonzeros_open(const double *X, long n, long p);
 void gm_nonzeros_close(const double *X);
 

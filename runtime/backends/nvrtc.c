@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *const gm_precision_names[GM_PRECISIONS] = { "double", "mixed", "single" };
+const char *const gm_precision_names[GM_PRECISIONS] = {"double", "mixed", "single"};
 
 typedef void *Program;
 
@@ -38,21 +38,33 @@ static char missing[600];
 
 static bool load(void)
 {
-    static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL };
-    static const char *const helpers[] = { "libnvrtc-builtins.so.1*", NULL };
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL};
+    static const char *const helpers[] = {"libnvrtc-builtins.so.1*", NULL};
     char why[400];
     void *library = gm_library_open(names, helpers, "GMC_NVRTC", "cuda_nvrtc", why, sizeof why);
     if (!library) {
-        snprintf(missing, sizeof missing, "NVRTC is not installed: %s (install the CUDA Toolkit, or: pip install nvidia-cuda-nvrtc; GMC_NVRTC names its folder)", why);
+        snprintf(missing, sizeof missing,
+                 "NVRTC is not installed: %s (install the CUDA Toolkit, or: pip install nvidia-cuda-nvrtc; GMC_NVRTC names its folder)",
+                 why);
         return false;
     }
-    const struct { const char *name; void *to; } wanted[] = {
-        { "nvrtcVersion", &nvrtc.Version }, { "nvrtcGetNumSupportedArchs", &nvrtc.GetNumSupportedArchs },
-        { "nvrtcGetSupportedArchs", &nvrtc.GetSupportedArchs }, { "nvrtcCreateProgram", &nvrtc.CreateProgram },
-        { "nvrtcDestroyProgram", &nvrtc.DestroyProgram }, { "nvrtcCompileProgram", &nvrtc.CompileProgram },
-        { "nvrtcGetPTXSize", &nvrtc.GetPTXSize }, { "nvrtcGetPTX", &nvrtc.GetPTX }, { "nvrtcGetCUBINSize", &nvrtc.GetCUBINSize },
-        { "nvrtcGetCUBIN", &nvrtc.GetCUBIN }, { "nvrtcGetProgramLogSize", &nvrtc.GetProgramLogSize },
-        { "nvrtcGetProgramLog", &nvrtc.GetProgramLog }, { "nvrtcGetErrorString", &nvrtc.GetErrorString },
+    const struct {
+        const char *name;
+        void *to;
+    } wanted[] = {
+        {"nvrtcVersion", &nvrtc.Version},
+        {"nvrtcGetNumSupportedArchs", &nvrtc.GetNumSupportedArchs},
+        {"nvrtcGetSupportedArchs", &nvrtc.GetSupportedArchs},
+        {"nvrtcCreateProgram", &nvrtc.CreateProgram},
+        {"nvrtcDestroyProgram", &nvrtc.DestroyProgram},
+        {"nvrtcCompileProgram", &nvrtc.CompileProgram},
+        {"nvrtcGetPTXSize", &nvrtc.GetPTXSize},
+        {"nvrtcGetPTX", &nvrtc.GetPTX},
+        {"nvrtcGetCUBINSize", &nvrtc.GetCUBINSize},
+        {"nvrtcGetCUBIN", &nvrtc.GetCUBIN},
+        {"nvrtcGetProgramLogSize", &nvrtc.GetProgramLogSize},
+        {"nvrtcGetProgramLog", &nvrtc.GetProgramLog},
+        {"nvrtcGetErrorString", &nvrtc.GetErrorString},
     };
     for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++)
         if (!gm_library_symbol(library, wanted[k].name, wanted[k].to)) {
@@ -98,7 +110,8 @@ bool gm_nvrtc_knows(const char *arch, char *list, size_t room)
         char text[16];
         snprintf(text, sizeof text, "%d", archs[k]);
         const size_t digits = strlen(text);
-        found |= number && strncmp(number + 1, text, digits) == 0 && (number[1 + digits] == 0 || number[1 + digits] == 'a' || number[1 + digits] == 'f');
+        found |= number && strncmp(number + 1, text, digits) == 0 &&
+                 (number[1 + digits] == 0 || number[1 + digits] == 'a' || number[1 + digits] == 'f');
         if (used + 8 < room) used += (size_t)snprintf(list + used, room - used, "%ssm_%d", k ? " " : "", archs[k]);
     }
     free(archs);
@@ -124,7 +137,7 @@ static int set_options(const char **options, char *arch_option, size_t room, GmP
     options[n++] = arch_option;
     options[n++] = "--std=c++17";
     options[n++] = "--disable-warnings";
-    if (version >= 13000) options[n++] = "--split-compile=0";        // on all cores
+    if (version >= 13000) options[n++] = "--split-compile=0";  // on all cores
     if (precision != GM_DOUBLE) options[n++] = "-DGM_PRECISION=float";
     if (precision == GM_SINGLE) options[n++] = "-DGM_SOLVE_PRECISION=float";
     return n;
@@ -141,7 +154,7 @@ const char *gm_nvrtc_oldest(char *to, size_t room)
 
 bool gm_nvrtc_compile(const char *text, const char *name, GmPrecision precision, const char *arch, GmImage *out)
 {
-    *out = (GmImage){ 0 };
+    *out = (GmImage){0};
     const char *why;
     if (!gm_nvrtc_found(NULL, &why)) {
         out->log = print("%s", why);
@@ -155,7 +168,8 @@ bool gm_nvrtc_compile(const char *text, const char *name, GmPrecision precision,
     if (status == 0) {
         status = nvrtc.CompileProgram(program, n, options);
         size_t size = 0;
-        if (nvrtc.GetProgramLogSize(program, &size) == 0 && size > 1 && (out->log = calloc(size + 1, 1))) nvrtc.GetProgramLog(program, out->log);
+        if (nvrtc.GetProgramLogSize(program, &size) == 0 && size > 1 && (out->log = calloc(size + 1, 1)))
+            nvrtc.GetProgramLog(program, out->log);
     }
     if (status == 0) status = nvrtc.GetPTXSize(program, &out->ptx_size);
     if (status == 0 && (out->ptx = calloc(out->ptx_size + 1, 1))) status = nvrtc.GetPTX(program, out->ptx);
@@ -174,12 +188,12 @@ void gm_image_free(GmImage *image)
     free(image->ptx);
     free(image->cubin);
     free(image->log);
-    *image = (GmImage){ 0 };
+    *image = (GmImage){0};
 }
 
 // ---- the cache: one file a program, precision and architecture, written under another name and then renamed ----
 
-static uint64_t hash(uint64_t h, const char *text)           // FNV-1a
+static uint64_t hash(uint64_t h, const char *text)  // FNV-1a
 {
     for (; *text; text++) h = (h ^ (unsigned char)*text) * 0x100000001b3u;
     return (h ^ 0xff) * 0x100000001b3u;
@@ -206,7 +220,10 @@ static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
     return h;
 }
 
-static uint64_t hash_of(const GmImage *image) { return hash_bytes(hash_bytes(0xcbf29ce484222325u, image->ptx, image->ptx_size), image->cubin, image->cubin_size); }
+static uint64_t hash_of(const GmImage *image)
+{
+    return hash_bytes(hash_bytes(0xcbf29ce484222325u, image->ptx, image->ptx_size), image->cubin, image->cubin_size);
+}
 
 // "gmc2 PTX-size cubin-size hash\n", then both.
 static bool take(const char *path, GmImage *out)
@@ -215,8 +232,9 @@ static bool take(const char *path, GmImage *out)
     if (!f) return false;
     size_t ptx = 0, cubin = 0;
     unsigned long long sum = 0;
-    bool good = fscanf(f, "gmc2 %zu %zu %llx", &ptx, &cubin, &sum) == 3 && fgetc(f) == '\n' && ptx > 0 && ptx < (1u << 30) && cubin < (1u << 30);
-    *out = (GmImage){ .ptx_size = ptx, .cubin_size = cubin };
+    bool good =
+        fscanf(f, "gmc2 %zu %zu %llx", &ptx, &cubin, &sum) == 3 && fgetc(f) == '\n' && ptx > 0 && ptx < (1u << 30) && cubin < (1u << 30);
+    *out = (GmImage){.ptx_size = ptx, .cubin_size = cubin};
     good = good && (out->ptx = calloc(ptx + 1, 1)) && fread(out->ptx, 1, ptx, f) == ptx;
     good = good && (cubin == 0 || ((out->cubin = malloc(cubin)) && fread(out->cubin, 1, cubin, f) == cubin)) && fgetc(f) == EOF;
     good = good && hash_of(out) == sum;
@@ -234,7 +252,7 @@ static void keep(const char *path, const GmImage *image)
         fwrite(image->ptx, 1, image->ptx_size, f);
         if (image->cubin_size) fwrite(image->cubin, 1, image->cubin_size, f);
         const bool failed = ferror(f) != 0;
-        if (fclose(f) != 0 || failed || rename(part, path) != 0) unlink(part);     // a cache that cannot be written is no fault
+        if (fclose(f) != 0 || failed || rename(part, path) != 0) unlink(part);  // a cache that cannot be written is no fault
     }
     free(part);
 }

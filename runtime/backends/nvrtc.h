@@ -9,15 +9,15 @@
 // --precision: the types of device code (GmType in host/model.h).
 typedef enum { GM_DOUBLE, GM_MIXED, GM_SINGLE, GM_PRECISIONS } GmPrecision;
 
-extern const char *const gm_precision_names[GM_PRECISIONS];       // "double", ...
+extern const char *const gm_precision_names[GM_PRECISIONS];  // "double", ...
 
 // Device code for one precision. PTX runs on the architecture it was made for and all later ones; a cubin on that one only (and those
 // of the same major number above it), but the driver has nothing left to compile.
 typedef struct GmImage {
-    char  *ptx;                     // ends in 0
-    void  *cubin;                   // NULL: none
+    char *ptx;    // ends in 0
+    void *cubin;  // NULL: none
     size_t ptx_size, cubin_size;
-    char  *log;                     // what NVRTC said, or what is wrong; NULL: nothing
+    char *log;  // what NVRTC said, or what is wrong; NULL: nothing
 } GmImage;
 
 // Is NVRTC here? Looked for once. version (or NULL): 1000 * major + 10 * minor. false: *why says in words what is missing and what to do.
@@ -27,10 +27,10 @@ bool gm_nvrtc_found(int *version, const char **why);
 // false: out->log says why. gm_image_free in either case.
 bool gm_nvrtc_compile(const char *text, const char *name, GmPrecision precision, const char *arch, GmImage *out);
 
-// The same out of a cache on disk, $XDG_CACHE_HOME/gmc or ~/.cache/gmc, keyed by text, options and version. Compiles and stores what is not there, or
-// damaged; `afresh`: whatever is there. A cache that cannot be read or written is done without.
+// The same out of a cache on disk, $XDG_CACHE_HOME/gmc or ~/.cache/gmc, keyed by text, options and version. Compiles and stores what is not
+// there, or damaged; `afresh`: whatever is there. A cache that cannot be read or written is done without.
 bool gm_nvrtc_cached(const char *text, const char *name, GmPrecision precision, const char *arch, bool afresh, GmImage *out);
-bool gm_nvrtc_is_cached(const char *text, GmPrecision precision, const char *arch);       // whether a file of the cache has it
+bool gm_nvrtc_is_cached(const char *text, GmPrecision precision, const char *arch);  // whether a file of the cache has it
 
 // The oldest architecture that this NVRTC compiles for, "compute_75", in `to`.
 const char *gm_nvrtc_oldest(char *to, size_t room);

@@ -1,6 +1,8 @@
-// sparse.c -- sparse.h over CHOLMOD (SuiteSparse: its modules Core, Cholesky and Partition are under the LGPL 2.1 or later, Supernodal and MatrixOps under the GPL 2 or later), which finds the order, and makes factors where their columns are long; else simplicial.c.
+// sparse.c -- sparse.h over CHOLMOD (SuiteSparse: its modules Core, Cholesky and Partition are under the LGPL 2.1 or later, Supernodal and
+// MatrixOps under the GPL 2 or later), which finds the order, and makes factors where their columns are long; else simplicial.c.
 //
-// The types are those of CHOLMOD's header, the library is opened when a program needs it: nothing is linked. Built without that header, there is the dense route alone.
+// The types are those of CHOLMOD's header, the library is opened when a program needs it: nothing is linked. Built without that header,
+// there is the dense route alone.
 #include "sparse.h"
 
 #include <limits.h>
@@ -35,20 +37,24 @@
 #endif
 #endif
 
-enum { ALWAYS_DENSE = 48, MOST_DENSE = 3000 };           // rows: up to the first, no order is worth its search; beyond the second, a dense factor takes seconds
-static const double MOST_FACTOR = 1.5e8;                 // entries of a factor: 1.2 GB
-enum { MOST_DIRECT = 16384 };                            // elements of a dense matrix that is made where conjugate gradients fail: 2 GB
-enum { MOST_PAIRS = 50000000 };                          // of entries of a row: their places take minutes to order beyond
-enum { LONG_ROW = 64, MOST_APART = 64 };                 // a row with more entries than this, and than a few of their squares, is apart from the factor, if there are few such rows
-static const double MOST_SIMPLICIAL = 1e7;               // entries of a factor that is made here: its pattern takes twice the memory of its numbers
-enum { GUESSED_STEPS = 60, MOST_STEPS = 20000 };         // of conjugate gradients: with which they are compared before any has been made; of one solution where there is no factor
-enum { GM_FOR_FACTOR = -2 };             // beside what gm_normal_sparse returns
-enum { FIRST_DRAWS = 8, AGAIN = 64 };                    // draws of a chain by either preconditioner in turn, and then one of so many
+// rows: up to the first, no order is worth its search; beyond the second, a dense factor takes seconds
+enum { ALWAYS_DENSE = 48, MOST_DENSE = 3000 };
+static const double MOST_FACTOR = 1.5e8;  // entries of a factor: 1.2 GB
+enum { MOST_DIRECT = 16384 };             // elements of a dense matrix that is made where conjugate gradients fail: 2 GB
+enum { MOST_PAIRS = 50000000 };           // of entries of a row: their places take minutes to order beyond
+// a row with more entries than this, and than a few of their squares, is apart from the factor, if there are few such rows
+enum { LONG_ROW = 64, MOST_APART = 64 };
+// entries of a factor that is made here: its pattern takes twice the memory of its numbers
+static const double MOST_SIMPLICIAL = 1e7;
+// of conjugate gradients: with which they are compared before any has been made; of one solution where there is no factor
+enum { GUESSED_STEPS = 60, MOST_STEPS = 20000 };
+enum { GM_FOR_FACTOR = -2 };           // beside what gm_normal_sparse returns
+enum { FIRST_DRAWS = 8, AGAIN = 64 };  // draws of a chain by either preconditioner in turn, and then one of so many
 
 static void no_room(void)
 {
     fprintf(stderr, "no memory is left for the precision of a joint normal\n");
-    exit(6);                                     // GM_EXIT_MEMORY
+    exit(6);  // GM_EXIT_MEMORY
 }
 
 static void *room(size_t n)
@@ -61,18 +67,20 @@ static void *room(size_t n)
 // ---- CHOLMOD ----
 
 #ifdef HAS_CHOLMOD
-#define CHOLMOD(X) \
-    X(int, cholmod_start, (cholmod_common *)) \
-    X(int, cholmod_free_factor, (cholmod_factor **, cholmod_common *)) \
-    X(cholmod_factor *, cholmod_analyze, (cholmod_sparse *, cholmod_common *)) \
-    X(cholmod_factor *, cholmod_analyze_p, (cholmod_sparse *, int *, int *, size_t, cholmod_common *)) \
-    X(int, cholmod_finish, (cholmod_common *)) \
-    X(cholmod_factor *, cholmod_copy_factor, (cholmod_factor *, cholmod_common *)) \
-    X(int, cholmod_factorize, (cholmod_sparse *, cholmod_factor *, cholmod_common *)) \
-    X(int, cholmod_solve2, (int, cholmod_factor *, cholmod_dense *, cholmod_sparse *, cholmod_dense **, cholmod_sparse **, cholmod_dense **, cholmod_dense **, cholmod_common *))
+#define CHOLMOD(X)                                                                                                                        \
+    X(int, cholmod_start, (cholmod_common *))                                                                                             \
+    X(int, cholmod_free_factor, (cholmod_factor **, cholmod_common *))                                                                    \
+    X(cholmod_factor *, cholmod_analyze, (cholmod_sparse *, cholmod_common *))                                                            \
+    X(cholmod_factor *, cholmod_analyze_p, (cholmod_sparse *, int *, int *, size_t, cholmod_common *))                                    \
+    X(int, cholmod_finish, (cholmod_common *))                                                                                            \
+    X(cholmod_factor *, cholmod_copy_factor, (cholmod_factor *, cholmod_common *))                                                        \
+    X(int, cholmod_factorize, (cholmod_sparse *, cholmod_factor *, cholmod_common *))                                                     \
+    X(int, cholmod_solve2,                                                                                                                \
+      (int, cholmod_factor *, cholmod_dense *, cholmod_sparse *, cholmod_dense **, cholmod_sparse **, cholmod_dense **, cholmod_dense **, \
+       cholmod_common *))
 
 static struct {
-#define X(type, name, args) type (*name) args;
+#define X(type, name, args) type(*name) args;
     CHOLMOD(X)
 #undef X
 } lib;
@@ -104,69 +112,80 @@ static const char *open_cholmod(void)
 
 // ---- patterns ----
 
-typedef struct Pattern {                 // of one block: the same for all chains
-    long    n, terms, entries;
-    int    *slot;                        // of each term
-    int    *first, *row;                 // of the lower triangle, by columns: rows first[j] .. first[j + 1] - 1, the diagonal first
-    bool    dense, taken;
-    double  bytes;                       // of what stands in
-    double  most;                        // a joint draw that costs more than so many separate ones gives way to these
-    double  factor, work;                // entries of the factor; multiply-adds of a draw
-    long    rows, puts, pairs, napart;   // rows that are told, their entries; pairs of entries that have a place; rows that have none
-    long   *first_put;                   // of each row
-    int    *column;                      // of each entry
-    unsigned char *apart;                // of each row
-    GmPart *part;                        // rows of matrices
-    int     parts;
-    bool    may_be_told, told;           // its rows, in place of what the program has besides
-    bool    weighted;                    // then X'WX would be made in each sweep
-    bool    diagonal, analysed, direct;  // the terms are a diagonal; there is a factor; that, or a dense one may be made
-    bool    gradients, only_gradients;
-    double  step_time, factor_time, time;        // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
+typedef struct Pattern {  // of one block: the same for all chains
+    long n, terms, entries;
+    int *slot;         // of each term
+    int *first, *row;  // of the lower triangle, by columns: rows first[j] .. first[j + 1] - 1, the diagonal first
+    bool dense, taken;
+    double bytes;         // of what stands in
+    double most;          // a joint draw that costs more than so many separate ones gives way to these
+    double factor, work;  // entries of the factor; multiply-adds of a draw
+    // rows that are told, their entries; pairs of entries that have a place; rows that have none
+    long rows, puts, pairs, napart;
+    long *first_put;       // of each row
+    int *column;           // of each entry
+    unsigned char *apart;  // of each row
+    GmPart *part;          // rows of matrices
+    int parts;
+    bool may_be_told, told;           // its rows, in place of what the program has besides
+    bool weighted;                    // then X'WX would be made in each sweep
+    bool diagonal, analysed, direct;  // the terms are a diagonal; there is a factor; that, or a dense one may be made
+    bool gradients, only_gradients;
+    // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
+    double step_time, factor_time, time;
     struct Record *record;
     cholmod_factor *symbolic;
-    GmSimplicial *columns;               // where these are short, the factor is made here; NULL: by CHOLMOD
-    GmTiles *tiles;                      // on a GPU
-    int     version;
-    char   *text;
+    GmSimplicial *columns;  // where these are short, the factor is made here; NULL: by CHOLMOD
+    GmTiles *tiles;         // on a GPU
+    int version;
+    char *text;
 } Pattern;
 
-typedef struct Record {                  // of one block, of one chain: what conjugate gradients have cost
-    int    chain;
-    long   draws, solved, steps, failed;
-    int    npushed, pushed[MOST_APART];  // elements whose pivots were lost without the rows that are apart
-    double mean[2];                      // steps by either preconditioner, the terms and all of the diagonal; later ones count more; 0: not tried
+typedef struct Record {  // of one block, of one chain: what conjugate gradients have cost
+    int chain;
+    long draws, solved, steps, failed;
+    int npushed, pushed[MOST_APART];  // elements whose pivots were lost without the rows that are apart
+    double mean[2];  // steps by either preconditioner, the terms and all of the diagonal; later ones count more; 0: not tried
     struct Record *next;
 } Record;
 
-typedef struct Numbers {                 // of one block, of one thread
-    int     version;                     // of the pattern that they belong to
-    int     chain;
-    bool    complete;                    // the values hold the rows that are not apart
+typedef struct Numbers {  // of one block, of one thread
+    int version;          // of the pattern that they belong to
+    int chain;
+    bool complete;  // the values hold the rows that are not apart
     double *value, *dense, *vector, *kept;
-    double *put, *solving;               // entries of rows; work space of conjugate gradients
-    double *root, *target, *of_rows;     // of each row; work space, a number for each
-    double *factored;                    // the values whose factor there is
-    double *columns, *work;              // of the factor that is made here; a number for each element
-    bool    has_factor;
-    int     factored_chain;              // of this chain
+    double *put, *solving;            // entries of rows; work space of conjugate gradients
+    double *root, *target, *of_rows;  // of each row; work space, a number for each
+    double *factored;                 // the values whose factor there is
+    double *columns, *work;           // of the factor that is made here; a number for each element
+    bool has_factor;
+    int factored_chain;  // of this chain
 #ifdef HAS_CHOLMOD
     cholmod_common common;
     cholmod_factor *factor;
-    cholmod_dense  *x, *y, *e;
-    bool    started;
+    cholmod_dense *x, *y, *e;
+    bool started;
 #endif
-    struct Numbers *next;                // so that all can be reached
+    struct Numbers *next;  // so that all can be reached
 } Numbers;
 
-enum { MOST_BLOCKS = 256 };              // with one block for each set of variables, more than programs have
+enum { MOST_BLOCKS = 256 };  // with one block for each set of variables, more than programs have
 static Pattern patterns[MOST_BLOCKS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Numbers *all_numbers;
 static _Thread_local Numbers *numbers_of[MOST_BLOCKS];
 _Thread_local GmEntries gm_entries;
-static struct { int *row, *column; long size, n; } noted;              // n: elements of the block
-static struct { long *first; int *column; long rows, size, more; GmPart *part; int parts; } noted_rows;
+static struct {
+    int *row, *column;
+    long size, n;
+} noted;  // n: elements of the block
+static struct {
+    long *first;
+    int *column;
+    long rows, size, more;
+    GmPart *part;
+    int parts;
+} noted_rows;
 
 static Pattern *pattern(int number)
 {
@@ -271,7 +290,10 @@ void gm_pattern_in_turn(int number, long n, const char *name)
     Pattern *q = pattern(number);
     free(q->text);
     q->text = room(400);
-    snprintf(q->text, 400, "%s: %ld elements: drawn in turn, as always on a GPU where predictors name lists of elements, or coefficients are made of matrices", name, n);
+    snprintf(
+        q->text, 400,
+        "%s: %ld elements: drawn in turn, as always on a GPU where predictors name lists of elements, or coefficients are made of matrices",
+        name, n);
     q->taken = false;
 }
 
@@ -371,17 +393,24 @@ static int say_rows(char *text, const Pattern *q)
 {
     int at = snprintf(text, 300, "%s: %ld elements, %ld rows", q->text, q->n, q->rows);
     if (q->puts || !q->parts) at += snprintf(text + at, 100, " of %ld entries", q->puts);
-    for (int k = 0; k < q->parts && k < 4; k++) at += snprintf(text + at, 60, "%s %ld columns", k || q->puts ? " and" : " of", q->part[k].p);
+    for (int k = 0; k < q->parts && k < 4; k++)
+        at += snprintf(text + at, 60, "%s %ld columns", k || q->puts ? " and" : " of", q->part[k].p);
     return at;
 }
 
-// ns of routes, from 20 multiply-adds a ns in LAPACK, 8 in a sparse factor, 1 ns for an entry of a row in a pass over them and 2 for one that is added to its slot (measured: tests/bench/lists.py), and 0.3 ns for an element of a
-// matrix in both passes of a step (tests/bench/nonzeros.py).
+// ns of routes, from 20 multiply-adds a ns in LAPACK, 8 in a sparse factor, 1 ns for an entry of a row in a pass over them and 2 for one
+// that is added to its slot (measured: tests/bench/lists.py), and 0.3 ns for an element of a matrix in both passes of a step
+// (tests/bench/nonzeros.py).
 static const double NEVER = 1e300;
 
-typedef struct Times { double dense, factor, gradients, few; } Times;
+typedef struct Times {
+    double dense, factor, gradients, few;
+} Times;
 
-static double full_time(const Pattern *q, double all_pairs) { return (double)q->n * (double)q->n * (double)q->n / 60 + all_pairs + (double)q->n * (double)q->n; }
+static double full_time(const Pattern *q, double all_pairs)
+{
+    return (double)q->n * (double)q->n * (double)q->n / 60 + all_pairs + (double)q->n * (double)q->n;
+}
 
 static double few_time(const Pattern *q)
 {
@@ -397,11 +426,12 @@ static void forget_rows(Pattern *q)
     free(noted.row);
     free(noted.column);
     memset(&noted, 0, sizeof noted);
-    take_rows(q);                                // there are none noted any more
+    take_rows(q);  // there are none noted any more
     gm_entries = (GmEntries){0};
 }
 
-// Whether rows are told, beside what the program's other routes take: dense, with X'WX made in each sweep or X'X once, and by few rows. If they are not, what was noted of them goes.
+// Whether rows are told, beside what the program's other routes take: dense, with X'WX made in each sweep or X'X once, and by few rows. If
+// they are not, what was noted of them goes.
 static bool tell(Pattern *q, const char *asked, double all_pairs)
 {
     double elements = 0, squares = 0;
@@ -409,14 +439,15 @@ static bool tell(Pattern *q, const char *asked, double all_pairs)
         elements += (double)q->part[k].p;
         squares += (double)q->part[k].p * (double)q->part[k].p;
     }
-    const double n = (double)q->n, N = (double)q->rows, gradients = GUESSED_STEPS * q->step_time, few = few_time(q), many = n * n * n / 60 + n * n + (q->weighted ? N * squares / 20 + 2 * all_pairs : 0);
+    const double n = (double)q->n, N = (double)q->rows, gradients = GUESSED_STEPS * q->step_time, few = few_time(q),
+                 many = n * n * n / 60 + n * n + (q->weighted ? N * squares / 20 + 2 * all_pairs : 0);
     q->told = gradients < fmin(few, N < n ? NEVER : many) || !fits(q);
     if (asked) q->told = strcmp(asked, "sparse") == 0 || strcmp(asked, "gradients") == 0;
     if (q->told) return true;
     char *text = room(900);
     const int at = say_rows(text, q);
-    snprintf(text + at, 900 - (size_t)at, "; predicted: %s %.2g ms, conjugate gradients %.2g ms (%d steps): drawn %s", N < n ? "by few rows" : "dense", (N < n ? few : many) / 1e6, gradients / 1e6, GUESSED_STEPS,
-             N < n ? "by few rows" : "dense");
+    snprintf(text + at, 900 - (size_t)at, "; predicted: %s %.2g ms, conjugate gradients %.2g ms (%d steps): drawn %s",
+             N < n ? "by few rows" : "dense", (N < n ? few : many) / 1e6, gradients / 1e6, GUESSED_STEPS, N < n ? "by few rows" : "dense");
     free(q->text);
     q->text = text;
     forget_rows(q);
@@ -426,7 +457,8 @@ static bool tell(Pattern *q, const char *asked, double all_pairs)
 static const char *asked_route(void)
 {
     const char *asked = getenv("GM_JOINT");
-    if (asked && strcmp(asked, "sparse") != 0 && strcmp(asked, "gradients") != 0 && strcmp(asked, "dense") != 0 && strcmp(asked, "separate") != 0) {
+    if (asked && strcmp(asked, "sparse") != 0 && strcmp(asked, "gradients") != 0 && strcmp(asked, "dense") != 0 &&
+        strcmp(asked, "separate") != 0) {
         fprintf(stderr, "the environment variable GM_JOINT is `%s`; it can be sparse, gradients, dense or separate\n", asked);
         exit(2);
     }
@@ -452,7 +484,8 @@ static bool is_full(const Pattern *q, long block)
 static void say_full(Pattern *q, long block)
 {
     char *text = room(400);
-    snprintf(text, 400, "%s: %ld elements, %ld entries, a full block of more than %ld elements in the factor: drawn in turn", q->text, q->n, q->entries, block);
+    snprintf(text, 400, "%s: %ld elements, %ld entries, a full block of more than %ld elements in the factor: drawn in turn", q->text, q->n,
+             q->entries, block);
     free(q->text);
     q->text = text;
 }
@@ -488,8 +521,12 @@ static void choose_plain(Pattern *q, const char *asked)
     q->work = (q->dense ? dense_work : work) + 4 * q->factor;
     q->time = q->taken ? work / 4 + 2 * q->factor : separate;
     char *text = room(400);
-    snprintf(text, 400, "%s: %ld elements, %ld entries, %.3g in the factor, %.2g multiply-adds a draw: %s%s%s", q->text, n, q->entries, q->factor, work,
-             !q->taken ? "drawn in turn" : q->dense ? "drawn jointly, dense" : "drawn jointly, sparse", missing ? "; " : "", missing ? missing : "");
+    snprintf(text, 400, "%s: %ld elements, %ld entries, %.3g in the factor, %.2g multiply-adds a draw: %s%s%s", q->text, n, q->entries,
+             q->factor, work,
+             !q->taken  ? "drawn in turn"
+             : q->dense ? "drawn jointly, dense"
+                        : "drawn jointly, sparse",
+             missing ? "; " : "", missing ? missing : "");
     free(q->text);
     q->text = text;
 }
@@ -500,11 +537,14 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
     double work = 0;
     const bool small = q->n == 0 || (q->n <= ALWAYS_DENSE && !asked);
     const char *missing = small ? NULL : open_cholmod();
-    q->analysed = !small && q->pairs >= 0 && !q->parts && !missing && (asked || !is_full(q, refused_block(INFINITY))) && analyse(q, &work, NULL) && q->factor <= MOST_FACTOR;
+    q->analysed = !small && q->pairs >= 0 && !q->parts && !missing && (asked || !is_full(q, refused_block(INFINITY))) &&
+                  analyse(q, &work, NULL) && q->factor <= MOST_FACTOR;
     q->direct = q->analysed || (q->parts && q->n <= MOST_DIRECT);
-    q->factor_time = q->parts ? n * n * n / 60 + (double)q->rows * n * n / 20 : work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
-    const double full = full_time(q, all_pairs), dense = q->n <= MOST_DENSE && !q->parts ? full : never, factor = q->analysed ? q->factor_time : never,
-                 gradients = q->diagonal ? GUESSED_STEPS * q->step_time : never, few = q->told ? never : few_time(q), least = fmin(fmin(dense, factor), fmin(gradients, few));
+    q->factor_time = q->parts ? n * n * n / 60 + (double)q->rows * n * n / 20
+                              : work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
+    const double full = full_time(q, all_pairs), dense = q->n <= MOST_DENSE && !q->parts ? full : never,
+                 factor = q->analysed ? q->factor_time : never, gradients = q->diagonal ? GUESSED_STEPS * q->step_time : never,
+                 few = q->told ? never : few_time(q), least = fmin(fmin(dense, factor), fmin(gradients, few));
     q->dense = small || dense <= least;
     q->gradients = !q->dense && q->diagonal && gradients <= factor;
     q->only_gradients = false;
@@ -520,7 +560,10 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
     char *text = room(900);
     int at = say_rows(text, q);
     if (q->napart) at += snprintf(text + at, 900 - (size_t)at, ", %ld of them apart", q->napart);
-    const struct { const char *name; double time; } route[] = {{"dense", dense}, {"a factor", factor}, {"conjugate gradients", gradients}, {"few rows", few}};
+    const struct {
+        const char *name;
+        double time;
+    } route[] = {{"dense", dense}, {"a factor", factor}, {"conjugate gradients", gradients}, {"few rows", few}};
     const char *before = "; predicted: ";
     for (int k = 0; k < 4; k++) {
         if (route[k].time == never) continue;
@@ -529,13 +572,18 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
         if (k == 1) at += snprintf(text + at, 900 - (size_t)at, " (%.3g entries)", q->factor);
         if (k == 2) at += snprintf(text + at, 900 - (size_t)at, " (%d steps)", GUESSED_STEPS);
     }
-    snprintf(text + at, 900 - (size_t)at, ": %s%s%s", !q->taken ? "drawn by other steps" : q->dense ? "drawn jointly, dense" : q->gradients ? "drawn jointly, by conjugate gradients" : "drawn jointly, sparse",
+    snprintf(text + at, 900 - (size_t)at, ": %s%s%s",
+             !q->taken      ? "drawn by other steps"
+             : q->dense     ? "drawn jointly, dense"
+             : q->gradients ? "drawn jointly, by conjugate gradients"
+                            : "drawn jointly, sparse",
              missing ? "; " : "", missing ? missing : "");
     free(q->text);
     q->text = text;
 }
 
-// In ns: tiles that wait for each other forward and back, tiles read and written, updates, which fill the GPU, and the terms (measured: tests/bench/gpu.py field).
+// In ns: tiles that wait for each other forward and back, tiles read and written, updates, which fill the GPU, and the terms (measured:
+// tests/bench/gpu.py field).
 static double time_of_tiles(const Pattern *q, const GmTiles *t)
 {
     return 25e3 + 8.5e3 * t->height + 1e3 * t->longest + 6.0 * (double)t->stored + 6.5 * (double)t->updates + 0.1 * (double)q->terms;
@@ -551,7 +599,8 @@ static long refused_block_on_gpu(double most_updates, double most_time)
     }
 }
 
-// The route of a block without rows on a GPU: by tiles of the factor, in the order of the elements where it is nearly full, or else in the better one of CHOLMOD's minimum degree and nested dissection; or other steps.
+// The route of a block without rows on a GPU: by tiles of the factor, in the order of the elements where it is nearly full, or else in the
+// better one of CHOLMOD's minimum degree and nested dissection; or other steps.
 static void choose_on_gpu(Pattern *q, const char *asked)
 {
     static const double most_updates = 4e6;
@@ -575,13 +624,18 @@ static void choose_on_gpu(Pattern *q, const char *asked)
         q->tiles = gm_tiles_open(n, q->first, q->row, q->dense ? NULL : order_of(q), most_updates);
     if (!q->dense && work < 1e5 * most_updates) dissect(q, most_updates);
     q->time = q->tiles ? time_of_tiles(q, q->tiles) : INFINITY;
-    q->taken = q->time <= q->most / 4 * separate;         // steps that stand in are few launches, and take less of a GPU than of a CPU
+    q->taken = q->time <= q->most / 4 * separate;  // steps that stand in are few launches, and take less of a GPU than of a CPU
     if (asked) q->taken = q->tiles && strcmp(asked, "separate") != 0;
     if (!q->taken) q->time = separate;
     char *text = room(400);
-    if (q->tiles) snprintf(text, 400, "%s: %ld elements, %ld entries, %ld tiles of the factor of 32 x 32, %ld products of tiles a draw, %d in turn: %s%s%s", q->text, n, q->entries, q->tiles->factor, q->tiles->updates, q->tiles->height,
-                           q->taken ? "drawn jointly, by tiles" : "drawn in turn", missing ? "; " : "", missing ? missing : "");
-    else snprintf(text, 400, "%s: %ld elements, %ld entries, too many products of tiles a draw: drawn in turn%s%s", q->text, n, q->entries, missing ? "; " : "", missing ? missing : "");
+    if (q->tiles)
+        snprintf(text, 400,
+                 "%s: %ld elements, %ld entries, %ld tiles of the factor of 32 x 32, %ld products of tiles a draw, %d in turn: %s%s%s",
+                 q->text, n, q->entries, q->tiles->factor, q->tiles->updates, q->tiles->height,
+                 q->taken ? "drawn jointly, by tiles" : "drawn in turn", missing ? "; " : "", missing ? missing : "");
+    else
+        snprintf(text, 400, "%s: %ld elements, %ld entries, too many products of tiles a draw: drawn in turn%s%s", q->text, n, q->entries,
+                 missing ? "; " : "", missing ? missing : "");
     free(q->text);
     q->text = text;
     if (q->taken) return;
@@ -619,7 +673,7 @@ static void end_pattern(Pattern *q, const char *asked, int on_gpu)
     q->diagonal = true;
     for (long k = 0; k < q->terms; k++) q->diagonal &= noted.row[k] == noted.column[k];
     if (q->may_be_told && !tell(q, asked, all_pairs)) return;
-    for (long i = 0; i < n; i++) note(i, i);     // an element without a term has a pivot of 0, which is a fault that names it
+    for (long i = 0; i < n; i++) note(i, i);  // an element without a term has a pivot of 0, which is a fault that names it
     if (pairs > MOST_PAIRS) q->pairs = -1;
     for (long i = 0; i < q->rows && q->pairs >= 0; i++)
         for (long k = q->first_put[i]; k < q->first_put[i + 1] && !q->apart[i]; k++)
@@ -643,7 +697,7 @@ void gm_pattern_end(int number, int on_gpu)
     end_pattern(q, asked_route(), on_gpu);
     if (q->taken || on_gpu || fits(q)) return;
     fprintf(stderr, "%s; the arrays of these have %.3g GB\n", q->text, q->bytes / 1e9);
-    exit(6);                                     // GM_EXIT_MEMORY
+    exit(6);  // GM_EXIT_MEMORY
 }
 
 int gm_tell_begin(int number, long n, const char *name)
@@ -669,7 +723,8 @@ void gm_tell_on_gpu(int number, long n, const char *name)
     Pattern *q = pattern(number);
     gm_pattern_in_turn(number, n, name);
     q->told = q->taken = false;
-    snprintf(q->text, 400, "%s: %ld elements: drawn dense, as always on a GPU%s", name, n, getenv("GM_JOINT") ? "; GM_JOINT is for CPUs" : "");
+    snprintf(q->text, 400, "%s: %ld elements: drawn dense, as always on a GPU%s", name, n,
+             getenv("GM_JOINT") ? "; GM_JOINT is for CPUs" : "");
 }
 
 static bool guessed;
@@ -691,11 +746,11 @@ int gm_sparse_guessed(void)
 
 static bool evaluated;
 
-int  gm_rows_told(int number) { return known(number)->told; }
-int  gm_rows_told_alone(int number) { return pattern(number)->told && !evaluated; }
+int gm_rows_told(int number) { return known(number)->told; }
+int gm_rows_told_alone(int number) { return pattern(number)->told && !evaluated; }
 void gm_rows_evaluated(void) { evaluated = true; }
 
-static bool checked;                     // all routes are drawn
+static bool checked;  // all routes are drawn
 
 void gm_sparse_stand_in(int number, double bytes) { pattern(number)->bytes = bytes; }
 
@@ -721,7 +776,8 @@ const char *gm_sparse_route(int number)
     }
     if (!draws) return q->text;
     static char text[1000];
-    snprintf(text, sizeof text, "%s; %.1f steps for each of %ld solutions, %ld draws by the factor", q->text, solved ? (double)steps / (double)solved : 0, solved, draws - solved);
+    snprintf(text, sizeof text, "%s; %.1f steps for each of %ld solutions, %ld draws by the factor", q->text,
+             solved ? (double)steps / (double)solved : 0, solved, draws - solved);
     return text;
 }
 
@@ -738,13 +794,24 @@ static void start(cholmod_common *c)
 
 static cholmod_sparse matrix_of(const Pattern *q, double *value)
 {
-    return (cholmod_sparse){.nrow = (size_t)q->n, .ncol = (size_t)q->n, .nzmax = (size_t)q->entries, .p = q->first, .i = q->row, .x = value, .stype = -1, .itype = CHOLMOD_INT,
-                            .xtype = value ? CHOLMOD_REAL : CHOLMOD_PATTERN, .dtype = CHOLMOD_DOUBLE, .sorted = 1, .packed = 1};
+    return (cholmod_sparse){.nrow = (size_t)q->n,
+                            .ncol = (size_t)q->n,
+                            .nzmax = (size_t)q->entries,
+                            .p = q->first,
+                            .i = q->row,
+                            .x = value,
+                            .stype = -1,
+                            .itype = CHOLMOD_INT,
+                            .xtype = value ? CHOLMOD_REAL : CHOLMOD_PATTERN,
+                            .dtype = CHOLMOD_DOUBLE,
+                            .sorted = 1,
+                            .packed = 1};
 }
 
 static cholmod_dense vector_of(long n, double *x)
 {
-    return (cholmod_dense){.nrow = (size_t)n, .ncol = 1, .nzmax = (size_t)n, .d = (size_t)n, .x = x, .xtype = CHOLMOD_REAL, .dtype = CHOLMOD_DOUBLE};
+    return (cholmod_dense){
+        .nrow = (size_t)n, .ncol = 1, .nzmax = (size_t)n, .d = (size_t)n, .x = x, .xtype = CHOLMOD_REAL, .dtype = CHOLMOD_DOUBLE};
 }
 #endif
 
@@ -788,7 +855,8 @@ static const int *order_of(const Pattern *q)
 #endif
 }
 
-// Tiles in the order of nested dissection, where these take less time: fewer columns wait for each other. CHOLMOD may be built without METIS.
+// Tiles in the order of nested dissection, where these take less time: fewer columns wait for each other. CHOLMOD may be built without
+// METIS.
 static void dissect(Pattern *q, double most_updates)
 {
 #ifdef HAS_CHOLMOD
@@ -857,7 +925,7 @@ static Numbers *numbers(int number)
         if (!m->started) start(&m->common);
         m->started = true;
 #ifdef M_TRIM_THRESHOLD
-        mallopt(M_TRIM_THRESHOLD, 1 << 28);      // CHOLMOD asks for its work space in each draw: it is not to go back to the system
+        mallopt(M_TRIM_THRESHOLD, 1 << 28);  // CHOLMOD asks for its work space in each draw: it is not to go back to the system
         mallopt(M_MMAP_THRESHOLD, 1 << 25);
 #endif
         pthread_mutex_lock(&lock);
@@ -877,17 +945,29 @@ void gm_sparse_begin(int number, int chain)
     m->chain = chain;
     m->complete = false;
     memset(m->value, 0, sizeof(double) * (size_t)q->entries);
-    gm_entries = (GmEntries){.slot = q->slot, .value = m->value, .count = q->terms, .put = m->put, .puts = q->puts, .roots = m->root, .targets = m->target, .rows = q->rows};
+    gm_entries = (GmEntries){.slot = q->slot,
+                             .value = m->value,
+                             .count = q->terms,
+                             .put = m->put,
+                             .puts = q->puts,
+                             .roots = m->root,
+                             .targets = m->target,
+                             .rows = q->rows};
 }
 
-static GmRows rows_of(const Pattern *q, const Numbers *m) { return (GmRows){q->rows, q->first_put, q->column, m->put, m->root, q->part, q->parts}; }
+static GmRows rows_of(const Pattern *q, const Numbers *m)
+{
+    return (GmRows){q->rows, q->first_put, q->column, m->put, m->root, q->part, q->parts};
+}
 
 // h[n] gets what rows have as their targets.
 static void finish_collecting(const Pattern *q, Numbers *m, double *h)
 {
     if (!gm_entries.value) return;
-    if (gm_entries.at != q->terms || gm_entries.put_at != q->puts || gm_entries.row_at != q->rows) {             // never: guards and ranges of such a block hold data alone
-        fprintf(stderr, "the terms of a joint normal have changed from %ld and %ld to %ld and %ld; please report this\n", q->terms, q->puts, gm_entries.at, gm_entries.put_at);
+    // never: guards and ranges of such a block hold data alone
+    if (gm_entries.at != q->terms || gm_entries.put_at != q->puts || gm_entries.row_at != q->rows) {
+        fprintf(stderr, "the terms of a joint normal have changed from %ld and %ld to %ld and %ld; please report this\n", q->terms, q->puts,
+                gm_entries.at, gm_entries.put_at);
         exit(2);
     }
     for (long j = 0; j < q->n; j++) m->value[q->first[j]] *= 2;
@@ -925,7 +1005,8 @@ static void add_rows_dense(const Pattern *q, Numbers *m)
         for (long i = 0; i < some; i++) {
             gm_row_added(&R, from + i, 1, rows + i * n);
             for (int k = 0; k < q->parts; k++)
-                for (long j = 0; j < q->part[k].p && q->part[k].x[from + i]; j++) rows[i * n + q->part[k].at + j] += m->root[from + i] * q->part[k].x[from + i][j];
+                for (long j = 0; j < q->part[k].p && q->part[k].x[from + i]; j++)
+                    rows[i * n + q->part[k].at + j] += m->root[from + i] * q->part[k].x[from + i][j];
         }
         gram_matrix(some, n, 1, rows, sum);
         for (long e = 0; e < n * n; e++) m->dense[e] += sum[e];
@@ -990,8 +1071,9 @@ static long factor_once(const Pattern *q, Numbers *m)
     return lib.cholmod_factorize(&A, m->factor, &m->common) ? lost_pivot(q, m) : 1;
 }
 
-// Factors the values, unless they are those that were factored last: scales may have been drawn from these. Where rows are apart it may be singular without them, as an intrinsic field without
-// data is: pivots that are lost get their diagonal once more, which draw_apart takes back; as many as there are such rows. A chain that has lost some goes on so. 0, or as gm_normal_sparse.
+// Factors the values, unless they are those that were factored last: scales may have been drawn from these. Where rows are apart it may be
+// singular without them, as an intrinsic field without data is: pivots that are lost get their diagonal once more, which draw_apart takes
+// back; as many as there are such rows. A chain that has lost some goes on so. 0, or as gm_normal_sparse.
 static long factor_values(const Pattern *q, Numbers *m, Record *r)
 {
     const size_t bytes = sizeof(double) * (size_t)q->entries;
@@ -1067,14 +1149,17 @@ static Record *record_of(Pattern *q, int chain)
 }
 
 #ifdef HAS_CHOLMOD
-// *exponent, unless it is NULL: h'J^-1 h/2 - log|J|/2, and no draw. x from the factor L L' = P B P' where J = B + U S U': U the rows that are apart, of sign 1, and columns with one element, of sign -1, for what was added to pivots that were lost.
-// With L^-1 P U = Q R, Q'Q = I, and T = I + R S R' = G G',  J^-1 = P'L'^-1 (I + Q (T^-1 - I) Q') L^-1 P, of which I + Q (G'^-1 - I) Q' is a root.
-static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r, const double *h, double *x, GmScale *scale, double *exponent)
+// *exponent, unless it is NULL: h'J^-1 h/2 - log|J|/2, and no draw. x from the factor L L' = P B P' where J = B + U S U': U the rows that
+// are apart, of sign 1, and columns with one element, of sign -1, for what was added to pivots that were lost. With L^-1 P U = Q R, Q'Q =
+// I, and T = I + R S R' = G G',  J^-1 = P'L'^-1 (I + Q (T^-1 - I) Q') L^-1 P, of which I + Q (G'^-1 - I) Q' is a root.
+static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r, const double *h, double *x, GmScale *scale,
+                       double *exponent)
 {
     const long n = q->n, K = q->napart + r->npushed;
     const GmRows rows = rows_of(q, m);
     const Stream parts = *g;
-    double *Q = room(sizeof *Q * (size_t)(K * n)), *R = calloc((size_t)(K * K), sizeof *R), *T = room(sizeof *T * (size_t)(K * K)), *a = room(sizeof *a * (size_t)(2 * K)), *b = a + K;
+    double *Q = room(sizeof *Q * (size_t)(K * n)), *R = calloc((size_t)(K * K), sizeof *R), *T = room(sizeof *T * (size_t)(K * K)),
+           *a = room(sizeof *a * (size_t)(2 * K)), *b = a + K;
     double *mean = room(sizeof *mean * (size_t)n), *z = m->vector, quadratic = 0;
     if (!R) no_room();
     memset(Q, 0, sizeof *Q * (size_t)(K * n));
@@ -1086,7 +1171,7 @@ static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r,
     for (k = 0; k < K && good; k++) {
         double *v = Q + k * n, norm = 0;
         good = solve_with(q, m, CHOLMOD_P, v, n) && solve_with(q, m, CHOLMOD_L, v, n);
-        for (int again = 0; again < 2; again++)              // Gram and Schmidt, twice for the digits
+        for (int again = 0; again < 2; again++)  // Gram and Schmidt, twice for the digits
             for (long l = 0; l < k; l++) {
                 double c = 0;
                 for (long j = 0; j < n; j++) c += Q[l * n + j] * v[j];
@@ -1103,7 +1188,7 @@ static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r,
             for (long i = k; i < K; i++) sum += (i < q->napart ? 1 : -1) * R[k * K + i] * R[l * K + i];
             T[k * K + l] = sum;
         }
-    for (k = 0; k < K && good; k++)              // G
+    for (k = 0; k < K && good; k++)  // G
         for (long l = 0; l <= k; l++) {
             double sum = T[k * K + l];
             for (long i = 0; i < l; i++) sum -= T[k * K + i] * T[l * K + i];
@@ -1179,15 +1264,17 @@ static bool solved_directly(const Pattern *q, Numbers *m, Record *r, double *b, 
 }
 
 // From b to x: *steps more. false: it was not close enough.
-static bool solved(const GmRows *R, const Pattern *q, const double *D, const double *M, const double *b, double *x, double *work, long most, long *steps)
+static bool solved(const GmRows *R, const Pattern *q, const double *D, const double *M, const double *b, double *x, double *work, long most,
+                   long *steps)
 {
     const long taken = gm_conjugate_gradients(R, q->n, D, M, b, x, work, most);
     *steps += taken < 0 ? most : taken;
     return taken >= 0;
 }
 
-// The draw by conjugate gradients. If they do not come close enough the same b is solved for by a factor: whether they do may depend on its noise, of which the draw then is the same function.
-// GM_NOT_SOLVED: there is none; GM_FOR_FACTOR: this draw is better made by it, h is as it was.
+// The draw by conjugate gradients. If they do not come close enough the same b is solved for by a factor: whether they do may depend on its
+// noise, of which the draw then is the same function. GM_NOT_SOLVED: there is none; GM_FOR_FACTOR: this draw is better made by it, h is as
+// it was.
 static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h, double *x, GmScale *scale)
 {
     const long n = q->n;
@@ -1196,14 +1283,15 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
     const bool trial = draw < FIRST_DRAWS || draw % AGAIN == 0;
     const int by = draw < FIRST_DRAWS ? (int)(draw & 1) : trial ? (int)(draw / AGAIN & 1) : r->mean[1] < r->mean[0];
     if (!trial && q->direct && !q->only_gradients && r->mean[by] * q->step_time > q->factor_time) return GM_FOR_FACTOR;
-    const double worth = 20 + 4 * q->factor_time / (q->step_time + 1);           // more steps than these are not: then there is the factor
+    // more steps than these are not: then there is the factor
+    const double worth = 20 + 4 * q->factor_time / (q->step_time + 1);
     const long most = q->direct && worth < MOST_STEPS ? (long)worth : MOST_STEPS;
     if (!m->solving) m->solving = room(sizeof(double) * 8 * (size_t)n);
     double *D = m->solving, *J = D + n, *b = J + n, *mean = b + n, *work = mean + n;
     const GmRows R = rows_of(q, m);
     for (long j = 0; j < n; j++) {
         D[j] = m->value[q->first[j]];
-        if (D[j] == 0 && q->direct) return GM_FOR_FACTOR;        // rows alone know of it: whether they suffice is what a factor sees
+        if (D[j] == 0 && q->direct) return GM_FOR_FACTOR;  // rows alone know of it: whether they suffice is what a factor sees
         if (!(D[j] > 0) || !isfinite(D[j])) return j + 1;
     }
     gm_rows_diagonal(&R, n, D, J);
@@ -1214,7 +1302,7 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
     long steps = 0;
     bool good = true, by_factor = false;
     double rest = 0;
-    if (scale) {                                 // as in linalg.h; the mean by itself
+    if (scale) {  // as in linalg.h; the mean by itself
         memset(mean, 0, sizeof *mean * (size_t)n);
         good = solved(&R, q, D, by ? J : D, h, mean, work, most, &steps);
         if (!good) {
@@ -1291,7 +1379,7 @@ static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *sc
         double *v = m->vector;
         memcpy(v, h, sizeof *v * (size_t)n);
         if (!solve_with(q, m, CHOLMOD_P, v, n) || !solve_with(q, m, CHOLMOD_L, v, n)) return 1;
-        if (scale) {                             // as in linalg.h
+        if (scale) {  // as in linalg.h
             double rest = scale->Q;
             for (long k = 0; k < n; k++) rest -= v[k] * v[k];
             scale->scale = rest > 0 && scale->count > 0 ? sqrt(gamma_shape_rate(g, scale->count / 2, rest / 2)) : 1;
@@ -1313,7 +1401,7 @@ static long draw_sparse(Stream *g, int number, double *h, double *x, GmScale *sc
 long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scale)
 {
     const int levels = omp_get_max_active_levels();
-    omp_set_max_active_levels(0);                // CHOLMOD's own teams of four would spend the time on waiting for each other
+    omp_set_max_active_levels(0);  // CHOLMOD's own teams of four would spend the time on waiting for each other
     const long bad = draw_sparse(g, number, h, x, scale);
     omp_set_max_active_levels(levels);
     return bad;
@@ -1333,7 +1421,7 @@ static double marginal_sparse(int number, double *h, const double *x)
     complete(q, m);
     Record *const record = q->napart ? record_of(q, m->chain) : NULL;
     if (factor_values(q, m, record)) return -INFINITY;
-    for (long j = 0; j < n; j++)                 // h - Jx
+    for (long j = 0; j < n; j++)  // h - Jx
         for (long k = q->first[j]; k < q->first[j + 1]; k++) {
             const long i = q->row[k];
             h[i] -= m->value[k] * x[j];
@@ -1399,7 +1487,7 @@ double gm_sparse_after(int number, const double *x)
     const Numbers *m = numbers(number);
     const double *h = m->kept, *old = h + q->n;
     double v = 0, size = 0;
-    for (long j = 0; j < q->n; j++) {            // d'(h - J m) with d = x - old, m = (x + old)/2
+    for (long j = 0; j < q->n; j++) {  // d'(h - J m) with d = x - old, m = (x + old)/2
         const double d = x[j] - old[j], mean = (x[j] + old[j]) / 2;
         v += d * h[j];
         size += fabs(d * h[j]);

@@ -1,11 +1,15 @@
-// tiles.c -- tiles.h: the symbolic factorisation of a matrix of tiles (Liu 1990, The role of elimination trees in sparse factorization, SIAM Journal on Matrix Analysis 11).
+// tiles.c -- tiles.h: the symbolic factorisation of a matrix of tiles (Liu 1990, The role of elimination trees in sparse factorization,
+// SIAM Journal on Matrix Analysis 11).
 #include "tiles.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct List { int *at; long n, size; } List;
+typedef struct List {
+    int *at;
+    long n, size;
+} List;
 
 static bool push(List *l, int v)
 {
@@ -29,13 +33,15 @@ static void *room(size_t count, size_t size, bool *good)
     return p;
 }
 
-// The tree of eliminations of single elements: the parent of each place of the order, or -1 (Liu 1986, ACM Transactions on Mathematical Software 12).
+// The tree of eliminations of single elements: the parent of each place of the order, or -1 (Liu 1986, ACM Transactions on Mathematical
+// Software 12).
 static bool find_parents(const GmTiles *t, const int *first, const int *row, const int *at, int *parent)
 {
     const long n = t->n;
     bool good = true;
-    int *begin = room((size_t)n + 1, sizeof *begin, &good), *before = room((size_t)first[n], sizeof *before, &good), *ancestor = room((size_t)n, sizeof *ancestor, &good);
-    for (int pass = 0; pass < 2 && good; pass++) {       // those before each place that it shares an entry with
+    int *begin = room((size_t)n + 1, sizeof *begin, &good), *before = room((size_t)first[n], sizeof *before, &good),
+        *ancestor = room((size_t)n, sizeof *ancestor, &good);
+    for (int pass = 0; pass < 2 && good; pass++) {  // those before each place that it shares an entry with
         for (long j = 0; j < n; j++)
             for (long e = first[j]; e < first[j + 1]; e++) {
                 const int p = at[row[e]], q = at[j], k = p > q ? p : q, i = p > q ? q : p;
@@ -44,7 +50,7 @@ static bool find_parents(const GmTiles *t, const int *first, const int *row, con
             }
         for (long k = 0; k < n && pass == 0; k++) begin[k + 1] += begin[k];
     }
-    for (long k = 0; k < n && good; k++) {               // begin[k] is where those of k end
+    for (long k = 0; k < n && good; k++) {  // begin[k] is where those of k end
         parent[k] = ancestor[k] = -1;
         for (long e = k ? begin[k - 1] : 0; e < begin[k]; e++)
             for (int i = before[e]; i >= 0 && i < k;) {
@@ -60,11 +66,12 @@ static bool find_parents(const GmTiles *t, const int *first, const int *row, con
     return good;
 }
 
-// Cuts the order, a postorder of the tree, into tiles: subtrees that fit, with siblings of theirs; above them elements one after the other. A tile with parts of two larger subtrees would make one wait for the other. Where
-// each tile begins; how many there are.
+// Cuts the order, a postorder of the tree, into tiles: subtrees that fit, with siblings of theirs; above them elements one after the other.
+// A tile with parts of two larger subtrees would make one wait for the other. Where each tile begins; how many there are.
 static long cut(long n, const int *parent, int *descendant, int *begin)
 {
-    long tiles = 0, a = 0;                               // of the last tile: where it begins; whether what its elements wait for is in it; the parent of its subtrees
+    // of the last tile: where it begins; whether what its elements wait for is in it; the parent of its subtrees
+    long tiles = 0, a = 0;
     bool closed = true;
     int up = -1;
     for (long k = 0; k < n; k++) descendant[k] = (int)k;
@@ -81,7 +88,7 @@ static long cut(long n, const int *parent, int *descendant, int *begin)
                 while (parent[root] >= 0 && descendant[parent[root]] == k && parent[root] - k < most) root = parent[root];
                 joins = joins && closed && parent[root] == up;
                 if (joins || most == DENSE_TILE) break;
-                most = DENSE_TILE;                       // a tile of its own
+                most = DENSE_TILE;  // a tile of its own
             }
             next = root + 1;
             if (!joins) closed = true;
@@ -102,7 +109,8 @@ static bool fill_in(GmTiles *t, const int *first, const int *row, List *column, 
     const int m = (int)t->tiles;
     bool good = true;
     List *given = room((size_t)m, sizeof *given, &good);
-    int *seen = room((size_t)m, sizeof *seen, &good), *child = room((size_t)m, sizeof *child, &good), *sibling = room((size_t)m, sizeof *sibling, &good);
+    int *seen = room((size_t)m, sizeof *seen, &good), *child = room((size_t)m, sizeof *child, &good),
+        *sibling = room((size_t)m, sizeof *sibling, &good);
     for (long j = 0; j < t->n && good; j++)
         for (long e = first[j]; e < first[j + 1] && good; e++) {
             const int p = t->place[row[e]] / DENSE_TILE, q = t->place[j] / DENSE_TILE, i = p > q ? p : q, k = p > q ? q : p;
@@ -147,7 +155,7 @@ static void by_height(GmTiles *t, const int *parent, int *height, int *columns, 
     int most = 0;
     for (int k = 0; k < m; k++) most = height[k] > most ? height[k] : most;
     t->height = most + 1;
-    int *count = rank;                           // of columns of a height
+    int *count = rank;  // of columns of a height
     memset(count, 0, sizeof *count * (size_t)m);
     for (int k = 0; k < m; k++) count[height[k]]++;
     for (int h = 0, at = 0; h <= most; h++) {
@@ -171,10 +179,16 @@ static long tile_of(const GmTiles *t, int i, int k)
     return low < high && t->row[low] == i ? t->row_tile[low] : -1;
 }
 
-typedef struct Across { int j, tile; } Across;           // a tile of a row, left of the diagonal
+typedef struct Across {
+    int j, tile;
+} Across;  // a tile of a row, left of the diagonal
 
 // Tasks and updates as they are made.
-typedef struct Work { SparseTask *task; SparseUpdate *update; long tasks, updates, task_size, update_size; } Work;
+typedef struct Work {
+    SparseTask *task;
+    SparseUpdate *update;
+    long tasks, updates, task_size, update_size;
+} Work;
 
 static bool add_task(Work *w, SparseTask t)
 {
@@ -207,31 +221,40 @@ static bool make_tasks(const GmTiles *t, const int *columns, const long *first_a
 {
     for (int r = 0; r < (int)t->tiles; r++) {
         const int k = columns[r];
-        if (first_across[k] == first_across[k + 1] && !add_task(w, (SparseTask){ k, -1, -1, SPARSE_FINISHES, (int)w->updates, 0 })) return false;      // nothing left of it
+        // nothing left of it
+        if (first_across[k] == first_across[k + 1] && !add_task(w, (SparseTask){k, -1, -1, SPARSE_FINISHES, (int)w->updates, 0}))
+            return false;
         for (int e = t->first_row[k]; e < t->first_row[k + 1]; e++) {
             const int i = t->row[e];
             const bool finishes = across[first_across[i + 1] - 1].j == k;
             const long begin = w->updates;
-            for (long a = first_across[i]; a < first_across[i + 1] && across[a].j != k; a++) {       // both rows stand in the order of columns
+            // both rows stand in the order of columns
+            for (long a = first_across[i]; a < first_across[i + 1] && across[a].j != k; a++) {
                 const int j = across[a].j, same = (int)tile_of(t, k, j);
                 if (same < 0 && !finishes) continue;
-                if (!add_update(w, (SparseUpdate){ across[a].tile, same, j, (finishes ? SPARSE_SQUARE : 0) + (same >= 0 ? SPARSE_PRODUCT : 0) })) return false;
+                if (!add_update(w,
+                                (SparseUpdate){across[a].tile, same, j, (finishes ? SPARSE_SQUARE : 0) + (same >= 0 ? SPARSE_PRODUCT : 0)}))
+                    return false;
             }
-            if ((double)w->updates > most || !add_task(w, (SparseTask){ i, k, t->row_tile[e], finishes ? SPARSE_FINISHES : SPARSE_TILE, (int)begin, (int)(w->updates - begin) })) return false;
+            if ((double)w->updates > most || !add_task(w, (SparseTask){i, k, t->row_tile[e], finishes ? SPARSE_FINISHES : SPARSE_TILE,
+                                                                       (int)begin, (int)(w->updates - begin)}))
+                return false;
         }
     }
     return true;
 }
 
-enum { LONG = 32, PIECE = 16, LAST = 8 };                // a tile with more updates than the first has some added up elsewhere, so many a piece; not the last ones, for which it waits anyway
+// a tile with more updates than the first has some added up elsewhere, so many a piece; not the last ones, for which it waits anyway
+enum { LONG = 32, PIECE = 16, LAST = 8 };
 
-// Updates from[0 .. n - 1] that do `what`, into pieces, of which the tile adds up each. They are to be made after the column of the last of their tiles.
+// Updates from[0 .. n - 1] that do `what`, into pieces, of which the tile adds up each. They are to be made after the column of the last of
+// their tiles.
 static bool cut_pieces(GmTiles *t, Work *to, Work *pieces, const SparseTask *of, const SparseUpdate *from, long n, int what)
 {
     long count = 0;
     for (long u = 0; u < n; u++) count += (from[u].what & what) != 0;
     const bool inside = what == SPARSE_PRODUCT && count <= PIECE;
-    SparseTask piece = { .count = 0 };
+    SparseTask piece = {.count = 0};
     for (long u = 0, done = 0; u < n; u++) {
         if (!(from[u].what & what)) continue;
         SparseUpdate one = from[u];
@@ -241,14 +264,18 @@ static bool cut_pieces(GmTiles *t, Work *to, Work *pieces, const SparseTask *of,
         if (inside) continue;
         if (piece.count++ == 0) piece.first = (int)(pieces->updates - 1);
         if (piece.count < PIECE && done < count) continue;
-        piece = (SparseTask){ of->i, from[u].j, (int)t->stored++, what == SPARSE_SQUARE ? SPARSE_SQUARES : SPARSE_PIECE, piece.first, piece.count };      // k: the column that it is made after
-        if (!add_task(pieces, piece) || !add_update(to, (SparseUpdate){ piece.tile, -1, -1, what == SPARSE_SQUARE ? SPARSE_ADD_SQUARES : SPARSE_ADD_PIECE })) return false;
+        // k: the column that it is made after
+        piece = (SparseTask){of->i,       from[u].j,  (int)t->stored++, what == SPARSE_SQUARE ? SPARSE_SQUARES : SPARSE_PIECE,
+                             piece.first, piece.count};
+        if (!add_task(pieces, piece) ||
+            !add_update(to, (SparseUpdate){piece.tile, -1, -1, what == SPARSE_SQUARE ? SPARSE_ADD_SQUARES : SPARSE_ADD_PIECE}))
+            return false;
         piece.count = 0;
     }
     return true;
 }
 
-static _Thread_local const int *rank_of;       // for qsort
+static _Thread_local const int *rank_of;  // for qsort
 static int by_column(const void *a, const void *b)
 {
     const SparseTask *x = a, *y = b;
@@ -259,16 +286,18 @@ static int by_column(const void *a, const void *b)
 // Rows that have tiles in very many columns, as that of a mean, would keep one block busy: most of their updates are pieces.
 static bool split_long(GmTiles *t, const Work *w, const int *rank)
 {
-    Work to = { 0 }, pieces = { 0 };
+    Work to = {0}, pieces = {0};
     bool good = true;
-    SparseTask *task = room((size_t)w->tasks, sizeof *task, &good);      // as they are to be
+    SparseTask *task = room((size_t)w->tasks, sizeof *task, &good);  // as they are to be
     for (long k = 0; k < w->tasks && good; k++) {
         const SparseTask *of = &w->task[k];
         const SparseUpdate *from = w->update + of->first;
         const long head = of->count > LONG ? of->count - LAST : 0;
         task[k] = *of;
         task[k].first = (int)to.updates;
-        if (head) good = cut_pieces(t, &to, &pieces, of, from, head, SPARSE_PRODUCT) && (of->kind != SPARSE_FINISHES || cut_pieces(t, &to, &pieces, of, from, head, SPARSE_SQUARE));
+        if (head)
+            good = cut_pieces(t, &to, &pieces, of, from, head, SPARSE_PRODUCT) &&
+                   (of->kind != SPARSE_FINISHES || cut_pieces(t, &to, &pieces, of, from, head, SPARSE_SQUARE));
         for (long u = head; u < of->count && good; u++) good = add_update(&to, from[u]);
         task[k].count = (int)(to.updates - task[k].first);
         t->longest = task[k].count > t->longest ? task[k].count : t->longest;
@@ -276,7 +305,7 @@ static bool split_long(GmTiles *t, const Work *w, const int *rank)
     rank_of = rank;
     if (pieces.tasks) qsort(pieces.task, (size_t)pieces.tasks, sizeof *pieces.task, by_column);
     t->updates = to.updates;
-    Work all = { 0 };
+    Work all = {0};
     for (long k = 0, next = 0; k < w->tasks && good; k++) {
         const int column = task[k].k >= 0 ? task[k].k : task[k].i;
         for (; next < pieces.tasks && rank[pieces.task[next].k] < rank[column] && good; next++) {
@@ -343,7 +372,8 @@ GmTiles *gm_tiles_open(long n, const int *first, const int *row, const int *orde
     for (long k = 0; k < m && good; k++)
         for (long e = t->begin[k]; e < t->begin[k + 1]; e++) t->place[t->element[e]] = (int)(k * DENSE_TILE + e - t->begin[k]);
     List *column = room((size_t)m, sizeof *column, &good);
-    int *parent = room((size_t)m, sizeof *parent, &good), *height = room((size_t)m, sizeof *height, &good), *columns = room((size_t)m, sizeof *columns, &good), *rank = room((size_t)m, sizeof *rank, &good);
+    int *parent = room((size_t)m, sizeof *parent, &good), *height = room((size_t)m, sizeof *height, &good),
+        *columns = room((size_t)m, sizeof *columns, &good), *rank = room((size_t)m, sizeof *rank, &good);
     long *first_across = room((size_t)m + 1, sizeof *first_across, &good), *next = room((size_t)m, sizeof *next, &good), under = 0;
     Across *across = NULL;
     good = good && fill_in(t, first, row, column, parent);
@@ -375,17 +405,18 @@ GmTiles *gm_tiles_open(long n, const int *first, const int *row, const int *orde
             next[i] = first_across[i];
             first_across[i + 1] += first_across[i];
         }
-        for (int r = 0; r < m; r++) {            // rows in the order in which columns are made
+        for (int r = 0; r < m; r++) {  // rows in the order in which columns are made
             const int k = columns[r];
-            for (int e = t->first_row[k]; e < t->first_row[k + 1]; e++) across[next[t->row[e]]++] = (Across){ k, t->row_tile[e] };
+            for (int e = t->first_row[k]; e < t->first_row[k + 1]; e++) across[next[t->row[e]]++] = (Across){k, t->row_tile[e]};
         }
-        for (int k = 0; k < m; k++) {            // x of what is made last is there first
+        for (int k = 0; k < m; k++) {  // x of what is made last is there first
             t->back[k] = columns[m - 1 - k];
             SparseBelow *b = t->below + t->first_below[k];
             const int count = (int)column[k].n;
-            for (int e = 0; e < count; e++) b[e] = (SparseBelow){ t->row_tile[t->first_row[k] + count - 1 - e], t->row[t->first_row[k] + count - 1 - e] };
+            for (int e = 0; e < count; e++)
+                b[e] = (SparseBelow){t->row_tile[t->first_row[k] + count - 1 - e], t->row[t->first_row[k] + count - 1 - e]};
         }
-        Work w = { 0 };
+        Work w = {0};
         t->factor = t->stored;
         good = make_tasks(t, columns, first_across, across, most, &w) && split_long(t, &w, rank);
         free(w.task);
@@ -411,9 +442,10 @@ long gm_tiles_at(const GmTiles *t, int i, int j)
     return (tile_of(t, p / DENSE_TILE, q / DENSE_TILE) * DENSE_TILE + p % DENSE_TILE) * DENSE_TILE + q % DENSE_TILE;
 }
 
-GmTileSums gm_tiles_sums(const GmTiles *t, const int *first, const int *rows, const int *slot, long terms, const int *row, const int *column)
+GmTileSums gm_tiles_sums(const GmTiles *t, const int *first, const int *rows, const int *slot, long terms, const int *row,
+                         const int *column)
 {
-    GmTileSums s = { 0 };
+    GmTileSums s = {0};
     bool good = true;
     const long n = t->n, entries = first[n], places = entries + n;
     long *begin = room((size_t)places + 1, sizeof *begin, &good), told = 0;
@@ -440,11 +472,12 @@ GmTileSums gm_tiles_sums(const GmTiles *t, const int *first, const int *rows, co
         if (c == 0) continue;
         const long to = e < entries ? 2 * gm_tiles_at(t, rows[e], (int)j) + (rows[e] == j) : -1 - (long)t->place[e - entries];
         if (c <= SPARSE_PART) {
-            s.sum[sum++] = (SparseSum){ (int)from, (int)c, to };
+            s.sum[sum++] = (SparseSum){(int)from, (int)c, to};
             continue;
         }
-        s.longer[longs++] = (SparseLong){ (int)part, (int)((c + SPARSE_PART - 1) / SPARSE_PART), to };
-        for (long k = 0; k < c; k += SPARSE_PART) s.sum[part++] = (SparseSum){ (int)(from + k), (int)(c - k < SPARSE_PART ? c - k : SPARSE_PART), SPARSE_NOWHERE };
+        s.longer[longs++] = (SparseLong){(int)part, (int)((c + SPARSE_PART - 1) / SPARSE_PART), to};
+        for (long k = 0; k < c; k += SPARSE_PART)
+            s.sum[part++] = (SparseSum){(int)(from + k), (int)(c - k < SPARSE_PART ? c - k : SPARSE_PART), SPARSE_NOWHERE};
     }
     for (long k = 0; k < terms && good; k++) s.list[begin[of[k]]++] = (int)k;
     free(begin);
@@ -458,5 +491,5 @@ void gm_tiles_sums_close(GmTileSums *s)
     free(s->sum);
     free(s->longer);
     free(s->list);
-    *s = (GmTileSums){ 0 };
+    *s = (GmTileSums){0};
 }

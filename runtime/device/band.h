@@ -1,9 +1,12 @@
 // band.h -- joint normals along a chain: the precision is a band, or one for each of a panel, with a dense border.
 //
-//   density     proportional to exp(h'z + sum(p, k[p]'x[p]) - (z'A z + 2 sum(p, x[p]'E[p] z) + sum(p, x[p]'B[p] x[p]))/2), x[p] the elements of chain p, z those of the border
-//   parameters  a chain has `length` nodes of `width` elements; elements more than `lag` nodes apart share no term. B: rows of (lag + 1)*width numbers, of element a of node t those of the nodes
-//               t - lag .. t, of its own node the lower triangle. E: rows of `border` numbers. All as added up by a kernel; they become factors
-//   method      B = LL' (the Cholesky factor of a band is one: Rue 2001); z from its Schur complement A - E'B^-1 E, x given z. Noise is numbered by element, so draws do not depend on who computes what
+//   density     proportional to exp(h'z + sum(p, k[p]'x[p]) - (z'A z + 2 sum(p, x[p]'E[p] z) + sum(p, x[p]'B[p] x[p]))/2), x[p] the
+//   elements of chain p, z those of the border parameters  a chain has `length` nodes of `width` elements; elements more than `lag` nodes
+//   apart share no term. B: rows of (lag + 1)*width numbers, of element a of node t those of the nodes
+//               t - lag .. t, of its own node the lower triangle. E: rows of `border` numbers. All as added up by a kernel; they become
+//               factors
+//   method      B = LL' (the Cholesky factor of a band is one: Rue 2001); z from its Schur complement A - E'B^-1 E, x given z. Noise is
+//   numbered by element, so draws do not depend on who computes what
 //               On a GPU a chain is a lane's, unless it is long: then it is cut into chunks (band_scan.h)
 //   accuracy    that of a Cholesky factorisation (Higham 2002, chapter 10)
 //   test        tests/stat/chains.py; tests/gpu/devices.py beside the CPU
@@ -22,7 +25,7 @@ static void band_claim(const GmRun *run, int chain, const Band *b, const wide *x
     for (long r = 0; r < b->panels * rows; r++) {
         const long p = r / rows, e = r - p * rows, from = (e / w - b->lag) * w, begin = from > 0 ? from : 0;
         const wide *row = b->B + r * m - from, *now = x + p * rows, *old = old_x + p * rows;
-        wide by_now = 0, by_old = 0;                           // of terms with elements before, twice those off the diagonal
+        wide by_now = 0, by_old = 0;  // of terms with elements before, twice those off the diagonal
         for (long q = begin; q < e; q++) {
             by_now += row[q] * now[q];
             by_old += row[q] * old[q];
@@ -60,7 +63,7 @@ static wide band_marginal(const Band *b, const wide *x, const wide *z)
 {
     const long w = b->width, rows = b->length * w, n = b->border, all = b->panels * rows, m = (b->lag + 1) * w;
     wide sum = 0;
-    for (long r = 0; r < all; r++) {                           // h - Jx
+    for (long r = 0; r < all; r++) {  // h - Jx
         const long p = r / rows, e = r - p * rows, from = (e / w - b->lag) * w, begin = from > 0 ? from : 0;
         const wide *row = b->B + r * m - from, *of = x + p * rows;
         wide *k = b->k + p * rows;
@@ -76,10 +79,10 @@ static wide band_marginal(const Band *b, const wide *x, const wide *z)
     }
     for (long i = 0; i < n; i++)
         for (long j = 0; j < n; j++) b->h[i] -= b->A[(i > j ? i : j) * n + (i > j ? j : i)] * z[j];
-    wide *diagonal = band_copy(b->A, n * n);                   // without what the chains take from it
+    wide *diagonal = band_copy(b->A, n * n);  // without what the chains take from it
     for (long p = 0; p < b->panels && sum == 0; p++)
         if (band_factor(b, p, GM_PIVOT_POOR)) sum = -INFINITY;
-    for (long r = 0; r < all && is_finite(sum); r++) {         // the diagonal holds reciprocals
+    for (long r = 0; r < all && is_finite(sum); r++) {  // the diagonal holds reciprocals
         sum += 0.5 * b->k[r] * b->k[r] + log(b->B[r * m + b->lag * w + r % w]);
         for (long i = 0; i < n; i++) {
             const wide e = b->E[r * n + i];
@@ -113,7 +116,7 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
     Band kept = *b;
     wide *old_x = NULL, *old_z = NULL;
-    if (GM->run->marginal) {                                   // scales.h: nothing is drawn
+    if (GM->run->marginal) {  // scales.h: nothing is drawn
         if (GM->lane == 0 && GM->run->marginal == GM_MARGINAL) GM->run->result += band_marginal(b, x, z);
         return;
     }
@@ -147,13 +150,15 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
             for (long j = 0; j <= i + 1; j++) {
                 wide sum = 0;
                 SUM_ALONG (r, all, &sum) sum += b->E[r * n + i] * (j <= i ? b->E[r * n + j] : b->k[r]);
-                ONE_LANE {
+                ONE_LANE
+                {
                     if (j <= i) b->A[i * n + j] -= sum;
                     else b->h[i] -= sum;
                 }
             }
 #else
-        ONE_LANE {
+        ONE_LANE
+        {
             for (long r = 0; r < all; r++)
                 for (long i = 0; i < n; i++) {
                     const wide e = b->E[r * n + i];
@@ -162,7 +167,8 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
                 }
         }
 #endif
-        ONE_LANE {
+        ONE_LANE
+        {
             const long bad = band_border(b, z, at, var);
             if (bad) FAULT(name, all + bad - 1, NOT_POSITIVE_DEFINITE);
         }
@@ -171,9 +177,11 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     if (scan) band_scan_solve<SIZE, EDGE>(GM, b, z, x, at, var);
 #endif
-    if (!scan) LANES (p, b->panels) band_solve(b, p, z, x, at, var);
+    if (!scan)
+        LANES (p, b->panels) band_solve(b, p, z, x, at, var);
     TEAM_BARRIER();
-    ONE_LANE {
+    ONE_LANE
+    {
         if (all) VERIFY(x[all - 1], name, all - 1);
     }
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)

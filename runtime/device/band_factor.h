@@ -18,7 +18,7 @@ DEVICE_CALL long band_factor_line(const Band *b, long p, wide lost)
 {
     const long n = b->border, T = b->length;
     wide *B = b->B + 2 * p * T, *k = b->k + p * T, *E = b->E + p * T * n;
-    wide reciprocal = 0, root = 0, before = 0;                 // of the element before: 1/d, its root, k without what is before
+    wide reciprocal = 0, root = 0, before = 0;  // of the element before: 1/d, its root, k without what is before
     for (long t = 0; t < T; t++) {
         const wide off = t ? B[2 * t] : 0, diagonal = B[2 * t + 1], m = off * reciprocal, d = diagonal - off * m;
         if (!(d > lost * diagonal) || !is_finite(d)) return t + 1;
@@ -34,13 +34,14 @@ DEVICE_CALL long band_factor_line(const Band *b, long p, wide lost)
     return 0;
 }
 
-// Factors chain p: the diagonal holds reciprocals; k becomes L^-1 k, E becomes L^-1 E. 0, or 1 + the element whose pivot is not above `lost` of its diagonal element.
+// Factors chain p: the diagonal holds reciprocals; k becomes L^-1 k, E becomes L^-1 E. 0, or 1 + the element whose pivot is not above
+// `lost` of its diagonal element.
 DEVICE_CALL long band_factor(const Band *b, long p, wide lost)
 {
     const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
     if (m == 2 && w == 1) return band_factor_line(b, p, lost);
     wide *B = b->B + p * rows * m, *k = b->k + p * rows, *E = b->E + p * rows * n;
-    long from = -(b->lag + 1) * w;                             // of the node: the first element that it may share terms with
+    long from = -(b->lag + 1) * w;  // of the node: the first element that it may share terms with
     for (long r = 0, in_node = w; r < rows; r++, in_node++) {
         if (in_node == w) {
             in_node = 0;
@@ -48,7 +49,7 @@ DEVICE_CALL long band_factor(const Band *b, long p, wide lost)
         }
         const long begin = from > 0 ? from : 0;
         wide *row = B + r * m - from;
-        for (long first = begin; first <= r; first += w)       // node by node
+        for (long first = begin; first <= r; first += w)  // node by node
             for (long c = first; c < first + w && c <= r; c++) {
                 const wide *of_c = B + c * m - (first - b->lag * w);
                 const wide given = row[c];

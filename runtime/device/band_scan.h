@@ -1,26 +1,32 @@
 // band_scan.h -- band.h on a GPU: long chains, parallel in time.
 //
-// A block is `lag` nodes: it shares terms with the block before and the one after alone, so that the precision is block tridiagonal. Blocks are cut into chunks of a size that follows from lengths alone, a lane each.
-// Without its chunk's last block a lane cannot go on, so each first eliminates its own blocks given the last one before the chunk: what is left of precision and shift is a map from precision and shift of the block
-// before to those of its last one. Two maps in a row are one of the same kind (the associative operation of Sarkka and Garcia-Fernandez 2021, in terms of precisions: what is eliminated is the Schur complement of a
-// positive definite matrix). 32 maps are made one, and 32 of these, until few are left; on the way back each lane learns where it starts and does what band_factor does. x goes backward in the same way:
-// x of the last block before = alpha + beta x of the block after.
+// A block is `lag` nodes: it shares terms with the block before and the one after alone, so that the precision is block tridiagonal. Blocks
+// are cut into chunks of a size that follows from lengths alone, a lane each. Without its chunk's last block a lane cannot go on, so each
+// first eliminates its own blocks given the last one before the chunk: what is left of precision and shift is a map from precision and
+// shift of the block before to those of its last one. Two maps in a row are one of the same kind (the associative operation of Sarkka and
+// Garcia-Fernandez 2021, in terms of precisions: what is eliminated is the Schur complement of a positive definite matrix). 32 maps are
+// made one, and 32 of these, until few are left; on the way back each lane learns where it starts and does what band_factor does. x goes
+// backward in the same way: x of the last block before = alpha + beta x of the block after.
 //
-// SIZE elements of a block and EDGE of the border are known to the compiler, so that matrices are in registers; 0 and -1: they are not, but at most BAND_BLOCK and BAND_EDGE.
-// test: tests/gpu/threads/band.cpp, beside one lane
+// SIZE elements of a block and EDGE of the border are known to the compiler, so that matrices are in registers; 0 and -1: they are not, but
+// at most BAND_BLOCK and BAND_EDGE. test: tests/gpu/threads/band.cpp, beside one lane
 #ifndef GM_BAND_SCAN_H
 #define GM_BAND_SCAN_H
 
 #include "band_factor.h"
 
-enum { BAND_FAN = 32, BAND_EDGE = 4, BAND_BLOCK = 8, BAND_STEPS = 8, BAND_FEW = 8192 };   // maps made one; elements of the border and of a block; blocks that a lane factors while a map is made and used; chains, with so many of which a lane each is enough
+// maps made one; elements of the border and of a block; blocks that a lane factors while a map is made and used; chains, with so many of
+// which a lane each is enough
+enum { BAND_FAN = 32, BAND_EDGE = 4, BAND_BLOCK = 8, BAND_STEPS = 8, BAND_FEW = 8192 };
 
-#define BAND_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+#define BAND_EACH(i, n) \
+    _Pragma("unroll")   \
+    for (int i = 0; i < (n); i++)
 
 // A block's matrices and right sides: the border's elements and the shift.
 template <int SIZE, int EDGE> struct BandSizes {
     static const int block = SIZE ? SIZE : BAND_BLOCK, sides = (EDGE < 0 ? BAND_EDGE : EDGE) + 1;
-    int b, s;                                // those of this chain
+    int b, s;  // those of this chain
 };
 
 template <int SIZE, int EDGE> static __device__ __forceinline__ BandSizes<SIZE, EDGE> band_sizes(const Band *b)
@@ -31,10 +37,12 @@ template <int SIZE, int EDGE> static __device__ __forceinline__ BandSizes<SIZE, 
     return z;
 }
 
-// Precision of the block before (its lower triangle), of the pair (rows: the last one), and of the last one; shifts, a row for each right side.
+// Precision of the block before (its lower triangle), of the pair (rows: the last one), and of the last one; shifts, a row for each right
+// side.
 template <int SIZE, int EDGE> struct BandMap {
     typedef BandSizes<SIZE, EDGE> Sizes;
-    wide u[Sizes::block][Sizes::block], q[Sizes::block][Sizes::block], r[Sizes::block][Sizes::block], left[Sizes::sides][Sizes::block], right[Sizes::sides][Sizes::block];
+    wide u[Sizes::block][Sizes::block], q[Sizes::block][Sizes::block], r[Sizes::block][Sizes::block], left[Sizes::sides][Sizes::block],
+        right[Sizes::sides][Sizes::block];
 };
 
 // What is known of a chain up to a block: its precision and shifts, without what is before.
@@ -48,19 +56,22 @@ DEVICE long band_triangle(long b) { return b * (b + 1) / 2; }
 // Numbers of a map, and of a start after them.
 DEVICE long band_map_size(long b, long s) { return 2 * band_triangle(b) + b * b + 2 * b * s; }
 DEVICE long band_start_size(long b, long s) { return band_triangle(b) + b * s; }
-DEVICE long band_behind_size(long b) { return b * b + 2 * b; }         // alpha, beta, and x behind
+DEVICE long band_behind_size(long b) { return b * b + 2 * b; }  // alpha, beta, and x behind
 
 template <int SIZE> static __device__ __forceinline__ wide *band_put(wide *to, wide m[][SIZE], int rows, int columns, bool triangle)
 {
-    BAND_EACH (i, rows) BAND_EACH (j, columns)
-        if (!triangle || j <= i) *to++ = m[i][j];
+    BAND_EACH (i, rows)
+        BAND_EACH (j, columns)
+            if (!triangle || j <= i) *to++ = m[i][j];
     return to;
 }
 
-template <int SIZE> static __device__ __forceinline__ const wide *band_get(const wide *from, wide m[][SIZE], int rows, int columns, bool triangle)
+template <int SIZE>
+static __device__ __forceinline__ const wide *band_get(const wide *from, wide m[][SIZE], int rows, int columns, bool triangle)
 {
-    BAND_EACH (i, rows) BAND_EACH (j, columns)
-        if (!triangle || j <= i) m[i][j] = *from++;
+    BAND_EACH (i, rows)
+        BAND_EACH (j, columns)
+            if (!triangle || j <= i) m[i][j] = *from++;
     return from;
 }
 
@@ -73,7 +84,8 @@ template <int SIZE, int EDGE> static __device__ __forceinline__ void band_store(
     band_put(to, m->right, z.s, z.b, false);
 }
 
-template <int SIZE, int EDGE> static __device__ __forceinline__ void band_load(const wide *from, BandMap<SIZE, EDGE> *m, BandSizes<SIZE, EDGE> z)
+template <int SIZE, int EDGE>
+static __device__ __forceinline__ void band_load(const wide *from, BandMap<SIZE, EDGE> *m, BandSizes<SIZE, EDGE> z)
 {
     from = band_get(from, m->u, z.b, z.b, true);
     from = band_get(from, m->q, z.b, z.b, false);
@@ -110,14 +122,16 @@ template <int SIZE> static __device__ __forceinline__ void band_couplings(wide m
 }
 
 // m, and then c: the last block of m is eliminated.
-template <int SIZE, int EDGE> static __device__ __forceinline__ void band_then(BandMap<SIZE, EDGE> *m, BandMap<SIZE, EDGE> *c, BandSizes<SIZE, EDGE> z)
+template <int SIZE, int EDGE>
+static __device__ __forceinline__ void band_then(BandMap<SIZE, EDGE> *m, BandMap<SIZE, EDGE> *c, BandSizes<SIZE, EDGE> z)
 {
     enum { MOST = BandSizes<SIZE, EDGE>::block };
     wide g[MOST][MOST], q[MOST][MOST];
-    BAND_EACH (i, z.b) BAND_EACH (j, z.b) {
-        if (j <= i) m->r[i][j] += c->u[i][j];
-        g[i][j] = c->q[j][i];
-    }
+    BAND_EACH (i, z.b)
+        BAND_EACH (j, z.b) {
+            if (j <= i) m->r[i][j] += c->u[i][j];
+            g[i][j] = c->q[j][i];
+        }
     band_pivots<MOST>(m->r, z.b);
     band_couplings<MOST>(m->r, m->q, z.b);
     band_couplings<MOST>(m->r, g, z.b);
@@ -135,37 +149,42 @@ template <int SIZE, int EDGE> static __device__ __forceinline__ void band_then(B
         }
         BAND_EACH (j, z.b) m->right[e][j] = q[0][j];
     }
-    BAND_EACH (i, z.b) BAND_EACH (j, z.b) {
-        wide sum = 0;
-        BAND_EACH (k, z.b) {
-            const wide scaled = m->r[k][k] * m->q[k][j];
-            sum -= g[k][i] * scaled;
-            if (j <= i) m->u[i][j] -= m->q[k][i] * scaled;
+    BAND_EACH (i, z.b)
+        BAND_EACH (j, z.b) {
+            wide sum = 0;
+            BAND_EACH (k, z.b) {
+                const wide scaled = m->r[k][k] * m->q[k][j];
+                sum -= g[k][i] * scaled;
+                if (j <= i) m->u[i][j] -= m->q[k][i] * scaled;
+            }
+            q[i][j] = sum;
         }
-        q[i][j] = sum;
-    }
     wide r[MOST][MOST];
-    BAND_EACH (i, z.b) BAND_EACH (j, z.b)
-        if (j <= i) {
-            wide sum = c->r[i][j];
-            BAND_EACH (k, z.b) sum -= g[k][i] * m->r[k][k] * g[k][j];
-            r[i][j] = sum;
+    BAND_EACH (i, z.b)
+        BAND_EACH (j, z.b)
+            if (j <= i) {
+                wide sum = c->r[i][j];
+                BAND_EACH (k, z.b) sum -= g[k][i] * m->r[k][k] * g[k][j];
+                r[i][j] = sum;
+            }
+    BAND_EACH (i, z.b)
+        BAND_EACH (j, z.b) {
+            m->q[i][j] = q[i][j];
+            if (j <= i) m->r[i][j] = r[i][j];
         }
-    BAND_EACH (i, z.b) BAND_EACH (j, z.b) {
-        m->q[i][j] = q[i][j];
-        if (j <= i) m->r[i][j] = r[i][j];
-    }
 }
 
 // Through a map: what is known up to its last block.
-template <int SIZE, int EDGE> static __device__ __forceinline__ void band_pass(BandStart<SIZE, EDGE> *start, const BandMap<SIZE, EDGE> *m, BandSizes<SIZE, EDGE> z)
+template <int SIZE, int EDGE>
+static __device__ __forceinline__ void band_pass(BandStart<SIZE, EDGE> *start, const BandMap<SIZE, EDGE> *m, BandSizes<SIZE, EDGE> z)
 {
     enum { MOST = BandSizes<SIZE, EDGE>::block };
     wide g[MOST][MOST], v[MOST];
-    BAND_EACH (i, z.b) BAND_EACH (j, z.b) {
-        if (j <= i) start->r[i][j] += m->u[i][j];
-        g[i][j] = m->q[j][i];
-    }
+    BAND_EACH (i, z.b)
+        BAND_EACH (j, z.b) {
+            if (j <= i) start->r[i][j] += m->u[i][j];
+            g[i][j] = m->q[j][i];
+        }
     band_pivots<MOST>(start->r, z.b);
     band_couplings<MOST>(start->r, g, z.b);
     BAND_EACH (e, z.s) {
@@ -179,23 +198,27 @@ template <int SIZE, int EDGE> static __device__ __forceinline__ void band_pass(B
         }
     }
     BAND_EACH (i, z.b) v[i] = start->r[i][i];
-    BAND_EACH (i, z.b) BAND_EACH (j, z.b)
-        if (j <= i) {
-            wide sum = m->r[i][j];
-            BAND_EACH (k, z.b) sum -= g[k][i] * v[k] * g[k][j];
-            start->r[i][j] = sum;
-        }
+    BAND_EACH (i, z.b)
+        BAND_EACH (j, z.b)
+            if (j <= i) {
+                wide sum = m->r[i][j];
+                BAND_EACH (k, z.b) sum -= g[k][i] * v[k] * g[k][j];
+                start->r[i][j] = sum;
+            }
 }
 
-// Block k of a chain: its coupling with the block before (rows: its own), its precision and right sides. Elements beyond the last one are alone.
-template <int SIZE, int EDGE> static __device__ __forceinline__ void band_block(const Band *b, const wide *B, const wide *E, const wide *h, long k, wide q[][BandSizes<SIZE, EDGE>::block],
-                                                                                wide r[][BandSizes<SIZE, EDGE>::block], wide right[][BandSizes<SIZE, EDGE>::block], BandSizes<SIZE, EDGE> z)
+// Block k of a chain: its coupling with the block before (rows: its own), its precision and right sides. Elements beyond the last one are
+// alone.
+template <int SIZE, int EDGE>
+static __device__ __forceinline__ void band_block(const Band *b, const wide *B, const wide *E, const wide *h, long k,
+                                                  wide q[][BandSizes<SIZE, EDGE>::block], wide r[][BandSizes<SIZE, EDGE>::block],
+                                                  wide right[][BandSizes<SIZE, EDGE>::block], BandSizes<SIZE, EDGE> z)
 {
     const long rows = b->length * b->width, m = (b->lag + 1) * b->width;
     const int w = (int)b->width;
     BAND_EACH (i, z.b) {
         const long at = k * z.b + i;
-        const int from = i / w * w;                            // of the block before, the first element in its row
+        const int from = i / w * w;  // of the block before, the first element in its row
         const bool is = at < rows;
         const wide *row = B + (is ? at : 0) * m;
         BAND_EACH (j, z.b) {
@@ -215,7 +238,12 @@ DEVICE long band_chunk(const Band *b, long each)
     return chunk;
 }
 
-typedef struct BandLevels { wide *at[8]; long count[8]; int top; } BandLevels;      // those of one chain, `numbers` each; chains are one after the other
+// those of one chain, `numbers` each; chains are one after the other
+typedef struct BandLevels {
+    wide *at[8];
+    long count[8];
+    int top;
+} BandLevels;
 
 DEVICE BandLevels band_levels(GmContext *GM, const Band *b, long chunk, long numbers)
 {
@@ -246,13 +274,17 @@ template <int SIZE, int EDGE> static __device__ __noinline__ long band_scan_fact
         const long p = c / l.count[0], first = (c - p * l.count[0]) * chunk, last = first + chunk < blocks ? first + chunk : blocks;
         const wide *B = b->B + p * rows * m, *h = b->k + p * rows, *E = b->E + p * rows * (z.s - 1);
         Map all;
-        BAND_EACH (i, z.b) BAND_EACH (j, z.b) all.u[i][j] = 0;
-        BAND_EACH (e, z.s) BAND_EACH (i, z.b) all.left[e][i] = 0;
+        BAND_EACH (i, z.b)
+            BAND_EACH (j, z.b) all.u[i][j] = 0;
+        BAND_EACH (e, z.s)
+            BAND_EACH (i, z.b) all.left[e][i] = 0;
         band_block<SIZE, EDGE>(b, B, E, h, first, all.q, all.r, all.right, z);
         for (long k = first + 1; k < last; k++) {
             Map one;
-            BAND_EACH (i, z.b) BAND_EACH (j, z.b) one.u[i][j] = 0;
-            BAND_EACH (e, z.s) BAND_EACH (i, z.b) one.left[e][i] = 0;
+            BAND_EACH (i, z.b)
+                BAND_EACH (j, z.b) one.u[i][j] = 0;
+            BAND_EACH (e, z.s)
+                BAND_EACH (i, z.b) one.left[e][i] = 0;
             band_block<SIZE, EDGE>(b, B, E, h, k, one.q, one.r, one.right, z);
             band_then(&all, &one, z);
         }
@@ -261,7 +293,8 @@ template <int SIZE, int EDGE> static __device__ __noinline__ long band_scan_fact
     TEAM_BARRIER();
     for (int up = 0; up < l.top; up++) {
         for (long g = gm_thread; g < b->panels * l.count[up + 1]; g += gm_threads) {
-            const long p = g / l.count[up + 1], first = (g - p * l.count[up + 1]) * BAND_FAN, last = first + BAND_FAN < l.count[up] ? first + BAND_FAN : l.count[up];
+            const long p = g / l.count[up + 1], first = (g - p * l.count[up + 1]) * BAND_FAN,
+                       last = first + BAND_FAN < l.count[up] ? first + BAND_FAN : l.count[up];
             const wide *from = l.at[up] + p * l.count[up] * numbers;
             Map all, next;
             band_load(from + first * numbers, &all, z);
@@ -273,14 +306,17 @@ template <int SIZE, int EDGE> static __device__ __noinline__ long band_scan_fact
         }
         TEAM_BARRIER();
     }
-    for (int down = l.top; down >= 0; down--) {                // where each begins, from where those that it is a part of begin
+    for (int down = l.top; down >= 0; down--) {  // where each begins, from where those that it is a part of begin
         const long groups = down == l.top ? 1 : l.count[down + 1];
         for (long g = gm_thread; g < b->panels * groups; g += gm_threads) {
-            const long p = g / groups, first = (g - p * groups) * BAND_FAN, last = first + BAND_FAN < l.count[down] ? first + BAND_FAN : l.count[down];
+            const long p = g / groups, first = (g - p * groups) * BAND_FAN,
+                       last = first + BAND_FAN < l.count[down] ? first + BAND_FAN : l.count[down];
             wide *own = l.at[down] + (p * l.count[down] + first) * numbers;
             Start start;
-            BAND_EACH (i, z.b) BAND_EACH (j, z.b) start.r[i][j] = i == j;
-            BAND_EACH (e, z.s) BAND_EACH (i, z.b) start.h[e][i] = 0;
+            BAND_EACH (i, z.b)
+                BAND_EACH (j, z.b) start.r[i][j] = i == j;
+            BAND_EACH (e, z.s)
+                BAND_EACH (i, z.b) start.h[e][i] = 0;
             if (down < l.top) band_get(band_get(l.at[down + 1] + g * numbers + at, start.r, z.b, z.b, true), start.h, z.s, z.b, false);
             for (long c = first; c < last; c++, own += numbers) {
                 Map next;
@@ -295,7 +331,7 @@ template <int SIZE, int EDGE> static __device__ __noinline__ long band_scan_fact
         const long p = c / l.count[0], first = (c - p * l.count[0]) * chunk, last = first + chunk < blocks ? first + chunk : blocks;
         const int w = (int)b->width;
         wide *B = b->B + p * rows * m, *h = b->k + p * rows, *E = b->E + p * rows * (z.s - 1);
-        Start before;                                          // r: the factor of the block before, reciprocals on its diagonal; h: L^-1 times its right sides
+        Start before;  // r: the factor of the block before, reciprocals on its diagonal; h: L^-1 times its right sides
         band_get(band_get(l.at[0] + c * numbers + at, before.r, z.b, z.b, true), before.h, z.s, z.b, false);
         BAND_EACH (j, z.b) {
             BAND_EACH (k, z.b)
@@ -351,9 +387,11 @@ template <int SIZE, int EDGE> static __device__ __noinline__ long band_scan_fact
                     else h[row] = v;
                 }
             }
-            BAND_EACH (i, z.b) BAND_EACH (j, z.b)
-                if (j <= i) before.r[i][j] = r[i][j];
-            BAND_EACH (e, z.s) BAND_EACH (i, z.b) before.h[e][i] = right[e][i];
+            BAND_EACH (i, z.b)
+                BAND_EACH (j, z.b)
+                    if (j <= i) before.r[i][j] = r[i][j];
+            BAND_EACH (e, z.s)
+                BAND_EACH (i, z.b) before.h[e][i] = right[e][i];
         }
     }
     TEAM_BARRIER();
@@ -361,7 +399,8 @@ template <int SIZE, int EDGE> static __device__ __noinline__ long band_scan_fact
 }
 
 // v = L'^-1 v for block k, whose factor stands in B.
-template <int SIZE, int EDGE> static __device__ __forceinline__ void band_back(wide r[][BandSizes<SIZE, EDGE>::block], wide *v, int step, BandSizes<SIZE, EDGE> z)
+template <int SIZE, int EDGE>
+static __device__ __forceinline__ void band_back(wide r[][BandSizes<SIZE, EDGE>::block], wide *v, int step, BandSizes<SIZE, EDGE> z)
 {
     BAND_EACH (back, z.b) {
         const int i = z.b - 1 - back;
@@ -372,13 +411,16 @@ template <int SIZE, int EDGE> static __device__ __forceinline__ void band_back(w
 }
 
 // As band_solve, of all chains.
-template <int SIZE, int EDGE> static __device__ __noinline__ void band_scan_solve(GmContext *GM, const Band *b, const wide *edge, wide *x, Sweep at, uint32_t var)
+template <int SIZE, int EDGE>
+static __device__ __noinline__ void band_scan_solve(GmContext *GM, const Band *b, const wide *edge, wide *x, Sweep at, uint32_t var)
 {
     const BandSizes<SIZE, EDGE> z = band_sizes<SIZE, EDGE>(b);
     enum { MOST = BandSizes<SIZE, EDGE>::block, SIDES = BandSizes<SIZE, EDGE>::sides };
-    const long rows = b->length * b->width, m = (b->lag + 1) * b->width, blocks = (b->length + b->lag - 1) / b->lag, numbers = band_behind_size(z.b), chunk = band_chunk(b, numbers);
+    const long rows = b->length * b->width, m = (b->lag + 1) * b->width, blocks = (b->length + b->lag - 1) / b->lag,
+               numbers = band_behind_size(z.b), chunk = band_chunk(b, numbers);
     const BandLevels l = band_levels(GM, b, chunk, numbers);
-    for (int again = 0; again < 2; again++) {                  // first as if x behind were 0 (alpha), and what it is multiplied by (beta); then with it
+    // first as if x behind were 0 (alpha), and what it is multiplied by (beta); then with it
+    for (int again = 0; again < 2; again++) {
         for (long c = gm_thread; c < b->panels * l.count[0]; c += gm_threads) {
             const long p = c / l.count[0], first = (c - p * l.count[0]) * chunk, last = first + chunk < blocks ? first + chunk : blocks;
             const wide *B = b->B + p * rows * m, *E = b->E + p * rows * (z.s - 1);
@@ -390,7 +432,8 @@ template <int SIZE, int EDGE> static __device__ __noinline__ void band_scan_solv
             }
             if (last < blocks) band_block<SIZE, EDGE>(b, B, E, h, last, after, r, right, z);
             else {
-                BAND_EACH (i, z.b) BAND_EACH (j, z.b) after[i][j] = 0;
+                BAND_EACH (i, z.b)
+                    BAND_EACH (j, z.b) after[i][j] = 0;
             }
             for (long k = last - 1; k >= first; k--) {
                 wide v[MOST], next[MOST][MOST];
@@ -405,14 +448,16 @@ template <int SIZE, int EDGE> static __device__ __noinline__ void band_scan_solv
                     }
                     BAND_EACH (o, z.b) sum -= after[o][i] * alpha[o];
                     v[i] = sum;
-                    if (!again) BAND_EACH (j, z.b) {
-                        wide product = 0;
-                        BAND_EACH (o, z.b) product -= after[o][i] * beta[o][j];
-                        next[i][j] = product;
-                    }
+                    if (!again)
+                        BAND_EACH (j, z.b) {
+                            wide product = 0;
+                            BAND_EACH (o, z.b) product -= after[o][i] * beta[o][j];
+                            next[i][j] = product;
+                        }
                 }
                 band_back<SIZE, EDGE>(r, v, 1, z);
-                if (!again) BAND_EACH (j, z.b) band_back<SIZE, EDGE>(r, &next[0][j], MOST, z);
+                if (!again)
+                    BAND_EACH (j, z.b) band_back<SIZE, EDGE>(r, &next[0][j], MOST, z);
                 BAND_EACH (i, z.b) {
                     alpha[i] = v[i];
                     if (again && k * z.b + i < rows) x[p * rows + k * z.b + i] = v[i];
@@ -431,7 +476,8 @@ template <int SIZE, int EDGE> static __device__ __noinline__ void band_scan_solv
         if (again) break;
         for (int up = 0; up < l.top; up++) {
             for (long g = gm_thread; g < b->panels * l.count[up + 1]; g += gm_threads) {
-                const long p = g / l.count[up + 1], first = (g - p * l.count[up + 1]) * BAND_FAN, last = first + BAND_FAN < l.count[up] ? first + BAND_FAN : l.count[up];
+                const long p = g / l.count[up + 1], first = (g - p * l.count[up + 1]) * BAND_FAN,
+                           last = first + BAND_FAN < l.count[up] ? first + BAND_FAN : l.count[up];
                 const wide *from = l.at[up] + p * l.count[up] * numbers;
                 wide *to = l.at[up + 1] + g * numbers, alpha[MOST], beta[MOST][MOST];
                 BAND_EACH (i, z.b) {
@@ -463,7 +509,8 @@ template <int SIZE, int EDGE> static __device__ __noinline__ void band_scan_solv
         for (int down = l.top; down >= 0; down--) {
             const long groups = down == l.top ? 1 : l.count[down + 1], kept = z.b * z.b + z.b;
             for (long g = gm_thread; g < b->panels * groups; g += gm_threads) {
-                const long p = g / groups, first = (g - p * groups) * BAND_FAN, last = first + BAND_FAN < l.count[down] ? first + BAND_FAN : l.count[down];
+                const long p = g / groups, first = (g - p * groups) * BAND_FAN,
+                           last = first + BAND_FAN < l.count[down] ? first + BAND_FAN : l.count[down];
                 wide behind[MOST], v[MOST];
                 BAND_EACH (i, z.b) behind[i] = down < l.top ? l.at[down + 1][g * numbers + kept + i] : 0;
                 for (long c = last - 1; c >= first; c--) {

@@ -9,15 +9,15 @@
 #include "limits.h"
 
 #if defined(__CUDACC_RTC__)
-typedef int                int32_t;
-typedef unsigned int       uint32_t;
-typedef long               int64_t;
-typedef unsigned long      uint64_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long int64_t;
+typedef unsigned long uint64_t;
 #ifndef INFINITY
 #define INFINITY (__longlong_as_double(0x7ff0000000000000LL))
 #endif
 #ifndef NAN
-#define NAN      (__longlong_as_double(0x7ff8000000000000LL))
+#define NAN (__longlong_as_double(0x7ff8000000000000LL))
 #endif
 #else
 #include <stdint.h>
@@ -25,12 +25,13 @@ typedef unsigned long      uint64_t;
 #endif
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define DEVICE      static inline __device__
-// Large functions, and those of unusual paths. Calling them instead of copying them to each place would halve compilation, but ptxas (13.0, its default -O3)
-// makes programs of the calls that hang or write 2 bytes beside weights[mine], an address that the kernel holds in a register across the call: calls nested in
-// calls from the row pass, on paths that few rows in 100,000 take. The same text is right with --ptxas-options=-O1 (the draws of inlined functions bit for bit) and
-// with -O0 (one NVIDIA H200, logistic regression of 500,000 rows); memcheck, racecheck, synccheck and the sanitizers of the CPU find nothing of ours. -O1 costs more
-// than it saves (1.6 ms a sweep against 1.2). GM_CALLS is for tests that only ask whether a program compiles.
+#define DEVICE static inline __device__
+// Large functions, and those of unusual paths. Calling them instead of copying them to each place would halve compilation, but ptxas (13.0,
+// its default -O3) makes programs of the calls that hang or write 2 bytes beside weights[mine], an address that the kernel holds in a
+// register across the call: calls nested in calls from the row pass, on paths that few rows in 100,000 take. The same text is right with
+// --ptxas-options=-O1 (the draws of inlined functions bit for bit) and with -O0 (one NVIDIA H200, logistic regression of 500,000 rows);
+// memcheck, racecheck, synccheck and the sanitizers of the CPU find nothing of ours. -O1 costs more than it saves (1.6 ms a sweep
+// against 1.2). GM_CALLS is for tests that only ask whether a program compiles.
 #ifdef GM_CALLS
 #define DEVICE_CALL static __device__ __noinline__
 #else
@@ -42,16 +43,18 @@ typedef unsigned long      uint64_t;
 #endif
 // Functions that loops over rows compute: copied to each place, so that a loop is done several rows at a time.
 #if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !defined(GM_MANY_STEPS)
-#define DEVICE_ROW  static inline __attribute__((always_inline))
+#define DEVICE_ROW static inline __attribute__((always_inline))
 #else
-#define DEVICE_ROW  DEVICE
+#define DEVICE_ROW DEVICE
 #endif
 
-// A pivot of a Cholesky factor below this share of its diagonal element is made of rounding alone: columns are collinear as far as doubles can tell.
+// A pivot of a Cholesky factor below this share of its diagonal element is made of rounding alone: columns are collinear as far as doubles
+// can tell.
 #define GM_PIVOT_LOST 2e-15
 
-// Below this share its logarithm and what is divided by it are too far off for a density that is compared with others: where a scale nears 0 the rounding of a joint normal's factor
-// would make the density rise. A sampler that counts such values as impossible, and leaves a chain that is there to other steps, keeps the target: it has that of the others' set, and does nothing outside.
+// Below this share its logarithm and what is divided by it are too far off for a density that is compared with others: where a scale nears
+// 0 the rounding of a joint normal's factor would make the density rise. A sampler that counts such values as impossible, and leaves a
+// chain that is there to other steps, keeps the target: it has that of the others' set, and does nothing outside.
 #define GM_PIVOT_POOR 5e-12
 
 // Types of numbers in memory. On the CPU they are all double; on a GPU, --precision says.
@@ -61,43 +64,57 @@ typedef unsigned long      uint64_t;
 #ifndef GM_SOLVE_PRECISION
 #define GM_SOLVE_PRECISION double
 #endif
-typedef GM_PRECISION       real;      // data and latents
-typedef double             wide;      // parameters, sums, work arrays
-typedef GM_SOLVE_PRECISION solve;     // precision matrices and shifts of joint normal draws
+typedef GM_PRECISION real;         // data and latents
+typedef double wide;               // parameters, sums, work arrays
+typedef GM_SOLVE_PRECISION solve;  // precision matrices and shifts of joint normal draws
 
-#define GM_PI          3.14159265358979323846
-#define GM_SQRT_HALF   0.70710678118654752440
-#define GM_SQRT_2PI    2.50662827463100050242
+#define GM_PI           3.14159265358979323846
+#define GM_SQRT_HALF    0.70710678118654752440
+#define GM_SQRT_2PI     2.50662827463100050242
 #define GM_LOG_SQRT_2PI 0.91893853320467274178
-#define GM_LOG_2       0.69314718055994530942
-#define GM_EULER       0.57721566490153286061
-#define GM_TINY        2.2250738585072014e-308   // smallest positive normal double: positive draws never fall below it
-#define GM_HUGE        1.7976931348623157e308    // largest double: positive draws never exceed it
-#define GM_LEAST       1e-300                    // draws of powers of gamma variables stay between these two, so that squares of what has them for a variance or a precision are numbers
-#define GM_MOST        1e300
-#define GM_LEAST_DIAGONAL (4 * GM_TINY)          // a Cholesky factor of a correlation matrix has more on its diagonal, so that 1 divided by it is a number
-#define GM_BELOW_ONE   0.99999999999999988898    // largest double below 1
+#define GM_LOG_2        0.69314718055994530942
+#define GM_EULER        0.57721566490153286061
+#define GM_TINY         2.2250738585072014e-308  // smallest positive normal double: positive draws never fall below it
+#define GM_HUGE         1.7976931348623157e308   // largest double: positive draws never exceed it
+#define GM_LEAST \
+    1e-300  // draws of powers of gamma variables stay between these two, so that squares of what has them for a variance or a precision are
+            // numbers
+#define GM_MOST 1e300
+#define GM_LEAST_DIAGONAL \
+    (4 * GM_TINY)  // a Cholesky factor of a correlation matrix has more on its diagonal, so that 1 divided by it is a number
+#define GM_BELOW_ONE 0.99999999999999988898  // largest double below 1
 
-// C takes an int where a double is wanted; C++ needs to be told which of sqrt(float) and sqrt(double) is meant. nvcc's headers do that, NVRTC has none.
+// C takes an int where a double is wanted; C++ needs to be told which of sqrt(float) and sqrt(double) is meant. nvcc's headers do that,
+// NVRTC has none.
 #if defined(__CUDACC_RTC__)
-#define GM_WHOLE1(f)                                                              \
-    DEVICE double f(int x)  { return f((double)x); }                              \
+#define GM_WHOLE1(f)                                \
+    DEVICE double f(int x) { return f((double)x); } \
     DEVICE double f(long x) { return f((double)x); }
-#define GM_WHOLE2_OF(f, A, B) DEVICE double f(A x, B y) { return f((double)x, (double)y); }
-#define GM_WHOLE2(f)                                                              \
-    GM_WHOLE2_OF(f, int, int)    GM_WHOLE2_OF(f, int, long)   GM_WHOLE2_OF(f, int, float)   GM_WHOLE2_OF(f, int, double)  \
-    GM_WHOLE2_OF(f, long, int)   GM_WHOLE2_OF(f, long, long)  GM_WHOLE2_OF(f, long, float)  GM_WHOLE2_OF(f, long, double) \
-    GM_WHOLE2_OF(f, float, int)  GM_WHOLE2_OF(f, float, long) GM_WHOLE2_OF(f, double, int)  GM_WHOLE2_OF(f, double, long) \
-    GM_WHOLE2_OF(f, float, double) GM_WHOLE2_OF(f, double, float)
-GM_WHOLE1(sqrt) GM_WHOLE1(cbrt) GM_WHOLE1(exp) GM_WHOLE1(expm1) GM_WHOLE1(log) GM_WHOLE1(log1p) GM_WHOLE1(log2) GM_WHOLE1(log10) GM_WHOLE1(lgamma) GM_WHOLE1(tgamma)
-GM_WHOLE1(sin) GM_WHOLE1(cos) GM_WHOLE1(tan) GM_WHOLE1(asin) GM_WHOLE1(acos) GM_WHOLE1(atan) GM_WHOLE1(sinh) GM_WHOLE1(cosh) GM_WHOLE1(tanh) GM_WHOLE1(erf) GM_WHOLE1(erfc)
-GM_WHOLE1(floor) GM_WHOLE1(ceil) GM_WHOLE1(round) GM_WHOLE1(trunc) GM_WHOLE1(fabs)
-GM_WHOLE2(fmax) GM_WHOLE2(fmin) GM_WHOLE2(fmod) GM_WHOLE2(atan2) GM_WHOLE2(hypot)
-GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long) GM_WHOLE2_OF(pow, int, float) GM_WHOLE2_OF(pow, int, double) GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long)
-GM_WHOLE2_OF(pow, long, float) GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long) GM_WHOLE2_OF(pow, double, long)
+#define GM_WHOLE2_OF(f, A, B) \
+    DEVICE double f(A x, B y) { return f((double)x, (double)y); }
+#define GM_WHOLE2(f)                                                                                                        \
+    GM_WHOLE2_OF(f, int, int)                                                                                               \
+    GM_WHOLE2_OF(f, int, long)                                                                                              \
+    GM_WHOLE2_OF(f, int, float)                                                                                             \
+    GM_WHOLE2_OF(f, int, double) GM_WHOLE2_OF(f, long, int) GM_WHOLE2_OF(f, long, long) GM_WHOLE2_OF(f, long, float)        \
+        GM_WHOLE2_OF(f, long, double) GM_WHOLE2_OF(f, float, int) GM_WHOLE2_OF(f, float, long) GM_WHOLE2_OF(f, double, int) \
+            GM_WHOLE2_OF(f, double, long) GM_WHOLE2_OF(f, float, double) GM_WHOLE2_OF(f, double, float)
+GM_WHOLE1(sqrt)
+GM_WHOLE1(cbrt)
+GM_WHOLE1(exp)
+GM_WHOLE1(expm1) GM_WHOLE1(log) GM_WHOLE1(log1p) GM_WHOLE1(log2) GM_WHOLE1(log10) GM_WHOLE1(lgamma) GM_WHOLE1(tgamma) GM_WHOLE1(sin)
+    GM_WHOLE1(cos) GM_WHOLE1(tan) GM_WHOLE1(asin) GM_WHOLE1(acos) GM_WHOLE1(atan) GM_WHOLE1(sinh) GM_WHOLE1(cosh) GM_WHOLE1(tanh)
+        GM_WHOLE1(erf) GM_WHOLE1(erfc) GM_WHOLE1(floor) GM_WHOLE1(ceil) GM_WHOLE1(round) GM_WHOLE1(trunc) GM_WHOLE1(fabs) GM_WHOLE2(fmax)
+            GM_WHOLE2(fmin) GM_WHOLE2(fmod) GM_WHOLE2(atan2) GM_WHOLE2(hypot) GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long)
+                GM_WHOLE2_OF(pow, int, float) GM_WHOLE2_OF(pow, int, double) GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long)
+                    GM_WHOLE2_OF(pow, long, float) GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long)
+                        GM_WHOLE2_OF(pow, double, long)
 #endif
 
-// The sum of two log densities: where one is that of the density 0 the other need not be a number.
-DEVICE double add_log(double a, double b) { return a == -INFINITY || b == -INFINITY ? -INFINITY : a + b; }
+    // The sum of two log densities: where one is that of the density 0 the other need not be a number.
+    DEVICE double add_log(double a, double b)
+{
+    return a == -INFINITY || b == -INFINITY ? -INFINITY : a + b;
+}
 
 #endif

@@ -30,9 +30,9 @@ DEVICE_CALL double beta_natural_truncated(Stream *g, double a, double b, double 
     if (lo == hi) return lo;
     if (!(lo < hi) || !is_finite(a) || !is_finite(b)) return NAN;
     LogConcave f;
-    f.beta  = 1;
-    f.a     = a + 1;
-    f.b     = b + 1;
+    f.beta = 1;
+    f.a = a + 1;
+    f.b = b + 1;
     f.alpha = f.B = f.C = 0;
     if ((lo == 0 && f.a <= 0) || (hi == 1 && f.b <= 0)) return NAN;
 
@@ -50,7 +50,7 @@ DEVICE_CALL double beta_natural_truncated(Stream *g, double a, double b, double 
     f.p = clamp(mode, lo, hi);
     f.q = f.p == mode && f.a > 0 && f.b > 0 ? f.b / (f.a + f.b) : 1 - f.p;
     // Offsets of the ends from the anchor in logits: log of the ratio of odds, by log1p of differences where they are close.
-    const double left  = lo > 0 ? log1p((lo - f.p) / f.p) - log1p((f.p - lo) / f.q) : -INFINITY;
+    const double left = lo > 0 ? log1p((lo - f.p) / f.p) - log1p((f.p - lo) / f.q) : -INFINITY;
     const double right = hi < 1 ? log1p((hi - f.p) / f.p) - log1p((f.p - hi) / f.q) : INFINITY;
     const double s = log_concave_offset(g, &f, left < 0 ? left : 0, right > 0 ? right : 0);
     if (s <= 0) x = f.p * exp(s) / (f.q + f.p * exp(s));

@@ -1,48 +1,56 @@
-// chees.h -- Hamiltonian Monte Carlo of many chains that adapt together: all take trajectories of one length, one step size and one metric, so that each does the same work.
+// chees.h -- Hamiltonian Monte Carlo of many chains that adapt together: all take trajectories of one length, one step size and one metric,
+// so that each does the same work.
 //
 //     sweep 0 ...... A                    NUTS, each chain for itself: from wherever it starts to where the distribution lies
-//     sweep A ...... W - 1                HMC of ceil(u T / step) leapfrog steps, u in (1/2, 3/2) the same for all; after each sweep step, T and metric are adapted from all chains
-//     from sweep W on                     the same, nothing is adapted
+//     sweep A ...... W - 1                HMC of ceil(u T / step) leapfrog steps, u in (1/2, 3/2) the same for all; after each sweep step,
+//     T and metric are adapted from all chains from sweep W on                     the same, nothing is adapted
 //
-//   effects     half of the first A sweeps on, what their coordinates are is settled for all chains alike, by what the derivatives of all say (nuts.h)
+//   effects     half of the first A sweeps on, what their coordinates are is settled for all chains alike, by what the derivatives of all
+//   say (nuts.h)
 //
-//   method      ChEES-HMC (Hoffman, Radul and Sountsov 2021, An adaptive-MCMC scheme for setting trajectory lengths in Hamiltonian Monte Carlo): the change that a trajectory makes to the
-//               squared distance from the centre, C = E (|x' - E x'|^2 - |x - E x|^2)^2 / 4, is largest where the slowest directions have moved by a quarter of their period. Divided by
-//               the length, which is what it costs (Sountsov and Hoffman 2021, Focusing on difficult directions for learning HMC trajectory lengths), it asks for lengths that are too short
-//               for the draws themselves: what is made largest is log C - CHEES_COST log T. Distances are those of the metric, expectations are means over chains, of proposals
-//               weighed by their acceptance. log T follows its derivative by Adam (Kingma and Ba 2015) without momentum. u is van der Corput's sequence, base 2, in the
-//               number of the sweep. On 100 independent normals, 50 normals correlated by 0.9 and a logistic regression u in (1/2, 3/2) gave up to 1.5 times the draws of u in (0, 2), and
-//               CHEES_COST = 0.2 kept T from wandering where C hardly changes with it.
+//   method      ChEES-HMC (Hoffman, Radul and Sountsov 2021, An adaptive-MCMC scheme for setting trajectory lengths in Hamiltonian Monte
+//   Carlo): the change that a trajectory makes to the
+//               squared distance from the centre, C = E (|x' - E x'|^2 - |x - E x|^2)^2 / 4, is largest where the slowest directions have
+//               moved by a quarter of their period. Divided by the length, which is what it costs (Sountsov and Hoffman 2021, Focusing on
+//               difficult directions for learning HMC trajectory lengths), it asks for lengths that are too short for the draws themselves:
+//               what is made largest is log C - CHEES_COST log T. Distances are those of the metric, expectations are means over chains, of
+//               proposals weighed by their acceptance. log T follows its derivative by Adam (Kingma and Ba 2015) without momentum. u is van
+//               der Corput's sequence, base 2, in the number of the sweep. On 100 independent normals, 50 normals correlated by 0.9 and a
+//               logistic regression u in (1/2, 3/2) gave up to 1.5 times the draws of u in (0, 2), and CHEES_COST = 0.2 kept T from
+//               wandering where C hardly changes with it.
 //   step        dual averaging (Hoffman and Gelman 2014) of the mean acceptance over chains
-//   metric      diagonal, as in nuts.h: sd of the draws over sd of their gradients, of all chains, over windows that double; the last 15 % of warm-up keep it
-//   errors      those of HMC (nuts.h). Fewer than CHEES_CHAINS chains or CHEES_WARMUP sweeps of warm-up tell too little
-//   memory      that of nuts.h: start and proposal are where the two trees' draws would be, the estimates are chain 0's; what chains share each has a copy of
-//   lanes       on a GPU a thread works at a coordinate of all chains; sums over coordinates are taken by warps, and those in order
-//   test        tests/stat/together.py, tests/gpu/devices.py
+//   metric      diagonal, as in nuts.h: sd of the draws over sd of their gradients, of all chains, over windows that double; the last 15 %
+//   of warm-up keep it errors      those of HMC (nuts.h). Fewer than CHEES_CHAINS chains or CHEES_WARMUP sweeps of warm-up tell too little
+//   memory      that of nuts.h: start and proposal are where the two trees' draws would be, the estimates are chain 0's; what chains share
+//   each has a copy of lanes       on a GPU a thread works at a coordinate of all chains; sums over coordinates are taken by warps, and
+//   those in order test        tests/stat/together.py, tests/gpu/devices.py
 #ifndef GM_CHEES_H
 #define GM_CHEES_H
 
 #include "nuts.h"
 
-#define CHEES_CHAINS  4                // at the least
-#define CHEES_WARMUP  100
-#define CHEES_STEPS   1000             // of a trajectory, at most
-#define CHEES_DEPTH   7                // doublings at most while chains go by NUTS
-#define CHEES_ACCEPT  0.8              // mean acceptance, if nothing else is asked for
-#define CHEES_RATE    0.05             // a usual change of log T
-#define CHEES_COST    0.2              // how much the cost of a trajectory counts
-#define CHEES_SUMS    2                // of a chain: change of the squared distance; half its derivative by time
+#define CHEES_CHAINS 4  // at the least
+#define CHEES_WARMUP 100
+#define CHEES_STEPS  1000  // of a trajectory, at most
+#define CHEES_DEPTH  7     // doublings at most while chains go by NUTS
+#define CHEES_ACCEPT 0.8   // mean acceptance, if nothing else is asked for
+#define CHEES_RATE   0.05  // a usual change of log T
+#define CHEES_COST   0.2   // how much the cost of a trajectory counts
+#define CHEES_SUMS   2     // of a chain: change of the squared distance; half its derivative by time
 
-typedef struct Chees {                 // of a move of all chains
-    const void *states;                // State, chain by chain,
-    uint64_t    size, machine;         // its bytes, and the place of the machine in it
-    long        n;                     // coordinates
-    int         chains;
-    long        sweep, warmup;         // the sweep that has been made
-    double      target;
+typedef struct Chees {       // of a move of all chains
+    const void *states;      // State, chain by chain,
+    uint64_t size, machine;  // its bytes, and the place of the machine in it
+    long n;                  // coordinates
+    int chains;
+    long sweep, warmup;  // the sweep that has been made
+    double target;
 } Chees;
 
-DEVICE Nuts *chees_machine(const Chees *w, int chain) { return (Nuts *)*(void *const *)((const char *)w->states + (uint64_t)chain * w->size + w->machine); }
+DEVICE Nuts *chees_machine(const Chees *w, int chain)
+{
+    return (Nuts *)*(void *const *)((const char *)w->states + (uint64_t)chain * w->size + w->machine);
+}
 DEVICE wide *chees_vector(const Chees *w, int chain, int which) { return (wide *)chees_machine(w, chain) + NUTS_HEADER + which * w->n; }
 
 // Sweeps that chains go by NUTS.
@@ -52,7 +60,10 @@ DEVICE long chees_apart(long warmup) { return warmup < 200 ? 20 : warmup < 1000 
 DEVICE long chees_alone(long warmup) { return chees_apart(warmup) / 2; }
 
 // Whether chains meet after this sweep.
-DEVICE int chees_meets(long sweep, long warmup) { return sweep < warmup && (sweep + 1 >= chees_apart(warmup) || sweep + 1 == chees_alone(warmup)); }
+DEVICE int chees_meets(long sweep, long warmup)
+{
+    return sweep < warmup && (sweep + 1 >= chees_apart(warmup) || sweep + 1 == chees_alone(warmup));
+}
 
 // Whether a window of the metric ends with this sweep.
 DEVICE int chees_window_ends(long sweep, long warmup)
@@ -92,7 +103,9 @@ DEVICE void chees_settings(const Nuts *m, NutsSettings *s, long sweep, long warm
 
 // ---- after a sweep: one coordinate of all chains ----
 
-typedef struct CheesCentre { double start, end, scale; } CheesCentre;   // means over chains; 1 / sd^2
+typedef struct CheesCentre {
+    double start, end, scale;
+} CheesCentre;  // means over chains; 1 / sd^2
 
 DEVICE int chees_begins(const Chees *w) { return w->sweep + 1 == chees_apart(w->warmup); }
 DEVICE int chees_settles(const Chees *w) { return w->sweep + 1 == chees_alone(w->warmup); }
@@ -107,7 +120,8 @@ DEVICE void chees_set_metric(const Chees *w, long i, double draws, double gradie
     for (int c = 0; c < w->chains; c++) chees_vector(w, c, NUTS_METRIC)[i] = clamp(ratio, NUTS_LEAST, NUTS_MOST);
 }
 
-// The estimates of all chains, each made by itself, as one; the first metric that they share. One that does not vary has the mean of theirs.
+// The estimates of all chains, each made by itself, as one; the first metric that they share. One that does not vary has the mean of
+// theirs.
 DEVICE void chees_join(const Chees *w, long i)
 {
     double squares[2], v = 0;
@@ -147,7 +161,8 @@ DEVICE void chees_standardise(const Chees *w, long i)
     }
 }
 
-// The draws of this sweep and their gradients enter the estimates that chain 0 keeps for all (Chan, Golub and LeVeque 1983); at the end of a window they are the metric.
+// The draws of this sweep and their gradients enter the estimates that chain 0 keeps for all (Chan, Golub and LeVeque 1983); at the end of
+// a window they are the metric.
 DEVICE void chees_estimate(const Chees *w, long i)
 {
     const double before = (double)chees_machine(w, 0)->foreground, all = before + w->chains;
@@ -180,7 +195,7 @@ DEVICE CheesCentre chees_coordinate(const Chees *w, long i)
     for (int c = 0; c < w->chains; c++) {
         const double accept = chees_machine(w, c)->accept_stat;
         at.start += chees_vector(w, c, NUTS_FIRST)[i];
-        if (accept > 0) at.end += accept * chees_vector(w, c, NUTS_SECOND)[i];       // else it may be no number
+        if (accept > 0) at.end += accept * chees_vector(w, c, NUTS_SECOND)[i];  // else it may be no number
         weights += accept;
     }
     at.start /= w->chains;
@@ -209,7 +224,8 @@ DEVICE void chees_start(const Chees *w, Nuts *m)
         time += one->n_leapfrog * one->stepsize / w->chains;
     }
     m->step = exp(log_step);
-    m->length.log_time = m->length.log_mean = log(fmax(0.25 * time, m->step));       // below where it will be: short trajectories are cheap, and NUTS goes on until the ends turn back
+    // below where it will be: short trajectories are cheap, and NUTS goes on until the ends turn back
+    m->length.log_time = m->length.log_mean = log(fmax(0.25 * time, m->step));
     m->length.square = 0;
     m->length.moves = m->length.averaged = 0;
 }
@@ -249,7 +265,7 @@ DEVICE void chees_adapt(const Chees *w, const double *sums, long stride)
     if (chees_begins(w)) {
         chees_start(w, m);
         nuts_average_anew(m, 1);
-        m->foreground = 0;               // they counted what is of a start
+        m->foreground = 0;  // they counted what is of a start
     } else {
         double accept = 0;
         for (int c = 0; c < w->chains; c++) accept += chees_machine(w, c)->accept_stat / w->chains;

@@ -45,9 +45,10 @@ DEVICE_CALL int has_no_slope(long n, const double *slope)
     return 1;
 }
 
-// The derivatives of a function by the elements of L, in the lower triangle of slope, become those by the lower triangle of A, of which L is the factor: an element off the diagonal stands for
-// both of its places (Murray 2016, "Differentiation of the Cholesky decomposition", arXiv:1602.07527, section 5.2). The upper triangle of slope is not looked at.
-// Accuracy: that of solving with L. Test: tests/runtime/multivariate.c
+// The derivatives of a function by the elements of L, in the lower triangle of slope, become those by the lower triangle of A, of which L
+// is the factor: an element off the diagonal stands for both of its places (Murray 2016, "Differentiation of the Cholesky decomposition",
+// arXiv:1602.07527, section 5.2). The upper triangle of slope is not looked at. Accuracy: that of solving with L. Test:
+// tests/runtime/multivariate.c
 DEVICE_CALL void chol_adjoint(long n, const double *L, double *slope)
 {
     if (has_no_slope(n, slope)) return;
@@ -110,7 +111,8 @@ DEVICE_CALL void lower_times_transpose(const double *M, long n, double *out)
         }
 }
 
-// Whether A is symmetric but for rounding: an element differs from its mirror image by at most 1e-8 of the largest one. What is no number does not tell.
+// Whether A is symmetric but for rounding: an element differs from its mirror image by at most 1e-8 of the largest one. What is no number
+// does not tell.
 DEVICE_CALL int matrix_is_symmetric(const double *A, long n)
 {
     double most = 0, apart = 0;
@@ -122,8 +124,9 @@ DEVICE_CALL int matrix_is_symmetric(const double *A, long n)
     return !(apart > 1e-8 * most);
 }
 
-// Any square A, of which nothing stays: log |det A|, and unless out is NULL the inverse there (Gauss and Jordan, rows exchanged for the largest pivot; Higham 2002, section 14.4). *sign is that of the determinant.
-// -infinity if A is singular, and the inverse NaN. Accuracy: rounding times the condition number.
+// Any square A, of which nothing stays: log |det A|, and unless out is NULL the inverse there (Gauss and Jordan, rows exchanged for the
+// largest pivot; Higham 2002, section 14.4). *sign is that of the determinant. -infinity if A is singular, and the inverse NaN. Accuracy:
+// rounding times the condition number.
 DEVICE_CALL double gauss_jordan(double *A, long n, double *out, double *sign)
 {
     double log_det = 0;
@@ -159,12 +162,13 @@ DEVICE_CALL double gauss_jordan(double *A, long n, double *out, double *sign)
     return log_det;
 }
 
-// The inverse of a positive definite A into out, by the inverse of the factor (Higham 2002, section 14.3); A becomes its factor. 0, or the failing pivot.
+// The inverse of a positive definite A into out, by the inverse of the factor (Higham 2002, section 14.3); A becomes its factor. 0, or the
+// failing pivot.
 DEVICE_CALL long spd_inverse(double *A, long n, double *out)
 {
     const long failed = chol_factor(A, n);
     if (failed) return failed;
-    for (long i = 0; i < n; i++) {               // M = L^-1, row by row, in the lower triangle of out
+    for (long i = 0; i < n; i++) {  // M = L^-1, row by row, in the lower triangle of out
         double *row = out + i * n;
         const double root = 1 / A[i * n + i];
         for (long j = 0; j < i; j++) row[j] = 0;
@@ -174,7 +178,7 @@ DEVICE_CALL long spd_inverse(double *A, long n, double *out)
         }
         row[i] = root;
     }
-    for (long i = 0; i < n; i++) {               // M' M, whose row i takes rows of M from i on
+    for (long i = 0; i < n; i++) {  // M' M, whose row i takes rows of M from i on
         double *row = out + i * n;
         const double diagonal = row[i];
         for (long j = 0; j <= i; j++) row[j] *= diagonal;
@@ -208,11 +212,13 @@ DEVICE_CALL void inverse_and_log_det_if_symmetric(long n, double *A, double *out
     inverse_and_log_det(n, A, out, log_det);
 }
 
-// Whether the symmetric matrix B is c v v' but for rounding: that of the derivatives of y' P y is. Column k, of the largest element on the diagonal, goes into v, and c is 1 / B[k][k].
+// Whether the symmetric matrix B is c v v' but for rounding: that of the derivatives of y' P y is. Column k, of the largest element on the
+// diagonal, goes into v, and c is 1 / B[k][k].
 DEVICE_CALL int is_outer_product(long n, const double *B, double *v, double *c)
 {
     long k = 0;
-    for (long i = 1; i < n; i++) if (fabs(B[i * n + i]) > fabs(B[k * n + k])) k = i;
+    for (long i = 1; i < n; i++)
+        if (fabs(B[i * n + i]) > fabs(B[k * n + k])) k = i;
     if (!(fabs(B[k * n + k]) > 0)) return 0;
     *c = 1 / B[k * n + k];
     for (long i = 0; i < n; i++) v[i] = B[k * n + i];
@@ -225,9 +231,9 @@ DEVICE_CALL int is_outer_product(long n, const double *B, double *v, double *c)
     return 1;
 }
 
-// The derivatives of a function by the elements of P = A^-1, in slope, and by log |A| become those by the lower triangle of A, an element off the diagonal standing for both of its places:
-// with B = slope + slope', dA = -P B P + 2 by_log_det P there, half of it on the diagonal. The upper triangle of slope is 0 then. Where B = c v v', P B P = c (P v)(P v)', in n^2 operations.
-// work: n by n.
+// The derivatives of a function by the elements of P = A^-1, in slope, and by log |A| become those by the lower triangle of A, an element
+// off the diagonal standing for both of its places: with B = slope + slope', dA = -P B P + 2 by_log_det P there, half of it on the
+// diagonal. The upper triangle of slope is 0 then. Where B = c v v', P B P = c (P v)(P v)', in n^2 operations. work: n by n.
 DEVICE_CALL void inverse_adjoint(long n, const double *P, double by_log_det, double *slope, double *work)
 {
     if (by_log_det == 0 && has_no_slope(n, slope)) return;
@@ -248,7 +254,7 @@ DEVICE_CALL void inverse_adjoint(long n, const double *P, double by_log_det, dou
         return;
     }
     for (long i = 0; i < n * n; i++) work[i] = 0;
-    for (long i = 0; i < n; i++)                 // P B
+    for (long i = 0; i < n; i++)  // P B
         for (long k = 0; k < n; k++) {
             const double p = P[i * n + k];
             for (long j = 0; j < n; j++) work[i * n + j] += p * slope[k * n + j];

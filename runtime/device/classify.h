@@ -2,31 +2,35 @@
 //
 //   of_value(x) + times*|root[x]*(y - centre[x])|^2        root[x] an upper triangle of p by p
 //
-// which is what a mixture of multivariate normals asks of its rows: p(p+1)/2 + p multiply-adds a row and value, and nothing else of any size. A lane has several rows in its registers, and the block some values
-// in shared memory, so that a number that is read there serves several rows.
+// which is what a mixture of multivariate normals asks of its rows: p(p+1)/2 + p multiply-adds a row and value, and nothing else of any
+// size. A lane has several rows in its registers, and the block some values in shared memory, so that a number that is read there serves
+// several rows.
 //
-// In double precision differences are taken before anything is multiplied; streams, and the order in which values come, are those of the loop over values that it stands for (discrete.h): the draws are the same up to rounding.
-// In single precision root[x]*centre[x] is there for each value, which leaves z = root[x]*y - root[x]*centre[x]. Rows and centres are first taken from a point among the rows of the block, the median of 32 of them by columns:
-// what cancels then is no larger than the distance between rows, of whose numbers rounding takes as much where they are stored. Values come BATCH at a time: a batch takes the row with the share that it has of all weights
-// so far, and within it the value is found by its sums; both by one uniform number of 32 bits, so that probabilities are right to 2^-24 of themselves and 2^-32.
+// In double precision differences are taken before anything is multiplied; streams, and the order in which values come, are those of the
+// loop over values that it stands for (discrete.h): the draws are the same up to rounding. In single precision root[x]*centre[x] is there
+// for each value, which leaves z = root[x]*y - root[x]*centre[x]. Rows and centres are first taken from a point among the rows of the
+// block, the median of 32 of them by columns: what cancels then is no larger than the distance between rows, of whose numbers rounding
+// takes as much where they are stored. Values come BATCH at a time: a batch takes the row with the share that it has of all weights so far,
+// and within it the value is found by its sums; both by one uniform number of 32 bits, so that probabilities are right to 2^-24 of
+// themselves and 2^-32.
 //
-// Programs are compiled for the width of their rows (GM_ROWS_WIDTH); of other widths, and beyond MOST_CLASSIFIED columns, the loop does it. Test: tests/gpu/devices.py (everyday_multivariate_mixture, tables_by_key; faithful and gvhd in single precision).
+// Programs are compiled for the width of their rows (GM_ROWS_WIDTH); of other widths, and beyond MOST_CLASSIFIED columns, the loop does it.
+// Test: tests/gpu/devices.py (everyday_multivariate_mixture, tables_by_key; faithful and gvhd in single precision).
 #ifndef GM_CLASSIFY_H
 #define GM_CLASSIFY_H
 
 enum { MOST_CLASSIFIED = 24 };
 
 #if defined(GM_ROWS_WIDTH) && GM_ROWS_WIDTH >= 1 && GM_ROWS_WIDTH <= 24
-#define CLASSIFY(p) ((p) == GM_ROWS_WIDTH)
+#define CLASSIFY(p)      ((p) == GM_ROWS_WIDTH)
 #define CLASSIFIED_WIDTH GM_ROWS_WIDTH
 #else
-#define CLASSIFY(p) false
+#define CLASSIFY(p)      false
 #define CLASSIFIED_WIDTH 1
 #endif
 
 // weigh_values of discrete.h for weights of type T.
-template <typename T>
-static __device__ __forceinline__ void weigh_row(Weighed *w, Stream *g, T *weight, long before, int n)
+template <typename T> static __device__ __forceinline__ void weigh_row(Weighed *w, Stream *g, T *weight, long before, int n)
 {
     T top = (T)w->top, total = 0;
     for (int k = 0; k < n; k++) {
@@ -34,7 +38,8 @@ static __device__ __forceinline__ void weigh_row(Weighed *w, Stream *g, T *weigh
         if (weight[k] > top) top = weight[k];
     }
     if (w->wrong || !(top > -(T)INFINITY)) return;
-    for (int k = 0; k < n; k++) total += weight[k] = sizeof(T) == 4 ? (T)__expf((float)(weight[k] - top)) : (T)exp((double)(weight[k] - top));
+    for (int k = 0; k < n; k++)
+        total += weight[k] = sizeof(T) == 4 ? (T)__expf((float)(weight[k] - top)) : (T)exp((double)(weight[k] - top));
     const double others = w->total > 0 ? w->total * exp(w->top - (double)top) : 0;
     w->top = (double)top;
     w->total = others + (double)total;
@@ -52,11 +57,12 @@ static __device__ __forceinline__ void weigh_row(Weighed *w, Stream *g, T *weigh
 }
 
 template <typename Value>
-static __device__ __forceinline__ void classify_exactly(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const real *row, const wide *centre, const wide *root,
-                                                int *chosen, const double times, Value of_value)
+static __device__ __forceinline__ void classify_exactly(GmContext *GM, const Sweep at, const int var, const char *name, const long n,
+                                                        const long first, const long last, const real *row, const wide *centre,
+                                                        const wide *root, int *chosen, const double times, Value of_value)
 {
     constexpr int P = CLASSIFIED_WIDTH, ROWS = P <= 16 ? 4 : 2, TRIANGLE = P * (P + 1) / 2, LENGTH = (TRIANGLE + P + 1 + 3) / 4 * 4;
-    __shared__ alignas(16) real table[WEIGHED_AT_ONCE][LENGTH];          // root by rows, centre, number of the value
+    __shared__ alignas(16) real table[WEIGHED_AT_ONCE][LENGTH];  // root by rows, centre, number of the value
     const long values = last - first + 1, tile = (long)blockDim.x * ROWS;
     for (long from = blockIdx.x * tile; from < n; from += gridDim.x * tile) {
         real y[ROWS][P];
@@ -76,7 +82,8 @@ static __device__ __forceinline__ void classify_exactly(GmContext *GM, const Swe
                 const int x = e / (P * P), j = e / P % P, l = e % P;
                 if (l >= j) table[x][j * P - j * (j - 1) / 2 + l - j] = (real)root[((first - 1 + begin + x) * P + j) * P + l];
             }
-            for (int e = threadIdx.x; e < some * P; e += blockDim.x) table[e / P][TRIANGLE + e % P] = (real)centre[(first - 1 + begin) * P + e];
+            for (int e = threadIdx.x; e < some * P; e += blockDim.x)
+                table[e / P][TRIANGLE + e % P] = (real)centre[(first - 1 + begin) * P + e];
             for (int x = threadIdx.x; x < some; x += blockDim.x) table[x][TRIANGLE + P] = (real)of_value(first + begin + x);
             __syncthreads();
             real weight[ROWS][WEIGHED_AT_ONCE];
@@ -121,8 +128,13 @@ static __device__ __forceinline__ void classify_exactly(GmContext *GM, const Swe
 // ---- in single precision ----
 
 struct ClassifiedSizes {
-    static constexpr int P = CLASSIFIED_WIDTH, ROWS = P <= 8 ? 6 : P <= 16 ? 4 : 2, LENGTH = (P * (P + 1) / 2 + P + 1 + 3) / 4 * 4, BATCH = 16;
-    static constexpr int FIT = 40 * 1024 / 4 / LENGTH, VALUES = FIT >= 64 ? 64 : FIT >= 32 ? 32 : 16;     // in shared memory: a block of random numbers is for four batches
+    static constexpr int P = CLASSIFIED_WIDTH,
+                         ROWS = P <= 8    ? 6
+                                : P <= 16 ? 4
+                                          : 2,
+                         LENGTH = (P * (P + 1) / 2 + P + 1 + 3) / 4 * 4, BATCH = 16;
+    // in shared memory: a block of random numbers is for four batches
+    static constexpr int FIT = 40 * 1024 / 4 / LENGTH, VALUES = FIT >= 64 ? 64 : FIT >= 32 ? 32 : 16;
 };
 
 // Of each column, the median of the first 32 rows; all warps do the same.
@@ -138,12 +150,13 @@ DEVICE void classified_origin(const float *row, long n, long from, float *origin
             below += other < mine || (other == mine && k < (int)gm_lane_of_warp);
         }
         const unsigned middle = __ballot_sync(0xffffffffu, below == 15);
-        origin[l] = middle ? __shfl_sync(0xffffffffu, mine, __ffs((int)middle) - 1) : 0;        // none: a row has no numbers
+        origin[l] = middle ? __shfl_sync(0xffffffffu, mine, __ffs((int)middle) - 1) : 0;  // none: a row has no numbers
     }
 }
 
 // root and root*centre of values from `begin` on, the centres from the origin.
-static __device__ __forceinline__ void classified_table(float (*table)[ClassifiedSizes::LENGTH], int some, int whole, long begin, const wide *centre, const wide *root, const float *origin)
+static __device__ __forceinline__ void classified_table(float (*table)[ClassifiedSizes::LENGTH], int some, int whole, long begin,
+                                                        const wide *centre, const wide *root, const float *origin)
 {
     constexpr int P = ClassifiedSizes::P;
     for (int e = threadIdx.x; e < whole * P; e += blockDim.x) {
@@ -163,7 +176,8 @@ static __device__ __forceinline__ void classified_table(float (*table)[Classifie
 }
 
 // Log densities of the rows at the values of a batch.
-static __device__ __forceinline__ void classified_weights(float (&weight)[ClassifiedSizes::ROWS][ClassifiedSizes::BATCH], const float (*table)[ClassifiedSizes::LENGTH], int batch,
+static __device__ __forceinline__ void classified_weights(float (&weight)[ClassifiedSizes::ROWS][ClassifiedSizes::BATCH],
+                                                          const float (*table)[ClassifiedSizes::LENGTH], int batch,
                                                           const float (&y)[ClassifiedSizes::ROWS][ClassifiedSizes::P], float times)
 {
     constexpr int P = ClassifiedSizes::P, ROWS = ClassifiedSizes::ROWS;
@@ -196,11 +210,14 @@ static __device__ __forceinline__ void classified_weights(float (&weight)[Classi
 }
 
 template <typename Value>
-static __device__ __forceinline__ void classify_single(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const float *row, const wide *centre, const wide *root,
-                                                       int *chosen, const float times, Value of_value)
+static __device__ __forceinline__ void classify_single(GmContext *GM, const Sweep at, const int var, const char *name, const long n,
+                                                       const long first, const long last, const float *row, const wide *centre,
+                                                       const wide *root, int *chosen, const float times, Value of_value)
 {
-    constexpr int P = ClassifiedSizes::P, ROWS = ClassifiedSizes::ROWS, LENGTH = ClassifiedSizes::LENGTH, BATCH = ClassifiedSizes::BATCH, VALUES = ClassifiedSizes::VALUES;
-    __shared__ alignas(16) float table[VALUES][LENGTH];      // of a value: for each j root[j]*centre without its sign, root[j, j..]; then its number
+    constexpr int P = ClassifiedSizes::P, ROWS = ClassifiedSizes::ROWS, LENGTH = ClassifiedSizes::LENGTH, BATCH = ClassifiedSizes::BATCH,
+                  VALUES = ClassifiedSizes::VALUES;
+    // of a value: for each j root[j]*centre without its sign, root[j, j..]; then its number
+    __shared__ alignas(16) float table[VALUES][LENGTH];
     const long values = last - first + 1, tile = (long)blockDim.x * ROWS;
     for (long from = blockIdx.x * tile; from < n; from += gridDim.x * tile) {
         float y[ROWS][P], origin[P], top[ROWS], total[ROWS];
@@ -220,7 +237,8 @@ static __device__ __forceinline__ void classify_single(GmContext *GM, const Swee
             const int some = (int)(begin + VALUES < values ? VALUES : values - begin), whole = (some + BATCH - 1) / BATCH * BATCH;
             __syncthreads();
             classified_table(table, some, whole, first - 1 + begin, centre, root, origin);
-            for (int x = threadIdx.x; x < whole; x += blockDim.x) table[x][P * (P + 1) / 2 + P] = x < some ? (float)of_value(first + begin + x) : -INFINITY;
+            for (int x = threadIdx.x; x < whole; x += blockDim.x)
+                table[x][P * (P + 1) / 2 + P] = x < some ? (float)of_value(first + begin + x) : -INFINITY;
             __syncthreads();
             uint32_t word[ROWS][4];
             for (int r = 0; r < ROWS; r++) {
@@ -267,7 +285,8 @@ static __device__ __forceinline__ void classify_single(GmContext *GM, const Swee
 }
 
 template <typename Row, typename Value>
-static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const Row *row, const wide *centre, const wide *root,
+static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, const int var, const char *name, const long n,
+                                                const long first, const long last, const Row *row, const wide *centre, const wide *root,
                                                 int *chosen, const double times, Value of_value)
 {
     if constexpr (sizeof(Row) == 4) classify_single(GM, at, var, name, n, first, last, row, centre, root, chosen, (float)times, of_value);
@@ -276,20 +295,24 @@ static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, c
 
 // ---- probabilities of all values, for modes ----
 //
-// Log densities go to the array of probabilities batch by batch, with the largest and the sum of each row along the way; when a block has all values of its rows it makes probabilities of them. In single precision; false: the loop
-// over values does it. Tests: tests/gpu/threads/modes.cpp, tests/gpu/modes.py.
+// Log densities go to the array of probabilities batch by batch, with the largest and the sum of each row along the way; when a block has
+// all values of its rows it makes probabilities of them. In single precision; false: the loop over values does it. Tests:
+// tests/gpu/threads/modes.cpp, tests/gpu/modes.py.
 #ifdef GM_MODES
 #include "modes.h"
 
-template <typename Value>
-static __device__ __forceinline__ void expect_single(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const float *row, const wide *centre, const wide *root,
-                                                     float *probability, wide *evidence, const float times, Value of_value)
+template <typename Value> static __device__ __forceinline__ void expect_single(GmContext *GM, const Sweep at, const int var,
+                                                                               const char *name, const long n, const long first,
+                                                                               const long last, const float *row, const wide *centre,
+                                                                               const wide *root, float *probability, wide *evidence,
+                                                                               const float times, Value of_value)
 {
-    constexpr int P = ClassifiedSizes::P, ROWS = ClassifiedSizes::ROWS, LENGTH = ClassifiedSizes::LENGTH, BATCH = ClassifiedSizes::BATCH, VALUES = ClassifiedSizes::VALUES;
+    constexpr int P = ClassifiedSizes::P, ROWS = ClassifiedSizes::ROWS, LENGTH = ClassifiedSizes::LENGTH, BATCH = ClassifiedSizes::BATCH,
+                  VALUES = ClassifiedSizes::VALUES;
     __shared__ alignas(16) float table[VALUES][LENGTH];
     __shared__ float shift[GM_THREADS * ROWS];
     const long values = last - first + 1, tile = (long)blockDim.x * ROWS;
-    const bool random = at.sweep == 1 && at.chain % 4 != 3;              // expect_values of modes.h
+    const bool random = at.sweep == 1 && at.chain % 4 != 3;  // expect_values of modes.h
     for (long from = blockIdx.x * tile; from < n; from += gridDim.x * tile) {
         float y[ROWS][P], origin[P], top[ROWS], total[ROWS];
         bool wrong = false;
@@ -306,7 +329,8 @@ static __device__ __forceinline__ void expect_single(GmContext *GM, const Sweep 
             const int some = (int)(begin + VALUES < values ? VALUES : values - begin), whole = (some + BATCH - 1) / BATCH * BATCH;
             __syncthreads();
             classified_table(table, some, whole, first - 1 + begin, centre, root, origin);
-            for (int x = threadIdx.x; x < whole; x += blockDim.x) table[x][P * (P + 1) / 2 + P] = x < some ? (float)of_value(first + begin + x) : -INFINITY;
+            for (int x = threadIdx.x; x < whole; x += blockDim.x)
+                table[x][P * (P + 1) / 2 + P] = x < some ? (float)of_value(first + begin + x) : -INFINITY;
             __syncthreads();
             for (int batch = 0; batch < some; batch += BATCH) {
                 float weight[ROWS][BATCH];
@@ -324,7 +348,8 @@ static __device__ __forceinline__ void expect_single(GmContext *GM, const Sweep 
                     float *const to = probability + i * values + begin + batch;
                     if (filled == BATCH && values % 4 == 0)
 #pragma unroll
-                        for (int x = 0; x < BATCH; x += 4) *(float4 *)(to + x) = make_float4(weight[r][x], weight[r][x + 1], weight[r][x + 2], weight[r][x + 3]);
+                        for (int x = 0; x < BATCH; x += 4)
+                            *(float4 *)(to + x) = make_float4(weight[r][x], weight[r][x + 1], weight[r][x + 2], weight[r][x + 3]);
                     else
                         for (int x = 0; x < filled; x++) to[x] = weight[r][x];
                     if (!(most > -INFINITY)) continue;
@@ -364,10 +389,12 @@ static __device__ __forceinline__ void expect_single(GmContext *GM, const Sweep 
 }
 
 template <typename Row, typename Value>
-static __device__ __forceinline__ bool expect_rows(GmContext *GM, const Sweep at, const int var, const char *name, const long n, const long first, const long last, const Row *row, const wide *centre, const wide *root,
+static __device__ __forceinline__ bool expect_rows(GmContext *GM, const Sweep at, const int var, const char *name, const long n,
+                                                   const long first, const long last, const Row *row, const wide *centre, const wide *root,
                                                    Row *probability, wide *evidence, const double times, Value of_value)
 {
-    if constexpr (sizeof(Row) == 4) expect_single(GM, at, var, name, n, first, last, row, centre, root, probability, evidence, (float)times, of_value);
+    if constexpr (sizeof(Row) == 4)
+        expect_single(GM, at, var, name, n, first, last, row, centre, root, probability, evidence, (float)times, of_value);
     return sizeof(Row) == 4;
 }
 #endif

@@ -2,11 +2,15 @@
 //
 //   place(k, m) = sum(i, P[i, k] * value(i, m))        P[n, K], m < M
 //
-// which is what expectations tell of a mixture: counts, sums and cross products of the rows by component, P'[1 X XX'] for all of them together. A block makes 128 by 128 of them from a chunk of rows, 16 rows at a time in
-// shared memory, a lane 8 by 8 in its registers; columns are computed where they are needed and never stored. Products are single, and sums of FLUSH rows, which go to sums of the chunk in double precision; chunks, whose number
-// depends on the sizes alone, are added in order. What is the same for all rows of a column, such as a mean that is taken off, is single, too, and one number in all columns that have it. So sums are right to some 1e-6 of the sums of absolute values, of many rows to 1e-7, and the same on any grid.
+// which is what expectations tell of a mixture: counts, sums and cross products of the rows by component, P'[1 X XX'] for all of them
+// together. A block makes 128 by 128 of them from a chunk of rows, 16 rows at a time in shared memory, a lane 8 by 8 in its registers;
+// columns are computed where they are needed and never stored. Products are single, and sums of FLUSH rows, which go to sums of the chunk
+// in double precision; chunks, whose number depends on the sizes alone, are added in order. What is the same for all rows of a column, such
+// as a mean that is taken off, is single, too, and one number in all columns that have it. So sums are right to some 1e-6 of the sums of
+// absolute values, of many rows to 1e-7, and the same on any grid.
 //
-// In single precision; false: loops do it, as where there is no room for the sums of a chunk. Tests: tests/gpu/threads/modes.cpp, tests/gpu/modes.py.
+// In single precision; false: loops do it, as where there is no room for the sums of a chunk. Tests: tests/gpu/threads/modes.cpp,
+// tests/gpu/modes.py.
 #ifndef GM_COLUMNS_H
 #define GM_COLUMNS_H
 
@@ -14,21 +18,32 @@
 
 enum { GM_COLUMN_CHUNKS = 64 };
 
-struct Column { int sum; long a, b, c; real given[4]; };   // which sum it belongs to, its place in it, and what is the same for all its rows
+// which sum it belongs to, its place in it, and what is the same for all its rows
+struct Column {
+    int sum;
+    long a, b, c;
+    real given[4];
+};
 
 template <typename Weight, typename Split, typename Value, typename To>
-static __device__ __forceinline__ bool columns_of_weights(GmContext *GM, const long n, const long K, const Weight *P, const long M, Split split, Value value, To place, wide *room, const long size_of_room)
+static __device__ __forceinline__ bool columns_of_weights(GmContext *GM, const long n, const long K, const Weight *P, const long M,
+                                                          Split split, Value value, To place, wide *room, const long size_of_room)
 {
     if constexpr (sizeof(Weight) != 4) return false;
     constexpr int TILE = 128, DEPTH = 16, FLUSH = 1024;
     const long most = K > 0 && M > 0 ? size_of_room / (K * M) : 0;
     if (most < 1) return false;
     __shared__ alignas(16) float weight[DEPTH][TILE], column[DEPTH][TILE];
-    const long wanted = (n + 4095) / 4096, fit = wanted < GM_COLUMN_CHUNKS ? wanted : GM_COLUMN_CHUNKS, chunks = fit < 1 ? 1 : fit < most ? fit : most, size = (n + chunks - 1) / chunks;
+    const long wanted = (n + 4095) / 4096, fit = wanted < GM_COLUMN_CHUNKS ? wanted : GM_COLUMN_CHUNKS,
+               chunks = fit < 1      ? 1
+                        : fit < most ? fit
+                                     : most,
+               size = (n + chunks - 1) / chunks;
     const long across = (K + TILE - 1) / TILE, tiles = across * ((M + TILE - 1) / TILE);
     const int lane = threadIdx.x % TILE, half = threadIdx.x / TILE, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     for (long task = blockIdx.x; task < tiles * chunks; task += gridDim.x) {
-        const long chunk = task / tiles, k0 = task % tiles % across * TILE, m0 = task % tiles / across * TILE, first = chunk * size, last = first + size < n ? first + size : n;
+        const long chunk = task / tiles, k0 = task % tiles % across * TILE, m0 = task % tiles / across * TILE, first = chunk * size,
+                   last = first + size < n ? first + size : n;
         const bool weighs = k0 + lane < K, counts = m0 + lane < M;
         const Column mine = split(counts ? m0 + lane : 0);
         wide *const to = room + chunk * K * M;
@@ -38,7 +53,7 @@ static __device__ __forceinline__ bool columns_of_weights(GmContext *GM, const l
         for (int i = 0; i < 8; i++)
 #pragma unroll
             for (int j = 0; j < 8; j++) sum[i][j] = 0;
-        const auto load = [&](long row) {                // the next weights are on their way while those that are there are used
+        const auto load = [&](long row) {  // the next weights are on their way while those that are there are used
             const Weight *from = P + (row + half) * K + k0 + lane;
             const int rest = (int)(last - row < DEPTH ? last - row : DEPTH);
 #pragma unroll
@@ -70,7 +85,8 @@ static __device__ __forceinline__ bool columns_of_weights(GmContext *GM, const l
             if (row + DEPTH < last) load(row + DEPTH);
 #pragma unroll
             for (int r = 0; r < DEPTH; r++) {
-                const float4 a = *(const float4 *)&weight[r][4 * ty], b = *(const float4 *)&weight[r][64 + 4 * ty], u = *(const float4 *)&column[r][4 * tx], v = *(const float4 *)&column[r][64 + 4 * tx];
+                const float4 a = *(const float4 *)&weight[r][4 * ty], b = *(const float4 *)&weight[r][64 + 4 * ty],
+                             u = *(const float4 *)&column[r][4 * tx], v = *(const float4 *)&column[r][64 + 4 * tx];
                 const float x[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, y[8] = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w};
 #pragma unroll
                 for (int i = 0; i < 8; i++)

@@ -2,35 +2,42 @@
 //
 //   n, m                 n numbers, or n by n row-major; m coordinates y, the density being that of the elements named below
 //
-//   simplex              m = n - 1           x = softmax(z), z = V y with V the orthonormal basis of the vectors whose sum is 0 in which column i weighs element i + 1 against those
-//                                            before it (isometric log-ratio); density of all elements but one: log |J| = log(n) / 2 + sum(log x)
-//   ordered              m = n               from the one in the middle, x[c] = y[c], on to both sides by distances exp(y[k]); log |J| = sum(y[k], k != c). Beginning at the first, an end
+//   simplex              m = n - 1           x = softmax(z), z = V y with V the orthonormal basis of the vectors whose sum is 0 in which
+//   column i weighs element i + 1 against those
+//                                            before it (isometric log-ratio); density of all elements but one: log |J| = log(n) / 2 +
+//                                            sum(log x)
+//   ordered              m = n               from the one in the middle, x[c] = y[c], on to both sides by distances exp(y[k]); log |J| =
+//   sum(y[k], k != c). Beginning at the first, an end
 //                                            that is hardly known would be correlated with all that follow
 //   positive_ordered     m = n               x[k] = x[k - 1] + exp(y[k]), x[0] = 0; log |J| = sum(y)
-//   ordered_within       m = n               between lo and hi, which follow n: the same from lo on or down from hi; or the n + 1 distances are hi - lo times a simplex:
+//   ordered_within       m = n               between lo and hi, which follow n: the same from lo on or down from hi; or the n + 1 distances
+//   are hi - lo times a simplex:
 //                                            log |J| = n log(hi - lo) + log |J| of that simplex
-//   sum_to_zero          m = n - 1           x = V y, V as for a simplex: an isometry onto the plane of the vectors whose sum is 0; log |J| = 0
-//   unit_vector          m = n               x = y / |y|; y would be standard normal if x were uniform: log |J| stands for -|y|^2 / 2
-//   cholesky_corr        m = n (n - 1) / 2   rows of length 1: x[i, j] = tanh(y[i, j]) sqrt(1 - sum(x[i, k]^2, k < j)), j < i; density of the elements below the diagonal
-//   correlation          the same            x = L L', L a cholesky_corr; log |J| has sum((n - k) log L[k, k]) besides; density of the elements below the diagonal
-//   cholesky_cov         m = n (n + 1) / 2   x[i, j] = y[i, j], x[k, k] = exp(y[k, k]); log |J| = sum(y[k, k])
-//   covariance           the same            x = L L', L a cholesky_cov; log |J| = n log 2 + sum((n - k + 2) y[k, k]); density of the lower triangle
+//   sum_to_zero          m = n - 1           x = V y, V as for a simplex: an isometry onto the plane of the vectors whose sum is 0; log |J|
+//   = 0 unit_vector          m = n               x = y / |y|; y would be standard normal if x were uniform: log |J| stands for -|y|^2 / 2
+//   cholesky_corr        m = n (n - 1) / 2   rows of length 1: x[i, j] = tanh(y[i, j]) sqrt(1 - sum(x[i, k]^2, k < j)), j < i; density of
+//   the elements below the diagonal correlation          the same            x = L L', L a cholesky_corr; log |J| has sum((n - k) log L[k,
+//   k]) besides; density of the elements below the diagonal cholesky_cov         m = n (n + 1) / 2   x[i, j] = y[i, j], x[k, k] = exp(y[k,
+//   k]); log |J| = sum(y[k, k]) covariance           the same            x = L L', L a cholesky_cov; log |J| = n log 2 + sum((n - k + 2)
+//   y[k, k]); density of the lower triangle
 //
 //   NAME_from_line(n, y, x)          x, at y. Upper triangles of factors are 0, other matrices are filled
-//   NAME_to_line(n, x, y, work)      y, at x, unless y stands for x already; what lies on a boundary moves inside by 1e-10 of what it is measured by
-//   NAME_chain(n, y, x, slope, out, work)   from slope, the derivatives of a log density by the elements of x as if each were free: out, those by y of it and log |J|; returns log |J|
+//   NAME_to_line(n, x, y, work)      y, at x, unless y stands for x already; what lies on a boundary moves inside by 1e-10 of what it is
+//   measured by NAME_chain(n, y, x, slope, out, work)   from slope, the derivatives of a log density by the elements of x as if each were
+//   free: out, those by y of it and log |J|; returns log |J|
 //
 // work: 2 n numbers, 2 n n for matrices. Coordinates of a triangle stand row by row.
-// Source: Stan Reference Manual, "Constraint Transforms"; Egozcue et al. 2003, Isometric logratio transformations for compositional data analysis; Lewandowski, Kurowicka and Joe 2009.
-// Errors: what is no number stays so. Accuracy: some n roundings. Test: tests/runtime/constrained_line.c
+// Source: Stan Reference Manual, "Constraint Transforms"; Egozcue et al. 2003, Isometric logratio transformations for compositional data
+// analysis; Lewandowski, Kurowicka and Joe 2009. Errors: what is no number stays so. Accuracy: some n roundings. Test:
+// tests/runtime/constrained_line.c
 #ifndef GM_CONSTRAINED_LINE_H
 #define GM_CONSTRAINED_LINE_H
 
 #include "chol.h"
 #include "special.h"
 
-#define LINE_INSIDE 1e-10        // of a boundary
-#define LINE_LEAST  2.3e-308     // element of a simplex
+#define LINE_INSIDE 1e-10     // of a boundary
+#define LINE_LEAST  2.3e-308  // element of a simplex
 
 DEVICE int line_stands_for(long n, const double *x, const double *image)
 {
@@ -79,7 +86,7 @@ DEVICE void simplex_from_line(long n, const double *y, double *x)
     const double scale = simplex_scale(n, x);
     for (long i = 0; i < n; i++) {
         x[i] = exp(x[i] - scale);
-        if (x[i] < LINE_LEAST) x[i] = LINE_LEAST;        // not 0: densities have logs and powers of it
+        if (x[i] < LINE_LEAST) x[i] = LINE_LEAST;  // not 0: densities have logs and powers of it
     }
 }
 
@@ -159,8 +166,8 @@ DEVICE void ordered_to_line(long n, const double *x, double *y, double *work)
     for (long i = 0; i < n; i++) y[i] = i == c ? x[i] : i > c ? line_log_gap(x[i - 1], x[i]) : line_log_gap(x[i], x[i + 1]);
 }
 
-// n distances, from the outermost (at `last`) to where they begin: out, the derivatives by their logs, and *sum grows by these. step: 1 upwards, -1 downwards. Returns the derivative
-// by a shift of all these elements.
+// n distances, from the outermost (at `last`) to where they begin: out, the derivatives by their logs, and *sum grows by these. step: 1
+// upwards, -1 downwards. Returns the derivative by a shift of all these elements.
 DEVICE double line_chain_of_gaps(long last, long step, long n, const double *y, const double *slope, double *out, double *sum)
 {
     double further = 0;
@@ -187,7 +194,8 @@ DEVICE double ordered_chain(long n, const double *y, const double *x, const doub
     (void)work;
     const long c = (n - 1) / 2;
     double sum = 0;
-    const double above = line_chain_of_gaps(n - 1, 1, n - 1 - c, y, slope, out, &sum), below = line_chain_of_gaps(0, -1, c, y, slope, out, &sum);
+    const double above = line_chain_of_gaps(n - 1, 1, n - 1 - c, y, slope, out, &sum),
+                 below = line_chain_of_gaps(0, -1, c, y, slope, out, &sum);
     out[c] = above + below + slope[c];
     return sum;
 }
@@ -202,7 +210,7 @@ DEVICE void ordered_within_from_line(long n, double lo, double hi, const double 
         for (long i = n - 1; i >= 0; i--) x[i] = (i < n - 1 ? x[i + 1] : hi) - exp(y[i]);
         return;
     }
-    double z = 0, scale, part;                   // of the first distance; x has the others
+    double z = 0, scale, part;  // of the first distance; x has the others
     for (long i = n; i >= 1; i--) {
         const double w = y[i - 1] / sqrt((double)i * (double)(i + 1));
         x[i - 1] = z - w * (double)i;
@@ -221,8 +229,10 @@ DEVICE void ordered_within_to_line(long n, double lo, double hi, const double *x
 {
     ordered_within_from_line(n, lo, hi, y, work);
     if (line_stands_for(n, x, work)) return;
-    if (!(hi < INFINITY)) for (long i = 0; i < n; i++) y[i] = line_log_gap(i ? x[i - 1] : lo, x[i]);
-    else if (!(lo > -INFINITY)) for (long i = 0; i < n; i++) y[i] = line_log_gap(x[i], i < n - 1 ? x[i + 1] : hi);
+    if (!(hi < INFINITY))
+        for (long i = 0; i < n; i++) y[i] = line_log_gap(i ? x[i - 1] : lo, x[i]);
+    else if (!(lo > -INFINITY))
+        for (long i = 0; i < n; i++) y[i] = line_log_gap(x[i], i < n - 1 ? x[i + 1] : hi);
     else {
         for (long i = 0; i <= n; i++) {
             const double gap = ((i < n ? x[i] : hi) - (i ? x[i - 1] : lo)) / (hi - lo);
@@ -232,7 +242,8 @@ DEVICE void ordered_within_to_line(long n, double lo, double hi, const double *x
     }
 }
 
-DEVICE double ordered_within_chain(long n, double lo, double hi, const double *y, const double *x, const double *slope, double *out, double *work)
+DEVICE double ordered_within_chain(long n, double lo, double hi, const double *y, const double *x, const double *slope, double *out,
+                                   double *work)
 {
     double sum = 0, mean = 0, above = 0;
     (void)x;
@@ -246,7 +257,7 @@ DEVICE double ordered_within_chain(long n, double lo, double hi, const double *y
     }
     basis_times(n + 1, y, work);
     const double scale = simplex_scale(n + 1, work);
-    for (long i = n; i >= 0; i--) {              // distance i moves elements i .. n - 1
+    for (long i = n; i >= 0; i--) {  // distance i moves elements i .. n - 1
         if (i < n) above += slope[i] * (hi - lo);
         mean += above * exp(work[i] - scale);
         sum += work[i] - scale;
@@ -421,7 +432,7 @@ DEVICE double line_log_cosh(double y) { return fabs(y) - log(2.0) + log1p_exp(-2
 DEVICE void cholesky_corr_from_line(long n, const double *y, double *x)
 {
     for (long i = 0; i < n; i++) {
-        double log_rest = 0;                     // of sqrt(1 - sum(x[i, k]^2, k < j))
+        double log_rest = 0;  // of sqrt(1 - sum(x[i, k]^2, k < j))
         for (long j = 0; j < i; j++) {
             x[i * n + j] = tanh(*y) * exp(log_rest);
             log_rest -= line_log_cosh(*y++);
@@ -437,7 +448,8 @@ DEVICE void cholesky_corr_to_line(long n, const double *x, double *y, double *wo
     cholesky_corr_from_line(n, y, work);
     if (line_stands_for(n * n, x, work)) return;
     for (long i = 0; i < n; i++) {
-        double rest = x[i * n + i] > GM_LEAST_DIAGONAL ? x[i * n + i] : LINE_INSIDE * line_length(i + 1, x + i * n);      // length of what follows
+        // length of what follows
+        double rest = x[i * n + i] > GM_LEAST_DIAGONAL ? x[i * n + i] : LINE_INSIDE * line_length(i + 1, x + i * n);
         for (long j = i - 1; j >= 0; j--) {
             y[j] = asinh(x[i * n + j] / rest);
             rest = sqrt(rest * rest + x[i * n + j] * x[i * n + j]);
@@ -451,7 +463,7 @@ DEVICE double line_chain_of_rows(long n, const double *y, const double *x, const
 {
     double sum = 0;
     for (long i = 1; i < n; i++) {
-        const double power = square ? (double)(n - 1 - i) : 0;       // of x[i, i]
+        const double power = square ? (double)(n - 1 - i) : 0;  // of x[i, i]
         double log_rest = 0;
         for (long j = 0; j < i; j++) {
             const double c = line_log_cosh(y[j]);

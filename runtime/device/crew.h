@@ -1,23 +1,27 @@
 // crew.h -- small dense linear algebra on a GPU: a crew of lanes for each matrix of a plate.
 //
 //   EACH_MATRIX (e, count, n) {                           matrices e = 0 .. count-1 of n by n, each by a crew; in a KERNEL_TEAM
-//       CREW(inverse_into, n, A, out);                    the routine of that name, by all lanes of the crew; what it gives is the same in every lane
+//       CREW(inverse_into, n, A, out);                    the routine of that name, by all lanes of the crew; what it gives is the same in
+//       every lane
 //   }
 //
-// A crew is a lane where matrices are tiny and many, else a warp, or a block from 23 rows on. Matrices are worked on in shared memory, up to 64 by 64; larger ones in memory that the crew takes for that.
-// Routines are those of chol.h, multivariate.h and gm.h: the same steps from the same random numbers, in an order of additions that depends on the size alone, so that draws are those of the CPU up to rounding.
+// A crew is a lane where matrices are tiny and many, else a warp, or a block from 23 rows on. Matrices are worked on in shared memory, up
+// to 64 by 64; larger ones in memory that the crew takes for that. Routines are those of chol.h, multivariate.h and gm.h: the same steps
+// from the same random numbers, in an order of additions that depends on the size alone, so that draws are those of the CPU up to rounding.
 // All lanes of a crew draw the numbers of an element's stream, which takes no longer than one lane doing so.
-// Arguments may be anywhere in memory; out is not A. Each routine ends when all lanes see what it has written. Test: tests/gpu/threads.test, devices.py (keyed_scatter)
+// Arguments may be anywhere in memory; out is not A. Each routine ends when all lanes see what it has written. Test:
+// tests/gpu/threads.test, devices.py (keyed_scatter)
 #ifndef GM_CREW_H
 #define GM_CREW_H
 
-enum { GM_CREW_ROOM = 64 * 66, GM_TINY_MATRIX = 3 };     // numbers in shared memory: a matrix and two vectors of 64; of 22 for each warp
+// numbers in shared memory: a matrix and two vectors of 64; of 22 for each warp
+enum { GM_CREW_ROOM = 64 * 66, GM_TINY_MATRIX = 3 };
 
 typedef struct GmCrew {
-    int   rank, lanes;           // this lane, of so many
-    long  first, step;           // elements of the crew
-    wide *room;                  // n * n + 2 n numbers
-    wide *taken;                 // where they are not in shared memory
+    int rank, lanes;   // this lane, of so many
+    long first, step;  // elements of the crew
+    wide *room;        // n * n + 2 n numbers
+    wide *taken;       // where they are not in shared memory
 } GmCrew;
 
 DEVICE wide *crew_room(void)
@@ -53,16 +57,17 @@ DEVICE void crew_end(const GmCrew &c)
     if (c.taken && c.rank == 0) RELEASE(c.taken);
 }
 
-#define EACH_MATRIX(e, count, n)                                                                                        \
-    for (GmCrew gm_crew = crew_begin(count, n), *gm_go = &gm_crew; gm_go; gm_go = (GmCrew *)0, crew_end(gm_crew))       \
+#define EACH_MATRIX(e, count, n)                                                                                  \
+    for (GmCrew gm_crew = crew_begin(count, n), *gm_go = &gm_crew; gm_go; gm_go = (GmCrew *)0, crew_end(gm_crew)) \
         for (long e = gm_crew.first, gm_n = (count); e < gm_n; e += gm_crew.step)
-#define CREW_SCRATCH(n)            ((wide *)0)              // the room is enough
-#define CREW_RELEASE(p)            ((void)(p))
-#define CREW(routine, ...)         routine##_by_crew(gm_crew, __VA_ARGS__)
+#define CREW_SCRATCH(n)    ((wide *)0)  // the room is enough
+#define CREW_RELEASE(p)    ((void)(p))
+#define CREW(routine, ...) routine##_by_crew(gm_crew, __VA_ARGS__)
 
 // ---- factors ----
 
-// The lower triangle of L, a copy of which the lanes have just made, becomes its factor: chol_factor, a column at a time. The upper triangle is not looked at.
+// The lower triangle of L, a copy of which the lanes have just made, becomes its factor: chol_factor, a column at a time. The upper
+// triangle is not looked at.
 DEVICE long chol_factor_by_crew(const GmCrew &c, wide *L, long n)
 {
     crew_wait(c);
@@ -78,7 +83,7 @@ DEVICE long chol_factor_by_crew(const GmCrew &c, wide *L, long n)
             L[i * n + j] = sum / root;
         }
         crew_wait(c);
-        if (c.rank == 0) L[j * n + j] = root;    // nobody reads it before the factor is whole
+        if (c.rank == 0) L[j * n + j] = root;  // nobody reads it before the factor is whole
     }
     crew_wait(c);
     return 0;
@@ -145,7 +150,7 @@ DEVICE void crew_invert_factor(const GmCrew &c, wide *L, long n)
 
 DEVICE void inverse_into_by_crew(const GmCrew &c, long n, const wide *A, wide *out)
 {
-    if (!matrix_is_symmetric(A, n) || crew_factor(c, 1, A, n)) {         // a crew inverts symmetric ones alone
+    if (!matrix_is_symmetric(A, n) || crew_factor(c, 1, A, n)) {  // a crew inverts symmetric ones alone
         crew_fill(c, out, n * n, NAN);
         return;
     }
@@ -235,7 +240,7 @@ DEVICE wide wishart_natural_by_crew(const GmCrew &c, Stream *g, wide d, const wi
     if (failed) return (wide)failed;
     wide *const C = c.room;
     crew_bartlett(c, g, 2 * d + (wide)n + 1, n, out);
-    for (long j = c.rank; j < n; j += c.lanes)               // C' X = A, a lane for a column
+    for (long j = c.rank; j < n; j += c.lanes)  // C' X = A, a lane for a column
         for (long i = n - 1; i >= 0; i--) {
             wide sum = out[i * n + j];
             for (long k = i + 1; k < n; k++) sum -= C[k * n + i] * out[k * n + j];
@@ -254,7 +259,7 @@ DEVICE wide inv_wishart_natural_by_crew(const GmCrew &c, Stream *g, wide d, cons
     if (failed) return (wide)failed;
     wide *const C = c.room;
     crew_bartlett(c, g, -2 * d - (wide)n - 1, n, out);
-    for (long j = c.rank; j < n; j += c.lanes)               // A m = row j of C, a lane for a row, which becomes m
+    for (long j = c.rank; j < n; j += c.lanes)  // A m = row j of C, a lane for a row, which becomes m
         for (long i = 0; i < n; i++) {
             wide sum = i <= j ? C[j * n + i] : 0;
             for (long k = 0; k < i; k++) sum -= out[i * n + k] * C[j * n + k];

@@ -5,10 +5,10 @@
 // ---- numbers that say themselves that they are there ----
 
 DEVICE void dense_publish(double *to, double v) { *(volatile double *)to = v == v ? v : __longlong_as_double(0x7ff8000000000000LL); }
-DEVICE void dense_publish(float *to, float v)   { *(volatile float *)to = v == v ? v : __int_as_float(0x7fc00000); }
+DEVICE void dense_publish(float *to, float v) { *(volatile float *)to = v == v ? v : __int_as_float(0x7fc00000); }
 
 DEVICE bool dense_absent(double v) { return __double_as_longlong(v) == -1; }
-DEVICE bool dense_absent(float v)  { return __float_as_int(v) == -1; }
+DEVICE bool dense_absent(float v) { return __float_as_int(v) == -1; }
 
 template <typename T> static __device__ __forceinline__ T dense_await(const T *from)
 {
@@ -45,7 +45,7 @@ DEVICE void dense_release(int *to, int v)
 // 1 / p = start (1 + rest), to rounding for normal p > 0 whose result is normal; something for others, which are reported elsewhere.
 DEVICE void dense_reciprocal(double p, double *start, double *rest)
 {
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(*start) : "d"(p));       // 20 bits, then thrice as many
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(*start) : "d"(p));  // 20 bits, then thrice as many
     const double e = fma(-p, *start, 1.0);
     *rest = fma(e, e, e);
 }

@@ -2,48 +2,54 @@
 //
 //   J[n, n], h[n]   ->   L L' = J, w = L^-1 h   ->   scale s   ->   x = L'^-1 (s w + e)                    J is destroyed
 //
-// A factorisation by 32 columns at a time is bound by how long one step waits for the one before, not by arithmetic. So there is one launch, and no
-// step waits for all of another. Work is cut into tasks, and blocks take the next one from a counter:
+// A factorisation by 32 columns at a time is bound by how long one step waits for the one before, not by arithmetic. So there is one
+// launch, and no step waits for all of another. Work is cut into tasks, and blocks take the next one from a counter:
 //
 //   tile (i, k), i > k, by columns     P = J(i,k) - sum over j < k of L(i,j) L(k,j)', as these tiles get ready; then L(i,k) = P L(k,k)'^-1
-//   and if i = k + 1                   Q = J(i,i) - sum over j < i of L(i,j) L(i,j)'; factors Q, inverts the factor, w(i) = L(i,i)^-1 (h(i) - sum L(i,j) w(j))
-//   then column k of tiles, from n     x(k) = L(k,k)'^-1 (s w(k) + e(k) - sum over i > k of L(i,k)' x(i))
+//   and if i = k + 1                   Q = J(i,i) - sum over j < i of L(i,j) L(i,j)'; factors Q, inverts the factor, w(i) = L(i,i)^-1 (h(i)
+//   - sum L(i,j) w(j)) then column k of tiles, from n     x(k) = L(k,k)'^-1 (s w(k) + e(k) - sum over i > k of L(i,k)' x(i))
 //
 // A task needs only tasks with smaller numbers, which blocks that run hold already: so it ends, however few blocks there are. What the next
-// factorisation waits for goes the shortest way, from tile i on the diagonal to L(i+1,i) and tile i + 1 within one task. Sums run over j in order: the
-// draws do not depend on which block does what.
+// factorisation waits for goes the shortest way, from tile i on the diagonal to L(i+1,i) and tile i + 1 within one task. Sums run over j in
+// order: the draws do not depend on which block does what.
 //
-// Blocks hand on numbers in two ways. Tiles L(i,k) are written to J, then done[i] is raised (release and acquire). Inverses, w, x and s, for which others
-// wait, say themselves that they are there: their memory held bits that no such number has (dense_plan.h), and each is read until they are gone.
+// Blocks hand on numbers in two ways. Tiles L(i,k) are written to J, then done[i] is raised (release and acquire). Inverses, w, x and s,
+// for which others wait, say themselves that they are there: their memory held bits that no such number has (dense_plan.h), and each is
+// read until they are gone.
 //
-// method      tiled Cholesky (Buttari, Langou, Kurzak and Dongarra 2009), left-looking; inverted tiles on the diagonal as in MAGMA (Tomov, Nath, Ltaief and Dongarra 2010)
-// accuracy    as Cholesky, in double and in single precision
-// test        tests/gpu/joint_draws.cu
+// method      tiled Cholesky (Buttari, Langou, Kurzak and Dongarra 2009), left-looking; inverted tiles on the diagonal as in MAGMA (Tomov,
+// Nath, Ltaief and Dongarra 2010) accuracy    as Cholesky, in double and in single precision test        tests/gpu/joint_draws.cu
 #ifndef GM_DENSE_TILES_H
 #define GM_DENSE_TILES_H
 
 #include "dense_handing.h"
 #include "dense_plan.h"
 
-enum { DENSE_STRIDE = 36 };                              // of a tile's rows in shared memory: 16-byte aligned, columns of eight rows in different banks
+enum { DENSE_STRIDE = 36 };  // of a tile's rows in shared memory: 16-byte aligned, columns of eight rows in different banks
 
 // ---- arithmetic ----
 
-// Where the four elements of a tile that a thread keeps in registers lie: rows first and first + 8, columns first and first + 1. As mma.m8n8k4 has them.
-DEVICE int dense_row(void)    { return (int)threadIdx.x / 128 * 16 + (int)threadIdx.x % 32 / 4; }
+// Where the four elements of a tile that a thread keeps in registers lie: rows first and first + 8, columns first and first + 1. As
+// mma.m8n8k4 has them.
+DEVICE int dense_row(void) { return (int)threadIdx.x / 128 * 16 + (int)threadIdx.x % 32 / 4; }
 DEVICE int dense_column(void) { return (int)threadIdx.x / 32 % 4 * 8 + (int)threadIdx.x % 4 * 2; }
 
 // sum += A B' for tiles in shared memory.
 DEVICE void dense_product(double sum[4], const double *A, const double *B)
 {
-#if __CUDA_ARCH__ >= 800 && !defined(DENSE_PLAIN)      // DENSE_PLAIN: for the test of what older GPUs do
+#if __CUDA_ARCH__ >= 800 && !defined(DENSE_PLAIN)  // DENSE_PLAIN: for the test of what older GPUs do
     const int lane = (int)threadIdx.x % 32;
-    const double *a = A + dense_row() * DENSE_STRIDE + lane % 4, *b = B + ((int)threadIdx.x / 32 % 4 * 8 + lane / 4) * DENSE_STRIDE + lane % 4;
+    const double *a = A + dense_row() * DENSE_STRIDE + lane % 4,
+                 *b = B + ((int)threadIdx.x / 32 % 4 * 8 + lane / 4) * DENSE_STRIDE + lane % 4;
 #pragma unroll
     for (int c = 0; c < DENSE_TILE; c += 4) {
         const double first = a[c], second = a[8 * DENSE_STRIDE + c], right = b[c];
-        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(sum[0]), "+d"(sum[1]) : "d"(first), "d"(right));
-        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(sum[2]), "+d"(sum[3]) : "d"(second), "d"(right));
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(sum[0]), "+d"(sum[1])
+            : "d"(first), "d"(right));
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(sum[2]), "+d"(sum[3])
+            : "d"(second), "d"(right));
     }
 #else
     const double *a = A + dense_row() * DENSE_STRIDE, *b = B + dense_column() * DENSE_STRIDE;
@@ -92,20 +98,23 @@ template <typename T> static __device__ __forceinline__ void dense_store(T *tile
 //   warp 0   eliminates columns 0 to 15 of the tile                      warp 2   takes them from columns 16 to 31, then eliminates those
 //   warp 1   does the same to the identity: rows 0 to 15 of L^-1         warp 3   likewise: rows 16 to 31
 //
-// What an elimination does to rows of the identity turns them into the rows of L'^-1: a warp has row k of L^-1 when it has come to column k. Barriers
-// of the block cut the columns into phases of 4, 4, 4, 2 and 2 in each half; warp 1 is a phase behind who eliminates, and warp 3 two, then one.
-// Each column waits for the one before it, so that is the short way: to the next pivot first, and to the rest of the columns while that is on its way.
+// What an elimination does to rows of the identity turns them into the rows of L'^-1: a warp has row k of L^-1 when it has come to column
+// k. Barriers of the block cut the columns into phases of 4, 4, 4, 2 and 2 in each half; warp 1 is a phase behind who eliminates, and warp
+// 3 two, then one. Each column waits for the one before it, so that is the short way: to the next pivot first, and to the rest of the
+// columns while that is on its way.
 //
 // columns[k][36]: column k from the pivot down, at 32 the pivot's reciprocal, at 33 its inverse root.
 
 enum { DENSE_HALF = DENSE_TILE / 2, DENSE_PHASES = 5 };
 
-#define DENSE_FIRST(phase) ((phase) < 3 ? 4 * (phase) : 6 + 2 * (phase))       // the first column of a phase, in its half
+#define DENSE_FIRST(phase) ((phase) < 3 ? 4 * (phase) : 6 + 2 * (phase))  // the first column of a phase, in its half
 
 template <typename T> struct __align__(2 * sizeof(T)) DensePair { T first, second; };
 
 // A column on its way: its pivot's reciprocal is start (1 + rest), and its share in the column after it is share (1 + rest).
-template <typename T> struct DensePivot { T start, rest, share; };
+template <typename T> struct DensePivot {
+    T start, rest, share;
+};
 
 // Column k, an element for each lane, to shared memory; its pivot to all lanes.
 template <typename T> static __device__ __forceinline__ DensePivot<T> dense_pivot(T element, int k, int lane, T *column)
@@ -127,14 +136,16 @@ template <int WIDTH, typename T> static __device__ __forceinline__ void dense_lo
 }
 
 // Column k, c, from the WIDTH - 1 columns after it, which move up by one; the first of them is seen to elsewhere.
-template <int WIDTH, typename T> static __device__ __forceinline__ void dense_shift(T a[DENSE_HALF], const DensePair<T> c[DENSE_HALF / 2], T factor)
+template <int WIDTH, typename T>
+static __device__ __forceinline__ void dense_shift(T a[DENSE_HALF], const DensePair<T> c[DENSE_HALF / 2], T factor)
 {
 #pragma unroll
     for (int j = 2; j < WIDTH; j++) a[j - 1] = a[j] - factor * (j % 2 ? c[j / 2].second : c[j / 2].first);
 }
 
 // Column k; a[j] is column k + j. Afterwards the next pivot is known.
-template <int WIDTH, typename T> static __device__ __forceinline__ void dense_column(T a[DENSE_HALF], DensePivot<T> &p, int k, int lane, T *column)
+template <int WIDTH, typename T>
+static __device__ __forceinline__ void dense_column(T a[DENSE_HALF], DensePivot<T> &p, int k, int lane, T *column)
 {
     DensePair<T> c[DENSE_HALF / 2];
     dense_load<WIDTH>(c, column);
@@ -146,7 +157,8 @@ template <int WIDTH, typename T> static __device__ __forceinline__ void dense_co
 }
 
 // Columns first to last - 1. In loops, for code that is run once comes slowly.
-template <int WIDTH, typename T> static __device__ __forceinline__ void dense_eliminate(T a[DENSE_HALF], DensePivot<T> &p, int first, int last, int lane, T *columns)
+template <int WIDTH, typename T>
+static __device__ __forceinline__ void dense_eliminate(T a[DENSE_HALF], DensePivot<T> &p, int first, int last, int lane, T *columns)
 {
     T *column = columns + first * DENSE_STRIDE;
 #pragma unroll 1
@@ -157,7 +169,8 @@ template <int WIDTH, typename T> static __device__ __forceinline__ void dense_el
 }
 
 // The same from rows of the identity: rows of the inverse.
-template <int WIDTH, typename T> static __device__ __forceinline__ void dense_invert(T b[DENSE_HALF], int first, int last, int lane, T *columns, T *inverse, T *out, int &bad)
+template <int WIDTH, typename T> static __device__ __forceinline__ void dense_invert(T b[DENSE_HALF], int first, int last, int lane,
+                                                                                     T *columns, T *inverse, T *out, int &bad)
 {
 #pragma unroll 1
     for (int k = first; k < last; k++) {
@@ -175,25 +188,27 @@ template <int WIDTH, typename T> static __device__ __forceinline__ void dense_in
 }
 
 // Some columns of the first half from all of the second half, of the tile or the identity.
-template <typename T> static __device__ __forceinline__ void dense_follow(T a[DENSE_HALF], int first, int last, bool tile, int lane, const T *columns, const T *inverse)
+template <typename T> static __device__ __forceinline__ void dense_follow(T a[DENSE_HALF], int first, int last, bool tile, int lane,
+                                                                          const T *columns, const T *inverse)
 {
 #pragma unroll 1
     for (int k = first; k < last; k++) {
         const T *column = columns + k * DENSE_STRIDE;
-        const T factor = tile ? column[lane < k ? 0 : lane - k] * column[DENSE_TILE] : inverse[k * DENSE_STRIDE + lane] * column[DENSE_TILE + 1];
+        const T factor =
+            tile ? column[lane < k ? 0 : lane - k] * column[DENSE_TILE] : inverse[k * DENSE_STRIDE + lane] * column[DENSE_TILE + 1];
 #pragma unroll
         for (int j = 0; j < DENSE_HALF; j++) a[j] -= factor * column[DENSE_HALF - k + j];
     }
 }
 
-// By a block: tile[32][stride], symmetric -> the inverse of its factor, to `inverse` [32][stride] in shared memory and `out` [32][32]. False in some
-// thread: a pivot is not positive.
+// By a block: tile[32][stride], symmetric -> the inverse of its factor, to `inverse` [32][stride] in shared memory and `out` [32][32].
+// False in some thread: a pivot is not positive.
 template <typename T> static __device__ __forceinline__ bool dense_factor(const T *tile, T *columns, T *inverse, T *out)
 {
     T a[DENSE_HALF];
     DensePivot<T> p;
     int lane = (int)threadIdx.x % 32;
-    asm volatile("" : "+r"(lane));                       // kept, not read anew in loops
+    asm volatile("" : "+r"(lane));  // kept, not read anew in loops
     const int warp = (int)threadIdx.x / 32, half = warp / 2 * DENSE_HALF;
     int bad = 0;
     p.start = p.rest = p.share = 0;
@@ -204,7 +219,8 @@ template <typename T> static __device__ __forceinline__ bool dense_factor(const 
     for (int slot = 0; slot <= 2 * DENSE_PHASES; slot++) {
         const int behind = slot - warp % 2, phase = behind - warp / 2 * DENSE_PHASES;
         if (warp < 4) {
-            if (warp >= 2 && behind >= 1 && behind <= DENSE_PHASES) dense_follow(a, DENSE_FIRST(behind - 1), DENSE_FIRST(behind), warp == 2, lane, columns, inverse);
+            if (warp >= 2 && behind >= 1 && behind <= DENSE_PHASES)
+                dense_follow(a, DENSE_FIRST(behind - 1), DENSE_FIRST(behind), warp == 2, lane, columns, inverse);
             const int first = half + DENSE_FIRST(phase), last = half + DENSE_FIRST(phase + 1);
             if (phase >= 0 && phase < DENSE_PHASES && warp % 2 == 0) {
                 if (phase == 0) {
@@ -212,7 +228,8 @@ template <typename T> static __device__ __forceinline__ bool dense_factor(const 
                     __syncwarp();
                 }
                 if (phase < 2) dense_eliminate<DENSE_HALF>(a, p, first, last, lane, columns);
-                else dense_eliminate<DENSE_HALF / 2>(a, p, first, phase < DENSE_PHASES - 1 ? last : last - 1, lane, columns);      // nothing is after the last
+                // nothing is after the last
+                else dense_eliminate<DENSE_HALF / 2>(a, p, first, phase < DENSE_PHASES - 1 ? last : last - 1, lane, columns);
             } else if (phase >= 0 && phase < DENSE_PHASES) {
                 if (phase < 2) dense_invert<DENSE_HALF>(a, first, last, lane, columns, inverse, out, bad);
                 else dense_invert<DENSE_HALF / 2>(a, first, last, lane, columns, inverse, out, bad);
@@ -226,20 +243,24 @@ template <typename T> static __device__ __forceinline__ bool dense_factor(const 
 // ---- tasks ----
 
 // left[2][n] of a chain, after which come partial sums of M.
-static __device__ double *dense_rows_left(const DenseRows &rows, int chain) { return (double *)(rows.scratch + chain * rows.chain) + 2 * rows.p; }
+static __device__ double *dense_rows_left(const DenseRows &rows, int chain)
+{
+    return (double *)(rows.scratch + chain * rows.chain) + 2 * rows.p;
+}
 
-template <typename T> struct DenseDraw {                 // one chain's
-    long  n;
-    int   tiles;
-    T    *J, *inverse, *w, *x;
-    const T *h, *second;                                 // second: L^-1 of this instead of noise; or NULL
-    const T *partial;                                    // J to begin with, as sums by chunks, without the identity; NULL: it lies in J
-    long  chunks;
+template <typename T> struct DenseDraw {  // one chain's
+    long n;
+    int tiles;
+    T *J, *inverse, *w, *x;
+    const T *h, *second;  // second: L^-1 of this instead of noise; or NULL
+    const T *partial;     // J to begin with, as sums by chunks, without the identity; NULL: it lies in J
+    long chunks;
     double *s;
-    int  *done;
+    int *done;
 };
 
-template <typename T> static __device__ DenseDraw<T> dense_draw_of(unsigned char *scratch, int chain, long n, T *J, const T *h, const DenseRows &rows)
+template <typename T>
+static __device__ DenseDraw<T> dense_draw_of(unsigned char *scratch, int chain, long n, T *J, const T *h, const DenseRows &rows)
 {
     DenseDraw<T> d;
     d.n = n;
@@ -277,7 +298,8 @@ template <typename T> static __device__ __forceinline__ void dense_put(T *tile, 
     for (int u = 0; u < 4; u++) to[8 * u * DENSE_STRIDE] = v[u];
 }
 
-// The thread's four elements of J as it was, from (row, column) on; of the identity beyond the last row. Above the diagonal it is read from below.
+// The thread's four elements of J as it was, from (row, column) on; of the identity beyond the last row. Above the diagonal it is read from
+// below.
 template <typename T> static __device__ __forceinline__ void dense_begin(const DenseDraw<T> &d, long row, long column, T v[4])
 {
     const long size = DENSE_TILE * DENSE_TILE, chunk = DENSE_PAIRS((long)d.tiles) * size;
@@ -285,7 +307,9 @@ template <typename T> static __device__ __forceinline__ void dense_begin(const D
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         const long a = row + e / 2 * 8, b = column + e % 2, r = a > b ? a : b, c = a > b ? b : a;
-        at[e] = r >= d.n ? -1 : d.partial ? (DENSE_PAIRS(r / DENSE_TILE) + c / DENSE_TILE) * size + r % DENSE_TILE * DENSE_TILE + c % DENSE_TILE : r * d.n + c;
+        at[e] = r >= d.n    ? -1
+                : d.partial ? (DENSE_PAIRS(r / DENSE_TILE) + c / DENSE_TILE) * size + r % DENSE_TILE * DENSE_TILE + c % DENSE_TILE
+                            : r * d.n + c;
         v[e] = at[e] < 0 || d.partial ? (T)(r == c) : __ldcg(d.J + at[e]);
     }
     if (d.partial)
@@ -312,13 +336,14 @@ template <typename T> static __device__ __forceinline__ T dense_lanes(T v)
 }
 
 // DIAGONAL: k = i - 1, tiles (i, i - 1) and (i, i); i = 0: (0, 0) alone. Else tile (i, k) with k < i - 1. `part` is shared memory, 4 tiles.
-template <bool DIAGONAL, typename T> static __device__ __forceinline__ void dense_tile(const DenseDraw<T> &d, int i, int k, T *part, GmPlace *place, int chain, const char *name)
+template <bool DIAGONAL, typename T>
+static __device__ __forceinline__ void dense_tile(const DenseDraw<T> &d, int i, int k, T *part, GmPlace *place, int chain, const char *name)
 {
     __shared__ T left[2][DENSE_TILE];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const long row = (long)i * DENSE_TILE + dense_row(), column = (long)k * DENSE_TILE + dense_column();
-    T P[4] = {}, Q[4] = {}, one[4], other[4];             // P, Q: less what they are to be
-    T u[2][4] = {}, w[2] = {};                           // u: L(i,j) w(j) for rows 4 warp .. 4 warp + 3, of the lane's columns
+    T P[4] = {}, Q[4] = {}, one[4], other[4];  // P, Q: less what they are to be
+    T u[2][4] = {}, w[2] = {};                 // u: L(i,j) w(j) for rows 4 warp .. 4 warp + 3, of the lane's columns
     int ready = 0;
     if (k >= 0) dense_begin(d, row, column, P);
     if (DIAGONAL) dense_begin(d, row, column + DENSE_TILE, Q);
@@ -329,7 +354,7 @@ template <bool DIAGONAL, typename T> static __device__ __forceinline__ void dens
     }
     for (int j = 0; j < k; j++) {
         T *A = part + j % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *B = A + DENSE_TILE * DENSE_STRIDE;
-        if (j >= ready) {                                // else they are in registers since the last round
+        if (j >= ready) {  // else they are in registers since the last round
             do {
                 const int a = dense_acquire(d.done + i), b = dense_acquire(d.done + k);
                 ready = __shfl_sync(0xffffffffu, a < b ? a : b, 0);
@@ -356,7 +381,7 @@ template <bool DIAGONAL, typename T> static __device__ __forceinline__ void dens
             }
         }
     }
-    if (DIAGONAL) {                                      // h(i) - sum of L(i,j) w(j) for j < k
+    if (DIAGONAL) {  // h(i) - sum of L(i,j) w(j) for j < k
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             const long r = (long)i * DENSE_TILE + 4 * warp + e;
@@ -365,14 +390,16 @@ template <bool DIAGONAL, typename T> static __device__ __forceinline__ void dens
             if (lane == 0) left[1][4 * warp + e] = r < d.n && d.second ? d.second[r] - also : (T)0;
         }
     }
-    T *first = part + (k + 2) % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *second = first + DENSE_TILE * DENSE_STRIDE;        // free since the last round but one
+    // free since the last round but one
+    T *first = part + (k + 2) % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *second = first + DENSE_TILE * DENSE_STRIDE;
     T *third = part + (k + 3) % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *fourth = third + DENSE_TILE * DENSE_STRIDE;
     if (k >= 0) {
 #pragma unroll
         for (int e = 0; e < 4; e++) P[e] = -P[e];
         dense_store(first, P);
         const T *inverse = d.inverse + (long)k * DENSE_TILE * DENSE_TILE;
-        if (!DIAGONAL) dense_await(inverse + (DENSE_TILE - 1) * DENSE_TILE + lane);      // the last row is sent last; many wait for it
+        // the last row is sent last; many wait for it
+        if (!DIAGONAL) dense_await(inverse + (DENSE_TILE - 1) * DENSE_TILE + lane);
         dense_await4(inverse + warp * DENSE_TILE + lane, 8 * DENSE_TILE, one);
         dense_put(second, one);
         __syncthreads();
@@ -395,14 +422,15 @@ template <bool DIAGONAL, typename T> static __device__ __forceinline__ void dens
     __syncthreads();
     T *out = d.inverse + (long)i * DENSE_TILE * DENSE_TILE;
     int below = k >= 0;
-    asm volatile("" : "+r"(below));                      // or the compiler makes two copies of all that follows
-    if (threadIdx.x == 160 && below) dense_release(d.done + i, k + 1);                  // by who has nothing to do now
+    asm volatile("" : "+r"(below));                                     // or the compiler makes two copies of all that follows
+    if (threadIdx.x == 160 && below) dense_release(d.done + i, k + 1);  // by who has nothing to do now
     if (!dense_factor(fourth, second, first, out) && threadIdx.x % 32 == 0) gm_not_proper(place, chain, name, -1);
     if (below) {
         dense_vectors(d, k, lane, w);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            const T a = third[(4 * warp + e) * DENSE_STRIDE + lane], sum = dense_lanes(a * w[0]), also = d.second ? dense_lanes(a * w[1]) : (T)0;
+            const T a = third[(4 * warp + e) * DENSE_STRIDE + lane], sum = dense_lanes(a * w[0]),
+                    also = d.second ? dense_lanes(a * w[1]) : (T)0;
             if (lane == 0) left[0][4 * warp + e] -= sum;
             if (lane == 0) left[1][4 * warp + e] -= also;
         }
@@ -410,7 +438,8 @@ template <bool DIAGONAL, typename T> static __device__ __forceinline__ void dens
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < 4; e++) {
-        const T a = first[(4 * warp + e) * DENSE_STRIDE + lane], v = dense_lanes(a * left[0][lane]), also = d.second ? dense_lanes(a * left[1][lane]) : (T)0;
+        const T a = first[(4 * warp + e) * DENSE_STRIDE + lane], v = dense_lanes(a * left[0][lane]),
+                also = d.second ? dense_lanes(a * left[1][lane]) : (T)0;
         if (lane == 0) dense_publish(d.w + i * DENSE_TILE + 4 * warp + e, v);
         if (lane == 0 && d.second) dense_publish(d.w + (d.tiles + i) * DENSE_TILE + 4 * warp + e, also);
     }
@@ -428,7 +457,8 @@ static __device__ double gm_rows_rest(const State *states, int chain, const Dens
 }
 
 // The scale, after the last tile.
-template <typename T> static __device__ __forceinline__ void dense_scale(const DenseDraw<T> &d, const State *states, int chain, const DenseRows &rows, Stream *g, wide *scale)
+template <typename T> static __device__ __forceinline__ void dense_scale(const DenseDraw<T> &d, const State *states, int chain,
+                                                                         const DenseRows &rows, Stream *g, wide *scale)
 {
     double square_sum = 0;
     for (long j = threadIdx.x; j < d.n; j += DENSE_THREADS) {
@@ -445,7 +475,8 @@ template <typename T> static __device__ __forceinline__ void dense_scale(const D
 }
 
 // x of tile k.
-template <typename T> static __device__ __forceinline__ void dense_back(const DenseDraw<T> &d, int k, const Stream *g, bool scaled, T *part, wide *x, GmPlace *place, int chain, const char *name)
+template <typename T> static __device__ __forceinline__ void dense_back(const DenseDraw<T> &d, int k, const Stream *g, bool scaled, T *part,
+                                                                        wide *x, GmPlace *place, int chain, const char *name)
 {
     enum { AHEAD = 4 };
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -455,7 +486,7 @@ template <typename T> static __device__ __forceinline__ void dense_back(const De
     double e = 0;
     if (warp == 0 && mine < d.n && !d.second) e = gm_noise(g, mine);
     for (int i = k + 1 + lane; i < d.tiles; i += 32)
-        while (dense_acquire(d.done + i) <= k) { }
+        while (dense_acquire(d.done + i) <= k) {}
     __syncwarp();
 #pragma unroll
     for (int a = 0; a < AHEAD; a++) {
@@ -506,14 +537,15 @@ template <typename T> static __device__ __forceinline__ void dense_back(const De
     }
 }
 
-template <typename T> static __device__ __forceinline__ void dense_flow(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains, uint64_t at_J, uint64_t at_h,
-                                                                        uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows &rows)
+template <typename T> static __device__ __forceinline__ void dense_flow(const State *states, GmPlace *place, unsigned var, const char *name,
+                                                                        long n, int chains, uint64_t at_J, uint64_t at_h, uint64_t at_x,
+                                                                        uint64_t at_scale, unsigned char *scratch, const DenseRows &rows)
 {
     __shared__ __align__(16) T part[4 * DENSE_TILE * DENSE_STRIDE];
     __shared__ unsigned taken;
     const int tiles = (int)DENSE_TILES(n);
     const unsigned factoring = 1 + (unsigned)tiles * (unsigned)(tiles - 1) / 2, all = factoring + (unsigned)tiles;
-    int k = -1;                                          // the column of the last task, and the number of its first
+    int k = -1;  // the column of the last task, and the number of its first
     unsigned begin = 0;
     for (;;) {
         __syncthreads();
@@ -523,7 +555,8 @@ template <typename T> static __device__ __forceinline__ void dense_flow(const St
         const int chain = (int)(taken % (unsigned)chains);
         if (task >= all) return;
         T *J = gm_array<T>(states, chain, at_J);
-        if (sizeof(T) != sizeof(solve)) J = (T *)dense_rows_left(rows, chain) + 2 * n + rows.chunks * DENSE_PAIRS((long)tiles) * (DENSE_TILE * DENSE_TILE);
+        if (sizeof(T) != sizeof(solve))
+            J = (T *)dense_rows_left(rows, chain) + 2 * n + rows.chunks * DENSE_PAIRS((long)tiles) * (DENSE_TILE * DENSE_TILE);
         const DenseDraw<T> d = dense_draw_of<T>(scratch, chain, n, J, gm_array<const T>(states, chain, at_h), rows);
         wide *scale = gm_array<wide>(states, chain, at_scale);
         if (task < factoring) {
@@ -537,43 +570,52 @@ template <typename T> static __device__ __forceinline__ void dense_flow(const St
             }
         } else {
             const Stream g = stream(gm_sweep_of(place, chain), var, 0);
-            dense_back(d, tiles - 1 - (int)(task - factoring), &g, scale != 0, part, gm_array<wide>(states, chain, at_x), place, chain, name);
+            dense_back(d, tiles - 1 - (int)(task - factoring), &g, scale != 0, part, gm_array<wide>(states, chain, at_x), place, chain,
+                       name);
         }
     }
 }
 
-// n >= 1. scratch: dense_plan.h. rows: with p = 0 J and h are arrays of State, and x the draw; else J has room for the factor of M, which is made of what
-// gm_rows_products left, there is no h, and the draw stays in scratch. Any number of blocks of DENSE_THREADS threads.
-extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT) gm_dense_tiles(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains,
-                           uint64_t at_J, uint64_t at_h, uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows rows)
+// n >= 1. scratch: dense_plan.h. rows: with p = 0 J and h are arrays of State, and x the draw; else J has room for the factor of M, which
+// is made of what gm_rows_products left, there is no h, and the draw stays in scratch. Any number of blocks of DENSE_THREADS threads.
+extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT)
+    gm_dense_tiles(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains, uint64_t at_J, uint64_t at_h,
+                   uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows rows)
 {
     dense_flow<solve>(states, place, var, name, n, chains, at_J, at_h, at_x, at_scale, scratch, rows);
 }
 
 // ---- few rows ----
 //
-//   a = D^-1 h, b = D^-1/2 e1   ->   M = I + rows D^-1 rows', left = { y - rows a, e2 - rows b }   ->   t = L'^-1 L^-1 (s left[0] + left[1]), M = L L'
+//   a = D^-1 h, b = D^-1/2 e1   ->   M = I + rows D^-1 rows', left = { y - rows a, e2 - rows b }   ->   t = L'^-1 L^-1 (s left[0] +
+//   left[1]), M = L L'
 //                               ->   x = s a + b + D^-1 rows' t
 //
-// which is gm_normal_rows of linalg.h with rows as they are, e1 and e2 standard normal. The factor takes both vectors along, so that only the scale s and
-// one solve come after it.
+// which is gm_normal_rows of linalg.h with rows as they are, e1 and e2 standard normal. The factor takes both vectors along, so that only
+// the scale s and one solve come after it.
 
 //
-// In double in every precision: a vague prior makes M what no single precision number tells from singular (in which rows are kept, though: they are data).
+// In double in every precision: a vague prior makes M what no single precision number tells from singular (in which rows are kept, though:
+// they are data).
 
 // As gm_dense_tiles, for M where solve is single precision.
 template <typename T> struct DenseDouble {
-    static __device__ __forceinline__ void flow(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains, uint64_t at_scale, unsigned char *scratch, const DenseRows &rows)
+    static __device__ __forceinline__ void flow(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains,
+                                                uint64_t at_scale, unsigned char *scratch, const DenseRows &rows)
     {
         dense_flow<double>(states, place, var, name, n, chains, ~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0, at_scale, scratch, rows);
     }
 };
-template <> struct DenseDouble<double> {                 // gm_dense_tiles does
-    static __device__ __forceinline__ void flow(const State *, GmPlace *, unsigned, const char *, long, int, uint64_t, unsigned char *, const DenseRows &) { }
+template <> struct DenseDouble<double> {  // gm_dense_tiles does
+    static __device__ __forceinline__ void flow(const State *, GmPlace *, unsigned, const char *, long, int, uint64_t, unsigned char *,
+                                                const DenseRows &)
+    {
+    }
 };
 
-extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT) gm_rows_tiles(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains,
-                           uint64_t at_J, uint64_t at_h, uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows rows)
+extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT)
+    gm_rows_tiles(const State *states, GmPlace *place, unsigned var, const char *name, long n, int chains, uint64_t at_J, uint64_t at_h,
+                  uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows rows)
 {
     (void)at_J, (void)at_h, (void)at_x;
     DenseDouble<solve>::flow(states, place, var, name, n, chains, at_scale, scratch, rows);
@@ -597,15 +639,17 @@ GM_KERNEL gm_rows_prior(const State *states, GmPlace *place, unsigned var, const
 }
 
 // Tile (i, j) of rows D^-1 rows', summed over a chunk of columns.
-static __device__ __forceinline__ void gm_rows_tile(const solve *from, const wide *D, const DenseRows &rows, int i, int j, long chunk, double *part, double *out)
+static __device__ __forceinline__ void gm_rows_tile(const solve *from, const wide *D, const DenseRows &rows, int i, int j, long chunk,
+                                                    double *part, double *out)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     double sum[4] = {}, one[4], other[4];
-    const long begin = chunk * rows.slabs * DENSE_TILE, end = begin + rows.slabs * DENSE_TILE < rows.p ? begin + rows.slabs * DENSE_TILE : rows.p;
+    const long begin = chunk * rows.slabs * DENSE_TILE,
+               end = begin + rows.slabs * DENSE_TILE < rows.p ? begin + rows.slabs * DENSE_TILE : rows.p;
     int half = 0;
     for (long column = begin + lane, at = begin; at < end + DENSE_TILE; at += DENSE_TILE, column += DENSE_TILE, half ^= 1) {
         double *A = part + half * 2 * DENSE_TILE * DENSE_STRIDE, *B = A + DENSE_TILE * DENSE_STRIDE;
-        if (at > begin) {                                // what was fetched in the last round
+        if (at > begin) {  // what was fetched in the last round
             dense_put(A, one);
             dense_put(B, other);
             __syncthreads();
@@ -629,7 +673,8 @@ static __device__ __forceinline__ void gm_rows_tile(const solve *from, const wid
 }
 
 // Blocks 0 to n - 1: left, a row each. The others: tiles of M.
-extern "C" __global__ void __launch_bounds__(DENSE_THREADS, 3) gm_rows_products(const State *states, const GmPlace *place, unsigned var, const DenseRows rows)
+extern "C" __global__ void __launch_bounds__(DENSE_THREADS, 3)
+    gm_rows_products(const State *states, const GmPlace *place, unsigned var, const DenseRows rows)
 {
     __shared__ __align__(16) double part[4 * DENSE_TILE * DENSE_STRIDE];
     const int chain = (int)blockIdx.y;
@@ -639,7 +684,8 @@ extern "C" __global__ void __launch_bounds__(DENSE_THREADS, 3) gm_rows_products(
         const long pairs = DENSE_PAIRS(DENSE_TILES(rows.n)), task = (long)blockIdx.x - rows.n, chunk = task / pairs;
         int i = 0, j = (int)(task % pairs);
         while (j > i) j -= ++i;
-        gm_rows_tile(from, gm_array<const wide>(states, chain, rows.D), rows, i, j, chunk, part, left + 2 * rows.n + task * (DENSE_TILE * DENSE_TILE));
+        gm_rows_tile(from, gm_array<const wide>(states, chain, rows.D), rows, i, j, chunk, part,
+                     left + 2 * rows.n + task * (DENSE_TILE * DENSE_TILE));
         return;
     }
     const long i = blockIdx.x;
@@ -671,7 +717,8 @@ GM_KERNEL gm_rows_scale(const State *states, const GmPlace *place, unsigned var,
 }
 
 // x, 32 columns a block; scratch: that of gm_dense_tiles.
-GM_KERNEL gm_rows_place(const State *states, GmPlace *place, const char *name, uint64_t at_x, uint64_t at_scale, unsigned char *scratch, const DenseRows rows)
+GM_KERNEL gm_rows_place(const State *states, GmPlace *place, const char *name, uint64_t at_x, uint64_t at_scale, unsigned char *scratch,
+                        const DenseRows rows)
 {
     __shared__ double share[8][DENSE_TILE];
     const int chain = (int)blockIdx.y, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
@@ -687,7 +734,8 @@ GM_KERNEL gm_rows_place(const State *states, GmPlace *place, const char *name, u
     if (warp > 0 || j >= rows.p) return;
     double all = 0;
     for (int k = 0; k < 8; k++) all += share[k][lane];
-    const double *a = (const double *)(rows.scratch + chain * rows.chain), *b = a + rows.p, D = gm_array<const wide>(states, chain, rows.D)[j];
+    const double *a = (const double *)(rows.scratch + chain * rows.chain), *b = a + rows.p,
+                 D = gm_array<const wide>(states, chain, rows.D)[j];
     const wide *scale = gm_array<const wide>(states, chain, at_scale);
     const double x = (scale ? scale[2] : 1) * a[j] + b[j] + D * D * all;
     if (is_finite(x)) gm_array<wide>(states, chain, at_x)[j] = x;

@@ -3,8 +3,8 @@
 //   density     Gamma(sum alpha) prod x_k^(alpha_k - 1) / Gamma(alpha_k), x_k > 0, sum x = 1; natural: prod x_k^a_k
 //   parameters  alpha_k > 0 (a_k > -1), n >= 1 of them
 //   method      normalised gamma draws, kept as logs until the largest has been subtracted: tiny alpha do not underflow to 0/0
-//   accuracy    rounding; no x_k is below 2.2e-308, so that log x_k is finite; the logarithms themselves are exact, and kept where they are asked for
-//   test        tests/runtime/multivariate.c
+//   accuracy    rounding; no x_k is below 2.2e-308, so that log x_k is finite; the logarithms themselves are exact, and kept where they are
+//   asked for test        tests/runtime/multivariate.c
 #ifndef GM_DIRICHLET_H
 #define GM_DIRICHLET_H
 

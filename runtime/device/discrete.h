@@ -14,7 +14,7 @@
 #include "gamma.h"
 #include "beta.h"
 
-#define GM_MAX_COUNT 9.0e18      // below 2^63
+#define GM_MAX_COUNT 9.0e18  // below 2^63
 
 // log of the Poisson density at k > 0; at 0 it is -rate.
 DEVICE_CALL double poisson_log_density(double k, double rate)
@@ -28,8 +28,8 @@ DEVICE_CALL long poisson(Stream *g, double rate)
     if (!(rate >= 0) || !(rate < GM_MAX_COUNT)) return -1;
     if (rate < 10) {
         double p = exp(-rate), u = uniform_open(g);
-        long   k = 0;
-        while (u > p && k < 200) {                       // beyond 200 the probability is below 1e-170
+        long k = 0;
+        while (u > p && k < 200) {  // beyond 200 the probability is below 1e-170
             u -= p;
             p *= rate / (double)++k;
         }
@@ -52,8 +52,8 @@ DEVICE_CALL double binomial_log_density(double k, double n, double p)
     const double q = 1 - p;
     if (k == 0) return n * log1p(-p);
     if (k == n) return n * log(p);
-    return stirling_error(n) - stirling_error(k) - stirling_error(n - k) - deviance(k, n * p) - deviance(n - k, n * q)
-           - 0.5 * log(2 * GM_PI * k * ((n - k) / n));
+    return stirling_error(n) - stirling_error(k) - stirling_error(n - k) - deviance(k, n * p) - deviance(n - k, n * q) -
+           0.5 * log(2 * GM_PI * k * ((n - k) / n));
 }
 
 // n >= 0 trials, 0 <= p <= 1/2. (A function that called itself would have a stack of unknown size on a GPU.)
@@ -65,13 +65,13 @@ DEVICE_CALL long binomial_less_likely(Stream *g, long n, double p)
         const double odds = p / (1 - p), at_zero = exp(size * log1p(-p));
         for (;;) {
             double mass = at_zero, u = uniform_open(g);
-            long   k = 0;
+            long k = 0;
             while (u > mass && k < n && k < 200) {
                 u -= mass;
                 mass *= odds * (size - (double)k) / (double)(k + 1);
                 k++;
             }
-            if (k < 200) return k;                       // else rounding has run off the end
+            if (k < 200) return k;  // else rounding has run off the end
         }
     }
     const double spread = sqrt(mean * (1 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
@@ -97,7 +97,8 @@ DEVICE_CALL long bernoulli(Stream *g, double p)
     return uniform_open(g) <= p && p > 0;
 }
 
-// Number of one of 8 weights, from 0, with a probability proportional to exp of it; -1: none is positive, or one is no number. By inversion. Tested by tests/stat/geweke.py (scale_of_three).
+// Number of one of 8 weights, from 0, with a probability proportional to exp of it; -1: none is positive, or one is no number. By
+// inversion. Tested by tests/stat/geweke.py (scale_of_three).
 DEVICE_CALL long one_of_8(Stream *g, double a, double b, double c, double d, double e, double f, double h, double i)
 {
     const double weight[8] = {a, b, c, d, e, f, h, i};
@@ -131,7 +132,7 @@ DEVICE_CALL long neg_binomial_2(Stream *g, double mu, double phi)
 DEVICE_CALL long geometric(Stream *g, double p)
 {
     if (!(p > 0) || !(p <= 1)) return -1;
-    const double k = floor(-exponential_standard(g) / log1p(-p));    // p = 1: -0
+    const double k = floor(-exponential_standard(g) / log1p(-p));  // p = 1: -0
     return k < GM_MAX_COUNT ? (long)k : (long)GM_MAX_COUNT;
 }
 
@@ -146,10 +147,11 @@ DEVICE_CALL long hypergeometric(Stream *g, long n, long a, long b)
     long mode = (long)floor(((double)n + 1) * ((double)a + 1) / ((double)a + (double)b + 2));
     if (mode < lo) mode = lo;
     if (mode > hi) mode = hi;
-    const double at_mode = exp(lchoose((double)a, (double)mode) + lchoose((double)b, (double)(n - mode)) - lchoose((double)(a + b), (double)n));
+    const double at_mode =
+        exp(lchoose((double)a, (double)mode) + lchoose((double)b, (double)(n - mode)) - lchoose((double)(a + b), (double)n));
     for (;;) {
         double u = uniform_open(g) - at_mode, down = at_mode, up = at_mode;
-        long   i = mode, j = mode;
+        long i = mode, j = mode;
         if (u <= 0) return mode;
         while (i > lo || j < hi) {
             if (j < hi) {
@@ -162,7 +164,7 @@ DEVICE_CALL long hypergeometric(Stream *g, long n, long a, long b)
                 i--;
                 if ((u -= down) <= 0) return i;
             }
-            if (up + down < 1e-30 && u < 1e-9) break;    // the rest is rounding: again
+            if (up + down < 1e-30 && u < 1e-9) break;  // the rest is rounding: again
         }
     }
 }
@@ -186,14 +188,14 @@ DEVICE_CALL long categorical_weights(Stream *g, const double *w, long n)
     }
     if (!(total > 0) || !is_finite(total)) return 0;
     double u = uniform_open(g) * total;
-    long   last = 0;
+    long last = 0;
     for (long k = 0; k < n; k++) {
         if (!(w[k] > 0)) continue;
         last = k + 1;
         if (u <= w[k]) return last;
         u -= w[k];
     }
-    return last;                                         // rounding
+    return last;  // rounding
 }
 
 // 1..n with probability proportional to exp(logw[0..n-1]); logw is overwritten by weights with maximum 1. -infinity is weight 0.
@@ -210,15 +212,16 @@ DEVICE_CALL long categorical_log_weights(Stream *g, double *logw, long n)
     return categorical_weights(g, logw, n);
 }
 
-// 1..n with probability proportional to exp(logw), for weights that come some at a time, at most WEIGHED_AT_ONCE: the choice moves to those that come with their share of all so far (Chao 1982, a sample of one),
-// by one uniform number each time. What is kept does not grow with n. `chosen` counts from 1; 0 if all were -infinity; `wrong` if one was NaN or +infinity.
-// n values in one go are drawn as categorical_log_weights draws them. Test: tests/runtime/discrete.c.
+// 1..n with probability proportional to exp(logw), for weights that come some at a time, at most WEIGHED_AT_ONCE: the choice moves to those
+// that come with their share of all so far (Chao 1982, a sample of one), by one uniform number each time. What is kept does not grow with
+// n. `chosen` counts from 1; 0 if all were -infinity; `wrong` if one was NaN or +infinity. n values in one go are drawn as
+// categorical_log_weights draws them. Test: tests/runtime/discrete.c.
 
 typedef struct Weighed {
-    double top, total;               // the largest logarithm, and the sum of all weights over exp(top)
-    double log_chosen;               // logarithm of the weight that is chosen
-    long   chosen;
-    int    wrong;
+    double top, total;  // the largest logarithm, and the sum of all weights over exp(top)
+    double log_chosen;  // logarithm of the weight that is chosen
+    long chosen;
+    int wrong;
 } Weighed;
 
 DEVICE Weighed weigh_start(void)
@@ -242,14 +245,14 @@ DEVICE void weigh_values(Weighed *w, Stream *g, const double *logw, long before,
     w->total = others + total;
     if (!(total > 0)) return;
     double u = uniform_open(g) * w->total;
-    long   last = -1, k = 0;
+    long last = -1, k = 0;
     for (; k < n; k++) {
         if (!(weight[k] > 0)) continue;
         last = k;
         if (u <= weight[k]) break;
         u -= weight[k];
     }
-    if (k == n && others > 0) return;                    // it stays where it was
+    if (k == n && others > 0) return;  // it stays where it was
     w->chosen = before + last + 1;
     w->log_chosen = logw[last];
 }
@@ -265,7 +268,7 @@ DEVICE_CALL long categorical_logits(Stream *g, const double *logw, long n)
     if (!(top > -INFINITY)) return 0;
     for (long k = 0; k < n; k++) total += exp(logw[k] - top);
     double u = uniform_open(g) * total;
-    long   last = 0;
+    long last = 0;
     for (long k = 0; k < n; k++) {
         const double w = exp(logw[k] - top);
         if (!(w > 0)) continue;
@@ -273,7 +276,7 @@ DEVICE_CALL long categorical_logits(Stream *g, const double *logw, long n)
         if (u <= w) return last;
         u -= w;
     }
-    return last;                                         // rounding
+    return last;  // rounding
 }
 
 // 1 + the number of thresholds below eta plus a standard logistic or normal error.
@@ -293,7 +296,8 @@ DEVICE_CALL long ordered_probit(Stream *g, double eta, const double *c, long n)
     return z == z ? k + 1 : 0;
 }
 
-// Mixtures: a geometric on 1, 2, ... whose probability of stopping is exp(-w), w exponential with rate alpha; a negative binomial with a beta probability.
+// Mixtures: a geometric on 1, 2, ... whose probability of stopping is exp(-w), w exponential with rate alpha; a negative binomial with a
+// beta probability.
 DEVICE_CALL long yule_simon(Stream *g, double alpha)
 {
     if (!(alpha > 0)) return 0;
@@ -303,7 +307,7 @@ DEVICE_CALL long yule_simon(Stream *g, double alpha)
 
 DEVICE_CALL long beta_neg_binomial(Stream *g, double r, double alpha, double beta)
 {
-    const double x = log_gamma_standard(g, alpha), y = log_gamma_standard(g, beta);      // p / (1 - p) = exp(x - y)
+    const double x = log_gamma_standard(g, alpha), y = log_gamma_standard(g, beta);  // p / (1 - p) = exp(x - y)
     return neg_binomial_alpha_beta(g, r, clamp(exp(x - y), GM_TINY, GM_HUGE));
 }
 

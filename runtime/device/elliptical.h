@@ -1,4 +1,5 @@
-// elliptical.h -- elliptical slice sampling of a vector with a normal prior, without function pointers: the sampler asks, the caller answers.
+// elliptical.h -- elliptical slice sampling of a vector with a normal prior, without function pointers: the sampler asks, the caller
+// answers.
 //
 //     Ellipse e;
 //     ellipse_begin(&e, g, restarts);
@@ -9,9 +10,9 @@
 //
 //   target      any density relative to a normal prior of x
 //   parameters  restarts: how many angles are tried from a start of density 0, which is for warm-up alone; 0: such a start fails
-//   method      Murray, Adams and MacKay 2010, Elliptical slice sampling: an angle from a bracket around the first one, which shrinks towards 0
-//   errors      log density at x0 not finite: e.failed = 1, and x is x0 again. At a trial -infinity, NaN or +infinity counts as density 0.
-//   test        tests/runtime/elliptical.c
+//   method      Murray, Adams and MacKay 2010, Elliptical slice sampling: an angle from a bracket around the first one, which shrinks
+//   towards 0 errors      log density at x0 not finite: e.failed = 1, and x is x0 again. At a trial -infinity, NaN or +infinity counts as
+//   density 0. test        tests/runtime/elliptical.c
 #ifndef GM_ELLIPTICAL_H
 #define GM_ELLIPTICAL_H
 
@@ -20,12 +21,12 @@
 typedef enum { ELLIPSE_START, ELLIPSE_AT_X0, ELLIPSE_TRIAL, ELLIPSE_BACK, ELLIPSE_DONE } EllipsePhase;
 
 typedef struct Ellipse {
-    double  cosine, sine;        // of the angle where the log density is wanted
-    double  log_density;         // the caller's answer
-    double  angle, left, right;  // the bracket
-    double  level;               // log of the slice's height
-    int     evaluations, restarts;
-    int     failed;
+    double cosine, sine;        // of the angle where the log density is wanted
+    double log_density;         // the caller's answer
+    double angle, left, right;  // the bracket
+    double level;               // log of the slice's height
+    int evaluations, restarts;
+    int failed;
     Stream *g;
     EllipsePhase phase;
 } Ellipse;
@@ -60,13 +61,13 @@ DEVICE_CALL int ellipse_next(Ellipse *e)
     const double two_pi = 6.283185307179586477;
     const double f = is_finite(e->log_density) ? e->log_density : -INFINITY;
     switch (e->phase) {
-    case ELLIPSE_START:
-        return ellipse_ask(e, 0, ELLIPSE_AT_X0);
+    case ELLIPSE_START: return ellipse_ask(e, 0, ELLIPSE_AT_X0);
 
     case ELLIPSE_AT_X0: {
         e->failed = f == -INFINITY;
         if (e->failed && e->restarts == 0) return ellipse_back(e);
-        e->level = f - exponential_standard(e->g);       // -infinity from a start of density 0: any angle of positive density will do
+        // -infinity from a start of density 0: any angle of positive density will do
+        e->level = f - exponential_standard(e->g);
         const double angle = two_pi * uniform_open(e->g);
         e->left = angle - two_pi;
         e->right = angle;
@@ -79,16 +80,17 @@ DEVICE_CALL int ellipse_next(Ellipse *e)
             e->phase = ELLIPSE_DONE;
             return 0;
         }
-        if (e->failed) {                                 // nothing is known of where to look
+        if (e->failed) {  // nothing is known of where to look
             if (e->evaluations > e->restarts) return ellipse_back(e);
             return ellipse_ask(e, two_pi * uniform_open(e->g), ELLIPSE_TRIAL);
         }
-        if (e->angle < 0) e->left = e->angle; else e->right = e->angle;
+        if (e->angle < 0) e->left = e->angle;
+        else e->right = e->angle;
         if (!(e->right - e->left > 1e-15) || e->evaluations > 1000) return ellipse_back(e);
         return ellipse_ask(e, e->left + uniform_open(e->g) * (e->right - e->left), ELLIPSE_TRIAL);
 
-    case ELLIPSE_BACK: case ELLIPSE_DONE:
-        break;
+    case ELLIPSE_BACK:
+    case ELLIPSE_DONE: break;
     }
     e->phase = ELLIPSE_DONE;
     return 0;

@@ -23,9 +23,9 @@ DEVICE double uniform_between(Stream *g, double lo, double hi)
 DEVICE double exponential_offset(double u, double rate, double width)
 {
     const double x = rate * width;
-    if (fabs(x) < 1e-12) return u * width;               // to first order; the density varies by 1e-12
+    if (fabs(x) < 1e-12) return u * width;  // to first order; the density varies by 1e-12
     if (x > 700) return clamp(-log(u) / rate, 0, width);
-    if (x < 0) return clamp(width + log1p(u * expm1(x)) / -rate, 0, width);   // grows: measured from the right end
+    if (x < 0) return clamp(width + log1p(u * expm1(x)) / -rate, 0, width);  // grows: measured from the right end
     return clamp(-log1p(u * expm1(-x)) / rate, 0, width);
 }
 

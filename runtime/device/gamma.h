@@ -5,7 +5,8 @@
 //               gamma, k = -2 the sd whose variance is inverse gamma, k = 2 the root of a gamma
 //   parameters  shape, rate, scale > 0; b < 0 and (a + 1) / k > 0 (on an interval that cuts off the divergent end: any a, b <= 0)
 //   method      Marsaglia and Tsang 2000, shapes below 1 by their power of a uniform, in logs; intervals: log_concave.h
-//   accuracy    rounding; draws stay within [2.2e-308, 1.8e308], also for shapes of 1e-5 where most of the mass lies below; the stream keeps the logarithm of the last
+//   accuracy    rounding; draws stay within [2.2e-308, 1.8e308], also for shapes of 1e-5 where most of the mass lies below; the stream
+//   keeps the logarithm of the last
 //               draw by natural parameters, which is exact there
 //   test        tests/runtime/continuous.c, tests/runtime/truncated.c
 #ifndef GM_GAMMA_H
@@ -56,7 +57,7 @@ DEVICE_CALL double root_inv_gamma(Stream *g, double shape, double scale)
     return clamp(exp(0.5 * (log(scale) - log_gamma_standard(g, shape))), GM_TINY, GM_HUGE);
 }
 
-DEVICE_CALL double chi_square(Stream *g, double nu)     { return gamma_shape_rate(g, 0.5 * nu, 0.5); }
+DEVICE_CALL double chi_square(Stream *g, double nu) { return gamma_shape_rate(g, 0.5 * nu, 0.5); }
 DEVICE_CALL double inv_chi_square(Stream *g, double nu) { return inv_gamma_shape_scale(g, 0.5 * nu, 0.5); }
 DEVICE_CALL double scaled_inv_chi_square(Stream *g, double nu, double s) { return inv_gamma_shape_scale(g, 0.5 * nu, 0.5 * nu * s * s); }
 
@@ -84,7 +85,7 @@ DEVICE_CALL double power_gig_natural_truncated(Stream *g, double k, double p, do
     // that end is 1: log hi - log lo would lose what hi - lo still has.
     if (lo > 0 && hi < 2 * lo) {
         const double unit = exp(k * log(lo));
-        const double top  = k * log1p((hi - lo) / lo);
+        const double top = k * log1p((hi - lo) / lo);
         return clamp(lo * exp(log_power_draw(g, (p + 1) / k, -a * unit, -b / unit, 0, top) / k), lo, hi);
     }
     const double log_lo = lo > 0 ? k * log(lo) : -INFINITY, log_hi = hi < INFINITY ? k * log(hi) : INFINITY;

@@ -25,10 +25,8 @@ DEVICE_CALL double gig_p_a_b(Stream *g, double p, double a, double b)
 // x^p exp(a x^k + b x^-k): with v = x^k, v ~ gig((p + 1) / k, -2 a, -2 b).
 DEVICE_CALL double power_gig_natural(Stream *g, double k, double p, double a, double b)
 {
-    const double v = k == 1 ? gig_p_a_b(g, p + 1, -2 * a, -2 * b)
-                   : k == -1 ? gig_p_a_b(g, p + 1, -2 * b, -2 * a)
-                   : 0;
-    if (v != 0) return v;                                // NaN included
+    const double v = k == 1 ? gig_p_a_b(g, p + 1, -2 * a, -2 * b) : k == -1 ? gig_p_a_b(g, p + 1, -2 * b, -2 * a) : 0;
+    if (v != 0) return v;  // NaN included
     if (b == 0 && a < 0) return power_gamma_natural(g, k, p, a);
     if (a == 0 && b < 0) return power_gamma_natural(g, -k, p, b);
     return power_gig_natural_truncated(g, k, p, a, b, 0, INFINITY);

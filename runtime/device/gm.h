@@ -51,7 +51,9 @@
 DEVICE double within(double x, double lo, double hi) { return x >= lo && x <= hi ? 0 : -INFINITY; }
 
 // log(sum(exp(v))) in one pass: the largest value so far, and the sum relative to it.
-typedef struct LogSum { double most, sum; } LogSum;
+typedef struct LogSum {
+    double most, sum;
+} LogSum;
 
 DEVICE LogSum log_sum_start(void)
 {
@@ -63,13 +65,18 @@ DEVICE LogSum log_sum_start(void)
 
 DEVICE void log_sum_add(LogSum *s, double v)
 {
-    if (v <= s->most) { if (s->most > -INFINITY) s->sum += exp(v - s->most); }
-    else { s->sum = s->sum * exp(s->most - v) + 1; s->most = v; }
+    if (v <= s->most) {
+        if (s->most > -INFINITY) s->sum += exp(v - s->most);
+    } else {
+        s->sum = s->sum * exp(s->most - v) + 1;
+        s->most = v;
+    }
 }
 
 DEVICE double log_sum_value(const LogSum *s) { return s->most + log(s->sum); }
 
-// Widths of slice samplers (and of Metropolis steps, metropolis.h): `first` at first, then moved during warm-up towards half of the brackets that come out; afterwards fixed.
+// Widths of slice samplers (and of Metropolis steps, metropolis.h): `first` at first, then moved during warm-up towards half of the
+// brackets that come out; afterwards fixed.
 DEVICE double slice_width(double stored, double first) { return stored > 0 ? stored : first; }
 
 DEVICE double slice_adapt(double width, const Slice *sl, double start)
@@ -88,8 +95,9 @@ DEVICE double slice_restart(Stream *g, double start, int attempt, double lo, dou
     return x > lo && x < hi ? x : start;
 }
 
-// Matrices given whole: n by n, row by row. Symmetric ones go by their Cholesky factor, and have no logarithm of the determinant (-infinity) and no inverse (NaN) if they are not positive definite; others by
-// Gauss and Jordan: the logarithm is NaN then if the determinant is negative.
+// Matrices given whole: n by n, row by row. Symmetric ones go by their Cholesky factor, and have no logarithm of the determinant
+// (-infinity) and no inverse (NaN) if they are not positive definite; others by Gauss and Jordan: the logarithm is NaN then if the
+// determinant is negative.
 DEVICE double log_determinant_of(long n, const double *A)
 {
     double *L = (double *)malloc(sizeof(double) * (size_t)(n * n + 1)), sign = 1;
@@ -115,7 +123,8 @@ DEVICE void inverse_into(long n, const double *A, double *out)
 // Whether element a of A comes before element b, in ascending (sign 1) or descending order (-1). Equal ones keep their order.
 DEVICE int comes_before(const double *A, double sign, long a, long b) { return sign * A[a] < sign * A[b] || (A[a] == A[b] && a < b); }
 
-// The places (from 1) of the n numbers of A in their order: heapsort (Williams 1964), n log n in place. What holds a NaN has no order: NaN everywhere.
+// The places (from 1) of the n numbers of A in their order: heapsort (Williams 1964), n log n in place. What holds a NaN has no order: NaN
+// everywhere.
 DEVICE void sort_places(long n, const double *A, double sign, double *place)
 {
     for (long i = 0; i < n; i++)
@@ -193,22 +202,31 @@ DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 
 // One coordinate of an array whose elements are constrained together, for the slice sampler. The densities are those of the
 // constraint's usual coordinates: all but the last element of a simplex, the lower triangle of a covariance matrix, the elements
-// below the diagonal of a correlation matrix or of its Cholesky factor, the angle of two coordinates of a unit vector, lines in the plane of
-// the vectors whose sum is 0 on which one element moves and all others move against it by equal parts.
-// A slice moves an element of a Cholesky factor along asinh of its quotient by the diagonal, which may be far below the rounding of the
-// element. It moves two neighbours of a simplex along the log of their ratio, with the
-// Jacobian of that in constrained_slope: an element of 1e-20 beside one of 0.5 has no number among all but the last element. A maximum (GM_MOVE_SIMPLEX) is one along the element.
-typedef enum { GM_MOVE_SIMPLEX, GM_MOVE_RATIO, GM_MOVE_SUM_TO_ZERO, GM_MOVE_UNIT, GM_MOVE_COVARIANCE, GM_MOVE_CORRELATION, GM_MOVE_CHOLESKY_COV, GM_MOVE_CHOLESKY_CORR } ConstrainedKind;
+// below the diagonal of a correlation matrix or of its Cholesky factor, the angle of two coordinates of a unit vector, lines in the plane
+// of the vectors whose sum is 0 on which one element moves and all others move against it by equal parts. A slice moves an element of a
+// Cholesky factor along asinh of its quotient by the diagonal, which may be far below the rounding of the element. It moves two neighbours
+// of a simplex along the log of their ratio, with the Jacobian of that in constrained_slope: an element of 1e-20 beside one of 0.5 has no
+// number among all but the last element. A maximum (GM_MOVE_SIMPLEX) is one along the element.
+typedef enum {
+    GM_MOVE_SIMPLEX,
+    GM_MOVE_RATIO,
+    GM_MOVE_SUM_TO_ZERO,
+    GM_MOVE_UNIT,
+    GM_MOVE_COVARIANCE,
+    GM_MOVE_CORRELATION,
+    GM_MOVE_CHOLESKY_COV,
+    GM_MOVE_CHOLESKY_CORR
+} ConstrainedKind;
 
 typedef struct ConstrainedMove {
     ConstrainedKind kind;
-    double *value;               // the array
-    double *logs;                // of a simplex: logarithms of its elements, which are kept (special.h, log_kept), or NULL
-    double  log_rest;            // of what two elements share
-    long    n, i, j;             // its size; the element (i, j), or the neighbours i and i + 1
-    double  rest;                // what stays: a sum, a length
-    double  start, lo, hi;
-    int     moves;               // 0: this coordinate is not free
+    double *value;    // the array
+    double *logs;     // of a simplex: logarithms of its elements, which are kept (special.h, log_kept), or NULL
+    double log_rest;  // of what two elements share
+    long n, i, j;     // its size; the element (i, j), or the neighbours i and i + 1
+    double rest;      // what stays: a sum, a length
+    double start, lo, hi;
+    int moves;  // 0: this coordinate is not free
 } ConstrainedMove;
 
 DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, long n, long move)
@@ -292,10 +310,10 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
         const double less = m->rest / (1 + exp(fabs(x)));
         m->value[m->i] = x < 0 ? less : m->rest - less;
         m->value[m->j] = x < 0 ? m->rest - less : less;
-        return less > 1e-300 || (x == m->start && less > 0);         // numbers below lose their digits
+        return less > 1e-300 || (x == m->start && less > 0);  // numbers below lose their digits
     }
     case GM_MOVE_SUM_TO_ZERO: {
-        double sum = x;                          // of all, anew each time: roundings do not add up
+        double sum = x;  // of all, anew each time: roundings do not add up
         m->value[m->i] = x;
         for (long k = 0; k < n; k++) sum += k == m->i ? 0 : m->value[k];
         for (long k = 0; k < n; k++) m->value[k] -= k == m->i ? 0 : sum / (double)(n - 1);
@@ -306,12 +324,8 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
         m->value[m->j] = m->rest * sin(x);
         return 1;
     case GM_MOVE_COVARIANCE:
-    case GM_MOVE_CORRELATION:
-        m->value[m->i * n + m->j] = m->value[m->j * n + m->i] = x;
-        return log_determinant_of(n, m->value) > -INFINITY;
-    case GM_MOVE_CHOLESKY_COV:
-        m->value[m->i * n + m->j] = x;
-        return m->i != m->j || x > 0;
+    case GM_MOVE_CORRELATION: m->value[m->i * n + m->j] = m->value[m->j * n + m->i] = x; return log_determinant_of(n, m->value) > -INFINITY;
+    case GM_MOVE_CHOLESKY_COV: m->value[m->i * n + m->j] = x; return m->i != m->j || x > 0;
     case GM_MOVE_CHOLESKY_CORR:
         m->value[m->i * n + m->j] = m->rest * tanh(x);
         m->value[m->i * n + m->i] = m->rest / cosh(x);

@@ -1,6 +1,7 @@
 // infinity.h -- INFINITY and NAN as doubles.
 //
-// C's are floats, so `x ? n : NAN` of an int n is a float too, in which counts above 2^24 are rounded. NVRTC has none; base.h defines them alike.
+// C's are floats, so `x ? n : NAN` of an int n is a float too, in which counts above 2^24 are rounded. NVRTC has none; base.h defines them
+// alike.
 #ifndef GM_INFINITY_H
 #define GM_INFINITY_H
 

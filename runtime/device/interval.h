@@ -1,12 +1,16 @@
-// interval.h -- draws on an interval from densities that would be improper without it: a truncated family whose natural parameter has the other sign.
+// interval.h -- draws on an interval from densities that would be improper without it: a truncated family whose natural parameter has the
+// other sign.
 //
 //   power form     exp(A t + c[0] e^t + c[1] e^-t)      t the log of a gamma, inverse gamma or generalised inverse Gaussian
 //   normal form    exp(A t + c[0] t^2)                  c[0] > 0: high at the ends, low between them
 //
-//   parameters     any signs. An end may be infinite where the density falls off before it: at t = -inf A > 0 and c[1] <= 0, at inf c[0] < 0 or
+//   parameters     any signs. An end may be infinite where the density falls off before it: at t = -inf A > 0 and c[1] <= 0, at inf c[0] <
+//   0 or
 //                  (c[0] == 0 and A < 0); otherwise NaN
-//   method         each term is convex or concave by its sign; on a piece of the interval it lies below its chord or its tangent. The sum of these
-//                  lines is a hull, whose exponential is drawn by inversion; what is rejected cuts a piece in two (Gilks and Wild 1992 for concave densities).
+//   method         each term is convex or concave by its sign; on a piece of the interval it lies below its chord or its tangent. The sum
+//   of these
+//                  lines is a hull, whose exponential is drawn by inversion; what is rejected cuts a piece in two (Gilks and Wild 1992 for
+//                  concave densities).
 //   accuracy       exact but for rounding; 1.01 to 1.45 hulls a draw, with parameters from 1 to 10^6: every rejection mends the next
 //   test           tests/runtime/truncated.c
 #ifndef GM_INTERVAL_H
@@ -17,10 +21,10 @@
 enum { INTERVAL_POINTS = 40, INTERVAL_FIRST = 9 };
 
 typedef struct Hull {
-    int    normal;              // which form
+    int normal;  // which form
     double A, c[2];
-    int    n;                   // points; pieces lie between them, and tails beyond the first and the last if the ends are infinite
-    int    left, right;         // is there a tail
+    int n;            // points; pieces lie between them, and tails beyond the first and the last if the ends are infinite
+    int left, right;  // is there a tail
     double t[INTERVAL_POINTS];
 } Hull;
 
@@ -50,13 +54,15 @@ DEVICE void hull_line(const Hull *f, double a, double b, double *at_a, double *a
     }
 }
 
-// The line above a tail that begins at t: slope, and the value at t. To the left e^t lies between 0 and its value at t; to the right e^-t does.
+// The line above a tail that begins at t: slope, and the value at t. To the left e^t lies between 0 and its value at t; to the right e^-t
+// does.
 DEVICE void hull_tail(const Hull *f, int right, double t, double *at, double *slope)
 {
     const int flat = right ? 1 : 0, steep = 1 - flat;
     const double tangent = f->c[steep] < 0 ? f->c[steep] * hull_slope(f, steep, t) : 0;
     *slope = f->A + tangent;
-    *at = f->A * t + (f->c[flat] > 0 ? f->c[flat] * hull_term(f, flat, t) : 0) + (f->c[steep] < 0 ? f->c[steep] * hull_term(f, steep, t) : 0);
+    *at =
+        f->A * t + (f->c[flat] > 0 ? f->c[flat] * hull_term(f, flat, t) : 0) + (f->c[steep] < 0 ? f->c[steep] * hull_term(f, steep, t) : 0);
 }
 
 // The log of the integral of the exponential of a line of length w with these values at its ends.
@@ -80,7 +86,7 @@ DEVICE_CALL double interval_draw(Stream *g, Hull *f, double lo, double hi)
     f->n = INTERVAL_FIRST;
     for (int k = 0; k < f->n; k++) f->t[k] = k + 1 < f->n ? a + (b - a) * k / (INTERVAL_FIRST - 1) : b;
     for (int tries = 0; tries < 10000; tries++) {
-        double mass[INTERVAL_POINTS + 1], most = -INFINITY, at, slope;      // mass[k]: before point k; mass[n] after the last
+        double mass[INTERVAL_POINTS + 1], most = -INFINITY, at, slope;  // mass[k]: before point k; mass[n] after the last
         for (int k = 0; k <= f->n; k++) {
             mass[k] = -INFINITY;
             if (k > 0 && k < f->n) {
@@ -89,7 +95,7 @@ DEVICE_CALL double interval_draw(Stream *g, Hull *f, double lo, double hi)
                 if (f->t[k] > f->t[k - 1]) mass[k] = hull_log_mass(at_a, at_b, f->t[k] - f->t[k - 1]);
             } else if (k == 0 ? f->left : f->right) {
                 hull_tail(f, k > 0, f->t[k ? k - 1 : 0], &at, &slope);
-                if (!(k ? slope < 0 : slope > 0)) {      // does not fall off yet: further out, or never
+                if (!(k ? slope < 0 : slope > 0)) {  // does not fall off yet: further out, or never
                     if (f->n == INTERVAL_POINTS || tries > 200 || f->c[k ? 0 : 1] == 0) return NAN;
                     if (k) f->t[f->n] = f->t[f->n - 1] + unit;
                     else {

@@ -17,7 +17,7 @@ DEVICE_CALL double inverse_gaussian_mean_shape(Stream *g, double mean, double sh
     const double z = normal_standard(g);
     const double r = 0.5 * z * z / shape, m = 1 / mean;
     const double x = 1 / (m + r + sqrt(r) * sqrt(r + 2 * m));
-    const double ratio = x * m;                          // x / mean, 0 for an infinite mean
+    const double ratio = x * m;  // x / mean, 0 for an infinite mean
     const double y = uniform_open(g) * (1 + ratio) <= 1 ? x : mean / ratio;
     return clamp(y, GM_TINY, GM_HUGE);
 }

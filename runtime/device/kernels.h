@@ -5,7 +5,8 @@
 //   ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
 //                                                         row_weight_and(w, t): and t to a total
 //   KERNEL_SPAN(rows_of_B) { ... }                        some rows at a time, between two products of matrices (ROW_PRODUCTS, launch.h):
-//                                                         SPAN (i, n, &a) { a += ...; } those that it is called for; SPAN_TOTAL(k, place, a): place is the sum over all calls
+//                                                         SPAN (i, n, &a) { a += ...; } those that it is called for; SPAN_TOTAL(k, place,
+//                                                         a): place is the sum over all calls
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
 //   KERNEL_PRODUCTS(collect_U) { ... }                    the same, with sums of products by group (keyed_sums.h)
 //   KERNEL_ON_REQUEST(log_likelihood) { ... }             the same; few runs launch it, so the C compiler may save its work
@@ -23,12 +24,13 @@
 //   LANES (j, n) { ... }, LANES2 (j, n, k, m) { ... }     as ALONG, each lane the same elements every time, and nobody waits
 //   EACH_GROUP (k, K, n) {                                groups k = 0 .. K-1 of n rows, shared among the lanes; then TEAM_BARRIER()
 //       SUM_ROWS (i, k, first, rows, &a) { a += ...; }    over the rows of group k, see ORDER_ROWS in launch.h
-//       SUM_SORTED (r, k, first, &a) { a += ...; }        the same by the places of these rows in the order of groups, where data lie by these
-//       GROUP_LANE { ... } }                              by one lane
+//       SUM_SORTED (r, k, first, &a) { a += ...; }        the same by the places of these rows in the order of groups, where data lie by
+//       these GROUP_LANE { ... } }                              by one lane
 //   EACH_ELEMENT (k, K, n) {                              elements k = 0 .. K-1, each by a crew of lanes that suits sums of n turns
 //       SUM_TURNS (i, n, &a, &b) { a += ...; }            shared by the crew; SUM_TURNS_FROM (i, first, n, ...)
 //       ELEMENT_LANE s->x[k] = ...; }                     by one lane of the crew
-//   SUM_INTO1 (i, first, n, a, na) {                      rows i = first .. first + n - 1, added to places of the array s->a[na]; then TEAM_BARRIER()
+//   SUM_INTO1 (i, first, n, a, na) {                      rows i = first .. first + n - 1, added to places of the array s->a[na]; then
+//   TEAM_BARRIER()
 //       PLACES (j, m) { s->a[j] += ...; }                 every lane the places that are its own; PLACES2 (j, m, k, l): pairs
 //   SUM_KEYED1 (i, first, n, a, na) {                     the same where the row says which place
 //       if (OWN(key)) s->a[key] += ...; }                 SUM_INTO2 .. 4, SUM_KEYED2 .. 4: of several arrays; 0: of any
@@ -45,8 +47,11 @@
 #ifndef GM_KERNELS_H
 #define GM_KERNELS_H
 
-enum { GM_MOST_CHUNKS = 4096, GM_PARTIALS = 2 * GM_MOST_TOTALS * GM_MOST_CHUNKS,
-       GM_ROOM = 8 * GM_PARTIALS };       // of partial sums, a chain on a GPU
+enum {
+    GM_MOST_CHUNKS = 4096,
+    GM_PARTIALS = 2 * GM_MOST_TOTALS * GM_MOST_CHUNKS,
+    GM_ROOM = 8 * GM_PARTIALS
+};  // of partial sums, a chain on a GPU
 
 // Elements in a chunk of a sum over n: a function of n alone.
 DEVICE long chunk_size(long n)
@@ -91,7 +96,9 @@ DEVICE long total_of(const int *x, long n)
 }
 
 // What a row of a row pass gives back: the weight with which X[k] enters the sum over rows, and what it adds to a total of its own.
-typedef struct RowWeight { real shift, more; } RowWeight;
+typedef struct RowWeight {
+    real shift, more;
+} RowWeight;
 
 DEVICE RowWeight row_weight_and(real shift, real more)
 {
@@ -103,23 +110,33 @@ DEVICE RowWeight row_weight_and(real shift, real more)
 
 DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 
-#define NOT_FINITE            "its draw is not a finite number: its conditional is improper, or a value it depends on overflowed"
-#define NOT_POSITIVE_DEFINITE "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre them), or a value it depends on overflowed or fell to 0"
-#define NOT_SOLVED "conjugate gradients do not come close enough to a solution, and its precision has no factor that fits: its columns are nearly collinear under a vague prior (scale them, or give the prior a smaller scale)"
-#define VERIFY(x, name, element) do { if (!is_finite(x)) FAULT(name, element, NOT_FINITE); } while (0)
-#define SUM_ALONG(i, n, ...)  SUM_ALONG_FROM(i, 0, n, __VA_ARGS__)
-#define SUM_TURNS(i, n, ...)  SUM_TURNS_FROM(i, 0, n, __VA_ARGS__)
-#define COUNT_ROWS(i, n)      COUNT_ROWS_FROM(i, 0, n)
-#define ALONG(i, n)           ALONG_FROM(i, 0, n)
-#define LANES(i, n)           LANES_FROM(i, 0, n)
-#define PLACES(j, n)          PLACES_FROM(j, 0, n)
+#define NOT_FINITE "its draw is not a finite number: its conditional is improper, or a value it depends on overflowed"
+#define NOT_POSITIVE_DEFINITE                                                                                                         \
+    "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a "       \
+    "coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre " \
+    "them), or a value it depends on overflowed or fell to 0"
+#define NOT_SOLVED                                                                                                                   \
+    "conjugate gradients do not come close enough to a solution, and its precision has no factor that fits: its columns are nearly " \
+    "collinear under a vague prior (scale them, or give the prior a smaller scale)"
+#define VERIFY(x, name, element)                             \
+    do {                                                     \
+        if (!is_finite(x)) FAULT(name, element, NOT_FINITE); \
+    } while (0)
+#define SUM_ALONG(i, n, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__)
+#define SUM_TURNS(i, n, ...) SUM_TURNS_FROM(i, 0, n, __VA_ARGS__)
+#define COUNT_ROWS(i, n)     COUNT_ROWS_FROM(i, 0, n)
+#define ALONG(i, n)          ALONG_FROM (i, 0, n)
+#define LANES(i, n)          LANES_FROM(i, 0, n)
+#define PLACES(j, n)         PLACES_FROM(j, 0, n)
 // Rows that name element k, by one lane; one of those that a team or a crew shares.
-#define NAMED_ROW(i, rows, row) const long i = (rows)[row]; (void)i
+#define NAMED_ROW(i, rows, row) \
+    const long i = (rows)[row]; \
+    (void)i
 #define ROWS_OF(i, k, first, rows) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)
-#define OF_COLOUR(n, count)   (((n) - COLOUR + (count) - 1) / (count))
-#define PER_COLOUR(n, count)  (((n) + (count) - 1) / (count))
-#define SCRATCH(n)            ((wide *)malloc(sizeof(wide) * (size_t)((n) + 1)))
-#define RELEASE(p)            free(p)
+#define OF_COLOUR(n, count)        (((n)-COLOUR + (count)-1) / (count))
+#define PER_COLOUR(n, count)       (((n) + (count)-1) / (count))
+#define SCRATCH(n)                 ((wide *)malloc(sizeof(wide) * (size_t)((n) + 1)))
+#define RELEASE(p)                 free(p)
 
 DEVICE wide dirichlet_claim(const wide *a, long n, const wide *x, const wide *old)
 {
@@ -169,7 +186,7 @@ DEVICE wide inv_wishart_claim(wide d, const wide *B, long n, const wide *x, cons
 #endif
 
 // Position i of an array of n that may lie outside it: then a fault, and a place that can be read.
-#define INSIDE(i, n, name)    inside(GM, i, n, name)
+#define INSIDE(i, n, name) inside(GM, i, n, name)
 
 DEVICE long inside(GmContext *GM, long i, long n, const char *name)
 {
@@ -179,7 +196,7 @@ DEVICE long inside(GmContext *GM, long i, long n, const char *name)
     return 0;
 }
 // The number of an integer that is stored: 32 bits hold it, or it is a fault.
-#define INTEGER(x, name)      integer_of_32_bits(GM, x, name)
+#define INTEGER(x, name) integer_of_32_bits(GM, x, name)
 
 DEVICE int integer_of_32_bits(GmContext *GM, wide x, const char *name)
 {
@@ -190,10 +207,10 @@ DEVICE int integer_of_32_bits(GmContext *GM, wide x, const char *name)
 }
 
 // The same of what was drawn, and looked at: 0 where it was a fault.
-#define INTEGER_DRAWN(x)      ((x) >= -2147483647 && (x) <= 2147483647 ? (int)(x) : 0)
+#define INTEGER_DRAWN(x) ((x) >= -2147483647 && (x) <= 2147483647 ? (int)(x) : 0)
 
 // The remainder of i divided by n, of the sign of i.
-#define REMAINDER(i, n)       remainder_of(GM, i, n)
+#define REMAINDER(i, n) remainder_of(GM, i, n)
 
 DEVICE long remainder_of(GmContext *GM, long i, long n)
 {

@@ -6,82 +6,85 @@
 
 typedef struct GmContext {
     GmRun *run;
-    int    chain;                // within the run
-    long   first, last;          // elements of this call: KERNEL
-    int    lane, lanes;          // KERNEL_TEAM
-    int    half;                 // of `partial`: sums take turns, so that nobody waits before the next
-    wide  *partial;              // GM_PARTIALS, of the team; NULL for a team of one
+    int chain;         // within the run
+    long first, last;  // elements of this call: KERNEL
+    int lane, lanes;   // KERNEL_TEAM
+    int half;          // of `partial`: sums take turns, so that nobody waits before the next
+    wide *partial;     // GM_PARTIALS, of the team; NULL for a team of one
 } GmContext;
 
-#define GM                gm_context
-#define GM_GIVEN          GmContext *GM, const Data *restrict d, const State *restrict s, const Sweep at
-#define KERNEL(name)      static void name(GM_GIVEN)
-#define KERNEL_ONCE(name) KERNEL(name)
-#define KERNEL_TEAM(name) KERNEL(name)
+#define GM                    gm_context
+#define GM_GIVEN              GmContext *GM, const Data *restrict d, const State *restrict s, const Sweep at
+#define KERNEL(name)          static void name(GM_GIVEN)
+#define KERNEL_ONCE(name)     KERNEL(name)
+#define KERNEL_TEAM(name)     KERNEL(name)
 #define KERNEL_PRODUCTS(name) KERNEL(name)
-// In a program of many steps most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of a sampler.
+// In a program of many steps most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of a
+// sampler.
 #if defined(GM_MANY_STEPS) && !defined(GM_CHEAPLY) && defined(__GNUC__) && !defined(__clang__)
-#define GM_CHEAPLY        __attribute__((optimize("O0")))
+#define GM_CHEAPLY __attribute__((optimize("O0")))
 #elif !defined(GM_CHEAPLY)
 #define GM_CHEAPLY
 #endif
 #define KERNEL_ON_REQUEST(name) static GM_CHEAPLY void name(GM_GIVEN)
-#define KERNEL_SCALAR(name) static GM_CHEAPLY void name(GM_GIVEN)
-#define KERNEL_PART(name)   static GM_CHEAPLY wide name(GmContext *GM, const Data *restrict d, const State *restrict s)
-#define SHARED_DRAW         static void
-#define EACH(i, n)        for (long i = GM->first; i < GM->last; i++)
+#define KERNEL_SCALAR(name)     static GM_CHEAPLY void name(GM_GIVEN)
+#define KERNEL_PART(name)       static GM_CHEAPLY wide name(GmContext *GM, const Data *restrict d, const State *restrict s)
+#define SHARED_DRAW             static void
+#define EACH(i, n)              for (long i = GM->first; i < GM->last; i++)
 #define EACH_MISSING(e, field) \
     for (long gm_m = GM->first, e; gm_m < GM->last && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
 #define MISSING_IN_TURN(e, field) \
-    for (long gm_m = 0, e; gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
+    for (long gm_m = 0, e;        \
+         gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
 
 // The program's own exp, expm1, log and log1p are those without calls: loops over rows are then done several rows at a time.
 #ifndef GM_MANY_STEPS
-#define exp(x)            exp_row(x)
-#define log(x)            log_row(x)
-#define expm1(x)          expm1_row(x)
-#define log1p(x)          log1p_row(x)
+#define exp(x)   exp_row(x)
+#define log(x)   log_row(x)
+#define expm1(x) expm1_row(x)
+#define log1p(x) log1p_row(x)
 #endif
 
-// Before a loop whose turns may be taken in any order, several at a time. (What the loop begins with stands in a loop of its own around it: gcc else loses the word.)
+// Before a loop whose turns may be taken in any order, several at a time. (What the loop begins with stands in a loop of its own around it:
+// gcc else loses the word.)
 #if defined(__GNUC__) && !defined(__clang__)
-#define GM_ANY_ORDER      _Pragma("GCC ivdep")
+#define GM_ANY_ORDER _Pragma("GCC ivdep")
 #else
 #define GM_ANY_ORDER
 #endif
 
 // Rows first .. last - 1: dot[] is given, weight[] is filled, *more grows.
-#define ROW(name, k)                                                                                                                  \
-    static inline RowWeight name##_row(GM_GIVEN, const long k, const real dot);                                                       \
-    static void name(GM_GIVEN, const real *dot, real *weight, wide *more)                                                             \
-    {                                                                                                                                 \
-        wide sum = 0;                                                                                                                 \
-        GM_ANY_ORDER                                                                                                                  \
-        for (long k = GM->first; k < GM->last; k++) {                                                                                 \
-            const RowWeight w = name##_row(GM, d, s, at, k, dot[k - GM->first]);                                                      \
-            weight[k - GM->first] = w.shift;                                                                                          \
-            sum += w.more;                                                                                                            \
-        }                                                                                                                             \
-        *more += sum;                                                                                                                 \
-    }                                                                                                                                 \
+#define ROW(name, k)                                                             \
+    static inline RowWeight name##_row(GM_GIVEN, const long k, const real dot);  \
+    static void name(GM_GIVEN, const real *dot, real *weight, wide *more)        \
+    {                                                                            \
+        wide sum = 0;                                                            \
+        GM_ANY_ORDER                                                             \
+        for (long k = GM->first; k < GM->last; k++) {                            \
+            const RowWeight w = name##_row(GM, d, s, at, k, dot[k - GM->first]); \
+            weight[k - GM->first] = w.shift;                                     \
+            sum += w.more;                                                       \
+        }                                                                        \
+        *more += sum;                                                            \
+    }                                                                            \
     static inline RowWeight name##_row(GM_GIVEN, const long k, const real dot)
 
 // Some rows; totals grow over the calls.
-#define KERNEL_SPAN(name)          KERNEL(name)
-#define SPAN(i, n, ...)            for (long i = GM->first; i < GM->last; i++)
-#define SPAN_TOTAL(k, place, x)    (GM->partial[k] += (x))
+#define KERNEL_SPAN(name)       KERNEL(name)
+#define SPAN(i, n, ...)         for (long i = GM->first; i < GM->last; i++)
+#define SPAN_TOTAL(k, place, x) (GM->partial[k] += (x))
 
 // An entry of the precision of a joint normal that is collected (backends/sparse.h).
-#define SPARSE_ADD(i, j, x) gm_sparse_add(i, j, x)
+#define SPARSE_ADD(i, j, x)   gm_sparse_add(i, j, x)
 #define SPARSE_SHIFT(h, j, x) ((h)[j] += (x))
 // A kernel that tells these, and the loops in which it does.
-#define KERNEL_TERMS(name, number)     KERNEL_TEAM(name)
-#define EACH_TERM_FROM(i, from, n)     for (long gm_0 = (from), gm_to = gm_0 + (n), i = gm_0; i < gm_to; i++)
-#define EACH_TERM(i, n)                EACH_TERM_FROM(i, 0, n)
-#define EACH_TERM2(i, n, j, m)         EACH_TERM(i, n) for (long j = 0; j < (m); j++)
+#define KERNEL_TERMS(name, number) KERNEL_TEAM(name)
+#define EACH_TERM_FROM(i, from, n) for (long gm_0 = (from), gm_to = gm_0 + (n), i = gm_0; i < gm_to; i++)
+#define EACH_TERM(i, n)            EACH_TERM_FROM(i, 0, n)
+#define EACH_TERM2(i, n, j, m)     EACH_TERM(i, n) for (long j = 0; j < (m); j++)
 // The precision has r r' more, r a row of these entries times `root`: it begins, and gets an entry.
-#define SPARSE_ROW(root)    gm_sparse_row(root)
-#define SPARSE_PUT(j, x)    gm_sparse_put(j, x)
+#define SPARSE_ROW(root) gm_sparse_row(root)
+#define SPARSE_PUT(j, x) gm_sparse_put(j, x)
 // The shift has `target` such rows more; the row gets a row of a matrix, x[p], from place j on.
 #define SPARSE_TARGET(target)   gm_sparse_target(target)
 #define SPARSE_PUT_ROW(j, x, p) gm_sparse_put_row(j, x, p)
@@ -93,30 +96,42 @@ typedef struct GmContext {
 static inline void team_barrier(GmContext *c)
 {
     if (c->lanes > 1) {
-        #pragma omp barrier
+#pragma omp barrier
     }
 }
 
-#define TEAM_BARRIER()     team_barrier(GM)
-#define gm_part(n, lane)   ((n) * (long)(lane) / GM->lanes)
-#define EACH_OF_CLASSES(k, n, first, elements)                                              \
-    for (long gm_class = 0; (first)[gm_class] < (n); gm_class++, TEAM_BARRIER())           \
+#define TEAM_BARRIER()   team_barrier(GM)
+#define gm_part(n, lane) ((n) * (long)(lane) / GM->lanes)
+#define EACH_OF_CLASSES(k, n, first, elements)                                   \
+    for (long gm_class = 0; (first)[gm_class] < (n); gm_class++, TEAM_BARRIER()) \
         for (long gm_e = (first)[gm_class] + GM->lane, k; gm_e < (first)[gm_class + 1] && (k = (elements)[gm_e], 1); gm_e += GM->lanes)
-#define LANES_FROM(i, from, n) \
-    for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1), gm_begun = 0; !gm_begun; gm_begun = 1) \
-        GM_ANY_ORDER for (; i < gm_to; i++)
+#define LANES_FROM(i, from, n)                                                                                                         \
+    for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1), gm_begun = 0; \
+         !gm_begun; gm_begun = 1)                                                                                                      \
+    GM_ANY_ORDER for (; i < gm_to; i++)
 #define LANES2(i, n, j, m) LANES_FROM(i, 0, n) GM_ANY_ORDER for (long j = 0; j < (m); j++)
-#define ALONG_FROM(i, from, n) for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
-#define ALONG2(i, n, j, m)     for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES2(i, n, j, m)
-#define ONE_LANE               for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) if (GM->lane == 0)
-#define SET(place, x)          do { const wide gm_x = (x); TEAM_BARRIER(); if (GM->lane == 0) (place) = (__typeof__(place))gm_x; TEAM_BARRIER(); } while (0)
-#define STORE(place, x)        SET(place, x)
+#define ALONG_FROM(i, from, n) \
+    for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) LANES_FROM(i, from, n)
+#define ALONG2(i, n, j, m)                                      \
+    for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) \
+        LANES2 (i, n, j, m)
+#define ONE_LANE                                                \
+    for (int gm_once = 1; gm_once; gm_once = 0, TEAM_BARRIER()) \
+        if (GM->lane == 0)
+#define SET(place, x)                                         \
+    do {                                                      \
+        const wide gm_x = (x);                                \
+        TEAM_BARRIER();                                       \
+        if (GM->lane == 0) (place) = (__typeof__(place))gm_x; \
+        TEAM_BARRIER();                                       \
+    } while (0)
+#define STORE(place, x) SET(place, x)
 
-#define TEAM_SCRATCH(n)        SCRATCH(n)
-#define TEAM_RELEASE(p)        RELEASE(p)
-#define TEAM_FILL(i, n)        for (long i = 0, gm_n = (n); i < gm_n; i++)
+#define TEAM_SCRATCH(n) SCRATCH(n)
+#define TEAM_RELEASE(p) RELEASE(p)
+#define TEAM_FILL(i, n) for (long i = 0, gm_n = (n); i < gm_n; i++)
 #define TEAM_ONCE
-#define TEAM_VALUE(x)          (x)
+#define TEAM_VALUE(x) (x)
 
 // Copied to each sum, so that what it adds up stays in registers; a program of many steps calls them once a chunk.
 #ifdef GM_MANY_STEPS
@@ -125,7 +140,11 @@ static inline void team_barrier(GmContext *c)
 #define GM_SUM_LINKAGE static inline __attribute__((always_inline))
 #endif
 
-typedef struct GmSum { long n, size, chunks, chunk, first, last; int started; wide base[GM_MOST_TOTALS], sum[GM_MOST_TOTALS]; } GmSum;
+typedef struct GmSum {
+    long n, size, chunks, chunk, first, last;
+    int started;
+    wide base[GM_MOST_TOTALS], sum[GM_MOST_TOTALS];
+} GmSum;
 
 GM_SUM_LINKAGE GmSum sum_begin(const GmContext *c, long n, int count, wide *const *into)
 {
@@ -160,7 +179,8 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
     if (c->lanes > 1) {
         team_barrier(c);
         for (int k = 0; k < count; k++) {
-            const volatile wide *partial = c->partial + ((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS;      // volatile: one after the other
+            // volatile: one after the other
+            const volatile wide *partial = c->partial + ((long)c->half * GM_MOST_TOTALS + k) * GM_MOST_CHUNKS;
             for (long b = 0; b < s->chunks; b++) s->sum[k] += partial[b];
         }
         c->half = !c->half;
@@ -169,102 +189,119 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
     return 0;
 }
 
-#define SUM_ALONG_FROM(i, from, n, ...)                                                                                     \
-    for (wide *gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                              \
-        for (GmSum gm_sum = sum_begin(GM, n, (int)(sizeof gm_into / sizeof *gm_into), gm_into);                             \
-             sum_next(GM, &gm_sum, (int)(sizeof gm_into / sizeof *gm_into), gm_into);)                                      \
-            for (long gm_0 = (from), i = gm_0 + gm_sum.first, gm_to = gm_0 + gm_sum.last, gm_begun = 0; !gm_begun; gm_begun = 1)  \
-                GM_ANY_ORDER for (; i < gm_to; i++)
+#define SUM_ALONG_FROM(i, from, n, ...)                                                                                          \
+    for (wide * gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                                  \
+        for (GmSum gm_sum = sum_begin(GM, n, (int)(sizeof gm_into / sizeof *gm_into), gm_into);                                  \
+             sum_next(GM, &gm_sum, (int)(sizeof gm_into / sizeof *gm_into), gm_into);)                                           \
+            for (long gm_0 = (from), i = gm_0 + gm_sum.first, gm_to = gm_0 + gm_sum.last, gm_begun = 0; !gm_begun; gm_begun = 1) \
+    GM_ANY_ORDER for (; i < gm_to; i++)
 
 #define SUM_ALONG2(i, n, j, m, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__) GM_ANY_ORDER for (long j = 0; j < (m); j++)
 
 // Elements, each by one lane.
-#define PER_ELEMENT(turns, count) ((turns) / ((count) > 0 ? (count) : 1))
-#define EACH_ELEMENT(k, count, turns)      LANES(k, count)
-#define SUM_TURNS_FROM(i, from, n, ...)    for (long gm_0 = (from), i = gm_0, gm_to = gm_0 + (n); i < gm_to; i++)
+#define PER_ELEMENT(turns, count)       ((turns) / ((count) > 0 ? (count) : 1))
+#define EACH_ELEMENT(k, count, turns)   LANES (k, count)
+#define SUM_TURNS_FROM(i, from, n, ...) for (long gm_0 = (from), i = gm_0, gm_to = gm_0 + (n); i < gm_to; i++)
 #define ELEMENT_LANE
 
 // Sums over rows into places: every lane goes through all rows and adds to its own places.
-#define SUM_INTO0(i, from, n, ...)  for (long gm_0 = (from), i = gm_0, gm_i = gm_0 + (n); i < gm_i; i++)
-#define SUM_INTO1                   SUM_INTO0
-#define SUM_INTO2                   SUM_INTO0
-#define SUM_INTO3                   SUM_INTO0
-#define SUM_INTO4                   SUM_INTO0
-#define SUM_KEYED0                  SUM_INTO0
-#define SUM_KEYED1                  SUM_INTO0
-#define SUM_KEYED2                  SUM_INTO0
-#define SUM_KEYED3                  SUM_INTO0
-#define SUM_KEYED4                  SUM_INTO0
-#define PLACES_FROM(j, at, n)  LANES_FROM(j, at, n)
-#define PLACES2(j, n, k, m)    LANES2(j, n, k, m)
-#define OWN(key)               (GM->lanes == 1 || (long)(key) % GM->lanes == GM->lane)
+#define SUM_INTO0(i, from, n, ...) for (long gm_0 = (from), i = gm_0, gm_i = gm_0 + (n); i < gm_i; i++)
+#define SUM_INTO1                  SUM_INTO0
+#define SUM_INTO2                  SUM_INTO0
+#define SUM_INTO3                  SUM_INTO0
+#define SUM_INTO4                  SUM_INTO0
+#define SUM_KEYED0                 SUM_INTO0
+#define SUM_KEYED1                 SUM_INTO0
+#define SUM_KEYED2                 SUM_INTO0
+#define SUM_KEYED3                 SUM_INTO0
+#define SUM_KEYED4                 SUM_INTO0
+#define PLACES_FROM(j, at, n)      LANES_FROM(j, at, n)
+#define PLACES2(j, n, k, m)        LANES2 (j, n, k, m)
+#define OWN(key)                   (GM->lanes == 1 || (long)(key) % GM->lanes == GM->lane)
 
 // Counts at places that rows pick: whole numbers are exact, whatever the order.
-#define COUNT_ROWS_FROM(i, from, n) for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1); i < gm_to; i++)
-#define COUNT(place, x)             count_at(GM, &(place), x)
+#define COUNT_ROWS_FROM(i, from, n) \
+    for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1); i < gm_to; i++)
+#define COUNT(place, x) count_at(GM, &(place), x)
 
 static inline void count_at(const GmContext *c, wide *place, wide x)
 {
     if (c->lanes == 1) *place += x;
     else {
-        #pragma omp atomic
+#pragma omp atomic
         *place += x;
     }
 }
 
 // Rows of tables of weights, each by one lane.
-#define EACH_WEIGHTS(row, n)     LANES(row, n)
-#define WEIGHTS_TURNS(v, n)      for (long v = 0, gm_v = (n); v < gm_v; v++)
-#define WEIGHTS_TOP(top)         (top)
+#define EACH_WEIGHTS(row, n) LANES (row, n)
+#define WEIGHTS_TURNS(v, n)  for (long v = 0, gm_v = (n); v < gm_v; v++)
+#define WEIGHTS_TOP(top)     (top)
 
 // Simplexes, each by one lane.
-#define EACH_SIMPLEX(e, rows, n)                 LANES(e, rows)
+#define EACH_SIMPLEX(e, rows, n)                          LANES (e, rows)
 #define DRAW_SIMPLEX(routine, var, e, a, n, x)            routine##_row(at, var, e, a, n, x, NULL)
 #define DRAW_SIMPLEX_LOGS(routine, var, e, a, n, x, logs) routine##_row(at, var, e, a, n, x, logs)
-#define EACH_MATRIX(e, count, n)                 LANES(e, count)
-#define CREW(routine, ...)                       routine(__VA_ARGS__)
-#define CREW_SCRATCH(n)                          SCRATCH(n)
-#define CREW_RELEASE(p)                          RELEASE(p)
+#define EACH_MATRIX(e, count, n)                          LANES (e, count)
+#define CREW(routine, ...)                                routine(__VA_ARGS__)
+#define CREW_SCRATCH(n)                                   SCRATCH(n)
+#define CREW_RELEASE(p)                                   RELEASE(p)
 
 // Sums by group into places: each group by one lane, row by row.
-#define EACH_SEGMENT(groups, n, first, totals) for (long gm_k = GM->lane, gm_r; gm_k < (groups); gm_k += GM->lanes) for (const int *gm_of = (first) + gm_k; gm_of; gm_of = 0)
-#define GM_SEGMENT_ROWS(i, rows)               for (long i = (gm_r = gm_of[0]); gm_r < gm_of[1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)
-#define GM_ALL_PLACES(j, n)                    for (long j = 0, gm_to = (n), gm_begun = 0; !gm_begun; gm_begun = 1) GM_ANY_ORDER for (; j < gm_to; j++)
-#define SEGMENT_PLACES1(i, rows, j, n)         GM_SEGMENT_ROWS(i, rows) GM_ALL_PLACES(j, n)
-#define SEGMENT_PLACES2(i, rows, j, n, k, m)   GM_SEGMENT_ROWS(i, rows) for (long j = 0; j < (n); j++) GM_ALL_PLACES(k, m)
-#define ADD_TOTAL(q, place, x)                 ((place) += (x))
+#define EACH_SEGMENT(groups, n, first, totals)                           \
+    for (long gm_k = GM->lane, gm_r; gm_k < (groups); gm_k += GM->lanes) \
+        for (const int *gm_of = (first) + gm_k; gm_of; gm_of = 0)
+#define GM_SEGMENT_ROWS(i, rows) for (long i = (gm_r = gm_of[0]); gm_r < gm_of[1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)
+#define GM_ALL_PLACES(j, n) \
+    for (long j = 0, gm_to = (n), gm_begun = 0; !gm_begun; gm_begun = 1) GM_ANY_ORDER for (; j < gm_to; j++)
+#define SEGMENT_PLACES1(i, rows, j, n)       GM_SEGMENT_ROWS(i, rows) GM_ALL_PLACES(j, n)
+#define SEGMENT_PLACES2(i, rows, j, n, k, m) GM_SEGMENT_ROWS(i, rows) for (long j = 0; j < (n); j++) GM_ALL_PLACES(k, m)
+#define ADD_TOTAL(q, place, x)               ((place) += (x))
 
 // The same by keys that were drawn: every lane goes through all rows, in their order, and adds those whose keys are its own.
 #define ORDER_KEYED(i, n, groups, key, keys, first, rows, spare) ((void)0)
-#define EACH_KEYED(groups, n, first, totals)   for (int gm_once = 1; gm_once; gm_once = 0)
-#define KEYED_PLACES0(i, n, key, rows)         for (long i = 0, gm_n = (n); i < gm_n; i++) if (OWN(key))
-#define KEYED_PLACES1(i, n, key, rows, j, m)        KEYED_PLACES0(i, n, key, rows) GM_ALL_PLACES(j, m)
-#define KEYED_PLACES2(i, n, key, rows, j, m, k, l)  KEYED_PLACES0(i, n, key, rows) for (long j = 0; j < (m); j++) GM_ALL_PLACES(k, l)
+#define EACH_KEYED(groups, n, first, totals)                     for (int gm_once = 1; gm_once; gm_once = 0)
+#define KEYED_PLACES0(i, n, key, rows)          \
+    for (long i = 0, gm_n = (n); i < gm_n; i++) \
+        if (OWN(key))
+#define KEYED_PLACES1(i, n, key, rows, j, m)       KEYED_PLACES0(i, n, key, rows) GM_ALL_PLACES(j, m)
+#define KEYED_PLACES2(i, n, key, rows, j, m, k, l) KEYED_PLACES0(i, n, key, rows) for (long j = 0; j < (m); j++) GM_ALL_PLACES(k, l)
 
 // Sums by group: each group by one lane, its rows in order.
-#define EACH_GROUP(k, groups, n) for (long k = GM->lane; k < (groups); k += GM->lanes)
+#define EACH_GROUP(k, groups, n)         for (long k = GM->lane; k < (groups); k += GM->lanes)
 #define SUM_ROWS(i, k, first, rows, ...) for (long gm_r = (first)[k], i; gm_r < (first)[(k) + 1] && (i = (rows)[gm_r], (void)i, 1); gm_r++)
-#define SUM_SORTED(r, k, first, ...) for (long r = (first)[k]; r < (first)[(k) + 1]; r++)
+#define SUM_SORTED(r, k, first, ...)     for (long r = (first)[k]; r < (first)[(k) + 1]; r++)
 #define GROUP_LANE
 
 // ---- faults and checks ----
 
-#define COLOUR                     (GM->run->colour)
-#define WARMING_UP                 (GM->run->sweep < GM->run->warmup)
-#define SWEEP                      (GM->run->sweep)
-#define FAULT(name, element, what) gm_fault(GM->run, GM->chain, name, element, what)
+#define COLOUR                           (GM->run->colour)
+#define WARMING_UP                       (GM->run->sweep < GM->run->warmup)
+#define SWEEP                            (GM->run->sweep)
+#define FAULT(name, element, what)       gm_fault(GM->run, GM->chain, name, element, what)
 #define FAULT_AT(name, numbers, n, says) gm_fault_at(GM->run, GM->chain, name, says, n, numbers)
-#define RESULT(v)                  do { if (GM->lane == 0) GM->run->result = (v); } while (0)
-#define CHECKING                   (GM->run->checking)
-#define FOR_MODES                  (GM->run->seeking)
-#define CLAIM(...)                 do { const wide gm_t[] = {__VA_ARGS__}; gm_claim_terms(GM->run, GM->chain, gm_t, (int)(sizeof gm_t / sizeof *gm_t)); } while (0)
-#define NO_CLAIM()                 gm_claim(GM->run, GM->chain, NAN, 0)
-#define SAVE_OLD(x, n)             const wide *OLD = CHECKING ? gm_save(x, n) : (const wide *)0; (void)OLD
-#define SAVE_OLD_LOGS(x, logs, n)  const wide *OLD = CHECKING ? gm_save_logs(x, logs, n) : (const wide *)0; (void)OLD
-#define NEW_WEIGHTS(w, n)          gm_save(w, n)
-#define CHECK_WEIGHT(k)            gm_saved()[k]
-#define CLAIM_QUADRATIC_BEFORE(n, J, h, x) gm_quadratic_before(n, J, h, x)
-#define CLAIM_QUADRATIC_AFTER(x)   gm_claim_quadratic(GM->run, GM->chain, gm_quadratic_after(x))
+#define RESULT(v)                                 \
+    do {                                          \
+        if (GM->lane == 0) GM->run->result = (v); \
+    } while (0)
+#define CHECKING  (GM->run->checking)
+#define FOR_MODES (GM->run->seeking)
+#define CLAIM(...)                                                                   \
+    do {                                                                             \
+        const wide gm_t[] = {__VA_ARGS__};                                           \
+        gm_claim_terms(GM->run, GM->chain, gm_t, (int)(sizeof gm_t / sizeof *gm_t)); \
+    } while (0)
+#define NO_CLAIM() gm_claim(GM->run, GM->chain, NAN, 0)
+#define SAVE_OLD(x, n)                                            \
+    const wide *OLD = CHECKING ? gm_save(x, n) : (const wide *)0; \
+    (void)OLD
+#define SAVE_OLD_LOGS(x, logs, n)                                            \
+    const wide *OLD = CHECKING ? gm_save_logs(x, logs, n) : (const wide *)0; \
+    (void)OLD
+#define NEW_WEIGHTS(w, n)                   gm_save(w, n)
+#define CHECK_WEIGHT(k)                     gm_saved()[k]
+#define CLAIM_QUADRATIC_BEFORE(n, J, h, x)  gm_quadratic_before(n, J, h, x)
+#define CLAIM_QUADRATIC_AFTER(x)            gm_claim_quadratic(GM->run, GM->chain, gm_quadratic_after(x))
 #define MARGINAL_NORMALS(count, n, J, h, x) marginal_normals(GM, count, n, J, h, x)
 
 // v: log q at the new value less log q at the old; size: what was added up for it, without signs, which tells its rounding.
@@ -288,7 +325,8 @@ static inline void gm_claim_terms(const GmRun *run, int chain, const wide *term,
 
 static inline void gm_claim_quadratic(const GmRun *run, int chain, double v) { gm_claim(run, chain, v, gm_quadratic_size()); }
 
-// Joint normals of a plate while scales are being drawn (scales.h): nothing is drawn, and what is left of their densities when they are integrated out is added to the result. 0: they are to be drawn.
+// Joint normals of a plate while scales are being drawn (scales.h): nothing is drawn, and what is left of their densities when they are
+// integrated out is added to the result. 0: they are to be drawn.
 static inline int marginal_normals(GmContext *GM, long count, long n, double *J, double *h, const double *x)
 {
     wide sum = 0, *const into[] = {&sum};
@@ -300,6 +338,9 @@ static inline int marginal_normals(GmContext *GM, long count, long n, double *J,
     return 1;
 }
 
-static inline double normal_draw(Stream *g, long n, double *J, const double *h, double *x) { return (double)normal_precision_shift(g, n, J, h, x); }
+static inline double normal_draw(Stream *g, long n, double *J, const double *h, double *x)
+{
+    return (double)normal_precision_shift(g, n, J, h, x);
+}
 
 #endif

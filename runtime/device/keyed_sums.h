@@ -1,28 +1,30 @@
-// keyed_sums.h -- sums by group into places of the group, on a GPU: rows in the order of their groups, a block for a group, lanes for its places.
+// keyed_sums.h -- sums by group into places of the group, on a GPU: rows in the order of their groups, a block for a group, lanes for its
+// places.
 //
-//   ORDER_KEYED(i, n, groups, key, keys, first, rows, spare);         key of row i, from 1: the team puts rows in the order of their keys, equal keys in the order of the rows
-//   EACH_SEGMENT (groups, n, first, places) {                         places of a group, of all totals
+//   ORDER_KEYED(i, n, groups, key, keys, first, rows, spare);         key of row i, from 1: the team puts rows in the order of their keys,
+//   equal keys in the order of the rows EACH_SEGMENT (groups, n, first, places) {                         places of a group, of all totals
 //       SEGMENT_PLACES2 (i, rows, j, n, k, m) {                       rows i of the group, and its n by m places
 //           ADD_TOTAL(0, s->a[(g[i] - 1) * n * m + j * m + k], x);    total 0 of 4: the place grows by the sum of x over the rows
 //       }
 //   }
 //
-// A lane has four places. Where that needs fewer lanes than there are, others share the rows of a place, and add up what they have in a fixed order. A group that is large beside the others is cut into parts, a block each, whose
-// totals wait in the room for partial sums. The order of all additions follows from the rows and their keys alone.
-// The body is run once more after the rows, for one of them again: then ADD_TOTAL adds what was summed.
+// A lane has four places. Where that needs fewer lanes than there are, others share the rows of a place, and add up what they have in a
+// fixed order. A group that is large beside the others is cut into parts, a block each, whose totals wait in the room for partial sums. The
+// order of all additions follows from the rows and their keys alone. The body is run once more after the rows, for one of them again: then
+// ADD_TOTAL adds what was summed.
 #ifndef GM_KEYED_SUMS_H
 #define GM_KEYED_SUMS_H
 
 // ---- the order ----
 //
-// A stable radix sort by digits of 8 bits (Satish, Harris and Garland 2009): each block counts the digits of its rows, counts are summed over digits and blocks, and each block moves its rows
-// to their places, 256 at a time.
+// A stable radix sort by digits of 8 bits (Satish, Harris and Garland 2009): each block counts the digits of its rows, counts are summed
+// over digits and blocks, and each block moves its rows to their places, 256 at a time.
 
-enum { GM_DIGITS = 256, GM_SORTING = 1024 };     // blocks that sort, at most
+enum { GM_DIGITS = 256, GM_SORTING = 1024 };  // blocks that sort, at most
 
 DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, int *to, int shift)
 {
-    int *const count = block_room(), (*const of_warp)[GM_DIGITS] = (int (*)[GM_DIGITS])(block_room() + GM_DIGITS);
+    int *const count = block_room(), (*const of_warp)[GM_DIGITS] = (int(*)[GM_DIGITS])(block_room() + GM_DIGITS);
     const long blocks = gridDim.x < GM_SORTING ? gridDim.x : GM_SORTING, b = blockIdx.x, size = (n + blocks - 1) / blocks;
     const long first = b * size < n ? b * size : n, last = first + size < n ? first + size : n;
     const int t = (int)threadIdx.x, warp = t >> 5, lane = t & 31;
@@ -35,7 +37,8 @@ DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, i
         all[t * blocks + b] = count[t];
     }
     team_barrier(c);
-    for (long d = b; d < GM_DIGITS; d += gridDim.x) {        // counts of a digit become where each block's rows begin among those of the digit
+    // counts of a digit become where each block's rows begin among those of the digit
+    for (long d = b; d < GM_DIGITS; d += gridDim.x) {
         int sum = 0;
         for (long begin = 0; begin < blocks; begin += GM_THREADS) {
             const int mine = begin + t < blocks ? __ldcg(&all[d * blocks + begin + t]) : 0;
@@ -59,7 +62,7 @@ DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, i
     }
     team_barrier(c);
     if (b < blocks) {
-        int at = 0;                                          // of digit t
+        int at = 0;  // of digit t
         count[t] = __ldcg(&total[t]);
         __syncthreads();
         for (int d = 0; d < t; d++) at += count[d];
@@ -75,7 +78,7 @@ DEVICE void keyed_pass(GmContext *c, long n, const int *keys, const int *from, i
             const int rank = __popc(same & ((1u << lane) - 1));
             if (here && rank == 0) of_warp[warp][digit] = __popc(same);
             __syncthreads();
-            for (int w = 0; w < GM_THREADS / 32; w++) {      // of digit t: where each warp's begin
+            for (int w = 0; w < GM_THREADS / 32; w++) {  // of digit t: where each warp's begin
                 const int these = of_warp[w][t];
                 of_warp[w][t] = at;
                 at += these;
@@ -99,7 +102,7 @@ static __device__ __noinline__ void order_keyed(GmContext *c, long n, long group
         keyed_pass(c, n, keys, from, to, 8 * p);
         from = to;
     }
-    for (long k = gm_thread; k <= groups; k += gm_threads) {         // the first row whose key is k + 1 at least
+    for (long k = gm_thread; k <= groups; k += gm_threads) {  // the first row whose key is k + 1 at least
         long lo = 0, hi = n;
         while (lo < hi) {
             const long middle = (lo + hi) / 2;
@@ -111,38 +114,43 @@ static __device__ __noinline__ void order_keyed(GmContext *c, long n, long group
     team_barrier(c);
 }
 
-#define ORDER_KEYED(i, n, groups, key, keys, first, rows, spare)                                                        \
-    do {                                                                                                                \
-        ALONG (i, n) (keys)[i] = (key);                                                                                 \
-        order_keyed(GM, n, groups, keys, first, rows, spare);                                                           \
+#define ORDER_KEYED(i, n, groups, key, keys, first, rows, spare) \
+    do {                                                         \
+        ALONG (i, n) (keys)[i] = (key);                          \
+        order_keyed(GM, n, groups, keys, first, rows, spare);    \
     } while (0)
 
 // ---- segments ----
 //
-// First groups that are not large: many small ones of few places a warp each, others a block. Then parts of all large ones, then the sums of these. What is small, large, and a part, follows from the rows alone.
+// First groups that are not large: many small ones of few places a warp each, others a block. Then parts of all large ones, then the sums
+// of these. What is small, large, and a part, follows from the rows alone.
 
 typedef enum { GM_SMALL, GM_WHOLE, GM_PART, GM_MERGED } GmWay;
 
 // Large groups are cut into parts about as large as a group may be that is not, so that no block keeps the others waiting.
-enum { GM_LARGE = 1024, GM_PART_ROWS = 512, GM_WHOLE_ROWS = 2048 };      // large groups at most; rows of a part, and of a large group, at least
+// large groups at most; rows of a part, and of a large group, at least
+enum { GM_LARGE = 1024, GM_PART_ROWS = 512, GM_WHOLE_ROWS = 2048 };
 
-enum { GM_WARP_ROWS = 512, GM_WARP_GROUPS = 512, GM_WARP_PLACES = 128 };   // groups that are a warp's each: of so many rows and places at most, so many groups at least
+// groups that are a warp's each: of so many rows and places at most, so many groups at least
+enum { GM_WARP_ROWS = 512, GM_WARP_GROUPS = 512, GM_WARP_PLACES = 128 };
 
 typedef struct GmSegments {
-    const int *of;               // where groups begin
-    long groups, limit;          // a group of more rows is large
-    long small;                  // one of so many rows at most is a warp's, if not 0
-    int middle;                  // whether a group is neither small nor large
-    long at, first, last;        // group, part or large group; rows first .. last - 1 in their order
-    long size, part, parts;      // rows of a part; the first of a large group, and how many it has
-    long places;                 // of a group, of all totals
+    const int *of;           // where groups begin
+    long groups, limit;      // a group of more rows is large
+    long small;              // one of so many rows at most is a warp's, if not 0
+    int middle;              // whether a group is neither small nor large
+    long at, first, last;    // group, part or large group; rows first .. last - 1 in their order
+    long size, part, parts;  // rows of a part; the first of a large group, and how many it has
+    long places;             // of a group, of all totals
     wide *room;
     GmWay way;
 } GmSegments;
 
-typedef struct GmLarge { int n, group[GM_LARGE], first_part[GM_LARGE + 1]; } GmLarge;
+typedef struct GmLarge {
+    int n, group[GM_LARGE], first_part[GM_LARGE + 1];
+} GmLarge;
 
-DEVICE GmLarge *segments_large(void) { return (GmLarge *)block_room(); }         // which has room for it
+DEVICE GmLarge *segments_large(void) { return (GmLarge *)block_room(); }  // which has room for it
 
 // The large groups in order, the same in all blocks; whether there are any of middling size, for a block.
 DEVICE void segments_list(GmSegments *g)
@@ -151,7 +159,7 @@ DEVICE void segments_list(GmSegments *g)
     GmLarge *large = segments_large();
     const int t = (int)threadIdx.x;
     int n = 0;
-    long most = 0, middle = 0;                               // rows of a group of this thread's
+    long most = 0, middle = 0;  // rows of a group of this thread's
 #pragma unroll 4
     for (long k = t; k < g->groups; k += GM_THREADS) {
         const long size = g->of[k + 1] - g->of[k];
@@ -180,7 +188,8 @@ DEVICE void segments_list(GmSegments *g)
         __syncthreads();
     }
     __syncthreads();
-    for (int k = t; k < n; k += GM_THREADS) large->first_part[k + 1] = (int)((g->of[large->group[k] + 1] - g->of[large->group[k]] + g->size - 1) / g->size);
+    for (int k = t; k < n; k += GM_THREADS)
+        large->first_part[k + 1] = (int)((g->of[large->group[k] + 1] - g->of[large->group[k]] + g->size - 1) / g->size);
     __syncthreads();
     if (t == 0) {
         large->n = n;
@@ -197,7 +206,8 @@ DEVICE long segments_small(long groups, long places) { return groups >= GM_WARP_
 DEVICE GmSegments segments_begin(const GmContext *c, long groups, long n, const int *of, long places, long small)
 {
     GmSegments g;
-    const long most = GM_ROOM / (places > 0 ? places : 1), large = most / 3 < GM_LARGE ? most / 3 : (long)GM_LARGE;         // parts that there is room for; of them the last one of each large group
+    // parts that there is room for; of them the last one of each large group
+    const long most = GM_ROOM / (places > 0 ? places : 1), large = most / 3 < GM_LARGE ? most / 3 : (long)GM_LARGE;
     g.of = of;
     g.groups = groups;
     g.places = places;
@@ -233,7 +243,7 @@ DEVICE int segments_next(GmContext *c, GmSegments *g)
             if (g->last - g->first > g->small && g->last - g->first <= g->limit) return 1;
         }
         if (large->n == 0) return 0;
-        team_barrier(c);                                     // someone may still read the partial sums of before
+        team_barrier(c);  // someone may still read the partial sums of before
         g->way = GM_PART;
         g->at = (long)blockIdx.x - gridDim.x;
     }
@@ -261,17 +271,17 @@ DEVICE int segments_next(GmContext *c, GmSegments *g)
     return 1;
 }
 
-enum { GM_AT_ONCE = 4 };         // places of a lane, so that what they read of a row is on its way together
+enum { GM_AT_ONCE = 4 };  // places of a lane, so that what they read of a row is on its way together
 
 typedef struct GmPlaces {
-    long tile, places;           // where the places at hand begin; of a total
-    long row;                    // that the next rows begin with
-    int  crew, room;             // lanes of a warp, or of the block, that have the segment; where theirs begin in shared memory
-    int  lane, lanes;            // lanes that have the places among them: place t of this one is tile + t * lanes + lane
-    int  subset, subsets;        // such sets of lanes share the rows
-    int  from, to;               // this lane's among the rows at hand, every subsets-th
-    int  done;                   // whether the rows are over
-    int  first[GM_AT_ONCE], second[GM_AT_ONCE];      // subscripts of its places
+    long tile, places;    // where the places at hand begin; of a total
+    long row;             // that the next rows begin with
+    int crew, room;       // lanes of a warp, or of the block, that have the segment; where theirs begin in shared memory
+    int lane, lanes;      // lanes that have the places among them: place t of this one is tile + t * lanes + lane
+    int subset, subsets;  // such sets of lanes share the rows
+    int from, to;         // this lane's among the rows at hand, every subsets-th
+    int done;             // whether the rows are over
+    int first[GM_AT_ONCE], second[GM_AT_ONCE];  // subscripts of its places
     wide total[4][GM_AT_ONCE];
 } GmPlaces;
 
@@ -352,7 +362,7 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
     for (int q = 0; q < 4; q++) {
         if (q >= totals) break;
         for (int t = 0; t < GM_AT_ONCE; t++) {
-            if (p->subsets > 1) {                            // lanes of a place, in their order
+            if (p->subsets > 1) {  // lanes of a place, in their order
                 places_wait(p);
                 part[threadIdx.x] = p->total[q][t];
                 places_wait(p);
@@ -367,44 +377,52 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
     return 1;
 }
 
-#define EACH_SEGMENT(groups, n, first_of, places)                                                                       \
-    for (GmSegments gm_segment = segments_begin(GM, groups, n, first_of, places, segments_small(groups, places)); segments_next(GM, &gm_segment);)
-#define GM_PLACES(n, columns)   for (GmPlaces gm_places = places_begin(&gm_segment, n); places_next(&gm_segment, &gm_places, columns);)
-#define GM_UNROLLED_2           _Pragma("unroll 2")
-#define GM_UNROLLED_4           _Pragma("unroll 4")
-#define GM_PLACE_ROWS(i, rows, rows_at_once, at_once)                                                                                 \
-    while (places_more(&gm_segment, &gm_places, rows))                                                                  \
-        GM_UNROLLED_##rows_at_once for (int gm_q = gm_places.from; gm_q < gm_places.to; gm_q += gm_places.subsets)             \
-            for (long i = places_rows()[gm_places.room + gm_q], gm_i = 1; gm_i; gm_i = 0)                                                \
-                _Pragma("unroll") for (int gm_t = 0; gm_t < (at_once); gm_t++)
-#define SEGMENT_PLACES0(i, rows)               GM_PLACES(1, 1) GM_PLACE_ROWS(i, rows, 4, 1)
-#define SEGMENT_PLACES1(i, rows, j, n)         GM_PLACES(n, n) GM_PLACE_ROWS(i, rows, 2, GM_AT_ONCE) for (long j = gm_places.second[gm_t], gm_j = 1; gm_j; gm_j = 0)
-#define SEGMENT_PLACES2(i, rows, j, n, k, m)                                                                            \
-    GM_PLACES((n) * (m), m) GM_PLACE_ROWS(i, rows, 2, GM_AT_ONCE) for (long j = gm_places.first[gm_t], k = gm_places.second[gm_t], gm_j = 1; gm_j; gm_j = 0)
-#define EACH_KEYED                                  EACH_SEGMENT
-#define KEYED_PLACES0(i, n, key, rows)              SEGMENT_PLACES0(i, rows)
-#define KEYED_PLACES1(i, n, key, rows, j, m)        SEGMENT_PLACES1(i, rows, j, m)
-#define KEYED_PLACES2(i, n, key, rows, j, m, k, l)  SEGMENT_PLACES2(i, rows, j, m, k, l)
-#define ADD_TOTAL(q, place_, x)                                                                                         \
-    do {                                                                                                                \
-        if (!gm_places.done) gm_places.total[q][gm_t] += (x);                                                           \
-        else if (places_place(&gm_places, gm_t) < gm_places.places) {                                                   \
+#define EACH_SEGMENT(groups, n, first_of, places)                                                                 \
+    for (GmSegments gm_segment = segments_begin(GM, groups, n, first_of, places, segments_small(groups, places)); \
+         segments_next(GM, &gm_segment);)
+#define GM_PLACES(n, columns) for (GmPlaces gm_places = places_begin(&gm_segment, n); places_next(&gm_segment, &gm_places, columns);)
+#define GM_UNROLLED_2         _Pragma("unroll 2")
+#define GM_UNROLLED_4         _Pragma("unroll 4")
+#define GM_PLACE_ROWS(i, rows, rows_at_once, at_once)                                                                                  \
+    while (places_more(&gm_segment, &gm_places, rows))                                                                                 \
+        GM_UNROLLED_##rows_at_once for (int gm_q = gm_places.from; gm_q < gm_places.to;                                                \
+                                        gm_q += gm_places.subsets) for (long i = places_rows()[gm_places.room + gm_q], gm_i = 1; gm_i; \
+                                                                        gm_i = 0) _Pragma("unroll")                                    \
+    for (int gm_t = 0; gm_t < (at_once); gm_t++)
+#define SEGMENT_PLACES0(i, rows) GM_PLACES(1, 1) GM_PLACE_ROWS(i, rows, 4, 1)
+#define SEGMENT_PLACES1(i, rows, j, n) \
+    GM_PLACES(n, n) GM_PLACE_ROWS(i, rows, 2, GM_AT_ONCE) for (long j = gm_places.second[gm_t], gm_j = 1; gm_j; gm_j = 0)
+#define SEGMENT_PLACES2(i, rows, j, n, k, m) \
+    GM_PLACES((n) * (m), m)                  \
+    GM_PLACE_ROWS(i, rows, 2, GM_AT_ONCE) for (long j = gm_places.first[gm_t], k = gm_places.second[gm_t], gm_j = 1; gm_j; gm_j = 0)
+#define EACH_KEYED                                 EACH_SEGMENT
+#define KEYED_PLACES0(i, n, key, rows)             SEGMENT_PLACES0(i, rows)
+#define KEYED_PLACES1(i, n, key, rows, j, m)       SEGMENT_PLACES1(i, rows, j, m)
+#define KEYED_PLACES2(i, n, key, rows, j, m, k, l) SEGMENT_PLACES2(i, rows, j, m, k, l)
+#define ADD_TOTAL(q, place_, x)                                                                                                        \
+    do {                                                                                                                               \
+        if (!gm_places.done) gm_places.total[q][gm_t] += (x);                                                                          \
+        else if (places_place(&gm_places, gm_t) < gm_places.places) {                                                                  \
             if (gm_segment.way == GM_PART) *segments_slot(&gm_segment, gm_segment.at, q, &gm_places, gm_t) = gm_places.total[q][gm_t]; \
-            else (place_) += gm_places.total[q][gm_t];                                                                  \
-        }                                                                                                               \
+            else (place_) += gm_places.total[q][gm_t];                                                                                 \
+        }                                                                                                                              \
     } while (0)
 
 // ---- products ----
 //
-// What row i of a group adds to its places (j, k) is times(i)*factor(i, j)*factor(i, k), and to places j of a vector, if there is one, vector_times(i)*factor(i, j). Some rows at a time have their factors in shared memory, each
-// computed once; a lane has a tile of 4 by 4 places below the diagonal, so that eight numbers that it reads serve sixteen multiply-adds, and other lanes with the same tile take other rows. These are added in a fixed order.
-// Many groups that are small are a warp's each, others a block's, or parts of them as above: what is small follows from the rows alone.
+// What row i of a group adds to its places (j, k) is times(i)*factor(i, j)*factor(i, k), and to places j of a vector, if there is one,
+// vector_times(i)*factor(i, j). Some rows at a time have their factors in shared memory, each computed once; a lane has a tile of 4 by 4
+// places below the diagonal, so that eight numbers that it reads serve sixteen multiply-adds, and other lanes with the same tile take other
+// rows. These are added in a fixed order. Many groups that are small are a warp's each, others a block's, or parts of them as above: what
+// is small follows from the rows alone.
 
 enum { GM_TILE = 4, GM_STAGE = 12 * GM_THREADS, GM_MOST_FACTORS = 256, GM_WARP_FACTORS = 32 };
 
 #define SEGMENT_PRODUCTS(m) ((m) <= GM_MOST_FACTORS)
 
-typedef struct GmStage { wide factor[GM_STAGE], weight[GM_THREADS], vector_weight[GM_THREADS]; } GmStage;
+typedef struct GmStage {
+    wide factor[GM_STAGE], weight[GM_THREADS], vector_weight[GM_THREADS];
+} GmStage;
 
 DEVICE GmStage *segment_stage(void)
 {
@@ -418,21 +436,26 @@ template <int LANES_> static __device__ __forceinline__ void crew_wait(void)
     else __syncthreads();
 }
 
-// Rows first .. last - 1 by a crew of LANES_, a warp or a block; done(j, k, x) has the sum of a place with k <= j, vector_done(j, x) that of the vector.
+// Rows first .. last - 1 by a crew of LANES_, a warp or a block; done(j, k, x) has the sum of a place with k <= j, vector_done(j, x) that
+// of the vector.
 template <int LANES_, bool VECTOR, typename Times, typename Factor, typename VectorTimes, typename Done, typename VectorDone>
-static __device__ __forceinline__ void products_of_rows(const int *rows, long first, long last, const int size, Times times, Factor factor, VectorTimes vector_times, Done done, VectorDone vector_done)
+static __device__ __forceinline__ void products_of_rows(const int *rows, long first, long last, const int size, Times times, Factor factor,
+                                                        VectorTimes vector_times, Done done, VectorDone vector_done)
 {
     const int t = (int)threadIdx.x % LANES_, crew = (int)threadIdx.x / LANES_, room = GM_STAGE / (GM_THREADS / LANES_);
-    wide *stage = segment_stage()->factor + crew * room, *weight = segment_stage()->weight + crew * LANES_, *vector_weight = segment_stage()->vector_weight + crew * LANES_;
+    wide *stage = segment_stage()->factor + crew * room, *weight = segment_stage()->weight + crew * LANES_,
+         *vector_weight = segment_stage()->vector_weight + crew * LANES_;
     int *here = places_rows() + crew * LANES_;
     const int width = (size + GM_TILE - 1) / GM_TILE * GM_TILE, across = width / GM_TILE, tiles = across * (across + 1) / 2;
     const int most = room / width < LANES_ ? room / width : LANES_;
     for (int round = 0; round < tiles; round += LANES_) {
-        const int mine = tiles - round < LANES_ ? tiles - round : LANES_, subsets = LANES_ / mine, subset = t / mine, tile = round + t % mine;
-        int down = 0;                                        // of the tile: its place in the lower triangle
+        const int mine = tiles - round < LANES_ ? tiles - round : LANES_, subsets = LANES_ / mine, subset = t / mine,
+                  tile = round + t % mine;
+        int down = 0;  // of the tile: its place in the lower triangle
         while ((down + 1) * (down + 2) / 2 <= tile) down++;
         const int left = tile - down * (down + 1) / 2;
-        const int shares = width < LANES_ ? LANES_ / width : 1, share = t / width;        // of the vector: lane t has its places t % width, and every shares-th row; lanes beyond have none
+        // of the vector: lane t has its places t % width, and every shares-th row; lanes beyond have none
+        const int shares = width < LANES_ ? LANES_ / width : 1, share = t / width;
         wide sum[GM_TILE][GM_TILE], vector_sum = 0;
         for (int a = 0; a < GM_TILE; a++)
             for (int b = 0; b < GM_TILE; b++) sum[a][b] = 0;
@@ -446,7 +469,7 @@ static __device__ __forceinline__ void products_of_rows(const int *rows, long fi
             }
             crew_wait<LANES_>();
 #pragma unroll 2
-            for (int e = t; e < n * across; e += LANES_) {   // a lane has some factors of a row, which lie together as a rule
+            for (int e = t; e < n * across; e += LANES_) {  // a lane has some factors of a row, which lie together as a rule
                 const int r = e / across, j = GM_TILE * (e - r * across);
                 const long i = here[r];
                 wide x[GM_TILE];
@@ -484,7 +507,7 @@ static __device__ __forceinline__ void products_of_rows(const int *rows, long fi
             crew_wait<LANES_>();
         }
 #pragma unroll
-        for (int half = 0; half < GM_TILE; half += GM_TILE / 2) {        // of the rows of tiles: that much there is room for
+        for (int half = 0; half < GM_TILE; half += GM_TILE / 2) {  // of the rows of tiles: that much there is room for
             if (subset < subsets)
 #pragma unroll
                 for (int p = 0; p < GM_TILE / 2; p++)
@@ -507,20 +530,22 @@ static __device__ __forceinline__ void products_of_rows(const int *rows, long fi
 }
 
 template <bool VECTOR, typename Times, typename Factor, typename Add, typename VectorTimes, typename VectorAdd>
-static __device__ __forceinline__ void segment_sums(GmContext *c, long groups, long n, const int *of, const int *rows, const int size, Times times, Factor factor, Add add, VectorTimes vector_times, VectorAdd vector_add)
+static __device__ __forceinline__ void segment_sums(GmContext *c, long groups, long n, const int *of, const int *rows, const int size,
+                                                    Times times, Factor factor, Add add, VectorTimes vector_times, VectorAdd vector_add)
 {
     const bool warps = groups >= GM_WARP_GROUPS && size <= GM_WARP_FACTORS;
-    bool larger = !warps;                                    // whether a group is for a block
+    bool larger = !warps;  // whether a group is for a block
     for (long k = gm_thread / 32; k < groups && warps; k += gm_threads / 32) {
         const long first = of[k], last = of[k + 1];
         if (last <= first || last - first > GM_WARP_ROWS) continue;
         const long row = rows[first];
-        products_of_rows<32, VECTOR>(rows, first, last, size, times, factor, vector_times,
-                                     [&](int i, int j, wide x) {
-                                         add(row, (long)i, (long)j, x);
-                                         if (j < i) add(row, (long)j, (long)i, x);
-                                     },
-                                     [&](int j, wide x) { vector_add(row, (long)j, x); });
+        products_of_rows<32, VECTOR>(
+            rows, first, last, size, times, factor, vector_times,
+            [&](int i, int j, wide x) {
+                add(row, (long)i, (long)j, x);
+                if (j < i) add(row, (long)j, (long)i, x);
+            },
+            [&](int j, wide x) { vector_add(row, (long)j, x); });
     }
     for (long k = threadIdx.x; k < groups && warps; k += GM_THREADS) larger |= of[k + 1] - of[k] > GM_WARP_ROWS;
     if (!__syncthreads_or(larger)) return;
@@ -530,37 +555,41 @@ static __device__ __forceinline__ void segment_sums(GmContext *c, long groups, l
         const long group = g.way == GM_MERGED ? segments_large()->group[g.at] : g.at;
         if (g.way == GM_WHOLE && warps && g.last - g.first <= GM_WARP_ROWS) continue;
         const long row = g.way == GM_PART ? 0 : rows[of[group]];
-        products_of_rows<GM_THREADS, VECTOR>(rows, g.first, g.last, size, times, factor, vector_times,
-                                             [&](int i, int j, wide x) {
-                                                 if (g.way == GM_PART) {
-                                                     g.room[g.at * places + i * size + j] = x;
-                                                     return;
-                                                 }
-                                                 if (g.way == GM_MERGED)
-                                                     for (long part = g.part; part < g.part + g.parts; part++) x += __ldcg(&g.room[part * places + i * size + j]);
-                                                 add(row, (long)i, (long)j, x);
-                                                 if (j < i) add(row, (long)j, (long)i, x);
-                                             },
-                                             [&](int j, wide x) {
-                                                 if (g.way == GM_PART) {
-                                                     g.room[g.at * places + (long)size * size + j] = x;
-                                                     return;
-                                                 }
-                                                 if (g.way == GM_MERGED)
-                                                     for (long part = g.part; part < g.part + g.parts; part++) x += __ldcg(&g.room[part * places + (long)size * size + j]);
-                                                 vector_add(row, (long)j, x);
-                                             });
+        products_of_rows<GM_THREADS, VECTOR>(
+            rows, g.first, g.last, size, times, factor, vector_times,
+            [&](int i, int j, wide x) {
+                if (g.way == GM_PART) {
+                    g.room[g.at * places + i * size + j] = x;
+                    return;
+                }
+                if (g.way == GM_MERGED)
+                    for (long part = g.part; part < g.part + g.parts; part++) x += __ldcg(&g.room[part * places + i * size + j]);
+                add(row, (long)i, (long)j, x);
+                if (j < i) add(row, (long)j, (long)i, x);
+            },
+            [&](int j, wide x) {
+                if (g.way == GM_PART) {
+                    g.room[g.at * places + (long)size * size + j] = x;
+                    return;
+                }
+                if (g.way == GM_MERGED)
+                    for (long part = g.part; part < g.part + g.parts; part++) x += __ldcg(&g.room[part * places + (long)size * size + j]);
+                vector_add(row, (long)j, x);
+            });
     }
 }
 
 template <typename Times, typename Factor, typename Add>
-static __device__ __forceinline__ void segment_products(GmContext *c, long groups, long n, const int *of, const int *rows, long m, Times times, Factor factor, Add add)
+static __device__ __forceinline__ void segment_products(GmContext *c, long groups, long n, const int *of, const int *rows, long m,
+                                                        Times times, Factor factor, Add add)
 {
-    segment_sums<false>(c, groups, n, of, rows, (int)m, times, factor, add, [](long) -> wide { return 0; }, [](long, long, wide) {});
+    segment_sums<false>(
+        c, groups, n, of, rows, (int)m, times, factor, add, [](long) -> wide { return 0; }, [](long, long, wide) {});
 }
 
 template <typename Times, typename Factor, typename Add, typename VectorTimes, typename VectorAdd>
-static __device__ __forceinline__ void segment_products(GmContext *c, long groups, long n, const int *of, const int *rows, long m, Times times, Factor factor, Add add, VectorTimes vector_times, VectorAdd vector_add)
+static __device__ __forceinline__ void segment_products(GmContext *c, long groups, long n, const int *of, const int *rows, long m,
+                                                        Times times, Factor factor, Add add, VectorTimes vector_times, VectorAdd vector_add)
 {
     segment_sums<true>(c, groups, n, of, rows, (int)m, times, factor, add, vector_times, vector_add);
 }

@@ -25,9 +25,11 @@
 #define GM_C
 #endif
 
-#define gm_of(field)         offsetof(State, field)
-#define gm_of_chain(run, c)  ((const State *)(run)->state + (c))
-#define gm_data(run)         const Data *const d = (const Data *)(run)->data; (void)d
+#define gm_of(field)        offsetof(State, field)
+#define gm_of_chain(run, c) ((const State *)(run)->state + (c))
+#define gm_data(run)                                 \
+    const Data *const d = (const Data *)(run)->data; \
+    (void)d
 
 static inline int any_missing(const GmRun *run)
 {
@@ -48,55 +50,69 @@ static inline Sweep sweep_place(const GmRun *run, int chain)
 }
 
 // An array of data where the host may read it.
-#define ON_HOST(run, x)      ((const int *)((run)->device ? gm_device_on_host(run, x) : (x)))
+#define ON_HOST(run, x) ((const int *)((run)->device ? gm_device_on_host(run, x) : (x)))
 
-// A kind of launch is a function, compiled once: a program may have a thousand launches. It knows a kernel by its name, on a GPU, and by its function.
-#define GM_LAUNCHES          static __attribute__((noinline, unused)) void
-#define gm_array(s, field)   (*(wide *const *)((const char *)(s) + (field)))
+// A kind of launch is a function, compiled once: a program may have a thousand launches. It knows a kernel by its name, on a GPU, and by
+// its function.
+#define GM_LAUNCHES           static __attribute__((noinline, unused)) void
+#define gm_array(s, field)    (*(wide *const *)((const char *)(s) + (field)))
 #define gm_at(type, s, field) ((field) == GM_NO_FIELD ? (type *)0 : *(type *const *)((const char *)(s) + (field)))
 
 #if defined(__CUDACC__)
 
 typedef void *GmKernel;
 typedef void *GmRowKernel;
-#define GM_NAMED(kernel)     #kernel, NULL
-#define ON_CPU(run, what)    do { } while (0)
-#define gm_here(run)         const Data *const d = (const Data *)(run)->data; const State *const s = gm_of_chain(run, 0); (void)d; (void)s
+#define GM_NAMED(kernel) #kernel, NULL
+#define ON_CPU(run, what) \
+    do {                  \
+    } while (0)
+#define gm_here(run)                                 \
+    const Data *const d = (const Data *)(run)->data; \
+    const State *const s = gm_of_chain(run, 0);      \
+    (void)d;                                         \
+    (void)s
 enum { GM_IN_STEP = -1, GM_CACHE = 0 };
 
 #else
 
 typedef void (*GmKernel)(GmContext *, const Data *, const State *, const Sweep);
 typedef void (*GmRowKernel)(GmContext *, const Data *, const State *, const Sweep, const real *, real *, wide *);
-#define GM_NAMED(kernel)     #kernel, kernel
+#define GM_NAMED(kernel) #kernel, kernel
 
 enum {
-    GM_BLOCK = 512,              // elements a block
-    GM_TEAM_WORK = 32768,        // work below which a team of several threads does not pay
-    GM_ROWS = 4096,              // rows in a chunk of a row pass: its sums are added chunk by chunk
-    GM_IN_STEP = -1,             // run->chain: a launch is for all chains
-    GM_PRODUCT_CACHE = 32768,    // numbers in the rows that ROW_PRODUCTS takes at a time
-    GM_CACHE = 16 << 20,         // bytes of rows above which chains go in step
+    GM_BLOCK = 512,            // elements a block
+    GM_TEAM_WORK = 32768,      // work below which a team of several threads does not pay
+    GM_ROWS = 4096,            // rows in a chunk of a row pass: its sums are added chunk by chunk
+    GM_IN_STEP = -1,           // run->chain: a launch is for all chains
+    GM_PRODUCT_CACHE = 32768,  // numbers in the rows that ROW_PRODUCTS takes at a time
+    GM_CACHE = 16 << 20,       // bytes of rows above which chains go in step
 };
 
-#define gm_here(run)         const Data *const d = (const Data *)(run)->data; const State *const s = gm_of_chain(run, (run)->chain < 0 ? 0 : (run)->chain); (void)d; (void)s
+#define gm_here(run)                                                              \
+    const Data *const d = (const Data *)(run)->data;                              \
+    const State *const s = gm_of_chain(run, (run)->chain < 0 ? 0 : (run)->chain); \
+    (void)d;                                                                      \
+    (void)s
 // Chains in step that launches are for, by number.
-static inline int gm_chains_going(const GmRun *run)       { return run->going ? run->n_going : run->chains; }
+static inline int gm_chains_going(const GmRun *run) { return run->going ? run->n_going : run->chains; }
 static inline int gm_chain_going(const GmRun *run, int k) { return run->going ? run->going[k] : k; }
 
-#define ON_CPU(run, what)                                                                                                              \
-    do {                                                                                                                               \
-        if ((run)->chain != GM_IN_STEP) { what; break; }                                                                               \
-        GmRun *const gm_all = run;                                                                                                     \
-        const int gm_n = gm_chains_going(gm_all);                                                                                      \
-        _Pragma("omp parallel for num_threads(gm_all->threads < gm_n ? gm_all->threads : gm_n) schedule(static, 1)")                   \
-        for (int gm_k = 0; gm_k < gm_n; gm_k++) {                                                                                      \
-            GmRun gm_one = *gm_all, *const run = &gm_one;                                                                              \
-            gm_one.chain = gm_chain_going(gm_all, gm_k);                                                                               \
-            gm_one.inner_threads = 1;                                                                                                  \
-            gm_here(run);                                                                                                              \
-            what;                                                                                                                      \
-        }                                                                                                                              \
+#define ON_CPU(run, what)                                                                                            \
+    do {                                                                                                             \
+        if ((run)->chain != GM_IN_STEP) {                                                                            \
+            what;                                                                                                    \
+            break;                                                                                                   \
+        }                                                                                                            \
+        GmRun *const gm_all = run;                                                                                   \
+        const int gm_n = gm_chains_going(gm_all);                                                                    \
+        _Pragma("omp parallel for num_threads(gm_all->threads < gm_n ? gm_all->threads : gm_n) schedule(static, 1)") \
+        for (int gm_k = 0; gm_k < gm_n; gm_k++) {                                                                    \
+            GmRun gm_one = *gm_all, *const run = &gm_one;                                                            \
+            gm_one.chain = gm_chain_going(gm_all, gm_k);                                                             \
+            gm_one.inner_threads = 1;                                                                                \
+            gm_here(run);                                                                                            \
+            what;                                                                                                    \
+        }                                                                                                            \
     } while (0)
 
 static inline GmContext gm_alone(GmRun *run, int chain, long first, long last)
@@ -111,7 +127,7 @@ GM_LAUNCHES gm_each_shared(GmKernel kernel, GmRun *run, long n, long blocks)
     const Data *const d = (const Data *)run->data;
     const State *const s = gm_of_chain(run, run->chain);
     const Sweep at = sweep_place(run, run->chain);
-    #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
+#pragma omp parallel for num_threads(run->inner_threads) schedule(static)
     for (long b = 0; b < blocks; b++) {
         GmContext context = gm_alone(run, run->chain, b * GM_BLOCK, (b + 1) * GM_BLOCK < n ? (b + 1) * GM_BLOCK : n);
         kernel(&context, d, s, at);
@@ -131,11 +147,11 @@ static inline void gm_each(GmKernel kernel, GmRun *run, long n)
 
 GM_LAUNCHES gm_team_shared(GmKernel kernel, GmRun *run, int chain)
 {
-    static wide partial[GM_PARTIALS];            // one team of several threads works at a time
+    static wide partial[GM_PARTIALS];  // one team of several threads works at a time
     const Data *const d = (const Data *)run->data;
     const State *const s = gm_of_chain(run, chain);
     const Sweep at = sweep_place(run, chain);
-    #pragma omp parallel num_threads(run->inner_threads)
+#pragma omp parallel num_threads(run->inner_threads)
     {
         GmContext context = {run, chain, 0, 0, omp_get_thread_num(), omp_get_num_threads(), 0, partial};
         kernel(&context, d, s, at);
@@ -170,7 +186,8 @@ static inline void gm_products_added(const State *s, const GmProduct *list, int 
 }
 
 // Rows of one chunk, a few at a time so that they are still in the cache when they are added up: out[p], then the total.
-static inline void gm_row_chunk(GmRowKernel kernel, GmRun *run, int chain, long first, long last, long p, const real *X, const wide *beta, wide *out)
+static inline void gm_row_chunk(GmRowKernel kernel, GmRun *run, int chain, long first, long last, long p, const real *X, const wide *beta,
+                                wide *out)
 {
     enum { MOST = 256 };
     real dot[MOST], weight[MOST];
@@ -193,7 +210,8 @@ static inline void gm_add_rows(long p, const wide *sums, wide *out, wide *total)
     if (total) *total += sums[p];
 }
 
-static inline void gm_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out, wide *total)
+static inline void gm_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out,
+                           wide *total)
 {
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS;
     const int several = run->inner_threads > 1 && chunks > 1 && !run->checking;
@@ -202,9 +220,10 @@ static inline void gm_rows(GmRowKernel kernel, GmRun *run, int chain, long n, lo
     for (long j = 0; j < p && out; j++) out[j] = 0;
     if (total) *total = 0;
     if (several) {
-        #pragma omp parallel for num_threads(run->inner_threads) schedule(static)
+#pragma omp parallel for num_threads(run->inner_threads) schedule(static)
         for (long b = 0; b < chunks; b++)
-            gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta, out ? sums + b * (p + 1) : NULL);
+            gm_row_chunk(kernel, run, chain, b * GM_ROWS, (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n, p, X, beta,
+                         out ? sums + b * (p + 1) : NULL);
         for (long b = 0; b < chunks && out; b++) gm_add_rows(p, sums + b * (p + 1), out, total);
     } else {
         for (long b = 0; b < chunks; b++) {
@@ -224,7 +243,7 @@ static inline void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long 
     const int chains = gm_chains_going(run);
     wide *sums = out != GM_NO_FIELD ? (wide *)calloc((size_t)(chunks * chains * (p + 1) + 1), sizeof *sums) : NULL;
     if (out != GM_NO_FIELD && !sums) abort();
-    #pragma omp parallel for num_threads(run->threads) schedule(static)
+#pragma omp parallel for num_threads(run->threads) schedule(static)
     for (long b = 0; b < chunks; b++) {
         real dot[MOST], weight[MOST];
         const long last = (b + 1) * GM_ROWS < n ? (b + 1) * GM_ROWS : n;
@@ -250,9 +269,10 @@ static inline void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long 
     free(sums);
 }
 
-// Rows first .. last - 1 of ROW_PRODUCTS, a few at a time so that those of the matrices, the predictors and the weights are still in the cache: sums are what `back` gives, product after
-// product, then the totals.
-static inline void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, long first, long last, const GmProduct *list, int count, wide *sums)
+// Rows first .. last - 1 of ROW_PRODUCTS, a few at a time so that those of the matrices, the predictors and the weights are still in the
+// cache: sums are what `back` gives, product after product, then the totals.
+static inline void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, long first, long last, const GmProduct *list, int count,
+                                     wide *sums)
 {
     const State *const s = gm_of_chain(run, chain);
     long widest = 0;
@@ -262,7 +282,8 @@ static inline void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, lon
         const long n = i + rows < last ? rows : last - i;
         for (int k = 0; k < count; k++) {
             const GmProduct *r = &list[k];
-            rows_times_matrix(n, r->p, r->k, (const real *)r->X + i * r->p, gm_at(wide, s, r->coefficients), r->transposed, gm_at(real, s, r->eta) + i * r->k);
+            rows_times_matrix(n, r->p, r->k, (const real *)r->X + i * r->p, gm_at(wide, s, r->coefficients), r->transposed,
+                              gm_at(real, s, r->eta) + i * r->k);
         }
         if (!kernel) continue;
         wide *out = sums;
@@ -282,7 +303,8 @@ static inline void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, lon
 }
 
 // By chunks whose sums are added in order.
-static inline void gm_products(GmKernel kernel, GmRun *run, int chain, long n, size_t totals, long ntotals, const GmProduct *list, int count)
+static inline void gm_products(GmKernel kernel, GmRun *run, int chain, long n, size_t totals, long ntotals, const GmProduct *list,
+                               int count)
 {
     const State *const s = gm_of_chain(run, chain);
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS;
@@ -292,7 +314,7 @@ static inline void gm_products(GmKernel kernel, GmRun *run, int chain, long n, s
     wide *sums = (wide *)calloc((size_t)((several ? chunks : 1) * size + 1), sizeof *sums);
     if (!sums) abort();
     if (kernel) gm_products_added(s, list, count, totals, ntotals, NULL);
-    #pragma omp parallel for num_threads(several ? run->inner_threads : 1) schedule(static) if (several)
+#pragma omp parallel for num_threads(several ? run->inner_threads : 1) schedule(static) if (several)
     for (long b = 0; b < chunks; b++) {
         wide *mine = several ? sums + b * size : sums;
         for (long e = 0; e < size && !several; e++) mine[e] = 0;
@@ -313,9 +335,9 @@ static inline Stream gm_joint_stream(GmRun *run, uint32_t var)
     return g;
 }
 
-// A block that has no draw stays where it is in the first sweeps of warm-up: a start may be so far out that its weights span more than numbers hold.
-// Later it stays for some sweeps at most (fault.c): a scale may come so near to 0. Whether it has a draw does not depend on where it is,
-// so the rest of the sweep draws from its conditionals all the same.
+// A block that has no draw stays where it is in the first sweeps of warm-up: a start may be so far out that its weights span more than
+// numbers hold. Later it stays for some sweeps at most (fault.c): a scale may come so near to 0. Whether it has a draw does not depend on
+// where it is, so the rest of the sweep draws from its conditionals all the same.
 static inline void gm_not_drawn(GmRun *run, const char *name, const char *what)
 {
 #if !defined(GM_MODES)
@@ -330,20 +352,21 @@ static inline void gm_not_drawn(GmRun *run, const char *name, const char *what)
 static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
 {
     if (run->marginal) {
-        if (run->marginal == GM_MARGINAL) run->result += gm_marginal_dense(n, J, h, x);                  // scales.h
+        if (run->marginal == GM_MARGINAL) run->result += gm_marginal_dense(n, J, h, x);  // scales.h
         return;
     }
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_quadratic_before(n, J, h, x);
-    const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);    // a move of z and x together makes no claim about x alone
+    // a move of z and x together makes no claim about x alone
+    const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_claim_quadratic(run, run->chain, gm_quadratic_after(x));
     if (scale) scale[2] = move.scale;
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D, wide *E,
-                                           wide *k, wide *u, wide *scale)
+static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D,
+                                           wide *E, wide *k, wide *u, wide *scale)
 {
     if (run->marginal) {
         if (run->marginal == GM_MARGINAL) run->result += gm_marginal_arrow(n, J, h, x, m, D, E, k, u);
@@ -358,8 +381,8 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows, wide *y, solve *M, wide *x,
-                                          wide *scale)
+static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows,
+                                          wide *y, solve *M, wide *x, wide *scale)
 {
     if (run->marginal) {
         if (run->marginal == GM_MARGINAL) run->result += gm_marginal_rows(n, p, D, h, rows, y, M, x);
@@ -374,7 +397,8 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x, wide *scale)
+static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x,
+                                            wide *scale)
 {
     gm_sparse_begin(number, run->chain);
     gm_team(kernel, run, run->chain, 1);
@@ -406,7 +430,9 @@ GM_LAUNCHES launch_colours(GmRun *run, const char *name, GmKernel kernel, long n
 {
     (void)kernel;
     if (run->device) gm_device_colours(run, name, n, colours);
-    else for (run->colour = 0; run->colour < colours; run->colour++) ON_CPU(run, gm_each(kernel, run, (n - run->colour + colours - 1) / colours));
+    else
+        for (run->colour = 0; run->colour < colours; run->colour++)
+            ON_CPU(run, gm_each(kernel, run, (n - run->colour + colours - 1) / colours));
 }
 
 GM_LAUNCHES launch_team(GmRun *run, const char *name, GmKernel kernel, long work)
@@ -420,7 +446,8 @@ GM_LAUNCHES launch_team_colours(GmRun *run, const char *name, GmKernel kernel, l
 {
     (void)kernel;
     if (run->device) gm_device_team_colours(run, name, work, colours);
-    else for (run->colour = 0; run->colour < colours; run->colour++) ON_CPU(run, gm_team(kernel, run, run->chain, work));
+    else
+        for (run->colour = 0; run->colour < colours; run->colour++) ON_CPU(run, gm_team(kernel, run, run->chain, work));
 }
 
 GM_LAUNCHES launch_once(GmRun *run, const char *name, GmKernel kernel)
@@ -435,10 +462,12 @@ GM_LAUNCHES launch_shared(GmRun *run, const char *name, GmKernel kernel, long wo
 {
     (void)kernel;
     if (run->device) gm_device_shared(run, name, work, chains);
-    else for (int c = 0; c < chains; c++) ON_CPU(run, gm_team(kernel, run, c, work));
+    else
+        for (int c = 0; c < chains; c++) ON_CPU(run, gm_team(kernel, run, c, work));
 }
 
-GM_LAUNCHES launch_rows(GmRun *run, const char *name, GmRowKernel kernel, long n, long p, const real *X, size_t beta, size_t out, size_t total)
+GM_LAUNCHES launch_rows(GmRun *run, const char *name, GmRowKernel kernel, long n, long p, const real *X, size_t beta, size_t out,
+                        size_t total)
 {
     (void)kernel;
     if (run->device) gm_device_rows(run, name, n, p, X, beta, out, total);
@@ -451,7 +480,8 @@ GM_LAUNCHES launch_rows(GmRun *run, const char *name, GmRowKernel kernel, long n
 #endif
 }
 
-GM_LAUNCHES launch_products(GmRun *run, const char *name, GmKernel kernel, long n, size_t totals, long ntotals, const GmProduct *list, int count)
+GM_LAUNCHES launch_products(GmRun *run, const char *name, GmKernel kernel, long n, size_t totals, long ntotals, const GmProduct *list,
+                            int count)
 {
     (void)kernel;
     if (run->device) gm_device_products(run, name, n, totals, ntotals, list, count);
@@ -462,34 +492,44 @@ GM_LAUNCHES launch_normal_dense(GmRun *run, uint32_t var, const char *name, long
 {
     gm_here(run);
     if (run->device) gm_device_normal_dense(run, var, name, n, J, h, x, scale);
-    else ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
+    else
+        ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x),
+                                            gm_at(wide, s, scale)));
 }
 
-GM_LAUNCHES launch_normal_rows(GmRun *run, uint32_t var, const char *name, long n, long p, size_t D, size_t h, size_t rows, size_t y, size_t M, size_t x, size_t scale)
+GM_LAUNCHES launch_normal_rows(GmRun *run, uint32_t var, const char *name, long n, long p, size_t D, size_t h, size_t rows, size_t y,
+                               size_t M, size_t x, size_t scale)
 {
     gm_here(run);
     if (run->device) gm_device_normal_rows(run, var, name, n, p, D, h, rows, y, M, x, scale);
-    else ON_CPU(run, gm_normal_rows_claimed(run, var, name, n, p, gm_at(wide, s, D), gm_at(solve, s, h), gm_at(solve, s, rows), gm_at(wide, s, y),
-                                            gm_at(solve, s, M), gm_at(wide, s, x), gm_at(wide, s, scale)));
+    else
+        ON_CPU(run, gm_normal_rows_claimed(run, var, name, n, p, gm_at(wide, s, D), gm_at(solve, s, h), gm_at(solve, s, rows),
+                                           gm_at(wide, s, y), gm_at(solve, s, M), gm_at(wide, s, x), gm_at(wide, s, scale)));
 }
 
-GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D, size_t E, size_t k, size_t u, size_t scale)
+GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D,
+                                size_t E, size_t k, size_t u, size_t scale)
 {
     gm_here(run);
     if (run->device) gm_device_normal_arrow(run, var, name, n, J, h, x, m, D, E, k, u, scale);
-    else ON_CPU(run, gm_normal_arrow_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), m, gm_at(wide, s, D), gm_at(wide, s, E),
-                                             gm_at(wide, s, k), gm_at(wide, s, u), gm_at(wide, s, scale)));
+    else
+        ON_CPU(run,
+               gm_normal_arrow_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), m, gm_at(wide, s, D),
+                                       gm_at(wide, s, E), gm_at(wide, s, k), gm_at(wide, s, u), gm_at(wide, s, scale)));
 }
 
-GM_LAUNCHES launch_normal_sparse(GmRun *run, const char *kernel_name, GmKernel kernel, uint32_t var, const char *name, int number, size_t h, size_t x, size_t scale)
+GM_LAUNCHES launch_normal_sparse(GmRun *run, const char *kernel_name, GmKernel kernel, uint32_t var, const char *name, int number, size_t h,
+                                 size_t x, size_t scale)
 {
     gm_here(run);
     (void)kernel;
     if (run->device) gm_device_normal_sparse(run, kernel_name, var, name, number, x, scale);
-    else ON_CPU(run, gm_normal_sparse_claimed(run, kernel, var, name, number, gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
+    else
+        ON_CPU(run, gm_normal_sparse_claimed(run, kernel, var, name, number, gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
 }
 
-GM_LAUNCHES launch_pattern(GmRun *run, const char *kernel_name, GmKernel kernel, const char *name, int number, long n, double most, int by_lanes)
+GM_LAUNCHES launch_pattern(GmRun *run, const char *kernel_name, GmKernel kernel, const char *name, int number, long n, double most,
+                           int by_lanes)
 {
     (void)kernel;
     const int as_gpu = run->device || run->like_gpu;
@@ -524,122 +564,189 @@ GM_LAUNCHES launch_tell_rows(GmRun *run, GmKernel kernel, const char *name, int 
 #define GM_STREAM_OF_TURN(run, var, turn, count) gm_stream_of_turn(run, var, turn, count)
 static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, uint32_t count)
 {
-    if (turn >= (1L << 24) / count)              // rng.h has room for 2^24
+    if (turn >= (1L << 24) / count)  // rng.h has room for 2^24
         gm_fault(run, run->chain < 0 ? 0 : run->chain, "turns", turn, "there are more turns than streams of random numbers");
     return var + (uint32_t)turn * count;
 }
 
 // Sizes read the data, d.
-#define LAUNCH(kernel, run, n)                              do { gm_data(run); launch_each(run, GM_NAMED(kernel), n); } while (0)
-#define LAUNCH_MISSING(kernel, run, field)                  launch_each(run, GM_NAMED(kernel), (run)->missing ? (run)->missing[field].count : 0)
-#define LAUNCH_COLOURS(kernel, run, n, colours)             do { gm_data(run); launch_colours(run, GM_NAMED(kernel), n, colours); } while (0)
-#define LAUNCH_TEAM(kernel, run, work)                      do { gm_data(run); launch_team(run, GM_NAMED(kernel), work); } while (0)
-#define LAUNCH_COLOURS_TEAM(kernel, run, work, colours)     do { gm_data(run); launch_team_colours(run, GM_NAMED(kernel), work, colours); } while (0)
-#define LAUNCH_ONCE(kernel, run)                            launch_once(run, GM_NAMED(kernel))
-#define LAUNCH_SHARED(kernel, run, work)                    do { gm_data(run); launch_shared(run, GM_NAMED(kernel), work, 1); } while (0)
-#define LAUNCH_SHARED_UNLESS_MISSING(kernel, run, work)     do { gm_data(run); launch_shared(run, GM_NAMED(kernel), work, any_missing(run) ? (run)->chains : 1); } while (0)
-#define LAUNCH_ROWS_INTO(kernel, run, n, p, X, beta, out, total) do { gm_here(run); launch_rows(run, GM_NAMED(kernel), n, p, X, beta, out, total); } while (0)
-#define LAUNCH_ROWS(kernel, run, n, p, X, beta, out)        LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), offsetof(State, out), GM_NO_FIELD)
-#define LAUNCH_ROWS_AND(kernel, run, n, p, X, beta, out, total) LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), offsetof(State, out), offsetof(State, total))
-#define LAUNCH_ROWS_ONLY(kernel, run, n, p, X, beta)        LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), GM_NO_FIELD, GM_NO_FIELD)
+#define LAUNCH(kernel, run, n)                 \
+    do {                                       \
+        gm_data(run);                          \
+        launch_each(run, GM_NAMED(kernel), n); \
+    } while (0)
+#define LAUNCH_MISSING(kernel, run, field) launch_each(run, GM_NAMED(kernel), (run)->missing ? (run)->missing[field].count : 0)
+#define LAUNCH_COLOURS(kernel, run, n, colours)            \
+    do {                                                   \
+        gm_data(run);                                      \
+        launch_colours(run, GM_NAMED(kernel), n, colours); \
+    } while (0)
+#define LAUNCH_TEAM(kernel, run, work)            \
+    do {                                          \
+        gm_data(run);                             \
+        launch_team(run, GM_NAMED(kernel), work); \
+    } while (0)
+#define LAUNCH_COLOURS_TEAM(kernel, run, work, colours)            \
+    do {                                                           \
+        gm_data(run);                                              \
+        launch_team_colours(run, GM_NAMED(kernel), work, colours); \
+    } while (0)
+#define LAUNCH_ONCE(kernel, run) launch_once(run, GM_NAMED(kernel))
+#define LAUNCH_SHARED(kernel, run, work)               \
+    do {                                               \
+        gm_data(run);                                  \
+        launch_shared(run, GM_NAMED(kernel), work, 1); \
+    } while (0)
+#define LAUNCH_SHARED_UNLESS_MISSING(kernel, run, work)                                   \
+    do {                                                                                  \
+        gm_data(run);                                                                     \
+        launch_shared(run, GM_NAMED(kernel), work, any_missing(run) ? (run)->chains : 1); \
+    } while (0)
+#define LAUNCH_ROWS_INTO(kernel, run, n, p, X, beta, out, total)       \
+    do {                                                               \
+        gm_here(run);                                                  \
+        launch_rows(run, GM_NAMED(kernel), n, p, X, beta, out, total); \
+    } while (0)
+#define LAUNCH_ROWS(kernel, run, n, p, X, beta, out) \
+    LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), offsetof(State, out), GM_NO_FIELD)
+#define LAUNCH_ROWS_AND(kernel, run, n, p, X, beta, out, total) \
+    LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), offsetof(State, out), offsetof(State, total))
+#define LAUNCH_ROWS_ONLY(kernel, run, n, p, X, beta) LAUNCH_ROWS_INTO(kernel, run, n, p, X, offsetof(State, beta), GM_NO_FIELD, GM_NO_FIELD)
 
 // Linear algebra between kernels, for all chains of a launch.
 //
-//   PRODUCT(run, n, TIMES(p, k, X, B, eta))         eta[n, k] = X B for X[n, p], of data, and B[p, k]; TIMES_TRANSPOSED: B[k, p]. k = 1: eta[n], B[p]
-//   ROW_PRODUCTS(kernel, run, n, totals, m, TIMES_AND_BACK(p, k, X, B, eta, w, out), ...)
-//                                                   such products; kernel, a KERNEL_SPAN, which reads eta, fills w[n, k] and adds to totals[m]; and out = X'w, which lies as B does; TIMES_AND_SUMS: and sums[k] = 1'w.
-//                                                   On the CPU for some rows at a time; X is read from memory once
+//   PRODUCT(run, n, TIMES(p, k, X, B, eta))         eta[n, k] = X B for X[n, p], of data, and B[p, k]; TIMES_TRANSPOSED: B[k, p]. k = 1:
+//   eta[n], B[p] ROW_PRODUCTS(kernel, run, n, totals, m, TIMES_AND_BACK(p, k, X, B, eta, w, out), ...)
+//                                                   such products; kernel, a KERNEL_SPAN, which reads eta, fills w[n, k] and adds to
+//                                                   totals[m]; and out = X'w, which lies as B does; TIMES_AND_SUMS: and sums[k] = 1'w. On
+//                                                   the CPU for some rows at a time; X is read from memory once
 //   GRAM(run, n, p, scale, X, out)                  out[p, p] = scale * X'X, of data
 //   WEIGHTED_GRAM(run, n, p, X, w, out)             out[p, p] = X' diag(w) X, per chain
 //   ROW_SUMS(run, n, p, X, w, out)                  out[p] = X'w, per chain
-//   ORDER_ROWS(run, n, groups, key, first, rows)    rows of group k: rows[first[k]] .. rows[first[k + 1] - 1], of all chains; key[n] from 1,
+//   ORDER_ROWS(run, n, groups, key, first, rows)    rows of group k: rows[first[k]] .. rows[first[k + 1] - 1], of all chains; key[n] from
+//   1,
 //                                                   0 for a row of no group
-//   COLOUR_ELEMENTS(run, n, pairs, one, other, first, elements)     colour c of the elements 0 .. n - 1: elements[first[c]] .. elements[first[c + 1] - 1], of all chains; one[i] and other[i], from 1, have different
+//   COLOUR_ELEMENTS(run, n, pairs, one, other, first, elements)     colour c of the elements 0 .. n - 1: elements[first[c]] ..
+//   elements[first[c + 1] - 1], of all chains; one[i] and other[i], from 1, have different
 //                                                   colours; first[c] = n from the last colour on
 //   NORMAL_DENSE(run, var, name, n, J, h, x)        x[n] ~ N(J^-1 h, J^-1); J and h are destroyed
 //   NORMAL_DENSE_SCALED(..., scale)                 with a scale move: scale = {Q, count, the scale drawn}, see linalg.h
-//   NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)          x[p] from n < p rows: precision D + R'R, shift h + R'y; M[n, n] is work space
-//   NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)      see linalg.h
-#define GRAM(run, n, p, scale, X, out)                                                                                                 \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_gram(run, n, p, scale, X, s->out);                                                                \
-        else ON_CPU(run, gram_matrix(n, p, scale, X, s->out));                                                                         \
+//   NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)          x[p] from n < p rows: precision D + R'R, shift h + R'y; M[n, n] is work
+//   space NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)      see linalg.h
+#define GRAM(run, n, p, scale, X, out)                                  \
+    do {                                                                \
+        gm_here(run);                                                   \
+        if ((run)->device) gm_device_gram(run, n, p, scale, X, s->out); \
+        else ON_CPU(run, gram_matrix(n, p, scale, X, s->out));          \
     } while (0)
-#define WEIGHTED_GRAM(run, n, p, X, w, out)                                                                                            \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_weighted_gram(run, n, p, X, offsetof(State, w), offsetof(State, out));                            \
-        else ON_CPU(run, weighted_gram(n, p, X, s->w, s->out));                                                                        \
+#define WEIGHTED_GRAM(run, n, p, X, w, out)                                                                 \
+    do {                                                                                                    \
+        gm_here(run);                                                                                       \
+        if ((run)->device) gm_device_weighted_gram(run, n, p, X, offsetof(State, w), offsetof(State, out)); \
+        else ON_CPU(run, weighted_gram(n, p, X, s->w, s->out));                                             \
     } while (0)
-#define ROW_SUMS(run, n, p, X, w, out)                                                                                                 \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_row_sums(run, n, p, X, offsetof(State, w), offsetof(State, out));                                 \
-        else ON_CPU(run, row_sums(n, p, X, s->w, s->out));                                                                             \
+#define ROW_SUMS(run, n, p, X, w, out)                                                                 \
+    do {                                                                                               \
+        gm_here(run);                                                                                  \
+        if ((run)->device) gm_device_row_sums(run, n, p, X, offsetof(State, w), offsetof(State, out)); \
+        else ON_CPU(run, row_sums(n, p, X, s->w, s->out));                                             \
     } while (0)
-#define TIMES_OF(p, k, X, B, transposed, eta, w, out, sums) {p, k, X, gm_of(B), transposed, gm_of(eta), w, out, sums}
-#define TIMES(p, k, X, B, eta)                                      TIMES_OF(p, k, X, B, 0, eta, GM_NO_FIELD, GM_NO_FIELD, GM_NO_FIELD)
-#define TIMES_TRANSPOSED(p, k, X, B, eta)                           TIMES_OF(p, k, X, B, 1, eta, GM_NO_FIELD, GM_NO_FIELD, GM_NO_FIELD)
-#define TIMES_AND_BACK(p, k, X, B, eta, w, out)                     TIMES_OF(p, k, X, B, 0, eta, gm_of(w), gm_of(out), GM_NO_FIELD)
-#define TIMES_TRANSPOSED_AND_BACK(p, k, X, B, eta, w, out)          TIMES_OF(p, k, X, B, 1, eta, gm_of(w), gm_of(out), GM_NO_FIELD)
-#define TIMES_AND_SUMS(p, k, X, B, eta, w, out, sums)               TIMES_OF(p, k, X, B, 0, eta, gm_of(w), gm_of(out), gm_of(sums))
-#define TIMES_TRANSPOSED_AND_SUMS(p, k, X, B, eta, w, out, sums)    TIMES_OF(p, k, X, B, 1, eta, gm_of(w), gm_of(out), gm_of(sums))
-#define PRODUCT(run, n, ...)                                                                                                           \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        const GmProduct gm_list[] = {__VA_ARGS__};                                                                                     \
-        launch_products(run, NULL, NULL, n, GM_NO_FIELD, 0, gm_list, 1);                                                               \
+#define TIMES_OF(p, k, X, B, transposed, eta, w, out, sums)     \
+    {                                                           \
+        p, k, X, gm_of(B), transposed, gm_of(eta), w, out, sums \
+    }
+#define TIMES(p, k, X, B, eta)                                   TIMES_OF(p, k, X, B, 0, eta, GM_NO_FIELD, GM_NO_FIELD, GM_NO_FIELD)
+#define TIMES_TRANSPOSED(p, k, X, B, eta)                        TIMES_OF(p, k, X, B, 1, eta, GM_NO_FIELD, GM_NO_FIELD, GM_NO_FIELD)
+#define TIMES_AND_BACK(p, k, X, B, eta, w, out)                  TIMES_OF(p, k, X, B, 0, eta, gm_of(w), gm_of(out), GM_NO_FIELD)
+#define TIMES_TRANSPOSED_AND_BACK(p, k, X, B, eta, w, out)       TIMES_OF(p, k, X, B, 1, eta, gm_of(w), gm_of(out), GM_NO_FIELD)
+#define TIMES_AND_SUMS(p, k, X, B, eta, w, out, sums)            TIMES_OF(p, k, X, B, 0, eta, gm_of(w), gm_of(out), gm_of(sums))
+#define TIMES_TRANSPOSED_AND_SUMS(p, k, X, B, eta, w, out, sums) TIMES_OF(p, k, X, B, 1, eta, gm_of(w), gm_of(out), gm_of(sums))
+#define PRODUCT(run, n, ...)                                             \
+    do {                                                                 \
+        gm_here(run);                                                    \
+        const GmProduct gm_list[] = {__VA_ARGS__};                       \
+        launch_products(run, NULL, NULL, n, GM_NO_FIELD, 0, gm_list, 1); \
     } while (0)
-#define ROW_PRODUCTS(kernel, run, n, totals, m, ...)                                                                                   \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        const GmProduct gm_list[] = {__VA_ARGS__};                                                                                     \
-        launch_products(run, GM_NAMED(kernel), n, offsetof(State, totals), m, gm_list, (int)(sizeof gm_list / sizeof *gm_list));       \
+#define ROW_PRODUCTS(kernel, run, n, totals, m, ...)                                                                             \
+    do {                                                                                                                         \
+        gm_here(run);                                                                                                            \
+        const GmProduct gm_list[] = {__VA_ARGS__};                                                                               \
+        launch_products(run, GM_NAMED(kernel), n, offsetof(State, totals), m, gm_list, (int)(sizeof gm_list / sizeof *gm_list)); \
     } while (0)
-#define COLOUR_ELEMENTS(run, n, pairs, one, other, first, elements)                                                                    \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_colour_elements(run, n, pairs, s->one, s->other, s->first, s->elements);                          \
-        else gm_colour_elements(n, pairs, s->one, s->other, s->first, s->elements);                                                    \
+#define COLOUR_ELEMENTS(run, n, pairs, one, other, first, elements)                                           \
+    do {                                                                                                      \
+        gm_here(run);                                                                                         \
+        if ((run)->device) gm_device_colour_elements(run, n, pairs, s->one, s->other, s->first, s->elements); \
+        else gm_colour_elements(n, pairs, s->one, s->other, s->first, s->elements);                           \
     } while (0)
-#define ORDER_ROWS(run, n, groups, key, first, rows)                                                                                   \
-    do {                                                                                                                               \
-        gm_here(run);                                                                                                                  \
-        if ((run)->device) gm_device_order_rows(run, n, groups, s->key, s->first, s->rows);                                            \
-        else gm_order_rows(n, groups, s->key, s->first, s->rows);                                                                      \
+#define ORDER_ROWS(run, n, groups, key, first, rows)                                        \
+    do {                                                                                    \
+        gm_here(run);                                                                       \
+        if ((run)->device) gm_device_order_rows(run, n, groups, s->key, s->first, s->rows); \
+        else gm_order_rows(n, groups, s->key, s->first, s->rows);                           \
     } while (0)
-#define NORMAL_DENSE(run, var, name, n, J, h, x) \
-    do { gm_data(run); launch_normal_dense(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), GM_NO_FIELD); } while (0)
-#define NORMAL_DENSE_SCALED(run, var, name, n, J, h, x, scale) \
-    do { gm_data(run); launch_normal_dense(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), gm_of(scale)); } while (0)
-#define NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x) \
-    do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), GM_NO_FIELD); } while (0)
-#define NORMAL_ROWS_SCALED(run, var, name, n, p, D, h, R, y, M, x, scale) \
-    do { gm_data(run); launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), gm_of(scale)); } while (0)
-//   PATTERN(kernel, run, name, number, n, most, by_lanes)       which places the terms of joint normal `number` have, see sparse.h; kernel goes through them, a KERNEL_TERMS if by_lanes, else a KERNEL_ONCE, which is for CPUs
-//   NORMAL_SPARSE(kernel, run, var, name, number, h, x)          x[n] ~ N(J^-1 h, J^-1); kernel fills h, and J by SPARSE_ADD
-#define PATTERN(kernel, run, name, number, n, most, by_lanes) do { gm_data(run); launch_pattern(run, GM_NAMED(kernel), name, number, n, most, by_lanes); } while (0)
-#define NORMAL_SPARSE(kernel, run, var, name, number, h, x) launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
-#define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
-//   TELL_ROWS(kernel, run, name, number, n, weighted)            whether the rows of joint normal `number` are told, see sparse.h, by that kernel; TOLD: they are; TOLD_ALONE: and what other routes read is not made
-#define TELL_ROWS(kernel, run, name, number, n, weighted)    do { gm_data(run); launch_tell_rows(run, gm_function(GM_NAMED(kernel)), name, number, n, weighted); } while (0)
-#define TOLD(number)         gm_rows_told(number)
-#define TOLD_ALONE(number)   gm_rows_told_alone(number)
-#define gm_function(...)     gm_second(__VA_ARGS__)
-#define gm_second(a, b)      b
-#define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u) \
-    do { gm_data(run); launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), GM_NO_FIELD); } while (0)
-#define NORMAL_ARROW_SCALED(run, var, name, n, J, h, x, m, D, E, k, u, scale) \
-    do { gm_data(run); launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), gm_of(scale)); } while (0)
+#define NORMAL_DENSE(run, var, name, n, J, h, x)                                           \
+    do {                                                                                   \
+        gm_data(run);                                                                      \
+        launch_normal_dense(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), GM_NO_FIELD); \
+    } while (0)
+#define NORMAL_DENSE_SCALED(run, var, name, n, J, h, x, scale)                              \
+    do {                                                                                    \
+        gm_data(run);                                                                       \
+        launch_normal_dense(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), gm_of(scale)); \
+    } while (0)
+#define NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)                                                                \
+    do {                                                                                                                   \
+        gm_data(run);                                                                                                      \
+        launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), GM_NO_FIELD); \
+    } while (0)
+#define NORMAL_ROWS_SCALED(run, var, name, n, p, D, h, R, y, M, x, scale)                                                   \
+    do {                                                                                                                    \
+        gm_data(run);                                                                                                       \
+        launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), gm_of(scale)); \
+    } while (0)
+//   PATTERN(kernel, run, name, number, n, most, by_lanes)       which places the terms of joint normal `number` have, see sparse.h; kernel
+//   goes through them, a KERNEL_TERMS if by_lanes, else a KERNEL_ONCE, which is for CPUs NORMAL_SPARSE(kernel, run, var, name, number, h,
+//   x)          x[n] ~ N(J^-1 h, J^-1); kernel fills h, and J by SPARSE_ADD
+#define PATTERN(kernel, run, name, number, n, most, by_lanes)                   \
+    do {                                                                        \
+        gm_data(run);                                                           \
+        launch_pattern(run, GM_NAMED(kernel), name, number, n, most, by_lanes); \
+    } while (0)
+#define NORMAL_SPARSE(kernel, run, var, name, number, h, x) \
+    launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
+#define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) \
+    launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
+//   TELL_ROWS(kernel, run, name, number, n, weighted)            whether the rows of joint normal `number` are told, see sparse.h, by that
+//   kernel; TOLD: they are; TOLD_ALONE: and what other routes read is not made
+#define TELL_ROWS(kernel, run, name, number, n, weighted)                                \
+    do {                                                                                 \
+        gm_data(run);                                                                    \
+        launch_tell_rows(run, gm_function(GM_NAMED(kernel)), name, number, n, weighted); \
+    } while (0)
+#define TOLD(number)       gm_rows_told(number)
+#define TOLD_ALONE(number) gm_rows_told_alone(number)
+#define gm_function(...)   gm_second(__VA_ARGS__)
+#define gm_second(a, b)    b
+#define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)                                                                       \
+    do {                                                                                                                              \
+        gm_data(run);                                                                                                                 \
+        launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), GM_NO_FIELD); \
+    } while (0)
+#define NORMAL_ARROW_SCALED(run, var, name, n, J, h, x, m, D, E, k, u, scale)                                                          \
+    do {                                                                                                                               \
+        gm_data(run);                                                                                                                  \
+        launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), gm_of(scale)); \
+    } while (0)
 
 // ---- moves along gradients ----
 //
 //   NUTS(run, density, var, machine, position, value, gradient, moves, .name = "mu, tau", .coordinates = n, .depth = 8, ...)
 //
-// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmMove, what is not written is as usual. density(run) is asked for value[0], the log density
-// by the coordinates, value[1], that by the variables, and gradient[n] at position. Chains that go in step ask
-// together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__. With --check the densities make a claim, and the gradient is compared with differences.
+// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmMove, what is not written is as
+// usual. density(run) is asked for value[0], the log density by the coordinates, value[1], that by the variables, and gradient[n] at
+// position. Chains that go in step ask together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__.
+// With --check the densities make a claim, and the gradient is compared with differences.
 
 // What a chain takes of a competition; NULL: there is none, or it is left at drawing step by step.
 static inline GmChoice *gm_choice(const GmRun *run, int competition, int chain)
@@ -651,7 +758,7 @@ static inline GmChoice *gm_choice(const GmRun *run, int competition, int chain)
 
 // nuts_begin and nuts_next, of the library that programs are linked with (host/nuts.c).
 GM_C void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup);
-GM_C int  gm_nuts_ask(Nuts *m);
+GM_C int gm_nuts_ask(Nuts *m);
 
 // The metric of a chain's move, if it is not diagonal or may become so, else NULL; of the library, too (host/metrics.c).
 GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmMove *of, int chain);
@@ -678,7 +785,8 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     m->linear = of->together ? NULL : gm_metric_of(run->metrics, run, of, chain);
     settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates) == 0;
     Stream g = stream(sweep_place(run, chain), of->var, 0);
-    settings.temperature = run->checking ? 1 : nuts_temperature(of->anneal, run->sweep, run->warmup);     // hot chains go to where a density is known to a few digits
+    // hot chains go to where a density is known to a few digits
+    settings.temperature = run->checking ? 1 : nuts_temperature(of->anneal, run->sweep, run->warmup);
     const GmChoice *const c = gm_choice(run, of->competition, chain);
     if (c && c->target > 0) settings.target = c->target;
     if (of->together) chees_settings(m, &settings, run->sweep, run->warmup);
@@ -701,9 +809,13 @@ static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answ
         memcpy(gm_array(s, of->moves), says, sizeof says);
     }
     GmChoice *const c = more ? NULL : gm_choice(run, of->competition, chain);
-    if (c) gm_choice_moved(c, m->evaluations, m->divergent, m->failed != 0, m->energy, m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0);
+    if (c)
+        gm_choice_moved(c, m->evaluations, m->divergent, m->failed != 0, m->energy,
+                        m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0);
     if (!more && m->failed && !of->competition)
-        gm_fault(run, chain, of->name, -1, m->failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
+        gm_fault(run, chain, of->name, -1,
+                 m->failed == 1 ? "the log density is not finite where the chain stands"
+                                : "the gradient of the log density is not finite where the chain stands");
     return more;
 }
 
@@ -720,13 +832,15 @@ static inline double gm_nuts_density(GmRun *run, const GmMove *of, GmDensity *de
 static inline double gm_nuts_difference(GmRun *run, const GmMove *of, GmDensity *density, long i, double h)
 {
     const wide x = gm_array(gm_of_chain(run, run->chain), of->position)[i];
-    const volatile wide above = x + h, below = x - h;            // as they are rounded
+    const volatile wide above = x + h, below = x - h;  // as they are rounded
     return (gm_nuts_density(run, of, density, i, above - x) - gm_nuts_density(run, of, density, i, below - x)) / (above - below);
 }
 
-// Where all coordinates change by 2^-50 of themselves, some upwards and some downwards: the change of the density, and that of the derivative by coordinate i.
-// A matrix that is nearly singular makes them large.
-typedef struct GmShaken { double density, slope; } GmShaken;
+// Where all coordinates change by 2^-50 of themselves, some upwards and some downwards: the change of the density, and that of the
+// derivative by coordinate i. A matrix that is nearly singular makes them large.
+typedef struct GmShaken {
+    double density, slope;
+} GmShaken;
 
 static inline GmShaken gm_nuts_shaken(GmRun *run, const GmMove *of, GmDensity *density, long i, wide *kept)
 {
@@ -741,8 +855,9 @@ static inline GmShaken gm_nuts_shaken(GmRun *run, const GmMove *of, GmDensity *d
     return moved;
 }
 
-// The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their error is estimated from three widths: where a
-// variable has lost digits, near an end of its support, a density goes in steps, and two differences may agree by chance.
+// The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep.
+// Their error is estimated from three widths: where a variable has lost digits, near an end of its support, a density goes in steps, and
+// two differences may agree by chance.
 static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *density)
 {
     enum { GM_COMPARED = 40, GM_WIDTHS = 6 };
@@ -756,19 +871,23 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
         const GmShaken moved = gm_nuts_shaken(run, of, density, i, kept);
         const double lp = (density(run), *gm_array(s, of->value)), slope = gradient[i];
         double difference = NAN, error = INFINITY;
-        for (int width = 0, meets = 0; width < GM_WIDTHS && !meets; width++) {   // others where the first does not fit the scale
+        for (int width = 0, meets = 0; width < GM_WIDTHS && !meets; width++) {  // others where the first does not fit the scale
             const double h = widths[width] * (1 + 0.1 * fabs(x[i]));
             const double one = gm_nuts_difference(run, of, density, i, h), two = gm_nuts_difference(run, of, density, i, 2 * h);
-            const double three = gm_nuts_difference(run, of, density, i, 3 * h), apart = fmax(fabs(one - two), fmax(fabs(one - three), fabs(two - three)));
+            const double three = gm_nuts_difference(run, of, density, i, 3 * h),
+                         apart = fmax(fabs(one - two), fmax(fabs(one - three), fabs(two - three)));
             const double at = one + (one - two) / 3, off = apart + (1e-13 * fabs(lp) + 30 * moved.density) / h + 30 * moved.slope;
-            meets = !isfinite(at) || (fabs(slope - at) <= 1e-6 * (1 + fabs(slope)) + 10 * off && (width == 0 || off <= 1e-3 * (1 + fabs(slope))));
+            meets = !isfinite(at) ||
+                    (fabs(slope - at) <= 1e-6 * (1 + fabs(slope)) + 10 * off && (width == 0 || off <= 1e-3 * (1 + fabs(slope))));
             if (width > 0 && !(meets && isfinite(at))) continue;
             difference = at;
             error = off;
         }
-        if (fabs(x[i]) > 16 && fabs(slope - difference) > 1e-6 * (1 + fabs(slope)) + 10 * error) {   // so far out a variable may be one of the last numbers before its end, and hardly move
+        // so far out a variable may be one of the last numbers before its end, and hardly move
+        if (fabs(x[i]) > 16 && fabs(slope - difference) > 1e-6 * (1 + fabs(slope)) + 10 * error) {
             const double wide_one = gm_nuts_difference(run, of, density, i, fabs(x[i]) / 2);
-            if (!(fabs(wide_one - difference) <= 1e-3 * (1 + fabs(difference)))) difference = NAN;    // where the density bends, or ends, this difference tells nothing
+            // where the density bends, or ends, this difference tells nothing
+            if (!(fabs(wide_one - difference) <= 1e-3 * (1 + fabs(difference)))) difference = NAN;
         }
         gm_check_gradient(run, of->name, i, slope, difference, error);
     }
@@ -797,12 +916,12 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 {
     if (of.alone == GM_UNLESS_MISSING && any_missing(run)) of.alone = 0;
     of.together = gm_goes_together(run, &of);
-    const GmChoice *const of_all = gm_choice(run, of.competition, 0);         // on a GPU chains take the same
+    const GmChoice *const of_all = gm_choice(run, of.competition, 0);  // on a GPU chains take the same
     of.first = of_all ? of_all->first : 0;
     of.adapts = of_all ? of_all->adapts : run->warmup;
     const int from = run->chain > 0 ? run->chain : 0, to = run->chain == GM_IN_STEP ? run->chains : from + 1;
     for (int c = from; of_all && c < to; c++)
-        if (gm_choice(run, of.competition, c)->also) of.alone = 0;       // Gibbs updates have changed these unknowns
+        if (gm_choice(run, of.competition, c)->also) of.alone = 0;  // Gibbs updates have changed these unknowns
     if (run->device) {
         gm_device_move(run, &of, density);
         return;
@@ -830,7 +949,7 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
     }
     run->going = NULL;
     free(going);
-    if (run->checking && of.standardised && run->sweep == 0) {       // from the next sweep on coordinates of other kinds are checked
+    if (run->checking && of.standardised && run->sweep == 0) {  // from the next sweep on coordinates of other kinds are checked
         wide *const standard = gm_array(gm_of_chain(run, run->chain), of.standardised);
         for (long i = 0; i < of.coordinates; i++) standard[i] = (double)(1 + i % 3) / 3;
     }
@@ -838,26 +957,34 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
 #endif
 }
 
-#define NUTS(run, density, variable, room_of, place, log_density, slope, told, ...)                                                     \
-    do {                                                                                                                               \
-        gm_data(run);                                                                                                                  \
-        const GmMove gm_move = {.machine = gm_of(room_of), .position = gm_of(place), .value = gm_of(log_density), .gradient = gm_of(slope), .moves = gm_of(told), .var = variable, __VA_ARGS__}; \
-        launch_nuts(run, density, gm_move);                                                                                            \
+#define NUTS(run, density, variable, room_of, place, log_density, slope, told, ...) \
+    do {                                                                            \
+        gm_data(run);                                                               \
+        const GmMove gm_move = {.machine = gm_of(room_of),                          \
+                                .position = gm_of(place),                           \
+                                .value = gm_of(log_density),                        \
+                                .gradient = gm_of(slope),                           \
+                                .moves = gm_of(told),                               \
+                                .var = variable,                                    \
+                                __VA_ARGS__};                                       \
+        launch_nuts(run, density, gm_move);                                         \
     } while (0)
 
 // ---- scales with a joint normal integrated out ----
 //
 //   SCALES(run, density, var, tuning, proposed, competition, sparse, sweep, trial, {"tau", gm_of(tau), 0, INFINITY, 1}, ...)
 //
-// draws these before the joint normal whose density, together with all that holds them, `density` evaluates (scales.h); costs of a sweep without this and of a trial in multiply-adds, those of
-// the sparse factor of joint normal number `sparse` not among them. proposed: all that is drawn is a proposal (proposals.h). On a GPU nothing is done.
+// draws these before the joint normal whose density, together with all that holds them, `density` evaluates (scales.h); costs of a sweep
+// without this and of a trial in multiply-adds, those of the sparse factor of joint normal number `sparse` not among them. proposed: all
+// that is drawn is a proposal (proposals.h). On a GPU nothing is done.
 #include "scales.h"
 
-#define SCALES(run, density, variable, room, proposed, competition, sparse, sweep, trial, ...)                                                   \
-    do {                                                                                                                               \
-        gm_data(run);                                                                                                                  \
-        const GmScaleOf gm_list[] = {__VA_ARGS__};                                                                                     \
-        launch_scales(run, density, variable, gm_of(room), proposed, gm_choice(run, competition, 0) ? competition : 0, sparse, sweep, trial, gm_list, (int)(sizeof gm_list / sizeof *gm_list)); \
+#define SCALES(run, density, variable, room, proposed, competition, sparse, sweep, trial, ...)                                        \
+    do {                                                                                                                              \
+        gm_data(run);                                                                                                                 \
+        const GmScaleOf gm_list[] = {__VA_ARGS__};                                                                                    \
+        launch_scales(run, density, variable, gm_of(room), proposed, gm_choice(run, competition, 0) ? competition : 0, sparse, sweep, \
+                      trial, gm_list, (int)(sizeof gm_list / sizeof *gm_list));                                                       \
     } while (0)
 
 // ---- all chains ----
@@ -878,7 +1005,7 @@ static inline void all_chains(GmRun *run, void (*what)(GmRun *))
     gm_linalg_threads(run->threads <= run->chains ? 1 : run->threads);
     const int outer = run->checking ? 1 : run->threads < run->chains ? run->threads : run->chains;
     if (outer > 1 && run->threads <= run->chains) {
-        #pragma omp parallel for num_threads(outer) schedule(static, 1)
+#pragma omp parallel for num_threads(outer) schedule(static, 1)
         for (int c = 0; c < run->chains; c++) {
             GmRun one = *run;
             one.chain = c;
@@ -911,29 +1038,67 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
     }
 }
 
-// A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the kernel's team shares,
-// 0 for a KERNEL_ONCE.
-// There may be two ways to draw the same variables, along gradients and step by step: they compete, and each chain takes one of them (host/choice.c).
+// A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the
+// kernel's team shares, 0 for a KERNEL_ONCE. There may be two ways to draw the same variables, along gradients and step by step: they
+// compete, and each chain takes one of them (host/choice.c).
 enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS, GM_ON_CPU, GM_ON_GPU };
 
-typedef struct GmStep { const char *name; void (*launches)(GmRun *); const char *kernel_name; GmKernel kernel; long work; int when, competition, moves, joint; } GmStep;
+typedef struct GmStep {
+    const char *name;
+    void (*launches)(GmRun *);
+    const char *kernel_name;
+    GmKernel kernel;
+    long work;
+    int when, competition, moves, joint;
+} GmStep;
 
-#define STEP(name, launches)          {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, 0}
-#define STEP_MOVE(name, launches)     {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 1, 0}
-#define STEP_WITH_GRADIENTS(name, launches, competition)    {name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, competition, 1, 0}
-#define STEP_WITHOUT_GRADIENTS(name, launches, competition) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, 0}
-#define STEP_ON_CPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_CPU, 0, 0, 0}
-#define STEP_ON_GPU(name, launches)   {name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0, 0}
-// Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its step, or, -joint, stands in for it.
-#define STEP_JOINT(name, launches, joint)                   {name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, joint}
-#define STEP_JOINT_WITHOUT_GRADIENTS(name, launches, competition, joint) {name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, joint}
-#define STEP_TEAM(name, kernel, work) {name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0, 0, 0}
-#define STEP_ONCE(name, kernel)       {name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0, 0}
+#define STEP(name, launches)                                   \
+    {                                                          \
+        name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, 0 \
+    }
+#define STEP_MOVE(name, launches)                              \
+    {                                                          \
+        name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 1, 0 \
+    }
+#define STEP_WITH_GRADIENTS(name, launches, competition)                    \
+    {                                                                       \
+        name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, competition, 1, 0 \
+    }
+#define STEP_WITHOUT_GRADIENTS(name, launches, competition)                    \
+    {                                                                          \
+        name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, 0 \
+    }
+#define STEP_ON_CPU(name, launches)                       \
+    {                                                     \
+        name, launches, NULL, NULL, 0, GM_ON_CPU, 0, 0, 0 \
+    }
+#define STEP_ON_GPU(name, launches)                       \
+    {                                                     \
+        name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0, 0 \
+    }
+// Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its step, or, -joint, stands in for
+// it.
+#define STEP_JOINT(name, launches, joint)                          \
+    {                                                              \
+        name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, joint \
+    }
+#define STEP_JOINT_WITHOUT_GRADIENTS(name, launches, competition, joint)           \
+    {                                                                              \
+        name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, joint \
+    }
+#define STEP_TEAM(name, kernel, work)                               \
+    {                                                               \
+        name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0, 0, 0 \
+    }
+#define STEP_ONCE(name, kernel)                                  \
+    {                                                            \
+        name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0, 0 \
+    }
 
 // Whether these do.
 #define STANDS_IN(run, number) gm_sparse_stands_in(number)
 #ifndef GM_LIKE_GPU
-#define GM_LIKE_GPU 0        // 1, for tests: a CPU takes the steps that a GPU takes
+#define GM_LIKE_GPU 0  // 1, for tests: a CPU takes the steps that a GPU takes
 #endif
 
 #define TAKES_GPU_STEPS(run) ((run)->device || (run)->like_gpu || GM_LIKE_GPU)
@@ -983,40 +1148,52 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
 }
 
 // What is done after a kept sweep, for all chains.
-#define GM_FOR_DRAWS(stage) static void gm_##stage(GmRun *run) { all_chains(run, stage); }
+#define GM_FOR_DRAWS(stage) \
+    static void gm_##stage(GmRun *run) { all_chains(run, stage); }
 
 // The emitted program's gm_model. What follows the numbers of fields and steps are other members of it.
-#define GM_MODEL(model_name, file, data_count, state_count, step_count, ...)                                          \
-    static void gm_batch(GmRun *one)  { sweep_batch(one, sweep); }                                                    \
-    static void gm_sweep(GmRun *run)                                                                                  \
-    {                                                                                                                 \
-        GmRun all = *run;                                                                                             \
+#define GM_MODEL(model_name, file, data_count, state_count, step_count, ...)                                                        \
+    static void gm_batch(GmRun *one) { sweep_batch(one, sweep); }                                                                   \
+    static void gm_sweep(GmRun *run)                                                                                                \
+    {                                                                                                                               \
+        GmRun all = *run;                                                                                                           \
         all.chain = run->chains > 1 && !run->checking && gm_model.row_bytes && gm_model.row_bytes(run) > GM_CACHE ? GM_IN_STEP : 0; \
-        all.inner_threads = 1;                                                                                        \
-        if (run->device) gm_device_sweeps(run, sweep);                                                                \
-        else all_chains(&all, gm_batch);                                                                              \
-    }                                                                                                                 \
-    static double gm_joint(GmRun *run, int chain)                                                                     \
-    {                                                                                                                 \
-        GmRun one = *run;                                                                                             \
-        one.chain = chain;                                                                                            \
-        one.inner_threads = 1;                                                                                        \
-        joint(&one);                                                                                                  \
-        return run->device ? gm_device_result(run, chain) : one.result;                                               \
-    }                                                                                                                 \
-    static const char *gm_step_name(int k) { return steps[k].name; }                                                  \
-    static void gm_step_of_chain(GmRun *run) { take_steps(run, &steps[run->step], 1); }                               \
-    static int gm_step_moves(int k) { return steps[k].moves; }                                                        \
-    static void gm_step(GmRun *run, int k)                                                                            \
-    {                                                                                                                 \
-        run->step = k;                                                                                                \
-        all_chains(run, gm_step_of_chain);                                                                            \
-        if (gm_model.refresh && ANY_MISSING(run)) gm_model.refresh(run);                                              \
-    }                                                                                                                 \
-    GM_C const GmModel gm_model = {                                                                                   \
-        .name = model_name, .source = file, .data = data_fields, .n_data = data_count, .data_size = sizeof(Data),     \
-        .state = state_fields, .n_state = state_count, .state_size = sizeof(State), .setup = setup, .sweep = gm_sweep, \
-        .log_joint = gm_joint, .n_steps = step_count, .step_name = gm_step_name, .step = gm_step, .step_moves = gm_step_moves, __VA_ARGS__                                \
-    };
+        all.inner_threads = 1;                                                                                                      \
+        if (run->device) gm_device_sweeps(run, sweep);                                                                              \
+        else all_chains(&all, gm_batch);                                                                                            \
+    }                                                                                                                               \
+    static double gm_joint(GmRun *run, int chain)                                                                                   \
+    {                                                                                                                               \
+        GmRun one = *run;                                                                                                           \
+        one.chain = chain;                                                                                                          \
+        one.inner_threads = 1;                                                                                                      \
+        joint(&one);                                                                                                                \
+        return run->device ? gm_device_result(run, chain) : one.result;                                                             \
+    }                                                                                                                               \
+    static const char *gm_step_name(int k) { return steps[k].name; }                                                                \
+    static void gm_step_of_chain(GmRun *run) { take_steps(run, &steps[run->step], 1); }                                             \
+    static int gm_step_moves(int k) { return steps[k].moves; }                                                                      \
+    static void gm_step(GmRun *run, int k)                                                                                          \
+    {                                                                                                                               \
+        run->step = k;                                                                                                              \
+        all_chains(run, gm_step_of_chain);                                                                                          \
+        if (gm_model.refresh && ANY_MISSING(run)) gm_model.refresh(run);                                                            \
+    }                                                                                                                               \
+    GM_C const GmModel gm_model = {.name = model_name,                                                                              \
+                                   .source = file,                                                                                  \
+                                   .data = data_fields,                                                                             \
+                                   .n_data = data_count,                                                                            \
+                                   .data_size = sizeof(Data),                                                                       \
+                                   .state = state_fields,                                                                           \
+                                   .n_state = state_count,                                                                          \
+                                   .state_size = sizeof(State),                                                                     \
+                                   .setup = setup,                                                                                  \
+                                   .sweep = gm_sweep,                                                                               \
+                                   .log_joint = gm_joint,                                                                           \
+                                   .n_steps = step_count,                                                                           \
+                                   .step_name = gm_step_name,                                                                       \
+                                   .step = gm_step,                                                                                 \
+                                   .step_moves = gm_step_moves,                                                                     \
+                                   __VA_ARGS__};
 
 #endif

@@ -4,15 +4,15 @@
 #ifndef GM_LIMITS_H
 #define GM_LIMITS_H
 
-#define GM_MAX_RANK     6                        // dimensions of an array
-#define GM_MOST_INT     2147483647               // an int holds 32 bits
-#define GM_MISSING_INT  (-GM_MOST_INT - 1)       // a missing int; a missing real is NaN
+#define GM_MAX_RANK    6                   // dimensions of an array
+#define GM_MOST_INT    2147483647          // an int holds 32 bits
+#define GM_MISSING_INT (-GM_MOST_INT - 1)  // a missing int; a missing real is NaN
 
 enum {
-    GM_MOST_TOTALS    = 4,                       // sums that the turns of one loop add to
-    WEIGHED_AT_ONCE   = 16,                      // weights of a discrete choice that stand in an array of one lane
-    NUTS_HEADER_ROOM  = 256,                     // doubles that a block of NUTS keeps by itself, at most,
-    NUTS_VECTORS_ROOM = 48,                      // and for each of its coordinates (nuts.h)
+    GM_MOST_TOTALS = 4,      // sums that the turns of one loop add to
+    WEIGHED_AT_ONCE = 16,    // weights of a discrete choice that stand in an array of one lane
+    NUTS_HEADER_ROOM = 256,  // doubles that a block of NUTS keeps by itself, at most,
+    NUTS_VECTORS_ROOM = 48,  // and for each of its coordinates (nuts.h)
 };
 
 #endif

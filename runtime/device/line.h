@@ -1,9 +1,9 @@
-// line.h -- an interval as the image of the line, x = T(y), and effects as images of standardised ones, for moves that know no bounds and no scales.
+// line.h -- an interval as the image of the line, x = T(y), and effects as images of standardised ones, for moves that know no bounds and
+// no scales.
 //
-//   lo, hi       the ends, of which either or both may be infinite; T is the identity, lo + exp(y), hi - exp(y), or lo + (hi - lo) inv_logit(y)
-//   from_line    T(y)                 to_line      its inverse
-//   line_slope   dT/dy                line_log_slope   log |dT/dy|           line_bend   d log |dT/dy| / dy
-//   line_by_lower, line_by_upper      what a density and log |dT/dy| change with an end
+//   lo, hi       the ends, of which either or both may be infinite; T is the identity, lo + exp(y), hi - exp(y), or lo + (hi - lo)
+//   inv_logit(y) from_line    T(y)                 to_line      its inverse line_slope   dT/dy                line_log_slope   log |dT/dy|
+//   line_bend   d log |dT/dy| / dy line_by_lower, line_by_upper      what a density and log |dT/dy| change with an end
 //
 // Ends that are equal, and do not move, leave one value: y then has a logistic distribution of its own.
 //
@@ -47,7 +47,8 @@ DEVICE_ROW double line_bend(double y, double lo, double hi)
     return lo > -INFINITY || hi < INFINITY ? 1 : 0;
 }
 
-// Of a density whose derivative by x is `slope`: the derivative of it and of log |dT/dy| by the lower end, and by the upper one, y staying where it is.
+// Of a density whose derivative by x is `slope`: the derivative of it and of log |dT/dy| by the lower end, and by the upper one, y staying
+// where it is.
 DEVICE double line_by_lower(double y, double lo, double hi, double slope)
 {
     if (lo > -INFINITY && hi < INFINITY) return slope * inv_logit(-y) - 1 / (hi - lo);
@@ -60,8 +61,9 @@ DEVICE double line_by_upper(double y, double lo, double hi, double slope)
     return lo == -INFINITY && hi < INFINITY ? slope : 0;
 }
 
-// Effects: u with a prior of centre m and spread s, standardised by the share c, is  u = m + scale (q - (1 - c) m),  scale = s^c: c = 0 leaves u as it is, c = 1 makes it (u - m) / s. log |du/dq| = c log(s). Of a density whose
-// derivative by u is `slope`, standard_by_centre and standard_by_spread are the derivatives of it and of log |du/dq| by m and s, q staying where it is, and scale * slope that by q.
+// Effects: u with a prior of centre m and spread s, standardised by the share c, is  u = m + scale (q - (1 - c) m),  scale = s^c: c = 0
+// leaves u as it is, c = 1 makes it (u - m) / s. log |du/dq| = c log(s). Of a density whose derivative by u is `slope`, standard_by_centre
+// and standard_by_spread are the derivatives of it and of log |du/dq| by m and s, q staying where it is, and scale * slope that by q.
 
 // Steps that one lane makes, element by element, for effects of which each has a centre that is made of those before it.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -73,6 +75,9 @@ DEVICE double standard_scale(double c, double s) { return c == 0 ? 1 : c == 1 ? 
 DEVICE double from_standard(double q, double c, double m, double scale) { return m + scale * (q - (1 - c) * m); }
 DEVICE double to_standard(double u, double c, double m, double scale) { return (u - m) / scale + (1 - c) * m; }
 DEVICE double standard_by_centre(double c, double scale, double slope) { return slope * (1 - (1 - c) * scale); }
-DEVICE double standard_by_spread(double u, double c, double m, double s, double slope) { return c == 0 ? 0 : c * (slope * (u - m) + 1) / s; }
+DEVICE double standard_by_spread(double u, double c, double m, double s, double slope)
+{
+    return c == 0 ? 0 : c * (slope * (u - m) + 1) / s;
+}
 
 #endif

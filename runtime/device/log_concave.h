@@ -19,10 +19,10 @@
 #include "interval.h"
 
 typedef struct LogConcave {
-    int    beta;                // which form
+    int beta;  // which form
     double alpha;
-    double B, C;                // power form
-    double a, b, p, q;          // beta form: q = 1 - p, kept apart so that neither end loses digits
+    double B, C;        // power form
+    double a, b, p, q;  // beta form: q = 1 - p, kept apart so that neither end loses digits
 } LogConcave;
 
 // psi at s.
@@ -60,7 +60,7 @@ DEVICE_CALL double log_concave_drop(const LogConcave *f, double sign, double wid
 {
     const double d = fabs(log_concave_slope(f, 0));
     const double c = f->beta ? (f->a + f->b) * f->p * f->q : f->B + f->C;
-    const double scale = d + sqrt(d * d + 2 * c);        // of d s + c s^2 / 2 = 1
+    const double scale = d + sqrt(d * d + 2 * c);  // of d s + c s^2 / 2 = 1
     double s = scale > 0 ? 2 / scale : 1, inside = 0, outside = INFINITY;
     for (int k = 0; k < 2200; k++) {
         if (s >= width) {
@@ -71,7 +71,8 @@ DEVICE_CALL double log_concave_drop(const LogConcave *f, double sign, double wid
         }
         const double drop = log_concave_at(f, sign * s);
         if (drop < -0.4 && drop > -2.5) break;
-        if (drop >= -0.4) inside = s; else outside = s;  // NaN, from infinite terms, is outside
+        if (drop >= -0.4) inside = s;
+        else outside = s;  // NaN, from infinite terms, is outside
         s = outside < INFINITY ? 0.5 * (inside + outside) : 2 * s;
     }
     return sign * s;
@@ -82,7 +83,7 @@ DEVICE_CALL double log_concave_drop(const LogConcave *f, double sign, double wid
 DEVICE_CALL double log_concave_offset(Stream *g, const LogConcave *f, double left, double right)
 {
     double point[3], value[3], slope[3], edge[4], mass[3];
-    int    n = 0;
+    int n = 0;
     if (!(left < right)) return left == right ? left : NAN;
 
     if (left < 0) point[n++] = log_concave_drop(f, -1, -left);
@@ -95,11 +96,11 @@ DEVICE_CALL double log_concave_offset(Stream *g, const LogConcave *f, double lef
     }
     edge[0] = left;
     edge[n] = right;
-    for (int i = 0; i + 1 < n; i++) {                    // where neighbouring tangents meet
+    for (int i = 0; i + 1 < n; i++) {  // where neighbouring tangents meet
         const double turn = slope[i] - slope[i + 1];
-        double       at   = 0.5 * (point[i] + point[i + 1]);
+        double at = 0.5 * (point[i] + point[i + 1]);
         if (turn > 0) at = point[i] + (value[i + 1] - value[i] - slope[i + 1] * (point[i + 1] - point[i])) / turn;
-        if (!(at > point[i])) at = point[i];             // rounding only: any edge between the points will do
+        if (!(at > point[i])) at = point[i];  // rounding only: any edge between the points will do
         if (at > point[i + 1]) at = point[i + 1];
         edge[i + 1] = at;
     }
@@ -115,7 +116,7 @@ DEVICE_CALL double log_concave_offset(Stream *g, const LogConcave *f, double lef
 
     for (;;) {
         double u = uniform_open(g) * total;
-        int    i = 0;
+        int i = 0;
         while (i + 1 < n && u > mass[i]) u -= mass[i++];
         if (!(mass[i] > 0)) continue;
         const double l = edge[i], r = edge[i + 1], rise = slope[i] * (r - l);
@@ -131,7 +132,8 @@ DEVICE_CALL double log_concave_offset(Stream *g, const LogConcave *f, double lef
 }
 
 // The power form in natural terms: v > 0 with density proportional to v^(alpha - 1) exp(-beta v - gamma / v) on [lo, hi],
-// returned as log v. Where beta or gamma is below 0 the interval makes it proper (interval.h). Ends are given as logarithms (-inf and inf are open ends) together with their values.
+// returned as log v. Where beta or gamma is below 0 the interval makes it proper (interval.h). Ends are given as logarithms (-inf and inf
+// are open ends) together with their values.
 DEVICE_CALL double log_power_draw(Stream *g, double alpha, double beta, double gamma, double log_lo, double log_hi)
 {
     if (log_lo == log_hi) return log_lo;
@@ -149,7 +151,7 @@ DEVICE_CALL double log_power_draw(Stream *g, double alpha, double beta, double g
     // The mode solves alpha = beta v - gamma / v: with h = sqrt(alpha^2 + 4 beta gamma), v = (alpha + h) / (2 beta).
     const double w = 2 * sqrt(beta) * sqrt(gamma), h = hypot(alpha, w);
     LogConcave f;
-    f.beta  = 0;
+    f.beta = 0;
     f.alpha = alpha;
     f.a = f.b = f.p = f.q = 0;
     double anchor;
@@ -165,7 +167,7 @@ DEVICE_CALL double log_power_draw(Stream *g, double alpha, double beta, double g
     }
     if (anchor < log_lo || anchor > log_hi || !is_finite(anchor)) {
         anchor = anchor < log_lo ? log_lo : anchor > log_hi ? log_hi : anchor;
-        if (!is_finite(anchor)) return NAN;              // no finite integral
+        if (!is_finite(anchor)) return NAN;  // no finite integral
         f.B = beta > 0 ? exp(log(beta) + anchor) : 0;
         f.C = gamma > 0 ? exp(log(gamma) - anchor) : 0;
     }

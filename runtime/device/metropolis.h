@@ -19,15 +19,15 @@
 #include "rng.h"
 
 typedef struct Metropolis {
-    double  x;                  // where the log density is wanted; at the end the new value
-    double  log_density;        // the caller's answer
-    double  accepted;           // probability with which the trial was accepted
-    int     failed;
+    double x;            // where the log density is wanted; at the end the new value
+    double log_density;  // the caller's answer
+    double accepted;     // probability with which the trial was accepted
+    int failed;
     Stream *g;
-    int     asked;              // how many answers were asked for
-    int     log_scale;          // the walk is in log x
-    double  x0, lo, hi, width;
-    double  level;              // log density of the walk at x0
+    int asked;      // how many answers were asked for
+    int log_scale;  // the walk is in log x
+    double x0, lo, hi, width;
+    double level;  // log density of the walk at x0
 } Metropolis;
 
 DEVICE_CALL void metropolis_begin(Metropolis *m, Stream *g, double x0, double lo, double hi, double width)
@@ -55,7 +55,7 @@ DEVICE_CALL int metropolis_next(Metropolis *m)
 {
     if (m->failed || m->asked > 2) return 0;
     const double f = m->log_density + (m->log_scale ? log(m->x) : 0);
-    if (m->asked++ == 0) return 1;                                // at x0
+    if (m->asked++ == 0) return 1;  // at x0
     if (m->asked == 2) {
         m->level = f;
         m->failed = !is_finite(f);

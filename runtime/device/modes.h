@@ -1,12 +1,15 @@
-// modes.h -- where densities that steps draw from have their maximum, and expectations of their statistics: for programs that look for posterior modes.
+// modes.h -- where densities that steps draw from have their maximum, and expectations of their statistics: for programs that look for
+// posterior modes.
 //
 //   NAME_mode   the maximum of the density that the routine NAME draws from, of the same arguments
 //   NAME_mean   the expectation of the statistic `which` of the family, counted from 0 as the library lists them
-//   method      closed forms. Where the density rises towards an end of its support without reaching a maximum (exponents not positive, weights of a Dirichlet whose counts are below 1: the
-//               components are cut back), the mode is the closest number to that end that draws may have: 2.2e-308 from 0, 1.1e-16 from 1. NaN: it rises without bound elsewhere.
-//   source      Dempster, Laird and Rubin 1977 (EM); Figueiredo and Jain 2002 (weights that vanish); Polson, Scott and Windle 2013 (Polya-Gamma); Johnson, Kotz and Balakrishnan 1994
-//   climb       the maximum of a log density of one real: golden sections within a bracket (Brent 1973, chapter 5)
-//   test        tests/runtime/modes.c
+//   method      closed forms. Where the density rises towards an end of its support without reaching a maximum (exponents not positive,
+//   weights of a Dirichlet whose counts are below 1: the
+//               components are cut back), the mode is the closest number to that end that draws may have: 2.2e-308 from 0, 1.1e-16 from 1.
+//               NaN: it rises without bound elsewhere.
+//   source      Dempster, Laird and Rubin 1977 (EM); Figueiredo and Jain 2002 (weights that vanish); Polson, Scott and Windle 2013
+//   (Polya-Gamma); Johnson, Kotz and Balakrishnan 1994 climb       the maximum of a log density of one real: golden sections within a
+//   bracket (Brent 1973, chapter 5) test        tests/runtime/modes.c
 #ifndef GM_MODES_H
 #define GM_MODES_H
 
@@ -21,7 +24,7 @@ DEVICE double normal_natural_truncated_mode(double h, double q, double lo, doubl
 {
     if (!(lo <= hi)) return NAN;
     if (q < 0) return clamp(-0.5 * h / q, lo, hi);
-    const double top = h * hi + q * hi * hi, bottom = h * lo + q * lo * lo;      // convex: one of the ends
+    const double top = h * hi + q * hi * hi, bottom = h * lo + q * lo * lo;  // convex: one of the ends
     const double end = top >= bottom || !is_finite(lo) ? hi : lo;
     return is_finite(end) ? end : NAN;
 }
@@ -44,9 +47,18 @@ DEVICE double power_gig_natural_truncated_mode(double k, double p, double a, dou
     return is_finite(x) ? x : NAN;
 }
 
-DEVICE double power_gig_natural_mode(double k, double p, double a, double b) { return power_gig_natural_truncated_mode(k, p, a, b, 0, INFINITY); }
-DEVICE double power_gamma_natural_truncated_mode(double k, double a, double b, double lo, double hi) { return power_gig_natural_truncated_mode(k, a, b, 0, lo, hi); }
-DEVICE double power_gamma_natural_mode(double k, double a, double b) { return b < 0 ? power_gamma_natural_truncated_mode(k, a, b, 0, INFINITY) : NAN; }
+DEVICE double power_gig_natural_mode(double k, double p, double a, double b)
+{
+    return power_gig_natural_truncated_mode(k, p, a, b, 0, INFINITY);
+}
+DEVICE double power_gamma_natural_truncated_mode(double k, double a, double b, double lo, double hi)
+{
+    return power_gig_natural_truncated_mode(k, a, b, 0, lo, hi);
+}
+DEVICE double power_gamma_natural_mode(double k, double a, double b)
+{
+    return b < 0 ? power_gamma_natural_truncated_mode(k, a, b, 0, INFINITY) : NAN;
+}
 DEVICE double power_natural_truncated_mode(double a, double lo, double hi) { return power_gig_natural_truncated_mode(1, a, 0, 0, lo, hi); }
 
 // x^a (1 - x)^b
@@ -75,7 +87,7 @@ DEVICE void dirichlet_natural_mode(const double *a, long n, double *x)
     double sum = 0;
     for (long k = 0; k < n; k++) sum += a[k] > 0 ? a[k] : 0;
     for (long k = 0; k < n; k++) x[k] = sum > 0 ? a[k] / sum : NAN;
-    if (!(sum > 0)) {                            // flat, or highest in a corner: that of the largest exponent
+    if (!(sum > 0)) {  // flat, or highest in a corner: that of the largest exponent
         long at = 0, same = 0;
         for (long k = 1; k < n; k++) at = a[k] > a[at] ? k : at;
         for (long k = 0; k < n; k++) same += a[k] == a[at];
@@ -137,14 +149,16 @@ DEVICE double power_gamma_natural_mean(int which, double k, double a, double b)
     return which ? shape / -b : (digamma(shape) - log(-b)) / k;
 }
 
-// x^k is generalised inverse Gaussian: 0 the logarithm, 1 the power, 2 its inverse. Of order 1/2 and -1/2, where its Bessel functions are elementary.
+// x^k is generalised inverse Gaussian: 0 the logarithm, 1 the power, 2 its inverse. Of order 1/2 and -1/2, where its Bessel functions are
+// elementary.
 DEVICE double power_gig_natural_mean(int which, double k, double p, double a, double b)
 {
     const double order = (p + 1) / k, alpha = -2 * a;
     if (!(alpha > 0) || !(b <= 0) || fabs(fabs(order) - 0.5) > 1e-12 || which == 0) return NAN;
-    const double least = 1e-20 / alpha, beta = -2 * b > least ? -2 * b : least;      // a residual of 0, at a kink of the density: as one of 1e-10 scales (Hunter and Lange 2000)
+    // a residual of 0, at a kink of the density: as one of 1e-10 scales (Hunter and Lange 2000)
+    const double least = 1e-20 / alpha, beta = -2 * b > least ? -2 * b : least;
     const double ratio = sqrt(beta / alpha), z = sqrt(alpha * beta);
-    const double up = order < 0 ? 1 : 1 + 1 / z;             // K(order + 1) / K(order)
+    const double up = order < 0 ? 1 : 1 + 1 / z;  // K(order + 1) / K(order)
     return which == 1 ? ratio * up : (up - 2 * order / z) / ratio;
 }
 
@@ -174,22 +188,23 @@ DEVICE double normal_natural_truncated_mean(int which, double h, double q, doubl
     const double sd = 1 / sqrt(-2 * q), m = -0.5 * h / q;
     double a = (lo - m) / sd, b = (hi - m) / sd;
     if (!(q < 0) || !(a <= b)) return NAN;
-    const double side = a + b < 0 ? -1 : 1;      // the tail that matters lies above
+    const double side = a + b < 0 ? -1 : 1;  // the tail that matters lies above
     if (side < 0) {
         const double swap = -a;
         a = -b;
         b = swap;
     }
-    double e, ee;                                // of the standard normal on [a, b]
+    double e, ee;  // of the standard normal on [a, b]
     if (b == INFINITY) {
         e = a == -INFINITY ? 0 : normal_hazard(a);
         ee = a == -INFINITY ? 1 : 1 + a * e;
-    } else {                                     // differences of tails, in logs of the larger
+    } else {  // differences of tails, in logs of the larger
         const double la = a == -INFINITY ? 0 : log_Phi(-a), lb = log_Phi(-b), mass = -expm1(lb - la);
-        const double da = a == -INFINITY ? 0 : exp(-0.5 * a * a - 0.91893853320467274178 - la), db = exp(-0.5 * b * b - 0.91893853320467274178 - la);
+        const double da = a == -INFINITY ? 0 : exp(-0.5 * a * a - 0.91893853320467274178 - la),
+                     db = exp(-0.5 * b * b - 0.91893853320467274178 - la);
         e = mass > 0 ? (da - db) / mass : 0.5 * (a + b);
         ee = mass > 0 ? 1 + ((a == -INFINITY ? 0 : a * da) - b * db) / mass : e * e;
-        if (b - a < 1e-4) {                      // nearly uniform
+        if (b - a < 1e-4) {  // nearly uniform
             e = 0.5 * (a + b);
             ee = e * e + square(b - a) / 12;
         }
@@ -198,12 +213,13 @@ DEVICE double normal_natural_truncated_mean(int which, double h, double q, doubl
     return which ? m * m + 2 * m * sd * e + sd * sd * ee : m + sd * e;
 }
 
-// Log weights of n values become their probabilities; true: none is possible. In the first sweep of three chains of four about two elements of each value are taken at random for certain,
-// and all others count next to nothing: a start from values that random elements suggest. elements: how many there are; evidence: the log of the sum of weights, or NULL.
+// Log weights of n values become their probabilities; true: none is possible. In the first sweep of three chains of four about two elements
+// of each value are taken at random for certain, and all others count next to nothing: a start from values that random elements suggest.
+// elements: how many there are; evidence: the log of the sum of weights, or NULL.
 #if defined(__cplusplus)
 template <typename Weight>
 #else
-typedef real Weight;                             // double
+typedef real Weight;  // double
 #endif
 DEVICE int expect_values(Stream *g, Sweep at, long elements, Weight *weight, long n, wide *evidence)
 {
@@ -234,21 +250,19 @@ DEVICE int expect_values(Stream *g, Sweep at, long elements, Weight *weight, lon
 
 // ---- the maximum of a log density of one real ----
 
-// Asks for log densities at x until next() is 0; then x is where the highest was found, never below that of the start. Logs for positive variables: what is maximised is still the density by x.
+// Asks for log densities at x until next() is 0; then x is where the highest was found, never below that of the start. Logs for positive
+// variables: what is maximised is still the density by x.
 typedef struct Climb {
     double x, log_density;
-    int    failed;
+    int failed;
     double lo, hi;                               // of the coordinate
     double start, step, left, mid, right, best;  // best: the log density at mid
     double high, low;                            // of right and left, while the bracket is sought
-    int    log, stage, turn;
-    double width;                                // of the bracket that was found
+    int log, stage, turn;
+    double width;  // of the bracket that was found
 } Climb;
 
-DEVICE void climb_put(Climb *c, double t)
-{
-    c->x = c->log ? exp(t) : t;
-}
+DEVICE void climb_put(Climb *c, double t) { c->x = c->log ? exp(t) : t; }
 
 DEVICE void climb_begin_on(Climb *c, double start, double lo, double hi, double width, int log_scale)
 {
@@ -262,8 +276,16 @@ DEVICE void climb_begin_on(Climb *c, double start, double lo, double hi, double 
     c->best = -INFINITY;
 }
 
-DEVICE void climb_begin(Climb *c, Stream *g, double start, double lo, double hi, double width) { (void)g; climb_begin_on(c, start, lo, hi, width, 0); }
-DEVICE void climb_begin_log(Climb *c, Stream *g, double start, double lo, double hi, double width) { (void)g; climb_begin_on(c, start, lo, hi, width, 1); }
+DEVICE void climb_begin(Climb *c, Stream *g, double start, double lo, double hi, double width)
+{
+    (void)g;
+    climb_begin_on(c, start, lo, hi, width, 0);
+}
+DEVICE void climb_begin_log(Climb *c, Stream *g, double start, double lo, double hi, double width)
+{
+    (void)g;
+    climb_begin_on(c, start, lo, hi, width, 1);
+}
 
 // A point between, inside of the support by half of what is left of it.
 DEVICE double climb_inside(const Climb *c, double from, double t)
@@ -279,19 +301,22 @@ DEVICE int climb_next(Climb *c)
     enum { GM_CLIMB_MOST = 200 };
     double t = c->log ? log(c->x) : c->x, f = c->log_density;
     switch (c->stage) {
-    case 0:                                      // at the start
+    case 0:  // at the start
         c->stage = 1;
         climb_put(c, c->start);
         return 1;
     case 1:
         c->best = f;
-        if (!(f > -INFINITY) || f != f) { c->failed = 1; return 0; }
+        if (!(f > -INFINITY) || f != f) {
+            c->failed = 1;
+            return 0;
+        }
         c->stage = 2;
         c->right = climb_inside(c, c->mid, c->mid + c->step);
         climb_put(c, c->right);
         return 1;
-    case 2:                                      // upwards
-    case 3:                                      // downwards
+    case 2:  // upwards
+    case 3:  // downwards
         c->turn++;
         if (f > c->best && c->turn < GM_CLIMB_MOST) {
             const double was = c->mid;
@@ -301,13 +326,13 @@ DEVICE int climb_next(Climb *c)
             else c->right = was;
             c->step *= 2;
             t = climb_inside(c, c->mid, c->stage == 2 ? c->mid + c->step : c->mid - c->step);
-            if (fabs(t - c->mid) <= 1e-13 * fabs(c->mid) || t == c->mid) break;      // an end of the support
+            if (fabs(t - c->mid) <= 1e-13 * fabs(c->mid) || t == c->mid) break;  // an end of the support
             if (c->stage == 2) c->right = t;
             else c->left = t;
             climb_put(c, t);
             return 1;
         }
-        if (c->stage == 2 && c->left == c->mid) {            // the first step upwards went down
+        if (c->stage == 2 && c->left == c->mid) {  // the first step upwards went down
             c->stage = 3;
             c->left = climb_inside(c, c->mid, c->mid - c->step);
             climb_put(c, c->left);
@@ -315,7 +340,8 @@ DEVICE int climb_next(Climb *c)
         }
         c->stage = 4;
         c->width = c->right - c->left;
-        t = c->right - c->mid > c->mid - c->left ? c->mid + 0.381966011250105 * (c->right - c->mid) : c->mid - 0.381966011250105 * (c->mid - c->left);
+        t = c->right - c->mid > c->mid - c->left ? c->mid + 0.381966011250105 * (c->right - c->mid)
+                                                 : c->mid - 0.381966011250105 * (c->mid - c->left);
         climb_put(c, t);
         return 1;
     case 4:
@@ -327,8 +353,11 @@ DEVICE int climb_next(Climb *c)
             c->best = f;
         } else if (t > c->mid) c->right = t;
         else c->left = t;
-        if (c->right - c->left <= 1e-9 * (fabs(c->mid) + 1e-9 * c->width) || c->right - c->left < 1e-9 * c->width || c->turn >= GM_CLIMB_MOST) break;
-        t = c->right - c->mid > c->mid - c->left ? c->mid + 0.381966011250105 * (c->right - c->mid) : c->mid - 0.381966011250105 * (c->mid - c->left);
+        if (c->right - c->left <= 1e-9 * (fabs(c->mid) + 1e-9 * c->width) || c->right - c->left < 1e-9 * c->width ||
+            c->turn >= GM_CLIMB_MOST)
+            break;
+        t = c->right - c->mid > c->mid - c->left ? c->mid + 0.381966011250105 * (c->right - c->mid)
+                                                 : c->mid - 0.381966011250105 * (c->mid - c->left);
         climb_put(c, t);
         return 1;
     }

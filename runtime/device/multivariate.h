@@ -141,7 +141,7 @@ DEVICE_CALL long inv_wishart_df_scale(Stream *g, double df, const double *S, lon
     const long failed = chol_factor(C, n);
     if (failed) return failed;
     bartlett(g, df, n, A);
-    for (long j = 0; j < n; j++) chol_solve_lower(A, n, C + j * n);   // row j of C is column j of C'; becomes column j of M
+    for (long j = 0; j < n; j++) chol_solve_lower(A, n, C + j * n);  // row j of C is column j of C'; becomes column j of M
     times_transpose(C, n, out);
     return 0;
 }
@@ -174,7 +174,7 @@ DEVICE_CALL void lkj_corr_cholesky(Stream *g, double eta, long n, double *out)
 {
     for (long k = 0; k < n; k++) {
         double *row = out + k * n;
-        double  length = 0;
+        double length = 0;
         for (long j = k + 1; j < n; j++) row[j] = 0;
         row[k] = 1;
         if (k == 0) continue;

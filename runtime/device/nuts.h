@@ -8,25 +8,36 @@
 //     }
 //     x[i] = nuts_position(m)[i];                          // unless m->failed
 //
-//   lanes       on a GPU the threads of a block, or of several that run at once, may do this together: each with a copy of the header (nuts_shared), which all of them take through the
-//               same states; vectors are theirs in turn, element i belongs to thread i % lanes, and sums are taken over all. One thread writes the header back (nuts_kept).
+//   lanes       on a GPU the threads of a block, or of several that run at once, may do this together: each with a copy of the header
+//   (nuts_shared), which all of them take through the
+//               same states; vectors are theirs in turn, element i belongs to thread i % lanes, and sums are taken over all. One thread
+//               writes the header back (nuts_kept).
 //
 //   target      any differentiable density on R^n, up to a constant; divided into 1 / temperature: exp(log_density / T)
-//   methods     settings.steps == 0: NUTS, the multinomial variant (Betancourt 2017, A conceptual introduction to Hamiltonian Monte Carlo): trees double in random directions
-//               (Hoffman and Gelman 2014) until p_sharp . rho <= 0 at an end of a subtree, also across the halves of it, as in Stan since 2.21. Trees are built without recursion:
-//               each half that waits for the other keeps three vectors (Lao and Dillon 2019; Phan, Pradhan and Jankowiak 2019), and the tree is the recursive one. Within a subtree
-//               a point is drawn by its weight as points come, between trees the new one is preferred.
-//               settings.steps > 0: that many leapfrog steps and one Metropolis decision (Duane et al. 1987).
+//   methods     settings.steps == 0: NUTS, the multinomial variant (Betancourt 2017, A conceptual introduction to Hamiltonian Monte Carlo):
+//   trees double in random directions
+//               (Hoffman and Gelman 2014) until p_sharp . rho <= 0 at an end of a subtree, also across the halves of it, as in Stan
+//               since 2.21. Trees are built without recursion: each half that waits for the other keeps three vectors (Lao and Dillon 2019;
+//               Phan, Pradhan and Jankowiak 2019), and the tree is the recursive one. Within a subtree a point is drawn by its weight as
+//               points come, between trees the new one is preferred. settings.steps > 0: that many leapfrog steps and one Metropolis
+//               decision (Duane et al. 1987).
 //   cost        one evaluation a leapfrog step, and one at the start of a transition unless settings.same_density
-//   warm-up     sweeps before `warmup`, afterwards nothing is adapted. Step size: doubled or halved until one step is accepted with 0.8, then dual averaging towards settings.target
-//               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the Fisher divergence from a normal
-//               distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last window but one began; the first is 1 / |gradient|. The first 30 % have short
-//               windows, the last 15 % adapt the step size alone. m->linear may have a metric of low rank, or a dense one (metric.h). With a warm-up of 0 sweeps step size and metric are those of the first search.
-//   effects     m->standard, if there are any, are numbers of the coordinates that the caller's density knows from the next transition on: 0 where it stands for the value of an effect u, 1 where for the standardised
-//               one, z = (u - centre) / spread, between the two for what lies between. They are 0 at first, 1 from the second sweep of warm-up on, and after a sixth of it what the data tell: z given all
-//               else has precision 1 + (information on u) spread^2, which is the variance of the derivative of the log density by z (c = 1 / precision makes a normal u independent of its
-//               centre: Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22). With each change step size and metric begin anew. Not where the step size is given, nor in less than 20 sweeps of warm-up.
-//   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a divergence, as does an energy that is
+//   warm-up     sweeps before `warmup`, afterwards nothing is adapted. Step size: doubled or halved until one step is accepted with 0.8,
+//   then dual averaging towards settings.target
+//               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the
+//               Fisher divergence from a normal distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last
+//               window but one began; the first is 1 / |gradient|. The first 30 % have short windows, the last 15 % adapt the step size
+//               alone. m->linear may have a metric of low rank, or a dense one (metric.h). With a warm-up of 0 sweeps step size and metric
+//               are those of the first search.
+//   effects     m->standard, if there are any, are numbers of the coordinates that the caller's density knows from the next transition on:
+//   0 where it stands for the value of an effect u, 1 where for the standardised
+//               one, z = (u - centre) / spread, between the two for what lies between. They are 0 at first, 1 from the second sweep of
+//               warm-up on, and after a sixth of it what the data tell: z given all else has precision 1 + (information on u) spread^2,
+//               which is the variance of the derivative of the log density by z (c = 1 / precision makes a normal u independent of its
+//               centre: Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22). With each change step size and metric begin
+//               anew. Not where the step size is given, nor in less than 20 sweeps of warm-up.
+//   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a
+//   divergence, as does an energy that is
 //               1000 above that of the start: the point is never taken, NUTS ends the tree there.
 //   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
 //   numbers     those of g, and those of the streams of the n elements after that of g (stream_part)
@@ -38,106 +49,119 @@
 #include "rng.h"
 #include "special.h"
 
-#define NUTS_DEPTH       10            // doublings at most: 1023 leapfrog steps
-#define NUTS_ENERGY      1000.0        // an energy so far above the start's is a divergence
-#define NUTS_LEAST       1e-20         // bounds of the inverse metric
-#define NUTS_MOST        1e20
-#define NUTS_SEARCHES    100           // trials for the first step size
-#define NUTS_WEAK        3.0           // precisions of standardised effects: up to this they stay so, since a density that rises without end as the spread falls is worse than one that is skewed,
-#define NUTS_STRONG      60.0          // and beyond this they are effects as they are written
-#define NUTS_FIRST_DEPTH 5             // doublings at most while the metric is a guess from one gradient: some coordinates may move far too slowly
+#define NUTS_DEPTH    10      // doublings at most: 1023 leapfrog steps
+#define NUTS_ENERGY   1000.0  // an energy so far above the start's is a divergence
+#define NUTS_LEAST    1e-20   // bounds of the inverse metric
+#define NUTS_MOST     1e20
+#define NUTS_SEARCHES 100  // trials for the first step size
+#define NUTS_WEAK \
+    3.0  // precisions of standardised effects: up to this they stay so, since a density that rises without end as the spread falls is worse
+         // than one that is skewed,
+#define NUTS_STRONG      60.0  // and beyond this they are effects as they are written
+#define NUTS_FIRST_DEPTH 5     // doublings at most while the metric is a guess from one gradient: some coordinates may move far too slowly
 
-enum {                                 // vectors of n numbers, behind the header
-    NUTS_POSITION, NUTS_GRADIENT, NUTS_MOMENTUM,               // the point that moves: one end of the tree
-    NUTS_FAR_POSITION, NUTS_FAR_GRADIENT, NUTS_FAR_MOMENTUM,   // the other end, in the same order
-    NUTS_NEAR_MOMENTUM,                                        // where the subtree being built began
-    NUTS_SUM,                                                  // of the momenta of the tree
-    NUTS_FIRST, NUTS_FIRST_GRADIENT,                           // the draw so far and the subtree's, m->draw says which is which
-    NUTS_SECOND, NUTS_SECOND_GRADIENT,
-    NUTS_METRIC,                                               // inverse of the metric's diagonal: variances, roughly; D where the metric is that of metric.h
-    NUTS_FOREGROUND,                                           // means and sums of squares, of draws and of gradients
+enum {  // vectors of n numbers, behind the header
+    NUTS_POSITION,
+    NUTS_GRADIENT,
+    NUTS_MOMENTUM,  // the point that moves: one end of the tree
+    NUTS_FAR_POSITION,
+    NUTS_FAR_GRADIENT,
+    NUTS_FAR_MOMENTUM,   // the other end, in the same order
+    NUTS_NEAR_MOMENTUM,  // where the subtree being built began
+    NUTS_SUM,            // of the momenta of the tree
+    NUTS_FIRST,
+    NUTS_FIRST_GRADIENT,  // the draw so far and the subtree's, m->draw says which is which
+    NUTS_SECOND,
+    NUTS_SECOND_GRADIENT,
+    NUTS_METRIC,      // inverse of the metric's diagonal: variances, roughly; D where the metric is that of metric.h
+    NUTS_FOREGROUND,  // means and sums of squares, of draws and of gradients
     NUTS_BACKGROUND = NUTS_FOREGROUND + 4,
-    NUTS_POOL       = NUTS_BACKGROUND + 4,                     // halves that wait: one vector at level 0, three at the others, one in passing
-    NUTS_VECTORS    = NUTS_POOL + 3 * NUTS_DEPTH - 4,
+    NUTS_POOL = NUTS_BACKGROUND + 4,  // halves that wait: one vector at level 0, three at the others, one in passing
+    NUTS_VECTORS = NUTS_POOL + 3 * NUTS_DEPTH - 4,
 };
 
 typedef enum {
-    NUTS_ADAPTED,                      // diagonal, learned in warm-up
-    NUTS_UNIT,                         // the identity
-    NUTS_GIVEN,                        // what the caller wrote to nuts_metric(m)
+    NUTS_ADAPTED,  // diagonal, learned in warm-up
+    NUTS_UNIT,     // the identity
+    NUTS_GIVEN,    // what the caller wrote to nuts_metric(m)
 } NutsMetric;
 
-typedef struct NutsSettings {          // zero everywhere: NUTS as usual
-    int        steps;                  // 0: NUTS; else HMC by so many leapfrog steps
-    int        max_depth;              // of NUTS; 0: NUTS_DEPTH, the largest
+typedef struct NutsSettings {  // zero everywhere: NUTS as usual
+    int steps;                 // 0: NUTS; else HMC by so many leapfrog steps
+    int max_depth;             // of NUTS; 0: NUTS_DEPTH, the largest
     NutsMetric metric;
-    int        same_density;           // log density, gradient and position are those with which the last transition ended
-    double     step;                   // size of a step; 0: adapted in warm-up
-    double     target;                 // mean acceptance that the step size aims at; 0: 0.8
-    int        waits;                  // what the coordinates of effects become is settled by the caller
-    double     temperature;            // 0: 1. Steps are sqrt(T) times as long: those that are stable stay so
+    int same_density;    // log density, gradient and position are those with which the last transition ended
+    double step;         // size of a step; 0: adapted in warm-up
+    double target;       // mean acceptance that the step size aims at; 0: 0.8
+    int waits;           // what the coordinates of effects become is settled by the caller
+    double temperature;  // 0: 1. Steps are sqrt(T) times as long: those that are stable stay so
 } NutsSettings;
 
 typedef enum { NUTS_AS_WRITTEN, NUTS_STANDARD, NUTS_SETTLED } NutsStandard;
 
-typedef enum { NUTS_BEGUN, NUTS_AT_START, NUTS_SEARCHING, NUTS_MOVING, NUTS_DONE } NutsPhase;     // what the answer will be for
+typedef enum { NUTS_BEGUN, NUTS_AT_START, NUTS_SEARCHING, NUTS_MOVING, NUTS_DONE } NutsPhase;  // what the answer will be for
 
-typedef enum { NUTS_LAUNCH, NUTS_DOUBLE, NUTS_LEAP, NUTS_FINISH, NUTS_STOP } NutsNext;            // what it leads to
+typedef enum { NUTS_LAUNCH, NUTS_DOUBLE, NUTS_LEAP, NUTS_FINISH, NUTS_STOP } NutsNext;  // what it leads to
 
-typedef struct NutsLength {            // of trajectories that all chains share (chees.h)
-    double log_time, log_mean;         // of their time; averaged, late ones more
-    double square;                     // of the slope, averaged
-    long   moves, averaged;
+typedef struct NutsLength {     // of trajectories that all chains share (chees.h)
+    double log_time, log_mean;  // of their time; averaged, late ones more
+    double square;              // of the slope, averaged
+    long moves, averaged;
 } NutsLength;
 
-typedef struct NutsHalf { signed char first, last, sum; } NutsHalf;     // vectors: momenta at its ends, in the order built, and their sum
+// vectors: momenta at its ends, in the order built, and their sum
+typedef struct NutsHalf {
+    signed char first, last, sum;
+} NutsHalf;
 
 typedef struct Nuts {
-    double    log_density;             // the caller's answer; at the end that of the draw
+    double log_density;  // the caller's answer; at the end that of the draw
     // Of the transition, as CmdStan's columns of these names mean them.
-    double    accept_stat, stepsize, energy;
-    int       treedepth, n_leapfrog, divergent;
-    int       failed;                  // 1: the log density at the start is not finite; 2: the gradient
-    int       evaluations;             // answers asked for, the search for a step size included
+    double accept_stat, stepsize, energy;
+    int treedepth, n_leapfrog, divergent;
+    int failed;       // 1: the log density at the start is not finite; 2: the gradient
+    int evaluations;  // answers asked for, the search for a step size included
     // Kept between transitions.
-    int       known;                   // not 0: there were transitions
-    int       search;                  // a step size is to be searched for
-    int       metric_known;            // the metric is an estimate from draws
-    long      n;
-    Metric   *linear;                  // a metric that is not diagonal, or may become so; NULL: it is diagonal
-    int       standardised;            // a NutsStandard: what m->standard holds
-    int       noted;                   // on a GPU: sweeps whose draws the host has not read yet
-    double    step;
-    double    centre, error, log_step, log_step_mean;    // dual averaging
-    long      averaged;
-    long      foreground, background;  // draws in the estimates
+    int known;         // not 0: there were transitions
+    int search;        // a step size is to be searched for
+    int metric_known;  // the metric is an estimate from draws
+    long n;
+    Metric *linear;    // a metric that is not diagonal, or may become so; NULL: it is diagonal
+    int standardised;  // a NutsStandard: what m->standard holds
+    int noted;         // on a GPU: sweeps whose draws the host has not read yet
+    double step;
+    double centre, error, log_step, log_step_mean;  // dual averaging
+    long averaged;
+    long foreground, background;  // draws in the estimates
     NutsLength length;
     // Of the transition alone.
-    wide     *vectors;                 // behind the header
-    wide     *standard;                // how far the coordinates of effects are standardised from the next transition on, n numbers; NULL: none is
-    int       lane, lanes;             // this thread among those that share the vectors: 0 of 1, if it is alone
-    int       turn;                    // 0 or 1: the half of `shares` that is in use
-    double   *shares;                  // several blocks: room for their shares of sums, 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS numbers; else NULL
-    uint32_t *meeting;                 // where they wait for each other: two counters, as team_barrier has them
-    Stream    g;
+    wide *vectors;  // behind the header
+    // how far the coordinates of effects are standardised from the next transition on, n numbers; NULL: none is
+    wide *standard;
+    int lane, lanes;  // this thread among those that share the vectors: 0 of 1, if it is alone
+    int turn;         // 0 or 1: the half of `shares` that is in use
+    // several blocks: room for their shares of sums, 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS numbers; else NULL
+    double *shares;
+    uint32_t *meeting;  // where they wait for each other: two counters, as team_barrier has them
+    Stream g;
     NutsPhase phase;
     NutsSettings settings;
-    long      sweep, warmup;
-    double    cooling;                 // 1 / T
-    double    kick, drift;             // half a step of momentum per gradient, a step of position per velocity
-    double    start;                   // energy at the start
-    double    base;                    // weights are exp(start - energy - base)
-    double    weight, half_weight;     // sums over tree and subtree
-    double    accepted;                // sum of acceptance probabilities
-    double    draw_energy, draw_density, trial_energy, trial_density;
-    int       draw;                    // NUTS_FIRST or NUTS_SECOND; the subtree's point is in the other
-    int       side;                    // 1 or -1: direction of the subtree
-    int       leaf;                    // points of the subtree so far
-    int       ahead, behind;           // points of the tree on either side of the start
-    int       draw_place, trial_place; // signed number of steps from the start
-    int       tries, doubling;         // of the search for a step size
-    int       spares;
-    NutsHalf  half[NUTS_DEPTH];
+    long sweep, warmup;
+    double cooling;              // 1 / T
+    double kick, drift;          // half a step of momentum per gradient, a step of position per velocity
+    double start;                // energy at the start
+    double base;                 // weights are exp(start - energy - base)
+    double weight, half_weight;  // sums over tree and subtree
+    double accepted;             // sum of acceptance probabilities
+    double draw_energy, draw_density, trial_energy, trial_density;
+    int draw;                     // NUTS_FIRST or NUTS_SECOND; the subtree's point is in the other
+    int side;                     // 1 or -1: direction of the subtree
+    int leaf;                     // points of the subtree so far
+    int ahead, behind;            // points of the tree on either side of the start
+    int draw_place, trial_place;  // signed number of steps from the start
+    int tries, doubling;          // of the search for a step size
+    int spares;
+    NutsHalf half[NUTS_DEPTH];
     signed char spare[3 * NUTS_DEPTH];
 } Nuts;
 
@@ -164,21 +188,25 @@ DEVICE Nuts *nuts_of(wide *room, long n)
 }
 
 DEVICE wide *nuts_vector(Nuts *m, int which) { return m->vectors + which * m->n; }
-DEVICE wide *nuts_position(Nuts *m)          { return nuts_vector(m, NUTS_POSITION); }
-DEVICE wide *nuts_gradient(Nuts *m)          { return nuts_vector(m, NUTS_GRADIENT); }
-DEVICE wide *nuts_metric(Nuts *m)            { return nuts_vector(m, NUTS_METRIC); }
+DEVICE wide *nuts_position(Nuts *m) { return nuts_vector(m, NUTS_POSITION); }
+DEVICE wide *nuts_gradient(Nuts *m) { return nuts_vector(m, NUTS_GRADIENT); }
+DEVICE wide *nuts_metric(Nuts *m) { return nuts_vector(m, NUTS_METRIC); }
 
 // ---- work on vectors, shared by lanes ----
 
-// NUTS_EACH (i, m, n): the elements that are this lane's. nuts_sums: v[k] are sums over all of them, the same in every lane, always added in the same order.
+// NUTS_EACH (i, m, n): the elements that are this lane's. nuts_sums: v[k] are sums over all of them, the same in every lane, always added
+// in the same order.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
-enum { NUTS_MOST_LANES = 1024, NUTS_MOST_BLOCKS = 16, NUTS_MOST_SUMS = 6 };       // lanes: of a block
+enum { NUTS_MOST_LANES = 1024, NUTS_MOST_BLOCKS = 16, NUTS_MOST_SUMS = 6 };  // lanes: of a block
 
-#define NUTS_EACH(i, m) _Pragma("unroll 4") for (long i = (m)->lane; i < (m)->n; i += (m)->lanes)
-#define NUTS_ALONE(m)   ((m)->lanes == 1)
+#define NUTS_EACH(i, m) \
+    _Pragma("unroll 4") \
+    for (long i = (m)->lane; i < (m)->n; i += (m)->lanes)
+#define NUTS_ALONE(m) ((m)->lanes == 1)
 
-// For blocks of threads, a multiple of 32 of them in each: the header of this thread. One block: shares and meeting are NULL; else blockIdx.x says which it is.
+// For blocks of threads, a multiple of 32 of them in each: the header of this thread. One block: shares and meeting are NULL; else
+// blockIdx.x says which it is.
 DEVICE Nuts nuts_shared(wide *room, long n, double *shares, uint32_t *meeting)
 {
     Nuts m = *(Nuts *)(void *)room;
@@ -207,7 +235,7 @@ DEVICE void nuts_meet(const Nuts *m)
             __threadfence();
             *turn = now + 1;
         } else {
-            while (*turn == now) { }
+            while (*turn == now) {}
         }
         __threadfence();
     }
@@ -242,17 +270,17 @@ template <int count> static __device__ __forceinline__ void nuts_sums(Nuts *m, d
     if (threadIdx.x == 0)
         for (int k = 0; k < count; k++) all[blockIdx.x * NUTS_MOST_SUMS + k] = v[k];
     nuts_meet(m);
-    const int from = (int)threadIdx.x % 32;              // all shares at once: one after the other each would wait for memory
+    const int from = (int)threadIdx.x % 32;  // all shares at once: one after the other each would wait for memory
     for (int k = 0; k < count; k++) v[k] = from < (int)gridDim.x ? all[from * NUTS_MOST_SUMS + k] : 0;
     for (int k = 0; k < count; k++)
         for (int o = 16; o; o >>= 1) v[k] += __shfl_xor_sync(0xffffffffu, v[k], o);
-    m->turn = !m->turn;                                  // nobody writes there again before all have met once more
+    m->turn = !m->turn;  // nobody writes there again before all have met once more
 }
 
 #else
-#define NUTS_EACH(i, m)  for (long i = 0; i < (m)->n; i++)
-#define NUTS_ALONE(m)    1
-#define nuts_sums(m, v)  ((void)0)
+#define NUTS_EACH(i, m) for (long i = 0; i < (m)->n; i++)
+#define NUTS_ALONE(m)   1
+#define nuts_sums(m, v) ((void)0)
 #endif
 
 DEVICE void nuts_copy(Nuts *m, int to, int from)
@@ -300,7 +328,7 @@ DEVICE double nuts_draw_momentum(Nuts *m)
     NUTS_EACH (i, m) {
         const int second = (int)(i % 2);
         if (!second || !NUTS_ALONE(m)) part = stream_part(&m->g, (uint64_t)i / 2);
-        if (second && !NUTS_ALONE(m)) normal_standard(&part);            // another lane's
+        if (second && !NUTS_ALONE(m)) normal_standard(&part);  // another lane's
         const double z = normal_standard(&part);
         p[i] = z / sqrt(v[i]);
         twice[0] += z * z;
@@ -312,7 +340,7 @@ DEVICE double nuts_draw_momentum(Nuts *m)
 
 // ---- metrics that are not diagonal (metric.h) ----
 
-#define NUTS_LINEAR(m)    ((m)->linear && (m)->linear->used)
+#define NUTS_LINEAR(m) ((m)->linear && (m)->linear->used)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
@@ -337,7 +365,8 @@ DEVICE_CALL void nuts_by_rank(Nuts *m, const wide *of, const wide *to, const wid
     }
 }
 
-// out = D^-1/2 A D^1/2 x: element i is the sum of by_column[j*n + i] scaled x[j]. Lanes of a warp go through the same j side by side: elements that are 0 are read with the others.
+// out = D^-1/2 A D^1/2 x: element i is the sum of by_column[j*n + i] scaled x[j]. Lanes of a warp go through the same j side by side:
+// elements that are 0 are read with the others.
 DEVICE_CALL void nuts_by_dense(Nuts *m, const wide *__restrict__ by_column, int lower, const wide *__restrict__ x, wide *__restrict__ out)
 {
     const Metric *l = m->linear;
@@ -348,10 +377,11 @@ DEVICE_CALL void nuts_by_dense(Nuts *m, const wide *__restrict__ by_column, int 
     NUTS_EACH (i, m) {
         const long warp = i / 32 * 32, from = lower ? warp : 0, to = lower || warp + 32 > m->n ? m->n : warp + 32;
         double sum = 0;
-        _Pragma("unroll 8") for (long j = from; j < to; j++) sum += by_column[j * m->n + i] * scaled[j];
+        _Pragma("unroll 8")
+        for (long j = from; j < to; j++) sum += by_column[j * m->n + i] * scaled[j];
         out[i] = sum / scale[i];
     }
-    if (!NUTS_ALONE(m)) nuts_meet(m);                    // `scaled` is written again
+    if (!NUTS_ALONE(m)) nuts_meet(m);  // `scaled` is written again
 }
 
 // As metric_push and metric_drift.
@@ -401,7 +431,7 @@ DEVICE int nuts_adapt_linear(Nuts *m, int moved, int divergent, long left)
 
 #else
 
-DEVICE const wide *nuts_find_push(Nuts *m)  { return metric_push(m->linear, nuts_gradient(m)); }
+DEVICE const wide *nuts_find_push(Nuts *m) { return metric_push(m->linear, nuts_gradient(m)); }
 DEVICE const wide *nuts_find_drift(Nuts *m) { return metric_drift(m->linear, nuts_vector(m, NUTS_MOMENTUM)); }
 DEVICE int nuts_linear_due(const Nuts *m, int moved) { return metric_due(m->linear, moved); }
 DEVICE int nuts_adapt_linear(Nuts *m, int moved, int divergent, long left)
@@ -453,8 +483,8 @@ DEVICE double nuts_kick(Nuts *m)
     return 0.5 * twice[0];
 }
 
-// Halves a and b, which follow each other, become one: the sum of their momenta in a.sum. Whether neither the whole turns back, nor a with the first point of b,
-// nor b with the last point of a: at both ends of each the velocity has a part along the sum of its momenta.
+// Halves a and b, which follow each other, become one: the sum of their momenta in a.sum. Whether neither the whole turns back, nor a with
+// the first point of b, nor b with the last point of a: at both ends of each the velocity has a part along the sum of its momenta.
 DEVICE int nuts_join(Nuts *m, NutsHalf a, NutsHalf b)
 {
     const wide *v = nuts_vector(m, NUTS_METRIC), *a_first = nuts_vector(m, a.first), *a_last = nuts_vector(m, a.last);
@@ -465,11 +495,11 @@ DEVICE int nuts_join(Nuts *m, NutsHalf a, NutsHalf b)
         const double all = sum[i] + b_sum[i], whole = v[i] * all;
         const double with_next = v[i] * (sum[i] + b_first[i]), with_last = v[i] * (b_sum[i] + a_last[i]);
         whole_first += whole * a_first[i];
-        whole_last  += whole * b_last[i];
+        whole_last += whole * b_last[i];
         a_begin += with_next * a_first[i];
-        a_end   += with_next * b_first[i];
+        a_end += with_next * b_first[i];
         b_begin += with_last * a_last[i];
-        b_end   += with_last * b_last[i];
+        b_end += with_last * b_last[i];
         sum[i] = all;
     }
     double along[] = {whole_first, whole_last, a_begin, a_end, b_begin, b_end};
@@ -480,13 +510,14 @@ DEVICE int nuts_join(Nuts *m, NutsHalf a, NutsHalf b)
 // The same for single points, momenta a and that of the point that moves; their sum to vector `to`.
 DEVICE int nuts_join_points(Nuts *m, int a, int to)
 {
-    const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC), *__restrict__ first = nuts_vector(m, a), *__restrict__ last = nuts_vector(m, NUTS_MOMENTUM);
+    const wide *__restrict__ v = nuts_vector(m, NUTS_METRIC), *__restrict__ first = nuts_vector(m, a),
+                             *__restrict__ last = nuts_vector(m, NUTS_MOMENTUM);
     wide *__restrict__ sum = nuts_vector(m, to);
     double begin = 0, end = 0;
     NUTS_EACH (i, m) {
         const double both = first[i] + last[i], velocity = v[i] * both;
         begin += velocity * first[i];
-        end   += velocity * last[i];
+        end += velocity * last[i];
         sum[i] = both;
     }
     double along[] = {begin, end};
@@ -508,7 +539,8 @@ DEVICE void nuts_estimate(Nuts *m, int to, long k)
     }
 }
 
-// The metric from the foreground's estimates. A coordinate where either does not vary keeps its own. Whether it is another metric: most variances are not within a factor of 2.
+// The metric from the foreground's estimates. A coordinate where either does not vary keeps its own. Whether it is another metric: most
+// variances are not within a factor of 2.
 DEVICE int nuts_set_metric(Nuts *m)
 {
     wide *__restrict__ v = nuts_vector(m, NUTS_METRIC);
@@ -554,7 +586,12 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
 {
     const int moved = m->divergent ? m->draw_place > 4 || m->draw_place < -4 : m->draw_place != 0;
     const int early = m->sweep < (long)(0.3 * (double)m->warmup);
-    const long window = early ? m->warmup >= 100 ? 10 : m->warmup >= 30 ? m->warmup / 10 : 3 : m->warmup >= 320 ? 80 : m->warmup >= 12 ? m->warmup / 4 : 3;
+    const long window = early              ? m->warmup >= 100  ? 10
+                                             : m->warmup >= 30 ? m->warmup / 10
+                                                               : 3
+                        : m->warmup >= 320 ? 80
+                        : m->warmup >= 12  ? m->warmup / 4
+                                           : 3;
     if (moved) {
         nuts_estimate(m, NUTS_FOREGROUND, ++m->foreground);
         nuts_estimate(m, NUTS_BACKGROUND, ++m->background);
@@ -565,15 +602,20 @@ DEVICE void nuts_adapt_metric(Nuts *m, long last_window)
         m->background = 0;
     }
     if (m->foreground < 3) return;
-    if (!NUTS_LINEAR(m) || nuts_linear_due(m, moved)) m->search |= (nuts_set_metric(m) || !m->metric_known) && m->settings.step == 0;     // the step size was for another metric
+    // the step size was for another metric
+    if (!NUTS_LINEAR(m) || nuts_linear_due(m, moved)) m->search |= (nuts_set_metric(m) || !m->metric_known) && m->settings.step == 0;
     m->metric_known = 1;
     // A step size that is tried out, far above the mean so far, may diverge anywhere.
     const int divergent = m->divergent && m->stepsize < 1.5 * exp(m->log_step_mean);
-    if (m->linear && (!m->standard || m->standardised == NUTS_SETTLED) && nuts_adapt_linear(m, moved, divergent, last_window - m->sweep)) m->search = m->settings.step == 0;
+    if (m->linear && (!m->standard || m->standardised == NUTS_SETTLED) && nuts_adapt_linear(m, moved, divergent, last_window - m->sweep))
+        m->search = m->settings.step == 0;
 }
 
 // How far an effect is standardised whose standardised coordinate has this precision given all else.
-DEVICE double nuts_share(double precision) { return precision < NUTS_WEAK ? 1 : precision > NUTS_STRONG ? 0 : square(NUTS_WEAK / precision); }
+DEVICE double nuts_share(double precision)
+{
+    return precision < NUTS_WEAK ? 1 : precision > NUTS_STRONG ? 0 : square(NUTS_WEAK / precision);
+}
 
 // The coordinates of effects stay what they become, and all that was learned in others is forgotten.
 DEVICE void nuts_settle(Nuts *m)
@@ -588,7 +630,8 @@ DEVICE int nuts_standardise(Nuts *m)
 {
     const long settles = m->warmup / 6 > 10 ? m->warmup / 6 : 10;
     wide *__restrict__ c = m->standard;
-    if (!m->standard || m->settings.step > 0 || m->settings.metric != NUTS_ADAPTED || m->warmup < 20 || m->standardised == NUTS_SETTLED) return 0;
+    if (!m->standard || m->settings.step > 0 || m->settings.metric != NUTS_ADAPTED || m->warmup < 20 || m->standardised == NUTS_SETTLED)
+        return 0;
     const int standard = m->standardised == NUTS_STANDARD;
     if (standard && (m->settings.waits || m->sweep < settles || m->foreground < 5)) return 0;
     const wide *__restrict__ mean = nuts_vector(m, NUTS_FOREGROUND + 2), *__restrict__ squares = nuts_vector(m, NUTS_FOREGROUND + 3);
@@ -602,15 +645,17 @@ DEVICE void nuts_adapt(Nuts *m)
 {
     if (nuts_standardise(m)) return;
     const long last_window = m->warmup - (long)(0.15 * (double)m->warmup);
-    if (m->cooling < 1) m->foreground = m->background = 0;       // what is far out at a high temperature tells nothing of the scales at 1
+    // what is far out at a high temperature tells nothing of the scales at 1
+    if (m->cooling < 1) m->foreground = m->background = 0;
     else if (m->settings.metric == NUTS_ADAPTED && m->sweep < last_window) nuts_adapt_metric(m, last_window);
     if (m->settings.step > 0 || m->search) return;
     nuts_adapt_step(m, m->accept_stat, m->settings.target > 0 ? m->settings.target : 0.8);
     if (m->sweep == m->warmup - 1) m->step = exp(m->log_step_mean);
 }
 
-// The temperature of sweep `sweep` where warm-up begins at `first`: it falls by the same factor from sweep to sweep and is 1, exactly, from two thirds of warm-up on. (Beam, Ghosh and Doyle 2016,
-// Journal of Computational and Graphical Statistics 25: from 1000 by 0.9 a sweep, 66 of 100.)
+// The temperature of sweep `sweep` where warm-up begins at `first`: it falls by the same factor from sweep to sweep and is 1, exactly, from
+// two thirds of warm-up on. (Beam, Ghosh and Doyle 2016, Journal of Computational and Graphical Statistics 25: from 1000 by 0.9 a sweep, 66
+// of 100.)
 DEVICE double nuts_temperature(double first, long sweep, long warmup)
 {
     const long falls = 2 * warmup / 3;
@@ -619,16 +664,19 @@ DEVICE double nuts_temperature(double first, long sweep, long warmup)
 
 // ---- the transition ----
 
-// Begins the update of sweep `sweep`, counted from 0, of which the first `warmup` adapt. x: where the chain stands, n numbers; NULL: it is in nuts_position(m).
+// Begins the update of sweep `sweep`, counted from 0, of which the first `warmup` adapt. x: where the chain stands, n numbers; NULL: it is
+// in nuts_position(m).
 DEVICE_CALL void nuts_begin(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup)
 {
     wide *position = nuts_position(m);
-    if (x) NUTS_EACH (i, m) position[i] = x[i];
+    if (x)
+        NUTS_EACH (i, m) position[i] = x[i];
     m->g = *g;
     m->phase = NUTS_BEGUN;
     m->settings = *settings;
     if (!(m->settings.max_depth > 0 && m->settings.max_depth < NUTS_DEPTH)) m->settings.max_depth = NUTS_DEPTH;
-    if (settings->metric == NUTS_ADAPTED && sweep < warmup && !m->metric_known && m->settings.max_depth > NUTS_FIRST_DEPTH) m->settings.max_depth = NUTS_FIRST_DEPTH;
+    if (settings->metric == NUTS_ADAPTED && sweep < warmup && !m->metric_known && m->settings.max_depth > NUTS_FIRST_DEPTH)
+        m->settings.max_depth = NUTS_FIRST_DEPTH;
     m->sweep = sweep;
     m->warmup = warmup;
     m->cooling = settings->temperature > 0 ? 1 / settings->temperature : 1;
@@ -739,7 +787,8 @@ DEVICE NutsNext nuts_started(Nuts *m)
 DEVICE NutsNext nuts_searched(Nuts *m)
 {
     const double h = nuts_arrive(m);
-    // Far out an energy that falls by much tells that the step is too long. In warm-up such steps are welcome, since they come down fast; what stays must be stable.
+    // Far out an energy that falls by much tells that the step is too long. In warm-up such steps are welcome, since they come down fast;
+    // what stays must be stable.
     const double gain = m->start - h, enough = log(0.8);
     const int well = gain > enough && (m->sweep < m->warmup || gain < -enough);
     nuts_return(m);
@@ -780,7 +829,7 @@ DEVICE NutsNext nuts_stepped(Nuts *m)
     if (!(h - m->start <= NUTS_ENERGY)) m->divergent = 1;
     if (h < INFINITY && m->n_leapfrog < m->settings.steps) return NUTS_LEAP;
     const double ratio = h < m->start ? 1 : exp(m->start - h);
-    nuts_try(m, h, m->n_leapfrog);                       // whatever comes of it: chees.h reads it
+    nuts_try(m, h, m->n_leapfrog);  // whatever comes of it: chees.h reads it
     if (uniform_open(&m->g) < ratio) nuts_take(m);
     m->accepted = ratio * m->n_leapfrog;
     return NUTS_FINISH;
@@ -796,7 +845,8 @@ DEVICE void nuts_release(Nuts *m, int which)
 // The subtree, complete and sound, joins the tree.
 DEVICE NutsNext nuts_grown(Nuts *m)
 {
-    if (m->side > 0) m->ahead += m->leaf; else m->behind += m->leaf;
+    if (m->side > 0) m->ahead += m->leaf;
+    else m->behind += m->leaf;
     m->treedepth++;
     if (uniform_open(&m->g) * m->weight < m->half_weight) nuts_take(m);
     m->weight += m->half_weight;
@@ -812,7 +862,7 @@ DEVICE NutsNext nuts_moved(Nuts *m)
         m->divergent = 1;
         return NUTS_FINISH;
     }
-    if (gain - m->base > 400) {                          // a start far out: weights stay within doubles
+    if (gain - m->base > 400) {  // a start far out: weights stay within doubles
         const double less = exp(m->base - gain);
         m->weight *= less;
         m->half_weight *= less;
@@ -874,10 +924,10 @@ DEVICE_CALL int nuts_next(Nuts *m)
         }
         next = nuts_started(m);
         break;
-    case NUTS_AT_START:  next = nuts_started(m); break;
+    case NUTS_AT_START: next = nuts_started(m); break;
     case NUTS_SEARCHING: next = nuts_searched(m); break;
-    case NUTS_MOVING:    next = m->settings.steps > 0 ? nuts_stepped(m) : nuts_moved(m); break;
-    case NUTS_DONE:      break;
+    case NUTS_MOVING: next = m->settings.steps > 0 ? nuts_stepped(m) : nuts_moved(m); break;
+    case NUTS_DONE: break;
     }
     if (next == NUTS_LAUNCH || m->phase == NUTS_SEARCHING) nuts_push(m);
     if (next == NUTS_LAUNCH) next = nuts_launch(m);

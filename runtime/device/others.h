@@ -43,7 +43,10 @@ DEVICE_CALL double rayleigh(Stream *g, double sigma) { return clamp(sigma * sqrt
 
 DEVICE_CALL double gumbel(Stream *g, double mu, double beta) { return mu - beta * log(exponential_standard(g)); }
 
-DEVICE_CALL double pareto(Stream *g, double y_min, double alpha) { return clamp(y_min * exp(exponential_standard(g) / alpha), y_min, GM_HUGE); }
+DEVICE_CALL double pareto(Stream *g, double y_min, double alpha)
+{
+    return clamp(y_min * exp(exponential_standard(g) / alpha), y_min, GM_HUGE);
+}
 
 DEVICE_CALL double pareto_type_2(Stream *g, double mu, double lambda, double alpha)
 {
@@ -54,7 +57,7 @@ DEVICE_CALL double pareto_type_2(Stream *g, double mu, double lambda, double alp
 DEVICE_CALL double skew_normal(Stream *g, double xi, double omega, double alpha)
 {
     const double delta = fabs(alpha) < 1e150 ? alpha / sqrt(1 + alpha * alpha) : alpha > 0 ? 1 : -1;
-    const double rest  = fabs(alpha) < 1e150 ? 1 / sqrt(1 + alpha * alpha) : 0;
+    const double rest = fabs(alpha) < 1e150 ? 1 / sqrt(1 + alpha * alpha) : 0;
     const double common = fabs(normal_standard(g)), own = normal_standard(g);
     return xi + omega * (delta * common + rest * own);
 }
@@ -141,7 +144,7 @@ DEVICE_CALL double von_mises_truncated(Stream *g, double mu, double kappa, doubl
             u -= exp(kappa * (c - top));
             if (u <= 0) break;
         }
-        if (k == PIECES) continue;               // rounding
+        if (k == PIECES) continue;  // rounding
         const double x = clamp(lo + (k + uniform_open(g)) * width, lo, hi);
         if (log(uniform_open(g)) <= kappa * (cos(x - mu) - c)) return x;
     }

@@ -28,7 +28,7 @@
 DEVICE_CALL int jacobi_below_density(double y, double h, double x)
 {
     double coefficient = exp(h * GM_LOG_2) / (GM_SQRT_2PI * x * sqrt(x));
-    double bell = exp(-0.5 * h * h / x);                 // exp(-(2n + h)^2 / 2x) by its ratios
+    double bell = exp(-0.5 * h * h / x);  // exp(-(2n + h)^2 / 2x) by its ratios
     double ratio = exp(-2 * (1 + h) / x);
     const double ratio_step = exp(-4 / x);
     double sum = coefficient * h * bell, last = sum;
@@ -37,7 +37,7 @@ DEVICE_CALL int jacobi_below_density(double y, double h, double x)
         bell *= ratio;
         ratio *= ratio_step;
         const double term = coefficient * (2 * n + h) * bell;
-        const int    decreasing = term < last;
+        const int decreasing = term < last;
         last = term;
         if (n & 1) {
             sum -= term;
@@ -52,10 +52,7 @@ DEVICE_CALL int jacobi_below_density(double y, double h, double x)
 }
 
 // The first term a_0(x), and a_1(x) / a_0(x): below the cut the density lies between a_0 - a_1 and a_0.
-DEVICE_CALL double jacobi_first(double h, double x)
-{
-    return exp(h * GM_LOG_2 - 0.5 * h * h / x) * h / (GM_SQRT_2PI * x * sqrt(x));
-}
+DEVICE_CALL double jacobi_first(double h, double x) { return exp(h * GM_LOG_2 - 0.5 * h * h / x) * h / (GM_SQRT_2PI * x * sqrt(x)); }
 DEVICE_CALL double jacobi_second_by_first(double h, double x) { return (2 + h) * exp(-2 * (1 + h) / x); }
 
 // jacobi_below_density for h = 1 and x beyond 0.64, by the other series: pi (n + 1/2) exp(-(n + 1/2)^2 pi^2 x / 2).
@@ -90,7 +87,7 @@ typedef struct PolyaGammaUnit {  // what PG(h, c), 0 < h <= 1, precomputes
 // (to pi/2 at h = 1), which a factor of 1.01 covers. exp(|c|) is formed: |c| < 700.
 DEVICE_CALL PolyaGammaUnit polya_gamma_unit_setup(double h, double c)
 {
-    const double t = POLYA_GAMMA_CUT, root = 0.8;        // sqrt(t)
+    const double t = POLYA_GAMMA_CUT, root = 0.8;  // sqrt(t)
     PolyaGammaUnit f;
     f.h = h;
     f.z = 0.5 * fabs(c);
@@ -100,7 +97,7 @@ DEVICE_CALL PolyaGammaUnit polya_gamma_unit_setup(double h, double c)
         f.height = 0.5 * GM_PI;
     } else {
         double coefficient = power / (GM_SQRT_2PI * t * root), sum = 0;
-        for (int n = 0; n < 6; n++) {                    // the terms fall by exp(-4 (2n + 1 + h) / 1.28): the seventh is 1e-30
+        for (int n = 0; n < 6; n++) {  // the terms fall by exp(-4 (2n + 1 + h) / 1.28): the seventh is 1e-30
             const double term = coefficient * (2 * n + h) * exp(-(2 * n + h) * (2 * n + h) / (2 * t));
             sum += n & 1 ? -term : term;
             coefficient *= (n + h) / (n + 1);
@@ -123,7 +120,7 @@ DEVICE_CALL double polya_gamma_unit(Stream *g, const PolyaGammaUnit *f)
         double x;
         if (uniform_open(g) < f->left) {
             // Inverse Gaussian, mean h / z, shape h^2, below t.
-            if (h > z * t) {                             // mean beyond the cut: the limit of infinite mean, then thin by exp(-z^2 x / 2)
+            if (h > z * t) {  // mean beyond the cut: the limit of infinite mean, then thin by exp(-z^2 x / 2)
                 const double edge = h / 0.8;
                 do {
                     const double root = h / (edge + normal_offset(g, edge, INFINITY));
@@ -133,7 +130,7 @@ DEVICE_CALL double polya_gamma_unit(Stream *g, const PolyaGammaUnit *f)
                 do x = inverse_gaussian_mean_shape(g, h / z, h * h);
                 while (x > t);
             }
-            const double u = uniform_open(g);            // nearly always below (a_0 - a_1) / a_0
+            const double u = uniform_open(g);  // nearly always below (a_0 - a_1) / a_0
             if (u <= 1 - jacobi_second_by_first(h, x) || jacobi_below_density(u * jacobi_first(h, x), h, x)) return 0.25 * x;
         } else {
             x = t + exponential_standard(g) / f->rate;
@@ -157,7 +154,7 @@ DEVICE_CALL double polya_gamma_variance(double c)
 {
     c = fabs(c);
     const double s = c * c, e = exp(-c);
-    if (c < 1) {                                         // (sinh c - c) / c^3 as a series
+    if (c < 1) {  // (sinh c - c) / c^3 as a series
         const double series = 1.0 / 6 + s * (1.0 / 120 + s * (1.0 / 5040 + s * (1.0 / 362880 + s * (1.0 / 39916800 + s / 6227020800.0))));
         const double cosh_half = cosh(0.5 * c);
         return series / (4 * cosh_half * cosh_half);
@@ -173,7 +170,7 @@ DEVICE_CALL double polya_gamma(Stream *g, double b, double c)
     if (c >= 30) return inverse_gaussian_mean_shape(g, 0.5 * b / c, 0.25 * b * b);
     if (b < 8) {
         const int whole = (int)b;
-        double    sum = 0;
+        double sum = 0;
         if (whole > 0) {
             const PolyaGammaUnit one = polya_gamma_unit_setup(1, c);
             for (int i = 0; i < whole; i++) sum += polya_gamma_unit(g, &one);

@@ -2,12 +2,16 @@
 //
 //   eta = X B        w, sums = the emitted KERNEL_SPAN, given eta of some rows        out = X'w, and 1'w
 //
-// Included by kernels_cuda.h after row_pass.h, once Data, State, GmPlace and GmContext are known. PRODUCTS_KERNELS(name) makes the kernels name_products_M_N around name_span(); products_plan.h says which to
-// launch and how. For single precision, and GPUs of compute capability 8.0 and later; where they do not serve, the host has two products by cuBLAS.
+// Included by kernels_cuda.h after row_pass.h, once Data, State, GmPlace and GmContext are known. PRODUCTS_KERNELS(name) makes the kernels
+// name_products_M_N around name_span(); products_plan.h says which to launch and how. For single precision, and GPUs of compute
+// capability 8.0 and later; where they do not serve, the host has two products by cuBLAS.
 //
-//   order      A block takes a chunk of rows, tile after tile in shared memory, where both products read it; the next tile is on its way. eta is shared between warps by columns of X, whose
-//              parts are added in order; X'w stays in registers, for some of the columns in each warp, until the chunk ends; gm_products_sums adds chunks, in double, in a fixed order.
-//   products   by tensor cores: each number is a sum of two of type tf32, and three of the four products are taken (Ootomo and Yokota 2022, IJHPCA 36). Their sums are of single precision, cut off
+//   order      A block takes a chunk of rows, tile after tile in shared memory, where both products read it; the next tile is on its way.
+//   eta is shared between warps by columns of X, whose
+//              parts are added in order; X'w stays in registers, for some of the columns in each warp, until the chunk ends;
+//              gm_products_sums adds chunks, in double, in a fixed order.
+//   products   by tensor cores: each number is a sum of two of type tf32, and three of the four products are taken (Ootomo and Yokota 2022,
+//   IJHPCA 36). Their sums are of single precision, cut off
 //              rather than rounded; a sum of eta is one of p / 8 terms, one of out of 2048 rows at most.
 //   1'w        by a column of ones behind those of X.
 //   accuracy   eta: 5e-7 sum |X[i, j] B[j, k]|; out: 1e-6 of the sum of sizes. That of single precision.
@@ -24,12 +28,15 @@
 
 // ---- the rows of a span: a lane's share of them, and what becomes of totals ----
 
-typedef struct SpanRow {         // one row of a tile, or none
-    long  first, last;
-    wide *totals;                // of 16 lanes
+typedef struct SpanRow {  // one row of a tile, or none
+    long first, last;
+    wide *totals;  // of 16 lanes
 } SpanRow;
 
-typedef struct SpanRowLoop { long first, last; int begun; } SpanRowLoop;
+typedef struct SpanRowLoop {
+    long first, last;
+    int begun;
+} SpanRowLoop;
 
 template <int count> PRODUCTS_INLINE SpanRowLoop span_begin(const GmContext *, const SpanRow &r, long, wide *const (&)[count])
 {
@@ -43,8 +50,8 @@ template <int count> PRODUCTS_INLINE SpanRowLoop span_begin(const GmContext *, c
 template <int count> PRODUCTS_INLINE int span_next(GmContext *, SpanRowLoop *l, wide *const (&)[count]) { return !l->begun++; }
 
 PRODUCTS_INLINE long span_first(const SpanRowLoop &l) { return l.first; }
-PRODUCTS_INLINE long span_last(const SpanRowLoop &l)  { return l.last; }
-PRODUCTS_INLINE long span_step(const SpanRowLoop &)   { return 1; }
+PRODUCTS_INLINE long span_last(const SpanRowLoop &l) { return l.last; }
+PRODUCTS_INLINE long span_step(const SpanRowLoop &) { return 1; }
 
 PRODUCTS_INLINE void span_total(GmContext *, const SpanRow &r, int k, wide *, wide x)
 {
@@ -55,7 +62,8 @@ PRODUCTS_INLINE void span_total(GmContext *, const SpanRow &r, int k, wide *, wi
 // ---- tensor cores ----
 
 // The same to single precision, for n tiles of outputs in turns, since each product waits for the one before.
-template <int n_tiles> PRODUCTS_INLINE void products_add(float (&c)[n_tiles][4], const unsigned (&high)[4], const unsigned (&low)[4], const unsigned (&b)[n_tiles][2], const unsigned (&b_low)[n_tiles][2])
+template <int n_tiles> PRODUCTS_INLINE void products_add(float (&c)[n_tiles][4], const unsigned (&high)[4], const unsigned (&low)[4],
+                                                         const unsigned (&b)[n_tiles][2], const unsigned (&b_low)[n_tiles][2])
 {
 #pragma unroll
     for (int n = 0; n < n_tiles; n++) cores_product(c[n], low, b[n][0], b[n][1]);
@@ -79,32 +87,49 @@ PRODUCTS_INLINE void products_order(const RowStages *s, int stage, const Product
 #if __CUDA_ARCH__ >= 900 && !defined(GM_ROW_OLD_COPY)
     const unsigned barrier = s->barriers + 8 * stage, bytes = (unsigned)pass.p * 4;
     if (threadIdx.x >= 32) return;
-    if (threadIdx.x == 0) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(rows * bytes) : "memory");
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(rows * bytes) : "memory");
     __syncwarp();
     for (int r = (int)threadIdx.x; r < rows; r += 32)
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                     :: "r"(row_shared_address(to + r * pass.stride)), "l"(x + r * pass.p), "r"(bytes), "r"(barrier) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                         row_shared_address(to + r * pass.stride)),
+                     "l"(x + r * pass.p), "r"(bytes), "r"(barrier)
+                     : "memory");
 #elif __CUDA_ARCH__ >= 800
     for (int r = (int)threadIdx.x / 32; r < rows; r += PRODUCTS_WARPS)
         for (int j = 4 * (threadIdx.x & 31); j < pass.p; j += 128)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(row_shared_address(to + r * pass.stride + j)), "l"(x + r * pass.p + j) : "memory");
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(row_shared_address(to + r * pass.stride + j)),
+                         "l"(x + r * pass.p + j)
+                         : "memory");
     asm volatile("cp.async.commit_group;" ::: "memory");
 #else
-    (void)to; (void)x;
+    (void)to;
+    (void)x;
 #endif
 }
 
 // ---- the pass ----
 
-template <class T> PRODUCTS_INLINE T *products_field(const void *state, unsigned long offset) { return *(T *const *)((const unsigned char *)state + offset); }
+template <class T> PRODUCTS_INLINE T *products_field(const void *state, unsigned long offset)
+{
+    return *(T *const *)((const unsigned char *)state + offset);
+}
 
-typedef struct ProductsColumn { float *eta; const float *weight; long k; } ProductsColumn;      // an output: row i has it at eta[i * k]
+// an output: row i has it at eta[i * k]
+typedef struct ProductsColumn {
+    float *eta;
+    const float *weight;
+    long k;
+} ProductsColumn;
 static_assert(sizeof(ProductsColumn) == PRODUCTS_COLUMN, "the plan counts its bytes");
 
 extern __shared__ __align__(128) unsigned char products_shared[];
 
 // How many tiles of outputs a block has now; how many chains a batch.
-PRODUCTS_INLINE int products_tiles(const GmPlace *place, const ProductsPass &pass) { return place->going[0] <= pass.narrow ? 2 : pass.n_tiles; }
+PRODUCTS_INLINE int products_tiles(const GmPlace *place, const ProductsPass &pass)
+{
+    return place->going[0] <= pass.narrow ? 2 : pass.n_tiles;
+}
 PRODUCTS_INLINE int products_chains(const GmPlace *place, const ProductsPass &pass, int batch)
 {
     const int left = place->going[0] - batch * pass.together;
@@ -115,16 +140,18 @@ template <class Span, int m_tiles, int n_tiles, class D, class S>
 PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmPlace *place, const ProductsPass &pass)
 {
     enum { OUTPUTS = 8 * n_tiles, ACROSS = PRODUCTS_ACROSS(n_tiles) };
-    const int  t = threadIdx.x, lane = t & 31, warp = t >> 5, g = lane >> 2, q = lane & 3;
-    const int  p = (int)pass.p, stride = (int)pass.stride, tile = 32 * pass.groups, batch = blockIdx.x % pass.batches;
+    const int t = threadIdx.x, lane = t & 31, warp = t >> 5, g = lane >> 2, q = lane & 3;
+    const int p = (int)pass.p, stride = (int)pass.stride, tile = 32 * pass.groups, batch = blockIdx.x % pass.batches;
     const long chunk = pass.first_chunk + blockIdx.x / pass.batches, rows_here = chunk < pass.longer ? pass.rows : pass.rows - tile;
-    const long first = chunk * pass.rows - (chunk > pass.longer ? (chunk - pass.longer) * tile : 0), last = first + rows_here < pass.n ? first + rows_here : pass.n;
-    const int  first_chain = batch * pass.together, chains = products_chains(place, pass, batch), outputs = chains * pass.width;
+    const long first = chunk * pass.rows - (chunk > pass.longer ? (chunk - pass.longer) * tile : 0),
+               last = first + rows_here < pass.n ? first + rows_here : pass.n;
+    const int first_chain = batch * pass.together, chains = products_chains(place, pass, batch), outputs = chains * pass.width;
     const int *const chain_of = place->going + 1 + first_chain;
     if (chains <= 0 || products_tiles(place, pass) != n_tiles) return;
-    float *const tiles = (float *)(products_shared + 128), *const share = tiles + 2 * PRODUCTS_STAGE(tile, stride);          // parts of eta, and then weights
+    // parts of eta, and then weights
+    float *const tiles = (float *)(products_shared + 128), *const share = tiles + 2 * PRODUCTS_STAGE(tile, stride);
     ProductsColumn *const column = (ProductsColumn *)(share + PRODUCTS_KEPT(pass.groups) * ACROSS);
-    wide *const totals = (wide *)(column + OUTPUTS);     // of 16 rows and a chain, in turn
+    wide *const totals = (wide *)(column + OUTPUTS);  // of 16 rows and a chain, in turn
 
     for (int c = t; c < outputs; c += PRODUCTS_THREADS) {
         const ProductsOf *of = pass.of;
@@ -163,23 +190,25 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
 #pragma unroll
             for (int i = 0; i < 4; i++) out[m][n][i] = 0;
 
-    // Rows are taken at a distance, 8 of them 4 / v apart in X B, 4 of them 8 / v apart in X'w, v the power of 2 in the stride: lanes then read from different banks. In `share` those that are
-    // taken together lie together.
-    const int  v = stride % 2 ? 0 : stride % 4 ? 1 : 2, eights = 2 - v, fours = 3 - v;               // log2 of the distances
-    const int  group = warp % pass.groups, hand = warp / pass.groups, hands = PRODUCTS_WARPS / pass.groups, steps = (p + 7) / 8;
-    const auto eight = [&](int u) { return (u >> eights << (eights + 3)) + (g << eights) + (u & ((1 << eights) - 1)); };    // row g of the u-th 8 of a tile
+    // Rows are taken at a distance, 8 of them 4 / v apart in X B, 4 of them 8 / v apart in X'w, v the power of 2 in the stride: lanes then
+    // read from different banks. In `share` those that are taken together lie together.
+    const int v = stride % 2 ? 0 : stride % 4 ? 1 : 2, eights = 2 - v, fours = 3 - v;  // log2 of the distances
+    const int group = warp % pass.groups, hand = warp / pass.groups, hands = PRODUCTS_WARPS / pass.groups, steps = (p + 7) / 8;
+    // row g of the u-th 8 of a tile
+    const auto eight = [&](int u) { return (u >> eights << (eights + 3)) + (g << eights) + (u & ((1 << eights) - 1)); };
     const auto four = [&](int u) { return (u >> fours << (fours + 2)) + (q << fours) + (u & ((1 << fours) - 1)); };
     const auto in_eights = [&](int r) { return (r >> (eights + 3) << (eights + 3)) + (r & ((1 << eights) - 1)) * 8 + (r >> eights & 7); };
     const auto in_fours = [&](int r) { return (r >> (fours + 2) << (fours + 2)) + (r & ((1 << fours) - 1)) * 4 + (r >> fours & 3); };
-    const int  row_of[4] = {eight(4 * group), eight(4 * group + 1), eight(4 * group + 2), eight(4 * group + 3)};
-    const auto lanes_across = [](int left) { return left > 16 ? 32 : left > 8 ? 16 : 8; };            // of a warp; the others take more rows
-    const int  m_first = warp % pass.across;
+    const int row_of[4] = {eight(4 * group), eight(4 * group + 1), eight(4 * group + 2), eight(4 * group + 3)};
+    // of a warp; the others take more rows
+    const auto lanes_across = [](int left) { return left > 16 ? 32 : left > 8 ? 16 : 8; };
+    const int m_first = warp % pass.across;
     const float2 *const pieces = (const float2 *)pass.pieces + (long)batch * steps * n_tiles * 32 + lane;
     for (long row = first; row < last; row += tile) {
         const int rows = rows_from(row);
         const float *const x = tiles + stages.stage * PRODUCTS_STAGE(tile, stride);
         row_arrived<PRODUCTS_WARPS>(&stages);
-        __syncthreads();                                 // nobody reads the tile before, nor its weights
+        __syncthreads();  // nobody reads the tile before, nor its weights
         if (row + tile < last) products_order(&stages, stages.stage ^ 1, pass, row + tile, rows_from(row + tile));
 
         // eta of 32 rows, over every hands-th 8 columns: the lane's are q and q + 4 of them.
@@ -274,7 +303,8 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
             const float *const weight = there ? column[c].weight + row * column[c].k : NULL;
             const int k = there ? (int)column[c].k : 0;
 #pragma unroll 4
-            for (int r = t / across; r < tile; r += PRODUCTS_THREADS / across) share[in_fours(r) * ACROSS + c] = there && r < rows ? weight[r * k] : 0;
+            for (int r = t / across; r < tile; r += PRODUCTS_THREADS / across)
+                share[in_fours(r) * ACROSS + c] = there && r < rows ? weight[r * k] : 0;
         }
         __syncthreads();
 
@@ -291,10 +321,10 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
 #pragma unroll
             for (int m = 0; m < m_tiles; m++) {
                 const int j = 16 * (m_first + m * pass.across);
-                if (m == m_tiles - 1 && j > p) break;                          // some have a tile less than others
+                if (m == m_tiles - 1 && j > p) break;  // some have a tile less than others
                 unsigned high[4], low[4];
                 float value[4] = {a[j], a[j + 8], a[below + j], a[below + j + 8]};
-                if (m == m_tiles - 1) {                                        // a column of ones stands behind the last
+                if (m == m_tiles - 1) {  // a column of ones stands behind the last
                     if (j + g == p) value[0] = value[2] = 1;
                     if (j + g + 8 == p) value[1] = value[3] = 1;
                 }
@@ -306,7 +336,7 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
         row_next(&stages);
     }
 
-    const int  shares = PRODUCTS_WARPS / pass.across, all = pass.together * pass.width;
+    const int shares = PRODUCTS_WARPS / pass.across, all = pass.together * pass.width;
     float *const part = pass.part + ((batch * pass.chunks + chunk) * shares + warp / pass.across) * (p + 1) * all;
 #pragma unroll
     for (int m = 0; m < m_tiles; m++)
@@ -332,35 +362,39 @@ PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmP
 #if defined(GM_ROWS_ANY)
 static constexpr __host__ __device__ bool products_wanted(int) { return false; }
 #elif defined(GM_ROWS_WIDTH)
-static constexpr __host__ __device__ bool products_wanted(int m) { return GM_ROWS_WIDTH + 1 <= 128L * m && GM_ROWS_WIDTH + 1 > 128L * (m - 1); }
+static constexpr __host__ __device__ bool products_wanted(int m)
+{
+    return GM_ROWS_WIDTH + 1 <= 128L * m && GM_ROWS_WIDTH + 1 > 128L * (m - 1);
+}
 #else
 static constexpr __host__ __device__ bool products_wanted(int) { return true; }
 #endif
 
-#define PRODUCTS_KERNELS(name)                                                                                          \
-    struct name##_of_rows {                                                                                             \
+#define PRODUCTS_KERNELS(name)                                                                                                             \
+    struct name##_of_rows {                                                                                                                \
         static __device__ __forceinline__ void rows(GmContext *context, const Data &d, const State &s, const Sweep at, const SpanRow &row) \
-        {                                                                                                               \
-            name##_span(context, &d, &s, at, row);                                                                      \
-        }                                                                                                               \
-    };                                                                                                                  \
+        {                                                                                                                                  \
+            name##_span(context, &d, &s, at, row);                                                                                         \
+        }                                                                                                                                  \
+    };                                                                                                                                     \
     PRODUCTS_SHAPES(PRODUCTS_KERNEL, name)
 
-#define PRODUCTS_KERNEL(name, m, n)                                                                                     \
-    extern "C" __global__ void __launch_bounds__(PRODUCTS_THREADS, 1)                                                   \
-    name##_products_##m##_##n(const Data d, const State *states, GmPlace *place, const ProductsPass pass)               \
-    {                                                                                                                   \
+#define PRODUCTS_KERNEL(name, m, n)                                                                                         \
+    extern "C" __global__ void __launch_bounds__(PRODUCTS_THREADS, 1)                                                       \
+        name##_products_##m##_##n(const Data d, const State *states, GmPlace *place, const ProductsPass pass)               \
+    {                                                                                                                       \
         if constexpr (products_wanted(m) && sizeof(real) == 4) products_pass<name##_of_rows, m, n>(d, states, place, pass); \
     }
 
-// The coefficients of a batch of chains, in the order in which lanes read them: 8 columns of X, 8 outputs, lane 4 g + q with columns q and q + 4 for output g.
+// The coefficients of a batch of chains, in the order in which lanes read them: 8 columns of X, 8 outputs, lane 4 g + q with columns q and
+// q + 4 for output g.
 extern "C" __global__ void gm_products_pieces(const State *states, const GmPlace *place, const ProductsPass pass)
 {
     const unsigned e = blockIdx.x * 256 + threadIdx.x, steps = (unsigned)(pass.p + 7) / 8;
     const unsigned n_tiles = (unsigned)products_tiles(place, pass);
-    const int  batch = (int)(e / (steps * n_tiles * 64));
+    const int batch = (int)(e / (steps * n_tiles * 64));
     if (batch >= pass.batches) return;
-    const int  lane = (int)(e / 2 % 32), o = (int)(e / 64 % n_tiles) * 8 + lane / 4;
+    const int lane = (int)(e / 2 % 32), o = (int)(e / 64 % n_tiles) * 8 + lane / 4;
     const long j = e / 64 / n_tiles % steps * 8 + lane % 4 + e % 2 * 4;
     float value = 0;
     if (j < pass.p && o < products_chains(place, pass, batch) * pass.width) {
@@ -377,7 +411,8 @@ extern "C" __global__ void gm_products_pieces(const State *states, const GmPlace
 extern "C" __global__ void gm_products_sums(const State *states, const GmPlace *place, const ProductsPass pass)
 {
     __shared__ double hands[4][64];
-    const unsigned all = pass.together * pass.width, height = (unsigned)pass.p + 1, elements = pass.batches * height * all, blocks = (elements + 63) / 64;
+    const unsigned all = pass.together * pass.width, height = (unsigned)pass.p + 1, elements = pass.batches * height * all,
+                   blocks = (elements + 63) / 64;
     if (blockIdx.x >= blocks) {
         const long at = (blockIdx.x - blocks) * 8 + threadIdx.x / 32, chain = at / pass.totals, k = at % pass.totals;
         if (chain >= place->going[0]) return;
@@ -387,10 +422,10 @@ extern "C" __global__ void gm_products_sums(const State *states, const GmPlace *
         if (threadIdx.x % 32 == 0) products_field<wide>(states + place->going[1 + chain], pass.total)[k] = sum;
         return;
     }
-    const int  column = threadIdx.x % 64, hand = threadIdx.x / 64;
+    const int column = threadIdx.x % 64, hand = threadIdx.x / 64;
     const unsigned e = blockIdx.x * 64 + column, batch = e / (height * all), j = e / all % height, o = e % all;
     const long slices = pass.chunks * (PRODUCTS_WARPS / pass.across);
-    const int  at = (int)(batch * pass.together + o / pass.width);
+    const int at = (int)(batch * pass.together + o / pass.width);
     const bool there = e < elements && at < place->going[0];
     double sum = 0;
     if (there) {

@@ -1,28 +1,62 @@
-// proposals.h -- joint normals, with the scales that they are given, as proposals for unknowns whose likelihood is not normal (compiler/graph/updates/proposals.c).
+// proposals.h -- joint normals, with the scales that they are given, as proposals for unknowns whose likelihood is not normal
+// (compiler/graph/updates/proposals.c).
 //
 //   target      p(x) = q(x) w(x), q a joint in which quadratics stand for log densities; the program puts log w(x) into the step's room
-//   method      Hastings 1970: what a kernel has drawn that is reversible for q is accepted with probability min(1, w(x')/w(x)). That kernel draws scales one after the other, in an order or its reverse with equal
+//   method      Hastings 1970: what a kernel has drawn that is reversible for q is accepted with probability min(1, w(x')/w(x)). That
+//   kernel draws scales one after the other, in an order or its reverse with equal
 //               probability (scales.h), and then the joint normal given them
-//   adaptation  in warm-up the quadratics follow the chain, with a rate of 3/(n + 3) in sweep n: an average in which a sweep weighs with the square of n. It begins anew in each of the first 20 sweeps, and where 3 + n/8 proposals in a row
-//               were not accepted, or log w has changed by 10 or more in one that was, as happens where the chain leaves where the average is from, and where other moves have taken it elsewhere. The maximum of a quadratic is at most 1
-//               away from where it is taken, 1.2 times as much after each proposal that is accepted and 0.7 times after others: a log density may be flat far from its maximum. After warm-up they stay
-//   how often   once in so many sweeps that proposals take SHARE of the rest of these, or ENOUGH multiply-adds a sweep; in each of the first 100. In warm-up every 16th sweep, if fewer than 1 in 50 were accepted between the last two powers of 2 from 64 on; after it never, then
-//   target      a CPU. A GPU keeps to the other steps, as do a warm-up of fewer than 50 sweeps and chains that go in step
-//   --check     the claims of the draws are of q; what is accepted claims log w(x') - log w(x) besides, what is not claims that nothing has changed
-//   test        tests/stat/proposals.py
+//   adaptation  in warm-up the quadratics follow the chain, with a rate of 3/(n + 3) in sweep n: an average in which a sweep weighs with
+//   the square of n. It begins anew in each of the first 20 sweeps, and where 3 + n/8 proposals in a row
+//               were not accepted, or log w has changed by 10 or more in one that was, as happens where the chain leaves where the average
+//               is from, and where other moves have taken it elsewhere. The maximum of a quadratic is at most 1 away from where it is
+//               taken, 1.2 times as much after each proposal that is accepted and 0.7 times after others: a log density may be flat far
+//               from its maximum. After warm-up they stay
+//   how often   once in so many sweeps that proposals take SHARE of the rest of these, or ENOUGH multiply-adds a sweep; in each of the
+//   first 100. In warm-up every 16th sweep, if fewer than 1 in 50 were accepted between the last two powers of 2 from 64 on; after it
+//   never, then target      a CPU. A GPU keeps to the other steps, as do a warm-up of fewer than 50 sweeps and chains that go in step
+//   --check     the claims of the draws are of q; what is accepted claims log w(x') - log w(x) besides, what is not claims that nothing has
+//   changed test        tests/stat/proposals.py
 #ifndef GM_PROPOSALS_H
 #define GM_PROPOSALS_H
 
-// Of the room of a step, from 0: the rate; log w as the chain stands, and before the draw; whether that was accepted; how many were made and accepted since the last power of 2, and whether it rests; sweeps averaged, the
-// last of them, how many proposals in a row were not accepted, and how far at most the maximum of a quadratic is from where it is taken.
-enum { GM_PROPOSAL_RATE, GM_PROPOSAL_WEIGHT, GM_PROPOSAL_KEPT, GM_PROPOSAL_ACCEPTED, GM_PROPOSAL_MADE, GM_PROPOSAL_TAKEN, GM_PROPOSAL_RESTS, GM_PROPOSAL_SWEEPS, GM_PROPOSAL_LAST, GM_PROPOSAL_MISSED, GM_PROPOSAL_REACH, GM_PROPOSAL_ROOM };
+// Of the room of a step, from 0: the rate; log w as the chain stands, and before the draw; whether that was accepted; how many were made
+// and accepted since the last power of 2, and whether it rests; sweeps averaged, the last of them, how many proposals in a row were not
+// accepted, and how far at most the maximum of a quadratic is from where it is taken.
+enum {
+    GM_PROPOSAL_RATE,
+    GM_PROPOSAL_WEIGHT,
+    GM_PROPOSAL_KEPT,
+    GM_PROPOSAL_ACCEPTED,
+    GM_PROPOSAL_MADE,
+    GM_PROPOSAL_TAKEN,
+    GM_PROPOSAL_RESTS,
+    GM_PROPOSAL_SWEEPS,
+    GM_PROPOSAL_LAST,
+    GM_PROPOSAL_MISSED,
+    GM_PROPOSAL_REACH,
+    GM_PROPOSAL_ROOM
+};
 
 #if !defined(__CUDACC__)
 
-static const double GM_PROPOSALS_LEAST = 0.02, GM_PROPOSALS_WIDEN = 1.2, GM_PROPOSALS_NARROW = 0.7, GM_PROPOSALS_WIDEST = 1e3, GM_PROPOSALS_FAR = 10, GM_PROPOSALS_ENOUGH = 5e4, GM_PROPOSALS_SHARE = 0.5;
-enum { GM_PROPOSALS_WARMUP = 50, GM_PROPOSALS_FIRST = 64, GM_PROPOSALS_RARELY = 16, GM_PROPOSALS_START = 20, GM_PROPOSALS_PATIENCE = 3, GM_PROPOSALS_PATIENT = 8, GM_PROPOSALS_OFTEN = 100, GM_PROPOSALS_TRIALS = 7, GM_PROPOSALS_DRAWS = 3 };
+static const double GM_PROPOSALS_LEAST = 0.02, GM_PROPOSALS_WIDEN = 1.2, GM_PROPOSALS_NARROW = 0.7, GM_PROPOSALS_WIDEST = 1e3,
+                    GM_PROPOSALS_FAR = 10, GM_PROPOSALS_ENOUGH = 5e4, GM_PROPOSALS_SHARE = 0.5;
+enum {
+    GM_PROPOSALS_WARMUP = 50,
+    GM_PROPOSALS_FIRST = 64,
+    GM_PROPOSALS_RARELY = 16,
+    GM_PROPOSALS_START = 20,
+    GM_PROPOSALS_PATIENCE = 3,
+    GM_PROPOSALS_PATIENT = 8,
+    GM_PROPOSALS_OFTEN = 100,
+    GM_PROPOSALS_TRIALS = 7,
+    GM_PROPOSALS_DRAWS = 3
+};
 
-static inline int gm_may_propose(const GmRun *run) { return !TAKES_GPU_STEPS(run) && run->chain >= 0 && (run->warmup >= GM_PROPOSALS_WARMUP || run->checking); }
+static inline int gm_may_propose(const GmRun *run)
+{
+    return !TAKES_GPU_STEPS(run) && run->chain >= 0 && (run->warmup >= GM_PROPOSALS_WARMUP || run->checking);
+}
 static inline int gm_proposals_warm(const GmRun *run) { return run->sweep < run->warmup || run->checking; }
 
 // Whether the quadratics move in this sweep, by the rate in the room.
@@ -33,19 +67,23 @@ static inline int gm_adapts(GmRun *run, size_t field)
     const double sweep = (double)run->sweep;
     if (run->sweep == 0)
         for (int k = 0; k < GM_PROPOSAL_ROOM; k++) room[k] = k == GM_PROPOSAL_REACH;
-    if (sweep < GM_PROPOSALS_START || room[GM_PROPOSAL_LAST] < sweep - 1 || room[GM_PROPOSAL_MISSED] > GM_PROPOSALS_PATIENCE + room[GM_PROPOSAL_SWEEPS] / GM_PROPOSALS_PATIENT) room[GM_PROPOSAL_SWEEPS] = room[GM_PROPOSAL_MISSED] = 0;
+    if (sweep < GM_PROPOSALS_START || room[GM_PROPOSAL_LAST] < sweep - 1 ||
+        room[GM_PROPOSAL_MISSED] > GM_PROPOSALS_PATIENCE + room[GM_PROPOSAL_SWEEPS] / GM_PROPOSALS_PATIENT)
+        room[GM_PROPOSAL_SWEEPS] = room[GM_PROPOSAL_MISSED] = 0;
     room[GM_PROPOSAL_RATE] = 3 / (room[GM_PROPOSAL_SWEEPS] + 3);
     room[GM_PROPOSAL_SWEEPS]++;
     room[GM_PROPOSAL_LAST] = sweep;
     return gm_proposals_warm(run);
 }
 
-// Sweeps from one proposal to the next; sweep, trial: multiply-adds of a sweep and of an evaluation with the joint normal integrated out, sparse the number of that.
+// Sweeps from one proposal to the next; sweep, trial: multiply-adds of a sweep and of an evaluation with the joint normal integrated out,
+// sparse the number of that.
 static inline long gm_proposals_every(const GmRun *run, int sparse, double sweep, double trial, double scales)
 {
     const double factor = sparse ? gm_sparse_work(sparse) : 0;
     if (factor < 0 || run->sweep < GM_PROPOSALS_OFTEN) return 1;
-    return (long)ceil((GM_PROPOSALS_TRIALS * scales + GM_PROPOSALS_DRAWS) * (trial + factor) / fmax(GM_PROPOSALS_SHARE * (sweep + factor), GM_PROPOSALS_ENOUGH));
+    return (long)ceil((GM_PROPOSALS_TRIALS * scales + GM_PROPOSALS_DRAWS) * (trial + factor) /
+                      fmax(GM_PROPOSALS_SHARE * (sweep + factor), GM_PROPOSALS_ENOUGH));
 }
 
 // Whether the chain makes the step in this sweep.
@@ -53,7 +91,8 @@ static inline int gm_proposes(GmRun *run, size_t field, GmChoice *choice, int sp
 {
     if (!gm_may_propose(run)) return 0;
     if (!run->checking && run->sweep % gm_proposals_every(run, sparse, sweep_work, trial_work, scales) != 0) {
-        if (choice && run->sweep >= run->warmup / 12) choice->scales -= GM_PROPOSALS_DRAWS * trial_work;       // which the steps seem to cost in each sweep
+        // which the steps seem to cost in each sweep
+        if (choice && run->sweep >= run->warmup / 12) choice->scales -= GM_PROPOSALS_DRAWS * trial_work;
         return 0;
     }
     wide *const room = (wide *)gm_at(wide, gm_of_chain(run, run->chain), field);
@@ -71,39 +110,44 @@ static inline void gm_decide(GmRun *run, uint32_t var, size_t field, int refused
     wide *const room = (wide *)gm_at(wide, gm_of_chain(run, run->chain), field);
     Stream g = stream(sweep_place(run, run->chain), var, (uint64_t)1 << 38);
     const double more = room[GM_PROPOSAL_WEIGHT] - room[GM_PROPOSAL_KEPT];
-    const int accepted = !refused && more > -exponential_standard(&g);       // not, where it is no number
+    const int accepted = !refused && more > -exponential_standard(&g);  // not, where it is no number
     room[GM_PROPOSAL_ACCEPTED] = accepted;
     room[GM_PROPOSAL_MADE]++;
     room[GM_PROPOSAL_TAKEN] += accepted;
     room[GM_PROPOSAL_MISSED] = accepted ? 0 : room[GM_PROPOSAL_MISSED] + 1;
-    room[GM_PROPOSAL_REACH] = accepted ? fmin(GM_PROPOSALS_WIDEN * room[GM_PROPOSAL_REACH], GM_PROPOSALS_WIDEST) : fmax(GM_PROPOSALS_NARROW * room[GM_PROPOSAL_REACH], 1);
+    room[GM_PROPOSAL_REACH] = accepted ? fmin(GM_PROPOSALS_WIDEN * room[GM_PROPOSAL_REACH], GM_PROPOSALS_WIDEST)
+                                       : fmax(GM_PROPOSALS_NARROW * room[GM_PROPOSAL_REACH], 1);
     if (accepted && fabs(more) > GM_PROPOSALS_FAR) room[GM_PROPOSAL_SWEEPS] = 0;
     if (accepted) gm_claim(run, run->chain, more, fabs(room[GM_PROPOSAL_WEIGHT]) + fabs(room[GM_PROPOSAL_KEPT]));
     else if (run->checking) run->check_log_q[run->chain] = 0;
 }
 
-// As statements of a step's function, in this order: what a chain that adapts does next; the step goes on if the chain proposes, and faults are no more than noted; the end of the proposal.
-#define ADAPTS(run, room)           gm_adapts(run, gm_of(room))
+// As statements of a step's function, in this order: what a chain that adapts does next; the step goes on if the chain proposes, and faults
+// are no more than noted; the end of the proposal.
+#define ADAPTS(run, room) gm_adapts(run, gm_of(room))
 #define PROPOSE(run, room, competition, sparse, sweep, trial, scales)                                                                  \
     int gm_refused = 0, gm_now;                                                                                                        \
     do {                                                                                                                               \
         gm_data(run);                                                                                                                  \
-        gm_now = gm_proposes(run, gm_of(room), competition ? gm_choice(run, competition, run->chain) : NULL, sparse, sweep, trial, scales); \
+        gm_now =                                                                                                                       \
+            gm_proposes(run, gm_of(room), competition ? gm_choice(run, competition, run->chain) : NULL, sparse, sweep, trial, scales); \
     } while (0);                                                                                                                       \
     if (!gm_now) return;                                                                                                               \
     run->tried = &gm_refused
-#define DECIDE(run, variable, room)                                                                                                    \
-    do {                                                                                                                               \
-        gm_data(run);                                                                                                                  \
-        run->tried = NULL;                                                                                                             \
-        gm_decide(run, variable, gm_of(room), gm_refused);                                                                             \
+#define DECIDE(run, variable, room)                        \
+    do {                                                   \
+        gm_data(run);                                      \
+        run->tried = NULL;                                 \
+        gm_decide(run, variable, gm_of(room), gm_refused); \
     } while (0)
 
 #else
 
-#define ADAPTS(run, room)           0
+#define ADAPTS(run, room)                                             0
 #define PROPOSE(run, room, competition, sparse, sweep, trial, scales) return
-#define DECIDE(run, variable, room) do { } while (0)
+#define DECIDE(run, variable, room) \
+    do {                            \
+    } while (0)
 
 #endif
 

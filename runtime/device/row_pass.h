@@ -10,8 +10,8 @@
 //              rows; the sums of chunks are double, and gm_row_pass_sums adds them in a fixed order. Chunks depend on n and p alone: so
 //              do all results, whatever the GPU. Nothing is added by atomics.
 //   tiles      Rows lie one after the other, so a tile of rows is one piece of memory wherever it begins. One thread orders it into shared
-//              memory (the bulk copy of sm_90; before, 16 bytes a thread), two or three tiles ahead of their use: that keeps memory busy while
-//              a tile is worked on, and rows need no alignment. Both products read the tile from shared memory.
+//              memory (the bulk copy of sm_90; before, 16 bytes a thread), two or three tiles ahead of their use: that keeps memory busy
+//              while a tile is worked on, and rows need no alignment. Both products read the tile from shared memory.
 //   dots       of a tile are reduced together: halving lanes and values at the same time takes as many shuffles as there are values.
 //              Then each lane has the dot of one row and chain, and a warp draws them all at once.
 //   accuracy   dot: rounding of the type of X, error about 1e-7 sum |X[k,j] beta[j]| in single precision. out: 1e-6 of the sum of sizes.
@@ -29,11 +29,11 @@
 
 // Stages 0 .. n-1 take tiles in turn. On sm_90 a barrier for each stage says when its tile is there.
 typedef struct RowStages {
-    unsigned char *tiles;        // of stage 0, in shared memory
-    unsigned       barriers;     // of stage 0, as an address in shared memory
-    int            bytes, n;     // of a stage; stages
-    int            stage;        // of the tile in use
-    unsigned       turn;         // how often stages have been gone through: its parity tells old from new
+    unsigned char *tiles;  // of stage 0, in shared memory
+    unsigned barriers;     // of stage 0, as an address in shared memory
+    int bytes, n;          // of a stage; stages
+    int stage;             // of the tile in use
+    unsigned turn;         // how often stages have been gone through: its parity tells old from new
 } RowStages;
 
 ROW_INLINE unsigned row_shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -48,7 +48,7 @@ ROW_INLINE void row_stages_begin(const RowStages *s)
 {
 #if __CUDA_ARCH__ >= 900 && !defined(GM_ROW_OLD_COPY)
     if (threadIdx.x == 0) {
-        for (int k = 0; k < s->n; k++) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(s->barriers + 8 * k) : "memory");
+        for (int k = 0; k < s->n; k++) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(s->barriers + 8 * k) : "memory");
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     }
 #else
@@ -63,13 +63,15 @@ ROW_INLINE void row_order(const RowStages *s, int stage, const unsigned char *fr
 #if __CUDA_ARCH__ >= 900 && !defined(GM_ROW_OLD_COPY)
     if (threadIdx.x == 0 && bytes > 0) {
         const unsigned barrier = s->barriers + 8 * stage;
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"((unsigned)bytes) : "memory");
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                     :: "r"(row_shared_address(to)), "l"(from), "r"((unsigned)bytes), "r"(barrier) : "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"((unsigned)bytes) : "memory");
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(row_shared_address(to)),
+            "l"(from), "r"((unsigned)bytes), "r"(barrier)
+            : "memory");
     }
 #elif __CUDA_ARCH__ >= 800
     for (long e = 16L * threadIdx.x; e < bytes; e += 16L * blockDim.x)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(row_shared_address(to + e)), "l"(from + e) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(row_shared_address(to + e)), "l"(from + e) : "memory");
     asm volatile("cp.async.commit_group;" ::: "memory");
 #else
     for (long e = 16L * threadIdx.x; e < bytes; e += 16L * blockDim.x) *(uint4 *)(to + e) = *(const uint4 *)(from + e);
@@ -84,7 +86,9 @@ template <int warps> ROW_INLINE void row_arrived(const RowStages *s)
     unsigned there = 0;
     while (!there)
         asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                     : "=r"(there) : "r"(barrier), "r"(parity) : "memory");
+                     : "=r"(there)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
 #elif __CUDA_ARCH__ >= 800
     if (s->n == 2) asm volatile("cp.async.wait_group 0;" ::: "memory");  // the orders after this tile's are n - 2
     else if (s->n == 3) asm volatile("cp.async.wait_group 1;" ::: "memory");
@@ -122,7 +126,7 @@ template <int count, int step> struct RowHalving {
     }
 };
 template <int count> struct RowHalving<count, 6> {
-    ROW_INLINE void of(real (&)[count], int) { }
+    ROW_INLINE void of(real (&)[count], int) {}
 };
 
 // v[0 .. count-1] of all lanes are added up, count a power of two up to 32. Lane l gets the sum of v[l / (32 / count)].
@@ -172,15 +176,17 @@ template <class Row, int warps, int columns, int tile, int chains, class D, clas
 ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace *place, const RowPass &pass)
 {
     enum { ACROSS = 32 * warps, DOTS = tile * chains, COPIES = 32 / DOTS };
-    const int  t = threadIdx.x, lane = t & 31, p = (int)pass.p;
+    const int t = threadIdx.x, lane = t & 31, p = (int)pass.p;
     const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
     const long tiles = (last - first + tile - 1) / tile;
     const long row_bytes = pass.p * (long)sizeof(real);
-    const int  places = chains == 1 ? 1 : pass.chains, going = row_chains(place, pass), some = chains == 1 ? 1 : going;        // the other places stay empty
+    // the other places stay empty
+    const int places = chains == 1 ? 1 : pass.chains, going = row_chains(place, pass), some = chains == 1 ? 1 : going;
     const unsigned char *const X = (const unsigned char *)pass.X;
     if (going <= 0) return;
 
-    real *const dots = (real *)(row_shared + 64), *const weights = dots + warps * DOTS;       // dots[warp][row, chain], weights[row, chain]
+    // dots[warp][row, chain], weights[row, chain]
+    real *const dots = (real *)(row_shared + 64), *const weights = dots + warps * DOTS;
     RowStages stages;
     stages.tiles = row_shared + ROW_TILES_AT(warps, DOTS, (int)sizeof(real));
     stages.barriers = row_shared_address(row_shared);
@@ -190,7 +196,7 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
     stages.turn = 0;
     row_stages_begin(&stages);
     row_wait<warps>();
-    const auto order = [&](long k, int stage) {          // tile k of the chunk
+    const auto order = [&](long k, int stage) {  // tile k of the chunk
         const long from = k < tiles ? (first + k * tile) * row_bytes : 0;
         const long to = k < tiles ? (first + (k + 1) * tile < last ? first + (k + 1) * tile : last) * row_bytes : 0;
         row_order(&stages, stage, X + (from & ~15L), ((to + 15) & ~15L) - (from & ~15L));
@@ -198,32 +204,34 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
     for (int k = 0; k < stages.n - 1; k++) order(k, k);
 
     // The lane's columns t, t + ACROSS, ...: the last column again where there are none left, with beta 0, never written.
-    int  column[columns];
+    int column[columns];
     real beta[columns][chains], sum[columns][chains];
 #pragma unroll
     for (int j = 0; j < columns; j++) {
         column[j] = t + j * ACROSS < p ? t + j * ACROSS : p - 1;
 #pragma unroll
         for (int c = 0; c < chains; c++) {
-            beta[j][c] = pass.beta != ROW_NO_FIELD && c < some && t + j * ACROSS < p ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[column[j]] : 0;
+            beta[j][c] = pass.beta != ROW_NO_FIELD && c < some && t + j * ACROSS < p
+                             ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[column[j]]
+                             : 0;
             sum[j][c] = 0;
         }
     }
 
     // The row and chain of the dot that this lane draws for, in the first warp: always the same chain.
-    const int  mine = lane / COPIES, draws = mine % chains < some, chain = row_chain(place, pass.chain + (draws ? mine % chains : 0));
-    const S    s  = states[chain];
+    const int mine = lane / COPIES, draws = mine % chains < some, chain = row_chain(place, pass.chain + (draws ? mine % chains : 0));
+    const S s = states[chain];
     const Sweep at = gm_sweep_place(place, chain);
 
-    real more = 0;                                       // of this lane's rows, at most 512 of them
+    real more = 0;  // of this lane's rows, at most 512 of them
 
     for (long k = 0; k < tiles; k++) {
         const long row = first + k * tile;
-        const int  rows = last - row < tile ? (int)(last - row) : tile;
+        const int rows = last - row < tile ? (int)(last - row) : tile;
         unsigned char *const stage = stages.tiles + (long)stages.stage * stages.bytes;
         real *const x = (real *)(stage + (row * row_bytes & 15));
         row_arrived<warps>(&stages);
-        if (rows < tile) {                               // the last: what is not there counts as zeros
+        if (rows < tile) {  // the last: what is not there counts as zeros
             for (int e = rows * p + t; e < tile * p; e += ACROSS) x[e] = 0;
             row_wait<warps>();
         }
@@ -247,7 +255,7 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
         real whole = row_transpose_sum<DOTS>(dot);
         if (warps > 1) {
             if (lane % COPIES == 0) dots[(t >> 5) * DOTS + mine] = whole;
-            __syncthreads();                             // from here on the tile before is not read any more
+            __syncthreads();  // from here on the tile before is not read any more
         } else __syncwarp();
 
         int free_stage = stages.stage - 1;
@@ -296,7 +304,8 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
     for (int j = 0; j < columns; j++)
 #pragma unroll
         for (int c = 0; c < chains; c++)
-            if (c < some && t + j * ACROSS < p) pass.partial[((pass.first_chunk + blockIdx.x) * places + c) * (p + 1) + t + j * ACROSS] = sum[j][c];
+            if (c < some && t + j * ACROSS < p)
+                pass.partial[((pass.first_chunk + blockIdx.x) * places + c) * (p + 1) + t + j * ACROSS] = sum[j][c];
     if (t >= 32) return;
 #pragma unroll
     for (int c = 0; c < chains; c++) {
@@ -314,15 +323,17 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
     // are read by their lanes, 16 bytes at a time.
     __shared__ real turned[warps][33 * columns], betas[chains][columns];
     __shared__ double sums[warps][chains][columns + 1];  // the last is the total
-    const int  lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = (int)pass.p;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = (int)pass.p;
     const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
-    const int  places = chains == 1 ? 1 : pass.chains, going = row_chains(place, pass), some = chains == 1 ? 1 : going;        // the other places stay empty
+    // the other places stay empty
+    const int places = chains == 1 ? 1 : pass.chains, going = row_chains(place, pass), some = chains == 1 ? 1 : going;
     const real *const X = (const real *)pass.X;
     const bool full = p == columns;
     if (going <= 0) return;
     for (int e = threadIdx.x; e < chains * columns; e += 32 * warps) {
         const int c = e / columns, j = e % columns;
-        betas[c][j] = pass.beta != ROW_NO_FIELD && c < some && j < p ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[j] : 0;
+        betas[c][j] =
+            pass.beta != ROW_NO_FIELD && c < some && j < p ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[j] : 0;
     }
     __syncthreads();
 
@@ -333,10 +344,13 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
 #pragma unroll
         for (int j = 0; j < columns; j++) sum[c][j] = 0;
     }
-    const auto read = [&](long row) {                    // rows row .. row + 31, as they lie, or the lane's
+    const auto read = [&](long row) {  // rows row .. row + 31, as they lie, or the lane's
         if (full) {
             enum { PIECE = 16 / (int)sizeof(real) };
-            union { uint4 bits; real x[PIECE]; } piece;
+            union {
+                uint4 bits;
+                real x[PIECE];
+            } piece;
             const uint4 *const x = (const uint4 *)(X + (row + lane < last ? row + lane : last - 1) * p);
 #pragma unroll
             for (int j = 0; j < columns; j += PIECE) {
@@ -373,7 +387,7 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
             for (int j = 0; j < columns; j++) turned[warp][33 * j + lane] = ahead[j];
             __syncwarp();
 #pragma unroll
-            for (int j = 0; j < columns; j++) {          // from j = p on other numbers, which meet beta 0 and are not written
+            for (int j = 0; j < columns; j++) {  // from j = p on other numbers, which meet beta 0 and are not written
                 const int e = lane * p + j;
                 x[j] = turned[warp][e + (e >> 5)];
             }
@@ -417,10 +431,10 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
 template <class Row, int warps, int chains, class D, class S>
 ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *place, const RowPass &pass)
 {
-    enum { GROUP = 8 };                                  // rows at a time
+    enum { GROUP = 8 };  // rows at a time
     __shared__ double dots[warps][GROUP];
-    __shared__ real   weights[GROUP];
-    const int  t = threadIdx.x, across = 32 * warps;
+    __shared__ real weights[GROUP];
+    const int t = threadIdx.x, across = 32 * warps;
     const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
     double *const partial = pass.partial + (pass.first_chunk + blockIdx.x) * (pass.p + 1), more = 0;
     if (row_chains(place, pass) <= 0) return;
@@ -480,45 +494,53 @@ ROW_INLINE void row_pass_any(const D &d, const S *__restrict__ states, GmPlace *
 static constexpr __host__ __device__ bool row_wanted(long) { return false; }
 #define ROW_ANY_WANTED true
 #elif defined(GM_ROWS_WIDTH)
-static constexpr __host__ __device__ bool row_wanted(long widest) { return widest >= GM_ROWS_WIDTH && (widest <= 8 || widest <= 4L * GM_ROWS_WIDTH); }
+static constexpr __host__ __device__ bool row_wanted(long widest)
+{
+    return widest >= GM_ROWS_WIDTH && (widest <= 8 || widest <= 4L * GM_ROWS_WIDTH);
+}
 #define ROW_ANY_WANTED (GM_ROWS_WIDTH > 8192)
 #else
 static constexpr __host__ __device__ bool row_wanted(long) { return true; }
 #define ROW_ANY_WANTED true
 #endif
 
-#define ROW_PASS_KERNELS(name)                                                                                          \
-    struct name##_of_row {                                                                                              \
-        static __device__ __forceinline__ RowWeight weight(GmContext *context, const Data &d, const State &s, const Sweep at, const long gm_k, const real dot) \
-        {                                                                                                               \
-            return name##_row(context, &d, &s, at, gm_k, dot);                                                          \
-        }                                                                                                               \
-    };                                                                                                                  \
+#define ROW_PASS_KERNELS(name)                                                                                                \
+    struct name##_of_row {                                                                                                    \
+        static __device__ __forceinline__ RowWeight weight(GmContext *context, const Data &d, const State &s, const Sweep at, \
+                                                           const long gm_k, const real dot)                                   \
+        {                                                                                                                     \
+            return name##_row(context, &d, &s, at, gm_k, dot);                                                                \
+        }                                                                                                                     \
+    };                                                                                                                        \
     ROW_SHAPES(ROW_NARROW, ROW_TILED, ROW_WIDE, ROW_ANY, name)
 
-#define ROW_KERNEL(name, shape, chains, threads, blocks, wanted, pass_over)                                             \
-    extern "C" __global__ void __launch_bounds__(threads, blocks)                                                       \
-    name##_rows_##shape##_##chains(const Data d, const State *states, GmPlace *place, const RowPass pass)               \
-    {                                                                                                                   \
-        if constexpr (wanted) pass_over(d, states, place, pass);                                            \
+#define ROW_KERNEL(name, shape, chains, threads, blocks, wanted, pass_over)                                   \
+    extern "C" __global__ void __launch_bounds__(threads, blocks)                                             \
+        name##_rows_##shape##_##chains(const Data d, const State *states, GmPlace *place, const RowPass pass) \
+    {                                                                                                         \
+        if constexpr (wanted) pass_over(d, states, place, pass);                                              \
     }
-#define ROW_NARROW_OF(name, shape, warps, columns, chains, blocks)                                                      \
+#define ROW_NARROW_OF(name, shape, warps, columns, chains, blocks) \
     ROW_KERNEL(name, shape, chains, 32 * warps, blocks, row_wanted(columns), (row_pass_narrow<name##_of_row, warps, columns, chains>))
-#define ROW_TILED_OF(name, shape, warps, columns, tile, chains, blocks)                                                 \
-    ROW_KERNEL(name, shape, chains, 32 * warps, blocks, row_wanted(32 * warps * columns), (row_pass_tiled<name##_of_row, warps, columns, ROW_TILE(tile, chains, (int)sizeof(real)), chains>))
+#define ROW_TILED_OF(name, shape, warps, columns, tile, chains, blocks)                   \
+    ROW_KERNEL(name, shape, chains, 32 * warps, blocks, row_wanted(32 * warps * columns), \
+               (row_pass_tiled<name##_of_row, warps, columns, ROW_TILE(tile, chains, (int)sizeof(real)), chains>))
 
 #define ROW_NARROW(name, shape, warps, columns, tile, one, four) \
     ROW_NARROW_OF(name, shape, warps, columns, 1, one) ROW_NARROW_OF(name, shape, warps, columns, 4, four)
 #define ROW_TILED(name, shape, warps, columns, tile, one, four) \
     ROW_TILED_OF(name, shape, warps, columns, tile, 1, one) ROW_TILED_OF(name, shape, warps, columns, tile, 4, four)
 #define ROW_WIDE(name, shape, warps, columns, tile, one, four) ROW_TILED_OF(name, shape, warps, columns, tile, 1, one)
-#define ROW_ANY(name, shape, warps, columns, tile, one, four)  ROW_KERNEL(name, shape, 1, 32 * warps, one, ROW_ANY_WANTED, (row_pass_any<name##_of_row, warps, 1>))
+#define ROW_ANY(name, shape, warps, columns, tile, one, four) \
+    ROW_KERNEL(name, shape, 1, 32 * warps, one, ROW_ANY_WANTED, (row_pass_any<name##_of_row, warps, 1>))
 
-// out[chain][j] = the sum of partial[chunk, chain, j] over chunks, and j = p the total: 128 parts, each in order, then the parts in order of a tree.
-extern "C" __global__ void __launch_bounds__(ROW_SUM_THREADS) gm_row_pass_sums(const Data d, const State *states, GmPlace *place, const RowPass pass)
+// out[chain][j] = the sum of partial[chunk, chain, j] over chunks, and j = p the total: 128 parts, each in order, then the parts in order
+// of a tree.
+extern "C" __global__ void __launch_bounds__(ROW_SUM_THREADS)
+    gm_row_pass_sums(const Data d, const State *states, GmPlace *place, const RowPass pass)
 {
     __shared__ double parts[ROW_SUM_PARTS][ROW_SUM_COLUMNS];
-    const int  column = threadIdx.x % ROW_SUM_COLUMNS, part = threadIdx.x / ROW_SUM_COLUMNS;
+    const int column = threadIdx.x % ROW_SUM_COLUMNS, part = threadIdx.x / ROW_SUM_COLUMNS;
     const long e = (long)blockIdx.x * ROW_SUM_COLUMNS + column, width = pass.chains * (pass.p + 1);
     double sum = 0;
     if (e < width) {
@@ -530,9 +552,9 @@ extern "C" __global__ void __launch_bounds__(ROW_SUM_THREADS) gm_row_pass_sums(c
         __syncthreads();
         if (part < half) parts[part][column] += parts[part + half][column];
     }
-    const int  of = (int)(e / (pass.p + 1));
+    const int of = (int)(e / (pass.p + 1));
     if (part > 0 || e >= width || of >= row_chains(place, pass)) return;
-    const int  chain = row_chain(place, pass.chain + of);
+    const int chain = row_chain(place, pass.chain + of);
     const long j = e % (pass.p + 1);
     if (j < pass.p) row_field(states, chain, pass.out)[j] = parts[0][column];
     else if (pass.total != ROW_NO_FIELD) row_field(states, chain, pass.total)[0] = parts[0][column];

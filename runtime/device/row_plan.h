@@ -14,45 +14,49 @@
 
 #define ROW_NO_FIELD (~0ul)
 
-typedef struct RowPass {         // the last argument of the kernels
-    const void   *X;             // X[n, p] of type real, row by row; 16-byte aligned and readable up to the next multiple of 16 bytes. Only the rows
-                                 // of this launch are read
-    long          n, p;
-    unsigned long beta;          // offset in State of wide *beta, beta[p]; ROW_NO_FIELD: dot is 0
-    unsigned long out;           // offset in State of wide *out, out[p]; ROW_NO_FIELD: nothing is added up
-    unsigned long total;         // offset in State of a wide * where the sum of what rows add to a total goes, if there is `out`; ROW_NO_FIELD: nowhere
-    double       *partial;       // [chunks, chains, p + 1], in device memory; the last is for the total
-    long          rows, chunks;  // rows of a chunk; a chunk is the work of a block
-    long          first_chunk;   // of this launch, whose grid says how many it takes: a matrix may come piece by piece
-    int           chain, chains; // the first chain of this launch, and how many it serves
-    int           stages;        // tiles of rows in shared memory
+typedef struct RowPass {  // the last argument of the kernels
+    // X[n, p] of type real, row by row; 16-byte aligned and readable up to the next multiple of 16 bytes. Only the rows of this launch are
+    // read
+    const void *X;
+    long n, p;
+    unsigned long beta;  // offset in State of wide *beta, beta[p]; ROW_NO_FIELD: dot is 0
+    unsigned long out;   // offset in State of wide *out, out[p]; ROW_NO_FIELD: nothing is added up
+    // offset in State of a wide * where the sum of what rows add to a total goes, if there is `out`; ROW_NO_FIELD: nowhere
+    unsigned long total;
+    double *partial;    // [chunks, chains, p + 1], in device memory; the last is for the total
+    long rows, chunks;  // rows of a chunk; a chunk is the work of a block
+    long first_chunk;   // of this launch, whose grid says how many it takes: a matrix may come piece by piece
+    int chain, chains;  // the first chain of this launch, and how many it serves
+    int stages;         // tiles of rows in shared memory
 } RowPass;
 
 enum { ROW_SUM_COLUMNS = 8, ROW_SUM_PARTS = 128, ROW_SUM_THREADS = ROW_SUM_COLUMNS * ROW_SUM_PARTS };
 
 // How a block takes rows. Narrow: each lane a whole row, up to `columns` wide. Tiled: `warps` warps take a row together, each lane
-// `columns` elements of it, from tiles of `tile` rows in shared memory; wide: the same, for one chain. Any: piece by piece, whatever the width.
+// `columns` elements of it, from tiles of `tile` rows in shared memory; wide: the same, for one chain. Any: piece by piece, whatever the
+// width.
 //
 //                         name   warps  columns  tile   blocks that a multiprocessor's registers must allow, for 1 and 4 chains
-#define ROW_SHAPES(NARROW, TILED, WIDE, ANY, argument)    \
-    NARROW(argument,        n8,       4,     8,      0,   7, 4)      \
-    NARROW(argument,       n16,       4,    16,      0,   5, 2)      \
-    TILED(argument,       w1k2,       1,     2,     32,  20, 16)    \
-    TILED(argument,       w1k4,       1,     4,     16,  20, 16)    \
-    TILED(argument,       w1k8,       1,     8,     16,  16, 12)    \
-    TILED(argument,       w4k4,       4,     4,      8,   4, 4)      \
-    TILED(argument,       w8k4,       8,     4,      8,   3, 2)      \
-    TILED(argument,       w8k8,       8,     8,      4,   3, 1)      \
-    TILED(argument,      w8k16,       8,    16,      2,   2, 1)      \
-    WIDE(argument,       w32k8,      32,     8,      2,   1, 0)      \
-    WIDE(argument,      w32k16,      32,    16,      1,   1, 0)      \
-    ANY(argument,          any,       8,     0,      0,   1, 0)
+#define ROW_SHAPES(NARROW, TILED, WIDE, ANY, argument) \
+    NARROW(argument, n8, 4, 8, 0, 7, 4)                \
+    NARROW(argument, n16, 4, 16, 0, 5, 2)              \
+    TILED(argument, w1k2, 1, 2, 32, 20, 16)            \
+    TILED(argument, w1k4, 1, 4, 16, 20, 16)            \
+    TILED(argument, w1k8, 1, 8, 16, 16, 12)            \
+    TILED(argument, w4k4, 4, 4, 8, 4, 4)               \
+    TILED(argument, w8k4, 8, 4, 8, 3, 2)               \
+    TILED(argument, w8k8, 8, 8, 4, 3, 1)               \
+    TILED(argument, w8k16, 8, 16, 2, 2, 1)             \
+    WIDE(argument, w32k8, 32, 8, 2, 1, 0)              \
+    WIDE(argument, w32k16, 32, 16, 1, 1, 0)            \
+    ANY(argument, any, 8, 0, 0, 1, 0)
 
 // Rows of a tile: fewer in double, so that the bytes stay; rows * chains is at most 32, a dot for each lane of a warp.
-#define ROW_TILE(tile, chains, size)    ((ROW_TILE_OF(tile, size)) * (chains) > 32 ? 32 / (chains) : ROW_TILE_OF(tile, size))
-#define ROW_TILE_OF(tile, size)         ((size) == 8 && (tile) > 1 ? (tile) / 2 : (tile))
+#define ROW_TILE(tile, chains, size) ((ROW_TILE_OF(tile, size)) * (chains) > 32 ? 32 / (chains) : ROW_TILE_OF(tile, size))
+#define ROW_TILE_OF(tile, size)      ((size) == 8 && (tile) > 1 ? (tile) / 2 : (tile))
 
-// Bytes of shared memory: barriers, dots of each warp and weights; then the stages. A tile begins at any element, and is copied in 16 bytes.
+// Bytes of shared memory: barriers, dots of each warp and weights; then the stages. A tile begins at any element, and is copied in 16
+// bytes.
 #define ROW_TILES_AT(warps, dots, size) ((64 + ((warps) + 1) * (dots) * (size) + 127) / 128 * 128)
 #define ROW_STAGE(rows, p, size)        (((rows) * (p) * (size) + 16 + 127) / 128 * 128)
 
@@ -60,28 +64,32 @@ enum { ROW_SUM_COLUMNS = 8, ROW_SUM_PARTS = 128, ROW_SUM_THREADS = ROW_SUM_COLUM
 #include <stdio.h>
 
 typedef struct RowPlan {
-    char    kernel[24];          // to be appended to the name of the ROW
-    int     threads, shared;     // of a block
-    int     stage;               // bytes of a stage, which are part of shared
-    long    sum_blocks;
-    long    partial;             // doubles that pass.partial must hold
-    RowPass pass;                // n, p, rows, chunks, chains and stages
+    char kernel[24];      // to be appended to the name of the ROW
+    int threads, shared;  // of a block
+    int stage;            // bytes of a stage, which are part of shared
+    long sum_blocks;
+    long partial;  // doubles that pass.partial must hold
+    RowPass pass;  // n, p, rows, chunks, chains and stages
 } RowPlan;
 
-typedef struct RowShape { const char *name; int warps, columns, tile, chains; } RowShape;      // columns 0: any; tile 0 besides: narrow
-#define ROW_SHAPE(argument, name, warps, columns, tile, one, four) { #name, warps, columns, tile, (four) ? 4 : 1 },
+// columns 0: any; tile 0 besides: narrow
+typedef struct RowShape {
+    const char *name;
+    int warps, columns, tile, chains;
+} RowShape;
+#define ROW_SHAPE(argument, name, warps, columns, tile, one, four) {#name, warps, columns, tile, (four) ? 4 : 1},
 
-// The launch for up to `chains` chains of an n by p matrix whose elements have `size` bytes, 4 or 8, on a GPU where a block may have `most` bytes of
-// shared memory (227 KB on an H100 or H200). n >= 0, p >= 0, chains >= 1.
+// The launch for up to `chains` chains of an n by p matrix whose elements have `size` bytes, 4 or 8, on a GPU where a block may have `most`
+// bytes of shared memory (227 KB on an H100 or H200). n >= 0, p >= 0, chains >= 1.
 static inline RowPlan row_plan(long n, long p, int chains, int size, long most_shared)
 {
-    enum { EVEN = 16 * 132 };                            // 132: multiprocessors of an H100 or H200
-    static const RowShape shapes[] = { ROW_SHAPES(ROW_SHAPE, ROW_SHAPE, ROW_SHAPE, ROW_SHAPE, 0) };
+    enum { EVEN = 16 * 132 };  // 132: multiprocessors of an H100 or H200
+    static const RowShape shapes[] = {ROW_SHAPES(ROW_SHAPE, ROW_SHAPE, ROW_SHAPE, ROW_SHAPE, 0)};
     RowPlan plan;
     RowPass *pass = &plan.pass;
     const RowShape *shape = shapes;
-    long head = 0;                                       // shared memory before the stages
-    int  lanes = 1;                                      // chains that the kernel has places for
+    long head = 0;  // shared memory before the stages
+    int lanes = 1;  // chains that the kernel has places for
     for (;; shape++) {
         pass->chains = chains < shape->chains ? chains : shape->chains;
         lanes = pass->chains == 1 ? 1 : 4;

@@ -1,7 +1,7 @@
 // runtime_cuda.h -- the kernels that the runtime itself launches on a GPU: joint normal draws, products of data, draws on their way out.
 //
-// gmc appends this file to an emitted program before its device half is compiled (compiler/driver/image.c); runtime/host/device_linalg.c and
-// device_run.c launch what is here. Fields of State are named by their offsets. blockIdx.y is the chain, unless said otherwise; blocks
+// gmc appends this file to an emitted program before its device half is compiled (compiler/driver/image.c); runtime/host/device_linalg.c
+// and device_run.c launch what is here. Fields of State are named by their offsets. blockIdx.y is the chain, unless said otherwise; blocks
 // have 256 threads. Sums are taken over fixed chunks in a fixed order, so no result depends on the grid.
 #ifndef GM_RUNTIME_CUDA_H
 #define GM_RUNTIME_CUDA_H
@@ -36,9 +36,13 @@ static __device__ void gm_raise(GmPlace *place, int chain, const char *variable,
     place->fault_what = what;
 }
 
-#define GM_NOT_PROPER "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre them), or a value it depends on overflowed or fell to 0"
+#define GM_NOT_PROPER                                                                                                                 \
+    "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a "       \
+    "coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre " \
+    "them), or a value it depends on overflowed or fell to 0"
 
-// Whether a joint normal that cannot be drawn may stay where it is, as on a CPU (fault.c), but counted for all blocks of a chain together. The first of its threads in a sweep counts.
+// Whether a joint normal that cannot be drawn may stay where it is, as on a CPU (fault.c), but counted for all blocks of a chain together.
+// The first of its threads in a sweep counts.
 static __device__ bool gm_may_stay(GmPlace *place, int chain)
 {
 #if defined(GM_MODES)
@@ -75,10 +79,16 @@ GM_KERNEL gm_next_sweep(GmPlace *place)
 
 GM_KERNEL gm_set_colour(GmPlace *place, long colour) { place->colour = colour; }
 
-struct GmGathered { uint64_t offset; long element; long type; };       // one column of the draws; type: GmType, or -1 for the log joint
+// one column of the draws; type: GmType, or -1 for the log joint
+struct GmGathered {
+    uint64_t offset;
+    long element;
+    long type;
+};
 
 // Row `*kept % slots` of ring[slots][chains][columns].
-GM_KERNEL gm_gather(const State *states, const GmPlace *place, const GmGathered *column, long columns, const uint64_t *kept, long slots, double *ring)
+GM_KERNEL gm_gather(const State *states, const GmPlace *place, const GmGathered *column, long columns, const uint64_t *kept, long slots,
+                    double *ring)
 {
     const int chain = (int)blockIdx.y;
     double *row = ring + ((long)(*kept % (uint64_t)slots) * gridDim.y + chain) * columns;
@@ -86,16 +96,16 @@ GM_KERNEL gm_gather(const State *states, const GmPlace *place, const GmGathered 
         const GmGathered g = column[c];
         double x = 0;
         switch (g.type) {
-        case -1:        x = place->result[chain]; break;
-        case -2:        x = NAN; break;                  // a value that no draw has
-        case GM_INT: {                                   // the least int stands for one that does not exist
+        case -1: x = place->result[chain]; break;
+        case -2: x = NAN; break;  // a value that no draw has
+        case GM_INT: {            // the least int stands for one that does not exist
             const int n = gm_array<const int>(states, chain, g.offset)[g.element];
             x = n == -2147483647 - 1 ? NAN : (double)n;
             break;
         }
-        case GM_REAL:   x = gm_array<const real>(states, chain, g.offset)[g.element]; break;
-        case GM_WIDE:   x = gm_array<const wide>(states, chain, g.offset)[g.element]; break;
-        case GM_SOLVE:  x = gm_array<const solve>(states, chain, g.offset)[g.element]; break;
+        case GM_REAL: x = gm_array<const real>(states, chain, g.offset)[g.element]; break;
+        case GM_WIDE: x = gm_array<const wide>(states, chain, g.offset)[g.element]; break;
+        case GM_SOLVE: x = gm_array<const solve>(states, chain, g.offset)[g.element]; break;
         }
         row[c] = x;
     }
@@ -108,13 +118,14 @@ GM_KERNEL gm_gathered(const GmPlace *place, uint64_t *kept)
 
 // ---- joint normal draws (linalg.h) ----
 //
-// These, moves and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_MOVES and GM_WEIGHTED_GRAMS for those that it launches.
+// These, moves and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_MOVES and GM_WEIGHTED_GRAMS for those that it
+// launches.
 
 #ifdef GM_JOINT_NORMALS
 
 static inline __device__ double gm_noise(const Stream *g, long k)
 {
-#ifdef GM_MODES                  // the mean
+#ifdef GM_MODES  // the mean
     (void)g;
     (void)k;
     return 0;
@@ -144,9 +155,10 @@ static __device__ double gm_block_sum(double x)
 }
 
 // One block a chain, for n that fits: the rows of J with h as row n lie in shared memory; factoring turns row n into L^-1 h.
-GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, const char *name, long n, uint64_t at_J, uint64_t at_h, uint64_t at_x, uint64_t at_scale)
+GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, const char *name, long n, uint64_t at_J, uint64_t at_h,
+                         uint64_t at_x, uint64_t at_scale)
 {
-    extern __shared__ double A[];                        // [n + 1][stride], then e[n]
+    extern __shared__ double A[];  // [n + 1][stride], then e[n]
     const int chain = (int)blockIdx.y, t = (int)threadIdx.x, rows = (int)n + 1, stride = (int)n | 1, threads = 256;
     double *v = A + n * stride, *e = A + rows * stride;
     const solve *J = gm_array<const solve>(states, chain, at_J), *h = gm_array<const solve>(states, chain, at_h);
@@ -162,7 +174,7 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
     const int tx = t % 16, ty = t / 16;
     for (int k = 0; k < n; k++) {
         const double pivot = A[k * stride + k];
-        if (!(pivot > GM_PIVOT_LOST * J[k * n + k]) || pivot > GM_HUGE) {           // the same in every thread
+        if (!(pivot > GM_PIVOT_LOST * J[k * n + k]) || pivot > GM_HUGE) {  // the same in every thread
             if (t == 0) gm_not_proper(place, chain, name, -1);
             if (t == 0 && scale) scale[2] = 1;
             return;
@@ -178,7 +190,7 @@ GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, cons
         __syncthreads();
     }
     __shared__ double s;
-    if (t < 32) {                                        // one warp does the rest
+    if (t < 32) {  // one warp does the rest
         double rest = 0;
         if (scale) {
             for (int j = t; j < n; j += 32) rest += v[j] * v[j];
@@ -260,7 +272,8 @@ GM_KERNEL gm_arrow_rows(const State *states, GmPlace *place, const char *name, l
     }
 }
 
-// The lower triangle of [E k]'[E k] for each chunk of rows: part[chain][chunk][pair], pair (a, b) at a (a + 1)/2 + b. blockIdx.x is the chunk.
+// The lower triangle of [E k]'[E k] for each chunk of rows: part[chain][chunk][pair], pair (a, b) at a (a + 1)/2 + b. blockIdx.x is the
+// chunk.
 GM_KERNEL gm_arrow_products(const State *states, long n, long m, long chunk, uint64_t at_E, uint64_t at_k, double *part)
 {
     __shared__ double share[256];
@@ -268,7 +281,7 @@ GM_KERNEL gm_arrow_products(const State *states, long n, long m, long chunk, uin
     const wide *E = gm_array<const wide>(states, chain, at_E), *k = gm_array<const wide>(states, chain, at_k);
     const long first = blockIdx.x * chunk, last = first + chunk < m ? first + chunk : m, pairs = (n + 1) * (n + 2) / 2;
     double *out = part + ((long)blockIdx.y * gridDim.x + blockIdx.x) * pairs;
-    const int hands = pairs < 256 ? 256 / (int)pairs : 1;        // threads that share a pair
+    const int hands = pairs < 256 ? 256 / (int)pairs : 1;  // threads that share a pair
     for (long q = hands > 1 ? t % pairs : t; q < pairs; q += 256) {
         const int hand = hands > 1 ? t / (int)pairs : 0;
         long a = (long)((sqrt(8.0 * (double)q + 1) - 1) / 2);
@@ -323,11 +336,12 @@ GM_KERNEL gm_arrow_reduce(const State *states, long n, long chunks, const double
     else if (scale) scale[0] -= sum;
 }
 
-GM_KERNEL gm_arrow_effects(const State *states, GmPlace *place, unsigned var, const char *name, long n, long m, uint64_t at_D, uint64_t at_E, uint64_t at_k,
-                           uint64_t at_x, uint64_t at_u, uint64_t at_scale)
+GM_KERNEL gm_arrow_effects(const State *states, GmPlace *place, unsigned var, const char *name, long n, long m, uint64_t at_D,
+                           uint64_t at_E, uint64_t at_k, uint64_t at_x, uint64_t at_u, uint64_t at_scale)
 {
     const int chain = (int)blockIdx.y;
-    const wide *D = gm_array<const wide>(states, chain, at_D), *E = gm_array<const wide>(states, chain, at_E), *k = gm_array<const wide>(states, chain, at_k);
+    const wide *D = gm_array<const wide>(states, chain, at_D), *E = gm_array<const wide>(states, chain, at_E),
+               *k = gm_array<const wide>(states, chain, at_k);
     const wide *x = gm_array<const wide>(states, chain, at_x), *scale = gm_array<const wide>(states, chain, at_scale);
     wide *u = gm_array<wide>(states, chain, at_u);
     const double s = scale ? scale[2] : 1;
@@ -354,7 +368,7 @@ GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint
 
 // ---- moves along gradients (nuts.h) ----
 
-#if defined(GM_MOVES) && !defined(GM_MOVES_APART)      // apart: compiled alone, for programs of any model (host/device_image.c)
+#if defined(GM_MOVES) && !defined(GM_MOVES_APART)  // apart: compiled alone, for programs of any model (host/device_image.c)
 
 // The array of a chain at an offset of a State of so many bytes.
 template <typename T> static __device__ T *gm_array(const State *states, uint64_t size, int chain, uint64_t offset)
@@ -364,8 +378,8 @@ template <typename T> static __device__ T *gm_array(const State *states, uint64_
 
 // What chains ask for while they move together. The last of them to come says how many go on.
 struct GmAsks {
-    uint32_t arrived, going_on;          // so far
-    uint32_t ask;                        // of the last round; what a loop on the device goes by
+    uint32_t arrived, going_on;  // so far
+    uint32_t ask;                // of the last round; what a loop on the device goes by
 };
 
 // After a round: launches are for the chains that ask, in order; at the end of the move for all.
@@ -379,13 +393,17 @@ static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
     place->going[0] = n;
 }
 
-// A block a chain, of 32 threads or more, or several that run at once, which share its vectors; blockIdx.y: the chain, from `first` on, of all `chains`. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position` where the
-// next answer is wanted, or the draw, and in `told` how many chains ask. A chain that has its draw waits for the others there.
-extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const State *states, GmPlace *place, const GmMove of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
+// A block a chain, of 32 threads or more, or several that run at once, which share its vectors; blockIdx.y: the chain, from `first` on, of
+// all `chains`. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position`
+// where the next answer is wanted, or the draw, and in `told` how many chains ask. A chain that has its draw waits for the others there.
+extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
+    gm_move(const State *states, GmPlace *place, const GmMove of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
 {
     const int chain = first + (int)blockIdx.y;
-    wide *room = gm_array<wide>(states, of.state_size, chain, of.machine), *__restrict__ position = gm_array<wide>(states, of.state_size, chain, of.position);
-    Nuts m = nuts_shared(room, of.coordinates, gridDim.x > 1 ? place->partial + (long)chain * GM_ROOM : (double *)0, place->barrier + 2 * chain);
+    wide *room = gm_array<wide>(states, of.state_size, chain, of.machine), *__restrict__ position =
+                                                                               gm_array<wide>(states, of.state_size, chain, of.position);
+    Nuts m =
+        nuts_shared(room, of.coordinates, gridDim.x > 1 ? place->partial + (long)chain * GM_ROOM : (double *)0, place->barrier + 2 * chain);
     if (of.standardised) m.standard = gm_array<wide>(states, of.state_size, chain, of.standardised);
     int more = 0;
     if (begins) {
@@ -424,7 +442,9 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
         says[5] = m.energy;
         if (chains <= GM_MOST_IDLE) atomicOr(&place->idle[chain / 32], 1u << chain % 32);
         if (m.failed && !of.competition)
-            gm_raise(place, chain, of.name, -1, m.failed == 1 ? "the log density is not finite where the chain stands" : "the gradient of the log density is not finite where the chain stands");
+            gm_raise(place, chain, of.name, -1,
+                     m.failed == 1 ? "the log density is not finite where the chain stands"
+                                   : "the gradient of the log density is not finite where the chain stands");
     } else atomicAdd(&asks->going_on, 1u);
     __threadfence();
     if (atomicAdd(&asks->arrived, 1u) != (uint32_t)chains - 1) return;
@@ -432,14 +452,14 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES) gm_move(const Stat
     asks->arrived = 0;
     asks->ask = ask;
     gm_leave_out(place, chains, (int)ask);
-    if (!told) return;                                   // the host is not to know
+    if (!told) return;  // the host is not to know
     *told = ask;
     __threadfence_system();
 }
 
 // ---- chains that adapt together (chees.h), after a sweep of warm-up ----
 
-enum { GM_SHARED_SUMS = GM_ROOM / CHEES_SUMS };          // warps at most, whose sums a chain's part of place->partial has room for
+enum { GM_SHARED_SUMS = GM_ROOM / CHEES_SUMS };  // warps at most, whose sums a chain's part of place->partial has room for
 
 static __device__ Chees gm_chees(const State *states, const GmPlace *place, const GmMove *of, int chains)
 {
@@ -517,28 +537,33 @@ GM_KERNEL gm_mirror(long p, double *A)
 }
 
 // A value of which the compiler knows nothing.
-static __device__ __forceinline__ void gm_opaque(float &x)  { asm volatile("" : "+f"(x)); }
+static __device__ __forceinline__ void gm_opaque(float &x) { asm volatile("" : "+f"(x)); }
 static __device__ __forceinline__ void gm_opaque(double &x) { asm volatile("" : "+d"(x)); }
 
 #ifdef GM_WEIGHTED_GRAMS
 
-// part[chain][chunk][tile][T * T] of X' diag(w) X over a chunk of rows, for a tile of T by T outputs at or below the diagonal. blockIdx.x: the tile; y: the
-// chunk, after `before` others of all `chunks`; z: the chain. 64 threads have M by M outputs each, in registers; four such hands share the rows of a
-// slab, and the next slab is on its way while one is worked on. Within 256 rows of a hand sums are of the type of X, then double.
-template <int T> static __device__ __forceinline__ void gm_weighted_products(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+// part[chain][chunk][tile][T * T] of X' diag(w) X over a chunk of rows, for a tile of T by T outputs at or below the diagonal. blockIdx.x:
+// the tile; y: the chunk, after `before` others of all `chunks`; z: the chain. 64 threads have M by M outputs each, in registers; four such
+// hands share the rows of a slab, and the next slab is on its way while one is worked on. Within 256 rows of a hand sums are of the type of
+// X, then double.
+template <int T> static __device__ __forceinline__ void gm_weighted_products(const State *states, long n, long p, long chunk, long before,
+                                                                             long chunks, const real *X, uint64_t at_w, double *part)
 {
-    enum { SIDE = 8, M = T / SIDE, HANDS = 4, SIZE = (int)sizeof(real), G = M * SIZE > 16 ? 16 / SIZE : M };     // G outputs lie together
+    // G outputs lie together
+    enum { SIDE = 8, M = T / SIDE, HANDS = 4, SIZE = (int)sizeof(real), G = M * SIZE > 16 ? 16 / SIZE : M };
     enum { SLAB = 8192 / SIZE / T, MINE = SLAB * T / 256, SLABS = 256 * HANDS / SLAB };
     struct __align__(G * SIZE) Piece { real x[G]; };
-    struct Slab { real left[SLAB][T], right[SLAB][T]; };
-    __shared__ __align__(16) unsigned char room[2 * sizeof(Slab)];       // two slabs; then the sums of one hand
+    struct Slab {
+        real left[SLAB][T], right[SLAB][T];
+    };
+    __shared__ __align__(16) unsigned char room[2 * sizeof(Slab)];  // two slabs; then the sums of one hand
     __shared__ real weight[2][SLAB];
     static_assert(sizeof(room) >= T * T * sizeof(double), "the sums of a hand fit");
     Slab *const slab = (Slab *)room;
     double *const share = (double *)room;
     const int chain = (int)blockIdx.z, t = (int)threadIdx.x, hand = t / (SIDE * SIDE), ty = t % (SIDE * SIDE) / SIDE, tx = t % SIDE;
     const real *w = gm_array<const real>(states, chain, at_w);
-    long a = 0, b = blockIdx.x;                          // the tile in row a, column b <= a
+    long a = 0, b = blockIdx.x;  // the tile in row a, column b <= a
     while (b > a) b -= ++a;
     a *= T;
     b *= T;
@@ -571,7 +596,7 @@ template <int T> static __device__ __forceinline__ void gm_weighted_products(con
         if (t < SLAB) weight[k][t] = mine;
     };
     long i = first;
-    for (int round = 0; i < last; round++) {             // 256 rows of a hand, or what is left
+    for (int round = 0; i < last; round++) {  // 256 rows of a hand, or what is left
         real sum[M][M];
 #pragma unroll
         for (int u = 0; u < M; u++)
@@ -605,13 +630,13 @@ template <int T> static __device__ __forceinline__ void gm_weighted_products(con
             __syncthreads();
         }
 #pragma unroll 1
-        for (int k = 0; k < HANDS; k++) {                // one hand after the other
+        for (int k = 0; k < HANDS; k++) {  // one hand after the other
             if (hand == k)
 #pragma unroll
                 for (int u = 0; u < M; u++) {
 #pragma unroll
                     for (int v = 0; v < M; v++) {
-                        gm_opaque(sum[u][v]);            // else all are widened before the loop, into registers that are not there
+                        gm_opaque(sum[u][v]);  // else all are widened before the loop, into registers that are not there
                         const int e = (u / G * SIDE + ty) * G * T + u % G * T + (v / G * SIDE + tx) * G + v % G;
                         const double whole = sum[u][v] + (k > 0 ? share[e] : round > 0 ? out[e] : 0);
                         if (k < HANDS - 1) share[e] = whole;
@@ -623,9 +648,24 @@ template <int T> static __device__ __forceinline__ void gm_weighted_products(con
     }
 }
 
-GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products_16(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<16>(states, n, p, chunk, before, chunks, X, at_w, part); }
-GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products_32(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<32>(states, n, p, chunk, before, chunks, X, at_w, part); }
-GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2) gm_weighted_products_64(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part) { gm_weighted_products<64>(states, n, p, chunk, before, chunks, X, at_w, part); }
+GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2)
+    gm_weighted_products_16(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w,
+                            double *part)
+{
+    gm_weighted_products<16>(states, n, p, chunk, before, chunks, X, at_w, part);
+}
+GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2)
+    gm_weighted_products_32(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w,
+                            double *part)
+{
+    gm_weighted_products<32>(states, n, p, chunk, before, chunks, X, at_w, part);
+}
+GM_KERNEL __launch_bounds__(256, sizeof(real) == 8 ? 1 : 2)
+    gm_weighted_products_64(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w,
+                            double *part)
+{
+    gm_weighted_products<64>(states, n, p, chunk, before, chunks, X, at_w, part);
+}
 
 #include "weighted_cores.h"
 
@@ -634,7 +674,7 @@ GM_KERNEL gm_weighted_products_add(const State *states, long p, long T, long til
 {
     __shared__ double share[8][32];
     const int chain = (int)blockIdx.y, lane = (int)threadIdx.x % 32, hand = (int)threadIdx.x / 32;
-    const long size = tiles * T * T, e = blockIdx.x * 32L + lane;        // T * T is a multiple of 32
+    const long size = tiles * T * T, e = blockIdx.x * 32L + lane;  // T * T is a multiple of 32
     wide *out = gm_array<wide>(states, chain, at_out);
     part += chain * chunks * size + e;
     double sum = 0;
@@ -667,17 +707,21 @@ GM_KERNEL gm_add_real(const State *states, int chain, uint64_t at_out, long n, c
     for (long i = blockIdx.x * 256L + threadIdx.x; i < n; i += gridDim.x * 256L) out[i] = (first ? 0 : out[i]) + add[i];
 }
 
-// part[chain][p][chunk] = X'w over a chunk of rows, for several chains in one reading of X. blockIdx.x: 256 columns; y: the chunk, as above; z: the chains, from first_chain on. Threads beside each
-// other read numbers beside each other: the columns of a row, and of the rows after it while there are threads; weights are read from shared memory. Within 32 rows of a thread sums are of the
-// type of X, then double.
-template <int chains> static __device__ __forceinline__ void gm_row_sums(const State *states, const GmPlace *place, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+// part[chain][p][chunk] = X'w over a chunk of rows, for several chains in one reading of X. blockIdx.x: 256 columns; y: the chunk, as
+// above; z: the chains, from first_chain on. Threads beside each other read numbers beside each other: the columns of a row, and of the
+// rows after it while there are threads; weights are read from shared memory. Within 32 rows of a thread sums are of the type of X, then
+// double.
+template <int chains> static __device__ __forceinline__ void gm_row_sums(const State *states, const GmPlace *place, int first_chain, long n,
+                                                                         long p, long chunk, long before, long chunks, const real *X,
+                                                                         uint64_t at_w, double *part)
 {
     enum { TILE = 512 };
     __shared__ double share[256];
     __shared__ real weight[chains][TILE];
     const long first_column = blockIdx.x * 256L, at = before + blockIdx.y, first = at * chunk, last = first + chunk < n ? first + chunk : n;
-    const int columns = (int)(p - first_column < 256 ? p - first_column : 256), hands = 256 / columns, hand = (int)threadIdx.x / columns, column = (int)threadIdx.x % columns;
-    const int at_chain = first_chain + (int)blockIdx.z * chains, some = place->going[0] - at_chain;       // there are no others
+    const int columns = (int)(p - first_column < 256 ? p - first_column : 256), hands = 256 / columns, hand = (int)threadIdx.x / columns,
+              column = (int)threadIdx.x % columns;
+    const int at_chain = first_chain + (int)blockIdx.z * chains, some = place->going[0] - at_chain;  // there are no others
     const real *w[chains];
     double sum[chains];
     int chain[chains];
@@ -716,12 +760,14 @@ template <int chains> static __device__ __forceinline__ void gm_row_sums(const S
     }
 }
 
-GM_KERNEL gm_row_sums_1(const State *states, const GmPlace *place, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+GM_KERNEL gm_row_sums_1(const State *states, const GmPlace *place, int first_chain, long n, long p, long chunk, long before, long chunks,
+                        const real *X, uint64_t at_w, double *part)
 {
     gm_row_sums<1>(states, place, first_chain, n, p, chunk, before, chunks, X, at_w, part);
 }
 
-GM_KERNEL gm_row_sums_4(const State *states, const GmPlace *place, int first_chain, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+GM_KERNEL gm_row_sums_4(const State *states, const GmPlace *place, int first_chain, long n, long p, long chunk, long before, long chunks,
+                        const real *X, uint64_t at_w, double *part)
 {
     gm_row_sums<4>(states, place, first_chain, n, p, chunk, before, chunks, X, at_w, part);
 }
@@ -742,7 +788,8 @@ GM_KERNEL gm_row_sums_add(const State *states, const GmPlace *place, long p, lon
 }
 
 // eta[n, k] = X B, an output by a thread; rows first .. first + rows - 1, which X begins with.
-GM_KERNEL gm_product(const State *states, long first, long rows, long p, long k, int transposed, const real *X, uint64_t at_B, uint64_t at_eta)
+GM_KERNEL gm_product(const State *states, long first, long rows, long p, long k, int transposed, const real *X, uint64_t at_B,
+                     uint64_t at_eta)
 {
     const int chain = (int)blockIdx.y;
     const wide *B = gm_array<const wide>(states, chain, at_B);
@@ -769,13 +816,15 @@ GM_KERNEL gm_products_coefficients(const State *states, long p, long k, int chai
 GM_KERNEL gm_products_apart(const State *states, long n, long k, int chains, const real *joint, uint64_t at_eta)
 {
     const long q = k * chains;
-    for (long e = blockIdx.x * 256L + threadIdx.x; e < n * q; e += gridDim.x * 256L) gm_array<real>(states, (int)(e % q / k), at_eta)[e / q * k + e % k] = joint[e];
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < n * q; e += gridDim.x * 256L)
+        gm_array<real>(states, (int)(e % q / k), at_eta)[e / q * k + e % k] = joint[e];
 }
 
 GM_KERNEL gm_products_together(const State *states, long n, long k, int chains, uint64_t at_w, real *joint)
 {
     const long q = k * chains;
-    for (long e = blockIdx.x * 256L + threadIdx.x; e < n * q; e += gridDim.x * 256L) joint[e] = gm_array<const real>(states, (int)(e % q / k), at_w)[e / q * k + e % k];
+    for (long e = blockIdx.x * 256L + threadIdx.x; e < n * q; e += gridDim.x * 256L)
+        joint[e] = gm_array<const real>(states, (int)(e % q / k), at_w)[e / q * k + e % k];
 }
 
 GM_KERNEL gm_products_back(const State *states, long p, long k, int chains, int transposed, const real *joint, uint64_t at_out)
@@ -787,14 +836,15 @@ GM_KERNEL gm_products_back(const State *states, long p, long k, int chains, int 
     }
 }
 
-// part[chain][column][chunk] = the sum of a column of w[n, k] over a chunk of rows, blockIdx.x; blockIdx.y: the chain. Then sums[column], by a warp.
+// part[chain][column][chunk] = the sum of a column of w[n, k] over a chunk of rows, blockIdx.x; blockIdx.y: the chain. Then sums[column],
+// by a warp.
 GM_KERNEL gm_products_columns(const State *states, long n, long k, long chunk, long chunks, uint64_t at_w, double *part)
 {
     __shared__ double share[256];
-    const int  chain = (int)blockIdx.y, t = (int)threadIdx.x;
+    const int chain = (int)blockIdx.y, t = (int)threadIdx.x;
     const long width = k < 256 ? k : 256, hands = 256 / width, first = blockIdx.x * chunk, last = first + chunk < n ? first + chunk : n;
     const real *w = gm_array<const real>(states, chain, at_w);
-    for (long from = 0; from < k; from += width) {       // 256 / k rows at a time, or 256 columns of one
+    for (long from = 0; from < k; from += width) {  // 256 / k rows at a time, or 256 columns of one
         const long column = from + t % width;
         double sum = 0;
         for (long i = first + t / width; i < last && t < width * hands && column < k; i += hands) sum += w[i * k + column];

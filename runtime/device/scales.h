@@ -1,30 +1,44 @@
 // scales.h -- unknowns that a joint normal is given, drawn one after the other with the joint normal integrated out.
 //
-//   target      exp(L(s) + g(s)'J(s)^-1 g(s)/2)/sqrt|J(s)|, s one of them and the others as they are: what is left of the joint density when x is integrated out. J and h are precision and shift of x given s, g = h - J x0, L the
+//   target      exp(L(s) + g(s)'J(s)^-1 g(s)/2)/sqrt|J(s)|, s one of them and the others as they are: what is left of the joint density
+//   when x is integrated out. J and h are precision and shift of x given s, g = h - J x0, L the
 //               log joint density at x0, which is x as it stands
-//   method      slice sampling (slice.h), of the logarithm of what is positive. A trial puts s in its place and asks the program: it adds L up, collects J and h and factors J. The draw of x given them follows, so that
+//   method      slice sampling (slice.h), of the logarithm of what is positive. A trial puts s in its place and asks the program: it adds L
+//   up, collects J and h and factors J. The draw of x given them follows, so that
 //               both are one block, and no other step may come between
-//   how often   once in so many sweeps that it takes no longer than the rest of a sweep, or than ENOUGH multiply-adds. Early in the warm-up the correlation r is measured between what is drawn so and what the other steps
-//               make of it in the next sweep, and the correlation q of s before and after the draw itself, r by a standard error more than it seems: s has an autocorrelation time of (1 + r)/(1 - r) sweeps without these draws, and (1 + qr)/(1 - qr) with them, as far as
-//               both go to and fro. Those that take longest without go on being drawn, so many that the longest time of all, times the work of a sweep, is least; the others for a tenth of the time. Nothing but sizes and draws of the
-//               warm-up enters, and nothing changes after it
-//   proposals   where all that is drawn is a proposal (proposals.h) nothing is measured, and each is drawn in each proposal, in an order or its reverse
+//   how often   once in so many sweeps that it takes no longer than the rest of a sweep, or than ENOUGH multiply-adds. Early in the warm-up
+//   the correlation r is measured between what is drawn so and what the other steps
+//               make of it in the next sweep, and the correlation q of s before and after the draw itself, r by a standard error more than
+//               it seems: s has an autocorrelation time of (1 + r)/(1 - r) sweeps without these draws, and (1 + qr)/(1 - qr) with them, as
+//               far as both go to and fro. Those that take longest without go on being drawn, so many that the longest time of all, times
+//               the work of a sweep, is least; the others for a tenth of the time. Nothing but sizes and draws of the warm-up enters, and
+//               nothing changes after it
+//   proposals   where all that is drawn is a proposal (proposals.h) nothing is measured, and each is drawn in each proposal, in an order or
+//   its reverse
 //   --check     the draw claims L after it less L before it
 //   test        tests/stat/scales.py
 #ifndef GM_SCALES_H
 #define GM_SCALES_H
 
-typedef struct GmScaleOf { const char *name; size_t value; double lo, hi; long count; } GmScaleOf;
+typedef struct GmScaleOf {
+    const char *name;
+    size_t value;
+    double lo, hi;
+    long count;
+} GmScaleOf;
 
 #if !defined(__CUDACC__)
 
-typedef struct GmPairs { wide n, mean[2], squares[2], products; } GmPairs;
+typedef struct GmPairs {
+    wide n, mean[2], squares[2], products;
+} GmPairs;
 
-typedef struct GmScaleRoom {                 // of one element, kept by the chain
-    wide width, after, paired;               // of the slice; what was drawn last, in the slice's coordinate, and whether the next sweep is to be compared with it
-    GmPairs others, own;                     // such pairs; before and after a draw
-    wide draws, trials;                      // so far
-    wide every;                              // sweeps from one draw to the next
+typedef struct GmScaleRoom {  // of one element, kept by the chain
+    // of the slice; what was drawn last, in the slice's coordinate, and whether the next sweep is to be compared with it
+    wide width, after, paired;
+    GmPairs others, own;  // such pairs; before and after a draw
+    wide draws, trials;   // so far
+    wide every;           // sweeps from one draw to the next
 } GmScaleRoom;
 
 static const double GM_SCALES_ENOUGH = 2e6, GM_SCALES_FEW_TRIALS = 7, GM_SCALES_SHARE = 0.1, GM_SCALES_FEW_PAIRS = 8, GM_SCALES_ERRORS = 1;
@@ -52,7 +66,10 @@ static void pairs_add(GmPairs *r, double before, double after)
 }
 
 // Multiply-adds of a draw.
-static double scales_work(const GmScaleRoom *r, double trial) { return trial * (r->draws > 0 ? r->trials / r->draws : GM_SCALES_FEW_TRIALS); }
+static double scales_work(const GmScaleRoom *r, double trial)
+{
+    return trial * (r->draws > 0 ? r->trials / r->draws : GM_SCALES_FEW_TRIALS);
+}
 
 static double pairs_correlation(const GmPairs *r, double otherwise)
 {
@@ -60,21 +77,24 @@ static double pairs_correlation(const GmPairs *r, double otherwise)
     return all > 0 && r->n >= GM_SCALES_FEW_PAIRS ? fmax(0, r->products / all) : otherwise;
 }
 
-// What the correlation may be, by a standard error of Fisher's z: few pairs know it to little, and the less a chain has gone around, the lower it seems to be.
+// What the correlation may be, by a standard error of Fisher's z: few pairs know it to little, and the less a chain has gone around, the
+// lower it seems to be.
 static double pairs_most(const GmPairs *r)
 {
     const double c = pairs_correlation(r, 1);
     return c < 1 ? tanh(atanh(c) + GM_SCALES_ERRORS / sqrt(r->n - 3)) : 1;
 }
 
-// Sweeps between draws that are independent, as far as the other steps go, and with draws in each sweep; 2000 at most, and where that is not known.
+// Sweeps between draws that are independent, as far as the other steps go, and with draws in each sweep; 2000 at most, and where that is
+// not known.
 static double scales_time(const GmScaleRoom *r, int drawn)
 {
     const double c = pairs_most(&r->others) * (drawn ? pairs_correlation(&r->own, 0) : 1);
     return c < 0.999 ? (1 + c) / (1 - c) : 2000;
 }
 
-// What it takes to have independent draws of all, if those of at least this time are drawn so; *every: sweeps from one draw of these to the next.
+// What it takes to have independent draws of all, if those of at least this time are drawn so; *every: sweeps from one draw of these to the
+// next.
 static double scales_value(const GmScaleRoom *room, long elements, double sweep, double trial, double least, double *every)
 {
     double work = 0, time = 1;
@@ -99,7 +119,8 @@ static void scales_choose(GmScaleRoom *room, long elements, double sweep, double
         every = often;
     }
     for (long k = 0; k < elements; k++) rest += scales_time(&room[k], 0) < least ? scales_work(&room[k], trial) : 0;
-    for (long k = 0; k < elements; k++) room[k].every = scales_time(&room[k], 0) < least ? fmax(every, ceil(rest / (GM_SCALES_SHARE * sweep))) : every;
+    for (long k = 0; k < elements; k++)
+        room[k].every = scales_time(&room[k], 0) < least ? fmax(every, ceil(rest / (GM_SCALES_SHARE * sweep))) : every;
 }
 
 static long scales_before(const GmScaleOf *of, int n)
@@ -109,14 +130,16 @@ static long scales_before(const GmScaleOf *of, int n)
     return elements;
 }
 
-// Of a proposal: whether scales are drawn from the last to the first, as they are with probability 1/2, so that all of their draws together are reversible.
+// Of a proposal: whether scales are drawn from the last to the first, as they are with probability 1/2, so that all of their draws together
+// are reversible.
 static int scales_turn_back(Sweep at, uint32_t var)
 {
     Stream g = stream(at, var, ((uint64_t)1 << 38) + 1);
     return uniform_open(&g) < 0.5;
 }
 
-static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, int proposed, GmChoice *choice, double sweep, double trial, const GmScaleOf *of, int n)
+static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, int proposed, GmChoice *choice,
+                             double sweep, double trial, const GmScaleOf *of, int n)
 {
     const State *const s = gm_of_chain(run, run->chain);
     const Sweep at = sweep_place(run, run->chain);
@@ -124,12 +147,14 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
     for (int i = 0; i < n; i++)
         for (long k = 0; k < of[i].count; k++, elements++) {
             GmScaleRoom *r = &room[elements];
-            if (r->paired > 0 && run->sweep >= end / 3 && run->sweep <= end) pairs_add(&r->others, r->after, scales_coordinate(&of[i], gm_at(wide, s, of[i].value)[k]));
+            if (r->paired > 0 && run->sweep >= end / 3 && run->sweep <= end)
+                pairs_add(&r->others, r->after, scales_coordinate(&of[i], gm_at(wide, s, of[i].value)[k]));
             r->paired = 0;
         }
-    if (elements > 0 && (room->every == 0 || run->sweep == 0 || (run->sweep == end && end >= 30))) scales_choose(room, elements, sweep, trial, run->sweep > 0 && room->every > 0 && !proposed);
+    if (elements > 0 && (room->every == 0 || run->sweep == 0 || (run->sweep == end && end >= 30)))
+        scales_choose(room, elements, sweep, trial, run->sweep > 0 && room->every > 0 && !proposed);
     const double was = run->checking ? scales_density(run, density, GM_GIVEN_X) : 0;
-    double known = NAN;                      // at the values as they are
+    double known = NAN;  // at the values as they are
     long trials = 0;
     const int backward = proposed && scales_turn_back(at, var);
     for (int turn = 0; turn < n; turn++) {
@@ -156,14 +181,16 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
             *x = sl.x;
             known = sl.failed || sl.x == sl.x0 ? NAN : sl.log_density;
             if (sl.failed) continue;
-            if (run->sweep < run->warmup) r->width = r->draws > 0 ? slice_adapt(width, &sl, start) : sl.right - sl.left;       // at first they may be made in few sweeps
+            // at first they may be made in few sweeps
+            if (run->sweep < run->warmup) r->width = r->draws > 0 ? slice_adapt(width, &sl, start) : sl.right - sl.left;
             r->draws++;
             r->after = scales_coordinate(&of[i], *x);
             r->paired = 1;
             if (run->sweep >= end / 3 && run->sweep < end) pairs_add(&r->own, scales_coordinate(&of[i], start), r->after);
         }
     }
-    if (choice && run->sweep >= run->warmup / 12) choice->scales += trial * (double)trials;      // from then on it is measured what the steps cost (host/choice.c)
+    // from then on it is measured what the steps cost (host/choice.c)
+    if (choice && run->sweep >= run->warmup / 12) choice->scales += trial * (double)trials;
     if (!run->checking) return;
     const double is = scales_density(run, density, GM_GIVEN_X);
     gm_claim(run, run->chain, is - was, fabs(is) + fabs(was));
@@ -171,13 +198,15 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
 
 #endif
 
-GM_LAUNCHES launch_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, size_t tuning, int proposed, int competition, int sparse, double sweep, double trial, const GmScaleOf *of, int n)
+GM_LAUNCHES launch_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, size_t tuning, int proposed, int competition, int sparse,
+                          double sweep, double trial, const GmScaleOf *of, int n)
 {
 #if !defined(__CUDACC__)
     const double factor = sparse ? gm_sparse_work(sparse) : 0;
     if (run->device || run->like_gpu || run->timed || factor < 0) return;
     gm_here(run);
-    ON_CPU(run, gm_scales(run, density, var, (GmScaleRoom *)gm_at(wide, s, tuning), proposed, gm_choice(run, competition, run->chain), sweep + factor, trial + factor, of, n));
+    ON_CPU(run, gm_scales(run, density, var, (GmScaleRoom *)gm_at(wide, s, tuning), proposed, gm_choice(run, competition, run->chain),
+                          sweep + factor, trial + factor, of, n));
 #endif
 }
 

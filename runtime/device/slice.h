@@ -6,8 +6,8 @@
 //     x = sl.x;
 //
 //   target      any density on [lo, hi], either end may be infinite; slice_begin_log: on 0 <= lo < x < hi, in the coordinate log x
-//               (slice_begin_log_kept, slice_begin_logit_kept: the logarithms of x are known, and of the new value are sl.log_x, sl.log1m_x)
-//               (the Jacobian is added here), `width` then in units of log x
+//               (slice_begin_log_kept, slice_begin_logit_kept: the logarithms of x are known, and of the new value are sl.log_x,
+//               sl.log1m_x) (the Jacobian is added here), `width` then in units of log x
 //   parameters  width > 0, about the width of the density; a bad one costs evaluations, not correctness
 //   method      Neal 2003, Slice sampling: stepping out (figure 3) with the limit of m expansions split at random, then
 //               shrinkage (figure 5). Leaves the target invariant for every fixed width and m; adapt the width in warm-up only, from
@@ -22,35 +22,35 @@
 #include "rng.h"
 #include "special.h"
 
-typedef enum {                  // what the value just answered was for
-    SLICE_START,                // nothing asked yet
+typedef enum {    // what the value just answered was for
+    SLICE_START,  // nothing asked yet
     SLICE_AT_X0,
-    SLICE_LEFT,                 // is the left end still inside the slice?
+    SLICE_LEFT,  // is the left end still inside the slice?
     SLICE_RIGHT,
     SLICE_TRIAL,
     SLICE_DONE,
 } SlicePhase;
 
 #define SLICE_EXPANSIONS 1000
-#define SLICE_REACH      8.0    // along log x
+#define SLICE_REACH      8.0  // along log x
 
 typedef struct Slice {
-    double     x;               // where the log density is wanted; at the end the new value
-    double     log_density;     // the caller's answer
-    double     left, right;     // the bracket, in the sampler's coordinate
-    int        evaluations;
-    int        failed;
-    Stream    *g;
+    double x;            // where the log density is wanted; at the end the new value
+    double log_density;  // the caller's answer
+    double left, right;  // the bracket, in the sampler's coordinate
+    int evaluations;
+    int failed;
+    Stream *g;
     SlicePhase phase;
-    int        log_scale;       // the coordinate is log x
-    int        logit_scale;     // or logit x
-    int        keeps;           // logarithms are kept: x stays where it has one
-    double     log_x, log1m_x;  // then: log x, log(1 - x), exact where x has rounded to an end
-    double     t0, trial;       // start and trial, in the sampler's coordinate
-    double     x0;
-    double     lo, hi, width;   // in the sampler's coordinate
-    double     level;           // log of the slice's height
-    long       expansions, left_steps, right_steps;
+    int log_scale;          // the coordinate is log x
+    int logit_scale;        // or logit x
+    int keeps;              // logarithms are kept: x stays where it has one
+    double log_x, log1m_x;  // then: log x, log(1 - x), exact where x has rounded to an end
+    double t0, trial;       // start and trial, in the sampler's coordinate
+    double x0;
+    double lo, hi, width;  // in the sampler's coordinate
+    double level;          // log of the slice's height
+    long expansions, left_steps, right_steps;
 } Slice;
 
 DEVICE_CALL void slice_begin(Slice *s, Stream *g, double x0, double lo, double hi, double width)
@@ -71,7 +71,10 @@ DEVICE_CALL void slice_begin(Slice *s, Stream *g, double x0, double lo, double h
     s->left_steps = s->right_steps = 0;
 }
 
-DEVICE long slice_reach(double width) { return width > SLICE_REACH / 4 ? 4 : width < SLICE_REACH / SLICE_EXPANSIONS ? SLICE_EXPANSIONS : 1 + (long)(SLICE_REACH / width); }
+DEVICE long slice_reach(double width)
+{
+    return width > SLICE_REACH / 4 ? 4 : width < SLICE_REACH / SLICE_EXPANSIONS ? SLICE_EXPANSIONS : 1 + (long)(SLICE_REACH / width);
+}
 
 DEVICE void slice_along_log(Slice *s, double log_x0, double lo, double hi, double width)
 {
@@ -173,8 +176,7 @@ DEVICE_CALL int slice_next(Slice *s)
     if (!is_finite(f)) f = -INFINITY;
 
     switch (s->phase) {
-    case SLICE_START:
-        return slice_ask(s, s->t0, SLICE_AT_X0);
+    case SLICE_START: return slice_ask(s, s->t0, SLICE_AT_X0);
 
     case SLICE_AT_X0:
         if (f == -INFINITY) {
@@ -205,15 +207,15 @@ DEVICE_CALL int slice_next(Slice *s)
     case SLICE_TRIAL:
         if (f > s->level) {
             s->phase = SLICE_DONE;
-            return 0;                                    // s->x is the trial
+            return 0;  // s->x is the trial
         }
-        if (s->trial < s->t0) s->left = s->trial; else s->right = s->trial;
+        if (s->trial < s->t0) s->left = s->trial;
+        else s->right = s->trial;
         // A bracket of rounding's width around x0: x0 itself is the only point left.
         if (!(s->right - s->left > 1e-15 * fabs(s->t0)) || s->evaluations > 5000) break;
         return slice_ask_trial(s);
 
-    case SLICE_DONE:
-        break;
+    case SLICE_DONE: break;
     }
     s->phase = SLICE_DONE;
     s->x = s->x0;

@@ -1,20 +1,22 @@
-// sparse_tiles.h -- draws x ~ N(J^-1 h, J^-1) on a GPU for a J with few entries: the flow of tiles of dense_tiles.h over the tiles of the factor that are not all 0.
+// sparse_tiles.h -- draws x ~ N(J^-1 h, J^-1) on a GPU for a J with few entries: the flow of tiles of dense_tiles.h over the tiles of the
+// factor that are not all 0.
 //
-//   values of terms, as a KERNEL_TERMS left them   ->   tiles of P J P', shift P h   ->   L L' = P J P', w = L^-1 P h   ->   scale s   ->   x = P'L'^-1 (s w + e)
+//   values of terms, as a KERNEL_TERMS left them   ->   tiles of P J P', shift P h   ->   L L' = P J P', w = L^-1 P h   ->   scale s   ->
+//   x = P'L'^-1 (s w + e)
 //
-// Host and symbolic part: runtime/backends/tiles.c. Tiles say that they are there by a number each, ready[]; w, x, inverses and s say it themselves. A task needs tasks with smaller numbers alone, which blocks that run
-// hold already. Sums run over columns in an order that the plan fixes, so draws do not depend on which block does what. In double in every precision.
+// Host and symbolic part: runtime/backends/tiles.c. Tiles say that they are there by a number each, ready[]; w, x, inverses and s say it
+// themselves. A task needs tasks with smaller numbers alone, which blocks that run hold already. Sums run over columns in an order that the
+// plan fixes, so draws do not depend on which block does what. In double in every precision.
 //
-// method      left-looking multifrontal order of tasks, by height in the tree of eliminations (Liu 1990, SIAM Review 34); tiles as in dense_tiles.h
-// accuracy    as Cholesky in double
-// test        tests/gpu/threads/sparse.cpp, by threads; tests/gpu/devices.py beside the CPU
+// method      left-looking multifrontal order of tasks, by height in the tree of eliminations (Liu 1990, SIAM Review 34); tiles as in
+// dense_tiles.h accuracy    as Cholesky in double test        tests/gpu/threads/sparse.cpp, by threads; tests/gpu/devices.py beside the CPU
 #ifndef GM_SPARSE_TILES_H
 #define GM_SPARSE_TILES_H
 
 #include "dense_tiles.h"
 #include "sparse_plan.h"
 
-typedef struct SparseDraw {                              // one chain's
+typedef struct SparseDraw {  // one chain's
     double *inverse, *w, *x, *s, *tile;
     const double *h;
     int *ready;
@@ -78,22 +80,30 @@ static __device__ __forceinline__ void sparse_fetch(const SparseDraw &d, int til
     for (int u = 0; u < 4; u++) v[u] = __ldcg(from + u * DENSE_THREADS);
 }
 
-// The thread's four numbers of J, from (row, column) of the tile on, less than 0: what is added up counts against them. On the diagonal what is above is read from below, and beyond the last element it is the identity.
+// The thread's four numbers of J, from (row, column) of the tile on, less than 0: what is added up counts against them. On the diagonal
+// what is above is read from below, and beyond the last element it is the identity.
 static __device__ __forceinline__ void sparse_begin(const SparsePlan &p, const SparseDraw &d, int tile, bool diagonal, double v[4])
 {
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         const int a = dense_row() + e / 2 * 8, b = dense_column() + e % 2;
         const int r = diagonal && b > a ? b : a, c = diagonal && b > a ? a : b;
-        v[e] = -(diagonal && r >= p.begin[tile + 1] - p.begin[tile] ? (double)(r == c) : __ldcg(d.tile + (long)tile * DENSE_TILE * DENSE_TILE + r * DENSE_TILE + c));
+        v[e] = -(diagonal && r >= p.begin[tile + 1] - p.begin[tile]
+                     ? (double)(r == c)
+                     : __ldcg(d.tile + (long)tile * DENSE_TILE * DENSE_TILE + r * DENSE_TILE + c));
     }
 }
 
 // L w of a piece.
-static __device__ __forceinline__ double *sparse_piece_vector(const SparsePlan &p, const SparseDraw &d, int tile) { return (double *)d.h + (p.tiles + tile - p.factor) * DENSE_TILE; }
+static __device__ __forceinline__ double *sparse_piece_vector(const SparsePlan &p, const SparseDraw &d, int tile)
+{
+    return (double *)d.h + (p.tiles + tile - p.factor) * DENSE_TILE;
+}
 
-// The task's updates: P of tile (i, k), less what it is to be; with SQUARES Q of (i, i), and u, L(i,j) w(j) for rows 4 warp .. 4 warp + 3, of the lane's columns. How many of them were products.
-template <bool SQUARES> static __device__ __forceinline__ int sparse_updates(const SparsePlan &p, const SparseDraw &d, const SparseTask &t, double *part, double P[4], double Q[4], double u[4])
+// The task's updates: P of tile (i, k), less what it is to be; with SQUARES Q of (i, i), and u, L(i,j) w(j) for rows 4 warp .. 4 warp + 3,
+// of the lane's columns. How many of them were products.
+template <bool SQUARES> static __device__ __forceinline__ int sparse_updates(const SparsePlan &p, const SparseDraw &d, const SparseTask &t,
+                                                                             double *part, double P[4], double Q[4], double u[4])
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const SparseUpdate *update = p.update + t.first;
@@ -102,9 +112,10 @@ template <bool SQUARES> static __device__ __forceinline__ int sparse_updates(con
     bool fetched = false;
     for (int n = 0; n < t.count; n++) {
         const SparseUpdate now = update[n];
-        while (n >= ready) {                             // a lane looks at an update
+        while (n >= ready) {  // a lane looks at an update
             const SparseUpdate look = update[n + lane < t.count ? n + lane : n];
-            const bool is = n + lane < t.count && sparse_ready(d, look.left) && (!(look.what & SPARSE_PRODUCT) || sparse_ready(d, look.right));
+            const bool is =
+                n + lane < t.count && sparse_ready(d, look.left) && (!(look.what & SPARSE_PRODUCT) || sparse_ready(d, look.right));
             const unsigned those = __ballot_sync(0xffffffffu, is);
             __syncwarp();
             ready = n + (those == 0xffffffffu ? 32 : __ffs((int)~those) - 1);
@@ -116,12 +127,13 @@ template <bool SQUARES> static __device__ __forceinline__ int sparse_updates(con
                 const double v = __ldcg(from + e / 2 * 8 * DENSE_TILE + e % 2);
                 if (now.what & SPARSE_ADD_PIECE) P[e] += v;
                 else Q[e] += v;
-                if (SQUARES && now.what & SPARSE_ADD_SQUARES && lane == 0) u[e] += __ldcg(sparse_piece_vector(p, d, now.left) + 4 * warp + e);
+                if (SQUARES && now.what & SPARSE_ADD_SQUARES && lane == 0)
+                    u[e] += __ldcg(sparse_piece_vector(p, d, now.left) + 4 * warp + e);
             }
             continue;
         }
         double *A = part + products++ % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *B = A + DENSE_TILE * DENSE_STRIDE;
-        if (!fetched) {                                  // else they are in registers since the last round
+        if (!fetched) {  // else they are in registers since the last round
             sparse_fetch(d, now.left, one);
             if (now.what & SPARSE_PRODUCT) sparse_fetch(d, now.right, other);
         }
@@ -145,7 +157,8 @@ template <bool SQUARES> static __device__ __forceinline__ int sparse_updates(con
 }
 
 // A piece: its sum to a tile.
-template <bool SQUARES> static __device__ __forceinline__ void sparse_piece(const SparsePlan &p, const SparseDraw &d, const SparseTask &t, double *part)
+template <bool SQUARES>
+static __device__ __forceinline__ void sparse_piece(const SparsePlan &p, const SparseDraw &d, const SparseTask &t, double *part)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     double P[4] = {}, Q[4] = {}, u[4] = {};
@@ -164,7 +177,8 @@ template <bool SQUARES> static __device__ __forceinline__ void sparse_piece(cons
 }
 
 // FINISHES: tile (i, k), if k >= 0, and (i, i); else tile (i, k) alone. `part` is shared memory, 4 tiles.
-template <bool FINISHES> static __device__ __forceinline__ void sparse_tile(const SparsePlan &p, const SparseDraw &d, const SparseTask &t, double *part, GmPlace *place, int chain, const char *name)
+template <bool FINISHES> static __device__ __forceinline__ void sparse_tile(const SparsePlan &p, const SparseDraw &d, const SparseTask &t,
+                                                                            double *part, GmPlace *place, int chain, const char *name)
 {
     __shared__ double left[DENSE_TILE];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, i = t.i, k = t.k;
@@ -172,20 +186,21 @@ template <bool FINISHES> static __device__ __forceinline__ void sparse_tile(cons
     if (k >= 0) sparse_begin(p, d, t.tile, false, P);
     if (FINISHES) sparse_begin(p, d, i, true, Q);
     const int products = sparse_updates<FINISHES>(p, d, t, part, P, Q, u);
-    if (FINISHES)                                        // h(i) - sum of L(i,j) w(j) for the other columns
+    if (FINISHES)  // h(i) - sum of L(i,j) w(j) for the other columns
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             const double sum = dense_lanes(u[e]);
             if (lane == 0) left[4 * warp + e] = d.h[i * DENSE_TILE + 4 * warp + e] - sum;
         }
-    double *first = part + products % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *second = first + DENSE_TILE * DENSE_STRIDE;          // free since the last round but one
+    // free since the last round but one
+    double *first = part + products % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *second = first + DENSE_TILE * DENSE_STRIDE;
     double *third = part + (products + 1) % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *fourth = third + DENSE_TILE * DENSE_STRIDE;
     if (k >= 0) {
 #pragma unroll
         for (int e = 0; e < 4; e++) P[e] = -P[e];
         dense_store(first, P);
         const double *inverse = d.inverse + (long)k * DENSE_TILE * DENSE_TILE;
-        dense_await(inverse + (DENSE_TILE - 1) * DENSE_TILE + lane);         // the last row is sent last; many wait for it
+        dense_await(inverse + (DENSE_TILE - 1) * DENSE_TILE + lane);  // the last row is sent last; many wait for it
         dense_await4(inverse + warp * DENSE_TILE + lane, 8 * DENSE_TILE, one);
         dense_put(second, one);
         __syncthreads();
@@ -207,9 +222,10 @@ template <bool FINISHES> static __device__ __forceinline__ void sparse_tile(cons
     dense_store(fourth, Q);
     __syncthreads();
     int below = k >= 0;
-    asm volatile("" : "+r"(below));                      // or the compiler makes two copies of all that follows
-    if (threadIdx.x == 160 && below) dense_release(d.ready + t.tile, 0);                   // by who has nothing to do now
-    if (!dense_factor(fourth, second, first, d.inverse + (long)i * DENSE_TILE * DENSE_TILE) && threadIdx.x % 32 == 0) gm_not_proper(place, chain, name, -1);
+    asm volatile("" : "+r"(below));                                       // or the compiler makes two copies of all that follows
+    if (threadIdx.x == 160 && below) dense_release(d.ready + t.tile, 0);  // by who has nothing to do now
+    if (!dense_factor(fourth, second, first, d.inverse + (long)i * DENSE_TILE * DENSE_TILE) && threadIdx.x % 32 == 0)
+        gm_not_proper(place, chain, name, -1);
     if (below) {
         const double w = dense_await(d.w + k * DENSE_TILE + lane);
 #pragma unroll
@@ -244,7 +260,8 @@ static __device__ __forceinline__ void sparse_scale(const SparsePlan &p, const S
 }
 
 // x of tile k.
-static __device__ __forceinline__ void sparse_back(const SparsePlan &p, const SparseDraw &d, int k, const Stream *g, bool scaled, double *part, wide *x, GmPlace *place, int chain, const char *name)
+static __device__ __forceinline__ void sparse_back(const SparsePlan &p, const SparseDraw &d, int k, const Stream *g, bool scaled,
+                                                   double *part, wide *x, GmPlace *place, int chain, const char *name)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, begin = p.first_below[k], end = p.first_below[k + 1];
     const long mine = (long)k * DENSE_TILE + lane, number = p.begin[k] + lane;
@@ -253,7 +270,7 @@ static __device__ __forceinline__ void sparse_back(const SparsePlan &p, const Sp
     double inverse[4], tile[4], sum = 0, e = 0;
     if (warp == 0 && is) e = gm_noise(g, number);
     for (int b = begin + lane; b < end; b += 32)
-        while (!sparse_ready(d, p.below[b].tile)) { }
+        while (!sparse_ready(d, p.below[b].tile)) {}
     __syncwarp();
     const auto fetch = [&](int b) {
         const double *from = d.tile + ((long)p.below[b].tile * DENSE_TILE + 4 * warp) * DENSE_TILE + lane;
@@ -295,8 +312,9 @@ static __device__ __forceinline__ void sparse_back(const SparsePlan &p, const Sp
 }
 
 // Any number of blocks of DENSE_THREADS threads.
-extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT) gm_sparse_tiles(const State *states, GmPlace *place, unsigned var, const char *name, int chains, uint64_t at_x, uint64_t at_scale,
-                                                                                              const SparsePlan p)
+extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT)
+    gm_sparse_tiles(const State *states, GmPlace *place, unsigned var, const char *name, int chains, uint64_t at_x, uint64_t at_scale,
+                    const SparsePlan p)
 {
     __shared__ __align__(16) double part[4 * DENSE_TILE * DENSE_STRIDE];
     __shared__ unsigned taken;
@@ -321,7 +339,8 @@ extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT) gm_s
             }
         } else {
             const Stream g = stream(gm_sweep_of(place, chain), var, 0);
-            sparse_back(p, d, p.back[task - (unsigned)p.tasks], &g, scale != 0, part, gm_array<wide>(states, chain, at_x), place, chain, name);
+            sparse_back(p, d, p.back[task - (unsigned)p.tasks], &g, scale != 0, part, gm_array<wide>(states, chain, at_x), place, chain,
+                        name);
         }
     }
 }

@@ -13,14 +13,15 @@
 
 // ---- powers and steps ----
 
-DEVICE double square(double x)     { return x * x; }
-DEVICE double cube(double x)       { return x * x * x; }
-DEVICE double inv(double x)        { return 1 / x; }
-DEVICE double inv_sqrt(double x)   { return 1 / sqrt(x); }
+DEVICE double square(double x) { return x * x; }
+DEVICE double cube(double x) { return x * x * x; }
+DEVICE double inv(double x) { return 1 / x; }
+DEVICE double inv_sqrt(double x) { return 1 / sqrt(x); }
 DEVICE double inv_square(double x) { return 1 / (x * x); }
-DEVICE double step(double x)       { return x < 0 ? 0 : 1; }
-DEVICE long   int_step(double x)   { return x > 0; }
-DEVICE int    is_finite(double x)  { return fabs(x) < INFINITY; }    // not x - x == 0: sums may be taken in another order, and cancel
+DEVICE double step(double x) { return x < 0 ? 0 : 1; }
+DEVICE long int_step(double x) { return x > 0; }
+// not x - x == 0: sums may be taken in another order, and cancel
+DEVICE int is_finite(double x) { return fabs(x) < INFINITY; }
 DEVICE_ROW double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
 // x to an integer power, by squaring.
@@ -36,25 +37,43 @@ DEVICE double power_int(double x, long n)
 
 // ---- logarithms and exponentials of sums and differences ----
 
-
-// n * l, such as a count by a logarithm: 0 if one of them is, also where the other is infinite. So 0 successes of probability 0 have the density 1 (0 log 0 = 0).
+// n * l, such as a count by a logarithm: 0 if one of them is, also where the other is infinite. So 0 successes of probability 0 have the
+// density 1 (0 log 0 = 0).
 DEVICE_ROW double times_log(double n, double l) { return n == 0 || l == 0 ? 0 : n * l; }
 
-DEVICE_ROW double from_bits(int64_t bits)  { union { int64_t bits; double value; } x; x.bits = bits; return x.value; }
-DEVICE_ROW int64_t bits_of(double value)   { union { int64_t bits; double value; } x; x.value = value; return x.bits; }
+DEVICE_ROW double from_bits(int64_t bits)
+{
+    union {
+        int64_t bits;
+        double value;
+    } x;
+    x.bits = bits;
+    return x.value;
+}
+DEVICE_ROW int64_t bits_of(double value)
+{
+    union {
+        int64_t bits;
+        double value;
+    } x;
+    x.value = value;
+    return x.bits;
+}
 
-// Without calls and branches on a CPU, so that loops over rows are done several rows at a time; each value is the same wherever its row stands. Error: 2 units in the last place.
+// Without calls and branches on a CPU, so that loops over rows are done several rows at a time; each value is the same wherever its row
+// stands. Error: 2 units in the last place.
 //   exp_minus(x)      exp(-x), x >= 0                 exp_row(x), expm1_row(x), log_row(x)   exp, expm1 and log, everywhere
 //   log1p_unit(z)     log(1 + z), -1/2 <= z <= 1      log1p_row(x)                             log(1 + x), everywhere
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-DEVICE double exp_minus(double x)   { return exp(-x); }
-DEVICE double exp_row(double x)     { return exp(x); }
-DEVICE double log_row(double x)     { return log(x); }
-DEVICE double log1p_unit(double z)  { return log1p(z); }
-DEVICE double log1p_row(double x)   { return log1p(x); }
-DEVICE double expm1_row(double x)   { return expm1(x); }
+DEVICE double exp_minus(double x) { return exp(-x); }
+DEVICE double exp_row(double x) { return exp(x); }
+DEVICE double log_row(double x) { return log(x); }
+DEVICE double log1p_unit(double z) { return log1p(z); }
+DEVICE double log1p_row(double x) { return log1p(x); }
+DEVICE double expm1_row(double x) { return expm1(x); }
 #else
-// 2^n, n a whole number from -1022 to 1023. 2^52 + 2^51 + n has n in its last bits; a conversion to an integer of 64 bits would need AVX-512 to be done several at a time.
+// 2^n, n a whole number from -1022 to 1023. 2^52 + 2^51 + n has n in its last bits; a conversion to an integer of 64 bits would need
+// AVX-512 to be done several at a time.
 DEVICE_ROW double two_to(double n) { return from_bits((int64_t)((uint64_t)(bits_of(n + 6755399441055744.0) + 1023) << 52)); }
 
 // A whole number below 2^52 as a double, for the same reason: 2^52 + n less 2^52.
@@ -101,7 +120,8 @@ DEVICE_ROW double expm1_row(double x)
     return x > 700 ? exp_row(x) : x == x ? value : x;
 }
 
-// x = 2^k m, sqrt(1/2) <= m < sqrt(2); log m by 2 atanh(s), s = f/(2 + f), f = m - 1 (as fdlibm, Sun Microsystems 1993, arranges it: f - (f^2/2 - s (f^2/2 + R(s^2)))).
+// x = 2^k m, sqrt(1/2) <= m < sqrt(2); log m by 2 atanh(s), s = f/(2 + f), f = m - 1 (as fdlibm, Sun Microsystems 1993, arranges it: f -
+// (f^2/2 - s (f^2/2 + R(s^2)))).
 DEVICE_ROW double log_row(double x)
 {
     const int small = x < 2.2250738585072014e-308;
@@ -111,7 +131,8 @@ DEVICE_ROW double log_row(double x)
     const double k = whole_of((uint64_t)bits >> 52) - (small ? 1077 : 1023) + (large ? 1 : 0), f = (large ? 0.5 * m : m) - 1;
     const double s = f / (2 + f), z = s * s, w = z * z, h = 0.5 * f * f;
     const double even = w * fma(w, fma(w, 1.531383769920937332e-01, 2.222219843214978396e-01), 3.999999999940941908e-01);
-    const double odd = z * fma(w, fma(w, fma(w, 1.479819860511658591e-01, 1.818357216161805012e-01), 2.857142874366239149e-01), 6.666666666666735130e-01);
+    const double odd =
+        z * fma(w, fma(w, fma(w, 1.479819860511658591e-01, 1.818357216161805012e-01), 2.857142874366239149e-01), 6.666666666666735130e-01);
     const double value = fma(k, 6.93147180369123816490e-01, fma(k, 1.90821492927058770002e-10, f - (h - s * (h + (even + odd)))));
     return x > 0 ? x < INFINITY ? value : x : x == 0 ? -INFINITY : NAN;
 }
@@ -150,11 +171,11 @@ DEVICE_ROW double log1p_row(double x)
 
 DEVICE_ROW double log1m(double x) { return log1p_row(-x); }
 
-// Logarithms of a value that may have rounded to an end of its support, of which `kept` has the logarithm as it was drawn. That is taken where it belongs to x
-// and x tells less: below 1e-300 and near 1, and in single precision, which latents may have, below 1.2e-38.
+// Logarithms of a value that may have rounded to an end of its support, of which `kept` has the logarithm as it was drawn. That is taken
+// where it belongs to x and x tells less: below 1e-300 and near 1, and in single precision, which latents may have, below 1.2e-38.
 DEVICE_ROW double log_kept(double x, double kept)
 {
-    const int single = sizeof (real) == sizeof (float);
+    const int single = sizeof(real) == sizeof(float);
     const double least = single ? 1.1754943508222875e-38 : GM_LEAST, most = single ? 3.4028234663852886e38 : GM_MOST;
     const double log_least = single ? -87.33654475055310 : -690.7755278982137, log_most = single ? 88.72283905206835 : 690.7755278982137;
     const double value = log_row(x > GM_TINY ? x < GM_HUGE ? x : GM_HUGE : GM_TINY);
@@ -164,7 +185,7 @@ DEVICE_ROW double log_kept(double x, double kept)
 // log(1 - x)
 DEVICE_ROW double log1m_kept(double x, double kept)
 {
-    const double rounding = sizeof (real) == sizeof (float) ? 1.2e-7 : 2.3e-16;
+    const double rounding = sizeof(real) == sizeof(float) ? 1.2e-7 : 2.3e-16;
     const double value = log1p_row(x < 1 ? -x : rounding - 1), rest = -expm1_row(kept) - x;
     return x >= 0.5 && rest <= rounding && rest >= -rounding ? kept : value;
 }
@@ -183,14 +204,14 @@ DEVICE_ROW double log1m_exp(double x)
 DEVICE_ROW double log_sum_exp2(double a, double b)
 {
     const double sum = (a > b ? a : b) + log1p_unit(exp_minus(fabs(a - b)));
-    return a == b ? a + GM_LOG_2 : sum;                  // equal infinities included
+    return a == b ? a + GM_LOG_2 : sum;  // equal infinities included
 }
 
 // log(exp(a) - exp(b)), a >= b
 DEVICE_ROW double log_diff_exp(double a, double b)
 {
     const double difference = a + log1m_exp(b - a);
-    return a == b && a < INFINITY ? -INFINITY : difference;          // both may be -infinity
+    return a == b && a < INFINITY ? -INFINITY : difference;  // both may be -infinity
 }
 
 // x - log1p(x), without the cancellation near 0 (relative error 1e-14). A deviance is made of it.
@@ -209,21 +230,21 @@ DEVICE_ROW double inv_logit(double x)
     const double e = exp_minus(fabs(x));
     return (x < 0 ? e : 1) / (1 + e);
 }
-DEVICE double logit(double p)            { return log(p / (1 - p)); }
-DEVICE_ROW double log_inv_logit(double x)    { return -log1p_exp(-x); }
-DEVICE_ROW double log1m_inv_logit(double x)  { return -log1p_exp(x); }
-DEVICE double cloglog(double p)          { return log(-log1p(-p)); }
-DEVICE_ROW double inv_cloglog(double x)  { return -expm1_row(-exp_row(x)); }
+DEVICE double logit(double p) { return log(p / (1 - p)); }
+DEVICE_ROW double log_inv_logit(double x) { return -log1p_exp(-x); }
+DEVICE_ROW double log1m_inv_logit(double x) { return -log1p_exp(x); }
+DEVICE double cloglog(double p) { return log(-log1p(-p)); }
+DEVICE_ROW double inv_cloglog(double x) { return -expm1_row(-exp_row(x)); }
 
 // Values of which logarithms are kept, from log x and from logit x: they stay where 1/x and 1/(1 - x) are numbers.
 DEVICE_ROW double from_log(double t)
 {
-    const int single = sizeof (real) == sizeof (float);
+    const int single = sizeof(real) == sizeof(float);
     return clamp(exp_row(t), single ? 1.1754943508222875e-38 : GM_LEAST, single ? 3.4028234663852886e38 : GM_MOST);
 }
 DEVICE_ROW double from_logit(double t)
 {
-    const int single = sizeof (real) == sizeof (float);
+    const int single = sizeof(real) == sizeof(float);
     return clamp(inv_logit(t), single ? 1.1754943508222875e-38 : GM_LEAST, single ? 0.99999994 : GM_BELOW_ONE);
 }
 
@@ -243,7 +264,8 @@ DEVICE double Phi(double x) { return 0.5 * erfc(-x * GM_SQRT_HALF); }
 // Stan's Phi_approx: the logistic approximation of Bowling et al. 2009, error 1.4e-4.
 DEVICE double Phi_approx(double x) { return inv_logit(0.07056 * x * x * x + 1.5976 * x); }
 
-// exp(z^2) erfc(z), z >= 0: as (1 + 2 z) times it is a polynomial in w = (z - 3)/(z + 3) (Shepherd and Laframboise 1981; coefficients: Chebyshev's, computed with 60 digits).
+// exp(z^2) erfc(z), z >= 0: as (1 + 2 z) times it is a polynomial in w = (z - 3)/(z + 3) (Shepherd and Laframboise 1981; coefficients:
+// Chebyshev's, computed with 60 digits).
 DEVICE_ROW double erfc_scaled(double z)
 {
     const double w = z < 1e17 ? (z - 3) / (z + 3) : 1;
@@ -298,13 +320,23 @@ DEVICE double inv_Phi(double p)
     if (fabs(q) <= 0.425) {
         const double r = 0.180625 - q * q;
         const double top =
-            ((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r
-               + 45921.953931549871457) * r + 13731.693765509461125) * r + 1971.5909503065514427) * r
-             + 133.14166789178437745) * r + 3.387132872796366608;
+            ((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r + 45921.953931549871457) * r +
+               13731.693765509461125) *
+                  r +
+              1971.5909503065514427) *
+                 r +
+             133.14166789178437745) *
+                r +
+            3.387132872796366608;
         const double bottom =
-            ((((((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) * r
-               + 21213.794301586595867) * r + 5394.1960214247511077) * r + 687.1870074920579083) * r
-             + 42.313330701600911252) * r + 1;
+            ((((((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) * r + 21213.794301586595867) * r +
+               5394.1960214247511077) *
+                  r +
+              687.1870074920579083) *
+                 r +
+             42.313330701600911252) *
+                r +
+            1;
         return q * top / bottom;
     }
     double r = q < 0 ? p : 1 - p;
@@ -314,24 +346,47 @@ DEVICE double inv_Phi(double p)
     if (r <= 5) {
         r -= 1.6;
         const double top =
-            ((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r
-               + 1.27045825245236838258) * r + 3.64784832476320460504) * r + 5.7694972214606914055) * r
-             + 4.6303378461565452959) * r + 1.42343711074968357734;
+            ((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r + 1.27045825245236838258) * r +
+               3.64784832476320460504) *
+                  r +
+              5.7694972214606914055) *
+                 r +
+             4.6303378461565452959) *
+                r +
+            1.42343711074968357734;
         const double bottom =
-            ((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966) * r
-               + 0.14810397642748007459) * r + 0.68976733498510000455) * r + 1.6763848301838038494) * r
-             + 2.05319162663775882187) * r + 1;
+            ((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966) * r + 0.14810397642748007459) *
+                   r +
+               0.68976733498510000455) *
+                  r +
+              1.6763848301838038494) *
+                 r +
+             2.05319162663775882187) *
+                r +
+            1;
         x = top / bottom;
     } else {
         r -= 5;
-        const double top =
-            ((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386) * r
-               + 0.026532189526576123093) * r + 0.29656057182850489123) * r + 1.7848265399172913358) * r
-             + 5.4637849111641143699) * r + 6.6579046435011037772;
-        const double bottom =
-            ((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5) * r
-               + 7.868691311456132591e-4) * r + 0.0148753612908506148525) * r + 0.13692988092273580531) * r
-             + 0.59983220655588793769) * r + 1;
+        const double top = ((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386) * r +
+                               0.026532189526576123093) *
+                                  r +
+                              0.29656057182850489123) *
+                                 r +
+                             1.7848265399172913358) *
+                                r +
+                            5.4637849111641143699) *
+                               r +
+                           6.6579046435011037772;
+        const double bottom = ((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5) * r +
+                                  7.868691311456132591e-4) *
+                                     r +
+                                 0.0148753612908506148525) *
+                                    r +
+                                0.13692988092273580531) *
+                                   r +
+                               0.59983220655588793769) *
+                                  r +
+                              1;
         x = top / bottom;
     }
     return q < 0 ? -x : x;
@@ -357,8 +412,8 @@ DEVICE double lbeta(double a, double b)
     if (large < 32) return lgamma(a) + lgamma(b) - lgamma(a + b);
     if (!(small > 0)) return small == 0 ? INFINITY : NAN;
     // lgamma(large) - lgamma(large + small), by Stirling for both.
-    const double difference = stirling_error(large) - stirling_error(large + small) + small
-                              - (large + small - 0.5) * log1p(ratio) - small * log(large);
+    const double difference =
+        stirling_error(large) - stirling_error(large + small) + small - (large + small - 0.5) * log1p(ratio) - small * log(large);
     if (small < 16) return lgamma(small) + difference;
     return stirling_error(small) + (small - 0.5) * log(small) - small + GM_LOG_SQRT_2PI + difference;
 }
@@ -369,7 +424,8 @@ DEVICE double lchoose(double n, double k)
     if (k < 0 || k > n) return -INFINITY;
     if (k == 0 || k == n) return 0;
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    if (n < LOG_FACTORIALS && n == (double)(int)n && k == (double)(int)k) return log_factorial[(int)n] - log_factorial[(int)k] - log_factorial[(int)(n - k)];
+    if (n < LOG_FACTORIALS && n == (double)(int)n && k == (double)(int)k)
+        return log_factorial[(int)n] - log_factorial[(int)k] - log_factorial[(int)(n - k)];
 #endif
     return -log1p(n) - lbeta(n - k + 1, k + 1);
 }
@@ -385,30 +441,32 @@ DEVICE double digamma(double x)
     double sum = 0;
     if (x <= 0) {
         if (floor(x) == x) return NAN;
-        sum -= GM_PI / tan(GM_PI * x);                   // psi(x) = psi(1 - x) - pi / tan(pi x)
+        sum -= GM_PI / tan(GM_PI * x);  // psi(x) = psi(1 - x) - pi / tan(pi x)
         x = 1 - x;
     }
-    double top = 0, bottom = 1;                          // sum of 1/x, as one fraction
+    double top = 0, bottom = 1;  // sum of 1/x, as one fraction
     for (; x < 10; x++) {
         top = top * x + bottom;
         bottom *= x;
     }
     sum -= top / bottom;
     const double s = 1 / (x * x);
-    return sum + log(x) - 0.5 / x
-           - s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
+    return sum + log(x) - 0.5 / x -
+           s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
 }
 
-// log Gamma and its derivative for x > 0: without calls and branches, as exp_row. Below 8 by x (x + 1) ... (x + 7), above by Stirling's series. Error: 1e-15 of the value, and 1e-14.
+// log Gamma and its derivative for x > 0: without calls and branches, as exp_row. Below 8 by x (x + 1) ... (x + 7), above by Stirling's
+// series. Error: 1e-15 of the value, and 1e-14.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-DEVICE double lgamma_positive(double x)  { return lgamma(x); }
+DEVICE double lgamma_positive(double x) { return lgamma(x); }
 DEVICE double digamma_positive(double x) { return digamma(x); }
 #else
 DEVICE_ROW double lgamma_positive(double x)
 {
     const double y = x < 8 ? x + 8 : x, s = 1 / (y * y);
-    const double q = x * (x + 7), product = q * (q + 6) * ((q + 10) * (q + 12));         // x (x + 7), (x + 1)(x + 6), ...
-    const double rest = (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * (691.0 / 360360 - s / 156)))))) / y;
+    const double q = x * (x + 7), product = q * (q + 6) * ((q + 10) * (q + 12));  // x (x + 7), (x + 1)(x + 6), ...
+    const double rest =
+        (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * (691.0 / 360360 - s / 156)))))) / y;
     const double value = (y - 0.5) * log_row(y) - y + GM_LOG_SQRT_2PI + rest - log_row(x < 8 ? product : 1);
     return x < INFINITY ? value : x;
 }
@@ -416,9 +474,11 @@ DEVICE_ROW double lgamma_positive(double x)
 DEVICE_ROW double digamma_positive(double x)
 {
     const double y = x < 8 ? x + 8 : x, z = x < 8 ? x : 1, s = 1 / (y * y);
-    // 1/z + 1/(z + 7) + 1/(z + 1) + 1/(z + 6) + ... as one fraction: z (z + 7) = q, (z + 1)(z + 6) = q + 6, and each pair has the sum 2 z + 7 over its product
+    // 1/z + 1/(z + 7) + 1/(z + 1) + 1/(z + 6) + ... as one fraction: z (z + 7) = q, (z + 1)(z + 6) = q + 6, and each pair has the sum 2 z +
+    // 7 over its product
     const double q = z * (z + 7), a = q * (q + 6), b = (q + 10) * (q + 12), sum = (2 * q + 6) * b + (2 * q + 22) * a;
-    const double rest = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
+    const double rest =
+        s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
     const double value = log_row(y) - 0.5 / y - rest - (x < 8 ? (2 * z + 7) * sum / (a * b) : 0);
     return x < INFINITY ? value : x;
 }
@@ -446,8 +506,8 @@ DEVICE double trigamma(double x)
     double sum = 0;
     for (; x < 10; x++) sum += 1 / (x * x);
     const double s = 1 / (x * x);
-    return sum + 1 / x + 0.5 * s
-           + s / x * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * (691.0 / 2730 - s * 7.0 / 6))))));
+    return sum + 1 / x + 0.5 * s +
+           s / x * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * (691.0 / 2730 - s * 7.0 / 6))))));
 }
 
 // ---- incomplete gamma and beta functions: the distribution functions of gamma, Poisson, beta, binomial, t ----
@@ -474,17 +534,27 @@ DEVICE double log_gamma_term(double a, double x)
     return -stirling_error(a) - deviance(a, x) - 0.5 * log(2 * GM_PI * a);
 }
 
-// Temme 1979, The asymptotic expansion of the incomplete gamma functions: for large a and x near it, with eta^2 / 2 = x / a - 1 - log(x / a).
+// Temme 1979, The asymptotic expansion of the incomplete gamma functions: for large a and x near it, with eta^2 / 2 = x / a - 1 - log(x /
+// a).
 DEVICE double log_gamma_near(double a, double eta, int upper)
 {
-    const double c0 = -1.0 / 3 + eta * (1.0 / 12 + eta * (-1.4814814814814815e-2 + eta * (1.1574074074074074e-3 + eta * (3.527336860670194e-4
-                    + eta * (-1.7875514403292181e-4 + eta * (3.9192631785224378e-5 + eta * (-2.1854485106799922e-6 + eta * (-1.85406221071516e-6
-                    + eta * 8.296711340953086e-7))))))));
-    const double c1 = -1.8518518518518519e-3 + eta * (-3.4722222222222222e-3 + eta * (2.6455026455026455e-3 + eta * (-9.9022633744855967e-4
-                    + eta * (2.0576131687242798e-4 + eta * (-4.0187757201646091e-7 + eta * -1.8098550334489978e-5)))));
+    const double c0 =
+        -1.0 / 3 +
+        eta * (1.0 / 12 + eta * (-1.4814814814814815e-2 +
+                                 eta * (1.1574074074074074e-3 +
+                                        eta * (3.527336860670194e-4 +
+                                               eta * (-1.7875514403292181e-4 +
+                                                      eta * (3.9192631785224378e-5 +
+                                                             eta * (-2.1854485106799922e-6 +
+                                                                    eta * (-1.85406221071516e-6 + eta * 8.296711340953086e-7))))))));
+    const double c1 = -1.8518518518518519e-3 +
+                      eta * (-3.4722222222222222e-3 +
+                             eta * (2.6455026455026455e-3 +
+                                    eta * (-9.9022633744855967e-4 +
+                                           eta * (2.0576131687242798e-4 + eta * (-4.0187757201646091e-7 + eta * -1.8098550334489978e-5)))));
     const double c2 = 4.1335978835978836e-3 + eta * (-2.6813271604938272e-3 + eta * (7.7160493827160494e-4 + eta * 2.0093878600823045e-6));
     const double rest = (c0 + (c1 + c2 / a) / a) / sqrt(a), y = eta * sqrt(a), side = upper ? -y : y;
-    const double at = log_Phi(side), ratio = exp(-0.5 * y * y - GM_LOG_SQRT_2PI - at);       // density by tail
+    const double at = log_Phi(side), ratio = exp(-0.5 * y * y - GM_LOG_SQRT_2PI - at);  // density by tail
     return at + log1p((upper ? rest : -rest) * ratio);
 }
 
@@ -499,7 +569,7 @@ DEVICE double log_gamma_tail(double a, double x, int upper)
         const double d = x_minus_log1p((x - a) / a), eta = sqrt(2 * d);
         return log_gamma_near(a, x < a ? -eta : eta, upper);
     }
-    if (a < 1 && x < 1.5 && upper) {             // 1 - P would cancel: P = x^a / Gamma(a + 1) (1 + a sum (-x)^n / ((a + n) n!))
+    if (a < 1 && x < 1.5 && upper) {  // 1 - P would cancel: P = x^a / Gamma(a + 1) (1 + a sum (-x)^n / ((a + n) n!))
         double term = 1, sum = 0;
         for (int n = 1; n < 60; n++) {
             term *= -x / n;
@@ -509,7 +579,7 @@ DEVICE double log_gamma_tail(double a, double x, int upper)
         const double l = a * log(x) - lgamma_1p(a);
         return log(-expm1(l) - exp(l) * a * sum);
     }
-    if (x < a + 1) {                             // series of P
+    if (x < a + 1) {  // series of P
         double term = 1, sum = 1;
         for (int n = 1; n < 100000 && term > 1e-17 * sum; n++) sum += term *= x / (a + n);
         const double l = log_gamma_term(a, x) + log(sum);
@@ -534,8 +604,8 @@ DEVICE double log_gamma_tail(double a, double x, int upper)
 }
 DEVICE double log_gamma_p(double a, double x) { return log_gamma_tail(a, x, 0); }
 DEVICE double log_gamma_q(double a, double x) { return log_gamma_tail(a, x, 1); }
-DEVICE double gamma_p(double a, double x)     { return exp(log_gamma_p(a, x)); }
-DEVICE double gamma_q(double a, double x)     { return exp(log_gamma_q(a, x)); }
+DEVICE double gamma_p(double a, double x) { return exp(log_gamma_p(a, x)); }
+DEVICE double gamma_q(double a, double x) { return exp(log_gamma_q(a, x)); }
 
 // log of I_x(a, b), y = 1 - x given with its own digits; a, b >= 0, not both 0. a = 0 is the point 0, b = 0 the point 1.
 // Continued fraction of Abramowitz and Stegun 26.5.8, on the side where it converges, the power before it by deviances.
@@ -557,8 +627,9 @@ DEVICE double log_inc_beta_of(double a, double b, double x, double y)
     }
     const double n = a + b;
     const double power = a < 1e-2 || b < 1e-2 ? a * log(x) + b * log(y) + lgamma(n + 1) - lgamma_1p(a) - lgamma_1p(b) + log(b / n)
-                       : 0.5 * log(b / (a * n)) - GM_LOG_SQRT_2PI + stirling_error(n) - stirling_error(a) - stirling_error(b) - deviance(a, n * x) - deviance(b, n * y);
-    double c = 1, d = 1 - n * x / (a + 1), h;    // power: log of x^a y^b / (a B(a, b))
+                                              : 0.5 * log(b / (a * n)) - GM_LOG_SQRT_2PI + stirling_error(n) - stirling_error(a) -
+                                                    stirling_error(b) - deviance(a, n * x) - deviance(b, n * y);
+    double c = 1, d = 1 - n * x / (a + 1), h;  // power: log of x^a y^b / (a B(a, b))
     if (fabs(d) < 1e-300) d = 1e-300;
     d = 1 / d;
     h = d;
@@ -584,7 +655,7 @@ DEVICE double log_inc_beta_of(double a, double b, double x, double y)
     return swap ? log1m_exp(l < 0 ? l : 0) : l < 0 ? l : 0;
 }
 DEVICE double log_inc_beta(double a, double b, double x) { return x > 1 ? NAN : log_inc_beta_of(a, b, x, 1 - x); }
-DEVICE double inc_beta(double a, double b, double x)     { return exp(log_inc_beta(a, b, x)); }
+DEVICE double inc_beta(double a, double b, double x) { return exp(log_inc_beta(a, b, x)); }
 
 // log P(T <= z), T Student's t with nu degrees of freedom.
 DEVICE double std_student_t_lcdf(double z, double nu)
@@ -592,8 +663,8 @@ DEVICE double std_student_t_lcdf(double z, double nu)
     if (!(nu > 0) || z != z) return NAN;
     if (nu == INFINITY) return log_Phi(z);
     if (!is_finite(z)) return z > 0 ? 0 : -INFINITY;
-    const double r = fabs(z) < 1e150 ? z * z / nu : INFINITY;        // x = 1 / (1 + r), y = r / (1 + r)
-    if (r == INFINITY) {                                             // far out: the power of the tail
+    const double r = fabs(z) < 1e150 ? z * z / nu : INFINITY;  // x = 1 / (1 + r), y = r / (1 + r)
+    if (r == INFINITY) {                                       // far out: the power of the tail
         const double l = -nu * (log(fabs(z)) - 0.5 * log(nu)) - log(nu) - lbeta(0.5 * nu, 0.5);
         return z < 0 ? l : log1m_exp(l);
     }
@@ -602,9 +673,10 @@ DEVICE double std_student_t_lcdf(double z, double nu)
 }
 
 // ---- derivatives of the incomplete functions by their shapes ----
-// d log P(a, x) / da is E(log T | T < x) - digamma(a), T a gamma(a, 1) variable, and so on: means of a logarithm below an end. With t = x exp(-s) the weights are
-// exp(-h(s)), h increasing on s > 0 on the side where the tail is the smaller one; the other side has the slope of 1 minus it. Means by the double exponential rule
-// s = scale * exp(u - exp(-u)) (Takahasi and Mori 1974), h being about 1 at `scale`. Relative error about 1e-11.
+// d log P(a, x) / da is E(log T | T < x) - digamma(a), T a gamma(a, 1) variable, and so on: means of a logarithm below an end. With t = x
+// exp(-s) the weights are exp(-h(s)), h increasing on s > 0 on the side where the tail is the smaller one; the other side has the slope of
+// 1 minus it. Means by the double exponential rule s = scale * exp(u - exp(-u)) (Takahasi and Mori 1974), h being about 1 at `scale`.
+// Relative error about 1e-11.
 
 // E(s) under weights exp(-h(s)), s > 0, of the gamma law: h = a s - x (1 - exp(-s)) below x, h = x (exp(s) - 1) - a s above.
 DEVICE double mean_log_gamma(double a, double x, int upper)
@@ -628,7 +700,7 @@ DEVICE double log_gamma_tail_da(double a, double x, int upper)
     if (!(a > 0) || !(x >= 0) || a == INFINITY) return NAN;
     if (x == 0) return upper ? 0 : -INFINITY;
     if (x == INFINITY) return 0;
-    const int beyond = x > a;                                 // the side whose law is asked for
+    const int beyond = x > a;  // the side whose law is asked for
     const double slope = log(x) + (beyond ? 1 : -1) * mean_log_gamma(a, x, beyond) - digamma(a);
     return beyond == upper ? slope : -slope * exp(log_gamma_tail(a, x, beyond) - log_gamma_tail(a, x, upper));
 }
@@ -674,7 +746,8 @@ DEVICE double std_student_t_lcdf_dnu(double z, double nu)
     if (r == INFINITY) slope = 0.5 - log(fabs(z)) + 0.5 * log(nu) - 1 / nu - 0.5 * (digamma(a) - digamma(a + 0.5));
     else {
         const double x = 1 / (1 + r), y = r / (1 + r);
-        slope = 0.5 * log_inc_beta_of_slope(a, 0.5, x, y, 0) + exp(a * log(x) + 0.5 * log(y) - lbeta(a, 0.5) - log_inc_beta_of(a, 0.5, x, y)) / nu;
+        slope = 0.5 * log_inc_beta_of_slope(a, 0.5, x, y, 0) +
+                exp(a * log(x) + 0.5 * log(y) - lbeta(a, 0.5) - log_inc_beta_of(a, 0.5, x, y)) / nu;
     }
     if (z < 0) return slope;
     const double above = std_student_t_lcdf(-z, nu);
@@ -735,10 +808,10 @@ DEVICE double log_bessel_k_with(double p, double x, double *mean)
     p = fabs(p);
     // exponent(t) = p t - x cosh t, maximal at asinh(p / x) with curvature -sqrt(p^2 + x^2).
     const double ratio = p / x;
-    const double peak  = ratio < 1e150 ? log(ratio + sqrt(1 + ratio * ratio)) : log(2 * p) - log(x);
+    const double peak = ratio < 1e150 ? log(ratio + sqrt(1 + ratio * ratio)) : log(2 * p) - log(x);
     const double width = 1 / sqrt(hypot(p, x));
-    const double half  = width < 1 ? 0.125 * width : 0.125;
-    const double top   = p * peak - hypot(p, x);
+    const double half = width < 1 ? 0.125 * width : 0.125;
+    const double top = p * peak - hypot(p, x);
     // The even integrand over the whole line is twice the half line: exp(-x cosh t + p t) sums both halves of cosh(p t).
     double sum = 1, moment = 0;
     for (int side = -1; side <= 1; side += 2)

@@ -1,38 +1,52 @@
 // states.h -- states of hidden Markov chains, each chain drawn whole, parallel in time.
 //
-//   density     P(z) proportional to exp(sum(t, weight[t, z[t]]) + sum(t > 0, link[t, z[t - 1], z[t]])), z[t] in 0 .. values - 1, for each chain of a panel
-//   parameters  weight: log densities of what holds one element; link: of what holds it and the one before, the same for all elements, or one matrix for each, or for each of a chain.
+//   density     P(z) proportional to exp(sum(t, weight[t, z[t]]) + sum(t > 0, link[t, z[t - 1], z[t]])), z[t] in 0 .. values - 1, for each
+//   chain of a panel parameters  weight: log densities of what holds one element; link: of what holds it and the one before, the same for
+//   all elements, or one matrix for each, or for each of a chain.
 //               Both may be -infinity: values and transitions that are impossible
-//   method      behind[t - 1](i) = sum(j, exp(link[t, i, j] + weight[t, j]) behind[t](j)) is the density of all from t on given z[t - 1] = i (the backward algorithm, Rabiner 1989); z[t] is drawn in proportion to
-//               the terms of that sum, i = z[t - 1] (Scott 2002). Time is cut into chunks: the product of the matrices of each, products of 8 of these, and so on, until few are left; on the way back each chunk
-//               learns behind[] of its last element (Sarkka and Garcia-Fernandez 2021; Hassan, Sarkka and Garcia-Fernandez 2021). One uniform for each t makes the draw of z[t] a map of z[t - 1]: maps of chunks are
-//               composed in the same way, and the first state goes through them. Chunks follow from sizes alone, so draws depend neither on the grid nor on the machine
-//   accuracy    numbers are m 2^e, m a double and e a whole number up to 2^53: nothing underflows, however unlikely, and 0 is 0. Nothing is subtracted, so sums have an error of some (values + 1) roundings each
-//   together    (GM_STATES_TOGETHER) several chains that hold each other are one, of the product of their values. A transition is one of each chain after the other: of chain c, values that are stride apart in the product, a
-//               row of `values` for each state of the product, or for each of its own values where it depends on those alone. Behind[] is summed over one chain at a time (Ghahramani and Jordan 1997), and z[t] is drawn one
-//               chain at a time in the other direction, each by a uniform of its own
+//   method      behind[t - 1](i) = sum(j, exp(link[t, i, j] + weight[t, j]) behind[t](j)) is the density of all from t on given z[t - 1] =
+//   i (the backward algorithm, Rabiner 1989); z[t] is drawn in proportion to
+//               the terms of that sum, i = z[t - 1] (Scott 2002). Time is cut into chunks: the product of the matrices of each, products of
+//               8 of these, and so on, until few are left; on the way back each chunk learns behind[] of its last element (Sarkka and
+//               Garcia-Fernandez 2021; Hassan, Sarkka and Garcia-Fernandez 2021). One uniform for each t makes the draw of z[t] a map of
+//               z[t - 1]: maps of chunks are composed in the same way, and the first state goes through them. Chunks follow from sizes
+//               alone, so draws depend neither on the grid nor on the machine
+//   accuracy    numbers are m 2^e, m a double and e a whole number up to 2^53: nothing underflows, however unlikely, and 0 is 0. Nothing is
+//   subtracted, so sums have an error of some (values + 1) roundings each together    (GM_STATES_TOGETHER) several chains that hold each
+//   other are one, of the product of their values. A transition is one of each chain after the other: of chain c, values that are stride
+//   apart in the product, a
+//               row of `values` for each state of the product, or for each of its own values where it depends on those alone. Behind[] is
+//               summed over one chain at a time (Ghahramani and Jordan 1997), and z[t] is drawn one chain at a time in the other direction,
+//               each by a uniform of its own
 //   test        tests/stat/states.py; tests/gpu/states.py on a GPU
 #ifndef GM_STATES_H
 #define GM_STATES_H
 
-typedef struct Scaled { wide m, e; } Scaled;                       // m 2^e, m near 1; of 0 the exponent is GM_NEVER, or near it
+typedef struct Scaled {
+    wide m, e;
+} Scaled;  // m 2^e, m near 1; of 0 the exponent is GM_NEVER, or near it
 
-enum { STATES_FAN = 8, STATES_IN_REGISTERS = 4, STATES_IN_LANE = 16, STATES_LEVELS = 16, STATES_MANY = 8192, STATES_TOGETHER = 4 };      // matrices made one; values whose vectors are in registers, or a lane's own memory; chains of which each is a lane's; chains in a product
+// matrices made one; values whose vectors are in registers, or a lane's own memory; chains of which each is a lane's; chains in a product
+enum { STATES_FAN = 8, STATES_IN_REGISTERS = 4, STATES_IN_LANE = 16, STATES_LEVELS = 16, STATES_MANY = 8192, STATES_TOGETHER = 4 };
 
-// Chain p of panels, element t, values i and j: weight[(p length + t) values + j]; link[p by_panel + t by_time + i values + j], its logarithm in the place of e. What z[t] of chain p is, from 0, is left in
-// weight[(p length + t) values]. part: panels (length + 8) values. inside: of the elements of z that are numbered one after the other, chains before time goes on.
+// Chain p of panels, element t, values i and j: weight[(p length + t) values + j]; link[p by_panel + t by_time + i values + j], its
+// logarithm in the place of e. What z[t] of chain p is, from 0, is left in weight[(p length + t) values]. part: panels (length + 8) values.
+// inside: of the elements of z that are numbered one after the other, chains before time goes on.
 typedef struct States {
-    long   panels, length, values, inside, by_panel, by_time;
-    wide  *weight;
+    long panels, length, values, inside, by_panel, by_time;
+    wide *weight;
     Scaled *link;
-    wide  *part;
+    wide *part;
 #ifdef GM_STATES_TOGETHER
-    int    nlinks;                                                 // 0: one chain
-    struct { long stride, values, alone; } part_of[STATES_TOGETHER];           // in the order of the sums; the rows of each stand behind those of the one before
+    int nlinks;  // 0: one chain
+    // in the order of the sums; the rows of each stand behind those of the one before
+    struct {
+        long stride, values, alone;
+    } part_of[STATES_TOGETHER];
 #endif
 } States;
 
-#define GM_NEVER (-1152921504606846976.0)                          // 2^60
+#define GM_NEVER (-1152921504606846976.0)  // 2^60
 #define NO_STATE "no value has a positive probability"
 
 // The number of an element of z.
@@ -53,22 +67,27 @@ DEVICE_USUAL Scaled scaled(wide m, wide e)
 DEVICE_USUAL Scaled scaled_exp(wide x)
 {
     if (x == -INFINITY) return scaled(0, GM_NEVER);
-    const wide most = 2977044471.0, v = x < -most ? -most : x, n = floor(v * 1.4426950408889634);      // 2^32 log 2: exponents of a million of such add up to a double's whole numbers
+    // 2^32 log 2: exponents of a million of such add up to a double's whole numbers
+    const wide most = 2977044471.0, v = x < -most ? -most : x, n = floor(v * 1.4426950408889634);
     return scaled(exp(fma(n, -1.9082149292705877e-10, fma(n, -0.6931471803691238, v))), n);
 }
 
 // 2^e for whole e <= 0, less than 2^-1022 being 0.
-DEVICE_USUAL wide power_of_two(wide e) { return from_bits((int64_t)((uint64_t)bits_of((e > -1023 ? e : -1023) + 4503599627371519.0) << 52)); }
+DEVICE_USUAL wide power_of_two(wide e)
+{
+    return from_bits((int64_t)((uint64_t)bits_of((e > -1023 ? e : -1023) + 4503599627371519.0) << 52));
+}
 
 // m 2^e with 0.5 <= m < 1, of a sum of products.
 DEVICE_USUAL Scaled scaled_again(wide m, wide e)
 {
-    if (!(m > 0)) return scaled(m, GM_NEVER);                      // 0, or no number
+    if (!(m > 0)) return scaled(m, GM_NEVER);  // 0, or no number
     const int64_t bits = bits_of(m);
     return scaled(from_bits((bits & 0xfffffffffffff) | 0x3fe0000000000000), e + (wide)((int)(bits >> 52) - 1022));
 }
 
-// What v sums to under row i of A, and, if u is in (0, 1), which of the terms u picks: 0 .. n - 1, -1: all are 0. `most` is the number that loops go to, of which n are there.
+// What v sums to under row i of A, and, if u is in (0, 1), which of the terms u picks: 0 .. n - 1, -1: all are 0. `most` is the number that
+// loops go to, of which n are there.
 DEVICE_USUAL Scaled states_row(const int most, long n, const Scaled *row, const Scaled *v, wide u, wide *picked)
 {
     wide top = 2 * GM_NEVER, sum = 0;
@@ -125,7 +144,8 @@ DEVICE_USUAL void states_first_weights(const int most, long n, const wide *weigh
 #ifdef GM_STATES_TOGETHER
 
 // v summed over one chain, whose value is then that of the element before; picked: which value u picks, given the others.
-DEVICE_USUAL void states_sum_one(long n, long stride, long values, long alone, const Scaled *row, const Scaled *v, Scaled *to, wide u, wide *picked)
+DEVICE_USUAL void states_sum_one(long n, long stride, long values, long alone, const Scaled *row, const Scaled *v, Scaled *to, wide u,
+                                 wide *picked)
 {
     for (long m = 0; m < n; m++) {
         const long own = m / stride % values;
@@ -161,7 +181,8 @@ DEVICE_USUAL long states_numbers(const States *c)
     return c->nlinks ? all : c->values * c->values;
 }
 
-// v becomes A v, A the transition by these rows; map, if there is one: the state that each state of the element before leads to. `to`, pick: room.
+// v becomes A v, A the transition by these rows; map, if there is one: the state that each state of the element before leads to. `to`,
+// pick: room.
 DEVICE_USUAL void states_apply_each(const States *c, const Scaled *A, Scaled *v, Scaled *to, Stream *g, wide *pick, wide *map)
 {
     const long n = c->values;
@@ -183,15 +204,26 @@ DEVICE_USUAL void states_apply_each(const States *c, const Scaled *A, Scaled *v,
 #else
 DEVICE_USUAL int states_each(const States *c) { return (void)c, 0; }
 DEVICE_USUAL long states_numbers(const States *c) { return c->values * c->values; }
-DEVICE_USUAL void states_apply_each(const States *c, const Scaled *A, Scaled *v, Scaled *to, Stream *g, wide *pick, wide *map) { (void)c; (void)A; (void)v; (void)to; (void)g; (void)pick; (void)map; }
+DEVICE_USUAL void states_apply_each(const States *c, const Scaled *A, Scaled *v, Scaled *to, Stream *g, wide *pick, wide *map)
+{
+    (void)c;
+    (void)A;
+    (void)v;
+    (void)to;
+    (void)g;
+    (void)pick;
+    (void)map;
+}
 #endif
 
 // ---- chunks ----
 
-// Where the matrices of chunks are: level 0 has those of the chunks, each further one those of STATES_FAN of the one before; one place more at the end is room.
+// Where the matrices of chunks are: level 0 has those of the chunks, each further one those of STATES_FAN of the one before; one place more
+// at the end is room.
 typedef struct StatesPlan {
-    long chunk, count[STATES_LEVELS], at[STATES_LEVELS], size, room;        // size: numbers of a place. room: where in it that of vectors begins, if it has any
-    int  top;
+    // size: numbers of a place. room: where in it that of vectors begins, if it has any
+    long chunk, count[STATES_LEVELS], at[STATES_LEVELS], size, room;
+    int top;
 } StatesPlan;
 
 DEVICE StatesPlan states_plan(const States *c)
@@ -200,7 +232,7 @@ DEVICE StatesPlan states_plan(const States *c)
     StatesPlan p;
     p.chunk = chunk > 32 ? chunk : 32;
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !(defined(GM_LIKE_GPU) && GM_LIKE_GPU)
-    p.chunk = c->length > 0 ? c->length : 1;                       // a lane goes along a chain: products of matrices are for many
+    p.chunk = c->length > 0 ? c->length : 1;  // a lane goes along a chain: products of matrices are for many
 #endif
     if (c->length < 8 * p.chunk || c->panels >= STATES_MANY) p.chunk = c->length > 0 ? c->length : 1;
     p.room = 2 * n * n;
@@ -218,11 +250,15 @@ DEVICE StatesPlan states_plan(const States *c)
     return p;
 }
 
-DEVICE_USUAL wide *states_place(const States *c, const StatesPlan *plan, int level, long p, long i) { return c->part + p * (c->length + 8) * c->values + plan->at[level] + i * plan->size; }
+DEVICE_USUAL wide *states_place(const States *c, const StatesPlan *plan, int level, long p, long i)
+{
+    return c->part + p * (c->length + 8) * c->values + plan->at[level] + i * plan->size;
+}
 DEVICE_USUAL long states_last(long n, long of, long i) { return (i + 1) * n < of ? (i + 1) * n : of; }
 
 // Column j of the product of the matrices of chunk i of chain p. each: a transition is one of each chain after the other.
-DEVICE_USUAL void states_chunk(const int most, const int each, long n, const States *c, const StatesPlan *plan, long p, long i, long j, Scaled *v, Scaled *to)
+DEVICE_USUAL void states_chunk(const int most, const int each, long n, const States *c, const StatesPlan *plan, long p, long i, long j,
+                               Scaled *v, Scaled *to)
 {
     Scaled *own = (Scaled *)states_place(c, plan, 0, p, i);
     for (int k = 0; k < most; k++)
@@ -242,18 +278,21 @@ DEVICE_USUAL void states_chunk(const int most, const int each, long n, const Sta
 }
 
 // The same of the product of STATES_FAN matrices of the level below.
-DEVICE_USUAL void states_group(const int most, long n, const States *c, const StatesPlan *plan, int level, long p, long i, long j, Scaled *v, Scaled *to)
+DEVICE_USUAL void states_group(const int most, long n, const States *c, const StatesPlan *plan, int level, long p, long i, long j,
+                               Scaled *v, Scaled *to)
 {
     Scaled *own = (Scaled *)states_place(c, plan, level, p, i);
     for (int k = 0; k < most; k++)
         if (k < n) v[k] = k == j ? scaled(0.5, 1) : scaled(0, GM_NEVER);
-    for (long b = states_last(STATES_FAN, plan->count[level - 1], i) - 1; b >= i * STATES_FAN; b--) states_apply(most, n, (const Scaled *)states_place(c, plan, level - 1, p, b), v, to);
+    for (long b = states_last(STATES_FAN, plan->count[level - 1], i) - 1; b >= i * STATES_FAN; b--)
+        states_apply(most, n, (const Scaled *)states_place(c, plan, level - 1, p, b), v, to);
     for (int k = 0; k < most; k++)
         if (k < n) own[k * n + j] = v[k];
 }
 
 // What is behind each part of group i of a level, from what is behind the group, in place of their matrices.
-DEVICE_USUAL void states_behind(const int most, long n, const States *c, const StatesPlan *plan, int level, long p, long i, Scaled *v, Scaled *to)
+DEVICE_USUAL void states_behind(const int most, long n, const States *c, const StatesPlan *plan, int level, long p, long i, Scaled *v,
+                                Scaled *to)
 {
     const Scaled *group = (const Scaled *)states_place(c, plan, level + 1, p, i);
     for (int k = 0; k < most; k++)
@@ -271,7 +310,8 @@ DEVICE_USUAL void states_behind(const int most, long n, const States *c, const S
 }
 
 // For each element of chunk i and each state of the one before, the state that it has then, in place of the weights.
-DEVICE_USUAL void states_maps(const int most, const int each, long n, const States *c, const StatesPlan *plan, long p, long i, Sweep at, uint32_t var, Scaled *v, Scaled *to, wide *pick)
+DEVICE_USUAL void states_maps(const int most, const int each, long n, const States *c, const StatesPlan *plan, long p, long i, Sweep at,
+                              uint32_t var, Scaled *v, Scaled *to, wide *pick)
 {
     const Scaled *own = (const Scaled *)states_place(c, plan, 0, p, i);
     for (int k = 0; k < most; k++)
@@ -308,7 +348,8 @@ DEVICE_USUAL void states_maps(const int most, const int each, long n, const Stat
 // The work of a lane, with vectors in registers where values are few.
 typedef enum StatesWork { STATES_CHUNK, STATES_GROUP, STATES_BEHIND, STATES_MAPS } StatesWork;
 
-DEVICE_USUAL void states_by(const int most, const int each, long n, StatesWork work, const States *c, const StatesPlan *plan, int level, long p, long i, long j, Sweep at, uint32_t var, Scaled *v, Scaled *to, wide *pick)
+DEVICE_USUAL void states_by(const int most, const int each, long n, StatesWork work, const States *c, const StatesPlan *plan, int level,
+                            long p, long i, long j, Sweep at, uint32_t var, Scaled *v, Scaled *to, wide *pick)
 {
     switch (work) {
     case STATES_CHUNK: states_chunk(most, each, n, c, plan, p, i, j, v, to); break;
@@ -318,7 +359,8 @@ DEVICE_USUAL void states_by(const int most, const int each, long n, StatesWork w
     }
 }
 
-DEVICE_USUAL void states_work(StatesWork work, const States *c, const StatesPlan *plan, int level, long p, long i, long j, Sweep at, uint32_t var)
+DEVICE_USUAL void states_work(StatesWork work, const States *c, const StatesPlan *plan, int level, long p, long i, long j, Sweep at,
+                              uint32_t var)
 {
     const long n = c->values;
     if (n <= STATES_IN_REGISTERS && !states_each(c)) {
@@ -329,7 +371,9 @@ DEVICE_USUAL void states_work(StatesWork work, const States *c, const StatesPlan
     }
     Scaled own[2 * STATES_IN_LANE], *v = own;
     if (n > STATES_IN_LANE && plan->count[0] == 1) v = (Scaled *)states_place(c, plan, 0, p, 0);
-    else if (n > STATES_IN_LANE) v = (Scaled *)(states_place(c, plan, level + (work == STATES_BEHIND), p, i) + plan->room + (work == STATES_CHUNK || work == STATES_GROUP ? 4 * n * j : 0));
+    else if (n > STATES_IN_LANE)
+        v = (Scaled *)(states_place(c, plan, level + (work == STATES_BEHIND), p, i) + plan->room +
+                       (work == STATES_CHUNK || work == STATES_GROUP ? 4 * n * j : 0));
     Scaled *const to = v + (n > STATES_IN_LANE ? n : STATES_IN_LANE);
 #ifdef GM_STATES_TOGETHER
     if (c->nlinks) {
@@ -345,12 +389,15 @@ DEVICE_USUAL void states_work(StatesWork work, const States *c, const StatesPlan
 
 DEVICE_CALL void draw_states(GmContext *GM, Sweep at, uint32_t var, const char *name, const States *c)
 {
-    const long n = c->values, panels = c->panels, matrices = c->by_panel ? panels * c->by_panel : c->by_time ? c->length * c->by_time : states_numbers(c);
+    const long n = c->values, panels = c->panels,
+               matrices = c->by_panel  ? panels * c->by_panel
+                          : c->by_time ? c->length * c->by_time
+                                       : states_numbers(c);
     const StatesPlan plan = states_plan(c);
     long failed = -1;
     LANES (i, matrices) c->link[i] = scaled_exp(c->link[i].e);
     TEAM_BARRIER();
-    if (plan.count[0] > 1) {                                       // what is before the first chunk, or the first of a group, nobody asks for
+    if (plan.count[0] > 1) {  // what is before the first chunk, or the first of a group, nobody asks for
         const long chunks = plan.count[0] - 1;
         LANES (e, panels * chunks * n) states_work(STATES_CHUNK, c, &plan, 0, e / n / chunks, 1 + e / n % chunks, e % n, at, var);
         TEAM_BARRIER();
@@ -368,11 +415,12 @@ DEVICE_CALL void draw_states(GmContext *GM, Sweep at, uint32_t var, const char *
     const long chunks = plan.count[0];
     LANES (e, panels * chunks) states_work(STATES_MAPS, c, &plan, 0, e / chunks, e % chunks, 0, at, var);
     TEAM_BARRIER();
-    if (chunks > 1) {                                              // maps of chunks, then of groups; then the state before each
+    if (chunks > 1) {  // maps of chunks, then of groups; then the state before each
         LANES (e, panels * (chunks - 1) * n) {
             const long p = e / n / (chunks - 1), i = e / n % (chunks - 1);
             wide state = (wide)(e % n);
-            for (long t = i * plan.chunk; t < (i + 1) * plan.chunk && state >= 0; t++) state = c->weight[(p * c->length + t) * n + (long)state];
+            for (long t = i * plan.chunk; t < (i + 1) * plan.chunk && state >= 0; t++)
+                state = c->weight[(p * c->length + t) * n + (long)state];
             states_place(c, &plan, 0, p, i)[e % n] = state;
         }
         TEAM_BARRIER();
@@ -381,7 +429,8 @@ DEVICE_CALL void draw_states(GmContext *GM, Sweep at, uint32_t var, const char *
             LANES (e, panels * groups * n) {
                 const long p = e / n / groups, i = e / n % groups;
                 wide state = (wide)(e % n);
-                for (long b = i * STATES_FAN; b < (i + 1) * STATES_FAN && state >= 0; b++) state = states_place(c, &plan, l - 1, p, b)[(long)state];
+                for (long b = i * STATES_FAN; b < (i + 1) * STATES_FAN && state >= 0; b++)
+                    state = states_place(c, &plan, l - 1, p, b)[(long)state];
                 states_place(c, &plan, l, p, i)[e % n] = state;
             }
             TEAM_BARRIER();

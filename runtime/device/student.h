@@ -1,10 +1,8 @@
 // student.h -- Student's t, the Cauchy, and their halves.
 //
-//   density     t: Gamma((nu + 1)/2) / (Gamma(nu/2) sqrt(nu pi) sigma) (1 + ((x - mu) / sigma)^2 / nu)^(-(nu + 1) / 2); nu = 1 is the Cauchy
-//   parameters  nu > 0, mu real, sigma > 0; the halves have support [mu, infinity)
-//   method      t: normal over the root of a gamma, in logs so that nu of 1e-3 does not overflow before it must; Cauchy: inversion
-//   accuracy    rounding
-//   test        tests/runtime/continuous.c
+//   density     t: Gamma((nu + 1)/2) / (Gamma(nu/2) sqrt(nu pi) sigma) (1 + ((x - mu) / sigma)^2 / nu)^(-(nu + 1) / 2); nu = 1 is the
+//   Cauchy parameters  nu > 0, mu real, sigma > 0; the halves have support [mu, infinity) method      t: normal over the root of a gamma,
+//   in logs so that nu of 1e-3 does not overflow before it must; Cauchy: inversion accuracy    rounding test tests/runtime/continuous.c
 #ifndef GM_STUDENT_H
 #define GM_STUDENT_H
 
@@ -28,9 +26,9 @@ DEVICE_CALL double cauchy_standard(Stream *g)
     return u < 0.5 ? -1 / tan(GM_PI * u) : 1 / tan(GM_PI * (1 - u));
 }
 
-DEVICE_CALL double student_t(Stream *g, double nu, double mu, double sigma)      { return mu + sigma * student_t_standard(g, nu); }
-DEVICE_CALL double cauchy(Stream *g, double mu, double sigma)                    { return mu + sigma * cauchy_standard(g); }
+DEVICE_CALL double student_t(Stream *g, double nu, double mu, double sigma) { return mu + sigma * student_t_standard(g, nu); }
+DEVICE_CALL double cauchy(Stream *g, double mu, double sigma) { return mu + sigma * cauchy_standard(g); }
 DEVICE_CALL double half_student_t(Stream *g, double nu, double mu, double sigma) { return mu + sigma * fabs(student_t_standard(g, nu)); }
-DEVICE_CALL double half_cauchy(Stream *g, double mu, double sigma)               { return mu + sigma * fabs(cauchy_standard(g)); }
+DEVICE_CALL double half_cauchy(Stream *g, double mu, double sigma) { return mu + sigma * fabs(cauchy_standard(g)); }
 
 #endif

@@ -2,8 +2,10 @@
 //
 //   density     proportional to exp(h'x - x'J x / 2) on the plane 1'x = 0; of `diagonal`, J has nothing but the diagonal D
 //   parameters  J positive definite along the plane, which is less than positive definite: of D one element may be 0. n >= 0
-//   method      a draw of the normal without the constraint, and then x - J^-1 1 (1'J^-1 1)^-1 1'x (conditioning by kriging: Rue and Held 2005, Gaussian Markov Random Fields, section 2.3.3).
-//               J + c 1 1' has the same density on the plane as J, and is positive definite where J is so along it alone. Of D the element with the widest conditional is what the others leave
+//   method      a draw of the normal without the constraint, and then x - J^-1 1 (1'J^-1 1)^-1 1'x (conditioning by kriging: Rue and Held
+//   2005, Gaussian Markov Random Fields, section 2.3.3).
+//               J + c 1 1' has the same density on the plane as J, and is positive definite where J is so along it alone. Of D the element
+//               with the widest conditional is what the others leave
 //   accuracy    that of the factorisation; the sum is 0 but for a rounding of the largest element
 //   test        tests/runtime/sum_to_zero.c
 #ifndef GM_SUM_TO_ZERO_H
@@ -39,7 +41,8 @@ DEVICE_CALL long normal_diagonal_sum_to_zero(Stream *g, long n, const double *D,
         if (D[i] < D[widest]) widest = i;
     for (long i = 0; i < n; i++)
         if (!(i == widest ? D[i] >= 0 : D[i] > 0)) return i + 1;
-    double sum = 0, ratio = 1, shift = 0;        // with D = D[widest]: D times the sum of all elements is shift + D sum, D times that of all variances is ratio
+    // with D = D[widest]: D times the sum of all elements is shift + D sum, D times that of all variances is ratio
+    double sum = 0, ratio = 1, shift = 0;
     for (long i = 0; i < n; i++) {
         const double e = normal_standard(g);
         if (i == widest) {

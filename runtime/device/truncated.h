@@ -1,8 +1,8 @@
 // truncated.h -- the normal distribution on an interval.
 //
 //   density     exp(-((x - mu) / sd)^2 / 2) on [lo, hi], either end may be infinite; natural: exp(h x + q x^2) on [lo, hi]
-//   parameters  mu real, sd > 0, lo <= hi (lo == hi gives lo); natural: q = 0 gives the truncated exponential or uniform, q > 0 is interval.h
-//   method      Everything reduces to t = (x - end) / sd in [0, w], measured from the end nearer to the mean, with density
+//   parameters  mu real, sd > 0, lo <= hi (lo == hi gives lo); natural: q = 0 gives the truncated exponential or uniform, q > 0 is
+//   interval.h method      Everything reduces to t = (x - end) / sd in [0, w], measured from the end nearer to the mean, with density
 //               exp(-a t - t^2 / 2). That form has no cancellation however far or narrow the interval is.
 //               - a <= 1.75, unless narrow: rejection from the cells of the normal (rng.h) that meet the interval, after Chopin 2011,
 //                 Fast simulation of truncated Gaussian distributions. Accepts > 0.95 for a <= 1 and w infinite, 0.88 at 1.75;
@@ -22,7 +22,7 @@
 #include "exponential.h"
 #include "interval.h"
 
-#define GM_FAR 1.75             // in sd: farther out cells are too few
+#define GM_FAR 1.75  // in sd: farther out cells are too few
 
 // A number <= that of the cell that contains a, by at most 2. The polynomial counts the cells between 0 and a to +-0.6.
 DEVICE_USUAL int normal_cell_below(double a)
@@ -35,18 +35,18 @@ DEVICE_USUAL int normal_cell_below(double a)
 DEVICE_UNUSUAL double normal_offset_narrow(Stream *g, double a, double w)
 {
     if (a != a) return a;
-    if (a <= 0) {                                        // the mean inside: nearly uniform
+    if (a <= 0) {  // the mean inside: nearly uniform
         for (;;) {
             const double t = w * uniform_open(g), z = a + t;
             if (uniform_open(g) <= exp(-0.5 * z * z)) return t;
         }
     }
-    double gap = 2 / (a + (a < 1e150 ? sqrt(a * a + 4) : a));   // Robert's rate, less a
+    double gap = 2 / (a + (a < 1e150 ? sqrt(a * a + 4) : a));  // Robert's rate, less a
     if (gap > w) gap = 0;
     for (;;) {
         const double t = exponential_offset(uniform_open(g), a + gap, w);
         const double e = 0.5 * (t - gap) * (t - gap), u = uniform_open(g);
-        if (u <= 1 - e || u <= exp(-e)) return t;        // the first test decides most cases without exp
+        if (u <= 1 - e || u <= exp(-e)) return t;  // the first test decides most cases without exp
     }
 }
 
@@ -54,10 +54,10 @@ DEVICE_UNUSUAL double normal_offset_narrow(Stream *g, double a, double w)
 // between a and a + w. Needs a >= -w / 2 (the mean is not beyond the middle), w > 0, w may be infinite.
 DEVICE_USUAL double normal_offset(Stream *g, double a, double w)
 {
-    const double   b     = a + w;
-    const int      first = normal_cell_below(a);
-    const int      count = GM_CELLS - normal_cell_below(-b) - first;   // up to a cell not below that of b, by symmetry
-    const uint64_t bits  = random_bits(g);
+    const double b = a + w;
+    const int first = normal_cell_below(a);
+    const int count = GM_CELLS - normal_cell_below(-b) - first;  // up to a cell not below that of b, by symmetry
+    const uint64_t bits = random_bits(g);
     if (a <= GM_FAR && count >= 16) return normal_cells(g, bits, first, count, a, b) - a;
     if (a > GM_FAR && !(w < INFINITY)) return normal_beyond(g, bits, a);
     Stream rest = *g;
@@ -86,10 +86,11 @@ DEVICE_USUAL double normal_natural_truncated(Stream *g, double h, double q, doub
         return q > 0 && lo < hi ? normal_upside_down(g, h, q, lo, hi) : NAN;
     }
     const double root = sqrt(-2 * q), sd = 1 / root;
-    const double a = -(h + 2 * q * lo) * sd, b = (h + 2 * q * hi) * sd;   // end minus mean, outwards, in sd; b from the other side
-    const double ends[2] = { hi, lo }, beyond[2] = { b, a };
-    const int    lower = a >= b;                         // an index, not a branch: rows of data switch sides at random
-    if (beyond[lower] < -38) return clamp(normal_natural(g, h, q), lo, hi);   // no draw gets as far as the ends
+    // end minus mean, outwards, in sd; b from the other side
+    const double a = -(h + 2 * q * lo) * sd, b = (h + 2 * q * hi) * sd;
+    const double ends[2] = {hi, lo}, beyond[2] = {b, a};
+    const int lower = a >= b;                                                // an index, not a branch: rows of data switch sides at random
+    if (beyond[lower] < -38) return clamp(normal_natural(g, h, q), lo, hi);  // no draw gets as far as the ends
     const double t = sd * normal_offset(g, beyond[lower], (hi - lo) * root);
     return clamp(ends[lower] + (2 * lower - 1) * t, lo, hi);
 }

@@ -1,10 +1,13 @@
 // weighted_cores.h -- X' diag(w) X of up to 64 columns in single precision, by tensor cores.
 //
-//   order      A block takes a chunk of rows, which two pairs of warps share, eight rows at a time each. What a lane reads of eight rows is its part of both factors: X', and X times the weights. The two
-//              warps of a pair have ten of the twenty tiles of 16 by 8 outputs at or below the diagonal each, in registers. Nothing goes through shared memory before the chunk ends, and the
-//              next eight rows are on their way while eight are worked on.
-//   products   of tensor_cores.h: each number is a sum of two of type tf32, three of the four products are taken. The sums of the tensor cores are cut off rather than rounded: after 32 rows they
-//              are added to others of single precision, which are rounded; chunks are added in double, in a fixed order (gm_weighted_products_add).
+//   order      A block takes a chunk of rows, which two pairs of warps share, eight rows at a time each. What a lane reads of eight rows is
+//   its part of both factors: X', and X times the weights. The two
+//              warps of a pair have ten of the twenty tiles of 16 by 8 outputs at or below the diagonal each, in registers. Nothing goes
+//              through shared memory before the chunk ends, and the next eight rows are on their way while eight are worked on.
+//   products   of tensor_cores.h: each number is a sum of two of type tf32, three of the four products are taken. The sums of the tensor
+//   cores are cut off rather than rounded: after 32 rows they
+//              are added to others of single precision, which are rounded; chunks are added in double, in a fixed order
+//              (gm_weighted_products_add).
 //   accuracy   6e-7 of the sum of sizes, sum_i |w[i] X[i, j] X[i, k]|
 //   test       tests/gpu/weighted.cu
 #ifndef GM_WEIGHTED_CORES_H
@@ -16,15 +19,18 @@
 
 enum { CORES_SIDE = 64, CORES_THREADS = 128 };
 
-// The tiles of one warp of a pair: rows 48 .. 63 and 0 .. 15 of the outputs (the first), or 32 .. 47 and 16 .. 31. Sums go to share (the first pair), or with what is there to out.
-template <int LARGE, int SMALL> static __device__ __forceinline__ void cores_of_warp(const float *X, const float *w, long first, long last, int p, int pair, double *share, double *out)
+// The tiles of one warp of a pair: rows 48 .. 63 and 0 .. 15 of the outputs (the first), or 32 .. 47 and 16 .. 31. Sums go to share (the
+// first pair), or with what is there to out.
+template <int LARGE, int SMALL> static __device__ __forceinline__ void cores_of_warp(const float *X, const float *w, long first, long last,
+                                                                                     int p, int pair, double *share, double *out)
 {
-    enum { TILES = 2 * (LARGE + SMALL + 2), MINE = 2 * (LARGE + 1), GROUP = 8, EVERY = 4 };      // MINE: tiles of the larger row of tiles, and columns of eight that are read
+    // MINE: tiles of the larger row of tiles, and columns of eight that are read
+    enum { TILES = 2 * (LARGE + SMALL + 2), MINE = 2 * (LARGE + 1), GROUP = 8, EVERY = 4 };
     const int lane = (int)threadIdx.x % 32, g = lane / 4, q = lane % 4;
     float sum[TILES][4], part[TILES][4], x[2][MINE], next[2][MINE], weight[2], next_weight[2];
-    int   column[MINE - 4];
+    int column[MINE - 4];
 #pragma unroll
-    for (int j = 4; j < MINE; j++) column[j - 4] = 8 * j + g < p ? 8 * j : p - 1 - g;            // p > 32; outputs beyond p are not used
+    for (int j = 4; j < MINE; j++) column[j - 4] = 8 * j + g < p ? 8 * j : p - 1 - g;  // p > 32; outputs beyond p are not used
 #pragma unroll
     for (int k = 0; k < TILES; k++)
 #pragma unroll
@@ -83,7 +89,8 @@ template <int LARGE, int SMALL> static __device__ __forceinline__ void cores_of_
             for (int k = 0; k < TILES; k++)
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
-                    const int at = (16 * (k < MINE ? LARGE : SMALL) + g + 8 * (e / 2)) * CORES_SIDE + 8 * (k < MINE ? k : k - MINE) + 2 * q + e % 2;
+                    const int at =
+                        (16 * (k < MINE ? LARGE : SMALL) + g + 8 * (e / 2)) * CORES_SIDE + 8 * (k < MINE ? k : k - MINE) + 2 * q + e % 2;
                     const double whole = (double)(sum[k][e] + part[k][e]);
                     if (turn == 0) share[at] = whole;
                     else out[at] = share[at] + whole;
@@ -92,8 +99,11 @@ template <int LARGE, int SMALL> static __device__ __forceinline__ void cores_of_
     }
 }
 
-// blockIdx.y: the chunk, after `before` others of all `chunks`; z: the chain. part[chain][chunk][64 * 64], what lies above the diagonal's tiles excepted.
-extern "C" __global__ void __launch_bounds__(CORES_THREADS, 3) gm_weighted_products_cores(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w, double *part)
+// blockIdx.y: the chunk, after `before` others of all `chunks`; z: the chain. part[chain][chunk][64 * 64], what lies above the diagonal's
+// tiles excepted.
+extern "C" __global__ void __launch_bounds__(CORES_THREADS, 3)
+    gm_weighted_products_cores(const State *states, long n, long p, long chunk, long before, long chunks, const real *X, uint64_t at_w,
+                               double *part)
 {
     __shared__ double share[CORES_SIDE * CORES_SIDE];
     const int chain = (int)blockIdx.z, warp = (int)threadIdx.x / 32;

@@ -1,10 +1,12 @@
 // weights.h -- one of finitely many values whose weight is a product of numbers in tables.
 //
-// weight[k][v - 1] >= 0, for k = 0 .. m - 1, are those of value v; a row of a table is over its largest number, begins at a multiple of WEIGHTS_ASIDE numbers, and has zeros behind the last value up to the next multiple. By inversion,
-// with one uniform number: the products are added up twice, first all, then up to the number times the sum; nothing is kept. Products are of the type of the tables, sums of more than WEIGHTS_ASIDE are double.
+// weight[k][v - 1] >= 0, for k = 0 .. m - 1, are those of value v; a row of a table is over its largest number, begins at a multiple of
+// WEIGHTS_ASIDE numbers, and has zeros behind the last value up to the next multiple. By inversion, with one uniform number: the products
+// are added up twice, first all, then up to the number times the sum; nothing is kept. Products are of the type of the tables, sums of more
+// than WEIGHTS_ASIDE are double.
 //
-// What is smaller than the smallest normal number may be 0. Beside a sum of at least WEIGHTS_LEAST that is less than rounding; a smaller sum, which is one of values that are all unlikely by one table or another, is no choice.
-// Test: tests/runtime/discrete.c.
+// What is smaller than the smallest normal number may be 0. Beside a sum of at least WEIGHTS_LEAST that is less than rounding; a smaller
+// sum, which is one of values that are all unlikely by one table or another, is no choice. Test: tests/runtime/discrete.c.
 #ifndef GM_WEIGHTS_H
 #define GM_WEIGHTS_H
 
@@ -16,9 +18,13 @@ enum { WEIGHTS_ASIDE = 4 };
 #define WEIGHTS_LEAST    (sizeof(real) == 4 ? 1e-25 : 1e-250)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-typedef struct alignas(16) WeightsAside { real x[WEIGHTS_ASIDE]; } WeightsAside;       // read at once
+typedef struct alignas(16) WeightsAside {
+    real x[WEIGHTS_ASIDE];
+} WeightsAside;  // read at once
 #else
-typedef struct WeightsAside { real x[WEIGHTS_ASIDE]; } WeightsAside;
+typedef struct WeightsAside {
+    real x[WEIGHTS_ASIDE];
+} WeightsAside;
 #endif
 
 DEVICE WeightsAside weights_aside(int m, const real *const *weight, long at)

@@ -1,7 +1,8 @@
 // windows.h -- sums over a window of values whose weights change by a factor for each step along it.
 //
-// Parameters: weight[k - 1] >= 0 of value k = 1 .. n, the largest of them 1; x any number. By Horner's scheme in exp(-|x|), even and odd powers apart; where the powers leave the range of numbers, by logarithms.
-// Accuracy: a relative error of the sum of n rounding errors. Test: tests/runtime/special.c.
+// Parameters: weight[k - 1] >= 0 of value k = 1 .. n, the largest of them 1; x any number. By Horner's scheme in exp(-|x|), even and odd
+// powers apart; where the powers leave the range of numbers, by logarithms. Accuracy: a relative error of the sum of n rounding errors.
+// Test: tests/runtime/special.c.
 #ifndef GM_WINDOWS_H
 #define GM_WINDOWS_H
 
@@ -17,10 +18,10 @@ DEVICE_CALL double log_tilted_sum(const double *weight, long n, double x)
         return top + log(sum);
     }
     const double r = exp(-fabs(x)), square = r * r;
-    const long   to = x > 0 ? -1 : 1;                    // the powers of r go up this way
+    const long to = x > 0 ? -1 : 1;  // the powers of r go up this way
     const double *w = x > 0 ? weight : weight + (n - 1);
     double even = 0, odd = 0;
-    long   power = n;
+    long power = n;
     if (n % 2) {
         even = *w;
         w -= to;

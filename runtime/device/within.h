@@ -1,13 +1,17 @@
 // within.h -- draws from part of a distribution, by its distribution function or its probabilities.
 //
 //   density     that of the distribution on [lo, hi], either end may be infinite
-//   method      The program tries the distribution's own routine GM_TRIES times and takes the first draw between the ends. If none is, the draw comes from
-//               - Inversion: the x with P(lo < X <= x) = u P(lo < X <= hi), by bisection on the doubles, from log_cdf or log_ccdf, whichever is the smaller
+//   method      The program tries the distribution's own routine GM_TRIES times and takes the first draw between the ends. If none is, the
+//   draw comes from
+//               - Inversion: the x with P(lo < X <= x) = u P(lo < X <= hi), by bisection on the doubles, from log_cdf or log_ccdf,
+//               whichever is the smaller
 //                 there, so that tails keep their digits;
-//               - Weights, of integers: all values from the end of the larger probability towards the other are weighed, and each replaces the one held
+//               - Weights, of integers: all values from the end of the larger probability towards the other are weighed, and each replaces
+//               the one held
 //                 with its share of the sum so far (Chao 1982, A general purpose unequal probability sampling plan).
 //               Both have the law that the tries would have had.
-//   accuracy    inversion: that of the distribution function, at most 64 steps; weights: values beyond GM_FEW that are less likely than those before and hold
+//   accuracy    inversion: that of the distribution function, at most 64 steps; weights: values beyond GM_FEW that are less likely than
+//   those before and hold
 //               less than 1e-18 of the sum end it; GM_MOST_WEIGHTS values at most
 //   test        tests/runtime/within.c
 #ifndef GM_WITHIN_H
@@ -17,8 +21,8 @@
 #include "special.h"
 
 #define GM_TRIES        64
-#define GM_MOST_TRIES   1000000L         // where there is no other way
-#define GM_FEW          4096             // of a finite range; of an infinite one GM_TRIES
+#define GM_MOST_TRIES   1000000L  // where there is no other way
+#define GM_FEW          4096      // of a finite range; of an infinite one GM_TRIES
 #define GM_MOST_WEIGHTS 10000000L
 
 // ---- doubles as integers, in the same order ----
@@ -28,7 +32,10 @@ DEVICE int64_t order_of(double x)
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     const int64_t bits = __double_as_longlong(x);
 #else
-    union { double x; int64_t bits; } u = { x };
+    union {
+        double x;
+        int64_t bits;
+    } u = {x};
     const int64_t bits = u.bits;
 #endif
     return bits < 0 ? (int64_t)0x8000000000000000ull - bits : bits;
@@ -40,7 +47,10 @@ DEVICE double of_order(int64_t order)
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     return __longlong_as_double(bits);
 #else
-    union { int64_t bits; double x; } u = { bits };
+    union {
+        int64_t bits;
+        double x;
+    } u = {bits};
     return u.x;
 #endif
 }
@@ -48,12 +58,12 @@ DEVICE double of_order(int64_t order)
 // ---- inversion ----
 
 typedef struct Inversion {
-    double  x;                   // where the distribution function is wanted
-    double  below, above;        // what the program puts here: log P(X <= x), log P(X > x)
-    double  lo, hi, u, target;
-    double  below_lo, above_lo;
-    int64_t left, right;         // the draw lies in (left, right]
-    int     phase, upper;        // 0 begun, 1 at lo, 2 at hi, 3 between; by the upper tail
+    double x;             // where the distribution function is wanted
+    double below, above;  // what the program puts here: log P(X <= x), log P(X > x)
+    double lo, hi, u, target;
+    double below_lo, above_lo;
+    int64_t left, right;  // the draw lies in (left, right]
+    int phase, upper;     // 0 begun, 1 at lo, 2 at hi, 3 between; by the upper tail
 } Inversion;
 
 // Where an end is that of the support, nothing lies beyond it, and the distribution function need not be asked.
@@ -72,13 +82,13 @@ DEVICE Inversion inversion_start(Stream *g, double lo, double hi)
 
 DEVICE int inversion_bracket(Inversion *v)
 {
-    const double below = v->below, above = v->above;     // at hi
+    const double below = v->below, above = v->above;  // at hi
     v->upper = v->above_lo < below;
     const double part = v->upper ? log_diff_exp(v->above_lo, above) : log_diff_exp(below, v->below_lo);
     v->target = log_sum_exp2(v->upper ? above : v->below_lo, log(v->u) + part);
-    v->left  = order_of(v->lo);
+    v->left = order_of(v->lo);
     v->right = order_of(v->hi);
-    if (!(part > -INFINITY)) v->left = v->right = order_of(NAN);      // no digits left of what lies between
+    if (!(part > -INFINITY)) v->left = v->right = order_of(NAN);  // no digits left of what lies between
     v->phase = 3;
     return 1;
 }
@@ -105,7 +115,7 @@ DEVICE int inversion_next(Inversion *v, double support_lo, double support_hi)
     if (v->phase == 2) inversion_bracket(v);
     else if (v->upper ? v->above <= v->target : v->below >= v->target) v->right = order_of(v->x);
     else v->left = order_of(v->x);
-    const uint64_t apart = (uint64_t)v->right - (uint64_t)v->left;   // more than an int64_t holds
+    const uint64_t apart = (uint64_t)v->right - (uint64_t)v->left;  // more than an int64_t holds
     if (v->left >= v->right || apart < 2) return 0;
     v->x = of_order((int64_t)((uint64_t)v->left + apart / 2));
     return 1;
@@ -121,11 +131,11 @@ DEVICE double inversion_value(const Inversion *v)
 // ---- weights ----
 
 typedef struct Weights {
-    long   x;                    // whose log probability is wanted
-    double log_weight;           // what the program puts here
-    long   lo, hi, first, value, count;
-    double sum, last, top;       // of exp(log_weight - top)
-    int    phase, down;
+    long x;             // whose log probability is wanted
+    double log_weight;  // what the program puts here
+    long lo, hi, first, value, count;
+    double sum, last, top;  // of exp(log_weight - top)
+    int phase, down;
 } Weights;
 
 // hi may be infinite; lo may not.
@@ -145,7 +155,7 @@ DEVICE Weights weights_start(double lo, double hi)
 // Whether the log probability of v->x is wanted.
 DEVICE int weights_next(Stream *g, Weights *v)
 {
-    if (v->phase == 0) {                                 // at lo, to compare it with hi
+    if (v->phase == 0) {  // at lo, to compare it with hi
         if (v->lo > v->hi) return 0;
         v->phase = v->hi < 9000000000000000000L && v->lo < v->hi ? 1 : 2;
         v->x = v->lo;

@@ -10,8 +10,7 @@ static int field_named(const GmModel *model, const char *prefix, const char *nam
 {
     char *wanted = gm_format("%s%s", prefix, name);
     int f = 0;
-    while (f < model->n_state && strcmp(model->state[f].name, wanted) != 0)
-        f++;
+    while (f < model->n_state && strcmp(model->state[f].name, wanted) != 0) f++;
     free(wanted);
     return f;
 }
@@ -20,8 +19,7 @@ static int field_named(const GmModel *model, const char *prefix, const char *nam
 static bool is_taken(const GmModel *model, const GmRun *run, int moves, int chain)
 {
     for (int k = 0; k < model->n_competitions && run->choices; k++)
-        if (model->competitions[k].told == moves + 1)
-            return run->choices[(long)chain * model->n_competitions + k].gradients;
+        if (model->competitions[k].told == moves + 1) return run->choices[(long)chain * model->n_competitions + k].gradients;
     return true;
 }
 
@@ -32,30 +30,30 @@ static bool fetch(const GmRun *run, const wide *machine, long n, Nuts *head, dou
     if (run->device) {
         const CUdeviceptr there = (CUdeviceptr)(uintptr_t)machine;
         return gm_device_good(run->device, gm_device_get(run->device, head, there, sizeof *head), "fetching what chains have learned") &&
-               (!head->known || gm_device_good(run->device, gm_device_get(run->device, metric, there + at, bytes), "fetching what chains have learned"));
+               (!head->known ||
+                gm_device_good(run->device, gm_device_get(run->device, metric, there + at, bytes), "fetching what chains have learned"));
     }
     memcpy(head, machine, sizeof *head);
-    if (head->known)
-        memcpy(metric, (const char *)machine + at, bytes);
+    if (head->known) memcpy(metric, (const char *)machine + at, bytes);
     return true;
 }
 
 GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun *run, int chain)
 {
-    GmAdaptation a = { .depth = NUTS_DEPTH };
+    GmAdaptation a = {.depth = NUTS_DEPTH};
     for (int f = 0; f < model->n_state; f++) {
-        if (model->state[f].role != GM_DIAGNOSTIC)
-            continue;
+        if (model->state[f].role != GM_DIAGNOSTIC) continue;
         const char *name = model->state[f].name + strlen("moves_");
         const int place = field_named(model, "position_", name), machine = field_named(model, "nuts_", name);
         const long n = place < model->n_state ? gm_shape_size(&m->shape[place]) : 0;
         a.metric = gm_grow(a.metric, (size_t)(a.n + n), sizeof *a.metric);
-        for (long i = 0; i < n; i++)
-            a.metric[a.n + i] = 1;
-        Nuts head = { 0 };
+        for (long i = 0; i < n; i++) a.metric[a.n + i] = 1;
+        Nuts head = {0};
         const char *state = run->device ? run->device->state : run->state;
         if (machine < model->n_state && is_taken(model, run, f, chain) &&
-            fetch(run, *(wide *const *)(state + (size_t)chain * model->state_size + model->state[machine].offset), n, &head, a.metric + a.n) && head.known && !a.by_nuts) {
+            fetch(run, *(wide *const *)(state + (size_t)chain * model->state_size + model->state[machine].offset), n, &head,
+                  a.metric + a.n) &&
+            head.known && !a.by_nuts) {
             a.step = head.step;
             a.depth = head.settings.max_depth;
             a.by_nuts = true;

@@ -1,8 +1,9 @@
 // assignment.c -- the permutation of least cost.
 //
-// Rows are assigned one after the other. For each, a path of alternating unassigned and assigned pairs of least reduced cost cost[k][l] - u[k] - v[l] >= 0 is found as Dijkstra's algorithm
-// finds shortest paths, and the assignment changed along it; u and v then keep reduced costs at 0 on assigned pairs and at least 0 elsewhere, which proves the assignment the best.
-// Kuhn 1955, Naval Research Logistics Quarterly 2; Jonker and Volgenant 1987, Computing 38. tests/host/assignment.c compares with all permutations.
+// Rows are assigned one after the other. For each, a path of alternating unassigned and assigned pairs of least reduced cost cost[k][l] -
+// u[k] - v[l] >= 0 is found as Dijkstra's algorithm finds shortest paths, and the assignment changed along it; u and v then keep reduced
+// costs at 0 on assigned pairs and at least 0 elsewhere, which proves the assignment the best. Kuhn 1955, Naval Research Logistics
+// Quarterly 2; Jonker and Volgenant 1987, Computing 38. tests/host/assignment.c compares with all permutations.
 #include "relabel.h"
 
 #include <math.h>
@@ -12,7 +13,8 @@ double gm_assign(int n, const double *cost, int *to)
 {
     const size_t room = (size_t)n + 1;
     double *u = gm_alloc(room, sizeof *u), *v = gm_alloc(room, sizeof *v), *least = gm_alloc(room, sizeof *least);
-    int *row = gm_alloc(room, sizeof *row), *before = gm_alloc(room, sizeof *before);            // rows and columns count from 1, 0 is none
+    // rows and columns count from 1, 0 is none
+    int *row = gm_alloc(room, sizeof *row), *before = gm_alloc(room, sizeof *before);
     bool *done = gm_alloc(room, sizeof *done);
     for (int k = 1; k <= n; k++) {
         row[0] = k;
@@ -21,14 +23,13 @@ double gm_assign(int n, const double *cost, int *to)
             least[l] = INFINITY;
             done[l] = false;
         }
-        do {                                             // the path grows to the column that is nearest
+        do {  // the path grows to the column that is nearest
             done[at] = true;
             const int from = row[at];
             double step = INFINITY;
             int next = 0;
             for (int l = 1; l <= n; l++) {
-                if (done[l])
-                    continue;
+                if (done[l]) continue;
                 const double reduced = cost[(size_t)(from - 1) * (size_t)n + (size_t)(l - 1)] - u[from] - v[l];
                 if (reduced < least[l]) {
                     least[l] = reduced;

@@ -18,20 +18,21 @@ enum { SWEEPS = 20 };
 #define TELLS_NOTHING 0.1
 
 typedef struct Verdict {
-    long   compared, skipped, claims;
-    double worst;                   // largest difference, in units of its bound
-    double difference, bound;       // of that one
-    int    chain;
-    long   sweep;
-    bool   broken, no_claim;        // a density that is not finite after the step; a step that claims nothing
+    long compared, skipped, claims;
+    double worst;              // largest difference, in units of its bound
+    double difference, bound;  // of that one
+    int chain;
+    long sweep;
+    bool broken, no_claim;  // a density that is not finite after the step; a step that claims nothing
 } Verdict;
 
 // Rounding: a log joint is a sum whose relative error is about 1e-16 times the square root of the number of terms, and differences
-// of two of them lose what cancels; 1e-9 leaves room for 10^6 terms that cancel to a tenth of a percent. What a claim adds up may be larger by far: at data
-// near 1e8 the terms of h*(x - old) + q*(x^2 - old^2) are of order 1e8 and nearly cancel, and 1e-12 is left for their rounding. A wrong conditional is off
-// by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that. Of a count n the density has terms as large as n log n (lgamma, or
-// n times a logarithm), which cancel to a few units: they are `counts`, each rounded to 2^-53 of itself and met in both densities.
-// `shaken` is how far the densities move when all unknowns move by a few units in their last place: a matrix that is nearly singular makes more of that.
+// of two of them lose what cancels; 1e-9 leaves room for 10^6 terms that cancel to a tenth of a percent. What a claim adds up may be larger
+// by far: at data near 1e8 the terms of h*(x - old) + q*(x^2 - old^2) are of order 1e8 and nearly cancel, and 1e-12 is left for their
+// rounding. A wrong conditional is off by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that. Of a count
+// n the density has terms as large as n log n (lgamma, or n times a logarithm), which cancel to a few units: they are `counts`, each
+// rounded to 2^-53 of itself and met in both densities. `shaken` is how far the densities move when all unknowns move by a few units in
+// their last place: a matrix that is nearly singular makes more of that.
 static double bound(double before, double after, double size, double counts, double shaken)
 {
     return 1e-7 + 1e-9 * (fabs(before) + fabs(after)) + 1e-12 * size + DBL_EPSILON * counts + 30 * shaken;
@@ -42,7 +43,8 @@ static bool is_shaken(const GmModel *model, int f)
     return model->state[f].type != GM_INT && (model->state[f].role == GM_PARAMETER || model->state[f].role == GM_LATENT);
 }
 
-// The change of a log joint where each continuous unknown of a chain changes by 2^-50 of itself, some upwards and some downwards; 0: it is not finite.
+// The change of a log joint where each continuous unknown of a chain changes by 2^-50 of itself, some upwards and some downwards; 0: it is
+// not finite.
 static double shaken(const GmModel *model, GmRun *run, const GmMemory *m, int chain, double log_joint)
 {
     double *kept[model->n_state];
@@ -69,8 +71,7 @@ static double count_terms(const int *n, long size)
 {
     double all = 0;
     for (long i = 0; i < size; i++)
-        if (n[i] != INT_MIN)
-            all += fabs((double)n[i]) * log1p(fabs((double)n[i]));
+        if (n[i] != INT_MIN) all += fabs((double)n[i]) * log1p(fabs((double)n[i]));
     return all;
 }
 
@@ -108,12 +109,14 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
         v->sweep = run->sweep;
         return;
     }
-    if (isinf(before) || isnan(before) || isinf(after) || isnan(after) || isinf(claim)) {   // still outside the support: nothing to subtract from
+    // still outside the support: nothing to subtract from
+    if (isinf(before) || isnan(before) || isinf(after) || isnan(after) || isinf(claim)) {
         v->skipped++;
         return;
     }
-    const double difference = fabs(after - before - claim), most = bound(before, after, run->check_size ? run->check_size[chain] : 0, counts, shaken);
-    if (most > TELLS_NOTHING && difference <= most) {       // a wrong conditional is off by order one
+    const double difference = fabs(after - before - claim),
+                 most = bound(before, after, run->check_size ? run->check_size[chain] : 0, counts, shaken);
+    if (most > TELLS_NOTHING && difference <= most) {  // a wrong conditional is off by order one
         v->skipped++;
         return;
     }
@@ -129,9 +132,9 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
 
 // Gradients, of all moves.
 static struct {
-    long   compared, coordinate;
-    double worst, slope, difference;    // of the worst: in units of its bound
-    char   name[100];
+    long compared, coordinate;
+    double worst, slope, difference;  // of the worst: in units of its bound
+    char name[100];
 } gradients;
 
 // A difference is known to `error`; 1e-6 is what a gradient may be off in relative terms, as its largest terms may cancel.
@@ -139,11 +142,10 @@ void gm_check_gradient(const GmRun *run, const char *name, long coordinate, doub
 {
     (void)run;
     const double bound = 1e-6 * (1 + fabs(slope)) + 10 * error, off = fabs(slope - difference) / bound;
-    if (!isfinite(difference))              // beyond an end, where the density is 0
+    if (!isfinite(difference))  // beyond an end, where the density is 0
         return;
     gradients.compared++;
-    if (off <= gradients.worst)
-        return;
+    if (off <= gradients.worst) return;
     gradients.worst = off;
     gradients.coordinate = coordinate;
     gradients.slope = slope;
@@ -153,12 +155,12 @@ void gm_check_gradient(const GmRun *run, const char *name, long coordinate, doub
 
 static bool report_gradients(void)
 {
-    if (gradients.compared == 0)
-        return true;
+    if (gradients.compared == 0) return true;
     const bool good = gradients.worst <= 1;
     printf("%ld derivatives compared with differences: %s", gradients.compared, good ? "ok" : "FAILED");
     if (!good)
-        printf(" (coordinate %ld of %s: %.9g, and %.9g by differences)", gradients.coordinate + 1, gradients.name, gradients.slope, gradients.difference);
+        printf(" (coordinate %ld of %s: %.9g, and %.9g by differences)", gradients.coordinate + 1, gradients.name, gradients.slope,
+               gradients.difference);
     printf("\n");
     return good;
 }
@@ -167,8 +169,7 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
 {
     int width = 4;
     for (int k = 0; k < model->n_steps; k++)
-        if ((int)strlen(model->step_name(k)) > width)
-            width = (int)strlen(model->step_name(k));
+        if ((int)strlen(model->step_name(k)) > width) width = (int)strlen(model->step_name(k));
     printf("%-*s  %14s  %10s  %8s\n", width, "step", "max difference", "bound", "claims");
     bool good = true;
     long claims = 0;
@@ -183,12 +184,14 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
         } else if (v->no_claim) {
             printf("%14s  %10s  %8s  not an exact step: checked by construction\n", "-", "-", "-");
         } else if (v->compared == 0) {
-            printf("%14s  %10s  %8s  not compared: the log joint was not finite before it, or its rounding is as large as what is compared\n", "-", "-", "-");
+            printf(
+                "%14s  %10s  %8s  not compared: the log joint was not finite before it, or its rounding is as large as what is compared\n",
+                "-", "-", "-");
         } else if (v->worst <= 1) {
             printf("%14.3g  %10.2g  %8ld  ok\n", v->difference, v->bound, v->claims);
         } else {
-            printf("%14.3g  %10.2g  %8ld  FAILED (chain %d, sweep %ld)\n", v->difference, v->bound, v->claims, run->first_chain + v->chain + 1,
-                   v->sweep + 1);
+            printf("%14.3g  %10.2g  %8ld  FAILED (chain %d, sweep %ld)\n", v->difference, v->bound, v->claims,
+                   run->first_chain + v->chain + 1, v->sweep + 1);
             good = false;
         }
     }
@@ -214,7 +217,8 @@ int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMe
             model->step(run, k);
             for (int c = 0; c < run->chains; c++) {
                 const double after = model->log_joint(run, c);
-                compare(&verdict[k], run, c, before[c], after, in_data + terms_of_state(model, m, c), moved[c] + shaken(model, run, m, c, after));
+                compare(&verdict[k], run, c, before[c], after, in_data + terms_of_state(model, m, c),
+                        moved[c] + shaken(model, run, m, c, after));
             }
         }
     run->checking = 0;

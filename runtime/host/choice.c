@@ -2,28 +2,31 @@
 //
 //   sweep 0 ..... W/12 ......... W/4 .................. 9W/20 ............ 13W/20 ............ 9W/10 ....... W
 //         Gibbs        measured       NUTS adapts             measured            NUTS adapts         checked         where NUTS has won
-//                                                                                 Gibbs, measured again for 3W/20      where Gibbs had too few effective draws for a verdict
-//                                                                                 NUTS, adapts until 3W/4, measured again until 19W/20     where both had
+//                                                                                 Gibbs, measured again for 3W/20      where Gibbs had too
+//                                                                                 few effective draws for a verdict NUTS, adapts until
+//                                                                                 3W/4, measured again until 19W/20     where both had
 //
-// What is measured is the effective sample size of the slowest of some elements, of their normal scores and of both tails (draws that are antithetic
-// have good means and poor tails), of all chains together. It is divided by what the draws cost. Costs are counted in multiply-adds and in evaluations of a
-// density, never in seconds: the same seed gives the same draws on any machine and for any number of threads. All chains take the same, and decide where they
-// meet: after sweeps that are known beforehand.
+// What is measured is the effective sample size of the slowest of some elements, of their normal scores and of both tails (draws that are
+// antithetic have good means and poor tails), of all chains together. It is divided by what the draws cost. Costs are counted in
+// multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws on any machine and for any number of
+// threads. All chains take the same, and decide where they meet: after sweeps that are known beforehand.
 //
-// What is tried is what would be taken: a NUTS transition, and Gibbs updates after every k-th. Exact conditionals and slices lead out of a narrow part of the
-// distribution, the neck of a funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates follow each transition where any diverged.
-// Elsewhere they have a tenth of the work.
+// What is tried is what would be taken: a NUTS transition, and Gibbs updates after every k-th. Exact conditionals and slices lead out of a
+// narrow part of the distribution, the neck of a funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates
+// follow each transition where any diverged. Elsewhere they have a tenth of the work.
 //
-// Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So NUTS has to win by
-// a factor, and by a larger one the more diverged. A verdict needs 20 effective draws a chain by Gibbs updates, of a window in which a slow chain seems to
-// have one or two however slow it is: with fewer they are measured again. Where they then have less than 4 and NUTS gets around, NUTS is taken at up to twice
-// the cost. Where NUTS loses nearly, with as few draws by Gibbs updates, it is tried once more. Since no transition gives more than an independent draw, a trial
-// ends where even these would not win, and where it has cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly move something).
+// Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So
+// NUTS has to win by a factor, and by a larger one the more diverged. A verdict needs 20 effective draws a chain by Gibbs updates, of a
+// window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have less
+// than 4 and NUTS gets around, NUTS is taken at up to twice the cost. Where NUTS loses nearly, with as few draws by Gibbs updates, it is
+// tried once more. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has
+// cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly move something).
 //
-// What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law of one valid kernel.
+// What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law
+// of one valid kernel.
 //
-// On a GPU a launch serves all chains: a sweep by NUTS goes on until the last chain has its draw. What launches cost whatever the number of chains is counted
-// once for all of them.
+// On a GPU a launch serves all chains: a sweep by NUTS goes on until the last chain has its draw. What launches cost whatever the number of
+// chains is counted once for all of them.
 #include "host.h"
 #include "../device/nuts.h"
 
@@ -33,9 +36,9 @@
 #include <string.h>
 
 enum {
-    LEAST_MOVES = GM_LEAST_MOVES,                   // sweeps of warm-up in which NUTS learns anything
+    LEAST_MOVES = GM_LEAST_MOVES,        // sweeps of warm-up in which NUTS learns anything
     FIRST_SWEEPS = 20,                   // Gibbs updates, from a start that may be far out
-    LEAST_MEASURED = GM_LEAST_MEASURED,                // sweeps of warm-up that are enough to measure
+    LEAST_MEASURED = GM_LEAST_MEASURED,  // sweeps of warm-up that are enough to measure
     MOST_ELEMENTS = 32,                  // that are looked at
     MOST_DRAWS = 1000,                   // of these, at most: every second sweep, every third, ... where there would be more
     LEAST_EVALUATIONS = 3,               // a trajectory that turns back at once has as many
@@ -46,20 +49,27 @@ enum {
     PLANNED_AGAIN = 4,                   // meetings after which chains in step learn a second time how long their trial is
     MOST_COORDINATES = 200000,           // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,                 // effective draws by Gibbs updates that a verdict needs
-    HARDLY_A_CHAIN = 4, HARDLY_MORE = 2, // with fewer, and so many more for a second window, a chain may take any time to get around
-    MOST_IN_STEP = 18,                   // sets of unknowns, on a GPU: each has BITS of a number that says what a sweep takes, `plans` the other 10
+    // with fewer, and so many more for a second window, a chain may take any time to get around
+    HARDLY_A_CHAIN = 4,
+    HARDLY_MORE = 2,
+    // sets of unknowns, on a GPU: each has BITS of a number that says what a sweep takes, `plans` the other 10
+    MOST_IN_STEP = 18,
     BITS = 3,
 };
 
-// NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run than in its trial
-// (2.7 times as many in the median of 31 runs).
-static const struct { double share, factor; } wanted[] = { { 0, 1.3 }, { 0.003, 1.6 }, { 0.02, 3 }, { 1, 5 } };
-static const double clearly = 5;                 // times the factor: effective draws of few sweeps may be fewer than they seem by as much
-static const double around = 2.5, at_any_cost = 0.5;     // where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
-static const double least_energy = 0.3;          // E-BFMI below which tails may be missed (Betancourt 2016)
-static const double best = 0.85;                 // effective draws of a transition, of the slowest of some elements, at most
-static const double careful = 0.95;              // the target of a second trial whose first diverged
-static const double near = 0.5, near_hardly = 0.1;       // NUTS that loses with so many times the effective draws for the same work is tried again
+// NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run
+// than in its trial (2.7 times as many in the median of 31 runs).
+static const struct {
+    double share, factor;
+} wanted[] = {{0, 1.3}, {0.003, 1.6}, {0.02, 3}, {1, 5}};
+static const double clearly = 5;  // times the factor: effective draws of few sweeps may be fewer than they seem by as much
+// where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
+static const double around = 2.5, at_any_cost = 0.5;
+static const double least_energy = 0.3;  // E-BFMI below which tails may be missed (Betancourt 2016)
+static const double best = 0.85;         // effective draws of a transition, of the slowest of some elements, at most
+static const double careful = 0.95;      // the target of a second trial whose first diverged
+// NUTS that loses with so many times the effective draws for the same work is tried again
+static const double near = 0.5, near_hardly = 0.1;
 
 static const char smaller[] = "its steps are small, for an acceptance of 0.95, since larger ones diverged";
 static const char no_density[] = "NUTS met no finite density";
@@ -72,64 +82,75 @@ typedef enum { GIBBS, NUTS_AND_GIBBS, METHODS } Method;
 
 typedef enum { STAGE_FIXED, STAGE_GIBBS, STAGE_NUTS, STAGE_GIBBS_AGAIN, STAGE_NUTS_AGAIN, STAGE_ADAPTS, STAGE_CHECK, STAGE_DONE } Stage;
 
-typedef struct Sizes {                   // effective, by element, of all chains: together, and summed one by one; NAN: nothing is known
+typedef struct Sizes {  // effective, by element, of all chains: together, and summed one by one; NAN: nothing is known
     double pooled[MOST_ELEMENTS], apart[MOST_ELEMENTS];
-    bool   still[MOST_ELEMENTS];
-    long   sweeps;
-    int    windows;
+    bool still[MOST_ELEMENTS];
+    long sweeps;
+    int windows;
 } Sizes;
 
-typedef struct Window { long from, to; } Window;         // sweeps
+typedef struct Window {
+    long from, to;
+} Window;  // sweeps
 
-typedef struct Trial {                   // of a set of unknowns, by all chains
-    Stage  stage;
-    long   from, measured, to;           // of NUTS: sweeps from which it is tried and measured, and the end
-    Sizes  sizes[METHODS];
-    double cost[METHODS];                // of a sweep of a chain
-    double spent;                        // by NUTS, of a chain
-    long   transitions, divergent;       // so far, of those that are measured
-    double met_work; long met_moves;     // of all chains, at the last meeting
-    Window again;                        // of Gibbs updates, where the first had too few effective draws for a verdict
-    double ratio;                        // effective draws for the same work, to those of Gibbs updates; 0: not measured
-    bool   hardly, only;                 // Gibbs updates hardly move something; NUTS alone gets around
-    bool   nuts;                         // what is tried, or taken
-    long   every;                        // sweeps, of which one makes the Gibbs updates besides; 0: none does
-    const char *because;                 // without numbers; or NULL
+typedef struct Trial {  // of a set of unknowns, by all chains
+    Stage stage;
+    long from, measured, to;  // of NUTS: sweeps from which it is tried and measured, and the end
+    Sizes sizes[METHODS];
+    double cost[METHODS];         // of a sweep of a chain
+    double spent;                 // by NUTS, of a chain
+    long transitions, divergent;  // so far, of those that are measured
+    double met_work;
+    long met_moves;       // of all chains, at the last meeting
+    Window again;         // of Gibbs updates, where the first had too few effective draws for a verdict
+    double ratio;         // effective draws for the same work, to those of Gibbs updates; 0: not measured
+    bool hardly, only;    // Gibbs updates hardly move something; NUTS alone gets around
+    bool nuts;            // what is tried, or taken
+    long every;           // sweeps, of which one makes the Gibbs updates besides; 0: none does
+    const char *because;  // without numbers; or NULL
 } Trial;
 
-typedef struct Watch { double *draw[METHODS]; long n[METHODS]; } Watch;         // of a chain: element by element; draws so far
+typedef struct Watch {
+    double *draw[METHODS];
+    long n[METHODS];
+} Watch;  // of a chain: element by element; draws so far
 
-typedef struct Cost { double alone, work; } Cost;       // of all chains together; of each
-typedef struct Costs { Cost gibbs, move, evaluation; } Costs;       // of a Gibbs sweep; of a transition with the rest of its sweep; of each evaluation
+typedef struct Cost {
+    double alone, work;
+} Cost;  // of all chains together; of each
+// of a Gibbs sweep; of a transition with the rest of its sweep; of each evaluation
+typedef struct Costs {
+    Cost gibbs, move, evaluation;
+} Costs;
 
 struct GmChoices {
-    const GmModel  *model;
+    const GmModel *model;
     const GmMemory *memory;
-    int             chains, n;
-    long            warmup;
-    GmMethod        method;              // that the user asked for
-    GmChoice       *choice;              // by chain and set of unknowns, as everything of chains
-    Watch          *watch;
-    Trial          *trial;               // by set of unknowns
-    Costs          *cost;
-    long          (*element)[MOST_ELEMENTS][2];          // field and element
-    int            *elements;
-    bool           *measures;            // by set of unknowns: whether there is a trial
-    bool            in_step;             // on a GPU
-    const char     *by;                  // what NUTS is: "NUTS", or what takes its place
+    int chains, n;
+    long warmup;
+    GmMethod method;   // that the user asked for
+    GmChoice *choice;  // by chain and set of unknowns, as everything of chains
+    Watch *watch;
+    Trial *trial;  // by set of unknowns
+    Costs *cost;
+    long (*element)[MOST_ELEMENTS][2];  // field and element
+    int *elements;
+    bool *measures;  // by set of unknowns: whether there is a trial
+    bool in_step;    // on a GPU
+    const char *by;  // what NUTS is: "NUTS", or what takes its place
     const GmMetrics *metrics;
-    long            met;                 // sweeps after which chains in step have met last
-    uint64_t        plans;               // how often the length of a trial has changed
+    long met;        // sweeps after which chains in step have met last
+    uint64_t plans;  // how often the length of a trial has changed
 };
 
 // Up to MOST_ELEMENTS elements, of each field some, evenly spread.
 static int choose_elements(const GmMemory *m, const int *fields, long (*out)[2])
 {
     int n = 0, nfields = 0;
-    while (fields[nfields])
-        nfields++;
+    while (fields[nfields]) nfields++;
     for (int k = 0; k < nfields; k++) {
-        const long size = gm_shape_size(&m->shape[fields[k] - 1]), room = (MOST_ELEMENTS - n) / (nfields - k), some = size < room ? size : room;
+        const long size = gm_shape_size(&m->shape[fields[k] - 1]), room = (MOST_ELEMENTS - n) / (nfields - k),
+                   some = size < room ? size : room;
         for (long i = 0; i < some; i++, n++) {
             out[n][0] = fields[k] - 1;
             out[n][1] = i * size / some;
@@ -144,7 +165,8 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// By their hashes (FNV-1a): two rows that share one by chance are counted once, which an estimate of costs bears. Without memory: all are different.
+// By their hashes (FNV-1a): two rows that share one by chance are counted once, which an estimate of costs bears. Without memory: all are
+// different.
 double gm_different_rows(long rows, int n, const GmDataRows *arrays)
 {
     uint64_t *hash = rows > 0 ? malloc(sizeof *hash * (size_t)rows) : NULL;
@@ -152,7 +174,8 @@ double gm_different_rows(long rows, int n, const GmDataRows *arrays)
     for (long i = 0; i < rows; i++) {
         hash[i] = 14695981039346656037u;
         for (int k = 0; k < n; k++)
-            for (size_t b = 0; b < arrays[k].bytes; b++) hash[i] = (hash[i] ^ ((const unsigned char *)arrays[k].elements)[(size_t)i * arrays[k].bytes + b]) * 1099511628211u;
+            for (size_t b = 0; b < arrays[k].bytes; b++)
+                hash[i] = (hash[i] ^ ((const unsigned char *)arrays[k].elements)[(size_t)i * arrays[k].bytes + b]) * 1099511628211u;
     }
     qsort(hash, (size_t)rows, sizeof *hash, by_number);
     long different = rows > 0;
@@ -163,10 +186,12 @@ double gm_different_rows(long rows, int n, const GmDataRows *arrays)
 
 static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
 {
-    double c[GM_COSTS] = { 0 };
+    double c[GM_COSTS] = {0};
     of->cost(data, c);
-    return on_gpu ? (Costs){ { c[GM_COST_ON_GPU], c[GM_COST_ON_GPU + 1] }, { c[GM_COST_ON_GPU + 2], c[GM_COST_ON_GPU + 3] }, { c[GM_COST_ON_GPU + 4], c[GM_COST_ON_GPU + 5] } }
-                  : (Costs){ { 0, c[0] }, { 0, c[1] }, { 0, c[2] } };
+    return on_gpu ? (Costs){{c[GM_COST_ON_GPU], c[GM_COST_ON_GPU + 1]},
+                            {c[GM_COST_ON_GPU + 2], c[GM_COST_ON_GPU + 3]},
+                            {c[GM_COST_ON_GPU + 4], c[GM_COST_ON_GPU + 5]}}
+                  : (Costs){{0, c[0]}, {0, c[1]}, {0, c[2]}};
 }
 
 // Why nothing is measured, or NULL. beyond: of the sets that chains in step can have.
@@ -174,9 +199,12 @@ static const char SHORT[] = "not measured in a warm-up of less than 300 sweeps";
 
 static const char *not_measured(const Costs *c, bool latents, long coordinates, long warmup, bool beyond)
 {
-    return isinf(c->evaluation.work) ? "what gradients read of a matrix is not made where its rows are told" : latents ? "the draws hold auxiliaries"
-         : coordinates > MOST_COORDINATES ? "they are too many for NUTS" : beyond ? "not measured on a GPU: there are 18 other sets that are"
-         : warmup < LEAST_MEASURED ? SHORT : NULL;
+    return isinf(c->evaluation.work)        ? "what gradients read of a matrix is not made where its rows are told"
+           : latents                        ? "the draws hold auxiliaries"
+           : coordinates > MOST_COORDINATES ? "they are too many for NUTS"
+           : beyond                         ? "not measured on a GPU: there are 18 other sets that are"
+           : warmup < LEAST_MEASURED        ? SHORT
+                                            : NULL;
 }
 
 static void settle(GmChoices *w, int k, bool nuts, const char *because);
@@ -184,10 +212,17 @@ static void set_sweep(GmChoices *w, int chain, int k, long sweep);
 
 GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu)
 {
-    if (!model->n_competitions)
-        return NULL;
+    if (!model->n_competitions) return NULL;
     GmChoices *w = gm_alloc(1, sizeof *w);
-    *w = (GmChoices){ .model = model, .memory = m, .chains = o->chains, .n = model->n_competitions, .warmup = o->warmup, .method = o->method, .in_step = on_gpu, .by = "NUTS", .met = -1 };
+    *w = (GmChoices){.model = model,
+                     .memory = m,
+                     .chains = o->chains,
+                     .n = model->n_competitions,
+                     .warmup = o->warmup,
+                     .method = o->method,
+                     .in_step = on_gpu,
+                     .by = "NUTS",
+                     .met = -1};
     const size_t n = (size_t)w->n, all = n * (size_t)w->chains;
     w->choice = gm_alloc(all, sizeof *w->choice);
     w->watch = gm_alloc(all, sizeof *w->watch);
@@ -199,26 +234,22 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     for (int k = 0; k < w->n; k++) {
         const GmCompetition *of = &model->competitions[k];
         long coordinates = 0;
-        for (const int *f = of->fields; *f; f++)
-            coordinates += gm_shape_size(&m->shape[*f - 1]);
+        for (const int *f = of->fields; *f; f++) coordinates += gm_shape_size(&m->shape[*f - 1]);
         bool latents = false;
         for (long c = 0; c < d->n_columns; c++)
-            for (const int *f = of->latents; *f; f++)
-                latents |= d->column[c].field == *f - 1;
+            for (const int *f = of->latents; *f; f++) latents |= d->column[c].field == *f - 1;
         w->cost[k] = costs_of(of, data->data, on_gpu);
         w->elements[k] = choose_elements(m, of->fields, w->element[k]);
-        for (int c = 0; c < w->chains; c++)
-            w->choice[c * w->n + k].adapts = o->warmup;
+        for (int c = 0; c < w->chains; c++) w->choice[c * w->n + k].adapts = o->warmup;
         const bool asked = w->method != GM_METHOD_AUTO, beyond = on_gpu && k >= MOST_IN_STEP;
-        const char *never = not_measured(&w->cost[k], latents, coordinates, LEAST_MEASURED, beyond), *fixed = asked ? never : not_measured(&w->cost[k], latents, coordinates, o->warmup, beyond);
-        w->trial[k] = (Trial){ .stage = fixed || asked ? STAGE_FIXED : STAGE_GIBBS, .because = fixed };
+        const char *never = not_measured(&w->cost[k], latents, coordinates, LEAST_MEASURED, beyond),
+                   *fixed = asked ? never : not_measured(&w->cost[k], latents, coordinates, o->warmup, beyond);
+        w->trial[k] = (Trial){.stage = fixed || asked ? STAGE_FIXED : STAGE_GIBBS, .because = fixed};
         w->measures[k] = !fixed && !asked;
         if (never || w->method == GM_METHOD_GIBBS || (!asked && fixed && (o->warmup < LEAST_MOVES || !of->coupled)))
             settle(w, k, false, fixed);
-        else if (asked && o->warmup <= FIRST_SWEEPS)
-            settle(w, k, true, NULL);
-        for (int c = 0; c < w->chains; c++)
-            set_sweep(w, c, k, 0);
+        else if (asked && o->warmup <= FIRST_SWEEPS) settle(w, k, true, NULL);
+        for (int c = 0; c < w->chains; c++) set_sweep(w, c, k, 0);
         for (int c = 0; c < w->chains && w->measures[k]; c++)
             for (int by = 0; by < METHODS; by++)
                 w->watch[c * w->n + k].draw[by] = gm_alloc((size_t)w->elements[k] * MOST_DRAWS, sizeof(double));
@@ -226,19 +257,18 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     return w;
 }
 
-GmChoice *gm_choices_of(GmChoices *w)
-{
-    return w ? w->choice : NULL;
-}
+GmChoice *gm_choices_of(GmChoices *w) { return w ? w->choice : NULL; }
 
 bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o)
 {
     bool moves = false;
     for (int k = 0; k < model->n_steps && model->step_moves; k++) moves |= model->step_moves(k);
-    const char *const method[] = { "auto", "gibbs", "nuts", "both" };
+    const char *const method[] = {"auto", "gibbs", "nuts", "both"};
     if (o->method == GM_METHOD_AUTO) return true;
     if (model->n_competitions == 0 && (o->method != GM_METHOD_GIBBS || moves)) {
-        gm_error("--method %s: this program holds no choice of method: `gmc --method` or an `infer` block of its model made it, or NUTS has nothing to offer for its unknowns. Compile the model with another", method[o->method]);
+        gm_error("--method %s: this program holds no choice of method: `gmc --method` or an `infer` block of its model made it, or NUTS "
+                 "has nothing to offer for its unknowns. Compile the model with another",
+                 method[o->method]);
         return false;
     }
     for (int k = 0; w && k < w->n; k++)
@@ -252,30 +282,28 @@ bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions 
 // ---- costs, of one chain ----
 
 // Of one chain, where chains that go in step bear together what is spent whatever their number.
-static double cost_of(const GmChoices *w, Cost c)
-{
-    return c.alone / (w->in_step ? w->chains : 1) + c.work;
-}
+static double cost_of(const GmChoices *w, Cost c) { return c.alone / (w->in_step ? w->chains : 1) + c.work; }
 
 // rounds: evaluations of the chain of those in step that makes most.
 static double cost_of_move(const GmChoices *w, int k, double evaluations, double rounds)
 {
-    return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){ rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work });
+    return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work});
 }
 
 // ---- the measurement ----
 
-// Where a Gibbs sweep costs more than two short trajectories, fewer are made, half at least: what they take would be much of a run that NUTS wins.
+// Where a Gibbs sweep costs more than two short trajectories, fewer are made, half at least: what they take would be much of a run that
+// NUTS wins.
 static Window gibbs_window(const GmChoices *w, int k)
 {
     const double share = clamp(2 * cost_of_move(w, k, SHORT_TRAJECTORY, SHORT_TRAJECTORY) / cost_of(w, w->cost[k].gibbs), 0.5, 1);
-    return (Window){ (long)(share * (double)(w->warmup / 12)), (long)(share * (double)(w->warmup / 4)) };
+    return (Window){(long)(share * (double)(w->warmup / 12)), (long)(share * (double)(w->warmup / 4))};
 }
 
-static Window nuts_again(long warmup)   { return (Window){ warmup * 3 / 4, warmup * 19 / 20 }; }
-static long   measured_from(long warmup) { return warmup * 9 / 20; }
-static long   tried_to(long warmup)     { return warmup * 13 / 20; }
-static long   adapted_at(long warmup)   { return warmup * 9 / 10; }
+static Window nuts_again(long warmup) { return (Window){warmup * 3 / 4, warmup * 19 / 20}; }
+static long measured_from(long warmup) { return warmup * 9 / 20; }
+static long tried_to(long warmup) { return warmup * 13 / 20; }
+static long adapted_at(long warmup) { return warmup * 9 / 10; }
 
 long gm_choices_warmup(long warmup) { return measured_from(warmup) - warmup / 4; }
 
@@ -284,13 +312,16 @@ static Window measured(const GmChoices *w, int k)
 {
     const Trial *t = &w->trial[k];
     switch (t->stage) {
-    case STAGE_GIBBS:       return gibbs_window(w, k);
-    case STAGE_NUTS:        return (Window){ t->measured, t->to };
+    case STAGE_GIBBS: return gibbs_window(w, k);
+    case STAGE_NUTS: return (Window){t->measured, t->to};
     case STAGE_GIBBS_AGAIN: return t->again;
-    case STAGE_NUTS_AGAIN:  return nuts_again(w->warmup);
-    case STAGE_FIXED: case STAGE_ADAPTS: case STAGE_CHECK: case STAGE_DONE: break;
+    case STAGE_NUTS_AGAIN: return nuts_again(w->warmup);
+    case STAGE_FIXED:
+    case STAGE_ADAPTS:
+    case STAGE_CHECK:
+    case STAGE_DONE: break;
     }
-    return (Window){ 0, 0 };
+    return (Window){0, 0};
 }
 
 static Method measured_method(Stage s) { return s == STAGE_NUTS || s == STAGE_NUTS_AGAIN ? NUTS_AND_GIBBS : GIBBS; }
@@ -302,10 +333,10 @@ static void keep(GmChoices *w, int chain, int k, long sweep, const double *row)
     const Method m = measured_method(w->trial[k].stage);
     const Window in = measured(w, k);
     const long every = (in.to - in.from) / MOST_DRAWS + 1;
-    if (sweep < in.from || sweep >= in.to || (sweep - in.from) % every || x->n[m] == MOST_DRAWS)
-        return;
+    if (sweep < in.from || sweep >= in.to || (sweep - in.from) % every || x->n[m] == MOST_DRAWS) return;
     for (int i = 0; i < w->elements[k]; i++)
-        x->draw[m][i * MOST_DRAWS + x->n[m]] = row ? row[i] : ((const double *)gm_state_array(w->model, w->memory, chain, (int)w->element[k][i][0]))[w->element[k][i][1]];
+        x->draw[m][i * MOST_DRAWS + x->n[m]] =
+            row ? row[i] : ((const double *)gm_state_array(w->model, w->memory, chain, (int)w->element[k][i][0]))[w->element[k][i][1]];
     x->n[m]++;
 }
 
@@ -359,30 +390,41 @@ static double slowest(const GmChoices *w, int k, Method m, bool apart)
     const Sizes *s = &w->trial[k].sizes[m];
     double least = INFINITY;
     for (int i = 0; i < w->elements[k]; i++)
-        if (isfinite(s->pooled[i]) && counts(w, k, i, m))
-            least = fmin(least, apart ? s->apart[i] : s->pooled[i]);
+        if (isfinite(s->pooled[i]) && counts(w, k, i, m)) least = fmin(least, apart ? s->apart[i] : s->pooled[i]);
     return isinf(least) ? 0 : least;
 }
 
-// Where neither method leads from one mode to another, all chains together tell of modes alone; then what the chains tell one by one counts.
+// Where neither method leads from one mode to another, all chains together tell of modes alone; then what the chains tell one by one
+// counts.
 static bool takes_apart(const GmChoices *w, int k)
 {
-    return w->trial[k].sizes[NUTS_AND_GIBBS].sweeps > 0 && fmax(slowest(w, k, GIBBS, false), slowest(w, k, NUTS_AND_GIBBS, false)) < HARDLY_A_CHAIN * w->chains;
+    return w->trial[k].sizes[NUTS_AND_GIBBS].sweeps > 0 &&
+           fmax(slowest(w, k, GIBBS, false), slowest(w, k, NUTS_AND_GIBBS, false)) < HARDLY_A_CHAIN * w->chains;
 }
 
 static double a_chain(const GmChoices *w, int k, Method m) { return slowest(w, k, m, takes_apart(w, k)) / w->chains; }
 
-static double a_sweep(const GmChoices *w, int k, Method m) { return a_chain(w, k, m) / (double)(w->trial[k].sizes[m].sweeps ? w->trial[k].sizes[m].sweeps : 1); }
+static double a_sweep(const GmChoices *w, int k, Method m)
+{
+    return a_chain(w, k, m) / (double)(w->trial[k].sizes[m].sweeps ? w->trial[k].sizes[m].sweeps : 1);
+}
 
-typedef struct Totals { double work; long moves, divergent, failed; bool stuck; } Totals;
+typedef struct Totals {
+    double work;
+    long moves, divergent, failed;
+    bool stuck;
+} Totals;
 
 // Of all chains, of the transitions since their counts began anew.
 static Totals totals_of(const GmChoices *w, int k)
 {
-    Totals all = { 0 };
+    Totals all = {0};
     for (int chain = 0; chain < w->chains; chain++) {
         const GmChoice *c = &w->choice[chain * w->n + k];
-        all.work += (double)c->moves * cost_of(w, w->cost[k].move) + cost_of(w, (Cost){ (double)c->rounds * w->cost[k].evaluation.alone, (double)c->evaluations * w->cost[k].evaluation.work }) + c->metric;
+        all.work +=
+            (double)c->moves * cost_of(w, w->cost[k].move) +
+            cost_of(w, (Cost){(double)c->rounds * w->cost[k].evaluation.alone, (double)c->evaluations * w->cost[k].evaluation.work}) +
+            c->metric;
         all.moves += c->moves;
         all.divergent += c->divergent;
         all.failed += c->failed;
@@ -398,7 +440,8 @@ static double with_gibbs(const GmChoices *w, int k, double move)
     return move + (t->every ? t->cost[GIBBS] / (double)t->every : 0);
 }
 
-// Of how many sweeps one makes the Gibbs updates besides; move: the cost of a transition. all: as much of them as work allows that is not more than NUTS takes.
+// Of how many sweeps one makes the Gibbs updates besides; move: the cost of a transition. all: as much of them as work allows that is not
+// more than NUTS takes.
 static long share_of_gibbs(const GmChoices *w, int k, double move, bool all)
 {
     const double gibbs = w->trial[k].cost[GIBBS];
@@ -427,7 +470,7 @@ static void begin_counts(GmChoices *w, int k, long first, long adapts, double ta
 {
     for (int chain = 0; chain < w->chains; chain++) {
         GmChoice *c = &w->choice[chain * w->n + k];
-        *c = (GmChoice){ .gradients = c->gradients, .also = c->also, .fails = c->fails, .first = first, .adapts = adapts, .target = target };
+        *c = (GmChoice){.gradients = c->gradients, .also = c->also, .fails = c->fails, .first = first, .adapts = adapts, .target = target};
     }
     w->trial[k].met_work = 0;
     w->trial[k].met_moves = 0;
@@ -448,7 +491,7 @@ static void settle(GmChoices *w, int k, bool nuts, const char *because)
             x->draw[m] = NULL;
         }
         if (nuts) continue;
-        *c = (GmChoice){ .adapts = w->warmup };          // what transitions report is 0 where none is made
+        *c = (GmChoice){.adapts = w->warmup};  // what transitions report is 0 where none is made
         memset(gm_state_array(w->model, w->memory, chain, told), 0, sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[told]));
     }
     t->every = !nuts ? 0 : w->method == GM_METHOD_BOTH ? 1 : w->method == GM_METHOD_NUTS ? 0 : t->every;
@@ -477,7 +520,10 @@ static void take_nuts(GmChoices *w, int k, const char *because)
 }
 
 // However slow a chain is, it seems to have one or two effective draws of each window.
-static bool hardly_moves(const GmChoices *w, int k) { return a_chain(w, k, GIBBS) < HARDLY_A_CHAIN + HARDLY_MORE * (w->trial[k].sizes[GIBBS].windows - 1); }
+static bool hardly_moves(const GmChoices *w, int k)
+{
+    return a_chain(w, k, GIBBS) < HARDLY_A_CHAIN + HARDLY_MORE * (w->trial[k].sizes[GIBBS].windows - 1);
+}
 
 // The end of what is measured by Gibbs updates: NUTS has a trial if it can win.
 static void begin_trial(GmChoices *w, int k, long done)
@@ -508,8 +554,7 @@ static double factor_for(double divergent, double transitions, bool stuck)
     double factor = wanted[0].factor;
     const int n = sizeof wanted / sizeof *wanted;
     for (int i = 0; i < n; i++)
-        if (divergent > 0 && (i == 0 || divergent > wanted[i - 1].share * transitions))
-            factor = wanted[i].factor;
+        if (divergent > 0 && (i == 0 || divergent > wanted[i - 1].share * transitions)) factor = wanted[i].factor;
     return stuck ? wanted[n - 1].factor : factor;
 }
 
@@ -519,11 +564,12 @@ typedef enum { LOST, MAY_WIN, WON } Verdict;
 static Verdict verdict_of(GmChoices *w, int k, double transitions, double divergent, bool stuck)
 {
     Trial *t = &w->trial[k];
-    const double gibbs = a_sweep(w, k, GIBBS), nuts = a_sweep(w, k, NUTS_AND_GIBBS), of_gibbs = a_chain(w, k, GIBBS), factor = factor_for(divergent, transitions, stuck);
+    const double gibbs = a_sweep(w, k, GIBBS), nuts = a_sweep(w, k, NUTS_AND_GIBBS), of_gibbs = a_chain(w, k, GIBBS),
+                 factor = factor_for(divergent, transitions, stuck);
     t->ratio = nuts * t->cost[GIBBS] / (gibbs * t->cost[NUTS_AND_GIBBS]);
     t->hardly = hardly_moves(w, k);
     t->only = t->hardly && nuts > around * gibbs;
-    if (a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return LOST;         // a walk that is slower than the window, however cheap
+    if (a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return LOST;  // a walk that is slower than the window, however cheap
     const bool wins = t->ratio > factor, known = of_gibbs >= ENOUGH_A_CHAIN || t->ratio > clearly * factor || t->stage != STAGE_NUTS;
     return !wins && !(t->only && t->ratio > at_any_cost) ? LOST : known ? WON : MAY_WIN;
 }
@@ -535,19 +581,26 @@ static const char *reason_of(const GmChoices *w, int k, const Totals *all)
     return all->divergent == 0 && all->stuck ? "the energy of its transitions hardly changes" : NULL;
 }
 
-// What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; two thirds, where these hardly move something.
-// It does not depend on the draws of this run, since their number does not change what they are.
-static double affordable(const GmChoices *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
+// What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; two thirds, where these hardly
+// move something. It does not depend on the draws of this run, since their number does not change what they are.
+static double affordable(const GmChoices *w, int k)
+{
+    return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup;
+}
 
 // And a second one: as much as where Gibbs updates hardly move something, if the first would have won but for its divergent transitions.
-static double affordable_again(const GmChoices *w, int k) { return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k); }
+static double affordable_again(const GmChoices *w, int k)
+{
+    return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k);
+}
 
 // Whether NUTS that has lost is tried once more, with more sweeps to adapt: there were too few effective draws for a verdict.
 static bool is_worth_another(const GmChoices *w, int k)
 {
     const Trial *t = &w->trial[k];
     const double sweeps = (double)(nuts_again(w->warmup).to - tried_to(w->warmup));
-    return a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN && t->ratio > (t->hardly ? near_hardly : near) && sweeps * t->cost[NUTS_AND_GIBBS] < affordable_again(w, k);
+    return a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN && t->ratio > (t->hardly ? near_hardly : near) &&
+           sweeps * t->cost[NUTS_AND_GIBBS] < affordable_again(w, k);
 }
 
 static void decide(GmChoices *w, int k, long done)
@@ -556,21 +609,19 @@ static void decide(GmChoices *w, int k, long done)
     const Totals all = totals_of(w, k);
     const Verdict v = verdict_of(w, k, (double)t->transitions, (double)t->divergent, all.stuck);
     const char *because = reason_of(w, k, &all);
-    if (v == WON)
-        take_nuts(w, k, w->choice[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
+    if (v == WON) take_nuts(w, k, w->choice[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
     else if (v == MAY_WIN) {
         t->stage = STAGE_GIBBS_AGAIN;
-        t->again = (Window){ done, done + w->warmup * 3 / 20 };
+        t->again = (Window){done, done + w->warmup * 3 / 20};
         t->nuts = false;
     } else if (t->stage == STAGE_NUTS && !w->in_step && !all.stuck && is_worth_another(w, k)) {
         const double target = t->divergent ? careful : 0;
         t->stage = STAGE_NUTS_AGAIN;
-        t->sizes[NUTS_AND_GIBBS] = (Sizes){ 0 };
+        t->sizes[NUTS_AND_GIBBS] = (Sizes){0};
         t->transitions = t->divergent = 0;
         t->spent = 0;
         begin_counts(w, k, 0, nuts_again(w->warmup).to, target);
-    } else
-        settle(w, k, false, because);
+    } else settle(w, k, false, because);
 }
 
 // The measured part begins: what is tried from here on is what would be taken.
@@ -599,7 +650,8 @@ static void look_at_trial(GmChoices *w, int k, long done)
 {
     Trial *t = &w->trial[k];
     const Totals all = totals_of(w, k);
-    const double move = (all.work - t->met_work) / (double)(all.moves > t->met_moves ? all.moves - t->met_moves : 1), sweep = with_gibbs(w, k, move);
+    const double move = (all.work - t->met_work) / (double)(all.moves > t->met_moves ? all.moves - t->met_moves : 1),
+                 sweep = with_gibbs(w, k, move);
     t->spent += sweep * (double)(all.moves - t->met_moves) / w->chains;
     t->met_work = all.work;
     t->met_moves = all.moves;
@@ -608,32 +660,32 @@ static void look_at_trial(GmChoices *w, int k, long done)
         return;
     }
     const bool adapting = done <= t->measured;
-    const double least = adapting ? move * (1 + 1.0 / SHARE_OF_GIBBS) : sweep;             // of what may be taken: if nothing diverges when it is measured, few Gibbs updates are
+    // of what may be taken: if nothing diverges when it is measured, few Gibbs updates are
+    const double least = adapting ? move * (1 + 1.0 / SHARE_OF_GIBBS) : sweep;
     const double hoped = best * t->cost[GIBBS] / (a_sweep(w, k, GIBBS) * least), room = (affordable(w, k) - t->spent) / sweep;
     if (!t->hardly && hoped < wanted[0].factor / (2 * done < t->from + t->measured ? 3 : adapting ? 1.5 : 1)) {
         settle(w, k, false, given_up);
         return;
     }
     if (adapting && done < t->measured) {
-        const long end = room > (double)w->warmup ? tried_to(w->warmup) : done + (long)fmax(0, room), to = end < tried_to(w->warmup) ? end : tried_to(w->warmup);
+        const long end = room > (double)w->warmup ? tried_to(w->warmup) : done + (long)fmax(0, room),
+                   to = end < tried_to(w->warmup) ? end : tried_to(w->warmup);
         if (to - t->from < LEAST_TRIAL) {
             settle(w, k, false, unaffordable);
             return;
         }
         const long meetings = (done - t->from) / APART;
-        if (!w->in_step || meetings == 1 || meetings == PLANNED_AGAIN) {         // on a GPU sweeps are recorded with the length of their adaptation
+        // on a GPU sweeps are recorded with the length of their adaptation
+        if (!w->in_step || meetings == 1 || meetings == PLANNED_AGAIN) {
             const long half = t->from + (measured_from(w->warmup) - t->from) * (to - t->from) / (tried_to(w->warmup) - t->from);
             t->measured = half > done ? half : done;
             w->plans++;
             for (int chain = 0; chain < w->chains; chain++) w->choice[chain * w->n + k].adapts = t->measured - t->from;
         }
         t->to = to > t->measured + LEAST_TRIAL / 2 ? to : t->measured + LEAST_TRIAL / 2;
-    } else if (!adapting && room < -affordable(w, k) / sweep && done - t->measured >= LEAST_TRIAL / 2)
-        t->to = done;
-    if (done == t->measured)
-        begin_measuring(w, k, move);
-    else if (done == t->to)
-        end_measuring(w, k, done, done - t->measured);
+    } else if (!adapting && room < -affordable(w, k) / sweep && done - t->measured >= LEAST_TRIAL / 2) t->to = done;
+    if (done == t->measured) begin_measuring(w, k, move);
+    else if (done == t->to) end_measuring(w, k, done, done - t->measured);
 }
 
 // NUTS that has won: transitions are counted once more when it adapts no longer.
@@ -655,14 +707,15 @@ static long next_of(const GmChoices *w, int k, long done)
     const Trial *t = &w->trial[k];
     const long W = w->warmup, at = t->from + ((done - t->from) / APART + 1) * APART;
     switch (t->stage) {
-    case STAGE_FIXED:       return FIRST_SWEEPS;
-    case STAGE_GIBBS:       return gibbs_window(w, k).to;
-    case STAGE_NUTS:        return done < t->measured && t->measured < at ? t->measured : done < t->to && t->to < at ? t->to : at;
+    case STAGE_FIXED: return FIRST_SWEEPS;
+    case STAGE_GIBBS: return gibbs_window(w, k).to;
+    case STAGE_NUTS: return done < t->measured && t->measured < at ? t->measured : done < t->to && t->to < at ? t->to : at;
     case STAGE_GIBBS_AGAIN: return t->again.to;
-    case STAGE_NUTS_AGAIN:  return done < nuts_again(W).from && nuts_again(W).from < at ? nuts_again(W).from : nuts_again(W).to < at ? nuts_again(W).to : at;
-    case STAGE_ADAPTS:      return w->choice[k].adapts;
-    case STAGE_CHECK:       return W - 1;
-    case STAGE_DONE:        break;
+    case STAGE_NUTS_AGAIN:
+        return done < nuts_again(W).from && nuts_again(W).from < at ? nuts_again(W).from : nuts_again(W).to < at ? nuts_again(W).to : at;
+    case STAGE_ADAPTS: return w->choice[k].adapts;
+    case STAGE_CHECK: return W - 1;
+    case STAGE_DONE: break;
     }
     return LONG_MAX;
 }
@@ -673,15 +726,9 @@ static void meet(GmChoices *w, int k, long done)
     Trial *t = &w->trial[k];
     const Window in = measured(w, k);
     switch (t->stage) {
-    case STAGE_FIXED:
-        settle(w, k, true, t->because);
-        break;
-    case STAGE_GIBBS:
-        begin_trial(w, k, done);
-        break;
-    case STAGE_NUTS:
-        look_at_trial(w, k, done);
-        break;
+    case STAGE_FIXED: settle(w, k, true, t->because); break;
+    case STAGE_GIBBS: begin_trial(w, k, done); break;
+    case STAGE_NUTS: look_at_trial(w, k, done); break;
     case STAGE_GIBBS_AGAIN:
         add_sizes(w, k, GIBBS, in.to - in.from);
         decide(w, k, done);
@@ -689,7 +736,8 @@ static void meet(GmChoices *w, int k, long done)
     case STAGE_NUTS_AGAIN: {
         const Totals all = totals_of(w, k);
         const double move = all.work / (double)(all.moves + !all.moves);
-        t->spent += with_gibbs(w, k, all.moves > t->met_moves ? (all.work - t->met_work) / (double)(all.moves - t->met_moves) : 0) * (double)(all.moves - t->met_moves) / w->chains;
+        t->spent += with_gibbs(w, k, all.moves > t->met_moves ? (all.work - t->met_work) / (double)(all.moves - t->met_moves) : 0) *
+                    (double)(all.moves - t->met_moves) / w->chains;
         t->met_work = all.work;
         t->met_moves = all.moves;
         if (all.failed > 0) settle(w, k, false, no_density);
@@ -698,14 +746,9 @@ static void meet(GmChoices *w, int k, long done)
         else if (done == in.to) end_measuring(w, k, done, in.to - in.from);
         break;
     }
-    case STAGE_ADAPTS:
-        begin_check(w, k);
-        break;
-    case STAGE_CHECK:
-        check(w, k);
-        break;
-    case STAGE_DONE:
-        break;
+    case STAGE_ADAPTS: begin_check(w, k); break;
+    case STAGE_CHECK: check(w, k); break;
+    case STAGE_DONE: break;
     }
 }
 
@@ -714,7 +757,7 @@ static void set_sweep(GmChoices *w, int chain, int k, long sweep)
 {
     const Trial *t = &w->trial[k];
     GmChoice *c = &w->choice[chain * w->n + k];
-    c->gradients = t->nuts && !c->fails;             // a Gibbs sweep leads to where the density is finite
+    c->gradients = t->nuts && !c->fails;  // a Gibbs sweep leads to where the density is finite
     c->fails = 0;
     c->also = c->gradients && t->every && sweep % t->every == 0;
 }
@@ -722,8 +765,7 @@ static void set_sweep(GmChoices *w, int chain, int k, long sweep)
 void gm_choices_after(GmChoices *w, int chain, long sweep)
 {
     for (int k = 0; w && k < w->n; k++) {
-        if (w->trial[k].stage != STAGE_DONE)
-            keep(w, chain, k, sweep, NULL);
+        if (w->trial[k].stage != STAGE_DONE) keep(w, chain, k, sweep, NULL);
         set_sweep(w, chain, k, sweep + 1);
     }
 }
@@ -742,14 +784,11 @@ static long next_meeting(const GmChoices *w, long done)
 
 void gm_choices_meet(GmChoices *w, long done)
 {
-    if (!w)
-        return;
+    if (!w) return;
     for (int k = 0; k < w->n; k++) {
-        if (w->trial[k].stage == STAGE_DONE || next_of(w, k, done - 1) != done)
-            continue;
+        if (w->trial[k].stage == STAGE_DONE || next_of(w, k, done - 1) != done) continue;
         meet(w, k, done);
-        for (int chain = 0; chain < w->chains; chain++)
-            set_sweep(w, chain, k, done);
+        for (int chain = 0; chain < w->chains; chain++) set_sweep(w, chain, k, done);
     }
 }
 
@@ -759,7 +798,8 @@ static bool is_watched(const GmChoices *w, int k, long sweep)
 {
     const Window in = measured(w, k);
     const Trial *t = &w->trial[k];
-    return (t->stage == STAGE_NUTS && sweep >= t->from) || (t->stage == STAGE_CHECK && sweep >= w->choice[k].adapts) || (sweep >= in.from && sweep < in.to);
+    return (t->stage == STAGE_NUTS && sweep >= t->from) || (t->stage == STAGE_CHECK && sweep >= w->choice[k].adapts) ||
+           (sweep >= in.from && sweep < in.to);
 }
 
 // Rows between two meetings are GM_WATCHED at most.
@@ -770,7 +810,8 @@ static long next_in_step(const GmChoices *w, long done)
         const Window in = measured(w, k);
         const long from = w->trial[k].stage == STAGE_CHECK ? w->choice[k].adapts : in.from;
         if (w->trial[k].stage == STAGE_DONE || w->trial[k].stage == STAGE_FIXED || w->trial[k].stage == STAGE_ADAPTS) continue;
-        const long at = done < from ? from + GM_WATCHED : from + ((done - from) / GM_WATCHED + 1) * GM_WATCHED;       // wherever a batch ends, the same
+        // wherever a batch ends, the same
+        const long at = done < from ? from + GM_WATCHED : from + ((done - from) / GM_WATCHED + 1) * GM_WATCHED;
         next = at < next ? at : next;
     }
     return next;
@@ -790,22 +831,20 @@ long gm_choices_until(const GmChoices *w, long sweep, long batch)
 // Numbers of a chain in a row: elements, and what transitions report.
 enum { TOLD_EVALUATIONS, TOLD_DIVERGENT, TOLD_FAILED, TOLD_ENERGY, TOLD };
 
-
 long gm_choices_columns(const GmChoices *w, GmWatched *out)
 {
     long n = 0;
     for (int k = 0; k < w->n; k++) {
-        if (!w->measures[k])
-            continue;
+        if (!w->measures[k]) continue;
         const int machine = w->model->competitions[k].machine - 1;
-        const GmWatched told[TOLD] = { { machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT }, { machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT },
-                                       { machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT }, { machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE } };
+        const GmWatched told[TOLD] = {{machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT},
+                                      {machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT},
+                                      {machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT},
+                                      {machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE}};
         for (int i = 0; i < w->elements[k]; i++, n++)
-            if (out)
-                out[n] = (GmWatched){ (int)w->element[k][i][0], w->element[k][i][1], w->model->state[w->element[k][i][0]].type };
+            if (out) out[n] = (GmWatched){(int)w->element[k][i][0], w->element[k][i][1], w->model->state[w->element[k][i][0]].type};
         for (int i = 0; i < TOLD; i++, n++)
-            if (out)
-                out[n] = told[i];
+            if (out) out[n] = told[i];
     }
     return n;
 }
@@ -813,8 +852,7 @@ long gm_choices_columns(const GmChoices *w, GmWatched *out)
 bool gm_choices_watch(const GmChoices *w, long sweep)
 {
     bool wanted = false;
-    for (int k = 0; w && w->in_step && k < w->n; k++)
-        wanted |= is_watched(w, k, sweep);
+    for (int k = 0; w && w->in_step && k < w->n; k++) wanted |= is_watched(w, k, sweep);
     return wanted;
 }
 
@@ -822,11 +860,9 @@ uint64_t gm_choices_form(GmChoices *w, long sweep)
 {
     uint64_t form = 0;
     for (int k = 0; w && k < w->n; k++) {
-        for (int chain = 0; chain < w->chains; chain++)
-            set_sweep(w, chain, k, sweep);
+        for (int chain = 0; chain < w->chains; chain++) set_sweep(w, chain, k, sweep);
         const GmChoice *c = &w->choice[k];
-        if (k < MOST_IN_STEP)
-            form |= ((uint64_t)c->gradients | (uint64_t)c->also << 1 | (uint64_t)(c->first > 0) << 2) << BITS * k;
+        if (k < MOST_IN_STEP) form |= ((uint64_t)c->gradients | (uint64_t)c->also << 1 | (uint64_t)(c->first > 0) << 2) << BITS * k;
     }
     return form | (w ? w->plans << BITS * MOST_IN_STEP : 0);
 }
@@ -835,17 +871,17 @@ static void take_row(GmChoices *w, int k, long sweep, const double *row, long ap
 {
     const double *told = row + w->elements[k];
     double most = 0;
-    if (!is_watched(w, k, sweep))
-        return;
+    if (!is_watched(w, k, sweep)) return;
     for (int chain = 0; chain < w->chains && w->trial[k].nuts; chain++) {
         const double *t = told + chain * apart;
-        gm_choice_moved(&w->choice[chain * w->n + k], (long)t[TOLD_EVALUATIONS], t[TOLD_DIVERGENT] != 0, t[TOLD_FAILED] != 0, t[TOLD_ENERGY], t[TOLD_EVALUATIONS] * gm_metrics_work(w->metrics, k + 1, chain));
+        gm_choice_moved(&w->choice[chain * w->n + k], (long)t[TOLD_EVALUATIONS], t[TOLD_DIVERGENT] != 0, t[TOLD_FAILED] != 0,
+                        t[TOLD_ENERGY], t[TOLD_EVALUATIONS] * gm_metrics_work(w->metrics, k + 1, chain));
         most = fmax(most, t[TOLD_EVALUATIONS]);
     }
     for (int chain = 0; chain < w->chains; chain++) {
         GmChoice *c = &w->choice[chain * w->n + k];
         c->rounds += (long)most;
-        c->fails = 0;                    // chains in step stay where they are
+        c->fails = 0;  // chains in step stay where they are
         keep(w, chain, k, sweep, row + chain * apart);
     }
 }
@@ -862,14 +898,12 @@ void gm_choices_watched(GmChoices *w, long done, long n, const double *rows)
 
 void gm_choices_know(GmChoices *w, const struct GmMetrics *metrics)
 {
-    if (w)
-        w->metrics = metrics;
+    if (w) w->metrics = metrics;
 }
 
 void gm_choices_move_by(GmChoices *w, const char *name)
 {
-    if (w)
-        w->by = name;
+    if (w) w->by = name;
 }
 
 // ---- what came of it ----
@@ -927,18 +961,13 @@ const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_betwe
     return NULL;
 }
 
-void gm_choices_print(FILE *to, const GmChoices *w)
-{
-    gm_choices_note(to, w, 0, "");
-}
+void gm_choices_print(FILE *to, const GmChoices *w) { gm_choices_note(to, w, 0, ""); }
 
 void gm_choices_close(GmChoices *w)
 {
-    if (!w)
-        return;
+    if (!w) return;
     for (int i = 0; i < w->chains * w->n; i++)
-        for (int m = 0; m < METHODS; m++)
-            free(w->watch[i].draw[m]);
+        for (int m = 0; m < METHODS; m++) free(w->watch[i].draw[m]);
     free(w->choice);
     free(w->watch);
     free(w->trial);

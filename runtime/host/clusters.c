@@ -1,7 +1,9 @@
-// clusters.c -- what draws of allocations say whatever their labels are: how many components have points, which points go together, a partition that represents them all.
+// clusters.c -- what draws of allocations say whatever their labels are: how many components have points, which points go together, a
+// partition that represents them all.
 //
-// Two points are together in a fraction of the draws. The partition nearest to these fractions, sum over pairs of (together in it - fraction)^2, is looked for among the draws: the least squares clustering of
-// Dahl 2006, in Do, Mueller and Vannucci, Bayesian Inference for Gene Expression and Proteomics. Both take the squares of the sizes of clusters as their work.
+// Two points are together in a fraction of the draws. The partition nearest to these fractions, sum over pairs of (together in it -
+// fraction)^2, is looked for among the draws: the least squares clustering of Dahl 2006, in Do, Mueller and Vannucci, Bayesian Inference
+// for Gene Expression and Proteomics. Both take the squares of the sizes of clusters as their work.
 #include "relabel.h"
 
 #include <errno.h>
@@ -14,12 +16,9 @@ static void members(const GmPartitions *p, long draw, long *begin, int32_t *memb
 {
     const int32_t *z = p->z + draw * p->points;
     memset(begin, 0, sizeof *begin * (size_t)(p->labels + 2));
-    for (long i = 0; i < p->points; i++)
-        begin[z[i] + 2]++;
-    for (int k = 0; k < p->labels; k++)
-        begin[k + 2] += begin[k + 1];
-    for (long i = 0; i < p->points; i++)
-        member[begin[z[i] + 1]++] = (int32_t)i;          // in ascending order
+    for (long i = 0; i < p->points; i++) begin[z[i] + 2]++;
+    for (int k = 0; k < p->labels; k++) begin[k + 2] += begin[k + 1];
+    for (long i = 0; i < p->points; i++) member[begin[z[i] + 1]++] = (int32_t)i;  // in ascending order
 }
 
 void gm_occupied_print(FILE *to, const GmPartitions *p)
@@ -63,8 +62,7 @@ uint32_t *gm_together(const GmPartitions *p)
         for (int k = 0; k < p->labels; k++)
             for (long a = begin[k]; a < begin[k + 1]; a++) {
                 uint32_t *of = together + (size_t)member[a] * (size_t)p->points;
-                for (long b = begin[k]; b < a; b++)
-                    of[member[b]]++;
+                for (long b = begin[k]; b < a; b++) of[member[b]]++;
             }
     }
     free(begin);
@@ -79,13 +77,12 @@ long gm_least_squares(const GmPartitions *p, const uint32_t *together)
     double least = INFINITY;
     for (long d = 0; d < p->draws; d++) {
         members(p, d, begin, member);
-        double sum = 0;                                  // of 1 - 2 * fraction over the pairs that are together: the squares but for those of the fractions
+        double sum = 0;  // of 1 - 2 * fraction over the pairs that are together: the squares but for those of the fractions
         for (int k = 0; k < p->labels; k++)
             for (long a = begin[k]; a < begin[k + 1]; a++) {
                 const uint32_t *of = together + (size_t)member[a] * (size_t)p->points;
                 double inner = 0;
-                for (long b = begin[k]; b < a; b++)
-                    inner += of[member[b]];
+                for (long b = begin[k]; b < a; b++) inner += of[member[b]];
                 sum += (double)(a - begin[k]) - 2 * inner / (double)p->draws;
             }
         if (sum < least) {
@@ -103,20 +100,16 @@ int gm_by_size(const GmPartitions *p, long draw, int *of)
     const int32_t *z = p->z + draw * p->points;
     long *size = gm_alloc((size_t)p->labels, sizeof *size);
     int *place = gm_alloc((size_t)p->labels, sizeof *place), n = 0;
-    for (long i = 0; i < p->points; i++)
-        size[z[i]]++;
+    for (long i = 0; i < p->points; i++) size[z[i]]++;
     for (;; n++) {
         int most = -1;
         for (int k = 0; k < p->labels; k++)
-            if (size[k] > 0 && (most < 0 || size[k] > size[most]))
-                most = k;
-        if (most < 0)
-            break;
+            if (size[k] > 0 && (most < 0 || size[k] > size[most])) most = k;
+        if (most < 0) break;
         place[most] = n;
         size[most] = 0;
     }
-    for (long i = 0; i < p->points; i++)
-        of[i] = place[z[i]];
+    for (long i = 0; i < p->points; i++) of[i] = place[z[i]];
     free(size);
     free(place);
     return n;
@@ -125,8 +118,7 @@ int gm_by_size(const GmPartitions *p, long draw, int *of)
 bool gm_cocluster_write(const char *path, const GmPartitions *p, const uint32_t *together)
 {
     GmFile out;
-    if (!gm_output_open(&out, path))
-        return false;
+    if (!gm_output_open(&out, path)) return false;
     FILE *to = out.to;
     for (long i = 0; i < p->points; i++)
         for (long j = 0; j < p->points; j++) {
@@ -139,12 +131,10 @@ bool gm_cocluster_write(const char *path, const GmPartitions *p, const uint32_t 
 bool gm_partition_write(const char *path, const GmPartitions *p, const int *of, const long *element)
 {
     GmFile out;
-    if (!gm_output_open(&out, path))
-        return false;
+    if (!gm_output_open(&out, path)) return false;
     FILE *to = out.to;
     fprintf(to, "point,cluster\n");
-    for (long i = 0; i < p->points; i++)
-        fprintf(to, "%ld,%d\n", element[i] + 1, of[i] + 1);
+    for (long i = 0; i < p->points; i++) fprintf(to, "%ld,%d\n", element[i] + 1, of[i] + 1);
     return gm_output_done(&out);
 }
 
@@ -162,21 +152,19 @@ static double tick_of(double range)
 static void xml_text(FILE *to, const char *text)
 {
     for (; *text; text++)
-        if (*text == '<' || *text == '&')
-            fputs(*text == '<' ? "&lt;" : "&amp;", to);
-        else
-            fputc(*text, to);
+        if (*text == '<' || *text == '&') fputs(*text == '<' ? "&lt;" : "&amp;", to);
+        else fputc(*text, to);
 }
 
 bool gm_scatter_write(const char *path, long points, const double *xy, const char *x_name, const char *y_name, int clusters, const int *of)
 {
     // Okabe and Ito 2008: colours that are told apart by most eyes; then shades.
-    static const char *const colour[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#000000", "#7b4173", "#637939" };
+    static const char *const colour[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+                                         "#56b4e9", "#8c6d31", "#000000", "#7b4173", "#637939"};
     enum { COLOURS = sizeof colour / sizeof *colour, LISTED = 20 };
-    double lo[2] = { INFINITY, INFINITY }, hi[2] = { -INFINITY, -INFINITY };
+    double lo[2] = {INFINITY, INFINITY}, hi[2] = {-INFINITY, -INFINITY};
     for (long i = 0; i < 2 * points; i++) {
-        if (!isfinite(xy[i]))
-            continue;
+        if (!isfinite(xy[i])) continue;
         lo[i % 2] = fmin(lo[i % 2], xy[i]);
         hi[i % 2] = fmax(hi[i % 2], xy[i]);
     }
@@ -186,21 +174,26 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
         hi[k] = isfinite(hi[k]) ? hi[k] + margin : 1;
     }
     GmFile out;
-    if (!gm_output_open(&out, path))
-        return false;
+    if (!gm_output_open(&out, path)) return false;
     FILE *to = out.to;
     const double across = WIDTH - LEFT - RIGHT, up = HEIGHT - TOP - BOTTOM;
-    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n", WIDTH, HEIGHT, WIDTH, HEIGHT);
-    fprintf(to, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<g stroke=\"#999\" fill=\"none\"><rect x=\"%d\" y=\"%d\" width=\"%g\" height=\"%g\"/></g>\n", LEFT, TOP, across, up);
+    fprintf(to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+            "font-size=\"12\">\n",
+            WIDTH, HEIGHT, WIDTH, HEIGHT);
+    fprintf(to,
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<g stroke=\"#999\" fill=\"none\"><rect x=\"%d\" y=\"%d\" "
+            "width=\"%g\" height=\"%g\"/></g>\n",
+            LEFT, TOP, across, up);
     for (int k = 0; k < 2; k++) {
         const double tick = tick_of(hi[k] - lo[k]);
         for (double at = ceil(lo[k] / tick) * tick; at <= hi[k]; at += tick) {
             const double part = (at - lo[k]) / (hi[k] - lo[k]);
             const double shown = fabs(at) < tick / 1e6 ? 0 : at;
             if (k == 0)
-                fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", LEFT + part * across, HEIGHT - BOTTOM + 16, shown);
-            else
-                fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6, HEIGHT - BOTTOM - part * up + 4, shown);
+                fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", LEFT + part * across, HEIGHT - BOTTOM + 16,
+                        shown);
+            else fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6, HEIGHT - BOTTOM - part * up + 4, shown);
         }
     }
     fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", LEFT + across / 2, HEIGHT - 12);
@@ -212,8 +205,7 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
         long size = 0;
         fprintf(to, "<g fill=\"%s\" fill-opacity=\"0.6\">\n", colour[k % COLOURS]);
         for (long i = 0; i < points; i++) {
-            if (of[i] != k)
-                continue;
+            if (of[i] != k) continue;
             size++;
             if (isfinite(xy[2 * i]) && isfinite(xy[2 * i + 1]))
                 fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\"/>\n", LEFT + (xy[2 * i] - lo[0]) / (hi[0] - lo[0]) * across,
@@ -221,7 +213,8 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
         }
         if (k < LISTED) {
             fprintf(to, "<circle cx=\"%d\" cy=\"%d\" r=\"5\" fill-opacity=\"1\"/>\n", WIDTH - RIGHT + 16, TOP + 12 + 20 * k);
-            fprintf(to, "<text x=\"%d\" y=\"%d\" fill=\"black\" fill-opacity=\"1\">%d (%ld points)</text>\n", WIDTH - RIGHT + 27, TOP + 16 + 20 * k, k + 1, size);
+            fprintf(to, "<text x=\"%d\" y=\"%d\" fill=\"black\" fill-opacity=\"1\">%d (%ld points)</text>\n", WIDTH - RIGHT + 27,
+                    TOP + 16 + 20 * k, k + 1, size);
         }
         fprintf(to, "</g>\n");
     }

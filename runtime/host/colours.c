@@ -7,7 +7,7 @@ static int is_pair(long n, int a, int b) { return a >= 1 && a <= n && b >= 1 && 
 
 void gm_colour_elements(long n, long pairs, const int *one, const int *other, int *first, int *elements)
 {
-    long *begin = gm_alloc((size_t)n + 2, sizeof *begin);            // neighbours of element e: near[begin[e]] .. near[begin[e + 1] - 1]
+    long *begin = gm_alloc((size_t)n + 2, sizeof *begin);  // neighbours of element e: near[begin[e]] .. near[begin[e + 1] - 1]
     for (long i = 0; i < pairs; i++) {
         if (!is_pair(n, one[i], other[i])) continue;
         begin[one[i] + 1]++;
@@ -15,8 +15,8 @@ void gm_colour_elements(long n, long pairs, const int *one, const int *other, in
     }
     for (long e = 1; e < n + 2; e++) begin[e] += begin[e - 1];
     int *near = gm_alloc((size_t)begin[n + 1] + 1, sizeof *near), *colour = gm_alloc((size_t)n + 1, sizeof *colour);
-    long *taken = gm_alloc((size_t)n + 2, sizeof *taken);            // by a neighbour of element taken[c] - 1
-    for (long i = 0; i < pairs; i++) {                               // now begin[e + 1] is where the next neighbour of e goes
+    long *taken = gm_alloc((size_t)n + 2, sizeof *taken);  // by a neighbour of element taken[c] - 1
+    for (long i = 0; i < pairs; i++) {                     // now begin[e + 1] is where the next neighbour of e goes
         if (!is_pair(n, one[i], other[i])) continue;
         near[begin[one[i]]++] = other[i] - 1;
         near[begin[other[i]]++] = one[i] - 1;
@@ -29,7 +29,7 @@ void gm_colour_elements(long n, long pairs, const int *one, const int *other, in
         while (taken[c] == e + 1) c++;
         colour[e] = c;
     }
-    for (long e = 0; e < n; e++) colour[e]++;                        // groups are numbered from 1
+    for (long e = 0; e < n; e++) colour[e]++;  // groups are numbered from 1
     gm_order_rows(n, n, colour, first, elements);
     free(taken);
     free(colour);

@@ -16,15 +16,14 @@
 // m sequences of n values each, x[sequence * n + draw].
 typedef struct Sequences {
     double *x;
-    int     m;
-    long    n;
+    int m;
+    long n;
 } Sequences;
 
 static double mean_of(const double *x, long n)
 {
     double sum = 0;
-    for (long i = 0; i < n; i++)
-        sum += x[i];
+    for (long i = 0; i < n; i++) sum += x[i];
     return sum / (double)n;
 }
 
@@ -32,16 +31,14 @@ static double mean_of(const double *x, long n)
 static double variance_of(const double *x, long n, double mean)
 {
     double sum = 0;
-    for (long i = 0; i < n; i++)
-        sum += (x[i] - mean) * (x[i] - mean);
+    for (long i = 0; i < n; i++) sum += (x[i] - mean) * (x[i] - mean);
     return sum / (double)(n - 1);
 }
 
 static bool all_equal(const double *x, long n)
 {
     for (long i = 1; i < n; i++)
-        if (x[i] != x[0])
-            return false;
+        if (x[i] != x[0]) return false;
     return true;
 }
 
@@ -83,8 +80,7 @@ static double autocovariance(const Sequences *s, const double *mean, long lag)
     for (int k = 0; k < s->m; k++) {
         const double *x = s->x + k * s->n;
         double sum = 0;
-        for (long i = 0; i + lag < s->n; i++)
-            sum += (x[i] - mean[k]) * (x[i + lag] - mean[k]);
+        for (long i = 0; i + lag < s->n; i++) sum += (x[i] - mean[k]) * (x[i + lag] - mean[k]);
         total += sum / (double)s->n;
     }
     return total / s->m;
@@ -96,8 +92,7 @@ static double autocovariance(const Sequences *s, const double *mean, long lag)
 static double effective_size(const Sequences *s)
 {
     const double total = (double)s->m * (double)s->n;
-    if (all_equal(s->x, s->m * s->n))
-        return total;
+    if (all_equal(s->x, s->m * s->n)) return total;
     double *mean = gm_alloc((size_t)s->m, sizeof *mean);
     double within, between;
     moments(s, mean, &within, &between);
@@ -116,7 +111,10 @@ static double effective_size(const Sequences *s)
     return total / (time > least ? time : least);
 }
 
-typedef struct Ranked { double value; long at; } Ranked;
+typedef struct Ranked {
+    double value;
+    long at;
+} Ranked;
 
 static int by_value(const void *a, const void *b)
 {
@@ -134,17 +132,14 @@ static int ascending(const void *a, const void *b)
 static void rank_normalise(Sequences *s, Ranked *work)
 {
     const long size = s->m * s->n;
-    for (long i = 0; i < size; i++)
-        work[i] = (Ranked){ s->x[i], i };
+    for (long i = 0; i < size; i++) work[i] = (Ranked){s->x[i], i};
     qsort(work, (size_t)size, sizeof *work, by_value);
     for (long i = 0; i < size;) {
         long end = i + 1;
-        while (end < size && work[end].value == work[i].value)
-            end++;
+        while (end < size && work[end].value == work[i].value) end++;
         const double rank = (double)(i + 1 + end) / 2;
         const double score = inv_Phi((rank - 0.375) / ((double)size + 0.25));
-        for (; i < end; i++)
-            s->x[work[i].at] = score;
+        for (; i < end; i++) s->x[work[i].at] = score;
     }
 }
 
@@ -160,8 +155,7 @@ static double quantile(const double *sorted, long n, double p)
 // Effective size of the estimate of P(x <= limit).
 static double effective_size_below(const double *x, int chains, long draws, double limit, double *indicator, Sequences *s)
 {
-    for (long i = 0; i < chains * draws; i++)
-        indicator[i] = x[i] <= limit;
+    for (long i = 0; i < chains * draws; i++) indicator[i] = x[i] <= limit;
     split(indicator, chains, draws, s);
     return effective_size(s);
 }
@@ -175,11 +169,14 @@ static double effective_size_beyond(const Sequences *from, double limit, Sequenc
 
 double gm_mixing(const double *x, int chains, long draws)
 {
-    Sequences s = { gm_alloc((size_t)(chains * draws), sizeof(double)), 2 * chains, draws / 2 }, tail = { gm_alloc((size_t)(chains * draws), sizeof(double)), s.m, s.n };
+    Sequences s = {gm_alloc((size_t)(chains * draws), sizeof(double)), 2 * chains, draws / 2},
+              tail = {gm_alloc((size_t)(chains * draws), sizeof(double)), s.m, s.n};
     Ranked *ranked = gm_alloc((size_t)(chains * draws), sizeof *ranked);
     split(x, chains, draws, &s);
     rank_normalise(&s, ranked);
-    const double bulk = effective_size(&s), tails = sqrt(effective_size_beyond(&s, -1.645, &tail) * effective_size_beyond(&s, 1.645, &tail));      // 5 % of the draws on each side
+    // 5 % of the draws on each side
+    const double bulk = effective_size(&s),
+                 tails = sqrt(effective_size_beyond(&s, -1.645, &tail) * effective_size_beyond(&s, 1.645, &tail));
     free(ranked);
     free(s.x);
     free(tail.x);
@@ -189,12 +186,10 @@ double gm_mixing(const double *x, int chains, long draws)
 GmSummary gm_summarise(const double *x, int chains, long draws)
 {
     const long size = chains * draws;
-    GmSummary out = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
+    GmSummary out = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     bool finite = size > 0;
-    for (long i = 0; i < size && finite; i++)
-        finite = isfinite(x[i]);
-    if (!finite)
-        return out;
+    for (long i = 0; i < size && finite; i++) finite = isfinite(x[i]);
+    if (!finite) return out;
     double *sorted = gm_alloc((size_t)size, sizeof *sorted);
     memcpy(sorted, x, (size_t)size * sizeof *x);
     qsort(sorted, (size_t)size, sizeof *sorted, ascending);
@@ -204,13 +199,13 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
     out.q50 = quantile(sorted, size, 0.5);
     out.q95 = quantile(sorted, size, 0.95);
     const double size_of_all = fmax(fabs(sorted[0]), fabs(sorted[size - 1]));
-    const bool constant = sorted[size - 1] - sorted[0] <= 1e-12 * size_of_all;      // or rounding of one, as the diagonal of L * L'
-    if (constant) {                                      // the mean of equal numbers, without rounding
+    const bool constant = sorted[size - 1] - sorted[0] <= 1e-12 * size_of_all;  // or rounding of one, as the diagonal of L * L'
+    if (constant) {                                                             // the mean of equal numbers, without rounding
         out.mean = sorted[0] == sorted[size - 1] ? x[0] : out.q50;
         out.sd = 0;
     }
     if (draws >= 8 && !constant) {
-        Sequences s = { gm_alloc((size_t)size, sizeof(double)), 2 * chains, draws / 2 };
+        Sequences s = {gm_alloc((size_t)size, sizeof(double)), 2 * chains, draws / 2};
         const long used = s.m * s.n;
         double *work = gm_alloc((size_t)size, sizeof *work);
         Ranked *ranked = gm_alloc((size_t)used, sizeof *ranked);
@@ -224,11 +219,10 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
         out.ess_bulk = effective_size(&s);
         const double located = split_rhat(&s);
 
-        split(x, chains, draws, &s);                     // folded: sensitive to differences in scale
-        for (long i = 0; i < used; i++)
-            s.x[i] = fabs(s.x[i] - median);
+        split(x, chains, draws, &s);  // folded: sensitive to differences in scale
+        for (long i = 0; i < used; i++) s.x[i] = fabs(s.x[i] - median);
         rank_normalise(&s, ranked);
-        const double scaled = all_equal(s.x, used) ? 0 : split_rhat(&s);     // folding may leave a constant, as of a fair coin
+        const double scaled = all_equal(s.x, used) ? 0 : split_rhat(&s);  // folding may leave a constant, as of a fair coin
         out.rhat = scaled > located ? scaled : located;
 
         const double low = effective_size_below(x, chains, draws, out.q5, work, &s);

@@ -13,17 +13,13 @@
 #include <unistd.h>
 #include "../backends/nonzeros.h"
 
-static const char *place(const GmField *f)
-{
-    return f->where ? f->where : "the model";
-}
+static const char *place(const GmField *f) { return f->where ? f->where : "the model"; }
 
 // ---- checks of one array ----
 
 static double element(const GmField *f, const void *elements, long i)
 {
-    if (f->type != GM_INT)
-        return ((const double *)elements)[i];
+    if (f->type != GM_INT) return ((const double *)elements)[i];
     const int32_t x = ((const int32_t *)elements)[i];
     return x == GM_MISSING_INT ? NAN : (double)x;
 }
@@ -35,10 +31,8 @@ static void refuse(const GmField *f, const GmShape *s, const char *source, long 
     char *declared = gm_declared_text(f, s);
     const double x = element(f, elements, i);
     const char *also = f->asked_by ? f->asked_by : "", *is = f->asked_by ? "; it is " : "";
-    if (isnan(x))
-        gm_error("%s: %s %s (declared %s, %s%s%s)", source, name, why, declared, place(f), is, also);
-    else
-        gm_error("%s: %s = %.10g %s (declared %s, %s%s%s)", source, name, x, why, declared, place(f), is, also);
+    if (isnan(x)) gm_error("%s: %s %s (declared %s, %s%s%s)", source, name, why, declared, place(f), is, also);
+    else gm_error("%s: %s = %.10g %s (declared %s, %s%s%s)", source, name, x, why, declared, place(f), is, also);
     free(declared);
     free(name);
 }
@@ -49,11 +43,11 @@ static bool check_bounds(const GmField *f, const GmShape *s, const void *element
     long room = 0;
     for (long i = 0; i < size; i++) {
         const double x = element(f, elements, i);
-        if (x >= s->lower && x <= s->upper && !(f->finite && isinf(x)))
-            continue;
+        if (x >= s->lower && x <= s->upper && !(f->finite && isinf(x))) continue;
         if (isnan(x)) {
             if (!missing) {
-                char *why = f->needed_for ? gm_format("is missing, but %s", f->needed_for) : gm_format("is missing, which is only allowed in what the likelihood describes");
+                char *why = f->needed_for ? gm_format("is missing, but %s", f->needed_for)
+                                          : gm_format("is missing, which is only allowed in what the likelihood describes");
                 refuse(f, s, source, i, elements, why);
                 free(why);
                 return false;
@@ -65,9 +59,9 @@ static bool check_bounds(const GmField *f, const GmShape *s, const void *element
             missing->index[missing->count++] = i;
             continue;
         }
-        char *why = x < s->lower ? gm_format("is below its lower bound %.10g", s->lower)
-                  : x > s->upper ? gm_format("is above its upper bound %.10g", s->upper)
-                                 : gm_copy_text("is infinite: only ends of intervals may be");
+        char *why = x < s->lower   ? gm_format("is below its lower bound %.10g", s->lower)
+                    : x > s->upper ? gm_format("is above its upper bound %.10g", s->upper)
+                                   : gm_copy_text("is infinite: only ends of intervals may be");
         refuse(f, s, source, i, elements, why);
         free(why);
         return false;
@@ -87,20 +81,14 @@ static const char *vector_fault(GmConstraint c, const double *x, long n, long *b
         sum += x[i];
         most = fabs(x[i]) > most ? fabs(x[i]) : most;
         squares += x[i] * x[i];
-        if (c == GM_SIMPLEX && x[i] < 0)
-            return "is negative, which a simplex cannot be";
-        if ((c == GM_ORDERED || c == GM_POSITIVE_ORDERED) && i > 0 && !(x[i] > x[i - 1]))
-            return "is not above the element before it";
-        if (c == GM_POSITIVE_ORDERED && x[i] < 0)
-            return "is negative";
+        if (c == GM_SIMPLEX && x[i] < 0) return "is negative, which a simplex cannot be";
+        if ((c == GM_ORDERED || c == GM_POSITIVE_ORDERED) && i > 0 && !(x[i] > x[i - 1])) return "is not above the element before it";
+        if (c == GM_POSITIVE_ORDERED && x[i] < 0) return "is negative";
     }
     *bad = 0;
-    if (c == GM_SIMPLEX && !(fabs(sum - 1) <= CONSTRAINT_TOLERANCE))
-        return "begins a vector that does not sum to 1";
-    if (c == GM_UNIT_VECTOR && !(fabs(squares - 1) <= CONSTRAINT_TOLERANCE))
-        return "begins a vector that is not of length 1";
-    if (c == GM_SUM_TO_ZERO && !(fabs(sum) <= CONSTRAINT_TOLERANCE * most * (double)n))
-        return "begins a vector that does not sum to 0";
+    if (c == GM_SIMPLEX && !(fabs(sum - 1) <= CONSTRAINT_TOLERANCE)) return "begins a vector that does not sum to 1";
+    if (c == GM_UNIT_VECTOR && !(fabs(squares - 1) <= CONSTRAINT_TOLERANCE)) return "begins a vector that is not of length 1";
+    if (c == GM_SUM_TO_ZERO && !(fabs(sum) <= CONSTRAINT_TOLERANCE * most * (double)n)) return "begins a vector that does not sum to 0";
     return NULL;
 }
 
@@ -112,35 +100,28 @@ static const char *matrix_fault(GmConstraint c, const double *x, long n, long *b
         for (long j = 0; j < n; j++) {
             *bad = i * n + j;
             const double scale = fabs(x[i * n + j]) > 1 ? fabs(x[i * n + j]) : 1;
-            if (factor && j > i && x[i * n + j] != 0)
-                return "is above the diagonal of a Cholesky factor, so it should be 0";
+            if (factor && j > i && x[i * n + j] != 0) return "is above the diagonal of a Cholesky factor, so it should be 0";
             if (!factor && j > i && !(fabs(x[i * n + j] - x[j * n + i]) <= CONSTRAINT_TOLERANCE * scale))
                 return "differs from its mirror image: the matrix is not symmetric";
-            if (factor && j == i && !(x[i * n + j] > 0))
-                return "is on the diagonal of a Cholesky factor, so it should be positive";
+            if (factor && j == i && !(x[i * n + j] > 0)) return "is on the diagonal of a Cholesky factor, so it should be positive";
             if (c == GM_CORRELATION && j == i && !(fabs(x[i * n + j] - 1) <= CONSTRAINT_TOLERANCE))
                 return "is on the diagonal of a correlation matrix, so it should be 1";
         }
     const char *why = NULL;
     for (long i = 0; i < n && c == GM_CHOLESKY_CORR && !why; i++) {
         double squares = 0;
-        for (long j = 0; j <= i; j++)
-            squares += x[i * n + j] * x[i * n + j];
+        for (long j = 0; j <= i; j++) squares += x[i * n + j] * x[i * n + j];
         *bad = i * n;
-        if (!(fabs(squares - 1) <= CONSTRAINT_TOLERANCE))
-            why = "begins a row whose squares do not sum to 1";
+        if (!(fabs(squares - 1) <= CONSTRAINT_TOLERANCE)) why = "begins a row whose squares do not sum to 1";
     }
-    if (factor)
-        return why;
-    double *l = gm_alloc((size_t)(n * n), sizeof *l);    // Cholesky, row by row: fails exactly if not positive definite
+    if (factor) return why;
+    double *l = gm_alloc((size_t)(n * n), sizeof *l);  // Cholesky, row by row: fails exactly if not positive definite
     for (long i = 0; i < n && !why; i++)
         for (long j = 0; j <= i && !why; j++) {
             double sum = x[i * n + j];
-            for (long k = 0; k < j; k++)
-                sum -= l[i * n + k] * l[j * n + k];
+            for (long k = 0; k < j; k++) sum -= l[i * n + k] * l[j * n + k];
             *bad = i * n + i;
-            if (i == j && !(sum > 0))
-                why = "is where the matrix turns out not to be positive definite";
+            if (i == j && !(sum > 0)) why = "is where the matrix turns out not to be positive definite";
             l[i * n + j] = i == j ? sqrt(sum) : sum / l[j * n + j];
         }
     free(l);
@@ -152,27 +133,23 @@ static int constraint_rank(GmConstraint c)
 {
     switch (c) {
     case GM_ANY:
-    case GM_COUNTS:
-        return 0;
+    case GM_COUNTS: return 0;
     case GM_SIMPLEX:
     case GM_ORDERED:
     case GM_POSITIVE_ORDERED:
     case GM_UNIT_VECTOR:
-    case GM_SUM_TO_ZERO:
-        return 1;
+    case GM_SUM_TO_ZERO: return 1;
     case GM_COVARIANCE:
     case GM_CORRELATION:
     case GM_CHOLESKY_COV:
-    case GM_CHOLESKY_CORR:
-        return 2;
+    case GM_CHOLESKY_CORR: return 2;
     }
     return 0;
 }
 
 bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing)
 {
-    if (!check_bounds(f, s, elements, source, missing))
-        return false;
+    if (!check_bounds(f, s, elements, source, missing)) return false;
     const int rank = constraint_rank(f->constraint);
     const long size = gm_shape_size(s);
     for (long i = 0; i < size && f->constraint == GM_COUNTS; i++)
@@ -180,12 +157,10 @@ bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, c
             refuse(f, s, source, i, elements, "is negative, which a count cannot be");
             return false;
         }
-    if (rank == 0 || s->rank < rank || f->type == GM_INT || size == 0 || (missing && missing->count > 0))
-        return true;
+    if (rank == 0 || s->rank < rank || f->type == GM_INT || size == 0 || (missing && missing->count > 0)) return true;
     const long n = s->dim[s->rank - 1];
     const long block = rank == 2 ? n * n : n;
-    if (rank == 2 && s->dim[s->rank - 2] != n)
-        return true;                                     // a Cholesky factor that is not square: bounds only
+    if (rank == 2 && s->dim[s->rank - 2] != n) return true;  // a Cholesky factor that is not square: bounds only
     for (long at = 0; at < size; at += block) {
         const double *x = (const double *)elements + at;
         long bad = 0;
@@ -214,13 +189,11 @@ static bool read_number(GmValues *v, const char *input, const char *name, double
         return false;
     }
     GmValue *value = gm_values_add(v, name, "command line");
-    if (!value)
-        return false;
+    if (!value) return false;
     const char *why = NULL;
     value->type = field->type;
     value->elements = gm_alloc(1, sizeof(double));
-    if (gm_store(field->type, value->elements, 0, x, &why))
-        return true;
+    if (gm_store(field->type, value->elements, 0, x, &why)) return true;
     gm_error("%s: %s %s", input, name, why);
     return false;
 }
@@ -244,16 +217,11 @@ static bool read_named(GmValues *v, const char *input, const char *equals)
             columns = NULL;
         }
     }
-    if (*path && access(path, F_OK) != 0 && gm_parse_number(path, &x, &why) && !isnan(x))
-        good = read_number(v, input, name, x);
-    else if (ends_with(path, ".npy") && !columns)
-        good = gm_npy_read(v, path, name);
-    else if (ends_with(path, ".npz") && !columns)
-        good = gm_npz_read(v, path, name);
-    else if (ends_with(path, ".csv") || ends_with(path, ".tsv") || ends_with(path, ".txt"))
-        good = gm_csv_read(v, path, name, columns);
-    else
-        gm_error("%s: expected %s=FILE.npy, %s=FILE.npz, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name, name);
+    if (*path && access(path, F_OK) != 0 && gm_parse_number(path, &x, &why) && !isnan(x)) good = read_number(v, input, name, x);
+    else if (ends_with(path, ".npy") && !columns) good = gm_npy_read(v, path, name);
+    else if (ends_with(path, ".npz") && !columns) good = gm_npz_read(v, path, name);
+    else if (ends_with(path, ".csv") || ends_with(path, ".tsv") || ends_with(path, ".txt")) good = gm_csv_read(v, path, name, columns);
+    else gm_error("%s: expected %s=FILE.npy, %s=FILE.npz, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name, name);
     free(path);
     free(name);
     return good;
@@ -263,39 +231,34 @@ static bool read_input(GmValues *v, const char *input)
 {
     const char *equals = strchr(input, '=');
     bool name = equals && equals > input && !isdigit((unsigned char)*input);
-    for (const char *c = input; name && c < equals; c++)
-        name = isalnum((unsigned char)*c) || *c == '_';
-    if (name)
-        return read_named(v, input, equals);
-    if (ends_with(input, ".json"))
-        return gm_json_read(v, input);
-    if (ends_with(input, ".csv") || ends_with(input, ".tsv") || ends_with(input, ".txt"))
-        return gm_csv_read(v, input, NULL, NULL);
+    for (const char *c = input; name && c < equals; c++) name = isalnum((unsigned char)*c) || *c == '_';
+    if (name) return read_named(v, input, equals);
+    if (ends_with(input, ".json")) return gm_json_read(v, input);
+    if (ends_with(input, ".csv") || ends_with(input, ".tsv") || ends_with(input, ".txt")) return gm_csv_read(v, input, NULL, NULL);
     if (ends_with(input, ".npy") || ends_with(input, ".npz"))
-        gm_error("%s: a .np%c file holds one array without a name; write NAME=%s", input, tolower((unsigned char)input[strlen(input) - 1]), input);
-    else
-        gm_error("%s: data files end in .json, .csv, .tsv, .npy or .npz (then NAME=FILE.npy)", input);
+        gm_error("%s: a .np%c file holds one array without a name; write NAME=%s", input, tolower((unsigned char)input[strlen(input) - 1]),
+                 input);
+    else gm_error("%s: data files end in .json, .csv, .tsv, .npy or .npz (then NAME=FILE.npy)", input);
     return false;
 }
 
 // ---- sizes and names ----
 
-// Gives every int scalar that no file holds and that has no default the extent of the first array declared with it. false after a message: that is no extent to be guessed.
+// Gives every int scalar that no file holds and that has no default the extent of the first array declared with it. false after a message:
+// that is no extent to be guessed.
 static bool infer(GmData *d, const GmModel *m)
 {
     for (int f = 0; f < m->n_data; f++) {
         const GmField *field = &m->data[f];
-        if (field->type != GM_INT || field->rank != 0 || field->has_default || gm_values_find(&d->values, field->name))
-            continue;
+        if (field->type != GM_INT || field->rank != 0 || field->has_default || gm_values_find(&d->values, field->name)) continue;
         for (int a = 0; a < m->n_data; a++) {
             const GmValue *array = gm_values_find(&d->values, m->data[a].name);
             int k = 0;
-            while (k < m->data[a].rank && m->data[a].extent_of[k] != f + 1)
-                k++;
-            if (!array || k == m->data[a].rank || array->rank != m->data[a].rank || array->dim[k] > INT32_MAX)
-                continue;
+            while (k < m->data[a].rank && m->data[a].extent_of[k] != f + 1) k++;
+            if (!array || k == m->data[a].rank || array->rank != m->data[a].rank || array->dim[k] > INT32_MAX) continue;
             if (array->table && array->dim[k] == 0) {
-                gm_error("%s: has no rows below its header, from which %s would be 0; if that is meant, write %s=0", array->source, field->name, field->name);
+                gm_error("%s: has no rows below its header, from which %s would be 0; if that is meant, write %s=0", array->source,
+                         field->name, field->name);
                 return false;
             }
             const int32_t size = (int32_t)array->dim[k];
@@ -318,11 +281,9 @@ static int distance(const char *a, const char *b)
 {
     enum { LONGEST = 40 };
     const int n = (int)strlen(a), m = (int)strlen(b);
-    if (n > LONGEST || m > LONGEST)
-        return LONGEST;
+    if (n > LONGEST || m > LONGEST) return LONGEST;
     int row[LONGEST + 1];
-    for (int j = 0; j <= m; j++)
-        row[j] = j;
+    for (int j = 0; j <= m; j++) row[j] = j;
     for (int i = 1; i <= n; i++) {
         int diagonal = row[0];
         row[0] = i;
@@ -340,7 +301,7 @@ static int distance(const char *a, const char *b)
 static const char *near_name(const GmValues *v, const char *name)
 {
     const char *best = NULL;
-    int least = (int)strlen(name) / 4 + 2;               // y and z are not near, mu and Mu are, sigma and sgma are
+    int least = (int)strlen(name) / 4 + 2;  // y and z are not near, mu and Mu are, sigma and sgma are
     for (int i = 0; i < v->n_unknown; i++) {
         const int d = distance(v->unknown[i], name);
         if (d < least && d < (int)strlen(name)) {
@@ -356,31 +317,26 @@ static bool is_extent(const GmModel *m, int f)
 {
     for (int a = 0; a < m->n_data; a++)
         for (int k = 0; k < m->data[a].rank; k++)
-            if (m->data[a].extent_of[k] == f + 1)
-                return true;
+            if (m->data[a].extent_of[k] == f + 1) return true;
     return false;
 }
 
 static bool all_there(const GmData *d, const GmModel *m, int n_inputs)
 {
     int absent = 0;
-    for (int f = 0; f < m->n_data; f++)
-        absent += !m->data[f].has_default && !gm_values_find(&d->values, m->data[f].name);
-    if (absent == 0)
-        return true;
+    for (int f = 0; f < m->n_data; f++) absent += !m->data[f].has_default && !gm_values_find(&d->values, m->data[f].name);
+    if (absent == 0) return true;
     gm_error(n_inputs ? "data: %d of the names that %s needs are in no file:" : "data: %d names are needed by %s:", absent, m->name);
     for (int f = 0; f < m->n_data; f++) {
         const GmField *field = &m->data[f];
-        if (field->has_default || gm_values_find(&d->values, field->name))
-            continue;
+        if (field->has_default || gm_values_find(&d->values, field->name)) continue;
         char *declared = gm_declared_text(field, NULL);
         const char *near = near_name(&d->values, field->name);
         gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
                  is_extent(m, f) ? "; or from the size of an array" : "");
         free(declared);
     }
-    if (!n_inputs)
-        gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");
+    if (!n_inputs) gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");
     return false;
 }
 
@@ -391,43 +347,31 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs)
 static bool fits(const GmValue *v, const GmShape *s)
 {
     bool same = v->rank == s->rank;
-    for (int k = 0; k < s->rank && same; k++)
-        same = v->dim[k] == s->dim[k];
-    if (same)
-        return true;
+    for (int k = 0; k < s->rank && same; k++) same = v->dim[k] == s->dim[k];
+    if (same) return true;
     const long size = gm_value_size(v);
-    if (size != gm_shape_size(s))
-        return false;
-    if (size == 0 || (size == 1 && (v->rank == 0 || s->rank == 0)))
-        return true;
-    if (!v->table)
-        return false;
+    if (size != gm_shape_size(s)) return false;
+    if (size == 0 || (size == 1 && (v->rank == 0 || s->rank == 0))) return true;
+    if (!v->table) return false;
     int a = 0, b = 0;
     for (;; a++, b++) {
-        while (a < v->rank && v->dim[a] == 1)
-            a++;
-        while (b < s->rank && s->dim[b] == 1)
-            b++;
-        if (a == v->rank || b == s->rank)
-            return a == v->rank && b == s->rank;
-        if (v->dim[a] != s->dim[b])
-            return false;
+        while (a < v->rank && v->dim[a] == 1) a++;
+        while (b < s->rank && s->dim[b] == 1) b++;
+        if (a == v->rank || b == s->rank) return a == v->rank && b == s->rank;
+        if (v->dim[a] != s->dim[b]) return false;
     }
 }
 
 bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v)
 {
-    if (fits(v, s))
-        return true;
+    if (fits(v, s)) return true;
     char *declared = gm_declared_text(f, s);
     char *has = gm_shape_text(v->rank, v->dim);
     char *wants = gm_shape_text(s->rank, s->dim);
-    if (v->rank == 0)
-        gm_error("%s: %s is a number, but should be %s (declared %s, %s)", v->source, f->name, wants, declared, place(f));
+    if (v->rank == 0) gm_error("%s: %s is a number, but should be %s (declared %s, %s)", v->source, f->name, wants, declared, place(f));
     else if (s->rank == 0)
         gm_error("%s: %s has size %s, but should be a number (declared %s, %s)", v->source, f->name, has, declared, place(f));
-    else
-        gm_error("%s: %s has size %s, but should have %s (declared %s, %s)", v->source, f->name, has, wants, declared, place(f));
+    else gm_error("%s: %s has size %s, but should have %s (declared %s, %s)", v->source, f->name, has, wants, declared, place(f));
     free(wants);
     free(has);
     free(declared);
@@ -448,7 +392,7 @@ static bool place_field(GmData *d, const GmModel *m, int f)
             return false;
         }
     GmValue *v = gm_values_find(&d->values, field->name);
-    if (!v) {                                            // then it has a default, or all_there would have said so
+    if (!v) {  // then it has a default, or all_there would have said so
         const double x = m->data_default(f, d->data);
         const long size = gm_shape_size(s);
         v = gm_values_add(&d->values, field->name, "default");
@@ -463,18 +407,13 @@ static bool place_field(GmData *d, const GmModel *m, int f)
                 return false;
             }
     }
-    if (!gm_value_fits(field, s, v) ||
-        !gm_check_values(field, s, v->elements, v->source, field->may_miss ? &d->missing[f] : NULL))
+    if (!gm_value_fits(field, s, v) || !gm_check_values(field, s, v->elements, v->source, field->may_miss ? &d->missing[f] : NULL))
         return false;
     const long whole = field->rank == 0 && field->type == GM_INT ? *(int32_t *)v->elements : 0;
-    if (field->rank == 2 && field->type != GM_INT && d->missing[f].count == 0)
-        gm_nonzeros_open(v->elements, s->dim[0], s->dim[1]);
-    if (field->rank > 0)
-        memcpy(at, &v->elements, sizeof v->elements);
-    else if (field->type == GM_INT && !field->imputed_field)
-        memcpy(at, &whole, sizeof whole);
-    else
-        memcpy(at, v->elements, field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
+    if (field->rank == 2 && field->type != GM_INT && d->missing[f].count == 0) gm_nonzeros_open(v->elements, s->dim[0], s->dim[1]);
+    if (field->rank > 0) memcpy(at, &v->elements, sizeof v->elements);
+    else if (field->type == GM_INT && !field->imputed_field) memcpy(at, &whole, sizeof whole);
+    else memcpy(at, v->elements, field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
     return true;
 }
 
@@ -484,8 +423,7 @@ static long given_extent(const GmData *d, const GmModel *m, int f)
     for (int a = 0; a < m->n_data; a++) {
         const GmValue *v = gm_values_find(&d->values, m->data[a].name);
         for (int k = 0; v && k < m->data[a].rank && v->rank == m->data[a].rank; k++)
-            if (m->data[a].extent_of[k] == f + 1)
-                return v->dim[k];
+            if (m->data[a].extent_of[k] == f + 1) return v->dim[k];
     }
     return -1;
 }
@@ -503,13 +441,12 @@ static bool is_for_others(const GmData *d, const GmModel *m, int f, const GmValu
 static void take_others(GmData *d, const GmModel *m, const GmData *others)
 {
     bool *takes = gm_alloc((size_t)m->n_data, sizeof *takes);
-    for (int f = 0; f < m->n_data; f++) {                // all are asked before the first is taken
+    for (int f = 0; f < m->n_data; f++) {  // all are asked before the first is taken
         const GmValue *v = gm_values_find(&others->values, m->data[f].name);
         takes[f] = v && !gm_values_find(&d->values, m->data[f].name) && !is_for_others(d, m, f, v);
     }
     for (int f = 0; f < m->n_data; f++) {
-        if (!takes[f])
-            continue;
+        if (!takes[f]) continue;
         const GmValue *from = gm_values_find(&others->values, m->data[f].name);
         GmValue *to = gm_values_add(&d->values, from->name, from->source);
         const size_t bytes = (size_t)gm_value_size(from) * (from->type == GM_INT ? sizeof(int32_t) : sizeof(double));
@@ -525,33 +462,27 @@ static void take_others(GmData *d, const GmModel *m, const GmData *others)
 
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others)
 {
-    *d = (GmData){ .values = { .fields = m->data, .n_fields = m->n_data } };
+    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data}};
     d->data = gm_alloc(1, m->data_size);
     d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
     d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);
     for (int i = 0; i < n_inputs; i++)
-        if (!read_input(&d->values, inputs[i]))
-            return false;
-    if (others)
-        take_others(d, m, others);
-    if (!infer(d, m) || !all_there(d, m, n_inputs))
-        return false;
+        if (!read_input(&d->values, inputs[i])) return false;
+    if (others) take_others(d, m, others);
+    if (!infer(d, m) || !all_there(d, m, n_inputs)) return false;
     for (int f = 0; f < m->n_data; f++)
-        if (!place_field(d, m, f))
-            return false;
+        if (!place_field(d, m, f)) return false;
     if (m->data_sizes) m->data_sizes(d->data);
     return true;
 }
 
 void gm_data_close(GmData *d, const GmModel *m)
 {
-    for (int f = 0; f < m->n_data && d->missing; f++)
-        free(d->missing[f].index);
-    for (int k = 0; k < d->values.n; k++)
-        gm_nonzeros_close(d->values.value[k].elements);
+    for (int f = 0; f < m->n_data && d->missing; f++) free(d->missing[f].index);
+    for (int k = 0; k < d->values.n; k++) gm_nonzeros_close(d->values.value[k].elements);
     free(d->missing);
     free(d->shape);
     free(d->data);
     gm_values_close(&d->values);
-    *d = (GmData){ 0 };
+    *d = (GmData){0};
 }

@@ -15,19 +15,19 @@
 // Where the numbers of one column go: into the value `target` (an index: the list of values may move), as its column `slot`.
 typedef struct Column {
     char *label;
-    int   target;                   // -1: not kept
-    long  slot;
+    int target;  // -1: not kept
+    long slot;
 } Column;
 
 typedef struct Table {
-    GmLines   lines;
-    char      separator;
-    long      n;
-    Column   *column;
-    char    **cell;
+    GmLines lines;
+    char separator;
+    long n;
+    Column *column;
+    char **cell;
     GmValues *values;
-    int       first_value;          // the values of this table are values->value[first_value..]
-    long      rows, room;
+    int first_value;  // the values of this table are values->value[first_value..]
+    long rows, room;
 } Table;
 
 // ---- lines and cells ----
@@ -38,7 +38,7 @@ static long cut(Table *t, char **cell, long most)
     char *at = t->lines.text;
     for (long n = 0;; n++) {
         char *begin = at, *end;
-        if (*at == '"') {                                // "a ""quoted"" cell"
+        if (*at == '"') {  // "a ""quoted"" cell"
             begin = end = ++at;
             while (*at && !(at[0] == '"' && at[1] != '"')) {
                 at += at[0] == '"';
@@ -48,42 +48,40 @@ static long cut(Table *t, char **cell, long most)
                 gm_error("%s: line %ld: a quote is not closed", t->lines.path, t->lines.number);
                 return -1;
             }
-            for (at++; *at == ' ' || (*at == '\t' && t->separator != '\t');)
-                at++;
+            for (at++; *at == ' ' || (*at == '\t' && t->separator != '\t');) at++;
             if (*at && *at != t->separator) {
                 gm_error("%s: line %ld: `%.20s` follows a quote that is closed", t->lines.path, t->lines.number, at);
                 return -1;
             }
         } else {
-            while (*at && *at != t->separator)
-                at++;
+            while (*at && *at != t->separator) at++;
             end = at;
         }
         const bool last = *at == 0;
-        at++;                                            // before the end is marked: it may be the separator
+        at++;  // before the end is marked: it may be the separator
         *end = 0;
-        if (n < most)
-            cell[n] = begin;
-        if (last)
-            return n + 1;
+        if (n < most) cell[n] = begin;
+        if (last) return n + 1;
     }
 }
 
-// Numbers on the first line are a row without a header above it, unless they may be names: whole, and no two beside each other the same (0, 1, 2; years).
+// Numbers on the first line are a row without a header above it, unless they may be names: whole, and no two beside each other the same (0,
+// 1, 2; years).
 static bool holds_names(const Table *t)
 {
     bool whole = true;
     for (long i = 0; i < t->n; i++) {
         double x;
         const char *label = t->column[i].label, *why;
-        if (!*label || !gm_parse_number(label, &x, &why))
-            return true;
+        if (!*label || !gm_parse_number(label, &x, &why)) return true;
         whole &= strspn(label, "0123456789") == strlen(label) && (i ? strcmp(label, t->column[i - 1].label) != 0 : t->n > 1 || x == 0);
     }
     if (whole)
-        gm_note("%s: the first line holds numbers, %s%s, which are taken as the names of columns", t->lines.path, t->column[0].label, t->n > 1 ? ", ..." : "");
+        gm_note("%s: the first line holds numbers, %s%s, which are taken as the names of columns", t->lines.path, t->column[0].label,
+                t->n > 1 ? ", ..." : "");
     else
-        gm_error("%s: line %ld holds numbers where the names of the columns are expected: add a header line", t->lines.path, t->lines.number);
+        gm_error("%s: line %ld holds numbers where the names of the columns are expected: add a header line", t->lines.path,
+                 t->lines.number);
     return whole;
 }
 
@@ -94,8 +92,7 @@ static char choose_separator(const char *header)
     long most = 0;
     for (const char *c = choices; *c; c++) {
         long count = 0;
-        for (const char *s = header; *s; s++)
-            count += *s == *c;
+        for (const char *s = header; *s; s++) count += *s == *c;
         if (count > most) {
             most = count;
             best = *c;
@@ -104,7 +101,8 @@ static char choose_separator(const char *header)
     return best;
 }
 
-// The next line that is no comment; NULL at the end of the file, or if t->lines.failed. A row that begins with # would be lost without a word.
+// The next line that is no comment; NULL at the end of the file, or if t->lines.failed. A row that begins with # would be lost without a
+// word.
 static char *next_line(Table *t)
 {
     char *text;
@@ -113,14 +111,13 @@ static char *next_line(Table *t)
         for (char *at = text + 1, *rest; at && t->n; at = rest) {
             double x;
             const char *why;
-            if ((rest = strchr(at, t->separator)))
-                *rest++ = 0;
+            if ((rest = strchr(at, t->separator))) *rest++ = 0;
             numbers += gm_parse_number(at, &x, &why) && (isfinite(x) || t->n > 1);
             cells++;
         }
-        if (numbers == 0 || numbers < cells || cells != t->n)
-            continue;
-        gm_error("%s: line %ld begins with #, as a comment does, and holds numbers for all columns: remove the # or the line", t->lines.path, t->lines.number);
+        if (numbers == 0 || numbers < cells || cells != t->n) continue;
+        gm_error("%s: line %ld begins with #, as a comment does, and holds numbers for all columns: remove the # or the line",
+                 t->lines.path, t->lines.number);
         t->lines.failed = true;
         return NULL;
     }
@@ -130,13 +127,12 @@ static char *next_line(Table *t)
 static bool read_header(Table *t)
 {
     if (!next_line(t)) {
-        if (!t->lines.failed)
-            gm_error("%s: is empty: a header line with the names of the columns is expected", t->lines.path);
+        if (!t->lines.failed) gm_error("%s: is empty: a header line with the names of the columns is expected", t->lines.path);
         return false;
     }
     char *line = t->lines.text;
     t->separator = choose_separator(line);
-    char *whole = gm_copy_text(line);                    // cutting works in place: once to count, once to keep
+    char *whole = gm_copy_text(line);  // cutting works in place: once to count, once to keep
     t->n = cut(t, NULL, 0);
     strcpy(line, whole);
     free(whole);
@@ -149,11 +145,9 @@ static bool read_header(Table *t)
     cut(t, t->cell, t->n);
     for (long i = 0; i < t->n; i++) {
         char *label = t->cell[i];
-        while (*label == ' ')
-            label++;
-        for (size_t k = strlen(label); k > 0 && label[k - 1] == ' '; k--)
-            label[k - 1] = 0;
-        t->column[i] = (Column){ .label = gm_copy_text(label), .target = -1 };
+        while (*label == ' ') label++;
+        for (size_t k = strlen(label); k > 0 && label[k - 1] == ' '; k--) label[k - 1] = 0;
+        t->column[i] = (Column){.label = gm_copy_text(label), .target = -1};
     }
     return holds_names(t);
 }
@@ -163,27 +157,24 @@ static bool read_header(Table *t)
 static int new_target(Table *t, const char *name, GmType type)
 {
     GmValue *v = gm_values_add(t->values, name, t->lines.path);
-    if (!v)
-        return -1;
+    if (!v) return -1;
     v->type = type;
     return t->values->n - 1;
 }
 
-// What follows the name in a label: ".3" or "[3]" is a subscript, ".1.2", "[1,2]" are subscripts of something else than a column, "" and ".old" none.
+// What follows the name in a label: ".3" or "[3]" is a subscript, ".1.2", "[1,2]" are subscripts of something else than a column, "" and
+// ".old" none.
 typedef enum { NO_SUBSCRIPT, ONE_SUBSCRIPT, SUBSCRIPTS } Subscripts;
 
 static Subscripts subscripts_of(const char *after, long *index)
 {
     const char mark = *after, *end = after + strspn(after, ".[]-, 0123456789");
     char *next;
-    if ((mark != '.' && mark != '[') || *end)
-        return NO_SUBSCRIPT;
+    if ((mark != '.' && mark != '[') || *end) return NO_SUBSCRIPT;
     errno = 0;
     *index = strtol(after + 1, &next, 10);
-    if (next == after + 1)
-        return mark == '[' || after[1] ? SUBSCRIPTS : NO_SUBSCRIPT;
-    if (mark == '[' && *next++ != ']')
-        return SUBSCRIPTS;
+    if (next == after + 1) return mark == '[' || after[1] ? SUBSCRIPTS : NO_SUBSCRIPT;
+    if (mark == '[' && *next++ != ']') return SUBSCRIPTS;
     return *next || errno || *index < 0 ? SUBSCRIPTS : ONE_SUBSCRIPT;
 }
 
@@ -193,23 +184,19 @@ static bool place_column(Table *t, Column *c)
     const size_t length = strcspn(c->label, ".[");
     const Subscripts subscripts = subscripts_of(c->label + length, &c->slot);
     char *name = gm_copy_text(c->label);
-    if (subscripts)
-        name[length] = 0;
+    if (subscripts) name[length] = 0;
     const GmField *field = gm_values_wanted(t->values, name);
     free(name);
-    if (!field)
-        return true;
+    if (!field) return true;
     if (subscripts == SUBSCRIPTS) {
-        gm_error("%s: column %s: columns of %s are called %s.1, %s.2, ... (or from 0 on)", t->lines.path, c->label, field->name, field->name, field->name);
+        gm_error("%s: column %s: columns of %s are called %s.1, %s.2, ... (or from 0 on)", t->lines.path, c->label, field->name,
+                 field->name, field->name);
         return false;
     }
     for (int k = t->first_value; k < t->values->n && subscripts; k++)
-        if (strcmp(t->values->value[k].name, field->name) == 0 && t->values->value[k].rank == 2)
-            c->target = k;
-    if (c->target < 0)
-        c->target = new_target(t, field->name, field->type);
-    if (c->target < 0)
-        return false;
+        if (strcmp(t->values->value[k].name, field->name) == 0 && t->values->value[k].rank == 2) c->target = k;
+    if (c->target < 0) c->target = new_target(t, field->name, field->type);
+    if (c->target < 0) return false;
     GmValue *v = &t->values->value[c->target];
     v->rank = subscripts ? 2 : 1;
     v->dim[1] += subscripts ? 1 : 0;
@@ -222,44 +209,37 @@ static bool number_columns(Table *t, int target)
     const GmValue *v = &t->values->value[target];
     long first = 1;
     for (long i = 0; i < t->n; i++)
-        if (t->column[i].target == target && t->column[i].slot == 0)
-            first = 0;
+        if (t->column[i].target == target && t->column[i].slot == 0) first = 0;
     bool *seen = gm_alloc((size_t)v->dim[1], sizeof *seen), good = true;
     for (long i = 0; i < t->n && good; i++) {
         Column *c = &t->column[i];
-        if (c->target != target)
-            continue;
+        if (c->target != target) continue;
         c->slot -= first;
         good = c->slot < v->dim[1] && !seen[c->slot];
         if (c->slot >= v->dim[1])
-            gm_error("%s: column %s: there are %ld columns of %s, so their numbers should be %ld to %ld", t->lines.path, c->label, v->dim[1], v->name, first, v->dim[1] - 1 + first);
-        else if (!good)
-            gm_error("%s: column %s is there twice", t->lines.path, c->label);
-        else
-            seen[c->slot] = true;
+            gm_error("%s: column %s: there are %ld columns of %s, so their numbers should be %ld to %ld", t->lines.path, c->label,
+                     v->dim[1], v->name, first, v->dim[1] - 1 + first);
+        else if (!good) gm_error("%s: column %s is there twice", t->lines.path, c->label);
+        else seen[c->slot] = true;
     }
     free(seen);
-    if (good && first == 0)
-        gm_note("%s: the columns of %s are counted from 0: the first is %s[, 1]", t->lines.path, v->name, v->name);
+    if (good && first == 0) gm_note("%s: the columns of %s are counted from 0: the first is %s[, 1]", t->lines.path, v->name, v->name);
     return good;
 }
 
 static bool by_label(Table *t)
 {
     for (long i = 0; i < t->n; i++)
-        if (!place_column(t, &t->column[i]))
-            return false;
+        if (!place_column(t, &t->column[i])) return false;
     for (int k = t->first_value; k < t->values->n; k++)
-        if (t->values->value[k].rank == 2 && !number_columns(t, k))
-            return false;
+        if (t->values->value[k].rank == 2 && !number_columns(t, k)) return false;
     return true;
 }
 
 static long find_label(const Table *t, const char *label, size_t length)
 {
     for (long i = 0; i < t->n; i++)
-        if (strlen(t->column[i].label) == length && strncmp(t->column[i].label, label, length) == 0)
-            return i;
+        if (strlen(t->column[i].label) == length && strncmp(t->column[i].label, label, length) == 0) return i;
     gm_error("%s: there is no column `%.*s`", t->lines.path, (int)length, label);
     return -1;
 }
@@ -273,8 +253,7 @@ static bool by_choice(Table *t, const char *name, const char *columns)
         return false;
     }
     const int target = new_target(t, name, field->type);
-    if (target < 0)
-        return false;
+    if (target < 0) return false;
     long taken = 0;
     if (!columns)
         for (; taken < t->n; taken++) {
@@ -285,17 +264,15 @@ static bool by_choice(Table *t, const char *name, const char *columns)
         const size_t length = strcspn(columns, ",");
         const char *dash = memchr(columns, '-', length);
         long first = -1, last = -1;
-        bool whole = false;                              // a label may hold a dash itself
-        for (long i = 0; i < t->n; i++)
-            whole |= strlen(t->column[i].label) == length && strncmp(t->column[i].label, columns, length) == 0;
+        bool whole = false;  // a label may hold a dash itself
+        for (long i = 0; i < t->n; i++) whole |= strlen(t->column[i].label) == length && strncmp(t->column[i].label, columns, length) == 0;
         if (dash && !whole) {
             first = find_label(t, columns, (size_t)(dash - columns));
             last = first < 0 ? -1 : find_label(t, dash + 1, length - (size_t)(dash + 1 - columns));
         } else {
             first = last = find_label(t, columns, length);
         }
-        if (first < 0 || last < 0)
-            return false;
+        if (first < 0 || last < 0) return false;
         if (last < first) {
             gm_error("%s: `%.*s`: the first column stands after the last", t->lines.path, (int)length, columns);
             return false;
@@ -318,23 +295,16 @@ static bool by_choice(Table *t, const char *name, const char *columns)
 
 // ---- rows ----
 
-static size_t element_size(const GmValue *v)
-{
-    return v->type == GM_INT ? sizeof(int32_t) : sizeof(double);
-}
+static size_t element_size(const GmValue *v) { return v->type == GM_INT ? sizeof(int32_t) : sizeof(double); }
 
-static size_t row_size(const GmValue *v)
-{
-    return v->rank == 2 ? (size_t)v->dim[1] : 1;
-}
+static size_t row_size(const GmValue *v) { return v->rank == 2 ? (size_t)v->dim[1] : 1; }
 
 static void make_room(Table *t, long rows)
 {
     for (int k = t->first_value; k < t->values->n; k++) {
         GmValue *v = &t->values->value[k];
         size_t count;
-        if (__builtin_mul_overflow((size_t)rows, row_size(v), &count))
-            count = SIZE_MAX;
+        if (__builtin_mul_overflow((size_t)rows, row_size(v), &count)) count = SIZE_MAX;
         v->elements = gm_grow(v->elements, count, element_size(v));
     }
     t->room = rows;
@@ -342,17 +312,14 @@ static void make_room(Table *t, long rows)
 
 static bool store_row(Table *t)
 {
-    if (t->rows == t->room)
-        make_room(t, t->room ? 2 * t->room : 64);
+    if (t->rows == t->room) make_room(t, t->room ? 2 * t->room : 64);
     for (long i = 0; i < t->n; i++) {
         const Column *c = &t->column[i];
-        if (c->target < 0)
-            continue;
+        if (c->target < 0) continue;
         GmValue *v = &t->values->value[c->target];
         double x;
         const char *why = NULL;
-        if (!gm_parse_number(t->cell[i], &x, &why) ||
-            !gm_store(v->type, v->elements, t->rows * (long)row_size(v) + c->slot, x, &why)) {
+        if (!gm_parse_number(t->cell[i], &x, &why) || !gm_store(v->type, v->elements, t->rows * (long)row_size(v) + c->slot, x, &why)) {
             gm_error("%s: line %ld, column %s: `%.60s` %s", t->lines.path, t->lines.number, c->label, t->cell[i], why);
             return false;
         }
@@ -363,31 +330,27 @@ static bool store_row(Table *t)
 
 static bool read_rows(Table *t)
 {
-    long blank = 0;                                      // blank lines not yet known to be at the end
+    long blank = 0;  // blank lines not yet known to be at the end
     for (char *text; (text = next_line(t));) {
         if (!*text) {
             blank++;
             continue;
         }
-        for (; blank > 0 && t->n == 1; blank--) {        // in a table of one column an empty line is a missing value
+        for (; blank > 0 && t->n == 1; blank--) {  // in a table of one column an empty line is a missing value
             t->cell[0] = "";
-            if (!store_row(t))
-                return false;
+            if (!store_row(t)) return false;
         }
         blank = 0;
         const long n = cut(t, t->cell, t->n);
-        if (n < 0)
-            return false;
+        if (n < 0) return false;
         if (n != t->n) {
             gm_error("%s: line %ld has %ld cells, the header has %ld", t->lines.path, t->lines.number, n, t->n);
             return false;
         }
-        if (!store_row(t))
-            return false;
+        if (!store_row(t)) return false;
     }
-    if (t->lines.failed)
-        return false;
-    make_room(t, t->rows);                               // gives back what doubling took too much
+    if (t->lines.failed) return false;
+    make_room(t, t->rows);  // gives back what doubling took too much
     for (int k = t->first_value; k < t->values->n; k++) {
         t->values->value[k].dim[0] = t->rows;
         t->values->value[k].table = true;
@@ -397,18 +360,16 @@ static bool read_rows(Table *t)
 
 static bool read_table(Table *t, const char *name, const char *columns)
 {
-    if (!read_header(t))
-        return false;
+    if (!read_header(t)) return false;
     return (name ? by_choice(t, name, columns) : by_label(t)) && read_rows(t);
 }
 
 bool gm_csv_read(GmValues *values, const char *path, const char *name, const char *columns)
 {
     gm_file_is_read(path);
-    Table t = { .values = values, .first_value = values->n };
+    Table t = {.values = values, .first_value = values->n};
     const bool good = gm_lines_open(&t.lines, path) && read_table(&t, name, columns);
-    for (long i = 0; i < t.n && t.column; i++)
-        free(t.column[i].label);
+    for (long i = 0; i < t.n && t.column; i++) free(t.column[i].label);
     free(t.column);
     free(t.cell);
     gm_lines_close(&t.lines);

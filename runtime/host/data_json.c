@@ -17,11 +17,9 @@ static int measure(const json_t *node, long *dim)
 {
     int rank = 0;
     while (json_is_array(node)) {
-        if (rank == GM_MAX_RANK)
-            return -1;
+        if (rank == GM_MAX_RANK) return -1;
         dim[rank++] = (long)json_array_size(node);
-        if (json_array_size(node) == 0)
-            break;
+        if (json_array_size(node) == 0) break;
         node = json_array_get(node, 0);
     }
     return rank;
@@ -31,30 +29,17 @@ static int measure(const json_t *node, long *dim)
 static bool leaf(const json_t *node, double *out, const char **why)
 {
     switch (json_typeof(node)) {
-    case JSON_INTEGER:
-        *out = (double)json_integer_value(node);
-        return true;
-    case JSON_REAL:
-        *out = json_real_value(node);
-        return true;
-    case JSON_NULL:
-        *out = NAN;
-        return true;
+    case JSON_INTEGER: *out = (double)json_integer_value(node); return true;
+    case JSON_REAL: *out = json_real_value(node); return true;
+    case JSON_NULL: *out = NAN; return true;
     case JSON_TRUE:
-    case JSON_FALSE:
-        *why = "is not a number: write 1 or 0";
-        return false;
-    case JSON_STRING:                                    // "NaN", "Inf": what JSON has no number for
-        if (!gm_parse_number(json_string_value(node), out, why))
-            return false;
+    case JSON_FALSE: *why = "is not a number: write 1 or 0"; return false;
+    case JSON_STRING:  // "NaN", "Inf": what JSON has no number for
+        if (!gm_parse_number(json_string_value(node), out, why)) return false;
         *why = "is a string, not a number: write it without quotes";
         return !isfinite(*out);
-    case JSON_OBJECT:
-        *why = "is an object, not a number";
-        return false;
-    case JSON_ARRAY:
-        *why = "is an array where a number should be: the rows differ in depth";
-        return false;
+    case JSON_OBJECT: *why = "is an object, not a number"; return false;
+    case JSON_ARRAY: *why = "is an array where a number should be: the rows differ in depth"; return false;
     }
     return false;
 }
@@ -70,10 +55,8 @@ static bool fill(GmValue *v, const json_t *node, int depth, long *at)
         }
         char *name = gm_element_name(v->name, v->rank, v->dim, *at);
         char *text = json_is_object(node) || json_is_array(node) ? NULL : json_dumps(node, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10));
-        if (text)
-            gm_error("%s: %s = %s %s", v->source, name, text, why);
-        else
-            gm_error("%s: %s %s", v->source, name, why);
+        if (text) gm_error("%s: %s = %s %s", v->source, name, text, why);
+        else gm_error("%s: %s %s", v->source, name, why);
         free(text);
         free(name);
         return false;
@@ -84,27 +67,23 @@ static bool fill(GmValue *v, const json_t *node, int depth, long *at)
         if (size < 0)
             gm_error("%s: %s is a number where an array of %ld should be: the rows differ in depth", v->source, name, v->dim[depth]);
         else
-            gm_error("%s: the rows of %s differ in length: the one that begins at %s has %ld values, the first has %ld", v->source,
-                     v->name, name, size, v->dim[depth]);
+            gm_error("%s: the rows of %s differ in length: the one that begins at %s has %ld values, the first has %ld", v->source, v->name,
+                     name, size, v->dim[depth]);
         free(name);
         return false;
     }
     size_t i;
     const json_t *kid;
-    json_array_foreach(node, i, kid)
-        if (!fill(v, kid, depth + 1, at))
-            return false;
+    json_array_foreach(node, i, kid) if (!fill(v, kid, depth + 1, at)) return false;
     return true;
 }
 
 static bool convert(GmValues *values, const char *path, const char *name, const json_t *node)
 {
     const GmField *field = gm_values_wanted(values, name);
-    if (!field)
-        return true;
+    if (!field) return true;
     GmValue *v = gm_values_add(values, name, path);
-    if (!v)
-        return false;
+    if (!v) return false;
     v->type = field->type;
     v->rank = measure(node, v->dim);
     if (v->rank < 0) {
@@ -121,18 +100,26 @@ static bool convert(GmValues *values, const char *path, const char *name, const 
 static const char *hint_for(const char *said)
 {
     static const char number[] = " (JSON has no such number: write null for a missing value, \"Inf\" or \"-Inf\" in quotes)";
-    static const struct { const char *token, *hint; } known[] = {
-        { "nan", number }, { "inf", number }, { "infinity", number },
-        { "na", " (write null for a missing value)" }, { "none", " (write null for a missing value)" }, { "null", " (write null for a missing value)" },
-        { "true", " (write 1 or 0)" }, { "false", " (write 1 or 0)" },
-        { "-", " (a digit follows a minus; minus infinity is written \"-Inf\", in quotes)" }, { "+", " (a number begins with a digit or a minus)" }, { ".", " (a number begins with a digit or a minus)" },
-        { "'", " (names and texts stand in double quotes)" },
+    static const struct {
+        const char *token, *hint;
+    } known[] = {
+        {"nan", number},
+        {"inf", number},
+        {"infinity", number},
+        {"na", " (write null for a missing value)"},
+        {"none", " (write null for a missing value)"},
+        {"null", " (write null for a missing value)"},
+        {"true", " (write 1 or 0)"},
+        {"false", " (write 1 or 0)"},
+        {"-", " (a digit follows a minus; minus infinity is written \"-Inf\", in quotes)"},
+        {"+", " (a number begins with a digit or a minus)"},
+        {".", " (a number begins with a digit or a minus)"},
+        {"'", " (names and texts stand in double quotes)"},
     };
     const char *near = strstr(said, "near '"), *token = near ? near + strlen("near '") : "";
     const size_t n = strlen(token);
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        if (strlen(known[k].token) + 1 == n && strncasecmp(known[k].token, token, n - 1) == 0)
-            return known[k].hint;
+        if (strlen(known[k].token) + 1 == n && strncasecmp(known[k].token, token, n - 1) == 0) return known[k].hint;
     return "";
 }
 
@@ -142,16 +129,13 @@ static bool begin(FILE *file, const char *path)
     char mark[3] = "";
     const int first = getc(file);
     if (first != 0xef && first != 0xfe && first != 0xff) {
-        if (first != EOF)
-            ungetc(first, file);
-        else
-            gm_error("%s: is empty", path);
+        if (first != EOF) ungetc(first, file);
+        else gm_error("%s: is empty", path);
         return first != EOF;
     }
     mark[0] = (char)first;
     const size_t n = 1 + fread(mark + 1, 1, first == 0xef ? 2 : 1, file);
-    if (n == 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0)
-        return true;
+    if (n == 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0) return true;
     gm_error(gm_is_utf16(mark, n) ? "%s: is text of 16 bits a character (UTF-16): save it as UTF-8" : "%s: is no JSON text", path);
     return false;
 }
@@ -160,8 +144,7 @@ bool gm_json_read(GmValues *values, const char *path)
 {
     gm_file_is_read(path);
     FILE *file = gm_text_open(path);
-    if (!file)
-        return false;
+    if (!file) return false;
     if (!begin(file, path)) {
         fclose(file);
         return false;
@@ -174,12 +157,10 @@ bool gm_json_read(GmValues *values, const char *path)
         return false;
     }
     bool good = json_is_object(root);
-    if (!good)
-        gm_error("%s: the file should hold one object, { \"name\": value, ... }", path);
+    if (!good) gm_error("%s: the file should hold one object, { \"name\": value, ... }", path);
     while (good) {
         void *member = json_object_iter(root);
-        if (!member)
-            break;
+        if (!member) break;
         char *name = gm_copy_text(json_object_iter_key(member));
         good = convert(values, path, name, json_object_iter_value(member));
         json_object_del(root, name);

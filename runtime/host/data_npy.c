@@ -11,17 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *descr; size_t size; } npy_types[] = {
-    [NPY_F8] = { "<f8", 8 }, [NPY_F4] = { "<f4", 4 }, [NPY_I8] = { "<i8", 8 }, [NPY_I4] = { "<i4", 4 }, [NPY_I2] = { "<i2", 2 },
-    [NPY_I1] = { "|i1", 1 }, [NPY_U4] = { "<u4", 4 }, [NPY_U2] = { "<u2", 2 }, [NPY_U1] = { "|u1", 1 }, [NPY_B1] = { "|b1", 1 },
+static const struct {
+    const char *descr;
+    size_t size;
+} npy_types[] = {
+    [NPY_F8] = {"<f8", 8}, [NPY_F4] = {"<f4", 4}, [NPY_I8] = {"<i8", 8}, [NPY_I4] = {"<i4", 4}, [NPY_I2] = {"<i2", 2},
+    [NPY_I1] = {"|i1", 1}, [NPY_U4] = {"<u4", 4}, [NPY_U2] = {"<u2", 2}, [NPY_U1] = {"|u1", 1}, [NPY_B1] = {"|b1", 1},
 };
 
 // The text after 'key': in the header, or NULL.
 static const char *entry(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
-    if (!at)
-        return NULL;
+    if (!at) return NULL;
     at += strlen(key);
     return at + strspn(at, "'\": ");
 }
@@ -30,17 +32,14 @@ static const char *entry(const char *header, const char *key)
 static bool read_shape(const char *text, Npy *npy)
 {
     long room = 1;
-    if (!text || *text++ != '(')
-        return false;
+    if (!text || *text++ != '(') return false;
     for (;;) {
         text += strspn(text, " ,");
-        if (*text == ')')
-            return true;
+        if (*text == ')') return true;
         char *end;
         errno = 0;
         const long n = strtol(text, &end, 10);
-        if (end == text || n < 0 || errno || npy->rank == GM_MAX_RANK || __builtin_mul_overflow(room, n ? n : 1, &room))
-            return false;
+        if (end == text || n < 0 || errno || npy->rank == GM_MAX_RANK || __builtin_mul_overflow(room, n ? n : 1, &room)) return false;
         npy->dim[npy->rank++] = n;
         text = end + (*end == 'L');
     }
@@ -71,13 +70,13 @@ bool gm_npy_header(Npy *npy, const char *path)
     const char *order = entry(header, "'fortran_order'");
     bool good = descr && order && read_shape(entry(header, "'shape'"), npy);
     if (!good) {
-        gm_error("%s: the header is not understood (structured arrays, sizes beyond a long and more than %d dimensions are not read)", path, GM_MAX_RANK);
+        gm_error("%s: the header is not understood (structured arrays, sizes beyond a long and more than %d dimensions are not read)", path,
+                 GM_MAX_RANK);
     } else {
         npy->fortran = *order == 'T';
         const size_t n = sizeof npy_types / sizeof *npy_types;
         size_t k = 0;
-        while (k < n && strncmp(descr, npy_types[k].descr, 3) != 0)
-            k++;
+        while (k < n && strncmp(descr, npy_types[k].descr, 3) != 0) k++;
         npy->type = (NpyType)k;
         good = k < n && (descr[3] == '\'' || descr[3] == '"');
         if (!good)
@@ -91,7 +90,12 @@ bool gm_npy_header(Npy *npy, const char *path)
 double gm_npy_element(const Npy *npy, size_t at)
 {
     const unsigned char *p = npy->bytes + npy->begin + at * npy_types[npy->type].size;
-#define READ(T) do { T x; memcpy(&x, p, sizeof x); return (double)x; } while (0)
+#define READ(T)                  \
+    do {                         \
+        T x;                     \
+        memcpy(&x, p, sizeof x); \
+        return (double)x;        \
+    } while (0)
     switch (npy->type) {
     case NPY_F8: READ(double);
     case NPY_F4: READ(float);
@@ -113,7 +117,7 @@ static bool copy(const Npy *npy, GmValue *v)
 {
     const long size = gm_value_size(v);
     v->elements = gm_alloc((size_t)size, v->type == GM_INT ? sizeof(int32_t) : sizeof(double));
-    long at[GM_MAX_RANK] = { 0 }, stride[GM_MAX_RANK];
+    long at[GM_MAX_RANK] = {0}, stride[GM_MAX_RANK];
     long product = 1;
     for (int k = 0; k < npy->rank; k++) {
         const int d = npy->fortran ? k : npy->rank - 1 - k;
@@ -122,8 +126,7 @@ static bool copy(const Npy *npy, GmValue *v)
     }
     for (long i = 0; i < size; i++) {
         long from = 0;
-        for (int k = 0; k < npy->rank; k++)
-            from += at[k] * stride[k];
+        for (int k = 0; k < npy->rank; k++) from += at[k] * stride[k];
         const double x = gm_npy_element(npy, (size_t)from);
         const char *why = NULL;
         if (!gm_store(v->type, v->elements, i, x, &why)) {
@@ -132,8 +135,7 @@ static bool copy(const Npy *npy, GmValue *v)
             free(name);
             return false;
         }
-        for (int k = npy->rank - 1; k >= 0 && ++at[k] == npy->dim[k]; k--)
-            at[k] = 0;
+        for (int k = npy->rank - 1; k >= 0 && ++at[k] == npy->dim[k]; k--) at[k] = 0;
     }
     return true;
 }
@@ -142,16 +144,14 @@ static size_t bytes_of(const Npy *npy)
 {
     size_t bytes = npy_types[npy->type].size;
     for (int k = 0; k < npy->rank; k++)
-        if (__builtin_mul_overflow(bytes, (size_t)npy->dim[k], &bytes))
-            bytes = SIZE_MAX;
+        if (__builtin_mul_overflow(bytes, (size_t)npy->dim[k], &bytes)) bytes = SIZE_MAX;
     return bytes;
 }
 
 bool gm_npy_whole(const Npy *npy, const char *path)
 {
     const size_t bytes = bytes_of(npy);
-    if (bytes <= npy->size - npy->begin)
-        return true;
+    if (bytes <= npy->size - npy->begin) return true;
     char *shape = gm_shape_text(npy->rank, npy->dim);
     gm_error("%s: the file is too short: %s elements need %zu bytes, there are %zu", path, shape, bytes, npy->size - npy->begin);
     free(shape);
@@ -160,15 +160,13 @@ bool gm_npy_whole(const Npy *npy, const char *path)
 
 static bool take(Npy *npy, GmValue *v, void *map)
 {
-    if (!gm_npy_header(npy, v->source) || !gm_npy_whole(npy, v->source))
-        return false;
+    if (!gm_npy_header(npy, v->source) || !gm_npy_whole(npy, v->source)) return false;
     const size_t bytes = bytes_of(npy);
     v->rank = npy->rank;
     memcpy(v->dim, npy->dim, sizeof v->dim);
     const bool same_type = (v->type != GM_INT && npy->type == NPY_F8) || (v->type == GM_INT && npy->type == NPY_I4);
     const bool row_major = !npy->fortran || npy->rank < 2;
-    if (bytes == 0 || !same_type || !row_major || npy->begin % npy_types[npy->type].size != 0)
-        return copy(npy, v);
+    if (bytes == 0 || !same_type || !row_major || npy->begin % npy_types[npy->type].size != 0) return copy(npy, v);
     v->elements = (char *)map + npy->begin;
     v->map = map;
     v->map_size = npy->size;
@@ -184,16 +182,14 @@ bool gm_npy_read(GmValues *values, const char *path, const char *name)
     }
     size_t size;
     void *map = gm_map_file(path, &size);
-    if (!map)
-        return false;
+    if (!map) return false;
     GmValue *v = gm_values_add(values, name, path);
     bool good = false;
     if (v) {
         v->type = field->type;
-        Npy npy = { .bytes = map, .size = size };
+        Npy npy = {.bytes = map, .size = size};
         good = take(&npy, v, map);
     }
-    if (!v || !v->map)
-        gm_unmap(map, size);
+    if (!v || !v->map) gm_unmap(map, size);
     return good;
 }

@@ -7,7 +7,8 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-// x = significand * 10^exponent, with as few digits (at most 17) as read back to x, and no zero at their end. x > 0 and finite.
-uint64_t gm_decimal(double x, int *exponent);
+    // x = significand * 10^exponent, with as few digits (at most 17) as read back to x, and no zero at their end. x > 0 and finite.
+    uint64_t
+    gm_decimal(double x, int *exponent);
 
 #endif

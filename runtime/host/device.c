@@ -8,7 +8,7 @@
 static void launch(GmRun *run, const char *kernel, GmGrid grid)
 {
     GmDevice *d = run->device;
-    void *parameters[] = { d->data, &d->states, &d->place };
+    void *parameters[] = {d->data, &d->states, &d->place};
     gm_device_launch(d, d->stream, kernel, grid, parameters);
 }
 
@@ -17,15 +17,15 @@ static long clamped(long n, long lo, long hi) { return n < lo ? lo : n > hi ? hi
 void gm_device_each(GmRun *run, const char *kernel, long n)
 {
     const GmDevice *d = run->device;
-    if (n > 0) launch(run, kernel, (GmGrid){ .x = clamped((n + GM_THREADS - 1) / GM_THREADS, 1, 64L * d->processors), .y = d->chains });
+    if (n > 0) launch(run, kernel, (GmGrid){.x = clamped((n + GM_THREADS - 1) / GM_THREADS, 1, 64L * d->processors), .y = d->chains});
 }
 
 void gm_device_colours(GmRun *run, const char *kernel, long n, long colours)
 {
     GmDevice *d = run->device;
     for (long c = 0; c < colours; c++) {
-        void *parameters[] = { &d->place, &c };
-        gm_device_launch(d, d->stream, "gm_set_colour", (GmGrid){ .x = 1, .threads = 1 }, parameters);
+        void *parameters[] = {&d->place, &c};
+        gm_device_launch(d, d->stream, "gm_set_colour", (GmGrid){.x = 1, .threads = 1}, parameters);
         gm_device_each(run, kernel, (n - c + colours - 1) / colours);
     }
 }
@@ -38,7 +38,7 @@ void gm_device_shared(GmRun *run, const char *kernel, long work, int chains)
     if (!e->resident && gm_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&e->resident, e->function, GM_THREADS, 0) != 0) e->resident = 1;
     const long together = (long)e->resident * d->processors / chains;
     const long blocks = clamped((work + GM_TEAM_CHUNK(work) - 1) / GM_TEAM_CHUNK(work), 1, clamped(together, 1, 4096));
-    launch(run, kernel, (GmGrid){ .x = blocks, .y = chains, .cooperative = blocks > 1 });
+    launch(run, kernel, (GmGrid){.x = blocks, .y = chains, .cooperative = blocks > 1});
 }
 
 void gm_device_team(GmRun *run, const char *kernel, long work) { gm_device_shared(run, kernel, work, run->device->chains); }
@@ -47,16 +47,13 @@ void gm_device_team_colours(GmRun *run, const char *kernel, long work, long colo
 {
     GmDevice *d = run->device;
     for (long c = 0; c < colours; c++) {
-        void *parameters[] = { &d->place, &c };
-        gm_device_launch(d, d->stream, "gm_set_colour", (GmGrid){ .x = 1, .threads = 1 }, parameters);
+        void *parameters[] = {&d->place, &c};
+        gm_device_launch(d, d->stream, "gm_set_colour", (GmGrid){.x = 1, .threads = 1}, parameters);
         gm_device_team(run, kernel, work);
     }
 }
 
-void gm_device_once(GmRun *run, const char *kernel)
-{
-    launch(run, kernel, (GmGrid){ .x = 1, .y = run->device->chains, .threads = 1 });
-}
+void gm_device_once(GmRun *run, const char *kernel) { launch(run, kernel, (GmGrid){.x = 1, .y = run->device->chains, .threads = 1}); }
 
 const void *gm_device_on_host(const GmRun *run, const void *x)
 {
@@ -76,6 +73,8 @@ double gm_device_result(GmRun *run, int chain)
     double result = NAN;
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "waiting");
     gm_device_good(d, gm_device_get(d, &place, d->place, sizeof place), "fetching the run's place");
-    if (!d->failed) gm_device_good(d, gm_device_get(d, &result, (CUdeviceptr)(uintptr_t)(place.result + chain), sizeof result), "fetching the log joint density");
+    if (!d->failed)
+        gm_device_good(d, gm_device_get(d, &result, (CUdeviceptr)(uintptr_t)(place.result + chain), sizeof result),
+                       "fetching the log joint density");
     return result;
 }

@@ -22,16 +22,16 @@ void gm_device_end(GmDevice *d, GmExit status, const char *format, ...)
     d->status = status;
 }
 
-void gm_device_refuse(GmDevice *d, const char *what)
-{
-    gm_device_end(d, d->why ? GM_EXIT_DEVICE : GM_EXIT_LOST, "%s", what);
-}
+void gm_device_refuse(GmDevice *d, const char *what) { gm_device_end(d, d->why ? GM_EXIT_DEVICE : GM_EXIT_LOST, "%s", what); }
 
 bool gm_device_good(GmDevice *d, int result, const char *what)
 {
     if (result != 0)
-        gm_device_end(d, result == CUDA_ERROR_OUT_OF_MEMORY ? GM_EXIT_MEMORY : d->why ? GM_EXIT_DEVICE : GM_EXIT_LOST, "%s: %s; %s", what, gm_cuda_error(result),
-                      gm_cuda_remedy(result));
+        gm_device_end(d,
+                      result == CUDA_ERROR_OUT_OF_MEMORY ? GM_EXIT_MEMORY
+                      : d->why                           ? GM_EXIT_DEVICE
+                                                         : GM_EXIT_LOST,
+                      "%s: %s; %s", what, gm_cuda_error(result), gm_cuda_remedy(result));
     return !d->failed;
 }
 
@@ -51,7 +51,7 @@ int gm_device_get(GmDevice *d, void *to, CUdeviceptr from, size_t bytes)
     while (f < d->n_arrays && !(d->array[f].away && from >= d->array[f].at && from < d->array[f].at + d->array[f].bytes)) f++;
     int result = bytes && f == d->n_arrays ? gm_cuda.cuMemcpyDtoHAsync(to, from, bytes, d->stream) : 0;
     if (result == 0) result = gm_cuda.cuStreamSynchronize(d->stream);
-    if (f < d->n_arrays) memcpy(to, (const void *)(uintptr_t)from, bytes);                   // it lies in the host's memory
+    if (f < d->n_arrays) memcpy(to, (const void *)(uintptr_t)from, bytes);  // it lies in the host's memory
     return result;
 }
 
@@ -71,14 +71,15 @@ static int entry_of(GmDevice *d, const char *name)
         gm_device_refuse(d, "the program has more kernels than the runtime keeps");
         return 0;
     }
-    d->kernel[d->n_kernels] = (GmKernelEntry){ .name = gm_copy_text(name) };
+    d->kernel[d->n_kernels] = (GmKernelEntry){.name = gm_copy_text(name)};
     return d->n_kernels++;
 }
 
 GmKernelEntry *gm_device_kernel(GmDevice *d, const char *name)
 {
     GmKernelEntry *e = &d->kernel[entry_of(d, name)];
-    if (!e->function && gm_cuda.cuModuleGetFunction(&e->function, d->module, name) != 0 && !(d->moves_module && gm_cuda.cuModuleGetFunction(&e->function, d->moves_module, name) == 0)) {
+    if (!e->function && gm_cuda.cuModuleGetFunction(&e->function, d->module, name) != 0 &&
+        !(d->moves_module && gm_cuda.cuModuleGetFunction(&e->function, d->moves_module, name) == 0)) {
         if (d->moves_apart && d->rehearsing) return e;
         char text[300];
         snprintf(text, sizeof text, "the program's code for GPUs lacks the kernel %s", name);
@@ -135,10 +136,12 @@ void gm_device_launch(GmDevice *d, CUstream stream, const char *kernel, GmGrid g
     if (d->failed || g.x <= 0) return;
     GmKernelEntry *e = gm_device_kernel(d, kernel);
     if (!e || d->rehearsing) return;
-    const unsigned x = (unsigned)g.x, y = g.y ? (unsigned)g.y : 1, z = g.z ? (unsigned)g.z : 1, threads = g.threads ? (unsigned)g.threads : GM_THREADS;
+    const unsigned x = (unsigned)g.x, y = g.y ? (unsigned)g.y : 1, z = g.z ? (unsigned)g.z : 1,
+                   threads = g.threads ? (unsigned)g.threads : GM_THREADS;
     const int timing = gm_device_time_from(d, kernel, stream);
-    const int result = g.cooperative ? gm_cuda.cuLaunchCooperativeKernel(e->function, x, y, z, threads, 1, 1, (unsigned)g.shared, stream, parameters)
-                                     : gm_cuda.cuLaunchKernel(e->function, x, y, z, threads, 1, 1, (unsigned)g.shared, stream, parameters, NULL);
+    const int result = g.cooperative
+                           ? gm_cuda.cuLaunchCooperativeKernel(e->function, x, y, z, threads, 1, 1, (unsigned)g.shared, stream, parameters)
+                           : gm_cuda.cuLaunchKernel(e->function, x, y, z, threads, 1, 1, (unsigned)g.shared, stream, parameters, NULL);
     gm_device_time_to(d, timing, stream);
     gm_device_good(d, result, kernel);
 }

@@ -1,7 +1,8 @@
 // device_image.c -- the compiled code of a program: what gmc put in, if it suits; else what NVRTC makes of its text, or has made before.
 //
-// The kernels of moves along gradients take longer to compile than those of most models, and know nothing of them: where NVRTC compiles at the start of a run they are a module of their own, loaded when the first move is
-// made, and from then on in the cache for every program. An image made by gmc holds them, too.
+// The kernels of moves along gradients take longer to compile than those of most models, and know nothing of them: where NVRTC compiles at
+// the start of a run they are a module of their own, loaded when the first move is made, and from then on in the cache for every program.
+// An image made by gmc holds them, too.
 #include "device_inside.h"
 
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 static bool load(CUmodule *to, const void *image, char *why, size_t room)
 {
     char log[500] = "";
-    int   names[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
-    void *values[] = { log, (void *)(uintptr_t)sizeof log };
+    int names[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
     const int result = gm_cuda.cuModuleLoadDataEx(to, image, 2, names, values);
     for (char *c = log; *c; c++)
         if (*c == '\n') *c = ' ';
@@ -43,11 +44,12 @@ static bool compile(const GmDevice *d, const char *text, const char *name, CUmod
     char arch[32], list[200];
     GmImage image;
     if (!architecture(d->capability, arch, sizeof arch, list, sizeof list)) {
-        snprintf(why, room, "NVRTC knows no architecture up to its sm_%d: %s (an NVRTC of CUDA 12 knows sm_70; GMC_NVRTC names its folder)", d->capability, list);
+        snprintf(why, room, "NVRTC knows no architecture up to its sm_%d: %s (an NVRTC of CUDA 12 knows sm_70; GMC_NVRTC names its folder)",
+                 d->capability, list);
         return false;
     }
     bool loaded = false;
-    for (int afresh = 0; afresh < 2 && !loaded; afresh++) {                // what a cache holds may be of no use
+    for (int afresh = 0; afresh < 2 && !loaded; afresh++) {  // what a cache holds may be of no use
         const bool compiled = gm_nvrtc_cached(text, name, d->precision, arch, afresh, &image);
         if (compiled) loaded = load(to, image.cubin ? image.cubin : (void *)image.ptx, why, room);
         else {
@@ -63,7 +65,8 @@ static bool compile(const GmDevice *d, const char *text, const char *name, CUmod
 
 // ---- moves ----
 
-// The headers of a program's text, without what it was emitted itself: the lines of a file stand behind a line `#line N "file"`, and the first is the program's.
+// The headers of a program's text, without what it was emitted itself: the lines of a file stand behind a line `#line N "file"`, and the
+// first is the program's.
 static char *text_of_headers(const char *text)
 {
     const char *name = strchr(text, '"'), *end = name ? strchr(name + 1, '"') : NULL;
@@ -90,7 +93,9 @@ static char *text_of_headers(const char *text)
 static char *text_of_moves(void)
 {
     char *headers = text_of_headers(gm_device_code.text);
-    char *text = gm_format("#define GM_MOVES\n#define GM_MOVES_ALONE\ntypedef struct Data { long n; } Data;\ntypedef struct State { void *first; } State;\n%s", headers);
+    char *text = gm_format(
+        "#define GM_MOVES\n#define GM_MOVES_ALONE\ntypedef struct Data { long n; } Data;\ntypedef struct State { void *first; } State;\n%s",
+        headers);
     free(headers);
     return text;
 }
@@ -110,7 +115,8 @@ bool gm_device_moves_image(GmDevice *d)
 // With row passes of this width, if it is above 0.
 static char *text_of_program(long width)
 {
-    return width > 0 ? gm_format("#define GM_MOVES_APART\n#define GM_ROWS_WIDTH %ld\n%s", width, gm_device_code.text) : gm_format("#define GM_MOVES_APART\n%s", gm_device_code.text);
+    return width > 0 ? gm_format("#define GM_MOVES_APART\n#define GM_ROWS_WIDTH %ld\n%s", width, gm_device_code.text)
+                     : gm_format("#define GM_MOVES_APART\n%s", gm_device_code.text);
 }
 
 // A cubin suits GPUs of its major number that are not older.
@@ -124,7 +130,9 @@ static bool suits(const GmDeviceCode *code, int capability)
 int gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves)
 {
     char arch[32], list[200];
-    if (!&gm_device_code || !gm_device_code.text || !gm_nvrtc_found(NULL, NULL) || !architecture(capability, arch, sizeof arch, list, sizeof list)) return 0;
+    if (!&gm_device_code || !gm_device_code.text || !gm_nvrtc_found(NULL, NULL) ||
+        !architecture(capability, arch, sizeof arch, list, sizeof list))
+        return 0;
     const GmDeviceCode *code = &gm_device_code;
     const long width = model->row_width ? model->row_width(data) : 0;
     if (code->arch && code->precision == precision && width == 0 && code->cubin && suits(code, capability)) return 0;
@@ -145,18 +153,21 @@ bool gm_device_image(GmDevice *d, char *why, size_t room)
         return false;
     }
     const GmDeviceCode *code = &gm_device_code;
-    const long width = d->model->row_width ? d->model->row_width(d->host_data) : 0;       // row passes are compiled for the width of the data
+    // row passes are compiled for the width of the data
+    const long width = d->model->row_width ? d->model->row_width(d->host_data) : 0;
     d->rows_any = width != 0 && !gm_nvrtc_found(NULL, NULL);
     if (code->arch && code->precision == d->precision && (width == 0 || d->rows_any)) {
         const char *number = strchr(code->arch, '_');
         const int arch = number ? atoi(number + 1) : 0;
         if (code->cubin && suits(code, d->capability) && load(&d->module, code->cubin, why, room)) return true;
-        if (!code->cubin && arch <= d->capability && gm_nvrtc_found(NULL, NULL) == false && load(&d->module, code->ptx, why, room)) return true;
+        if (!code->cubin && arch <= d->capability && gm_nvrtc_found(NULL, NULL) == false && load(&d->module, code->ptx, why, room))
+            return true;
     }
     const char *absent;
     if (!gm_nvrtc_found(NULL, &absent)) {
         if (code->arch && code->precision == d->precision && load(&d->module, code->ptx, why, room)) return true;
-        snprintf(why, room, "code for sm_%d in %s precision has to be compiled, and %s", d->capability, gm_precision_names[d->precision], absent);
+        snprintf(why, room, "code for sm_%d in %s precision has to be compiled, and %s", d->capability, gm_precision_names[d->precision],
+                 absent);
         return false;
     }
     char *text = text_of_program(width);

@@ -37,7 +37,7 @@ int gm_device_take(GmDevice *d, CUdeviceptr *to, size_t bytes)
     int result = take(d, to, bytes);
     if (result != CUDA_ERROR_OUT_OF_MEMORY || d->capturing || !d->head_taken) return result;
     gm_cuda.cuStreamSynchronize(d->stream);
-    gm_device_graphs_drop(d);                            // they hold addresses of it
+    gm_device_graphs_drop(d);  // they hold addresses of it
     gm_device_heads_drop(d);
     return take(d, to, bytes);
 }
@@ -71,8 +71,8 @@ void gm_device_lacks_memory(GmDevice *d, const char *what, double needed)
     char a[32], b[32], limit[80] = "";
     const size_t there = gm_device_available(d);
     if (d->limit) snprintf(limit, sizeof limit, " under --device-memory");
-    gm_device_end(d, GM_EXIT_MEMORY, "out of memory: %s needs %s and %s are free%s (fewer --chains%s or --device cpu help)", what, gm_device_size_text(a, needed),
-                  gm_device_size_text(b, (double)there), limit, d->limit ? ", a larger limit" : "");
+    gm_device_end(d, GM_EXIT_MEMORY, "out of memory: %s needs %s and %s are free%s (fewer --chains%s or --device cpu help)", what,
+                  gm_device_size_text(a, needed), gm_device_size_text(b, (double)there), limit, d->limit ? ", a larger limit" : "");
 }
 
 bool gm_device_have(GmDevice *d, CUdeviceptr *to, size_t bytes, const char *what)
@@ -89,7 +89,8 @@ bool gm_device_have_host(GmDevice *d, void **to, size_t bytes, const char *what)
     *to = NULL;
     if (d->failed || gm_cuda.cuMemAllocHost(to, bytes ? bytes : ALIGNED) == 0) return !d->failed;
     *to = NULL;
-    gm_device_end(d, GM_EXIT_MEMORY, "%s: the host does not have %s of memory that it can lock for the GPU (--device cpu needs none)", what, gm_device_size_text(size, (double)bytes));
+    gm_device_end(d, GM_EXIT_MEMORY, "%s: the host does not have %s of memory that it can lock for the GPU (--device cpu needs none)", what,
+                  gm_device_size_text(size, (double)bytes));
     return false;
 }
 
@@ -98,14 +99,14 @@ CUdeviceptr gm_device_scratch(GmDevice *d, int which, size_t bytes)
     if (bytes <= d->scratch_size[which]) return d->scratch[which];
     if (d->rehearsing) {
         d->scratch_size[which] = bytes;
-        return d->scratch[which] = ALIGNED;              // nobody looks there
+        return d->scratch[which] = ALIGNED;  // nobody looks there
     }
     if (d->capturing) {
         gm_device_refuse(d, "scratch memory grew inside a graph");
         return 0;
     }
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "waiting");
-    gm_device_graphs_drop(d);                            // they hold the old address: they are captured again
+    gm_device_graphs_drop(d);  // they hold the old address: they are captured again
     gm_device_give(d, &d->scratch[which], d->scratch_size[which]);
     d->scratch_size[which] = 0;
     if (gm_device_have(d, &d->scratch[which], bytes, "work space")) d->scratch_size[which] = bytes;
@@ -131,9 +132,9 @@ CUdeviceptr gm_device_text(GmDevice *d, const char *text)
 size_t gm_device_element(const GmDevice *d, GmType type)
 {
     switch (type) {
-    case GM_INT:   return 4;
-    case GM_REAL:  return d->precision == GM_DOUBLE ? 8 : 4;
-    case GM_WIDE:  return 8;
+    case GM_INT: return 4;
+    case GM_REAL: return d->precision == GM_DOUBLE ? 8 : 4;
+    case GM_WIDE: return 8;
     case GM_SOLVE: return d->precision == GM_SINGLE ? 4 : 8;
     }
     return 8;

@@ -1,10 +1,13 @@
-// device_metrics.c -- metrics of moves along gradients on a GPU that are not diagonal (device/metric.h): estimated here, by chain, as on a CPU.
+// device_metrics.c -- metrics of moves along gradients on a GPU that are not diagonal (device/metric.h): estimated here, by chain, as on a
+// CPU.
 //
-//   a sweep of warm-up    a chain notes its draw, the gradient there and what the sweep took, in memory of its own       (nuts.h, nuts_adapt_linear)
-//   every METRIC_ROWS     everything launched is done; the host reads what chains have noted and tells metric.c; where that changes the metric, vectors, D and a new search for a step size go back
+//   a sweep of warm-up    a chain notes its draw, the gradient there and what the sweep took, in memory of its own       (nuts.h,
+//   nuts_adapt_linear) every METRIC_ROWS     everything launched is done; the host reads what chains have noted and tells metric.c; where
+//   that changes the metric, vectors, D and a new search for a step size go back
 //
-// The machine of a chain points at its Metric in the GPU's memory, whose pointers are the GPU's; kernels and graphs know nothing of it. Meetings are after sweeps whose numbers are fixed, so that a seed gives the same draws.
-// A metric that is used keeps its D, as on a CPU; when another estimate is due, D becomes what the chain's own estimates say.
+// The machine of a chain points at its Metric in the GPU's memory, whose pointers are the GPU's; kernels and graphs know nothing of it.
+// Meetings are after sweeps whose numbers are fixed, so that a seed gives the same draws. A metric that is used keeps its D, as on a CPU;
+// when another estimate is due, D becomes what the chain's own estimates say.
 #include "device_inside.h"
 #include "../device/nuts.h"
 
@@ -15,7 +18,9 @@ enum { AT_METRICS = GM_SCRATCHES - 2, ALIGNED = 256 };
 
 // ---- memory of a chain: the Metric, what is told, vectors ----
 
-typedef struct Places { size_t told, push, velocity, scale, last, along, across, draws, gradients, lower, upper, all; } Places;
+typedef struct Places {
+    size_t told, push, velocity, scale, last, along, across, draws, gradients, lower, upper, all;
+} Places;
 
 static size_t lay(size_t *at, size_t bytes)
 {
@@ -60,7 +65,7 @@ static CUdeviceptr part_of(GmDevice *d, const GmDeviceMetric *e, int chain)
 
 static CUdeviceptr machine_of(const GmDevice *d, const GmDeviceMetric *e, int chain)
 {
-    return (CUdeviceptr)(uintptr_t)*(void *const *)(d->state + (size_t)chain * d->model->state_size + e->of.machine);
+    return (CUdeviceptr)(uintptr_t) * (void *const *)(d->state + (size_t)chain * d->model->state_size + e->of.machine);
 }
 
 static CUdeviceptr vector_of(const GmDevice *d, const GmDeviceMetric *e, int chain, int which)
@@ -92,9 +97,21 @@ static void send(GmDevice *d, const GmDeviceMetric *e, int chain)
     const CUdeviceptr base = part_of(d, e, chain);
     const Places p = places(&e->of);
     const size_t vector = (size_t)m->n * sizeof(wide);
-    Metric there = { .n = m->n, .used = m->used, .full = m->full, .rank = m->rank, .push = in(base, p.push), .velocity = in(base, p.velocity), .along = in(base, p.along),
-                     .across = in(base, p.across), .scale = in(base, p.scale), .lower = in(base, p.lower), .upper = in(base, p.upper), .draws = in(base, p.draws),
-                     .gradients = in(base, p.gradients), .told = (MetricTold *)(uintptr_t)(base + p.told), .last = in(base, p.last) };
+    Metric there = {.n = m->n,
+                    .used = m->used,
+                    .full = m->full,
+                    .rank = m->rank,
+                    .push = in(base, p.push),
+                    .velocity = in(base, p.velocity),
+                    .along = in(base, p.along),
+                    .across = in(base, p.across),
+                    .scale = in(base, p.scale),
+                    .lower = in(base, p.lower),
+                    .upper = in(base, p.upper),
+                    .draws = in(base, p.draws),
+                    .gradients = in(base, p.gradients),
+                    .told = (MetricTold *)(uintptr_t)(base + p.told),
+                    .last = in(base, p.last)};
     if (d->failed) return;
     put(d, base, &there, sizeof there);
     if (!m->used) return;
@@ -129,7 +146,7 @@ void gm_device_metrics_open(GmDevice *d, GmRun *run, const GmMove *of)
         if (e || !looked_at || run->warmup < METRIC_ROWS) return;
         d->metric = gm_grow(d->metric, (size_t)d->n_metrics + 1, sizeof *d->metric);
         e = &d->metric[d->n_metrics++];
-        *e = (GmDeviceMetric){ .of = *of, .first = d->metric_bytes, .apart = places(of).all };
+        *e = (GmDeviceMetric){.of = *of, .first = d->metric_bytes, .apart = places(of).all};
         d->metric_bytes += e->apart * (size_t)d->chains;
         gm_device_scratch(d, AT_METRICS, d->metric_bytes);
         return;
@@ -165,7 +182,7 @@ bool gm_device_metrics_due(const GmDevice *d, const GmRun *run)
 long gm_device_metrics_until(const GmDevice *d, const GmRun *run, long batch)
 {
     bool some = any_open(d);
-    for (int k = 0; k < d->n_metrics; k++) some |= !d->metric[k].opened;         // it may begin with any sweep
+    for (int k = 0; k < d->n_metrics; k++) some |= !d->metric[k].opened;  // it may begin with any sweep
     if (!some || run->sweep >= run->warmup) return batch;
     const long most = METRIC_ROWS - run->sweep % METRIC_ROWS;
     return batch < most ? batch : most;
@@ -174,9 +191,10 @@ long gm_device_metrics_until(const GmDevice *d, const GmRun *run, long batch)
 // A chain at a meeting: what it has noted, room for its machine, of which some vectors alone are fetched, and what came of it.
 typedef struct Meeting {
     MetricTold told[METRIC_ROWS];
-    wide      *draws, *gradients, *room;
-    int        rows;
-    bool       final, anew, decides, changed;    // its last change before the metric stays; D is what the chain's estimates say now
+    wide *draws, *gradients, *room;
+    int rows;
+    // its last change before the metric stays; D is what the chain's estimates say now
+    bool final, anew, decides, changed;
 } Meeting;
 
 static void fetch(GmDevice *d, GmDeviceMetric *e, int chain, Meeting *at)
@@ -186,7 +204,7 @@ static void fetch(GmDevice *d, GmDeviceMetric *e, int chain, Meeting *at)
     const CUdeviceptr base = part_of(d, e, chain), noted = machine_of(d, e, chain) + offsetof(Nuts, noted);
     const Places p = places(&e->of);
     const int none = 0;
-    static const int needed[] = { NUTS_METRIC, NUTS_FOREGROUND + 1, NUTS_FOREGROUND + 3 };
+    static const int needed[] = {NUTS_METRIC, NUTS_FOREGROUND + 1, NUTS_FOREGROUND + 3};
     get(d, &at->rows, noted, sizeof at->rows);
     if (d->failed || at->rows <= 0) return;
     at->draws = gm_alloc(METRIC_ROWS * n, sizeof(wide));
@@ -197,14 +215,16 @@ static void fetch(GmDevice *d, GmDeviceMetric *e, int chain, Meeting *at)
     get(d, at->gradients, base + p.gradients, (size_t)at->rows * vector);
     put(d, noted, &none, sizeof none);
     for (int k = 0; k < at->rows; k++)
-        metric_note(metric, at->draws + k * metric->n, at->gradients + k * metric->n, at->told[k].moved, at->told[k].evaluations, at->told[k].divergent);
+        metric_note(metric, at->draws + k * metric->n, at->gradients + k * metric->n, at->told[k].moved, at->told[k].evaluations,
+                    at->told[k].divergent);
     // What is tried has to be decided while the metric may still change: the next meeting is too late.
     const bool closed = e->closed[chain];
     at->final = e->closed[chain] = at->told[at->rows - 1].left <= METRIC_ROWS;
     at->decides = !(at->final && closed);
     at->anew = metric->used && !at->final && metric_due(metric, 0);
     Nuts *const m = nuts_of(at->room, metric->n);
-    for (int k = 0; at->decides && k < (at->anew ? 3 : 1); k++) get(d, nuts_vector(m, needed[k]), vector_of(d, e, chain, needed[k]), vector);
+    for (int k = 0; at->decides && k < (at->anew ? 3 : 1); k++)
+        get(d, nuts_vector(m, needed[k]), vector_of(d, e, chain, needed[k]), vector);
 }
 
 static void decide(Metric *metric, Meeting *at)
@@ -217,7 +237,8 @@ static void decide(Metric *metric, Meeting *at)
 static void tell(GmDevice *d, GmDeviceMetric *e, int chain, const Meeting *at)
 {
     const Metric *const metric = e->chain[chain];
-    if (at->anew || at->changed) put(d, vector_of(d, e, chain, NUTS_METRIC), nuts_metric(nuts_of(at->room, metric->n)), (size_t)metric->n * sizeof(wide));
+    if (at->anew || at->changed)
+        put(d, vector_of(d, e, chain, NUTS_METRIC), nuts_metric(nuts_of(at->room, metric->n)), (size_t)metric->n * sizeof(wide));
     if (at->changed) {
         const int search = e->of.step == 0;
         send(d, e, chain);
@@ -238,7 +259,7 @@ void gm_device_metrics_adapt(GmDevice *d, GmRun *run)
         Meeting *const at = gm_alloc((size_t)d->chains, sizeof *at);
         for (int c = 0; c < d->chains && !d->failed; c++)
             if (e->chain[c]) fetch(d, e, c, &at[c]);
-        #pragma omp parallel for num_threads(run->threads) schedule(dynamic)
+#pragma omp parallel for num_threads(run->threads) schedule(dynamic)
         for (int c = 0; c < d->chains; c++)
             if (at[c].decides && !d->failed) decide(e->chain[c], &at[c]);
         for (int c = 0; c < d->chains; c++) {
@@ -250,7 +271,7 @@ void gm_device_metrics_adapt(GmDevice *d, GmRun *run)
         free(at);
     }
     if (run->sweep < run->warmup) return;
-    for (int k = 0; k < d->n_metrics; k++)               // nothing changes any more
+    for (int k = 0; k < d->n_metrics; k++)  // nothing changes any more
         for (int c = 0; c < d->chains && d->metric[k].opened; c++) d->metric[k].chain[c] = NULL;
 }
 

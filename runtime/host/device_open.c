@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemory *memory, const GmOptions *o, const GmDraws *draws, GmRun *run, GmExit *status,
-                         char *why, size_t room)
+GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemory *memory, const GmOptions *o, const GmDraws *draws,
+                         GmRun *run, GmExit *status, char *why, size_t room)
 {
     const char *absent;
     char text[900];
@@ -20,8 +20,17 @@ GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemor
         return NULL;
     }
     GmDevice *d = gm_alloc(1, sizeof *d);
-    *d = (GmDevice){ .ordinal = o->device_number, .precision = o->precision, .model = model, .chains = run->chains, .profile = o->profile,
-                     .host_data = run->data, .host_state = run->state, .plain = o->profile, .limit = o->device_memory, .why = why, .why_room = room };
+    *d = (GmDevice){.ordinal = o->device_number,
+                    .precision = o->precision,
+                    .model = model,
+                    .chains = run->chains,
+                    .profile = o->profile,
+                    .host_data = run->data,
+                    .host_state = run->state,
+                    .plain = o->profile,
+                    .limit = o->device_memory,
+                    .why = why,
+                    .why_room = room};
     d->n_arrays = model->n_data + model->n_state;
     d->array = gm_alloc((size_t)d->n_arrays + 1, sizeof *d->array);
     d->data = gm_alloc(1, model->data_size);
@@ -48,7 +57,8 @@ GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemor
     }
     gm_device_good(d, result, "it cannot be used");
     if (!d->failed && d->capability < 70)
-        gm_device_end(d, GM_EXIT_DEVICE, "its compute capability is %d.%d, and 7.0 or later is needed", d->capability / 10, d->capability % 10);
+        gm_device_end(d, GM_EXIT_DEVICE, "its compute capability is %d.%d, and 7.0 or later is needed", d->capability / 10,
+                      d->capability % 10);
     if (!d->failed && !gm_device_image(d, text, sizeof text)) gm_device_refuse(d, text);
     if (d->failed || !gm_device_allocate(d, data, memory, run, gm_device_ring_size(d, draws))) {
         *status = d->status;
@@ -86,7 +96,7 @@ void gm_device_close(GmDevice *d)
         gm_cuda.cuMemFree(d->text_at[k]);
         free(d->text[k]);
     }
-    const CUdeviceptr blocks[] = { d->watched_column, d->watched_kept, d->watched_ring, d->column, d->kept, d->ring, d->block };
+    const CUdeviceptr blocks[] = {d->watched_column, d->watched_kept, d->watched_ring, d->column, d->kept, d->ring, d->block};
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
         if (blocks[k]) gm_cuda.cuMemFree(blocks[k]);
     if (d->fork) gm_cuda.cuEventDestroy(d->fork);

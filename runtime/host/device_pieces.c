@@ -3,9 +3,9 @@
 //   copies     piece 0 -> buffer 0   piece 1 -> buffer 1   (free 0)  piece 2 -> buffer 0   ...      a stream of its own
 //   kernels                          piece 0               piece 1               piece 2   ...      the main stream
 //
-// A piece is a number of whole chunks of the launch that reads it, and kernels count chunks and rows from the beginning of the matrix. So they
-// make the same sums in the same order, and the draws are the same bit for bit. The first rows of a matrix lie on the card, as many
-// as there is room for: they are the first piece, worked on while others are on their way.
+// A piece is a number of whole chunks of the launch that reads it, and kernels count chunks and rows from the beginning of the matrix. So
+// they make the same sums in the same order, and the draws are the same bit for bit. The first rows of a matrix lie on the card, as many as
+// there is room for: they are the first piece, worked on while others are on their way.
 #include "device_inside.h"
 
 enum { ALIGNED = 256, PIECE = 64 << 20 };
@@ -22,7 +22,8 @@ static GmArray *array_of(GmDevice *d, const void *X)
 
 // ---- heads ----
 
-// Room for pieces, and up to `spare` bytes of heads: the array that is read most first. Heads are filled when all is computed that is computed once.
+// Room for pieces, and up to `spare` bytes of heads: the array that is read most first. Heads are filled when all is computed that is
+// computed once.
 void gm_device_pieces_open(GmDevice *d, size_t spare)
 {
     if (d->failed || d->piece_size == 0) return;
@@ -45,7 +46,7 @@ void gm_device_pieces_open(GmDevice *d, size_t spare)
         }
         if (!most || d->failed || spare < 64 * ALIGNED) return;
         const size_t whole = most->bytes + ALIGNED < spare ? most->bytes : (spare - ALIGNED) / ALIGNED * ALIGNED;
-        if (gm_device_take(d, &most->head, whole + ALIGNED) != 0) return;      // without, it is slower, but the same
+        if (gm_device_take(d, &most->head, whole + ALIGNED) != 0) return;  // without, it is slower, but the same
         d->head_taken = true;
         most->head_bytes = whole;
         spare -= whole + ALIGNED;
@@ -78,7 +79,7 @@ void gm_device_pieces_close(GmDevice *d)
 
 GmPieces gm_device_pieces(GmDevice *d, const void *X, long n, size_t row_bytes, long step)
 {
-    GmPieces p = { .X = X, .whole = X, .n = n, .row_bytes = row_bytes, .number = -1 };
+    GmPieces p = {.X = X, .whole = X, .n = n, .row_bytes = row_bytes, .number = -1};
     GmArray *a = array_of(d, X);
     if (d->rehearsing && a) {
         const size_t least = row_bytes * (size_t)(step < n ? step : n);
@@ -102,7 +103,7 @@ static void order(GmDevice *d, const GmPieces *p, long k)
     const long first = p->head + k * p->step, rows = p->n - first < p->step ? p->n - first : p->step;
     if (rows <= 0 || d->failed) return;
     const char *from = p->whole + (size_t)first * p->row_bytes;
-    const CUdeviceptr to = d->piece[k % 2] + (uintptr_t)from % ALIGNED;        // aligned as it was: libraries look
+    const CUdeviceptr to = d->piece[k % 2] + (uintptr_t)from % ALIGNED;  // aligned as it was: libraries look
     gm_device_good(d, gm_cuda.cuMemcpyHtoDAsync(to, from, (size_t)rows * p->row_bytes, d->feed), "data from the host");
     gm_device_good(d, gm_cuda.cuEventRecord(d->fed[k % 2], d->feed), "an event");
 }
@@ -115,8 +116,8 @@ bool gm_device_piece(GmDevice *d, GmPieces *p)
         p->rows = p->n;
         return p->number == 0;
     }
-    const long k = p->number - (p->head > 0);            // of those that come from the host
-    if (p->number == 0 && p->head < p->n) {              // what was launched before may be at work on the buffers
+    const long k = p->number - (p->head > 0);  // of those that come from the host
+    if (p->number == 0 && p->head < p->n) {    // what was launched before may be at work on the buffers
         gm_device_good(d, gm_cuda.cuEventRecord(d->eaten[0], d->stream), "an event");
         gm_device_good(d, gm_cuda.cuStreamWaitEvent(d->feed, d->eaten[0], 0), "an event");
         order(d, p, 0);
@@ -136,7 +137,7 @@ bool gm_device_piece(GmDevice *d, GmPieces *p)
     if (p->first >= p->n || d->failed) return false;
     p->rows = p->n - p->first < p->step ? p->n - p->first : p->step;
     const uintptr_t at = (uintptr_t)d->piece[k % 2] + ((uintptr_t)p->whole + (uintptr_t)p->first * p->row_bytes) % ALIGNED;
-    p->X = (const char *)(at - (uintptr_t)p->first * p->row_bytes);            // of row 0, which is not there
+    p->X = (const char *)(at - (uintptr_t)p->first * p->row_bytes);  // of row 0, which is not there
     const int timing = gm_device_time_from(d, "data from the host", d->stream);
     gm_device_good(d, gm_cuda.cuStreamWaitEvent(d->stream, d->fed[k % 2], 0), "an event");
     gm_device_time_to(d, timing, d->stream);

@@ -1,10 +1,12 @@
 // device_plan.c -- what a run holds on a GPU, and what it leaves in the memory of the host.
 //
-//   rehearsal    setup and a sweep without a launch: which work space they ask for, which data they read as matrices, whether they need cuBLAS
-//   plan         what does not fit stays away: arrays of data, and what is computed of data once, the largest first. The rest has to fit
-//   block        one piece of memory: the arrays of Data, of the shared and of each chain's State, an array of State whose pointers lead there, GmPlace
-//   away         an array in page-locked memory of the host, in the device's type. Kernels read it at its address as any other, through the bus;
-//                launches that read a matrix get it in pieces (device_pieces.c). Its first rows lie on the card besides, as many as there is room for
+//   rehearsal    setup and a sweep without a launch: which work space they ask for, which data they read as matrices, whether they need
+//   cuBLAS plan         what does not fit stays away: arrays of data, and what is computed of data once, the largest first. The rest has to
+//   fit block        one piece of memory: the arrays of Data, of the shared and of each chain's State, an array of State whose pointers
+//   lead there, GmPlace away         an array in page-locked memory of the host, in the device's type. Kernels read it at its address as
+//   any other, through the bus;
+//                launches that read a matrix get it in pieces (device_pieces.c). Its first rows lie on the card besides, as many as there
+//                is room for
 //
 // The host keeps copies of Data and State with the device's pointers, which emitted host code reads as it does on the CPU.
 #define _DEFAULT_SOURCE
@@ -15,20 +17,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGNED = 256, PARTIALS = 8 * 2 * 4 * 4096, STAGE = 16 << 20, NAMES = 1 << 16 };       // PARTIALS: GM_ROOM of kernels.h
+enum { ALIGNED = 256, PARTIALS = 8 * 2 * 4 * 4096, STAGE = 16 << 20, NAMES = 1 << 16 };  // PARTIALS: GM_ROOM of kernels.h
 
 // ---- the block ----
 
 static size_t bytes_of(const GmDevice *d, GmType type, const GmShape *shape)
 {
     const size_t bytes = (size_t)gm_shape_size(shape) * gm_device_element(d, type);
-    return (bytes + ALIGNED) / ALIGNED * ALIGNED;        // at least one line, so that empty arrays have an address of their own
+    return (bytes + ALIGNED) / ALIGNED * ALIGNED;  // at least one line, so that empty arrays have an address of their own
 }
 
 static size_t round_up(size_t bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
 
 // Where arrays of the CPU's Data and State went: State may point into Data, and chains share arrays.
-typedef struct Moved { const void *from; CUdeviceptr to; } Moved;
+typedef struct Moved {
+    const void *from;
+    CUdeviceptr to;
+} Moved;
 
 static CUdeviceptr moved_to(const Moved *list, long n, const void *from)
 {
@@ -53,13 +58,13 @@ static size_t lay_out(GmDevice *d, const GmMemory *memory, CUdeviceptr at)
     const long most = m->n_data + (long)m->n_state * d->chains + 1;
     Moved *moved = gm_alloc((size_t)most, sizeof *moved);
     long n = 0;
-    CUdeviceptr next = at + ALIGNED * !at;               // an address that is not 0, also while counting
+    CUdeviceptr next = at + ALIGNED * !at;  // an address that is not 0, also while counting
     const CUdeviceptr start = next;
     for (int f = 0; f < m->n_data; f++) {
         GmArray *a = &d->array[f];
         if (a->bytes == 0) continue;
         a->at = a->away ? (CUdeviceptr)(uintptr_t)a->host : next;
-        moved[n++] = (Moved){ pointer_at(d->host_data, m->data[f].offset), a->at };
+        moved[n++] = (Moved){pointer_at(d->host_data, m->data[f].offset), a->at};
         memcpy(d->data + m->data[f].offset, &a->at, sizeof a->at);
         if (!a->away) next += a->bytes;
     }
@@ -74,7 +79,7 @@ static size_t lay_out(GmDevice *d, const GmMemory *memory, CUdeviceptr at)
             if (!to) {
                 GmArray *a = &d->array[m->n_data + f];
                 to = a->away ? (CUdeviceptr)(uintptr_t)a->host : next;
-                moved[n++] = (Moved){ from, to };
+                moved[n++] = (Moved){from, to};
                 if (!a->away) next += bytes_of(d, m->state[f].type, &memory->shape[f]);
                 if (a->bytes) a->at = to;
             }
@@ -97,10 +102,12 @@ static size_t lay_out(GmDevice *d, const GmMemory *memory, CUdeviceptr at)
 // Pages of a mapped file that have been read are given back: they would fill the host's memory beside what was made of them.
 static void forget_pages(const GmData *data, const void *from, size_t bytes)
 {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)from / page * page, last = ((uintptr_t)from + bytes) / page * page;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)from / page * page,
+                    last = ((uintptr_t)from + bytes) / page * page;
     for (int i = 0; data && i < data->values.n; i++) {
         const uintptr_t map = (uintptr_t)data->values.value[i].map;
-        if (map && first >= map && last <= map + data->values.value[i].map_size && last > first) madvise((void *)first, last - first, MADV_DONTNEED);
+        if (map && first >= map && last <= map + data->values.value[i].map_size && last > first)
+            madvise((void *)first, last - first, MADV_DONTNEED);
     }
 }
 
@@ -160,8 +167,10 @@ static void upload(GmDevice *d, const GmMemory *memory, bool expectations)
         for (int f = 0; f < m->n_state && !d->failed; f++) {
             const size_t offset = (size_t)c * m->state_size + m->state[f].offset;
             const CUdeviceptr to = array_at(d->state, offset);
-            bool sent = (!expectations && m->state[f].by_start) || (c > 0 && to == array_at(d->state, m->state[f].offset));             // shared
-            for (int k = 0; k < d->n_arrays; k++) sent |= d->array[k].at == to && (k < m->n_data || d->array[k].away);     // data, or made on the device
+            // shared
+            bool sent = (!expectations && m->state[f].by_start) || (c > 0 && to == array_at(d->state, m->state[f].offset));
+            // data, or made on the device
+            for (int k = 0; k < d->n_arrays; k++) sent |= d->array[k].at == to && (k < m->n_data || d->array[k].away);
             if (!sent) send(d, to, pointer_at(d->host_state, offset), gm_shape_size(&memory->shape[f]), m->state[f].type, NULL);
         }
 }
@@ -176,7 +185,7 @@ void gm_device_download(GmDevice *d, const GmMemory *memory, int chain, int fiel
     const CUdeviceptr from = array_at(d->state, (size_t)chain * d->model->state_size + f->offset);
     gm_device_good(d, gm_device_get(d, to, from, (size_t)n * size), "fetching a variable");
     if (f->type != GM_INT && size == 4)
-        for (long i = n; i-- > 0;) {                     // in place, from the end
+        for (long i = n; i-- > 0;) {  // in place, from the end
             float x;
             memcpy(&x, (char *)to + (size_t)i * sizeof x, sizeof x);
             ((double *)to)[i] = x;
@@ -198,7 +207,7 @@ static void rehearse(GmDevice *d, const GmRun *run)
     GmChoice *choices = gm_alloc((size_t)d->model->n_competitions + 1, sizeof *choices);
     trial.choices = choices;
     for (int gradients = d->model->n_competitions > 0; gradients >= 0; gradients--) {
-        for (int k = 0; k < d->model->n_competitions; k++) choices[k] = (GmChoice){ .gradients = gradients, .adapts = run->warmup };
+        for (int k = 0; k < d->model->n_competitions; k++) choices[k] = (GmChoice){.gradients = gradients, .adapts = run->warmup};
         for (int f = 0; f < d->n_arrays; f++) d->array[f].read = 0;
         d->model->sweep(&trial);
     }
@@ -210,8 +219,9 @@ static void rehearse(GmDevice *d, const GmRun *run)
     d->rehearsing = false;
 }
 
-// Arrays stay away until the rest fits into `there` bytes, with two buffers for the smallest pieces. Returns the bytes that are then needed.
-static size_t more_buffer(const GmDevice *d, const GmArray *a)       // bytes by which a buffer has to grow; an array never read as a matrix needs none
+// Arrays stay away until the rest fits into `there` bytes, with two buffers for the smallest pieces. Returns the bytes that are then
+// needed. bytes by which a buffer has to grow; an array never read as a matrix needs none
+static size_t more_buffer(const GmDevice *d, const GmArray *a)
 {
     const size_t piece = a->step ? round_up(a->step) + GM_PIECE_MARGIN : 0;
     return piece > d->piece_size ? piece - d->piece_size : 0;
@@ -223,7 +233,7 @@ static size_t leave_out(GmDevice *d, size_t need, size_t there)
         GmArray *largest = NULL;
         for (int f = 0; f < d->n_arrays; f++) {
             GmArray *a = &d->array[f];
-            if (a->away || a->bytes <= 2 * more_buffer(d, a)) continue;        // nothing would be gained
+            if (a->away || a->bytes <= 2 * more_buffer(d, a)) continue;  // nothing would be gained
             if (!largest || a->bytes > largest->bytes || (a->bytes == largest->bytes && a->in_sweep < largest->in_sweep)) largest = a;
         }
         if (!largest) return need;
@@ -263,8 +273,9 @@ void gm_device_note_memory(const GmDevice *d)
         char all[32], away[32];
         if (!a->away) continue;
         gm_device_size_text(all, (double)a->bytes);
-        if (a->in_sweep) gm_note("%s (%s) stays in the memory of the host; a sweep reads %s from there", field_of(d, f)->name, all,
-                                 gm_device_size_text(away, (double)a->in_sweep * (1 - (double)a->head_bytes / (double)a->bytes)));
+        if (a->in_sweep)
+            gm_note("%s (%s) stays in the memory of the host; a sweep reads %s from there", field_of(d, f)->name, all,
+                    gm_device_size_text(away, (double)a->in_sweep * (1 - (double)a->head_bytes / (double)a->bytes)));
         else gm_note("%s (%s) stays in the memory of the host", field_of(d, f)->name, all);
     }
 }
@@ -276,12 +287,15 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     size_t missing = round_up((size_t)m->n_data * sizeof(GmMissing) + 1), wanted[GM_SCRATCHES];
     for (int f = 0; f < m->n_data; f++) {
         missing += round_up((size_t)data->missing[f].count * sizeof(long));
-        d->array[f] = (GmArray){ .bytes = m->data[f].rank ? bytes_of(d, m->data[f].type, &data->shape[f]) : 0 };
+        d->array[f] = (GmArray){.bytes = m->data[f].rank ? bytes_of(d, m->data[f].type, &data->shape[f]) : 0};
     }
-    for (int f = 0; f < m->n_state; f++)                 // what setup computes of data and nothing changes after it
-        if (m->state[f].shared == 1 && m->state[f].role == GM_SUM) d->array[m->n_data + f].bytes = bytes_of(d, m->state[f].type, &memory->shape[f]);
+    for (int f = 0; f < m->n_state; f++)  // what setup computes of data and nothing changes after it
+        if (m->state[f].shared == 1 && m->state[f].role == GM_SUM)
+            d->array[m->n_data + f].bytes = bytes_of(d, m->state[f].type, &memory->shape[f]);
     const size_t states = round_up(chains * m->state_size), place = round_up(sizeof(GmPlace));
-    const size_t partial = chains * PARTIALS * sizeof(double), barrier = round_up(chains * 2 * sizeof(uint32_t)), result = round_up(chains * sizeof(double)), going = round_up((chains + 1) * sizeof(int32_t)), stays = round_up(chains * sizeof(GmStays));
+    const size_t partial = chains * PARTIALS * sizeof(double), barrier = round_up(chains * 2 * sizeof(uint32_t)),
+                 result = round_up(chains * sizeof(double)), going = round_up((chains + 1) * sizeof(int32_t)),
+                 stays = round_up(chains * sizeof(GmStays));
     const size_t rest = states + place + partial + barrier + result + going + stays + missing;
     size_t need = lay_out(d, memory, 0) + rest + ring + NAMES;
     rehearse(d, run);
@@ -313,7 +327,7 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     at += states;
     d->place = at;
     at += place;
-    GmPlace p = { .seed = run->seed, .warmup = run->warmup, .first_chain = run->first_chain, .chains = d->chains };
+    GmPlace p = {.seed = run->seed, .warmup = run->warmup, .first_chain = run->first_chain, .chains = d->chains};
     p.partial = (double *)(uintptr_t)at;
     at += partial;
     p.barrier = (uint32_t *)(uintptr_t)at;
@@ -334,7 +348,7 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     at += round_up((size_t)m->n_data * sizeof *list + 1);
     for (int f = 0; f < m->n_data; f++) {
         const size_t bytes = (size_t)data->missing[f].count * sizeof(long);
-        list[f] = (GmMissing){ data->missing[f].count, (long *)(uintptr_t)at };
+        list[f] = (GmMissing){data->missing[f].count, (long *)(uintptr_t)at};
         if (bytes) gm_device_good(d, gm_device_put(d, at, data->missing[f].index, bytes), "sending data");
         at += round_up(bytes);
     }

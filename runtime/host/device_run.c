@@ -3,8 +3,8 @@
 //   batch of sweeps -> device      graph of a sweep, or of a sweep whose draw is kept, replayed; nothing waits for the host
 //   ring of draws   -> host        on a second stream, while the next batch runs; then the files
 //
-// The first sweep of each kind is launched plainly, so that whatever it allocates is there; then it is captured. What the host needs to know of a
-// batch (draws kept, a fault) comes with its draws.
+// The first sweep of each kind is launched plainly, so that whatever it allocates is there; then it is captured. What the host needs to
+// know of a batch (draws kept, a fault) comes with its draws.
 #include "device_inside.h"
 
 #include <math.h>
@@ -18,17 +18,17 @@
 // Log joint, derived quantities and one row of the ring.
 static void keep_draw(GmDevice *d, GmRun *run)
 {
-    if (d->log_joint) {                          // first: `derive` makes elements that do not exist NaN
+    if (d->log_joint) {  // first: `derive` makes elements that do not exist NaN
         d->no_result = true;
         d->model->log_joint(run, 0);
         d->no_result = false;
     }
     if (d->derive) d->model->derive(run);
-    void *gather[] = { &d->states, &d->place, &d->column, &d->columns, &d->kept, &d->slots, &d->ring };
+    void *gather[] = {&d->states, &d->place, &d->column, &d->columns, &d->kept, &d->slots, &d->ring};
     const long blocks = (d->columns + GM_THREADS - 1) / GM_THREADS, most = 16L * d->processors;
-    gm_device_launch(d, d->stream, "gm_gather", (GmGrid){ .x = blocks < most ? blocks : most, .y = d->chains }, gather);
-    void *gathered[] = { &d->place, &d->kept };
-    gm_device_launch(d, d->stream, "gm_gathered", (GmGrid){ .x = 1, .threads = 1 }, gathered);
+    gm_device_launch(d, d->stream, "gm_gather", (GmGrid){.x = blocks < most ? blocks : most, .y = d->chains}, gather);
+    void *gathered[] = {&d->place, &d->kept};
+    gm_device_launch(d, d->stream, "gm_gathered", (GmGrid){.x = 1, .threads = 1}, gathered);
     if (d->derive && d->model->restore) d->model->restore(run);
 }
 
@@ -36,10 +36,10 @@ static void keep_draw(GmDevice *d, GmRun *run)
 static void watch(GmDevice *d)
 {
     long slots = GM_WATCHED;
-    void *gather[] = { &d->states, &d->place, &d->watched_column, &d->watched_columns, &d->watched_kept, &slots, &d->watched_ring };
-    gm_device_launch(d, d->stream, "gm_gather", (GmGrid){ .x = (d->watched_columns + GM_THREADS - 1) / GM_THREADS, .y = d->chains }, gather);
-    void *gathered[] = { &d->place, &d->watched_kept };
-    gm_device_launch(d, d->stream, "gm_gathered", (GmGrid){ .x = 1, .threads = 1 }, gathered);
+    void *gather[] = {&d->states, &d->place, &d->watched_column, &d->watched_columns, &d->watched_kept, &slots, &d->watched_ring};
+    gm_device_launch(d, d->stream, "gm_gather", (GmGrid){.x = (d->watched_columns + GM_THREADS - 1) / GM_THREADS, .y = d->chains}, gather);
+    void *gathered[] = {&d->place, &d->watched_kept};
+    gm_device_launch(d, d->stream, "gm_gathered", (GmGrid){.x = 1, .threads = 1}, gathered);
 }
 
 static void plain_sweep(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), GmSweepKind kind)
@@ -48,8 +48,8 @@ static void plain_sweep(GmDevice *d, GmRun *run, void (*sweep)(GmRun *), GmSweep
     sweep(run);
     if (kind == GM_KEPT_SWEEP) keep_draw(d, run);
     if (kind == GM_WATCHED_SWEEP) watch(d);
-    void *next[] = { &d->place };
-    gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){ .x = 1, .threads = 1 }, next);
+    void *next[] = {&d->place};
+    gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){.x = 1, .threads = 1}, next);
 }
 
 // A sweep as a graph. Where capturing does not work, sweeps stay plain: slower, but the same.
@@ -76,11 +76,11 @@ static GmForm *form_of(GmDevice *d, uint64_t number)
 {
     for (int k = 0; k < d->n_forms; k++)
         if (d->form[k].number == number) return &d->form[k];
-    if (d->n_forms == GM_MOST_FORMS) {           // more than competitions that are usual: those of earlier phases among them
+    if (d->n_forms == GM_MOST_FORMS) {  // more than competitions that are usual: those of earlier phases among them
         gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "sweeping");
         gm_device_graphs_drop(d);
     }
-    d->form[d->n_forms] = (GmForm){ .number = number };
+    d->form[d->n_forms] = (GmForm){.number = number};
     return &d->form[d->n_forms++];
 }
 
@@ -108,7 +108,10 @@ void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *))
 
 // ---- draws on their way out ----
 
-typedef struct Gathered { uint64_t offset; int64_t element, type; } Gathered;     // as struct GmGathered of runtime_cuda.h
+typedef struct Gathered {
+    uint64_t offset;
+    int64_t element, type;
+} Gathered;  // as struct GmGathered of runtime_cuda.h
 
 enum { MOST_SLOTS = 4096, RING = 32 << 20 };
 
@@ -122,7 +125,9 @@ static long slots_of(const GmDevice *d, const GmDraws *draws)
 
 size_t gm_device_ring_size(const GmDevice *d, const GmDraws *draws)
 {
-    return draws ? (sizeof(double) * (size_t)d->chains * (size_t)slots_of(d, draws) + sizeof(Gathered)) * (size_t)draws->n_columns + sizeof(uint64_t) : 0;
+    return draws ? (sizeof(double) * (size_t)d->chains * (size_t)slots_of(d, draws) + sizeof(Gathered)) * (size_t)draws->n_columns +
+                       sizeof(uint64_t)
+                 : 0;
 }
 
 static bool open_ring(GmDevice *d, const GmDraws *draws, const GmOptions *o)
@@ -133,12 +138,13 @@ static bool open_ring(GmDevice *d, const GmDraws *draws, const GmOptions *o)
     Gathered *column = gm_alloc((size_t)d->columns, sizeof *column);
     for (long c = 0; c < d->columns; c++) {
         const GmColumn *from = &draws->column[c];
-        column[c] = from->field < 0 ? (Gathered){ 0, 0, -1 }
-                  : from->absent ? (Gathered){ 0, 0, -2 }
-                                    : (Gathered){ d->model->state[from->field].offset, from->element, d->model->state[from->field].type };
+        column[c] = from->field < 0 ? (Gathered){0, 0, -1}
+                    : from->absent  ? (Gathered){0, 0, -2}
+                                    : (Gathered){d->model->state[from->field].offset, from->element, d->model->state[from->field].type};
     }
     gm_device_have(d, &d->column, sizeof *column * (size_t)d->columns, "the columns of the draws");
-    if (!d->failed) gm_device_good(d, gm_device_put(d, d->column, column, sizeof *column * (size_t)d->columns), "sending the columns of the draws");
+    if (!d->failed)
+        gm_device_good(d, gm_device_put(d, d->column, column, sizeof *column * (size_t)d->columns), "sending the columns of the draws");
     free(column);
     gm_device_have(d, &d->kept, sizeof(uint64_t), "a count");
     gm_device_have(d, &d->ring, row * (size_t)d->slots, "the draws (--params can keep fewer)");
@@ -148,18 +154,18 @@ static bool open_ring(GmDevice *d, const GmDraws *draws, const GmOptions *o)
 
 // What comes back of a batch.
 typedef struct Batch {
-    double   *rows;                 // [slots / 2][chains][columns]; pinned
-    GmPlace  *place;                // pinned
-    uint64_t *kept;                 // pinned: the count at its end, and at its begin
-    CUevent   begun, ended, done;   // its sweeps; its draws are here
-    long      sweeps;               // 0: no batch is under way
-    long      first;                // number of its first draw, of a chain
+    double *rows;                // [slots / 2][chains][columns]; pinned
+    GmPlace *place;              // pinned
+    uint64_t *kept;              // pinned: the count at its end, and at its begin
+    CUevent begun, ended, done;  // its sweeps; its draws are here
+    long sweeps;                 // 0: no batch is under way
+    long first;                  // number of its first draw, of a chain
 } Batch;
 
 static bool open_batch(GmDevice *d, Batch *b)
 {
     const size_t bytes = sizeof(double) * (size_t)d->columns * (size_t)d->chains * (size_t)(d->slots / 2);
-    *b = (Batch){ 0 };
+    *b = (Batch){0};
     gm_device_have_host(d, (void **)&b->rows, bytes, "draws");
     gm_device_have_host(d, (void **)&b->place, sizeof *b->place, "draws");
     gm_device_have_host(d, (void **)&b->kept, 2 * sizeof *b->kept, "draws");
@@ -179,10 +185,7 @@ static void close_batch(Batch *b)
     if (b->done) gm_cuda.cuEventDestroy(b->done);
 }
 
-static long kept_before(const GmOptions *o, long sweep)
-{
-    return sweep > o->warmup ? (sweep - o->warmup) / o->thin : 0;
-}
+static long kept_before(const GmOptions *o, long sweep) { return sweep > o->warmup ? (sweep - o->warmup) / o->thin : 0; }
 
 // Launches a batch into one half of the ring, and the copies that follow it.
 static void begin(GmDevice *d, GmRun *run, const GmOptions *o, Batch *b, int half, long sweeps)
@@ -203,7 +206,8 @@ static void begin(GmDevice *d, GmRun *run, const GmOptions *o, Batch *b, int hal
     // The place and the count change with the next batch: they are copied in the main stream.
     gm_device_good(d, gm_cuda.cuMemcpyDtoHAsync(b->place, d->place, sizeof *b->place, d->stream), "fetching the run's place");
     gm_device_good(d, gm_cuda.cuMemcpyDtoHAsync(b->kept, d->kept, sizeof *b->kept, d->stream), "fetching a count");
-    if (draws > 0) gm_device_good(d, gm_cuda.cuMemcpyDtoHAsync(b->rows, d->ring + row * at, row * (size_t)draws, d->copies), "fetching draws");
+    if (draws > 0)
+        gm_device_good(d, gm_cuda.cuMemcpyDtoHAsync(b->rows, d->ring + row * at, row * (size_t)draws, d->copies), "fetching draws");
     gm_device_good(d, gm_cuda.cuEventRecord(d->join[0], d->stream), "an event");
     gm_device_good(d, gm_cuda.cuStreamWaitEvent(d->copies, d->join[0], 0), "an event");
     gm_device_good(d, gm_cuda.cuEventRecord(b->done, d->copies), "an event");
@@ -221,7 +225,10 @@ static void keep_pace(GmDevice *d, const Batch *b, long sweeps)
     d->pace[d->paces++ % GM_MOST_PACES] = (double)ms / (double)sweeps;
 }
 
-static int by_size(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int by_size(const void *a, const void *b)
+{
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
 
 double gm_device_pace(const GmDevice *d)
 {
@@ -240,14 +247,13 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
     if (!gm_device_good(d, gm_cuda.cuEventSynchronize(b->done), "sweeping")) return (int)d->status;
     keep_pace(d, b, sweeps);
     const long n = (long)(b->kept[0] - b->kept[1]);
-    if (n > 0 && b->first == 0) {                        // warm-up is over
-        for (int k = 0; k < run->n_together; k++) {      // moves that have lost are not made
+    if (n > 0 && b->first == 0) {                    // warm-up is over
+        for (int k = 0; k < run->n_together; k++) {  // moves that have lost are not made
             GmTogether *t = &run->together[k];
             if (t->made && t->of.competition && !run->choices[t->of.competition - 1].gradients) t->made = 0;
         }
         gm_device_learned(d, run);
-        for (int c = 0; c < d->chains; c++)
-            gm_draws_begin(draws, run, d->choices, NULL, c);
+        for (int c = 0; c < d->chains; c++) gm_draws_begin(draws, run, d->choices, NULL, c);
         if (d->failed) return (int)d->status;
     }
     for (long k = 0; k < n; k++) {
@@ -265,7 +271,7 @@ static const char *fetch_text(const char *at)
     size_t n = 0;
     while (n + 1 < sizeof text && gm_cuda.cuMemcpyDtoH(text + n, (CUdeviceptr)(uintptr_t)(at + n), 1) == 0 && text[n]) n++;
     text[n] = 0;
-    return gm_copy_text(text);                           // kept to the end of the program: gm_fault holds it
+    return gm_copy_text(text);  // kept to the end of the program: gm_fault holds it
 }
 
 bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place)
@@ -287,14 +293,14 @@ int gm_found_fault(GmRun *run) { return run->only_asking || (run->device && !gm_
 // Draws that were not made, which chains have counted.
 static void take_stayed(GmDevice *d)
 {
-    GmPlace place = { 0 };
+    GmPlace place = {0};
     if (!d->failed) gm_device_good(d, gm_device_get(d, &place, d->place, sizeof place), "fetching the run's place");
     if (!d->failed && place.stayed) gm_stayed(fetch_text(place.stayed_variable), place.stayed);
 }
 
 bool gm_device_settled(GmDevice *d, GmRun *run)
 {
-    GmPlace place = { 0 };
+    GmPlace place = {0};
     if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "setting up");
     if (!d->failed) gm_device_good(d, gm_device_get(d, &place, d->place, sizeof place), "fetching the run's place");
     gm_device_fault(d, run, &place);
@@ -312,7 +318,7 @@ static bool open_choices(GmDevice *d, GmChoices *choices)
     GmWatched *watched = gm_alloc(n, sizeof *watched);
     Gathered *column = gm_alloc(n, sizeof *column);
     gm_choices_columns(choices, watched);
-    for (size_t i = 0; i < n; i++) column[i] = (Gathered){ d->model->state[watched[i].field].offset, watched[i].element, watched[i].type };
+    for (size_t i = 0; i < n; i++) column[i] = (Gathered){d->model->state[watched[i].field].offset, watched[i].element, watched[i].type};
     gm_device_have(d, &d->watched_column, n * sizeof *column, "what is measured in warm-up");
     gm_device_have(d, &d->watched_kept, sizeof(uint64_t), "a count");
     gm_device_have(d, &d->watched_ring, row * GM_WATCHED, "what is measured in warm-up");
@@ -328,7 +334,8 @@ static void take_watched(GmDevice *d, const GmRun *run)
 {
     const size_t row = (size_t)d->watched_columns * (size_t)d->chains;
     double *rows = gm_alloc(row * (size_t)d->watched + 1, sizeof *rows);
-    if (d->watched > 0) gm_device_good(d, gm_device_get(d, rows, d->watched_ring, row * (size_t)d->watched * sizeof *rows), "fetching what is measured");
+    if (d->watched > 0)
+        gm_device_good(d, gm_device_get(d, rows, d->watched_ring, row * (size_t)d->watched * sizeof *rows), "fetching what is measured");
     if (!d->failed) gm_choices_watched(d->choices, run->sweep, d->watched, rows);
     free(rows);
     if (d->watched_columns) gm_device_fill(d, d->watched_kept, 0, sizeof(uint64_t), "clearing a count");
@@ -343,7 +350,7 @@ static void meet(GmDevice *d, const GmRun *run)
     for (int k = 0; k < d->model->n_competitions && !d->failed; k++)
         for (int c = 0; c < d->chains && !run->choices[k].gradients; c++) {
             const GmField *told = &d->model->state[d->model->competitions[k].told - 1];
-            const CUdeviceptr at = (CUdeviceptr)(uintptr_t)*(void *const *)(d->state + (size_t)c * d->model->state_size + told->offset);
+            const CUdeviceptr at = (CUdeviceptr)(uintptr_t) * (void *const *)(d->state + (size_t)c * d->model->state_size + told->offset);
             gm_device_fill(d, at, 0, GM_MOVE_NUMBERS * gm_device_element(d, told->type), "clearing what moves tell");
         }
 }
@@ -354,8 +361,10 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
     gm_device_heads_fill(d);
     d->derive = d->model->derive && gm_draws_need_derived(draws, d->model);
     d->log_joint = o->log_joint;
-    Batch batch[2] = { { 0 }, { 0 } };
-    int status = open_choices(d, choices) && open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1]) ? GM_EXIT_OK : (int)d->status;
+    Batch batch[2] = {{0}, {0}};
+    int status = open_choices(d, choices) && open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1])
+                     ? GM_EXIT_OK
+                     : (int)d->status;
     long size = 1, done = 0, adapted = 0;
     int half = 0;
     double before = gm_seconds();
@@ -394,7 +403,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
         else if (status == GM_EXIT_OK && gm_fault_raised()) status = GM_EXIT_FAULT;
         else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
     }
-    for (int k = 0; k < 2 && status == GM_EXIT_INTERRUPTED; k++, half = 1 - half)      // what is under way is kept
+    for (int k = 0; k < 2 && status == GM_EXIT_INTERRUPTED; k++, half = 1 - half)  // what is under way is kept
         if (batch[1 - half].sweeps > 0) {
             done += batch[1 - half].sweeps;
             if (end(d, run, draws, &batch[1 - half]) != GM_EXIT_OK) status = GM_EXIT_FAULT;
@@ -427,8 +436,9 @@ void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps)
     fprintf(to, "%-36s %10s %12s %12s %6s\n", "kernel", "launches", "us a launch", "us a sweep", "%");
     for (int k = 0; k < d->n_kernels; k++)
         if (sorted[k].launches > 0)
-            fprintf(to, "%-36s %10ld %12.2f %12.2f %6.1f\n", sorted[k].name, sorted[k].launches, 1e6 * sorted[k].seconds / (double)sorted[k].launches,
-                    1e6 * sorted[k].seconds / (double)(sweeps > 0 ? sweeps : 1), 100 * sorted[k].seconds / (total > 0 ? total : 1));
+            fprintf(to, "%-36s %10ld %12.2f %12.2f %6.1f\n", sorted[k].name, sorted[k].launches,
+                    1e6 * sorted[k].seconds / (double)sorted[k].launches, 1e6 * sorted[k].seconds / (double)(sweeps > 0 ? sweeps : 1),
+                    100 * sorted[k].seconds / (total > 0 ? total : 1));
     fprintf(to, "%-36s %10s %12s %12.2f %6.1f\n", "all", "", "", 1e6 * total / (double)(sweeps > 0 ? sweeps : 1), 100.0);
     free(sorted);
 }
@@ -459,13 +469,14 @@ static double difference(GmType type, const void *cpu, const void *gpu, long n, 
     return most > 0 ? worst / most : worst;
 }
 
-// Work arrays of a step are its own affair: they are laid out as suits each device. What it leaves in variables and in sums of data is compared.
-static bool is_compared(const GmField *f)
-{
-    return f->type != GM_SOLVE && (f->role != GM_SUM || f->shared);
-}
+// Work arrays of a step are its own affair: they are laid out as suits each device. What it leaves in variables and in sums of data is
+// compared.
+static bool is_compared(const GmField *f) { return f->type != GM_SOLVE && (f->role != GM_SUM || f->shared); }
 
-typedef struct Worst { double difference; const char *name; } Worst;
+typedef struct Worst {
+    double difference;
+    const char *name;
+} Worst;
 
 static void compare_field(GmDevice *d, const GmMemory *m, int chain, int f, double least, Worst *w)
 {
@@ -474,13 +485,13 @@ static void compare_field(GmDevice *d, const GmMemory *m, int chain, int f, doub
     void *gpu = gm_alloc((size_t)n, sizeof(double));
     gm_device_download(d, m, chain, f, gpu);
     const double x = difference(field->type, gm_state_array(d->model, m, chain, f), gpu, n, least);
-    if (!(x <= w->difference)) *w = (Worst){ x, field->name };
+    if (!(x <= w->difference)) *w = (Worst){x, field->name};
     free(gpu);
 }
 
 static Worst compare_all(GmDevice *d, const GmMemory *m)
 {
-    Worst w = { 0, "" };
+    Worst w = {0, ""};
     for (int c = 0; c < d->chains && !d->failed; c++)
         for (int f = 0; f < d->model->n_state && !d->failed; f++)
             if (is_compared(&d->model->state[f])) compare_field(d, m, c, f, d->model->state[f].role == GM_SUM ? 1 : 0, &w);
@@ -503,7 +514,7 @@ static int only_if_competing(GmRun *run, const GmMove *of, void (*density)(GmRun
 // The log density of the last move and its gradient by the coordinates, where the chains stand on both devices.
 static Worst compare_derivatives(GmDevice *d, GmRun *on_gpu, GmRun *on_cpu, int step, const GmMemory *m)
 {
-    Worst w = { 0, "" };
+    Worst w = {0, ""};
     gm_device_upload(d, m);
     on_cpu->instead = on_gpu->instead = only_evaluate;
     d->model->step(on_cpu, step);
@@ -512,7 +523,8 @@ static Worst compare_derivatives(GmDevice *d, GmRun *on_gpu, GmRun *on_cpu, int 
     on_cpu->instead = on_gpu->instead = only_if_competing;
     for (int c = 0; c < d->chains && !d->failed; c++)
         for (int f = 0; f < d->model->n_state && !d->failed; f++)
-            if (d->model->state[f].offset == d->moved.gradient || d->model->state[f].offset == d->moved.value) compare_field(d, m, c, f, 1, &w);
+            if (d->model->state[f].offset == d->moved.gradient || d->model->state[f].offset == d->moved.value)
+                compare_field(d, m, c, f, 1, &w);
     return w;
 }
 
@@ -539,8 +551,8 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
     for (long sweep = 0; sweep < SWEEPS && !d->failed && !gm_fault_raised(); sweep++) {
         on_cpu->sweep = on_gpu->sweep = sweep;
         for (int k = 0; k < model->n_steps && !d->failed && !gm_fault_raised(); k++) {
-            gm_device_upload(d, m);                // both begin where the CPU stands
-            d->moved = (GmMove){ 0 };
+            gm_device_upload(d, m);  // both begin where the CPU stands
+            d->moved = (GmMove){0};
             model->step(on_cpu, k);
             model->step(on_gpu, k);
             gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a step");
@@ -548,18 +560,20 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
             if (sweep == SWEEPS - 1 || !(w.difference <= tolerance(d))) good &= verdict(d, model->step_name(k), w);
             if (d->moved.name) {
                 const Worst slopes = compare_derivatives(d, on_gpu, on_cpu, k, m);
-                if (sweep == SWEEPS - 1 || !(slopes.difference <= tolerance(d))) good &= verdict(d, "  its density and derivatives", slopes);
+                if (sweep == SWEEPS - 1 || !(slopes.difference <= tolerance(d)))
+                    good &= verdict(d, "  its density and derivatives", slopes);
             }
         }
         if (sweep == SWEEPS - 1 && !d->failed) {
             gm_device_upload(d, m);
             for (int c = 0; c < d->chains; c++) {
                 const double cpu = model->log_joint(on_cpu, c), gpu = model->log_joint(on_gpu, c);
-                good &= verdict(d, "log joint", (Worst){ cpu == gpu || (isnan(cpu) && isnan(gpu)) ? 0 : fabs(cpu - gpu) / (fabs(cpu) + 1), "lp__" });
+                good &= verdict(d, "log joint",
+                                (Worst){cpu == gpu || (isnan(cpu) && isnan(gpu)) ? 0 : fabs(cpu - gpu) / (fabs(cpu) + 1), "lp__"});
             }
         }
-        void *next[] = { &d->place };
-        gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){ .x = 1, .threads = 1 }, next);
+        void *next[] = {&d->place};
+        gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){.x = 1, .threads = 1}, next);
     }
     on_cpu->choices = on_gpu->choices = NULL;
     free(all);

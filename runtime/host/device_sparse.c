@@ -1,7 +1,7 @@
 // device_sparse.c -- joint normals whose precision has few entries on a GPU (runtime/device/sparse_tiles.h, backends/tiles.h).
 //
-// Where a term is told follows from data alone: a kernel says where, once, and from then on each sweep collects values, adds up those of each place and factors the tiles. What that needs lies in two pieces of memory of the card:
-// what the plan says, and what chains work in.
+// Where a term is told follows from data alone: a kernel says where, once, and from then on each sweep collects values, adds up those of
+// each place and factors the tiles. What that needs lies in two pieces of memory of the card: what the plan says, and what chains work in.
 #include "device_inside.h"
 #include "../backends/sparse.h"
 #include "../backends/tiles.h"
@@ -10,17 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SPARSE = 256, ALIGN = 256 };                 // as in backends/sparse.c
+enum { MOST_SPARSE = 256, ALIGN = 256 };  // as in backends/sparse.c
 
 typedef struct GmDeviceSparse {
-    long         n, turns;
-    GmTerms      terms;
-    SparsePlan   plan;
-    CUdeviceptr  memory, work;                           // 0: other steps stand in
-    size_t       memory_size, work_size;
+    long n, turns;
+    GmTerms terms;
+    SparsePlan plan;
+    CUdeviceptr memory, work;  // 0: other steps stand in
+    size_t memory_size, work_size;
 } GmDeviceSparse;
 
-typedef struct GmDeviceSparses { CUdeviceptr terms; GmDeviceSparse of[MOST_SPARSE]; } GmDeviceSparses;
+typedef struct GmDeviceSparses {
+    CUdeviceptr terms;
+    GmDeviceSparse of[MOST_SPARSE];
+} GmDeviceSparses;
 
 static size_t aligned(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
@@ -57,12 +60,17 @@ static void tell(GmRun *run, const char *kernel, int number, GmDeviceSparse *s, 
 {
     GmDevice *d = run->device;
     s->terms.mode = mode;
-    gm_device_good(d, gm_device_put(d, d->sparse->terms + sizeof(GmTerms) * (size_t)(number - 1), &s->terms, sizeof s->terms), "sending terms");
+    gm_device_good(d, gm_device_put(d, d->sparse->terms + sizeof(GmTerms) * (size_t)(number - 1), &s->terms, sizeof s->terms),
+                   "sending terms");
     if (mode != GM_TERMS_COLLECT) gm_device_team(run, kernel, mode == GM_TERMS_MEASURE ? 1 : s->turns);
 }
 
 // Parts of one memory, one after the other. With at = 0: how much there is of it.
-typedef struct Packing { CUdeviceptr at; size_t size; GmDevice *d; } Packing;
+typedef struct Packing {
+    CUdeviceptr at;
+    size_t size;
+    GmDevice *d;
+} Packing;
 
 static void *pack(Packing *p, const void *from, size_t bytes)
 {
@@ -77,9 +85,17 @@ static bool lay_out(GmDevice *d, GmDeviceSparse *s, const GmTiles *t, const GmTi
 {
     const long chains = d->chains;
     SparsePlan *p = &s->plan;
-    *p = (SparsePlan){ .n = t->n, .tiles = t->tiles, .factor = t->factor, .stored = t->stored, .sums = sums->sums, .parts = sums->parts, .longs = sums->longs, .tasks = t->tasks, .terms = s->terms.count };
+    *p = (SparsePlan){.n = t->n,
+                      .tiles = t->tiles,
+                      .factor = t->factor,
+                      .stored = t->stored,
+                      .sums = sums->sums,
+                      .parts = sums->parts,
+                      .longs = sums->longs,
+                      .tasks = t->tasks,
+                      .terms = s->terms.count};
     for (int filling = 0; filling < 2; filling++) {
-        Packing m = { filling ? s->memory : 0, 0, d };
+        Packing m = {filling ? s->memory : 0, 0, d};
         s->terms.first = pack(&m, first_of_turn, sizeof *first_of_turn * (size_t)s->turns);
         p->sum = pack(&m, sums->sum, sizeof *sums->sum * (size_t)sums->sums);
         p->longer = pack(&m, sums->longer, sizeof *sums->longer * (size_t)sums->longs);
@@ -115,7 +131,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
     gm_pattern_in_turn(number, n, name);
     if (!s || n <= 0) return;
     drop(d, s);
-    *s = (GmDeviceSparse){ .n = n };
+    *s = (GmDeviceSparse){.n = n};
     CUdeviceptr room = 0, turns = 0;
     size_t bytes = sizeof(int64_t), places = 0;
     if (!gm_device_have(d, &turns, bytes, "the terms of a joint normal")) return;
@@ -184,9 +200,12 @@ void gm_device_normal_sparse(GmRun *run, const char *kernel, uint32_t var, const
     gm_device_team(run, kernel, s->turns);
     gm_device_fill(d, s->work, 255, poisoned, "clearing work space");
     gm_device_fill(d, s->work + poisoned, 0, s->work_size - poisoned, "clearing work space");
-    void *of_sums[] = { &p }, *of_tiles[] = { &d->states, &d->place, &var, &text, &d->chains, &at_x, &at_scale, &p };
-    const long most = 16L * d->processors, blocks = (p.sums + GM_THREADS - 1) / GM_THREADS, warps = (p.longs + GM_THREADS / 32 - 1) / (GM_THREADS / 32), tasks = (p.tasks + p.tiles) * d->chains;
-    gm_device_launch(d, d->stream, "gm_sparse_sums", (GmGrid){ .x = blocks < most ? blocks : most, .y = d->chains }, of_sums);
-    if (p.longs) gm_device_launch(d, d->stream, "gm_sparse_longs", (GmGrid){ .x = warps < most ? warps : most, .y = d->chains }, of_sums);
-    gm_device_launch(d, d->stream, "gm_sparse_tiles", (GmGrid){ .x = tasks < DENSE_RESIDENT * d->processors ? tasks : DENSE_RESIDENT * d->processors, .threads = DENSE_THREADS }, of_tiles);
+    void *of_sums[] = {&p}, *of_tiles[] = {&d->states, &d->place, &var, &text, &d->chains, &at_x, &at_scale, &p};
+    const long most = 16L * d->processors, blocks = (p.sums + GM_THREADS - 1) / GM_THREADS,
+               warps = (p.longs + GM_THREADS / 32 - 1) / (GM_THREADS / 32), tasks = (p.tasks + p.tiles) * d->chains;
+    gm_device_launch(d, d->stream, "gm_sparse_sums", (GmGrid){.x = blocks < most ? blocks : most, .y = d->chains}, of_sums);
+    if (p.longs) gm_device_launch(d, d->stream, "gm_sparse_longs", (GmGrid){.x = warps < most ? warps : most, .y = d->chains}, of_sums);
+    gm_device_launch(
+        d, d->stream, "gm_sparse_tiles",
+        (GmGrid){.x = tasks < DENSE_RESIDENT * d->processors ? tasks : DENSE_RESIDENT * d->processors, .threads = DENSE_THREADS}, of_tiles);
 }

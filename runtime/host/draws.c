@@ -5,7 +5,8 @@
 //   -7.3,0.12,1.5,2
 //
 // A file grows under a temporary name while draws are kept (writer.c), and takes its own name only at the end; so a file of that name is
-// always whole, and an older one survives a run that fails before its first draw. The files of one run hold equally many draws, however it ended.
+// always whole, and an older one survives a run that fails before its first draw. The files of one run hold equally many draws, however it
+// ended.
 #define _GNU_SOURCE
 #include "host.h"
 
@@ -16,13 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SMALL = 100 };               // definitions with more elements are kept only on request
+enum { SMALL = 100 };  // definitions with more elements are kept only on request
 
 // ---- columns ----
 
 static bool can_keep(const GmField *f)
 {
-    if (f->on_request)                  // if it is asked for, it is kept anyway
+    if (f->on_request)  // if it is asked for, it is kept anyway
         return false;
     switch (f->role) {
     case GM_PARAMETER:
@@ -30,33 +31,27 @@ static bool can_keep(const GmField *f)
     case GM_AUXILIARY:
     case GM_IMPUTED:
     case GM_DERIVED:
-    case GM_PREDICTED:
-        return true;
+    case GM_PREDICTED: return true;
     case GM_DATA:
     case GM_DIAGNOSTIC:
-    case GM_SUM:
-        return false;
+    case GM_SUM: return false;
     }
     return false;
 }
 
 static bool kept_by_default(const GmField *f, const GmShape *s)
 {
-    if (f->on_request)
-        return false;
+    if (f->on_request) return false;
     switch (f->role) {
     case GM_PARAMETER:
-    case GM_PREDICTED:
-        return true;
-    case GM_DERIVED:
-        return gm_shape_size(s) <= SMALL;
+    case GM_PREDICTED: return true;
+    case GM_DERIVED: return gm_shape_size(s) <= SMALL;
     case GM_LATENT:
     case GM_AUXILIARY:
     case GM_IMPUTED:
     case GM_DATA:
     case GM_DIAGNOSTIC:
-    case GM_SUM:
-        return false;
+    case GM_SUM: return false;
     }
     return false;
 }
@@ -65,8 +60,7 @@ static void list_choices(const GmModel *model)
 {
     fprintf(stderr, "  there are:");
     for (int f = 0; f < model->n_state; f++)
-        if (can_keep(&model->state[f]))
-            fprintf(stderr, " %s", model->state[f].name);
+        if (can_keep(&model->state[f])) fprintf(stderr, " %s", model->state[f].name);
     fprintf(stderr, "\n");
 }
 
@@ -87,10 +81,9 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
     const size_t first = params ? strcspn(params, ", ") : 0;
     const bool all = params && is_word("all", params, first);
     for (int f = 0; f < model->n_state; f++)
-        wanted[f] = params ? all && can_keep(&model->state[f]) && !hinders_gradients(model, f)
-                           : kept_by_default(&model->state[f], &m->shape[f]);
-    if (!params)
-        return true;
+        wanted[f] =
+            params ? all && can_keep(&model->state[f]) && !hinders_gradients(model, f) : kept_by_default(&model->state[f], &m->shape[f]);
+    if (!params) return true;
     for (const char *at = params;; at++) {
         at += strspn(at, " ");
         const size_t n = strcspn(at, ", ");
@@ -98,19 +91,16 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
         bool found = is_word("lp__", at, n) || (all && at == params);
         if (all && is_word("auxiliaries", at, n)) {
             found = true;
-            for (int f = 0; f < model->n_state; f++)
-                wanted[f] |= can_keep(&model->state[f]);
+            for (int f = 0; f < model->n_state; f++) wanted[f] |= can_keep(&model->state[f]);
         }
         for (int f = 0; f < model->n_state && !found; f++) {
             const GmField *field = &model->state[f];
-            if (!is_word(field->name, at, n) || !(can_keep(field) || field->on_request))
-                continue;
+            if (!is_word(field->name, at, n) || !(can_keep(field) || field->on_request)) continue;
             if (field->on_request && !(field->on_request & requests)) {
                 gm_error("--params: %s is there with %s only", field->name, field->on_request == GM_LOG_LIK ? "--log-lik" : "--predict");
                 return false;
             }
-            if (wanted[f] && !all)
-                wrong = "--params: a name is given twice in `%s`";
+            if (wanted[f] && !all) wrong = "--params: a name is given twice in `%s`";
             wanted[f] = found = true;
         }
         if (wrong) {
@@ -124,9 +114,8 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
         }
         at += n + strspn(at + n, " ");
         if (*at != ',') {
-            if (!*at)
-                return true;
-            at--;                                        // names may be apart by spaces alone
+            if (!*at) return true;
+            at--;  // names may be apart by spaces alone
         }
     }
 }
@@ -134,22 +123,24 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
 // The row-major position of the k-th element when the first index runs fastest.
 static long transposed(const GmShape *s, long k)
 {
-    long index[GM_MAX_RANK] = { 0 }, at = 0;
+    long index[GM_MAX_RANK] = {0}, at = 0;
     for (int r = 0; r < s->rank; r++) {
         index[r] = k % s->dim[r];
         k /= s->dim[r];
     }
-    for (int r = 0; r < s->rank; r++)
-        at = at * s->dim[r] + index[r];
+    for (int r = 0; r < s->rank; r++) at = at * s->dim[r] + index[r];
     return at;
 }
 
 // Marks what the run asks for besides, and says what of it there is not. false after a message: there is nothing.
 static bool choose_requested(const GmModel *model, const GmData *data, int requests, bool *wanted)
 {
-    static const struct { GmRequest request; const char *option, *what; } all[] = {
-        { GM_LOG_LIK, "--log-lik", "log-likelihood" },
-        { GM_REPLICATES, "--predict", "replicates" },
+    static const struct {
+        GmRequest request;
+        const char *option, *what;
+    } all[] = {
+        {GM_LOG_LIK, "--log-lik", "log-likelihood"},
+        {GM_REPLICATES, "--predict", "replicates"},
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         bool any = false;
@@ -157,11 +148,9 @@ static bool choose_requested(const GmModel *model, const GmData *data, int reque
             const bool log_lik = all[k].request == GM_LOG_LIK;
             const int field = (log_lik ? o->log_lik : o->replicate) - 1;
             const char *because = log_lik ? o->no_log_lik : o->no_replicate;
-            if (field < 0) {                             // said under --quiet, too: what is asked for is not all there
-                if (o->name)
-                    gm_error("%s: no %s of %s: %s", all[k].option, all[k].what, o->name, because);
-                else
-                    gm_error("%s: left out: %s", all[k].option, because);
+            if (field < 0) {  // said under --quiet, too: what is asked for is not all there
+                if (o->name) gm_error("%s: no %s of %s: %s", all[k].option, all[k].what, o->name, because);
+                else gm_error("%s: left out: %s", all[k].option, because);
                 continue;
             }
             wanted[field] = any = true;
@@ -173,9 +162,9 @@ static bool choose_requested(const GmModel *model, const GmData *data, int reque
             if (log_lik && o->data && data->missing[o->data - 1].count)
                 gm_note("%s: %s is NaN where %s is missing (%ld values)", all[k].option, name, o->name, data->missing[o->data - 1].count);
         }
-        if (any || !(requests & (int)all[k].request))
-            continue;
-        gm_error("%s: no data of the model have a distribution of which there %s", all[k].option, all[k].request == GM_LOG_LIK ? "is a log-likelihood" : "are replicates");
+        if (any || !(requests & (int)all[k].request)) continue;
+        gm_error("%s: no data of the model have a distribution of which there %s", all[k].option,
+                 all[k].request == GM_LOG_LIK ? "is a log-likelihood" : "are replicates");
         return false;
     }
     return true;
@@ -185,13 +174,11 @@ static bool choose_requested(const GmModel *model, const GmData *data, int reque
 static bool *absent_elements(const GmModel *model, const GmMemory *m, const GmData *data, int field)
 {
     for (const GmObserved *o = model->observed; o && o->where; o++) {
-        if (o->log_lik != field + 1 || !o->data || !data->missing[o->data - 1].count)
-            continue;
+        if (o->log_lik != field + 1 || !o->data || !data->missing[o->data - 1].count) continue;
         const GmMissing *missing = &data->missing[o->data - 1];
         const long size = gm_shape_size(&m->shape[field]), each = size ? gm_shape_size(&data->shape[o->data - 1]) / size : 1;
         bool *absent = gm_alloc((size_t)size, sizeof *absent);
-        for (long k = 0; k < missing->count; k++)
-            absent[missing->index[k] / each] = true;
+        for (long k = 0; k < missing->count; k++) absent[missing->index[k] / each] = true;
         return absent;
     }
     return NULL;
@@ -200,55 +187,50 @@ static bool *absent_elements(const GmModel *model, const GmMemory *m, const GmDa
 static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const bool *wanted, bool log_joint)
 {
     long room = log_joint;
-    for (int f = 0; f < model->n_state; f++)
-        room += wanted[f] || model->state[f].role == GM_DIAGNOSTIC ? gm_shape_size(&m->shape[f]) : 0;
+    for (int f = 0; f < model->n_state; f++) room += wanted[f] || model->state[f].role == GM_DIAGNOSTIC ? gm_shape_size(&m->shape[f]) : 0;
     d->column = gm_alloc((size_t)room, sizeof *d->column);
-    if (log_joint)
-        d->column[d->n_columns++] = (GmColumn){ .field = -1 };
+    if (log_joint) d->column[d->n_columns++] = (GmColumn){.field = -1};
     for (int f = 0; f < model->n_state; f++)
         for (long k = 0; model->state[f].role == GM_DIAGNOSTIC && k < GM_MOVE_NUMBERS; k++)
-            d->column[d->n_columns++] = (GmColumn){ .field = f, .element = k };
+            d->column[d->n_columns++] = (GmColumn){.field = f, .element = k};
     for (int f = 0; f < model->n_state; f++) {
-        if (!wanted[f])
-            continue;
+        if (!wanted[f]) continue;
         const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
-        if (source >= 0) {                               // of a response only what was missing is unknown
+        if (source >= 0) {  // of a response only what was missing is unknown
             for (long k = 0; k < data->missing[source].count; k++)
-                d->column[d->n_columns++] = (GmColumn){ .field = f, .element = data->missing[source].index[k] };
+                d->column[d->n_columns++] = (GmColumn){.field = f, .element = data->missing[source].index[k]};
             continue;
         }
         const long size = gm_shape_size(&m->shape[f]);
         bool *absent = model->state[f].on_request ? absent_elements(model, m, data, f) : NULL;
         for (long k = 0; k < size; k++) {
             const long element = transposed(&m->shape[f], k);
-            d->column[d->n_columns++] = (GmColumn){ .field = f, .element = element, .absent = absent && absent[element] };
+            d->column[d->n_columns++] = (GmColumn){.field = f, .element = element, .absent = absent && absent[element]};
         }
         free(absent);
     }
-    while (d->n_summarised < d->n_columns && (d->column[d->n_summarised].field < 0 || !model->state[d->column[d->n_summarised].field].on_request))
+    while (d->n_summarised < d->n_columns &&
+           (d->column[d->n_summarised].field < 0 || !model->state[d->column[d->n_summarised].field].on_request))
         d->n_summarised++;
 }
 
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style)
 {
     const GmColumn *c = &d->column[column];
-    if (c->field < 0)
-        return gm_copy_text("lp__");
+    if (c->field < 0) return gm_copy_text("lp__");
     const GmShape *s = &m->shape[c->field];
     if (model->state[c->field].role == GM_DIAGNOSTIC) {  // of a second block of moves: with its name
-        static const char *const names[GM_MOVE_NUMBERS] = { "accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy" };
+        static const char *const names[GM_MOVE_NUMBERS] = {"accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy"};
         bool first = true;
-        for (int f = 0; f < c->field; f++)
-            first &= model->state[f].role != GM_DIAGNOSTIC;
-        return first ? gm_format("%s__", names[c->element]) : gm_format("%s_%s__", names[c->element], model->state[c->field].name + strlen("moves_"));
+        for (int f = 0; f < c->field; f++) first &= model->state[f].role != GM_DIAGNOSTIC;
+        return first ? gm_format("%s__", names[c->element])
+                     : gm_format("%s_%s__", names[c->element], model->state[c->field].name + strlen("moves_"));
     }
     char *name = gm_element_name(model->state[c->field].name, s->rank, s->dim, c->element);
-    if (style == '[')
-        return name;
-    char *to = name;                                     // X[3, 1] -> X.3.1
+    if (style == '[') return name;
+    char *to = name;  // X[3, 1] -> X.3.1
     for (const char *from = name; *from; from++) {
-        if (*from == ']' || *from == ' ')
-            continue;
+        if (*from == ']' || *from == ' ') continue;
         *to++ = *from == '[' || *from == ',' ? '.' : *from;
     }
     *to = 0;
@@ -264,16 +246,15 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
 {
     for (long c = 0; c < d->n_columns; c++) {
         const int f = d->column[c].field;
-        if (f >= 0 && (model->state[f].role == GM_DERIVED || model->state[f].role == GM_PREDICTED || model->state[f].partial))
-            return true;
+        if (f >= 0 && (model->state[f].role == GM_DERIVED || model->state[f].role == GM_PREDICTED || model->state[f].partial)) return true;
     }
     return false;
 }
 
 // ---- files ----
 
-// The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how CmdStanPy, cmdstanr and ArviZ know a file. Where NUTS may draw, they look for its columns
-// and for what it has adapted; `fixed_param` tells them to expect neither.
+// The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how CmdStanPy, cmdstanr and ArviZ know a
+// file. Where NUTS may draw, they look for its columns and for what it has adapted; `fixed_param` tells them to expect neither.
 static void write_header(const GmDraws *d, int chain, const GmAdaptation *learned)
 {
     const GmOptions *o = d->options;
@@ -285,14 +266,15 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
             "# method = sample\n#   sample\n#     num_samples = %ld\n#     num_warmup = %ld\n#     save_warmup = 0\n#     thin = %d\n",
             d->model->name, d->model->source, o->samples * o->thin, o->warmup, o->thin);
     if (learned->moves)
-        fprintf(to, "#     adapt\n#       engaged = %d\n#     algorithm = hmc\n#       hmc\n#         engine = nuts\n#           nuts\n#             max_depth = %d\n#         metric = diag_e\n", o->warmup > 0, learned->depth);
-    else
-        fputs("#     algorithm = fixed_param\n", to);
+        fprintf(to,
+                "#     adapt\n#       engaged = %d\n#     algorithm = hmc\n#       hmc\n#         engine = nuts\n#           nuts\n#       "
+                "      max_depth = %d\n#         metric = diag_e\n",
+                o->warmup > 0, learned->depth);
+    else fputs("#     algorithm = fixed_param\n", to);
     fprintf(to, "# id = %d\n# random\n#   seed = %llu\n", d->first_chain + chain, (unsigned long long)o->seed);
-    for (int k = 0; k < d->data->values.n; k++) {        // said here, too, since --quiet says it nowhere
+    for (int k = 0; k < d->data->values.n; k++) {  // said here, too, since --quiet says it nowhere
         const GmValue *v = &d->data->values.value[k];
-        if (v->size_of)
-            fprintf(to, "# %s: %d, from the size of %s\n", v->name, *(const int32_t *)v->elements, v->size_of);
+        if (v->size_of) fprintf(to, "# %s: %d, from the size of %s\n", v->name, *(const int32_t *)v->elements, v->size_of);
     }
     for (long c = 0; c < d->n_columns; c++) {
         char *label = gm_column_label(d, d->model, d->shapes, c, '.');
@@ -305,10 +287,8 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
 // Notes come before what was adapted: readers take what follows it for the metric.
 void gm_draws_begin(GmDraws *d, const GmRun *run, const GmChoices *choices, const GmRestarts *restarts, int chain)
 {
-    if (chain == 0)
-        d->sampling = gm_seconds();
-    if (!d->file)
-        return;
+    if (chain == 0) d->sampling = gm_seconds();
+    if (!d->file) return;
     GmAdaptation learned = gm_adaptation(d->model, d->shapes, run, chain);
     FILE *to = d->file[chain];
     write_header(d, chain, &learned);
@@ -316,8 +296,7 @@ void gm_draws_begin(GmDraws *d, const GmRun *run, const GmChoices *choices, cons
     gm_metrics_note(to, run->metrics, run->choices, chain, "# ");
     gm_restarts_note(to, restarts, chain, "# ");
     gm_together_note(to, run, "# ");
-    if (learned.moves)
-        gm_adaptation_write(to, &learned);
+    if (learned.moves) gm_adaptation_write(to, &learned);
     free(learned.metric);
 }
 
@@ -326,12 +305,15 @@ static bool write_times(const GmDraws *d, int chain)
 {
     const double end = gm_seconds(), warmup = d->sampling - d->begun, sampling = end - d->sampling;
     FILE *to = fopen(d->output[chain].part, "a");
-    if (!to)
-        return false;
+    if (!to) return false;
     const long before = fseek(to, 0, SEEK_END) == 0 ? ftell(to) : -1;
-    fprintf(to, "# \n#  Elapsed Time: %.3f seconds (Warm-up)\n#                %.3f seconds (Sampling)\n#                %.3f seconds (Total)\n# \n", warmup, sampling, warmup + sampling);
+    fprintf(to,
+            "# \n#  Elapsed Time: %.3f seconds (Warm-up)\n#                %.3f seconds (Sampling)\n#                %.3f seconds "
+            "(Total)\n# \n",
+            warmup, sampling, warmup + sampling);
     const bool good = !ferror(to), closed = fclose(to) == 0;
-    if (!(good && closed) && before >= 0 && truncate(d->output[chain].part, before) != 0) {}     // what is left of them is a comment
+    // what is left of them is a comment
+    if (!(good && closed) && before >= 0 && truncate(d->output[chain].part, before) != 0) {}
     return good && closed;
 }
 
@@ -343,8 +325,7 @@ static bool open_files(GmDraws *d, const GmOptions *o)
     d->final = gm_alloc(n, sizeof *d->final);
     for (int c = 0; c < d->chains; c++) {
         d->final[c] = gm_format("%s_%d.csv", o->output, d->first_chain + c);
-        if (!gm_output_open(&d->output[c], d->final[c]))
-            return false;
+        if (!gm_output_open(&d->output[c], d->final[c])) return false;
         d->file[c] = d->output[c].to;
     }
     char *next = gm_format("%s_%d.csv", o->output, d->first_chain + d->chains);
@@ -356,15 +337,19 @@ static bool open_files(GmDraws *d, const GmOptions *o)
 
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
 {
-    *d = (GmDraws){ .chains = o->chains, .first_chain = o->first_chain, .capacity = o->samples, .model = model, .shapes = m, .data = data, .options = o };
+    *d = (GmDraws){.chains = o->chains,
+                   .first_chain = o->first_chain,
+                   .capacity = o->samples,
+                   .model = model,
+                   .shapes = m,
+                   .data = data,
+                   .options = o};
     d->begun = d->sampling = gm_seconds();
     bool *wanted = gm_alloc((size_t)model->n_state, sizeof *wanted);
     const bool good = choose(model, m, o->params, o->requests, wanted) && choose_requested(model, data, o->requests, wanted);
-    if (good)
-        add_columns(d, model, m, data, wanted, o->log_joint);
+    if (good) add_columns(d, model, m, data, wanted, o->log_joint);
     free(wanted);
-    if (!good)
-        return false;
+    if (!good) return false;
     if (d->n_columns == 0) {
         gm_error("no columns: nothing to keep");
         return false;
@@ -377,10 +362,8 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     d->memory = gm_alloc(count, sizeof *d->memory);
     d->possible = gm_alloc((size_t)d->chains, sizeof *d->possible);
     d->stored = gm_alloc((size_t)d->chains, sizeof *d->stored);
-    if (!o->output)
-        return true;
-    if (!open_files(d, o))
-        return false;
+    if (!o->output) return true;
+    if (!open_files(d, o)) return false;
     d->writer = gm_writer_open(d->memory, d->chains, d->held, d->n_columns, d->file, d->final, o->threads, o->digits);
     return true;
 }
@@ -388,30 +371,26 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
 // Where row `at` of a chain is to be put; NULL: its file cannot be written, which was said.
 static double *room_for(GmDraws *d, int chain, long at)
 {
-    if (d->writer && !gm_writer_room(d->writer, chain, at))
-        return NULL;
+    if (d->writer && !gm_writer_room(d->writer, chain, at)) return NULL;
     return d->memory + (size_t)(chain * d->held + at % d->held) * (size_t)d->n_columns;
 }
 
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
 {
     double *to = room_for(d, chain, at);
-    if (!to)
-        return false;
+    if (!to) return false;
     memcpy(to, row, (size_t)d->n_columns * sizeof *row);
     d->possible[chain] += row[0] > -INFINITY;
     d->stored[chain] = at + 1;
     gm_signals_keep_draws();
-    if (d->writer)
-        gm_writer_stored(d->writer, chain, at);
+    if (d->writer) gm_writer_stored(d->writer, chain, at);
     return true;
 }
 
 bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint)
 {
     double *to = room_for(d, chain, at);
-    if (!to)
-        return false;
+    if (!to) return false;
     for (long k = 0; k < d->n_columns;) {
         const int field = d->column[k].field;
         if (field < 0) {
@@ -431,12 +410,11 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
     }
     d->stored[chain] = at + 1;
     gm_signals_keep_draws();
-    if (d->writer)
-        gm_writer_stored(d->writer, chain, at);
+    if (d->writer) gm_writer_stored(d->writer, chain, at);
     return true;
 }
 
-enum { PIECE = 1 << 20 };           // bytes of a file that are read at a time
+enum { PIECE = 1 << 20 };  // bytes of a file that are read at a time
 
 static bool read_piece(FILE *from, char *text, long at, long n)
 {
@@ -447,22 +425,19 @@ static bool read_piece(FILE *from, char *text, long at, long n)
 static long without_last(FILE *from, char *text, long n)
 {
     long size = fseek(from, 0, SEEK_END) == 0 ? ftell(from) : -1;
-    if (size < 0 || n == 0)
-        return size;
-    for (long end = size, left = n + 1; end > 0;) {      // the last of n + 1 ends of lines, backwards, is what stays
+    if (size < 0 || n == 0) return size;
+    for (long end = size, left = n + 1; end > 0;) {  // the last of n + 1 ends of lines, backwards, is what stays
         const long from_here = end > PIECE ? end - PIECE : 0;
-        if (!read_piece(from, text, from_here, end - from_here))
-            return -1;
+        if (!read_piece(from, text, from_here, end - from_here)) return -1;
         for (const char *at; end > from_here && (at = memrchr(text, '\n', (size_t)(end - from_here))); end = from_here + (at - text))
-            if (--left == 0)
-                return from_here + (at - text) + 1;
+            if (--left == 0) return from_here + (at - text) + 1;
         end = from_here;
     }
     return -1;
 }
 
-// The draws in a file of which writing has failed, at most `most`, that are there to their last character, and where they end; -1 if the file cannot be read.
-// Comments and the line of names come first.
+// The draws in a file of which writing has failed, at most `most`, that are there to their last character, and where they end; -1 if the
+// file cannot be read. Comments and the line of names come first.
 static long whole_draws(FILE *from, char *text, long most, long *end)
 {
     long rows = -1, at = 0;
@@ -471,40 +446,41 @@ static long whole_draws(FILE *from, char *text, long most, long *end)
     *end = 0;
     for (size_t n; rows < most && (n = fread(text, 1, PIECE, from)) > 0; at += (long)n)
         for (char *line = text, *next; rows < most && line < text + n; line = next) {
-            if (first)
-                comment = *line == '#';
+            if (first) comment = *line == '#';
             char *newline = memchr(line, '\n', (size_t)(text + n - line));
             next = newline ? newline + 1 : text + n;
             first = newline != NULL;
-            if (!newline || comment)
-                continue;
+            if (!newline || comment) continue;
             rows++;
             *end = at + (next - text);
         }
     return !ferror(from) && rows >= 0 ? rows : -1;
 }
 
-// A run that ended early leaves files of different lengths: chains are not at the same sweep when one faults, and a full disk cuts a line. All are
-// cut to the shortest, since readers take the n-th draws of all chains together; `kept` becomes its length. false after a message.
+// A run that ended early leaves files of different lengths: chains are not at the same sweep when one faults, and a full disk cuts a line.
+// All are cut to the shortest, since readers take the n-th draws of all chains together; `kept` becomes its length. false after a message.
 static bool cut_to_shortest(GmDraws *d, bool failed)
 {
     char *text = gm_alloc(PIECE, 1);
     long end;
     bool good = true;
-    for (int pass = failed ? 0 : 1; pass < 2; pass++)    // what failed is counted first: then all are cut
+    for (int pass = failed ? 0 : 1; pass < 2; pass++)  // what failed is counted first: then all are cut
         for (int c = 0; c < d->chains && d->kept > 0 && good; c++) {
             FILE *from = fopen(d->output[c].part, "r");
             if (pass == 0) {
                 const long rows = from ? whole_draws(from, text, d->kept, &end) : -1;
-                d->kept = rows > 0 ? rows : 0;           // never more than before: whole_draws stops there
+                d->kept = rows > 0 ? rows : 0;  // never more than before: whole_draws stops there
             } else {
-                end = !from ? -1 : !failed ? without_last(from, text, d->stored[c] - d->kept) : whole_draws(from, text, d->kept, &end) == d->kept ? end : -1;
+                end = !from                                               ? -1
+                      : !failed                                           ? without_last(from, text, d->stored[c] - d->kept)
+                      : whole_draws(from, text, d->kept, &end) == d->kept ? end
+                                                                          : -1;
                 good = end >= 0 && truncate(d->output[c].part, end) == 0;
                 if (!good)
-                    gm_error("%s: cannot be cut to %ld draws: %s. It is left as %s", d->final[c], d->kept, strerror(errno), d->output[c].part);
+                    gm_error("%s: cannot be cut to %ld draws: %s. It is left as %s", d->final[c], d->kept, strerror(errno),
+                             d->output[c].part);
             }
-            if (from)
-                fclose(from);
+            if (from) fclose(from);
         }
     free(text);
     return good;
@@ -513,8 +489,7 @@ static bool cut_to_shortest(GmDraws *d, bool failed)
 // Waits for what is still on its way.
 static void stop_writing(GmDraws *d)
 {
-    if (d->writer)
-        gm_writer_close(d->writer);
+    if (d->writer) gm_writer_close(d->writer);
     d->writer = NULL;
 }
 
@@ -531,27 +506,22 @@ static void leave_parts(GmDraws *d)
 bool gm_draws_finish(GmDraws *d)
 {
     stop_writing(d);
-    if (!d->file || d->kept == 0)
-        return true;
+    if (!d->file || d->kept == 0) return true;
     bool good = true;
     for (int c = 0; c < d->chains; c++) {
-        const bool failed = ferror(d->file[c]);          // then the writer has said so
-        if (fclose(d->file[c]) != 0 && !failed)
-            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
-        else if (!failed)
-            continue;
+        const bool failed = ferror(d->file[c]);  // then the writer has said so
+        if (fclose(d->file[c]) != 0 && !failed) gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
+        else if (!failed) continue;
         good = false;
     }
-    for (int c = 0; c < d->chains; c++)
-        d->file[c] = d->output[c].to = NULL;
+    for (int c = 0; c < d->chains; c++) d->file[c] = d->output[c].to = NULL;
     if ((!good || d->kept < d->capacity) && !cut_to_shortest(d, !good)) {
         leave_parts(d);
         return false;
     }
     for (int c = 0; c < d->chains && d->kept > 0 && good; c++) {
         good = write_times(d, c);
-        if (!good)
-            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
+        if (!good) gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
     }
     for (int c = 0; c < d->chains && d->kept > 0; c++) {
         const char *why = gm_file_rename(&d->output[c]);
@@ -576,5 +546,5 @@ void gm_draws_close(GmDraws *d)
     free(d->memory);
     free(d->possible);
     free(d->stored);
-    *d = (GmDraws){ 0 };
+    *d = (GmDraws){0};
 }

@@ -3,9 +3,9 @@
 //   "log(p)*y[j, t] + within(y[j, t], 0, n[j])"   over   "j in 1:J, t in 1:T"
 //   "inverse_spd([k in 1:2, [j in 1:2, if_else(k == j, a, r)]])"   impossible where the matrix is not positive definite
 //
-// Evaluation is by intervals: each unknown is a range of values, the result a range that holds all results. Ranges are only as narrow as they can be
-// found at a glance: x - x is not 0. Where each unknown is a number, so is the result. Impossible is what no value of the ranges makes a number, or
-// what is -infinity for all of them.
+// Evaluation is by intervals: each unknown is a range of values, the result a range that holds all results. Ranges are only as narrow as
+// they can be found at a glance: x - x is not 0. Where each unknown is a number, so is the result. Impossible is what no value of the
+// ranges makes a number, or what is -infinity for all of them.
 #include "factors.h"
 #include "../device/gm.h"
 
@@ -13,27 +13,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { N_NUMBER, N_INDEX, N_STATE, N_DATA, N_UNSEEN, N_ADD, N_SUB, N_MUL, N_DIV, N_POW, N_NEG, N_NOT, N_COMPARE, N_CALL, N_REDUCE,
-               N_ARRAY, N_MATRIX } NodeKind;
+typedef enum {
+    N_NUMBER,
+    N_INDEX,
+    N_STATE,
+    N_DATA,
+    N_UNSEEN,
+    N_ADD,
+    N_SUB,
+    N_MUL,
+    N_DIV,
+    N_POW,
+    N_NEG,
+    N_NOT,
+    N_COMPARE,
+    N_CALL,
+    N_REDUCE,
+    N_ARRAY,
+    N_MATRIX
+} NodeKind;
 typedef enum { C_EQ, C_NE, C_LT, C_LE, C_AND, C_OR, C_REST } Compare;
 typedef enum { R_SUM, R_PROD, R_MIN, R_MAX, R_LOG_SUM_EXP } Reduction;
 
-typedef enum { M_SPD, M_INVERSE, M_LOG_DETERMINANT, M_CHOLESKY } MatrixNeed;      // M_SPD: to be positive definite
+typedef enum { M_SPD, M_INVERSE, M_LOG_DETERMINANT, M_CHOLESKY } MatrixNeed;  // M_SPD: to be positive definite
 
 typedef enum { SHAPE_UP, SHAPE_DOWN, SHAPE_OTHER } Shape;
 
-typedef struct Function1 { const char *name; double (*f)(double); Shape shape; double from, to; } Function1;      // from, to: its domain
+// from, to: its domain
+typedef struct Function1 {
+    const char *name;
+    double (*f)(double);
+    Shape shape;
+    double from, to;
+} Function1;
 
 struct Node {
     NodeKind kind;
-    int      which;                 // index, field, comparison, reduction, what a matrix needs
-    double   number;
+    int which;  // index, field, comparison, reduction, what a matrix needs
+    double number;
     const Function1 *f1;
     double (*f2)(double, double);
-    const char *name;               // of a call of several arguments
-    int      n;
-    Node    *arg[GM_MAX_RANK + 2];
-    Node    *next;
+    const char *name;  // of a call of several arguments
+    int n;
+    Node *arg[GM_MAX_RANK + 2];
+    Node *next;
 };
 
 // ---- functions ----
@@ -59,27 +82,48 @@ static double f_digamma(double x) { return digamma(x); }
 static double f_bessel_i0(double x) { return log_bessel_i0(x); }
 
 static const Function1 functions1[] = {
-    { "exp", exp, SHAPE_UP, -INFINITY, INFINITY },              { "log", log, SHAPE_UP, 0, INFINITY },
-    { "log1p", log1p, SHAPE_UP, -1, INFINITY },                 { "log1m", f_log1m, SHAPE_DOWN, -INFINITY, 1 },
-    { "sqrt", sqrt, SHAPE_UP, 0, INFINITY },                    { "expm1", expm1, SHAPE_UP, -INFINITY, INFINITY },
-    { "cbrt", cbrt, SHAPE_UP, -INFINITY, INFINITY },            { "floor", floor, SHAPE_UP, -INFINITY, INFINITY },
-    { "ceil", ceil, SHAPE_UP, -INFINITY, INFINITY },            { "round", round, SHAPE_UP, -INFINITY, INFINITY },
-    { "atan", atan, SHAPE_UP, -INFINITY, INFINITY },            { "tanh", tanh, SHAPE_UP, -INFINITY, INFINITY },
-    { "sinh", sinh, SHAPE_UP, -INFINITY, INFINITY },            { "asin", asin, SHAPE_UP, -1, 1 },
-    { "acos", acos, SHAPE_DOWN, -1, 1 },                        { "erf", erf, SHAPE_UP, -INFINITY, INFINITY },
-    { "erfc", erfc, SHAPE_DOWN, -INFINITY, INFINITY },          { "step", f_step, SHAPE_UP, -INFINITY, INFINITY },
-    { "int_step", f_int_step, SHAPE_UP, -INFINITY, INFINITY },  { "inv_logit", f_inv_logit, SHAPE_UP, -INFINITY, INFINITY },
-    { "logit", f_logit, SHAPE_UP, 0, 1 },                       { "log_inv_logit", f_log_inv_logit, SHAPE_UP, -INFINITY, INFINITY },
-    { "log1m_inv_logit", f_log1m_inv_logit, SHAPE_DOWN, -INFINITY, INFINITY }, { "log1p_exp", f_log1p_exp, SHAPE_UP, -INFINITY, INFINITY },
-    { "log1m_exp", f_log1m_exp, SHAPE_DOWN, -INFINITY, 0 },     { "cloglog", f_cloglog, SHAPE_UP, 0, 1 },
-    { "inv_cloglog", f_inv_cloglog, SHAPE_UP, -INFINITY, INFINITY }, { "Phi", f_Phi, SHAPE_UP, -INFINITY, INFINITY },
-    { "Phi_approx", f_Phi_approx, SHAPE_UP, -INFINITY, INFINITY }, { "log_Phi", f_log_Phi, SHAPE_UP, -INFINITY, INFINITY },
-    { "std_normal_lcdf", f_log_Phi, SHAPE_UP, -INFINITY, INFINITY }, { "inv_Phi", f_inv_Phi, SHAPE_UP, 0, 1 },
-    { "fabs", fabs, SHAPE_OTHER, -INFINITY, INFINITY },         { "square", f_square, SHAPE_OTHER, -INFINITY, INFINITY },
-    { "cube", f_cube, SHAPE_UP, -INFINITY, INFINITY },          { "cosh", cosh, SHAPE_OTHER, -INFINITY, INFINITY },
-    { "sin", sin, SHAPE_OTHER, -INFINITY, INFINITY },           { "cos", cos, SHAPE_OTHER, -INFINITY, INFINITY },
-    { "tan", tan, SHAPE_OTHER, -INFINITY, INFINITY },           { "lgamma", lgamma, SHAPE_OTHER, -INFINITY, INFINITY },
-    { "digamma", f_digamma, SHAPE_OTHER, -INFINITY, INFINITY }, { "log_bessel_i0", f_bessel_i0, SHAPE_OTHER, -INFINITY, INFINITY },
+    {"exp", exp, SHAPE_UP, -INFINITY, INFINITY},
+    {"log", log, SHAPE_UP, 0, INFINITY},
+    {"log1p", log1p, SHAPE_UP, -1, INFINITY},
+    {"log1m", f_log1m, SHAPE_DOWN, -INFINITY, 1},
+    {"sqrt", sqrt, SHAPE_UP, 0, INFINITY},
+    {"expm1", expm1, SHAPE_UP, -INFINITY, INFINITY},
+    {"cbrt", cbrt, SHAPE_UP, -INFINITY, INFINITY},
+    {"floor", floor, SHAPE_UP, -INFINITY, INFINITY},
+    {"ceil", ceil, SHAPE_UP, -INFINITY, INFINITY},
+    {"round", round, SHAPE_UP, -INFINITY, INFINITY},
+    {"atan", atan, SHAPE_UP, -INFINITY, INFINITY},
+    {"tanh", tanh, SHAPE_UP, -INFINITY, INFINITY},
+    {"sinh", sinh, SHAPE_UP, -INFINITY, INFINITY},
+    {"asin", asin, SHAPE_UP, -1, 1},
+    {"acos", acos, SHAPE_DOWN, -1, 1},
+    {"erf", erf, SHAPE_UP, -INFINITY, INFINITY},
+    {"erfc", erfc, SHAPE_DOWN, -INFINITY, INFINITY},
+    {"step", f_step, SHAPE_UP, -INFINITY, INFINITY},
+    {"int_step", f_int_step, SHAPE_UP, -INFINITY, INFINITY},
+    {"inv_logit", f_inv_logit, SHAPE_UP, -INFINITY, INFINITY},
+    {"logit", f_logit, SHAPE_UP, 0, 1},
+    {"log_inv_logit", f_log_inv_logit, SHAPE_UP, -INFINITY, INFINITY},
+    {"log1m_inv_logit", f_log1m_inv_logit, SHAPE_DOWN, -INFINITY, INFINITY},
+    {"log1p_exp", f_log1p_exp, SHAPE_UP, -INFINITY, INFINITY},
+    {"log1m_exp", f_log1m_exp, SHAPE_DOWN, -INFINITY, 0},
+    {"cloglog", f_cloglog, SHAPE_UP, 0, 1},
+    {"inv_cloglog", f_inv_cloglog, SHAPE_UP, -INFINITY, INFINITY},
+    {"Phi", f_Phi, SHAPE_UP, -INFINITY, INFINITY},
+    {"Phi_approx", f_Phi_approx, SHAPE_UP, -INFINITY, INFINITY},
+    {"log_Phi", f_log_Phi, SHAPE_UP, -INFINITY, INFINITY},
+    {"std_normal_lcdf", f_log_Phi, SHAPE_UP, -INFINITY, INFINITY},
+    {"inv_Phi", f_inv_Phi, SHAPE_UP, 0, 1},
+    {"fabs", fabs, SHAPE_OTHER, -INFINITY, INFINITY},
+    {"square", f_square, SHAPE_OTHER, -INFINITY, INFINITY},
+    {"cube", f_cube, SHAPE_UP, -INFINITY, INFINITY},
+    {"cosh", cosh, SHAPE_OTHER, -INFINITY, INFINITY},
+    {"sin", sin, SHAPE_OTHER, -INFINITY, INFINITY},
+    {"cos", cos, SHAPE_OTHER, -INFINITY, INFINITY},
+    {"tan", tan, SHAPE_OTHER, -INFINITY, INFINITY},
+    {"lgamma", lgamma, SHAPE_OTHER, -INFINITY, INFINITY},
+    {"digamma", f_digamma, SHAPE_OTHER, -INFINITY, INFINITY},
+    {"log_bessel_i0", f_bessel_i0, SHAPE_OTHER, -INFINITY, INFINITY},
 };
 
 static double f_lbeta(double a, double b) { return lbeta(a, b); }
@@ -91,22 +135,36 @@ static double f_bessel_k(double p, double x) { return log_bessel_k(p, x); }
 static double f_gamma_p(double a, double x) { return log_gamma_p(a, x); }
 static double f_gamma_q(double a, double x) { return log_gamma_q(a, x); }
 
-static const struct { const char *name; double (*f)(double, double); } functions2[] = {
-    { "lbeta", f_lbeta }, { "lchoose", f_lchoose }, { "choose", f_choose }, { "pow", pow }, { "atan2", atan2 }, { "hypot", hypot }, { "fmin", fmin },
-    { "fmax", fmax }, { "log_sum_exp", f_log_sum_exp }, { "log_sum_exp2", f_log_sum_exp }, { "log_diff_exp", f_log_diff_exp }, { "log_bessel_k", f_bessel_k },
-    { "log_gamma_p", f_gamma_p }, { "log_gamma_q", f_gamma_q },
+static const struct {
+    const char *name;
+    double (*f)(double, double);
+} functions2[] = {
+    {"lbeta", f_lbeta},
+    {"lchoose", f_lchoose},
+    {"choose", f_choose},
+    {"pow", pow},
+    {"atan2", atan2},
+    {"hypot", hypot},
+    {"fmin", fmin},
+    {"fmax", fmax},
+    {"log_sum_exp", f_log_sum_exp},
+    {"log_sum_exp2", f_log_sum_exp},
+    {"log_diff_exp", f_log_diff_exp},
+    {"log_bessel_k", f_bessel_k},
+    {"log_gamma_p", f_gamma_p},
+    {"log_gamma_q", f_gamma_q},
 };
 
 // ---- reading ----
 
 typedef struct Reader {
-    const char    *at;
+    const char *at;
     const GmModel *model;
-    Node         **nodes;           // chained here
-    int            n_index;
-    char           index[64][64];
-    bool           lost;            // something here is not understood
-    bool           computed;        // recursions and solutions stand in memory, and are read there
+    Node **nodes;  // chained here
+    int n_index;
+    char index[64][64];
+    bool lost;      // something here is not understood
+    bool computed;  // recursions and solutions stand in memory, and are read there
 } Reader;
 
 static Node *read_sum(Reader *r);
@@ -143,34 +201,29 @@ static Node *unseen(Node *n)
 
 static void blanks(Reader *r)
 {
-    while (*r->at == ' ')
-        r->at++;
+    while (*r->at == ' ') r->at++;
 }
 
 static bool skip(Reader *r, const char *word)
 {
     blanks(r);
     const size_t n = strlen(word);
-    if (strncmp(r->at, word, n) != 0)
-        return false;
+    if (strncmp(r->at, word, n) != 0) return false;
     r->at += n;
     return true;
 }
 
 static void expect(Reader *r, const char *word)
 {
-    if (!skip(r, word))
-        r->lost = true;
+    if (!skip(r, word)) r->lost = true;
 }
 
 static bool word(Reader *r, char *out, size_t size)
 {
     blanks(r);
     size_t n = 0;
-    while (isalnum((unsigned char)r->at[n]) || r->at[n] == '_')
-        n++;
-    if (n == 0 || n >= size)
-        return false;
+    while (isalnum((unsigned char)r->at[n]) || r->at[n] == '_') n++;
+    if (n == 0 || n >= size) return false;
     memcpy(out, r->at, n);
     out[n] = 0;
     r->at += n;
@@ -208,7 +261,7 @@ static bool read_range(Reader *r, Node **lo, Node **hi)
 
 static Node *read_reduction(Reader *r, const char *name, Node *lo, Node *hi)
 {
-    static const char *const names[] = { "sum", "prod", "min", "max", "log_sum_exp" };
+    static const char *const names[] = {"sum", "prod", "min", "max", "log_sum_exp"};
     Node *n = node(r, N_REDUCE);
     n->number = r->n_index - 1;
     n->n = 3;
@@ -231,8 +284,7 @@ static Node *read_array(Reader *r)
 {
     Node *n = node(r, N_ARRAY);
     n->n = 3;
-    if (!read_range(r, &n->arg[0], &n->arg[1]))
-        return lost(r);
+    if (!read_range(r, &n->arg[0], &n->arg[1])) return lost(r);
     n->number = r->n_index - 1;
     expect(r, ",");
     n->arg[2] = read_sum(r);
@@ -244,26 +296,21 @@ static Node *read_array(Reader *r)
 // Of a function that gives an array, an element.
 static Node *read_element(Reader *r, Node *n)
 {
-    if (!skip(r, "["))
-        return n;
-    do
-        read_sum(r);
+    if (!skip(r, "[")) return n;
+    do read_sum(r);
     while (skip(r, ",") || !skip(r, "]"));
     return unseen(n);
 }
 
 static Node *read_call(Reader *r, const char *name)
 {
-    static const char *const of_matrices[] = { "inverse_spd", "inverse", "log_determinant", "cholesky_decompose" };
+    static const char *const of_matrices[] = {"inverse_spd", "inverse", "log_determinant", "cholesky_decompose"};
     Node *lo, *hi;
-    if (read_range(r, &lo, &hi))
-        return read_reduction(r, name, lo, hi);
+    if (read_range(r, &lo, &hi)) return read_reduction(r, name, lo, hi);
     Node *n = node(r, N_CALL);
     while (!r->lost && !skip(r, ")")) {
-        if (n->n)
-            expect(r, ",");
-        if (n->n == GM_MAX_RANK + 2)
-            return lost(r);
+        if (n->n) expect(r, ",");
+        if (n->n == GM_MAX_RANK + 2) return lost(r);
         n->arg[n->n++] = read_sum(r);
     }
     for (int k = 0; n->n == 1 && n->arg[0]->kind == N_ARRAY && n->arg[0]->arg[2]->kind == N_ARRAY && k < 4; k++)
@@ -297,8 +344,7 @@ static Node *read_call(Reader *r, const char *name)
 
 static Node *read_name(Reader *r, const char *name)
 {
-    if (strcmp(name, "inf") == 0 || strcmp(name, "INFINITY") == 0)
-        return number_node(r, INFINITY);
+    if (strcmp(name, "inf") == 0 || strcmp(name, "INFINITY") == 0) return number_node(r, INFINITY);
     for (int k = r->n_index - 1; k >= 0; k--)
         if (strcmp(r->index[k], name) == 0) {
             Node *n = node(r, N_INDEX);
@@ -308,7 +354,8 @@ static Node *read_name(Reader *r, const char *name)
     Node *n = NULL;
     for (int f = 0; f < r->model->n_state && !n; f++)
         if (strcmp(r->model->state[f].name, name) == 0) {
-            n = node(r, (r->model->state[f].role == GM_DERIVED && !r->computed) || r->model->state[f].role == GM_PREDICTED ? N_UNSEEN : N_STATE);
+            n = node(r, (r->model->state[f].role == GM_DERIVED && !r->computed) || r->model->state[f].role == GM_PREDICTED ? N_UNSEEN
+                                                                                                                           : N_STATE);
             n->which = f;
         }
     for (int f = 0; f < r->model->n_data && !n; f++)
@@ -316,12 +363,9 @@ static Node *read_name(Reader *r, const char *name)
             n = node(r, N_DATA);
             n->which = f;
         }
-    if (!n)
-        return lost(r);
-    if (skip(r, "["))
-        do {
-            if (n->n == GM_MAX_RANK)
-                return lost(r);
+    if (!n) return lost(r);
+    if (skip(r, "[")) do {
+            if (n->n == GM_MAX_RANK) return lost(r);
             n->arg[n->n++] = read_sum(r);
         } while (skip(r, ",") || !skip(r, "]"));
     return n->n == (n->kind == N_DATA ? r->model->data : r->model->state)[n->which].rank ? n : unseen(n);
@@ -329,12 +373,13 @@ static Node *read_name(Reader *r, const char *name)
 
 static Node *read_atom(Reader *r)
 {
-    static const struct { const char *sign; Compare which; } signs[] = { { "==", C_EQ }, { "!=", C_NE }, { "<=", C_LE }, { "<", C_LT }, { "&&", C_AND }, { "||", C_OR },
-                                                                         { "%", C_REST } };
+    static const struct {
+        const char *sign;
+        Compare which;
+    } signs[] = {{"==", C_EQ}, {"!=", C_NE}, {"<=", C_LE}, {"<", C_LT}, {"&&", C_AND}, {"||", C_OR}, {"%", C_REST}};
     char name[64];
     blanks(r);
-    if (r->lost || !*r->at)
-        return lost(r);
+    if (r->lost || !*r->at) return lost(r);
     if (skip(r, "!")) {
         Node *n = node(r, N_NOT);
         n->n = 1;
@@ -358,10 +403,8 @@ static Node *read_atom(Reader *r)
         r->at = end;
         return n;
     }
-    if (skip(r, "["))
-        return read_array(r);
-    if (!word(r, name, sizeof name))
-        return lost(r);
+    if (skip(r, "[")) return read_array(r);
+    if (!word(r, name, sizeof name)) return lost(r);
     return skip(r, "(") ? read_element(r, read_call(r, name)) : read_name(r, name);
 }
 
@@ -381,24 +424,18 @@ static Node *read_product(Reader *r)
 {
     Node *n = read_signed(r);
     for (;;)
-        if (skip(r, "*"))
-            n = binary(r, N_MUL, n, read_signed(r));
-        else if (skip(r, "/"))
-            n = binary(r, N_DIV, n, read_signed(r));
-        else
-            return n;
+        if (skip(r, "*")) n = binary(r, N_MUL, n, read_signed(r));
+        else if (skip(r, "/")) n = binary(r, N_DIV, n, read_signed(r));
+        else return n;
 }
 
 static Node *read_sum(Reader *r)
 {
     Node *n = read_product(r);
     for (;;)
-        if (skip(r, "+"))
-            n = binary(r, N_ADD, n, read_product(r));
-        else if (skip(r, "-"))
-            n = binary(r, N_SUB, n, read_product(r));
-        else
-            return n;
+        if (skip(r, "+")) n = binary(r, N_ADD, n, read_product(r));
+        else if (skip(r, "-")) n = binary(r, N_SUB, n, read_product(r));
+        else return n;
 }
 
 static Node *read_all(Reader *r, const char *text)
@@ -406,59 +443,53 @@ static Node *read_all(Reader *r, const char *text)
     r->at = text;
     Node *n = read_sum(r);
     blanks(r);
-    if (*r->at)
-        r->lost = true;
+    if (*r->at) r->lost = true;
     return n;
 }
 
 static Formula read_formula(Factors *all, const char *over, const char *guard, const char *at, const char *value)
 {
-    Reader r = { .at = over, .model = all->model, .nodes = &all->nodes, .computed = all->computed };
-    Formula f = { 0 };
+    Reader r = {.at = over, .model = all->model, .nodes = &all->nodes, .computed = all->computed};
+    Formula f = {0};
     while (f.n < 2 * GM_MAX_RANK && read_range(&r, &f.lo[f.n], &f.hi[f.n])) {
         f.n++;
         skip(&r, ",");
     }
-    if (*r.at)
-        r.lost = true;
-    if (guard)
-        f.guard = read_all(&r, guard);
+    if (*r.at) r.lost = true;
+    if (guard) f.guard = read_all(&r, guard);
     r.at = at;
     while (*r.at && f.rank < GM_MAX_RANK && !r.lost) {
         f.at[f.rank++] = read_sum(&r);
         skip(&r, ",");
     }
     f.value = value ? read_all(&r, value) : NULL;
-    if (r.lost)
-        f.value = NULL;
+    if (r.lost) f.value = NULL;
     return f;
 }
 
 // ---- evaluating ----
 
-static const Range anything = { -INFINITY, INFINITY };
+static const Range anything = {-INFINITY, INFINITY};
 
 static Range range(Box *b, double lo, double hi, bool point)
 {
-    if (point && (isnan(lo) || isnan(hi)))
-        b->impossible = true;
-    return (Range){ isnan(lo) ? -INFINITY : lo, isnan(hi) ? INFINITY : hi };
+    if (point && (isnan(lo) || isnan(hi))) b->impossible = true;
+    return (Range){isnan(lo) ? -INFINITY : lo, isnan(hi) ? INFINITY : hi};
 }
 
 static bool is_point(Range r) { return r.lo == r.hi; }
 
-static double times(double x, double y) { return x == 0 || y == 0 ? 0 : x * y; }         // 0 * log 0 = 0
+static double times(double x, double y) { return x == 0 || y == 0 ? 0 : x * y; }  // 0 * log 0 = 0
 
 static Range product(Range x, Range y)
 {
-    const double p[] = { times(x.lo, y.lo), times(x.lo, y.hi), times(x.hi, y.lo), times(x.hi, y.hi) };
-    Range r = { p[0], p[0] };
+    const double p[] = {times(x.lo, y.lo), times(x.lo, y.hi), times(x.hi, y.lo), times(x.hi, y.hi)};
+    Range r = {p[0], p[0]};
     for (int k = 1; k < 4; k++) {
         r.lo = fmin(r.lo, p[k]);
         r.hi = fmax(r.hi, p[k]);
     }
-    if (x.lo < 0 && x.hi > 0 && (isinf(y.lo) || isinf(y.hi)))
-        return anything;
+    if (x.lo < 0 && x.hi > 0 && (isinf(y.lo) || isinf(y.hi))) return anything;
     return r;
 }
 
@@ -467,13 +498,12 @@ static Range evaluate(const Node *n, Box *b);
 static void note_read(Box *b, int field, long at)
 {
     for (int k = b->n_read; k-- > 0;)
-        if (b->read[k].field == field && b->read[k].at == at)
-            return;
+        if (b->read[k].field == field && b->read[k].at == at) return;
     if (b->n_read == b->size_read) {
         b->size_read = 2 * b->size_read + 16;
         b->read = gm_grow(b->read, (size_t)b->size_read, sizeof *b->read);
     }
-    b->read[b->n_read++] = (struct Element){ field, at };
+    b->read[b->n_read++] = (struct Element){field, at};
 }
 
 static Range element(const Node *n, Box *b, long at)
@@ -482,16 +512,16 @@ static Range element(const Node *n, Box *b, long at)
         const char *place = (const char *)b->data->data + b->model->data[n->which].offset;
         const GmField *f = &b->model->data[n->which];
         if (f->rank == 0) {
-            const double x = f->type != GM_INT ? *(const double *)place : !f->imputed_field ? (double)*(const long *)place : *(const int32_t *)place;
-            return (Range){ x, x };
+            const double x = f->type != GM_INT   ? *(const double *)place
+                             : !f->imputed_field ? (double)*(const long *)place
+                                                 : *(const int32_t *)place;
+            return (Range){x, x};
         }
         const double x = f->type == GM_INT ? (*(int32_t *const *)place)[at] : (*(double *const *)place)[at];
         return range(b, x, x, true);
     }
-    if (b->asked)
-        note_read(b, n->which, at);
-    if (b->lo[n->which])
-        return (Range){ b->lo[n->which][at], b->hi[n->which][at] };
+    if (b->asked) note_read(b, n->which, at);
+    if (b->lo[n->which]) return (Range){b->lo[n->which][at], b->hi[n->which][at]};
     const void *array = gm_state_array(b->model, b->memory, b->chain, n->which);
     const double x = b->model->state[n->which].type == GM_INT ? ((const int32_t *)array)[at] : ((const double *)array)[at];
     return range(b, x, x, true);
@@ -508,8 +538,7 @@ static Range reference(const Node *n, Box *b)
     b->impossible = false;
     for (int k = 0; k < n->n; k++) {
         const Range r = evaluate(n->arg[k], b);
-        if (b->impossible)
-            return anything;
+        if (b->impossible) return anything;
         const double lo = fmax(1, ceil(r.lo)), hi = fmin((double)s->dim[k], floor(r.hi));
         if (!(lo <= hi)) {
             b->impossible = true;
@@ -520,21 +549,17 @@ static Range reference(const Node *n, Box *b)
         places *= hi - lo + 1;
     }
     b->impossible = before;
-    if (places > MOST)
-        return anything;
-    Range all = { INFINITY, -INFINITY };
+    if (places > MOST) return anything;
+    Range all = {INFINITY, -INFINITY};
     for (;;) {
         long linear = 0;
-        for (int k = 0; k < n->n; k++)
-            linear = linear * s->dim[k] + at[k] - 1;
+        for (int k = 0; k < n->n; k++) linear = linear * s->dim[k] + at[k] - 1;
         const Range r = element(n, b, linear);
         all.lo = fmin(all.lo, r.lo);
         all.hi = fmax(all.hi, r.hi);
         int k = n->n - 1;
-        for (; k >= 0 && at[k] == to[k]; k--)
-            at[k] = from[k];
-        if (k < 0)
-            return all;
+        for (; k >= 0 && at[k] == to[k]; k--) at[k] = from[k];
+        if (k < 0) return all;
         at[k]++;
     }
 }
@@ -547,9 +572,8 @@ static Range power(Box *b, Range x, Range e)
         return range(b, v, v, true);
     }
     if (!is_point(e)) {
-        if (x.lo < 0)
-            return anything;
-        return (Range){ 0, INFINITY };
+        if (x.lo < 0) return anything;
+        return (Range){0, INFINITY};
     }
     const double r = e.lo;
     const bool whole = r == floor(r), even = whole && fmod(r, 2) == 0;
@@ -560,18 +584,17 @@ static Range power(Box *b, Range x, Range e)
         }
         x.lo = fmax(x.lo, 0);
     }
-    if (r < 0 && x.lo <= 0 && x.hi >= 0)
-        return even ? (Range){ pow(fmax(-x.lo, x.hi), r), INFINITY } : anything;
+    if (r < 0 && x.lo <= 0 && x.hi >= 0) return even ? (Range){pow(fmax(-x.lo, x.hi), r), INFINITY} : anything;
     const double a = pow(x.lo, r), c = pow(x.hi, r);
-    if (even && x.lo < 0 && x.hi > 0)
-        return (Range){ 0, fmax(a, c) };
+    if (even && x.lo < 0 && x.hi > 0) return (Range){0, fmax(a, c)};
     return range(b, fmin(a, c), fmax(a, c), false);
 }
 
 static Range compare(Box *b, Compare which, Range x, Range y)
 {
-    const Range yes = { 1, 1 }, no = { 0, 0 }, maybe = { 0, 1 };
-    const bool x_true = x.lo > 0 || x.hi < 0, y_true = y.lo > 0 || y.hi < 0, x_false = x.lo == 0 && x.hi == 0, y_false = y.lo == 0 && y.hi == 0;
+    const Range yes = {1, 1}, no = {0, 0}, maybe = {0, 1};
+    const bool x_true = x.lo > 0 || x.hi<0, y_true = y.lo> 0 || y.hi < 0, x_false = x.lo == 0 && x.hi == 0,
+               y_false = y.lo == 0 && y.hi == 0;
     switch (which) {
     case C_EQ: return is_point(x) && is_point(y) && x.lo == y.lo ? yes : x.hi < y.lo || y.hi < x.lo ? no : maybe;
     case C_NE: return is_point(x) && is_point(y) && x.lo == y.lo ? no : x.hi < y.lo || y.hi < x.lo ? yes : maybe;
@@ -607,9 +630,8 @@ static Range call1(Box *b, const Function1 *f, Range x)
     }
     if (f->f == fabs || f->f == f_square || f->f == cosh)
         return range(b, lo <= 0 && hi >= 0 ? f->f(0) : fmin(f->f(lo), f->f(hi)), fmax(f->f(lo), f->f(hi)), false);
-    if (f->f == lgamma && lo >= 0)
-        return range(b, lo >= 2 ? lgamma(lo) : -0.1215, fmax(lgamma(lo), lgamma(hi)), false);
-    return f->f == sin || f->f == cos ? (Range){ -1, 1 } : anything;
+    if (f->f == lgamma && lo >= 0) return range(b, lo >= 2 ? lgamma(lo) : -0.1215, fmax(lgamma(lo), lgamma(hi)), false);
+    return f->f == sin || f->f == cos ? (Range){-1, 1} : anything;
 }
 
 static Range call2(Box *b, const Node *n, Range x, Range y)
@@ -622,39 +644,33 @@ static Range call2(Box *b, const Node *n, Range x, Range y)
         const double v = n->f2(x.lo, y.lo);
         return range(b, v, v, true);
     }
-    if (n->f2 == fmin || n->f2 == fmax)
-        return range(b, n->f2(x.lo, y.lo), n->f2(x.hi, y.hi), false);
-    if (n->f2 == f_log_diff_exp)
-        return (Range){ -INFINITY, x.hi };
+    if (n->f2 == fmin || n->f2 == fmax) return range(b, n->f2(x.lo, y.lo), n->f2(x.hi, y.hi), false);
+    if (n->f2 == f_log_diff_exp) return (Range){-INFINITY, x.hi};
     return anything;
 }
 
 static Range choice(const Node *n, Box *b)
 {
     const Range c = evaluate(n->arg[0], b);
-    if (b->impossible)
-        return anything;
-    if (c.lo > 0 || c.hi < 0)
-        return evaluate(n->arg[1], b);
-    if (c.lo == 0 && c.hi == 0)
-        return evaluate(n->arg[2], b);
+    if (b->impossible) return anything;
+    if (c.lo > 0 || c.hi < 0) return evaluate(n->arg[1], b);
+    if (c.lo == 0 && c.hi == 0) return evaluate(n->arg[2], b);
     const Range x = evaluate(n->arg[1], b);
     const bool not_x = b->impossible;
     b->impossible = false;
     const Range y = evaluate(n->arg[2], b);
     const bool not_y = b->impossible;
     b->impossible = not_x && not_y;
-    return not_x ? y : not_y ? x : (Range){ fmin(x.lo, y.lo), fmax(x.hi, y.hi) };
+    return not_x ? y : not_y ? x : (Range){fmin(x.lo, y.lo), fmax(x.hi, y.hi)};
 }
 
 // A term of a sum of densities that is 0 leaves the others; impossible is the sum if all terms are.
 static Range term(const Node *n, Box *b, bool *any)
 {
-    const Range none = { -INFINITY, -INFINITY };
+    const Range none = {-INFINITY, -INFINITY};
     b->impossible = false;
     const Range x = evaluate(n, b);
-    if (!b->impossible)
-        *any = true;
+    if (!b->impossible) *any = true;
     return b->impossible ? none : x;
 }
 
@@ -664,27 +680,25 @@ static Range sum_of_two(const Node *n, Box *b)
     bool any = false;
     const Range x = term(n->arg[0], b, &any), y = term(n->arg[1], b, &any);
     b->impossible = before || !any;
-    return any ? (Range){ log_sum_exp2(x.lo, y.lo), log_sum_exp2(x.hi, y.hi) } : anything;
+    return any ? (Range){log_sum_exp2(x.lo, y.lo), log_sum_exp2(x.hi, y.hi)} : anything;
 }
 
 static Range inside(const Node *n, Box *b)
 {
     const Range x = evaluate(n->arg[0], b), lo = evaluate(n->arg[1], b), hi = evaluate(n->arg[2], b);
-    if (x.hi < lo.lo || x.lo > hi.hi || lo.lo > hi.hi)
-        b->impossible = true;
+    if (x.hi < lo.lo || x.lo > hi.hi || lo.lo > hi.hi) b->impossible = true;
     if (lo.lo > hi.hi && is_point(lo) && is_point(hi) && !b->empty) {
         b->empty = true;
         b->end[0] = lo.lo;
         b->end[1] = hi.lo;
     }
-    return x.lo >= lo.hi && x.hi <= hi.lo ? (Range){ 0, 0 } : (Range){ -INFINITY, 0 };
+    return x.lo >= lo.hi && x.hi <= hi.lo ? (Range){0, 0} : (Range){-INFINITY, 0};
 }
 
 // Ends of a range that are infinite are not reached, those of a point are: log(0) and any number is minus infinity.
 static Range add(Box *b, Range x, Range y)
 {
-    if (x.hi == -INFINITY || y.hi == -INFINITY)
-        return (Range){ -INFINITY, -INFINITY };
+    if (x.hi == -INFINITY || y.hi == -INFINITY) return (Range){-INFINITY, -INFINITY};
     return range(b, x.lo + y.lo, x.hi + y.hi, is_point(x) && is_point(y));
 }
 
@@ -692,27 +706,28 @@ static Range reduce(const Node *n, Box *b)
 {
     const Range lo = evaluate(n->arg[0], b), hi = evaluate(n->arg[1], b);
     const Reduction which = (Reduction)n->which;
-    if (b->impossible || !is_point(lo) || !is_point(hi) || hi.lo - lo.lo > 1e8)
-        return anything;
-    Range all = which == R_SUM ? (Range){ 0, 0 } : which == R_PROD ? (Range){ 1, 1 } : which == R_MIN ? (Range){ INFINITY, INFINITY } : (Range){ -INFINITY, -INFINITY };
+    if (b->impossible || !is_point(lo) || !is_point(hi) || hi.lo - lo.lo > 1e8) return anything;
+    Range all = which == R_SUM    ? (Range){0, 0}
+                : which == R_PROD ? (Range){1, 1}
+                : which == R_MIN  ? (Range){INFINITY, INFINITY}
+                                  : (Range){-INFINITY, -INFINITY};
     const int slot = (int)n->number;
     const long before = b->index[slot];
     const bool impossible = b->impossible;
-    bool any = hi.lo < lo.lo;                                // a term that is not impossible, of a sum of densities
+    bool any = hi.lo < lo.lo;  // a term that is not impossible, of a sum of densities
     for (long i = (long)lo.lo; i <= (long)hi.lo; i++) {
         b->index[slot] = i;
         const Range x = which == R_LOG_SUM_EXP ? term(n->arg[2], b, &any) : evaluate(n->arg[2], b);
         switch (which) {
         case R_SUM: all = add(b, all, x); break;
         case R_PROD: all = product(all, x); break;
-        case R_MIN: all = (Range){ fmin(all.lo, x.lo), fmin(all.hi, x.hi) }; break;
-        case R_MAX: all = (Range){ fmax(all.lo, x.lo), fmax(all.hi, x.hi) }; break;
-        case R_LOG_SUM_EXP: all = (Range){ log_sum_exp2(all.lo, x.lo), log_sum_exp2(all.hi, x.hi) }; break;
+        case R_MIN: all = (Range){fmin(all.lo, x.lo), fmin(all.hi, x.hi)}; break;
+        case R_MAX: all = (Range){fmax(all.lo, x.lo), fmax(all.hi, x.hi)}; break;
+        case R_LOG_SUM_EXP: all = (Range){log_sum_exp2(all.lo, x.lo), log_sum_exp2(all.hi, x.hi)}; break;
         }
     }
     b->index[slot] = before;
-    if (which == R_LOG_SUM_EXP)
-        b->impossible = impossible || !any;
+    if (which == R_LOG_SUM_EXP) b->impossible = impossible || !any;
     return all;
 }
 
@@ -721,13 +736,11 @@ static Range reduce(const Node *n, Box *b)
 static bool never_definite(long n, const Range *x)
 {
     for (long i = 0; i < n; i++) {
-        if (x[i * n + i].hi <= 0)
-            return true;
+        if (x[i * n + i].hi <= 0) return true;
         for (long j = 0; j < i; j++) {
             const Range r = x[i * n + j];
             const double least = r.lo > 0 ? r.lo : r.hi < 0 ? -r.hi : 0;
-            if (least > 0 && least * least >= x[i * n + i].hi * x[j * n + j].hi)
-                return true;
+            if (least > 0 && least * least >= x[i * n + i].hi * x[j * n + j].hi) return true;
         }
     }
     return false;
@@ -737,13 +750,11 @@ static bool never_definite(long n, const Range *x)
 static double shortfall(long n, const double *A, double *work)
 {
     double most = 0, lo = 0, hi;
-    for (long k = 0; k < n * n; k++)
-        most = fmax(most, fabs(A[k]));
+    for (long k = 0; k < n * n; k++) most = fmax(most, fabs(A[k]));
     hi = most * (double)n;
     for (int k = 0; k < 20; k++) {
         const double t = (lo + hi) / 2;
-        for (long i = 0; i < n * n; i++)
-            work[i] = A[i] + (i / n == i % n ? t : 0);
+        for (long i = 0; i < n * n; i++) work[i] = A[i] + (i / n == i % n ? t : 0);
         if (chol_factor(work, n)) lo = t;
         else hi = t;
     }
@@ -759,8 +770,7 @@ static bool has_what_it_needs(MatrixNeed need, long n, const double *A, double *
     case M_CHOLESKY: cholesky_decompose_into(n, A, work); break;
     }
     for (long k = 0; k < n * n; k++)
-        if (isnan(work[k]))
-            return false;
+        if (isnan(work[k])) return false;
     return true;
 }
 
@@ -772,8 +782,7 @@ static Range matrix(const Node *f, Box *b)
     const int i = (int)rows->number, j = (int)row->number;
     const Range height = evaluate(rows->arg[1], b);
     const long n = (long)height.hi, index_i = b->index[i], index_j = b->index[j];
-    if (b->impossible || !is_point(height) || n < 1 || n > MOST)
-        return anything;
+    if (b->impossible || !is_point(height) || n < 1 || n > MOST) return anything;
     Range *x = gm_alloc((size_t)(n * n), sizeof *x);
     double *A = gm_alloc((size_t)(2 * n * n), sizeof *A);
     bool square = true, point = true;
@@ -801,57 +810,65 @@ static Range matrix(const Node *f, Box *b)
 static Range evaluate(const Node *n, Box *b)
 {
     switch (n->kind) {
-    case N_NUMBER: return (Range){ n->number, n->number };
-    case N_INDEX: return (Range){ (double)b->index[n->which], (double)b->index[n->which] };
-    case N_STATE: case N_DATA: return reference(n, b);
-    case N_UNSEEN: case N_ARRAY: return anything;
+    case N_NUMBER: return (Range){n->number, n->number};
+    case N_INDEX: return (Range){(double)b->index[n->which], (double)b->index[n->which]};
+    case N_STATE:
+    case N_DATA: return reference(n, b);
+    case N_UNSEEN:
+    case N_ARRAY: return anything;
     case N_MATRIX: return matrix(n, b);
     case N_NEG: {
         const Range x = evaluate(n->arg[0], b);
-        return (Range){ -x.hi, -x.lo };
+        return (Range){-x.hi, -x.lo};
     }
     case N_NOT: {
         const Range x = evaluate(n->arg[0], b);
-        return x.lo == 0 && x.hi == 0 ? (Range){ 1, 1 } : x.lo > 0 || x.hi < 0 ? (Range){ 0, 0 } : (Range){ 0, 1 };
+        return x.lo == 0 && x.hi == 0 ? (Range){1, 1} : x.lo > 0 || x.hi < 0 ? (Range){0, 0} : (Range){0, 1};
     }
     case N_REDUCE: return reduce(n, b);
     case N_CALL:
-        if (n->f1)
-            return call1(b, n->f1, evaluate(n->arg[0], b));
-        if (n->n == 3)
-            return *n->name == 'w' ? inside(n, b) : choice(n, b);
-        if (n->f2 == f_log_sum_exp)
-            return sum_of_two(n, b);
+        if (n->f1) return call1(b, n->f1, evaluate(n->arg[0], b));
+        if (n->n == 3) return *n->name == 'w' ? inside(n, b) : choice(n, b);
+        if (n->f2 == f_log_sum_exp) return sum_of_two(n, b);
         break;
-    case N_ADD: case N_SUB: case N_MUL: case N_DIV: case N_POW: case N_COMPARE: break;
+    case N_ADD:
+    case N_SUB:
+    case N_MUL:
+    case N_DIV:
+    case N_POW:
+    case N_COMPARE: break;
     }
     const bool already = b->impossible;
     const Range x = evaluate(n->arg[0], b);
-    if (n->kind == N_MUL && x.lo == 0 && x.hi == 0) {        // whatever the other is: a branch that does not count
-        if (b->asked)
-            evaluate(n->arg[1], b);
+    if (n->kind == N_MUL && x.lo == 0 && x.hi == 0) {  // whatever the other is: a branch that does not count
+        if (b->asked) evaluate(n->arg[1], b);
         b->impossible = already;
         return x;
     }
     const Range y = evaluate(n->arg[1], b);
     switch (n->kind) {
     case N_ADD: return add(b, x, y);
-    case N_SUB: return add(b, x, (Range){ -y.hi, -y.lo });
+    case N_SUB: return add(b, x, (Range){-y.hi, -y.lo});
     case N_MUL:
-        if (y.lo == 0 && y.hi == 0)
-            b->impossible = already;
+        if (y.lo == 0 && y.hi == 0) b->impossible = already;
         return product(x, y);
     case N_DIV:
-        if (y.lo == 0 && y.hi == 0)
-            b->impossible = true;
-        if (y.lo <= 0 && y.hi >= 0)
-            return anything;
-        return product(x, (Range){ 1 / y.hi, 1 / y.lo });
+        if (y.lo == 0 && y.hi == 0) b->impossible = true;
+        if (y.lo <= 0 && y.hi >= 0) return anything;
+        return product(x, (Range){1 / y.hi, 1 / y.lo});
     case N_POW: return power(b, x, y);
     case N_COMPARE: return compare(b, (Compare)n->which, x, y);
     case N_CALL: return call2(b, n, x, y);
-    case N_NUMBER: case N_INDEX: case N_STATE: case N_DATA: case N_UNSEEN: case N_NEG: case N_NOT: case N_REDUCE: break;
-    case N_ARRAY: case N_MATRIX: break;
+    case N_NUMBER:
+    case N_INDEX:
+    case N_STATE:
+    case N_DATA:
+    case N_UNSEEN:
+    case N_NEG:
+    case N_NOT:
+    case N_REDUCE: break;
+    case N_ARRAY:
+    case N_MATRIX: break;
     }
     return anything;
 }
@@ -865,19 +882,16 @@ Range formula_range(const Formula *f, Box *b)
 
 static bool ends_of_terms(const Node *n, Box *b, bool (*cut)(int, long, double, double, void *), void *with)
 {
-    if (n->kind == N_ADD)
-        return ends_of_terms(n->arg[0], b, cut, with) && ends_of_terms(n->arg[1], b, cut, with);
-    if (n->kind == N_SUB)
-        return ends_of_terms(n->arg[0], b, cut, with);
-    if (n->kind != N_CALL || n->n != 3 || n->f1 || *n->name != 'w' || n->arg[0]->kind != N_STATE)
-        return true;
+    if (n->kind == N_ADD) return ends_of_terms(n->arg[0], b, cut, with) && ends_of_terms(n->arg[1], b, cut, with);
+    if (n->kind == N_SUB) return ends_of_terms(n->arg[0], b, cut, with);
+    if (n->kind != N_CALL || n->n != 3 || n->f1 || *n->name != 'w' || n->arg[0]->kind != N_STATE) return true;
     b->impossible = false;
     const Range lo = evaluate(n->arg[1], b), hi = evaluate(n->arg[2], b);
     const bool sure = !b->impossible;
     b->impossible = false;
     b->asked = true;
     b->n_read = 0;
-    for (int k = 0; k < n->arg[0]->n; k++)               // what its subscripts read is not it
+    for (int k = 0; k < n->arg[0]->n; k++)  // what its subscripts read is not it
         evaluate(n->arg[0]->arg[k], b);
     const int before = b->n_read;
     evaluate(n->arg[0], b);
@@ -892,10 +906,7 @@ bool formula_ends(const Formula *f, Box *b, bool (*cut)(int field, long at, doub
 
 bool formula_of_matrix(const Formula *f) { return f->value && f->value->kind == N_MATRIX; }
 
-bool range_possible(const Box *b, Range r)
-{
-    return !b->impossible && r.hi > -INFINITY && r.lo < INFINITY;
-}
+bool range_possible(const Box *b, Range r) { return !b->impossible && r.hi > -INFINITY && r.lo < INFINITY; }
 
 static bool visit_from(const Formula *f, int k, Box *b, bool (*visit)(const Formula *, Box *, void *), void *with)
 {
@@ -906,26 +917,22 @@ static bool visit_from(const Formula *f, int k, Box *b, bool (*visit)(const Form
             b->asked = false;
             const Range holds = evaluate(f->guard, b);
             b->asked = asked;
-            if (b->impossible || (holds.lo == 0 && holds.hi == 0))
-                return true;
+            if (b->impossible || (holds.lo == 0 && holds.hi == 0)) return true;
         }
         return visit(f, b, with);
     }
     const Range lo = evaluate(f->lo[k], b), hi = evaluate(f->hi[k], b);
-    if (b->impossible || !is_point(lo) || !is_point(hi))
-        return true;
+    if (b->impossible || !is_point(lo) || !is_point(hi)) return true;
     for (long i = (long)lo.lo; i <= (long)hi.lo; i++) {
         b->index[k] = i;
-        if (!visit_from(f, k + 1, b, visit, with))
-            return false;
+        if (!visit_from(f, k + 1, b, visit, with)) return false;
     }
     return true;
 }
 
 void formula_visit(const Formula *f, Box *b, bool (*visit)(const Formula *, Box *, void *), void *with)
 {
-    if (f->value)
-        visit_from(f, 0, b, visit, with);
+    if (f->value) visit_from(f, 0, b, visit, with);
 }
 
 // ---- all of a model ----
@@ -938,14 +945,12 @@ static bool store_definition(const Formula *f, Box *b, void *with)
     for (int k = 0; k < f->rank; k++) {
         b->impossible = false;
         const Range at = evaluate(f->at[k], b);
-        if (b->impossible || !is_point(at) || at.lo < 1 || at.lo > (double)s->dim[k])
-            return true;
+        if (b->impossible || !is_point(at) || at.lo < 1 || at.lo > (double)s->dim[k]) return true;
         linear = linear * s->dim[k] + (long)at.lo - 1;
     }
     b->impossible = false;
     const Range x = evaluate(f->value, b);
-    if (b->impossible || !is_point(x))
-        return true;
+    if (b->impossible || !is_point(x)) return true;
     void *array = gm_state_array(b->model, b->memory, 0, f->field);
     if (b->model->state[f->field].type == GM_INT) {
         int32_t *place = &((int32_t *)array)[linear];
@@ -959,28 +964,26 @@ static bool store_definition(const Formula *f, Box *b, void *with)
     return true;
 }
 
-// Definitions that read each other settle after as many rounds as there are, at most. They are the same for all chains, whose arrays are one.
+// Definitions that read each other settle after as many rounds as there are, at most. They are the same for all chains, whose arrays are
+// one.
 static void evaluate_definitions(Factors *f, const GmMemory *m, const GmData *d)
 {
     int n = 0;
-    while (f->model->definitions && f->model->definitions[n].name)
-        n++;
+    while (f->model->definitions && f->model->definitions[n].name) n++;
     Formula *formula = gm_alloc((size_t)n, sizeof *formula);
-    Box b = { .model = f->model, .memory = m, .data = d };
+    Box b = {.model = f->model, .memory = m, .data = d};
     b.lo = gm_alloc((size_t)f->model->n_state, sizeof *b.lo);
     b.hi = gm_alloc((size_t)f->model->n_state, sizeof *b.hi);
     for (int k = 0; k < n; k++) {
         const GmDefinition *s = &f->model->definitions[k];
         formula[k] = read_formula(f, s->over, s->guard, s->at, s->value);
         for (int field = 0; field < f->model->n_state; field++)
-            if (strcmp(f->model->state[field].name, s->name) == 0)
-                formula[k].field = field;
+            if (strcmp(f->model->state[field].name, s->name) == 0) formula[k].field = field;
     }
     bool progress = true;
     for (int round = 0; progress && round <= n; round++) {
         progress = false;
-        for (int k = 0; k < n; k++)
-            formula_visit(&formula[k], &b, store_definition, &progress);
+        for (int k = 0; k < n; k++) formula_visit(&formula[k], &b, store_definition, &progress);
     }
     free(b.lo);
     free(b.hi);
@@ -989,14 +992,12 @@ static void evaluate_definitions(Factors *f, const GmMemory *m, const GmData *d)
 
 void factors_open(Factors *f, const GmModel *model, const GmMemory *m, const GmData *d, bool computed)
 {
-    *f = (Factors){ .model = model, .computed = computed };
-    while (model->factors && model->factors[f->n].text)
-        f->n++;
+    *f = (Factors){.model = model, .computed = computed};
+    while (model->factors && model->factors[f->n].text) f->n++;
     f->formula = gm_alloc((size_t)f->n, sizeof *f->formula);
     for (int k = 0; k < f->n; k++)
         f->formula[k] = read_formula(f, model->factors[k].over, model->factors[k].guard, "", model->factors[k].log_density);
-    if (f->n)
-        evaluate_definitions(f, m, d);
+    if (f->n) evaluate_definitions(f, m, d);
 }
 
 void factors_close(Factors *f)
@@ -1006,5 +1007,5 @@ void factors_close(Factors *f)
         free(n);
     }
     free(f->formula);
-    *f = (Factors){ 0 };
+    *f = (Factors){0};
 }

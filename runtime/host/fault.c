@@ -12,13 +12,13 @@
 // sweep loop looks from time to time. Of several the first by (sweep, chain, variable, element) is kept, so that the message hardly depends
 // on the number of threads.
 static struct {
-    bool        raised;
-    int         chain;              // global number, from 0
+    bool raised;
+    int chain;  // global number, from 0
     const char *variable;
-    long        element, sweep;
+    long element, sweep;
     const char *what;
-    int         numbers;            // -1: what went wrong with the element; else `what` with numbers in the places of #
-    long        number[GM_MOST_NUMBERS];
+    int numbers;  // -1: what went wrong with the element; else `what` with numbers in the places of #
+    long number[GM_MOST_NUMBERS];
 } fault;
 
 // Chains that have met one: they stand still, so that what is there can be looked at.
@@ -27,17 +27,15 @@ static int *ended, n_ended;
 int gm_chain_ended(const GmRun *run)
 {
     int yes = 0;
-    if (!__atomic_load_n(&fault.raised, __ATOMIC_RELAXED))
-        return 0;
+    if (!__atomic_load_n(&fault.raised, __ATOMIC_RELAXED)) return 0;
 #pragma omp critical(gm_fault)
-    for (int i = 0; i < n_ended; i++)
-        yes |= ended[i] == run->first_chain + run->chain;
+    for (int i = 0; i < n_ended; i++) yes |= ended[i] == run->first_chain + run->chain;
     return yes;
 }
 
 static void note_fault(const GmRun *run, int chain, const char *variable, long element, const char *what, int numbers, const long *value)
 {
-    if (run->tried) {                    // somebody looks whether it can be: all threads write the same
+    if (run->tried) {  // somebody looks whether it can be: all threads write the same
         __atomic_store_n(run->tried, 1, __ATOMIC_RELAXED);
         return;
     }
@@ -52,8 +50,8 @@ static void note_fault(const GmRun *run, int chain, const char *variable, long e
         }
         const int name = fault.raised ? strcmp(variable, fault.variable) : 0;
         const bool earlier = run->sweep != fault.sweep ? run->sweep < fault.sweep
-                           : number != fault.chain     ? number < fault.chain
-                           : name != 0                 ? name < 0
+                             : number != fault.chain   ? number < fault.chain
+                             : name != 0               ? name < 0
                                                        : element < fault.element;
         if (!fault.raised || earlier) {
             fault.chain = number;
@@ -62,8 +60,7 @@ static void note_fault(const GmRun *run, int chain, const char *variable, long e
             fault.sweep = run->sweep;
             fault.what = what;
             fault.numbers = numbers;
-            for (int i = 0; i < numbers; i++)
-                fault.number[i] = value[i];
+            for (int i = 0; i < numbers; i++) fault.number[i] = value[i];
             fault.raised = true;
         }
     }
@@ -76,7 +73,7 @@ void gm_fault(const GmRun *run, int chain, const char *variable, long element, c
 
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number)
 {
-    const bool whole = strncmp(says, variable, strlen(variable)) == 0;      // tells more than one that goes on from the name
+    const bool whole = strncmp(says, variable, strlen(variable)) == 0;  // tells more than one that goes on from the name
     note_fault(run, chain, variable, !whole ? LONG_MAX : n ? number[0] : 0, says, n, number);
 }
 
@@ -94,9 +91,13 @@ void gm_stayed(const char *variable, long times)
     }
 }
 
-// Of a chain and a block. Whether a joint normal is proper in double precision depends only on what it is conditioned on, so a block that stays is a valid update.
-// A scale that comes so near to 0 leaves again. A posterior that is not proper never does: a fault.
-typedef struct Stay { int chain; const char *variable; long last, in_a_row, all; } Stay;
+// Of a chain and a block. Whether a joint normal is proper in double precision depends only on what it is conditioned on, so a block that
+// stays is a valid update. A scale that comes so near to 0 leaves again. A posterior that is not proper never does: a fault.
+typedef struct Stay {
+    int chain;
+    const char *variable;
+    long last, in_a_row, all;
+} Stay;
 
 static Stay *stays;
 static size_t nstays;
@@ -111,7 +112,7 @@ int gm_may_stay(const GmRun *run, int chain, const char *variable)
         while (i < nstays && (stays[i].chain != number || strcmp(stays[i].variable, variable) != 0)) i++;
         if (i == nstays) {
             stays = gm_grow(stays, ++nstays, sizeof *stays);
-            stays[i] = (Stay){ number, variable, LONG_MIN / 2, 0, 0 };
+            stays[i] = (Stay){number, variable, LONG_MIN / 2, 0, 0};
         }
         Stay *s = &stays[i];
         s->in_a_row = run->sweep - s->last <= GM_STAYS_NEAR ? s->in_a_row + 1 : 1;
@@ -125,13 +126,12 @@ int gm_may_stay(const GmRun *run, int chain, const char *variable)
 
 void gm_stayed_note(void)
 {
-    if (stayed) gm_note("%s stayed where it was in %ld of its draws: its joint normal was not proper there, as far as numbers tell", stayed_variable, stayed);
+    if (stayed)
+        gm_note("%s stayed where it was in %ld of its draws: its joint normal was not proper there, as far as numbers tell",
+                stayed_variable, stayed);
 }
 
-bool gm_fault_raised(void)
-{
-    return fault.raised;
-}
+bool gm_fault_raised(void) { return fault.raised; }
 
 void gm_fault_clear(void)
 {
@@ -162,12 +162,9 @@ int gm_fault_chain(void) { return fault.chain; }
 static char *fault_element(const GmModel *model, const GmMemory *m)
 {
     for (int f = 0; f < model->n_state && fault.element >= 0; f++) {
-        if (strcmp(model->state[f].name, fault.variable) != 0)
-            continue;
-        if (model->state[f].rank == 0)
-            return gm_copy_text(fault.variable);
-        if (m)
-            return gm_element_name(fault.variable, m->shape[f].rank, m->shape[f].dim, fault.element);
+        if (strcmp(model->state[f].name, fault.variable) != 0) continue;
+        if (model->state[f].rank == 0) return gm_copy_text(fault.variable);
+        if (m) return gm_element_name(fault.variable, m->shape[f].rank, m->shape[f].dim, fault.element);
     }
     return fault.element >= 0 ? gm_format("%s[%ld]", fault.variable, fault.element + 1) : gm_copy_text(fault.variable);
 }
@@ -177,12 +174,10 @@ static char *fault_value(const GmModel *model, const GmData *d)
 {
     for (int f = 0; d && f < model->n_data && fault.element >= 0; f++) {
         const GmField *field = &model->data[f];
-        if (strcmp(field->name, fault.variable) != 0 || fault.element >= gm_shape_size(&d->shape[f]))
-            continue;
+        if (strcmp(field->name, fault.variable) != 0 || fault.element >= gm_shape_size(&d->shape[f])) continue;
         const char *place = (const char *)d->data + field->offset;
         const void *elements = field->rank ? *(void *const *)place : place;
-        if (field->type == GM_INT)
-            return gm_format(" = %d", ((const int *)elements)[fault.element]);
+        if (field->type == GM_INT) return gm_format(" = %d", ((const int *)elements)[fault.element]);
         return gm_format(" = %.6g", ((const double *)elements)[fault.element]);
     }
     return gm_copy_text("");
@@ -191,17 +186,15 @@ static char *fault_value(const GmModel *model, const GmData *d)
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
 {
     const bool loading = d != NULL;
-    if (!fault.raised)
-        return;
+    if (!fault.raised) return;
     if (fault.numbers >= 0) {
-        const bool named = strncmp(fault.what, fault.variable, strlen(fault.variable)) == 0;     // else the message goes on from the name
+        // else the message goes on from the name
+        const bool named = strncmp(fault.what, fault.variable, strlen(fault.variable)) == 0;
         fprintf(stderr, named ? "fault: " : "fault: %s: ", fault.variable);
         int k = 0;
         for (const char *c = fault.what; *c; c++)
-            if (*c == '#' && k < fault.numbers)
-                fprintf(stderr, "%ld", fault.number[k++]);
-            else
-                fputc(*c, stderr);
+            if (*c == '#' && k < fault.numbers) fprintf(stderr, "%ld", fault.number[k++]);
+            else fputc(*c, stderr);
     } else {
         char *element = fault_element(model, m);
         char *value = fault_value(model, d);
@@ -209,11 +202,8 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
         free(value);
         free(element);
     }
-    if (strstr(fault.what, "not finite where the chain stands") && gm_ode_failure())         // the likely reason
+    if (strstr(fault.what, "not finite where the chain stands") && gm_ode_failure())  // the likely reason
         fprintf(stderr, "; %s", gm_ode_failure());
-    if (loading)
-        gm_error(" (before the first sweep)");
-    else
-        gm_error(" (chain %d, sweep %ld)", fault.chain + 1, fault.sweep + 1);
+    if (loading) gm_error(" (before the first sweep)");
+    else gm_error(" (chain %d, sweep %ld)", fault.chain + 1, fault.sweep + 1);
 }
-

@@ -1,4 +1,5 @@
-// fields.c -- what is asked of a field of the model: its shape, how many elements, what one of them is called, which data it stands for, whether a move is about it.
+// fields.c -- what is asked of a field of the model: its shape, how many elements, what one of them is called, which data it stands for,
+// whether a move is about it.
 #include "host.h"
 
 #include <limits.h>
@@ -8,9 +9,9 @@
 
 GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data)
 {
-    GmShape s = { .rank = field->rank, .lower = field->bounded ? field->lower : -INFINITY, .upper = field->bounded ? field->upper : INFINITY };
-    if (more)
-        more(f, data, &s);
+    GmShape s = {
+        .rank = field->rank, .lower = field->bounded ? field->lower : -INFINITY, .upper = field->bounded ? field->upper : INFINITY};
+    if (more) more(f, data, &s);
     return s;
 }
 
@@ -20,8 +21,7 @@ long gm_size_of(int rank, const long *dim)
     bool any = true;
     for (int k = 0; k < rank; k++) {
         any &= dim[k] != 0;
-        if (__builtin_mul_overflow(size, dim[k] ? dim[k] : 1, &size))
-            size = LONG_MAX;
+        if (__builtin_mul_overflow(size, dim[k] ? dim[k] : 1, &size)) size = LONG_MAX;
     }
     return any ? size : 0;
 }
@@ -32,8 +32,7 @@ char *gm_shape_text(int rank, const long *dim)
 {
     char text[GM_MAX_RANK * 24] = "1";
     size_t n = 0;
-    for (int k = 0; k < rank; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, k ? " x %ld" : "%ld", dim[k]);
+    for (int k = 0; k < rank; k++) n += (size_t)snprintf(text + n, sizeof text - n, k ? " x %ld" : "%ld", dim[k]);
     return gm_copy_text(text);
 }
 
@@ -47,32 +46,27 @@ char *gm_element_name(const char *name, int rank, const long *dim, long linear)
     }
     char text[GM_MAX_RANK * 24] = "";
     size_t n = 0;
-    for (int k = 0; k < rank; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, k ? ", %ld" : "%ld", index[k] + 1);
+    for (int k = 0; k < rank; k++) n += (size_t)snprintf(text + n, sizeof text - n, k ? ", %ld" : "%ld", index[k] + 1);
     return rank ? gm_format("%s[%s]", name, text) : gm_copy_text(name);
 }
 
 char *gm_declared_text(const GmField *f, const GmShape *s)
 {
-    if (f->declared)
-        return gm_copy_text(f->declared);
+    if (f->declared) return gm_copy_text(f->declared);
     char bounds[80] = "";
-    if (s && isfinite(s->lower) && isfinite(s->upper))
-        snprintf(bounds, sizeof bounds, "<lower=%g, upper=%g>", s->lower, s->upper);
-    else if (s && isfinite(s->lower))
-        snprintf(bounds, sizeof bounds, "<lower=%g>", s->lower);
-    else if (s && isfinite(s->upper))
-        snprintf(bounds, sizeof bounds, "<upper=%g>", s->upper);
-    static const char *const constrained[] = {[GM_SIMPLEX] = "simplex", [GM_UNIT_VECTOR] = "unit_vector", [GM_SUM_TO_ZERO] = "sum_to_zero_vector", [GM_ORDERED] = "ordered", [GM_POSITIVE_ORDERED] = "positive_ordered",
-                                              [GM_COVARIANCE] = "cov_matrix", [GM_CORRELATION] = "corr_matrix", [GM_CHOLESKY_COV] = "cholesky_factor_cov",
-                                              [GM_CHOLESKY_CORR] = "cholesky_factor_corr"};
+    if (s && isfinite(s->lower) && isfinite(s->upper)) snprintf(bounds, sizeof bounds, "<lower=%g, upper=%g>", s->lower, s->upper);
+    else if (s && isfinite(s->lower)) snprintf(bounds, sizeof bounds, "<lower=%g>", s->lower);
+    else if (s && isfinite(s->upper)) snprintf(bounds, sizeof bounds, "<upper=%g>", s->upper);
+    static const char *const constrained[] = {
+        [GM_SIMPLEX] = "simplex",         [GM_UNIT_VECTOR] = "unit_vector",           [GM_SUM_TO_ZERO] = "sum_to_zero_vector",
+        [GM_ORDERED] = "ordered",         [GM_POSITIVE_ORDERED] = "positive_ordered", [GM_COVARIANCE] = "cov_matrix",
+        [GM_CORRELATION] = "corr_matrix", [GM_CHOLESKY_COV] = "cholesky_factor_cov",  [GM_CHOLESKY_CORR] = "cholesky_factor_corr"};
     const char *type = f->type == GM_INT ? "int" : "real";
     if (f->constraint != GM_ANY) {
         type = constrained[f->constraint];
-        *bounds = 0;                                     // they follow from the type
+        *bounds = 0;  // they follow from the type
     }
-    if (!s || s->rank == 0)
-        return gm_format("%s%s %s%s", type, bounds, f->name, f->rank ? "[...]" : "");
+    if (!s || s->rank == 0) return gm_format("%s%s %s%s", type, bounds, f->name, f->rank ? "[...]" : "");
     char *shape = gm_shape_text(s->rank, s->dim);
     char *text = gm_format("%s%s %s[%s]", type, bounds, f->name, shape);
     free(shape);
@@ -82,8 +76,7 @@ char *gm_declared_text(const GmField *f, const GmShape *s)
 int gm_data_of_imputed(const GmModel *model, int state_field)
 {
     for (int f = 0; f < model->n_data; f++)
-        if (model->data[f].imputed_field == state_field + 1)
-            return f;
+        if (model->data[f].imputed_field == state_field + 1) return f;
     return -1;
 }
 
@@ -91,8 +84,7 @@ static bool names(const char *list, const char *name)
 {
     const size_t n = strlen(name);
     for (const char *at = list; (at = strstr(at, name)); at += n)
-        if ((at == list || at[-1] == ' ') && (at[n] == 0 || at[n] == ','))
-            return true;
+        if ((at == list || at[-1] == ' ') && (at[n] == 0 || at[n] == ',')) return true;
     return false;
 }
 

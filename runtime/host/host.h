@@ -19,14 +19,14 @@
 
 typedef enum {
     GM_EXIT_OK = 0,
-    GM_EXIT_CHECK = 1,              // --check found a step that does not draw from its conditional
-    GM_EXIT_USAGE = 2,              // a bad flag, bad data, a file that cannot be read or made
-    GM_EXIT_FAULT = 4,              // the sampler had to stop; the draws so far are kept
-    GM_EXIT_DEVICE = 5,             // the GPU that was asked for cannot be used; nothing was written
-    GM_EXIT_MEMORY = 6,             // memory does not suffice, a GPU's or this machine's
-    GM_EXIT_NO_MODE = 8,            // `map`: no start has led to a maximum
-    GM_EXIT_LOST = 7,               // the GPU failed while it was at work; the draws so far are kept
-    GM_EXIT_INTERRUPTED = 130,      // Ctrl-C; the draws so far are kept
+    GM_EXIT_CHECK = 1,          // --check found a step that does not draw from its conditional
+    GM_EXIT_USAGE = 2,          // a bad flag, bad data, a file that cannot be read or made
+    GM_EXIT_FAULT = 4,          // the sampler had to stop; the draws so far are kept
+    GM_EXIT_DEVICE = 5,         // the GPU that was asked for cannot be used; nothing was written
+    GM_EXIT_MEMORY = 6,         // memory does not suffice, a GPU's or this machine's
+    GM_EXIT_NO_MODE = 8,        // `map`: no start has led to a maximum
+    GM_EXIT_LOST = 7,           // the GPU failed while it was at work; the draws so far are kept
+    GM_EXIT_INTERRUPTED = 130,  // Ctrl-C; the draws so far are kept
 } GmExit;
 
 // ---- messages.c: lines on the terminal, texts, memory that runs out ----
@@ -38,156 +38,161 @@ extern bool gm_quiet;
 
 // calloc and realloc that end the program with one line (status 4) when memory is exhausted. Sizes are count * size bytes;
 // an overflow of the product counts as exhausted. Never return NULL, not even for zero bytes.
-void  gm_exhausted(size_t count, size_t size) __attribute__((noreturn));           // ends the program with the message
+void gm_exhausted(size_t count, size_t size) __attribute__((noreturn));  // ends the program with the message
 void *gm_alloc(size_t count, size_t size);
 void *gm_grow(void *block, size_t count, size_t size);
 char *gm_copy_text(const char *text);
-char *gm_format(const char *format, ...) __attribute__((format(printf, 1, 2)));     // the caller frees
+char *gm_format(const char *format, ...) __attribute__((format(printf, 1, 2)));  // the caller frees
 
 // ---- signals.c: what ends a program from outside ----
 
-void gm_signals_catch(void);        // SIGINT, SIGTERM, SIGHUP, SIGPIPE or SIGXCPU ends the program, without files
-void gm_signals_wait(void);         // from here on the first one asks for an orderly end, and a second one kills
-void gm_signals_keep_draws(void);   // from now on there are draws, which a second one leaves in their temporary files
+void gm_signals_catch(void);       // SIGINT, SIGTERM, SIGHUP, SIGPIPE or SIGXCPU ends the program, without files
+void gm_signals_wait(void);        // from here on the first one asks for an orderly end, and a second one kills
+void gm_signals_keep_draws(void);  // from now on there are draws, which a second one leaves in their temporary files
 bool gm_interrupted(void);
 
 // ---- fields.c: what is asked of a field of the model ----
 
-GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);   // `more`: the model's data_shape or state_shape, or NULL
-long  gm_size_of(int rank, const long *dim);                                      // how many elements; LONG_MAX: more than a long counts
-long  gm_shape_size(const GmShape *s);
+// `more`: the model's data_shape or state_shape, or NULL
+GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);
+long gm_size_of(int rank, const long *dim);  // how many elements; LONG_MAX: more than a long counts
+long gm_shape_size(const GmShape *s);
 char *gm_shape_text(int rank, const long *dim);                                   // "10 x 3"; the caller frees
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
 char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
-int   gm_data_of_imputed(const GmModel *model, int state_field);                  // the data field behind it, or -1
-// Whether an unknown is among those that a move along gradients is about: `moved`, or `summed` out in its density (or NULL), names with commas between.
+int gm_data_of_imputed(const GmModel *model, int state_field);                    // the data field behind it, or -1
+// Whether an unknown is among those that a move along gradients is about: `moved`, or `summed` out in its density (or NULL), names with
+// commas between.
 bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
 
 // ---- options.c: the command line ----
 
-typedef enum { GM_ON_AUTO, GM_ON_CPU, GM_ON_GPU } GmDeviceChoice;     // AUTO: the one that is expected to end the run sooner (device_auto.c)
+// AUTO: the one that is expected to end the run sooner (device_auto.c)
+typedef enum { GM_ON_AUTO, GM_ON_CPU, GM_ON_GPU } GmDeviceChoice;
 
-typedef enum { GM_METHOD_AUTO, GM_METHOD_GIBBS, GM_METHOD_NUTS, GM_METHOD_BOTH } GmMethod;      // AUTO: by a trial; BOTH: NUTS with a Gibbs sweep after each transition
-typedef enum { GM_MOVES_AUTO, GM_MOVES_NUTS, GM_MOVES_CHEES } GmMovesChoice;        // AUTO: as the model asks; else by the device and the number of chains
+// AUTO: by a trial; BOTH: NUTS with a Gibbs sweep after each transition
+typedef enum { GM_METHOD_AUTO, GM_METHOD_GIBBS, GM_METHOD_NUTS, GM_METHOD_BOTH } GmMethod;
+// AUTO: as the model asks; else by the device and the number of chains
+typedef enum { GM_MOVES_AUTO, GM_MOVES_NUTS, GM_MOVES_CHEES } GmMovesChoice;
 
 typedef struct GmOptions {
-    int         chains;             // > 0
-    long        warmup, samples;    // >= 0 and >= 1; samples counts draws kept
-    int         thin;               // >= 1: every thin-th sweep after warm-up is kept
-    uint64_t    seed;
-    int         first_chain;        // number of the first chain, from 1
-    const char *output;             // -o, without ".csv"; or NULL
-    const char *params;             // "a,b", "all", or NULL for the default
-    int         requests;           // GmRequest bits
-    const char *init_file;          // or NULL
-    bool        init_map;           // chains start at modes, found first
-    double      init_radius;        // 1 by default; 0: zeros
-    int         threads;            // >= 1
-    bool        quiet, check, summary, log_joint;
-    GmMethod method;                // where the program holds the choice
-    GmMovesChoice moves;            // along gradients
+    int chains;            // > 0
+    long warmup, samples;  // >= 0 and >= 1; samples counts draws kept
+    int thin;              // >= 1: every thin-th sweep after warm-up is kept
+    uint64_t seed;
+    int first_chain;        // number of the first chain, from 1
+    const char *output;     // -o, without ".csv"; or NULL
+    const char *params;     // "a,b", "all", or NULL for the default
+    int requests;           // GmRequest bits
+    const char *init_file;  // or NULL
+    bool init_map;          // chains start at modes, found first
+    double init_radius;     // 1 by default; 0: zeros
+    int threads;            // >= 1
+    bool quiet, check, summary, log_joint;
+    GmMethod method;      // where the program holds the choice
+    GmMovesChoice moves;  // along gradients
     GmDeviceChoice device;
-    int         device_number;      // of the GPU, from 0
-    GmPrecision precision;          // on a GPU; mixed by default
-    bool        precision_given;
-    size_t      device_memory;      // most bytes of a GPU's memory to take; 0: what is free
-    bool        profile, compare_devices;
-    long        summary_rows;       // most rows of the table; LONG_MAX: all
-    int         digits;             // of the numbers in the files; 0: as many as read back to the same double
-    long        refresh;            // sweeps between lines of progress; 0: the bar, on a terminal
-    bool        map, jacobian;      // `map`: the mode, not draws; with the Jacobian of the coordinates without bounds
-    int         starts;             // of `map`; 0: none were given
-    long        iterations;         // of `map`: each start ends after so many; 0: when it has arrived
-    int         n_inputs;           // data.json, more.csv, X=file.npy, N=100, in the order given
-    char      **inputs;
-    int         n_new_inputs;       // of --new, in the order given
-    char      **new_inputs;
+    int device_number;      // of the GPU, from 0
+    GmPrecision precision;  // on a GPU; mixed by default
+    bool precision_given;
+    size_t device_memory;  // most bytes of a GPU's memory to take; 0: what is free
+    bool profile, compare_devices;
+    long summary_rows;   // most rows of the table; LONG_MAX: all
+    int digits;          // of the numbers in the files; 0: as many as read back to the same double
+    long refresh;        // sweeps between lines of progress; 0: the bar, on a terminal
+    bool map, jacobian;  // `map`: the mode, not draws; with the Jacobian of the coordinates without bounds
+    int starts;          // of `map`; 0: none were given
+    long iterations;     // of `map`: each start ends after so many; 0: when it has arrived
+    int n_inputs;        // data.json, more.csv, X=file.npy, N=100, in the order given
+    char **inputs;
+    int n_new_inputs;  // of --new, in the order given
+    char **new_inputs;
 } GmOptions;
 
 // Reads argv. Returns -1 to go on, or the status to exit with (after --help, --version or a bad flag).
-int  gm_options(int argc, char **argv, GmOptions *out);
+int gm_options(int argc, char **argv, GmOptions *out);
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
 
 // ---- progress.c: how far the run has come ----
 
 typedef struct GmProgress {
-    bool   bar;                     // on a terminal
-    long   refresh, total, warmup;
-    double started, drawn;          // seconds
+    bool bar;  // on a terminal
+    long refresh, total, warmup;
+    double started, drawn;  // seconds
 } GmProgress;
 
-double gm_seconds(void);            // a monotonic clock
-void   gm_progress_open(GmProgress *p, const GmOptions *o, long total);
-long   gm_progress_until(const GmProgress *p, long sweep, long batch);          // sweeps from `sweep` on, of at most `batch`, after which a line is due
-void   gm_progress_show(GmProgress *p, long done);
-void   gm_progress_close(GmProgress *p);
+double gm_seconds(void);  // a monotonic clock
+void gm_progress_open(GmProgress *p, const GmOptions *o, long total);
+// sweeps from `sweep` on, of at most `batch`, after which a line is due
+long gm_progress_until(const GmProgress *p, long sweep, long batch);
+void gm_progress_show(GmProgress *p, long done);
+void gm_progress_close(GmProgress *p);
 
 // ---- output.c: files that are written, with messages ----
 
-bool gm_output_open(GmFile *f, const char *path);        // false: it cannot be written, which was said
-bool gm_output_done(GmFile *f);                          // it has its name; false: it cannot be written, which was said. Either way the end of `f`
-bool gm_outputs_may_be_written(const GmOptions *o);      // whether a run may write all that it would; false after a message
+bool gm_output_open(GmFile *f, const char *path);  // false: it cannot be written, which was said
+bool gm_output_done(GmFile *f);  // it has its name; false: it cannot be written, which was said. Either way the end of `f`
+bool gm_outputs_may_be_written(const GmOptions *o);  // whether a run may write all that it would; false after a message
 
 // ---- lines.c: text files of others ----
 
-FILE *gm_text_open(const char *path);                    // to be read; NULL after one line: a folder, a device, nothing that can be read
-bool  gm_is_utf16(const char *bytes, size_t n);          // text of another kind than all that is read here
+FILE *gm_text_open(const char *path);           // to be read; NULL after one line: a folder, a device, nothing that can be read
+bool gm_is_utf16(const char *bytes, size_t n);  // text of another kind than all that is read here
 
 typedef struct GmLines {
     const char *path;
-    FILE       *file;
-    char       *text;               // the line, without its end
-    long        length, number;     // lines are counted from 1
-    bool        ended;              // it has an end: a last line may have none
-    bool        failed;             // after a message
-    size_t      room, at, n;        // of text; the byte of the block that comes next, and how many there are
-    char       *block;
-    bool        after_return;
+    FILE *file;
+    char *text;           // the line, without its end
+    long length, number;  // lines are counted from 1
+    bool ended;           // it has an end: a last line may have none
+    bool failed;          // after a message
+    size_t room, at, n;   // of text; the byte of the block that comes next, and how many there are
+    char *block;
+    bool after_return;
 } GmLines;
 
-bool  gm_lines_open(GmLines *l, const char *path);       // false after one line
-char *gm_lines_next(GmLines *l);                         // l->text; NULL at the end of the file, or if l->failed
-void  gm_lines_close(GmLines *l);
+bool gm_lines_open(GmLines *l, const char *path);  // false after one line
+char *gm_lines_next(GmLines *l);                   // l->text; NULL at the end of the file, or if l->failed
+void gm_lines_close(GmLines *l);
 
 // ---- mapped.c: files that are read where they lie ----
 
-void *gm_map_file(const char *path, size_t *size);                                 // to be read only; NULL after one line
-void  gm_unmap(void *map, size_t size);                                            // of a file, or of memory
-bool  gm_files_unchanged(void);                                                    // whether files that are mapped are what they were; false after a line for each
+void *gm_map_file(const char *path, size_t *size);  // to be read only; NULL after one line
+void gm_unmap(void *map, size_t size);              // of a file, or of memory
+bool gm_files_unchanged(void);                      // whether files that are mapped are what they were; false after a line for each
 
 // ---- values.c: named arrays out of files ----
 
-
 // One named array out of a file, row-major. Elements are int32_t or double; nothing of the declaration has been checked yet.
 typedef struct GmValue {
-    char   *name;
-    char   *source;                 // "data.json", for messages
-    GmType  type;
-    int     rank;
-    long    dim[GM_MAX_RANK];
-    void   *elements;
-    void   *map;                    // the mapping that `elements` lies in (.npy), or NULL when `elements` was allocated
-    size_t  map_size;
-    bool    table;                  // from a table, where [n, 1], [1, n] and [n] look alike
-    const char *size_of;            // an int that no file gives: the name of the array that has it as a size; else NULL
+    char *name;
+    char *source;  // "data.json", for messages
+    GmType type;
+    int rank;
+    long dim[GM_MAX_RANK];
+    void *elements;
+    void *map;  // the mapping that `elements` lies in (.npy), or NULL when `elements` was allocated
+    size_t map_size;
+    bool table;           // from a table, where [n, 1], [1, n] and [n] look alike
+    const char *size_of;  // an int that no file gives: the name of the array that has it as a size; else NULL
 } GmValue;
 
 // The values found so far. `fields` are the names that are wanted: others are not read, only remembered for hints.
 typedef struct GmValues {
     const GmField *fields;
-    int            n_fields;
-    int            n;
-    GmValue       *value;
-    int            n_unknown;
-    char         **unknown;         // names in the files that nothing declares
+    int n_fields;
+    int n;
+    GmValue *value;
+    int n_unknown;
+    char **unknown;  // names in the files that nothing declares
 } GmValues;
 
-GmValue       *gm_values_add(GmValues *v, const char *name, const char *source);    // NULL (after a message): given twice
-GmValue       *gm_values_find(const GmValues *v, const char *name);
-const GmField *gm_values_wanted(GmValues *v, const char *name);                     // NULL: not declared (remembered)
-void           gm_values_close(GmValues *v);
-long           gm_value_size(const GmValue *v);
+GmValue *gm_values_add(GmValues *v, const char *name, const char *source);  // NULL (after a message): given twice
+GmValue *gm_values_find(const GmValues *v, const char *name);
+const GmField *gm_values_wanted(GmValues *v, const char *name);  // NULL: not declared (remembered)
+void gm_values_close(GmValues *v);
+long gm_value_size(const GmValue *v);
 
 // A number as text, in full: a decimal number, Inf, -Inf, or a mark of a missing value (NA, NaN, null, empty, in any case; NaN results).
 // false: it is no number, or *why says what is wrong with it.
@@ -202,70 +207,75 @@ bool gm_store(GmType t, void *elements, long at, double x, const char **why);
 bool gm_json_read(GmValues *v, const char *path);
 bool gm_csv_read(GmValues *v, const char *path, const char *name, const char *columns);
 bool gm_npy_read(GmValues *v, const char *path, const char *name);
-bool gm_npz_read(GmValues *v, const char *path, const char *name);                  // a sparse matrix of scipy.sparse.save_npz
+bool gm_npz_read(GmValues *v, const char *path, const char *name);  // a sparse matrix of scipy.sparse.save_npz
 
 // ---- data.c: values against declarations ----
 
 // The model's data in memory: `data` is the emitted file's Data.
 typedef struct GmData {
-    void       *data;
-    GmMissing  *missing;            // by data field
-    GmShape    *shape;              // by data field
-    GmValues    values;             // owns the arrays
+    void *data;
+    GmMissing *missing;  // by data field
+    GmShape *shape;      // by data field
+    GmValues values;     // owns the arrays
 } GmData;
 
-// Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data. What they leave out is taken from `others`, unless that is NULL: all but sizes
-// that arrays of the inputs have, and arrays of another size. false after the message.
+// Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data. What they leave out is taken
+// from `others`, unless that is NULL: all but sizes that arrays of the inputs have, and arrays of another size. false after the message.
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others);
 void gm_data_close(GmData *d, const GmModel *m);
 
 // Checks elements against bounds and constraint; false after one line. `missing` (or NULL) gets the positions of missing values.
-bool  gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing);
+bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing);
 // Does the value have the declared shape, or one that a file cannot tell from it? false after one line.
-bool  gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
+bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
 
 // ---- memory.c: State, one per chain ----
 
 typedef struct GmMemory {
-    void    *state;                 // array of the emitted file's State
-    void   **block;                 // one per chain, then the shared one, and that of expectations
-    void   **standing_in;           // one per chain, and a shared one, of the arrays of steps that stand in for a joint normal, so many bytes each: the system gives what is touched
-    size_t   standing_in_bytes[2];
-    bool     in_turn;               // all chains have the same arrays of expectations, one after the other
-    int      chains;
-    size_t   bytes[3];              // of a chain's block, the shared one, and that of expectations
-    GmShape *shape;                 // by state field
-    long     negative;              // the size of an array that the compiler made comes out as this; it has no elements, then
+    void *state;   // array of the emitted file's State
+    void **block;  // one per chain, then the shared one, and that of expectations
+    // one per chain, and a shared one, of the arrays of steps that stand in for a joint normal, so many bytes each: the system gives what
+    // is touched
+    void **standing_in;
+    size_t standing_in_bytes[2];
+    bool in_turn;  // all chains have the same arrays of expectations, one after the other
+    int chains;
+    size_t bytes[3];  // of a chain's block, the shared one, and that of expectations
+    GmShape *shape;   // by state field
+    long negative;    // the size of an array that the compiler made comes out as this; it has no elements, then
 } GmMemory;
 
-// requests: GmRequest bits; may_take_turns: chains are starts that work one after the other where expectations of latents (`by_start`) are large.
-bool  gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns);
-size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **largest);               // bytes of these, of one start, and the name of the largest
-void  gm_memory_close(GmMemory *m);
+// requests: GmRequest bits; may_take_turns: chains are starts that work one after the other where expectations of latents (`by_start`) are
+// large.
+bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns);
+// bytes of these, of one start, and the name of the largest
+size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **largest);
+void gm_memory_close(GmMemory *m);
 
-// What chains hold before their first sweep, put aside and put back, which frees it. NULL: it is more than `most` bytes, or there is no room.
+// What chains hold before their first sweep, put aside and put back, which frees it. NULL: it is more than `most` bytes, or there is no
+// room.
 typedef struct GmKept GmKept;
 GmKept *gm_memory_keep(const GmMemory *m, double most);
-void    gm_memory_back(GmMemory *m, GmKept *kept);
+void gm_memory_back(GmMemory *m, GmKept *kept);
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);
 
 // ---- fault.c: what went wrong while sampling ----
 
-bool gm_fault_raised(void);         // has gm_fault (model.h) been called since the last gm_fault_clear?
+bool gm_fault_raised(void);  // has gm_fault (model.h) been called since the last gm_fault_clear?
 void gm_fault_clear(void);
-void gm_stayed_note(void);                               // a line about draws that were not made, if there were any
-long gm_fault_sweep(void);          // where it happened, from 0
-int  gm_fault_chain(void);          // its number in all, from 0
-bool gm_fault_of_data(const GmModel *model);             // raised, and about data or what is computed of them, not about an unknown
+void gm_stayed_note(void);                    // a line about draws that were not made, if there were any
+long gm_fault_sweep(void);                    // where it happened, from 0
+int gm_fault_chain(void);                     // its number in all, from 0
+bool gm_fault_of_data(const GmModel *model);  // raised, and about data or what is computed of them, not about an unknown
 
-// The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep the data `d` are to blame: what
-// they hold there is printed, and no chain is named. Later `d` is NULL.
+// The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep the data `d` are
+// to blame: what they hold there is printed, and no chain is named. Later `d` is NULL.
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
 
 // ---- singular.c: matrices that rounding cannot tell from singular ones ----
 
-bool  gm_nearly_singular(const double *A, long n, double *L);                      // symmetric; L: room for n by n
-char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);      // one of the state in words, or NULL
+bool gm_nearly_singular(const double *A, long n, double *L);                   // symmetric; L: room for n by n
+char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);  // one of the state in words, or NULL
 
 // ---- last_draw.c: where a chain of another run has ended ----
 
@@ -274,8 +284,8 @@ bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues 
 
 // ---- feasible.c: starts at which no factor is 0 ----
 
-// Where a chain starts outside of a factor, moves it inside: as few variables as do, and none of those that `given` marks (by state field; or NULL),
-// so a start that was inside stays. false after a message that names the factor: no such start was found.
+// Where a chain starts outside of a factor, moves it inside: as few variables as do, and none of those that `given` marks (by state field;
+// or NULL), so a start that was inside stays. false after a message that names the factor: no such start was found.
 bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun *run, const bool *given);
 
 // The first factor of the model that is 0 or no number where the chain stands, in words, or NULL; the caller frees. `chain` counts from 0.
@@ -286,11 +296,13 @@ char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, i
 // Fills parameters, latents, auxiliaries and missing data of every chain. Keyed by (seed, chain number, field, element) only.
 // false after a message: the file of initial values is bad.
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
-bool gm_is_unknown(GmRole role);                          // a parameter, a latent or an auxiliary
-// Other random values, within `radius` of zero on the unbounded scale, for n elements of a state field from `first` on: one of its vectors, where these are constrained as wholes. Matrices stay
-// as they are. Keyed by `sweep`, too, one that no run reaches.
-void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *run, int chain, int field, long first, long n, double radius, uint64_t sweep);
-void      gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);         // elements of definitions and predictions that no statement computes: NaN, or no integer
+bool gm_is_unknown(GmRole role);  // a parameter, a latent or an auxiliary
+// Other random values, within `radius` of zero on the unbounded scale, for n elements of a state field from `first` on: one of its vectors,
+// where these are constrained as wholes. Matrices stay as they are. Keyed by `sweep`, too, one that no run reaches.
+void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *run, int chain, int field, long first, long n, double radius,
+                         uint64_t sweep);
+// elements of definitions and predictions that no statement computes: NaN, or no integer
+void gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);
 
 // ---- starts.c: where moves along gradients begin ----
 
@@ -300,13 +312,15 @@ int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *));
 // Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
 void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 
-// What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On the CPU.
+// What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On
+// the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
 
 // ---- second_start.c: other starts where the density is 0 at the first ----
 
-// Chains whose log joint density is not finite, and whose first sweep ends in a fault, begin elsewhere. -1, or the chain for which no place with a density was found, after a message. The run has been set up.
-enum { GM_SECOND_STARTS = 100 };                         // random places that are looked at
+// Chains whose log joint density is not finite, and whose first sweep ends in a fault, begin elsewhere. -1, or the chain for which no place
+// with a density was found, after a message. The run has been set up.
+enum { GM_SECOND_STARTS = 100 };  // random places that are looked at
 int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, GmRun *run);
 
 // ---- metrics.c: metrics of moves along gradients that are not diagonal ----
@@ -314,88 +328,114 @@ int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const G
 typedef struct GmMetrics GmMetrics;
 
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
-struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain);        // of a chain's move, from its first on; NULL: it is diagonal, for good
-void       gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);    // what a chain's move has learned: its metric begins anew, diagonal
-double     gm_metrics_work(const GmMetrics *w, int competition, int chain);              // what the metric of a chain's move costs in an evaluation, in the units of costs; competitions are counted from 1
-void       gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before);       // what a chain has taken, a line a move that is not diagonal
-void       gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices);       // choices: NULL, where nothing competes
-void       gm_metrics_close(GmMetrics *w);
+// of a chain's move, from its first on; NULL: it is diagonal, for good
+struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain);
+// what a chain's move has learned: its metric begins anew, diagonal
+void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);
+// what the metric of a chain's move costs in an evaluation, in the units of costs; competitions are counted from 1
+double gm_metrics_work(const GmMetrics *w, int competition, int chain);
+// what a chain has taken, a line a move that is not diagonal
+void gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before);
+void gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices);  // choices: NULL, where nothing competes
+void gm_metrics_close(GmMetrics *w);
 
 // ---- convergence.c: R-hat, effective sample sizes, Monte Carlo errors ----
 
 // Of one quantity. Diagnostics are NaN where undefined: fewer than 8 draws per chain, values that are not finite, a constant.
 typedef struct GmSummary {
     double mean, sd, q5, q50, q95;
-    double mcse;                    // of the mean
+    double mcse;  // of the mean
     double ess_bulk, ess_tail, rhat;
 } GmSummary;
 
 // x[chain * draws + draw]; Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021, "Rank-normalization, folding, and localization".
 GmSummary gm_summarise(const double *x, int chains, long draws);
-// Effective number of the draws of the chains, x[chain * draws + draw], 8 or more each, that are finite: the smaller of that of their normal scores and the geometric mean of those of
-// both tails, each of 5 %.
-double    gm_mixing(const double *x, int chains, long draws);
+// Effective number of the draws of the chains, x[chain * draws + draw], 8 or more each, that are finite: the smaller of that of their
+// normal scores and the geometric mean of those of both tails, each of 5 %.
+double gm_mixing(const double *x, int chains, long draws);
 
 // ---- choice.c: which of several methods a chain takes, by what is measured in warm-up ----
 
 typedef struct GmChoices GmChoices;
 
-enum { GM_LEAST_MOVES = 100, GM_LEAST_MEASURED = 300 };  // sweeps of warm-up in which NUTS learns anything; in which it is tried
+// sweeps of warm-up in which NUTS learns anything; in which it is tried
+enum { GM_LEAST_MOVES = 100, GM_LEAST_MEASURED = 300 };
 
-typedef struct GmDraws GmDraws;                          // draws.c
+typedef struct GmDraws GmDraws;  // draws.c
 
-GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);      // NULL: nothing competes
-long       gm_choices_warmup(long warmup);               // sweeps in which moves that compete adapt before they are measured
-bool       gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o);       // whether the method that the user asks for can be had; if not, it is said
-GmChoice  *gm_choices_of(GmChoices *w);                  // for GmRun
-void       gm_choices_after(GmChoices *w, int chain, long sweep);        // after each sweep, by each chain for itself: measures, and settles what the next one takes
-long       gm_choices_until(const GmChoices *w, long sweep, long batch);     // sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
-void       gm_choices_meet(GmChoices *w, long done);     // after so many sweeps of all chains: they choose, if it is time
+// NULL: nothing competes
+GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);
+long gm_choices_warmup(long warmup);  // sweeps in which moves that compete adapt before they are measured
+// whether the method that the user asks for can be had; if not, it is said
+bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o);
+GmChoice *gm_choices_of(GmChoices *w);  // for GmRun
+// after each sweep, by each chain for itself: measures, and settles what the next one takes
+void gm_choices_after(GmChoices *w, int chain, long sweep);
+// sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
+long gm_choices_until(const GmChoices *w, long sweep, long batch);
+void gm_choices_meet(GmChoices *w, long done);  // after so many sweeps of all chains: they choose, if it is time
 
-// On a GPU chains go in step and take the same. What is measured comes in rows, each of the chains' columns, at meetings: after sweeps that are known beforehand, so that the choice does not depend on the GPU.
-enum { GM_WATCHED = 512 };                               // rows between two meetings, at most
-typedef struct GmWatched { int field; long element; GmType type; } GmWatched;            // a column: an element of a field of State, or of a header in it
-long       gm_choices_columns(const GmChoices *w, GmWatched *out);       // how many there are; out: what they are, or NULL
-uint64_t   gm_choices_form(GmChoices *w, long sweep);    // sets what a sweep takes; a number that is the same for sweeps that take the same
-bool       gm_choices_watch(const GmChoices *w, long sweep);             // whether its row is wanted
-bool       gm_choices_due(const GmChoices *w, long done);                // whether chains meet after so many sweeps, and have not yet
-void       gm_choices_watched(GmChoices *w, long done, long n, const double *rows);      // the meeting: the rows of the last n sweeps, [n][chains][columns]
-void       gm_choices_know(GmChoices *w, const GmMetrics *metrics);     // what metrics of moves cost on a GPU; elsewhere moves tell
-void       gm_choices_move_by(GmChoices *w, const char *name);           // what moves are called: "NUTS" unless it is said
-void       gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);       // what a chain has taken: a line a competition, each after `before`
-const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_between);      // the unknowns whose transitions this diagnostic field is of, if the program holds the choice, else NULL
-void       gm_choices_print(FILE *to, const GmChoices *w);               // of all chains: a line a competition
-void       gm_choices_close(GmChoices *w);
+// On a GPU chains go in step and take the same. What is measured comes in rows, each of the chains' columns, at meetings: after sweeps that
+// are known beforehand, so that the choice does not depend on the GPU.
+enum { GM_WATCHED = 512 };  // rows between two meetings, at most
+// a column: an element of a field of State, or of a header in it
+typedef struct GmWatched {
+    int field;
+    long element;
+    GmType type;
+} GmWatched;
+long gm_choices_columns(const GmChoices *w, GmWatched *out);  // how many there are; out: what they are, or NULL
+// sets what a sweep takes; a number that is the same for sweeps that take the same
+uint64_t gm_choices_form(GmChoices *w, long sweep);
+bool gm_choices_watch(const GmChoices *w, long sweep);  // whether its row is wanted
+bool gm_choices_due(const GmChoices *w, long done);     // whether chains meet after so many sweeps, and have not yet
+// the meeting: the rows of the last n sweeps, [n][chains][columns]
+void gm_choices_watched(GmChoices *w, long done, long n, const double *rows);
+// what metrics of moves cost on a GPU; elsewhere moves tell
+void gm_choices_know(GmChoices *w, const GmMetrics *metrics);
+void gm_choices_move_by(GmChoices *w, const char *name);  // what moves are called: "NUTS" unless it is said
+// what a chain has taken: a line a competition, each after `before`
+void gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);
+// the unknowns whose transitions this diagnostic field is of, if the program holds the choice, else NULL
+const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_between);
+void gm_choices_print(FILE *to, const GmChoices *w);  // of all chains: a line a competition
+void gm_choices_close(GmChoices *w);
 
 // ---- restarts.c: chains that are where there is next to no probability begin again where others are ----
 
 typedef struct GmRestarts GmRestarts;
 
-GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);      // NULL: none can
-void        gm_restarts_moves(GmRestarts *w, int chain, const GmMove *of);       // before each move along gradients, by each chain for itself
-void        gm_restarts_after(GmRestarts *w, const GmRun *one);                  // after each sweep
-long        gm_restarts_until(const GmRestarts *w, long sweep, long batch);      // sweeps from `sweep` on, of at most `batch`, after which chains meet
-void        gm_restarts_meet(GmRestarts *w, GmRun *run, long done);              // after so many sweeps of all chains: some begin again, if it is time
-void        gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *before);     // a line, after `before`, of a chain that has
-void        gm_restarts_print(FILE *to, const GmRestarts *w);                    // a line for each of them
-void        gm_restarts_close(GmRestarts *w);
+GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);  // NULL: none can
+// before each move along gradients, by each chain for itself
+void gm_restarts_moves(GmRestarts *w, int chain, const GmMove *of);
+void gm_restarts_after(GmRestarts *w, const GmRun *one);  // after each sweep
+// sweeps from `sweep` on, of at most `batch`, after which chains meet
+long gm_restarts_until(const GmRestarts *w, long sweep, long batch);
+// after so many sweeps of all chains: some begin again, if it is time
+void gm_restarts_meet(GmRestarts *w, GmRun *run, long done);
+// a line, after `before`, of a chain that has
+void gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *before);
+void gm_restarts_print(FILE *to, const GmRestarts *w);  // a line for each of them
+void gm_restarts_close(GmRestarts *w);
 
 // ---- together.c: chains that adapt together (device/chees.h) ----
 
-bool gm_together_possible(const GmModel *model, const GmOptions *o);     // else a message
-void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);         // once the device is known: sets run->company and run->together
-bool gm_together_competes(const GmRun *run, const GmModel *model);       // whether they make moves together that compete with steps
-long gm_together_until(const GmRun *run, long batch);    // sweeps from run->sweep on, of at most `batch`, after which chains meet
-void gm_together_meet(GmRun *run, const GmModel *model, long done);      // after so many sweeps of all chains, on a CPU: they adapt, if it is time
-void gm_together_learned(GmTogether *t, double step, double log_time);   // as the machine of a chain has them
-void gm_together_note(FILE *to, const GmRun *run, const char *before);   // a line a move, after `before`: what was learned
+bool gm_together_possible(const GmModel *model, const GmOptions *o);  // else a message
+// once the device is known: sets run->company and run->together
+void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);
+bool gm_together_competes(const GmRun *run, const GmModel *model);  // whether they make moves together that compete with steps
+long gm_together_until(const GmRun *run, long batch);  // sweeps from run->sweep on, of at most `batch`, after which chains meet
+// after so many sweeps of all chains, on a CPU: they adapt, if it is time
+void gm_together_meet(GmRun *run, const GmModel *model, long done);
+void gm_together_learned(GmTogether *t, double step, double log_time);  // as the machine of a chain has them
+void gm_together_note(FILE *to, const GmRun *run, const char *before);  // a line a move, after `before`: what was learned
 void gm_together_close(GmRun *run);
 
 // ---- number.c: numbers as text ----
 
 enum { GM_NUMBER_ROOM = 40 };
-// Writes x with as few digits as read back to the same double, or at most `digits` if that is not 0. Returns the length, at most 24; bytes up to
-// GM_NUMBER_ROOM may change.
+// Writes x with as few digits as read back to the same double, or at most `digits` if that is not 0. Returns the length, at most 24; bytes
+// up to GM_NUMBER_ROOM may change.
 int gm_print_number(char *to, double x, int digits);
 
 // ---- writer.c: rows of numbers into files, while the chains go on ----
@@ -405,81 +445,87 @@ typedef struct GmWriter GmWriter;
 
 // rows[chain][held][columns] is where the chains' rows lie; row `at` of a chain lies at at % held. NAME: as messages call the chain's file.
 GmWriter *gm_writer_open(double *rows, int chains, long held, long columns, FILE **file, char *const *name, int threads, int digits);
-bool      gm_writer_room(GmWriter *w, int chain, long at);      // waits until row `at` may be filled; false: the file cannot be written
-void      gm_writer_stored(GmWriter *w, int chain, long at);    // it is filled
-void      gm_writer_close(GmWriter *w);                         // when all that was stored is written
-long      gm_writer_held(long columns, long most);              // rows to hold for each chain, that it need not wait
+// waits until row `at` may be filled; false: the file cannot be written
+bool gm_writer_room(GmWriter *w, int chain, long at);
+void gm_writer_stored(GmWriter *w, int chain, long at);  // it is filled
+void gm_writer_close(GmWriter *w);                       // when all that was stored is written
+long gm_writer_held(long columns, long most);            // rows to hold for each chain, that it need not wait
 
 // ---- adaptation.c: what NUTS has learned, for the files ----
 
 typedef struct GmAdaptation {
-    bool    moves, by_nuts;         // there are moves along gradients; this chain draws by them
-    double  step;                   // of the first block; 0 without
-    int     depth;                  // its doublings at most
-    long    n;                      // coordinates of all blocks
-    double *metric;                 // the diagonal of the inverse metric, 1 where nothing was learned; the caller frees
+    bool moves, by_nuts;  // there are moves along gradients; this chain draws by them
+    double step;          // of the first block; 0 without
+    int depth;            // its doublings at most
+    long n;               // coordinates of all blocks
+    double *metric;       // the diagonal of the inverse metric, 1 where nothing was learned; the caller frees
 } GmAdaptation;
 
 GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun *run, int chain);
-void         gm_adaptation_write(FILE *to, const GmAdaptation *a);
+void gm_adaptation_write(FILE *to, const GmAdaptation *a);
 
 // ---- draws.c: which columns, and the CSV files ----
 
 typedef struct GmColumn {
-    int  field;                     // of state, or -1: lp__
-    long element;                   // linear, row-major
-    bool absent;                    // NaN in every draw: the log-likelihood of a missing value
+    int field;     // of state, or -1: lp__
+    long element;  // linear, row-major
+    bool absent;   // NaN in every draw: the log-likelihood of a missing value
 } GmColumn;
 
-enum { GM_MOVE_ACCEPT, GM_MOVE_STEP, GM_MOVE_DEPTH, GM_MOVE_LEAPS, GM_MOVE_DIVERGENT, GM_MOVE_ENERGY, GM_MOVE_NUMBERS };     // elements of a GM_DIAGNOSTIC
+// elements of a GM_DIAGNOSTIC
+enum { GM_MOVE_ACCEPT, GM_MOVE_STEP, GM_MOVE_DEPTH, GM_MOVE_LEAPS, GM_MOVE_DIVERGENT, GM_MOVE_ENERGY, GM_MOVE_NUMBERS };
 
 struct GmDraws {
-    int        chains, first_chain;
-    long       n_columns;
-    long       n_summarised;        // of them, in the summary: log-likelihoods and replicates, which come last, are not
-    GmColumn  *column;              // lp__ first, then declaration order; inside an array the first index runs fastest
-    long       capacity, kept;      // draws per chain
-    bool       summary;             // all draws stay in memory
-    long       held;                // rows in memory per chain: `capacity` with a summary or new data, else those on their way to the files
-    double    *memory;              // [chain][held][column]; row n lies at n % held
-    long      *stored;              // per chain: rows, of which the last may be more than `kept`
-    long      *possible;            // per chain: kept draws at which lp__ is neither NaN nor -infinity
-    FILE     **file;                // per chain, or NULL without -o
-    GmFile    *output;              // what `file` is of
-    char     **final;               // its path, for messages
-    GmWriter  *writer;              // or NULL without -o
-    const GmChoices *choices;     // of methods; NULL: the program holds none
-    double     begun, sampling;     // seconds: when sweeps began, and draws
-    const GmModel   *model;         // those of gm_draws_open
-    const GmMemory  *shapes;
-    const GmData    *data;
+    int chains, first_chain;
+    long n_columns;
+    long n_summarised;         // of them, in the summary: log-likelihoods and replicates, which come last, are not
+    GmColumn *column;          // lp__ first, then declaration order; inside an array the first index runs fastest
+    long capacity, kept;       // draws per chain
+    bool summary;              // all draws stay in memory
+    long held;                 // rows in memory per chain: `capacity` with a summary or new data, else those on their way to the files
+    double *memory;            // [chain][held][column]; row n lies at n % held
+    long *stored;              // per chain: rows, of which the last may be more than `kept`
+    long *possible;            // per chain: kept draws at which lp__ is neither NaN nor -infinity
+    FILE **file;               // per chain, or NULL without -o
+    GmFile *output;            // what `file` is of
+    char **final;              // its path, for messages
+    GmWriter *writer;          // or NULL without -o
+    const GmChoices *choices;  // of methods; NULL: the program holds none
+    double begun, sampling;    // seconds: when sweeps began, and draws
+    const GmModel *model;      // those of gm_draws_open
+    const GmMemory *shapes;
+    const GmData *data;
     const GmOptions *options;
 };
 
-bool  gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
+bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
 // Before the first draw of a chain: the head of its file, with what warm-up has come to.
-void  gm_draws_begin(GmDraws *d, const GmRun *run, const GmChoices *choices, const GmRestarts *restarts, int chain);
-bool  gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);    // not a quantity of the model, but what a move says of itself
-bool  gm_draws_store(GmDraws *d, int chain, long at, const double *row);          // one row of columns, as row `at` of the chain
-bool  gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);   // by each chain for itself; row `at`
-bool  gm_draws_finish(GmDraws *d);                      // renames the temporary files, if any draw was kept in all; may lower `kept`. What cannot get its name stays
-void  gm_draws_close(GmDraws *d);                       // removes temporary files that were not finished
-char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);   // '.' beta.1, '[' beta[1]
-bool  gm_draws_need_derived(const GmDraws *d, const GmModel *model);
+void gm_draws_begin(GmDraws *d, const GmRun *run, const GmChoices *choices, const GmRestarts *restarts, int chain);
+// not a quantity of the model, but what a move says of itself
+bool gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);
+bool gm_draws_store(GmDraws *d, int chain, long at, const double *row);  // one row of columns, as row `at` of the chain
+// by each chain for itself; row `at`
+bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);
+// renames the temporary files, if any draw was kept in all; may lower `kept`. What cannot get its name stays
+bool gm_draws_finish(GmDraws *d);
+void gm_draws_close(GmDraws *d);  // removes temporary files that were not finished
+// '.' beta.1, '[' beta[1]
+char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);
+bool gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 
 // ---- summary.c: the table at the end ----
 
-bool      gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
+bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 
 // ---- new_data.c: other data, with the draws of the run ----
 
 typedef struct GmNewData GmNewData;
 
-// Reads the data of --new, before the run: NULL after a message. Then, from the draws: what the model defines, and what was asked for, with these data; means and sds are printed and
-// written to a table. false after a message.
+// Reads the data of --new, before the run: NULL after a message. Then, from the draws: what the model defines, and what was asked for, with
+// these data; means and sds are printed and written to a table. false after a message.
 GmNewData *gm_new_data_open(const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d);
-bool       gm_new_data_take(GmNewData *n, FILE *to, const GmOptions *o, const GmDraws *d);
-void       gm_new_data_close(GmNewData *n);
+bool gm_new_data_take(GmNewData *n, FILE *to, const GmOptions *o, const GmDraws *d);
+void gm_new_data_close(GmNewData *n);
 
 // ---- check.c ----
 

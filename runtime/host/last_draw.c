@@ -2,8 +2,9 @@
 //
 //   before   mu,x.1,x.2,...  1.5,0.2,-1      after   mu = 1.5, x = [0.2, -1]
 //
-// Columns are found by their names, so the order does not matter. What is no variable of the model (lp__, definitions, quantities of the predict block, missing values of data, which are drawn first in each sweep) is passed over.
-// An unknown of which no column is there starts at random, which is said; one of which some are missing is refused.
+// Columns are found by their names, so the order does not matter. What is no variable of the model (lp__, definitions, quantities of the
+// predict block, missing values of data, which are drawn first in each sweep) is passed over. An unknown of which no column is there starts
+// at random, which is said; one of which some are missing is refused.
 #include "host.h"
 
 #include <math.h>
@@ -15,17 +16,15 @@ static int column_of(const GmModel *model, const GmMemory *m, const char *name, 
 {
     const size_t base = strcspn(name, ".");
     for (int f = 0; f < model->n_state; f++) {
-        if (strncmp(model->state[f].name, name, base) != 0 || model->state[f].name[base])
-            continue;
+        if (strncmp(model->state[f].name, name, base) != 0 || model->state[f].name[base]) continue;
         const GmShape *s = &m->shape[f];
         const char *at = name + base;
         *element = 0;
         for (int k = 0; k < s->rank; k++) {
             char *end;
-            if (*at != '.')
-                return -1;
+            if (*at != '.') return -1;
             const long i = strtol(at + 1, &end, 10);
-            if (end == at + 1 || i < 1 || i > s->dim[k])           // beyond a long: the largest one
+            if (end == at + 1 || i < 1 || i > s->dim[k])  // beyond a long: the largest one
                 return -1;
             *element = *element * s->dim[k] + i - 1;
             at = end;
@@ -45,16 +44,14 @@ static bool first_and_last(const char *path, char **names, char **numbers)
     *names = *numbers = NULL;
     bool good = gm_lines_open(&in, path);
     for (char *text; good && (text = gm_lines_next(&in));) {
-        if (!*text || *text == '#')
-            continue;
+        if (!*text || *text == '#') continue;
         char **to = *names ? numbers : names;
         free(*to);
         *to = gm_copy_text(text);
     }
     good = good && !in.failed;
     gm_lines_close(&in);
-    if (good && !*numbers)
-        gm_error("%s: there are no draws in it", path);
+    if (good && !*numbers) gm_error("%s: there are no draws in it", path);
     return good && *numbers;
 }
 
@@ -70,16 +67,14 @@ static bool read_line(const GmModel *model, const GmMemory *m, const char *path,
         }
         long e;
         const int f = column_of(model, m, name, &e);
-        if (f < 0 || !is_start(&model->state[f]))
-            continue;
+        if (f < 0 || !is_start(&model->state[f])) continue;
         const long size = gm_shape_size(&m->shape[f]);
         if (!x[f]) {
             x[f] = gm_alloc((size_t)size, sizeof **x);
             seen[f] = gm_alloc((size_t)size, sizeof **seen);
         }
         const char *why;
-        if (strcmp(cell, "nan") == 0 || strcmp(cell, "NaN") == 0 || strcmp(cell, "NA") == 0)
-            x[f][e] = NAN;
+        if (strcmp(cell, "nan") == 0 || strcmp(cell, "NaN") == 0 || strcmp(cell, "NA") == 0) x[f][e] = NAN;
         else if (!gm_parse_number(cell, &x[f][e], &why)) {
             gm_error("%s: column %ld, %s, of the last line: `%.60s` %s", path, place, name, cell, why);
             return false;
@@ -101,8 +96,7 @@ static bool add_value(const GmModel *model, GmMemory *m, const char *path, int f
     const long size = gm_shape_size(s);
     const void *now = gm_state_array(model, m, 0, f);
     GmValue *v = gm_values_add(out, field->name, path);
-    if (!v)
-        return false;
+    if (!v) return false;
     v->type = field->type;
     v->rank = s->rank;
     memcpy(v->dim, s->dim, sizeof *v->dim * (size_t)s->rank);
@@ -110,16 +104,15 @@ static bool add_value(const GmModel *model, GmMemory *m, const char *path, int f
     for (long e = 0; e < size; e++) {
         if (!seen[e]) {
             char *name = gm_element_name(field->name, s->rank, s->dim, e);
-            gm_error("%s: it has no column of %s, but of others of %s: these are not all draws of a run with these data", path, name, field->name);
+            gm_error("%s: it has no column of %s, but of others of %s: these are not all draws of a run with these data", path, name,
+                     field->name);
             free(name);
             return false;
         }
         const char *why = NULL;
-        if (field->partial && isnan(x[e])) {             // an element that does not exist
-            if (field->type == GM_INT)
-                ((int32_t *)v->elements)[e] = ((const int32_t *)now)[e];
-            else
-                ((double *)v->elements)[e] = ((const double *)now)[e];
+        if (field->partial && isnan(x[e])) {  // an element that does not exist
+            if (field->type == GM_INT) ((int32_t *)v->elements)[e] = ((const int32_t *)now)[e];
+            else ((double *)v->elements)[e] = ((const double *)now)[e];
         } else if (!gm_store(field->type, v->elements, e, x[e], &why)) {
             char *name = gm_element_name(field->name, s->rank, s->dim, e);
             gm_error("%s: %s = %.17g %s", path, name, x[e], why);

@@ -1,7 +1,7 @@
 // lines.c -- text files that others made, line by line: tables of data, draws that a run goes on from.
 //
-// A line ends with \n, \r\n or \r alone (old spreadsheets), and a byte order mark before the first one is passed over. What is no text, or has no end, is told
-// by what it holds: a zero byte, a line longer than any table has.
+// A line ends with \n, \r\n or \r alone (old spreadsheets), and a byte order mark before the first one is passed over. What is no text, or
+// has no end, is told by what it holds: a zero byte, a line longer than any table has.
 #include "host.h"
 
 #include <errno.h>
@@ -22,41 +22,34 @@ FILE *gm_text_open(const char *path)
         gm_error("%s: is a %s", path, S_ISDIR(info.st_mode) ? "directory" : "device, not a file");
         return NULL;
     }
-    if (S_ISFIFO(info.st_mode))
-        gm_note("%s: is a pipe: waiting for what is written into it", path);
+    if (S_ISFIFO(info.st_mode)) gm_note("%s: is a pipe: waiting for what is written into it", path);
     FILE *file = fopen(path, "rb");
-    if (!file)
-        gm_error("%s: cannot be read: %s", path, strerror(errno));
+    if (!file) gm_error("%s: cannot be read: %s", path, strerror(errno));
     return file;
 }
 
-bool gm_is_utf16(const char *bytes, size_t n)
-{
-    return n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0);
-}
+bool gm_is_utf16(const char *bytes, size_t n) { return n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0); }
 
 bool gm_lines_open(GmLines *l, const char *path)
 {
-    *l = (GmLines){ .path = path, .file = gm_text_open(path) };
+    *l = (GmLines){.path = path, .file = gm_text_open(path)};
     l->failed = !l->file;
     return l->file;
 }
 
 void gm_lines_close(GmLines *l)
 {
-    if (l->file)
-        fclose(l->file);
+    if (l->file) fclose(l->file);
     free(l->text);
     free(l->block);
-    *l = (GmLines){ 0 };
+    *l = (GmLines){0};
 }
 
 // The next bytes of the file; false at its end, or after a message.
 static bool refill(GmLines *l)
 {
     const bool first = !l->block;
-    if (first)
-        l->block = gm_alloc(BLOCK, 1);
+    if (first) l->block = gm_alloc(BLOCK, 1);
     errno = 0;
     l->at = 0;
     l->n = fread(l->block, 1, BLOCK, l->file);
@@ -66,8 +59,7 @@ static bool refill(GmLines *l)
     } else if (first && gm_is_utf16(l->block, l->n)) {
         gm_error("%s: is text of 16 bits a character (UTF-16): save it as UTF-8", l->path);
         l->failed = true;
-    } else if (first && l->n >= 3 && memcmp(l->block, "\xef\xbb\xbf", 3) == 0)
-        l->at = 3;
+    } else if (first && l->n >= 3 && memcmp(l->block, "\xef\xbb\xbf", 3) == 0) l->at = 3;
     return !l->failed && l->at < l->n;
 }
 
@@ -93,25 +85,22 @@ char *gm_lines_next(GmLines *l)
     l->number++;
     l->length = 0;
     l->ended = false;
-    if (!append(l, "", 0))
-        return NULL;
+    if (!append(l, "", 0)) return NULL;
     while (!l->ended && (l->at < l->n || refill(l))) {
         const char *from = l->block + l->at;
         size_t k = 0;
         const size_t left = l->n - l->at;
-        if (l->after_return && *from == '\n') {          // the second half of \r\n
+        if (l->after_return && *from == '\n') {  // the second half of \r\n
             l->after_return = false;
             l->at++;
             continue;
         }
-        while (k < left && from[k] != '\n' && from[k] != '\r' && from[k])
-            k++;
+        while (k < left && from[k] != '\n' && from[k] != '\r' && from[k]) k++;
         if (k < left && !from[k]) {
             gm_error("%s: line %ld holds a zero byte: this is not a text file", l->path, l->number);
             l->failed = true;
         }
-        if (l->failed || !append(l, from, k))
-            return NULL;
+        if (l->failed || !append(l, from, k)) return NULL;
         l->ended = k < left;
         l->after_return = l->ended && from[k] == '\r';
         l->at += k + l->ended;

@@ -10,14 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// What is mapped shows what others do to the file meanwhile: bytes that are cut off end the program by a signal, and bytes that are written over are other data.
+// What is mapped shows what others do to the file meanwhile: bytes that are cut off end the program by a signal, and bytes that are written
+// over are other data.
 typedef struct Mapped {
     struct Mapped *next;
-    char          *path;
-    const char    *begin;
-    size_t         size;
-    int            fd;
-    struct stat    info;
+    char *path;
+    const char *begin;
+    size_t size;
+    int fd;
+    struct stat info;
 } Mapped;
 
 static Mapped *mapped;
@@ -27,24 +28,23 @@ static void file_was_cut(int number, siginfo_t *at, void *context)
 {
     (void)context;
     const Mapped *m = mapped;
-    while (m && !((const char *)at->si_addr >= m->begin && (const char *)at->si_addr < m->begin + m->size))
-        m = m->next;
-    if (!m) {                                            // not ours: as if nobody had caught it
+    while (m && !((const char *)at->si_addr >= m->begin && (const char *)at->si_addr < m->begin + m->size)) m = m->next;
+    if (!m) {  // not ours: as if nobody had caught it
         signal(number, SIG_DFL);
         return;
     }
-    static const char says[] = ": was cut short while the program ran, which reads the elements where they lie; draws so far stay in files that end in .part\n";
-    if (write(STDERR_FILENO, m->path, strlen(m->path)) >= 0 && write(STDERR_FILENO, says, sizeof says - 1) >= 0)
-        _exit(GM_EXIT_FAULT);
+    static const char says[] =
+        ": was cut short while the program ran, which reads the elements where they lie; draws so far stay in files that end in .part\n";
+    if (write(STDERR_FILENO, m->path, strlen(m->path)) >= 0 && write(STDERR_FILENO, says, sizeof says - 1) >= 0) _exit(GM_EXIT_FAULT);
     _exit(GM_EXIT_FAULT);
 }
 
 static void remember(const char *path, const void *map, int fd, const struct stat *info)
 {
     Mapped *m = gm_alloc(1, sizeof *m);
-    *m = (Mapped){ .next = mapped, .path = gm_copy_text(path), .begin = map, .size = (size_t)info->st_size, .fd = fd, .info = *info };
+    *m = (Mapped){.next = mapped, .path = gm_copy_text(path), .begin = map, .size = (size_t)info->st_size, .fd = fd, .info = *info};
     mapped = m;
-    struct sigaction action = { .sa_sigaction = file_was_cut, .sa_flags = SA_SIGINFO };
+    struct sigaction action = {.sa_sigaction = file_was_cut, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
 }
@@ -52,12 +52,11 @@ static void remember(const char *path, const void *map, int fd, const struct sta
 void *gm_map_file(const char *path, size_t *size)
 {
     gm_file_is_read(path);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);        // of a pipe: does not wait for its writer
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // of a pipe: does not wait for its writer
     struct stat info;
     if (fd < 0 || fstat(fd, &info) != 0) {
         gm_error("%s: cannot be read: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
+        if (fd >= 0) close(fd);
         return NULL;
     }
     if (!S_ISREG(info.st_mode) || info.st_size == 0) {
@@ -80,8 +79,7 @@ void gm_unmap(void *map, size_t size)
 {
     for (Mapped **m = &mapped; *m; m = &(*m)->next) {
         Mapped *it = *m;
-        if (it->begin != map)
-            continue;
+        if (it->begin != map) continue;
         *m = it->next;
         close(it->fd);
         free(it->path);
@@ -96,9 +94,12 @@ bool gm_files_unchanged(void)
     bool good = true;
     for (const Mapped *m = mapped; m; m = m->next) {
         struct stat now;
-        if (fstat(m->fd, &now) == 0 && now.st_size == m->info.st_size && now.st_mtim.tv_sec == m->info.st_mtim.tv_sec && now.st_mtim.tv_nsec == m->info.st_mtim.tv_nsec)
+        if (fstat(m->fd, &now) == 0 && now.st_size == m->info.st_size && now.st_mtim.tv_sec == m->info.st_mtim.tv_sec &&
+            now.st_mtim.tv_nsec == m->info.st_mtim.tv_nsec)
             continue;
-        gm_error("%s: was written to while the program ran, which reads the elements where they lie: what came out may be of both contents; run again", m->path);
+        gm_error("%s: was written to while the program ran, which reads the elements where they lie: what came out may be of both "
+                 "contents; run again",
+                 m->path);
         good = false;
     }
     return good;

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include "../backends/sparse.h"
 
-enum { TURNS = 64 << 20 };         // bytes of expectations of all starts above which they have one place
-enum { LINE = 64 };                 // arrays begin on a cache line, so that no two of them share one
+enum { TURNS = 64 << 20 };  // bytes of expectations of all starts above which they have one place
+enum { LINE = 64 };         // arrays begin on a cache line, so that no two of them share one
 
 // Where the elements of a data field lie.
 static void *data_array(const GmModel *model, const GmData *d, int f)
@@ -34,36 +34,38 @@ static size_t array_bytes(const GmField *field, const GmShape *shape)
     if (__builtin_mul_overflow((size_t)gm_shape_size(shape), field->type == GM_INT ? sizeof(int32_t) : sizeof(double), &bytes) ||
         bytes > SIZE_MAX / 4)
         return SIZE_MAX / 4;
-    return (bytes + LINE) / LINE * LINE;                 // at least one line, so that empty arrays have an address of their own
+    return (bytes + LINE) / LINE * LINE;  // at least one line, so that empty arrays have an address of their own
 }
 
 // Sums of data are shared by all chains; those that hold a response only if none of its values is missing.
 static bool is_shared(const GmModel *model, const GmData *d, const GmField *field)
 {
-    if (field->shared != 2)
-        return field->shared != 0;
+    if (field->shared != 2) return field->shared != 0;
     for (int f = 0; f < model->n_data; f++)
-        if (d->missing[f].count)
-            return false;
+        if (d->missing[f].count) return false;
     return true;
 }
 
 typedef enum { OF_CHAIN, OF_ALL, IN_TURN, STANDING_IN, STANDING_IN_OF_ALL } Place;
 
-static Place place_of(const GmModel *model, const GmData *d, const GmMemory *m, const GmField *field) { return field->stands_in ? is_shared(model, d, field) ? STANDING_IN_OF_ALL : STANDING_IN : m->in_turn && field->by_start ? IN_TURN : is_shared(model, d, field) ? OF_ALL : OF_CHAIN; }
+static Place place_of(const GmModel *model, const GmData *d, const GmMemory *m, const GmField *field)
+{
+    return field->stands_in                ? is_shared(model, d, field) ? STANDING_IN_OF_ALL : STANDING_IN
+           : m->in_turn && field->by_start ? IN_TURN
+           : is_shared(model, d, field)    ? OF_ALL
+                                           : OF_CHAIN;
+}
 
-// Puts the pointers of the arrays of one place into chain c's State, inside `block`; returns the bytes used. With block == NULL it only counts.
+// Puts the pointers of the arrays of one place into chain c's State, inside `block`; returns the bytes used. With block == NULL it only
+// counts.
 static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, Place place, char *block, int c)
 {
     size_t used = 0;
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
-        if (place_of(model, d, m, field) != place || aliases_data(model, d, f) || field->part_of)
-            continue;
-        if (block)
-            *(void **)((char *)m->state + (size_t)c * model->state_size + field->offset) = block + used;
-        if (__builtin_add_overflow(used, array_bytes(field, &m->shape[f]), &used))
-            return SIZE_MAX / 4;
+        if (place_of(model, d, m, field) != place || aliases_data(model, d, f) || field->part_of) continue;
+        if (block) *(void **)((char *)m->state + (size_t)c * model->state_size + field->offset) = block + used;
+        if (__builtin_add_overflow(used, array_bytes(field, &m->shape[f]), &used)) return SIZE_MAX / 4;
     }
     for (int f = 0; f < model->n_state && block; f++) {
         const GmField *field = &model->state[f];
@@ -74,19 +76,16 @@ static size_t lay_out(const GmModel *model, const GmData *d, GmMemory *m, Place 
     return used;
 }
 
-static char *aligned(void *block)
-{
-    return (char *)(((uintptr_t)block + LINE - 1) / LINE * LINE);
-}
+static char *aligned(void *block) { return (char *)(((uintptr_t)block + LINE - 1) / LINE * LINE); }
 
 // Unknowns whose elements have a sum or a length cannot do without elements.
 static bool has_no_value(const GmField *field, const GmShape *s)
 {
-    if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || (field->constraint != GM_SIMPLEX && field->constraint != GM_UNIT_VECTOR) || s->dim[s->rank - 1] != 0)
+    if ((field->role != GM_PARAMETER && field->role != GM_LATENT) ||
+        (field->constraint != GM_SIMPLEX && field->constraint != GM_UNIT_VECTOR) || s->dim[s->rank - 1] != 0)
         return false;
     for (int k = 0; k < s->rank - 1; k++)
-        if (s->dim[k] == 0)
-            return false;
+        if (s->dim[k] == 0) return false;
     return true;
 }
 
@@ -99,8 +98,7 @@ size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **
             most = bytes;
             *largest = model->state[f].name;
         }
-        if (__builtin_add_overflow(all, bytes, &all))
-            all = SIZE_MAX / 4;
+        if (__builtin_add_overflow(all, bytes, &all)) all = SIZE_MAX / 4;
     }
     return all;
 }
@@ -109,8 +107,7 @@ size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **
 static void *lazily(size_t bytes)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        gm_exhausted(bytes, 1);
+    if (p == MAP_FAILED) gm_exhausted(bytes, 1);
     return p;
 }
 
@@ -119,8 +116,7 @@ static int say_what_stands_in(const GmModel *model, const GmData *d, const GmMem
 {
     int n = 0;
     for (int f = 0; f < model->n_state; f++)
-        if (model->state[f].stands_in > n)
-            n = model->state[f].stands_in;
+        if (model->state[f].stands_in > n) n = model->state[f].stands_in;
     for (int k = 1; k <= n; k++) {
         double bytes = 0;
         for (int f = 0; f < model->n_state; f++)
@@ -133,31 +129,34 @@ static int say_what_stands_in(const GmModel *model, const GmData *d, const GmMem
 
 bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns)
 {
-    *m = (GmMemory){ .chains = chains };
+    *m = (GmMemory){.chains = chains};
     m->shape = gm_alloc((size_t)model->n_state, sizeof *m->shape);
     m->state = gm_alloc((size_t)chains, model->state_size);
     m->block = gm_alloc((size_t)chains + 2, sizeof *m->block);
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
         m->shape[f] = gm_field_shape(field, f, model->state_shape, d->data);
-        for (int k = 0; k < m->shape[f].rank && field->on_request && !(field->on_request & requests); k++)
-            m->shape[f].dim[k] = 0;
+        for (int k = 0; k < m->shape[f].rank && field->on_request && !(field->on_request & requests); k++) m->shape[f].dim[k] = 0;
         for (int k = 0; k < m->shape[f].rank; k++)
             if (m->shape[f].dim[k] < 0) {
                 if (field->where) {
                     gm_error("data: the size of %s comes out as %ld (%s)", field->name, m->shape[f].dim[k], field->where);
                     return false;
                 }
-                m->negative = m->shape[f].dim[k];        // what the model says of it is found in setup
+                m->negative = m->shape[f].dim[k];  // what the model says of it is found in setup
                 m->shape[f].dim[k] = 0;
             }
         if (has_no_value(field, &m->shape[f])) {
-            gm_error("data: %s is a %s of no elements (%s), and there is none: %s", field->name, field->constraint == GM_SIMPLEX ? "simplex" : "unit vector", field->where ? field->where : "",
+            gm_error("data: %s is a %s of no elements (%s), and there is none: %s", field->name,
+                     field->constraint == GM_SIMPLEX ? "simplex" : "unit vector", field->where ? field->where : "",
                      field->constraint == GM_SIMPLEX ? "its sum is 1" : "its length is 1");
             return false;
         }
-        if (field->constraint == GM_UNIT_VECTOR && (field->role == GM_PARAMETER || field->role == GM_LATENT) && m->shape[f].dim[m->shape[f].rank - 1] == 1) {
-            gm_error("data: %s is a unit vector of one element (%s): 1 or -1, and no step leads from one to the other. Write 2 * b - 1 in its place, b ~ bernoulli(0.5)", field->name, field->where ? field->where : "");
+        if (field->constraint == GM_UNIT_VECTOR && (field->role == GM_PARAMETER || field->role == GM_LATENT) &&
+            m->shape[f].dim[m->shape[f].rank - 1] == 1) {
+            gm_error("data: %s is a unit vector of one element (%s): 1 or -1, and no step leads from one to the other. Write 2 * b - 1 in "
+                     "its place, b ~ bernoulli(0.5)",
+                     field->name, field->where ? field->where : "");
             return false;
         }
     }
@@ -169,8 +168,9 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
         m->standing_in_bytes[all] = lay_out(model, d, m, all ? STANDING_IN_OF_ALL : STANDING_IN, NULL, 0) + LINE;
         for (int c = all ? chains : 0; c < chains + all; c++) m->standing_in[c] = lazily(m->standing_in_bytes[all]);
     }
-    const size_t own = lay_out(model, d, m, OF_CHAIN, NULL, 0), shared = lay_out(model, d, m, OF_ALL, NULL, 0), turns = lay_out(model, d, m, IN_TURN, NULL, 0);
-    const size_t bytes[] = { own + LINE, shared + LINE, turns + LINE };
+    const size_t own = lay_out(model, d, m, OF_CHAIN, NULL, 0), shared = lay_out(model, d, m, OF_ALL, NULL, 0),
+                 turns = lay_out(model, d, m, IN_TURN, NULL, 0);
+    const size_t bytes[] = {own + LINE, shared + LINE, turns + LINE};
     memcpy(m->bytes, bytes, sizeof bytes);
     m->block[chains] = gm_alloc(shared + LINE, 1);
     m->block[chains + 1] = gm_alloc(turns + LINE, 1);
@@ -183,15 +183,13 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
         if (largest_number) lay_out(model, d, m, STANDING_IN_OF_ALL, aligned(m->standing_in[chains]), c);
         for (int f = 0; f < model->n_state; f++) {
             const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
-            if (source < 0)
-                continue;
+            if (source < 0) continue;
             void **at = (void **)((char *)m->state + (size_t)c * model->state_size + model->state[f].offset);
             void *array = data_array(model, d, source);
-            if (aliases_data(model, d, f))
-                *at = array;
+            if (aliases_data(model, d, f)) *at = array;
             else
-                memcpy(*at, array, (size_t)gm_shape_size(&d->shape[source]) *
-                                   (model->state[f].type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+                memcpy(*at, array,
+                       (size_t)gm_shape_size(&d->shape[source]) * (model->state[f].type == GM_INT ? sizeof(int32_t) : sizeof(double)));
         }
     }
     return true;
@@ -199,20 +197,21 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
 
 void gm_memory_close(GmMemory *m)
 {
-    for (int c = 0; c <= m->chains + 1 && m->block; c++)
-        free(m->block[c]);
+    for (int c = 0; c <= m->chains + 1 && m->block; c++) free(m->block[c]);
     for (int c = 0; c <= m->chains && m->standing_in; c++)
         if (m->standing_in[c]) munmap(m->standing_in[c], m->standing_in_bytes[c == m->chains]);
     free(m->standing_in);
     free(m->block);
     free(m->state);
     free(m->shape);
-    *m = (GmMemory){ 0 };
+    *m = (GmMemory){0};
 }
 
 // ---- before the first sweep ----
 
-struct GmKept { void **block; };
+struct GmKept {
+    void **block;
+};
 
 static size_t bytes_of(const GmMemory *m, int block) { return m->bytes[block < m->chains ? 0 : block - m->chains + 1]; }
 
@@ -241,7 +240,7 @@ GmKept *gm_memory_keep(const GmMemory *m, double most)
 void gm_memory_back(GmMemory *m, GmKept *kept)
 {
     for (int k = 0; k < m->chains + 2; k++) memcpy(m->block[k], kept->block[k], bytes_of(m, k));
-    for (int k = 0; k <= m->chains && m->standing_in; k++)               // work space: zeros again
+    for (int k = 0; k <= m->chains && m->standing_in; k++)  // work space: zeros again
         if (m->standing_in[k]) madvise(m->standing_in[k], m->standing_in_bytes[k == m->chains], MADV_DONTNEED);
     forget(m, kept);
 }

@@ -13,17 +13,17 @@ static void say(const char *format, va_list args)
     va_copy(again, args);
     const int n = vsnprintf(NULL, 0, format, args);
     const size_t room = n < 0 ? 0 : (size_t)n + 1;
-    char *text = malloc(room), *shown = malloc(4 * room + 1), *to = shown;       // not gm_alloc, which speaks here
+    char *text = malloc(room), *shown = malloc(4 * room + 1), *to = shown;  // not gm_alloc, which speaks here
     if (text && shown && n >= 0) {
         vsnprintf(text, room, format, again);
         for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-            if ((*c < ' ' && *c != '\n' && *c != '\t') || *c == 127 || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))        // 0xc2: those of Unicode
+            // 0xc2: those of Unicode
+            if ((*c < ' ' && *c != '\n' && *c != '\t') || *c == 127 || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
                 to += sprintf(to, "\\x%02x", *c == 0xc2 ? *++c : *c);
-            else
-                *to++ = (char)*c;
+            else *to++ = (char)*c;
         *to++ = '\n';
         fwrite(shown, 1, (size_t)(to - shown), stderr);
-        fflush(stderr);                                  // whoever waits knows what for
+        fflush(stderr);  // whoever waits knows what for
     }
     free(shown);
     free(text);
@@ -40,8 +40,7 @@ void gm_error(const char *format, ...)
 
 void gm_note(const char *format, ...)
 {
-    if (gm_quiet)
-        return;
+    if (gm_quiet) return;
     va_list args;
     va_start(args, format);
     say(format, args);
@@ -58,19 +57,16 @@ void gm_exhausted(size_t count, size_t size)
 void *gm_alloc(size_t count, size_t size)
 {
     void *block = calloc(count ? count : 1, size ? size : 1);
-    if (!block)
-        gm_exhausted(count, size);
+    if (!block) gm_exhausted(count, size);
     return block;
 }
 
 void *gm_grow(void *block, size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes))
-        gm_exhausted(count, size);
+    if (__builtin_mul_overflow(count, size, &bytes)) gm_exhausted(count, size);
     void *grown = realloc(block, bytes ? bytes : 1);
-    if (!grown)
-        gm_exhausted(count, size);
+    if (!grown) gm_exhausted(count, size);
     return grown;
 }
 

@@ -1,40 +1,43 @@
-// metrics.c -- the metrics of a run's moves along gradients that are not diagonal, or may become so (metric.h): one for each move and chain, from its first move on.
+// metrics.c -- the metrics of a run's moves along gradients that are not diagonal, or may become so (metric.h): one for each move and
+// chain, from its first move on.
 #include "host.h"
 #include "../device/metric.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-// What the move itself does with each coordinate in an evaluation, in multiply-adds, besides the density, whose cost is known where it competes with steps.
+// What the move itself does with each coordinate in an evaluation, in multiply-adds, besides the density, whose cost is known where it
+// competes with steps.
 static const double of_move = 30;
 
-// On a GPU costs are in multiply-adds that wait for each other (kernel/cost.c): those of a density that does not compete, some launches; a number that is read; a sum by a team of its turns; the turns
-// of a product with a dense metric, of whose reads a lane has some on their way at a time.
+// On a GPU costs are in multiply-adds that wait for each other (kernel/cost.c): those of a density that does not compete, some launches; a
+// number that is read; a sum by a team of its turns; the turns of a product with a dense metric, of whose reads a lane has some on their
+// way at a time.
 static const double some_launches = 3000, of_number = 8.0 / 20000, of_sum = 200, of_root = 40, of_turn = 5;
 
 typedef struct Kept {
-    uint64_t     machine;                // which move it is
-    const char  *name;                   // of what it moves
-    int          competition;            // where it competes with steps, counted from 1; else 0
-    Metric      *metric;                 // NULL: diagonal
+    uint64_t machine;  // which move it is
+    const char *name;  // of what it moves
+    int competition;   // where it competes with steps, counted from 1; else 0
+    Metric *metric;    // NULL: diagonal
     struct Kept *next;
 } Kept;
 
 struct GmMetrics {
-    int      chains;
-    bool     on_gpu;
-    Kept   **first;                      // by chain, which alone writes there
-    int      competitions;
+    int chains;
+    bool on_gpu;
+    Kept **first;  // by chain, which alone writes there
+    int competitions;
     double (*cost)[GM_COSTS];
 };
 
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu)
 {
     GmMetrics *w = gm_alloc(1, sizeof *w);
-    *w = (GmMetrics){ .chains = chains, .on_gpu = on_gpu, .first = gm_alloc((size_t)chains, sizeof *w->first), .competitions = model->n_competitions };
+    *w = (GmMetrics){
+        .chains = chains, .on_gpu = on_gpu, .first = gm_alloc((size_t)chains, sizeof *w->first), .competitions = model->n_competitions};
     w->cost = gm_alloc((size_t)w->competitions + 1, sizeof *w->cost);
-    for (int k = 0; k < w->competitions; k++)
-        model->competitions[k].cost(data->data, w->cost[k]);
+    for (int k = 0; k < w->competitions; k++) model->competitions[k].cost(data->data, w->cost[k]);
     return w;
 }
 
@@ -42,29 +45,32 @@ GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains,
 static MetricCost cost_of(const GmMetrics *w, const GmMove *of)
 {
     const double n = (double)of->coordinates, *c = of->competition ? w->cost[of->competition - 1] : NULL;
-    if (!w->on_gpu)
-        return (MetricCost){ .evaluation = of_move * n + (c ? c[2] : 0), .each = 1 };
+    if (!w->on_gpu) return (MetricCost){.evaluation = of_move * n + (c ? c[2] : 0), .each = 1};
     const double shared = 1.0 / w->chains;
-    return (MetricCost){ .evaluation = c ? c[GM_COST_ON_GPU + 4] * shared + c[GM_COST_ON_GPU + 5] : some_launches * shared + of_move * n * of_number, .each = of_number,
-                         .sums = shared * (of_sum + of_root * cbrt(n)), .turn = shared * of_turn };
+    return (MetricCost){.evaluation =
+                            c ? c[GM_COST_ON_GPU + 4] * shared + c[GM_COST_ON_GPU + 5] : some_launches * shared + of_move * n * of_number,
+                        .each = of_number,
+                        .sums = shared * (of_sum + of_root * cbrt(n)),
+                        .turn = shared * of_turn};
 }
 
 static Kept *keep(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
 {
     Kept **at = &w->first[chain];
-    while (*at && (*at)->machine != of->machine)
-        at = &(*at)->next;
-    if (*at || run->sweep >= run->warmup)
-        return *at;
+    while (*at && (*at)->machine != of->machine) at = &(*at)->next;
+    if (*at || run->sweep >= run->warmup) return *at;
     Kept *k = *at = gm_alloc(1, sizeof *k);
-    *k = (Kept){ .machine = of->machine, .name = of->name, .competition = of->competition };
+    *k = (Kept){.machine = of->machine, .name = of->name, .competition = of->competition};
     if (of->metric == METRIC_DENSE && of->coordinates > METRIC_MOST_DENSE) {
-        const long sizes[] = { of->coordinates, METRIC_MOST_DENSE };
-        gm_fault_at(run, chain, of->name, "a dense metric of # coordinates was asked for: there may be # of them; nuts(metric = low_rank) has no such limit", 2, sizes);
+        const long sizes[] = {of->coordinates, METRIC_MOST_DENSE};
+        gm_fault_at(run, chain, of->name,
+                    "a dense metric of # coordinates was asked for: there may be # of them; nuts(metric = low_rank) has no such limit", 2,
+                    sizes);
     } else if (metric_is_looked_at(of->coordinates, of->metric)) {
         k->metric = metric_open(of->coordinates, of->metric, cost_of(w, of), run->warmup);
         if (!k->metric)
-            gm_fault(run, chain, of->name, -1, "there is no memory for the metric of a move along gradients: nuts(metric = diagonal) needs less");
+            gm_fault(run, chain, of->name, -1,
+                     "there is no memory for the metric of a move along gradients: nuts(metric = diagonal) needs less");
     }
     return k;
 }
@@ -82,44 +88,38 @@ Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain
 void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup)
 {
     for (Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
-        if (k->machine != machine || !k->metric)
-            continue;
+        if (k->machine != machine || !k->metric) continue;
         Metric *anew = metric_open(k->metric->n, k->metric->kind, k->metric->cost, warmup);
         metric_close(k->metric);
-        k->metric = anew;                                // without memory it is diagonal from here on
+        k->metric = anew;  // without memory it is diagonal from here on
     }
 }
 
 double gm_metrics_work(const GmMetrics *w, int competition, int chain)
 {
     for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next)
-        if (k->competition == competition && k->metric && k->metric->used)
-            return metric_work(k->metric);
+        if (k->competition == competition && k->metric && k->metric->used) return metric_work(k->metric);
     return 0;
 }
 
 // ---- what came of it ----
 
-static const char *kind_of(const Metric *m)
-{
-    return m->full ? "dense" : "of low rank";
-}
+static const char *kind_of(const Metric *m) { return m->full ? "dense" : "of low rank"; }
 
 // Whether a chain moves by it: not where steps have won.
 static bool is_taken(const GmMetrics *w, const GmChoice *choices, const Kept *k, int chain)
 {
-    return k->metric && k->metric->used && (!k->competition || !choices || choices[(long)chain * w->competitions + k->competition - 1].gradients);
+    return k->metric && k->metric->used &&
+           (!k->competition || !choices || choices[(long)chain * w->competitions + k->competition - 1].gradients);
 }
 
 void gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before)
 {
     for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
         const Metric *m = k->metric;
-        if (!is_taken(w, choices, k, chain))
-            continue;
+        if (!is_taken(w, choices, k, chain)) continue;
         fprintf(to, "%s%s: metric %s", before, k->name, kind_of(m));
-        if (!m->full)
-            fprintf(to, ", %d direction%s", m->rank, m->rank > 1 ? "s" : "");
+        if (!m->full) fprintf(to, ", %d direction%s", m->rank, m->rank > 1 ? "s" : "");
         fprintf(to, ", eigenvalues from %.2g to %.2g", m->smallest, m->largest);
         fprintf(to, m->gain > 0 ? "; in warm-up it gave %.3g times the effective draws for the same work\n" : "\n", m->gain);
     }
@@ -134,23 +134,18 @@ void gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices)
             bool dense = false, told = false;
             for (int other = 0; other < w->chains; other++)
                 for (const Kept *o = w->first[other]; o; o = o->next) {
-                    if (o->machine != k->machine || !is_taken(w, choices, o, other))
-                        continue;
+                    if (o->machine != k->machine || !is_taken(w, choices, o, other)) continue;
                     told |= other < c;
                     used++;
                     dense = o->metric->full;
                     least = o->metric->rank < least ? o->metric->rank : least;
                     most = o->metric->rank > most ? o->metric->rank : most;
                 }
-            if (!is_taken(w, choices, k, c) || told)
-                continue;
+            if (!is_taken(w, choices, k, c) || told) continue;
             fprintf(to, "%s: metric %s", k->name, kind_of(k->metric));
-            if (!dense && least < most)
-                fprintf(to, ", %d to %d directions", least, most);
-            else if (!dense)
-                fprintf(to, ", %d direction%s", most, most > 1 ? "s" : "");
-            if (used < w->chains)
-                fprintf(to, ", in %d of %d chains", used, w->chains);
+            if (!dense && least < most) fprintf(to, ", %d to %d directions", least, most);
+            else if (!dense) fprintf(to, ", %d direction%s", most, most > 1 ? "s" : "");
+            if (used < w->chains) fprintf(to, ", in %d of %d chains", used, w->chains);
             fputc('\n', to);
         }
 }

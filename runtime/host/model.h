@@ -5,7 +5,7 @@
 #ifndef GM_MODEL_H
 #define GM_MODEL_H
 
-#ifndef __CUDACC_RTC__               // there base.h has said what these are
+#ifndef __CUDACC_RTC__  // there base.h has said what these are
 #include <stddef.h>
 #include <stdint.h>
 #endif
@@ -16,159 +16,186 @@
 extern "C" {
 #endif
 
-#define GM_MOST_NUMBERS (GM_MAX_RANK + 1)      // that a fault tells of
+#define GM_MOST_NUMBERS (GM_MAX_RANK + 1)  // that a fault tells of
 
 // Types of elements. On the CPU all but GM_INT are double; on a GPU they depend on --precision:
 typedef enum {
-    GM_INT,           // int32_t; a number of the data that is no response: long, since it may be a size
-    GM_REAL,          // data, definitions and latents: float in single and mixed precision
-    GM_WIDE,          // parameters, sums, work arrays: double
-    GM_SOLVE,         // precision matrices and shifts of joint normal draws: float in single precision
+    GM_INT,    // int32_t; a number of the data that is no response: long, since it may be a size
+    GM_REAL,   // data, definitions and latents: float in single and mixed precision
+    GM_WIDE,   // parameters, sums, work arrays: double
+    GM_SOLVE,  // precision matrices and shifts of joint normal draws: float in single precision
 } GmType;
 
 typedef enum {
-    GM_DATA,          // read from the data files; scalars live in Data by value, arrays by pointer
-    GM_PARAMETER,     // a variable; in the draws by default
-    GM_LATENT,        // a variable per observation; in the draws only if --params names it
-    GM_AUXILIARY,     // brought in by an augmentation; likewise
-    GM_IMPUTED,       // response data: State holds a pointer to the data, or a copy per chain if some values are missing
-    GM_DERIVED,       // a definition that depends on variables, computed by `derive` after a kept sweep; in the draws by default if scalar or small
-    GM_PREDICTED,     // the same from the predict block: in the draws by default
-    GM_DIAGNOSTIC,    // what a move along gradients says of itself, as CmdStan's columns accept_stat__ to energy__; always in the draws
-    GM_SUM,           // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
+    GM_DATA,       // read from the data files; scalars live in Data by value, arrays by pointer
+    GM_PARAMETER,  // a variable; in the draws by default
+    GM_LATENT,     // a variable per observation; in the draws only if --params names it
+    GM_AUXILIARY,  // brought in by an augmentation; likewise
+    GM_IMPUTED,    // response data: State holds a pointer to the data, or a copy per chain if some values are missing
+    // a definition that depends on variables, computed by `derive` after a kept sweep; in the draws by default if scalar or small
+    GM_DERIVED,
+    GM_PREDICTED,  // the same from the predict block: in the draws by default
+    // what a move along gradients says of itself, as CmdStan's columns accept_stat__ to energy__; always in the draws
+    GM_DIAGNOSTIC,
+    GM_SUM,  // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
 } GmRole;
 
-typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2 } GmRequest;         // what a run may ask for besides: bits
+typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2 } GmRequest;  // what a run may ask for besides: bits
 
-typedef enum { GM_ANY, GM_SIMPLEX, GM_ORDERED, GM_POSITIVE_ORDERED, GM_UNIT_VECTOR, GM_SUM_TO_ZERO, GM_COVARIANCE, GM_CORRELATION, GM_CHOLESKY_COV,
-               GM_CHOLESKY_CORR, GM_COUNTS } GmConstraint;
+typedef enum {
+    GM_ANY,
+    GM_SIMPLEX,
+    GM_ORDERED,
+    GM_POSITIVE_ORDERED,
+    GM_UNIT_VECTOR,
+    GM_SUM_TO_ZERO,
+    GM_COVARIANCE,
+    GM_CORRELATION,
+    GM_CHOLESKY_COV,
+    GM_CHOLESKY_CORR,
+    GM_COUNTS
+} GmConstraint;
 
-typedef struct GmShape {                                 // of a field, once the sizes are known: gm_field_shape
-    int    rank;
-    long   dim[GM_MAX_RANK];                             // row-major, outermost first
-    double lower, upper;                                 // bounds, or -INFINITY, INFINITY
+typedef struct GmShape {  // of a field, once the sizes are known: gm_field_shape
+    int rank;
+    long dim[GM_MAX_RANK];  // row-major, outermost first
+    double lower, upper;    // bounds, or -INFINITY, INFINITY
 } GmShape;
 
 #define BOUNDED(least, most) .bounded = 1, .lower = least, .upper = most
 
 typedef struct GmField {
-    const char  *name;
-    GmType       type;
-    GmRole       role;
-    GmConstraint constraint;                             // of the last dimension(s)
-    int          rank;
-    size_t       offset;                                 // of the value (data scalars) or of the pointer, in Data or State
-    int          has_default;                            // data: the file may leave it out
-    int          may_miss;                               // data: null, NA, NaN allowed; then imputed_field is its State field
-    int          may_be_left_out;                        // data: `infer { name by marginal; }` would leave missing values out of what the unknowns see
-    const char  *needed_for;                             // data: why no value may be missing although the likelihood describes them; or NULL
-    const char  *asked_by;                               // data: a distribution that asks for the constraint: "the `Sigma` of multi_normal (m.gm:4)"; NULL: it is declared
-    int          finite;                                 // data: infinite values are refused
-    int          imputed_field;                          // 1 + index into state, 0 if none
-    int          shared;                                 // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
-    int          partial;                                // state: not all elements are drawn: `derive` computes the others, or makes them NaN: they do not exist
-    int          on_request;                             // state: a GmRequest, without which it has no elements and is not computed; 0: always there
-    int          bounded;                                // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
-    double       lower, upper;
-    int          by_start;                               // state: expectations of latents, for modes: nothing is kept in them while another start is at work
-    int          stands_in;                              // state: only steps that stand in for the joint normal of this number (sparse.h) use it; 0: others do
-    int          part_of, part;                          // state: 1 + the field that it is an element of, and which one; 0: an array of its own
-    const char  *where;                                  // "file.gm:12"
-    const char  *declared;                               // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest
-    int          extent_of[GM_MAX_RANK];                 // data: 1 + index of the int scalar that is this extent as it stands, 0 if none
+    const char *name;
+    GmType type;
+    GmRole role;
+    GmConstraint constraint;  // of the last dimension(s)
+    int rank;
+    size_t offset;    // of the value (data scalars) or of the pointer, in Data or State
+    int has_default;  // data: the file may leave it out
+    int may_miss;     // data: null, NA, NaN allowed; then imputed_field is its State field
+    // data: `infer { name by marginal; }` would leave missing values out of what the unknowns see
+    int may_be_left_out;
+    const char *needed_for;  // data: why no value may be missing although the likelihood describes them; or NULL
+    // data: a distribution that asks for the constraint: "the `Sigma` of multi_normal (m.gm:4)"; NULL: it is declared
+    const char *asked_by;
+    int finite;         // data: infinite values are refused
+    int imputed_field;  // 1 + index into state, 0 if none
+    int shared;         // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
+    // state: not all elements are drawn: `derive` computes the others, or makes them NaN: they do not exist
+    int partial;
+    int on_request;  // state: a GmRequest, without which it has no elements and is not computed; 0: always there
+    int bounded;     // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
+    double lower, upper;
+    int by_start;  // state: expectations of latents, for modes: nothing is kept in them while another start is at work
+    // state: only steps that stand in for the joint normal of this number (sparse.h) use it; 0: others do
+    int stands_in;
+    int part_of, part;           // state: 1 + the field that it is an element of, and which one; 0: an array of its own
+    const char *where;           // "file.gm:12"
+    const char *declared;        // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest
+    int extent_of[GM_MAX_RANK];  // data: 1 + index of the int scalar that is this extent as it stands, 0 if none
 } GmField;
 
-typedef struct GmMissing { long count; long *index; } GmMissing;   // linear 0-based positions; NULL when none
+typedef struct GmMissing {
+    long count;
+    long *index;
+} GmMissing;  // linear 0-based positions; NULL when none
 
 struct GmMove;
 
-// Scales are being drawn (device/scales.h): joint normals are not, and what is left of their densities when they are integrated out is added to `result`, or nothing.
+// Scales are being drawn (device/scales.h): joint normals are not, and what is left of their densities when they are integrated out is
+// added to `result`, or nothing.
 enum { GM_MARGINAL = 1, GM_GIVEN_X };
 
-typedef struct GmRun {                                   // one run: all that emitted code may ask for
-    const void *data;                                    // the emitted file's Data
-    void       *state;                                   // array of the emitted file's State, one per chain
-    size_t      state_size;                              // bytes of each
-    int         chains;
-    int         first_chain;                             // global number of chain 0: streams are keyed by it
-    uint64_t    seed;
-    long        sweep;                                   // current sweep, from 0; warm-up included
-    int         threads;
-    int         requests;                                // GmRequest bits: what `derive` computes besides
-    int         only_asking;                             // setup looks at what the data have to meet, and goes no further
-    int         checking;                                // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
-    double     *check_log_q, *check_size;                // and to check_size what they added up for that, without signs
-    long       *check_claims;                            // how many did, by chain
-    const GmMissing *missing;                            // by data field
-    long        warmup;                                  // sweeps before this one are warm-up: samplers may adapt
-    int         chain;                                   // the chain at work; set by kernels.h
-    int         inner_threads;                           // threads that share one chain's work
-    double      result;                                  // of the last kernel that gives a number
-    long        colour;                                  // of the elements at work, for chains of neighbours
-    struct GmChoice *choices;                            // by chain and competition; NULL: all is drawn step by step
-    int         company;                                 // GmCompany: of chains, for moves along gradients
-    struct GmTogether *together;   int n_together;       // those moves; NULL: no chain waits for another
-    struct GmMetrics *metrics;                           // of moves along gradients, where they are not diagonal; NULL: all are
-    const int  *going; int n_going;                      // chains in step on a CPU: those that launches are for, while others have their draw; NULL: all
-    int         step;                                    // the one that gm_model.step takes
-    long        batch;                                   // sweeps that gm_model.sweep makes at a call; 0 counts as 1
-    int         marginal;                                // GM_MARGINAL, GM_GIVEN_X; else 0
-    int         kept;                                    // within a sweep, which makes statistics of what it draws before the first step that reads them
-    int         like_gpu;                                // the steps that a GPU takes, on whatever the run is
+typedef struct GmRun {  // one run: all that emitted code may ask for
+    const void *data;   // the emitted file's Data
+    void *state;        // array of the emitted file's State, one per chain
+    size_t state_size;  // bytes of each
+    int chains;
+    int first_chain;  // global number of chain 0: streams are keyed by it
+    uint64_t seed;
+    long sweep;  // current sweep, from 0; warm-up included
+    int threads;
+    int requests;                      // GmRequest bits: what `derive` computes besides
+    int only_asking;                   // setup looks at what the data have to meet, and goes no further
+    int checking;                      // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
+    double *check_log_q, *check_size;  // and to check_size what they added up for that, without signs
+    long *check_claims;                // how many did, by chain
+    const GmMissing *missing;          // by data field
+    long warmup;                       // sweeps before this one are warm-up: samplers may adapt
+    int chain;                         // the chain at work; set by kernels.h
+    int inner_threads;                 // threads that share one chain's work
+    double result;                     // of the last kernel that gives a number
+    long colour;                       // of the elements at work, for chains of neighbours
+    struct GmChoice *choices;          // by chain and competition; NULL: all is drawn step by step
+    int company;                       // GmCompany: of chains, for moves along gradients
+    struct GmTogether *together;
+    int n_together;             // those moves; NULL: no chain waits for another
+    struct GmMetrics *metrics;  // of moves along gradients, where they are not diagonal; NULL: all are
+    // chains in step on a CPU: those that launches are for, while others have their draw; NULL: all
+    const int *going;
+    int n_going;
+    int step;      // the one that gm_model.step takes
+    long batch;    // sweeps that gm_model.sweep makes at a call; 0 counts as 1
+    int marginal;  // GM_MARGINAL, GM_GIVEN_X; else 0
+    int kept;      // within a sweep, which makes statistics of what it draws before the first step that reads them
+    int like_gpu;  // the steps that a GPU takes, on whatever the run is
     // how long sweeps take is measured: scales are not drawn with joint normals integrated out, which is done more often when chains begin
-    int         timed;
-    int         seeking;                                 // only moves along gradients are made, each by `instead`
-    int        *tried;                                   // not NULL: a fault is no fault, and noted there
-    void      (*after)(struct GmRun *one);               // called after each of them, by each chain for itself, or NULL
-    int       (*instead)(struct GmRun *one, const struct GmMove *of, void (*density)(struct GmRun *));     // called before each move along gradients, or NULL: 1, it is not made
-    void       *host;                                    // the runtime's own
-    struct GmDevice *device;                             // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
+    int timed;
+    int seeking;                       // only moves along gradients are made, each by `instead`
+    int *tried;                        // not NULL: a fault is no fault, and noted there
+    void (*after)(struct GmRun *one);  // called after each of them, by each chain for itself, or NULL
+    // called before each move along gradients, or NULL: 1, it is not made
+    int (*instead)(struct GmRun *one, const struct GmMove *of, void (*density)(struct GmRun *));
+    void *host;               // the runtime's own
+    struct GmDevice *device;  // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
 } GmRun;
 
-// The terms of a sparse joint normal on a GPU (sparse.h, KERNEL_TERMS): a turn of one of the kernel's loops tells some, numbered one after the other from `first` of the turn on. At first the kernel is to
-// measure how many turns there are, then to count the terms of each into `first`, then to note their places; in a sweep it collects their values. A row of -1 is the shift.
+// The terms of a sparse joint normal on a GPU (sparse.h, KERNEL_TERMS): a turn of one of the kernel's loops tells some, numbered one after
+// the other from `first` of the turn on. At first the kernel is to measure how many turns there are, then to count the terms of each into
+// `first`, then to note their places; in a sweep it collects their values. A row of -1 is the shift.
 enum { GM_TERMS_COLLECT, GM_TERMS_MEASURE, GM_TERMS_COUNT, GM_TERMS_NOTE };
 typedef struct GmTerms {
-    int64_t  mode, count;                                // count: of terms
+    int64_t mode, count;  // count: of terms
     int64_t *turns;
     int32_t *first, *row, *column;
-    double  *value;                                      // of each chain, `count`
+    double *value;  // of each chain, `count`
 } GmTerms;
 
-// When the joint normals of a chain had no draw: the number of the last such sweep, from 1, how many since then were near each other, and how many after the first sweeps.
+// When the joint normals of a chain had no draw: the number of the last such sweep, from 1, how many since then were near each other, and
+// how many after the first sweeps.
 typedef struct GmStays {
     uint64_t last;
-    int32_t  in_a_row, all;
+    int32_t in_a_row, all;
 } GmStays;
 
-typedef struct GmPlace {                                 // what kernels on a GPU may ask of the run; in device memory
-    uint64_t seed, sweep;                                // sweep from 0
-    int64_t  warmup, colour;
-    int32_t  first_chain, chains;
-    int32_t  fault, fault_chain;                         // the first fault is kept
-    int64_t  fault_element;
-    const char *fault_variable, *fault_what;             // in device memory
-    int64_t  fault_numbers, fault_number[GM_MOST_NUMBERS];
-    double  *partial;                                    // GM_PARTIALS numbers per chain, for sums of teams
-    uint32_t *barrier;                                   // two counters per chain
-    const GmMissing *missing;                            // by data field; arrays in device memory
-    double  *result;                                     // per chain: of log_joint
-    const struct GmTerms *terms;                         // by number of a sparse joint normal, from 1; in device memory
-    int32_t *going;                                      // how many chains launches are for, then which; not all of them while some of a move have their draw
-    uint32_t idle[32];                                   // the others, a bit for each of the first 1024. With more chains launches are for all of them
-    int32_t  stayed;                                     // draws that were not made (GM_STAYS), and of what the last of them
-    const char *stayed_variable;                         // in device memory
-    GmStays *stays;                                      // per chain; NULL: blocks stay in the first sweeps alone
+typedef struct GmPlace {   // what kernels on a GPU may ask of the run; in device memory
+    uint64_t seed, sweep;  // sweep from 0
+    int64_t warmup, colour;
+    int32_t first_chain, chains;
+    int32_t fault, fault_chain;  // the first fault is kept
+    int64_t fault_element;
+    const char *fault_variable, *fault_what;  // in device memory
+    int64_t fault_numbers, fault_number[GM_MOST_NUMBERS];
+    double *partial;              // GM_PARTIALS numbers per chain, for sums of teams
+    uint32_t *barrier;            // two counters per chain
+    const GmMissing *missing;     // by data field; arrays in device memory
+    double *result;               // per chain: of log_joint
+    const struct GmTerms *terms;  // by number of a sparse joint normal, from 1; in device memory
+    int32_t *going;               // how many chains launches are for, then which; not all of them while some of a move have their draw
+    uint32_t idle[32];            // the others, a bit for each of the first 1024. With more chains launches are for all of them
+    int32_t stayed;               // draws that were not made (GM_STAYS), and of what the last of them
+    const char *stayed_variable;  // in device memory
+    GmStays *stays;               // per chain; NULL: blocks stay in the first sweeps alone
 } GmPlace;
 
-// Whether a joint normal that is not proper as far as numbers tell is no fault yet: its block stays where it is. In the first sweeps; later at most GM_STAYS_IN_A_ROW times
-// in sweeps that are at most GM_STAYS_NEAR apart, and GM_MOST_STAYS times in all.
+// Whether a joint normal that is not proper as far as numbers tell is no fault yet: its block stays where it is. In the first sweeps; later
+// at most GM_STAYS_IN_A_ROW times in sweeps that are at most GM_STAYS_NEAR apart, and GM_MOST_STAYS times in all.
 enum { GM_FIRST_SWEEPS = 50, GM_STAYS_NEAR = 10, GM_STAYS_IN_A_ROW = 20, GM_MOST_STAYS = 100 };
 #define GM_STAYS(sweep, warmup) ((sweep) < (warmup) && (sweep) < GM_FIRST_SWEEPS)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 // Whether a chain has its draw while others of a move along gradients go on (gm_move in runtime_cuda.h): nothing is done for it.
-enum { GM_MOST_IDLE = 32 * (int)(sizeof ((GmPlace *)0)->idle / sizeof(uint32_t)) };
+enum { GM_MOST_IDLE = 32 * (int)(sizeof((GmPlace *)0)->idle / sizeof(uint32_t)) };
 DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDLE && place->idle[chain / 32] >> chain % 32 & 1; }
 #endif
 
@@ -180,143 +207,163 @@ typedef struct GmMove {
     uint64_t machine, position, value, gradient, moves;  // fields of State, by their offsets
     uint32_t var;                                        // whose random numbers it takes
     const char *name;                                    // of the unknowns: "mu, tau, theta"
-    int64_t  coordinates, room;                          // coordinates: reals without bounds; room: numbers of `machine`
-    int32_t  alone;                                      // GM_ALONE or GM_UNLESS_MISSING: the density at the draw of the last sweep need not be evaluated again
-    int32_t  marginal;                                   // auxiliaries are integrated out
-    int32_t  competition;                                // there is another way to draw them, and a start that is not finite is no fault
-    double   accept;                                     // mean acceptance that the step size aims at (0.8)
-    int32_t  depth, steps;                               // NUTS: doublings at most (10); HMC: steps of every trajectory
-    double   step;                                       // size of a step; else it is adapted
-    double   anneal;                                     // temperature of the first sweep of warm-up (1)
-    const char *summed;                                  // discrete unknowns that its density sums out; NULL: none
-    void   (*jacobian)(struct GmRun *);                  // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
-    uint64_t standardised;                               // a field of State, a number for each coordinate: how far its effect is standardised from the next sweep on (nuts.h); 0: there are none
-    int32_t  by;                                         // GM_BY_NUTS, GM_BY_CHEES: the model asks for it by name
-    int32_t  together;                                   // the runtime's own: chains adapt together (device/chees.h)
-    int32_t  metric;                                     // a MetricKind (metric.h): diagonal, or of low rank where that pays
-    uint64_t state_size;                                 // the runtime's own: bytes of State, whose kernels do not know it
-    int64_t  first, adapts;                              // the runtime's own: sweeps are counted from here, and it adapts in so many
+    int64_t coordinates, room;                           // coordinates: reals without bounds; room: numbers of `machine`
+    int32_t alone;         // GM_ALONE or GM_UNLESS_MISSING: the density at the draw of the last sweep need not be evaluated again
+    int32_t marginal;      // auxiliaries are integrated out
+    int32_t competition;   // there is another way to draw them, and a start that is not finite is no fault
+    double accept;         // mean acceptance that the step size aims at (0.8)
+    int32_t depth, steps;  // NUTS: doublings at most (10); HMC: steps of every trajectory
+    double step;           // size of a step; else it is adapted
+    double anneal;         // temperature of the first sweep of warm-up (1)
+    const char *summed;    // discrete unknowns that its density sums out; NULL: none
+    // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
+    void (*jacobian)(struct GmRun *);
+    // a field of State, a number for each coordinate: how far its effect is standardised from the next sweep on (nuts.h); 0: there are none
+    uint64_t standardised;
+    int32_t by;             // GM_BY_NUTS, GM_BY_CHEES: the model asks for it by name
+    int32_t together;       // the runtime's own: chains adapt together (device/chees.h)
+    int32_t metric;         // a MetricKind (metric.h): diagonal, or of low rank where that pays
+    uint64_t state_size;    // the runtime's own: bytes of State, whose kernels do not know it
+    int64_t first, adapts;  // the runtime's own: sweeps are counted from here, and it adapts in so many
 } GmMove;
 
 enum { GM_BY_NUTS = 1, GM_BY_CHEES };
 
-// Which moves that are NUTS by themselves chains make together: those that the model asks for; those, and all that it does not name; all; none.
+// Which moves that are NUTS by themselves chains make together: those that the model asks for; those, and all that it does not name; all;
+// none.
 typedef enum { GM_TOGETHER_BY_NAME, GM_TOGETHER_UNLESS_NAMED, GM_TOGETHER, GM_APART } GmCompany;
 
-typedef struct GmTogether {                              // a move, in runs in which chains may adapt together
-    uint64_t moves;                                      // the field of State that says which it is
-    int      made;                                       // chains make it together; then
-    GmMove   of;
-    double   step, time;                                 // and, once adapted, this long are its steps and its trajectories
+typedef struct GmTogether {  // a move, in runs in which chains may adapt together
+    uint64_t moves;          // the field of State that says which it is
+    int made;                // chains make it together; then
+    GmMove of;
+    double step, time;  // and, once adapted, this long are its steps and its trajectories
 } GmTogether;
 
-// A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its range, and
-// holds where `guard` is not 0. host/factors.c reads it.
+// A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its
+// range, and holds where `guard` is not 0. host/factors.c reads it.
 typedef struct GmFactor {
-    const char *where, *text;                            // "file.gm:12"; "binomial(y[j, t] | n[j], p)"
-    int         if_missing;                              // only where a missing response has been filled in
-    const char *over, *guard, *log_density;              // guard: NULL if there is none
+    const char *where, *text;                // "file.gm:12"; "binomial(y[j, t] | n[j], p)"
+    int if_missing;                          // only where a missing response has been filled in
+    const char *over, *guard, *log_density;  // guard: NULL if there is none
 } GmFactor;
 
-typedef struct GmDefinition {                            // name[at] = value: a definition of data that a factor reads
+typedef struct GmDefinition {  // name[at] = value: a definition of data that a factor reads
     const char *name, *at, *over, *guard, *value;
 } GmDefinition;
 
 // A variable that is observed, or a statement of the density that is about none (no name). no_...: why there is none.
 typedef struct GmObserved {
-    const char *where, *name;                            // "file.gm:12"
-    int         data;                                    // 1 + its data field; 0: a definition of data
-    int         log_lik, replicate;                      // 1 + state field, 0: none
+    const char *where, *name;  // "file.gm:12"
+    int data;                  // 1 + its data field; 0: a definition of data
+    int log_lik, replicate;    // 1 + state field, 0: none
     const char *no_log_lik, *no_replicate;
 } GmObserved;
 
 // A variable that runs over labels.
 typedef struct GmLabelled {
-    int         field;                                   // 1 + state field; the last one is 0
-    unsigned    dims;                                    // bit d: dimension d is permuted with the labels
-    int         values;                                  // its values are labels
-    int         apart, lost;                             // it has an order of its own, and stays; a definition that depends on which label is which
+    int field;        // 1 + state field; the last one is 0
+    unsigned dims;    // bit d: dimension d is permuted with the labels
+    int values;       // its values are labels
+    int apart, lost;  // it has an order of its own, and stays; a definition that depends on which label is which
 } GmLabelled;
 
-typedef struct GmAlike { int field, dim; } GmAlike;      // 1 + data field, the last one is 0
+typedef struct GmAlike {
+    int field, dim;
+} GmAlike;  // 1 + data field, the last one is 0
 
 // Names of components: values 1 to K of `by`.
 typedef struct GmLabels {
-    int         by;                                      // 1 + state field, the last one is 0
-    const char *told_apart, *not_permuted;               // NULL: permuting labels leaves the log joint density as it is; draws may be permuted. Else why not
-    const GmAlike *alike;                                // data that must be the same along a dimension, or labels are told apart; NULL: none
+    int by;  // 1 + state field, the last one is 0
+    // NULL: permuting labels leaves the log joint density as it is; draws may be permuted. Else why not
+    const char *told_apart, *not_permuted;
+    const GmAlike *alike;  // data that must be the same along a dimension, or labels are told apart; NULL: none
     const GmLabelled *fields;
 } GmLabels;
 
 // Unknowns that can be drawn step by step, or moved together along gradients. Fields are counted from 1, the last one is 0.
 typedef struct GmCompetition {
-    const char *name;                                    // of the unknowns: "beta, sigma"
-    int         coupled;                                 // what would be sliced depends on each other: without a measurement gradients move it
-    const int  *fields;                                  // state: the unknowns
-    int         told, machine;                           // state: what moves tell of themselves; what they keep
-    const int  *latents;                                 // state: auxiliaries that moves along gradients leave as they are
-    void      (*cost)(const void *data, double *cost);   // GM_COSTS numbers, in multiply-adds: [0] a sweep by steps; [1] a move and the rest of its sweep, [2] each evaluation on its way; from GM_COST_ON_GPU on
-                                                         // the same on a GPU, of each two numbers: what takes its time whatever the number of chains, and the work of each chain
+    const char *name;    // of the unknowns: "beta, sigma"
+    int coupled;         // what would be sliced depends on each other: without a measurement gradients move it
+    const int *fields;   // state: the unknowns
+    int told, machine;   // state: what moves tell of themselves; what they keep
+    const int *latents;  // state: auxiliaries that moves along gradients leave as they are
+    // GM_COSTS numbers, in multiply-adds: [0] a sweep by steps; [1] a move and the rest of its sweep, [2] each evaluation on its way; from
+    // GM_COST_ON_GPU on the same on a GPU, of each two numbers: what takes its time whatever the number of chains, and the work of each
+    // chain
+    void (*cost)(const void *data, double *cost);
 } GmCompetition;
 
 // [GM_COST_OF_SCALES]: of draws of scales on the CPU (scales.h), if they were made in every sweep. The function adds it
 enum { GM_COST_ON_GPU = 3, GM_COST_OF_SCALES = 9, GM_COSTS = 10 };
 
 // Rows of an array, one after the other: so many are different in some of the arrays.
-typedef struct GmDataRows { const void *elements; size_t bytes; } GmDataRows;
+typedef struct GmDataRows {
+    const void *elements;
+    size_t bytes;
+} GmDataRows;
 
 #ifndef __CUDACC_RTC__
 double gm_different_rows(long rows, int n, const GmDataRows *arrays);
 #endif
 
-typedef struct GmChoice {                                // of a chain in a competition
-    int  gradients;                                      // what its next sweep takes
-    int  also;                                           // steps besides
-    int  fails;                                          // the last move found no finite density where it stands
-    long first, adapts;                                  // moves count sweeps from here, and adapt in so many
-    double target;                                       // acceptance that their step size aims at; 0: as the move says
-    long moves, evaluations, divergent, failed;          // so far; the runtime clears them, and what follows
-    long rounds;                                         // evaluations of the chain that makes most, of those that go in step
-    double scales;                                       // multiply-adds that steps took to draw scales with joint normals integrated out (device/scales.h)
-    double metric;                                       // multiply-adds that metrics took which are not diagonal
-    double energy, mean, squares, jumps;                 // of the last move; of all, and the sums of squares about their mean and of their changes
+typedef struct GmChoice {                        // of a chain in a competition
+    int gradients;                               // what its next sweep takes
+    int also;                                    // steps besides
+    int fails;                                   // the last move found no finite density where it stands
+    long first, adapts;                          // moves count sweeps from here, and adapt in so many
+    double target;                               // acceptance that their step size aims at; 0: as the move says
+    long moves, evaluations, divergent, failed;  // so far; the runtime clears them, and what follows
+    long rounds;                                 // evaluations of the chain that makes most, of those that go in step
+    double scales;  // multiply-adds that steps took to draw scales with joint normals integrated out (device/scales.h)
+    double metric;  // multiply-adds that metrics took which are not diagonal
+    // of the last move; of all, and the sums of squares about their mean and of their changes
+    double energy, mean, squares, jumps;
 } GmChoice;
 
 typedef struct GmModel {
-    const char    *name, *source;                        // model name; path of the .gm file
-    const GmField *data;   int n_data;   size_t data_size;
-    const GmField *state;  int n_state;  size_t state_size;
-    void (*setup)(GmRun *run);                           // after data, memory and initial values: hoisted sums
-    void (*sweep)(GmRun *run);                           // run->batch sweeps of all chains
-    double (*log_joint)(GmRun *run, int chain);          // of the augmented model
-    int  n_steps;                                        // --check: steps one by one
+    const char *name, *source;  // model name; path of the .gm file
+    const GmField *data;
+    int n_data;
+    size_t data_size;
+    const GmField *state;
+    int n_state;
+    size_t state_size;
+    void (*setup)(GmRun *run);                   // after data, memory and initial values: hoisted sums
+    void (*sweep)(GmRun *run);                   // run->batch sweeps of all chains
+    double (*log_joint)(GmRun *run, int chain);  // of the augmented model
+    int n_steps;                                 // --check: steps one by one
     const char *(*step_name)(int step);
     void (*step)(GmRun *run, int step);
-    int (*step_moves)(int step);                         // whether it is a move along gradients
+    int (*step_moves)(int step);  // whether it is a move along gradients
     // What a model may do without. NULL: there is nothing to do.
-    void (*derive)(GmRun *run);                          // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
-    void (*derive_chain)(GmRun *one);                    // the same, of one->chain only
-    void (*restore)(GmRun *run);                         // once a draw is stored: elements that `derive` made NaN are numbers again, since sums may take 0 times them
+    void (*derive)(GmRun *run);        // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
+    void (*derive_chain)(GmRun *one);  // the same, of one->chain only
+    // once a draw is stored: elements that `derive` made NaN are numbers again, since sums may take 0 times them
+    void (*restore)(GmRun *run);
     void (*restore_chain)(GmRun *one);
-    void (*refresh)(GmRun *run);                         // after missing values were drawn: sums of responses
-    double (*row_bytes)(const GmRun *run);               // of the matrix that row passes read
-    long (*row_width)(const void *data);                 // its columns; -1: several widths
-    const char *by_chees;                                // the unknowns that the model asks to be moved so; NULL: none
-    int for_modes;                                       // a sweep is an iteration of expectation-maximisation: maxima given the expectations, and the expectations there
-    void (*expect)(GmRun *run);                          // of all chains, the expectations where they stand. log_joint is the log density with latents integrated out where they were found last
+    void (*refresh)(GmRun *run);            // after missing values were drawn: sums of responses
+    double (*row_bytes)(const GmRun *run);  // of the matrix that row passes read
+    long (*row_width)(const void *data);    // its columns; -1: several widths
+    const char *by_chees;                   // the unknowns that the model asks to be moved so; NULL: none
+    // a sweep is an iteration of expectation-maximisation: maxima given the expectations, and the expectations there
+    int for_modes;
+    // of all chains, the expectations where they stand. log_joint is the log density with latents integrated out where they were found last
+    void (*expect)(GmRun *run);
     void (*expect_chain)(GmRun *one);
     void (*iterate_chain)(GmRun *one);
-    const char *cpu_only;                                // why the model runs on the CPU alone; NULL: it does not
+    const char *cpu_only;  // why the model runs on the CPU alone; NULL: it does not
     // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
-    void (*data_shape)(int field, const void *data, GmShape *out);     // may read data fields before `field` only
-    double (*data_default)(int field, const void *data);               // scalar default
-    void (*data_sizes)(void *data);                                    // sums and ends of whole data that sizes are made of, once all data are there
+    void (*data_shape)(int field, const void *data, GmShape *out);  // may read data fields before `field` only
+    double (*data_default)(int field, const void *data);            // scalar default
+    void (*data_sizes)(void *data);  // sums and ends of whole data that sizes are made of, once all data are there
     void (*state_shape)(int field, const void *data, GmShape *out);
-    const GmFactor *factors;                             // that a start may lie outside of; the last one has no text. NULL: none
-    const GmDefinition *definitions;                     // the last one has no name
-    const GmObserved *observed;                          // the last one has no place (where). NULL: none
-    const GmLabels *labels;                              // NULL: there are none
-    const GmCompetition *competitions; int n_competitions;
+    const GmFactor *factors;          // that a start may lie outside of; the last one has no text. NULL: none
+    const GmDefinition *definitions;  // the last one has no name
+    const GmObserved *observed;       // the last one has no place (where). NULL: none
+    const GmLabels *labels;           // NULL: there are none
+    const GmCompetition *competitions;
+    int n_competitions;
     // of a sweep, as that of a competition (GM_COSTS numbers): by steps, or with what competes moved; else [0] and [GM_COST_ON_GPU] alone
     void (*cost)(const void *data, double *cost);
 } GmModel;
@@ -332,9 +379,10 @@ long gm_times(long i, long n);
 long gm_whole(double x);
 // Faults found while sampling: called by emitted code and device headers' host side. Ends the run in good order: the draws so far are kept.
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what);
-// Whether a joint normal that is not proper in double precision may stay where it is for this sweep of the chain: not too often, else it is a fault.
+// Whether a joint normal that is not proper in double precision may stay where it is for this sweep of the chain: not too often, else it is
+// a fault.
 int gm_may_stay(const GmRun *run, int chain, const char *variable);
-void gm_stayed(const char *variable, long times);       // so many draws of it were not made (GM_STAYS)
+void gm_stayed(const char *variable, long times);  // so many draws of it were not made (GM_STAYS)
 // Whether the chain at work has met one: it takes no more steps.
 int gm_chain_ended(const GmRun *run);
 // A fault whose message says all: each # in it stands for a number.
@@ -342,11 +390,12 @@ void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *
 // --check: a gradient by a coordinate of a move beside what differences say, whose error is about `error`.
 void gm_check_gradient(const GmRun *run, const char *name, long coordinate, double slope, double difference, double error);
 // Whether chains make a move together.
-int  gm_goes_together(GmRun *run, const GmMove *of);
-// A chain has made a move that competes: what it took and what came of it are added to what is known of the chain's moves. metric: multiply-adds that a metric took.
+int gm_goes_together(GmRun *run, const GmMove *of);
+// A chain has made a move that competes: what it took and what came of it are added to what is known of the chain's moves. metric:
+// multiply-adds that a metric took.
 void gm_choice_moved(GmChoice *c, long evaluations, int divergent, int failed, double energy, double metric);
 // Has there been a fault? On a GPU, once all that was launched is done.
-int  gm_found_fault(GmRun *run);
+int gm_found_fault(GmRun *run);
 #endif
 
 #ifdef __cplusplus

@@ -1,10 +1,12 @@
-// new_data.c -- what the draws of a run say of other data (--new): definitions, the predict block, replicates and log-likelihoods, computed again with the new data for every kept draw.
+// new_data.c -- what the draws of a run say of other data (--new): definitions, the predict block, replicates and log-likelihoods, computed
+// again with the new data for every kept draw.
 //
-//   ./fit train.json --new test.json --log-lik -o draws        draws_1.csv, ... as ever; draws_new.csv: mean and sd of each quantity over all draws, for the rows of test.json
+//   ./fit train.json --new test.json --log-lik -o draws        draws_1.csv, ... as ever; draws_new.csv: mean and sd of each quantity over
+//   all draws, for the rows of test.json
 //
-// The program is the same, so plates that run over rows have as many instances as the new data have rows. Unknowns keep the values of the draw, element by element: their sizes must not
-// change. What the new files leave out and the size of no new array decides is taken from the data of the run. Of each quantity only sums over draws are kept, since there are as
-// many quantities as rows.
+// The program is the same, so plates that run over rows have as many instances as the new data have rows. Unknowns keep the values of the
+// draw, element by element: their sizes must not change. What the new files leave out and the size of no new array decides is taken from
+// the data of the run. Of each quantity only sums over draws are kept, since there are as many quantities as rows.
 #include "host.h"
 
 #include <errno.h>
@@ -12,24 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 3 };                      // elements of an array that are printed
+enum { SHOWN = 3 };  // elements of an array that are printed
 
-typedef struct Tally { double mean, squares, most, sum; } Tally;        // sum: of exp(x - most)
+typedef struct Tally {
+    double mean, squares, most, sum;
+} Tally;  // sum: of exp(x - most)
 
 struct GmNewData {
     const GmModel *model;
-    GmData   data;
+    GmData data;
     GmMemory memory;
-    GmRun    run;
-    Tally  **tally;                      // by state field; NULL: not computed from the data
+    GmRun run;
+    Tally **tally;  // by state field; NULL: not computed from the data
 };
 
 void gm_new_data_close(GmNewData *n)
 {
-    if (!n)
-        return;
-    for (int f = 0; n->tally && f < n->model->n_state; f++)
-        free(n->tally[f]);
+    if (!n) return;
+    for (int f = 0; n->tally && f < n->model->n_state; f++) free(n->tally[f]);
     free(n->tally);
     gm_memory_close(&n->memory);
     gm_data_close(&n->data, n->model);
@@ -49,23 +51,24 @@ static bool unknowns_fit(const GmNewData *n, const GmDraws *d, const GmMemory *m
     long *there = gm_alloc((size_t)n->model->n_state, sizeof *there);
     bool good = true;
     for (long c = 0; c < d->n_columns; c++)
-        if (d->column[c].field >= 0)
-            there[d->column[c].field]++;
+        if (d->column[c].field >= 0) there[d->column[c].field]++;
     for (int f = 0; f < n->model->n_state && good; f++) {
         const GmField *field = &n->model->state[f];
-        if (!is_unknown(field))
-            continue;
+        if (!is_unknown(field)) continue;
         const GmShape *old = &m->shape[f], *new = &n->memory.shape[f];
-        for (int k = 0; k < old->rank && good; k++)
-            good = old->dim[k] == new->dim[k];
+        for (int k = 0; k < old->rank && good; k++) good = old->dim[k] == new->dim[k];
         if (!good) {
             char *was = gm_shape_text(old->rank, old->dim), *is = gm_shape_text(new->rank, new->dim);
-            gm_error("--new: %s has size %s in the run and would have %s with the new data: its elements there are not known", field->name, was, is);
+            gm_error("--new: %s has size %s in the run and would have %s with the new data: its elements there are not known", field->name,
+                     was, is);
             free(was);
             free(is);
         } else if (there[f] < gm_shape_size(old)) {
-            gm_error(field->role == GM_LATENT ? "--new: %s is not in the draws: it is latent, and latent variables are kept if --params names them (--params all)"
-                                              : "--new: %s is not in the draws; leave --params out, or name it, too", field->name);
+            gm_error(
+                field->role == GM_LATENT
+                    ? "--new: %s is not in the draws: it is latent, and latent variables are kept if --params names them (--params all)"
+                    : "--new: %s is not in the draws; leave --params out, or name it, too",
+                field->name);
             good = false;
         }
     }
@@ -76,11 +79,12 @@ static bool unknowns_fit(const GmNewData *n, const GmDraws *d, const GmMemory *m
 static bool nothing_missing(const GmNewData *n)
 {
     for (int f = 0; f < n->model->n_data; f++) {
-        if (n->data.missing[f].count == 0)
-            continue;
+        if (n->data.missing[f].count == 0) continue;
         const GmShape *s = &n->data.shape[f];
         char *name = gm_element_name(n->model->data[f].name, s->rank, s->dim, n->data.missing[f].index[0]);
-        gm_error("--new: %s is missing: new data must be whole (what is not known yet may be any value within its bounds, if nothing that is asked for reads it)", name);
+        gm_error("--new: %s is missing: new data must be whole (what is not known yet may be any value within its bounds, if nothing that "
+                 "is asked for reads it)",
+                 name);
         free(name);
         return false;
     }
@@ -89,17 +93,15 @@ static bool nothing_missing(const GmNewData *n)
 
 static bool negative_size(const GmNewData *n)
 {
-    if (n->memory.negative)
-        gm_error("--new: a size that follows from the data comes out as %ld", n->memory.negative);
+    if (n->memory.negative) gm_error("--new: a size that follows from the data comes out as %ld", n->memory.negative);
     return n->memory.negative;
 }
 
 static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d)
 {
-    *n = (GmNewData){ .model = model };
+    *n = (GmNewData){.model = model};
     if (!gm_data_open(&n->data, model, o->new_inputs, o->n_new_inputs, data) || !nothing_missing(n) ||
-        !gm_memory_open(&n->memory, model, &n->data, 1, o->requests, false) || negative_size(n) ||
-        !unknowns_fit(n, d, m))
+        !gm_memory_open(&n->memory, model, &n->data, 1, o->requests, false) || negative_size(n) || !unknowns_fit(n, d, m))
         return false;
     bool any = false;
     n->tally = gm_alloc((size_t)model->n_state, sizeof *n->tally);
@@ -109,60 +111,64 @@ static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, cons
             any = true;
         }
     if (!any || !model->derive_chain) {
-        gm_error("--new: there is nothing to compute: the model has no definitions of unknowns and no predict block; --log-lik and --predict ask for more");
+        gm_error("--new: there is nothing to compute: the model has no definitions of unknowns and no predict block; --log-lik and "
+                 "--predict ask for more");
         return false;
     }
     // Numbers of their own for what is drawn: replicates of new data are independent of those of the run.
-    n->run = (GmRun){ .data = n->data.data, .state = n->memory.state, .chains = 1, .seed = o->seed ^ 0x9e3779b97f4a7c15u, .threads = o->threads, .inner_threads = o->threads,
-                      .missing = n->data.missing, .requests = o->requests, .warmup = o->warmup };
+    n->run = (GmRun){.data = n->data.data,
+                     .state = n->memory.state,
+                     .chains = 1,
+                     .seed = o->seed ^ 0x9e3779b97f4a7c15u,
+                     .threads = o->threads,
+                     .inner_threads = o->threads,
+                     .missing = n->data.missing,
+                     .requests = o->requests,
+                     .warmup = o->warmup};
     gm_fill_absent(model, &n->memory, 0);
-    if (model->setup)
-        model->setup(&n->run);
-    if (gm_fault_raised())
-        gm_fault_print(model, &n->memory, &n->data);
+    if (model->setup) model->setup(&n->run);
+    if (gm_fault_raised()) gm_fault_print(model, &n->memory, &n->data);
     return !gm_fault_raised();
 }
 
 static void add(Tally *t, double x, long n)
 {
-    if (n == 1)
-        *t = (Tally){ .most = -INFINITY };
+    if (n == 1) *t = (Tally){.most = -INFINITY};
     if (isfinite(x) && isfinite(t->mean)) {
         const double change = x - t->mean;
         t->mean += change / (double)n;
         t->squares += change * (x - t->mean);
     } else {
-        t->mean += x;                    // infinite from here on
+        t->mean += x;  // infinite from here on
         t->squares = NAN;
     }
     if (x > t->most) {
         t->sum = t->sum * exp(t->most - x) + 1;
         t->most = x;
-    } else
-        t->sum += x == t->most ? 1 : exp(x - t->most);       // both may be infinite
+    } else t->sum += x == t->most ? 1 : exp(x - t->most);  // both may be infinite
 }
 
 static void take_draw(GmNewData *n, const GmDraws *d, const double *row, long number)
 {
     for (long c = 0; c < d->n_columns; c++) {
         const int f = d->column[c].field;
-        if (f < 0 || !is_unknown(&n->model->state[f]))
-            continue;
+        if (f < 0 || !is_unknown(&n->model->state[f])) continue;
         void *array = gm_state_array(n->model, &n->memory, 0, f);
-        if (n->model->state[f].type == GM_INT)
-            ((int32_t *)array)[d->column[c].element] = isnan(row[c]) ? GM_MISSING_INT : (int32_t)row[c];
-        else
-            ((double *)array)[d->column[c].element] = row[c];
+        if (n->model->state[f].type == GM_INT) ((int32_t *)array)[d->column[c].element] = isnan(row[c]) ? GM_MISSING_INT : (int32_t)row[c];
+        else ((double *)array)[d->column[c].element] = row[c];
     }
     n->model->derive_chain(&n->run);
     for (int f = 0; f < n->model->n_state; f++) {
-        if (!n->tally[f])
-            continue;
+        if (!n->tally[f]) continue;
         const void *array = gm_state_array(n->model, &n->memory, 0, f);
         const long size = gm_shape_size(&n->memory.shape[f]);
         for (long e = 0; e < size; e++) {
             const int32_t x = n->model->state[f].type == GM_INT ? ((const int32_t *)array)[e] : 0;
-            add(&n->tally[f][e], n->model->state[f].type != GM_INT ? ((const double *)array)[e] : x == GM_MISSING_INT ? NAN : (double)x, number);
+            add(&n->tally[f][e],
+                n->model->state[f].type != GM_INT ? ((const double *)array)[e]
+                : x == GM_MISSING_INT             ? NAN
+                                                  : (double)x,
+                number);
         }
     }
 }
@@ -173,12 +179,11 @@ static double sd(const Tally *t, long draws) { return draws > 1 ? sqrt(t->square
 
 static double log_mean_exp(const Tally *t, long draws) { return t->most + log(t->sum / (double)draws); }
 
-static char *dotted(char *name)                  // p[1, 2] -> p.1.2, as columns of draws are called
+static char *dotted(char *name)  // p[1, 2] -> p.1.2, as columns of draws are called
 {
     char *to = name;
     for (const char *from = name; *from; from++)
-        if (*from != ']' && *from != ' ')
-            *to++ = *from == '[' || *from == ',' ? '.' : *from;
+        if (*from != ']' && *from != ' ') *to++ = *from == '[' || *from == ',' ? '.' : *from;
     *to = 0;
     return name;
 }
@@ -189,17 +194,15 @@ static bool write_table(const GmNewData *n, const char *output, long draws, int 
     GmFile out;
     const bool open = gm_output_open(&out, path);
     free(path);
-    if (!open)
-        return false;
+    if (!open) return false;
     FILE *to = out.to;
     fprintf(to, "variable,mean,sd,log_mean_exp\n");
     for (int f = 0; f < n->model->n_state; f++)
         for (long e = 0; n->tally[f] && e < gm_shape_size(&n->memory.shape[f]); e++) {
             const GmShape *s = &n->memory.shape[f];
             const Tally *t = &n->tally[f][e];
-            const double x[] = { t->mean, sd(t, draws), n->model->state[f].on_request == GM_LOG_LIK ? log_mean_exp(t, draws) : NAN };
-            for (int k = 0; k < 3; k++)
-                number[k][gm_print_number(number[k], x[k], digits)] = 0;
+            const double x[] = {t->mean, sd(t, draws), n->model->state[f].on_request == GM_LOG_LIK ? log_mean_exp(t, draws) : NAN};
+            for (int k = 0; k < 3; k++) number[k][gm_print_number(number[k], x[k], digits)] = 0;
             char *name = dotted(gm_element_name(n->model->state[f].name, s->rank, s->dim, e));
             fprintf(to, "%s,%s,%s,%s\n", name, number[0], number[1], isnan(x[2]) ? "" : number[2]);
             free(name);
@@ -221,27 +224,25 @@ static void print_table(FILE *to, const GmNewData *n, long draws, const char *ou
             free(name);
         }
         if (size > SHOWN + 1)
-            fprintf(to, "...        %ld more of %s%s%s%s\n", size - SHOWN, field->name, output ? " (" : " (-o NAME writes NAME", output ? output : "", "_new.csv)");
-        if (size == 0 || field->on_request != GM_LOG_LIK)
-            continue;
+            fprintf(to, "...        %ld more of %s%s%s%s\n", size - SHOWN, field->name, output ? " (" : " (-o NAME writes NAME",
+                    output ? output : "", "_new.csv)");
+        if (size == 0 || field->on_request != GM_LOG_LIK) continue;
         for (long e = 0; e < size; e++) {
             const double x = log_mean_exp(&n->tally[f][e], draws), before = total / (double)(e ? e : 1);
             total += x;
             squares += e ? (x - before) * (x - total / (double)(e + 1)) : 0;
         }
-        if (size == 1)
-            fprintf(to, "%s: the log of the mean density of the observation is %.6g\n", field->name, total);
+        if (size == 1) fprintf(to, "%s: the log of the mean density of the observation is %.6g\n", field->name, total);
         else
-            fprintf(to, "%s: the log of the mean density of each observation is %.6g in all, %.6g each (standard error of the sum %.3g)\n", field->name, total, total / (double)size,
-                    sqrt(squares / (double)(size - 1) * (double)size));
+            fprintf(to, "%s: the log of the mean density of each observation is %.6g in all, %.6g each (standard error of the sum %.3g)\n",
+                    field->name, total, total / (double)size, sqrt(squares / (double)(size - 1) * (double)size));
     }
 }
 
 GmNewData *gm_new_data_open(const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d)
 {
     GmNewData *n = gm_alloc(1, sizeof *n);
-    if (prepare(n, model, o, data, m, d))
-        return n;
+    if (prepare(n, model, o, data, m, d)) return n;
     gm_new_data_close(n);
     return NULL;
 }
@@ -258,11 +259,9 @@ bool gm_new_data_take(GmNewData *n, FILE *to, const GmOptions *o, const GmDraws 
                 gm_fault_print(n->model, &n->memory, &n->data);
                 return false;
             }
-            if (gm_interrupted())
-                return false;
+            if (gm_interrupted()) return false;
         }
-    if (number == 0)
-        return true;
+    if (number == 0) return true;
     print_table(to, n, number, o->output);
     return !o->output || write_table(n, o->output, number, o->digits);
 }

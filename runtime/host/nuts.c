@@ -1,4 +1,5 @@
-// nuts.c -- the sampler of device/nuts.h for programs on the CPU, compiled once: it knows nothing of a model, and is longer than most programs.
+// nuts.c -- the sampler of device/nuts.h for programs on the CPU, compiled once: it knows nothing of a model, and is longer than most
+// programs.
 #include "../device/nuts.h"
 
 // Loops over coordinates, by the vectors of the machine that the program runs on. The Makefile has the flags that let sums be taken so.
@@ -9,14 +10,11 @@
 #endif
 
 void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup);
-int  gm_nuts_ask(Nuts *m);
+int gm_nuts_ask(Nuts *m);
 
 EACH_MACHINE void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup)
 {
     nuts_begin(m, g, x, settings, sweep, warmup);
 }
 
-EACH_MACHINE int gm_nuts_ask(Nuts *m)
-{
-    return nuts_next(m);
-}
+EACH_MACHINE int gm_nuts_ask(Nuts *m) { return nuts_next(m); }

@@ -1,8 +1,9 @@
 // ode.c -- solvers of differential equations (device/ode.h), with the derivatives of solutions by what goes into them.
 //
-// What is integrated is one vector, the state and its derivatives, of each component those by all inputs: Y = (y, S). CVODES has a vector for each input. Steps are chosen by the error of the state
-// alone. So a solution is the same number for number, whether its derivatives are asked for or not, and with the steps held fixed they are the derivatives of the numbers that the
-// method gives (internal numerical differentiation, Bock 1981), errors of the method included: what follows gradients sees one density.
+// What is integrated is one vector, the state and its derivatives, of each component those by all inputs: Y = (y, S). CVODES has a vector
+// for each input. Steps are chosen by the error of the state alone. So a solution is the same number for number, whether its derivatives
+// are asked for or not, and with the steps held fixed they are the derivatives of the numbers that the method gives (internal numerical
+// differentiation, Bock 1981), errors of the method included: what follows gradients sees one density.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -15,9 +16,9 @@
 #include "../device/ode.h"
 #include "host.h"
 
-// Between two times of the solution at most MOST_STEPS. An explicit method on a stiff equation keeps its steps so short that it will not get there:
-// this is taken for certain once TRIED steps in a row were such that MOST_STEPS like them do not reach the next time.
-// A sampler that looks far out would wait for seconds, often, otherwise.
+// Between two times of the solution at most MOST_STEPS. An explicit method on a stiff equation keeps its steps so short that it will not
+// get there: this is taken for certain once TRIED steps in a row were such that MOST_STEPS like them do not reach the next time. A sampler
+// that looks far out would wait for seconds, often, otherwise.
 enum { MOST_STEPS = 1000000, TRIED = 1000 };
 
 static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
@@ -36,7 +37,10 @@ static bool fail(const char *what, double t)
 static double *room(long n)
 {
     double *x = calloc((size_t)(n > 0 ? n : 1), sizeof *x);
-    if (!x) { gm_error("no memory is left for a differential equation"); exit(GM_EXIT_USAGE); }
+    if (!x) {
+        gm_error("no memory is left for a differential equation");
+        exit(GM_EXIT_USAGE);
+    }
     return x;
 }
 
@@ -63,8 +67,8 @@ static bool all_finite(const double *x, long n)
 
 typedef struct Slopes {
     const Ode *o;
-    long       columns;                  // 0: the equation alone
-    double    *by_state, *by_input;
+    long columns;  // 0: the equation alone
+    double *by_state, *by_input;
 } Slopes;
 
 // dS[c] = J S[c] + df/dp[c], S in columns of n.
@@ -84,8 +88,10 @@ static void differentiate(const Slopes *w, double t, const double *y, double *co
 
 // ---- explicit Runge-Kutta ----
 
-// Loops over the state and its derivatives, which take nearly all of the time, are the same operations in the same order for vectors of any width.
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Loops over the state and its derivatives, which take nearly all of the time, are the same operations in the same order for vectors of any
+// width.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define WIDE __attribute__((target_clones("avx2", "default"), optimize("O3", "fp-contract=off")))
 #else
 #define WIDE
@@ -100,20 +106,38 @@ WIDE static void add_to(long n, double *restrict y, double a, const double *rest
 // y = x + h * (a[0] k[0] + ... + a[s - 1] k[s - 1]), s up to 6; of 7 without x.
 WIDE static void combine(long n, double *restrict y, const double *restrict x, double h, int s, const double *a, double *const *k)
 {
-    const double a0 = a[0], a1 = s > 1 ? a[1] : 0, a2 = s > 2 ? a[2] : 0, a3 = s > 3 ? a[3] : 0, a4 = s > 4 ? a[4] : 0, a5 = s > 5 ? a[5] : 0, a6 = s > 6 ? a[6] : 0;
-    const double *const k0 = k[0], *const k1 = k[1], *const k2 = k[2], *const k3 = k[3], *const k4 = k[4], *const k5 = k[5], *const k6 = k[6];
+    const double a0 = a[0], a1 = s > 1 ? a[1] : 0, a2 = s > 2 ? a[2] : 0, a3 = s > 3 ? a[3] : 0, a4 = s > 4 ? a[4] : 0,
+                 a5 = s > 5 ? a[5] : 0, a6 = s > 6 ? a[6] : 0;
+    const double *const k0 = k[0], *const k1 = k[1], *const k2 = k[2], *const k3 = k[3], *const k4 = k[4], *const k5 = k[5],
+                        *const k6 = k[6];
     switch (s) {
-    case 1: for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i]); break;
-    case 2: for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i]); break;
-    case 3: for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i]); break;
-    case 4: for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i] + a3 * k3[i]); break;
-    case 5: for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i] + a3 * k3[i] + a4 * k4[i]); break;
-    case 6: for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i] + a3 * k3[i] + a4 * k4[i] + a5 * k5[i]); break;
-    case 7: for (long i = 0; i < n; i++) y[i] = h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i] + a3 * k3[i] + a4 * k4[i] + a5 * k5[i] + a6 * k6[i]); break;
+    case 1:
+        for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i]);
+        break;
+    case 2:
+        for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i]);
+        break;
+    case 3:
+        for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i]);
+        break;
+    case 4:
+        for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i] + a3 * k3[i]);
+        break;
+    case 5:
+        for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i] + a3 * k3[i] + a4 * k4[i]);
+        break;
+    case 6:
+        for (long i = 0; i < n; i++) y[i] = x[i] + h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i] + a3 * k3[i] + a4 * k4[i] + a5 * k5[i]);
+        break;
+    case 7:
+        for (long i = 0; i < n; i++) y[i] = h * (a0 * k0[i] + a1 * k1[i] + a2 * k2[i] + a3 * k3[i] + a4 * k4[i] + a5 * k5[i] + a6 * k6[i]);
+        break;
     }
 }
 
-typedef struct Rk { Slopes w; } Rk;
+typedef struct Rk {
+    Slopes w;
+} Rk;
 
 static void evaluate(Rk *r, double t, double *Y, double *dY)
 {
@@ -128,7 +152,7 @@ static void evaluate(Rk *r, double t, double *Y, double *dY)
         double *const to = dY + n + i * columns;
         memcpy(to, w->by_input + i * by, sizeof *to * (size_t)by);
         memset(to + by, 0, sizeof *to * (size_t)(columns - by));
-        for (long j = 0; j < n; j++)                 // of compartments, each reads few
+        for (long j = 0; j < n; j++)  // of compartments, each reads few
             if (w->by_state[i * n + j] != 0) add_to(columns, to, w->by_state[i * n + j], Y + n + j * columns);
     }
 }
@@ -163,19 +187,21 @@ static double first_step(Rk *r, double t, double end, double *Y, const double *k
 static bool runge_kutta(const Ode *o, double *z, double *slopes)
 {
     static const double c[7] = {0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1};
-    static const double a[7][6] = {
-        {0},
-        {1.0 / 5},
-        {3.0 / 40, 9.0 / 40},
-        {44.0 / 45, -56.0 / 15, 32.0 / 9},
-        {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
-        {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
-        {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84}};
+    static const double a[7][6] = {{0},
+                                   {1.0 / 5},
+                                   {3.0 / 40, 9.0 / 40},
+                                   {44.0 / 45, -56.0 / 15, 32.0 / 9},
+                                   {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
+                                   {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
+                                   {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84}};
     static const double e[7] = {71.0 / 57600, 0, -71.0 / 16695, 71.0 / 1920, -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
-    static const double d[7] = {-12715105075.0 / 11282082432.0, 0, 87487479700.0 / 32700410799.0, -10690763975.0 / 1880347072.0, 701980252875.0 / 199316789632.0, -1453857185.0 / 822651844.0,
+    static const double d[7] = {-12715105075.0 / 11282082432.0,  0,
+                                87487479700.0 / 32700410799.0,   -10690763975.0 / 1880347072.0,
+                                701980252875.0 / 199316789632.0, -1453857185.0 / 822651844.0,
                                 69997945.0 / 29380423.0};
     const long n = o->n, columns = slopes ? o->columns : 0, size = n * (1 + columns);
-    double *const work = room(11 * size + n * n + n * o->by), *Y = work, *next = work + size, *trial = work + 2 * size, *bent = work + 3 * size, *k[7];
+    double *const work = room(11 * size + n * n + n * o->by), *Y = work, *next = work + size, *trial = work + 2 * size,
+                  *bent = work + 3 * size, *k[7];
     for (int s = 0; s < 7; s++) k[s] = work + (4 + s) * size;
     Rk r = {{o, columns, work + 11 * size, work + 11 * size + n * n}};
     memcpy(Y, o->start, sizeof *Y * (size_t)n);
@@ -187,14 +213,20 @@ static bool runge_kutta(const Ode *o, double *z, double *slopes)
     double h = good && end > t ? first_step(&r, t, end, Y, k[0], trial, k[1]) : 0, before = 1e-4;
     bool rejected = false;
     long steps = 0, done = 0, hopeless = 0;
-    for (; good && done < o->times && o->time[done] <= t; done++) {          // at the start
+    for (; good && done < o->times && o->time[done] <= t; done++) {  // at the start
         memcpy(z + done * n, Y, sizeof *z * (size_t)n);
         if (columns) memcpy(slopes + done * n * columns, Y + n, sizeof *slopes * (size_t)(n * columns));
     }
     while (good && done < o->times) {
         hopeless = o->time[done] - t > MOST_STEPS * h ? hopeless + 1 : 0;
-        if (++steps > MOST_STEPS || hopeless > TRIED) { good = fail("a differential equation takes too many steps", t); break; }
-        if (!(h > 1e-14 * fmax(fabs(t), 1e-14 * (end - o->from)))) { good = fail("steps of a differential equation become too small", t); break; }
+        if (++steps > MOST_STEPS || hopeless > TRIED) {
+            good = fail("a differential equation takes too many steps", t);
+            break;
+        }
+        if (!(h > 1e-14 * fmax(fabs(t), 1e-14 * (end - o->from)))) {
+            good = fail("steps of a differential equation become too small", t);
+            break;
+        }
         if (t + 1.01 * h >= end) h = end - t;
         for (int s = 1; s < 7; s++) {
             double *const at = s == 6 ? next : trial;
@@ -239,52 +271,54 @@ static bool runge_kutta(const Ode *o, double *z, double *slopes)
 
 // ---- backward differentiation, by CVODES ----
 
-typedef void *Vector;                    // N_Vector, SUNMatrix and SUNLinearSolver are pointers that CVODES makes and takes
+typedef void *Vector;  // N_Vector, SUNMatrix and SUNLinearSolver are pointers that CVODES makes and takes
 typedef int Flow(double t, Vector y, Vector slope, void *with);
 typedef int Jacobian(double t, Vector y, Vector slope, Vector J, void *with, Vector work1, Vector work2, Vector work3);
 typedef int Sensitivities(int columns, double t, Vector y, Vector slope, Vector *S, Vector *dS, void *with, Vector work1, Vector work2);
 
-// The functions of SUNDIALS 6 and 7 that are called. Reals are doubles, indices 64 bits: how the library is built unless somebody asks for something else.
-#define CVODES(X)                                                                       \
-    X(int,    SUNContext_Create,   (void *communicator, void **context))                \
-    X(int,    SUNContext_Free,     (void **context))                                    \
-    X(Vector, N_VNew_Serial,       (long n, void *context))                             \
-    X(Vector *, N_VCloneVectorArray, (int count, Vector like))                          \
-    X(void,   N_VDestroyVectorArray, (Vector *all, int count))                          \
-    X(double *, N_VGetArrayPointer, (Vector v))                                         \
-    X(void,   N_VDestroy,          (Vector v))                                          \
-    X(Vector, SUNDenseMatrix,      (long rows, long columns, void *context))            \
-    X(double *, SUNDenseMatrix_Data, (Vector A))                                        \
-    X(void,   SUNMatDestroy,       (Vector A))                                          \
-    X(Vector, SUNLinSol_Dense,     (Vector y, Vector A, void *context))                 \
-    X(int,    SUNLinSolFree,       (Vector solver))                                     \
-    X(void *, CVodeCreate,         (int method, void *context))                         \
-    X(int,    CVodeInit,           (void *cv, Flow *f, double t, Vector y))             \
-    X(int,    CVodeSStolerances,   (void *cv, double relative, double absolute))        \
-    X(int,    CVodeSetUserData,    (void *cv, void *with))                              \
-    X(int,    CVodeSetMaxNumSteps, (void *cv, long most))                               \
-    X(int,    CVodeSetLinearSolver, (void *cv, Vector solver, Vector A))                \
-    X(int,    CVodeSetJacFn,       (void *cv, Jacobian *f))                             \
-    X(int,    CVodeSensInit,       (void *cv, int columns, int method, Sensitivities *f, Vector *S)) \
-    X(int,    CVodeSensSStolerances, (void *cv, double relative, double *absolute))     \
-    X(int,    CVodeSetSensErrCon,  (void *cv, int controlled))                          \
-    X(int,    CVode,               (void *cv, double to, Vector y, double *t, int task)) \
-    X(int,    CVodeGetSens,        (void *cv, double *t, Vector *S))                    \
-    X(void,   CVodeFree,           (void **cv))
+// The functions of SUNDIALS 6 and 7 that are called. Reals are doubles, indices 64 bits: how the library is built unless somebody asks for
+// something else.
+#define CVODES(X)                                                                           \
+    X(int, SUNContext_Create, (void *communicator, void **context))                         \
+    X(int, SUNContext_Free, (void **context))                                               \
+    X(Vector, N_VNew_Serial, (long n, void *context))                                       \
+    X(Vector *, N_VCloneVectorArray, (int count, Vector like))                              \
+    X(void, N_VDestroyVectorArray, (Vector * all, int count))                               \
+    X(double *, N_VGetArrayPointer, (Vector v))                                             \
+    X(void, N_VDestroy, (Vector v))                                                         \
+    X(Vector, SUNDenseMatrix, (long rows, long columns, void *context))                     \
+    X(double *, SUNDenseMatrix_Data, (Vector A))                                            \
+    X(void, SUNMatDestroy, (Vector A))                                                      \
+    X(Vector, SUNLinSol_Dense, (Vector y, Vector A, void *context))                         \
+    X(int, SUNLinSolFree, (Vector solver))                                                  \
+    X(void *, CVodeCreate, (int method, void *context))                                     \
+    X(int, CVodeInit, (void *cv, Flow *f, double t, Vector y))                              \
+    X(int, CVodeSStolerances, (void *cv, double relative, double absolute))                 \
+    X(int, CVodeSetUserData, (void *cv, void *with))                                        \
+    X(int, CVodeSetMaxNumSteps, (void *cv, long most))                                      \
+    X(int, CVodeSetLinearSolver, (void *cv, Vector solver, Vector A))                       \
+    X(int, CVodeSetJacFn, (void *cv, Jacobian *f))                                          \
+    X(int, CVodeSensInit, (void *cv, int columns, int method, Sensitivities *f, Vector *S)) \
+    X(int, CVodeSensSStolerances, (void *cv, double relative, double *absolute))            \
+    X(int, CVodeSetSensErrCon, (void *cv, int controlled))                                  \
+    X(int, CVode, (void *cv, double to, Vector y, double *t, int task))                     \
+    X(int, CVodeGetSens, (void *cv, double *t, Vector *S))                                  \
+    X(void, CVodeFree, (void **cv))
 
 static struct {
-#define X(type, name, args) type (*name) args;
+#define X(type, name, args) type(*name) args;
     CVODES(X)
 #undef X
-    int (*CVodeSetErrFile)(void *cv, FILE *to);              // SUNDIALS 6
-    int (*SUNContext_ClearErrHandlers)(void *context);       // SUNDIALS 7
+    int (*CVodeSetErrFile)(void *cv, FILE *to);         // SUNDIALS 6
+    int (*SUNContext_ClearErrHandlers)(void *context);  // SUNDIALS 7
     bool there;
     char why[300];
 } cvodes;
 
 static void find_cvodes(void)
 {
-    static const char *const sonames[] = {"libsundials_cvodes.so.6", "libsundials_cvodes.so.7", NULL}, *const core[] = {"libsundials_core.so.7", NULL};
+    static const char *const sonames[] = {"libsundials_cvodes.so.6", "libsundials_cvodes.so.7", NULL}, *const core[] = {
+                                                                                                           "libsundials_core.so.7", NULL};
     char where[200] = "";
     void *library = gm_library_open(sonames, core, "GM_CVODES", "", where, sizeof where);
     bool all = library != NULL;
@@ -293,18 +327,23 @@ static void find_cvodes(void)
 #undef X
     cvodes.there = all;
     if (all && !gm_library_symbol(library, "CVodeSetErrFile", &cvodes.CVodeSetErrFile)) cvodes.CVodeSetErrFile = NULL;
-    if (all && !gm_library_symbol(library, "SUNContext_ClearErrHandlers", &cvodes.SUNContext_ClearErrHandlers)) cvodes.SUNContext_ClearErrHandlers = NULL;
-    if (!all) snprintf(cvodes.why, sizeof cvodes.why, "ode_bdf needs the library CVODES of SUNDIALS: sudo apt-get install libsundials-cvodes6");
+    if (all && !gm_library_symbol(library, "SUNContext_ClearErrHandlers", &cvodes.SUNContext_ClearErrHandlers))
+        cvodes.SUNContext_ClearErrHandlers = NULL;
+    if (!all)
+        snprintf(cvodes.why, sizeof cvodes.why, "ode_bdf needs the library CVODES of SUNDIALS: sudo apt-get install libsundials-cvodes6");
 }
 
-typedef struct Bdf { Slopes w; double **from, **to; } Bdf;
+typedef struct Bdf {
+    Slopes w;
+    double **from, **to;
+} Bdf;
 
 static int bdf_flow(double t, Vector y, Vector slope, void *with)
 {
     const Bdf *b = with;
     double *const to = cvodes.N_VGetArrayPointer(slope);
     b->w.o->right_side(b->w.o, t, cvodes.N_VGetArrayPointer(y), to);
-    return all_finite(to, b->w.o->n) ? 0 : 1;            // a shorter step may do
+    return all_finite(to, b->w.o->n) ? 0 : 1;  // a shorter step may do
 }
 
 static int bdf_jacobian(double t, Vector y, Vector slope, Vector J, void *with, Vector work1, Vector work2, Vector work3)
@@ -312,19 +351,24 @@ static int bdf_jacobian(double t, Vector y, Vector slope, Vector J, void *with, 
     const Bdf *b = with;
     const long n = b->w.o->n;
     double *const to = cvodes.SUNDenseMatrix_Data(J);
-    (void)slope; (void)work1; (void)work2; (void)work3;
+    (void)slope;
+    (void)work1;
+    (void)work2;
+    (void)work3;
     memset(b->w.by_state, 0, sizeof *b->w.by_state * (size_t)(n * n));
     memset(b->w.by_input, 0, sizeof *b->w.by_input * (size_t)(n * b->w.o->by));
     b->w.o->slopes(b->w.o, t, cvodes.N_VGetArrayPointer(y), b->w.by_state, b->w.by_input);
     for (long i = 0; i < n; i++)
-        for (long j = 0; j < n; j++) to[j * n + i] = b->w.by_state[i * n + j];       // by columns
+        for (long j = 0; j < n; j++) to[j * n + i] = b->w.by_state[i * n + j];  // by columns
     return all_finite(to, n * n) ? 0 : 1;
 }
 
 static int bdf_slopes(int columns, double t, Vector y, Vector slope, Vector *S, Vector *dS, void *with, Vector work1, Vector work2)
 {
     const Bdf *b = with;
-    (void)slope; (void)work1; (void)work2;
+    (void)slope;
+    (void)work1;
+    (void)work2;
     for (int c = 0; c < columns; c++) {
         b->from[c] = cvodes.N_VGetArrayPointer(S[c]);
         b->to[c] = cvodes.N_VGetArrayPointer(dS[c]);
@@ -346,14 +390,16 @@ static bool backward(const Ode *o, double *z, double *slopes)
     void *context = NULL, *cv = NULL;
     if (cvodes.SUNContext_Create(NULL, &context)) abort();
     if (cvodes.SUNContext_ClearErrHandlers) cvodes.SUNContext_ClearErrHandlers(context);
-    Vector y = cvodes.N_VNew_Serial(n, context), A = cvodes.SUNDenseMatrix(n, n, context), solver = cvodes.SUNLinSol_Dense(y, A, context), *S = NULL;
+    Vector y = cvodes.N_VNew_Serial(n, context), A = cvodes.SUNDenseMatrix(n, n, context), solver = cvodes.SUNLinSol_Dense(y, A, context),
+           *S = NULL;
     double *const at = cvodes.N_VGetArrayPointer(y);
     memcpy(at, o->start, sizeof *at * (size_t)n);
     cv = cvodes.CVodeCreate(BDF, context);
     if (!cv) abort();
     if (cvodes.CVodeSetErrFile) cvodes.CVodeSetErrFile(cv, NULL);
-    bool good = !cvodes.CVodeInit(cv, bdf_flow, o->from, y) && !cvodes.CVodeSStolerances(cv, o->relative, o->absolute) && !cvodes.CVodeSetUserData(cv, &b) &&
-                !cvodes.CVodeSetMaxNumSteps(cv, MOST_STEPS) && !cvodes.CVodeSetLinearSolver(cv, solver, A) && (!o->slopes || !cvodes.CVodeSetJacFn(cv, bdf_jacobian));
+    bool good = !cvodes.CVodeInit(cv, bdf_flow, o->from, y) && !cvodes.CVodeSStolerances(cv, o->relative, o->absolute) &&
+                !cvodes.CVodeSetUserData(cv, &b) && !cvodes.CVodeSetMaxNumSteps(cv, MOST_STEPS) &&
+                !cvodes.CVodeSetLinearSolver(cv, solver, A) && (!o->slopes || !cvodes.CVodeSetJacFn(cv, bdf_jacobian));
     if (columns) {
         S = cvodes.N_VCloneVectorArray((int)columns, y);
         for (long c = 0; c < columns; c++) {
@@ -362,14 +408,21 @@ static bool backward(const Ode *o, double *z, double *slopes)
             if (c >= o->by) s[c - o->by] = 1;
             allowed[c] = o->absolute;
         }
-        good = good && !cvodes.CVodeSensInit(cv, (int)columns, STAGGERED, bdf_slopes, S) && !cvodes.CVodeSensSStolerances(cv, o->relative, allowed) && !cvodes.CVodeSetSensErrCon(cv, 0);
+        good = good && !cvodes.CVodeSensInit(cv, (int)columns, STAGGERED, bdf_slopes, S) &&
+               !cvodes.CVodeSensSStolerances(cv, o->relative, allowed) && !cvodes.CVodeSetSensErrCon(cv, 0);
     }
     double t = o->from;
     good = good || fail("CVODES refuses a differential equation", t);
     for (long i = 0; i < o->times && good; i++) {
         if (o->time[i] > t || (i && o->time[i] > o->time[i - 1])) {
-            if (cvodes.CVode(cv, o->time[i], y, &t, NORMAL) < 0) { good = fail("CVODES cannot go on with a differential equation", t); break; }
-            if (columns && cvodes.CVodeGetSens(cv, &t, S)) { good = fail("CVODES has no derivatives of a solution", t); break; }
+            if (cvodes.CVode(cv, o->time[i], y, &t, NORMAL) < 0) {
+                good = fail("CVODES cannot go on with a differential equation", t);
+                break;
+            }
+            if (columns && cvodes.CVodeGetSens(cv, &t, S)) {
+                good = fail("CVODES has no derivatives of a solution", t);
+                break;
+            }
         }
         memcpy(z + i * n, at, sizeof *z * (size_t)n);
         for (long c = 0; c < columns; c++) {
@@ -395,7 +448,9 @@ const char *gm_ode_solve(const Ode *o, double *z, double *slopes)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!isfinite(o->from) || !all_finite(o->time, o->times)) return "a time of its differential equation is not finite";
     for (long i = 0; i < o->times; i++)
-        if (o->time[i] < (i ? o->time[i - 1] : o->from)) return i ? "the times of its differential equation decrease" : "the first time of its differential equation lies before that of the start";
+        if (o->time[i] < (i ? o->time[i - 1] : o->from))
+            return i ? "the times of its differential equation decrease"
+                     : "the first time of its differential equation lies before that of the start";
     if (!(o->relative > 0 && o->absolute > 0)) return "a tolerance of its differential equation is not above 0";
     if (o->stiff) {
         pthread_once(&once, find_cvodes);

@@ -5,15 +5,11 @@
 
 static bool refused(const char *path, const char *why)
 {
-    if (why)
-        gm_error("%s: cannot be written: %s", path, why);
+    if (why) gm_error("%s: cannot be written: %s", path, why);
     return why != NULL;
 }
 
-bool gm_output_open(GmFile *f, const char *path)
-{
-    return !refused(path, gm_file_create(f, path));
-}
+bool gm_output_open(GmFile *f, const char *path) { return !refused(path, gm_file_create(f, path)); }
 
 bool gm_output_done(GmFile *f)
 {
@@ -40,11 +36,10 @@ static bool may_be_written(char *path)
 bool gm_outputs_may_be_written(const GmOptions *o)
 {
     bool good = true;
-    if (!o->output || o->check || o->compare_devices)
-        return true;
+    if (!o->output || o->check || o->compare_devices) return true;
     if (o->map)
-        return may_be_written(gm_format("%s.csv", o->output)) && may_be_written(gm_format("%s.json", o->output)) && may_be_written(gm_format("%s_trace.csv", o->output));
-    for (int c = 0; c < o->chains && good; c++)
-        good = may_be_written(gm_format("%s_%d.csv", o->output, o->first_chain + c));
+        return may_be_written(gm_format("%s.csv", o->output)) && may_be_written(gm_format("%s.json", o->output)) &&
+               may_be_written(gm_format("%s_trace.csv", o->output));
+    for (int c = 0; c < o->chains && good; c++) good = may_be_written(gm_format("%s_%d.csv", o->output, o->first_chain + c));
     return good && (!o->n_new_inputs || may_be_written(gm_format("%s_new.csv", o->output)));
 }

@@ -14,7 +14,7 @@ double gm_seconds(void)
 
 void gm_progress_open(GmProgress *p, const GmOptions *o, long total)
 {
-    *p = (GmProgress){ .refresh = o->refresh, .total = total, .warmup = o->warmup, .started = gm_seconds() };
+    *p = (GmProgress){.refresh = o->refresh, .total = total, .warmup = o->warmup, .started = gm_seconds()};
     p->bar = !o->quiet && o->refresh == 0 && isatty(STDERR_FILENO);
 }
 
@@ -43,18 +43,15 @@ void gm_progress_show(GmProgress *p, long done)
         gm_note("sweep %ld of %ld (%s)", done, p->total, done <= p->warmup ? "warm-up" : "sampling");
         return;
     }
-    if (!p->bar)
-        return;
+    if (!p->bar) return;
     const double now = gm_seconds();
-    if (now - p->drawn < 0.1 && done < p->total)
-        return;
+    if (now - p->drawn < 0.1 && done < p->total) return;
     p->drawn = now;
     draw_bar(p, done, now);
 }
 
 void gm_progress_close(GmProgress *p)
 {
-    if (p->bar && p->drawn > 0)
-        fprintf(stderr, "\r%78s\r", "");
+    if (p->bar && p->drawn > 0) fprintf(stderr, "\r%78s\r", "");
     p->bar = false;
 }

@@ -1,12 +1,15 @@
-// relabel.c -- `fit relabel DRAWS --by c`: labels of components are made to agree over stored draws. The chains are not touched: draws of a model whose components can be permuted are
-// permuted back, each by the permutation of least cost.
+// relabel.c -- `fit relabel DRAWS --by c`: labels of components are made to agree over stored draws. The chains are not touched: draws of a
+// model whose components can be permuted are permuted back, each by the permutation of least cost.
 //
-// By allocations, if c is stored: the cost of calling label k of a draw l is the number of points with c = k in the draw that the reference does not call l. The reference is at first the draw of
-// the largest lp__ (and in another attempt, with at most MOST_STARTED points, the least squares partition: what costs less counts), then the label that most draws give to each point, as often as the number of disagreements falls (equivalence classes representatives, Papastamoulis and Iliopoulos 2010,
-// Journal of Computational and Graphical Statistics 19, in the iterative form of Papastamoulis 2016, Journal of Statistical Software 69). Where allocations leave a choice (components
-// without points), parameters decide, by their squared distance to those of the reference draw.
-// By parameters, `--by mu,w`: the cost is that squared distance, each element in units of its standard deviation over all labels and draws, and the reference becomes the mean of the
-// permuted draws as often as the cost falls (as Stephens 2000, Journal of the Royal Statistical Society B 62, does with probabilities of allocation).
+// By allocations, if c is stored: the cost of calling label k of a draw l is the number of points with c = k in the draw that the reference
+// does not call l. The reference is at first the draw of the largest lp__ (and in another attempt, with at most MOST_STARTED points, the
+// least squares partition: what costs less counts), then the label that most draws give to each point, as often as the number of
+// disagreements falls (equivalence classes representatives, Papastamoulis and Iliopoulos 2010, Journal of Computational and Graphical
+// Statistics 19, in the iterative form of Papastamoulis 2016, Journal of Statistical Software 69). Where allocations leave a choice
+// (components without points), parameters decide, by their squared distance to those of the reference draw. By parameters, `--by mu,w`: the
+// cost is that squared distance, each element in units of its standard deviation over all labels and draws, and the reference becomes the
+// mean of the permuted draws as often as the cost falls (as Stephens 2000, Journal of the Royal Statistical Society B 62, does with
+// probabilities of allocation).
 //
 // The compiler knows what is permuted (GmLabels). Cells are copied as text, so numbers keep all their digits.
 #include "relabel.h"
@@ -24,35 +27,35 @@ enum { MOST_ROUNDS = 100, MOST_CHAINS = 10000, MOST_LABELS = 5000, MOST_STARTED 
 
 typedef struct Options {
     const char *draws, *by, *output, *cocluster, *partition, *svg, *points;
-    char  **files;
-    int     n_files;
-    bool    summary, quiet;
-    long    summary_rows;
+    char **files;
+    int n_files;
+    bool summary, quiet;
+    long summary_rows;
 } Options;
 
 typedef struct Column {
-    int  field;                      // of state; -1: lp__; -2: something that a move says of itself
-    long element;                    // row-major
+    int field;     // of state; -1: lp__; -2: something that a move says of itself
+    long element;  // row-major
 } Column;
 
 typedef struct Relabel {
-    const GmModel  *model;
-    Options         o;
+    const GmModel *model;
+    Options o;
     const GmLabels *labels;
-    int      chain, n_labels;        // files; K
-    long     rows, draws;            // of each file; in all
-    char    *header;
-    long     n_columns;
-    Column  *column;
-    GmMemory memory;                 // shapes alone
-    long   **column_of;              // by field and element; NULL: the field is not stored
-    double  *number;                 // [draw][column], but of allocations
-    int32_t *z;                      // [draw][point]: labels from 0
-    int      by;                     // field of the allocations; -1: by parameters
-    bool    *wanted;                 // by field: parameters that decide
-    long     points;                 // elements of `by` that exist
-    long    *element;                // which these are
-    int     *to;                     // [draw][label]: the label it becomes
+    int chain, n_labels;  // files; K
+    long rows, draws;     // of each file; in all
+    char *header;
+    long n_columns;
+    Column *column;
+    GmMemory memory;   // shapes alone
+    long **column_of;  // by field and element; NULL: the field is not stored
+    double *number;    // [draw][column], but of allocations
+    int32_t *z;        // [draw][point]: labels from 0
+    int by;            // field of the allocations; -1: by parameters
+    bool *wanted;      // by field: parameters that decide
+    long points;       // elements of `by` that exist
+    long *element;     // which these are
+    int *to;           // [draw][label]: the label it becomes
 } Relabel;
 
 // ---- the command line ----
@@ -63,7 +66,8 @@ static void usage(FILE *to, const char *program)
             "usage: %s relabel [options] DRAWS\n"
             "\n"
             "  DRAWS                the NAME of `-o NAME`: NAME_1.csv, NAME_2.csv, ...; or files\n"
-            "      --by c           agree by the allocations c, which must be stored (--params); without --by: those of the model, if it has one kind of labels\n"
+            "      --by c           agree by the allocations c, which must be stored (--params); without --by: those of the model, if it "
+            "has one kind of labels\n"
             "      --by mu,w        agree by the parameters mu and w\n"
             "  -o, --output NAME    write to NAME_1.csv, ... (DRAWS_relabelled)\n"
             "      --cocluster FILE the fraction of the draws that hold two points together, a square table\n"
@@ -82,16 +86,22 @@ static int read_options(Options *o, int argc, char **argv)
 {
     enum { BY = 256, COCLUSTER, PARTITION, SVG, POINTS, SUMMARY, NO_SUMMARY };
     static const struct option all[] = {
-        { "by", required_argument, NULL, BY },           { "output", required_argument, NULL, 'o' },   { "cocluster", required_argument, NULL, COCLUSTER },
-        { "partition", required_argument, NULL, PARTITION }, { "svg", required_argument, NULL, SVG }, { "points", required_argument, NULL, POINTS },
-        { "summary", required_argument, NULL, SUMMARY }, { "no-summary", no_argument, NULL, NO_SUMMARY }, { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },              { NULL, 0, NULL, 0 },
+        {"by", required_argument, NULL, BY},
+        {"output", required_argument, NULL, 'o'},
+        {"cocluster", required_argument, NULL, COCLUSTER},
+        {"partition", required_argument, NULL, PARTITION},
+        {"svg", required_argument, NULL, SVG},
+        {"points", required_argument, NULL, POINTS},
+        {"summary", required_argument, NULL, SUMMARY},
+        {"no-summary", no_argument, NULL, NO_SUMMARY},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
-    *o = (Options){ .summary = true, .summary_rows = 50 };
+    *o = (Options){.summary = true, .summary_rows = 50};
     optind = 0;
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":o:qh", all, NULL)) >= 0;)
-        switch (option) {
+    for (int option; (option = getopt_long(argc, argv, ":o:qh", all, NULL)) >= 0;) switch (option) {
         case BY: o->by = optarg; break;
         case 'o': o->output = optarg; break;
         case COCLUSTER: o->cocluster = optarg; break;
@@ -110,11 +120,10 @@ static int read_options(Options *o, int argc, char **argv)
             o->summary_rows = *optarg == 'a' ? LONG_MAX : n;
             break;
         }
-        case 'h':
-            usage(stdout, "fit");
-            return GM_EXIT_OK;
+        case 'h': usage(stdout, "fit"); return GM_EXIT_OK;
         default:
-            gm_error(option == ':' ? "relabel: %s: a value is missing; try --help" : "relabel: %s: no such option; try --help", argv[optind - 1]);
+            gm_error(option == ':' ? "relabel: %s: a value is missing; try --help" : "relabel: %s: no such option; try --help",
+                     argv[optind - 1]);
             return GM_EXIT_USAGE;
         }
     if (optind >= argc) {
@@ -144,28 +153,30 @@ static char **find_files(const Options *o, int *n)
     char **files = gm_alloc((size_t)o->n_files + MOST_CHAINS, sizeof *files);
     *n = 0;
     if (o->n_files > 1 || ends_in_csv(o->files[0])) {
-        for (; *n < o->n_files; ++*n)
-            files[*n] = gm_copy_text(o->files[*n]);
+        for (; *n < o->n_files; ++*n) files[*n] = gm_copy_text(o->files[*n]);
         return files;
     }
     for (int c = 1; c < MOST_CHAINS; c++) {
         char *path = gm_format("%s_%d.csv", o->files[0], c);
-        if (access(path, F_OK) == 0)
-            files[(*n)++] = path;
+        if (access(path, F_OK) == 0) files[(*n)++] = path;
         else {
             free(path);
-            if (*n > 0 || c > 100)
-                break;
+            if (*n > 0 || c > 100) break;
         }
     }
-    if (*n > 0)
-        return files;
+    if (*n > 0) return files;
     gm_error("relabel: there are no draws %s_1.csv", o->files[0]);
     free(files);
     return NULL;
 }
 
-typedef struct Lines { const char *path; FILE *from; char *text; size_t room; long number; } Lines;
+typedef struct Lines {
+    const char *path;
+    FILE *from;
+    char *text;
+    size_t room;
+    long number;
+} Lines;
 
 // The next line; NULL at the end, or after a message: *good is false then. A last line without its end was not written whole.
 static char *next_line(Lines *l, bool *good)
@@ -173,10 +184,8 @@ static char *next_line(Lines *l, bool *good)
     errno = 0;
     const ssize_t n = getline(&l->text, &l->room, l->from);
     *good = n >= 0 || !ferror(l->from);
-    if (!*good)
-        gm_error("%s: cannot be read: %s", l->path, strerror(errno));
-    if (n <= 0)
-        return NULL;
+    if (!*good) gm_error("%s: cannot be read: %s", l->path, strerror(errno));
+    if (n <= 0) return NULL;
     l->number++;
     if (l->text[n - 1] != '\n' || memchr(l->text, 0, (size_t)n)) {
         gm_error("%s: line %ld is not whole: the file was cut off", l->path, l->number);
@@ -184,24 +193,21 @@ static char *next_line(Lines *l, bool *good)
         return NULL;
     }
     l->text[n - 1] = 0;
-    if (n > 1 && l->text[n - 2] == '\r')
-        l->text[n - 2] = 0;
+    if (n > 1 && l->text[n - 2] == '\r') l->text[n - 2] = 0;
     return l->text;
 }
 
 static bool lines_open(Lines *l, const char *path)
 {
     gm_file_is_read(path);
-    *l = (Lines){ .path = path, .from = fopen(path, "r") };
-    if (!l->from)
-        gm_error("%s: cannot be read: %s", path, strerror(errno));
+    *l = (Lines){.path = path, .from = fopen(path, "r")};
+    if (!l->from) gm_error("%s: cannot be read: %s", path, strerror(errno));
     return l->from != NULL;
 }
 
 static void lines_close(Lines *l)
 {
-    if (l->from)
-        fclose(l->from);
+    if (l->from) fclose(l->from);
     free(l->text);
 }
 
@@ -219,8 +225,7 @@ static int read_label(const GmModel *model, const char *label, size_t length, in
         for (const char *p = label + stem; p < label + length && *rank < GM_MAX_RANK; ++*rank) {
             char *end;
             at[*rank] = strtol(p + 1, &end, 10);
-            if (*p != '.' || end == p + 1 || at[*rank] < 1 || (*end != '.' && end != label + length))
-                return -1;
+            if (*p != '.' || end == p + 1 || at[*rank] < 1 || (*end != '.' && end != label + length)) return -1;
             p = end;
         }
         return *rank == field->rank ? f : -1;
@@ -233,14 +238,12 @@ static bool read_columns(Relabel *r, const char *path)
 {
     const GmModel *model = r->model;
     r->n_columns = 1;
-    for (const char *p = r->header; *p; p++)
-        r->n_columns += *p == ',';
+    for (const char *p = r->header; *p; p++) r->n_columns += *p == ',';
     r->column = gm_alloc((size_t)r->n_columns, sizeof *r->column);
     r->memory.shape = gm_alloc((size_t)model->n_state, sizeof *r->memory.shape);
     r->column_of = gm_alloc((size_t)model->n_state, sizeof *r->column_of);
-    for (int f = 0; f < model->n_state; f++)
-        r->memory.shape[f] = (GmShape){ .rank = model->state[f].rank };
-    for (int pass = 0; pass < 2; pass++) {               // sizes first, then places
+    for (int f = 0; f < model->n_state; f++) r->memory.shape[f] = (GmShape){.rank = model->state[f].rank};
+    for (int pass = 0; pass < 2; pass++) {  // sizes first, then places
         const char *label = r->header;
         for (long c = 0; c < r->n_columns; c++) {
             const size_t length = strcspn(label, ",");
@@ -248,28 +251,26 @@ static bool read_columns(Relabel *r, const char *path)
             long at[GM_MAX_RANK];
             const int f = read_label(model, label, length, &rank, at);
             if (f < 0) {
-                const bool lp = length == 4 && strncmp(label, "lp__", 4) == 0, told = length > 2 && strncmp(label + length - 2, "__", 2) == 0;
+                const bool lp = length == 4 && strncmp(label, "lp__", 4) == 0,
+                           told = length > 2 && strncmp(label + length - 2, "__", 2) == 0;
                 if (!lp && !told) {
                     gm_error("%s: %.*s is no variable of %s: these are draws of another model", path, (int)length, label, model->source);
                     return false;
                 }
-                r->column[c] = (Column){ .field = lp ? -1 : -2 };
+                r->column[c] = (Column){.field = lp ? -1 : -2};
             } else if (pass == 0) {
                 for (int d = 0; d < rank; d++)
-                    if (at[d] > r->memory.shape[f].dim[d])
-                        r->memory.shape[f].dim[d] = at[d];
+                    if (at[d] > r->memory.shape[f].dim[d]) r->memory.shape[f].dim[d] = at[d];
             } else {
                 const GmShape *s = &r->memory.shape[f];
                 long element = 0;
-                for (int d = 0; d < rank; d++)
-                    element = element * s->dim[d] + at[d] - 1;
+                for (int d = 0; d < rank; d++) element = element * s->dim[d] + at[d] - 1;
                 if (!r->column_of[f]) {
                     r->column_of[f] = gm_alloc((size_t)gm_shape_size(s), sizeof **r->column_of);
-                    for (long e = 0; e < gm_shape_size(s); e++)
-                        r->column_of[f][e] = -1;
+                    for (long e = 0; e < gm_shape_size(s); e++) r->column_of[f][e] = -1;
                 }
                 r->column_of[f][element] = c;
-                r->column[c] = (Column){ f, element };
+                r->column[c] = (Column){f, element};
             }
             label += length + 1;
         }
@@ -284,8 +285,7 @@ static bool named(const char *list, const char *name)
     const size_t n = strlen(name);
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
         at += strspn(at, " ");
-        if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == ' ' || !at[n]))
-            return true;
+        if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == ' ' || !at[n])) return true;
     }
     return false;
 }
@@ -295,8 +295,7 @@ static bool one_dimension(unsigned dims) { return dims && !(dims & (dims - 1)); 
 static void list_labels(const GmModel *model)
 {
     fprintf(stderr, "  there are:");
-    for (const GmLabels *l = model->labels; l->by; l++)
-        fprintf(stderr, " --by %s", model->state[l->by - 1].name);
+    for (const GmLabels *l = model->labels; l->by; l++) fprintf(stderr, " --by %s", model->state[l->by - 1].name);
     fputc('\n', stderr);
 }
 
@@ -314,29 +313,26 @@ static bool choose_labels(Relabel *r)
         list_labels(model);
         return false;
     }
-    if (!by)
-        by = model->state[model->labels->by - 1].name;
+    if (!by) by = model->state[model->labels->by - 1].name;
     r->by = -1;
     r->wanted = gm_alloc((size_t)model->n_state, sizeof *r->wanted);
     long found = 0, asked = 1;
-    for (const char *p = by; *p; p++)
-        asked += *p == ',';
+    for (const char *p = by; *p; p++) asked += *p == ',';
     for (const GmLabels *l = model->labels; l->by && !r->labels; l++)
         for (const GmLabelled *v = l->fields; v->field; v++) {
             const char *name = model->state[v->field - 1].name;
-            if (!named(by, name))
-                continue;
+            if (!named(by, name)) continue;
             if (v->lost || v->apart || (!v->values && !one_dimension(v->dims))) {
-                gm_error("relabel: --by %s: %s", name, v->lost ? "it depends on the labels otherwise than by a subscript" : v->apart ? "its elements have an order of their own, and are not permuted"
-                         : "two of its dimensions are permuted, which is no sum of costs: take variables with one");
+                gm_error("relabel: --by %s: %s", name,
+                         v->lost    ? "it depends on the labels otherwise than by a subscript"
+                         : v->apart ? "its elements have an order of their own, and are not permuted"
+                                    : "two of its dimensions are permuted, which is no sum of costs: take variables with one");
                 return false;
             }
             found++;
             r->labels = l;
-            if (v->values && !v->dims && asked == 1)
-                r->by = v->field - 1;
-            else
-                r->wanted[v->field - 1] = true;
+            if (v->values && !v->dims && asked == 1) r->by = v->field - 1;
+            else r->wanted[v->field - 1] = true;
         }
     if (found != asked) {
         gm_error("relabel: --by %s: not all of these are variables that run over one kind of labels", by);
@@ -354,8 +350,8 @@ static bool choose_labels(Relabel *r)
                 others = more;
             }
         }
-        gm_error("relabel: %s is not among the draws: run again with --params all (or names, %s among them)%s%s%s", model->state[field].name, model->state[field].name,
-                 *others ? ", or agree by parameters: --by " : "", others, "");
+        gm_error("relabel: %s is not among the draws: run again with --params all (or names, %s among them)%s%s%s",
+                 model->state[field].name, model->state[field].name, *others ? ", or agree by parameters: --by " : "", others, "");
         free(others);
         return false;
     }
@@ -365,7 +361,8 @@ static bool choose_labels(Relabel *r)
             return false;
         }
     if (r->labels->not_permuted) {
-        gm_error("relabel: the labels of %s are told apart by the model, and are not to be permuted: %s", model->state[r->labels->by - 1].name, r->labels->not_permuted);
+        gm_error("relabel: the labels of %s are told apart by the model, and are not to be permuted: %s",
+                 model->state[r->labels->by - 1].name, r->labels->not_permuted);
         return false;
     }
     return true;
@@ -377,8 +374,7 @@ static bool check_shapes(Relabel *r, const char *path)
     for (const GmLabelled *v = r->labels->fields; v->field; v++) {
         const int f = v->field - 1;
         const GmShape *s = &r->memory.shape[f];
-        if (!r->column_of[f] || v->lost)
-            continue;
+        if (!r->column_of[f] || v->lost) continue;
         for (long e = 0; e < gm_shape_size(s) && !v->apart; e++)
             if (r->column_of[f][e] < 0) {
                 char *name = gm_element_name(r->model->state[f].name, s->rank, s->dim, e);
@@ -387,10 +383,10 @@ static bool check_shapes(Relabel *r, const char *path)
                 return false;
             }
         for (int d = 0; d < s->rank; d++) {
-            if (!(v->dims >> d & 1) || v->apart)
-                continue;
+            if (!(v->dims >> d & 1) || v->apart) continue;
             if (r->n_labels && r->n_labels != s->dim[d]) {
-                gm_error("%s: %s has %ld elements by label, others have %d: these are no draws of %s", path, r->model->state[f].name, s->dim[d], r->n_labels, r->model->source);
+                gm_error("%s: %s has %ld elements by label, others have %d: these are no draws of %s", path, r->model->state[f].name,
+                         s->dim[d], r->n_labels, r->model->source);
                 return false;
             }
             r->n_labels = (int)s->dim[d];
@@ -402,8 +398,7 @@ static bool check_shapes(Relabel *r, const char *path)
 static const GmLabelled *labelled(const Relabel *r, int field)
 {
     for (const GmLabelled *v = r->labels->fields; v->field; v++)
-        if (v->field - 1 == field)
-            return v;
+        if (v->field - 1 == field) return v;
     return NULL;
 }
 
@@ -424,15 +419,16 @@ static bool read_cells(Relabel *r, char *text, const Lines *l, long draw)
         const bool last = c + 1 == r->n_columns;
         if (end == at || *end != (last ? 0 : ',')) {
             if (!*end || (last && *end == ','))
-                gm_error("%s: line %ld has %s cells than its header, %ld: the file was cut off, or joined", l->path, l->number, last ? "more" : "fewer", r->n_columns);
-            else
-                gm_error("%s: line %ld: `%.20s` is not a number", l->path, l->number, at);
+                gm_error("%s: line %ld has %s cells than its header, %ld: the file was cut off, or joined", l->path, l->number,
+                         last ? "more" : "fewer", r->n_columns);
+            else gm_error("%s: line %ld: `%.20s` is not a number", l->path, l->number, at);
             return false;
         }
         const Column *of = &r->column[c];
         r->number[draw * r->n_columns + c] = x;
         if (holds_labels(r, of->field) && !isnan(x) && (x != floor(x) || x < 1 || x > (r->n_labels ? r->n_labels : MOST_LABELS))) {
-            gm_error("%s: line %ld: %s is %g, and labels are 1 to %d", l->path, l->number, r->model->state[of->field].name, x, r->n_labels ? r->n_labels : MOST_LABELS);
+            gm_error("%s: line %ld: %s is %g, and labels are 1 to %d", l->path, l->number, r->model->state[of->field].name, x,
+                     r->n_labels ? r->n_labels : MOST_LABELS);
             return false;
         }
         at = end + 1;
@@ -447,12 +443,11 @@ static bool find_points(Relabel *r)
     r->element = gm_alloc((size_t)size + 1, sizeof *r->element);
     for (long i = 0; i < size; i++) {
         long absent = 0;
-        for (long d = 0; d < r->draws; d++)
-            absent += isnan(r->number[d * r->n_columns + r->column_of[r->by][i]]);
-        if (absent == 0)
-            r->element[r->points++] = i;
+        for (long d = 0; d < r->draws; d++) absent += isnan(r->number[d * r->n_columns + r->column_of[r->by][i]]);
+        if (absent == 0) r->element[r->points++] = i;
         else if (absent < r->draws) {
-            gm_error("relabel: element %ld of %s is nan in %ld of %ld draws: labels are numbers, or do not exist in any draw", i + 1, r->model->state[r->by].name, absent, r->draws);
+            gm_error("relabel: element %ld of %s is nan in %ld of %ld draws: labels are numbers, or do not exist in any draw", i + 1,
+                     r->model->state[r->by].name, absent, r->draws);
             return false;
         }
     }
@@ -470,8 +465,7 @@ static bool read_draws(Relabel *r, char **files, int n)
         bool good = lines_open(&l, files[r->chain]), header = false;
         long rows = 0;
         for (char *text; good && (text = next_line(&l, &good));) {
-            if (*text == '#' || !*text)
-                continue;
+            if (*text == '#' || !*text) continue;
             if (!header) {
                 header = true;
                 if (!r->header) {
@@ -490,27 +484,24 @@ static bool read_draws(Relabel *r, char **files, int n)
             rows++;
         }
         lines_close(&l);
-        if (!good)
-            return false;
+        if (!good) return false;
         if (rows == 0 || (r->chain > 0 && rows != r->rows)) {
             if (rows)
-                gm_error("%s: has %ld draws, %s has %ld: the files are not of one run, or one was cut off", files[r->chain], rows, files[0], r->rows);
-            else
-                gm_error("%s: there are no draws in it", files[r->chain]);
+                gm_error("%s: has %ld draws, %s has %ld: the files are not of one run, or one was cut off", files[r->chain], rows, files[0],
+                         r->rows);
+            else gm_error("%s: there are no draws in it", files[r->chain]);
             return false;
         }
         r->rows = rows;
     }
     if (r->by >= 0) {
-        if (!find_points(r))
-            return false;
+        if (!find_points(r)) return false;
         r->z = gm_alloc((size_t)r->draws * (size_t)r->points, sizeof *r->z);
         for (long d = 0; d < r->draws; d++)
             for (long i = 0; i < r->points; i++) {
                 const double c = r->number[d * r->n_columns + r->column_of[r->by][r->element[i]]];
                 r->z[d * r->points + i] = (int32_t)c - 1;
-                if (c > r->n_labels)
-                    r->n_labels = (int)c;
+                if (c > r->n_labels) r->n_labels = (int)c;
             }
     }
     if (r->n_labels > MOST_LABELS) {
@@ -523,14 +514,17 @@ static bool read_draws(Relabel *r, char **files, int n)
 // ---- costs ----
 
 // Coordinates of the parameters: coordinate j of label k is column[j * K + k], in units of scale[j].
-typedef struct Coordinates { long n; long *column; double *scale; } Coordinates;
+typedef struct Coordinates {
+    long n;
+    long *column;
+    double *scale;
+} Coordinates;
 
 // The element of a field in which the label along dimension `along` is l.
 static long with_label(const GmShape *s, int along, long element, long l)
 {
     long stride = 1;
-    for (int d = s->rank - 1; d > along; d--)
-        stride *= s->dim[d];
+    for (int d = s->rank - 1; d > along; d--) stride *= s->dim[d];
     const long now = element / stride % s->dim[along];
     return element + (l - now) * stride;
 }
@@ -538,28 +532,24 @@ static long with_label(const GmShape *s, int along, long element, long l)
 static int dimension_of(unsigned dims)
 {
     int d = 0;
-    while (!(dims >> d & 1))
-        d++;
+    while (!(dims >> d & 1)) d++;
     return d;
 }
 
 static Coordinates coordinates_of(const Relabel *r)
 {
-    Coordinates c = { 0 };
+    Coordinates c = {0};
     const long k = r->n_labels;
     for (const GmLabelled *v = r->labels->fields; v->field; v++) {
         const int f = v->field - 1;
         const GmShape *s = &r->memory.shape[f];
         const bool wanted = r->by >= 0 ? r->model->state[f].role == GM_PARAMETER : r->wanted[f];
-        if (!wanted || v->values || v->apart || v->lost || !one_dimension(v->dims) || !r->column_of[f])
-            continue;
+        if (!wanted || v->values || v->apart || v->lost || !one_dimension(v->dims) || !r->column_of[f]) continue;
         const int along = dimension_of(v->dims);
         c.column = gm_grow(c.column, (size_t)(c.n * k + gm_shape_size(s)), sizeof *c.column);
         for (long e = 0; e < gm_shape_size(s); e++) {
-            if (with_label(s, along, e, 0) != e)
-                continue;
-            for (long l = 0; l < k; l++)
-                c.column[c.n * k + l] = r->column_of[f][with_label(s, along, e, l)];
+            if (with_label(s, along, e, 0) != e) continue;
+            for (long l = 0; l < k; l++) c.column[c.n * k + l] = r->column_of[f][with_label(s, along, e, l)];
             c.n++;
         }
     }
@@ -569,8 +559,7 @@ static Coordinates coordinates_of(const Relabel *r)
         for (long d = 0; d < r->draws; d++)
             for (long l = 0; l < k; l++) {
                 const double x = r->number[d * r->n_columns + c.column[j * k + l]];
-                if (!isfinite(x))
-                    continue;
+                if (!isfinite(x)) continue;
                 const double step = x - mean;
                 mean += step / ++n;
                 square += step * (x - mean);
@@ -599,15 +588,14 @@ static long reference_draw(const Relabel *r)
 {
     long best = 0, column = -1;
     for (long c = 0; c < r->n_columns && column < 0; c++)
-        if (r->column[c].field == -1)
-            column = c;
+        if (r->column[c].field == -1) column = c;
     for (long d = 1; d < r->draws && column >= 0; d++)
-        if (r->number[d * r->n_columns + column] > r->number[best * r->n_columns + column])
-            best = d;
+        if (r->number[d * r->n_columns + column] > r->number[best * r->n_columns + column]) best = d;
     return best;
 }
 
-// One round: the best permutation of each draw. reference: [coordinate][label]; agreed: by point, or NULL. Returns the cost: disagreements, or squared distances.
+// One round: the best permutation of each draw. reference: [coordinate][label]; agreed: by point, or NULL. Returns the cost: disagreements,
+// or squared distances.
 static double assign_all(Relabel *r, const Coordinates *c, const double *reference, const int32_t *agreed)
 {
     const int k = r->n_labels;
@@ -618,15 +606,12 @@ static double assign_all(Relabel *r, const Coordinates *c, const double *referen
         distances(r, c, d, reference, distance);
         if (agreed) {
             double most = 0;
-            for (size_t i = 0; i < square; i++)
-                most = fmax(most, distance[i]);
-            for (size_t i = 0; i < square; i++)          // all of them together weigh less than one point
+            for (size_t i = 0; i < square; i++) most = fmax(most, distance[i]);
+            for (size_t i = 0; i < square; i++)  // all of them together weigh less than one point
                 cost[i] = most > 0 ? 0.5 * distance[i] / (most * k) : 0;
-            for (long i = 0; i < r->points; i++)
-                cost[(size_t)r->z[d * r->points + i] * (size_t)k + (size_t)agreed[i]] -= 1;
+            for (long i = 0; i < r->points; i++) cost[(size_t)r->z[d * r->points + i] * (size_t)k + (size_t)agreed[i]] -= 1;
             gm_assign(k, cost, to);
-            for (long i = 0; i < r->points; i++)
-                total += to[r->z[d * r->points + i]] != agreed[i];
+            for (long i = 0; i < r->points; i++) total += to[r->z[d * r->points + i]] != agreed[i];
         } else {
             total += gm_assign(k, distance, to);
         }
@@ -636,7 +621,8 @@ static double assign_all(Relabel *r, const Coordinates *c, const double *referen
     return total;
 }
 
-// The label that most draws give to each point, as permuted. Of several the one that it has, or that was so often given first: whatever labels are called, the same.
+// The label that most draws give to each point, as permuted. Of several the one that it has, or that was so often given first: whatever
+// labels are called, the same.
 static void most_given(const Relabel *r, int32_t *agreed)
 {
     const int k = r->n_labels;
@@ -646,8 +632,7 @@ static void most_given(const Relabel *r, int32_t *agreed)
         memset(times, 0, sizeof *times * (size_t)k);
         for (long d = 0; d < r->draws; d++) {
             const int l = r->to[d * k + r->z[d * r->points + i]];
-            if (++times[l] > times[best])
-                best = l;
+            if (++times[l] > times[best]) best = l;
         }
         agreed[i] = times[agreed[i]] == times[best] ? agreed[i] : best;
     }
@@ -670,17 +655,13 @@ static int agree_from(Relabel *r, const Coordinates *c, long first, double *left
     const int k = r->n_labels;
     double *reference = gm_alloc((size_t)(c->n * k), sizeof *reference);
     int32_t *agreed = r->by >= 0 ? gm_alloc((size_t)r->points, sizeof *agreed) : NULL;
-    for (long j = 0; j < c->n * k; j++)
-        reference[j] = r->number[first * r->n_columns + c->column[j]];
-    for (long i = 0; i < r->points; i++)
-        agreed[i] = r->z[first * r->points + i];
+    for (long j = 0; j < c->n * k; j++) reference[j] = r->number[first * r->n_columns + c->column[j]];
+    for (long i = 0; i < r->points; i++) agreed[i] = r->z[first * r->points + i];
     *left = assign_all(r, c, reference, agreed);
     int rounds = 1;
     for (bool better = true; better && rounds < MOST_ROUNDS; rounds++) {
-        if (agreed)
-            most_given(r, agreed);
-        else
-            mean_reference(r, c, reference);
+        if (agreed) most_given(r, agreed);
+        else mean_reference(r, c, reference);
         const double now = assign_all(r, c, reference, agreed);
         better = now < *left * (1 - 1e-12);
         *left = now;
@@ -697,13 +678,10 @@ static void by_size(Relabel *r)
     long *size = gm_alloc((size_t)k, sizeof *size);
     int *place = gm_alloc((size_t)k, sizeof *place);
     for (long d = 0; d < r->draws; d++)
-        for (long i = 0; i < r->points; i++)
-            size[r->to[d * k + r->z[d * r->points + i]]]++;
+        for (long i = 0; i < r->points; i++) size[r->to[d * k + r->z[d * r->points + i]]]++;
     for (int l = 0; l < k; l++)
-        for (int other = 0; other < k; other++)
-            place[l] += size[other] > size[l] || (size[other] == size[l] && other < l);
-    for (long i = 0; i < r->draws * k; i++)
-        r->to[i] = place[r->to[i]];
+        for (int other = 0; other < k; other++) place[l] += size[other] > size[l] || (size[other] == size[l] && other < l);
+    for (long i = 0; i < r->draws * k; i++) r->to[i] = place[r->to[i]];
     free(size);
     free(place);
 }
@@ -716,7 +694,7 @@ static int agree(Relabel *r, double *left)
     r->to = gm_alloc(size, sizeof *r->to);
     int rounds = agree_from(r, &c, reference_draw(r), left);
     if (r->by >= 0 && r->points <= MOST_STARTED) {
-        const GmPartitions p = { r->draws, r->points, r->n_labels, r->z };
+        const GmPartitions p = {r->draws, r->points, r->n_labels, r->z};
         uint32_t *together = gm_together(&p);
         int *before = r->to;
         double other;
@@ -732,8 +710,7 @@ static int agree(Relabel *r, double *left)
         }
         free(together);
     }
-    if (r->by >= 0)
-        by_size(r);
+    if (r->by >= 0) by_size(r);
     free(c.column);
     free(c.scale);
     return rounds;
@@ -746,16 +723,13 @@ static long source_of(const Relabel *r, long c, const int *from)
 {
     const Column *of = &r->column[c];
     const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
-    if (!v || !v->dims || v->apart || v->lost)
-        return c;
+    if (!v || !v->dims || v->apart || v->lost) return c;
     const GmShape *s = &r->memory.shape[of->field];
     long element = of->element;
     for (int d = 0; d < s->rank; d++) {
-        if (!(v->dims >> d & 1))
-            continue;
+        if (!(v->dims >> d & 1)) continue;
         long stride = 1;
-        for (int q = s->rank - 1; q > d; q--)
-            stride *= s->dim[q];
+        for (int q = s->rank - 1; q > d; q--) stride *= s->dim[q];
         element = with_label(s, d, element, from[element / stride % s->dim[d]]);
     }
     return r->column_of[of->field][element];
@@ -763,14 +737,13 @@ static long source_of(const Relabel *r, long c, const int *from)
 
 static void inverse(int k, const int *to, int *from)
 {
-    for (int l = 0; l < k; l++)
-        from[to[l]] = l;
+    for (int l = 0; l < k; l++) from[to[l]] = l;
 }
 
 static bool write_file(const Relabel *r, const char *path, const char *final, long first)
 {
     Lines l;
-    GmFile out = { 0 };
+    GmFile out = {0};
     bool good = lines_open(&l, path) && gm_output_open(&out, final), header = false;
     FILE *to = out.to;
     char **cell = gm_alloc((size_t)r->n_columns, sizeof *cell);
@@ -796,8 +769,7 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
             const long at = source_of(r, c, from);
             if (holds_labels(r, r->column[c].field) && !isnan(r->number[draw * r->n_columns + at]))
                 fprintf(to, "%s%d", c ? "," : "", permutation[(int)r->number[draw * r->n_columns + at] - 1] + 1);
-            else
-                fprintf(to, "%s%s", c ? "," : "", cell[at]);
+            else fprintf(to, "%s%s", c ? "," : "", cell[at]);
         }
         fputc('\n', to);
         draw++;
@@ -805,8 +777,7 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
     free(cell);
     free(from);
     lines_close(&l);
-    if (good)
-        return gm_output_done(&out);
+    if (good) return gm_output_done(&out);
     gm_file_drop(&out);
     return false;
 }
@@ -818,8 +789,7 @@ static char *output_of(const Relabel *r, const char *path, int chain)
         return gm_format("%.*s_%d.csv", (int)(strlen(r->o.output) - (ends_in_csv(r->o.output) ? 4 : 0)), r->o.output, chain + 1);
     const char *at = path + strlen(path) - (ends_in_csv(path) ? 4 : 0);
     const char *digits = at;
-    while (digits > path && isdigit((unsigned char)digits[-1]))
-        digits--;
+    while (digits > path && isdigit((unsigned char)digits[-1])) digits--;
     if (digits < at && digits > path && digits[-1] == '_')
         return gm_format("%.*s_relabelled%s", (int)(digits - 1 - path), path, digits - 1);
     return gm_format("%.*s_relabelled.csv", (int)(at - path), path);
@@ -828,8 +798,7 @@ static char *output_of(const Relabel *r, const char *path, int chain)
 static bool may_be_written(const char *path)
 {
     const char *why = path ? gm_file_refused(path) : NULL;
-    if (why)
-        gm_error("%s: cannot be written: %s", path, why);
+    if (why) gm_error("%s: cannot be written: %s", path, why);
     return !why;
 }
 
@@ -855,28 +824,25 @@ static bool outputs_may_be_written(const Relabel *r, char **files, int n)
 
 static void print_summary(const Relabel *r)
 {
-    GmDraws d = { .chains = r->chain, .first_chain = 1, .kept = r->rows, .held = r->rows, .capacity = r->rows, .summary = true };
+    GmDraws d = {.chains = r->chain, .first_chain = 1, .kept = r->rows, .held = r->rows, .capacity = r->rows, .summary = true};
     long *kept = gm_alloc((size_t)r->n_columns, sizeof *kept);
     d.column = gm_alloc((size_t)r->n_columns, sizeof *d.column);
     for (long c = 0; c < r->n_columns; c++) {
         const Column *of = &r->column[c];
-        if (of->field == -2 || holds_labels(r, of->field) || (of->field >= 0 && r->model->state[of->field].on_request))
-            continue;
+        if (of->field == -2 || holds_labels(r, of->field) || (of->field >= 0 && r->model->state[of->field].on_request)) continue;
         const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
-        if (v && (v->lost || v->apart))
-            continue;
+        if (v && (v->lost || v->apart)) continue;
         kept[d.n_columns] = c;
-        d.column[d.n_columns++] = (GmColumn){ .field = of->field, .element = of->element };
+        d.column[d.n_columns++] = (GmColumn){.field = of->field, .element = of->element};
     }
     d.n_summarised = d.n_columns;
     d.memory = gm_alloc((size_t)r->draws * (size_t)d.n_columns, sizeof *d.memory);
     int *from = gm_alloc((size_t)r->n_labels, sizeof *from);
     for (long i = 0; i < r->draws; i++) {
         inverse(r->n_labels, r->to + i * r->n_labels, from);
-        for (long c = 0; c < d.n_columns; c++)
-            d.memory[i * d.n_columns + c] = r->number[i * r->n_columns + source_of(r, kept[c], from)];
+        for (long c = 0; c < d.n_columns; c++) d.memory[i * d.n_columns + c] = r->number[i * r->n_columns + source_of(r, kept[c], from)];
     }
-    const GmOptions o = { .chains = r->chain, .samples = r->rows, .warmup = r->rows, .thin = 1, .summary_rows = r->o.summary_rows };
+    const GmOptions o = {.chains = r->chain, .samples = r->rows, .warmup = r->rows, .thin = 1, .summary_rows = r->o.summary_rows};
     gm_summary_print(stdout, &d, r->model, &r->memory, &o);
     free(from);
     free(kept);
@@ -889,16 +855,16 @@ static void print_notes(const Relabel *r, int rounds, double left)
     long changed = 0;
     for (long d = 0; d < r->draws; d++) {
         bool same = true;
-        for (int l = 0; l < r->n_labels; l++)
-            same &= r->to[d * r->n_labels + l] == l;
+        for (int l = 0; l < r->n_labels; l++) same &= r->to[d * r->n_labels + l] == l;
         changed += !same;
     }
     const char *by = r->o.by ? r->o.by : r->model->state[r->by].name;
     if (r->by >= 0)
-        printf("relabelled by %s: %ld of %ld draws permuted, after %d round%s %.4g %% of the allocations agree\n", by, changed, r->draws, rounds, rounds > 1 ? "s" : "",
-               100 * (1 - left / ((double)r->draws * (double)r->points)));
+        printf("relabelled by %s: %ld of %ld draws permuted, after %d round%s %.4g %% of the allocations agree\n", by, changed, r->draws,
+               rounds, rounds > 1 ? "s" : "", 100 * (1 - left / ((double)r->draws * (double)r->points)));
     else
-        printf("relabelled by %s: %ld of %ld draws permuted, %d round%s, squared distance %.4g a draw\n", by, changed, r->draws, rounds, rounds > 1 ? "s" : "", left / (double)r->draws);
+        printf("relabelled by %s: %ld of %ld draws permuted, %d round%s, squared distance %.4g a draw\n", by, changed, r->draws, rounds,
+               rounds > 1 ? "s" : "", left / (double)r->draws);
     for (const GmLabelled *v = r->labels->fields; v->field; v++) {
         const char *name = r->model->state[v->field - 1].name;
         if (r->column_of[v->field - 1] && v->apart)
@@ -907,17 +873,19 @@ static void print_notes(const Relabel *r, int rounds, double left)
             printf("not permuted, and left out below: %s, which depends on the labels that the draws had\n", name);
     }
     for (const GmAlike *a = r->labels->alike; a && a->field && !r->labels->told_apart; a++)
-        printf("if elements of the data %s differ along dimension %d, the model tells labels apart: what follows is then about the components, not about numbers 1 to %d of the model\n",
+        printf("if elements of the data %s differ along dimension %d, the model tells labels apart: what follows is then about the "
+               "components, not about numbers 1 to %d of the model\n",
                r->model->data[a->field - 1].name, a->dim + 1, r->n_labels);
     if (r->labels->told_apart)
-        printf("the model tells labels apart (%s): what follows is about the components, not about numbers 1 to %d of the model\n", r->labels->told_apart, r->n_labels);
+        printf("the model tells labels apart (%s): what follows is about the components, not about numbers 1 to %d of the model\n",
+               r->labels->told_apart, r->n_labels);
 }
 
 // The columns of `table.csv:a,b`, [point][2]. NULL after a message.
 static double *read_points(const Relabel *r, char **names)
 {
-    const GmField field = { .name = "points", .type = GM_REAL, .rank = 2 };
-    GmValues values = { .fields = &field, .n_fields = 1 };
+    const GmField field = {.name = "points", .type = GM_REAL, .rank = 2};
+    GmValues values = {.fields = &field, .n_fields = 1};
     const char *colon = strrchr(r->o.points, ':'), *comma = colon ? strchr(colon, ',') : NULL;
     if (!comma || strchr(comma + 1, ',')) {
         gm_error("--points: `%s` does not name two columns of a table: T.csv:a,b", r->o.points);
@@ -949,34 +917,29 @@ static bool label_free(const Relabel *r)
 {
     const bool pairs = r->o.cocluster || r->o.partition || r->o.svg;
     if (r->by < 0) {
-        if (pairs)
-            gm_error("relabel: --%s needs allocations: --by c", r->o.cocluster ? "cocluster" : r->o.partition ? "partition" : "svg");
+        if (pairs) gm_error("relabel: --%s needs allocations: --by c", r->o.cocluster ? "cocluster" : r->o.partition ? "partition" : "svg");
         return !pairs;
     }
-    const GmPartitions p = { r->draws, r->points, r->n_labels, r->z };
+    const GmPartitions p = {r->draws, r->points, r->n_labels, r->z};
     gm_occupied_print(stdout, &p);
-    if (!pairs)
-        return true;
+    if (!pairs) return true;
     if (r->points > GM_MOST_PAIRED) {
         gm_error("relabel: %s has %ld elements: pairs are counted of %d at most", r->model->state[r->by].name, r->points, GM_MOST_PAIRED);
         return false;
     }
-    char *names[2] = { NULL, NULL };
+    char *names[2] = {NULL, NULL};
     double *xy = r->o.svg ? read_points(r, names) : NULL;
-    if (r->o.svg && !xy)
-        return false;
+    if (r->o.svg && !xy) return false;
     uint32_t *together = gm_together(&p);
     int *of = gm_alloc((size_t)r->points, sizeof *of);
     const long best = gm_least_squares(&p, together);
     const int clusters = gm_by_size(&p, best, of);
-    printf("least squares partition: that of draw %ld of chain %ld, with %d cluster%s\n", best % r->rows + 1, best / r->rows + 1, clusters, clusters > 1 ? "s" : "");
+    printf("least squares partition: that of draw %ld of chain %ld, with %d cluster%s\n", best % r->rows + 1, best / r->rows + 1, clusters,
+           clusters > 1 ? "s" : "");
     bool good = true;
-    if (r->o.cocluster)
-        good &= gm_cocluster_write(r->o.cocluster, &p, together);
-    if (r->o.partition)
-        good &= gm_partition_write(r->o.partition, &p, of, r->element);
-    if (r->o.svg)
-        good &= gm_scatter_write(r->o.svg, r->points, xy, names[0], names[1], clusters, of);
+    if (r->o.cocluster) good &= gm_cocluster_write(r->o.cocluster, &p, together);
+    if (r->o.partition) good &= gm_partition_write(r->o.partition, &p, of, r->element);
+    if (r->o.svg) good &= gm_scatter_write(r->o.svg, r->points, xy, names[0], names[1], clusters, of);
     free(names[0]);
     free(names[1]);
     free(xy);
@@ -995,7 +958,8 @@ static bool alike(const GmModel *model, const GmData *data, const GmAlike *a)
     const void *x = *(void *const *)((const char *)data->data + field->offset);
     for (long e = 0; e < gm_shape_size(s); e++) {
         const long first = with_label(s, a->dim, e, 0);
-        if (field->type == GM_INT ? ((const int32_t *)x)[e] != ((const int32_t *)x)[first] : ((const double *)x)[e] != ((const double *)x)[first])
+        if (field->type == GM_INT ? ((const int32_t *)x)[e] != ((const int32_t *)x)[first]
+                                  : ((const double *)x)[e] != ((const double *)x)[first])
             return false;
     }
     return true;
@@ -1005,8 +969,7 @@ void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmD
 {
     for (const GmLabels *l = model->labels; l && l->by; l++) {
         bool exchangeable = !l->told_apart, stored = false;
-        for (const GmAlike *a = l->alike; a && a->field && exchangeable; a++)
-            exchangeable = alike(model, data, a);
+        for (const GmAlike *a = l->alike; a && a->field && exchangeable; a++) exchangeable = alike(model, data, a);
         char *names = gm_copy_text("");
         for (const GmLabelled *v = l->fields; v->field && exchangeable; v++) {
             bool shown = false;
@@ -1015,29 +978,29 @@ void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmD
                 stored |= d->column[c].field == l->by - 1;
             }
             const int along = v->dims ? dimension_of(v->dims) : -1;
-            if (along >= 0 && m->shape[v->field - 1].dim[along] < 2)
-                exchangeable = false;
-            if (!shown || (!v->dims && !v->lost))
-                continue;
+            if (along >= 0 && m->shape[v->field - 1].dim[along] < 2) exchangeable = false;
+            if (!shown || (!v->dims && !v->lost)) continue;
             char *more = gm_format("%s%s%s", names, *names ? ", " : "", model->state[v->field - 1].name);
             free(names);
             names = more;
         }
         const char *by = model->state[l->by - 1].name;
         if (exchangeable && *names)
-            fprintf(to, "Warning: components have no order: permuting the labels of %s leaves the density as it is, so what is said above of %s is about labels that may change within a chain and between chains. "
-                    "Relabel the draws: -o NAME%s, then `relabel NAME --by %s`.\n", by, names, stored ? "" : " --params all", by);
+            fprintf(to,
+                    "Warning: components have no order: permuting the labels of %s leaves the density as it is, so what is said above of "
+                    "%s is about labels that may change within a chain and between chains. "
+                    "Relabel the draws: -o NAME%s, then `relabel NAME --by %s`.\n",
+                    by, names, stored ? "" : " --params all", by);
         free(names);
     }
 }
 
 int gm_relabel(const GmModel *model, int argc, char **argv)
 {
-    Relabel r = { .model = model, .by = -1 };
+    Relabel r = {.model = model, .by = -1};
     const int status = read_options(&r.o, argc, argv);
     gm_quiet = r.o.quiet;
-    if (status >= 0)
-        return status;
+    if (status >= 0) return status;
     int n;
     char **files = find_files(&r.o, &n);
     bool good = files && read_draws(&r, files, n) && outputs_may_be_written(&r, files, n);
@@ -1047,8 +1010,7 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
         for (int c = 0; c < n && good; c++) {
             char *final = output_of(&r, files[c], c);
             good = write_file(&r, files[c], final, c * r.rows);
-            if (good && c == 0)
-                gm_note("draws: %s%s", final, n > 1 ? ", ..." : "");
+            if (good && c == 0) gm_note("draws: %s%s", final, n > 1 ? ", ..." : "");
             free(final);
         }
         if (good) {
@@ -1060,11 +1022,9 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
             print_summary(&r);
         }
     }
-    for (int c = 0; files && c < n; c++)
-        free(files[c]);
+    for (int c = 0; files && c < n; c++) free(files[c]);
     free(files);
-    for (int f = 0; r.column_of && f < model->n_state; f++)
-        free(r.column_of[f]);
+    for (int f = 0; r.column_of && f < model->n_state; f++) free(r.column_of[f]);
     free(r.column_of);
     free(r.memory.shape);
     free(r.column);

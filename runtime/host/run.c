@@ -15,23 +15,23 @@
 // Everything a run holds, so that one function can give it back whichever way the run ends.
 typedef struct Fit {
     const GmModel *model;
-    GmOptions      options;
-    GmData         data;
-    GmMemory       memory;
-    GmDraws        draws;
-    GmRun          run;
-    long          *chain_kept;      // draws kept, by chain
-    bool          *chain_failed;    // its file could not be written
-    bool           derived;         // some column needs `derive`
-    double         sweep_seconds;
-    long           sweeps;
-    GmDevice      *device;          // the GPU, or NULL
-    GmRun          turns;           // `map` of a program for modes on a GPU, which has the State of one chain: starts take turns
-    double        *step_seconds;    // --profile on the CPU
-    GmNewData     *new_data;        // of --new, or NULL
-    GmChoices     *choices;         // NULL: nothing competes
-    GmRestarts    *restarts;        // NULL: chains stay where they are
-    bool           starts;          // moves along gradients look for a start that has a density
+    GmOptions options;
+    GmData data;
+    GmMemory memory;
+    GmDraws draws;
+    GmRun run;
+    long *chain_kept;    // draws kept, by chain
+    bool *chain_failed;  // its file could not be written
+    bool derived;        // some column needs `derive`
+    double sweep_seconds;
+    long sweeps;
+    GmDevice *device;      // the GPU, or NULL
+    GmRun turns;           // `map` of a program for modes on a GPU, which has the State of one chain: starts take turns
+    double *step_seconds;  // --profile on the CPU
+    GmNewData *new_data;   // of --new, or NULL
+    GmChoices *choices;    // NULL: nothing competes
+    GmRestarts *restarts;  // NULL: chains stay where they are
+    bool starts;           // moves along gradients look for a start that has a density
 } Fit;
 
 static void fit_close(Fit *f)
@@ -69,19 +69,15 @@ static void after_sweep(GmRun *one)
     const long sampled = one->sweep + 1 - o->warmup;
     gm_restarts_after(f->restarts, one);
     gm_choices_after(f->choices, one->chain, one->sweep);
-    if (sampled == 1 && o->warmup == 0)
-        gm_draws_begin(&f->draws, &f->run, f->choices, f->restarts, one->chain);
-    if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised())
-        return;
-    const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;       // first: `derive` makes elements that do not exist NaN
-    if (f->derived)
-        f->model->derive_chain(one);
+    if (sampled == 1 && o->warmup == 0) gm_draws_begin(&f->draws, &f->run, f->choices, f->restarts, one->chain);
+    if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised()) return;
+    // first: `derive` makes elements that do not exist NaN
+    const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;
+    if (f->derived) f->model->derive_chain(one);
     if (gm_draws_keep(&f->draws, f->model, &f->memory, one->chain, sampled / o->thin - 1, lp))
         f->chain_kept[one->chain] = sampled / o->thin;
-    else
-        f->chain_failed[one->chain] = true;
-    if (f->derived && f->model->restore_chain)
-        f->model->restore_chain(one);
+    else f->chain_failed[one->chain] = true;
+    if (f->derived && f->model->restore_chain) f->model->restore_chain(one);
 }
 
 // A sweep step by step, with the time of each (--profile on the CPU); then what follows a sweep.
@@ -109,13 +105,13 @@ static void profile_print(const Fit *f)
         long row;
         const GmNonzeros *few = gm_nonzeros_of(*(double **)((char *)f->data.data + field->offset), s->dim[1], &row);
         if (few)
-            printf("%s: %ld by %ld, %.3g%% of whose elements are not 0: read by these\n", field->name, few->n, few->p, 100 * (double)few->first[few->n] / ((double)few->n * (double)few->p));
+            printf("%s: %ld by %ld, %.3g%% of whose elements are not 0: read by these\n", field->name, few->n, few->p,
+                   100 * (double)few->first[few->n] / ((double)few->n * (double)few->p));
     }
     for (int k = 1; k <= gm_sparse_blocks(); k++)
         if (gm_sparse_route(k)) printf("%s\n", gm_sparse_route(k));
     double total = 0;
-    for (int k = 0; k < f->model->n_steps; k++)
-        total += f->step_seconds[k];
+    for (int k = 0; k < f->model->n_steps; k++) total += f->step_seconds[k];
     printf("%-40s %12s %6s\n", "step", "us a sweep", "%");
     for (int k = 0; k < f->model->n_steps; k++)
         printf("%-40s %12.2f %6.1f\n", f->model->step_name(k), 1e6 * f->step_seconds[k] / (double)f->sweeps,
@@ -144,11 +140,13 @@ static int sample(Fit *f)
     f->run.after = after_sweep;
     f->run.batch = 1;
     for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
-        if (f->run.batch > total - f->run.sweep)
-            f->run.batch = total - f->run.sweep;
+        if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
-        f->run.batch = gm_progress_until(&progress, f->run.sweep, f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);     // warm-up ends with a batch, too
-        f->run.batch = gm_together_until(&f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_choices_until(f->choices, f->run.sweep, f->run.batch)));
+        // warm-up ends with a batch, too
+        f->run.batch = gm_progress_until(&progress, f->run.sweep,
+                                         f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
+        f->run.batch = gm_together_until(
+            &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_choices_until(f->choices, f->run.sweep, f->run.batch)));
         const double before = gm_seconds();
         if (f->step_seconds) {
             f->run.batch = 1;
@@ -160,22 +158,16 @@ static int sample(Fit *f)
         gm_choices_meet(f->choices, f->run.sweep);
         gm_restarts_meet(f->restarts, &f->run, f->run.sweep);
         gm_together_meet(&f->run, f->model, f->run.sweep);
-        for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++)
-            gm_draws_begin(&f->draws, &f->run, f->choices, f->restarts, c);
+        for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++) gm_draws_begin(&f->draws, &f->run, f->choices, f->restarts, c);
         f->run.batch = batch;
-        if (gm_seconds() - before < 0.05 && f->run.batch < 100000)
-            f->run.batch *= 2;
+        if (gm_seconds() - before < 0.05 && f->run.batch < 100000) f->run.batch *= 2;
         f->draws.kept = f->chain_kept[0];
         for (int c = 0; c < o->chains; c++) {
-            if (f->chain_kept[c] < f->draws.kept)
-                f->draws.kept = f->chain_kept[c];
-            if (f->chain_failed[c])
-                status = GM_EXIT_FAULT;
+            if (f->chain_kept[c] < f->draws.kept) f->draws.kept = f->chain_kept[c];
+            if (f->chain_failed[c]) status = GM_EXIT_FAULT;
         }
-        if (gm_fault_raised())
-            status = GM_EXIT_FAULT;
-        else if (gm_interrupted() && status == GM_EXIT_OK)
-            status = GM_EXIT_INTERRUPTED;
+        if (gm_fault_raised()) status = GM_EXIT_FAULT;
+        else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
         gm_progress_show(&progress, f->run.sweep);
     }
     f->sweeps = f->run.sweep;
@@ -198,14 +190,14 @@ static bool explain_definition(const Fit *f)
     const GmModel *model = f->model;
     for (int k = 0; k < model->n_state && !f->device; k++) {
         const GmField *field = &model->state[k];
-        if (field->role != GM_SUM || !field->shared || !field->where || field->partial || field->type == GM_INT)
-            continue;
+        if (field->role != GM_SUM || !field->shared || !field->where || field->partial || field->type == GM_INT) continue;
         const GmShape *shape = &f->memory.shape[k];
         const double *x = gm_state_array(model, &f->memory, 0, k);
         for (long i = 0; i < gm_shape_size(shape); i++)
             if (!isfinite(x[i])) {
                 char *name = gm_element_name(field->name, shape->rank, shape->dim, i);
-                gm_error("  %s is %s (%s): that may be what is to blame, and with it the data that it is computed from", name, isnan(x[i]) ? "NaN, not a number" : "infinite", field->where);
+                gm_error("  %s is %s (%s): that may be what is to blame, and with it the data that it is computed from", name,
+                         isnan(x[i]) ? "NaN, not a number" : "infinite", field->where);
                 free(name);
                 return true;
             }
@@ -217,7 +209,7 @@ static bool explain_definition(const Fit *f)
 // Numbers whose squares no double holds make matrices and densities of them infinite, which whatever fails then does not tell.
 static void explain_large(const Fit *f)
 {
-    static const double LARGE = 1e150;                   // room for sums of squares
+    static const double LARGE = 1e150;  // room for sums of squares
     for (int k = 0; k < f->model->n_data; k++) {
         const GmField *field = &f->model->data[k];
         const GmShape *s = &f->data.shape[k];
@@ -225,8 +217,7 @@ static void explain_large(const Fit *f)
         const long size = v ? gm_shape_size(s) : 0;
         for (long i = 0; i < size; i++) {
             const double x = ((const double *)v->elements)[i];
-            if (!isfinite(x) || fabs(x) < LARGE)
-                continue;
+            if (!isfinite(x) || fabs(x) < LARGE) continue;
             char *name = gm_element_name(field->name, s->rank, s->dim, i);
             gm_error("  %s: %s = %.10g is so large that its square is no number: in other units it would be", v->source, name, x);
             free(name);
@@ -240,50 +231,48 @@ static void explain_place(const Fit *f, int chain, bool first)
 {
     explain_large(f);
     char *zero = f->device ? NULL : gm_singular_matrix(f->model, &f->memory, chain);
-    if (!zero && !f->device)
-        zero = gm_zero_factor(f->model, &f->memory, &f->data, chain);
-    if (!zero && !f->device && first)
-        zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, chain);
-    if (zero)
-        gm_error("  there %s", zero);
+    if (!zero && !f->device) zero = gm_zero_factor(f->model, &f->memory, &f->data, chain);
+    if (!zero && !f->device && first) zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, chain);
+    if (zero) gm_error("  there %s", zero);
     free(zero);
 }
 
 static void explain_fault(const Fit *f)
 {
-    if (!gm_fault_raised() || explain_definition(f))
-        return;
+    if (!gm_fault_raised() || explain_definition(f)) return;
     explain_place(f, gm_fault_chain() - f->run.first_chain, gm_fault_sweep() == 0);
     if (gm_fault_sweep() < f->options.warmup)
         gm_error("  if it is the start that is to blame: --init FILE gives the values to start from, --init R starts nearer to zero (1)%s",
                  f->device && gm_fault_sweep() == 0 ? "; --device cpu looks for other places" : "");
 }
 
-// Chains that have no density where they start, and find none in a sweep, begin where they have one. false after a message: there is none for one of them.
+// Chains that have no density where they start, and find none in a sweep, begin where they have one. false after a message: there is none
+// for one of them.
 static bool begin_with_density(Fit *f)
 {
     const int chain = gm_second_starts(f->model, &f->memory, &f->data, &f->options, &f->run);
-    if (chain < 0)
-        return true;
-    gm_error("chain %d: no starting values with positive density were found, neither at %d random places nearer and nearer to zero nor by changes of the best of them. --init FILE gives values to start from; "
-             "see whether the data can be", f->run.first_chain + chain + 1, GM_SECOND_STARTS);
-    if (!explain_definition(f))
-        explain_place(f, chain, true);
+    if (chain < 0) return true;
+    gm_error("chain %d: no starting values with positive density were found, neither at %d random places nearer and nearer to zero nor by "
+             "changes of the best of them. --init FILE gives values to start from; "
+             "see whether the data can be",
+             f->run.first_chain + chain + 1, GM_SECOND_STARTS);
+    if (!explain_definition(f)) explain_place(f, chain, true);
     return false;
 }
 
-// Draws at which the density is 0, or no number, are no draws of the posterior: all of a chain are like that only if a factor is so whatever the unknowns are.
+// Draws at which the density is 0, or no number, are no draws of the posterior: all of a chain are like that only if a factor is so
+// whatever the unknowns are.
 static bool impossible(const Fit *f)
 {
     const GmDraws *d = &f->draws;
     for (int c = 0; c < d->chains && f->options.log_joint && d->kept > 0; c++) {
-        if (d->possible[c])
-            continue;
-        gm_error("chain %d: lp__ is NaN or -infinity in all draws: the density is 0, or no number, wherever the chain stands. These are no draws of the posterior", d->first_chain + c);
+        if (d->possible[c]) continue;
+        gm_error("chain %d: lp__ is NaN or -infinity in all draws: the density is 0, or no number, wherever the chain stands. These are no "
+                 "draws of the posterior",
+                 d->first_chain + c);
         explain_large(f);
         char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, c);
-        if (zero)
-            gm_error("  there %s", zero);
+        if (zero) gm_error("  there %s", zero);
         free(zero);
         return true;
     }
@@ -297,7 +286,8 @@ static void note_missing(const Fit *f)
         const GmField *y = &f->model->data[k];
         const long n = f->data.missing[k].count;
         if (y->may_be_left_out && n > 0)
-            printf("%s has %ld missing value%s, which nothing else reads, and given which the unknowns are drawn as if %s been observed: `infer { %s by marginal; }` in the model leaves them out, and what depends on them moves faster.\n",
+            printf("%s has %ld missing value%s, which nothing else reads, and given which the unknowns are drawn as if %s been observed: "
+                   "`infer { %s by marginal; }` in the model leaves them out, and what depends on them moves faster.\n",
                    y->name, n, n > 1 ? "s" : "", n > 1 ? "they had" : "it had", y->name);
     }
 }
@@ -307,87 +297,66 @@ static int finish(Fit *f, int status)
     gm_fault_print(f->model, &f->memory, NULL);
     explain_fault(f);
     gm_stayed_note();
-    if (!gm_draws_finish(&f->draws))
-        status = GM_EXIT_FAULT;
+    if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     explain_end(f, status);
-    if (status == GM_EXIT_OK && impossible(f))
-        status = GM_EXIT_FAULT;
-    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
-        note_missing(f);
-    if (f->options.summary && f->draws.kept > 0)
-        gm_labels_note(stdout, f->model, &f->memory, &f->data, &f->draws);
-    if (f->options.summary && f->draws.kept > 0)
-        gm_choices_print(stdout, f->choices);
-    if (f->options.summary && f->draws.kept > 0)
-        gm_together_note(stdout, &f->run, "");
-    if (f->options.summary && f->draws.kept > 0)
-        gm_metrics_print(stdout, f->run.metrics, f->run.choices);
-    if (f->options.summary && f->draws.kept > 0)
-        gm_restarts_print(stdout, f->restarts);
-    if (f->device && f->device->profile && f->sweeps > 0)
-        gm_device_profile_print(f->device, stdout, f->sweeps);
-    else if (f->step_seconds && f->sweeps > 0)
-        profile_print(f);
-    if (f->options.profile && f->sweeps > 0)
-        gm_device_predictions(stdout, f->model, &f->options, &f->data);
+    if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
+    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options)) note_missing(f);
+    if (f->options.summary && f->draws.kept > 0) gm_labels_note(stdout, f->model, &f->memory, &f->data, &f->draws);
+    if (f->options.summary && f->draws.kept > 0) gm_choices_print(stdout, f->choices);
+    if (f->options.summary && f->draws.kept > 0) gm_together_note(stdout, &f->run, "");
+    if (f->options.summary && f->draws.kept > 0) gm_metrics_print(stdout, f->run.metrics, f->run.choices);
+    if (f->options.summary && f->draws.kept > 0) gm_restarts_print(stdout, f->restarts);
+    if (f->device && f->device->profile && f->sweeps > 0) gm_device_profile_print(f->device, stdout, f->sweeps);
+    else if (f->step_seconds && f->sweeps > 0) profile_print(f);
+    if (f->options.profile && f->sweeps > 0) gm_device_predictions(stdout, f->model, &f->options, &f->data);
     if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, stdout, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
-    if (f->options.quiet || f->sweeps == 0)
-        return status;
+    if (f->options.quiet || f->sweeps == 0) return status;
     if (f->options.output && f->draws.kept > 0 && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED))
         gm_note("draws: %s_%d.csv%s", f->options.output, f->options.first_chain, f->options.chains > 1 ? ", ..." : "");
-    else if (!f->options.output)
-        gm_note("the draws are not written to files; -o NAME does that");
+    else if (!f->options.output) gm_note("the draws are not written to files; -o NAME does that");
     char median[60] = "";
     const double pace = f->device ? gm_device_pace(f->device) : 0;
-    if (pace > 0)
-        snprintf(median, sizeof median, " (median %.3g ms by the GPU's clock)", pace);
+    if (pace > 0) snprintf(median, sizeof median, " (median %.3g ms by the GPU's clock)", pace);
     gm_note("%ld sweeps of %d chain%s in %.3g s, %.3g ms each%s; seed %llu", f->sweeps, f->options.chains, f->options.chains > 1 ? "s" : "",
             f->sweep_seconds, 1000 * f->sweep_seconds / (double)f->sweeps, median, (unsigned long long)f->options.seed);
     return status;
 }
 
 // Is the CPU no answer?
-static bool gpu_asked(const GmOptions *o)
-{
-    return o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE);
-}
+static bool gpu_asked(const GmOptions *o) { return o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE); }
 
 // The device that --device asks for. f->device stays NULL on the CPU. GM_EXIT_OK, or another status after a message.
 static GmExit choose_device(Fit *f)
 {
     GmOptions *o = &f->options;
-    if (o->device == GM_ON_CPU || o->check)
-        return GM_EXIT_OK;
+    if (o->device == GM_ON_CPU || o->check) return GM_EXIT_OK;
     if (o->map && !f->model->for_modes) {
         if (o->device == GM_ON_GPU)
-            gm_error("map: ascents along gradients are made on the CPU. gmc --method em %s makes a program that iterates on a GPU, where the model has latents", f->model->source);
+            gm_error("map: ascents along gradients are made on the CPU. gmc --method em %s makes a program that iterates on a GPU, where "
+                     "the model has latents",
+                     f->model->source);
         return o->device == GM_ON_GPU ? GM_EXIT_USAGE : GM_EXIT_OK;
     }
     const bool asked = gpu_asked(o);
     if (f->model->cpu_only) {
-        if (asked)
-            gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", f->model->cpu_only);
+        if (asked) gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", f->model->cpu_only);
         return asked ? GM_EXIT_DEVICE : GM_EXIT_OK;
     }
     char why[1000], line[1100] = "";
     GmExit status;
     if (!asked && gm_device_auto(f->model, &f->data, &f->memory, o, o->map ? NULL : &f->draws, &f->run, line, sizeof line) == GM_ON_CPU) {
-        if (*line)
-            gm_note("%s", line);
+        if (*line) gm_note("%s", line);
         return GM_EXIT_OK;
     }
     f->turns = f->run;
     f->turns.chains = 1;
-    f->device = gm_device_open(f->model, &f->data, &f->memory, o, o->map ? NULL : &f->draws, o->map ? &f->turns : &f->run, &status, why, sizeof why);
-    if (f->device && *line)
-        gm_note("%s", line);
-    if (f->device)
-        return GM_EXIT_OK;
-    if (asked)
-        gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", why);
-    else
-        gm_note("on the CPU: %s", why);
+    f->device = gm_device_open(f->model, &f->data, &f->memory, o, o->map ? NULL : &f->draws, o->map ? &f->turns : &f->run, &status, why,
+                               sizeof why);
+    if (f->device && *line) gm_note("%s", line);
+    if (f->device) return GM_EXIT_OK;
+    if (asked) gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", why);
+    else gm_note("on the CPU: %s", why);
     return asked ? status : GM_EXIT_OK;
 }
 
@@ -419,17 +388,13 @@ static int compare_devices(Fit *f)
 // A size that the compiler made is negative: of a slice, which what the data have to meet names.
 static bool negative_size(Fit *f)
 {
-    if (!f->memory.negative)
-        return false;
+    if (!f->memory.negative) return false;
     GmRun asking = f->run;
     asking.only_asking = 1;
     asking.inner_threads = 1;
-    if (f->model->setup)
-        f->model->setup(&asking);
-    if (gm_fault_raised())
-        gm_fault_print(f->model, &f->memory, &f->data);
-    else
-        gm_error("data: a size that follows from them comes out as %ld", f->memory.negative);
+    if (f->model->setup) f->model->setup(&asking);
+    if (gm_fault_raised()) gm_fault_print(f->model, &f->memory, &f->data);
+    else gm_error("data: a size that follows from them comes out as %ld", f->memory.negative);
     return true;
 }
 
@@ -438,105 +403,89 @@ static int start(Fit *f)
 {
     const GmModel *model = f->model;
     GmOptions *o = &f->options;
-    if (o->check || o->compare_devices)
-        o->output = (free((char *)o->output), NULL);
+    if (o->check || o->compare_devices) o->output = (free((char *)o->output), NULL);
     if (model->for_modes && !o->map && !o->compare_devices) {
         gm_error("this program looks for modes: FIT map ... Without --method em, gmc %s makes one that draws", model->source);
         return GM_EXIT_USAGE;
     }
     omp_set_num_threads(o->threads);
-    if (!gm_together_possible(model, o))
+    if (!gm_together_possible(model, o)) return GM_EXIT_USAGE;
+    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
+        !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
-    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) || !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
-        return GM_EXIT_USAGE;
-    if (o->check)
-        gm_sparse_checked();
-    if (o->check || o->map || o->init_map)
-        gm_rows_evaluated();
+    if (o->check) gm_sparse_checked();
+    if (o->check || o->map || o->init_map) gm_rows_evaluated();
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
-    f->run = (GmRun){ .data = f->data.data, .state = f->memory.state, .state_size = model->state_size, .chains = o->chains, .first_chain = o->first_chain - 1,
-                      .seed = o->seed, .threads = o->threads, .missing = f->data.missing, .warmup = o->warmup, .requests = o->requests };
+    f->run = (GmRun){.data = f->data.data,
+                     .state = f->memory.state,
+                     .state_size = model->state_size,
+                     .chains = o->chains,
+                     .first_chain = o->first_chain - 1,
+                     .seed = o->seed,
+                     .threads = o->threads,
+                     .missing = f->data.missing,
+                     .warmup = o->warmup,
+                     .requests = o->requests};
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
     f->run.check_claims = gm_alloc((size_t)o->chains, sizeof *f->run.check_claims);
-    if (negative_size(f) || !gm_initial(model, &f->memory, &f->data, o, &f->run))
-        return GM_EXIT_USAGE;
-    if (o->compare_devices)
-        return compare_devices(f);
-    if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o))
-        return GM_EXIT_USAGE;
-    if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws)))
-        return GM_EXIT_USAGE;
-    if (!gm_outputs_may_be_written(o))                   // now all that is read is known
+    if (negative_size(f) || !gm_initial(model, &f->memory, &f->data, o, &f->run)) return GM_EXIT_USAGE;
+    if (o->compare_devices) return compare_devices(f);
+    if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
+    if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
+    if (!gm_outputs_may_be_written(o))  // now all that is read is known
         return GM_EXIT_USAGE;
     gm_signals_catch();
     const GmExit chosen = choose_device(f);
-    if (chosen != GM_EXIT_OK)
-        return chosen;
+    if (chosen != GM_EXIT_OK) return chosen;
     if (f->device && o->map)
-        gm_note("%s: %d start%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed, f->device->ordinal, f->device->name,
-                gm_precision_names[f->device->precision]);
+        gm_note("%s: %d start%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
+                (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
     else if (f->device) {
         gm_note("%s: %d chain%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
                 (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
         gm_device_note_memory(f->device);
-    } else if (!o->map)
-        gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
-    if (o->profile && !f->device)
-        f->step_seconds = gm_alloc((size_t)model->n_steps, sizeof *f->step_seconds);
+    } else if (!o->map) gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
+    if (o->profile && !f->device) f->step_seconds = gm_alloc((size_t)model->n_steps, sizeof *f->step_seconds);
     f->run.inner_threads = o->threads;
     gm_linalg_threads(o->threads);
-    if (model->setup)
-        model->setup(&f->run);
+    if (model->setup) model->setup(&f->run);
     if (f->device && o->map && !gm_fault_raised()) {
-        if (model->setup)
-            model->setup(&f->turns);
-        if (!gm_device_settled(f->device, &f->turns))
-            return f->device->status;
+        if (model->setup) model->setup(&f->turns);
+        if (!gm_device_settled(f->device, &f->turns)) return f->device->status;
     } else if (f->device && !gm_device_settled(f->device, &f->run)) {
-        if (gpu_asked(o))
-            return f->device->status;
-        gm_note("on the CPU instead");       // nothing was drawn yet
+        if (gpu_asked(o)) return f->device->status;
+        gm_note("on the CPU instead");  // nothing was drawn yet
         gm_device_close(f->device);
         f->device = f->run.device = NULL;
         f->run.data = f->data.data;
         f->run.state = f->memory.state;
-        if (model->setup)
-            model->setup(&f->run);
+        if (model->setup) model->setup(&f->run);
     }
-    if (gm_fault_raised()) {                 // nothing was drawn yet: the data are to blame
+    if (gm_fault_raised()) {  // nothing was drawn yet: the data are to blame
         gm_fault_print(model, &f->memory, &f->data);
         explain_large(f);
         return GM_EXIT_USAGE;
     }
     gm_signals_wait();
-    if (o->map)
-        return gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
+    if (o->map) return gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
     if (o->init_map) {
         const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
-        if (climbed != GM_EXIT_OK)
-            return climbed;
+        if (climbed != GM_EXIT_OK) return climbed;
     }
-    if (!o->check)
-        f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
-    if (!gm_choices_allow(f->choices, model, o))
-        return GM_EXIT_USAGE;
+    if (!o->check) f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
+    if (!gm_choices_allow(f->choices, model, o)) return GM_EXIT_USAGE;
     f->run.choices = gm_choices_of(f->choices);
     f->draws.choices = f->choices;
     gm_together_open(&f->run, model, o);
-    if (gm_together_competes(&f->run, model))
-        gm_choices_move_by(f->choices, "ChEES-HMC");
-    if (!o->check)
-        f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
+    if (gm_together_competes(&f->run, model)) gm_choices_move_by(f->choices, "ChEES-HMC");
+    if (!o->check) f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
     gm_choices_know(f->choices, f->run.metrics);
-    if (!o->check && !f->device && !f->run.together)
-        f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
+    if (!o->check && !f->device && !f->run.together) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
     f->starts = !(o->init_file || o->init_map);
-    if (f->starts && !f->device && !o->check)
-        gm_find_starts_of_updates(model, &f->run);
-    if (f->starts && !f->device && !o->check && !begin_with_density(f))
-        return GM_EXIT_USAGE;
+    if (f->starts && !f->device && !o->check) gm_find_starts_of_updates(model, &f->run);
+    if (f->starts && !f->device && !o->check && !begin_with_density(f)) return GM_EXIT_USAGE;
     f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
     return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
@@ -544,15 +493,14 @@ static int start(Fit *f)
 // What was printed is all there, or that is said.
 static int printed(int status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     gm_error("standard output cannot be written: %s", strerror(errno ? errno : EIO));
     return status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
 }
 
 int gm_fit(const GmModel *model, int argc, char **argv)
 {
-    Fit fit = { .model = model };
+    Fit fit = {.model = model};
     gm_files_start();
     gm_fault_clear();
     if (argc > 1 && strcmp(argv[1], "relabel") == 0) {
@@ -561,10 +509,8 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     }
     int status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
-    if (status < 0)
-        status = start(&fit);
-    if (!gm_files_unchanged() && status == GM_EXIT_OK)
-        status = GM_EXIT_FAULT;
+    if (status < 0) status = start(&fit);
+    if (!gm_files_unchanged() && status == GM_EXIT_OK) status = GM_EXIT_FAULT;
     fit_close(&fit);
     return printed(status);
 }

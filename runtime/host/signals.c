@@ -6,8 +6,9 @@
 
 static volatile sig_atomic_t stop_asked, nothing_drawn, draws_stored;
 
-// Before the first sweep there is nothing to end in order, and loops over data look for no signal. Later the first signal asks for an orderly end; a second SIGINT, SIGTERM or SIGXCPU ends at once: then draws
-// that there are stay in their temporary files, and nothing else does.
+// Before the first sweep there is nothing to end in order, and loops over data look for no signal. Later the first signal asks for an
+// orderly end; a second SIGINT, SIGTERM or SIGXCPU ends at once: then draws that there are stay in their temporary files, and nothing else
+// does.
 static void ask_to_stop(int number)
 {
     static const char left[] = "ended at once: the draws so far are left in the files whose names end in .part\n";
@@ -20,9 +21,9 @@ static void ask_to_stop(int number)
         stop_asked = 1;
         return;
     }
-    if (!draws_stored)
-        gm_files_remove();
-    else if (write(STDERR_FILENO, left, sizeof left - 1) < 0) {}
+    if (!draws_stored) gm_files_remove();
+    else if (write(STDERR_FILENO, left, sizeof left - 1) < 0) {
+    }
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -32,24 +33,19 @@ void gm_signals_wait(void) { nothing_drawn = 0; }
 void gm_signals_catch(void)
 {
     nothing_drawn = 1;
-    static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU };
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
     for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
-        struct sigaction now, action = { .sa_handler = ask_to_stop, .sa_flags = SA_RESTART };
-        const bool asked_for = ends[k] == SIGINT || ends[k] == SIGTERM;          // others may be ignored, as by nohup, and stay so
+        struct sigaction now, action = {.sa_handler = ask_to_stop, .sa_flags = SA_RESTART};
+        const bool asked_for = ends[k] == SIGINT || ends[k] == SIGTERM;  // others may be ignored, as by nohup, and stay so
         sigemptyset(&action.sa_mask);
-        if (asked_for || (sigaction(ends[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN))
-            sigaction(ends[k], &action, NULL);
+        if (asked_for || (sigaction(ends[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN)) sigaction(ends[k], &action, NULL);
     }
     stop_asked = draws_stored = 0;
 }
 
 void gm_signals_keep_draws(void)
 {
-    if (!draws_stored)
-        draws_stored = 1;
+    if (!draws_stored) draws_stored = 1;
 }
 
-bool gm_interrupted(void)
-{
-    return stop_asked != 0;
-}
+bool gm_interrupted(void) { return stop_asked != 0; }

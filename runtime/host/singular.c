@@ -13,13 +13,10 @@
 bool gm_nearly_singular(const double *A, long n, double *L)
 {
     const double least = 1e-14;
-    for (long i = 0; i < n * n; i++)
-        L[i] = A[i];
-    if (chol_factor(L, n))
-        return true;
+    for (long i = 0; i < n * n; i++) L[i] = A[i];
+    if (chol_factor(L, n)) return true;
     for (long i = 0; i < n; i++)
-        if (L[i * n + i] * L[i * n + i] < least * A[i * n + i])
-            return true;
+        if (L[i * n + i] * L[i * n + i] < least * A[i * n + i]) return true;
     return false;
 }
 
@@ -37,7 +34,9 @@ char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain)
         for (long at = 0; at < size && !words; at += n * n)
             if (gm_nearly_singular(A + at, n, L))
                 words = gm_format("%s is a singular matrix as far as numbers tell: its prior has much probability next to those "
-                                  "(a shape near 0, degrees of freedom near the number of rows less 1), where there are no numbers. Keep the prior of that shape, or of these degrees of freedom, away from there", v->name);
+                                  "(a shape near 0, degrees of freedom near the number of rows less 1), where there are no numbers. Keep "
+                                  "the prior of that shape, or of these degrees of freedom, away from there",
+                                  v->name);
         free(L);
     }
     return words;

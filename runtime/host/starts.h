@@ -5,17 +5,18 @@
 #include "../device/rng.h"
 #include "host.h"
 
-typedef struct GmMoving {                // a block of one chain
-    GmRun  *run;
-    void  (*density)(GmRun *);           // asked for what follows at `position`:
-    long    n;
-    double *position, *value, *gradient; // value: the log density by coordinates, and by the unknowns
-    Stream  random;                      // numbers that neither sweeps nor initial values use
+typedef struct GmMoving {  // a block of one chain
+    GmRun *run;
+    void (*density)(GmRun *);  // asked for what follows at `position`:
+    long n;
+    double *position, *value, *gradient;  // value: the log density by coordinates, and by the unknowns
+    Stream random;                        // numbers that neither sweeps nor initial values use
 } GmMoving;
 
 GmMoving gm_moving(GmRun *one, const GmMove *of, void (*density)(GmRun *));
 
-// Is there a density, with a gradient, where the block stands, or at one of a hundred random places about 0? The position is the one found, or as it was.
+// Is there a density, with a gradient, where the block stands, or at one of a hundred random places about 0? The position is the one found,
+// or as it was.
 bool gm_moving_stands(GmMoving *m);
 
 #endif

@@ -1,4 +1,5 @@
-// summary.c -- the table at the end: posterior mean, sd and quantiles of each quantity with their diagnostics (convergence.c), and warnings.
+// summary.c -- the table at the end: posterior mean, sd and quantiles of each quantity with their diagnostics (convergence.c), and
+// warnings.
 #include "host.h"
 
 #include <limits.h>
@@ -14,8 +15,7 @@ static GmSummary *summarise_all(const GmDraws *d, const GmModel *model)
         double *x = gm_alloc((size_t)d->chains * (size_t)d->kept, sizeof *x);
 #pragma omp for schedule(dynamic, 1)
         for (long k = 0; k < d->n_summarised; k++) {
-            if (gm_draws_diagnostic(d, model, k))
-                continue;
+            if (gm_draws_diagnostic(d, model, k)) continue;
             for (int c = 0; c < d->chains; c++)
                 for (long i = 0; i < d->kept; i++)
                     x[c * d->kept + i] = d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)k];
@@ -29,8 +29,7 @@ static GmSummary *summarise_all(const GmDraws *d, const GmModel *model)
 // The most elements per array such that the table has at most `rows` rows (but every array has one).
 static long elements_shown(const GmDraws *d, long rows)
 {
-    if (d->n_summarised <= rows)
-        return LONG_MAX;
+    if (d->n_summarised <= rows) return LONG_MAX;
     long best = 1;
     for (long most = 1; most <= rows; most++) {
         long total = 0, run = 0;
@@ -38,8 +37,7 @@ static long elements_shown(const GmDraws *d, long rows)
             run = k > 0 && d->column[k].field == d->column[k - 1].field ? run + 1 : 1;
             total += run <= most;
         }
-        if (total > rows)
-            break;
+        if (total > rows) break;
         best = most;
     }
     return best;
@@ -48,17 +46,15 @@ static long elements_shown(const GmDraws *d, long rows)
 static void print_cell(FILE *to, int width, const char *format, double x)
 {
     char text[40] = "-";
-    if (!isnan(x))
-        snprintf(text, sizeof text, format, x);
+    if (!isnan(x)) snprintf(text, sizeof text, format, x);
     fprintf(to, "  %*s", width, text);
 }
 
 static void print_row(FILE *to, int width, const char *label, const GmSummary *s)
 {
     fprintf(to, "%-*s", width, label);
-    const double numbers[] = { s->mean, s->mcse, s->sd, s->q5, s->q50, s->q95 };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        print_cell(to, 10, i == 1 ? "%.2g" : "%.4g", numbers[i]);
+    const double numbers[] = {s->mean, s->mcse, s->sd, s->q5, s->q50, s->q95};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) print_cell(to, 10, i == 1 ? "%.2g" : "%.4g", numbers[i]);
     print_cell(to, 8, "%.0f", s->ess_bulk);
     print_cell(to, 8, "%.0f", s->ess_tail);
     print_cell(to, 6, "%.3f", s->rhat);
@@ -70,8 +66,7 @@ static bool always_missing(const GmDraws *d, long column)
 {
     for (int c = 0; c < d->chains; c++)
         for (long i = 0; i < d->kept; i++)
-            if (!isnan(d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)column]))
-                return false;
+            if (!isnan(d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)column])) return false;
     return true;
 }
 
@@ -80,12 +75,12 @@ static double number_at(const GmDraws *d, int chain, long draw, long column)
     return d->memory[((size_t)chain * (size_t)d->held + (size_t)draw) * (size_t)d->n_columns + (size_t)column];
 }
 
-// The energy's mean square change between draws over its variance: below 0.3 momenta are too small a part of it to cross the posterior (Betancourt 2016).
+// The energy's mean square change between draws over its variance: below 0.3 momenta are too small a part of it to cross the posterior
+// (Betancourt 2016).
 static double energy_ratio(const GmDraws *d, int chain, long column)
 {
     double mean = 0, change = 0, square = 0;
-    for (long i = 0; i < d->kept; i++)
-        mean += number_at(d, chain, i, column) / (double)d->kept;
+    for (long i = 0; i < d->kept; i++) mean += number_at(d, chain, i, column) / (double)d->kept;
     for (long i = 0; i < d->kept; i++) {
         const double e = number_at(d, chain, i, column), step = i ? e - number_at(d, chain, i - 1, column) : 0;
         change += step * step;
@@ -98,8 +93,7 @@ static double energy_ratio(const GmDraws *d, int chain, long column)
 static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model)
 {
     for (long k = 0; k < d->n_columns; k++) {
-        if (!gm_draws_diagnostic(d, model, k) || d->column[k].element != 0)
-            continue;
+        if (!gm_draws_diagnostic(d, model, k) || d->column[k].element != 0) continue;
         const char *of = model->state[d->column[k].field].name + strlen("moves_");
         long divergent = 0, deepest = 0;
         int slow = 0;
@@ -114,28 +108,39 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         bool between = false;
         const char *chosen = gm_choices_of_moves(d->choices, d->column[k].field, &between);
         if (divergent > 0) {
-            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s were divergent. ", divergent, all, 100 * (double)divergent / (double)all, chosen ? chosen : of);
+            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s were divergent. ", divergent, all,
+                    100 * (double)divergent / (double)all, chosen ? chosen : of);
             if (between)
-                fprintf(to, "Gibbs sweeps in between still reach where they cannot go, so estimates are not necessarily biased: see R-hat and tail effective sizes, or run with --method gibbs.\n");
+                fprintf(to, "Gibbs sweeps in between still reach where they cannot go, so estimates are not necessarily biased: see R-hat "
+                            "and tail effective sizes, or run with --method gibbs.\n");
             else
-                fprintf(to, "Regions of high curvature are not explored, and estimates may be biased. %smaller steps (infer { ... by nuts(accept = 0.99); }), or another parameterisation.\n",
+                fprintf(to,
+                        "Regions of high curvature are not explored, and estimates may be biased. %smaller steps (infer { ... by "
+                        "nuts(accept = 0.99); }), or another parameterisation.\n",
                         chosen ? "Use --method gibbs or both, s" : "Use s");
         }
         if (deepest > 0)
-            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s reached the maximum tree depth: they are slow, not wrong; rescale the unknowns, or ask for longer trajectories (depth).\n", deepest, all,
-                    100 * (double)deepest / (double)all, chosen ? chosen : of);
+            fprintf(to,
+                    "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s reached the maximum tree depth: they are slow, not wrong; "
+                    "rescale the unknowns, or ask for longer trajectories (depth).\n",
+                    deepest, all, 100 * (double)deepest / (double)all, chosen ? chosen : of);
         if (slow > 0)
-            fprintf(to, "Warning: the energy of %d of %d chains hardly changes from draw to draw (E-BFMI below 0.3): tails may be missed; another form of the model helps.\n", slow, d->chains);
+            fprintf(to,
+                    "Warning: the energy of %d of %d chains hardly changes from draw to draw (E-BFMI below 0.3): tails may be missed; "
+                    "another form of the model helps.\n",
+                    slow, d->chains);
     }
 }
 
 // Unknowns that never change, or whole numbers of which some elements do not: R-hat cannot tell whether that is their law.
 static void print_still_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSummary *all)
 {
-    static const char why[] = "That is right where data and bounds leave no other value that is likely; otherwise no update can change it alone, as "
-                              "counts of which the sum is known, and the draws are not those of the posterior: sum such unknowns out, or write the "
-                              "model in those that are free.";
-    static const char some[] = "Warning: %s and %ld other element%s of %s have the same value in all draws of all chains, each its own. %s\n";
+    static const char why[] =
+        "That is right where data and bounds leave no other value that is likely; otherwise no update can change it alone, as "
+        "counts of which the sum is known, and the draws are not those of the posterior: sum such unknowns out, or write the "
+        "model in those that are free.";
+    static const char some[] =
+        "Warning: %s and %ld other element%s of %s have the same value in all draws of all chains, each its own. %s\n";
     for (long k = 0, first = 0; k < d->n_summarised; k++) {
         const int field = d->column[k].field;
         if (k > 0 && field != d->column[k - 1].field) first = k;
@@ -149,7 +154,7 @@ static void print_still_warnings(FILE *to, const GmDraws *d, const GmModel *mode
             }
         if ((of->role != GM_PARAMETER && of->role != GM_LATENT) || still == 0) continue;
         if (still == k + 1 - first) fprintf(to, "Warning: %s has the same value in all draws of all chains. %s\n", of->name, why);
-        else if (of->type == GM_INT && !of->partial) {       // reals that are 0 or 1 by their constraint are no news
+        else if (of->type == GM_INT && !of->partial) {  // reals that are 0 or 1 by their constraint are no news
             char *label = gm_column_label(d, model, m, which, '[');
             if (still == 1) fprintf(to, "Warning: %s has the same value in all draws of all chains. %s\n", label, why);
             else fprintf(to, some, label, still - 1, still > 2 ? "s" : "", of->name, why);
@@ -171,21 +176,22 @@ static void print_reach_warnings(FILE *to, const GmDraws *d, const GmModel *mode
             for (long i = 0; i < d->kept; i++) far += fabs(number_at(d, c, i, k)) > 1e300;
         if (far == 0) continue;
         char *label = gm_column_label(d, model, m, k, '[');
-        fprintf(to, "Warning: %ld of %ld draws of %s are beyond 1e300. Numbers end at 1.8e308: what its law has beyond is left out, and all estimates are without it. "
-                    "Draw its logarithm, or narrow the prior of its scale or shape.\n", far, d->chains * d->kept, label);
+        fprintf(to,
+                "Warning: %ld of %ld draws of %s are beyond 1e300. Numbers end at 1.8e308: what its law has beyond is left out, and all "
+                "estimates are without it. "
+                "Draw its logarithm, or narrow the prior of its scale or shape.\n",
+                far, d->chains * d->kept, label);
         free(label);
-        while (k + 1 < d->n_summarised && d->column[k + 1].field == field) k++;          // one element tells of all
+        while (k + 1 < d->n_summarised && d->column[k + 1].field == field) k++;  // one element tells of all
     }
 }
 
 // A matrix next to singular ones: what its law has beyond no number stands for.
 static bool at_an_end(GmConstraint kind, const double *A, long n, double *L)
 {
-    if (kind != GM_CHOLESKY_CORR)
-        return gm_nearly_singular(A, n, L);
+    if (kind != GM_CHOLESKY_CORR) return gm_nearly_singular(A, n, L);
     for (long i = 0; i < n; i++)
-        if (A[i * n + i] < 1e-300)
-            return true;
+        if (A[i * n + i] < 1e-300) return true;
     return false;
 }
 
@@ -195,14 +201,11 @@ static void print_singular_warnings(FILE *to, const GmDraws *d, const GmModel *m
     enum { LOOKED_AT = 1000 };
     for (long first = 0, last; first < d->n_summarised; first = last) {
         const int field = d->column[first].field;
-        for (last = first + 1; last < d->n_summarised && d->column[last].field == field;)
-            last++;
-        if (field < 0 || gm_draws_diagnostic(d, model, first))
-            continue;
+        for (last = first + 1; last < d->n_summarised && d->column[last].field == field;) last++;
+        if (field < 0 || gm_draws_diagnostic(d, model, first)) continue;
         const GmConstraint kind = model->state[field].constraint;
         const GmShape *s = &m->shape[field];
-        if ((kind != GM_COVARIANCE && kind != GM_CORRELATION && kind != GM_CHOLESKY_CORR) || last - first != gm_shape_size(s))
-            continue;
+        if ((kind != GM_COVARIANCE && kind != GM_CORRELATION && kind != GM_CHOLESKY_CORR) || last - first != gm_shape_size(s)) continue;
         const long n = s->dim[s->rank - 1], batches = n > 0 ? (last - first) / (n * n) : 0, step = d->kept / LOOKED_AT + 1;
         double *A = gm_alloc((size_t)(2 * n * n), sizeof *A);
         long looked = 0, ends = 0;
@@ -210,31 +213,30 @@ static void print_singular_warnings(FILE *to, const GmDraws *d, const GmModel *m
             for (long i = 0; i < d->kept; i += step, looked++) {
                 bool end = false;
                 for (long b = 0; b < batches && !end; b++) {
-                    for (long k = 0; k < n * n; k++)
-                        A[k] = number_at(d, c, i, first + b + batches * (k / n + k % n * n));
+                    for (long k = 0; k < n * n; k++) A[k] = number_at(d, c, i, first + b + batches * (k / n + k % n * n));
                     end = at_an_end(kind, A, n, A + n * n);
                 }
                 ends += end;
             }
         free(A);
         if (ends > 0)
-            fprintf(to, "Warning: %ld of %ld draws of %s are singular matrices as far as numbers tell. What its law has beyond is left out, "
-                        "and all estimates are without it. Narrow the prior of its shape or degrees of freedom.\n", ends, looked,
-                    model->state[field].name);
+            fprintf(to,
+                    "Warning: %ld of %ld draws of %s are singular matrices as far as numbers tell. What its law has beyond is left out, "
+                    "and all estimates are without it. Narrow the prior of its shape or degrees of freedom.\n",
+                    ends, looked, model->state[field].name);
     }
 }
 
-// What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a quantity is beyond one of them.
+// What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a
+// quantity is beyond one of them.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
 {
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
     long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
     long quantities = 0;
-    while (worst_ess < d->n_summarised - 1 && gm_draws_diagnostic(d, model, worst_ess))
-        worst_rhat = ++worst_ess;
+    while (worst_ess < d->n_summarised - 1 && gm_draws_diagnostic(d, model, worst_ess)) worst_rhat = ++worst_ess;
     for (long k = 0; k < d->n_summarised; k++) {
-        if (gm_draws_diagnostic(d, model, k))
-            continue;
+        if (gm_draws_diagnostic(d, model, k)) continue;
         quantities++;
         const GmSummary *s = &all[k];
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
@@ -242,14 +244,12 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         broken += isnan(s->mean) && !(d->column[k].field >= 0 && model->state[d->column[k].field].partial && always_missing(d, k));
         unmixed += s->rhat > rhat_bound;
         short_of += ess < ess_bound;
-        if (s->rhat > all[worst_rhat].rhat || isnan(all[worst_rhat].rhat))
-            worst_rhat = k;
-        if (ess < least || isnan(least))
-            worst_ess = k;
+        if (s->rhat > all[worst_rhat].rhat || isnan(all[worst_rhat].rhat)) worst_rhat = k;
+        if (ess < least || isnan(least)) worst_ess = k;
     }
     if (broken > 0)
-        fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite; the model may be improper or its scales far off.\n", broken,
-                quantities);
+        fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite; the model may be improper or its scales far off.\n",
+                broken, quantities);
     if (d->kept < 8) {
         fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");
         return false;
@@ -281,31 +281,26 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
 
 bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
 {
-    if (d->n_summarised == 0)
-        return false;
+    if (d->n_summarised == 0) return false;
     GmSummary *all = summarise_all(d, model);
     const long shown = elements_shown(d, o->summary_rows);
     int width = 9;
-    for (int pass = 0; pass < 2; pass++) {               // first the width of the labels, then the rows
+    for (int pass = 0; pass < 2; pass++) {  // first the width of the labels, then the rows
         long run = 0;
         if (pass == 1) {
             fprintf(to, "%d chain%s, %ld draws each\n\n%-*s", d->chains, d->chains > 1 ? "s" : "", d->kept, width, "");
-            static const char *const titles[] = { "mean", "MCSE", "sd", "5%", "50%", "95%" };
-            for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-                fprintf(to, "  %10s", titles[i]);
+            static const char *const titles[] = {"mean", "MCSE", "sd", "5%", "50%", "95%"};
+            for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) fprintf(to, "  %10s", titles[i]);
             fprintf(to, "  %8s  %8s  %6s\n", "ess_bulk", "ess_tail", "rhat");
         }
         for (long k = 0; k < d->n_summarised; k++) {
-            if (gm_draws_diagnostic(d, model, k))
-                continue;
+            if (gm_draws_diagnostic(d, model, k)) continue;
             const bool same = k > 0 && d->column[k].field == d->column[k - 1].field;
             run = same ? run + 1 : 1;
             if (run <= shown) {
                 char *label = gm_column_label(d, model, m, k, '[');
-                if (pass == 0 && (int)strlen(label) > width)
-                    width = (int)strlen(label);
-                if (pass == 1)
-                    print_row(to, width, label, &all[k]);
+                if (pass == 0 && (int)strlen(label) > width) width = (int)strlen(label);
+                if (pass == 1) print_row(to, width, label, &all[k]);
                 free(label);
             }
             const bool last = k + 1 == d->n_summarised || d->column[k + 1].field != d->column[k].field;

@@ -1,7 +1,8 @@
 // together.c -- chains that adapt together (device/chees.h): which moves they are, where chains meet on a CPU, what is said of it.
 //
-// On a CPU a chain leaves what the others have to know of a move in its own machine; chains meet after each sweep of warm-up from the first that they share on, and one thread adapts
-// for all, in the order of coordinates and chains: the draws do not depend on the number of threads. On a GPU kernels do this within the sweep (device_moves.c). After warm-up nobody waits.
+// On a CPU a chain leaves what the others have to know of a move in its own machine; chains meet after each sweep of warm-up from the first
+// that they share on, and one thread adapts for all, in the order of coordinates and chains: the draws do not depend on the number of
+// threads. On a GPU kernels do this within the sweep (device_moves.c). After warm-up nobody waits.
 #include "host.h"
 #include "../device/chees.h"
 
@@ -9,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENOUGH_ON_GPU = 32,               // chains from which on they adapt together unless they are told: below, NUTS measures as well (docs/performance.md)
-       CHUNK = 256,                      // coordinates whose sums are added at a time
-       WORTH_THREADS = 20000 };          // coordinates of all chains
+// chains from which on they adapt together unless they are told: below, NUTS measures as well (docs/performance.md)
+enum {
+    ENOUGH_ON_GPU = 32,
+    CHUNK = 256,  // coordinates whose sums are added at a time
+    WORTH_THREADS = 20000
+};  // coordinates of all chains
 
 // Moves: all, or all but those that compete with another way to draw the same.
 static int count_moves(const GmModel *model, bool competing, GmTogether *out)
@@ -19,12 +23,9 @@ static int count_moves(const GmModel *model, bool competing, GmTogether *out)
     int n = 0;
     for (int f = 0; f < model->n_state; f++) {
         bool competes = model->state[f].role != GM_DIAGNOSTIC;
-        for (int k = 0; k < model->n_competitions && !competing; k++)
-            competes |= model->competitions[k].told == f + 1;
-        if (competes)
-            continue;
-        if (out)
-            out[n] = (GmTogether){ .moves = model->state[f].offset };
+        for (int k = 0; k < model->n_competitions && !competing; k++) competes |= model->competitions[k].told == f + 1;
+        if (competes) continue;
+        if (out) out[n] = (GmTogether){.moves = model->state[f].offset};
         n++;
     }
     return n;
@@ -33,16 +34,20 @@ static int count_moves(const GmModel *model, bool competing, GmTogether *out)
 bool gm_together_possible(const GmModel *model, const GmOptions *o)
 {
     const bool by_name = o->moves == GM_MOVES_AUTO && model->by_chees;
-    if (o->check || o->map || o->compare_devices || !(by_name || o->moves == GM_MOVES_CHEES))
-        return true;
+    if (o->check || o->map || o->compare_devices || !(by_name || o->moves == GM_MOVES_CHEES)) return true;
     char *who = by_name ? gm_format("%s by chees", model->by_chees) : gm_copy_text("--moves chees");
     if (count_moves(model, false, NULL) == 0)
-        gm_error("%s: no unknown of this program moves along gradients in every sweep. Compile it with `gmc --method nuts`, or ask for it in the model: `infer { (a, b) by chees; }`", who);
+        gm_error("%s: no unknown of this program moves along gradients in every sweep. Compile it with `gmc --method nuts`, or ask for it "
+                 "in the model: `infer { (a, b) by chees; }`",
+                 who);
     else if (o->chains < CHEES_CHAINS)
-        gm_error("%s: chains learn from each other how long their trajectories should be, and %d %s too few: take --chains %d or more, or --moves nuts", who, o->chains,
-                 o->chains == 1 ? "is" : "are", CHEES_CHAINS);
+        gm_error("%s: chains learn from each other how long their trajectories should be, and %d %s too few: take --chains %d or more, or "
+                 "--moves nuts",
+                 who, o->chains, o->chains == 1 ? "is" : "are", CHEES_CHAINS);
     else if (o->warmup < CHEES_WARMUP)
-        gm_error("%s: step size, length of trajectories and metric are learned in warm-up, and %ld sweeps are too few: take --warmup %d or more, or --moves nuts", who, o->warmup, CHEES_WARMUP);
+        gm_error("%s: step size, length of trajectories and metric are learned in warm-up, and %ld sweeps are too few: take --warmup %d or "
+                 "more, or --moves nuts",
+                 who, o->warmup, CHEES_WARMUP);
     else {
         free(who);
         return true;
@@ -54,8 +59,12 @@ bool gm_together_possible(const GmModel *model, const GmOptions *o)
 void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o)
 {
     const bool many = run->device && o->chains >= ENOUGH_ON_GPU && o->warmup >= CHEES_WARMUP;
-    run->company = o->check || o->compare_devices || o->moves == GM_MOVES_NUTS ? GM_APART : o->moves == GM_MOVES_CHEES ? GM_TOGETHER : many ? GM_TOGETHER_UNLESS_NAMED : GM_TOGETHER_BY_NAME;
-    const bool competing = run->device && gm_choices_warmup(o->warmup) >= CHEES_WARMUP && (run->company == GM_TOGETHER || run->company == GM_TOGETHER_UNLESS_NAMED);
+    run->company = o->check || o->compare_devices || o->moves == GM_MOVES_NUTS ? GM_APART
+                   : o->moves == GM_MOVES_CHEES                                ? GM_TOGETHER
+                   : many                                                      ? GM_TOGETHER_UNLESS_NAMED
+                                                                               : GM_TOGETHER_BY_NAME;
+    const bool competing = run->device && gm_choices_warmup(o->warmup) >= CHEES_WARMUP &&
+                           (run->company == GM_TOGETHER || run->company == GM_TOGETHER_UNLESS_NAMED);
     run->n_together = count_moves(model, competing, NULL);
     if (run->company == GM_APART || run->n_together == 0 || (run->company == GM_TOGETHER_BY_NAME && !model->by_chees)) {
         run->n_together = 0;
@@ -69,23 +78,20 @@ bool gm_together_competes(const GmRun *run, const GmModel *model)
 {
     for (int i = 0; i < run->n_together; i++)
         for (int k = 0; k < model->n_competitions; k++)
-            if (run->together[i].moves == model->state[model->competitions[k].told - 1].offset)
-                return true;
+            if (run->together[i].moves == model->state[model->competitions[k].told - 1].offset) return true;
     return false;
 }
 
 int gm_goes_together(GmRun *run, const GmMove *of)
 {
     bool found = false;
-    if (!run->together || of->steps || run->checking)
+    if (!run->together || of->steps || run->checking) return 0;
+    for (int k = 0; k < run->n_together; k++) found |= run->together[k].moves == of->moves;
+    if (!found) return 0;
+    if ((run->company == GM_TOGETHER_BY_NAME && of->by != GM_BY_CHEES) ||
+        (run->company == GM_TOGETHER_UNLESS_NAMED && of->by == GM_BY_NUTS))
         return 0;
-    for (int k = 0; k < run->n_together; k++)
-        found |= run->together[k].moves == of->moves;
-    if (!found)
-        return 0;
-    if ((run->company == GM_TOGETHER_BY_NAME && of->by != GM_BY_CHEES) || (run->company == GM_TOGETHER_UNLESS_NAMED && of->by == GM_BY_NUTS))
-        return 0;
-    for (int k = 0; k < run->n_together && run->chain <= 0; k++)         // one chain tells of it for all
+    for (int k = 0; k < run->n_together && run->chain <= 0; k++)  // one chain tells of it for all
         if (run->together[k].moves == of->moves) {
             run->together[k].of = *of;
             run->together[k].made = 1;
@@ -98,8 +104,7 @@ int gm_goes_together(GmRun *run, const GmMove *of)
 long gm_together_until(const GmRun *run, long batch)
 {
     const long alone = chees_alone(run->warmup), apart = chees_apart(run->warmup);
-    if (!run->together || run->device || run->sweep >= run->warmup)
-        return batch;
+    if (!run->together || run->device || run->sweep >= run->warmup) return batch;
     const long most = run->sweep < alone ? alone - run->sweep : run->sweep < apart ? apart - run->sweep : 1;
     return batch < most ? batch : most;
 }
@@ -109,8 +114,7 @@ static void make_chunk(const Chees *w, long first, double *sums)
 {
     for (long i = first; i < w->n && i < first + CHUNK; i++) {
         const CheesCentre at = chees_coordinate(w, i);
-        for (int c = 0; c < w->chains && chees_goes(w); c++)
-            chees_add(w, i, c, &at, sums + (size_t)c * CHEES_SUMS);
+        for (int c = 0; c < w->chains && chees_goes(w); c++) chees_add(w, i, c, &at, sums + (size_t)c * CHEES_SUMS);
     }
 }
 
@@ -118,12 +122,10 @@ static void adapt(const Chees *w, int threads)
 {
     const long chunks = (w->n + CHUNK - 1) / CHUNK, size = (long)w->chains * CHEES_SUMS;
     double *sums = gm_alloc((size_t)(chunks * size), sizeof *sums);
-    #pragma omp parallel for num_threads(threads) schedule(static) if (w->n * w->chains > WORTH_THREADS)
-    for (long k = 0; k < chunks; k++)
-        make_chunk(w, k * CHUNK, sums + k * size);
+#pragma omp parallel for num_threads(threads) schedule(static) if (w->n * w->chains > WORTH_THREADS)
+    for (long k = 0; k < chunks; k++) make_chunk(w, k * CHUNK, sums + k * size);
     for (long k = 1; k < chunks; k++)
-        for (long e = 0; e < size; e++)
-            sums[e] += sums[k * size + e];
+        for (long e = 0; e < size; e++) sums[e] += sums[k * size + e];
     chees_adapt(w, sums, CHEES_SUMS);
     free(sums);
 }
@@ -132,13 +134,17 @@ void gm_together_meet(GmRun *run, const GmModel *model, long done)
 {
     for (int k = 0; k < run->n_together && !run->device && chees_meets(done - 1, run->warmup); k++) {
         GmTogether *t = &run->together[k];
-        const Chees w = { .states = run->state, .size = model->state_size, .machine = t->of.machine, .n = t->of.coordinates, .chains = run->chains, .sweep = done - 1,
-                          .warmup = run->warmup, .target = t->of.accept };
-        if (!t->made)
-            continue;
+        const Chees w = {.states = run->state,
+                         .size = model->state_size,
+                         .machine = t->of.machine,
+                         .n = t->of.coordinates,
+                         .chains = run->chains,
+                         .sweep = done - 1,
+                         .warmup = run->warmup,
+                         .target = t->of.accept};
+        if (!t->made) continue;
         adapt(&w, run->threads);
-        if (done >= chees_apart(run->warmup))
-            gm_together_learned(t, chees_machine(&w, 0)->step, chees_machine(&w, 0)->length.log_time);
+        if (done >= chees_apart(run->warmup)) gm_together_learned(t, chees_machine(&w, 0)->step, chees_machine(&w, 0)->length.log_time);
     }
 }
 
@@ -155,8 +161,10 @@ void gm_together_note(FILE *to, const GmRun *run, const char *before)
     for (int k = 0; k < run->n_together; k++) {
         const GmTogether *t = &run->together[k];
         if (t->made && t->step > 0)
-            fprintf(to, "%s%s: moved along gradients by %d chains that adapt together (ChEES-HMC); steps of %.3g, trajectories of %.3g, %.1f steps on average\n", before, t->of.name, run->chains, t->step,
-                    t->time, t->time / t->step < 1 ? 1 : t->time / t->step);
+            fprintf(to,
+                    "%s%s: moved along gradients by %d chains that adapt together (ChEES-HMC); steps of %.3g, trajectories of %.3g, %.1f "
+                    "steps on average\n",
+                    before, t->of.name, run->chains, t->step, t->time, t->time / t->step < 1 ? 1 : t->time / t->step);
     }
 }
 

@@ -10,8 +10,7 @@
 GmValue *gm_values_find(const GmValues *v, const char *name)
 {
     for (int i = 0; i < v->n; i++)
-        if (strcmp(v->value[i].name, name) == 0)
-            return &v->value[i];
+        if (strcmp(v->value[i].name, name) == 0) return &v->value[i];
     return NULL;
 }
 
@@ -24,16 +23,15 @@ GmValue *gm_values_add(GmValues *v, const char *name, const char *source)
     }
     v->value = gm_grow(v->value, (size_t)v->n + 1, sizeof *v->value);
     GmValue *value = &v->value[v->n++];
-    *value = (GmValue){ .name = gm_copy_text(name), .source = gm_copy_text(source) };
+    *value = (GmValue){.name = gm_copy_text(name), .source = gm_copy_text(source)};
     return value;
 }
 
 const GmField *gm_values_wanted(GmValues *v, const char *name)
 {
     for (int i = 0; i < v->n_fields; i++)
-        if (strcmp(v->fields[i].name, name) == 0)
-            return &v->fields[i];
-    enum { REMEMBERED = 1000 };                          // hints need no more, and a table may have 10^5 columns
+        if (strcmp(v->fields[i].name, name) == 0) return &v->fields[i];
+    enum { REMEMBERED = 1000 };  // hints need no more, and a table may have 10^5 columns
     if (v->n_unknown < REMEMBERED) {
         v->unknown = gm_grow(v->unknown, (size_t)v->n_unknown + 1, sizeof *v->unknown);
         v->unknown[v->n_unknown++] = gm_copy_text(name);
@@ -45,18 +43,15 @@ void gm_values_close(GmValues *v)
 {
     for (int i = 0; i < v->n; i++) {
         GmValue *value = &v->value[i];
-        if (value->map)
-            gm_unmap(value->map, value->map_size);
-        else
-            free(value->elements);
+        if (value->map) gm_unmap(value->map, value->map_size);
+        else free(value->elements);
         free(value->name);
         free(value->source);
     }
-    for (int i = 0; i < v->n_unknown; i++)
-        free(v->unknown[i]);
+    for (int i = 0; i < v->n_unknown; i++) free(v->unknown[i]);
     free(v->value);
     free(v->unknown);
-    *v = (GmValues){ 0 };
+    *v = (GmValues){0};
 }
 
 long gm_value_size(const GmValue *v) { return gm_size_of(v->rank, v->dim); }
@@ -65,31 +60,28 @@ long gm_value_size(const GmValue *v) { return gm_size_of(v->rank, v->dim); }
 
 bool gm_parse_number(const char *text, double *out, const char **why)
 {
-    while (*text == ' ' || *text == '\t')
-        text++;
+    while (*text == ' ' || *text == '\t') text++;
     size_t n = strlen(text);
-    while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '\t' || text[n - 1] == '\r'))
-        n--;
-    static const char *const missing[] = { "", "NA", "NaN", "null", "." };
+    while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '\t' || text[n - 1] == '\r')) n--;
+    static const char *const missing[] = {"", "NA", "NaN", "null", "."};
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         if (strlen(missing[i]) == n && strncasecmp(missing[i], text, n) == 0) {
             *out = NAN;
             return true;
         }
-    static const char *const infinite[] = { "Inf", "Infinity", "+Inf", "+Infinity", "-Inf", "-Infinity" };
+    static const char *const infinite[] = {"Inf", "Infinity", "+Inf", "+Infinity", "-Inf", "-Infinity"};
     for (size_t i = 0; i < sizeof infinite / sizeof *infinite; i++)
         if (strlen(infinite[i]) == n && strncasecmp(infinite[i], text, n) == 0) {
             *out = *infinite[i] == '-' ? -INFINITY : INFINITY;
             return true;
         }
     *why = "is not a number";
-    if (strspn(text, "+-.0123456789eE") < n)             // strtod would take hexadecimal and "nan(...)" too
+    if (strspn(text, "+-.0123456789eE") < n)  // strtod would take hexadecimal and "nan(...)" too
         return false;
     char *end;
     errno = 0;
     const double x = strtod(text, &end);
-    if (end != text + n)
-        return false;
+    if (end != text + n) return false;
     if (errno == ERANGE && isinf(x)) {
         *why = "is too large for a double";
         return false;
@@ -101,9 +93,9 @@ bool gm_parse_number(const char *text, double *out, const char **why)
 bool gm_store(GmType t, void *elements, long at, double x, const char **why)
 {
     switch (t) {
-    case GM_REAL: case GM_WIDE: case GM_SOLVE:
-        ((double *)elements)[at] = x;
-        return true;
+    case GM_REAL:
+    case GM_WIDE:
+    case GM_SOLVE: ((double *)elements)[at] = x; return true;
     case GM_INT:
         if (isnan(x)) {
             ((int32_t *)elements)[at] = GM_MISSING_INT;

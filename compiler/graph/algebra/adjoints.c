@@ -60,8 +60,8 @@ Expr *when_chosen(Expr *e)
 
 enum { FEW_BRANCHES = 3, FEW_NESTED = 32 };
 
-// Branches that are not 0 of a choice, or of a sum of partial ones, until there are more than enough. Those of a long chain of choices are many, too: each choice would look through all
-// others.
+// Branches that are not 0 of a choice, or of a sum of partial ones, until there are more than enough. Those of a long chain of choices are
+// many, too: each choice would look through all others.
 static int branches_below(const Expr *e, int enough, int nested)
 {
     const bool sum = e->kind == EX_ADD && all_partial(e);
@@ -74,8 +74,8 @@ static int branches_below(const Expr *e, int enough, int nested)
 
 static int branches(const Expr *e, int enough) { return branches_below(e, enough, 0); }
 
-// The product, within the branches of a partial choice: a factor is not evaluated where the choice is 0. Many branches stay together, since in a chain of definitions by case
-// they would double with each.
+// The product, within the branches of a partial choice: a factor is not evaluated where the choice is 0. Many branches stay together, since
+// in a chain of definitions by case they would double with each.
 Expr *adjoint_times(Expr *a, Expr *b)
 {
     if (ex_is_num(a, 0) || ex_is_num(b, 0)) return ex_num(0);
@@ -90,7 +90,8 @@ Expr *adjoint_times(Expr *a, Expr *b)
     return ex_mul2(a, b);
 }
 
-// An adjoint where the condition c has the value `yes`: within the branches of a partial choice, so that choices by the same conditions meet again.
+// An adjoint where the condition c has the value `yes`: within the branches of a partial choice, so that choices by the same conditions
+// meet again.
 Expr *adjoint_where(Expr *c, Expr *e, bool yes)
 {
     const bool few = branches(e, FEW_BRANCHES) <= FEW_BRANCHES;

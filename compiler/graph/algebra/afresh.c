@@ -1,4 +1,5 @@
-// afresh.c -- auxiliaries that are drawn afresh from their whole conditionals: what comes before them in the sweep may be updated with them integrated out.
+// afresh.c -- auxiliaries that are drawn afresh from their whole conditionals: what comes before them in the sweep may be updated with them
+// integrated out.
 //
 // Needs: augment done.     Gives: answers about a variable; the graph stays as it is.
 #include "afresh.h"
@@ -8,8 +9,8 @@
 #include "../terms/reads.h"
 #include "conditionals.h"
 
-// Is the auxiliary drawn from its whole conditional? Then what comes before it in the sweep may leave it out; a step that starts from where it
-// stands (slice, Metropolis) would start from where it no longer fits.
+// Is the auxiliary drawn from its whole conditional? Then what comes before it in the sweep may leave it out; a step that starts from where
+// it stands (slice, Metropolis) would start from where it no longer fits.
 static bool drawn_afresh(Graph *g, Var *v)
 {
     const Request *asked = request_of(g, v);
@@ -59,13 +60,15 @@ const char *needed_for(Graph *g, const Var *v)
         }
         for (int k = 0; k < x->rank && x->kind != VAR_ELEMENT; k++)
             if (ex_mentions(x->dim[k], v)) return arena_printf(g->arena, "the size of `%s` is computed from it before sampling", x->name);
-        if (x != v && ((x->lower && x->decl && x->decl->lower && ex_mentions(x->lower, v)) || (x->upper && x->decl && x->decl->upper && ex_mentions(x->upper, v))))
+        if (x != v && ((x->lower && x->decl && x->decl->lower && ex_mentions(x->lower, v)) ||
+                       (x->upper && x->decl && x->decl->upper && ex_mentions(x->upper, v))))
             return arena_printf(g->arena, "the bounds of `%s` are computed from it before sampling", x->name);
     }
     for (const Factor *f = g->factors; f; f = f->next) {
         for (int k = 0; k < f->plates.n; k++)
             if (ex_mentions(f->plates.index[k]->lo, v) || ex_mentions(f->plates.index[k]->hi, v))
-                return arena_printf(g->arena, "the range of `%s` (line %d) is computed from it before sampling", f->plates.index[k]->name, span_line(f->span));
+                return arena_printf(g->arena, "the range of `%s` (line %d) is computed from it before sampling", f->plates.index[k]->name,
+                                    span_line(f->span));
         if (f->original || !f->plates.guard || !ex_mentions(f->plates.guard, v)) continue;
         if (f->value && f->value->kind == EX_REF && var_unknown(f->value->var))
             return arena_printf(g->arena, "it decides which elements of `%s` (line %d) exist", f->value->var->name, span_line(f->span));
@@ -74,7 +77,11 @@ const char *needed_for(Graph *g, const Var *v)
     for (int q = 0; q < enters.n; q++) {
         const Factor *f = enters.factor[q];
         const Var *kept = f->replaced && !f->original && factor_mentions(f, v) ? kept_auxiliary(g, f) : NULL;
-        if (kept) return arena_printf(g->arena, "`%s`, which it is drawn without (line %d), is not drawn from its conditional: leave out what infer asks for `%s`", kept->name, span_line(f->span), kept->name);
+        if (kept)
+            return arena_printf(
+                g->arena,
+                "`%s`, which it is drawn without (line %d), is not drawn from its conditional: leave out what infer asks for `%s`",
+                kept->name, span_line(f->span), kept->name);
     }
     return NULL;
 }

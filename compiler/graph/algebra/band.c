@@ -1,22 +1,28 @@
-// band.c -- joint normals along a chain: elements that share terms stand at fixed distances along one subscript, so the precision is a band.
+// band.c -- joint normals along a chain: elements that share terms stand at fixed distances along one subscript, so the precision is a
+// band.
 //
 //   before   terms of x, mu:   x[t]*x[t - 1]: phi/s^2   x[t]^2: ...   x[t]*mu: 1/q^2   mu^2: ...
 //   after    chain x along t, lag 1, border mu
 //
-// The subscripts of a variable of the chain are of three kinds. Along: in every term of two elements of the chain their difference is a number, at most MOST_LAG, or runs between such numbers: of x[t - j]*x[t - k], j and k in 1:3. Panel: it is the same in both, so that
-// there is a chain for each. Inner: anything; elements with the same subscripts along and of the panel are a node. With w elements a node and the lag l the precision is a band of (l + 1)*w - 1
-// places below the diagonal, and its Cholesky factor as well (Rue 2001). What has no such subscript is the border, dense, and integrated out of nothing: the Schur complement.
+// The subscripts of a variable of the chain are of three kinds. Along: in every term of two elements of the chain their difference is a
+// number, at most MOST_LAG, or runs between such numbers: of x[t - j]*x[t - k], j and k in 1:3. Panel: it is the same in both, so that
+// there is a chain for each. Inner: anything; elements with the same subscripts along and of the panel are a node. With w elements a node
+// and the lag l the precision is a band of (l + 1)*w - 1 places below the diagonal, and its Cholesky factor as well (Rue 2001). What has no
+// such subscript is the border, dense, and integrated out of nothing: the Schur complement.
 //
-// Side conditions, each looked at here: variables of the chain have the same extents along and over the panel, for an offset between them would have to be data; differences are numbers, or lie between numbers, for all terms, also
-// of two variables; elements that are listed, x[1] and x[T], are numbers apart or they are not (then there is no band); lags are numbers. Guards, gathers (x[g[i]]), missing responses and
-// elements without a statement need nothing: they stand in the coefficients and loops of the terms.
+// Side conditions, each looked at here: variables of the chain have the same extents along and over the panel, for an offset between them
+// would have to be data; differences are numbers, or lie between numbers, for all terms, also of two variables; elements that are listed,
+// x[1] and x[T], are numbers apart or they are not (then there is no band); lags are numbers. Guards, gathers (x[g[i]]), missing responses
+// and elements without a statement need nothing: they stand in the coefficients and loops of the terms.
 #include <math.h>
 #include "band.h"
 
 enum { MOST_LAG = 16, SMALL_NODE = 8 };
 
 typedef enum { PANEL, ALONG, INNER } Kind;
-typedef struct Kinds { Kind of[MAX_RANK]; } Kinds;
+typedef struct Kinds {
+    Kind of[MAX_RANK];
+} Kinds;
 
 static int place_in(Var *const *block, int n, const Var *v)
 {
@@ -32,9 +38,7 @@ static bool between(const Expr *e, double *least, double *most)
 {
     double lo, hi;
     switch (e->kind) {
-    case EX_NUM:
-        *least = *most = e->number;
-        return true;
+    case EX_NUM: *least = *most = e->number; return true;
     case EX_INDEX:
         if (!e->index->lo || !e->index->hi || e->index->lo->kind != EX_NUM || e->index->hi->kind != EX_NUM) return false;
         *least = e->index->lo->number;
@@ -53,7 +57,12 @@ static bool between(const Expr *e, double *least, double *most)
         *least = e->args[0]->number * (e->args[0]->number < 0 ? hi : lo);
         *most = e->args[0]->number * (e->args[0]->number < 0 ? lo : hi);
         return true;
-    case EX_REF: case EX_POW: case EX_CALL: case EX_REDUCE: case EX_ARRAY: case EX_AT: return false;
+    case EX_REF:
+    case EX_POW:
+    case EX_CALL:
+    case EX_REDUCE:
+    case EX_ARRAY:
+    case EX_AT: return false;
     }
     return false;
 }
@@ -62,7 +71,9 @@ bool band_apart(Expr *a, Expr *b, int *least, int *most)
 {
     Expr *apart = ex_sub(a, b);
     double lo, hi, first, last;
-    if (!between(apart, &lo, &hi) || (lo < hi && between(a, &first, &last)) || !(lo >= -MOST_LAG && hi <= MOST_LAG) || lo != floor(lo) || hi != floor(hi) || !ex_is_whole(apart)) return false;
+    if (!between(apart, &lo, &hi) || (lo < hi && between(a, &first, &last)) || !(lo >= -MOST_LAG && hi <= MOST_LAG) || lo != floor(lo) ||
+        hi != floor(hi) || !ex_is_whole(apart))
+        return false;
     *least = (int)lo;
     *most = (int)hi;
     return true;
@@ -112,8 +123,13 @@ static bool kinds_of_next(Var *const *block, int known, Var *v, const BlockTerm 
             if (kinds[i].of[k] == INNER) continue;
             int at = -1;
             for (int d = 0; d < v->rank && at < 0; d++)
-                if (!used[d] && v->dim[d] == other->var->dim[k] && (kinds[i].of[k] == PANEL ? own->args[d] == other->args[k] : are_near(own->args[d], other->args[k]))) at = d;
-            if (at < 0) { all = false; break; }
+                if (!used[d] && v->dim[d] == other->var->dim[k] &&
+                    (kinds[i].of[k] == PANEL ? own->args[d] == other->args[k] : are_near(own->args[d], other->args[k])))
+                    at = d;
+            if (at < 0) {
+                all = false;
+                break;
+            }
             used[at] = true;
             kind[at] = kinds[i].of[k];
         }
@@ -152,7 +168,7 @@ Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTe
         b->offset[i] = b->width;
         b->width = ex_add2(b->width, size);
     }
-    for (int i = 1; i < nchain; i++) {           // panels in the order of the first variable's
+    for (int i = 1; i < nchain; i++) {  // panels in the order of the first variable's
         ChainVar *c = &b->chain[i], *first = &b->chain[0];
         bool used[MAX_RANK] = {false};
         int to[MAX_RANK];
@@ -183,7 +199,8 @@ Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTe
             if (t->ref[0]->args[c->panel[m]] != t->ref[1]->args[e->panel[m]]) return NULL;
         int least, most;
         if (!band_apart(t->ref[0]->args[c->along], t->ref[1]->args[e->along], &least, &most)) return NULL;
-        for (int m = 0; m < c->ninner && least < most && i == k; m++)        // whether it is the same element must not change with the distance
+        // whether it is the same element must not change with the distance
+        for (int m = 0; m < c->ninner && least < most && i == k; m++)
             if (t->ref[0]->args[c->inner[m]] != t->ref[1]->args[c->inner[m]]) return NULL;
         if (-least > b->lag) b->lag = -least;
         if (most > b->lag) b->lag = most;
@@ -191,7 +208,7 @@ Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTe
     b->length = block[0]->dim[b->chain[0].along];
     b->panels = ex_num(1);
     for (int m = 0; m < b->chain[0].npanel; m++) b->panels = ex_mul2(b->panels, block[0]->dim[b->chain[0].panel[m]]);
-    b->in_place = nchain == 1;                   // panels, along, inner: the order of the draw
+    b->in_place = nchain == 1;  // panels, along, inner: the order of the draw
     for (int m = 0; m < b->chain[0].npanel; m++) b->in_place &= b->chain[0].panel[m] < b->chain[0].along;
     for (int m = 0; m < b->chain[0].ninner; m++) b->in_place &= b->chain[0].inner[m] > b->chain[0].along;
     return b->lag ? b : NULL;

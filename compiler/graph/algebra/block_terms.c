@@ -63,7 +63,10 @@ bool block_terms_given(Graph *g, Var *const *block, int nblock, const Reading *e
         for (int i = 0; i < nblock; i++) {
             const Var *series = through_series(f->log_density, block[i]);
             if (!series) continue;
-            *because = arena_printf(g->arena, series->sites->ode ? "`%s` enters the differential equation of `%s` (line %d)" : "`%s` enters the recursion of `%s` (line %d)", block[i]->name, series->name, span_line(series->span));
+            *because = arena_printf(g->arena,
+                                    series->sites->ode ? "`%s` enters the differential equation of `%s` (line %d)"
+                                                       : "`%s` enters the recursion of `%s` (line %d)",
+                                    block[i]->name, series->name, span_line(series->span));
             return false;
         }
         Terms t = polynomial(g->arena, f->log_density, &in, 2);
@@ -75,10 +78,17 @@ bool block_terms_given(Graph *g, Var *const *block, int nblock, const Reading *e
             Term *m = &t.term[i];
             if (m->degree == 0) continue;
             BlockTerm *b = NEW(g->arena, BlockTerm);
-            *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = m->coefficient, .span = f->span, .factor = f,
+            *b = (BlockTerm){.degree = m->degree,
+                             .ref = {m->ref[0], m->ref[1]},
+                             .coefficient = m->coefficient,
+                             .span = f->span,
+                             .factor = f,
                              .loops = {.guard = f->plates.guard}};
             for (int k = 0; k < m->degree; k++)
-                if (m->ref[k]->nargs < m->ref[k]->var->rank) { *because = "a routine needs it whole"; return false; }
+                if (m->ref[k]->nargs < m->ref[k]->var->rank) {
+                    *because = "a routine needs it whole";
+                    return false;
+                }
             for (int k = 0; k < f->plates.n; k++) b->loops.index[b->loops.n++] = f->plates.index[k];
             for (int k = 0; k < m->loops.n; k++) b->loops.index[b->loops.n++] = m->loops.index[k];
             take_chosen(b);

@@ -3,19 +3,23 @@
 #define GMC_GRAPH_BLOCK_TERMS_H
 #include "../graph.h"
 
-typedef struct BlockTerm {               // J[ref0, ref1] or h[ref0] gets the sum over loops of coefficient
-    const Factor *factor;                // where it comes from
-    int    degree;
-    Expr  *ref[2];
-    Expr  *coefficient;
-    Loops  loops;
-    Span   span;
-    bool   absent;                       // of elements that no statement draws and nothing reads: independent and standard normal, so that J is regular
-    bool   by_rows;                      // emission: summed by a pass over the rows of a dense matrix
+typedef struct BlockTerm {  // J[ref0, ref1] or h[ref0] gets the sum over loops of coefficient
+    const Factor *factor;   // where it comes from
+    int degree;
+    Expr *ref[2];
+    Expr *coefficient;
+    Loops loops;
+    Span span;
+    // of elements that no statement draws and nothing reads: independent and standard normal, so that J is regular
+    bool absent;
+    bool by_rows;  // emission: summed by a pass over the rows of a dense matrix
     struct BlockTerm *next;
 } BlockTerm;
 
-void take_chosen(BlockTerm *b);  // a term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element
-bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);  // false: not jointly quadratic
-bool block_terms_given(Graph *g, Var *const *block, int nblock, const struct Reading *factors, BlockTerm **out, const char **because);  // of variables that enter these factors, which need not be the graph's
+// a term that a choice multiplies counts where the choice is made: elsewhere a subscript that data name need not have an element
+void take_chosen(BlockTerm *b);
+// false: not jointly quadratic
+bool block_terms(Graph *g, Var *const *block, int nblock, BlockTerm **out, const char **because);
+// of variables that enter these factors, which need not be the graph's
+bool block_terms_given(Graph *g, Var *const *block, int nblock, const struct Reading *factors, BlockTerm **out, const char **because);
 #endif

@@ -22,8 +22,8 @@
 #include "independence.h"
 #include "families.h"
 
-// f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density 0, and so has
-// a value of v at which an argument lies outside of its domain.
+// f as the conditional of v sees it: what v decides is a choice within the density. Data outside the support that v picks have the density
+// 0, and so has a value of v at which an argument lies outside of its domain.
 Factor *weighed(Graph *g, Factor *f, const Var *v)
 {
     Expr *none = ex_num(-INFINITY), *inside = v->discrete && v->base == BASE_INT ? arguments_lie_inside(g, f, v) : NULL;
@@ -41,14 +41,24 @@ Factor *weighed(Graph *g, Factor *f, const Var *v)
 
 // ---- terms of a factor that hold different elements ----
 
-// A log density that is a sum holds several elements of v without tying them to each other, if each of its terms holds one: the log of a stick's part, log(v[c]) + sum(j in 1:c-1, log1m(v[j])).
-// Each term is a factor of its own then, for v; what a sum holds at its own index stands over one more plate. `alone`: every term came down to one element.
-typedef struct Apart { Graph *g; const Var *v; const Factor *f; Factor **last; bool alone; } Apart;
+// A log density that is a sum holds several elements of v without tying them to each other, if each of its terms holds one: the log of a
+// stick's part, log(v[c]) + sum(j in 1:c-1, log1m(v[j])). Each term is a factor of its own then, for v; what a sum holds at its own index
+// stands over one more plate. `alone`: every term came down to one element.
+typedef struct Apart {
+    Graph *g;
+    const Var *v;
+    const Factor *f;
+    Factor **last;
+    bool alone;
+} Apart;
 
 static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
 {
     if (!a->alone || !ex_mentions(e, a->v)) return;
-    if (e->size > MAX_TREE) { a->alone = false; return; }
+    if (e->size > MAX_TREE) {
+        a->alone = false;
+        return;
+    }
     Mentions m = {0};
     find_mentions(a->g->arena, e, a->v, &m);
     const bool one = m.n == 1 && !m.dense && !m.partial && !m.too_many;
@@ -60,13 +70,18 @@ static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
         Expr *inner = NULL, *outer = times;
         int holding = 0;
         for (int i = 0; i < e->nargs; i++)
-            if (ex_mentions(e->args[i], a->v)) { inner = e->args[i]; holding++; }
-            else outer = ex_mul2(outer, e->args[i]);
-        if (holding == 1) { take_terms(a, inner, p, outer); return; }
+            if (ex_mentions(e->args[i], a->v)) {
+                inner = e->args[i];
+                holding++;
+            } else outer = ex_mul2(outer, e->args[i]);
+        if (holding == 1) {
+            take_terms(a, inner, p, outer);
+            return;
+        }
     }
     if (e->kind == EX_CALL && e->fn == FN_if_else && !ex_mentions(e->args[0], a->v)) {
         Expr *c = e->args[0];
-        bool varies = false;                     // then it is a condition of the loop: where it does not hold, the element may not exist
+        bool varies = false;  // then it is a condition of the loop: where it does not hold, the element may not exist
         for (int i = 0; i < p->n; i++) varies |= ex_mentions_index(c, p->index[i]);
         Plates where = *p, where_not = *p;
         if (varies) {
@@ -77,7 +92,8 @@ static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
         take_terms(a, e->args[2], &where_not, varies ? times : ex_call3("if_else", c, ex_num(0), times));
         return;
     }
-    if (e->kind == EX_REDUCE && e->fn == FN_sum && !one && !ex_mentions(e->args[0], a->v) && !ex_mentions(e->args[1], a->v) && p->n < MAX_PLATES) {
+    if (e->kind == EX_REDUCE && e->fn == FN_sum && !one && !ex_mentions(e->args[0], a->v) && !ex_mentions(e->args[1], a->v) &&
+        p->n < MAX_PLATES) {
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
         Plates more = *p;
         more.index = NEW_N(a->g->arena, Index *, p->n + 1);
@@ -86,7 +102,10 @@ static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
         take_terms(a, ex_open(e, j), &more, times);
         return;
     }
-    if (!one) { a->alone = false; return; }
+    if (!one) {
+        a->alone = false;
+        return;
+    }
     Factor *f = arena_copy(a->g->arena, a->f, sizeof *f);
     f->log_density = ex_mul2(times, e);
     f->plates = *p;
@@ -108,8 +127,8 @@ static Factor *apart(Graph *g, Factor *f, const Var *v, const Mentions *m)
     return a.alone && terms ? terms : f;
 }
 
-// References that may be one element in some instances, s[a[e]] and s[b[e]] with a and b of the data: where another one is the same element as the i-th it moves with it, and an instance
-// counts for the first of those that are the same.
+// References that may be one element in some instances, s[a[e]] and s[b[e]] with a and b of the data: where another one is the same element
+// as the i-th it moves with it, and an instance counts for the first of those that are the same.
 enum { MOST_THAT_MEET = 4 };
 
 static Factor *where_they_meet(Graph *g, const Factor *f, const Mentions *m, int i)
@@ -128,7 +147,10 @@ static Factor *where_they_meet(Graph *g, const Factor *f, const Mentions *m, int
 
 // ---- elements that one chain of a series reads ----
 
-typedef struct Chained { const Series *s; Expr *chain; } Chained;
+typedef struct Chained {
+    const Series *s;
+    Expr *chain;
+} Chained;
 
 static Look find_chain(const Expr *e, void *with)
 {
@@ -146,7 +168,9 @@ static Part *in_own_chain(Graph *g, const Conditional *c, Factor *f)
     const Series *s = c->var->rank && c->var->base == BASE_REAL ? series_in_chains(g, c->var) : NULL;
     Chained found = {.s = s};
     if (!s || !ex_find(f->log_density, find_chain, &found) || !series_reads_own(s, c->var, f->log_density, found.chain)) return NULL;
-    if (found.chain->kind != EX_INDEX || plate_of(&f->plates, found.chain->index) < 0 || (f->plates.guard && !series_reads_own(s, c->var, f->plates.guard, found.chain))) return NULL;
+    if (found.chain->kind != EX_INDEX || plate_of(&f->plates, found.chain->index) < 0 ||
+        (f->plates.guard && !series_reads_own(s, c->var, f->plates.guard, found.chain)))
+        return NULL;
     Expr *args[MAX_RANK], *ref;
     args[0] = found.chain;
     for (int k = 1; k < c->var->rank; k++) args[k] = ex_index(c->element[k]);
@@ -169,7 +193,7 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
     bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
     if (!exact) c->because = "its elements are constrained together";
     Apartness apart_by = {0};
-    bool others = false;                             // a factor reads chains of a series beside the element's own
+    bool others = false;  // a factor reads chains of a series beside the element's own
     for (int q = 0; q < enters.n; q++) {
         Factor *written = enters.factor[q];
         if (!factor_counts(written, v, collapsed) || !factor_mentions(written, v)) continue;
@@ -200,24 +224,34 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
             for (int i = 0; i < m.n && clean; i++) {
                 // Scattering needs elements that do not move while it is done.
                 Solved s = solve(g, c, meet ? where_they_meet(g, f, &m, i) : f, m.ref[i], scatter && m.n == 1);
-                if (!s.ok) { clean = false; break; }
+                if (!s.ok) {
+                    clean = false;
+                    break;
+                }
                 if (!stands_nowhere(s.part)) part_append(&parts, s.part);
             }
-            if (!clean) {                            // evaluate the whole factor, reading the state
+            if (!clean) {  // evaluate the whole factor, reading the state
                 c->whole = true;
                 exact = false;
                 c->nbatch = 0;
                 c->colours = 0;
                 if (series) {
                     c->recursion = series;
-                    c->because = arena_printf(g->arena, series->sites->ode ? "it enters the differential equation of `%s` (line %d), which is solved again for each value that is tried"
-                                                                           : "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried", series->name, span_line(series->span));
+                    c->because = arena_printf(
+                        g->arena,
+                        series->sites->ode
+                            ? "it enters the differential equation of `%s` (line %d), which is solved again for each value that is tried"
+                            : "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried",
+                        series->name, span_line(series->span));
                     m = (Mentions){0};
                 }
                 if (!c->because && m.too_many)
-                    c->because = arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
+                    c->because =
+                        arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
                 if (!c->because)
-                    c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart", span_line(f->span));
+                    c->because =
+                        arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart",
+                                     span_line(f->span));
                 Part *own = series ? in_own_chain(g, c, f) : NULL;
                 others |= series && !own;
                 parts = own ? own : whole_factor(g, c, f, &m);
@@ -231,16 +265,23 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
         chains->chains = true;
         c->chain = ex_index(c->element[0]);
     }
-    if (c->whole)                                // every part reads the state then
+    if (c->whole)  // every part reads the state then
         for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);
     find_lattice(c, &apart_by);
-    if (!c->whole && !c->nbatch && !colours_of(c) && !apart_by.hidden && v->rank == 1 && known_from_data(v->dim[0])) c->conflicts = apart_by.conflicts;
-    if (v->discrete) { c->because = c->recursion ? c->because : "it is discrete"; return c; }
+    if (!c->whole && !c->nbatch && !colours_of(c) && !apart_by.hidden && v->rank == 1 && known_from_data(v->dim[0]))
+        c->conflicts = apart_by.conflicts;
+    if (v->discrete) {
+        c->because = c->recursion ? c->because : "it is discrete";
+        return c;
+    }
     if (exact) find_family(g, c);
     return c;
 }
 
-static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter) { return element_in(g, v, factors_of(g, v), collapsed, scatter); }
+static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
+{
+    return element_in(g, v, factors_of(g, v), collapsed, scatter);
+}
 
 // The parts of f for the elements that it holds; false: they cannot be told apart.
 static bool parts_of(Graph *g, Conditional *c, Factor *f, const Mentions *m, Part **out)
@@ -275,14 +316,17 @@ Part *joint_density(Graph *g, Conditional *z, Conditional *b)
     const Reading enters = factors_of_block(g, block, 2);
     for (int q = 0; q < enters.n; q++) {
         Factor *written = enters.factor[q];
-        const bool of_z = factor_counts(written, z->var, false) && factor_mentions(written, z->var), of_b = factor_counts(written, b->var, false) && factor_mentions(written, b->var);
+        const bool of_z = factor_counts(written, z->var, false) && factor_mentions(written, z->var),
+                   of_b = factor_counts(written, b->var, false) && factor_mentions(written, b->var);
         if (!of_z && !of_b) continue;
-        if (factor_decided_by(written, b->var) || through_series(written->log_density, z->var) || through_series(written->log_density, b->var)) return NULL;
+        if (factor_decided_by(written, b->var) || through_series(written->log_density, z->var) ||
+            through_series(written->log_density, b->var))
+            return NULL;
         Factor *f = of_z ? weighed(g, written, z->var) : written;
         Mentions of[2] = {{0}};
         find_mentions(g->arena, f->log_density, z->var, &of[0]);
         find_mentions(g->arena, f->log_density, b->var, &of[1]);
-        if (of[0].n && of[1].n) {                // each once, with the same subscripts: then they are replaced together
+        if (of[0].n && of[1].n) {  // each once, with the same subscripts: then they are replaced together
             if (of[0].n > 1 || of[1].n > 1 || of[0].ref[0]->nargs != of[1].ref[0]->nargs) return NULL;
             for (int k = 0; k < of[0].ref[0]->nargs; k++)
                 if (of[0].ref[0]->args[k] != of[1].ref[0]->args[k]) return NULL;
@@ -312,9 +356,15 @@ Conditional *conditional_element(Graph *g, Var *v, bool collapsed)
     return gathered ? element(g, v, collapsed, false) : c;
 }
 
-Conditional *conditional_given(Graph *g, Var *v, const Reading *factors, bool scatter) { return element_in(g, v, *factors, false, scatter); }
+Conditional *conditional_given(Graph *g, Var *v, const Reading *factors, bool scatter)
+{
+    return element_in(g, v, *factors, false, scatter);
+}
 
-Conditional *conditional_density_of(Graph *g, Var *v, const Reading *factors, bool collapsed) { return element_in(g, v, *factors, collapsed, false); }
+Conditional *conditional_density_of(Graph *g, Var *v, const Reading *factors, bool collapsed)
+{
+    return element_in(g, v, *factors, collapsed, false);
+}
 
 Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed) { return element(g, v, collapsed, true); }
 
@@ -332,7 +382,9 @@ bool conditional_own(Graph *g, Conditional *c, bool collapsed)
         if (only) return false;
         only = f;
     }
-    if (!only || factor_decided_by(only, c->var) || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF || only->value->var != c->var) return false;
+    if (!only || factor_decided_by(only, c->var) || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF ||
+        only->value->var != c->var)
+        return false;
     Mentions m = {0};
     find_mentions(g->arena, only->log_density, c->var, &m);
     if (m.n != 1 || m.ref[0] != only->value || m.partial || m.dense) return false;
@@ -396,7 +448,10 @@ Conditional *conditional_array(Graph *g, Var *v)
             if (!factor_counts(f, v, false) || !factor_mentions(f, v)) continue;
             const Var *series = through_series(f->log_density, v);
             if (series) {
-                c->because = arena_printf(g->arena, series->sites->ode ? "it enters the differential equation of `%s` (line %d)" : "it enters the recursion of `%s` (line %d)", series->name, span_line(series->span));
+                c->because = arena_printf(g->arena,
+                                          series->sites->ode ? "it enters the differential equation of `%s` (line %d)"
+                                                             : "it enters the recursion of `%s` (line %d)",
+                                          series->name, span_line(series->span));
                 return c;
             }
             Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&v, 1, true}, 1);
@@ -411,15 +466,30 @@ Conditional *conditional_array(Graph *g, Var *v)
                 int which;
                 Part *p = NEW(g->arena, Part);
                 *p = (Part){.factor = f, .scatter = true, .loops = m->loops, .value = m->coefficient};
-                if (r->kind == EX_CALL && r->fn == FN_log && simplex) { which = 0; ref = r->args[0]; }
-                else if (r->kind == EX_CALL && r->fn == FN_log_determinant && !simplex) { which = 0; ref = r->args[0]; }
-                else if (r->kind == EX_AT && !simplex) { which = 1; inverse = true; ref = r->args[0]->args[0]; }
-                else if (r->kind == EX_REF && !simplex) { which = 1; direct = true; ref = r; }
-                else { c->because = arena_printf(g->arena, "`%s` (line %d) is not among a family's statistics", ex_quote(g->arena, r), span_line(f->span)); return c; }
+                if (r->kind == EX_CALL && r->fn == FN_log && simplex) {
+                    which = 0;
+                    ref = r->args[0];
+                } else if (r->kind == EX_CALL && r->fn == FN_log_determinant && !simplex) {
+                    which = 0;
+                    ref = r->args[0];
+                } else if (r->kind == EX_AT && !simplex) {
+                    which = 1;
+                    inverse = true;
+                    ref = r->args[0]->args[0];
+                } else if (r->kind == EX_REF && !simplex) {
+                    which = 1;
+                    direct = true;
+                    ref = r;
+                } else {
+                    c->because = arena_printf(g->arena, "`%s` (line %d) is not among a family's statistics", ex_quote(g->arena, r),
+                                              span_line(f->span));
+                    return c;
+                }
                 p->which = which;
                 int n = 0;
                 for (int k = 0; k < ref->nargs; k++) p->target[n++] = ref->args[k];
-                if (r->kind == EX_AT) for (int k = 1; k < r->nargs; k++) p->target[n++] = r->args[k];
+                if (r->kind == EX_AT)
+                    for (int k = 1; k < r->nargs; k++) p->target[n++] = r->args[k];
                 Loops own = m->loops;
                 p->loops = (Loops){.guard = f->plates.guard};
                 for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
@@ -427,10 +497,14 @@ Conditional *conditional_array(Graph *g, Var *v)
                 if (pass == 1) part_append(&c->natural, p);
             }
         }
-    if (inverse && direct) { c->because = "both it and its inverse enter"; return c; }
+    if (inverse && direct) {
+        c->because = "both it and its inverse enter";
+        return c;
+    }
     const char *name = simplex ? "dirichlet" : inverse ? "inv_wishart" : "wishart";
     c->family = library_family(g->stdlib, intern(name));
     c->nnatural = simplex ? 1 : 2;
-    if (v->constraint == CONSTRAINT_CORRELATION || v->constraint == CONSTRAINT_CHOLESKY_CORR || v->constraint == CONSTRAINT_CHOLESKY_COV) c->family = NULL;
+    if (v->constraint == CONSTRAINT_CORRELATION || v->constraint == CONSTRAINT_CHOLESKY_CORR || v->constraint == CONSTRAINT_CHOLESKY_COV)
+        c->family = NULL;
     return c;
 }

@@ -1,4 +1,5 @@
-// ends.c -- ends of the support within a density: where a term says that a value lies outside, the density is 0 and nothing else is computed.
+// ends.c -- ends of the support within a density: where a term says that a value lies outside, the density is 0 and nothing else is
+// computed.
 #include <math.h>
 #include "ends.h"
 
@@ -9,7 +10,8 @@ static Look failing(const Expr *e, void *with)
 {
     (void)with;
     if (is_end(e)) return SKIP;
-    const bool yes = e->kind == EX_CALL ? e->fn == FN_lchoose || (function_rows[e->fn].traits & (TRAIT_LOG_END | TRAIT_POLES)) : e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number));
+    const bool yes = e->kind == EX_CALL ? e->fn == FN_lchoose || (function_rows[e->fn].traits & (TRAIT_LOG_END | TRAIT_POLES))
+                                        : e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number));
     return yes ? FOUND : LOOK;
 }
 
@@ -32,7 +34,10 @@ Expr *ends_decide(Expr *e)
     Expr *inside = NULL, *rest = ex_num(0);
     for (int i = 0; i < e->nargs; i++) {
         const Expr *t = e->args[i];
-        if (!is_end(t)) { rest = ex_add2(rest, e->args[i]); continue; }
+        if (!is_end(t)) {
+            rest = ex_add2(rest, e->args[i]);
+            continue;
+        }
         for (int side = 1; side <= 2; side++) {
             if (t->args[side]->kind == EX_NUM && isinf(t->args[side]->number)) continue;
             Expr *one = side == 1 ? ex_call2("<=", t->args[1], t->args[0]) : ex_call2("<=", t->args[0], t->args[2]);

@@ -26,7 +26,8 @@ static bool same_support(const Distribution *f, const Var *v, const Part *bounds
     const bool bounded = f->support == SUPPORT_CIRCLE ? bounded_on_circle(bounds) : bounds != NULL;
     bool lower = isfinite(v->lower_number), upper = isfinite(v->upper_number);
     if (f->support == SUPPORT_REAL) *truncated = lower || upper || bounded;
-    else if (f->support == SUPPORT_CIRCLE) *truncated = ((lower || upper) && !(v->lower_number == -M_PI && v->upper_number == M_PI)) || bounded;
+    else if (f->support == SUPPORT_CIRCLE)
+        *truncated = ((lower || upper) && !(v->lower_number == -M_PI && v->upper_number == M_PI)) || bounded;
     else if (f->support == SUPPORT_POSITIVE) {
         if (!(v->lower_number >= 0)) return false;
         *truncated = v->lower_number > 0 || upper || bounded;
@@ -52,7 +53,7 @@ static Expr *family_statistic(Graph *g, const Distribution *f, const Natural *s,
     return elaborate_rule(g, a, 1, (Decl *[]){f->value}, (Expr *[]){u});
 }
 
-enum { BASE_MEASURE = 100 };             // in place of a natural parameter: what the family's base measure holds
+enum { BASE_MEASURE = 100 };  // in place of a natural parameter: what the family's base measure holds
 
 static bool family_matches(Graph *g, const Distribution *f, double power, Expr *u, const Statistics *s, int *which, Conditional *c)
 {
@@ -92,7 +93,10 @@ static bool recognise(Graph *g, Conditional *c, const Statistics *all)
     powers[npowers++] = 1;
     for (int i = 0; i < all->n; i++) {
         Expr *e = all->item[i].statistic;
-        if (e->kind == EX_POW && e->args[0] == c->u) { powers[npowers++] = e->number; powers[npowers++] = -e->number; }
+        if (e->kind == EX_POW && e->args[0] == c->u) {
+            powers[npowers++] = e->number;
+            powers[npowers++] = -e->number;
+        }
     }
     int which[MAX_STATISTICS];
     if (all->many) return false;
@@ -136,7 +140,10 @@ static bool affine_bound(Graph *g, Conditional *c, const Part *part, Expr *e)
     Expr *k = s.item[0].coefficient, *rest = ex_replace(e, c->u, ex_num(0));
     if (ex_mentions(k, c->u->var) || ex_mentions(rest, c->u->var)) return false;
     Expr *end = ex_neg(ex_div(rest, k));
-    if (k->kind == EX_NUM) { add_bound(g, c, part, end, k->number > 0 ? 0 : 1); return true; }
+    if (k->kind == EX_NUM) {
+        add_bound(g, c, part, end, k->number > 0 ? 0 : 1);
+        return true;
+    }
     for (int side = 0; side < 2; side++) {
         Expr *here = side ? ex_call2("<", k, ex_num(0)) : ex_call2("<", ex_num(0), k);
         add_bound(g, c, part, ex_call3("if_else", here, end, ex_num(side ? INFINITY : -INFINITY)), side);
@@ -153,16 +160,19 @@ static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
     Expr *rest = ex_num(0);
     for (int i = 0; i < n; i++) {
         Expr *t = terms[i];
-        if (t->kind != EX_CALL || t->fn != FN_WITHIN || !ex_mentions(t, c->u->var)) { rest = ex_add2(rest, t); continue; }
+        if (t->kind != EX_CALL || t->fn != FN_WITHIN || !ex_mentions(t, c->u->var)) {
+            rest = ex_add2(rest, t);
+            continue;
+        }
         Expr *x = t->args[0];
         for (int side = 0; side < 2; side++) {
             Expr *b = t->args[1 + side];
             bool inside = x == c->u && !ex_mentions(b, c->u->var), reversed = b == c->u && !ex_mentions(x, c->u->var);
             Expr *bound = inside ? b : x;
             int which = side;
-            if (reversed) which = 1 - side;      // u <= x: x bounds u from above
-            if (b->kind == EX_CALL && b->fn == FN_if_else && !inside && !ex_mentions(x, c->u->var) &&
-                !ex_mentions(b->args[0], c->u->var) && (b->args[1] == c->u || b->args[2] == c->u)) {
+            if (reversed) which = 1 - side;  // u <= x: x bounds u from above
+            if (b->kind == EX_CALL && b->fn == FN_if_else && !inside && !ex_mentions(x, c->u->var) && !ex_mentions(b->args[0], c->u->var) &&
+                (b->args[1] == c->u || b->args[2] == c->u)) {
                 reversed = true;
                 which = 1 - side;
                 Expr *open = ex_num(which ? INFINITY : -INFINITY);
@@ -171,7 +181,7 @@ static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
             if (!inside && !reversed) {
                 if (ex_mentions(b, c->u->var) || ex_mentions(x, c->u->var)) {
                     if (!ex_mentions(b, c->u->var) && b->kind == EX_NUM && isinf(b->number)) continue;
-                    const bool choice = b->kind == EX_CALL && b->fn == FN_if_else;       // an end may be infinite
+                    const bool choice = b->kind == EX_CALL && b->fn == FN_if_else;  // an end may be infinite
                     if (choice || !affine_bound(g, c, part, side ? ex_sub(b, x) : ex_sub(x, b))) *ok = false;
                 }
                 continue;
@@ -196,7 +206,10 @@ void find_family(Graph *g, Conditional *c)
             bool seen = false;
             for (int k = 0; k < all.n; k++) seen |= all.item[k].statistic == s.item[i].statistic;
             if (seen) continue;
-            if (all.n == MAX_STATISTICS) { all.many = true; break; }
+            if (all.n == MAX_STATISTICS) {
+                all.many = true;
+                break;
+            }
             ROOM(g->arena, all.item, all.n, all.size);
             all.item[all.n++] = s.item[i];
         }
@@ -207,20 +220,22 @@ void find_family(Graph *g, Conditional *c)
         return;
     }
     if (all.many) {
-        c->because = arena_printf(g->arena, "it has more than %d statistics, or coefficients of theirs are too long to be written out", MAX_STATISTICS);
+        c->because = arena_printf(g->arena, "it has more than %d statistics, or coefficients of theirs are too long to be written out",
+                                  MAX_STATISTICS);
         return;
     }
     if (!recognise(g, c, &all)) {
         char *text = arena_strdup(g->arena, "");
-        for (int i = 0; i < all.n; i++) {        // a line of them
+        for (int i = 0; i < all.n; i++) {  // a line of them
             const char *statistic = ex_quote(g->arena, ex_replace(all.item[i].statistic, c->u, c->current));
             const bool fits = strlen(text) + strlen(statistic) < 100 || i == 0;
             text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", fits ? statistic : "...");
             if (!fits) break;
         }
-        c->because = all.n == 0 ? arena_strdup(g->arena, "nothing in the model makes it proper on its support")
-                                : arena_printf(g->arena, "no family has the statistics { %s }%s", text,
-                                               c->bounds || isfinite(v->lower_number) || isfinite(v->upper_number) ? " on its support" : "");
+        c->because = all.n == 0
+                         ? arena_strdup(g->arena, "nothing in the model makes it proper on its support")
+                         : arena_printf(g->arena, "no family has the statistics { %s }%s", text,
+                                        c->bounds || isfinite(v->lower_number) || isfinite(v->upper_number) ? " on its support" : "");
         return;
     }
     for (Part *p = c->density; p; p = p->next) {
@@ -234,7 +249,7 @@ void find_family(Graph *g, Conditional *c)
         for (int i = 0; i < s.n; i++) {
             int k = which[i];
             if (k == BASE_MEASURE) continue;
-            if (k < 0) {                         // another part brought the base measure
+            if (k < 0) {  // another part brought the base measure
                 const Natural *n = c->family->natural;
                 for (k = 0; n; n = n->next, k++)
                     if (family_statistic(g, c->family, n, c->power, c->u) == s.item[i].statistic) break;
@@ -257,8 +272,8 @@ void find_statistics(Graph *g, Conditional *c)
     if (!c->family || c->array || c->nnatural == 0) return;
     for (const Natural *n = c->family->natural; n; n = n->next)
         c->statistic[k++] = n->statistic->kind == AST_BINARY && n->statistic->op == OP_POW && c->family->power
-            ? ex_pow(c->u, n->statistic->kid[1]->kind == AST_UNARY ? -c->power : c->power)
-            : elaborate_rule(g, n->statistic, 1, (Decl *[]){c->family->value}, (Expr *[]){c->u});
+                                ? ex_pow(c->u, n->statistic->kid[1]->kind == AST_UNARY ? -c->power : c->power)
+                                : elaborate_rule(g, n->statistic, 1, (Decl *[]){c->family->value}, (Expr *[]){c->u});
 }
 
 // The arguments of the law that the family of a scalar has.
@@ -270,7 +285,8 @@ bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr
     for (const Natural *n = f->natural; n; n = n->next) names_add(g, &names, n->name, *natural++);
     if (f->power) names_add(g, &names, f->power, ex_num(c->power));
     for (int i = 0; i < c->nbase; i++) names_add(g, &names, f->base->kid[i]->name, c->base_args[i]);
-    for (const Natural *n = f->law->parameter; n; n = n->next) names_add(g, &names, n->name, elaborate(g, n->statistic, names_bind(g, NULL, n->statistic, &names), 0, NULL));
+    for (const Natural *n = f->law->parameter; n; n = n->next)
+        names_add(g, &names, n->name, elaborate(g, n->statistic, names_bind(g, NULL, n->statistic, &names), 0, NULL));
     for (int i = 0; i < f->law->nargs; i++) args[i] = elaborate(g, f->law->args[i], names_bind(g, NULL, f->law->args[i], &names), 0, NULL);
     return true;
 }

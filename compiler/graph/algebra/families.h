@@ -5,5 +5,6 @@
 
 void find_family(Graph *g, Conditional *c);      // fills family, power, natural, bounds; or because
 void find_statistics(Graph *g, Conditional *c);  // fills `statistic`: what the natural parameters multiply
-bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args);  // of a scalar's family with these natural parameters: false if its law has none
+// of a scalar's family with these natural parameters: false if its law has none
+bool arguments_of_law(Graph *g, const Conditional *c, Expr *const *natural, Expr **args);
 #endif

@@ -3,12 +3,12 @@
 //   before   beta[j]*beta[k]: -1/2*X[i,j]*X[i,k]/s^2 over i, j, k      beta[j]*beta[j]: -1/2/t^2 over j
 //   after    rows over i in 1:N: weight 1/s^2, shift y[i]/s^2, entries beta[j]: X[i,j] over j;    the second term is the diagonal
 //
-// The precision is J = D + sum over rows of weight * phi phi', D diagonal and positive, and the rows' shift is sum of shift * phi. With fewer
-// rows than coefficients the draw needs a matrix of rows by rows only (Bhattacharya, Chakraborty and Mallick 2016; gm_normal_rows). Which of
-// the two is smaller is known when the data are read.
+// The precision is J = D + sum over rows of weight * phi phi', D diagonal and positive, and the rows' shift is sum of shift * phi. With
+// fewer rows than coefficients the draw needs a matrix of rows by rows only (Bhattacharya, Chakraborty and Mallick 2016; gm_normal_rows).
+// Which of the two is smaller is known when the data are read.
 //
-// Rows that are those of a matrix of data may also be told to the runtime as they are, without a matrix of their own, where the matrix has few elements that are not 0 or many columns
-// (runtime/backends/sparse.h).
+// Rows that are those of a matrix of data may also be told to the runtime as they are, without a matrix of their own, where the matrix has
+// few elements that are not 0 or many columns (runtime/backends/sparse.h).
 //
 // Needs: the terms of a step.     Gives: gaussian.rows of the step, or gaussian.no_rows, the reason why there are none.
 #include <string.h>
@@ -52,7 +52,10 @@ static const Factor *coupling_factor(const Step *s, const char **why)
     *why = "no factor couples its elements";
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         if (t->degree != 2 || t->ref[0] == t->ref[1] || t->factor == f) continue;
-        if (f) { *why = "two statements couple its elements"; return NULL; }
+        if (f) {
+            *why = "two statements couple its elements";
+            return NULL;
+        }
         f = t->factor;
     }
     return f;
@@ -60,7 +63,9 @@ static const Factor *coupling_factor(const Step *s, const char **why)
 
 // ---- the diagonal ----
 
-typedef struct Range { Expr *lo, *hi; } Range;
+typedef struct Range {
+    Expr *lo, *hi;
+} Range;
 
 // The elements for which a term adds something positive to the diagonal, if they are a box: a range in each dimension.
 static bool positive_box(const BlockTerm *t, Range *box)
@@ -82,7 +87,7 @@ static bool positive_box(const BlockTerm *t, Range *box)
         used += found;
         box[k] = (Range){at->index->lo, at->index->hi};
     }
-    return used == t->loops.n;                   // a further sum might be empty
+    return used == t->loops.n;  // a further sum might be empty
 }
 
 // Does every element of v have a proper prior of its own? Ranges of a vector may follow each other: 1, then 2:p.
@@ -178,7 +183,10 @@ static const char *take_row(Graph *g, const Step *s, const Factor *f, Rows *r)
             mention++;
             if (part->kind == EX_POW && part->number == 2) square = part;
         }
-        if (mention != 1 || !square) { rest = ex_add2(rest, t); continue; }
+        if (mention != 1 || !square) {
+            rest = ex_add2(rest, t);
+            continue;
+        }
         if (base && base != square->args[0]) return "a row holds two squares";
         base = square->args[0];
         quadratic = ex_add2(quadratic, ex_div(t, square));
@@ -205,7 +213,12 @@ static const char *take_row(Graph *g, const Step *s, const Factor *f, Rows *r)
         if (first) flip = begins_minus(t->coefficient);
         first = false;
         *last = NEW(g->arena, BlockTerm);
-        **last = (BlockTerm){.degree = 1, .ref = {t->ref[0]}, .coefficient = flip ? ex_neg(t->coefficient) : t->coefficient, .loops = t->loops, .factor = f, .span = f->span};
+        **last = (BlockTerm){.degree = 1,
+                             .ref = {t->ref[0]},
+                             .coefficient = flip ? ex_neg(t->coefficient) : t->coefficient,
+                             .loops = t->loops,
+                             .factor = f,
+                             .span = f->span};
         take_chosen(*last);
         last = &(*last)->next;
     }
@@ -227,7 +240,8 @@ static Expr *row_count(const Factor *f)
     Expr *n = ex_num(1);
     for (int i = 0; i < f->plates.n; i++) {
         const Index *k = f->plates.index[i];
-        if (!ex_is_num(k->lo, 1) || !(k->hi->kind == EX_NUM || (k->hi->kind == EX_REF && k->hi->nargs == 0 && !ex_unknown(k->hi)))) return NULL;
+        if (!ex_is_num(k->lo, 1) || !(k->hi->kind == EX_NUM || (k->hi->kind == EX_REF && k->hi->nargs == 0 && !ex_unknown(k->hi))))
+            return NULL;
         n = ex_mul2(n, k->hi);
     }
     return n;
@@ -236,9 +250,12 @@ static Expr *row_count(const Factor *f)
 const Var *matrix_of_entries(const BlockTerm *t)
 {
     const Expr *c = t->coefficient, *ref = t->ref[0];
-    if (t->loops.n != 1 || t->loops.guard || c->kind != EX_REF || c->nargs != 2 || c->var->kind != VAR_DATA || c->var->response || c->var->base != BASE_REAL || ref->nargs != 1) return NULL;
+    if (t->loops.n != 1 || t->loops.guard || c->kind != EX_REF || c->nargs != 2 || c->var->kind != VAR_DATA || c->var->response ||
+        c->var->base != BASE_REAL || ref->nargs != 1)
+        return NULL;
     const Index *j = t->loops.index[0];
-    const bool whole = ref->args[0] == ex_index((Index *)j) && c->args[1] == ref->args[0] && !ex_mentions_index(c->args[0], j) && ex_is_num(j->lo, 1) && j->hi == c->var->dim[1];
+    const bool whole = ref->args[0] == ex_index((Index *)j) && c->args[1] == ref->args[0] && !ex_mentions_index(c->args[0], j) &&
+                       ex_is_num(j->lo, 1) && j->hi == c->var->dim[1];
     return whole ? c->var : NULL;
 }
 

@@ -4,13 +4,14 @@
 //   after    a       gets   w                over i             w = (y[i] - a - sum(j in 1:p, X[i, j]*b[j]))/s^2
 //            b[j]    gets   w * X[i, j]      over i, j
 //
-// Reverse accumulation (Griewank and Walther 2008, Evaluating Derivatives, chapter 3): from the density down to its leaves each expression gets its adjoint, the
-// derivative of the density by it, which is the sum over the expressions that it is part of of their adjoints times local derivatives. Expressions are shared, and parts are
-// older than what they are part of: in the order from the youngest to the oldest an adjoint is complete when its turn comes, and each is computed once. A sum is opened: its
-// terms get its adjoint, for each value of its index; what does not depend on the index is brought out again, as the sum of what the terms gave it.
-// Local derivatives of functions are the columns of front/functions.def.
-// Definitions whose elements are computed from each other (series.c) stand in the block beside its unknowns, as arrays with an adjoint each: their statements, times the adjoint of the
-// element that they compute, are differentiated like factors, which passes adjoints on to what the elements are made of.
+// Reverse accumulation (Griewank and Walther 2008, Evaluating Derivatives, chapter 3): from the density down to its leaves each expression
+// gets its adjoint, the derivative of the density by it, which is the sum over the expressions that it is part of of their adjoints times
+// local derivatives. Expressions are shared, and parts are older than what they are part of: in the order from the youngest to the oldest
+// an adjoint is complete when its turn comes, and each is computed once. A sum is opened: its terms get its adjoint, for each value of its
+// index; what does not depend on the index is brought out again, as the sum of what the terms gave it. Local derivatives of functions are
+// the columns of front/functions.def. Definitions whose elements are computed from each other (series.c) stand in the block beside its
+// unknowns, as arrays with an adjoint each: their statements, times the adjoint of the element that they compute, are differentiated like
+// factors, which passes adjoints on to what the elements are made of.
 //
 // Needs: factors.     Gives: the terms of the derivatives, as expressions.     Keeps: the graph.     Algebra: docs/gradients.md
 #include <math.h>
@@ -24,30 +25,41 @@
 
 // ---- scopes: the factor's instance, and within it the sums that were opened ----
 
-typedef struct Pending { Expr *at, *adjoint; } Pending;
+typedef struct Pending {
+    Expr *at, *adjoint;
+} Pending;
 
 typedef struct Scope {
-    struct Scope *outer;                 // NULL: the instance
-    Index        *index;                 // of the sum that was opened
-    Expr         *entry;                 // the adjoint of what was opened, in the scope around; adjoints within are without it. NULL in the instance
-    int           n, size;
-    Pending      *pending;               // expressions that have an adjoint and have not been looked at: seldom more than a few
+    struct Scope *outer;  // NULL: the instance
+    Index *index;         // of the sum that was opened
+    // the adjoint of what was opened, in the scope around; adjoints within are without it. NULL in the instance
+    Expr *entry;
+    int n, size;
+    Pending *pending;  // expressions that have an adjoint and have not been looked at: seldom more than a few
 } Scope;
 
-typedef struct Opened { Index *outer, *index; Expr *lo, *hi; struct Opened *next; } Opened;
-typedef struct Elements { Expr *array; Index *index[MAX_RANK]; struct Elements *next; } Elements;
+typedef struct Opened {
+    Index *outer, *index;
+    Expr *lo, *hi;
+    struct Opened *next;
+} Opened;
+typedef struct Elements {
+    Expr *array;
+    Index *index[MAX_RANK];
+    struct Elements *next;
+} Elements;
 
 typedef struct Reverse {
-    const Graph  *g;
+    const Graph *g;
     const Factor *factor;
-    Var *const   *block;
-    int           nblock;
-    uint64_t      vars;                  // bits of the variables that count
-    Map           reads;                 // of an expression: whether it reads the block
-    Opened       *opened;                // one index for all sums over one range in one place, so that their terms can be merged
-    Elements     *elements;              // and one for all elements of an array
-    Derivative   *first, **last;
-    const char   *because;
+    Var *const *block;
+    int nblock;
+    uint64_t vars;       // bits of the variables that count
+    Map reads;           // of an expression: whether it reads the block
+    Opened *opened;      // one index for all sums over one range in one place, so that their terms can be merged
+    Elements *elements;  // and one for all elements of an array
+    Derivative *first, **last;
+    const char *because;
 } Reverse;
 
 static bool in_block(const Reverse *r, const Var *v)
@@ -81,7 +93,10 @@ static void give(Reverse *r, Scope *s, Expr *to, Expr *adjoint)
 {
     if (ex_is_num(adjoint, 0) || !reads(r, to)) return;
     for (int i = 0; i < s->n; i++)
-        if (s->pending[i].at == to) { s->pending[i].adjoint = adjoint_plus(s->pending[i].adjoint, adjoint); return; }
+        if (s->pending[i].at == to) {
+            s->pending[i].adjoint = adjoint_plus(s->pending[i].adjoint, adjoint);
+            return;
+        }
     ROOM(r->g->arena, s->pending, s->n, s->size);
     s->pending[s->n++] = (Pending){to, adjoint};
 }
@@ -107,13 +122,13 @@ static bool name_taken(const Reverse *r, const Scope *s, const char *name)
 }
 
 // A name that nothing around has. Those of var_element are left to the elements that the derivatives are for.
-static const char *free_name(const Reverse *r, const Scope *s, const char *not)
+static const char *free_name(const Reverse *r, const Scope *s, const char * not )
 {
     static const char *const names[] = {"j", "i", "a", "b", "c", "h"};
     for (int k = 0;; k++) {
         const int round = k / 6;
         const char *name = intern(round ? arena_printf(r->g->arena, "%s%d", names[k % 6], round + 1) : names[k % 6]);
-        if (name != not && !name_taken(r, s, name)) return name;
+        if (name != not &&!name_taken(r, s, name)) return name;
     }
 }
 
@@ -133,12 +148,16 @@ static Index *const *element_indices(Reverse *r, const Scope *s, Expr *array)
         if (e->array == array) return e->index;
     Elements *e = NEW(r->g->arena, Elements);
     *e = (Elements){.array = array, .next = r->elements};
-    for (int k = 0; k < ex_rank(array); k++) e->index[k] = index_new(free_name(r, s, k ? e->index[k - 1]->name : NULL), ex_num(1), ex_dim(array, k));
+    for (int k = 0; k < ex_rank(array); k++)
+        e->index[k] = index_new(free_name(r, s, k ? e->index[k - 1]->name : NULL), ex_num(1), ex_dim(array, k));
     r->elements = e;
     return e->index;
 }
 
-static void refuse(Reverse *r, const char *because) { if (!r->because) r->because = because; }
+static void refuse(Reverse *r, const char *because)
+{
+    if (!r->because) r->because = because;
+}
 
 // ---- leaves ----
 
@@ -146,7 +165,10 @@ static Look test_unsafe(const Expr *e, void *with)
 {
     (void)with;
     if (e->kind == EX_REF) return SKIP;
-    return (e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number))) || e->kind == EX_AT || (e->kind == EX_CALL && !(function_rows[e->fn].traits & TRAIT_BOUNDED)) ? FOUND : LOOK;
+    return (e->kind == EX_POW && (e->number < 0 || e->number != floor(e->number))) || e->kind == EX_AT ||
+                   (e->kind == EX_CALL && !(function_rows[e->fn].traits & TRAIT_BOUNDED))
+               ? FOUND
+               : LOOK;
 }
 
 static Expr *weight_of(const Scope *s)
@@ -155,8 +177,8 @@ static Expr *weight_of(const Scope *s)
     return s->entry;
 }
 
-// What the sums that were opened between the outermost and s multiply the weight with, before s multiplies it further; of the loops in `open` (from the innermost) it holds
-// the indices of those from `*from` on.
+// What the sums that were opened between the outermost and s multiply the weight with, before s multiplies it further; of the loops in
+// `open` (from the innermost) it holds the indices of those from `*from` on.
 static Expr *inner_of(const Scope *s, Index *const *open, int n, int *from)
 {
     Expr *e = ex_num(1);
@@ -171,7 +193,8 @@ static Expr *with_indices(Expr *e, Index *const *from, Index *const *to, int n)
     return e;
 }
 
-// Terms of one element over the same loops with the same weight become one. A sum whose index the element does not have is a part of `rest`.
+// Terms of one element over the same loops with the same weight become one. A sum whose index the element does not have is a part of
+// `rest`.
 static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
 {
     Derivative d = {.factor = r->factor, .ref = ref, .weight = s->entry ? weight_of(s) : adjoint, .rest = s->entry ? adjoint : ex_num(1)};
@@ -179,8 +202,11 @@ static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
     Index *open[MAX_LOOPS];
     int n = 0, kept = 0, from = 0;
     for (Scope *o = s; o; o = o->outer) {
-        if (n + p->n == MAX_LOOPS) { refuse(r, "there are too many sums within each other"); return; }
-        if (o->index) open[n++] = o->index;      // from the innermost
+        if (n + p->n == MAX_LOOPS) {
+            refuse(r, "there are too many sums within each other");
+            return;
+        }
+        if (o->index) open[n++] = o->index;  // from the innermost
     }
     d.last = d.rest;
     d.inner = s->entry ? inner_of(s, open, n, &from) : ex_num(1);
@@ -189,18 +215,19 @@ static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
     bool keep[MAX_LOOPS], all = true;
     for (int i = 0; i < n; i++) {
         keep[i] = ex_mentions_index(ref, open[i]);
-        for (int k = 0; k < i; k++) keep[i] |= keep[k] && (ex_mentions_index(open[k]->lo, open[i]) || ex_mentions_index(open[k]->hi, open[i]));
+        for (int k = 0; k < i; k++)
+            keep[i] |= keep[k] && (ex_mentions_index(open[k]->lo, open[i]) || ex_mentions_index(open[k]->hi, open[i]));
         if (!keep[i]) d.rest = ex_reduce("sum", open[i], open[i]->lo, open[i]->hi, d.rest);
         all &= keep[i];
     }
     if (!all || from == n) d.inner = NULL;
-    for (int i = n - 1; i >= 0; i--) {           // the others are named as if they had been opened alone
+    for (int i = n - 1; i >= 0; i--) {  // the others are named as if they had been opened alone
         if (!keep[i]) continue;
         Index *old = open[i], *new = old;
         if (kept < n - 1 - i) {
             Index *from[MAX_LOOPS] = {old}, *to[MAX_LOOPS] = {new = open_index(r, &chain[kept], old->lo, old->hi)};
             int renamed = 1;
-            for (int k = i - 1; k >= 0; k--) {   // ranges of loops within hold those around them
+            for (int k = i - 1; k >= 0; k--) {  // ranges of loops within hold those around them
                 if (!keep[k]) continue;
                 Expr *lo = with_indices(open[k]->lo, from, to, renamed), *hi = with_indices(open[k]->hi, from, to, renamed);
                 if (lo == open[k]->lo && hi == open[k]->hi) continue;
@@ -228,7 +255,10 @@ static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
         q->rest = adjoint_plus(q->rest, d.rest);
         if (q->inner == d.inner && d.inner) q->last = adjoint_plus(q->last, d.last);
         else q->inner = NULL;
-        if (!q->inner) { q->last = q->rest; q->ninner = 0; }
+        if (!q->inner) {
+            q->last = q->rest;
+            q->ninner = 0;
+        }
         return;
     }
     if (!d.inner) d.last = d.rest;
@@ -246,7 +276,7 @@ static void product(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     for (int k = 0; k < e->nargs; k++) {
         if (!reads(r, e->args[k])) continue;
         int n = 0;
-        Expr *zero = NULL;                       // 0 log 0 = 0: the derivative of what a zero takes along is 0, too
+        Expr *zero = NULL;  // 0 log 0 = 0: the derivative of what a zero takes along is 0, too
         const bool pole = ex_has_pole(e->args[k]);
         for (int i = 0; i < e->nargs; i++)
             if (i != k) {
@@ -290,7 +320,7 @@ static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
         give(r, s, e->args[2], adjoint_where(e->args[0], adjoint, false));
         return;
     }
-    if (e->fn == FN_log_determinant) {           // d log|A| = sum over a, b of inverse(A)[b, a] dA[a, b]
+    if (e->fn == FN_log_determinant) {  // d log|A| = sum over a, b of inverse(A)[b, a] dA[a, b]
         Expr *A = e->args[0];
         Index *const *at = element_indices(r, s, A);
         give(r, s, A, adjoint_times(adjoint, ex_at(ex_call1("inverse", A), 2, (Expr *[]){ex_index(at[1]), ex_index(at[0])})));
@@ -299,12 +329,15 @@ static void call(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     for (int k = 0; k < e->nargs; k++) {
         if (!reads(r, e->args[k]) || (k < 3 && slopes->none[e->fn][k])) continue;
         if (k >= 3 || !slopes->of[e->fn][k]) {
-            refuse(r, arena_printf(r->g->arena, e->nargs > 1 ? "no derivative of `%s` by its argument %d is known" : "no derivative of `%s` is known", e->name, k + 1));
+            refuse(r, arena_printf(r->g->arena,
+                                   e->nargs > 1 ? "no derivative of `%s` by its argument %d is known" : "no derivative of `%s` is known",
+                                   e->name, k + 1));
             return;
         }
         Expr *slope = slope_at(slopes, slopes->of[e->fn][k], e->args);
         if (e->fn == FN_pow && k == 0 && is_positive_unknown(e->args[0])) slope = ex_mul2(ex_mul2(e->args[1], e), ex_pow(e->args[0], -1));
-        if (e->fn == FN_log_sum_exp2 && may_be_impossible(e->args[0]) && may_be_impossible(e->args[1])) slope = where_possible(e, ex_add2(e->args[0], e->args[1]), slope);
+        if (e->fn == FN_log_sum_exp2 && may_be_impossible(e->args[0]) && may_be_impossible(e->args[1]))
+            slope = where_possible(e, ex_add2(e->args[0], e->args[1]), slope);
         give(r, s, e->args[k], adjoint_times(adjoint, slope));
     }
 }
@@ -313,12 +346,16 @@ static Look test_is(const Expr *e, void *with) { return e == with ? FOUND : LOOK
 
 static void reduction(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
-    if (reads(r, e->args[0]) || reads(r, e->args[1])) { refuse(r, "an unknown decides how many terms a sum has"); return; }
+    if (reads(r, e->args[0]) || reads(r, e->args[1])) {
+        refuse(r, "an unknown decides how many terms a sum has");
+        return;
+    }
     Index *j = open_index(r, s, e->args[0], e->args[1]);
     Expr *term = ex_open(e, j), *slope;
     if (e->fn == FN_sum) slope = ex_num(1);
     else if (e->fn == FN_log_sum_exp) slope = where_possible(e, term, ex_call1("exp", ex_sub(term, e)));
-    else if (e->fn == FN_prod) {                 // the product of the others: by division where no factor can be 0, or the adjoint divides by the product already
+    // the product of the others: by division where no factor can be 0, or the adjoint divides by the product already
+    else if (e->fn == FN_prod) {
         Expr *part = adjoint_times(adjoint, e);
         if (!ex_find(part, test_is, e)) {
             adjoint = part;
@@ -326,7 +363,8 @@ static void reduction(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
         } else if (ex_positive(term) && !ex_may_vanish(term)) slope = ex_div(e, term);
         else {
             Index *l = index_new(intern("l"), e->args[0], e->args[1]);
-            slope = ex_reduce("prod", l, e->args[0], e->args[1], choice_of(ex_call2("==", ex_index(l), ex_index(j)), ex_num(1), ex_open(e, l)));
+            slope =
+                ex_reduce("prod", l, e->args[0], e->args[1], choice_of(ex_call2("==", ex_index(l), ex_index(j)), ex_num(1), ex_open(e, l)));
         }
     } else {
         refuse(r, arena_printf(r->g->arena, "no derivative of `%s` over many elements is known", e->name));
@@ -365,7 +403,10 @@ static void solution(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
     const char *why = NULL;
     const Ode *o = ode_of(r->g, e->args[0]);
-    if (!o || !ode_differentiable(r->g, o, &why)) { refuse(r, why ? why : "no derivative of a solution that is no definition is known"); return; }
+    if (!o || !ode_differentiable(r->g, o, &why)) {
+        refuse(r, why ? why : "no derivative of a solution that is no definition is known");
+        return;
+    }
     Expr *at[MAX_RANK], *n = ex_dim(o->call, 1), *column = ex_num(0);
     const int rank = o->site->n + 1, last = rank - 1;
     memcpy(at, o->site->subscript, sizeof *at * (size_t)(rank - 3));
@@ -400,18 +441,25 @@ static void element(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
     Expr *whole = e->args[0];
     for (int k = 1; k < e->nargs; k++)
-        if (reads(r, e->args[k])) { refuse(r, "an unknown stands in a subscript"); return; }
-    if (whole->kind == EX_CALL && whole->fn == FN_inverse && e->nargs == 3) {       // d inverse(A)[j, k] = -sum over a, b of inverse(A)[j, a] dA[a, b] inverse(A)[b, k]
+        if (reads(r, e->args[k])) {
+            refuse(r, "an unknown stands in a subscript");
+            return;
+        }
+    // d inverse(A)[j, k] = -sum over a, b of inverse(A)[j, a] dA[a, b] inverse(A)[b, k]
+    if (whole->kind == EX_CALL && whole->fn == FN_inverse && e->nargs == 3) {
         Index *const *at = element_indices(r, s, whole->args[0]);
-        Expr *left = ex_at(whole, 2, (Expr *[]){e->args[1], ex_index(at[0])}), *right = ex_at(whole, 2, (Expr *[]){ex_index(at[1]), e->args[2]});
+        Expr *left = ex_at(whole, 2, (Expr *[]){e->args[1], ex_index(at[0])}),
+             *right = ex_at(whole, 2, (Expr *[]){ex_index(at[1]), e->args[2]});
         give(r, s, whole->args[0], adjoint_times(adjoint, ex_neg(ex_mul2(left, right))));
     } else if (whole->kind == EX_CALL && (whole->fn == FN_ode_rk45 || whole->fn == FN_ode_bdf) && e->nargs == 3) solution(r, s, e, adjoint);
     else if (whole->kind == EX_CALL && whole->fn == FN_cholesky_decompose && !stands_alone(whole))
-        refuse(r, "the derivative of `cholesky_decompose` is known for a matrix that no loop changes, and that is not made of an inverse or another factor");
+        refuse(r, "the derivative of `cholesky_decompose` is known for a matrix that no loop changes, and that is not made of an inverse "
+                  "or another factor");
     else refuse(r, arena_printf(r->g->arena, "no derivative of `%s` is known", whole->kind == EX_CALL ? whole->name : "an array"));
 }
 
-// x[i]*b, or x[i] times a sum, as a term of a sum in the instance: all terms have the weight of the sum, and x[i] goes to the rest. Not a number: -b has the weight of -sum.
+// x[i]*b, or x[i] times a sum, as a term of a sum in the instance: all terms have the weight of the sum, and x[i] goes to the rest. Not a
+// number: -b has the weight of -sum.
 static bool linear_term(Reverse *r, Scope *s, Expr *term, Expr *adjoint)
 {
     if (term->kind != EX_MUL) return false;
@@ -423,7 +471,9 @@ static bool linear_term(Reverse *r, Scope *s, Expr *term, Expr *adjoint)
         else if (unknown) return false;
         else unknown = f;
     }
-    if (!unknown || ex_is_num(others, 1) || (unknown->kind != EX_REF && (unknown->kind != EX_REDUCE || unknown->fn != FN_sum)) || ex_has_pole(unknown)) return false;
+    if (!unknown || ex_is_num(others, 1) || (unknown->kind != EX_REF && (unknown->kind != EX_REDUCE || unknown->fn != FN_sum)) ||
+        ex_has_pole(unknown))
+        return false;
     Scope in = {.outer = s, .entry = adjoint_times(adjoint, number)};
     give(r, &in, unknown, others);
     walk(r, &in);
@@ -432,23 +482,34 @@ static bool linear_term(Reverse *r, Scope *s, Expr *term, Expr *adjoint)
 
 static void visit(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
 {
-    if (ex_rank(e) > 0) { elements(r, s, e, adjoint); return; }
+    if (ex_rank(e) > 0) {
+        elements(r, s, e, adjoint);
+        return;
+    }
     switch (e->kind) {
     case EX_REF:
         if (in_block(r, e->var)) leaf(r, s, e, adjoint);
-        else if (reads_series(r, e->var)) refuse(r, arena_printf(r->g->arena, "`%s` is computed from its other elements, and no derivatives of such definitions are known", e->var->name));
+        else if (reads_series(r, e->var))
+            refuse(r,
+                   arena_printf(r->g->arena, "`%s` is computed from its other elements, and no derivatives of such definitions are known",
+                                e->var->name));
         else refuse(r, "an unknown stands in a subscript");
         return;
     case EX_ADD:
         for (int i = 0; i < e->nargs; i++)
-            if (s->entry || adjoint->kind == EX_NUM || !reads(r, e->args[i]) || !linear_term(r, s, e->args[i], adjoint)) give(r, s, e->args[i], adjoint);
+            if (s->entry || adjoint->kind == EX_NUM || !reads(r, e->args[i]) || !linear_term(r, s, e->args[i], adjoint))
+                give(r, s, e->args[i], adjoint);
         return;
     case EX_MUL: product(r, s, e, adjoint); return;
-    case EX_POW: give(r, s, e->args[0], adjoint_times(adjoint_times(adjoint, ex_num(e->number)), ex_pow(e->args[0], e->number - 1))); return;
+    case EX_POW:
+        give(r, s, e->args[0], adjoint_times(adjoint_times(adjoint, ex_num(e->number)), ex_pow(e->args[0], e->number - 1)));
+        return;
     case EX_CALL: call(r, s, e, adjoint); return;
     case EX_REDUCE: reduction(r, s, e, adjoint); return;
     case EX_AT: element(r, s, e, adjoint); return;
-    case EX_NUM: case EX_INDEX: case EX_ARRAY: return;
+    case EX_NUM:
+    case EX_INDEX:
+    case EX_ARRAY: return;
     }
 }
 
@@ -456,7 +517,10 @@ static void walk(Reverse *r, Scope *s)
 {
     while (s->n && !r->because) {
         const Pending p = youngest(s);
-        if (!s->index || ex_mentions_index(p.at, s->index)) { visit(r, s, p.at, p.adjoint); continue; }
+        if (!s->index || ex_mentions_index(p.at, s->index)) {
+            visit(r, s, p.at, p.adjoint);
+            continue;
+        }
         give(r, s->outer, p.at, adjoint_times(s->entry, ex_reduce("sum", s->index, s->index->lo, s->index->hi, p.adjoint)));
     }
 }
@@ -495,7 +559,9 @@ bool ode_differentiable(const Graph *g, const Ode *o, const char **because)
 // What is nested deeper has derivatives that are far longer than itself: each level is written in those of all levels below it.
 enum { MOST_CHOICES = 64, MOST_NESTED = 500 };
 
-typedef struct Depth { int choices, all; } Depth;
+typedef struct Depth {
+    int choices, all;
+} Depth;
 
 static const Depth *depth_of(const Graph *g, Map *known, const Expr *e)
 {
@@ -518,8 +584,13 @@ static const char *too_deep(const Graph *g, const Factor *f)
     if (f->log_density->size < MOST_CHOICES) return NULL;
     Map known = {0};
     const Depth *d = depth_of(g, &known, f->log_density);
-    if (d->choices > MOST_CHOICES) return arena_printf(g->arena, "more than %d choices stand one in the other, and derivatives are not written out beyond that", MOST_CHOICES);
-    return d->all > MOST_NESTED ? arena_printf(g->arena, "more than %d operations stand one in the other, and derivatives are not written out beyond that", MOST_NESTED) : NULL;
+    if (d->choices > MOST_CHOICES)
+        return arena_printf(g->arena, "more than %d choices stand one in the other, and derivatives are not written out beyond that",
+                            MOST_CHOICES);
+    return d->all > MOST_NESTED
+               ? arena_printf(g->arena, "more than %d operations stand one in the other, and derivatives are not written out beyond that",
+                              MOST_NESTED)
+               : NULL;
 }
 
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because)

@@ -3,22 +3,28 @@
 #define GMC_GRAPH_GRADIENT_H
 #include "../model/ode.h"
 
-typedef struct Derivative {              // d log density / d ref gets the sum over loops of weight * rest
+typedef struct Derivative {  // d log density / d ref gets the sum over loops of weight * rest
     const Factor *factor;
-    Expr *ref;                           // element of an unknown of the block, its subscripts in terms of the loops' indices
-    Expr *weight;                        // the adjoint where the path to it enters the first sum: in the indices of the factor's plates alone. All that stands in one
-                                         // linear predictor has the same weight, the derivative by the predictor
-    Expr *rest;                          // what the predictor and the opened sums multiply it with; 1 where nothing does. It may not exist where the weight is 0 by a choice, unless it has that choice, too
-    Expr *inner, *last;                  // rest = inner * last: the adjoint where the path enters the last sum, in the indices of the first ninner loops, and what this
-    int   ninner;                        // sum multiplies it with: exp(eta[i, k] - log_sum_exp) and X[i, j] of softmax regression. NULL: only one sum, or none, was opened
-    Loops loops;                         // the plates of the factor, with its guard, then the sums that were opened
+    Expr *ref;  // element of an unknown of the block, its subscripts in terms of the loops' indices
+    // the adjoint where the path to it enters the first sum: in the indices of the factor's plates alone. All that stands in one linear
+    // predictor has the same weight, the derivative by the predictor
+    Expr *weight;
+    // what the predictor and the opened sums multiply it with; 1 where nothing does. It may not exist where the weight is 0 by a choice,
+    // unless it has that choice, too
+    Expr *rest;
+    // rest = inner * last: the adjoint where the path enters the last sum, in the indices of the first ninner loops, and what this
+    Expr *inner, *last;
+    // sum multiplies it with: exp(eta[i, k] - log_sum_exp) and X[i, j] of softmax regression. NULL: only one sum, or none, was opened
+    int ninner;
+    Loops loops;  // the plates of the factor, with its guard, then the sums that were opened
     struct Derivative *next;
 } Derivative;
 
-// The terms of the derivatives of one factor by the elements of the variables of the block; everything else is constant. Those of one element over the same loops with the
-// same weight are one. False: something has no derivative that is known, and because says what.
+// The terms of the derivatives of one factor by the elements of the variables of the block; everything else is constant. Those of one
+// element over the same loops with the same weight are one. False: something has no derivative that is known, and because says what.
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because);
 
-bool ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, const char **because);  // of component k, by state, inputs, elements of arrays
+// of component k, by state, inputs, elements of arrays
+bool ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, const char **because);
 bool ode_differentiable(const Graph *g, const Ode *o, const char **because);  // its solution has derivatives by its inputs
 #endif

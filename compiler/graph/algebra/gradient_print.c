@@ -12,9 +12,13 @@
 #include "gradient.h"
 #include "moving.h"
 
-// The lines of d log p / d v[element], from d log p / d v[subscripts] over loops; terms over the same loops are one line. A subscript that is one of the loops' indices, or that and
-// a number, gives this index; any other becomes a condition.
-typedef struct Solving { const Graph *g; int n; Expr *from[MAX_LOOPS], *to[MAX_LOOPS]; } Solving;
+// The lines of d log p / d v[element], from d log p / d v[subscripts] over loops; terms over the same loops are one line. A subscript that
+// is one of the loops' indices, or that and a number, gives this index; any other becomes a condition.
+typedef struct Solving {
+    const Graph *g;
+    int n;
+    Expr *from[MAX_LOOPS], *to[MAX_LOOPS];
+} Solving;
 
 static Expr *solved(const Solving *s, Expr *e)
 {
@@ -25,13 +29,20 @@ static Expr *solved(const Solving *s, Expr *e)
 static int loop_of(const Loops *l, const Expr *e, double *shift)
 {
     *shift = 0;
-    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) { *shift = e->args[0]->number; e = e->args[1]; }
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) {
+        *shift = e->args[0]->number;
+        e = e->args[1];
+    }
     for (int i = 0; i < l->n && e->kind == EX_INDEX; i++)
         if (l->index[i] == e->index) return i;
     return -1;
 }
 
-typedef struct Line { const char *loops; Expr *value; struct Line *next; } Line;      // sum(loops, value); loops "": the value
+typedef struct Line {
+    const char *loops;
+    Expr *value;
+    struct Line *next;
+} Line;  // sum(loops, value); loops "": the value
 
 static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *const *element)
 {
@@ -42,7 +53,10 @@ static void add_line(const Graph *g, Line **lines, const Derivative *d, Index *c
         double shift;
         Expr *sub = d->ref->args[k], *key = ex_index(element[k]);
         const int at = loop_of(&d->loops, sub, &shift);
-        if (at < 0 || taken[at]) { guard = ex_both(guard, ex_call2("==", key, sub)); continue; }
+        if (at < 0 || taken[at]) {
+            guard = ex_both(guard, ex_call2("==", key, sub));
+            continue;
+        }
         taken[at] = true;
         const Index *i = d->loops.index[at];
         key = ex_add2(key, ex_num(-shift));
@@ -84,7 +98,8 @@ static bool print_terms(FILE *out, const Graph *g, const Factor *f, const Moving
     for (; d; d = d->next)
         if (d->ref->var == v) add_line(g, &lines, d, element);
     for (const Line *l = lines; l; l = l->next) {
-        const char *text = ex_text(g->arena, by_factors(all, l->value)), *t = *l->loops ? arena_printf(g->arena, "sum(%s, %s)", l->loops, text) : text;
+        const char *text = ex_text(g->arena, by_factors(all, l->value)),
+                   *t = *l->loops ? arena_printf(g->arena, "sum(%s, %s)", l->loops, text) : text;
         const bool minus = *t == '-';
         fprintf(out, "    %c %s    # line %d\n", minus ? '-' : '+', t + minus, span_line(f->span));
     }
@@ -143,7 +158,8 @@ void gradient_print(FILE *out, const Graph *g)
         }
     }
     const char *because;
-    for (int i = with.nseries - 1; i >= 0 && series_differentiable(g, &with, &because); i--)       // what others are made of comes last
+    // what others are made of comes last
+    for (int i = with.nseries - 1; i >= 0 && series_differentiable(g, &with, &because); i--)
         for (int k = with.series[i]->n - 1; k >= 0; k--) {
             Var *v = with.series[i]->var[k];
             Index *element[MAX_RANK];

@@ -1,15 +1,20 @@
 // history.c -- states of a chain whose factors read the whole past, by summaries of finitely many values.
 //
 //   before   z[i,t] ~ bernoulli(phi*z[i,t-1] + gamma[t]*prod(k in 1:t-1, 1 - z[i,k]))
-//   after    z[i,t] ~ bernoulli(phi*z[i,t-1] + gamma[t]*history_z[i,t]),     history_z[i,1] = 1,   history_z[i,t+1] = history_z[i,t]*(1 - z[i,t])
+//   after    z[i,t] ~ bernoulli(phi*z[i,t-1] + gamma[t]*history_z[i,t]),     history_z[i,1] = 1,   history_z[i,t+1] = history_z[i,t]*(1 -
+//   z[i,t])
 //
-// Needs: augment done, ranges of discrete unknowns known.     Gives: the conditional of an element in which summaries stand for the past, and the states of the chain: pairs of a value and what is remembered behind it.
+// Needs: augment done, ranges of discrete unknowns known.     Gives: the conditional of an element in which summaries stand for the past,
+// and the states of the chain: pairs of a value and what is remembered behind it.
 //
-// An element with the summaries behind it depends on nothing of the past but the pair before it, so it is a chain again (messages.c), whose states are the pairs that can be reached: here 0 that never was 1, 1, and 0 that was.
-// A summary is a sum, a product, a minimum or a maximum over all elements before, of terms in one element alone; a definition that recurs, h[t] in h[t-1] and z[t-1] (which says what was before element t) or in h[t-1] and z[t]
-// (what was up to it), and in others of the kind at the same place; or an element further back, z[t-2]. A sum whose terms are not negative and which is only compared with numbers counts up to the largest of these and one more.
-// A factor that reads a definition and no element belongs to the element before which, or behind which, the definition stands.
-// Side conditions: the values of an element are numbers and few, summaries are numbers that follow from those alone (evaluated, not guessed), and there are finitely many; each factor holds them as they are before its last element.
+// An element with the summaries behind it depends on nothing of the past but the pair before it, so it is a chain again (messages.c), whose
+// states are the pairs that can be reached: here 0 that never was 1, 1, and 0 that was. A summary is a sum, a product, a minimum or a
+// maximum over all elements before, of terms in one element alone; a definition that recurs, h[t] in h[t-1] and z[t-1] (which says what was
+// before element t) or in h[t-1] and z[t] (what was up to it), and in others of the kind at the same place; or an element further back,
+// z[t-2]. A sum whose terms are not negative and which is only compared with numbers counts up to the largest of these and one more. A
+// factor that reads a definition and no element belongs to the element before which, or behind which, the definition stands. Side
+// conditions: the values of an element are numbers and few, summaries are numbers that follow from those alone (evaluated, not guessed),
+// and there are finitely many; each factor holds them as they are before its last element.
 #include <math.h>
 #include <string.h>
 #include "history.h"
@@ -30,17 +35,25 @@ typedef enum { BY_REDUCTION, BY_RECURSION, BY_DISTANCE } SummaryKind;
 
 typedef struct Summary {
     SummaryKind kind;
-    FunctionId  fn;                      // of a reduction
-    Expr       *next;                    // what an element adds to a reduction; the definition of a recursion: in the marks
-    const Var  *series;
-    bool        with;                    // of a recursion: element t of it has element t of the chain in it
-    int         distance;                // 2: the element before the one before
-    double      before, most;            // before the first element; a sum counts no further
-    Expr       *mark;                    // stands for the summary before an element in definitions
-    Var        *stand;
+    FunctionId fn;  // of a reduction
+    Expr *next;     // what an element adds to a reduction; the definition of a recursion: in the marks
+    const Var *series;
+    bool with;            // of a recursion: element t of it has element t of the chain in it
+    int distance;         // 2: the element before the one before
+    double before, most;  // before the first element; a sum counts no further
+    Expr *mark;           // stands for the summary before an element in definitions
+    Var *stand;
 } Summary;
 
-typedef struct Reader { Graph *g; Var *v; int along, n; Summary s[MOST_SUMMARIES]; Expr *value, *here; bool failed; } Reader;       // value: mark for an element; here: the last element that a factor holds
+// value: mark for an element; here: the last element that a factor holds
+typedef struct Reader {
+    Graph *g;
+    Var *v;
+    int along, n;
+    Summary s[MOST_SUMMARIES];
+    Expr *value, *here;
+    bool failed;
+} Reader;
 
 // ---- what a factor reads ----
 
@@ -50,12 +63,16 @@ static Summary *summary_like(Reader *r, Summary like)
 {
     for (int i = 0; i < r->n; i++) {
         Summary *s = &r->s[i];
-        if (s->kind == like.kind && s->fn == like.fn && s->next == like.next && s->series == like.series && s->distance == like.distance && isfinite(s->most) == isfinite(like.most)) {
+        if (s->kind == like.kind && s->fn == like.fn && s->next == like.next && s->series == like.series && s->distance == like.distance &&
+            isfinite(s->most) == isfinite(like.most)) {
             s->most = fmax(s->most, like.most);
             return s;
         }
     }
-    if (r->n == MOST_SUMMARIES) { r->failed = true; return NULL; }
+    if (r->n == MOST_SUMMARIES) {
+        r->failed = true;
+        return NULL;
+    }
     Summary *s = &r->s[r->n++];
     *s = like;
     s->stand = var_unique(r->g, arena_printf(r->g->arena, "history_%s", r->v->name), VAR_ELEMENT);
@@ -104,7 +121,9 @@ static Expr *read_reduction(Reader *r, Expr *e, double most)
     Expr *element = ex_ref(r->v, r->v->rank, from), *body = ex_replace(ex_open(e, k), element, r->value);
     const Expr *behind = ex_sub(e->args[1], r->here->args[r->along]);
     const bool with = ex_is_num(behind, 0);
-    if (isnan(of_none(e->fn)) || !ex_is_num(e->args[0], 1) || !(with || ex_is_num(behind, -1)) || (with && isfinite(most)) || ex_mentions(body, r->v) || ex_mentions_index(body, k)) return NULL;
+    if (isnan(of_none(e->fn)) || !ex_is_num(e->args[0], 1) || !(with || ex_is_num(behind, -1)) || (with && isfinite(most)) ||
+        ex_mentions(body, r->v) || ex_mentions_index(body, k))
+        return NULL;
     const Summary *s = summary_like(r, (Summary){.kind = BY_REDUCTION, .fn = e->fn, .next = body, .before = of_none(e->fn), .most = most});
     if (!s) return NULL;
     return with ? joined(e->fn, stands_for(r, s), ex_replace(body, r->value, r->here)) : stands_for(r, s);
@@ -126,7 +145,8 @@ static double number_after(const Reader *r, const Expr *e, double z, const doubl
     return number_at(e, n, mark, at);
 }
 
-// What stands before the first element, if the definition of the first is that of the others with this before it; NAN: nothing that is tried.
+// What stands before the first element, if the definition of the first is that of the others with this before it; NAN: nothing that is
+// tried.
 static double before_first(const Reader *r, Summary *s, const Expr *first)
 {
     const double lo = end_of_summed(r->v, 0)->number, hi = end_of_summed(r->v, 1)->number;
@@ -141,7 +161,8 @@ static double before_first(const Reader *r, Summary *s, const Expr *first)
 
 static const Summary *recursion_of(Reader *r, const Var *h);
 
-// An element of a recursion where `at` is the subscript along the chain of the element that is added: the mark, or what the definition makes of it and of that element. NULL: neither.
+// An element of a recursion where `at` is the subscript along the chain of the element that is added: the mark, or what the definition
+// makes of it and of that element. NULL: neither.
 static Expr *in_marks(Reader *r, const Expr *e, Expr *at)
 {
     const Summary *s = recursion_of(r, e->var);
@@ -151,7 +172,11 @@ static Expr *in_marks(Reader *r, const Expr *e, Expr *at)
     return behind == 0 ? s->mark : behind == 1 ? s->next : NULL;
 }
 
-typedef struct Inside { Reader *r; Expr *at; bool failed; } Inside;
+typedef struct Inside {
+    Reader *r;
+    Expr *at;
+    bool failed;
+} Inside;
 
 static Expr *others_in_marks(Expr *e, void *with)
 {
@@ -167,20 +192,25 @@ static const Summary *recursion_of(Reader *r, const Var *h)
 {
     Recursion c;
     for (int i = 0; i < r->n; i++)
-        if (r->s[i].series == h) return r->s[i].next ? &r->s[i] : NULL;          // else it is being looked at: it needs itself
+        if (r->s[i].series == h) return r->s[i].next ? &r->s[i] : NULL;  // else it is being looked at: it needs itself
     const Series *s = h->rank == r->v->rank && h->series && h->series->n == 1 ? series_along(r->g, (Var *)h, r->along) : NULL;
     if (!s || r->n == MOST_SUMMARIES || !first_order(s, &c) || c.along != r->along) return NULL;
     Expr *key = c.next->subscript[c.along], *args[MAX_RANK], *next = NULL, *first = NULL;
     memcpy(args, c.next->subscript, sizeof *args * (size_t)h->rank);
     Summary *is = &r->s[r->n++];
-    *is = (Summary){.kind = BY_RECURSION, .series = h, .most = INFINITY, .before = NAN, .mark = ex_ref(var_new(r->g, r->v->name, VAR_ELEMENT), 0, NULL)};
+    *is = (Summary){.kind = BY_RECURSION,
+                    .series = h,
+                    .most = INFINITY,
+                    .before = NAN,
+                    .mark = ex_ref(var_new(r->g, r->v->name, VAR_ELEMENT), 0, NULL)};
     is->stand = var_unique(r->g, arena_printf(r->g->arena, "history_%s", r->v->name), VAR_ELEMENT);
     is->stand->rank = r->v->rank;
     memcpy(is->stand->dim, r->v->dim, sizeof is->stand->dim);
     for (int with = 0; with < 2 && !next; with++) {
         Inside in = {r, with ? key : ex_sub(key, ex_num(1)), false};
         args[c.along] = in.at;
-        next = ex_map(ex_replace(ex_replace(c.next->value, c.before, is->mark), ex_ref(r->v, h->rank, args), r->value), others_in_marks, &in);
+        next =
+            ex_map(ex_replace(ex_replace(c.next->value, c.before, is->mark), ex_ref(r->v, h->rank, args), r->value), others_in_marks, &in);
         if (in.failed || ex_mentions(next, r->v) || ex_mentions(next, h)) next = NULL;
         is->with = with;
     }
@@ -210,7 +240,8 @@ static Expr *read_recursion(Reader *r, Expr *e)
 static Expr *read_further_back(Reader *r, int distance)
 {
     const Summary *s = NULL;
-    for (int d = 2; d <= distance && !r->failed; d++) s = summary_like(r, (Summary){.kind = BY_DISTANCE, .distance = d, .before = end_of_summed(r->v, 0)->number, .most = INFINITY});
+    for (int d = 2; d <= distance && !r->failed; d++)
+        s = summary_like(r, (Summary){.kind = BY_DISTANCE, .distance = d, .before = end_of_summed(r->v, 0)->number, .most = INFINITY});
     return s ? stands_for(r, s) : NULL;
 }
 
@@ -231,16 +262,19 @@ static Expr *read_count(Reader *r, Expr *e, double with)
     Index *k = index_new(intern("k"), e->args[0], e->args[1]);
     memcpy(from, r->here->args, sizeof *from * (size_t)r->v->rank);
     from[r->along] = ex_index(k);
-    return counts(r, ex_replace(ex_open(e, k), ex_ref(r->v, r->v->rank, from), r->value)) ? read_reduction(r, e, fmax(floor(with) + 1, 1)) : NULL;
+    return counts(r, ex_replace(ex_open(e, k), ex_ref(r->v, r->v->rank, from), r->value)) ? read_reduction(r, e, fmax(floor(with) + 1, 1))
+                                                                                          : NULL;
 }
 
 static Expr *read_leaf(Expr *e, void *with)
 {
     Reader *r = with;
-    const bool compares = e->kind == EX_CALL && e->nargs == 2 && (e->fn == FN_LE || e->fn == FN_LT || e->fn == FN_EQ || e->fn == FN_NE || e->fn == FN_fmin);
+    const bool compares =
+        e->kind == EX_CALL && e->nargs == 2 && (e->fn == FN_LE || e->fn == FN_LT || e->fn == FN_EQ || e->fn == FN_NE || e->fn == FN_fmin);
     for (int k = 0; k < 2 && compares; k++) {
         Expr *sum = e->args[k], *number = e->args[1 - k];
-        if (sum->kind != EX_REDUCE || sum->fn != FN_sum || !ex_mentions(sum, r->v) || number->kind != EX_NUM || !isfinite(number->number)) continue;
+        if (sum->kind != EX_REDUCE || sum->fn != FN_sum || !ex_mentions(sum, r->v) || number->kind != EX_NUM || !isfinite(number->number))
+            continue;
         Expr *count = read_count(r, sum, number->number);
         if (count) return ex_call2(e->name, k ? number : count, k ? count : number);
     }
@@ -265,13 +299,19 @@ static Expr *read_leaf(Expr *e, void *with)
 
 // ---- along which subscript, and up to which element ----
 
-typedef struct Seen { Reader *r; Expr *any; } Seen;
+typedef struct Seen {
+    Reader *r;
+    Expr *any;
+} Seen;
 
 static void see(Expr *ref, void *with)
 {
     Seen *s = with;
     Reader *r = s->r;
-    if (ref->nargs != r->v->rank) { r->failed = true; return; }
+    if (ref->nargs != r->v->rank) {
+        r->failed = true;
+        return;
+    }
     for (int k = 0; k < ref->nargs; k++) {
         const bool loose = ref->args[k]->loose > 0, apart = !loose && s->any && ref->args[k] != s->any->args[k];
         if (!loose && !apart) continue;
@@ -279,7 +319,10 @@ static void see(Expr *ref, void *with)
         r->along = k;
     }
     if (ref->loose) return;
-    if (!s->any) { s->any = ref; return; }
+    if (!s->any) {
+        s->any = ref;
+        return;
+    }
     const Expr *d = r->along < 0 ? ex_num(0) : ex_sub(ref->args[r->along], s->any->args[r->along]);
     if (d->kind != EX_NUM) r->failed = true;
     else if (d->number > 0) s->any = ref;
@@ -292,13 +335,18 @@ static Expr *end_over(const Plates *p, Expr *e, int side)
     return e;
 }
 
-typedef struct Latest { Reader *r; Expr *ref; bool ok; } Latest;
+typedef struct Latest {
+    Reader *r;
+    Expr *ref;
+    bool ok;
+} Latest;
 
 static Look look_at_series(const Expr *e, void *with)
 {
     Latest *l = with;
     if (e->kind != EX_REF || e->var->kind != VAR_SERIES || !ex_reads(e, l->r->v)) return LOOK;
-    const Expr *later = l->ref && e->nargs == l->ref->nargs && e->nargs > l->r->along ? ex_sub(e->args[l->r->along], l->ref->args[l->r->along]) : NULL;
+    const Expr *later =
+        l->ref && e->nargs == l->ref->nargs && e->nargs > l->r->along ? ex_sub(e->args[l->r->along], l->ref->args[l->r->along]) : NULL;
     l->ok &= !e->loose && e->nargs == l->r->v->rank && (!l->ref || (later && later->kind == EX_NUM));
     if (!l->ref || (later && later->number > 0)) l->ref = (Expr *)e;
     return SKIP;
@@ -404,8 +452,14 @@ static bool reach(Past *p, const Reader *r, int from)
 static Past *past_new(Graph *g, double first, int nvalues, int nsummaries)
 {
     Past *p = NEW(g->arena, Past);
-    *p = (Past){.arena = g->arena, .nvalues = nvalues, .first = first, .nsummaries = nsummaries, .value = NEW_N(g->arena, double, MOST_STATES), .summary = NEW_N(g->arena, double, MOST_STATES * nsummaries + 1),
-                .next = NEW_N(g->arena, int, MOST_STATES * nvalues), .start = NEW_N(g->arena, int, nvalues)};
+    *p = (Past){.arena = g->arena,
+                .nvalues = nvalues,
+                .first = first,
+                .nsummaries = nsummaries,
+                .value = NEW_N(g->arena, double, MOST_STATES),
+                .summary = NEW_N(g->arena, double, MOST_STATES *nsummaries + 1),
+                .next = NEW_N(g->arena, int, MOST_STATES *nvalues),
+                .start = NEW_N(g->arena, int, nvalues)};
     return p;
 }
 
@@ -441,11 +495,16 @@ Past *no_past(Graph *g, double first, int nvalues)
 static Factor *read_factor(Reader *r, Factor *f)
 {
     r->here = last_held(r, f);
-    if (!r->here || r->along < 0 || r->here->loose) { r->failed = true; return f; }
+    if (!r->here || r->along < 0 || r->here->loose) {
+        r->failed = true;
+        return f;
+    }
     Factor *w = arena_copy(r->g->arena, f, sizeof *f);
     w->log_density = ex_map(f->log_density, read_leaf, r);
-    if (!ex_mentions(w->log_density, r->v)) w->log_density = ex_add2(w->log_density, ex_call3("within", r->here, end_of_summed(r->v, 0), end_of_summed(r->v, 1)));      // what is remembered, which the element does not change
-    w->dist = NULL;                              // what its arguments allow is weighed already
+    // what is remembered, which the element does not change
+    if (!ex_mentions(w->log_density, r->v))
+        w->log_density = ex_add2(w->log_density, ex_call3("within", r->here, end_of_summed(r->v, 0), end_of_summed(r->v, 1)));
+    w->dist = NULL;  // what its arguments allow is weighed already
     w->observed = false;
     return w;
 }
@@ -463,7 +522,9 @@ static Expr *stand_here(Expr *e, void *with)
 Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed)
 {
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
-    if (!v->rank || v->rank == MAX_RANK || !first || !last || first->kind != EX_NUM || last->kind != EX_NUM || last->number - first->number >= MOST_STATES || last->number < first->number) return NULL;
+    if (!v->rank || v->rank == MAX_RANK || !first || !last || first->kind != EX_NUM || last->kind != EX_NUM ||
+        last->number - first->number >= MOST_STATES || last->number < first->number)
+        return NULL;
     Reader r = {.g = g, .v = v, .along = -1, .value = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
     const Reading all = factors_of(g, v);
     Factor **weigh = NEW_N(g->arena, Factor *, all.n + 1), **from = NEW_N(g->arena, Factor *, all.n + 1);
@@ -472,7 +533,7 @@ Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed)
         if (!factor_counts(all.factor[q], v, collapsed) || !factor_mentions(all.factor[q], v)) continue;
         from[to.n] = all.factor[q];
         weigh[to.n] = weighed(g, all.factor[q], v);
-        last_held(&r, weigh[to.n++]);            // along which subscript
+        last_held(&r, weigh[to.n++]);  // along which subscript
     }
     find_along(&r);
     for (int q = 0; q < to.n && !r.failed; q++) to.factor[q] = read_factor(&r, weigh[q]);
@@ -481,7 +542,11 @@ Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed)
     if (!p) return NULL;
     Conditional *c = conditional_density_of(g, v, &to, collapsed);
     if (c->whole || c->recursion) return NULL;
-    if (c->nbatch == v->rank || (c->nbatch > r.along && c->nbatch < v->rank)) { c->nbatch = r.along; c->colours = 2; }      // coupled by what they remember alone
+    // coupled by what they remember alone
+    if (c->nbatch == v->rank || (c->nbatch > r.along && c->nbatch < v->rank)) {
+        c->nbatch = r.along;
+        c->colours = 2;
+    }
     for (Part *q = c->density; q; q = q->next)
         for (int k = 0; k < to.n; k++)
             if (q->factor == to.factor[k]) q->factor = from[k];
@@ -493,7 +558,10 @@ Conditional *conditional_with_past(Graph *g, Var *v, bool collapsed)
 
 // ---- in a draw ----
 
-static Expr *choice(Expr *when, Expr *then, Expr *otherwise) { return then == otherwise ? then : ex_call3("if_else", when, then, otherwise); }
+static Expr *choice(Expr *when, Expr *then, Expr *otherwise)
+{
+    return then == otherwise ? then : ex_call3("if_else", when, then, otherwise);
+}
 
 // The i-th of n numbers, i from 1: what most of them are, but for the others.
 static Expr *pick(Expr *i, int n, const double *number)
@@ -502,7 +570,10 @@ static Expr *pick(Expr *i, int n, const double *number)
     for (int a = 0; a < n; a++) {
         int times = 0;
         for (int b = 0; b < n; b++) times += number[b] == number[a];
-        if (times > most) { most = times; often = a; }
+        if (times > most) {
+            most = times;
+            often = a;
+        }
     }
     Expr *e = ex_num(number[often]);
     for (int a = n - 1; a >= 0; a--)

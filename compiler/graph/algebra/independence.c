@@ -1,4 +1,5 @@
-// independence.c -- which elements of a variable are independent given the others, and so drawn at once: leading dimensions, every so many elements, the colours of a lattice.
+// independence.c -- which elements of a variable are independent given the others, and so drawn at once: leading dimensions, every so many
+// elements, the colours of a lattice.
 //
 // Needs: the references in each factor.     Gives: nbatch, colours, lattice and conflicts of Conditional.
 #include <math.h>
@@ -6,20 +7,25 @@
 #include <string.h>
 #include "independence.h"
 
-static bool test_late(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA || v->response; }
+static bool test_late(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind != VAR_DATA || v->response;
+}
 bool known_from_data(const Expr *e) { return !ex_any_var(e, test_late, NULL); }
 
 // Pairs of elements that an instance of f holds: with one plate, or two whose ranges do not depend on each other, from 1.
 static void add_conflicts(Arena *arena, Apartness *d, const Var *v, const Factor *f, const Mentions *m)
 {
     const Plates *p = &f->plates;
-    d->hidden |= m->dense || m->partial || m->too_many || v->rank != 1 || p->n < 1 || p->n > 2 || m->n > 4 || (p->guard && !known_from_data(p->guard));
+    d->hidden |= m->dense || m->partial || m->too_many || v->rank != 1 || p->n < 1 || p->n > 2 || m->n > 4 ||
+                 (p->guard && !known_from_data(p->guard));
     for (int i = 0; i < p->n && !d->hidden; i++) {
         d->hidden |= !ex_is_num(p->index[i]->lo, 1) || !known_from_data(p->index[i]->hi);
         for (int k = 0; k < p->n; k++) d->hidden |= ex_mentions_index(p->index[i]->hi, p->index[k]);
     }
     for (int i = 0; i < m->n && !d->hidden; i++) {
-        bool varies = false;                     // what every instance holds meets all others
+        bool varies = false;  // what every instance holds meets all others
         for (int k = 0; k < p->n; k++) varies |= ex_mentions_index(m->ref[i]->args[0], p->index[k]);
         d->hidden |= !varies || !known_from_data(m->ref[i]->args[0]);
     }
@@ -36,11 +42,17 @@ static void add_distances(Apartness *d, const Var *v, const Mentions *m)
     d->unknown |= m->dense || m->partial || m->too_many;
     for (int i = 0; i < m->n; i++)
         for (int j = 0; j < i && !d->unknown; j++) {
-            if (d->n == MOST_DISTANCES) { d->unknown = true; return; }
+            if (d->n == MOST_DISTANCES) {
+                d->unknown = true;
+                return;
+            }
             int *by = d->by[d->n], most = 0;
             for (int k = 0; k < v->rank; k++) {
                 const Expr *e = ex_sub(m->ref[i]->args[k], m->ref[j]->args[k]);
-                if (e->kind != EX_NUM || fabs(e->number) > 1000 || e->number != floor(e->number)) { d->unknown = true; return; }
+                if (e->kind != EX_NUM || fabs(e->number) > 1000 || e->number != floor(e->number)) {
+                    d->unknown = true;
+                    return;
+                }
                 by[k] = (int)e->number;
                 most = abs(by[k]) > most ? abs(by[k]) : most;
             }
@@ -50,8 +62,9 @@ static void add_distances(Apartness *d, const Var *v, const Mentions *m)
         }
 }
 
-// Elements of several subscripts whose colours (stride . subscripts) mod colours differ wherever a factor holds both: those of one colour are independent given the others. A chessboard for
-// neighbours on a square lattice. The last stride is 1, so that elements of one colour are found without a search. The fewest colours there are, up to MOST_COLOURS.
+// Elements of several subscripts whose colours (stride . subscripts) mod colours differ wherever a factor holds both: those of one colour
+// are independent given the others. A chessboard for neighbours on a square lattice. The last stride is 1, so that elements of one colour
+// are found without a search. The fewest colours there are, up to MOST_COLOURS.
 enum { MOST_COLOURS = 16 };
 
 static bool tells_apart(const Apartness *d, int rank, const int *stride, int colours)
@@ -104,14 +117,17 @@ void couple_elements(Arena *arena, Conditional *c, const Factor *f, const Mentio
     for (; shared < v->rank && !m->too_many; shared++) {
         bool all = true;
         for (int i = 0; i < m->n; i++) {
-            if (m->ref[i]->nargs <= shared) { all = false; break; }
+            if (m->ref[i]->nargs <= shared) {
+                all = false;
+                break;
+            }
             Expr *s = m->ref[i]->args[shared];
             all &= s == m->ref[0]->args[shared] && s->kind == EX_INDEX && s->index->height == 0 && plate_of(&f->plates, s->index) >= 0;
         }
         if (!all) break;
     }
     int colours = 0;
-    if (!m->dense && !m->partial && !m->too_many && shared < v->rank) {      // neighbours at fixed distances in the next dimension
+    if (!m->dense && !m->partial && !m->too_many && shared < v->rank) {  // neighbours at fixed distances in the next dimension
         double least = 0, most = 0;
         int plate0 = -1;
         bool ok = true;
@@ -120,15 +136,22 @@ void couple_elements(Arena *arena, Conditional *c, const Factor *f, const Mentio
             double shift;
             ok = plate_shift(&f->plates, m->ref[i]->args[shared], &plate, &shift);
             if (!ok) break;
-            if (i == 0) { plate0 = plate; least = most = shift; }
+            if (i == 0) {
+                plate0 = plate;
+                least = most = shift;
+            }
             ok = plate == plate0;
             if (shift < least) least = shift;
             if (shift > most) most = shift;
-            for (int k = shared + 1; k < v->rank; k++) ok &= m->ref[i]->args[k] == m->ref[0]->args[k] && m->ref[i]->args[k]->kind == EX_INDEX;
+            for (int k = shared + 1; k < v->rank; k++)
+                ok &= m->ref[i]->args[k] == m->ref[0]->args[k] && m->ref[i]->args[k]->kind == EX_INDEX;
         }
         if (ok && most - least <= 8) colours = (int)(most - least) + 1;
     }
     if (shared < v->rank && !c->couples) c->couples = f;
-    if (shared < c->nbatch) { c->nbatch = shared; c->colours = colours; }
-    else if (shared == c->nbatch && shared < v->rank) c->colours = colours == 0 || c->colours == 0 ? 0 : colours > c->colours ? colours : c->colours;
+    if (shared < c->nbatch) {
+        c->nbatch = shared;
+        c->colours = colours;
+    } else if (shared == c->nbatch && shared < v->rank)
+        c->colours = colours == 0 || c->colours == 0 ? 0 : colours > c->colours ? colours : c->colours;
 }

@@ -6,10 +6,19 @@
 
 // How far apart elements lie that a factor holds together: differences of subscripts, if these are constants.
 enum { MOST_DISTANCES = 256 };
-typedef struct Apartness { int n; int by[MOST_DISTANCES][MAX_RANK]; bool unknown; Conflict *conflicts; bool hidden; } Apartness;      // hidden: which elements meet data do not tell
+// hidden: which elements meet data do not tell
+typedef struct Apartness {
+    int n;
+    int by[MOST_DISTANCES][MAX_RANK];
+    bool unknown;
+    Conflict *conflicts;
+    bool hidden;
+} Apartness;
 
-bool known_from_data(const Expr *e);                    // data that are all there
-void couple_elements(Arena *arena, Conditional *c, const Factor *f, const Mentions *m, Apartness *apart);  // a factor with several references couples elements: nbatch, colours, and how far they lie apart. arena NULL: no conflicts are listed
+bool known_from_data(const Expr *e);  // data that are all there
+// a factor with several references couples elements: nbatch, colours, and how far they lie apart. arena NULL: no conflicts are listed
+void couple_elements(Arena *arena, Conditional *c, const Factor *f, const Mentions *m, Apartness *apart);
 void find_lattice(Conditional *c, const Apartness *d);  // fills lattice and stride
-int colours_of(const Conditional *c);                   // in how many turns all elements are drawn, those of each at once; 0: there are no such classes
+// in how many turns all elements are drawn, those of each at once; 0: there are no such classes
+int colours_of(const Conditional *c);
 #endif

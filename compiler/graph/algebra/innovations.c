@@ -3,12 +3,15 @@
 //   before   x[1] = a;  x[t + 1] = x[t] + r[t]      r[t] ~ normal(m, s)      y[t] ~ normal(x[t], q)
 //   after    (r, a, m) drawn together: x as a band with border m, in terms of x; then r[t] = x[t + 1] - x[t], a = x[1]
 //
-// With x[k] = g(x before k, other unknowns) + c r[k], c not 0, the map from (r, a) to x is one to one, its Jacobian the product of all c. Given what c is made of this is a constant, so a draw of x
-// from the density of the model with r replaced by (x[k] - g)/c is a draw of (r, a). The unknowns stay those of the model: starts, draws, modes and moves along gradients do not know of it.
+// With x[k] = g(x before k, other unknowns) + c r[k], c not 0, the map from (r, a) to x is one to one, its Jacobian the product of all c.
+// Given what c is made of this is a constant, so a draw of x from the density of the model with r replaced by (x[k] - g)/c is a draw of (r,
+// a). The unknowns stay those of the model: starts, draws, modes and moves along gradients do not know of it.
 //
-// Side conditions, each looked at here: the series is one variable, computed forward, by statements without a condition; statements and loops cover all of its elements; each statement is linear in one element of an
-// unknown without bounds, its subscripts those of the statement's loops, shifted by numbers, so that each element of the unknown stands in one element of the series; all of them have a distribution; the coefficient is a number or of known sign, not 0, and holds
-// neither the series nor unknowns that are drawn with it; the rest holds no innovation (a moving average does); no other series reads what is drawn. Then terms must be a band (band.c).
+// Side conditions, each looked at here: the series is one variable, computed forward, by statements without a condition; statements and
+// loops cover all of its elements; each statement is linear in one element of an unknown without bounds, its subscripts those of the
+// statement's loops, shifted by numbers, so that each element of the unknown stands in one element of the series; all of them have a
+// distribution; the coefficient is a number or of known sign, not 0, and holds neither the series nor unknowns that are drawn with it; the
+// rest holds no innovation (a moving average does); no other series reads what is drawn. Then terms must be a band (band.c).
 #include <math.h>
 #include <string.h>
 #include "innovations.h"
@@ -19,17 +22,17 @@
 #include "../model/existence.h"
 #include "polynomial.h"
 
-typedef struct Change {                  // one statement
+typedef struct Change {  // one statement
     const Site *site;
-    Expr *ref;                           // the innovation
-    Expr *coefficient, *rest;            // the element of the series is rest + coefficient*ref
+    Expr *ref;                 // the innovation
+    Expr *coefficient, *rest;  // the element of the series is rest + coefficient*ref
 } Change;
 
 struct Innovations {
-    Var    *x;
-    int     n, nvars;
+    Var *x;
+    int n, nvars;
     Change *change;
-    Var   **var;                         // unknowns of which they are elements
+    Var **var;  // unknowns of which they are elements
 };
 
 // ---- which statements cover what ----
@@ -45,7 +48,9 @@ static int plate_of(const Plates *p, Expr *e, Expr **shift)
     return -2;
 }
 
-typedef struct Cover { Expr *lo, *hi; } Cover;
+typedef struct Cover {
+    Expr *lo, *hi;
+} Cover;
 
 static bool covers(const Cover *c, int n, Expr *dim)
 {
@@ -98,11 +103,15 @@ static bool covered(const Var *v, Cover (*pieces)[64], int n)
 
 static bool may_be_innovation(Graph *g, const Var *v)
 {
-    if (!var_unknown(v) || v->kind == VAR_AUXILIARY || v->discrete || v->constraint != CONSTRAINT_NONE || v->part_of || v->parts) return false;
+    if (!var_unknown(v) || v->kind == VAR_AUXILIARY || v->discrete || v->constraint != CONSTRAINT_NONE || v->part_of || v->parts)
+        return false;
     return !isfinite(v->lower_number) && !isfinite(v->upper_number) && !request_of(g, v) && has_all_elements(g, v);
 }
 
-typedef struct One { Expr *ref; int n; } One;
+typedef struct One {
+    Expr *ref;
+    int n;
+} One;
 
 static void take_ref(Expr *e, void *with)
 {
@@ -115,13 +124,13 @@ static void take_ref(Expr *e, void *with)
 static bool find_change(Graph *g, const Var *x, const Site *t, Change *out)
 {
     if (!t->value || t->dist || t->ode || t->adds || t->again || t->when || t->plates.guard) return false;
-    for (int i = 0, n = g->nvars; i < n * (MAX_RANK + 1); i++) {         // those with more subscripts first: z[1] before a scalar mean
+    for (int i = 0, n = g->nvars; i < n * (MAX_RANK + 1); i++) {  // those with more subscripts first: z[1] before a scalar mean
         Var *v = g->vars[i % n];
         One one = {0};
         if (v->rank != MAX_RANK - i / n || !ex_mentions(t->value, v) || v == x || !may_be_innovation(g, v)) continue;
         ex_references(t->value, v, take_ref, &one);
         if (one.n != 1 || one.ref->nargs != v->rank || v->rank != t->plates.n) {
-            bool numbers = one.n == 1 && one.ref->nargs == v->rank;      // z[1] in a statement about x[1]
+            bool numbers = one.n == 1 && one.ref->nargs == v->rank;  // z[1] in a statement about x[1]
             for (int d = 0; numbers && d < v->rank; d++) {
                 Expr *shift;
                 numbers = plate_of(&t->plates, one.ref->args[d], &shift) != -2;
@@ -139,7 +148,8 @@ static bool find_change(Graph *g, const Var *x, const Site *t, Change *out)
         }
         if (!good || of < 0) continue;
         Expr *c = p.term[of].coefficient;
-        if (ex_mentions(c, x) || ex_mentions(c, v) || !(c->kind == EX_NUM ? c->number != 0 : ex_above_zero(c) || ex_above_zero(ex_neg(c)))) continue;
+        if (ex_mentions(c, x) || ex_mentions(c, v) || !(c->kind == EX_NUM ? c->number != 0 : ex_above_zero(c) || ex_above_zero(ex_neg(c))))
+            continue;
         *out = (Change){t, one.ref, c, ex_sub(t->value, ex_mul2(c, one.ref))};
         if (ex_mentions(out->rest, v)) continue;
         return true;
@@ -158,7 +168,9 @@ Innovations *innovations_of(Graph *g, Var *x)
     in->var = NEW_N(g->arena, Var *, in->n);
     int k = 0;
     for (const Site *t = x->sites; t; t = t->next, k++) {
-        if (t->n != x->rank || !find_change(g, x, t, &in->change[k]) || !add_cover(t, (const Expr *const *)t->subscript, x->rank, pieces, k)) return NULL;
+        if (t->n != x->rank || !find_change(g, x, t, &in->change[k]) ||
+            !add_cover(t, (const Expr *const *)t->subscript, x->rank, pieces, k))
+            return NULL;
         Var *v = in->change[k].ref->var;
         bool known = false;
         for (int i = 0; i < in->nvars; i++) known |= in->var[i] == v;
@@ -259,7 +271,7 @@ static Expr *by_series(const Innovations *in, const Change *c, const Expr *ref)
     const Site *t = c->site;
     Expr *value = ex_div(ex_sub(ex_ref(in->x, in->x->rank, t->subscript), c->rest), c->coefficient);
     Index *own[MAX_PLATES];
-    for (int i = 0; i < t->plates.n; i++) {                      // the factor may have the same indices
+    for (int i = 0; i < t->plates.n; i++) {  // the factor may have the same indices
         own[i] = index_new(t->plates.index[i]->name, t->plates.index[i]->lo, t->plates.index[i]->hi);
         value = ex_replace_index(value, t->plates.index[i], ex_index(own[i]));
     }
@@ -271,7 +283,11 @@ static Expr *by_series(const Innovations *in, const Change *c, const Expr *ref)
     return value;
 }
 
-typedef struct Rewriting { const Innovations *in; const Expr *undecided; int at; } Rewriting;
+typedef struct Rewriting {
+    const Innovations *in;
+    const Expr *undecided;
+    int at;
+} Rewriting;
 
 static Expr *rewrite(Expr *e, void *with)
 {
@@ -329,7 +345,7 @@ static bool in_terms_of_series(Graph *g, const Innovations *in, const Factor *f,
         if (to->kind == EX_NUM) {
             memmove(part.plates.index + p, part.plates.index + p + 1, sizeof *part.plates.index * (size_t)(f->plates.n - p - 1));
             part.plates.n--;
-        } else {                                 // elements of this statement alone: subscripts of the series say which
+        } else {  // elements of this statement alone: subscripts of the series say which
             Expr *shift = ex_num(0);
             const int own = plate_of(&c->site->plates, to, &shift);
             Index *from = c->site->plates.index[own], *range = index_new(t->name, ex_add2(from->lo, shift), ex_add2(from->hi, shift));
@@ -338,7 +354,7 @@ static bool in_terms_of_series(Graph *g, const Innovations *in, const Factor *f,
         }
         part.log_density = ex_replace_index(f->log_density, t, to);
         if (part.plates.guard) part.plates.guard = ex_replace_index(part.plates.guard, t, to);
-        if (to->kind == EX_INDEX) {              // the only reference belongs to this statement
+        if (to->kind == EX_INDEX) {  // the only reference belongs to this statement
             One one = {0};
             ex_references(part.log_density, r.undecided->var, take_ref, &one);
             if (one.n != 1 || one.ref->args[r.at] != to) return false;
@@ -392,7 +408,12 @@ bool innovation_terms(Graph *g, const Innovations *in, Var *const *border, int n
                 const Term *m = &t.term[i];
                 if (m->degree == 0) continue;
                 BlockTerm *b = NEW(g->arena, BlockTerm);
-                *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = m->coefficient, .span = f->span, .factor = f, .loops = {.guard = list->plates.guard}};
+                *b = (BlockTerm){.degree = m->degree,
+                                 .ref = {m->ref[0], m->ref[1]},
+                                 .coefficient = m->coefficient,
+                                 .span = f->span,
+                                 .factor = f,
+                                 .loops = {.guard = list->plates.guard}};
                 for (int k = 0; k < m->degree; k++)
                     if (m->ref[k]->nargs < m->ref[k]->var->rank) return false;
                 for (int k = 0; k < list->plates.n; k++) b->loops.index[b->loops.n++] = list->plates.index[k];

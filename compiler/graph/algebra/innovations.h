@@ -3,21 +3,27 @@
 #define GMC_GRAPH_INNOVATIONS_H
 #include "block_terms.h"
 
-typedef struct Innovations Innovations;                               // the elements of a series, each linear in an innovation of its own
+typedef struct Innovations Innovations;  // the elements of a series, each linear in an innovation of its own
 
-typedef struct InnovationChange {       // x = rest + coefficient*ref, of one statement
-    Span  span;
+typedef struct InnovationChange {  // x = rest + coefficient*ref, of one statement
+    Span span;
     Expr *x, *ref, *coefficient, *rest;
 } InnovationChange;
 
-Innovations *innovations_of(Graph *g, Var *x);                              // of what its own statements compute; NULL: it has none
-Innovations *find_innovations(Graph *g, const Series *s);                   // the same, if nothing else that recurs reads what they make or are. NULL: it has none
-Var *const *innovation_vars(const Innovations *in, int *n);                 // the unknowns of which they are elements
-Var *innovation_series(const Innovations *in);                              // the variable whose elements have them
-bool innovation_at(const Innovations *in, int k, Loops *loops, Expr **ref, Expr **value);  // statement k: over loops the innovation `ref` is `value`, in terms of the series; false: there is none
-bool innovation_change(const Innovations *in, int k, Loops *loops, InnovationChange *out);  // statement k, over loops; false: there is none
-Expr *in_terms_of_innovated(const Innovations *in, Expr *e, bool *good);    // e with what innovations are in their place; not good: it cannot be told
-bool innovation_factors(Graph *g, const Innovations *in, const Factor *f, Factor **list);  // f with the series in place of the innovations; false: it cannot be told which these are
+Innovations *innovations_of(Graph *g, Var *x);  // of what its own statements compute; NULL: it has none
+// the same, if nothing else that recurs reads what they make or are. NULL: it has none
+Innovations *find_innovations(Graph *g, const Series *s);
+Var *const *innovation_vars(const Innovations *in, int *n);  // the unknowns of which they are elements
+Var *innovation_series(const Innovations *in);               // the variable whose elements have them
+// statement k: over loops the innovation `ref` is `value`, in terms of the series; false: there is none
+bool innovation_at(const Innovations *in, int k, Loops *loops, Expr **ref, Expr **value);
+// statement k, over loops; false: there is none
+bool innovation_change(const Innovations *in, int k, Loops *loops, InnovationChange *out);
+// e with what innovations are in their place; not good: it cannot be told
+Expr *in_terms_of_innovated(const Innovations *in, Expr *e, bool *good);
+// f with the series in place of the innovations; false: it cannot be told which these are
+bool innovation_factors(Graph *g, const Innovations *in, const Factor *f, Factor **list);
 bool innovation_coefficients_mention(const Innovations *in, const Var *v);  // then the Jacobian holds v
-bool innovation_terms(Graph *g, const Innovations *in, Var *const *border, int nborder, BlockTerm **out);  // of block_terms, with the series in place of the innovations; false: they are not jointly quadratic
+// of block_terms, with the series in place of the innovations; false: they are not jointly quadratic
+bool innovation_terms(Graph *g, const Innovations *in, Var *const *border, int nborder, BlockTerm **out);
 #endif

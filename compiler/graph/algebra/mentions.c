@@ -1,4 +1,5 @@
-// mentions.c -- the references to a variable in a factor, and the part of the factor that one element sees: plates are solved for its subscripts.
+// mentions.c -- the references to a variable in a factor, and the part of the factor that one element sees: plates are solved for its
+// subscripts.
 //
 //   before   normal(y[i] | u[g[i]], s) over i in 1:N,  element u[k]
 //   after    the same with u for u[g[i]], over i in 1:N where g[i] == k
@@ -11,14 +12,21 @@
 // Whether it holds the index of a sum around it; sums within it, as in u[sum(j, k[j])], have indices of their own.
 static bool has_bound_index(const Expr *e) { return e->loose > 0; }
 
-typedef struct Finding { Arena *arena; const Var *v; Mentions *m; } Finding;
+typedef struct Finding {
+    Arena *arena;
+    const Var *v;
+    Mentions *m;
+} Finding;
 
 static void find_mention(Expr *e, void *with)
 {
     const Finding *f = with;
     Mentions *m = f->m;
     if (e->var != f->v) return;
-    if (m->n == MAX_MENTIONS) { m->too_many = true; return; }
+    if (m->n == MAX_MENTIONS) {
+        m->too_many = true;
+        return;
+    }
     ROOM(f->arena, m->ref, m->n, m->size);
     m->ref[m->n++] = e;
     if (e->nargs < f->v->rank) m->partial = true;
@@ -38,7 +46,10 @@ int plate_of(const Plates *p, const Index *i)
 bool plate_shift(const Plates *p, Expr *e, int *plate, double *shift)
 {
     *shift = 0;
-    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) { *shift = e->args[0]->number; e = e->args[1]; }
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) {
+        *shift = e->args[0]->number;
+        e = e->args[1];
+    }
     if (e->kind != EX_INDEX) return false;
     *plate = plate_of(p, e->index);
     return *plate >= 0;
@@ -57,7 +68,12 @@ bool never_same(Expr *a, Expr *b)
 // ---- solve subscripts = element for the plates ----
 
 // A sum over elements of v gives up the term of the element: S becomes S - a[k]*v[k] + a[k]*u.
-typedef struct Isolate { Arena *arena; Conditional *c; Expr *ref; bool failed; } Isolate;
+typedef struct Isolate {
+    Arena *arena;
+    Conditional *c;
+    Expr *ref;
+    bool failed;
+} Isolate;
 
 // e with u for the element ref, and the u of what is studied together with it for that.
 static Expr *both_replaced(const Conditional *c, Expr *e, Expr *ref)
@@ -71,22 +87,34 @@ static Expr *isolate(Expr *e, void *with)
     Isolate *is = with;
     Var *v = is->c->var;
     if (e->kind != EX_REDUCE || !ex_mentions(e, v)) return NULL;
-    if (e->fn != FN_sum || ex_mentions(e->args[0], v) || ex_mentions(e->args[1], v)) { is->failed = true; return e; }
-    int at = -1, times = 0;                      // x[j, j] and x[j, j + 1] have elements that are in no term
+    if (e->fn != FN_sum || ex_mentions(e->args[0], v) || ex_mentions(e->args[1], v)) {
+        is->failed = true;
+        return e;
+    }
+    int at = -1, times = 0;  // x[j, j] and x[j, j + 1] have elements that are in no term
     for (int k = 0; k < is->ref->nargs; k++) {
         if (is->ref->args[k]->kind == EX_INDEX && is->ref->args[k]->index == e->index) at = k;
         times += ex_mentions_index(is->ref->args[k], e->index);
     }
-    if (at < 0 || times > 1) { is->failed = true; return e; }
+    if (at < 0 || times > 1) {
+        is->failed = true;
+        return e;
+    }
     Expr *key = ex_index(is->c->element[at]);
     Expr *body = ex_replace_index(e->args[2], e->index, key), *ref = ex_replace_index(is->ref, e->index, key);
     Mentions m = {0};
     find_mentions(is->arena, body, v, &m);
-    if (m.n != 1 || m.ref[0] != ref) { is->failed = true; return e; }
+    if (m.n != 1 || m.ref[0] != ref) {
+        is->failed = true;
+        return e;
+    }
     // Sums within, sum(l, f(sum(j, v[j, l]))), give up the term, too: the element is one of theirs.
     Isolate within = {.arena = is->arena, .c = is->c, .ref = ref};
     Expr *with_element = has_bound_index(ref) ? ex_map(body, isolate, &within) : both_replaced(is->c, body, ref);
-    if (within.failed) { is->failed = true; return e; }
+    if (within.failed) {
+        is->failed = true;
+        return e;
+    }
     Expr *term = ex_sub(with_element, body);
     if (!ex_is_num(e->args[0], 1) || e->args[1] != v->dim[at])
         term = ex_call3("if_else", ex_call2("&&", ex_call2("<=", e->args[0], key), ex_call2("<=", key, e->args[1])), term, ex_num(0));
@@ -103,7 +131,10 @@ Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowe
     if (has_bound_index(ref)) {
         Isolate is = {.arena = g->arena, .c = c, .ref = ref};
         e = ex_map(e, isolate, &is);
-        if (is.failed) { out.ok = false; return out; }
+        if (is.failed) {
+            out.ok = false;
+            return out;
+        }
     } else e = both_replaced(c, e, ref);
     Expr *from[MAX_RANK * 2], *to[MAX_RANK * 2];
     int n = 0;
@@ -113,7 +144,7 @@ Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowe
         Expr *s = ref->args[k], *key = ex_index(c->element[k]);
         int plate;
         double shift;
-        if (s->kind == EX_INDEX && s->index->height > 0) continue;       // the sum's own index: solved by isolate
+        if (s->kind == EX_INDEX && s->index->height > 0) continue;  // the sum's own index: solved by isolate
         if (plate_shift(&f->plates, s, &plate, &shift) && !taken[plate]) {
             taken[plate] = true;
             Index *i = f->plates.index[plate];
@@ -131,7 +162,7 @@ Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowe
     }
     Part *part = NEW(g->arena, Part);
     *part = (Part){.factor = f};
-    if (out.gather && scatter_allowed) {         // loop over the whole factor and add to the element it names
+    if (out.gather && scatter_allowed) {  // loop over the whole factor and add to the element it names
         part->scatter = true;
         part->loops = (Loops){.guard = f->plates.guard};
         for (int m = 0; m < f->plates.n; m++) part->loops.index[part->loops.n++] = f->plates.index[m];
@@ -146,7 +177,10 @@ Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowe
         if (taken[m]) continue;
         Index *i = p.index[m];
         Expr *lo = i->lo, *hi = i->hi;
-        for (int k = 0; k < n; k++) { lo = ex_replace(lo, from[k], to[k]); hi = ex_replace(hi, from[k], to[k]); }
+        for (int k = 0; k < n; k++) {
+            lo = ex_replace(lo, from[k], to[k]);
+            hi = ex_replace(hi, from[k], to[k]);
+        }
         if (lo != i->lo || hi != i->hi) {
             Index *j = index_new(i->name, lo, hi);
             from[n] = ex_index(i);

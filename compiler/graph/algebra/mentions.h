@@ -3,16 +3,28 @@
 #define GMC_GRAPH_MENTIONS_H
 #include "../conditional.h"
 
-enum { MAX_MENTIONS = 64 };              // each is compared with each
-typedef struct Mentions { int n, size; Expr **ref; bool dense; bool too_many; bool partial; } Mentions;
-typedef struct Solved { Part *part; bool gather; bool ok; } Solved;
+enum { MAX_MENTIONS = 64 };  // each is compared with each
+typedef struct Mentions {
+    int n, size;
+    Expr **ref;
+    bool dense;
+    bool too_many;
+    bool partial;
+} Mentions;
+typedef struct Solved {
+    Part *part;
+    bool gather;
+    bool ok;
+} Solved;
 
-void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m);                    // the different references to v
-int plate_of(const Plates *p, const Index *i);                                       // its number; -1: it is none of them
-bool plate_shift(const Plates *p, Expr *e, int *plate, double *shift);               // e as plate + shift
-bool never_same(Expr *a, Expr *b);                                                   // two references in one instance are never the same element
-Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowed);  // subscripts of ref = element for the plates: a part in terms of the element
-bool stands_nowhere(const Part *p);                                                  // no element is in such a part, whatever the sizes are
-Part *whole_factor(Graph *g, const Conditional *c, Factor *f, const Mentions *m);    // a factor as it stands, over those of its instances that hold the element
-void part_append(Part **list, Part *p);                                              // p, and what comes behind it, at the end
+void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m);       // the different references to v
+int plate_of(const Plates *p, const Index *i);                          // its number; -1: it is none of them
+bool plate_shift(const Plates *p, Expr *e, int *plate, double *shift);  // e as plate + shift
+bool never_same(Expr *a, Expr *b);                                      // two references in one instance are never the same element
+// subscripts of ref = element for the plates: a part in terms of the element
+Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowed);
+bool stands_nowhere(const Part *p);  // no element is in such a part, whatever the sizes are
+// a factor as it stands, over those of its instances that hold the element
+Part *whole_factor(Graph *g, const Conditional *c, Factor *f, const Mentions *m);
+void part_append(Part **list, Part *p);  // p, and what comes behind it, at the end
 #endif

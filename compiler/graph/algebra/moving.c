@@ -1,4 +1,5 @@
-// moving.c -- unknowns that move, with what is computed from them into arrays: series, and Cholesky factors of matrices. Each has adjoints of its own.
+// moving.c -- unknowns that move, with what is computed from them into arrays: series, and Cholesky factors of matrices. Each has adjoints
+// of its own.
 //
 //   before   h[t] = a + b*h[t-1], y[t] ~ normal(h[t], s)
 //   after    derivatives of the factor by h[t]; of adjoint_h[t]*(a + b*h[t-1]) by a, b and h[t-1]
@@ -26,7 +27,8 @@ Factor matrix_factor(const Graph *g, Expr *matrix, Var *adjoint, Span at)
     Factor m = {.span = at};
     Expr *sub[2];
     m.plates = (Plates){.n = 2, .index = NEW_N(g->arena, Index *, 2)};
-    for (int k = 0; k < 2; k++) sub[k] = ex_index(m.plates.index[k] = index_new(intern(names[k]), ex_num(1), k ? sub[0] : ex_dim(matrix, 0)));
+    for (int k = 0; k < 2; k++)
+        sub[k] = ex_index(m.plates.index[k] = index_new(intern(names[k]), ex_num(1), k ? sub[0] : ex_dim(matrix, 0)));
     m.log_density = ex_mul2(ex_ref(adjoint, 2, sub), ex_at(matrix, 2, sub));
     return m;
 }
@@ -80,12 +82,21 @@ Moving block_with_series(const Graph *g, Var *const *block, int n, int sums)
     return b;
 }
 
-Factor site_factor(const Site *t, Var *adjoint) { return (Factor){.span = t->span, .plates = t->plates, .log_density = ex_mul2(ex_ref(adjoint, t->n, t->subscript), t->value)}; }
+Factor site_factor(const Site *t, Var *adjoint)
+{
+    return (Factor){.span = t->span, .plates = t->plates, .log_density = ex_mul2(ex_ref(adjoint, t->n, t->subscript), t->value)};
+}
 
 Var *adjoint_new(const Graph *g, const Var *v)
 {
     Var *a = NEW(g->arena, Var);
-    *a = (Var){.name = intern(arena_printf(g->arena, "adjoint_%s", v->name)), .id = v->id, .kind = VAR_LET, .base = BASE_REAL, .rank = v->rank, .lower_number = -INFINITY, .upper_number = INFINITY};
+    *a = (Var){.name = intern(arena_printf(g->arena, "adjoint_%s", v->name)),
+               .id = v->id,
+               .kind = VAR_LET,
+               .base = BASE_REAL,
+               .rank = v->rank,
+               .lower_number = -INFINITY,
+               .upper_number = INFINITY};
     memcpy(a->dim, v->dim, sizeof a->dim);
     return a;
 }

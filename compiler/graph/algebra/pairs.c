@@ -1,18 +1,22 @@
 // pairs.c -- an unknown of few values and the coefficient that it switches on, multiplies or scales.
 //
 //   before   g[j] ~ bernoulli(q);  b[j] ~ normal(0, 1);  y[i] ~ normal(sum(j, X[i,j]*g[j]*b[j]), s)
-//   after    at g[j] = 0: constant log1m(q), square -1/2;   at g[j] = 1: constant log(q), square -1/2 - sum(i, X[i,j]^2)/(2 s^2), linear sum(i, X[i,j]*r[i])/s^2
+//   after    at g[j] = 0: constant log1m(q), square -1/2;   at g[j] = 1: constant log(q), square -1/2 - sum(i, X[i,j]^2)/(2 s^2), linear
+//   sum(i, X[i,j]*r[i])/s^2
 //
-// Drawn one given the other, they hardly move: a coefficient that is switched off is drawn from its prior, and is switched on only where that happens to fit; one that is
-// drawn from a spike at zero keeps its indicator there. With the coefficient x integrated out, whose log density given the value m is c(m) + h(m) x - J(m) x^2/2,
+// Drawn one given the other, they hardly move: a coefficient that is switched off is drawn from its prior, and is switched on only where
+// that happens to fit; one that is drawn from a spike at zero keeps its indicator there. With the coefficient x integrated out, whose log
+// density given the value m is c(m) + h(m) x - J(m) x^2/2,
 //
 //   P(m) proportional to exp(c(m) + h(m)^2/(2 J(m))) / sqrt(J(m))
 //
-// (Geweke 1996, Variable selection and model comparison in regression; George and McCulloch 1997). Then x given m is normal. Both are one draw from their joint conditional.
+// (Geweke 1996, Variable selection and model comparison in regression; George and McCulloch 1997). Then x given m is normal. Both are one
+// draw from their joint conditional.
 //
 // Needs: augment done.     Gives: for an indicator the parts of c, h and J.
-// Conditions: integers between two numbers, not many; a real without bounds and of the same shape, of which all elements have a statement; each factor that holds both holds each once, at the same
-// subscripts, and in the same sums; the log density is quadratic in the coefficient at each value, and at each value some factor of degree 2 makes it proper.
+// Conditions: integers between two numbers, not many; a real without bounds and of the same shape, of which all elements have a statement;
+// each factor that holds both holds each once, at the same subscripts, and in the same sums; the log density is quadratic in the
+// coefficient at each value, and at each value some factor of degree 2 makes it proper.
 #include <math.h>
 #include <string.h>
 #include "pairs.h"
@@ -86,14 +90,18 @@ static bool meet(Graph *g, const Var *z, const Var *b)
 {
     const Reading of = factors_of(g, z);
     for (int q = 0; q < of.n; q++)
-        if (factor_counts(of.factor[q], z, false) && ex_mentions(of.factor[q]->log_density, z) && ex_mentions(of.factor[q]->log_density, b)) return true;
+        if (factor_counts(of.factor[q], z, false) && ex_mentions(of.factor[q]->log_density, z) && ex_mentions(of.factor[q]->log_density, b))
+            return true;
     return false;
 }
 
 static bool is_coefficient(Graph *g, const Var *z, const Var *b)
 {
-    if ((b->kind != VAR_PARAMETER && b->kind != VAR_LATENT) || b->discrete || b->base != BASE_REAL || b->constraint != CONSTRAINT_NONE || b->parts) return false;
-    if (isfinite(b->lower_number) || isfinite(b->upper_number) || b->lower || b->upper || b->rank != z->rank || b->sums != z->sums) return false;
+    if ((b->kind != VAR_PARAMETER && b->kind != VAR_LATENT) || b->discrete || b->base != BASE_REAL || b->constraint != CONSTRAINT_NONE ||
+        b->parts)
+        return false;
+    if (isfinite(b->lower_number) || isfinite(b->upper_number) || b->lower || b->upper || b->rank != z->rank || b->sums != z->sums)
+        return false;
     for (int k = 0; k < b->rank; k++)
         if (b->dim[k] != z->dim[k]) return false;
     return meet(g, z, b) && has_all_elements(g, b);
@@ -102,8 +110,12 @@ static bool is_coefficient(Graph *g, const Var *z, const Var *b)
 const Pair *find_pair(Graph *g, Var *z)
 {
     const Expr *lower = end_of_summed(z, 0), *upper = end_of_summed(z, 1);
-    if (!z->discrete || z->base != BASE_INT || z->constraint != CONSTRAINT_NONE || (z->kind != VAR_PARAMETER && z->kind != VAR_LATENT) || z->messages || z->summed) return NULL;
-    if (!lower || !upper || lower->kind != EX_NUM || upper->kind != EX_NUM || !(upper->number > lower->number) || upper->number - lower->number >= MOST_OF_PAIR) return NULL;
+    if (!z->discrete || z->base != BASE_INT || z->constraint != CONSTRAINT_NONE || (z->kind != VAR_PARAMETER && z->kind != VAR_LATENT) ||
+        z->messages || z->summed)
+        return NULL;
+    if (!lower || !upper || lower->kind != EX_NUM || upper->kind != EX_NUM || !(upper->number > lower->number) ||
+        upper->number - lower->number >= MOST_OF_PAIR)
+        return NULL;
     for (int i = 0; i < g->nvars; i++) {
         Var *b = g->vars[i];
         if (!is_coefficient(g, z, b)) continue;
@@ -131,7 +143,7 @@ const Pair *find_pair(Graph *g, Var *z)
         const Part *parts = ok ? joint_density(g, ofz, ofb) : NULL;
         ok &= parts != NULL;
         for (const Part *q = parts; q && ok; q = q->next) ok = take_apart(g, p, q);
-        for (int m = 0; m < p->n && ok; m++) {   // at each value something of degree 2
+        for (int m = 0; m < p->n && ok; m++) {  // at each value something of degree 2
             bool any = false;
             for (const Part *q = p->part; q; q = q->next) any |= q->which == pair_part(m, 2) || q->which == pair_part(-1, 2);
             proper &= any;

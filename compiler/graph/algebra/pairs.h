@@ -7,9 +7,9 @@ enum { MOST_OF_PAIR = 8 };
 
 // Given the value number m of the indicator, the log density of the coefficient x is constant + linear*x + square*x^2: each a sum of parts.
 typedef struct Pair {
-    Conditional *indicator, *coefficient;        // of one element, with the same subscripts
-    int          first, n;                       // values of the indicator
-    Part        *part;                           // which = pair_part(m, k): k 0 constant, 1 linear, 2 square; m -1: the same at all values
+    Conditional *indicator, *coefficient;  // of one element, with the same subscripts
+    int first, n;                          // values of the indicator
+    Part *part;                            // which = pair_part(m, k): k 0 constant, 1 linear, 2 square; m -1: the same at all values
 } Pair;
 
 static inline int pair_part(int m, int k) { return 3 * (m + 1) + k; }

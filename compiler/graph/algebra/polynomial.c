@@ -36,8 +36,7 @@ static bool is_unknown(const Expr *e, const Unknowns *in)
     if (in->wrapped) {
         if (e->kind == EX_AT && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_inverse && e->args[0]->args[0]->kind == EX_REF)
             e = e->args[0]->args[0];
-        else if (e->kind == EX_CALL && (e->fn == FN_log_determinant || e->fn == FN_log) && e->args[0]->kind == EX_REF)
-            e = e->args[0];
+        else if (e->kind == EX_CALL && (e->fn == FN_log_determinant || e->fn == FN_log) && e->args[0]->kind == EX_REF) e = e->args[0];
     }
     if (e->kind != EX_REF) return false;
     for (int i = 0; i < in->n; i++)
@@ -52,14 +51,14 @@ static bool is_unknown(const Expr *e, const Unknowns *in)
 static Terms fail(Expr *at) { return (Terms){.failed = true, .opaque = at}; }
 static Terms fail_long(Expr *at) { return (Terms){.failed = true, .too_long = true, .opaque = at}; }
 
-static int opening;          // how often the factor of a power was opened before: tells its indices apart, j and j2
+static int opening;  // how often the factor of a power was opened before: tells its indices apart, j and j2
 
 static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most);
 
-// A product of sums has terms for all pairs, each as long as both. A square of 600 scalars has 10^6 parts; one of a choice among 1000, whose terms hold all
-// conditions before theirs, 10^9.
+// A product of sums has terms for all pairs, each as long as both. A square of 600 scalars has 10^6 parts; one of a choice among 1000,
+// whose terms hold all conditions before theirs, 10^9.
 static const double MOST_MADE = 4e6;
-enum { MOST_CHOSEN = 32 };               // terms of a chain of choices, each of which holds the conditions before it
+enum { MOST_CHOSEN = 32 };  // terms of a chain of choices, each of which holds the conditions before it
 
 static bool too_long(const Terms *x, const Terms *y)
 {
@@ -99,10 +98,13 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
     }
     switch (e->kind) {
     case EX_ADD: {
-        Expr **rest = NEW_N(a, Expr *, e->nargs);        // what is free of unknowns stays one coefficient: (y - c)^2 is not expanded
+        Expr **rest = NEW_N(a, Expr *, e->nargs);  // what is free of unknowns stays one coefficient: (y - c)^2 is not expanded
         int nrest = 0;
         for (int i = 0; i < e->nargs; i++) {
-            if (!mentions(e->args[i], in)) { rest[nrest++] = e->args[i]; continue; }
+            if (!mentions(e->args[i], in)) {
+                rest[nrest++] = e->args[i];
+                continue;
+            }
             Terms t = expand(a, e->args[i], in, most);
             if (t.failed) return t;
             for (int k = 0; k < t.n; k++) push(a, &out, t.term[k]);
@@ -123,7 +125,7 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
         if (e->number != floor(e->number) || e->number < 1 || e->number > 4) return fail(e);
         const int r = (int)e->number;
         push(a, &out, (Term){.coefficient = ex_num(1)});
-        for (int i = 0; i < r; i++) {            // each factor opens its own sums
+        for (int i = 0; i < r; i++) {  // each factor opens its own sums
             opening = i;
             Terms t = expand(a, e->args[0], in, most);
             opening = 0;
@@ -169,7 +171,11 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
             return out;
         }
         return fail(e);
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return fail(e);
 }
@@ -184,7 +190,8 @@ static Degree degree(Expr *e, const Unknowns *in, const Var *apart, int most)
     if (is_unknown(e, in)) return (Degree){.degree = 1, .own = e->var == apart, .other = e->var != apart};
     Degree d = {0};
     switch (e->kind) {
-    case EX_ADD: case EX_MUL:
+    case EX_ADD:
+    case EX_MUL:
         for (int i = 0; i < e->nargs; i++) {
             const Degree t = degree(e->args[i], in, apart, most);
             if (t.failed) return failed;
@@ -216,11 +223,18 @@ static Degree degree(Expr *e, const Unknowns *in, const Var *apart, int most)
         for (int side = 1; side <= 2; side++) {
             const Degree t = degree(e->args[side], in, apart, most);
             if (t.failed) return failed;
-            d = (Degree){.degree = t.degree > d.degree ? t.degree : d.degree, .loops = t.loops > d.loops ? t.loops : d.loops,
-                         .own = d.own || t.own, .other = d.other || t.other, .both = d.both || t.both};
+            d = (Degree){.degree = t.degree > d.degree ? t.degree : d.degree,
+                         .loops = t.loops > d.loops ? t.loops : d.loops,
+                         .own = d.own || t.own,
+                         .other = d.other || t.other,
+                         .both = d.both || t.both};
         }
         return d;
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return failed;
 }
@@ -239,7 +253,11 @@ static bool rename_loops(Term *s, const Term *t)
         r.coefficient = ex_replace_index(r.coefficient, from, ex_index(to));
         for (int m = 0; m < r.degree; m++) r.ref[m] = ex_replace_index(r.ref[m], from, ex_index(to));
     }
-    if (r.degree == 2 && r.ref[0] == t->ref[1] && r.ref[1] == t->ref[0]) { Expr *x = r.ref[0]; r.ref[0] = r.ref[1]; r.ref[1] = x; }
+    if (r.degree == 2 && r.ref[0] == t->ref[1] && r.ref[1] == t->ref[0]) {
+        Expr *x = r.ref[0];
+        r.ref[0] = r.ref[1];
+        r.ref[1] = x;
+    }
     for (int m = 0; m < r.degree; m++)
         if (r.ref[m] != t->ref[m]) return false;
     *s = r;
@@ -258,9 +276,10 @@ static unsigned key_of(const Term *t)
     return key ^ key >> 15;
 }
 
-const char *terms_because(Arena *a, const Terms *t, const char *not, Span at)
+const char *terms_because(Arena *a, const Terms *t, const char * not, Span at)
 {
-    return arena_printf(a, "`%s` (line %d) %s", ex_quote(a, t->opaque), span_line(at), t->too_long ? "would be a sum of too many terms, if it were written out" : not);
+    return arena_printf(a, "`%s` (line %d) %s", ex_quote(a, t->opaque), span_line(at),
+                        t->too_long ? "would be a sum of too many terms, if it were written out" : not );
 }
 
 Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most)
@@ -299,10 +318,11 @@ Terms polynomial(Arena *a, Expr *e, const Unknowns *in, int most)
 
 // ---- statistics ----
 
-// Products of sums taken apart have coefficients that are longer than what they came from, without end: seven times a = a*a + x[1], one in the other, has 10^6 parts.
+// Products of sums taken apart have coefficients that are longer than what they came from, without end: seven times a = a*a + x[1], one in
+// the other, has 10^6 parts.
 enum { MOST_PARTS = 20000, TIMES_LONGER = 8 };
 
-static bool too_many;        // of the expression being taken apart: statistics, or parts of a coefficient
+static bool too_many;  // of the expression being taken apart: statistics, or parts of a coefficient
 static double most_parts;
 
 static void gather(Arena *a, Statistics *s, Expr *statistic, Expr *coefficient)
@@ -313,7 +333,10 @@ static void gather(Arena *a, Statistics *s, Expr *statistic, Expr *coefficient)
             too_many |= s->item[i].coefficient->size > most_parts;
             return;
         }
-    if (s->n == MAX_STATISTICS || coefficient->size > most_parts) { too_many = true; return; }
+    if (s->n == MAX_STATISTICS || coefficient->size > most_parts) {
+        too_many = true;
+        return;
+    }
     ROOM(a, s->item, s->n, s->size);
     s->item[s->n++] = (Statistic){statistic, coefficient};
 }
@@ -327,16 +350,15 @@ static Statistics multiply(Arena *a, Statistics x, Statistics y)
     return out;
 }
 
-static bool contains(const Expr *e, const Expr *u)
-{
-    return ex_mentions(e, u->var);
-}
+static bool contains(const Expr *e, const Expr *u) { return ex_mentions(e, u->var); }
 
 // Whether e is 0 or 1 whatever the state: also 1 - z, and products of such numbers.
 static bool is_yes_no(const Expr *e)
 {
     switch (e->kind) {
-    case EX_REF: return e->var->discrete && e->var->base == BASE_INT && e->nargs == e->var->rank && e->var->lower_number >= 0 && e->var->upper_number <= 1;
+    case EX_REF:
+        return e->var->discrete && e->var->base == BASE_INT && e->nargs == e->var->rank && e->var->lower_number >= 0 &&
+               e->var->upper_number <= 1;
     case EX_CALL: return function_rows[e->fn].traits & TRAIT_YES_NO;
     case EX_REDUCE: return e->fn == FN_prod && is_yes_no(ex_open(e, index_new(e->index->name, e->args[0], e->args[1])));
     case EX_ADD: {
@@ -347,15 +369,22 @@ static bool is_yes_no(const Expr *e)
         for (int i = 0; i < e->nargs; i++)
             if (!is_yes_no(e->args[i])) return false;
         return true;
-    case EX_NUM: case EX_INDEX: case EX_ARRAY: case EX_AT: case EX_POW: break;
+    case EX_NUM:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT:
+    case EX_POW: break;
     }
     return false;
 }
 
 static Statistics take_apart(Arena *a, Expr *e, Expr *u);
 
-// e of a number z that is 0 or 1. A product over elements among which z is vanishes where its factor of z does: prod(j in 1:(t - 1), 1 - z[j]) with z[t - 1] = 1.
-typedef struct Answer { Expr *z, *is; } Answer;
+// e of a number z that is 0 or 1. A product over elements among which z is vanishes where its factor of z does: prod(j in 1:(t - 1), 1 -
+// z[j]) with z[t - 1] = 1.
+typedef struct Answer {
+    Expr *z, *is;
+} Answer;
 
 static Expr *answer_leaf(Expr *e, void *with)
 {
@@ -365,9 +394,11 @@ static Expr *answer_leaf(Expr *e, void *with)
     Index *j = index_new(e->index->name, e->args[0], e->args[1]);
     Expr *body = ex_open(e, j);
     for (int k = 0; k < w->z->nargs; k++) {
-        // The subscript is j + shift in the product. z exists, so it is 1 at least: the product is from there on, or from before, to z or further.
+        // The subscript is j + shift in the product. z exists, so it is 1 at least: the product is from there on, or from before, to z or
+        // further.
         for (int shift = -1; shift <= 1; shift++) {
-            Expr *at[MAX_RANK], *from = ex_sub(w->z->args[k], ex_num(shift)), *first = ex_add2(e->args[0], ex_num(shift)), *more = ex_sub(e->args[1], from);
+            Expr *at[MAX_RANK], *from = ex_sub(w->z->args[k], ex_num(shift)), *first = ex_add2(e->args[0], ex_num(shift)),
+                                *more = ex_sub(e->args[1], from);
             if (first->kind != EX_NUM || first->number > 1 || more->kind != EX_NUM || more->number < 0) continue;
             memcpy(at, w->z->args, sizeof *at * (size_t)w->z->nargs);
             at[k] = ex_add2(ex_index(j), ex_num(shift));
@@ -396,7 +427,8 @@ static Expr *yes_no_in(const Expr *e, const Expr *u)
     return NULL;
 }
 
-// log(z p + (1 - z) q) is log p where z is 1 and log q where z is 0, and so is log(1 - ...). Only if nothing but functions of u alone and of others alone are left; false: more is.
+// log(z p + (1 - z) q) is log p where z is 1 and log q where z is 0, and so is log(1 - ...). Only if nothing but functions of u alone and
+// of others alone are left; false: more is.
 enum { MOST_ANSWERS = 3 };
 
 static bool by_answers(Arena *a, Expr *e, Expr *u, int deep, Statistics *out)
@@ -426,8 +458,14 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
 {
     Statistics out = {0};
     if (too_many) return out;
-    if (!contains(e, u)) { gather(a, &out, ex_num(1), e); return out; }
-    if (e->size > MAX_TREE) { gather(a, &out, e, ex_num(1)); return out; }
+    if (!contains(e, u)) {
+        gather(a, &out, ex_num(1), e);
+        return out;
+    }
+    if (e->size > MAX_TREE) {
+        gather(a, &out, e, ex_num(1));
+        return out;
+    }
     switch (e->kind) {
     case EX_ADD:
         for (int i = 0; i < e->nargs; i++) {
@@ -454,8 +492,7 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
             bool clean = true;
             for (int k = 0; k < s.n; k++) clean &= !ex_mentions_index(s.item[k].statistic, j);
             if (!clean) break;
-            for (int k = 0; k < s.n; k++)
-                gather(a, &out, s.item[k].statistic, ex_reduce("sum", j, j->lo, j->hi, s.item[k].coefficient));
+            for (int k = 0; k < s.n; k++) gather(a, &out, s.item[k].statistic, ex_reduce("sum", j, j->lo, j->hi, s.item[k].coefficient));
             return out;
         }
         break;
@@ -476,7 +513,7 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
             if (by_answers(a, e, u, 0, &s)) return s;
             too_many = before;
         }
-        if (e->fn == FN_log1m && e->args[0]->kind == EX_MUL) {       // log(1 - z p) = log(1 - p) where z = 1, and 0 where z = 0
+        if (e->fn == FN_log1m && e->args[0]->kind == EX_MUL) {  // log(1 - z p) = log(1 - p) where z = 1, and 0 where z = 0
             Expr *rest = ex_num(1), *where = NULL;
             for (int i = 0; i < e->args[0]->nargs; i++) {
                 Expr *f = e->args[0]->args[i];
@@ -486,7 +523,8 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
             }
             if (where) {
                 Statistics s = take_apart(a, ex_call1("log1m", rest), u);
-                for (int k = 0; k < s.n; k++) gather(a, &out, s.item[k].statistic, ex_call3("if_else", where, s.item[k].coefficient, ex_num(0)));
+                for (int k = 0; k < s.n; k++)
+                    gather(a, &out, s.item[k].statistic, ex_call3("if_else", where, s.item[k].coefficient, ex_num(0)));
                 return out;
             }
         }
@@ -494,7 +532,7 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
             // cos(u - m) = cos(u) cos(m) + sin(u) sin(m)
             Expr *rest = ex_sub(e->args[0], u), *minus = ex_add2(e->args[0], u);
             bool cosine = e->name[0] == 'c', plus = !contains(rest, u);
-            if (!plus) rest = ex_neg(minus);      // (m - u) = -(u - m)
+            if (!plus) rest = ex_neg(minus);  // (m - u) = -(u - m)
             if (!contains(rest, u)) {
                 Expr *c = ex_call1("cos", rest), *s = ex_call1("sin", rest), *sign = ex_num(plus ? 1 : -1);
                 if (cosine) {
@@ -508,7 +546,11 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
             }
         }
         break;
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     gather(a, &out, e, ex_num(1));
     return out;

@@ -3,7 +3,8 @@
 //   before   y[i] ~ normal(mu + u[a[i]] + v[b[i]], s):  terms u[a[i]] * v[b[i]] over i
 //   after    they have a pattern: which entries there are depends on a and b alone
 //
-// Needs: block_terms.     Gives: answers about them, for schedule.c. Where the entries lie is found when the program runs (runtime/backends/sparse.c).
+// Needs: block_terms.     Gives: answers about them, for schedule.c. Where the entries lie is found when the program runs
+// (runtime/backends/sparse.c).
 #include "sets.h"
 #include "../step.h"
 #include "../sum.h"
@@ -17,7 +18,10 @@ static bool varies_alone(const BlockTerm *t, const Expr *one, const Expr *other)
 }
 
 // A square of a sum: each element that one reference names with each that the other does.
-static bool is_square(const BlockTerm *t) { return t->degree == 2 && t->ref[0] != t->ref[1] && varies_alone(t, t->ref[0], t->ref[1]) && varies_alone(t, t->ref[1], t->ref[0]); }
+static bool is_square(const BlockTerm *t)
+{
+    return t->degree == 2 && t->ref[0] != t->ref[1] && varies_alone(t, t->ref[0], t->ref[1]) && varies_alone(t, t->ref[1], t->ref[0]);
+}
 
 // Which elements the loops of `one` alone name depends on the others: col[k] for k in start[i]:end[i], or col[i, k].
 static bool names_a_list(const BlockTerm *t, const Expr *one, const Expr *other)
@@ -38,7 +42,7 @@ static bool names_a_list(const BlockTerm *t, const Expr *one, const Expr *other)
 
 static bool in_lists(const BlockTerm *t) { return names_a_list(t, t->ref[0], t->ref[1]) && names_a_list(t, t->ref[1], t->ref[0]); }
 
-enum { FEW_ROWS = 64 };                  // which couple all elements: a sum that is nearly 0
+enum { FEW_ROWS = 64 };  // which couple all elements: a sum that is nearly 0
 
 static bool has_few_rows(const Factor *f)
 {

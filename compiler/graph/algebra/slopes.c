@@ -1,4 +1,5 @@
-// slopes.c -- derivatives of functions, by each argument, from front/functions.def; and the matrices of a model of which a Cholesky factor is taken.
+// slopes.c -- derivatives of functions, by each argument, from front/functions.def; and the matrices of a model of which a Cholesky factor
+// is taken.
 //
 // Needs: factors.     Gives: g->slopes, g->factored.
 #include <math.h>
@@ -8,9 +9,16 @@
 #include "../model/elaborate.h"
 #include "../model/law.h"
 
-static Look test_plate(const Expr *e, void *with) { (void)with; return e->kind == EX_INDEX && !e->index->height ? FOUND : LOOK; }
+static Look test_plate(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_INDEX && !e->index->height ? FOUND : LOOK;
+}
 
-typedef struct Collecting { Graph *g; Span span; } Collecting;
+typedef struct Collecting {
+    Graph *g;
+    Span span;
+} Collecting;
 
 static Look collect_factored(const Expr *e, void *with)
 {
@@ -25,14 +33,27 @@ static Look collect_factored(const Expr *e, void *with)
     f->call = (Expr *)e;
     f->span = c->span;
     f->var = NEW(g->arena, Var);
-    *f->var = (Var){.name = intern(n > 1 ? arena_printf(g->arena, "factor_%d", n) : "factor"), .id = n, .kind = VAR_LET, .base = BASE_REAL, .rank = 2, .lower_number = -INFINITY, .upper_number = INFINITY};
+    *f->var = (Var){.name = intern(n > 1 ? arena_printf(g->arena, "factor_%d", n) : "factor"),
+                    .id = n,
+                    .kind = VAR_LET,
+                    .base = BASE_REAL,
+                    .rank = 2,
+                    .lower_number = -INFINITY,
+                    .upper_number = INFINITY};
     for (int k = 0; k < 2; k++) f->var->dim[k] = ex_dim(f->call, 0);
     return LOOK;
 }
 
-static Look test_array(const Expr *e, void *with) { (void)with; return e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK; }
+static Look test_array(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND : LOOK;
+}
 
-bool stands_alone(const Expr *call) { return !call->loose && ex_rank(call->args[0]) == 2 && !ex_find(call, test_plate, NULL) && !ex_find(call->args[0], test_array, NULL); }
+bool stands_alone(const Expr *call)
+{
+    return !call->loose && ex_rank(call->args[0]) == 2 && !ex_find(call, test_plate, NULL) && !ex_find(call->args[0], test_array, NULL);
+}
 
 // The columns dx, dy, dz of functions.def as expressions in x, y, z. They are read as densities of a small library.
 bool read_derivatives(Graph *g)
@@ -43,7 +64,8 @@ bool read_derivatives(Graph *g)
     for (int fn = 1; fn < NFN; fn++)
         for (int k = 0; k < 3; k++) {
             const char *slope = function_rows[fn].derivative[k];
-            if (slope && *slope && *slope != '?') fprintf(f, "distribution d%d_%d(real y, real z) { support real; log_density = %s; }\n", fn, k, slope);
+            if (slope && *slope && *slope != '?')
+                fprintf(f, "distribution d%d_%d(real y, real z) { support real; log_density = %s; }\n", fn, k, slope);
         }
     fclose(f);
     Library rows = {0};
@@ -54,7 +76,14 @@ bool read_derivatives(Graph *g)
     Expr *at[3];
     for (int k = 0; k < 3; k++) {
         Var *v = g->slopes->argument[k] = NEW(g->arena, Var);
-        *v = (Var){.name = k == 0 ? "x" : k == 1 ? "y" : "z", .id = k, .kind = VAR_PATTERN, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
+        *v = (Var){.name = k == 0   ? "x"
+                           : k == 1 ? "y"
+                                    : "z",
+                   .id = k,
+                   .kind = VAR_PATTERN,
+                   .base = BASE_REAL,
+                   .lower_number = -INFINITY,
+                   .upper_number = INFINITY};
         at[k] = ex_ref(v, 0, NULL);
     }
     const Distribution *d = rows.distributions;
@@ -70,7 +99,10 @@ bool read_derivatives(Graph *g)
     return true;
 }
 
-typedef struct Arguments { const Slopes *slopes; Expr *const *args; } Arguments;
+typedef struct Arguments {
+    const Slopes *slopes;
+    Expr *const *args;
+} Arguments;
 
 static Expr *fill(Expr *e, void *with)
 {

@@ -4,19 +4,20 @@
 #include "../graph.h"
 
 typedef struct Slopes {
-    Var  *argument[3];                   // x, y, z
-    Expr *of[NFN][3];                    // by each argument; NULL: there is none
-    bool  none[NFN][3];                  // 0 wherever the function is smooth
+    Var *argument[3];   // x, y, z
+    Expr *of[NFN][3];   // by each argument; NULL: there is none
+    bool none[NFN][3];  // 0 wherever the function is smooth
 } Slopes;
 
-typedef struct Factored {                // the Cholesky factor of a matrix of expressions, as an array
-    Expr *call;                          // cholesky_decompose(matrix), the same wherever it stands
-    Var  *var;
-    Span  span;                          // of the factor of the model that mentions it first
+typedef struct Factored {  // the Cholesky factor of a matrix of expressions, as an array
+    Expr *call;            // cholesky_decompose(matrix), the same wherever it stands
+    Var *var;
+    Span span;  // of the factor of the model that mentions it first
     struct Factored *next;
 } Factored;
 
-bool read_derivatives(Graph *g);                                  // the derivatives of functions, from front/functions.def
-bool stands_alone(const Expr *call);                              // a function of a matrix of expressions, none of which needs another matrix, the same wherever it stands
+bool read_derivatives(Graph *g);  // the derivatives of functions, from front/functions.def
+// a function of a matrix of expressions, none of which needs another matrix, the same wherever it stands
+bool stands_alone(const Expr *call);
 Expr *slope_at(const Slopes *s, Expr *slope, Expr *const *args);  // one of the derivatives of a function, at its arguments
 #endif

@@ -1,9 +1,11 @@
 // ties.c -- discrete unknowns that hold each other: drawn one by one, they could never change.
 //
-//   a ~ bernoulli(0.3); b ~ bernoulli(a)      (0, 0) and (1, 1) are possible, and no change of a alone or of b alone leads from one to the other
+//   a ~ bernoulli(0.3); b ~ bernoulli(a)      (0, 0) and (1, 1) are possible, and no change of a alone or of b alone leads from one to the
+//   other
 //
-// The density of a factor is asked for each combination of values of the discrete unknowns in it, as far as these decide it. The possible combinations are the nodes of a graph, two of
-// which are neighbours if they differ in one unknown; if it is not connected, a chain that draws one unknown at a time is not irreducible (Roberts and Smith 1994).
+// The density of a factor is asked for each combination of values of the discrete unknowns in it, as far as these decide it. The possible
+// combinations are the nodes of a graph, two of which are neighbours if they differ in one unknown; if it is not connected, a chain that
+// draws one unknown at a time is not irreducible (Roberts and Smith 1994).
 #include <math.h>
 #include <string.h>
 #include "ties.h"
@@ -15,7 +17,11 @@
 
 enum { MOST_COMBINATIONS = 1024 };
 
-typedef struct Corner { Expr *ref[MOST_TIED]; double value[MOST_TIED]; int n; } Corner;
+typedef struct Corner {
+    Expr *ref[MOST_TIED];
+    double value[MOST_TIED];
+    int n;
+} Corner;
 
 static double truth(bool holds) { return holds ? 1 : 0; }
 
@@ -42,14 +48,17 @@ static double value_at(const Expr *e, const Corner *at)
         double product = 1;
         for (int i = 0; i < e->nargs; i++) {
             const double factor = value_at(e->args[i], at);
-            if (factor == 0) return 0;           // 0 log 0 = 0
+            if (factor == 0) return 0;  // 0 log 0 = 0
             product *= factor;
         }
         return product;
     }
     case EX_POW: return pow(value_at(e->args[0], at), e->number);
     case EX_CALL: break;
-    case EX_INDEX: case EX_REDUCE: case EX_ARRAY: case EX_AT: return NAN;
+    case EX_INDEX:
+    case EX_REDUCE:
+    case EX_ARRAY:
+    case EX_AT: return NAN;
     }
     for (int i = 0; i < e->nargs && i < 3; i++) x[i] = value_at(e->args[i], at);
     switch (e->fn) {
@@ -91,7 +100,11 @@ double number_at(const Expr *e, int n, Expr *const *ref, const double *value)
 }
 
 // The discrete unknowns of a factor that are drawn one by one and have few values, each in one element.
-typedef struct Found { Corner *at; const Var *v; bool many; } Found;
+typedef struct Found {
+    Corner *at;
+    const Var *v;
+    bool many;
+} Found;
 
 static void note_reference(Expr *ref, void *with)
 {
@@ -107,7 +120,9 @@ static bool unknowns_of(Graph *g, const Factor *f, bool missing, Corner *at, lon
     at->n = 0;
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
-        if (!(var_unknown(v) || (missing && v->response && !needed_for(g, v))) || (v->kind != VAR_DATA && !v->discrete) || v->base != BASE_INT || v->summed || v->kind == VAR_AUXILIARY || !factor_mentions(f, v)) continue;
+        if (!(var_unknown(v) || (missing && v->response && !needed_for(g, v))) || (v->kind != VAR_DATA && !v->discrete) ||
+            v->base != BASE_INT || v->summed || v->kind == VAR_AUXILIARY || !factor_mentions(f, v))
+            continue;
         const Expr *lo = end_of_summed(v, 0), *hi = end_of_summed(v, 1);
         if (!lo || !hi || lo->kind != EX_NUM || hi->kind != EX_NUM || hi->number - lo->number >= MOST_COMBINATIONS) continue;
         Found found = {at, v, false};
@@ -138,7 +153,7 @@ static bool falls_apart(const Factor *f, Corner *at, int combinations)
             rest /= n;
         }
         group[k] = value_at(f->log_density, at) == -INFINITY ? -1 : k;
-        for (int i = 0; i < at->n && group[k] >= 0; i++) {       // neighbours that came before
+        for (int i = 0; i < at->n && group[k] >= 0; i++) {  // neighbours that came before
             const int lo = (int)end_of_summed(at->ref[i]->var, 0)->number, n = (int)end_of_summed(at->ref[i]->var, 1)->number - lo + 1;
             for (int back = (int)at->value[i] - lo, other = k - stride; back > 0; back--, other -= stride)
                 if (group[other] >= 0) group[root_of(group, other)] = root_of(group, k);
@@ -153,7 +168,8 @@ int tied_in(Graph *g, const Factor *f, bool missing, Var **tied)
 {
     Corner at;
     long combinations;
-    if (!factor_counts_at(f, g->nsums, true) || !unknowns_of(g, f, missing, &at, &combinations) || !falls_apart(f, &at, (int)combinations)) return 0;
+    if (!factor_counts_at(f, g->nsums, true) || !unknowns_of(g, f, missing, &at, &combinations) || !falls_apart(f, &at, (int)combinations))
+        return 0;
     for (int i = 0; i < at.n; i++) tied[i] = at.ref[i]->var;
     return at.n;
 }

@@ -4,7 +4,8 @@
 //   z = log(x); y ~ normal(b * z, s)     claims that z is a number, where a density reads it
 //   target += binomial_lpmf(y[i] | n[i], p)     claims that y[i] lies between 0 and n[i]
 //   u[k] ~ normal(u[g[k]], s)   claims that not g[k] == k: no element stands in its own distribution
-//   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or, on the left, of the support
+//   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or,
+//   on the left, of the support
 //
 // A bound itself is no value where the density there is no number: normal(mu, 0), but poisson(0) is.
 #include <math.h>
@@ -17,14 +18,29 @@
 #include "domains.h"
 #include "density.h"
 
-static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
-static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v); }
-static bool test_data(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA; }
+static bool test_response(const Var *v, void *with)
+{
+    (void)with;
+    return v->response;
+}
+static bool test_unknown(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v);
+}
+static bool test_data(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_DATA;
+}
 
 static bool number(const Ast *e, double *out)
 {
     if (!e) return false;
-    if (e->kind == AST_UNARY && e->op == OP_NEG && number(e->kid[0], out)) { *out = -*out; return true; }
+    if (e->kind == AST_UNARY && e->op == OP_NEG && number(e->kid[0], out)) {
+        *out = -*out;
+        return true;
+    }
     *out = e->number;
     return e->kind == AST_INT || e->kind == AST_REAL;
 }
@@ -40,7 +56,7 @@ static bool is_number_at(Graph *g, const Distribution *d, int k, double x)
     }
     double first = 0;
     number(d->lower, &first);
-    for (int t = 0; t < (d->discrete ? 2 : 1); t++) {        // bernoulli(1) is 1
+    for (int t = 0; t < (d->discrete ? 2 : 1); t++) {  // bernoulli(1) is 1
         Factor f = {.log_density = ex_num(0), .if_missing = ex_num(0)};
         factor_density(g, &f, d, ex_num(d->discrete ? first + t : 0.5), d->nparams, args);
         if (f.log_density->kind == EX_NUM && isfinite(f.log_density->number)) return true;
@@ -51,7 +67,7 @@ static bool is_number_at(Graph *g, const Distribution *d, int k, double x)
 static bool end_is_open(Graph *g, const Distribution *d, int k, double end, int side)
 {
     for (int i = 0; i < d->nparams; i++)
-        if (d->params[i]->type.rank) return true;        // arrays cannot be tried; none of theirs is
+        if (d->params[i]->type.rank) return true;  // arrays cannot be tried; none of theirs is
     if (d->value_rank) return true;
     if (!d->log_density) return false;
     return is_number_at(g, d, k, side ? end - 0.5 : end + 0.5) && !is_number_at(g, d, k, end);
@@ -68,7 +84,10 @@ static const Expr *data_in(const Expr *e)
 }
 
 // Is it data, with its last dimensions (rank of them) as they are?
-static bool taken_whole(const Expr *e, int rank) { return e->kind == EX_REF && e->var->kind == VAR_DATA && e->nargs == e->var->rank - rank; }
+static bool taken_whole(const Expr *e, int rank)
+{
+    return e->kind == EX_REF && e->var->kind == VAR_DATA && e->nargs == e->var->rank - rank;
+}
 
 // An end of a parameter's range that is a number once the sizes are known: wishart's nu is above rows(S) - 1.
 static bool end_of(Graph *g, const Factor *f, const Ast *bound, double *end)
@@ -92,7 +111,7 @@ static bool takes_all(const Expr *e)
 
 void ask_of_array(Claims *c, const Expr *e, int rank, Expr *guard, Constraint constraint, bool counts, const char *what, Span span)
 {
-    if (!rank || guard || !taken_whole(e, rank) || !takes_all(e)) return;        // else some of it may be anything
+    if (!rank || guard || !taken_whole(e, rank) || !takes_all(e)) return;  // else some of it may be anything
     Var *v = e->var;
     if (v->asked_by || v->constraint != CONSTRAINT_NONE || (constraint == CONSTRAINT_NONE && !counts)) return;
     v->asked = constraint;
@@ -129,7 +148,7 @@ static const char *vector_fault(Arena *a, Expr *e, int n, const Decl *p)
 static const char *matrix_fault(Arena *a, Expr *e, int n, const Decl *p)
 {
     const bool factor = p->constraint == CONSTRAINT_CHOLESKY_COV || p->constraint == CONSTRAINT_CHOLESKY_CORR;
-    double *l = NEW_N(a, double, n * n + 1);
+    double *l = NEW_N(a, double, n *n + 1);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             const double x = written(e, 2, i, j), y = written(e, 2, j, i);
@@ -137,7 +156,7 @@ static const char *matrix_fault(Arena *a, Expr *e, int n, const Decl *p)
             if (factor && j == i && x <= 0) return "a Cholesky factor, with a positive diagonal";
             if (!factor && (isnan(x) != isnan(y) || fabs(x - y) > 1e-8 * fmax(1, fabs(x)))) return "a covariance matrix, and symmetric";
         }
-    for (int i = 0; i < n && !factor; i++)               // Cholesky, as far as there are numbers
+    for (int i = 0; i < n && !factor; i++)  // Cholesky, as far as there are numbers
         for (int j = 0; j <= i; j++) {
             double sum = written(e, 2, i, j);
             for (int k = 0; k < j; k++) sum -= l[i * n + k] * l[j * n + k];
@@ -165,8 +184,11 @@ static void ask_arrays(Claims *c, const Factor *f)
 {
     const Distribution *d = f->dist;
     for (int k = 0; k < f->nargs && k < d->nparams; k++)
-        ask_of_array(c, f->args[k], d->params[k]->type.rank, f->plates.guard, d->params[k]->constraint, false, arena_printf(c->g->arena, "the `%s` of %s", d->params[k]->name, d->name), f->span);
-    if (f->value) ask_of_array(c, f->value, d->value_rank, f->plates.guard, support_table[d->support].constraint, d->support == SUPPORT_COUNTS, arena_printf(c->g->arena, "drawn from %s", d->name), f->span);
+        ask_of_array(c, f->args[k], d->params[k]->type.rank, f->plates.guard, d->params[k]->constraint, false,
+                     arena_printf(c->g->arena, "the `%s` of %s", d->params[k]->name, d->name), f->span);
+    if (f->value)
+        ask_of_array(c, f->value, d->value_rank, f->plates.guard, support_table[d->support].constraint, d->support == SUPPORT_COUNTS,
+                     arena_printf(c->g->arena, "drawn from %s", d->name), f->span);
 }
 
 bool claim_argument(Claims *c, const Factor *f, int k)
@@ -174,7 +196,7 @@ bool claim_argument(Claims *c, const Factor *f, int k)
     Graph *g = c->g;
     const Decl *p = f->dist->params[k];
     Expr *e = f->args[k];
-    Index *along = NULL;                         // the elements of a vector
+    Index *along = NULL;  // the elements of a vector
     if (p->type.rank == 1 && taken_whole(e, 1) && (p->lower || p->upper)) {
         Expr *at[MAX_RANK];
         for (int i = 0; i < e->nargs; i++) at[i] = e->args[i];
@@ -187,33 +209,41 @@ bool claim_argument(Claims *c, const Factor *f, int k)
         if (!end_of(g, f, side ? p->upper : p->lower, &end)) continue;
         if (e->kind == EX_NUM) {
             if (e->number == end ? !end_is_open(g, f->dist, k, end, side) : (e->number < end) == side) continue;
-            diag(g->diags, f->span, DIAG_E0403, p->name, f->dist->name, side ? "below" : "above", arena_printf(g->arena, "%g", end), arena_printf(g->arena, "%g", e->number));
+            diag(g->diags, f->span, DIAG_E0403, p->name, f->dist->name, side ? "below" : "above", arena_printf(g->arena, "%g", end),
+                 arena_printf(g->arena, "%g", e->number));
             return false;
         }
-        Expr *data = NULL;                       // beside what unknowns never make negative: t[i] in poisson(theta[i] * t[i])
+        Expr *data = NULL;  // beside what unknowns never make negative: t[i] in poisson(theta[i] * t[i])
         const bool factor = side == 0 && end == 0 && !ex_data_only(e) && is_factor_of_data(e, &data);
         Expr *of = factor ? data : e;
         if (!ex_data_only(of) || !ex_any_var(of, test_data, NULL)) continue;
         const bool open = end_is_open(g, f->dist, k, end, side), ref = of->kind == EX_REF;
-        if (ref && (side ? of->var->upper_number < end || (of->var->upper_number == end && !open) : of->var->lower_number > end || (of->var->lower_number == end && !open))) continue;
+        if (ref && (side ? of->var->upper_number < end || (of->var->upper_number == end && !open)
+                         : of->var->lower_number > end || (of->var->lower_number == end && !open)))
+            continue;
         const Expr *named = data_in(of);
         Claim q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
         for (int i = 0; i < f->plates.n; i++) q.loops.index[q.loops.n++] = f->plates.index[i];
         if (along) q.loops.index[q.loops.n++] = along;
-        Expr *inside = ex_call2(open ? "<" : "<=", side ? of : ex_num(end), side ? ex_num(end) : of);     // NaN is not
+        Expr *inside = ex_call2(open ? "<" : "<=", side ? of : ex_num(end), side ? ex_num(end) : of);  // NaN is not
         q.fails[0] = ref ? ex_call2(open ? "<=" : "<", side ? ex_num(end) : of, side ? of : ex_num(end)) : ex_call1("!", inside);
         const char *at = "";
-        const int nsubscripts = named->loose ? 0 : named->nargs;      // within a sum, no one element is to blame
+        const int nsubscripts = named->loose ? 0 : named->nargs;  // within a sum, no one element is to blame
         for (int i = 0; i < nsubscripts; i++) {
             if (ex_data_only(named->args[i])) q.number[q.nnumbers++] = named->args[i];
             at = arena_printf(g->arena, "%s%s#", at, i ? ", " : "[");
         }
-        q.says = arena_printf(g->arena, "%s%s%s%s%s, %sthe `%s` of %s, must be %s %g (%s)", named->var->name, at, nsubscripts ? "]" : "", ref ? "" : ": ",
-                              ref ? "" : ex_text(g->arena, of), factor ? "a factor of " : "", p->name, f->dist->name, open ? side ? "below" : "above" : side ? "at most" : "at least", end, claims_line(g, f->span));
+        q.says = arena_printf(g->arena, "%s%s%s%s%s, %sthe `%s` of %s, must be %s %g (%s)", named->var->name, at, nsubscripts ? "]" : "",
+                              ref ? "" : ": ", ref ? "" : ex_text(g->arena, of), factor ? "a factor of " : "", p->name, f->dist->name,
+                              open   ? side ? "below" : "above"
+                              : side ? "at most"
+                                     : "at least",
+                              end, claims_line(g, f->span));
         claim(c, q);
         if (ref || side || factor) continue;
         q.fails[0] = ex_call1("!", ex_call2("<", e, ex_num(INFINITY)));
-        q.says = arena_printf(g->arena, "%s%s%s: %s, the `%s` of %s, must be finite (%s)", named->var->name, at, nsubscripts ? "]" : "", ex_text(g->arena, e), p->name, f->dist->name, claims_line(g, f->span));
+        q.says = arena_printf(g->arena, "%s%s%s: %s, the `%s` of %s, must be finite (%s)", named->var->name, at, nsubscripts ? "]" : "",
+                              ex_text(g->arena, e), p->name, f->dist->name, claims_line(g, f->span));
         claim(c, q);
     }
     return true;
@@ -233,7 +263,8 @@ Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v)
         range_of(e, &range[0], &range[1]);
         for (int side = 0; side < 2; side++) {
             if (!end_of(g, f, side ? p->upper : p->lower, &end) || (side ? range[1] < end : range[0] > end)) continue;
-            const bool open = end_is_open(g, f->dist, k, end, side), never_at_end = (ex_positive(e) && !ex_may_vanish(e)) || (e->kind == EX_REF && e->var->base == BASE_REAL);
+            const bool open = end_is_open(g, f->dist, k, end, side),
+                       never_at_end = (ex_positive(e) && !ex_may_vanish(e)) || (e->kind == EX_REF && e->var->base == BASE_REAL);
             if (range[side] == end && (!open || never_at_end)) continue;
             Expr *inside = ex_call2(open ? "<" : "<=", side ? e : ex_num(end), side ? ex_num(end) : e);
             all = all ? ex_call2("&&", all, inside) : inside;
@@ -244,9 +275,13 @@ Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v)
 
 // ---- what is known of a density before its unknowns are ----
 
-enum { MOST_PARTS = 20000 };                     // looked at in a factor; beyond, what goes wrong is said where it goes wrong
+enum { MOST_PARTS = 20000 };  // looked at in a factor; beyond, what goes wrong is said where it goes wrong
 
-typedef struct Parts { Claims *c; const Factor *f; int left; } Parts;
+typedef struct Parts {
+    Claims *c;
+    const Factor *f;
+    int left;
+} Parts;
 
 static const char *subscripts(Graph *g, const Expr *e, Claim *k)
 {
@@ -265,14 +300,20 @@ static void claim_term(Claims *c, const Factor *f, const Loops *l, Expr *e)
     Expr *x = e->args[0], *lo = e->args[1], *hi = e->args[2];
     const Expr *named = data_in(x);
     if (!ex_data_only(e) || !named) return;
-    Claim k = {.span = f->span, .name = named->var->name, .loops = *l, .nparts = 1, .fails = {ex_call1("!", ex_call2("&&", ex_call2("<=", lo, x), ex_call2("<=", x, hi)))}};
+    Claim k = {.span = f->span,
+               .name = named->var->name,
+               .loops = *l,
+               .nparts = 1,
+               .fails = {ex_call1("!", ex_call2("&&", ex_call2("<=", lo, x), ex_call2("<=", x, hi)))}};
     const char *what = x == named ? subscripts(g, x, &k) : ex_quote(g->arena, x), *is = "lies";
     if (x == named && x->var->base == BASE_INT) {
         k.number[k.nnumbers++] = x;
         is = "is #,";
     }
-    const char *where = ex_is_num(hi, INFINITY) ? arena_printf(g->arena, "below %s", ex_quote(g->arena, lo)) : ex_is_num(lo, -INFINITY) ? arena_printf(g->arena, "above %s", ex_quote(g->arena, hi))
-                      : arena_printf(g->arena, "outside %s to %s", ex_quote(g->arena, lo), ex_quote(g->arena, hi));
+    const char *where = ex_is_num(hi, INFINITY) ? arena_printf(g->arena, "below %s", ex_quote(g->arena, lo))
+                        : ex_is_num(lo, -INFINITY)
+                            ? arena_printf(g->arena, "above %s", ex_quote(g->arena, hi))
+                            : arena_printf(g->arena, "outside %s to %s", ex_quote(g->arena, lo), ex_quote(g->arena, hi));
     k.says = arena_printf(g->arena, "%s %s %s, where the density is 0 (%s)", what, is, where, claims_line(g, f->span));
     claim(c, k);
 }
@@ -285,7 +326,8 @@ static void claim_number(Claims *c, const Factor *f, const Loops *l, Expr *e)
         if (ex_any_var(e->args[i], test_response, NULL)) return;
     Claim k = {.span = e->var->span, .name = e->var->name, .loops = *l, .nparts = 1, .fails = {ex_call1("missing", e)}};
     const char *what = subscripts(c->g, e, &k);
-    k.says = arena_printf(c->g->arena, "%s, computed from data (%s), is not a number, and a density reads it (%s)", what, claims_line(c->g, e->var->span), claims_line(c->g, f->span));
+    k.says = arena_printf(c->g->arena, "%s, computed from data (%s), is not a number, and a density reads it (%s)", what,
+                          claims_line(c->g, e->var->span), claims_line(c->g, f->span));
     claim(c, k);
 }
 
@@ -310,7 +352,12 @@ static void look_at_part(Parts *p, const Loops *l, Expr *e, bool term)
         if (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR) return;
         break;
     case EX_ARRAY: return;
-    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_AT: break;
+    case EX_NUM:
+    case EX_INDEX:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_POW:
+    case EX_AT: break;
     }
     for (int i = 0; i < e->nargs; i++) look_at_part(p, l, e->args[i], term && e->kind == EX_ADD);
 }
@@ -323,8 +370,9 @@ static void claim_known(Claims *c, const Factor *f)
     look_at_part(&(Parts){c, f, MOST_PARTS}, &l, f->log_density, true);
 }
 
-// Which elements an argument holds, data may tell: of phi[to[e]] ~ normal(phi[from[e]], s) one that would stand in its own distribution is none (E0412, where the model says so itself). What data may take out of the argument,
-// a choice or a coefficient that may be 0, is passed over.
+// Which elements an argument holds, data may tell: of phi[to[e]] ~ normal(phi[from[e]], s) one that would stand in its own distribution is
+// none (E0412, where the model says so itself). What data may take out of the argument, a choice or a coefficient that may be 0, is passed
+// over.
 static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value, Expr *e)
 {
     switch (e->kind) {
@@ -333,7 +381,8 @@ static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value,
         for (int i = 0; i < e->nargs; i++)
             if (e->args[i]->kind != EX_NUM && !ex_unknown(e->args[i])) return;
     // fall through
-    case EX_ADD: case EX_POW:
+    case EX_ADD:
+    case EX_POW:
         for (int i = 0; i < e->nargs; i++) claim_apart(c, f, l, value, e->args[i]);
         return;
     default: return;
@@ -342,7 +391,8 @@ static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value,
     Claim k = {.span = f->span, .name = value->var->name, .loops = *l, .nparts = 1, .fails = {ex_num(1)}};
     for (int d = 0; d < e->nargs; d++) {
         Expr *here = value->args[d], *there = e->args[d], *apart = ex_sub(here, there);
-        if (ex_unknown(here) || ex_unknown(there) || ex_any_var(here, test_response, NULL) || ex_any_var(there, test_response, NULL)) return;
+        if (ex_unknown(here) || ex_unknown(there) || ex_any_var(here, test_response, NULL) || ex_any_var(there, test_response, NULL))
+            return;
         if (prove_nonneg(l, ex_add2(apart, ex_num(-1))) || prove_nonneg(l, ex_add2(ex_neg(apart), ex_num(-1)))) return;
         if (here != there) k.fails[0] = ex_both(k.fails[0], ex_call2("==", here, there));
     }
@@ -353,7 +403,9 @@ static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value,
 static void claim_others(Claims *c, const Factor *f)
 {
     Loops l = {.guard = f->plates.guard};
-    if (!f->dist || !f->value || f->value->kind != EX_REF || !var_unknown(f->value->var) || f->plates.n > MAX_LOOPS || (l.guard && ex_any_var(l.guard, test_unknown, NULL))) return;
+    if (!f->dist || !f->value || f->value->kind != EX_REF || !var_unknown(f->value->var) || f->plates.n > MAX_LOOPS ||
+        (l.guard && ex_any_var(l.guard, test_unknown, NULL)))
+        return;
     for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
     for (int k = 0; k < f->nargs; k++) claim_apart(c, f, &l, f->value, f->args[k]);
 }
@@ -362,7 +414,11 @@ static void claim_others(Claims *c, const Factor *f)
 static bool claim_weights(Claims *c, const Factor *f)
 {
     Expr *weights = f->weights;
-    Factor pick = {.dist = library_distribution(c->g->stdlib, intern(ex_rank(weights) ? "categorical" : "bernoulli")), .nargs = 1, .args = &weights, .plates = f->plates, .span = f->span};
+    Factor pick = {.dist = library_distribution(c->g->stdlib, intern(ex_rank(weights) ? "categorical" : "bernoulli")),
+                   .nargs = 1,
+                   .args = &weights,
+                   .plates = f->plates,
+                   .span = f->span};
     ask_arrays(c, &pick);
     return check_written(c, &pick, 0) && claim_argument(c, &pick, 0);
 }

@@ -3,9 +3,11 @@
 #define GMC_GRAPH_ARGUMENTS_H
 #include "requirements.h"
 
-bool claim_arguments(Claims *c);                         // false: a constant is no value of its parameter
-void ask_of_array(Claims *c, const Expr *e, int rank, Expr *guard, Constraint constraint, bool counts, const char *what, Span span);  // data taken whole: it satisfies the constraint, because it is `what`
+bool claim_arguments(Claims *c);  // false: a constant is no value of its parameter
+// data taken whole: it satisfies the constraint, because it is `what`
+void ask_of_array(Claims *c, const Expr *e, int rank, Expr *guard, Constraint constraint, bool counts, const char *what, Span span);
 bool claim_argument(Claims *c, const Factor *f, int k);  // the k-th alone; false: a constant is outside, which is reported
 
-Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v);  // the condition that arguments which hold v lie in their domains; NULL: they always do
+// the condition that arguments which hold v lie in their domains; NULL: they always do
+Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v);
 #endif

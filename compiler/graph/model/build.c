@@ -29,22 +29,26 @@ static Look test_itself(const Expr *e, void *with)
 {
     const Expr *value = with;
     if (e->kind != EX_REF || e->var != value->var || e->nargs < value->nargs) return LOOK;
-    bool same = true;                            // the element, or, of one that is drawn whole, a part
+    bool same = true;  // the element, or, of one that is drawn whole, a part
     for (int k = 0; k < value->nargs; k++) same &= e->args[k] == value->args[k];
     return same ? FOUND : LOOK;
 }
 
-// What is drawn cannot be among the arguments of its distribution: there is no such distribution. Of data it may (an error that grows with what is
-// measured), if none is missing.
+// What is drawn cannot be among the arguments of its distribution: there is no such distribution. Of data it may (an error that grows with
+// what is measured), if none is missing.
 static void refuse_itself(Graph *g, const Stmt *s, Expr *value, int n, Expr *const *args)
 {
     if (value->kind != EX_REF || !(var_unknown(value->var) || value->var->kind == VAR_DATA)) return;
     Var *v = value->var;
     for (int i = 0; i < n; i++) {
         if (!args[i] || !ex_find(args[i], test_itself, value)) continue;
-        if (v->kind == VAR_DATA) { v->needed_for = arena_printf(g->arena, "it stands in its own distribution (line %d)", span_line(s->span)); return; }
+        if (v->kind == VAR_DATA) {
+            v->needed_for = arena_printf(g->arena, "it stands in its own distribution (line %d)", span_line(s->span));
+            return;
+        }
         Diag *m = diag(g->diags, s->span, DIAG_E0412, ex_quote(g->arena, value));
-        diag_help(m, "write there what it depends on%s; a density that is not its distribution is added by `target +=`", v->rank ? ", such as the element before it" : "");
+        diag_help(m, "write there what it depends on%s; a density that is not its distribution is added by `target +=`",
+                  v->rank ? ", such as the element before it" : "");
         return;
     }
 }
@@ -65,7 +69,8 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
         Component *c = &f->component[f->ncomponents++];
         Expr *number = f->plate ? ex_index(f->plate) : ex_num(f->ncomponents);
-        *c = (Component){.dist = library_distribution(g->stdlib, part->dist), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
+        *c = (Component){
+            .dist = library_distribution(g->stdlib, part->dist), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
         for (int i = 0; i < part->nargs; i++) {
             const int want = i < c->dist->nparams ? c->dist->params[i]->type.rank : 0;
             if (f->plate) {
@@ -81,7 +86,8 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
     for (int i = 0; i < f->ncomponents; i++) refuse_itself(g, s, value, f->component[i].nargs, f->component[i].args);
     mixture_density(g, f, value);
     const Var *v = value->kind == EX_REF && var_unknown(value->var) && !value->var->discrete ? value->var : NULL;
-    if (!v || (lies_within(v->decl->lower ? v->lower : NULL, f->least, 0) && lies_within(v->decl->upper ? v->upper : NULL, f->most, 1))) return;
+    if (!v || (lies_within(v->decl->lower ? v->lower : NULL, f->least, 0) && lies_within(v->decl->upper ? v->upper : NULL, f->most, 1)))
+        return;
     Diag *m = diag(g->diags, s->span, DIAG_E0404, "mixture", "of several distributions");
     diag_help(m, "the declared bound of `%s` would truncate it", v->name);
 }
@@ -108,12 +114,14 @@ static void tilde(Graph *g, const Stmt *s, const StmtScope *scope)
     for (int i = 0; i < s->nargs; i++)
         args[i] = elaborate_argument(g, s->args[i], scope->env, i < d->nparams ? d->params[i]->type.rank : 0, extra, at);
     if (s->block == BLOCK_PREDICT) {
-        Expr *lo = s->lower ? elaborate_argument(g, s->lower, scope->env, 0, extra, at) : NULL, *hi = s->upper ? elaborate_argument(g, s->upper, scope->env, 0, extra, at) : NULL;
+        Expr *lo = s->lower ? elaborate_argument(g, s->lower, scope->env, 0, extra, at) : NULL,
+             *hi = s->upper ? elaborate_argument(g, s->upper, scope->env, 0, extra, at) : NULL;
         predict(g, s, d, plates_of(g, scope, s->span, extra, more), value, args, lo, hi);
         return;
     }
     Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, extra, more));
-    for (int k = 0; value->kind == EX_REF && k < value->nargs && !f->plates.n && !f->plates.guard; k++)       // y[1] ~ ... says that y has an element: 2:T has T - 1
+    // y[1] ~ ... says that y has an element: 2:T has T - 1
+    for (int k = 0; value->kind == EX_REF && k < value->nargs && !f->plates.n && !f->plates.guard; k++)
         if (value->args[k]->kind == EX_NUM) note_extent(ex_sub(value->var->dim[k], value->args[k]));
     f->truncated = s->truncated;
     if (s->lower) f->lower = elaborate_argument(g, s->lower, scope->env, 0, extra, at);
@@ -121,8 +129,9 @@ static void tilde(Graph *g, const Stmt *s, const StmtScope *scope)
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
     refuse_itself(g, s, value, s->nargs, args);
     refuse_itself(g, s, value, 2, (Expr *[]){f->lower, f->upper});
-    const Var *drawn = value->kind == EX_REF && var_unknown(value->var) && vr == 0 && value->var->constraint == CONSTRAINT_NONE ? value->var : NULL;
-    for (int side = 0; side < 2 && drawn; side++) {                      // a declared bound truncates, as T[ ] does
+    const Var *drawn =
+        value->kind == EX_REF && var_unknown(value->var) && vr == 0 && value->var->constraint == CONSTRAINT_NONE ? value->var : NULL;
+    for (int side = 0; side < 2 && drawn; side++) {  // a declared bound truncates, as T[ ] does
         if (!(side ? drawn->decl->upper : drawn->decl->lower)) continue;
         if (drawn->decl->in_loop && drawn->decl->in_loop != s->lhs) break;
         Expr *bound = bound_at(g, drawn, side, value->args, scope->env), *end, *ends[2], **to = side ? &f->upper : &f->lower;
@@ -164,15 +173,17 @@ static void bound_definition(Graph *g, const Stmt *s, const StmtScope *scope)
     for (int side = 0; side < 2; side++) {
         const Ast *bound = side ? d->upper : d->lower;
         if (!bound) continue;
-        const int inner = bound->type.rank - rank;           // dimensions of a vector of bounds that the left side has subscripts for
+        const int inner = bound->type.rank - rank;  // dimensions of a vector of bounds that the left side has subscripts for
         Expr *sub[MAX_RANK + 1];
         for (int k = 0; k < bound->type.rank; k++)
-            sub[k] = k < inner ? elaborate(g, s->lhs->kid[s->lhs->nkids - inner + k], scope->env, 0, NULL) : at[rank - bound->type.rank + k];
+            sub[k] =
+                k < inner ? elaborate(g, s->lhs->kid[s->lhs->nkids - inner + k], scope->env, 0, NULL) : at[rank - bound->type.rank + k];
         end[side] = elaborate(g, bound, scope->env, bound->type.rank, sub);
         double least, most, first, last;
         range_of(value, &least, &most);
         range_of(end[side], &first, &last);
-        if ((side ? most <= first : least >= last) || !(ex_unknown(value) || ex_unknown(end[side]))) end[side] = NULL;      // of data: a claim
+        // of data: a claim
+        if ((side ? most <= first : least >= last) || !(ex_unknown(value) || ex_unknown(end[side]))) end[side] = NULL;
     }
     if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = ex_within(value, end[0], end[1]);
 }
@@ -201,8 +212,12 @@ static void compute(Graph *g, const Stmt *s, const StmtScope *scope, Var *v)
     Index *more[MAX_RANK];
     Expr *at[MAX_RANK];
     const Shape own = s->decl && s->decl->ragged == s ? shape_of(g, s->lhs, scope->env) : (Shape){0};
-    for (int i = 0; i < extra; i++) sub[k + i] = at[i] = ex_index(more[i] = index_new(intern("ijklmn" + i), ex_num(1), own.rank == extra ? own.dim[i] : v->dim[k + i]));
-    for (int i = 0; i < extra; i++) { char c[2] = {"ijklmn"[i], 0}; more[i]->name = intern(c); }
+    for (int i = 0; i < extra; i++)
+        sub[k + i] = at[i] = ex_index(more[i] = index_new(intern("ijklmn" + i), ex_num(1), own.rank == extra ? own.dim[i] : v->dim[k + i]));
+    for (int i = 0; i < extra; i++) {
+        char c[2] = {"ijklmn"[i], 0};
+        more[i]->name = intern(c);
+    }
     *site = (Site){.span = s->span, .var = v, .plates = plates_of(g, scope, s->span, extra, more), .n = v->rank};
     memcpy(site->subscript, sub, sizeof sub);
     int rank = shape_of(g, s->rhs, scope->env).rank;
@@ -222,7 +237,8 @@ static void walk_one(Graph *g, const Stmt *s, StmtScope scope)
         if (!s->decl) break;
         if (s->decl->kind == DECL_DATA) observe(g, s, &scope);
         else if (s->decl->user) compute(g, s, &scope, s->decl->user);
-        if (s->decl->kind == DECL_DEFINITION && s->block != BLOCK_PREDICT && (s->decl->lower || s->decl->upper)) bound_definition(g, s, &scope);
+        if (s->decl->kind == DECL_DEFINITION && s->block != BLOCK_PREDICT && (s->decl->lower || s->decl->upper))
+            bound_definition(g, s, &scope);
         break;
     case STMT_DECLARE: break;
     case STMT_FOR: {
@@ -255,8 +271,7 @@ static void walk(Graph *g, const Stmt *s, StmtScope scope)
 // Values of definitions for the draws: computed after a kept sweep. Their statements are visited again, now as sites.
 static void derive(Graph *g, const Stmt *s, StmtScope scope)
 {
-    for (; s; s = s->next)
-        switch (s->kind) {
+    for (; s; s = s->next) switch (s->kind) {
         case STMT_DEFINE:
             if (s->decl && s->decl->kind == DECL_DEFINITION) {
                 Var *v = NULL;
@@ -269,7 +284,7 @@ static void derive(Graph *g, const Stmt *s, StmtScope scope)
             StmtScope in = scope;
             Expr *lo = elaborate(g, s->index->lo, scope.env, 0, NULL), *hi = elaborate(g, s->index->hi, scope.env, 0, NULL), *turn;
             Index *i = index_of_loop(s->index->name, lo, hi, &turn);
-            if (in.n == MAX_PLATES) break;        // refused before
+            if (in.n == MAX_PLATES) break;  // refused before
             in.index[in.n++] = i;
             in.env = env_bind(g, scope.env, s->index, turn);
             derive(g, s->body, in);
@@ -283,7 +298,9 @@ static void derive(Graph *g, const Stmt *s, StmtScope scope)
             break;
         }
         case STMT_BLOCK: derive(g, s->body, scope); break;
-        case STMT_TILDE: case STMT_DECLARE: case STMT_TARGET: break;
+        case STMT_TILDE:
+        case STMT_DECLARE:
+        case STMT_TARGET: break;
         }
 }
 
@@ -299,7 +316,8 @@ static void check_predictions(Graph *g)
             const Var *v = g->vars[i];
             if (v->kind != VAR_PREDICTED || done[v->id]) continue;
             bool waits = false;
-            for (int k = 0; k < (v->series ? v->series->n : 1); k++) done[(v->series ? v->series->var[k] : v)->id] = true;       // it may read itself
+            // it may read itself
+            for (int k = 0; k < (v->series ? v->series->n : 1); k++) done[(v->series ? v->series->var[k] : v)->id] = true;
             for (int k = 0; k < (v->series ? v->series->n : 1); k++)
                 for (const Site *t = (v->series ? v->series->var[k] : v)->sites; t; t = t->next) {
                     waits |= t->value && ex_any_var(t->value, test_waiting, done);
@@ -314,14 +332,19 @@ static void check_predictions(Graph *g)
         const Var *v = g->vars[i];
         if (v->kind != VAR_PREDICTED || done[v->id]) continue;
         Diag *m = diag(g->diags, v->span, DIAG_E0208, v->name);
-        diag_help(m, "predictions are computed whole, one variable after the other; give an element that others of its own are made from by way of another variable a name of its own");
+        diag_help(m, "predictions are computed whole, one variable after the other; give an element that others of its own are made from "
+                     "by way of another variable a name of its own");
         return;
     }
 }
 
 // ---- scales of vectors whose sum is 0 ----
 
-static bool test_unknown_scale(const Var *v, void *with) { if (var_unknown(v)) *(const Var **)with = v; return var_unknown(v); }
+static bool test_unknown_scale(const Var *v, void *with)
+{
+    if (var_unknown(v)) *(const Var **)with = v;
+    return var_unknown(v);
+}
 
 // An unknown in the part of a density that does not hold the value: in its normaliser. NULL: none.
 static const Var *unknown_normaliser(const Factor *f, const Var *value)
@@ -333,7 +356,8 @@ static const Var *unknown_normaliser(const Factor *f, const Var *value)
     return scale;
 }
 
-// The density is as written, a factor for each element; where an unknown is their scale, it is not that of a scale of a vector with one dimension less. A target statement that reads the scale may make up for it.
+// The density is as written, a factor for each element; where an unknown is their scale, it is not that of a scale of a vector with one
+// dimension less. A target statement that reads the scale may make up for it.
 static void warn_of_scale(Graph *g, const Var *v)
 {
     for (const Factor *f = g->factors; f; f = f->next) {
@@ -343,8 +367,12 @@ static void warn_of_scale(Graph *g, const Var *v)
             if (!t->dist && ex_reads(t->log_density, scale)) scale = NULL;
         if (!scale) continue;
         Diag *m = diag(g->diags, f->span, DIAG_W0607, v->name, scale->name);
-        diag_because(m, "each of its elements has a factor with `%s`, and all but one of them are free: where `%s` is their scale, the posterior has 1 / %s too much, which near 0 may not be proper", scale->name, scale->name, scale->name);
-        diag_help(m, "the log of their scale, once for each vector, makes up for it: target += log(%s); where `%s` is that", scale->name, scale->name);
+        diag_because(m,
+                     "each of its elements has a factor with `%s`, and all but one of them are free: where `%s` is their scale, the "
+                     "posterior has 1 / %s too much, which near 0 may not be proper",
+                     scale->name, scale->name, scale->name);
+        diag_help(m, "the log of their scale, once for each vector, makes up for it: target += log(%s); where `%s` is that", scale->name,
+                  scale->name);
         return;
     }
 }
@@ -358,16 +386,16 @@ bool build(Graph *g)
     memset(seen, 0, sizeof *seen * (size_t)(g->nvars + 1));
     for (const Block *b = g->model->blocks; b; b = b->next) find_mixed(g, b->body, seen);
     for (const Block *b = g->model->blocks; b; b = b->next) find_lookups(g, b->body, (StmtScope){0});
-    for (const Block *b = g->model->blocks; b; b = b->next)
-        walk(g, b->body, (StmtScope){0});
+    for (const Block *b = g->model->blocks; b; b = b->next) walk(g, b->body, (StmtScope){0});
     if (!find_series(g) || !find_odes(g)) return false;
     declare_regions(g);
     settle_values(g);
-    for (int i = 0; i < g->nvars; i++)                  // ordered vectors: each element above the one before it
-        if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED))
+    for (int i = 0; i < g->nvars; i++)  // ordered vectors: each element above the one before it
+        if (var_unknown(g->vars[i]) &&
+            (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED))
             order_elements(g, g->vars[i]);
     keep_domains(g);
-    for (int i = 0; i < g->model->ndecls; i++) {       // definitions that depend on unknowns
+    for (int i = 0; i < g->model->ndecls; i++) {  // definitions that depend on unknowns
         Decl *d = g->model->decls[i];
         if (d->kind != DECL_DEFINITION || d->user) continue;
         Var *v = var_new(g, d->name, d->block == BLOCK_PREDICT ? VAR_PREDICTED : VAR_DERIVED);
@@ -376,8 +404,7 @@ bool build(Graph *g)
         v->base = d->type.base;
         set_shape(g, v, d);
     }
-    for (const Block *b = g->model->blocks; b; b = b->next)
-        derive(g, b->body, (StmtScope){0});
+    for (const Block *b = g->model->blocks; b; b = b->next) derive(g, b->body, (StmtScope){0});
     check_predictions(g);
     if (diags_errors(g->diags)) return false;
     for (int i = 0; i < g->nvars; i++)

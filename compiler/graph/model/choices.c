@@ -3,18 +3,25 @@
 //   before   normal(y[t] | m + (t > 1 ? x[-1 + t] : 0), s) over t in 1:T
 //   after    normal(y[t] | m + x[-1 + t], s) over t in 1:T where t > 1, and normal(y[t] | m, s) over t in 1:T where !(t > 1)
 //
-// What follows finds out which rows read which element of an unknown. A choice within a density would be no part of that: rows that read none would be thought of as rows of an element that does not exist.
+// What follows finds out which rows read which element of an unknown. A choice within a density would be no part of that: rows that read
+// none would be thought of as rows of an element that does not exist.
 //
-// A choice that the condition of the rows and the ranges of indices decide (conditions.c) is made: with t > 1 known, (t > 1 ? a : t == 1 ? b : c) is a, and where 1 < t <= 2, (t < 2 ? a : b) is b.
+// A choice that the condition of the rows and the ranges of indices decide (conditions.c) is made: with t > 1 known, (t > 1 ? a : t == 1 ?
+// b : c) is a, and where 1 < t <= 2, (t < 2 ? a : b) is b.
 //
-// Needs: factors complete, densities as written.     Gives: the same joint density. A choice stays where it is if it depends on unknowns or on responses, whose values may be missing, or on an index that a sum binds, or if the elements that it reads are the same in all rows. So does one by whether an end of a truncation leaves anything out.
+// Needs: factors complete, densities as written.     Gives: the same joint density. A choice stays where it is if it depends on unknowns or
+// on responses, whose values may be missing, or on an index that a sum binds, or if the elements that it reads are the same in all rows. So
+// does one by whether an end of a truncation leaves anything out.
 #include <string.h>
 #include "choices.h"
 #include "../terms/var.h"
 #include "../terms/conditions.h"
 #include "../terms/factor.h"
 
-typedef struct Found { const Factor *f; Expr *choice; } Found;
+typedef struct Found {
+    const Factor *f;
+    Expr *choice;
+} Found;
 
 static Look test_element(const Expr *e, void *with)
 {
@@ -39,14 +46,19 @@ static Look test_strange(const Expr *e, void *with)
 static Look test_choice(const Expr *e, void *with)
 {
     Found *found = with;
-    if (e->kind != EX_CALL || e->fn != FN_if_else || goes_on(e->args[0]) || ex_find(e->args[0], test_strange, (void *)&found->f->plates)) return LOOK;
+    if (e->kind != EX_CALL || e->fn != FN_if_else || goes_on(e->args[0]) || ex_find(e->args[0], test_strange, (void *)&found->f->plates))
+        return LOOK;
     if (!ex_find(e->args[1], test_element, NULL) && !ex_find(e->args[2], test_element, NULL)) return LOOK;
     found->choice = (Expr *)e;
     return FOUND;
 }
 
 // All choices by this condition are made; without one, those that the factor's rows decide.
-typedef struct Made { const Plates *rows; const Expr *condition; int branch; } Made;
+typedef struct Made {
+    const Plates *rows;
+    const Expr *condition;
+    int branch;
+} Made;
 
 static bool never_with(const Plates *p, Expr *condition)
 {

@@ -3,11 +3,15 @@
 //   before   rest[1] = 1;   rest[k] = rest[k-1]*(1 - v[k-1]) over k in 2:K         log(v[c[i]]*rest[c[i]])
 //   after    rest[e] stands for prod(j in 1:e-1, 1 - v[j])                         log(v[c[i]]) + sum(j in 1:c[i]-1, log1m(v[j]))
 //
-// An unknown that enters a recursive definition is sliced, the series computed again for each value. Where a factor sees the logarithm of a product of first order, x[k] = x[k-1]*f(k) with f free of x, the log is a sum of
-// terms each of which holds one factor: the parts of a broken stick are beta given counts (conditionals.md, section 2). The factor itself is kept: what does not draw v reads the array, which costs one turn an element.
+// An unknown that enters a recursive definition is sliced, the series computed again for each value. Where a factor sees the logarithm of a
+// product of first order, x[k] = x[k-1]*f(k) with f free of x, the log is a sum of terms each of which holds one factor: the parts of a
+// broken stick are beta given counts (conditionals.md, section 2). The factor itself is kept: what does not draw v reads the array, which
+// costs one turn an element.
 //
-// Side conditions: one variable, along one subscript from its first element on, other subscripts being loops; one statement of the first element and one of the others, without conditions; no reference stands in a
-// sum or an array of the factor, where each of its terms would have a sum of its own; the product is gone from the result, every one stood in a logarithm of positive things. The series is computed again after the step.
+// Side conditions: one variable, along one subscript from its first element on, other subscripts being loops; one statement of the first
+// element and one of the others, without conditions; no reference stands in a sum or an array of the factor, where each of its terms would
+// have a sum of its own; the product is gone from the result, every one stood in a logarithm of positive things. The series is computed
+// again after the step.
 #include "closed.h"
 #include "../terms/reads.h"
 
@@ -27,7 +31,10 @@ static Expr *ratio_of(Expr *value, Expr *before)
     return !ex_mentions(ratio, before->var) && ex_mul2(ratio, before) == value ? ratio : NULL;
 }
 
-typedef struct Found { Expr *ref; bool other; } Found;
+typedef struct Found {
+    Expr *ref;
+    bool other;
+} Found;
 
 static void one_reference(Expr *ref, void *with)
 {
@@ -36,7 +43,8 @@ static void one_reference(Expr *ref, void *with)
     f->ref = ref;
 }
 
-// The number n of a guard key == n, or of n <= key && key <= end (which only says how far the array goes), each also of key + c; 0: it says something else.
+// The number n of a guard key == n, or of n <= key && key <= end (which only says how far the array goes), each also of key + c; 0: it says
+// something else.
 static double first_of(const Expr *guard, Expr *key, bool equal)
 {
     if (!guard || guard->kind != EX_CALL) return 0;
@@ -49,12 +57,19 @@ static double first_of(const Expr *guard, Expr *key, bool equal)
         const Expr *by = ex_sub(guard->args[k], key);
         if (by->kind == EX_NUM && guard->args[1 - k]->kind == EX_NUM) return guard->args[1 - k]->number - by->number;
     }
-    return !equal && ex_sub(guard->args[0], key)->kind == EX_NUM && !ex_mentions_index(guard->args[1], key->index) && !ex_unknown(guard->args[1]) ? 1 : 0;
+    return !equal && ex_sub(guard->args[0], key)->kind == EX_NUM && !ex_mentions_index(guard->args[1], key->index) &&
+                   !ex_unknown(guard->args[1])
+               ? 1
+               : 0;
 }
 
-typedef struct Closing { Recursion r; Expr *start, *ratio; } Closing;
+typedef struct Closing {
+    Recursion r;
+    Expr *start, *ratio;
+} Closing;
 
-// From which element on a site goes in subscript `along`, which is to be one (`alone`) or all that follow; 0: it has a condition, or another form.
+// From which element on a site goes in subscript `along`, which is to be one (`alone`) or all that follow; 0: it has a condition, or
+// another form.
 static double begins(const Series *s, const Site *t, int along, bool alone)
 {
     Expr *key = ex_index(s->along);
@@ -83,7 +98,9 @@ bool first_order(const Series *s, Recursion *r)
             ex_references(r->next->value, x, one_reference, &f);
             if (!f.ref || f.other || f.ref->loose || ex_mentions(r->first->value, x)) continue;
             bool before = true;
-            for (int k = 0; k < x->rank; k++) before &= k == along ? ex_is_num(ex_sub(r->next->subscript[k], f.ref->args[k]), 1) : f.ref->args[k] == r->next->subscript[k];
+            for (int k = 0; k < x->rank; k++)
+                before &=
+                    k == along ? ex_is_num(ex_sub(r->next->subscript[k], f.ref->args[k]), 1) : f.ref->args[k] == r->next->subscript[k];
             r->index = r->next->subscript[along]->index;
             r->before = f.ref;
             if (before && (r->first->subscript[along]->kind == EX_NUM || !ex_mentions_index(r->first->value, s->along))) return true;
@@ -116,7 +133,10 @@ static Expr *put_closed(Expr *e, void *with)
 
 static void look_inside(Expr *ref, void *with) { *(bool *)with |= ref->loose > 0; }
 
-static Look test_product(const Expr *e, void *with) { return e->kind == EX_REDUCE && e->fn == FN_prod && ex_mentions(e, with) ? FOUND : LOOK; }
+static Look test_product(const Expr *e, void *with)
+{
+    return e->kind == EX_REDUCE && e->fn == FN_prod && ex_mentions(e, with) ? FOUND : LOOK;
+}
 
 // The log density with closed forms for the series by way of which v enters it; NULL: there are none.
 Expr *in_closed_form(Graph *g, Expr *log_density, Var *v)

@@ -3,14 +3,15 @@
 #define GMC_GRAPH_CLOSED_H
 #include "../graph.h"
 
-Expr *in_closed_form(Graph *g, Expr *log_density, Var *v);  // products that are written as recursions, as products. NULL: v enters others, or not by logarithms
+// products that are written as recursions, as products. NULL: v enters others, or not by logarithms
+Expr *in_closed_form(Graph *g, Expr *log_density, Var *v);
 
-typedef struct Recursion {               // x[1] = first, x[k] = next in x[k-1], along one subscript, others being loops
+typedef struct Recursion {  // x[1] = first, x[k] = next in x[k-1], along one subscript, others being loops
     const Series *s;
-    const Site   *first, *next;
-    int           along;
-    Index        *index;                 // of the subscript along, in `next`
-    Expr         *before;                // x[k-1] there
+    const Site *first, *next;
+    int along;
+    Index *index;  // of the subscript along, in `next`
+    Expr *before;  // x[k-1] there
 } Recursion;
 
 bool first_order(const Series *s, Recursion *r);  // false: it has another form

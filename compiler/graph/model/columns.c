@@ -4,9 +4,9 @@
 //   after    y[i] ~ normal(sum(j in 1:40, columns[i,j]*b1_to_b40[j]), s)                      one of each
 //            columns[i,1] = x1[i], columns[i,2] = x2[i]^2, ...                                computed once
 //
-// From here on such a model is the one that has a matrix: whatever is known of X*beta holds (Gram matrices, row passes, few rows, predictors
-// that are kept). The unknowns keep their names: in files, draws and messages b3 is b3, and its place in memory is the vector's third.
-// Elements of a vector that the model has, beta[1]*x1[i] + beta[2]*x2[i] + ..., need the matrix only.
+// From here on such a model is the one that has a matrix: whatever is known of X*beta holds (Gram matrices, row passes, few rows,
+// predictors that are kept). The unknowns keep their names: in files, draws and messages b3 is b3, and its place in memory is the vector's
+// third. Elements of a vector that the model has, beta[1]*x1[i] + beta[2]*x2[i] + ..., need the matrix only.
 //
 // What else moves in a term, z[i] in b1*x1[i]*z[i] + b2*x2[i]*z[i] + ..., is taken out of the sum of those terms that share it.
 //
@@ -22,39 +22,43 @@
 #include "../terms/factor.h"
 #include "../terms/feasible.h"
 
-enum { FEWEST = 6 };                     // terms: fewer are as well off by themselves
+enum { FEWEST = 6 };  // terms: fewer are as well off by themselves
 
-typedef struct Scalar {                   // of a scalar unknown
-    bool   candidate;
-    int    statements;
+typedef struct Scalar {  // of a scalar unknown
+    bool candidate;
+    int statements;
     const Distribution *dist;
-    Var   *vector;                       // that it is element `at` of, or NULL
-    int    at;
+    Var *vector;  // that it is element `at` of, or NULL
+    int at;
 } Scalar;
 
-typedef struct Matrix {                  // columns that were made
-    Var   *var;
+typedef struct Matrix {  // columns that were made
+    Var *var;
     Plates rows;
-    int    n;
-    Expr **column;                       // in terms of the indices of `rows`; NULL: zero
+    int n;
+    Expr **column;  // in terms of the indices of `rows`; NULL: zero
     struct Matrix *next;
 } Matrix;
 
 typedef struct Columns {
-    Graph  *g;
-    Scalar  *part;                        // by variable
-    int     nparts;
+    Graph *g;
+    Scalar *part;  // by variable
+    int nparts;
     Matrix *matrices;
-    const Plates *plates;                // around the expression at hand
-    Span    span;
-    bool    making;                      // matrices may be made for it
-    Map     done;                        // sums that were met, to what was made of them
-    Expr   *hidden;                      // stands for linear terms while other occurrences are looked for
+    const Plates *plates;  // around the expression at hand
+    Span span;
+    bool making;   // matrices may be made for it
+    Map done;      // sums that were met, to what was made of them
+    Expr *hidden;  // stands for linear terms while other occurrences are looked for
 } Columns;
 
 static Scalar *part_of(const Columns *x, const Var *v) { return v->id < x->nparts ? &x->part[v->id] : NULL; }
 
-static bool test_not_fixed(const Var *v, void *with) { (void)with; return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response; }
+static bool test_not_fixed(const Var *v, void *with)
+{
+    (void)with;
+    return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response;
+}
 static bool is_fixed(const Expr *e) { return !ex_any_var(e, test_not_fixed, NULL); }
 
 // An unknown that may be multiplied by a column: a candidate, or an element of a vector with a number for its subscript.
@@ -64,14 +68,14 @@ static bool is_coefficient(const Columns *x, const Expr *e)
     const Scalar *p = part_of(x, e->var);
     if (e->nargs == 0) return p && p->candidate;
     const Var *v = e->var;
-    return var_unknown(v) && v->rank == 1 && e->nargs == 1 && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && e->args[0]->kind == EX_NUM &&
-           e->args[0]->number >= 1 && e->args[0]->number <= 10000;
+    return var_unknown(v) && v->rank == 1 && e->nargs == 1 && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE &&
+           e->args[0]->kind == EX_NUM && e->args[0]->number >= 1 && e->args[0]->number <= 10000;
 }
 
-typedef struct Linear {                  // a term: coefficient * column * rest
+typedef struct Linear {  // a term: coefficient * column * rest
     Expr *coefficient;
-    Expr *column;                        // of data
-    Expr *rest;                          // 1, or what else moves: the z[i] of b1*x1[i]*z[i]
+    Expr *column;  // of data
+    Expr *rest;    // 1, or what else moves: the z[i] of b1*x1[i]*z[i]
 } Linear;
 
 static bool linear_term(const Columns *x, Expr *t, Linear *l)
@@ -120,7 +124,10 @@ static bool test_reject(const Var *v, void *with)
     return false;
 }
 
-static void reject(Columns *x, const Expr *e) { if (e) ex_any_var(e, test_reject, x); }
+static void reject(Columns *x, const Expr *e)
+{
+    if (e) ex_any_var(e, test_reject, x);
+}
 
 // Elsewhere than in linear terms, and in its own `~`.
 static void reject_others(Columns *x, Factor *f)
@@ -133,15 +140,20 @@ static void reject_others(Columns *x, Factor *f)
     if (keep) part_of(x, own)->candidate = true;
 }
 
-static Look test_long(const Expr *e, void *with) { (void)with; return e->kind == EX_ADD && e->nargs >= FEWEST ? FOUND : LOOK; }
+static Look test_long(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_ADD && e->nargs >= FEWEST ? FOUND : LOOK;
+}
 
 static void find_candidates(Columns *x)
 {
     Graph *g = x->g;
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
-        x->part[i].candidate = v->kind == VAR_PARAMETER && v->decl && v->rank == 0 && v->base == BASE_REAL && !v->discrete && !v->mixed && !v->series && v->constraint == CONSTRAINT_NONE &&
-                               !v->lower && !v->upper && isinf(v->lower_number) && isinf(v->upper_number);
+        x->part[i].candidate = v->kind == VAR_PARAMETER && v->decl && v->rank == 0 && v->base == BASE_REAL && !v->discrete && !v->mixed &&
+                               !v->series && v->constraint == CONSTRAINT_NONE && !v->lower && !v->upper && isinf(v->lower_number) &&
+                               isinf(v->upper_number);
         for (const Request *r = g->model->requests; r && x->part[i].candidate; r = r->next)
             for (int k = 0; k < r->nnames; k++)
                 if (r->names[k] == v->name) x->part[i].candidate = false;
@@ -164,7 +176,8 @@ static void find_candidates(Columns *x)
         for (const Site *t = s->sites; t; t = t->next) reject(x, t->value);
     for (Factor *f = g->factors; f; f = f->next) {
         FactorPart *part;
-        const bool named = factor_vanishing(f) != VANISHES_NEVER || factor_parts(g->arena, f, &part) > 0;       // starts are looked for by name
+        // starts are looked for by name
+        const bool named = factor_vanishing(f) != VANISHES_NEVER || factor_parts(g->arena, f, &part) > 0;
         if (named) reject(x, f->log_density);
         reject_others(x, f);
     }
@@ -199,7 +212,7 @@ static Look test_group(const Expr *e, void *with)
     Var **member = NEW_N(x->g->arena, Var *, e->nargs);
     Linear *term = NEW_N(x->g->arena, Linear, e->nargs);
     bool *taken = NEW_N(x->g->arena, bool, e->nargs);
-    for (int i = 0; i < e->nargs; i++)           // taken: by another group, or no term of a linear predictor at all
+    for (int i = 0; i < e->nargs; i++)  // taken: by another group, or no term of a linear predictor at all
         taken[i] = !linear_term(x, e->args[i], &term[i]) || term[i].coefficient->nargs || !in_loops(term[i].column, x->plates);
     for (int first = 0; first < e->nargs; first++) {
         if (taken[first]) continue;
@@ -237,7 +250,8 @@ static bool rows_of(const Columns *x, Expr *const *column, int n, Plates *rows)
         bool used = p->guard != NULL;
         for (int k = 0; k < n; k++) used |= column[k] && ex_mentions_index(column[k], at);
         if (!used) continue;
-        if (at->lo->kind != EX_NUM || at->lo->number < 1 || !is_fixed(at->hi) || in_loops(at->hi, p) || rows->n + 2 > MAX_RANK) return false;
+        if (at->lo->kind != EX_NUM || at->lo->number < 1 || !is_fixed(at->hi) || in_loops(at->hi, p) || rows->n + 2 > MAX_RANK)
+            return false;
         rows->index[rows->n++] = at;
     }
     return rows->n > 0;
@@ -253,7 +267,8 @@ static Matrix *find_matrix(const Columns *x, Expr *const *column, int n, const P
 {
     for (Matrix *m = x->matrices; m; m = m->next) {
         bool same = m->n == n && m->rows.n == rows->n;
-        for (int i = 0; i < rows->n && same; i++) same = rows->index[i]->lo == m->rows.index[i]->lo && rows->index[i]->hi == m->rows.index[i]->hi;
+        for (int i = 0; i < rows->n && same; i++)
+            same = rows->index[i]->lo == m->rows.index[i]->lo && rows->index[i]->hi == m->rows.index[i]->hi;
         same = same && renamed(rows->guard, rows, &m->rows) == m->rows.guard;
         for (int k = 0; k < n && same; k++) same = renamed(column[k], rows, &m->rows) == m->column[k];
         if (same) return m;
@@ -264,9 +279,12 @@ static Matrix *find_matrix(const Columns *x, Expr *const *column, int n, const P
 // X, if the columns are all those of a matrix, as they stand.
 static Var *matrix_itself(Expr *const *column, int n, const Plates *rows)
 {
-    if (rows->n != 1 || rows->guard || !column[0] || column[0]->kind != EX_REF || column[0]->nargs != 2 || !ex_is_num(column[0]->var->dim[1], n)) return NULL;
+    if (rows->n != 1 || rows->guard || !column[0] || column[0]->kind != EX_REF || column[0]->nargs != 2 ||
+        !ex_is_num(column[0]->var->dim[1], n))
+        return NULL;
     for (int k = 0; k < n; k++)
-        if (!column[k] || column[k]->kind != EX_REF || column[k]->nargs != 2 || column[k]->var != column[0]->var || column[k]->args[0] != ex_index(rows->index[0]) || !ex_is_num(column[k]->args[1], k + 1))
+        if (!column[k] || column[k]->kind != EX_REF || column[k]->nargs != 2 || column[k]->var != column[0]->var ||
+            column[k]->args[0] != ex_index(rows->index[0]) || !ex_is_num(column[k]->args[1], k + 1))
             return NULL;
     return column[0]->var;
 }
@@ -329,7 +347,9 @@ static Expr *product(Columns *x, const Expr *sum, Var *v, const Expr *rest, bool
         *to = *to ? ex_add2(*to, l.column) : l.column;
     }
     for (int k = 0; k < n && !first; k++) first = column[k];
-    const double scale = first->kind == EX_NUM ? first->number : first->kind == EX_MUL && first->args[0]->kind == EX_NUM ? first->args[0]->number : 1;
+    const double scale = first->kind == EX_NUM                                     ? first->number
+                         : first->kind == EX_MUL && first->args[0]->kind == EX_NUM ? first->args[0]->number
+                                                                                   : 1;
     for (int k = 0; k < n; k++)
         if (column[k]) column[k] = ex_mul2(ex_num(1 / scale), column[k]);
     Plates rows;
@@ -338,7 +358,8 @@ static Expr *product(Columns *x, const Expr *sum, Var *v, const Expr *rest, bool
     const Matrix *m = matrix ? NULL : find_matrix(x, column, n, &rows);
     if (!matrix && !m && !x->making) return NULL;
     if (!matrix) matrix = (m ? m : make_matrix(x, column, n, &rows))->var;
-    for (int i = 0; i < sum->nargs; i++) taken[i] |= linear_term(x, sum->args[i], &l) && l.rest == rest && element(x, l.coefficient)->var == v;
+    for (int i = 0; i < sum->nargs; i++)
+        taken[i] |= linear_term(x, sum->args[i], &l) && l.rest == rest && element(x, l.coefficient)->var == v;
     Index *j = index_new(intern("j"), ex_num(1), ex_num(n));
     Expr *at[MAX_RANK], *of = ex_index(j);
     for (int i = 0; i < rows.n; i++) at[i] = ex_index(rows.index[i]);
@@ -380,7 +401,8 @@ static Expr *change_expr(Expr *e, void *with) { return ex_map(e, change_leaf, wi
 
 static bool bare(const Plates *p) { return p && p->n == 0 && !p->guard; }
 
-// What was made of sums holds for the next expression too, if neither stands in a loop nor brings matrices: definitions of definitions share most of theirs.
+// What was made of sums holds for the next expression too, if neither stands in a loop nor brings matrices: definitions of definitions
+// share most of theirs.
 static void begin(Columns *x, const Plates *plates, Span span, bool making)
 {
     const bool same = !making && !x->making && bare(x->plates) && bare(plates);
@@ -412,7 +434,7 @@ bool find_columns(Graph *g)
     }
     for (int i = 0; i < x.nparts; i++)
         for (Site *t = g->vars[i]->kind == VAR_DERIVED || g->vars[i]->kind == VAR_PREDICTED ? g->vars[i]->sites : NULL; t; t = t->next) {
-            begin(&x, &t->plates, t->span, false);           // for the draws: with the columns that there are
+            begin(&x, &t->plates, t->span, false);  // for the draws: with the columns that there are
             site_change(t, change_expr, &x);
         }
     return true;

@@ -4,9 +4,10 @@
 //   before   z[i] ~ ... over i in 1:N where k[i] == 1                     z[i] may be read where k[i] == 1; elsewhere the data have to tell
 //   after    named_z[i] = sum of 1 over i, where k[i] == 1                counted at load, for the claims that need it
 //
-// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201, E0202 and E0209; claims that count, also of flat elements that nothing holds.     Keeps: everything else.
-// Statements are compared as boxes, a range of each subscript and a condition. Two boxes with a condition and its opposite are one, and so are two that
-// lie side by side. What boxes do not tell is counted, by one sum of data for each statement.
+// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201, E0202 and E0209; claims that count, also of flat
+// elements that nothing holds.     Keeps: everything else. Statements are compared as boxes, a range of each subscript and a condition. Two
+// boxes with a condition and its opposite are one, and so are two that lie side by side. What boxes do not tell is counted, by one sum of
+// data for each statement.
 #include <math.h>
 #include <string.h>
 #include "coverage.h"
@@ -15,25 +16,25 @@
 #include "../terms/prover.h"
 #include "../terms/reads.h"
 
-typedef struct Naming {                  // the elements that one statement draws or defines
-    Span          span;
+typedef struct Naming {  // the elements that one statement draws or defines
+    Span span;
     const Plates *plates;
-    Expr         *at[MAX_RANK];
-    Expr         *what;                  // it draws this function of the element at the coordinates; NULL: the element
-    bool          defines;               // else it draws
-    bool          once;                  // it names none twice
-    bool          box;                   // then
-    Expr         *lo[MAX_RANK], *hi[MAX_RANK], *guard;       // in terms of the coordinates
+    Expr *at[MAX_RANK];
+    Expr *what;                                 // it draws this function of the element at the coordinates; NULL: the element
+    bool defines;                               // else it draws
+    bool once;                                  // it names none twice
+    bool box;                                   // then
+    Expr *lo[MAX_RANK], *hi[MAX_RANK], *guard;  // in terms of the coordinates
 } Naming;
 
 struct Coverage {
-    int     rank;                        // subscripts that statements give
-    Index  *coordinate[MAX_RANK];
-    int     n, nmerged;
-    Naming *naming, *merged;             // as written; those that are boxes, joined
-    bool    complete;
-    bool    overlaid;                    // an element may have distributions of several functions of it
-    Expr   *total[2];                    // how often the element at the coordinates is named, and drawn; NULL: not asked
+    int rank;  // subscripts that statements give
+    Index *coordinate[MAX_RANK];
+    int n, nmerged;
+    Naming *naming, *merged;  // as written; those that are boxes, joined
+    bool complete;
+    bool overlaid;   // an element may have distributions of several functions of it
+    Expr *total[2];  // how often the element at the coordinates is named, and drawn; NULL: not asked
 };
 
 // ---- boxes ----
@@ -80,7 +81,10 @@ static void find_box(const Coverage *c, Naming *a)
         bool varies = false;
         for (int i = 0; i < p->n; i++) varies |= ex_mentions_index(a->at[k], p->index[i]);
         if (!varies) continue;
-        if (!solved[k]) { a->box = false; continue; }
+        if (!solved[k]) {
+            a->box = false;
+            continue;
+        }
         Expr *ends[2] = {ex_replace_index(a->at[k], solved[k], solved[k]->lo), ex_replace_index(a->at[k], solved[k], solved[k]->hi)};
         const bool forward = slope(a->at[k], solved[k])->number > 0;
         a->lo[k] = ends[!forward];
@@ -92,7 +96,7 @@ static void find_box(const Coverage *c, Naming *a)
 
 static bool same_ends(const Naming *a, const Naming *b, int k) { return a->lo[k] == b->lo[k] && a->hi[k] == b->hi[k]; }
 
-static Expr *common_part(Expr *a, Expr *b, bool *opposed)        // of P && x and P && !x; NULL: nothing
+static Expr *common_part(Expr *a, Expr *b, bool *opposed)  // of P && x and P && !x; NULL: nothing
 {
     Expr *first[2] = {ex_is_call(a, FN_AND) ? a->args[0] : NULL, ex_is_call(b, FN_AND) ? b->args[0] : NULL};
     *opposed = opposite(a, b);
@@ -107,7 +111,10 @@ static bool join(const Coverage *c, const Naming *a, const Naming *b, Naming *ou
 {
     int apart = -1, different = 0;
     for (int k = 0; k < c->rank; k++)
-        if (!same_ends(a, b, k)) { apart = k; different++; }
+        if (!same_ends(a, b, k)) {
+            apart = k;
+            different++;
+        }
     *out = *a;
     if (different == 0 && a->guard == b->guard) return true;
     if (different == 0 && a->guard && b->guard) {
@@ -149,7 +156,9 @@ static bool disjoint(const Coverage *c, const Naming *a, const Naming *b)
     if (a->guard && b->guard && exclusive(a->guard, b->guard)) return true;
     Loops l = {.guard = a->guard && b->guard ? ex_call2("&&", a->guard, b->guard) : a->guard ? a->guard : b->guard};
     for (int k = 0; k < c->rank; k++) {
-        if (prove_nonneg(&l, ex_add2(ex_sub(b->lo[k], a->hi[k]), ex_num(-1))) || prove_nonneg(&l, ex_add2(ex_sub(a->lo[k], b->hi[k]), ex_num(-1)))) return true;
+        if (prove_nonneg(&l, ex_add2(ex_sub(b->lo[k], a->hi[k]), ex_num(-1))) ||
+            prove_nonneg(&l, ex_add2(ex_sub(a->lo[k], b->hi[k]), ex_num(-1))))
+            return true;
     }
     return false;
 }
@@ -162,10 +171,12 @@ static bool overlap(const Coverage *c, const Var *v, const Naming *a, const Nami
     for (int k = 0; k < c->rank; k++) {
         Expr *one[2] = {a->hi[k], b->hi[k]};
         for (int s = 0; s < 2; s++)
-            if (one[s]->kind == EX_NUM) l.guard = l.guard ? ex_call2("&&", l.guard, ex_call2("<=", one[s], v->dim[k])) : ex_call2("<=", one[s], v->dim[k]);
+            if (one[s]->kind == EX_NUM)
+                l.guard = l.guard ? ex_call2("&&", l.guard, ex_call2("<=", one[s], v->dim[k])) : ex_call2("<=", one[s], v->dim[k]);
     }
     for (int k = 0; k < c->rank; k++)
-        if (!same_ends(a, b, k) && !(prove_nonneg(&l, ex_sub(b->hi[k], a->lo[k])) && prove_nonneg(&l, ex_sub(a->hi[k], b->lo[k])))) return false;
+        if (!same_ends(a, b, k) && !(prove_nonneg(&l, ex_sub(b->hi[k], a->lo[k])) && prove_nonneg(&l, ex_sub(a->hi[k], b->lo[k]))))
+            return false;
     return true;
 }
 
@@ -181,9 +192,14 @@ static Expr *total(Graph *g, Var *v, Coverage *c, bool drawn)
         const Naming *a = &c->naming[i];
         if (drawn && a->defines) continue;
         Sum *s = NEW(g->arena, Sum);
-        *s = (Sum){.var = var_unique(g, arena_printf(g->arena, "named_%s", v->name), VAR_SUM), .n = c->rank, .value = ex_num(1), .data_only = true, .purpose = arena_printf(g->arena, "how often a statement names an element of %s", v->name),
+        *s = (Sum){.var = var_unique(g, arena_printf(g->arena, "named_%s", v->name), VAR_SUM),
+                   .n = c->rank,
+                   .value = ex_num(1),
+                   .data_only = true,
+                   .purpose = arena_printf(g->arena, "how often a statement names an element of %s", v->name),
                    .loops = {.guard = a->plates->guard}};
-        for (int k = 0; k < a->plates->n && k < (int)(sizeof s->loops.index / sizeof *s->loops.index); k++) s->loops.index[s->loops.n++] = a->plates->index[k];
+        for (int k = 0; k < a->plates->n && k < (int)(sizeof s->loops.index / sizeof *s->loops.index); k++)
+            s->loops.index[s->loops.n++] = a->plates->index[k];
         s->var->rank = c->rank;
         s->var->sum = s;
         Expr *at[MAX_RANK];
@@ -201,7 +217,7 @@ static Expr *total(Graph *g, Var *v, Coverage *c, bool drawn)
 
 Expr *element_exists(Graph *g, Var *v, Index *const *element)
 {
-    const bool computed = var_unknown(v) && v->sites;        // where it is not drawn
+    const bool computed = var_unknown(v) && v->sites;  // where it is not drawn
     if (!v->holes && !computed) return NULL;
     Expr *count = total(g, v, v->coverage, computed);
     for (int k = 0; k < v->coverage->rank; k++) count = ex_replace_index(count, v->coverage->coordinate[k], ex_index(element[k]));
@@ -235,12 +251,15 @@ static const char *beside(Graph *g, Expr *e, int by)
     return arena_printf(g->arena, "%s %c 1", ex_text(g->arena, e), by < 0 ? '-' : '+');
 }
 
-// alpha[1] = 0; with a loop from 1 over alpha[j] ~ ...: if the element is the first or the last of the loop, it is said what the loop should be.
+// alpha[1] = 0; with a loop from 1 over alpha[j] ~ ...: if the element is the first or the last of the loop, it is said what the loop
+// should be.
 static void drawn_and_defined(Graph *g, const Coverage *c, const Var *v, const Naming *a, const Naming *b)
 {
     const Naming *draws = a->defines ? b : a, *defines = a->defines ? a : b;
     Diag *m = diag(g->diags, b->span, DIAG_E0209, v->name);
-    diag_help(m, "the other statement is about line %d, and both are about the same elements; each is either drawn with `~` or computed with `=`", span_line(a->span));
+    diag_help(
+        m, "the other statement is about line %d, and both are about the same elements; each is either drawn with `~` or computed with `=`",
+        span_line(a->span));
     for (int k = 0; k < c->rank; k++) {
         const Index *i = NULL;
         for (int j = 0; j < draws->plates->n; j++)
@@ -248,7 +267,8 @@ static void drawn_and_defined(Graph *g, const Coverage *c, const Var *v, const N
         if (!i || defines->lo[k] != defines->hi[k]) continue;
         const bool first = defines->lo[k] == i->lo, last = defines->lo[k] == i->hi;
         if (!first && !last) continue;
-        diag_help(m, "the loop leaves the element out: for (%s in %s:%s)", i->name, first ? beside(g, i->lo, 1) : ex_text(g->arena, i->lo), first ? ex_text(g->arena, i->hi) : beside(g, i->hi, -1));
+        diag_help(m, "the loop leaves the element out: for (%s in %s:%s)", i->name, first ? beside(g, i->lo, 1) : ex_text(g->arena, i->lo),
+                  first ? ex_text(g->arena, i->hi) : beside(g, i->hi, -1));
         return;
     }
 }
@@ -285,7 +305,11 @@ static bool check_once(Claims *claims, Var *v, Coverage *c)
         k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
     }
     k.fails[0] = ex_call2("<", ex_num(1), total(g, v, c, false));
-    k.says = arena_printf(g->arena, defined ? "%s is defined twice (%s)" : drawn ? "%s has two distributions (%s)" : "%s has more than one distribution or definition (%s)", element_text(g, v, c->rank), list_of_lines(g, c));
+    k.says = arena_printf(g->arena,
+                          defined ? "%s is defined twice (%s)"
+                          : drawn ? "%s has two distributions (%s)"
+                                  : "%s has more than one distribution or definition (%s)",
+                          element_text(g, v, c->rank), list_of_lines(g, c));
     claim(claims, k);
     return true;
 }
@@ -301,7 +325,8 @@ static bool check_each_once(Claims *claims, Var *v, Coverage *c)
         bool first = true;
         for (int j = 0; j < i; j++) {
             first &= c->naming[j].what != c->naming[i].what;
-            c->overlaid |= c->naming[j].what != c->naming[i].what && !(c->naming[i].box && c->naming[j].box && disjoint(c, &c->naming[i], &c->naming[j]));
+            c->overlaid |= c->naming[j].what != c->naming[i].what &&
+                           !(c->naming[i].box && c->naming[j].box && disjoint(c, &c->naming[i], &c->naming[j]));
         }
         if (!first) continue;
         Coverage *alike = NEW(g->arena, Coverage);
@@ -326,7 +351,7 @@ static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Pla
     *a = (Naming){.span = span, .plates = plates, .defines = defines};
     for (int k = 0; k < n; k++) a->at[k] = at[k];
     if (n == c->rank) return;
-    Plates *all = NEW(g->arena, Plates);         // subscripts that others give: all of them
+    Plates *all = NEW(g->arena, Plates);  // subscripts that others give: all of them
     *all = (Plates){.n = plates->n + c->rank - n, .index = NEW_N(g->arena, Index *, plates->n + c->rank - n), .guard = plates->guard};
     for (int i = 0; i < plates->n; i++) all->index[i] = plates->index[i];
     for (int k = n; k < c->rank; k++) a->at[k] = ex_index(all->index[plates->n + k - n] = index_new(intern("k"), ex_num(1), v->dim[k]));
@@ -386,7 +411,8 @@ static void join_boxes(Arena *arena, Coverage *c, const Var *v)
     for (int i = 0; i < c->nmerged; i++) {
         bool all = !c->merged[i].guard;
         for (int k = 0; k < c->rank; k++)
-            all &= prove_nonneg(&(Loops){0}, ex_sub(ex_num(1), c->merged[i].lo[k])) && prove_nonneg(&(Loops){0}, ex_sub(c->merged[i].hi[k], v->dim[k]));
+            all &= prove_nonneg(&(Loops){0}, ex_sub(ex_num(1), c->merged[i].lo[k])) &&
+                   prove_nonneg(&(Loops){0}, ex_sub(c->merged[i].hi[k], v->dim[k]));
         c->complete |= all;
     }
 }
@@ -409,12 +435,16 @@ static Coverage *coverage_of(Graph *g, Var *v, bool drawn, bool defined)
         }
     for (const Site *t = defined ? v->sites : NULL; t; t = t->next)
         if (!t->again) add_naming(g, c, v, t->span, &t->plates, true, t->n, t->subscript);
-    if (!c->n) return NULL;                      // flat, or data that no statement is about
+    if (!c->n) return NULL;  // flat, or data that no statement is about
     join_boxes(g->arena, c, v);
     return c;
 }
 
-static bool test_may_miss(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->response; }
+static bool test_may_miss(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_DATA && v->response;
+}
 
 // The elements of responses that a condition reads are missing (any of them), and what it asks of other data.
 static void split_condition(Expr *e, Expr **missing, Expr **known)
@@ -440,7 +470,8 @@ static void split_condition(Expr *e, Expr **missing, Expr **known)
         }
 }
 
-// A missing value exists whatever other missing values are: a condition on these that leaves it without a distribution for some of them would make the number of unknowns one.
+// A missing value exists whatever other missing values are: a condition on these that leaves it without a distribution for some of them
+// would make the number of unknowns one.
 static void claim_existence(Claims *claims, const Var *v, const Coverage *c)
 {
     for (int i = 0; i < c->nmerged; i++) {
@@ -459,7 +490,8 @@ static void claim_existence(Claims *claims, const Var *v, const Coverage *c)
         }
         k.loops.guard = known;
         k.fails[0] = ex_call2("&&", ex_call1("missing", ex_ref((Var *)v, c->rank, at)), fails);
-        k.says = arena_printf(claims->g->arena, "%s is missing, and so is what decides whether it has a distribution (%s)", element_text(claims->g, v, c->rank), claims_line(claims->g, a->span));
+        k.says = arena_printf(claims->g->arena, "%s is missing, and so is what decides whether it has a distribution (%s)",
+                              element_text(claims->g, v, c->rank), claims_line(claims->g, a->span));
         claim(claims, k);
     }
 }
@@ -475,7 +507,8 @@ static void claim_not_missing(Claims *claims, const Var *v)
         for (int i = 0; i < f->plates.n; i++) k.loops.index[k.loops.n++] = f->plates.index[i];
         for (int d = 0; d < r->nargs; d++) k.number[k.nnumbers++] = r->args[d];
         k.fails[0] = ex_call1("missing", (Expr *)r);
-        k.says = arena_printf(g->arena, "%s is missing, and a function of it has a distribution (%s)", element_text(g, v, r->nargs), claims_line(g, f->span));
+        k.says = arena_printf(g->arena, "%s is missing, and a function of it has a distribution (%s)", element_text(g, v, r->nargs),
+                              claims_line(g, f->span));
         claim(claims, k);
     }
 }
@@ -484,17 +517,24 @@ static void claim_not_missing(Claims *claims, const Var *v)
 
 enum { MOST_READINGS = 100 };
 
-typedef struct Readings { Graph *g; Coverage *c; Var *v; const Factor *f; bool failed; } Readings;
+typedef struct Readings {
+    Graph *g;
+    Coverage *c;
+    Var *v;
+    const Factor *f;
+    bool failed;
+} Readings;
 
 // The loops that decide which element is read: others have turns, or the data no rows at all.
 static const Plates *loops_of(Graph *g, const Plates *p, const Expr *ref)
 {
     Plates *few = NEW(g->arena, Plates);
     *few = (Plates){.index = NEW_N(g->arena, Index *, p->n), .guard = p->guard};
-    for (int i = p->n - 1; i >= 0; i--) {        // what ends of inner loops depend on counts
+    for (int i = p->n - 1; i >= 0; i--) {  // what ends of inner loops depend on counts
         bool counts = p->guard && ex_mentions_index(p->guard, p->index[i]);
         for (int k = 0; k < ref->nargs; k++) counts |= ex_mentions_index(ref->args[k], p->index[i]);
-        for (int k = 0; k < few->n; k++) counts |= ex_mentions_index(few->index[k]->lo, p->index[i]) || ex_mentions_index(few->index[k]->hi, p->index[i]);
+        for (int k = 0; k < few->n; k++)
+            counts |= ex_mentions_index(few->index[k]->lo, p->index[i]) || ex_mentions_index(few->index[k]->hi, p->index[i]);
         if (counts) few->index[few->n++] = p->index[i];
     }
     for (int i = 0; 2 * i + 1 < few->n; i++) {
@@ -507,7 +547,8 @@ static const Plates *loops_of(Graph *g, const Plates *p, const Expr *ref)
 
 static bool same_expressions(Expr *const *a, Expr *const *b, int n) { return n == 0 || memcmp(a, b, sizeof *a * (size_t)n) == 0; }
 
-// Every element that e may read of v, with the loops around it. What follows from unknowns, or from data that may be missing, is not counted.
+// Every element that e may read of v, with the loops around it. What follows from unknowns, or from data that may be missing, is not
+// counted.
 static void add_readings(Readings *r, const Plates *p, Expr *e)
 {
     if (r->failed || !ex_mentions(e, r->v)) return;
@@ -534,12 +575,15 @@ static void add_readings(Readings *r, const Plates *p, Expr *e)
     }
 }
 
-// A flat element is known by the factors that hold it: one that none holds has no distribution. Data tell which those are: groups of an effect without a row.
+// A flat element is known by the factors that hold it: one that none holds has no distribution. Data tell which those are: groups of an
+// effect without a row.
 static void claim_held(Claims *claims, Var *v)
 {
     Graph *g = claims->g;
     const bool closed = (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
-    if (!v->rank || closed || v->base != BASE_REAL || v->constraint != CONSTRAINT_NONE || !(v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) || v->sites) return;
+    if (!v->rank || closed || v->base != BASE_REAL || v->constraint != CONSTRAINT_NONE ||
+        !(v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) || v->sites)
+        return;
     for (const Series *e = g->series; e; e = e->next)
         if (series_reads(e, v)) return;
     Coverage c = {.rank = v->rank};
@@ -561,7 +605,8 @@ static void claim_held(Claims *claims, Var *v)
         k.number[k.nnumbers++] = ex_index(c.coordinate[d]);
     }
     k.fails[0] = ex_call2("==", total(g, v, &c, false), ex_num(0));
-    k.says = arena_printf(g->arena, "%s has neither a distribution nor two bounds, and nothing depends on it (%s)", element_text(g, v, c.rank), claims_line(g, v->span));
+    k.says = arena_printf(g->arena, "%s has neither a distribution nor two bounds, and nothing depends on it (%s)",
+                          element_text(g, v, c.rank), claims_line(g, v->span));
     claim(claims, k);
 }
 
@@ -572,7 +617,7 @@ bool find_coverage(Claims *claims)
     bool good = true;
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
-        if (!v->decl) continue;                  // of augmentations, and what the compiler made
+        if (!v->decl) continue;  // of augmentations, and what the compiler made
         const bool let = v->kind == VAR_LET;
         Coverage *c = v->coverage = coverage_of(g, v, !let, true), *drawn = let ? coverage_of(g, v, true, false) : NULL;
         if (drawn) good &= check_each_once(claims, v, drawn);
@@ -623,7 +668,7 @@ static Expr *outside_boxes(const Coverage *c, Expr *const *at)
         Expr *in = a->guard;
         if (in && ex_any_var(in, test_may_miss, NULL)) return NULL;
         for (int k = 0; k < c->rank && in; k++) in = ex_replace_index(in, c->coordinate[k], at[k]);
-        for (int k = c->rank; k-- > 0;) {        // the box is asked before the condition
+        for (int k = c->rank; k-- > 0;) {  // the box is asked before the condition
             Expr *here = ex_call2("&&", ex_call2("<=", a->lo[k], at[k]), ex_call2("<=", at[k], a->hi[k]));
             in = in ? ex_call2("&&", here, in) : here;
         }
@@ -645,7 +690,8 @@ static void claim_drawn(Claims *claims, Var *v, const Coverage *c, const Loops *
     Claim k = {.span = span, .name = v->name, .loops = *l, .nparts = 1};
     for (int d = 0; d < c->rank; d++) k.number[k.nnumbers++] = at[d];
     k.fails[0] = ex_call2("&&", ex_call1("missing", element), outside);
-    k.says = arena_printf(g->arena, "%s is missing, is read (%s) and has no distribution (%s)", element_text(g, v, c->rank), claims_line(g, span), list_of_lines(g, c));
+    k.says = arena_printf(g->arena, "%s is missing, is read (%s) and has no distribution (%s)", element_text(g, v, c->rank),
+                          claims_line(g, span), list_of_lines(g, c));
     claim(claims, k);
 }
 
@@ -664,15 +710,16 @@ void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr 
     Expr *count = total(g, v, c, false);
     bool known = true;
     for (int d = 0; d < c->rank; d++) known &= !ex_any_var(subscript[d], test_unranged, NULL);
-    if (!known) k.loops = (Loops){0};            // any of them may be read
+    if (!known) k.loops = (Loops){0};  // any of them may be read
     for (int d = 0; d < c->rank; d++) {
         if (!known) k.loops.index[k.loops.n++] = c->coordinate[d];
         k.number[k.nnumbers++] = known ? subscript[d] : ex_index(c->coordinate[d]);
     }
     for (int d = 0; d < c->rank && known; d++) count = ex_replace_index(count, c->coordinate[d], subscript[d]);
     k.fails[0] = ex_call2("==", count, ex_num(0));
-    k.says = arena_printf(g->arena, is_definition(v) ? "%s is read (%s) and not defined (%s)" : "%s is read (%s) and has no distribution (%s)", element_text(g, v, c->rank),
-                          claims_line(g, span), list_of_lines(g, c));
+    k.says =
+        arena_printf(g->arena, is_definition(v) ? "%s is read (%s) and not defined (%s)" : "%s is read (%s) and has no distribution (%s)",
+                     element_text(g, v, c->rank), claims_line(g, span), list_of_lines(g, c));
     claim(claims, k);
 }
 
@@ -690,6 +737,8 @@ void claim_whole(Claims *claims, Var *v)
     Expr *here = element_exists(g, v, c->coordinate), *first = ex_replace_index(here, c->coordinate[c->rank - 1], ex_num(1));
     if (here == first) return;
     k.fails[0] = ex_call2("!=", here, first);
-    k.says = arena_printf(g->arena, "%s and the first element of its %s: one has a distribution, the other has none (%s)", element_text(g, v, c->rank), v->constraint == CONSTRAINT_SUM_TO_ZERO ? "vector whose sum is 0" : "ordered vector", list_of_lines(g, c));
+    k.says = arena_printf(g->arena, "%s and the first element of its %s: one has a distribution, the other has none (%s)",
+                          element_text(g, v, c->rank), v->constraint == CONSTRAINT_SUM_TO_ZERO ? "vector whose sum is 0" : "ordered vector",
+                          list_of_lines(g, c));
     claim(claims, k);
 }

@@ -1,14 +1,16 @@
 // declare.c -- the variables of a model, with their sizes and bounds.
 //
-// Needs: the checked tree.     Gives: g->vars: data, then definitions of data, recursive ones among them, then unknowns, each in the order of declaration.
+// Needs: the checked tree.     Gives: g->vars: data, then definitions of data, recursive ones among them, then unknowns, each in the order
+// of declaration.
 #include <math.h>
 #include <string.h>
 #include "declare.h"
 #include "../terms/var.h"
 #include "law.h"
 
-// What is known of definitions, by their order: whether they depend on unknowns. Each is looked at once, since chains of definitions may be long and
-// may use each other many times. Within a circle an answer of data alone is sure for the first only: recursive definitions are asked afresh.
+// What is known of definitions, by their order: whether they depend on unknowns. Each is looked at once, since chains of definitions may be
+// long and may use each other many times. Within a circle an answer of data alone is sure for the first only: recursive definitions are
+// asked afresh.
 typedef enum { NOT_ASKED, BEING_ASKED, DATA_ALONE, UNKNOWNS } Dependence;
 
 static bool definition_unknown(const Decl *d, Dependence *known);
@@ -35,15 +37,16 @@ static bool reads_observed(const Ast *e)
     return yes;
 }
 
-// Integers made of integers element by element, as k[i] + 1: cheap enough to be made again wherever they are used, so that what they are made of
-// may have missing values.
+// Integers made of integers element by element, as k[i] + 1: cheap enough to be made again wherever they are used, so that what they are
+// made of may have missing values.
 static bool made_again(const Ast *e)
 {
     if (!e) return true;
     bool yes = e->kind != AST_REDUCE && e->kind != AST_ARRAY;
     if (e->kind == AST_CALL) {
         const FunctionId f = function_id(e->name);
-        yes = ((f == FN_min || f == FN_max) && e->nkids == 2) || f == FN_abs || f == FN_floor || f == FN_ceil || f == FN_round || f == FN_int_step || f == FN_square;
+        yes = ((f == FN_min || f == FN_max) && e->nkids == 2) || f == FN_abs || f == FN_floor || f == FN_ceil || f == FN_round ||
+              f == FN_int_step || f == FN_square;
     }
     for (int i = 0; i < e->nkids; i++) yes = yes && made_again(e->kid[i]);
     return yes;
@@ -104,7 +107,10 @@ static void declare_bounds(Graph *g, Var *v, const Decl *d)
     if (d->upper && same_for_elements(d, d->upper)) v->upper = elaborate(g, d->upper, NULL, 0, NULL);
     if (v->lower && v->lower->kind == EX_NUM) v->lower_number = v->lower->number;
     if (v->upper && v->upper->kind == EX_NUM) v->upper_number = v->upper->number;
-    if (d->constraint == CONSTRAINT_SIMPLEX) { v->lower_number = 0; v->upper_number = 1; }
+    if (d->constraint == CONSTRAINT_SIMPLEX) {
+        v->lower_number = 0;
+        v->upper_number = 1;
+    }
     if (d->constraint == CONSTRAINT_POSITIVE_ORDERED) v->lower_number = 0;
 }
 
@@ -113,7 +119,8 @@ static const char *support_of(const Graph *g, const Stmt *s)
 {
     const Distribution *d = library_distribution(g->stdlib, s->dist);
     if (!d || d->discrete) return "";
-    const bool ends = d->support == SUPPORT_INTERVAL || s->truncated || s->weights || (s->decl->in_loop && (s->decl->lower || s->decl->upper));
+    const bool ends =
+        d->support == SUPPORT_INTERVAL || s->truncated || s->weights || (s->decl->in_loop && (s->decl->lower || s->decl->upper));
     return ends ? arena_printf(g->arena, "%s %p", support_table[d->support].word, (const void *)s) : support_table[d->support].word;
 }
 
@@ -134,7 +141,7 @@ bool declare(Graph *g)
 {
     const Model *m = g->model;
     for (int i = 0; i < m->ndecls; i++) map_put(g->arena, &g->taken, m->decls[i]->name, m->decls[i]);
-    for (int i = 0; i < m->ndecls; i++) {           // data first: sizes and bounds read them
+    for (int i = 0; i < m->ndecls; i++) {  // data first: sizes and bounds read them
         Decl *d = m->decls[i];
         if (d->kind != DECL_DATA) continue;
         Var *v = var_new(g, d->name, VAR_DATA);
@@ -149,7 +156,7 @@ bool declare(Graph *g)
     }
     Dependence *known = NEW_N(g->arena, Dependence, m->ndecls + 1);
     for (int i = 0; i < m->ndecls; i++) known[i] = NOT_ASKED;
-    for (int i = 0; i < m->ndecls; i++) {           // definitions of data alone: computed once
+    for (int i = 0; i < m->ndecls; i++) {  // definitions of data alone: computed once
         Decl *d = m->decls[i];
         if (d->kind != DECL_DEFINITION) continue;
         const bool unknown = definition_unknown(d, known);
@@ -175,7 +182,7 @@ bool declare(Graph *g)
         v->base = d->type.base;
         v->discrete = v->base == BASE_INT;
         v->constraint = d->constraint;
-        v->mixed = v->constraint == CONSTRAINT_SUM_TO_ZERO;          // ends of its elements are no part of its coordinates
+        v->mixed = v->constraint == CONSTRAINT_SUM_TO_ZERO;  // ends of its elements are no part of its coordinates
         d->user = v;
     }
     for (int i = 0; i < m->ndecls; i++) {

@@ -7,5 +7,6 @@ bool declare(Graph *g);                                                         
 void set_shape(Graph *g, Var *v, const Decl *d);                                    // rank and dimensions, as declared
 void note_extent(Expr *e);                                                          // an array has so many elements
 Expr *bound_at(Graph *g, const Var *v, int side, Expr *const *at, const Env *env);  // the declared bound of one element
-void find_mixed(const Graph *g, const Stmt *s, const char **seen);                  // marks variables whose elements have several supports; seen: by number, NULL at first
+// marks variables whose elements have several supports; seen: by number, NULL at first
+void find_mixed(const Graph *g, const Stmt *s, const char **seen);
 #endif

@@ -1,4 +1,5 @@
-// density.c -- the log density of a factor: that of its distribution with what support, truncation and data add; of a mixture, the log of the sum over its components.
+// density.c -- the log density of a factor: that of its distribution with what support, truncation and data add; of a mixture, the log of
+// the sum over its components.
 //
 //   before   normal(y[i] | mu, s) T(0, ), mu an unknown with a positive support
 //   after    -((y[i] - mu)/s)^2/2 - log(s) - log(2*pi)/2 - log P(0 <= y[i])
@@ -28,7 +29,8 @@ static void restrict_support(Factor *f, Var *v, Expr *lo, Expr *hi)
         if (numbers) return;
     }
     if (!f->value) return;
-    if (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi))) f->if_missing = ex_add2(f->if_missing, ex_within(f->value, lo, hi));
+    if (f->observed && (!lo || !ex_unknown(lo)) && (!hi || !ex_unknown(hi)))
+        f->if_missing = ex_add2(f->if_missing, ex_within(f->value, lo, hi));
     else factor_add(f, ex_within(f->value, lo, hi));
 }
 
@@ -48,18 +50,25 @@ static Expr *log_mass_left(Graph *g, const Factor *f, const Distribution *d, int
     enum { FEW = 16 };
     const Env *env = bind_arguments(g, d, nargs, args, f->value);
     Expr *least = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *most = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
-    Expr *lo = !f->lower ? least : least ? ex_inner(least, f->lower, false) : f->lower, *hi = !f->upper ? most : most ? ex_inner(most, f->upper, true) : f->upper;
-    Expr *cut = f->lower && least && !f->upper ? ex_sub(f->lower, least) : NULL;          // values cut off below, none above
+    Expr *lo = !f->lower ? least
+               : least   ? ex_inner(least, f->lower, false)
+                         : f->lower,
+         *hi = !f->upper ? most
+               : most    ? ex_inner(most, f->upper, true)
+                         : f->upper;
+    Expr *cut = f->lower && least && !f->upper ? ex_sub(f->lower, least) : NULL;  // values cut off below, none above
     if (cut && cut->kind == EX_NUM && cut->number <= 0) return ex_num(0);
     if (few && !(cut && cut->kind == EX_NUM && cut->number <= FEW)) {
         const Expr *span = lo && hi ? ex_sub(hi, lo) : NULL;
         if (!span || span->kind != EX_NUM || span->number >= FEW) return NULL;
     }
-    if (cut && (!hi || cut->kind == EX_NUM)) return ex_call1("log1m_exp", log_mass(g, d, nargs, args, least, ex_add2(f->lower, ex_num(-1))));
+    if (cut && (!hi || cut->kind == EX_NUM))
+        return ex_call1("log1m_exp", log_mass(g, d, nargs, args, least, ex_add2(f->lower, ex_num(-1))));
     return lo && hi ? log_mass(g, d, nargs, args, lo, hi) : NULL;
 }
 
-// An end of a truncation that is an end of the support, or infinite, leaves nothing out: a log of nothing has no derivative, nor have distribution functions at an end. Sums and products have.
+// An end of a truncation that is an end of the support, or infinite, leaves nothing out: a log of nothing has no derivative, nor have
+// distribution functions at an end. Sums and products have.
 static Expr *unless_at_end(Expr *end, int side, Expr *support, Expr *there, Expr *else_)
 {
     if (serves_at_end(else_)) return else_;
@@ -72,7 +81,7 @@ static bool is_open(const Expr *end, int side) { return end && end->kind == EX_N
 // The normaliser of a truncation. Its ends may lie beyond those of the support, where distribution functions are not asked.
 static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args)
 {
-    if (d->log_density && d->log_density->kind == AST_INT) return;      // flat: there is nothing to normalise
+    if (d->log_density && d->log_density->kind == AST_INT) return;  // flat: there is nothing to normalise
     Expr *ends[2], *lo = f->lower, *hi = f->upper;
     support_ends(g, d, nargs, args, f->value, &ends[0], &ends[1]);
     if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : ex_inner(lo, ends[0], false);
@@ -82,8 +91,9 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
     if (!lo && !hi) return;
     bool needed = (lo && ex_unknown(lo)) || (hi && ex_unknown(hi));
     for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
-    Expr *before = lo && d->discrete ? ex_add2(lo, ex_num(-1)) : lo;    // cdf(before) is cut off below
-    Expr *below[2] = {NULL, NULL}, *above[2] = {NULL, NULL}, *left = NULL;      // logs of the probabilities below and above each end
+    Expr *before = lo && d->discrete ? ex_add2(lo, ex_num(-1)) : lo;  // cdf(before) is cut off below
+    // logs of the probabilities below and above each end
+    Expr *below[2] = {NULL, NULL}, *above[2] = {NULL, NULL}, *left = NULL;
     for (int side = 0; side < 2; side++) {
         Expr *end = side ? hi : before;
         if (end && d->cdf) below[side] = elaborate(g, d->cdf, bind_arguments(g, d, nargs, args, end), 0, NULL);
@@ -91,23 +101,31 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
     }
     if (d->discrete) left = log_mass_left(g, f, d, nargs, args, true);
     if (!left && (lo || hi)) {
-        Expr *all = ex_num(0), *from = above[0] ? above[0] : below[0] ? ex_call1("log1m_exp", below[0]) : NULL, *to = below[1] ? below[1] : above[1] ? ex_call1("log1m_exp", above[1]) : NULL;
+        Expr *all = ex_num(0),
+             *from = above[0]   ? above[0]
+                     : below[0] ? ex_call1("log1m_exp", below[0])
+                                : NULL,
+             *to = below[1]   ? below[1]
+                   : above[1] ? ex_call1("log1m_exp", above[1])
+                              : NULL;
         if (lo && from) from = unless_at_end(lo, 0, ends[0], all, from);
         if (hi && to) to = unless_at_end(hi, 1, ends[1], all, to);
         if (!hi) left = from;
         else if (!lo) left = to;
         else if (below[1]) {
             left = ex_call2("log_diff_exp", below[1], below[0]);
-            if (above[0])                                                // in the upper tail by what lies above: what lies below is 1 there in doubles
+            if (above[0])  // in the upper tail by what lies above: what lies below is 1 there in doubles
                 left = ex_call3("if_else", ex_call2("in tail", above[0], below[1]), ex_call2("log_diff_exp", above[0], above[1]), left);
             left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], below[1], left));
-        } else if (above[0]) left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], to, ex_call2("log_diff_exp", above[0], above[1])));
+        } else if (above[0])
+            left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], to, ex_call2("log_diff_exp", above[0], above[1])));
         if (!left && d->discrete) left = log_mass_left(g, f, d, nargs, args, false);
     }
     if (left) factor_add(f, ex_neg(left));
     else if (needed) {
         Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
-        diag_help(m, "the normaliser of a truncated `%s` depends on its unknown arguments; give the distribution log_cdf and log_ccdf", d->name);
+        diag_help(m, "the normaliser of a truncated `%s` depends on its unknown arguments; give the distribution log_cdf and log_ccdf",
+                  d->name);
     } else if (!f->original) {
         Diag *m = diag(g->diags, f->span, DIAG_P0604, d->name);
         diag_because(m, "its distribution function is not known to the library; the draws are right");
@@ -170,7 +188,7 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
         Expr *lo = d->lower ? elaborate(g, d->lower, env, 0, NULL) : NULL, *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : NULL;
         if (f->observed && lo && !ex_unknown(lo)) f->least = lo;
         if (f->observed && hi && !ex_unknown(hi)) f->most = hi;
-        if (v && v->discrete) {                 // settle_values makes one range of those of all statements
+        if (v && v->discrete) {  // settle_values makes one range of those of all statements
             f->least = lo;
             f->most = hi;
         } else restrict_support(f, v, lo, hi);
@@ -196,8 +214,14 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
 static Distribution *mixture_of(Graph *g, const Distribution *like, bool same)
 {
     Distribution *d = NEW(g->arena, Distribution);
-    *d = (Distribution){.name = "mixture", .span = like->span, .discrete = like->discrete, .value_rank = like->value_rank,
-                        .support = same ? like->support : like->value_rank ? SUPPORT_VECTOR : like->discrete ? SUPPORT_INTEGER : SUPPORT_REAL};
+    *d = (Distribution){.name = "mixture",
+                        .span = like->span,
+                        .discrete = like->discrete,
+                        .value_rank = like->value_rank,
+                        .support = same               ? like->support
+                                   : like->value_rank ? SUPPORT_VECTOR
+                                   : like->discrete   ? SUPPORT_INTEGER
+                                                      : SUPPORT_REAL};
     return d;
 }
 
@@ -205,7 +229,8 @@ Expr *component_density(Graph *g, const Factor *f, const Component *c)
 {
     Expr *e = elaborate(g, c->dist->log_density, bind_arguments(g, c->dist, c->nargs, c->args, f->value), 0, NULL), *lo, *hi;
     support_ends(g, c->dist, c->nargs, c->args, f->value, &lo, &hi);
-    if (lo && lo != f->least) e = ex_call3("if_else", ex_call2("<=", lo, f->value), e, ex_num(-INFINITY));      // where others are possible, this one is not
+    // where others are possible, this one is not
+    if (lo && lo != f->least) e = ex_call3("if_else", ex_call2("<=", lo, f->value), e, ex_num(-INFINITY));
     if (hi && hi != f->most) e = ex_call3("if_else", ex_call2("<=", f->value, hi), e, ex_num(-INFINITY));
     if (c->dist->support == SUPPORT_CIRCLE && f->dist->support != SUPPORT_CIRCLE && !f->observed)
         e = ex_call3("if_else", ex_call2("<=", ex_call1("fabs", f->value), ex_num(M_PI)), e, ex_num(-INFINITY));
@@ -229,7 +254,7 @@ void mixture_in_domains(Graph *g, Factor *f)
     for (int i = 0; i < f->ncomponents; i++) {
         if (!inside_domains(g, f->component[i].dist, f->component[i].nargs, f->component[i].args, f->value)) continue;
         Expr *sum = mixture_sum(g, f);
-        g->supports_known = false;               // and what there was before
+        g->supports_known = false;  // and what there was before
         f->log_density = ex_add2(ex_sub(f->log_density, mixture_sum(g, f)), sum);
         g->supports_known = true;
         return;
@@ -249,7 +274,8 @@ void mixture_density(Graph *g, Factor *f, Expr *value)
         support_ends(g, c->dist, c->nargs, c->args, value, &end[0], &end[1]);
         for (int side = 0; side < 2; side++) {
             Expr **widest = side ? &f->most : &f->least;
-            if (!end[side] || (f->plate && ex_mentions_index(end[side], f->plate)) || (f->observed && ex_unknown(end[side]))) open[side] = true;
+            if (!end[side] || (f->plate && ex_mentions_index(end[side], f->plate)) || (f->observed && ex_unknown(end[side])))
+                open[side] = true;
             else *widest = !*widest || *widest == end[side] ? end[side] : ex_inner(*widest, end[side], side == 0);
         }
     }
@@ -275,7 +301,8 @@ static const Expr *term_of(const Expr *e, FunctionId fn, double *c)
     return call->kind == EX_CALL && call->fn == fn ? call : NULL;
 }
 
-// lgamma(x + n) - lgamma(x) as lgamma_rise(x, n), n at least 0, which keeps its digits where x is large. Of all pairs, a number n is taken first.
+// lgamma(x + n) - lgamma(x) as lgamma_rise(x, n), n at least 0, which keeps its digits where x is large. Of all pairs, a number n is taken
+// first.
 static Expr *lgamma_rises(Expr *e)
 {
     for (int pass = 0; pass < 2; pass++)
@@ -305,7 +332,8 @@ static Expr *lbeta_apart(Expr *e)
             Expr *sum = ex_sub(e, ex_add(2, (Expr *[]){e->args[i], e->args[k]}));
             for (int which = 0; which < 2; which++) {
                 Expr *const *of = which ? b->args : a->args, *c = ex_num(which ? other : one);
-                Expr *each = ex_sub(ex_add2(ex_call1("lgamma", of[0]), ex_call1("lgamma", of[1])), ex_call1("lgamma", ex_add2(of[0], of[1])));
+                Expr *each =
+                    ex_sub(ex_add2(ex_call1("lgamma", of[0]), ex_call1("lgamma", of[1])), ex_call1("lgamma", ex_add2(of[0], of[1])));
                 sum = ex_add2(sum, ex_mul2(c, each));
             }
             return lbeta_apart(sum);
@@ -326,9 +354,9 @@ static Expr *added_term(Graph *g, const Ast *e, const Env *env)
 
 // The expression is elaborated again where it holds densities and supports are known.
 typedef struct Added {
-    Factor       *factor;
-    const Ast    *written;
-    const Env    *env;
+    Factor *factor;
+    const Ast *written;
+    const Env *env;
     struct Added *next;
 } Added;
 
@@ -343,6 +371,6 @@ void target_density(Graph *g, Factor *f, const Ast *e, const Env *env)
 void added_in_domains(Graph *g)
 {
     if (!g->laws) return;
-    memset(g->defined, 0, sizeof g->defined);        // definitions may hold densities, too
+    memset(g->defined, 0, sizeof g->defined);  // definitions may hold densities, too
     for (Added *a = g->added; a; a = a->next) a->factor->log_density = added_term(g, a->written, a->env);
 }

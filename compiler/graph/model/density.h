@@ -7,7 +7,8 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
 Expr *component_density(Graph *g, const Factor *f, const Component *c);  // of the value of f, without the weight
 void mixture_in_domains(Graph *g, Factor *f);                            // components are 0 where their arguments lie outside
 void added_in_domains(Graph *g);                                         // and so are densities in statements target +=
-void mixture_density(Graph *g, Factor *f, Expr *value);                  // of a factor whose components are listed: with its indicator summed out
+// of a factor whose components are listed: with its indicator summed out
+void mixture_density(Graph *g, Factor *f, Expr *value);
 void target_density(Graph *g, Factor *f, const Ast *e, const Env *env);  // of a statement target += e
-void factor_ends(Factor *f, Expr *lo, Expr *hi);                         // an interval that data may leave empty: to be checked at load; NULL: open
+void factor_ends(Factor *f, Expr *lo, Expr *hi);  // an interval that data may leave empty: to be checked at load; NULL: open
 #endif

@@ -3,16 +3,17 @@
 //   before   poisson(y[i] | a + b*x[i])
 //   after    0 <= a + b*x[i]
 //
-// Needs: supports of all variables known, for what they imply (ranges.c): a condition that holds in any case is none.     Gives: an end for each argument, or a condition for all.
-// Ends are closed: where one is none of the domain, normal(mu, 0), the density is no number or 0 there by itself.
+// Needs: supports of all variables known, for what they imply (ranges.c): a condition that holds in any case is none.     Gives: an end for
+// each argument, or a condition for all. Ends are closed: where one is none of the domain, normal(mu, 0), the density is no number or 0
+// there by itself.
 #include "domains.h"
 #include "../terms/var.h"
 #include "../terms/ranges.h"
 #include "elaborate.h"
 #include "law.h"
 
-// What a sweep may change by less than a whole number, or data may lack. Whole numbers that are tried are weighed (arguments_lie_inside), and so is what they
-// look up.
+// What a sweep may change by less than a whole number, or data may lack. Whole numbers that are tried are weighed (arguments_lie_inside),
+// and so is what they look up.
 static Look test_moves(const Expr *e, void *with)
 {
     (void)with;
@@ -22,7 +23,11 @@ static Look test_moves(const Expr *e, void *with)
 }
 
 bool moves_freely(const Expr *e) { return ex_find(e, test_moves, NULL); }
-static Look test_loaded(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && (e->var->kind == VAR_DATA || e->var->kind == VAR_LET) ? FOUND : LOOK; }
+static Look test_loaded(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REF && (e->var->kind == VAR_DATA || e->var->kind == VAR_LET) ? FOUND : LOOK;
+}
 
 // e as a product of what moves and what does not.
 static void split(Expr *e, Expr **moving, Expr **rest)
@@ -49,7 +54,8 @@ bool end_is_kept(Expr *x, Expr *end, int side)
     if (never_negative(side ? ex_sub(end, x) : ex_is_num(end, 0) ? x : ex_sub(x, end))) return true;
     Expr *moving, *rest;
     split(x, &moving, &rest);
-    return side == 0 && ex_is_num(end, 0) && moving != x && never_negative(moving);       // the rest decides, which data have or a trial weighs
+    // the rest decides, which data have or a trial weighs
+    return side == 0 && ex_is_num(end, 0) && moving != x && never_negative(moving);
 }
 
 static bool in_order(const Expr *c)

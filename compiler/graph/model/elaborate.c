@@ -123,16 +123,23 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
     if (result == RESULT_REAL || result == RESULT_INT || result == RESULT_SCALAR) return scalar_shape();
     const Shape a = e->nkids > 0 ? shape_of(g, e->kid[0], env) : scalar_shape();
     switch (result) {
-    case RESULT_LIKE: case RESULT_LIKE_REAL: case RESULT_LIKE_INT: return a;
-    case RESULT_REP_VECTOR: case RESULT_LENGTH_2: return vector_shape(elab0(g, e->kid[1], env));
+    case RESULT_LIKE:
+    case RESULT_LIKE_REAL:
+    case RESULT_LIKE_INT: return a;
+    case RESULT_REP_VECTOR:
+    case RESULT_LENGTH_2: return vector_shape(elab0(g, e->kid[1], env));
     case RESULT_LENGTH_3: return vector_shape(elab0(g, e->kid[2], env));
     case RESULT_LENGTH_ROWS: return vector_shape(a.dim[0]);
     case RESULT_LENGTH_COLS: return vector_shape(a.dim[1]);
     case RESULT_ONE_MORE: return vector_shape(ex_plus(a.dim[0], 1));
     case RESULT_SQUARE_ROWS: return matrix_shape(a.dim[0], a.dim[0]);
     case RESULT_SQUARE_COLS: return matrix_shape(a.dim[1], a.dim[1]);
-    case RESULT_SQUARE_1: { Expr *n = elab0(g, e->kid[0], env); return matrix_shape(n, n); }
-    case RESULT_REP_ARRAY: case RESULT_REP_ARRAY_REAL: {
+    case RESULT_SQUARE_1: {
+        Expr *n = elab0(g, e->kid[0], env);
+        return matrix_shape(n, n);
+    }
+    case RESULT_REP_ARRAY:
+    case RESULT_REP_ARRAY_REAL: {
         Shape s = {.rank = e->nkids - 1};
         for (int i = 1; i < e->nkids; i++) s.dim[i - 1] = elab0(g, e->kid[i], env);
         for (int k = 0; k < a.rank; k++) s.dim[s.rank++] = a.dim[k];
@@ -143,7 +150,13 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
         return a.rank ? a : vector_shape(ex_num(1));
     case RESULT_APPEND_ROW: return vector_shape(ex_add2(count_all(a), count_all(shape_of(g, e->kid[1], env))));
     case RESULT_SOLUTION: return matrix_shape(shape_of(g, e->kid[3], env).dim[0], shape_of(g, e->kid[1], env).dim[0]);
-    case RESULT_EACH: case RESULT_EACH_SAME: case RESULT_EACH_INT: case RESULT_CHOICE: case RESULT_REAL: case RESULT_INT: case RESULT_SCALAR: break;
+    case RESULT_EACH:
+    case RESULT_EACH_SAME:
+    case RESULT_EACH_INT:
+    case RESULT_CHOICE:
+    case RESULT_REAL:
+    case RESULT_INT:
+    case RESULT_SCALAR: break;
     }
     return widest(g, e, env, a);
 }
@@ -151,9 +164,14 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
 Shape shape_of(Graph *g, const Ast *e, const Env *env)
 {
     const bool composed = e->kind == AST_BINARY || e->kind == AST_COND || e->kind == AST_UNARY || e->kind == AST_CALL;
-    if (composed && e->state == TYPE_KNOWN && e->type.rank == 0) return scalar_shape();          // not looked through at each depth of what it stands in
+    // not looked through at each depth of what it stands in
+    if (composed && e->state == TYPE_KNOWN && e->type.rank == 0) return scalar_shape();
     switch (e->kind) {
-    case AST_INT: case AST_REAL: case AST_STRING: case AST_REDUCE: case AST_FUNCTION: return scalar_shape();
+    case AST_INT:
+    case AST_REAL:
+    case AST_STRING:
+    case AST_REDUCE:
+    case AST_FUNCTION: return scalar_shape();
     case AST_NAME: {
         Expr *bound = e->decl ? lookup(env, e->decl) : NULL;
         if (bound) return expr_shape(bound);
@@ -164,7 +182,8 @@ Shape shape_of(Graph *g, const Ast *e, const Env *env)
         return s;
     }
     case AST_INDEX: return index_shape(g, e, env);
-    case AST_RANGE: case AST_ALL: return scalar_shape();
+    case AST_RANGE:
+    case AST_ALL: return scalar_shape();
     case AST_CALL: return call_shape(g, e, env);
     case AST_UNARY: return shape_of(g, e->kid[0], env);
     case AST_TRANSPOSE: {
@@ -205,13 +224,22 @@ static const char *op_name(Op op)
     switch (op) {
     case OP_EQ: return "==";
     case OP_NE: return "!=";
-    case OP_LT: case OP_GT: return "<";
-    case OP_LE: case OP_GE: return "<=";
+    case OP_LT:
+    case OP_GT: return "<";
+    case OP_LE:
+    case OP_GE: return "<=";
     case OP_AND: return "&&";
     case OP_OR: return "||";
     case OP_MOD: return "%";
     case OP_NOT: return "!";
-    case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_POW: case OP_ELT_MUL: case OP_ELT_DIV: case OP_NEG: break;
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL:
+    case OP_DIV:
+    case OP_POW:
+    case OP_ELT_MUL:
+    case OP_ELT_DIV:
+    case OP_NEG: break;
     }
     return "?";
 }
@@ -270,12 +298,16 @@ static Expr *parameter(Graph *g, const Ast *name, Expr *extent)
 {
     Decl *d = name->decl;
     if (!d->user) {
-        static const char *const used[] = {"d", "s", "p", "ode", "slope", "by_state", "by_input", NULL};      // of the function that it is a parameter of
+        // of the function that it is a parameter of
+        static const char *const used[] = {"d", "s", "p", "ode", "slope", "by_state", "by_input", NULL};
         const char *text = word_apart(g->arena, d->name, word_declared);
         for (int i = 0; used[i]; i++)
             if (strcmp(used[i], d->name) == 0) text = arena_printf(g->arena, "%s_", d->name);
         Var *v = var_unique(g, text, VAR_ELEMENT);
-        if (extent) { v->rank = 1; v->dim[0] = extent; }
+        if (extent) {
+            v->rank = 1;
+            v->dim[0] = extent;
+        }
         d->user = v;
     }
     return ex_ref(d->user, 0, NULL);
@@ -296,8 +328,9 @@ static Expr *solution(Graph *g, const Ast *e, const Env *env)
     return ex_call(e->name, 8, args);
 }
 
-// Covariances of Gaussian processes (Rasmussen and Williams 2006, chapter 4) between points i and j, in the scaled distance r: |x_i - x_j|/rho, or of rows of a matrix the Euclidean one, each column
-// by its own rho if rho is a vector. Where two points are one, r has no slope, and is the number 0: r^2 alone would be differentiated as 0/0.
+// Covariances of Gaussian processes (Rasmussen and Williams 2006, chapter 4) between points i and j, in the scaled distance r: |x_i -
+// x_j|/rho, or of rows of a matrix the Euclidean one, each column by its own rho if rho is a vector. Where two points are one, r has no
+// slope, and is the number 0: r^2 alone would be differentiated as 0/0.
 static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
 {
     const FunctionId f = function_id(e->name);
@@ -308,22 +341,38 @@ static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
     if (points.rank == 1) {
         Expr *d = ex_sub(elaborate(g, x, env, 1, at), elaborate(g, x, env, 1, at + 1));
         if (scales) rho = elaborate(g, e->kid[2], env, 1, (Expr *[]){ex_num(1)});
-        if (periodic) return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-2), ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), d), elab0(g, e->kid[3], env))), rho), 2))));
+        if (periodic)
+            return ex_mul2(
+                a,
+                ex_call1("exp",
+                         ex_mul2(ex_num(-2),
+                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), d), elab0(g, e->kid[3], env))), rho), 2))));
         r2 = ex_pow(ex_div(d, rho), 2);
         r = ex_div(ex_call1("fabs", d), rho);
     } else {
         Index *k = index_new("k", NULL, NULL);
         Expr *kk = ex_index(k), *d = ex_sub(elaborate(g, x, env, 2, (Expr *[]){at[0], kk}), elaborate(g, x, env, 2, (Expr *[]){at[1], kk}));
-        Expr *apart = sum_over(points.dim[1], ex_pow(d, 2), k), *same = ex_call2("==", ex_unknown(apart) ? at[0] : apart, ex_unknown(apart) ? at[1] : ex_num(0));
-        r2 = scales ? sum_over(points.dim[1], ex_pow(ex_div(d, elaborate(g, e->kid[2], env, 1, &kk)), 2), k) : ex_div(apart, ex_pow(rho, 2));
+        Expr *apart = sum_over(points.dim[1], ex_pow(d, 2), k),
+             *same = ex_call2("==", ex_unknown(apart) ? at[0] : apart, ex_unknown(apart) ? at[1] : ex_num(0));
+        r2 =
+            scales ? sum_over(points.dim[1], ex_pow(ex_div(d, elaborate(g, e->kid[2], env, 1, &kk)), 2), k) : ex_div(apart, ex_pow(rho, 2));
         r = scales || ex_unknown(apart) ? ex_call3("if_else", same, ex_num(0), ex_call1("sqrt", r2)) : ex_div(ex_call1("sqrt", apart), rho);
         if (periodic) {
             Expr *distance = ex_unknown(apart) ? ex_call3("if_else", same, ex_num(0), ex_call1("sqrt", apart)) : ex_call1("sqrt", apart);
-            return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-2), ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), distance), elab0(g, e->kid[3], env))), rho), 2))));
+            return ex_mul2(
+                a,
+                ex_call1("exp",
+                         ex_mul2(ex_num(-2),
+                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), distance), elab0(g, e->kid[3], env))), rho),
+                                        2))));
         }
     }
     if (smooth) return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-0.5), r2)));
-    Expr *s = ex_mul2(ex_num(f == FN_gp_matern32_cov ? sqrt(3) : f == FN_gp_matern52_cov ? sqrt(5) : 1), r), *decay = ex_call1("exp", ex_neg(s));
+    Expr *s = ex_mul2(ex_num(f == FN_gp_matern32_cov   ? sqrt(3)
+                             : f == FN_gp_matern52_cov ? sqrt(5)
+                                                       : 1),
+                      r),
+         *decay = ex_call1("exp", ex_neg(s));
     if (f == FN_gp_exponential_cov) return ex_mul2(a, decay);
     Expr *bend = f == FN_gp_matern32_cov ? ex_plus(s, 1) : ex_add(3, (Expr *[]){ex_num(1), s, ex_mul2(ex_num(5.0 / 3), r2)});
     return ex_mul(3, (Expr *[]){a, bend, decay});
@@ -360,12 +409,13 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (f == FN_norm2) return ex_pow(sum_over(s.dim[0], ex_pow(elaborate(g, a, env, 1, &ij), 2), j), 0.5);
     if (f == FN_squared_distance)
         return sum_over(s.dim[0], ex_pow(ex_sub(elaborate(g, a, env, 1, &ij), elaborate(g, b, env, 1, &ij)), 2), j);
-    if (f == FN_rank) return sum_over(s.dim[0], ex_call2("<", elaborate(g, a, env, 1, &ij), elaborate(g, a, env, 1, (Expr *[]){elab0(g, b, env)})), j);
+    if (f == FN_rank)
+        return sum_over(s.dim[0], ex_call2("<", elaborate(g, a, env, 1, &ij), elaborate(g, a, env, 1, (Expr *[]){elab0(g, b, env)})), j);
     if (f == FN_rep_vector || f == FN_rep_matrix) return elab0(g, a, env);
     if (f == FN_rep_array) return elaborate(g, a, env, s.rank, at + (e->nkids - 1));
     if (f == FN_to_row_vector || (f == FN_to_vector && s.rank == 1)) return elaborate(g, a, env, n, at);
     if (f == FN_to_vector && s.rank == 0) return elab0(g, a, env);
-    if (f == FN_to_vector) {                    // column by column
+    if (f == FN_to_vector) {  // column by column
         Expr *k = ex_plus(at[0], -1), *col = ex_call1("floor", ex_div(k, s.dim[0]));
         return elaborate(g, a, env, 2, (Expr *[]){ex_plus(ex_sub(k, ex_mul2(col, s.dim[0])), 1), ex_plus(col, 1)});
     }
@@ -379,7 +429,8 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         Expr *last = ex_call2("==", at[0], ex_plus(s.dim[0], 1));
         return ex_mul2(ex_call3("if_else", last, ex_num(1), elaborate(g, a, env, 1, (Expr *[]){ex_call2("fmin", at[0], s.dim[0])})), rest);
     }
-    if (f == FN_inverse || f == FN_inverse_spd || f == FN_cholesky_decompose || f == FN_sort_asc || f == FN_sort_desc || f == FN_sort_indices_asc || f == FN_sort_indices_desc)
+    if (f == FN_inverse || f == FN_inverse_spd || f == FN_cholesky_decompose || f == FN_sort_asc || f == FN_sort_desc ||
+        f == FN_sort_indices_asc || f == FN_sort_indices_desc)
         return ex_at(ex_call1(f == FN_inverse_spd ? "inverse" : e->name, elaborate_whole(g, a, env)), n, at);
     if (f == FN_log_determinant) return ex_call1(e->name, elaborate_whole(g, a, env));
     if (f == FN_determinant) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));
@@ -395,27 +446,34 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (f == FN_segment) return elaborate(g, a, env, 1, (Expr *[]){ex_plus(ex_add2(at[0], elab0(g, b, env)), -1)});
     if (f == FN_append_row) {
         Expr *na = s.rank ? extent_of(s, 0) : ex_num(1);
-        return ex_call3("if_else", ex_call2("<=", at[0], na), operand(g, a, env, 1, at), operand(g, b, env, 1, (Expr *[]){ex_sub(at[0], na)}));
+        return ex_call3("if_else", ex_call2("<=", at[0], na), operand(g, a, env, 1, at),
+                        operand(g, b, env, 1, (Expr *[]){ex_sub(at[0], na)}));
     }
-    if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov || f == FN_gp_periodic_cov) return covariance(g, e, env, at);
+    if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov ||
+        f == FN_gp_periodic_cov)
+        return covariance(g, e, env, at);
     if (f == FN_tcrossprod || f == FN_crossprod) {
         bool t = f == FN_tcrossprod;
         Expr *l[2] = {t ? at[0] : ij, t ? ij : at[0]}, *r[2] = {t ? at[1] : ij, t ? ij : at[1]};
         return sum_over(t ? s.dim[1] : s.dim[0], ex_mul2(elaborate(g, a, env, 2, l), elaborate(g, a, env, 2, r)), j);
     }
-    if (f == FN_quad_form) {                    // quad_form(A, v) = v'Av
+    if (f == FN_quad_form) {  // quad_form(A, v) = v'Av
         Index *k = index_new("k", NULL, NULL);
         Expr *kk = ex_index(k);
-        return sum_over(s.dim[0], sum_over(s.dim[0], ex_mul(3, (Expr *[]){elaborate(g, b, env, 1, &ij),
-                        elaborate(g, a, env, 2, (Expr *[]){ij, kk}), elaborate(g, b, env, 1, &kk)}), k), j);
+        return sum_over(s.dim[0],
+                        sum_over(s.dim[0],
+                                 ex_mul(3, (Expr *[]){elaborate(g, b, env, 1, &ij), elaborate(g, a, env, 2, (Expr *[]){ij, kk}),
+                                                      elaborate(g, b, env, 1, &kk)}),
+                                 k),
+                        j);
     }
     if (f == FN_quad_form_diag)
         return ex_mul(3, (Expr *[]){elaborate(g, a, env, 2, at), elaborate(g, b, env, 1, at), elaborate(g, b, env, 1, at + 1)});
-    Expr **args = NEW_N(g->arena, Expr *, e->nkids);     // everything else works element by element
+    Expr **args = NEW_N(g->arena, Expr *, e->nkids);  // everything else works element by element
     const int m = e->nkids;
     for (int i = 0; i < m; i++) args[i] = operand(g, e->kid[i], env, n, at);
     if (f == FN_fma) return ex_add2(ex_mul2(args[0], args[1]), args[2]);
-    if (f == FN_cbrt && ex_positive(args[0])) return ex_pow(args[0], 1.0 / 3);       // a power of a negative number is none
+    if (f == FN_cbrt && ex_positive(args[0])) return ex_pow(args[0], 1.0 / 3);  // a power of a negative number is none
     if (f == FN_choose) return ex_call1("exp", ex_call("lchoose", 2, args));
     if (f == FN_std_normal_lcdf) return ex_call1("log_Phi", args[0]);
     if (f == FN_log_sum_exp) return ex_call("log_sum_exp2", 2, args);
@@ -447,18 +505,22 @@ static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at, const E
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
     switch (e->kind) {
-    case AST_INT: case AST_REAL: return ex_num(e->number);
-    case AST_STRING: case AST_FUNCTION: return ex_num(0);
+    case AST_INT:
+    case AST_REAL: return ex_num(e->number);
+    case AST_STRING:
+    case AST_FUNCTION: return ex_num(0);
     case AST_NAME: {
         Expr *bound = e->decl ? lookup(env, e->decl) : NULL;
         if (bound) return ex_at(bound, n, at);
         if (!e->decl) return ex_num(0);
-        if (e->decl->kind == DECL_VARIABLE && e->decl->sites && n == e->decl->type.rank && g->drawing != e->decl) return definition(g, e->decl, n, at, env);
+        if (e->decl->kind == DECL_VARIABLE && e->decl->sites && n == e->decl->type.rank && g->drawing != e->decl)
+            return definition(g, e->decl, n, at, env);
         if (e->decl->user) return ex_ref(e->decl->user, n, at);
         return definition(g, e->decl, n, at, env);
     }
     case AST_INDEX: return subscripted(g, e, env, n, at);
-    case AST_RANGE: case AST_ALL: return ex_num(0);
+    case AST_RANGE:
+    case AST_ALL: return ex_num(0);
     case AST_CALL: return call(g, e, env, n, at);
     case AST_UNARY: {
         Expr *a = elaborate(g, e->kid[0], env, n, at);
@@ -488,12 +550,22 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
         switch (e->op) {
         case OP_ADD: return ex_add2(a, b);
         case OP_SUB: return ex_sub(a, b);
-        case OP_DIV: case OP_ELT_DIV: return ex_div(a, b);
-        case OP_MUL: case OP_ELT_MUL: return ex_mul2(a, b);
+        case OP_DIV:
+        case OP_ELT_DIV: return ex_div(a, b);
+        case OP_MUL:
+        case OP_ELT_MUL: return ex_mul2(a, b);
         case OP_POW: return b->kind == EX_NUM ? ex_pow(a, b->number) : ex_call2("pow", a, b);
-        case OP_GT: case OP_GE: return ex_call2(op_name(e->op), b, a);
-        case OP_EQ: case OP_NE: case OP_LT: case OP_LE: case OP_AND: case OP_OR: case OP_MOD: return ex_call2(op_name(e->op), a, b);
-        case OP_NEG: case OP_NOT: break;
+        case OP_GT:
+        case OP_GE: return ex_call2(op_name(e->op), b, a);
+        case OP_EQ:
+        case OP_NE:
+        case OP_LT:
+        case OP_LE:
+        case OP_AND:
+        case OP_OR:
+        case OP_MOD: return ex_call2(op_name(e->op), a, b);
+        case OP_NEG:
+        case OP_NOT: break;
         }
         return a;
     }
@@ -517,7 +589,8 @@ Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env)
 
 static bool is_index(const Ast *sub) { return sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX; }
 
-// Does a use of a definition stand in the very loops of its statement, at the element that these define? Then their indices mean the same there.
+// Does a use of a definition stand in the very loops of its statement, at the element that these define? Then their indices mean the same
+// there.
 static bool same_turn(Graph *g, const Stmt *s, Expr *const *at, const Env *use)
 {
     for (const Lookup *l = s->lookups; l; l = l->next)
@@ -525,7 +598,8 @@ static bool same_turn(Graph *g, const Stmt *s, Expr *const *at, const Env *use)
     for (int i = 1; i < s->lhs->nkids; i++)
         if (is_index(s->lhs->kid[i]) && lookup(use, s->lhs->kid[i]->decl) != at[i - 1]) return false;
     for (int i = 1; i < s->lhs->nkids; i++)
-        if (s->lhs->kid[i]->kind != AST_ALL && s->lhs->kid[i]->kind != AST_RANGE && elab0(g, s->lhs->kid[i], use) != at[i - 1]) return false;
+        if (s->lhs->kid[i]->kind != AST_ALL && s->lhs->kid[i]->kind != AST_RANGE && elab0(g, s->lhs->kid[i], use) != at[i - 1])
+            return false;
     return true;
 }
 
@@ -549,11 +623,11 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
     int nsites = 0;
     for (const Stmt *s = d->sites; s; s = s->next_site) nsites++;
     Expr **value = NEW_N(g->arena, Expr *, nsites + 1), **condition = NEW_N(g->arena, Expr *, nsites + 1);
-    const bool drawn = d->kind == DECL_VARIABLE;     // the other elements are
-    const bool several = nsites > 1 || drawn;        // ranges and conditions tell them apart
+    const bool drawn = d->kind == DECL_VARIABLE;  // the other elements are
+    const bool several = nsites > 1 || drawn;     // ranges and conditions tell them apart
     nsites = 0;
     for (const Stmt *s = d->sites; s; s = s->next_site) {
-        if (drawn && s->busy) continue;              // its value does not depend on itself
+        if (drawn && s->busy) continue;  // its value does not depend on itself
         const Env *env = NULL;
         Expr *when = NULL;
         int k = 0;
@@ -567,7 +641,7 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
             if (several && !here && l == s->lookups) when = ex_call2("<=", ex_num(1), index);
         }
         const Env *met = NULL;
-        Expr *rest[2 * MAX_RANK];                      // subscripts of the right side: those of dimensions that the left side leaves whole
+        Expr *rest[2 * MAX_RANK];  // subscripts of the right side: those of dimensions that the left side leaves whole
         int nrest = 0;
         if (s->lhs->kind == AST_INDEX)
             for (int i = 1; i < s->lhs->nkids; i++, k++) {
@@ -600,17 +674,17 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
         condition[nsites++] = when;
     }
     if (drawn) out = ex_ref(d->user, n, at);
-    for (int i = nsites - 1; i >= 0; i--)
-        out = !out || !condition[i] ? value[i] : ex_call3("if_else", condition[i], value[i], out);
+    for (int i = nsites - 1; i >= 0; i--) out = !out || !condition[i] ? value[i] : ex_call3("if_else", condition[i], value[i], out);
     return out ? out : ex_num(0);
 }
 
-// A definition and the subscripts at which it was asked for. Definitions that use others several times would otherwise be substituted exponentially often.
+// A definition and the subscripts at which it was asked for. Definitions that use others several times would otherwise be substituted
+// exponentially often.
 typedef struct Defined {
     struct Defined *next;
-    const Decl     *decl;
-    int             n;
-    Expr           *at[2 * MAX_RANK], *value;
+    const Decl *decl;
+    int n;
+    Expr *at[2 * MAX_RANK], *value;
 } Defined;
 
 static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use)

@@ -4,26 +4,32 @@
 #include "../../front/front.h"
 #include "../graph.h"
 
-typedef struct Env {                     // what names stand for: indices of loops, arguments of distributions
-    const Decl       *decl;
-    Expr             *value;
+typedef struct Env {  // what names stand for: indices of loops, arguments of distributions
+    const Decl *decl;
+    Expr *value;
     const struct Env *outer;
 } Env;
 
-// The index of a loop around a definition, as a table of its elements: in for (j in 1:J) for (i in first[j]:last[j]) m[i] = ...; the j of each i.
+// The index of a loop around a definition, as a table of its elements: in for (j in 1:J) for (i in first[j]:last[j]) m[i] = ...; the j of
+// each i.
 typedef struct Lookup {
-    const Decl    *index;
-    Var           *table;
+    const Decl *index;
+    Var *table;
     struct Lookup *next;
 } Lookup;
 
-typedef struct Shape { int rank; Expr *dim[MAX_RANK]; } Shape;
+typedef struct Shape {
+    int rank;
+    Expr *dim[MAX_RANK];
+} Shape;
 
-Shape shape_of(Graph *g, const Ast *e, const Env *env);                                // rank and dimensions of an expression of the tree
-void own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole);  // those of the first n subscripts (NULL: no number): where each z[j] has sizes of its own, `whole` gets them
-Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);       // element `at` of e, a scalar
-Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                         // e as a scalar, a reference to an array, or an ARRAY
-Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);  // for one element of a vectorised statement
-const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);        // outer, and what a name stands for besides
+Shape shape_of(Graph *g, const Ast *e, const Env *env);  // rank and dimensions of an expression of the tree
+// those of the first n subscripts (NULL: no number): where each z[j] has sizes of its own, `whole` gets them
+void own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole);
+Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);  // element `at` of e, a scalar
+Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                    // e as a scalar, a reference to an array, or an ARRAY
+// for one element of a vectorised statement
+Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);
+const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);                // outer, and what a name stands for besides
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);  // an expression of a stdlib file
 #endif

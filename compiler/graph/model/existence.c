@@ -30,12 +30,12 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
         for (int k = 0; k < f->value->nargs; k++) {
             Expr *s = f->value->args[k], *key = ex_index(element[k]);
             const Index *plate = NULL;
-            Expr *ahead = ex_num(0);             // j + 1 over j in 1:J - 1
+            Expr *ahead = ex_num(0);  // j + 1 over j in 1:J - 1
             for (int i = 0; i < f->plates.n && !plate; i++) {
                 ahead = ex_sub(s, ex_index(f->plates.index[i]));
                 if (ahead->kind == EX_NUM) plate = f->plates.index[i];
             }
-            bool told = false;                   // by an earlier subscript: a[j, j + 1]
+            bool told = false;  // by an earlier subscript: a[j, j + 1]
             for (int i = 0; i < k && plate; i++) {
                 if (!ex_mentions_index(f->value->args[i], plate)) continue;
                 told = ex_sub(f->value->args[i], ex_index((Index *)plate))->kind == EX_NUM;
@@ -44,7 +44,7 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
             if (!plate) {
                 bool varies = false;
                 for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
-                if (varies && !told) return element_exists(g, (Var *)v, element);     // a gather
+                if (varies && !told) return element_exists(g, (Var *)v, element);  // a gather
                 here = ex_both(here, ex_call2("==", s, key));
                 whole = false;
                 continue;
@@ -54,35 +54,51 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
             if (!ex_is_num(first, 1)) tests[0] = ex_call2("<=", first, s);
             if (last != v->dim[k]) tests[1] = ex_call2("<=", s, last);
             for (int i = 0; i < 2; i++)
-                if (tests[i]) { here = ex_both(here, tests[i]); whole = false; }
+                if (tests[i]) {
+                    here = ex_both(here, tests[i]);
+                    whole = false;
+                }
         }
-        if (condition) { here = ex_both(here, condition); whole = false; }
+        if (condition) {
+            here = ex_both(here, condition);
+            whole = false;
+        }
         if (whole) return NULL;
         for (int k = 0; k < f->value->nargs; k++)
             for (int i = 0; i < f->plates.n; i++) {
                 Expr *s = f->value->args[k], *index = ex_index(f->plates.index[i]), *ahead = ex_sub(s, index);
-                if (ahead->kind == EX_NUM) here = ex_replace(ex_replace(here, s, ex_index(element[k])), index, ex_sub(ex_index(element[k]), ahead));
+                if (ahead->kind == EX_NUM)
+                    here = ex_replace(ex_replace(here, s, ex_index(element[k])), index, ex_sub(ex_index(element[k]), ahead));
             }
         for (int i = 0; i < f->plates.n; i++)
-            if (ex_mentions_index(here, f->plates.index[i])) return element_exists(g, (Var *)v, element);    // slices of another loop: as a gather
-        any = ex_either(any, here);              // once, of a statement and what an augmentation made of it
+            // slices of another loop: as a gather
+            if (ex_mentions_index(here, f->plates.index[i])) return element_exists(g, (Var *)v, element);
+        any = ex_either(any, here);  // once, of a statement and what an augmentation made of it
     }
     return condition_left(any);
 }
 
-// Latents of rows that a missing value lets in or leaves out are there in some draws, and have the number of the last of these in the others.
-static bool test_may_change(const Var *v, void *with) { (void)with; return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response; }
+// Latents of rows that a missing value lets in or leaves out are there in some draws, and have the number of the last of these in the
+// others.
+static bool test_may_change(const Var *v, void *with)
+{
+    (void)with;
+    return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response;
+}
 
 bool find_domains(Graph *g)
 {
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         const bool drawn = v->kind == VAR_PARAMETER || v->kind == VAR_LATENT;
-        v->partial |= (var_unknown(v) && v->sites) || ((v->kind == VAR_SERIES || v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && v->holes);
-        if (!(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response)) || (v->rank == 0 && v->coverage && !v->holes)) continue;
+        v->partial |=
+            (var_unknown(v) && v->sites) || ((v->kind == VAR_SERIES || v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && v->holes);
+        if (!(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response)) || (v->rank == 0 && v->coverage && !v->holes))
+            continue;
         var_element(g, v, v->own);
         v->exists = var_domain(g, v, v->own);
-        v->partial |= v->exists && (drawn || v->rank == 0 || v->holes || (v->kind == VAR_AUXILIARY && !ex_any_var(v->exists, test_may_change, NULL)));
+        v->partial |=
+            v->exists && (drawn || v->rank == 0 || v->holes || (v->kind == VAR_AUXILIARY && !ex_any_var(v->exists, test_may_change, NULL)));
     }
     return true;
 }

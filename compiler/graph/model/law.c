@@ -5,7 +5,8 @@
 //
 // Needs: names and types checked.     Gives: a scalar, the sum over the elements of a vector.
 // They have the values that the statement y ~ normal(mu, sigma) would add: minus infinity outside of the support.
-// Where data make the argument of a distribution function infinite, or an end of the support, nothing is left or all, whatever the parameters: a limit that formulas do not give the derivatives of.
+// Where data make the argument of a distribution function infinite, or an end of the support, nothing is left or all, whatever the
+// parameters: a limit that formulas do not give the derivatives of.
 #include <math.h>
 #include <string.h>
 #include "law.h"
@@ -37,7 +38,12 @@ static Expr *one(Graph *g, const Distribution *d, LawPart part, Expr **args, Exp
 {
     const Env *env = bind_arguments(g, d, d->nparams, args, x);
     const bool above = part == LAW_LOG_CCDF;
-    Expr *ends[2], *minus = ex_num(-INFINITY), *e = elaborate(g, part == LAW_DENSITY ? d->log_density : above ? d->ccdf : d->cdf, env, 0, NULL);
+    Expr *ends[2], *minus = ex_num(-INFINITY),
+                   *e = elaborate(g,
+                                  part == LAW_DENSITY ? d->log_density
+                                  : above             ? d->ccdf
+                                                      : d->cdf,
+                                  env, 0, NULL);
     support_ends(g, d, d->nparams, args, x, &ends[0], &ends[1]);
     if (part == LAW_DENSITY) {
         for (int side = 0; side < 2; side++)
@@ -50,7 +56,7 @@ static Expr *one(Graph *g, const Distribution *d, LawPart part, Expr **args, Exp
     Expr *all = e;
     for (int side = 1; side >= 0; side--) {
         Expr *out = out_of(d, x, ends[side], side, e);
-        if (out) all = ex_call3("if_else", out, side == above ? minus : ex_num(0), all);      // nothing is left, or all
+        if (out) all = ex_call3("if_else", out, side == above ? minus : ex_num(0), all);  // nothing is left, or all
     }
     return all;
 }
@@ -72,7 +78,8 @@ static Expr *between_ends(Expr *condition, Expr *e)
 static Expr *bare(Expr *e, void *with)
 {
     switch (e->kind) {
-    case EX_ADD: case EX_MUL: return NULL;
+    case EX_ADD:
+    case EX_MUL: return NULL;
     case EX_REDUCE: return e->fn == FN_sum ? NULL : e;
     case EX_CALL:
         if (e->fn != FN_if_else) return e;
@@ -117,11 +124,24 @@ void support_ends(Graph *g, const Distribution *d, int nargs, Expr **args, Expr 
     *hi = d->upper ? elaborate(g, d->upper, env, 0, NULL) : unit ? ex_num(1) : NULL;
 }
 
-static Look test_singular(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL || (e->kind == EX_POW && e->number < 0 && !ex_above_zero(e->args[0])) ? FOUND : LOOK; }
-static Look test_infinite(const Expr *e, void *with) { (void)with; return e->kind == EX_NUM && isinf(e->number) ? FOUND : LOOK; }
-static Look test_real(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && e->var->base != BASE_INT ? FOUND : LOOK; }
+static Look test_singular(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_CALL || (e->kind == EX_POW && e->number < 0 && !ex_above_zero(e->args[0])) ? FOUND : LOOK;
+}
+static Look test_infinite(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_NUM && isinf(e->number) ? FOUND : LOOK;
+}
+static Look test_real(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REF && e->var->base != BASE_INT ? FOUND : LOOK;
+}
 
-// The data that can make e infinite on this side, itself or a part of it: the bound of (bound - mu)/sigma. NULL: none can, unknowns being finite.
+// The data that can make e infinite on this side, itself or a part of it: the bound of (bound - mu)/sigma. NULL: none can, unknowns being
+// finite.
 static Expr *data_to_infinity(Expr *e, int side)
 {
     const bool mixed = ex_unknown(e) && !ex_find(e, test_infinite, NULL);
@@ -162,7 +182,10 @@ void names_add(Graph *g, Names *t, const char *name, Expr *value)
         t->size = t->size ? 2 * t->size : 16;
         const char **name2 = NEW_N(g->arena, const char *, t->size);
         Expr **value2 = NEW_N(g->arena, Expr *, t->size);
-        if (t->n) { memcpy(name2, t->name, sizeof *name2 * (size_t)t->n); memcpy(value2, t->value, sizeof *value2 * (size_t)t->n); }
+        if (t->n) {
+            memcpy(name2, t->name, sizeof *name2 * (size_t)t->n);
+            memcpy(value2, t->value, sizeof *value2 * (size_t)t->n);
+        }
         t->name = name2;
         t->value = value2;
     }
@@ -174,7 +197,10 @@ const Env *names_bind(Graph *g, const Env *env, const Ast *e, const Names *t)
 {
     if (!e) return env;
     for (int i = t->n - 1; e->kind == AST_NAME && e->decl && i >= 0; i--)
-        if (t->name[i] == e->name) { env = env_bind(g, env, e->decl, t->value[i]); break; }
+        if (t->name[i] == e->name) {
+            env = env_bind(g, env, e->decl, t->value[i]);
+            break;
+        }
     for (int i = 0; i < e->nkids; i++) env = names_bind(g, env, e->kid[i], t);
     return env;
 }

@@ -11,7 +11,11 @@
 
 static bool is_comparison(const Expr *e) { return e->kind == EX_CALL && (e->fn == FN_LT || e->fn == FN_LE); }
 
-static bool drawn_real(const Var *v, void *with) { (void)with; return var_unknown(v) && !v->discrete; }
+static bool drawn_real(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v) && !v->discrete;
+}
 
 // Sides that may be equal with a probability above 0: no real unknown is among them.
 static bool may_tie(const Expr *e) { return !ex_any_var(e, drawn_real, NULL); }
@@ -28,40 +32,55 @@ static void observe_comparison(Factor *f, Expr *yes, const Expr *e)
 {
     Expr *inf = ex_num(INFINITY), *minus = ex_num(-INFINITY), *one = ex_num(1);
     Expr *a = e->args[0], *b = e->args[1];
-    const bool strict = e->fn == FN_LT, tie = may_tie(e), right = ex_unknown(b) && b->kind == EX_REF;          // which side lies within ends made of the other
-    Expr *end = right ? a : b, *next = end, *last = end;          // the whole numbers above end, and those below it
+    // which side lies within ends made of the other
+    const bool strict = e->fn == FN_LT, tie = may_tie(e), right = ex_unknown(b) && b->kind == EX_REF;
+    Expr *end = right ? a : b, *next = end, *last = end;  // the whole numbers above end, and those below it
     if (tie) {
         next = ex_add2(ex_is_whole(end) ? end : ex_call1("floor", end), one);
         last = ex_sub(ex_is_whole(end) ? end : ex_call1("ceil", end), one);
     }
-    if (right) factor_add(f, ex_within(b, ex_call3("if_else", yes, strict ? next : a, minus), ex_call3("if_else", yes, inf, strict ? a : last)));
+    if (right)
+        factor_add(f, ex_within(b, ex_call3("if_else", yes, strict ? next : a, minus), ex_call3("if_else", yes, inf, strict ? a : last)));
     else factor_add(f, ex_within(a, ex_call3("if_else", yes, minus, strict ? b : next), ex_call3("if_else", yes, strict ? last : b, inf)));
 }
 
-// The data y say that e equals y: bounds on the unknown in e. Bounds hold what lies on them, which of real unknowns has probability 0. Where equal sides
-// have more and ends are not those of whole numbers, the factor is the condition itself.
+// The data y say that e equals y: bounds on the unknown in e. Bounds hold what lies on them, which of real unknowns has probability 0.
+// Where equal sides have more and ends are not those of whole numbers, the factor is the condition itself.
 void observe_value(Graph *g, Factor *f, Span span, Expr *y, Expr *e)
 {
     Expr *inf = ex_num(INFINITY), *minus = ex_num(-INFINITY), *yes = ex_call2("==", y, ex_num(1));
     Expr *itself = ex_call3("if_else", ex_call2("==", e, y), ex_num(0), minus);
     const bool tie = may_tie(e);
-    Expr *count = e, *from = ex_num(0);          // from + sum(k in lo:hi, c[k] < z)
-    if (e->kind == EX_ADD && e->nargs == 2 && e->args[1]->kind == EX_REDUCE) { from = e->args[0]; count = e->args[1]; }
-    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_REDUCE) { from = e->args[1]; count = e->args[0]; }
-    for (int k = 0; k < 2 && e->kind == EX_ADD && e->nargs == 2; k++)            // a single one that is counted: from + (c < z)
-        if (is_comparison(e->args[k]) && !ex_unknown(e->args[1 - k])) { from = e->args[1 - k]; count = e->args[k]; yes = ex_call2("==", ex_sub(y, from), ex_num(1)); }
+    Expr *count = e, *from = ex_num(0);  // from + sum(k in lo:hi, c[k] < z)
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[1]->kind == EX_REDUCE) {
+        from = e->args[0];
+        count = e->args[1];
+    }
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_REDUCE) {
+        from = e->args[1];
+        count = e->args[0];
+    }
+    for (int k = 0; k < 2 && e->kind == EX_ADD && e->nargs == 2; k++)  // a single one that is counted: from + (c < z)
+        if (is_comparison(e->args[k]) && !ex_unknown(e->args[1 - k])) {
+            from = e->args[1 - k];
+            count = e->args[k];
+            yes = ex_call2("==", ex_sub(y, from), ex_num(1));
+        }
     if (is_comparison(count)) {
         const Expr *side = ex_unknown(count->args[1]) && count->args[1]->kind == EX_REF ? count->args[1] : count->args[0];
         if (tie && !ex_is_whole(side)) factor_add(f, itself);
         else observe_comparison(f, yes, count);
     } else if (count->kind == EX_REDUCE && count->fn == FN_sum && count->args[2]->kind == EX_CALL &&
                (count->args[2]->fn == FN_LT || count->args[2]->fn == FN_LE) && !ex_mentions_index(count->args[2]->args[1], count->index)) {
-        if (tie || !increases(f, count->args[2]->args[0])) { factor_add(f, itself); return; }
+        if (tie || !increases(f, count->args[2]->args[0])) {
+            factor_add(f, itself);
+            return;
+        }
         Expr *z = count->args[2]->args[1], *lo = count->args[0], *hi = count->args[1], *n = ex_sub(y, from);
         Expr *below = ex_replace_index(count->args[2]->args[0], count->index, ex_add(3, (Expr *[]){lo, n, ex_num(-1)}));
         Expr *above = ex_replace_index(count->args[2]->args[0], count->index, ex_add2(lo, n));
         factor_add(f, ex_within(z, ex_call3("if_else", ex_call2("<=", ex_num(1), n), below, minus),
-                              ex_call3("if_else", ex_call2("<=", ex_add2(lo, n), hi), above, inf)));
+                                ex_call3("if_else", ex_call2("<=", ex_add2(lo, n), hi), above, inf)));
     } else if (e->kind == EX_CALL && (e->fn == FN_fmax || e->fn == FN_fmin) && tie && ex_unknown(e->args[0]) && ex_unknown(e->args[1])) {
         factor_add(f, itself);
     } else if (e->kind == EX_CALL && (e->fn == FN_fmax || e->fn == FN_fmin) && !(ex_unknown(e->args[0]) && ex_unknown(e->args[1]))) {
@@ -80,7 +99,8 @@ void observe_value(Graph *g, Factor *f, Span span, Expr *y, Expr *e)
     } else {
         Diag *m = diag(g->diags, span, DIAG_E0504);
         diag_help(m, "data may be an unknown compared with a bound (z > 0), its fmax or fmin with one, its floor, or its round");
-        if (e->kind == EX_CALL && (e->fn == FN_fmax || e->fn == FN_fmin)) diag_help(m, "both sides are unknown here, and one of them is real: which one was observed is not drawn");
+        if (e->kind == EX_CALL && (e->fn == FN_fmax || e->fn == FN_fmin))
+            diag_help(m, "both sides are unknown here, and one of them is real: which one was observed is not drawn");
         else if (tie) diag_help(m, "of counts, target += y == ... ? 0 : negative_infinity(); says that y is what stands there");
     }
 }

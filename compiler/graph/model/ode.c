@@ -4,10 +4,11 @@
 //   after    the same, with the inputs { exp(a), y0[1], y0[2] }: the right side in terms of p[1] in the place of exp(a),
 //            and slopes_z[i, k, c], the derivative of z[i, k] by input c
 //
-// Such a definition is a series (series.c): an array of the state that is computed anew, by a routine of the runtime, when what it reads has changed. Its inputs are the
-// largest parts of the right side that hold unknowns and neither time nor state, each a number while the equation is solved; arrays of unknowns that the right side reads at
-// subscripts of its own, as A in A*y, with all their elements; and the state at the start, where that holds unknowns. The solver integrates the derivatives by the inputs (the
-// sensitivity equations, Hindmarsh and others 2005, SUNDIALS) along with the solution; graph/algebra/gradient.c goes on from there by the chain rule.
+// Such a definition is a series (series.c): an array of the state that is computed anew, by a routine of the runtime, when what it reads
+// has changed. Its inputs are the largest parts of the right side that hold unknowns and neither time nor state, each a number while the
+// equation is solved; arrays of unknowns that the right side reads at subscripts of its own, as A in A*y, with all their elements; and the
+// state at the start, where that holds unknowns. The solver integrates the derivatives by the inputs (the sensitivity equations, Hindmarsh
+// and others 2005, SUNDIALS) along with the solution; graph/algebra/gradient.c goes on from there by the chain rule.
 //
 // Needs: series.     Gives: Site.ode.     Keeps: everything else.
 #include <string.h>
@@ -28,23 +29,34 @@ const Var *first_solution(const Graph *g)
 
 // ---- inputs ----
 
-typedef struct Inputs { Graph *g; Ode *o; const Index *component; int size, arrays_size; bool failed; } Inputs;
+typedef struct Inputs {
+    Graph *g;
+    Ode *o;
+    const Index *component;
+    int size, arrays_size;
+    bool failed;
+} Inputs;
 
-static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
+static bool test_unknown(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED;
+}
 
 static bool moves(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
 
 // Whether e is one number while the equation is solved.
 static bool is_fixed(const Inputs *in, const Expr *e)
 {
-    return !e->loose && !ex_mentions(e, in->o->time) && !ex_mentions(e, in->o->state) && !(in->component && ex_mentions_index(e, in->component));
+    return !e->loose && !ex_mentions(e, in->o->time) && !ex_mentions(e, in->o->state) &&
+           !(in->component && ex_mentions_index(e, in->component));
 }
 
 static void collect(Inputs *in, Expr *e)
 {
     Ode *o = in->o;
     if (!moves(e)) return;
-    const bool multiple = e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM;      // -a has the input a
+    const bool multiple = e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM;  // -a has the input a
     if (ex_rank(e) == 0 && !multiple && is_fixed(in, e)) {
         for (int i = 0; i < o->ninputs; i++)
             if (o->input[i] == e) return;
@@ -93,14 +105,22 @@ static bool series_mentions(const Series *s, const Var *v)
     return false;
 }
 
-enum { MOST_COMPONENTS = 64 };           // of a right side that is written out, one line for each
+enum { MOST_COMPONENTS = 64 };  // of a right side that is written out, one line for each
 
 static Ode *ode_new(Graph *g, Site *t)
 {
     Expr *call = t->value->args[0];
     Ode *o = NEW(g->arena, Ode);
-    *o = (Ode){.span = t->span, .site = t, .call = call, .start = call->args[1], .from = call->args[2], .times = call->args[3], .tolerance = {call->args[4], call->args[5]},
-               .time = call->args[6]->var, .state = call->args[7]->var, .stiff = call->fn == FN_ode_bdf};
+    *o = (Ode){.span = t->span,
+               .site = t,
+               .call = call,
+               .start = call->args[1],
+               .from = call->args[2],
+               .times = call->args[3],
+               .tolerance = {call->args[4], call->args[5]},
+               .time = call->args[6]->var,
+               .state = call->args[7]->var,
+               .stiff = call->fn == FN_ode_bdf};
     o->row = t->subscript[t->n - 2]->index;
     o->column = t->subscript[t->n - 1]->index;
     o->plates = (Plates){.index = NEW_N(g->arena, Index *, t->plates.n + 1), .guard = t->plates.guard};
@@ -146,7 +166,8 @@ bool find_odes(Graph *g)
         if (!nodes) continue;
         if (v->series->n > 1 || series_mentions(v->series, v) || nodes < nsites) {
             Diag *m = diag(g->diags, v->span, DIAG_E0208, v->name);
-            diag_help(m, "the right side, the start and the times of a differential equation depend on other names; a second equation that starts from the end of the first has a name of its own");
+            diag_help(m, "the right side, the start and the times of a differential equation depend on other names; a second equation that "
+                         "starts from the end of the first has a name of its own");
             return false;
         }
         Ode *o = v->sites->ode;

@@ -4,25 +4,25 @@
 #include "../graph.h"
 
 typedef struct Ode {
-    Span         span;
-    const Site  *site;
-    Index       *row, *column;           // the last two of its subscripts
-    bool         stiff;                  // by ode_bdf
-    Expr        *call;                   // of the solver
-    Expr        *start, *from, *times;   // the state at the start, its time, the times of the solution
-    Expr        *tolerance[2];           // relative, absolute
-    Plates       plates;                 // around the statement: a solution for each turn
-    Var         *time, *state, *inputs;  // local variables of the functions that are emitted
-    Index       *each;                   // of components: of one that stands for all. NULL: they are listed
-    int          ncomponents;
-    Expr       **component;              // of the right side, in terms of time, state and inputs
-    int          ninputs;
-    Expr       **input;                  // what the elements of `inputs` stand for
-    int          narrays;
-    Var        **array;                  // unknowns that the right side reads at subscripts of its own
-    bool         start_moves;            // the start depends on unknowns
-    Expr        *columns;                // derivatives of each element of the solution: by inputs, elements of arrays, start
-    Var         *slopes;                 // they; NULL: nothing needs them, or there are none
+    Span span;
+    const Site *site;
+    Index *row, *column;         // the last two of its subscripts
+    bool stiff;                  // by ode_bdf
+    Expr *call;                  // of the solver
+    Expr *start, *from, *times;  // the state at the start, its time, the times of the solution
+    Expr *tolerance[2];          // relative, absolute
+    Plates plates;               // around the statement: a solution for each turn
+    Var *time, *state, *inputs;  // local variables of the functions that are emitted
+    Index *each;                 // of components: of one that stands for all. NULL: they are listed
+    int ncomponents;
+    Expr **component;  // of the right side, in terms of time, state and inputs
+    int ninputs;
+    Expr **input;  // what the elements of `inputs` stand for
+    int narrays;
+    Var **array;       // unknowns that the right side reads at subscripts of its own
+    bool start_moves;  // the start depends on unknowns
+    Expr *columns;     // derivatives of each element of the solution: by inputs, elements of arrays, start
+    Var *slopes;       // they; NULL: nothing needs them, or there are none
 } Ode;
 
 bool find_odes(Graph *g);                             // called by build

@@ -31,7 +31,8 @@ static void draw_within(Graph *g, Site *site, const Env *env, Expr *const *end, 
         for (int side = 0; side < 2; side++) env = env_bind(g, env, d->ends[side], site->end[side]);
         site->sample = d->sample_truncated->name;
         site->nargs = 0;
-        for (int i = 0; i < d->sample_truncated->nkids; i++) site->args[site->nargs++] = elaborate_whole(g, d->sample_truncated->kid[i], env);
+        for (int i = 0; i < d->sample_truncated->nkids; i++)
+            site->args[site->nargs++] = elaborate_whole(g, d->sample_truncated->kid[i], env);
     }
     site->nsample = site->nargs;
     for (int side = 0; side < 2; side++) site->args[site->nargs++] = end[side] ? end[side] : ex_num(side ? INFINITY : -INFINITY);
@@ -49,14 +50,15 @@ static void draw_within(Graph *g, Site *site, const Env *env, Expr *const *end, 
 // Whether the library can draw from it: by a routine, or by weighing integers.
 static bool can_be_drawn(const Distribution *d) { return d->sample || (d->discrete && !d->value_rank); }
 
-// A draw that is not of the posterior: a site. Ends of its truncation and declared bounds hold together. Integers without a routine are drawn by their weights.
+// A draw that is not of the posterior: a site. Ends of its truncation and declared bounds hold together. Integers without a routine are
+// drawn by their weights.
 static Site *draw_site(Graph *g, Span span, const Distribution *d, Plates plates, Expr *value, int nargs, Expr **args, Expr *lo, Expr *hi)
 {
     const int most = d->sample ? d->sample->nkids : 0, truncated = d->sample_truncated ? d->sample_truncated->nkids : 0;
     Site *site = NEW(g->arena, Site);
     *site = (Site){.span = span, .var = value->var, .plates = plates, .n = value->nargs, .dist = d, .nargs = most, .nsample = most};
     memcpy(site->subscript, value->args, sizeof *site->subscript * (size_t)value->nargs);
-    for (int k = site->n; k < value->var->rank; k++) site->subscript[k] = ex_num(1);     // a vector or a matrix: where it begins
+    for (int k = site->n; k < value->var->rank; k++) site->subscript[k] = ex_num(1);  // a vector or a matrix: where it begins
     site->args = NEW_N(g->arena, Expr *, (most > truncated ? most : truncated) + 8);
     const Env *env = bind_arguments(g, d, nargs, args, value);
     if (d->sample) {
@@ -73,11 +75,12 @@ static Site *draw_site(Graph *g, Span span, const Distribution *d, Plates plates
         within |= end[side] != NULL;
     }
     if (within) draw_within(g, site, env, end, support);
-    else if (d->discrete) {                      // what a routine gives for arguments out of range lies outside
+    else if (d->discrete) {  // what a routine gives for arguments out of range lies outside
         site->args[site->nargs++] = support[0] ? support[0] : ex_num(-INFINITY);
         site->args[site->nargs++] = support[1] ? support[1] : ex_num(INFINITY);
     }
-    Expr *inside = d->discrete || d->value_rank || g->supports_known ? NULL : whole_domains(g, d, nargs, args, value);      // of others the routine tells; arguments of replicates lie inside
+    // of others the routine tells; arguments of replicates lie inside
+    Expr *inside = d->discrete || d->value_rank || g->supports_known ? NULL : whole_domains(g, d, nargs, args, value);
     if (inside) site->args[site->nargs++] = inside;
     site->guarded = inside != NULL;
     Site **last = &value->var->sites;
@@ -92,15 +95,20 @@ Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Exp
     if (value->kind != EX_REF || !can_be_drawn(d)) {
         Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, d->name);
         if (!d->sample && d->support == SUPPORT_COUNTS)
-            diag_help(m, "it does not say how many are counted; draw one category after the other, each from what is left: binomial(n, theta[1]), ... (with theta from its distribution, if that is summed out)");
+            diag_help(m, "it does not say how many are counted; draw one category after the other, each from what is left: binomial(n, "
+                         "theta[1]), ... (with theta from its distribution, if that is summed out)");
         return NULL;
     }
     const Constraint c = value->var->constraint;
     if (constraint_rank(value->var) == 1 && support_table[d->support].constraint != c) {
         Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, value->var->name);
         diag_because(m, "its elements are constrained together, and `%s` would draw them as if they were not", d->name);
-        diag_help(m, c == CONSTRAINT_SUM_TO_ZERO ? "draw an ordinary vector and subtract its mean: vector[K] w ~ normal(0, s); x = w - mean(w); (for elements of one variance that is the same)"
-                   : c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED ? "draw an ordinary vector and sort it: vector[K] w ~ ...; x = sort_asc(w); (for elements of one distribution that is the same)" : "compute it from draws that are not");
+        diag_help(m, c == CONSTRAINT_SUM_TO_ZERO ? "draw an ordinary vector and subtract its mean: vector[K] w ~ normal(0, s); x = w - "
+                                                   "mean(w); (for elements of one variance that is the same)"
+                     : c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED
+                         ? "draw an ordinary vector and sort it: vector[K] w ~ ...; x = sort_asc(w); (for elements of one distribution "
+                           "that is the same)"
+                         : "compute it from draws that are not");
         return NULL;
     }
     return draw_site(g, s->span, d, plates, value, s->nargs, args, lo, hi);
@@ -136,7 +144,8 @@ void replicate(Graph *g, const Factor *f, Expr *value)
     Expr *component = ex_ref(c, value->nargs, value->args), *most = f->plate ? f->plate->hi : ex_num(f->ncomponents);
     Index *k = index_new(intern("k"), ex_num(1), most);
     Expr *weight = f->plate ? ex_replace_index(f->component[0].weight, f->plate, ex_index(k)) : f->component[f->ncomponents - 1].weight;
-    for (int i = f->ncomponents - 1; i-- > 0;) weight = ex_call3("if_else", ex_call2("==", ex_index(k), ex_num(i + 1)), f->component[i].weight, weight);
+    for (int i = f->ncomponents - 1; i-- > 0;)
+        weight = ex_call3("if_else", ex_call2("==", ex_index(k), ex_num(i + 1)), f->component[i].weight, weight);
     Expr *weights = ex_array(k, most, weight);
     draw_site(g, f->span, library_distribution(g->stdlib, intern("categorical")), f->plates, component, 1, &weights, NULL, NULL);
     for (int i = 0; i < f->ncomponents; i++) {
@@ -149,8 +158,8 @@ void replicate(Graph *g, const Factor *f, Expr *value)
     }
 }
 
-// A mixture in the predict block: a hidden variable says which component each element is drawn from, and each component is a site for its elements. A plate of
-// components is one site, whose arguments the hidden variable looks up.
+// A mixture in the predict block: a hidden variable says which component each element is drawn from, and each component is a site for its
+// elements. A plate of components is one site, whose arguments the hidden variable looks up.
 void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
 {
     Var *v = value->var, *c = hidden_component(g, v, s->span, value->nargs);
@@ -159,11 +168,13 @@ void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra,
         Index *k = index_new(intern("k"), ex_num(1), ex_num(2));
         weights = ex_array(k, ex_num(2), ex_call3("if_else", ex_call2("==", ex_index(k), ex_num(1)), weights, ex_sub(ex_num(1), weights)));
     }
-    if (ex_mentions(weights, v)) v->decl->recursive = true;      // which component is drawn follows from elements before it: one series
+    // which component is drawn follows from elements before it: one series
+    if (ex_mentions(weights, v)) v->decl->recursive = true;
     Stmt pick = *s;
     pick.nargs = 1;
     pick.dist = intern("categorical");
-    predict(g, &pick, library_distribution(g->stdlib, pick.dist), plates_of(g, scope, s->span, extra, more), component, &weights, NULL, NULL);
+    predict(g, &pick, library_distribution(g->stdlib, pick.dist), plates_of(g, scope, s->span, extra, more), component, &weights, NULL,
+            NULL);
     int n = 0;
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
         const Distribution *d = library_distribution(g->stdlib, part->dist);
@@ -181,7 +192,8 @@ void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra,
         support_ends(g, d, part->nargs, args, value, &end[0], &end[1]);
         for (int side = 0; side < 2 && d->value_rank == 0; side++) {
             if (!declared[side] || lies_within(declared[side], end[side], side)) continue;
-            diag_help(diag(g->diags, s->span, DIAG_E0404, "mixture", "of several distributions"), "the declared bound of `%s` would truncate it", v->name);
+            diag_help(diag(g->diags, s->span, DIAG_E0404, "mixture", "of several distributions"),
+                      "the declared bound of `%s` would truncate it", v->name);
             return;
         }
         Site *site = predict(g, part, d, plates_of(g, scope, s->span, extra, more), value, args, NULL, NULL);

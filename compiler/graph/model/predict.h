@@ -3,8 +3,11 @@
 #define GMC_GRAPH_PREDICT_H
 #include "scope.h"
 
-Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi);  // a draw in the predict block; NULL after a message
-void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, Index *const *more, Expr *const *at, Expr *value);  // the same of a mixture: which component an element is drawn from is drawn first
-const Distribution *not_drawn(const Factor *f);          // the distribution, of a mixture the component, that the library cannot draw from; NULL: it can
+// a draw in the predict block; NULL after a message
+Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi);
+// the same of a mixture: which component an element is drawn from is drawn first
+void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, Index *const *more, Expr *const *at, Expr *value);
+// the distribution, of a mixture the component, that the library cannot draw from; NULL: it can
+const Distribution *not_drawn(const Factor *f);
 void replicate(Graph *g, const Factor *f, Expr *value);  // sites that draw `value` as the factor says
 #endif

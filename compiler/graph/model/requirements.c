@@ -3,7 +3,8 @@
 //   before   not K < c[i] at each i in 1:N, c an unknown of values 1 to M
 //   after    not K < c, at each i in 1:N, c in 1:M
 //
-// Needs: the ranges of discrete unknowns.     Gives: g->claims, without what follows from loops, conditions and declared bounds (prover.c); Var.wild.
+// Needs: the ranges of discrete unknowns.     Gives: g->claims, without what follows from loops, conditions and declared bounds (prover.c);
+// Var.wild.
 #include <math.h>
 #include <string.h>
 #include "requirements.h"
@@ -43,14 +44,19 @@ Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim)
     return all;
 }
 
-typedef struct Reads { const Graph *g; Expr *inside, **asked; int n, size; } Reads;
+typedef struct Reads {
+    const Graph *g;
+    Expr *inside, **asked;
+    int n, size;
+} Reads;
 
 // Of a choice, and of a sum over a range, only what decides is always read: it is looked at next.
 static Look test_read(const Expr *e, void *with)
 {
     Reads *r = with;
     const bool chooses = e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR);
-    for (int k = 0; k < e->nargs && e->kind == EX_REF; k++) r->inside = ex_both(r->inside, subscript_inside(r->g, e->args[k], e->var->dim[k]));
+    for (int k = 0; k < e->nargs && e->kind == EX_REF; k++)
+        r->inside = ex_both(r->inside, subscript_inside(r->g, e->args[k], e->var->dim[k]));
     for (int k = 0; k < (chooses ? 1 : e->kind == EX_REDUCE ? 2 : 0); k++) {
         ROOM(r->g->arena, r->asked, r->n, r->size);
         r->asked[r->n++] = e->args[k];
@@ -68,18 +74,25 @@ Expr *reads_inside(const Graph *g, const Expr *e)
 
 // ---- claims ----
 
-static bool test_wild(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
+static bool test_wild(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v) || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED;
+}
 
-// References to responses that were seen to. Each splits a claim in two, where it is missing and where not: beyond MOST_SPLITS there is one claim for where none
-// is missing, and emitted code looks at the others each time.
+// References to responses that were seen to. Each splits a claim in two, where it is missing and where not: beyond MOST_SPLITS there is one
+// claim for where none is missing, and emitted code looks at the others each time.
 enum { MOST_SPLITS = 4 };
-typedef struct Asked { Expr **atom; int natoms, size; } Asked;
+typedef struct Asked {
+    Expr **atom;
+    int natoms, size;
+} Asked;
 
 // The first reference to an unknown, or to a response that is a whole number; innermost first. NULL: none. `free`: it stands in no sum.
 static Expr *first_varying(Expr *e, const Asked *done, bool inside_sum, bool *free)
 {
     const bool binds = e->kind == EX_REDUCE || e->kind == EX_ARRAY;
-    if (ex_is_call(e, FN_MISSING)) return NULL;      // asks for what was read
+    if (ex_is_call(e, FN_MISSING)) return NULL;  // asks for what was read
     for (int i = 0; i < e->nargs; i++) {
         Expr *r = first_varying(e->args[i], done, inside_sum || (binds && i == e->nargs - 1), free);
         if (r) return r;
@@ -123,7 +136,10 @@ static Expr *replace(Expr *e, Expr *from, Expr *to) { return e ? ex_replace(e, f
 
 static void let_vary(Claim *k, Expr *r, Expr *value)
 {
-    for (int i = 0; i < k->nparts; i++) { k->part[i] = replace(k->part[i], r, value); k->fails[i] = replace(k->fails[i], r, value); }
+    for (int i = 0; i < k->nparts; i++) {
+        k->part[i] = replace(k->part[i], r, value);
+        k->fails[i] = replace(k->fails[i], r, value);
+    }
     for (int i = 0; i < k->nnumbers; i++) k->number[i] = replace(k->number[i], r, value);
     k->loops.guard = replace(k->loops.guard, r, value);
 }
@@ -141,10 +157,10 @@ static bool claim_mentions(const Claim *k, const Index *i, int before)
     bool yes = k->loops.guard && ex_mentions_index(k->loops.guard, i);
     for (int p = 0; p < k->nparts; p++) yes |= ex_mentions_index(k->fails[p], i);
     for (int p = 0; p < k->nnumbers; p++) yes |= ex_mentions_index(k->number[p], i);
-    for (int p = before + 1; p < k->loops.n; p++) yes |= ex_mentions_index(k->loops.index[p]->lo, i) || ex_mentions_index(k->loops.index[p]->hi, i);
+    for (int p = before + 1; p < k->loops.n; p++)
+        yes |= ex_mentions_index(k->loops.index[p]->lo, i) || ex_mentions_index(k->loops.index[p]->hi, i);
     return yes;
 }
-
 
 static void keep(Claims *c, Claim k);
 
@@ -162,7 +178,8 @@ static double slope(Expr *part, Index *x)
     return d && d->kind == EX_NUM ? d->number : NAN;
 }
 
-// A loop between elements of data, k in start[i]:end[i], which may be of any length: a part that is linear in its index is least at one of the ends.
+// A loop between elements of data, k in start[i]:end[i], which may be of any length: a part that is linear in its index is least at one of
+// the ends.
 static bool at_ends(Claims *c, const Claim *k)
 {
     Index *x = k->loops.n ? k->loops.index[k->loops.n - 1] : NULL;
@@ -197,7 +214,7 @@ static void keep(Claims *c, Claim k)
     }
     if (!left || (k.loops.guard && ex_is_num(k.loops.guard, 0))) return;
     k.nparts = left;
-    for (int i = k.loops.n - 1; i >= 0; i--) {   // a loop that changes nothing is a condition: its range is not empty
+    for (int i = k.loops.n - 1; i >= 0; i--) {  // a loop that changes nothing is a condition: its range is not empty
         Index *x = k.loops.index[i];
         if (claim_mentions(&k, x, i)) continue;
         memmove(&k.loops.index[i], &k.loops.index[i + 1], sizeof *k.loops.index * (size_t)(k.loops.n - i - 1));
@@ -216,18 +233,20 @@ static void keep(Claims *c, Claim k)
 
 static void add_loop(Claim *k, Index *i) { k->loops.index[k->loops.n++] = i; }
 
-// A comparison with an unknown r, at the end of r's range where it is met first: t > tau may be met where t is above the least value of tau. NULL: it may
-// be met anywhere.
+// A comparison with an unknown r, at the end of r's range where it is met first: t > tau may be met where t is above the least value of
+// tau. NULL: it may be met anywhere.
 static Expr *met_first(Expr *one, const Expr *r, bool holds)
 {
     if (ex_is_call(one, FN_NOT)) return met_first(one->args[0], r, !holds);
     if (!ex_is_call(one, FN_LT) && !ex_is_call(one, FN_LE)) return NULL;
     const Var *v = r->var;
     const bool strict = ex_is_call(one, FN_LT) == holds;
-    Expr *small = one->args[holds ? 0 : 1], *large = one->args[holds ? 1 : 0];          // small < large, or <=
+    Expr *small = one->args[holds ? 0 : 1], *large = one->args[holds ? 1 : 0];  // small < large, or <=
     const bool below = small == r;
     if (!(below || large == r) || ex_mentions(below ? large : small, v)) return NULL;
-    Expr *end = below ? (isfinite(v->lower_number) ? ex_num(v->lower_number) : v->lower) : isfinite(v->upper_number) ? ex_num(v->upper_number) : v->upper;
+    Expr *end = below                       ? (isfinite(v->lower_number) ? ex_num(v->lower_number) : v->lower)
+                : isfinite(v->upper_number) ? ex_num(v->upper_number)
+                                            : v->upper;
     if (!end || !ex_data_only(end)) return NULL;
     return ex_call2(strict ? "<" : "<=", below ? end : small, below ? large : end);
 }
@@ -263,9 +282,12 @@ static void settle(Claims *c, Claim k, Asked done)
     bool free = true;
     Expr *r = NULL;
     for (int i = 0; i < k.nparts && !r; i++) r = first_varying(k.fails[i], &done, false, &free);
-    const bool counts = r != NULL;               // in a condition it only decides whether the element is read
+    const bool counts = r != NULL;  // in a condition it only decides whether the element is read
     if (!r && k.loops.guard) r = first_varying(k.loops.guard, &done, false, &free);
-    if (!r) { keep(c, k); return; }
+    if (!r) {
+        keep(c, k);
+        return;
+    }
     Var *v = r->var;
     Expr *lo = v->lower, *hi = v->upper;
     bool ranged = v->base == BASE_INT && v->discrete && lo && hi && !ex_unknown(lo) && !ex_unknown(hi);
@@ -279,7 +301,9 @@ static void settle(Claims *c, Claim k, Asked done)
         if (counts && !(ranged && free)) v->wild = true;
         if (!free && counts) given.loops.guard = ex_both(given.loops.guard, none_missing(c->g, v));
         else if (counts || ranged) given.loops.guard = ex_both(given.loops.guard, ex_call2("!=", r, gap));
-        else given.loops.guard = where_met(k.loops.guard, r, free ? ex_call2("==", r, gap) : ex_call2("<", none_missing(c->g, v), ex_num(1)));
+        else
+            given.loops.guard =
+                where_met(k.loops.guard, r, free ? ex_call2("==", r, gap) : ex_call2("<", none_missing(c->g, v), ex_num(1)));
         settle(c, given, done);
         if (!ranged) return;
         Index *i = index_new(v->name, lo, hi);
@@ -306,12 +330,9 @@ static void settle(Claims *c, Claim k, Asked done)
 
 void claim(Claims *c, Claim k)
 {
-    bool sure = true;                            // most are, as they stand
+    bool sure = true;  // most are, as they stand
     for (int i = 0; i < k.nparts; i++) sure &= k.part[i] && k.part[i]->kind == EX_NUM && k.part[i]->number >= 0;
     if (!sure) settle(c, k, (Asked){0});
 }
 
-const char *claims_line(Graph *g, Span s)
-{
-    return span_place(g->arena, s);
-}
+const char *claims_line(Graph *g, Span s) { return span_place(g->arena, s); }

@@ -16,8 +16,11 @@ Plates plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const 
     for (int i = 0; i < extra; i++) p.index[s->n + i] = more[i];
     if (p.n > MAX_PLATES) {
         Diag *m = diag(g->diags, at, DIAG_E0510, MAX_PLATES);
-        diag_help(m, extra ? "%d loops stand around it, and it stands for all elements of %d dimensions more; one loop over all their combinations does the same"
-                           : "one loop over all combinations of several indices does the same", s->n, extra);
+        diag_help(m,
+                  extra ? "%d loops stand around it, and it stands for all elements of %d dimensions more; one loop over all their "
+                          "combinations does the same"
+                        : "one loop over all combinations of several indices does the same",
+                  s->n, extra);
         p.n = MAX_PLATES;
     }
     return p;
@@ -39,10 +42,13 @@ void find_lookups(Graph *g, Stmt *s, StmtScope scope)
             in.guard = in.guard ? ex_call2("&&", in.guard, c) : c;
         }
         if (s->kind == STMT_FOR || s->kind == STMT_IF || s->kind == STMT_BLOCK) find_lookups(g, s->body, in);
-        if (s->kind != STMT_DEFINE || !s->decl || (s->decl->kind == DECL_DEFINITION ? s->decl->user != NULL : s->decl->kind != DECL_VARIABLE) || s->lhs->kind != AST_INDEX) continue;
+        if (s->kind != STMT_DEFINE || !s->decl ||
+            (s->decl->kind == DECL_DEFINITION ? s->decl->user != NULL : s->decl->kind != DECL_VARIABLE) || s->lhs->kind != AST_INDEX)
+            continue;
         for (const Stmt *o = s->outer; o; o = o->outer) {
             bool subscript = o->kind != STMT_FOR;
-            for (int i = 1; i < s->lhs->nkids && !subscript; i++) subscript = s->lhs->kid[i]->kind == AST_NAME && s->lhs->kid[i]->decl == o->index;
+            for (int i = 1; i < s->lhs->nkids && !subscript; i++)
+                subscript = s->lhs->kid[i]->kind == AST_NAME && s->lhs->kid[i]->decl == o->index;
             if (subscript) continue;
             Var *v = var_unique(g, arena_printf(g->arena, "%s_of_%s", o->index->name, s->decl->name), VAR_LET);
             Site *site = NEW(g->arena, Site);
@@ -50,7 +56,7 @@ void find_lookups(Graph *g, Stmt *s, StmtScope scope)
             v->base = BASE_INT;
             v->span = s->span;
             v->sites = site;
-            v->unsure = true;                    // the loop's ends are data, which may name elements that do not exist
+            v->unsure = true;  // the loop's ends are data, which may name elements that do not exist
             for (int i = 1; i < s->lhs->nkids && s->lhs->kid[i]->kind != AST_ALL && s->lhs->kid[i]->kind != AST_RANGE; i++) {
                 v->dim[v->rank++] = elaborate(g, s->decl->type.dim[i - 1], NULL, 0, NULL);
                 site->subscript[site->n++] = elaborate(g, s->lhs->kid[i], scope.env, 0, NULL);

@@ -3,13 +3,14 @@
 #define GMC_GRAPH_SCOPE_H
 #include "elaborate.h"
 
-typedef struct StmtScope {               // where a statement stands: loops around it, conditions, names of the loops' indices
-    int        n;
-    Index     *index[MAX_PLATES];
-    Expr      *guard;
+typedef struct StmtScope {  // where a statement stands: loops around it, conditions, names of the loops' indices
+    int n;
+    Index *index[MAX_PLATES];
+    Expr *guard;
     const Env *env;
 } StmtScope;
 
-Plates plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *more);  // with loops over the elements of a vectorised statement
-void find_lookups(Graph *g, Stmt *s, StmtScope scope);                                   // fills Stmt.lookups
+// with loops over the elements of a vectorised statement
+Plates plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *more);
+void find_lookups(Graph *g, Stmt *s, StmtScope scope);  // fills Stmt.lookups
 #endif

@@ -4,8 +4,9 @@
 //   after    along t in 1:T:   nu[t] = mu where t == 1;   nu[t] = mu + theta*err[t-1] where 2 <= t;   err[t] = y[t] - nu[t]
 //
 // Needs: the sites of what is computed.     Gives: g->series, and for each variable in one its series.
-// Other definitions are substituted where they are used. These cannot be: they are arrays of the state, and what they depend on is sliced, with the
-// array computed again for each value that is tried. A subscript will do to go along if every element needs earlier ones only, or later ones only.
+// Other definitions are substituted where they are used. These cannot be: they are arrays of the state, and what they depend on is sliced,
+// with the array computed again for each value that is tried. A subscript will do to go along if every element needs earlier ones only, or
+// later ones only.
 #include <math.h>
 #include <string.h>
 #include "series.h"
@@ -17,7 +18,11 @@
 
 // ---- chains side by side ----
 
-typedef struct Own { const Series *s; const Var *v; const Expr *chain; } Own;
+typedef struct Own {
+    const Series *s;
+    const Var *v;
+    const Expr *chain;
+} Own;
 
 static Look test_other(const Expr *e, void *with)
 {
@@ -42,7 +47,8 @@ static bool tells_chains(const Series *s, const Var *v, const Site *t)
         else if (!t->ode && (ex_mentions_index(p->index[i]->lo, chain) || ex_mentions_index(p->index[i]->hi, chain))) return false;
     }
     if (!t->ode && chain != s->along && (ex_mentions_index(s->along->lo, chain) || ex_mentions_index(s->along->hi, chain))) return false;
-    return there && ex_is_num(chain->lo, 1) && chain->hi == t->var->dim[0] && series_reads_own(s, v, t->value, t->subscript[0]) && (!p->guard || series_reads_own(s, v, p->guard, t->subscript[0]));
+    return there && ex_is_num(chain->lo, 1) && chain->hi == t->var->dim[0] && series_reads_own(s, v, t->value, t->subscript[0]) &&
+           (!p->guard || series_reads_own(s, v, p->guard, t->subscript[0]));
 }
 
 Series *series_in_chains(Graph *g, const Var *v)
@@ -75,11 +81,11 @@ static bool var_mentions(const Var *v, const Var *w)
 // ---- one group of variables that depend on each other ----
 
 typedef struct Group {
-    int    n, along;
-    Var  **var;
-    bool   backward;
-    bool  *needs;                        // needs[a*n + b]: at one value of the subscript, b is computed before a
-    bool   ok;
+    int n, along;
+    Var **var;
+    bool backward;
+    bool *needs;  // needs[a*n + b]: at one value of the subscript, b is computed before a
+    bool ok;
 } Group;
 
 static int member(const Group *q, const Var *v)
@@ -108,11 +114,14 @@ static void look(Group *q, int a, const Site *t, Expr *e, int n, Index **bound, 
     if (b >= 0) {
         Expr *far = e->nargs > q->along ? extreme(e->args[q->along], n, bound, lo, hi, !q->backward) : NULL;
         const Expr *apart = far ? ex_sub(far, t->subscript[q->along]) : NULL;
-        if (!apart || apart->kind != EX_NUM) { q->ok = false; return; }
+        if (!apart || apart->kind != EX_NUM) {
+            q->ok = false;
+            return;
+        }
         const double ahead = q->backward ? -apart->number : apart->number;
         if (ahead > 0) q->ok = false;
         if (ahead == 0 && a != b) q->needs[a * q->n + b] = true;
-        if (ahead == 0 && a == b) {              // the same row: an earlier element of it
+        if (ahead == 0 && a == b) {  // the same row: an earlier element of it
             bool earlier = false;
             for (int k = 0; k < t->n && !earlier; k++) {
                 if (k == q->along) continue;
@@ -143,7 +152,10 @@ static Index *plate_in(const Site *t, Expr *e, double *shift, bool *ok)
     bool fixed = true;
     for (int i = 0; i < t->plates.n; i++) fixed &= !ex_mentions_index(e, t->plates.index[i]);
     if (fixed) return NULL;
-    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) { *shift = e->args[0]->number; e = e->args[1]; }
+    if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) {
+        *shift = e->args[0]->number;
+        e = e->args[1];
+    }
     for (int i = 0; i < t->plates.n; i++)
         if (e == ex_index(t->plates.index[i])) return t->plates.index[i];
     *ok = false;
@@ -152,7 +164,7 @@ static Index *plate_in(const Site *t, Expr *e, double *shift, bool *ok)
 
 static void look_all(Graph *g, Group *q, int a, const Site *t, Expr *e)
 {
-    const int deepest = e->height + 1;           // sums within sums
+    const int deepest = e->height + 1;  // sums within sums
     look(q, a, t, e, 0, NEW_N(g->arena, Index *, deepest), NEW_N(g->arena, Expr *, deepest), NEW_N(g->arena, Expr *, deepest));
 }
 
@@ -163,7 +175,10 @@ static bool goes_along(Graph *g, Group *q)
     for (int a = 0; a < q->n && q->ok; a++)
         for (const Site *t = q->var[a]->sites; t && q->ok; t = t->next) {
             double shift;
-            if (t->n <= q->along) { q->ok = false; break; }
+            if (t->n <= q->along) {
+                q->ok = false;
+                break;
+            }
             plate_in(t, t->subscript[q->along], &shift, &q->ok);
             if (t->value) look_all(g, q, a, t, t->value);
             if (t->when) look_all(g, q, a, t, t->when);
@@ -191,14 +206,17 @@ static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
         if (!(ex_is_num(plate->lo, 1) && shift == 0)) s->plates.guard = ex_both(s->plates.guard, ex_call2("<=", plate->lo, value));
         if (!(plate->hi == along->hi && shift == 0)) s->plates.guard = ex_both(s->plates.guard, ex_call2("<=", value, plate->hi));
     } else s->plates.guard = ex_both(s->plates.guard, ex_call2("==", key, t->subscript[q->along]));
-    for (int k = 0; k <= t->n; k++)              // last, plates that no subscript holds
+    for (int k = 0; k <= t->n; k++)  // last, plates that no subscript holds
         for (int i = 0; i < t->plates.n; i++) {
             Index *j = t->plates.index[i];
             bool done = j == plate || (k < t->n && !ex_mentions_index(t->subscript[k], j));
             for (int m = 0; m < n; m++) done |= was[m] == j;
             if (done) continue;
             Expr *lo = j->lo, *hi = j->hi;
-            for (int m = 0; m < n; m++) { lo = ex_replace(lo, ex_index(was[m]), is[m]); hi = ex_replace(hi, ex_index(was[m]), is[m]); }
+            for (int m = 0; m < n; m++) {
+                lo = ex_replace(lo, ex_index(was[m]), is[m]);
+                hi = ex_replace(hi, ex_index(was[m]), is[m]);
+            }
             Index *fresh = index_new(j->name, lo, hi);
             was[n] = j;
             is[n++] = ex_index(fresh);
@@ -252,7 +270,7 @@ static Series *series_new(Graph *g, const Group *q)
             }
         }
     }
-    return n == q->n ? s : NULL;                 // else each waits for another at the same place
+    return n == q->n ? s : NULL;  // else each waits for another at the same place
 }
 
 Series *series_along(Graph *g, Var *v, int along)
@@ -292,7 +310,7 @@ bool find_series(Graph *g)
         all[n++] = v;
     }
     if (!any) return true;
-    bool *reach = NEW_N(g->arena, bool, n * n);
+    bool *reach = NEW_N(g->arena, bool, n *n);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) reach[i * n + j] = var_mentions(all[i], all[j]);
     for (int k = 0; k < n; k++)
@@ -300,17 +318,19 @@ bool find_series(Graph *g)
             for (int j = 0; j < n && reach[i * n + k]; j++) reach[i * n + j] |= reach[k * n + j];
     Series **last = &g->series;
     bool waiting = true, progress = true;
-    while (waiting && progress) {                // series that others read come first
+    while (waiting && progress) {  // series that others read come first
         waiting = progress = false;
         for (int i = 0; i < n; i++) {
             if (!recursive(all[i]) || all[i]->series) continue;
-            Group q = {.var = NEW_N(g->arena, Var *, n), .needs = NEW_N(g->arena, bool, n * n)};
+            Group q = {.var = NEW_N(g->arena, Var *, n), .needs = NEW_N(g->arena, bool, n *n)};
             for (int j = 0; j < n; j++)
                 if (j == i || (reach[i * n + j] && reach[j * n + i])) q.var[q.n++] = all[j];
             bool elsewhere = false;
-            for (int j = 0; j < n; j++)
-                elsewhere |= reach[i * n + j] && !reach[j * n + i] && recursive(all[j]) && !all[j]->series;
-            if (elsewhere) { waiting = true; continue; }
+            for (int j = 0; j < n; j++) elsewhere |= reach[i * n + j] && !reach[j * n + i] && recursive(all[j]) && !all[j]->series;
+            if (elsewhere) {
+                waiting = true;
+                continue;
+            }
             Series *s = NULL;
             for (q.along = 0; q.along < MAX_RANK && !s; q.along++)
                 for (int way = 0; way < 2 && !s; way++) {
@@ -319,7 +339,8 @@ bool find_series(Graph *g)
                 }
             if (!s) {
                 Diag *m = diag(g->diags, all[i]->span, DIAG_E0208, all[i]->name);
-                diag_help(m, "its elements are computed in the order of one subscript: each may depend on those before it, as x[t - 1], or on those behind it");
+                diag_help(m, "its elements are computed in the order of one subscript: each may depend on those before it, as x[t - 1], or "
+                             "on those behind it");
                 return false;
             }
             for (int k = 0; k < s->n; k++) s->var[k]->series = s;

@@ -3,9 +3,14 @@
 #define GMC_GRAPH_SERIES_H
 #include "../graph.h"
 
-bool find_series(Graph *g);                                                        // called by build
-bool add_series(Graph *g, Var *v);                                                 // of v alone, which has sites, behind those that there are; false: it goes along no subscript
-Series *series_along(Graph *g, Var *v, int along);                                 // the definitions of v in the order of this subscript, upwards; NULL: they do not go along it
-Series *series_in_chains(Graph *g, const Var *v);                                  // the only series that v enters, if its first subscript tells chains apart, each of which reads elements of v with this first subscript alone; or NULL
-bool series_reads_own(const Series *s, const Var *v, const Expr *e, Expr *chain);  // whether e reads both with this first subscript alone
+bool find_series(Graph *g);  // called by build
+// of v alone, which has sites, behind those that there are; false: it goes along no subscript
+bool add_series(Graph *g, Var *v);
+// the definitions of v in the order of this subscript, upwards; NULL: they do not go along it
+Series *series_along(Graph *g, Var *v, int along);
+// the only series that v enters, if its first subscript tells chains apart, each of which reads elements of v with this first subscript
+// alone; or NULL
+Series *series_in_chains(Graph *g, const Var *v);
+// whether e reads both with this first subscript alone
+bool series_reads_own(const Series *s, const Var *v, const Expr *e, Expr *chain);
 #endif

@@ -1,4 +1,5 @@
-// settle.c -- what unknowns can be, once all statements are there: regions of those without a distribution, the order of ordered vectors, the values of discrete ones.
+// settle.c -- what unknowns can be, once all statements are there: regions of those without a distribution, the order of ordered vectors,
+// the values of discrete ones.
 //
 //   before   n[i] ~ binomial(M[i], p), m ~ poisson(5) T( , 10)
 //   after    n[i] from 0, with within(n[i], -inf, M[i]) in its density; m from 0 to 10
@@ -13,8 +14,8 @@
 #include "density.h"
 #include "declare.h"
 
-// A declared unknown without a distribution has density 1 where its bounds are kept: bounds that are no numbers are a factor of their own, which is part
-// of the conditionals of the unknowns in them, too. What they say of the static support, others see.
+// A declared unknown without a distribution has density 1 where its bounds are kept: bounds that are no numbers are a factor of their own,
+// which is part of the conditionals of the unknowns in them, too. What they say of the static support, others see.
 static void declare_region(Graph *g, Var *v)
 {
     const Decl *d = v->decl;
@@ -30,7 +31,7 @@ static void declare_region(Graph *g, Var *v)
         if (end[side]->kind == EX_NUM) end[side] = NULL;
         else if (v->discrete && ex_unknown(end[side]) && side) v->upper = isfinite(v->upper_number) ? ex_num(v->upper_number) : NULL;
         else if (v->discrete && ex_unknown(end[side])) v->lower = isfinite(v->lower_number) ? ex_num(v->lower_number) : NULL;
-        else if (v->discrete && (side ? v->upper : v->lower)) end[side] = NULL;          // it ends the values to choose from
+        else if (v->discrete && (side ? v->upper : v->lower)) end[side] = NULL;  // it ends the values to choose from
     }
     const bool numbers = (!both[0] || both[0]->kind == EX_NUM) && (!both[1] || both[1]->kind == EX_NUM);
     if (numbers) return;
@@ -95,7 +96,8 @@ static Look test_passes(const Expr *e, void *with)
     return computed || whole || e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT ? FOUND : LOOK;
 }
 
-// Ends of discrete unknowns give sizes, which are known before anything is computed: one that takes a pass over data stands in the densities instead.
+// Ends of discrete unknowns give sizes, which are known before anything is computed: one that takes a pass over data stands in the
+// densities instead.
 static void settle_computed_end(Graph *g, Var *v, int side)
 {
     Expr **end = side ? &v->upper : &v->lower;
@@ -115,7 +117,10 @@ static void settle_end(Graph *g, Var *v, int side)
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!factor_draws(f, v)) continue;
         Expr *end = end_for_all(f, side ? f->most : f->least, side);
-        if (!end) { all = false; continue; }
+        if (!end) {
+            all = false;
+            continue;
+        }
         outer = !outer || outer == end ? end : ex_inner(outer, end, side == 0);
     }
     if (!all) outer = NULL;

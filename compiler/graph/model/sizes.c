@@ -31,7 +31,9 @@ bool is_longest_slice(const Expr *e, Slices *s)
         const Expr *x = body->args[k];
         if (x->kind == EX_NUM && x->number == floor(x->number)) s->more += (long)x->number;
         else if (!s->hi && is_run_of_data(x, e->index, e->args[1], &s->hi, &s->hi_from)) continue;
-        else if (!s->lo && x->kind == EX_MUL && x->nargs == 2 && ex_is_num(x->args[0], -1) && is_run_of_data(x->args[1], e->index, e->args[1], &s->lo, &s->lo_from)) continue;
+        else if (!s->lo && x->kind == EX_MUL && x->nargs == 2 && ex_is_num(x->args[0], -1) &&
+                 is_run_of_data(x->args[1], e->index, e->args[1], &s->lo, &s->lo_from))
+            continue;
         else return false;
     }
     return s->hi && s->lo;
@@ -43,8 +45,8 @@ bool is_data_total(const Expr *e)
     if (is_longest_slice(e, &slices)) return true;
     if (e->kind != EX_REDUCE || (e->fn != FN_max && e->fn != FN_min && e->fn != FN_sum) || !ex_is_num(e->args[0], 1)) return false;
     const Expr *x = e->args[2];
-    return x->kind == EX_REF && x->nargs == 1 && x->var->kind == VAR_DATA && x->var->base == BASE_INT && x->var->rank == 1 && x->args[0]->kind == EX_INDEX &&
-           x->args[0]->index == e->index && x->var->dim[0] == e->args[1];
+    return x->kind == EX_REF && x->nargs == 1 && x->var->kind == VAR_DATA && x->var->base == BASE_INT && x->var->rank == 1 &&
+           x->args[0]->kind == EX_INDEX && x->args[0]->index == e->index && x->var->dim[0] == e->args[1];
 }
 
 static Look total(const Expr *e, void *with)
@@ -64,14 +66,20 @@ static Look test_late(const Expr *e, void *with)
 
 bool is_size(const Expr *e) { return !ex_find(e, test_late, &(bool){true}); }
 
-static Look test_loop(const Expr *e, void *with) { (void)with; return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : LOOK; }
+static Look test_loop(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : LOOK;
+}
 
-// A size (memory: made of data alone), or an end of a range (definitions are there when its loop runs, but what loops over others gives has no place before it).
+// A size (memory: made of data alone), or an end of a range (definitions are there when its loop runs, but what loops over others gives has
+// no place before it).
 static bool check_size(Graph *g, Span span, const Expr *e, bool memory)
 {
     if (!e || (!memory && (e->loose || ex_find(e, test_loop, NULL))) || !ex_find(e, test_late, &memory)) return true;
     Diag *m = diag(g->diags, span, DIAG_E0511, ex_quote(g->arena, e));
-    diag_help(m, "it is needed before anything is computed; integers of the data, their elements, and sum, max or min of a whole vector of them can be sizes: declare it, int<lower=0> n;, and put it into the data file");
+    diag_help(m, "it is needed before anything is computed; integers of the data, their elements, and sum, max or min of a whole vector of "
+                 "them can be sizes: declare it, int<lower=0> n;, and put it into the data file");
     return false;
 }
 

@@ -1,30 +1,49 @@
 // totals.c -- sums over data alone, which no loop changes, become lets.
 //
-//   before   normal(y[i] | a + b*(x[i] - sum(j in 1:N, x[j])/N), s) over i in 1:N       the mean is made again by every kernel that needs it
-//   after    normal(y[i] | a + b*(x[i] - mean_x), s)                                    mean_x is computed once
+//   before   normal(y[i] | a + b*(x[i] - sum(j in 1:N, x[j])/N), s) over i in 1:N       the mean is made again by every kernel that needs
+//   it after    normal(y[i] | a + b*(x[i] - mean_x), s)                                    mean_x is computed once
 //
-// Needs: the graph as built.     Gives: lets.     Keeps: subscripts and ranges, where such a sum is a whole number; sums that hold a response, whose values
-// may be missing.
+// Needs: the graph as built.     Gives: lets.     Keeps: subscripts and ranges, where such a sum is a whole number; sums that hold a
+// response, whose values may be missing.
 #include "totals.h"
 #include "../terms/var.h"
 #include "../terms/naming.h"
 #include "../terms/factor.h"
 
-typedef struct Total { Expr *value; Var *var; struct Total *next; } Total;
+typedef struct Total {
+    Expr *value;
+    Var *var;
+    struct Total *next;
+} Total;
 
 typedef struct Totals {
     Graph *g;
-    Span   span;
+    Span span;
     Total *made;
 } Totals;
 
-static Look test_loop(const Expr *e, void *with) { (void)with; return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : LOOK; }
-static bool test_moving(const Var *v, void *with) { (void)with; return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response; }
-static bool test_real(const Var *v, void *with) { (void)with; return v->base == BASE_REAL; }
+static Look test_loop(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : LOOK;
+}
+static bool test_moving(const Var *v, void *with)
+{
+    (void)with;
+    return (v->kind != VAR_DATA && v->kind != VAR_LET) || v->response;
+}
+static bool test_real(const Var *v, void *with)
+{
+    (void)with;
+    return v->base == BASE_REAL;
+}
 
 static bool fixed(const Expr *e) { return e->loose == 0 && !ex_find(e, test_loop, NULL) && !ex_any_var(e, test_moving, NULL); }
 
-static bool is_total(const Expr *e) { return e->kind == EX_REDUCE && ex_rank(e) == 0 && ex_any_var(e->args[2], test_real, NULL) && fixed(e); }
+static bool is_total(const Expr *e)
+{
+    return e->kind == EX_REDUCE && ex_rank(e) == 0 && ex_any_var(e->args[2], test_real, NULL) && fixed(e);
+}
 
 static Expr *let_of(Totals *t, Expr *value)
 {
@@ -46,10 +65,10 @@ static Expr *let_of(Totals *t, Expr *value)
 static Expr *total_leaf(Expr *e, void *with)
 {
     Totals *t = with;
-    if (e->kind == EX_REF) return e;                         // subscripts are whole numbers
+    if (e->kind == EX_REF) return e;  // subscripts are whole numbers
     if (is_total(e)) return let_of(t, e);
     if (e->kind != EX_MUL) return NULL;
-    Expr *sum = NULL, *by = NULL, *rest = ex_num(1);         // sum(x)/n, as one
+    Expr *sum = NULL, *by = NULL, *rest = ex_num(1);  // sum(x)/n, as one
     for (int i = 0; i < e->nargs; i++) {
         Expr *f = e->args[i];
         if (!sum && is_total(f)) sum = f;

@@ -3,10 +3,12 @@
 //   before   poisson(y[i] | a + b*x[i]) over i in 1:N
 //   after    the same, and beside it the factor within(a + b*x[i], 0, inf) over i in 1:N
 //
-//   within a mixture, and of a density in an expression:     if_else(0 <= a, log density, -inf)     of this component alone: another one may be what is drawn
+//   within a mixture, and of a density in an expression:     if_else(0 <= a, log density, -inf)     of this component alone: another one
+//   may be what is drawn
 //
-// Needs: supports of all variables known.     Gives: factors beside their statements, which whatever evaluates the log joint takes as bounds.
-// Domains: domains.c. Where supports and declared bounds imply them nothing is added, and what data alone decide is a claim (arguments.c).
+// Needs: supports of all variables known.     Gives: factors beside their statements, which whatever evaluates the log joint takes as
+// bounds. Domains: domains.c. Where supports and declared bounds imply them nothing is added, and what data alone decide is a claim
+// (arguments.c).
 #include <math.h>
 #include "zeros.h"
 #include "../terms/ranges.h"
@@ -17,11 +19,14 @@
 
 // ---- statements ----
 
-// One loop over the same elements as another, under the same condition, with the same term: two statements with one argument, or a definition with that bound.
+// One loop over the same elements as another, under the same condition, with the same term: two statements with one argument, or a
+// definition with that bound.
 static bool is_there(const Graph *g, const Plates *p, Expr *term)
 {
     for (const Factor *f = g->factors; f; f = f->next) {
-        if (f->dist || f->plates.n != p->n || f->plates.guard != p->guard || f->log_density->kind != EX_CALL || f->log_density->fn != FN_WITHIN) continue;
+        if (f->dist || f->plates.n != p->n || f->plates.guard != p->guard || f->log_density->kind != EX_CALL ||
+            f->log_density->fn != FN_WITHIN)
+            continue;
         Expr *e = f->log_density;
         bool same = true;
         for (int i = 0; i < p->n && same; i++) {
@@ -96,7 +101,11 @@ static Domain domain_of_function(Expr *e)
     case FN_log: d.end[0] = ex_num(0); break;
     case FN_log1p: d.end[0] = ex_num(-1); break;
     case FN_log1m: d.end[1] = ex_num(1); break;
-    case FN_logit: case FN_inv_Phi: d.end[0] = ex_num(0); d.end[1] = ex_num(1); break;
+    case FN_logit:
+    case FN_inv_Phi:
+        d.end[0] = ex_num(0);
+        d.end[1] = ex_num(1);
+        break;
     default: return (Domain){0};
     }
     return d;
@@ -109,13 +118,14 @@ static bool is_term(const Expr *sum, const Expr *term)
     return false;
 }
 
-// Functions in products, of which another factor may be 0: the product is 0 then, and would not tell that there is no such function value. Elsewhere a density
-// tells, which is no number. What a choice may leave out need not be defined.
+// Functions in products, of which another factor may be 0: the product is 0 then, and would not tell that there is no such function value.
+// Elsewhere a density tells, which is no number. What a choice may leave out need not be defined.
 static void keep_functions(Graph *g, Factor *f, const Plates *p, Expr *e, bool in_product)
 {
     if (e->size > MAX_TREE || !moves_freely(e)) return;
     if (e->kind == EX_ADD || e->kind == EX_MUL)
-        for (int i = 0; i < e->nargs; i++) keep_functions(g, f, p, e->args[i], in_product || (e->kind == EX_MUL && !(e->nargs == 2 && e->args[0]->kind == EX_NUM)));
+        for (int i = 0; i < e->nargs; i++)
+            keep_functions(g, f, p, e->args[i], in_product || (e->kind == EX_MUL && !(e->nargs == 2 && e->args[0]->kind == EX_NUM)));
     if (e->kind == EX_REDUCE && e->fn == FN_sum && p->n < MAX_PLATES) {
         Plates more = *p;
         Index *i = index_new(e->index->name, e->args[0], e->args[1]);
@@ -143,13 +153,17 @@ static Expr *in_doubt(Expr *e)
     return end_is_kept(e->args[lower ? 1 : 0], e->args[lower ? 0 : 1], !lower) ? NULL : e;
 }
 
-// The condition of a draw, if it is needed: what does not hold for some draw stops the run, where a routine might give a number nevertheless.
+// The condition of a draw, if it is needed: what does not hold for some draw stops the run, where a routine might give a number
+// nevertheless.
 static void guard_draw(Graph *g, Site *t)
 {
     if (!t->guarded) return;
     Expr *left = in_doubt(t->args[t->nargs - 1]);
     t->guarded = left != NULL;
-    if (!left) { t->nargs--; return; }
+    if (!left) {
+        t->nargs--;
+        return;
+    }
     t->args = arena_copy(g->arena, t->args, sizeof *t->args * (size_t)t->nargs);
     t->args[t->nargs - 1] = left;
 }
@@ -177,7 +191,8 @@ static void supported(const Graph *g, Var *v, bool upper)
     if (upper && outer < v->upper_number && isfinite(outer)) v->upper_number = outer;
 }
 
-// Elements of series and definitions of data that are not negative if those that they read are not: by induction none is. The same then for 1 from above.
+// Elements of series and definitions of data that are not negative if those that they read are not: by induction none is. The same then for
+// 1 from above.
 static void suppose(Graph *g, bool upper)
 {
     bool dropped = true;
@@ -193,7 +208,9 @@ static void suppose(Graph *g, bool upper)
         for (int i = 0; i < g->nvars; i++) {
             Var *v = g->vars[i];
             double *end = upper ? &v->upper_number : &v->lower_number;
-            if (v->base != BASE_REAL || !v->sites || (v->kind != VAR_SERIES && v->kind != VAR_LET) || *end != (upper ? 1 : 0) || sites_not_negative(v, upper)) continue;
+            if (v->base != BASE_REAL || !v->sites || (v->kind != VAR_SERIES && v->kind != VAR_LET) || *end != (upper ? 1 : 0) ||
+                sites_not_negative(v, upper))
+                continue;
             *end = upper ? INFINITY : -INFINITY;
             dropped = true;
         }

@@ -1,11 +1,10 @@
 // check.c -- what holds of a graph after each pass. A broken rule is a fault of the pass that broke it, and is named with it.
 //
-//   always            a variable's number is its place; an index of a factor is one of its plates; no factor and no recursion of the sweep reads a prediction
-//   from `gradient`   derivatives are in the indices of their loops
-//   from `augment`    a factor that was replaced has one that was made from it
-//   from `schedule`   each unknown has a size that is known when memory is taken, and with a distribution is drawn by one step; what a conditional or a block adds up is over loops of its own
-//   from `domains`    where elements exist is said of their subscripts alone
-//   from `describe`   each step says what it draws
+//   always            a variable's number is its place; an index of a factor is one of its plates; no factor and no recursion of the sweep
+//   reads a prediction from `gradient`   derivatives are in the indices of their loops from `augment`    a factor that was replaced has one
+//   that was made from it from `schedule`   each unknown has a size that is known when memory is taken, and with a distribution is drawn by
+//   one step; what a conditional or a block adds up is over loops of its own from `domains`    where elements exist is said of their
+//   subscripts alone from `describe`   each step says what it draws
 #include <string.h>
 #include "check.h"
 #include "../conditional.h"
@@ -18,7 +17,16 @@
 #include "../algebra/pairs.h"
 #include "../updates/turns.h"
 
-typedef struct Bound { const Graph *g; const char *what; int n; Index *const *index; int m; Index *const *more; const char *wrong; } Bound;      // indices that may stand in an expression
+// indices that may stand in an expression
+typedef struct Bound {
+    const Graph *g;
+    const char *what;
+    int n;
+    Index *const *index;
+    int m;
+    Index *const *more;
+    const char *wrong;
+} Bound;
 
 static Look test_index(const Expr *e, void *with)
 {
@@ -66,15 +74,18 @@ static const char *check_parts(const Graph *g, const Conditional *c, const Part 
     return NULL;
 }
 
-// A step that integrates auxiliaries out leaves them as they no longer fit: each is drawn from its conditional next, not moved from where it stands.
+// A step that integrates auxiliaries out leaves them as they no longer fit: each is drawn from its conditional next, not moved from where
+// it stands.
 static const char *check_collapsed(const Graph *g, const Step *s)
 {
     for (const Step *t = g->steps; t && s->collapsed; t = t->next) {
         const Var *kept = t->block[0];
-        if ((t->kind != STEP_SLICE && t->kind != STEP_METROPOLIS) || kept->kind != VAR_AUXILIARY || (s->imputes && s->block[0]->needed_for)) continue;
+        if ((t->kind != STEP_SLICE && t->kind != STEP_METROPOLIS) || kept->kind != VAR_AUXILIARY || (s->imputes && s->block[0]->needed_for))
+            continue;
         for (const Factor *f = g->factors; f; f = f->next)
             if (f->original && factor_mentions(f->original, s->block[0]) && factor_mentions(f, kept))
-                return arena_printf(g->arena, "%s is drawn with %s integrated out, which is not drawn afresh", s->block[0]->name, kept->name);
+                return arena_printf(g->arena, "%s is drawn with %s integrated out, which is not drawn afresh", s->block[0]->name,
+                                    kept->name);
     }
     return NULL;
 }
@@ -87,11 +98,12 @@ static const char *check_step(const Graph *g, const Step *s)
         const Part *const lists[] = {c->density, c->natural, c->bounds};
         for (int i = 0; i < 3 && !wrong; i++) wrong = check_parts(g, c, lists[i]);
         if (s->kind == STEP_PAIR && !wrong) wrong = check_parts(g, c, s->pair->part);
-        for (const Part *q = c->density; q && !wrong && (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS || s->kind == STEP_ENUM); q = q->next)
+        for (const Part *q = c->density; q && !wrong && (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS || s->kind == STEP_ENUM);
+             q = q->next)
             if (q->scatter) wrong = arena_printf(g->arena, "the density of %s is summed over rows of other elements", s->block[0]->name);
         return wrong;
     }
-    if (s->kind == STEP_NUTS) return NULL;       // its factors were looked at
+    if (s->kind == STEP_NUTS) return NULL;  // its factors were looked at
     if (s->kind == STEP_TURNS && s->turns->shift && (wrong = check_step(g, s->turns->shift))) return wrong;
     if (s->kind == STEP_TURNS) return check_step(g, s->turns->draw);
     Bound b = {.g = g, .what = arena_printf(g->arena, "the block of %s", s->block[0]->name)};
@@ -103,16 +115,22 @@ static const char *check_step(const Graph *g, const Step *s)
     return NULL;
 }
 
-static bool test_prediction(const Var *v, void *with) { (void)with; return v->kind == VAR_PREDICTED; }
+static bool test_prediction(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_PREDICTED;
+}
 
 // Predictions are computed after a sweep: none of its densities may read one.
 static const char *check_predictions_unread(const Graph *g)
 {
     for (const Factor *f = g->factors; f; f = f->next)
-        if (ex_any_var(f->log_density, test_prediction, NULL)) return arena_printf(g->arena, "the factor of line %d reads a prediction", span_line(f->span));
+        if (ex_any_var(f->log_density, test_prediction, NULL))
+            return arena_printf(g->arena, "the factor of line %d reads a prediction", span_line(f->span));
     for (const Series *s = g->series; s; s = s->next)
         for (const Site *t = s->var[0]->kind == VAR_SERIES ? s->sites : NULL; t; t = t->next)
-            if (t->value && ex_any_var(t->value, test_prediction, NULL)) return arena_printf(g->arena, "the recursion of %s reads a prediction", t->var->name);
+            if (t->value && ex_any_var(t->value, test_prediction, NULL))
+                return arena_printf(g->arena, "the recursion of %s reads a prediction", t->var->name);
     return NULL;
 }
 
@@ -121,7 +139,9 @@ static int draws_of(const Graph *g, const Var *v)
 {
     int n = 0;
     for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; i < s->nblock; i++) n += s->block[i] == v && !s->imputes && !s->white && !s->proposal && s->when != WITH_GRADIENTS && s->when != ON_GPU && s->joint >= 0 && !(s->joined && s->nblock == 1);
+        for (int i = 0; i < s->nblock; i++)
+            n += s->block[i] == v && !s->imputes && !s->white && !s->proposal && s->when != WITH_GRADIENTS && s->when != ON_GPU &&
+                 s->joint >= 0 && !(s->joined && s->nblock == 1);
     return n;
 }
 
@@ -140,15 +160,19 @@ static const char *check_derivatives(const Graph *g)
             Derivative *d;
             if (!ex_mentions(f->log_density, g->vars[i]) || !derivatives(g, f, &g->vars[i], 1, &d, NULL)) continue;
             for (; d; d = d->next) {
-                Bound b = {.g = g, .what = arena_printf(g->arena, "the derivative of line %d by %s", span_line(f->span), g->vars[i]->name), .n = f->plates.n, .index = f->plates.index};
+                Bound b = {.g = g,
+                           .what = arena_printf(g->arena, "the derivative of line %d by %s", span_line(f->span), g->vars[i]->name),
+                           .n = f->plates.n,
+                           .index = f->plates.index};
                 if (outside(&b, d->weight) || check_loops(&b, &d->loops) || outside(&b, d->ref) || outside(&b, d->rest)) return b.wrong;
             }
         }
     return NULL;
 }
 
-static const char *const before_augmentation[] = {"build", "choices", "columns", "totals", "sizes", "unknowns", "centred", "gradient", NULL};
-static const char *const before_steps[] = {"left_out", "augment", "marginals", NULL};        // and behind these
+static const char *const before_augmentation[] = {"build",    "choices", "columns",  "totals", "sizes",
+                                                  "unknowns", "centred", "gradient", NULL};
+static const char *const before_steps[] = {"left_out", "augment", "marginals", NULL};  // and behind these
 
 static bool is_among(const char *pass, const char *const *names)
 {
@@ -158,7 +182,8 @@ static bool is_among(const char *pass, const char *const *names)
 
 const char *graph_check(const Graph *g, const char *pass)
 {
-    const bool differentiated = strcmp(pass, "gradient") == 0, built = is_among(pass, before_augmentation), scheduled = !built && !is_among(pass, before_steps);
+    const bool differentiated = strcmp(pass, "gradient") == 0, built = is_among(pass, before_augmentation),
+               scheduled = !built && !is_among(pass, before_steps);
     for (int i = 0; i < g->nvars; i++)
         if (g->vars[i]->id != i) return arena_printf(g->arena, "the variable %s has another one's number", g->vars[i]->name);
     const char *wrong;
@@ -174,11 +199,13 @@ const char *graph_check(const Graph *g, const char *pass)
         const int n = draws_of(g, v);
         if (n > 1 || (n == 0 && var_unknown(v) && has_distribution(g, v))) return arena_printf(g->arena, "%d steps draw %s", n, v->name);
         for (int k = 0; k < v->rank; k++)
-            if (!is_size(v->dim[k])) return arena_printf(g->arena, "the size %s of %s is not known when memory is taken", ex_text(g->arena, v->dim[k]), v->name);
+            if (!is_size(v->dim[k]))
+                return arena_printf(g->arena, "the size %s of %s is not known when memory is taken", ex_text(g->arena, v->dim[k]), v->name);
         Bound b = {.g = g, .what = arena_printf(g->arena, "where elements of %s exist", v->name), .n = v->rank, .index = v->own};
         if (v->exists && outside(&b, v->exists)) return b.wrong;
     }
     for (const Step *s = g->steps; s && strcmp(pass, "describe") == 0; s = s->next)
-        if (!s->description || !s->description->law) return arena_printf(g->arena, "the step of %s does not say what it draws", s->block[0]->name);
+        if (!s->description || !s->description->law)
+            return arena_printf(g->arena, "the step of %s does not say what it draws", s->block[0]->name);
     return NULL;
 }

@@ -3,11 +3,12 @@
 //   before   y[i] ~ normal(u[g[i]], s) over i in 1:N           u has J elements, and nothing is declared of g
 //   after    claim: not g[i] < 1, not J < g[i]     at each i in 1:N
 //
-// Needs: the checked tree, its variables, the ranges of discrete unknowns.     Gives: g->claims; Var.unsure, Var.wild.     Keeps: everything else.
-// The tree is walked, not the factors: there a subscript stands as the user wrote it, under the conditions of the loops, `if` and `?:` around it. What
-// follows from loops, conditions and declared bounds is not claimed. A discrete unknown, and a whole number that may be missing, takes all values of
-// its range in turn. What depends on an unknown without a range is not known before it is read: the unknown is `wild`, and emitted code looks each
-// time. Sizes that must agree and cannot be compared before are claimed too. Which elements statements name: coverage.c.
+// Needs: the checked tree, its variables, the ranges of discrete unknowns.     Gives: g->claims; Var.unsure, Var.wild.     Keeps:
+// everything else. The tree is walked, not the factors: there a subscript stands as the user wrote it, under the conditions of the loops,
+// `if` and `?:` around it. What follows from loops, conditions and declared bounds is not claimed. A discrete unknown, and a whole number
+// that may be missing, takes all values of its range in turn. What depends on an unknown without a range is not known before it is read:
+// the unknown is `wild`, and emitted code looks each time. Sizes that must agree and cannot be compared before are claimed too. Which
+// elements statements name: coverage.c.
 #include <math.h>
 #include <string.h>
 #include "../../front/front.h"
@@ -24,9 +25,9 @@
 
 // ---- places in the model ----
 
-typedef struct Place {                           // where an expression stands
-    Span       span;                             // the statement
-    Loops      loops;                            // around it, with the conditions
+typedef struct Place {  // where an expression stands
+    Span span;          // the statement
+    Loops loops;        // around it, with the conditions
     const Env *env;
 } Place;
 
@@ -81,7 +82,10 @@ static void claim_inside(Claims *c, const Place *p, const char *name, int n, Exp
     k.fails[0] = ex_call2("<", s, ex_num(1));
     k.fails[1] = ex_call2("<", dim, s);
     const char *list = "";
-    for (int i = 0; i < n; i++) { k.number[k.nnumbers++] = at[i]; list = arena_printf(c->g->arena, "%s%s#", list, i ? ", " : ""); }
+    for (int i = 0; i < n; i++) {
+        k.number[k.nnumbers++] = at[i];
+        list = arena_printf(c->g->arena, "%s%s#", list, i ? ", " : "");
+    }
     k.number[k.nnumbers++] = dim;
     k.says = arena_printf(c->g->arena, "%s[%s] does not exist: %s goes from 1 to # (%s)", name, list,
                           n > 1 ? arena_printf(c->g->arena, "subscript %d", which + 1) : "its subscript", claims_line(c->g, p->span));
@@ -92,9 +96,11 @@ static void claim_divisor(Claims *c, const Place *p, const Ast *divisor)
 {
     if (shape_of(c->g, divisor, p->env).rank) return;
     Expr *n = elaborate(c->g, divisor, p->env, 0, NULL);
-    Claim k = {.span = p->span, .name = "%", .loops = p->loops, .nparts = 1, .part = {ex_plus(n, -1)}, .fails = {ex_call2("==", n, ex_num(0))}};
+    Claim k = {
+        .span = p->span, .name = "%", .loops = p->loops, .nparts = 1, .part = {ex_plus(n, -1)}, .fails = {ex_call2("==", n, ex_num(0))}};
     const char *text = ast_text(c->g->arena, divisor);
-    k.says = arena_printf(c->g->arena, "%.40s%s is 0, and the remainder of a division by it is asked for (%s)", text, strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
+    k.says = arena_printf(c->g->arena, "%.40s%s is 0, and the remainder of a division by it is asked for (%s)", text,
+                          strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
     claim(c, k);
 }
 
@@ -102,16 +108,20 @@ static void claim_divisor(Claims *c, const Place *p, const Ast *divisor)
 static void claim_times(Claims *c, const Place *p, const Ast *e)
 {
     Place q = *p;
-    Expr *n = shape_of(c->g, e->kid[3], p->env).dim[0], *one = ex_num(1), *i = ex_index(enter(c, &q, intern("i"), ex_num(2), n)), *before = ex_add2(i, ex_num(-1));
+    Expr *n = shape_of(c->g, e->kid[3], p->env).dim[0], *one = ex_num(1), *i = ex_index(enter(c, &q, intern("i"), ex_num(2), n)),
+         *before = ex_add2(i, ex_num(-1));
     Claim k = {.span = p->span, .name = "times", .loops = q.loops, .nparts = 1, .nnumbers = 1, .number = {i}};
     k.fails[0] = ex_call2("<", elaborate(c->g, e->kid[3], p->env, 1, &i), elaborate(c->g, e->kid[3], p->env, 1, &before));
     const char *text = ast_text(c->g->arena, e->kid[3]);
-    k.says = arena_printf(c->g->arena, "times of a differential equation decrease: element # of %.40s%s is less than the one before it (%s)", text, strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
+    k.says =
+        arena_printf(c->g->arena, "times of a differential equation decrease: element # of %.40s%s is less than the one before it (%s)",
+                     text, strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
     if (!ex_is_num(k.fails[0], 0)) claim(c, k);
     const Place there = given(p, ex_call2("<=", one, n));
     Claim first = {.span = p->span, .name = "the first time", .loops = there.loops, .nparts = 1};
     first.fails[0] = ex_call2("<", elaborate(c->g, e->kid[3], p->env, 1, &one), elaborate(c->g, e->kid[2], p->env, 0, NULL));
-    first.says = arena_printf(c->g->arena, "the first time of a differential equation lies before that of its start (%s)", claims_line(c->g, p->span));
+    first.says = arena_printf(c->g->arena, "the first time of a differential equation lies before that of its start (%s)",
+                              claims_line(c->g, p->span));
     if (!ex_is_num(first.fails[0], 0)) claim(c, first);
     for (int k = 4; k < e->nkids; k++) {
         Expr *tolerance = elaborate(c->g, e->kid[k], p->env, 0, NULL), *fails = ex_call1("!", ex_call2("<", ex_num(0), tolerance));
@@ -126,10 +136,11 @@ static void claim_same_size(Claims *c, const Place *p, const Ast *a, Expr *x, co
 {
     const Expr *apart = x == y ? NULL : ex_sub(x, y);
     if (!apart || apart->kind == EX_NUM) return;
-    Claim k = {.span = p->span, .name = "sizes", .loops = p->loops, .nparts = 1, .fails = {ex_call2("!=", x, y)}, .nnumbers = 2, .number = {x, y}};
+    Claim k = {
+        .span = p->span, .name = "sizes", .loops = p->loops, .nparts = 1, .fails = {ex_call2("!=", x, y)}, .nnumbers = 2, .number = {x, y}};
     const char *one = ast_text(c->g->arena, a), *two = ast_text(c->g->arena, b);
-    k.says = arena_printf(c->g->arena, "sizes differ: %.40s%s has #, %.40s%s has # (%s)", one, strlen(one) > 40 ? "..." : "", two, strlen(two) > 40 ? "..." : "",
-                          claims_line(c->g, p->span));
+    k.says = arena_printf(c->g->arena, "sizes differ: %.40s%s has #, %.40s%s has # (%s)", one, strlen(one) > 40 ? "..." : "", two,
+                          strlen(two) > 40 ? "..." : "", claims_line(c->g, p->span));
     claim(c, k);
 }
 
@@ -172,10 +183,10 @@ static void look_at_element(Claims *c, const Place *outside, const Ast *e, bool 
     while (base->kind == AST_INDEX && levels < 2 * MAX_RANK) {
         level[levels++] = base;
         base = base->kid[0];
-        for (int i = 1; i < base->nkids && base->kind == AST_INDEX; i++)         // x[a:b][k]: one after the other
+        for (int i = 1; i < base->nkids && base->kind == AST_INDEX; i++)  // x[a:b][k]: one after the other
             if (base->kid[i]->kind == AST_ALL || base->kid[i]->kind == AST_RANGE || shape_of(c->g, base->kid[i], outside->env).rank) {
                 look(c, outside, base);
-                left = true;                     // what it is part of exists
+                left = true;  // what it is part of exists
                 goto found;
             }
     }
@@ -186,18 +197,24 @@ found:;
     if (strlen(name) > 40) name = arena_printf(c->g->arena, "%.37s...", name);
     Expr *at[MAX_RANK + 1];
     bool whole[MAX_RANK + 1] = {false};
-    int n = 0, fixed = 0;                            // `fixed` of the first n are numbers
+    int n = 0, fixed = 0;  // `fixed` of the first n are numbers
     const Decl *ragged = base->kind == AST_NAME && base->decl && base->decl->ragged ? base->decl : NULL;
     for (int l = levels - 1; l >= 0; l--)
         for (int i = 1; i < level[l]->nkids && n < shape.rank; i++) {
             const Ast *s = level[l]->kid[i];
             if (ragged && !left && fixed == n) own_sizes(c->g, ragged, n, at, &shape);
-            if (s->kind == AST_ALL) { whole[n] = true; at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n])); n++; continue; }
+            if (s->kind == AST_ALL) {
+                whole[n] = true;
+                at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n]));
+                n++;
+                continue;
+            }
             if (s->kind == AST_RANGE) {
                 look_at_kids(c, outside, s);
                 claim_length(c, &p, e, s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
                              s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n]);
-                Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1), *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n];
+                Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
+                     *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n];
                 at[n] = ex_index(enter(c, &p, intern(index_names[n]), lo, hi));
                 n++;
                 continue;
@@ -211,7 +228,10 @@ found:;
         }
     if (ragged && !left && fixed > 0) own_sizes(c->g, ragged, fixed, at, &shape);
     const int written = n;
-    for (; n < shape.rank; n++) { whole[n] = true; at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n])); }
+    for (; n < shape.rank; n++) {
+        whole[n] = true;
+        at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n]));
+    }
     for (int k = 0; k < written; k++)
         if (!whole[k]) claim_inside(c, &p, name, written, at, k, shape.dim[k]);
     Var *v = base->kind == AST_NAME && base->decl ? var_of(c->g, base->decl) : NULL;
@@ -219,15 +239,16 @@ found:;
     if (base->kind != AST_NAME && !left) look(c, outside, base);
 }
 
-// An argument of a vectorised statement has the extents of what is drawn, where it is not repeated; vectors and matrices beside a vector or matrix that is
-// drawn have its size.
+// An argument of a vectorised statement has the extents of what is drawn, where it is not repeated; vectors and matrices beside a vector or
+// matrix that is drawn have its size.
 static void argument_fits(Claims *c, const Place *p, const Ast *value, const Ast *arg, int want, const Shape *left, int value_rank)
 {
     const Shape x = shape_of(c->g, arg, p->env);
     const int extra = left->rank - value_rank;
     for (int k = 0; k < x.rank - want && x.rank - want <= extra; k++)
         claim_same_size(c, p, value, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
-    for (int k = x.rank < want ? x.rank : x.rank - want; k < x.rank && value_rank && left->rank; k++) claim_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
+    for (int k = x.rank < want ? x.rank : x.rank - want; k < x.rank && value_rank && left->rank; k++)
+        claim_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
 }
 
 // A mixture has as many components as weights: a plate of them is as long as they are.
@@ -238,10 +259,14 @@ static void mixture_fits(Claims *c, const Place *p, const Stmt *s, const Shape *
     int n = 1;
     for (const Stmt *part = s->more; part; part = part->next) n++;
     if (w.rank != 1 || !d) return;
-    if (n > 1) { claim_same_size(c, p, s->weights, w.dim[0], s->lhs, ex_num(n)); return; }
+    if (n > 1) {
+        claim_same_size(c, p, s->weights, w.dim[0], s->lhs, ex_num(n));
+        return;
+    }
     for (int i = 0; i < s->nargs && i < d->nparams; i++) {
         const Shape x = shape_of(c->g, s->args[i], p->env);
-        if (x.rank - d->params[i]->type.rank == 1 && left->rank == d->value_rank) claim_same_size(c, p, s->weights, w.dim[0], s->args[i], x.dim[0]);
+        if (x.rank - d->params[i]->type.rank == 1 && left->rank == d->value_rank)
+            claim_same_size(c, p, s->weights, w.dim[0], s->args[i], x.dim[0]);
     }
 }
 
@@ -251,10 +276,16 @@ static void claim_law(Claims *c, const Place *p, const Distribution *law, const 
     Expr **args = NEW_N(c->g->arena, Expr *, law->nparams + 1);
     for (int i = 0; i < law->nparams; i++) {
         const int rank = shape_of(c->g, e->kid[i + 1], p->env).rank;
-        args[i] = rank == 0 ? elaborate(c->g, e->kid[i + 1], p->env, 0, NULL) : rank == law->params[i]->type.rank ? elaborate_whole(c->g, e->kid[i + 1], p->env) : NULL;
-        if (!args[i]) return;                            // repeated over the elements of the value
+        args[i] = rank == 0                           ? elaborate(c->g, e->kid[i + 1], p->env, 0, NULL)
+                  : rank == law->params[i]->type.rank ? elaborate_whole(c->g, e->kid[i + 1], p->env)
+                                                      : NULL;
+        if (!args[i]) return;  // repeated over the elements of the value
     }
-    const Factor f = {.dist = law, .nargs = law->nparams, .args = args, .span = p->span, .plates = {p->loops.n, (Index **)p->loops.index, p->loops.guard}};
+    const Factor f = {.dist = law,
+                      .nargs = law->nparams,
+                      .args = args,
+                      .span = p->span,
+                      .plates = {p->loops.n, (Index **)p->loops.index, p->loops.guard}};
     for (int k = 0; k < law->nparams; k++) claim_argument(c, &f, k);
 }
 
@@ -262,28 +293,32 @@ static void claim_law(Claims *c, const Place *p, const Distribution *law, const 
 static void ask_for_factor(Claims *c, const Place *p, const Ast *e)
 {
     const FunctionId f = function_id(e->name);
-    const bool factored = f == FN_inverse || f == FN_inverse_spd || f == FN_determinant || f == FN_log_determinant || f == FN_cholesky_decompose;
+    const bool factored =
+        f == FN_inverse || f == FN_inverse_spd || f == FN_determinant || f == FN_log_determinant || f == FN_cholesky_decompose;
     if (factored && shape_of(c->g, e->kid[0], p->env).rank == 2)
-        ask_of_array(c, elaborate_whole(c->g, e->kid[0], p->env), 2, p->loops.guard, CONSTRAINT_COVARIANCE, false, arena_printf(c->g->arena, "an argument of %s", e->name), p->span);
+        ask_of_array(c, elaborate_whole(c->g, e->kid[0], p->env), 2, p->loops.guard, CONSTRAINT_COVARIANCE, false,
+                     arena_printf(c->g->arena, "an argument of %s", e->name), p->span);
 }
 
 static void look_at_call(Claims *c, const Place *p, const Ast *e)
 {
     const FunctionId f = function_id(e->name);
-    if (f == FN_rows || f == FN_cols || f == FN_size || f == FN_num_elements) return;       // says nothing of elements
+    if (f == FN_rows || f == FN_cols || f == FN_size || f == FN_num_elements) return;  // says nothing of elements
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
     if (is_solver(e->name)) {
         claim_times(c, p, e);
-        claim_same_size(c, p, e->kid[0]->kid[2], shape_of(c->g, e->kid[0]->kid[2], p->env).dim[0], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[0]);
+        claim_same_size(c, p, e->kid[0]->kid[2], shape_of(c->g, e->kid[0]->kid[2], p->env).dim[0], e->kid[1],
+                        shape_of(c->g, e->kid[1], p->env).dim[0]);
         return;
     }
     ask_for_factor(c, p, e);
     const Shape a = shape_of(c->g, e->kid[0], p->env);
     LawPart part;
     const Distribution *law = law_function(c->g->stdlib, e->name, &part);
-    if (law && e->nkids == law->nparams + 1) {           // normal_lpdf(y | mu, s): as y ~ normal(mu, s)
-        for (int i = 0; i < law->nparams; i++) argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i]->type.rank, &a, law->value_rank);
+    if (law && e->nkids == law->nparams + 1) {  // normal_lpdf(y | mu, s): as y ~ normal(mu, s)
+        for (int i = 0; i < law->nparams; i++)
+            argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i]->type.rank, &a, law->value_rank);
         claim_law(c, p, law, e);
         return;
     }
@@ -291,9 +326,17 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
     const bool head = f == FN_head, tail = f == FN_tail, segment = f == FN_segment;
     if ((head || tail || segment) && a.rank == 1) {
         Place q = *p;
-        Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1), *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
+        Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1),
+             *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
         if (tail) lo = ex_plus(ex_sub(a.dim[0], n), 1);
-        Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 1, .part = {n}, .fails = {ex_call2("<", n, ex_num(0))}, .nnumbers = 1, .number = {n}};
+        Claim k = {.span = p->span,
+                   .name = name,
+                   .loops = p->loops,
+                   .nparts = 1,
+                   .part = {n},
+                   .fails = {ex_call2("<", n, ex_num(0))},
+                   .nnumbers = 1,
+                   .number = {n}};
         k.says = arena_printf(c->g->arena, "%s of %.40s has a negative length, # (%s)", e->name, name, claims_line(c->g, p->span));
         claim(c, k);
         Expr *at = ex_index(enter(c, &q, intern("i"), lo, ex_plus(ex_add2(lo, n), -1)));
@@ -314,12 +357,15 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         if (a.rank == 2 && b.rank == 1)
             for (int k = 0; k < 2; k++) claim_same_size(c, p, e->kid[0], a.dim[k], e->kid[1], b.dim[0]);
     }
-    if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov || f == FN_gp_periodic_cov) {
+    if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov ||
+        f == FN_gp_periodic_cov) {
         const Shape b = shape_of(c->g, e->kid[2], p->env);
         if (b.rank == 1) claim_same_size(c, p, e->kid[0], a.rank == 2 ? a.dim[1] : ex_num(1), e->kid[2], b.dim[0]);
         return;
     }
-    if (f == FN_rep_vector || f == FN_rep_matrix || f == FN_rep_array || f == FN_append_row || f == FN_quad_form || f == FN_quad_form_diag) return;       // not element by element
+    // not element by element
+    if (f == FN_rep_vector || f == FN_rep_matrix || f == FN_rep_array || f == FN_append_row || f == FN_quad_form || f == FN_quad_form_diag)
+        return;
     for (int i = 1; i < e->nkids; i++) same_shape(c, p, e->kid[0], e->kid[i]);
 }
 
@@ -334,7 +380,10 @@ static void look(Claims *c, const Place *p, const Ast *e)
 {
     if (!e) return;
     switch (e->kind) {
-    case AST_INT: case AST_REAL: case AST_STRING: case AST_ALL: return;
+    case AST_INT:
+    case AST_REAL:
+    case AST_STRING:
+    case AST_ALL: return;
     case AST_NAME:
         if (e->decl && e->decl->kind != DECL_INDEX) look_at_element(c, p, e, false);
         return;
@@ -360,7 +409,7 @@ static void look(Claims *c, const Place *p, const Ast *e)
     case AST_BINARY: {
         look(c, p, e->kid[0]);
         if (e->op == OP_MOD) claim_divisor(c, p, e->kid[1]);
-        if (e->op == OP_AND || e->op == OP_OR) {         // the right side is asked only if the left does not decide
+        if (e->op == OP_AND || e->op == OP_OR) {  // the right side is asked only if the left does not decide
             Expr *first = elaborate(c->g, e->kid[0], p->env, 0, NULL);
             const Place q = given(p, e->op == OP_AND ? first : ex_call1("!", first));
             look(c, &q, e->kid[1]);
@@ -372,13 +421,16 @@ static void look(Claims *c, const Place *p, const Ast *e)
         return;
     }
     case AST_FUNCTION: look(c, p, e->kid[2]); return;
-    case AST_RANGE: case AST_UNARY: case AST_TRANSPOSE: case AST_ARRAY: look_at_kids(c, p, e); return;
+    case AST_RANGE:
+    case AST_UNARY:
+    case AST_TRANSPOSE:
+    case AST_ARRAY: look_at_kids(c, p, e); return;
     }
 }
 
 static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
 {
-    const bool computed = s->decl && s->decl->kind == DECL_DEFINITION;       // from data: it is read here, as arguments are
+    const bool computed = s->decl && s->decl->kind == DECL_DEFINITION;  // from data: it is read here, as arguments are
     if (!computed && (s->lhs->kind == AST_NAME || s->lhs->kind == AST_INDEX)) look_at_element(c, p, s->lhs, true);
     else look(c, p, s->lhs);
     look(c, p, s->weights);
@@ -392,7 +444,8 @@ static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
         const Distribution *d = part->dist ? library_distribution(c->g->stdlib, part->dist) : NULL;
         for (int i = 0; i < part->nargs; i++) {
             look(c, p, part->args[i]);
-            if (d && i < d->nparams && (!s->weights || s->more)) argument_fits(c, p, s->lhs, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
+            if (d && i < d->nparams && (!s->weights || s->more))
+                argument_fits(c, p, s->lhs, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
         }
     }
 }
@@ -409,7 +462,7 @@ static void claim_declared(Claims *c, const Place *outside, const Stmt *s)
     int n = 0;
     for (int k = 0; k < left.rank; k++) at[k] = ex_index(enter(c, &p, intern(index_names[k]), ex_num(1), left.dim[k]));
     Expr *value = elaborate(g, s->lhs, p.env, left.rank, at);
-    bool plain = true;                           // its subscripts can be told
+    bool plain = true;  // its subscripts can be told
     for (int i = 1; s->lhs->kind == AST_INDEX && i < s->lhs->nkids; i++) {
         const Ast *sub = s->lhs->kid[i];
         plain &= sub->kind != AST_ALL && sub->kind != AST_RANGE && shape_of(g, sub, p.env).rank == 0;
@@ -424,13 +477,15 @@ static void claim_declared(Claims *c, const Place *outside, const Stmt *s)
         const int inner = bound->type.rank - left.rank;
         Expr *sub[MAX_RANK + 1];
         for (int k = 0; k < bound->type.rank; k++)
-            sub[k] = k < inner ? elaborate(g, s->lhs->kid[s->lhs->nkids - inner + k], p.env, 0, NULL) : at[left.rank - bound->type.rank + k];
+            sub[k] =
+                k < inner ? elaborate(g, s->lhs->kid[s->lhs->nkids - inner + k], p.env, 0, NULL) : at[left.rank - bound->type.rank + k];
         Expr *end = elaborate(g, bound, p.env, bound->type.rank, sub);
         if (ex_unknown(value) || ex_unknown(end)) continue;
         Claim k = {.span = p.span, .name = d->name, .loops = p.loops, .nparts = 1};
         k.fails[0] = side ? ex_call2("<", end, value) : ex_call2("<", value, end);
         if (ex_is_num(k.fails[0], 0)) continue;
-        k.says = arena_printf(g->arena, "%s lies %s its declared bound, %s (%s)", name, side ? "above" : "below", ast_text(g->arena, bound), claims_line(g, p.span));
+        k.says = arena_printf(g->arena, "%s lies %s its declared bound, %s (%s)", name, side ? "above" : "below", ast_text(g->arena, bound),
+                              claims_line(g, p.span));
         for (int i = 0; i < n && plain; i++) k.number[k.nnumbers++] = number[i];
         claim(c, k);
     }
@@ -440,12 +495,21 @@ static void claim_declared(Claims *c, const Place *outside, const Stmt *s)
 static void claim_from_one(Claims *c, const Place *p, Index *i)
 {
     if (i->lo->kind == EX_NUM || begins_below(i->lo)) return;
-    Expr *below = ex_call2("<", ex_index(i), ex_num(1)), *first = ex_call2("<", i->lo, ex_num(1)), *any = ex_both(p->loops.guard, ex_call2("<=", i->lo, i->hi));
+    Expr *below = ex_call2("<", ex_index(i), ex_num(1)), *first = ex_call2("<", i->lo, ex_num(1)),
+         *any = ex_both(p->loops.guard, ex_call2("<=", i->lo, i->hi));
     for (const Claim *o = c->g->claims; o; o = o->next)
         for (int k = 0; k < o->nparts; k++)
             if ((o->fails[k] == below && o->loops.guard == p->loops.guard) || (o->fails[k] == first && o->loops.guard == any)) return;
-    Claim k = {.span = p->span, .name = i->name, .loops = p->loops, .nparts = 1, .part = {ex_plus(ex_index(i), -1)}, .fails = {below}, .nnumbers = 1, .number = {ex_index(i)}};
-    k.says = arena_printf(c->g->arena, "a loop whose first turn data decide begins at %s = #, below 1 (%s)", i->name, claims_line(c->g, p->span));
+    Claim k = {.span = p->span,
+               .name = i->name,
+               .loops = p->loops,
+               .nparts = 1,
+               .part = {ex_plus(ex_index(i), -1)},
+               .fails = {below},
+               .nnumbers = 1,
+               .number = {ex_index(i)}};
+    k.says = arena_printf(c->g->arena, "a loop whose first turn data decide begins at %s = #, below 1 (%s)", i->name,
+                          claims_line(c->g, p->span));
     claim(c, k);
 }
 
@@ -472,7 +536,8 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
         case STMT_FOR: {
             look(c, &p, s->index->lo);
             look(c, &p, s->index->hi);
-            Index *i = enter(c, &p, s->index->name, elaborate(c->g, s->index->lo, p.env, 0, NULL), elaborate(c->g, s->index->hi, p.env, 0, NULL));
+            Index *i =
+                enter(c, &p, s->index->name, elaborate(c->g, s->index->lo, p.env, 0, NULL), elaborate(c->g, s->index->hi, p.env, 0, NULL));
             p.env = env_bind(c->g, p.env, s->index, ex_index(i));
             walk(c, s->body, &p);
             claim_from_one(c, &p, i);
@@ -496,8 +561,11 @@ bool find_claims(Graph *g)
     if (!find_coverage(&c) || !claim_arguments(&c)) return false;
     for (const Block *b = g->model->blocks; b; b = b->next) walk(&c, b->body, &(Place){.span = b->span});
     for (int i = 0; i < g->nvars; i++)
-        if (var_unknown(g->vars[i]) && (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED || g->vars[i]->constraint == CONSTRAINT_SUM_TO_ZERO)) claim_whole(&c, g->vars[i]);
-    for (const Step *s = g->steps; s; s = s->next)       // a value that is tried may be outside, too
+        if (var_unknown(g->vars[i]) &&
+            (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED ||
+             g->vars[i]->constraint == CONSTRAINT_SUM_TO_ZERO))
+            claim_whole(&c, g->vars[i]);
+    for (const Step *s = g->steps; s; s = s->next)  // a value that is tried may be outside, too
         if (s->conditional && s->conditional->u) s->conditional->u->var->wild = s->conditional->var->wild;
     return diags_errors(g->diags) == 0;
 }
@@ -506,7 +574,10 @@ void claims_print(FILE *out, const Graph *g)
 {
     for (const Claim *k = g->claims; k; k = k->next) {
         fprintf(out, "claim %s: not ", k->name);
-        for (int i = 0; i < k->nparts; i++) { if (i) fputs(", not ", out); ex_print(out, k->fails[i]); }
+        for (int i = 0; i < k->nparts; i++) {
+            if (i) fputs(", not ", out);
+            ex_print(out, k->fails[i]);
+        }
         const Plates p = {k->loops.n, (Index **)k->loops.index, k->loops.guard};
         plates_print(out, &p);
         fprintf(out, "    (%s)\n", claims_line((Graph *)g, k->span));

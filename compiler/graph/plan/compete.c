@@ -1,4 +1,5 @@
-// compete.c -- unknowns that gradients may move together in place of their steps: both ways are in the program, and the warm-up of a run selects one (runtime/host/choice.c).
+// compete.c -- unknowns that gradients may move together in place of their steps: both ways are in the program, and the warm-up of a run
+// selects one (runtime/host/choice.c).
 //
 //   before   exact, slice and other steps, of a connected set of continuous unknowns
 //   after    the same for runs without gradients, and one nuts step of all of them for runs with
@@ -21,11 +22,12 @@ static bool is_sliced(const Step *s, const Graph *g)
     const Var *v = s->block[0];
     if (s->kind == STEP_ELLIPTICAL) return !request_of(g, v);
     if (s->kind != STEP_SLICE || s->imputes || v->discrete || request_of(g, v)) return false;
-    return v->constraint == CONSTRAINT_SUM_TO_ZERO || (v->constraint == CONSTRAINT_NONE && (!s->conditional->whole || s->conditional->recursion));
+    return v->constraint == CONSTRAINT_SUM_TO_ZERO ||
+           (v->constraint == CONSTRAINT_NONE && (!s->conditional->whole || s->conditional->recursion));
 }
 
-// A competition of the block: the move along gradients comes last in the sweep, since no other step reads what it leaves out. Steps of the block, and of auxiliaries that are `theirs`,
-// by the number of a variable, belong to the other method.
+// A competition of the block: the move along gradients comes last in the sweep, since no other step reads what it leaves out. Steps of the
+// block, and of auxiliaries that are `theirs`, by the number of a variable, belong to the other method.
 static Step *add_competition(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
 {
     Competition *c = NEW(g->arena, Competition), **last = &g->competitions;
@@ -57,8 +59,8 @@ static const Factor *sum_of(const Graph *g, const Factor *f)
     return f;
 }
 
-// Continuous unknowns that meet in a factor as written, or in one where unknowns that are offered are summed out, are one set, by the number of a variable: that of its first one. Auxiliaries belong
-// to the set of the factor that they stand for. -1: to none.
+// Continuous unknowns that meet in a factor as written, or in one where unknowns that are offered are summed out, are one set, by the
+// number of a variable: that of its first one. Auxiliaries belong to the set of the factor that they stand for. -1: to none.
 static int *connected_sets(Graph *g, int offers)
 {
     int nfactors = 0;
@@ -98,14 +100,16 @@ static int *connected_sets(Graph *g, int offers)
 static bool is_requested(const Graph *g, const Var *v)
 {
     if (request_of(g, v)) return true;
-    for (const Request *r = g->model->requests; r; r = r->next)          // of latents, which are named after the data
+    for (const Request *r = g->model->requests; r; r = r->next)  // of latents, which are named after the data
         for (int i = 0; r->block == BLOCK_AUGMENT && i < r->nnames && v->kind == VAR_AUXILIARY; i++)
             for (const Applied *a = g->applied; a; a = a->next)
-                if (a->latent == v && a->factor->value && a->factor->value->kind == EX_REF && a->factor->value->var->name == r->names[i]) return true;
+                if (a->latent == v && a->factor->value && a->factor->value->kind == EX_REF && a->factor->value->var->name == r->names[i])
+                    return true;
     return false;
 }
 
-enum { MOST_COMPETING_STEPS = 40 };      // more kernels than these, and those of the move beside them, would keep the C compiler too long
+// more kernels than these, and those of the move beside them, would keep the C compiler too long
+enum { MOST_COMPETING_STEPS = 40 };
 
 static bool draws_of_set(const Step *s, const int *set, int which)
 {
@@ -133,8 +137,10 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
     }
     const Conditional *c = only ? only->conditional : NULL;
     if (steps == 1 && !offers && (only->kind == STEP_GAUSSIAN || (c && (c->array || (c->nbatch == c->var->rank && !c->whole)))))
-        return only->kind == STEP_SLICE || only->kind == STEP_METROPOLIS ? "its elements do not depend on each other" : "one step draws all of it exactly";
-    if (steps > MOST_COMPETING_STEPS) return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_COMPETING_STEPS);
+        return only->kind == STEP_SLICE || only->kind == STEP_METROPOLIS ? "its elements do not depend on each other"
+                                                                         : "one step draws all of it exactly";
+    if (steps > MOST_COMPETING_STEPS)
+        return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_COMPETING_STEPS);
     for (int i = 0; i < g->nvars; i++) {
         Var *a = g->vars[i];
         if (a->kind != VAR_AUXILIARY || set[a->id] != which) continue;
@@ -161,7 +167,9 @@ static Step *step_of_offered(Graph *g, const Var *v)
         for (int i = 0; i < s->nblock; i++) {
             if (s->block[i] != v || s->imputes) continue;
             const Conditional *c = s->conditional;
-            if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != STEP_ENUM && s->kind != STEP_EXACT) || !c || c->whole || (c->nbatch < v->rank && !s->by_messages)) return NULL;
+            if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != STEP_ENUM && s->kind != STEP_EXACT) || !c || c->whole ||
+                (c->nbatch < v->rank && !s->by_messages))
+                return NULL;
             found = s;
         }
     return found;
@@ -173,7 +181,7 @@ static int add_summed(Graph *g, const Factor *sum, Var **out, int m)
         if (out[i] == sum->sums_out) return m;
     for (int i = 0; i < g->nvars; i++)
         if (g->vars[i] == sum->sums_out) out[m++] = g->vars[i];
-    for (const Factor *f = g->factors; f; f = f->next)               // and what is summed out within
+    for (const Factor *f = g->factors; f; f = f->next)  // and what is summed out within
         if (f->made && f->gone == sum->made && factor_mentions(f, sum->sums_out)) m = add_summed(g, f, out, m);
     return m;
 }
@@ -215,7 +223,8 @@ static bool follows(const Step *s, Var *const *list, int n)
     return !s->imputes && (any || (tree && is_of_tree(s->block[0])));
 }
 
-// The move and then the draws of what it saw summed out, where the first of these stood: nothing between reads values that are not of this joint law.
+// The move and then the draws of what it saw summed out, where the first of these stood: nothing between reads values that are not of this
+// joint law.
 static void draw_after(Graph *g, Step *move, Var *const *summed, int n)
 {
     take_out(&g->steps, move);
@@ -302,7 +311,8 @@ bool move_together(Graph *g)
             for (Step *s = first; s; s = s->next) {
                 bool meets = false;
                 if (s->when != EVERY_SWEEP || !is_sliced(s, g) || theirs[s->block[0]->id]) continue;
-                for (int q = 0; q < of.n; q++) meets |= factor_counts(of.factor[q], s->block[0], true) && factor_mentions(of.factor[q], s->block[0]);
+                for (int q = 0; q < of.n; q++)
+                    meets |= factor_counts(of.factor[q], s->block[0], true) && factor_mentions(of.factor[q], s->block[0]);
                 if (!meets) continue;
                 block[n++] = s->block[0];
                 theirs[s->block[0]->id] = more = coupled = true;
@@ -310,7 +320,9 @@ bool move_together(Graph *g)
         }
         const char *why = NULL;
         for (int i = 0; i < n && coupled; i++) coupled = has_gradient(g, block[i], &why);
-        if (coupled && !block_jumps(g, block, n)) add_competition(g, block, n, theirs, true, "no family has their statistics, and they depend on each other; it competes with their slices");
+        if (coupled && !block_jumps(g, block, n))
+            add_competition(g, block, n, theirs, true,
+                            "no family has their statistics, and they depend on each other; it competes with their slices");
     }
     return true;
 }

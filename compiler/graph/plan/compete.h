@@ -3,7 +3,8 @@
 #define GMC_GRAPH_COMPETE_H
 #include "../graph.h"
 
-bool compete(Graph *g);                                                      // connected sets of unknowns
-bool move_together(Graph *g);                                                // what would be sliced one by one, and depends on each other
-int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out);  // the unknowns that are summed out of what the block reads with so many sums behind it; their number
+bool compete(Graph *g);        // connected sets of unknowns
+bool move_together(Graph *g);  // what would be sliced one by one, and depends on each other
+// the unknowns that are summed out of what the block reads with so many sums behind it; their number
+int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out);
 #endif

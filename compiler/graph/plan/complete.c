@@ -1,4 +1,5 @@
-// complete.c -- joint normals once it is known which elements exist: absent ones are independent and standard normal; then scales that move with a draw, and the routes of each block.
+// complete.c -- joint normals once it is known which elements exist: absent ones are independent and standard normal; then scales that move
+// with a draw, and the routes of each block.
 //
 // Needs: find_domains.     Gives: absent terms, gaussian.scaled, gaussian.rows or listed, of each step that is a joint normal.
 #include <math.h>
@@ -44,10 +45,13 @@ static void find_scale_move(Graph *g, Step *s)
 {
     const Reading of_block = factors_of_block(g, s->block, s->nblock);
     const int sums = block_sums(s->block, s->nblock);
-    enum { UNSEEN, FREE, SHIFTS } *alone = arena_alloc(g->arena, sizeof *alone * (size_t)(of_block.n + 1));      // what a factor does to the block by itself
+    // what a factor does to the block by itself
+    enum { UNSEEN, FREE, SHIFTS } *alone = arena_alloc(g->arena, sizeof *alone * (size_t)(of_block.n + 1));
     for (int i = 0; i < g->nvars && !s->gaussian.scaled; i++) {
         Var *z = g->vars[i];
-        if (!var_unknown(z) || (z->kind != VAR_AUXILIARY && z->kind != VAR_LATENT) || z->discrete || isfinite(z->lower_number) || isfinite(z->upper_number)) continue;
+        if (!var_unknown(z) || (z->kind != VAR_AUXILIARY && z->kind != VAR_LATENT) || z->discrete || isfinite(z->lower_number) ||
+            isfinite(z->upper_number))
+            continue;
         bool ok = true, bounded = false;
         Factor *home = NULL;
         Expr *weight = NULL, *latent = NULL;
@@ -61,7 +65,7 @@ static void find_scale_move(Graph *g, Step *s)
         for (int q = 0; q < of_z.n && ok; q++) {
             Factor *f = of_z.factor[q];
             if (!factor_counts_at(f, sums, false) || !factor_mentions(f, z)) continue;
-            ok &= ex_mentions(f->log_density, z);                // not by way of a series
+            ok &= ex_mentions(f->log_density, z);  // not by way of a series
             bool cone = true;
             Expr *e = without_bounds(f->log_density, z, &cone);
             bounded |= e != f->log_density;
@@ -74,7 +78,8 @@ static void find_scale_move(Graph *g, Step *s)
                 for (int r = 0; r < m->degree; r++) nz += m->ref[r]->var == z;
                 if (m->degree == 1) ok = false;
                 if (m->degree == 2 && nz == 2) {
-                    ok &= !home && m->ref[0] == m->ref[1] && m->loops.n == 0 && f->value == m->ref[0] && !ex_unknown(m->coefficient) && !f->plates.guard;
+                    ok &= !home && m->ref[0] == m->ref[1] && m->loops.n == 0 && f->value == m->ref[0] && !ex_unknown(m->coefficient) &&
+                          !f->plates.guard;
                     home = f;
                     latent = m->ref[0];
                     weight = ex_mul2(ex_num(-2), m->coefficient);
@@ -100,9 +105,10 @@ static void find_scale_move(Graph *g, Step *s)
                 for (int k = 0; k < c.n && ok; k++) ok &= c.term[k].degree == 1;
             }
         if (!ok) continue;
-        bool plain = home->plates.n == latent->nargs;        // one latent an instance, in a box of plates
+        bool plain = home->plates.n == latent->nargs;  // one latent an instance, in a box of plates
         for (int k = 0; k < latent->nargs && plain; k++)
-            plain &= latent->args[k] == ex_index(home->plates.index[k]) && !ex_mentions_index(home->plates.index[k]->hi, home->plates.index[0]) ;
+            plain &=
+                latent->args[k] == ex_index(home->plates.index[k]) && !ex_mentions_index(home->plates.index[k]->hi, home->plates.index[0]);
         if (!plain) continue;
         s->gaussian.scaled = home;
         s->gaussian.scaled_latent = latent;
@@ -126,7 +132,8 @@ static void add_absent(Graph *g, Step *s)
         const Factor *f = g->factors;
         while (!f->value || f->value->kind != EX_REF || f->value->var != v) f = f->next;
         BlockTerm *t = NEW(g->arena, BlockTerm);
-        *t = (BlockTerm){.factor = f, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};
+        *t = (BlockTerm){
+            .factor = f, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};
         *last = t;
         last = &t->next;
     }
@@ -156,7 +163,8 @@ bool complete_blocks(Graph *g)
         if (!s->gaussian.innovations) add_absent(g, s);
         const Scales *of = s->gaussian.scales;
         for (int i = 0; of && i < of->n; i++)
-            if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;      // a slice of an element that is in no statement has no end
+            // a slice of an element that is in no statement has no end
+            if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;
         if (s->gaussian.on_plane || s->gaussian.band) continue;
         if (s->gaussian.nbatch == 0 && s->does == DRAWS && !s->orbit && !s->proposal) find_scale_move(g, s);
         if (s->gaussian.sparse) find_listed(g, s);

@@ -3,5 +3,6 @@
 #define GMC_GRAPH_COMPLETE_H
 #include "../graph.h"
 
-bool complete_blocks(Graph *g);  // joint normals hold all elements of their variables, also those that do not exist; then their routes
+// joint normals hold all elements of their variables, also those that do not exist; then their routes
+bool complete_blocks(Graph *g);
 #endif

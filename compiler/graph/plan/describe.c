@@ -3,8 +3,8 @@
 //   before   sigma: power_gamma, natural { a: -N - 2, b: -1/nu - 1/2*sum(i in 1:N, (y[i] - mu)^2) }, exponent -2
 //   after    sigma^-2 ~ gamma(shape, rate)     shape = 1/2 + 1/2*N     rate = 1/nu + 1/2*sum(i in 1:N, (y[i] - mu)^2)
 //
-// Needs: the schedule.     Gives: lines for --explain and --emit=schedule, for the banner of an emitted program and for the comments above its kernels.
-// Keeps: the graph, untouched. What a family is called in textbooks stands in its `law` in the stdlib.
+// Needs: the schedule.     Gives: lines for --explain and --emit=schedule, for the banner of an emitted program and for the comments above
+// its kernels. Keeps: the graph, untouched. What a family is called in textbooks stands in its `law` in the stdlib.
 #include <math.h>
 #include <string.h>
 #include "describe.h"
@@ -68,7 +68,7 @@ static Expr *total(Graph *g, const Conditional *c, const Part *p)
         }
         value = ex_replace(value, t, key);
         if (l.guard) l.guard = ex_replace(l.guard, t, key);
-        for (int m = k + 1; m < c->var->rank && target[m]; m++) target[m] = ex_replace(target[m], t, key);       // of a diagonal
+        for (int m = k + 1; m < c->var->rank && target[m]; m++) target[m] = ex_replace(target[m], t, key);  // of a diagonal
         memmove(l.index + at, l.index + at + 1, sizeof *l.index * (size_t)(l.n - 1 - at));
         l.n--;
     }
@@ -79,7 +79,7 @@ static Expr *total(Graph *g, const Conditional *c, const Part *p)
         for (int i = 0; i < l.n; i++) value = ex_mul2(value, l.index[i]->hi);
         return value;
     }
-    double number = 1;                           // stands before the sum
+    double number = 1;  // stands before the sum
     if (value->kind == EX_MUL && value->args[0]->kind == EX_NUM) number = value->args[0]->number;
     if (value->kind == EX_NUM && value->number < 0) number = value->number;
     value = ex_mul2(ex_num(1 / number), value);
@@ -121,7 +121,9 @@ static void bounds(Graph *g, Description *d, const Conditional *c)
             n++;
         }
         if (n > 1) t = arena_printf(g->arena, "%s(%s)", side ? "min" : "max", t);
-        if (t && c->family->power && c->power != 1) line(g, d, arena_printf(g->arena, "%s %s %s", text(g, c->current), side ? "<=" : ">=", t));     // the law is of its power
+        // the law is of its power
+        if (t && c->family->power && c->power != 1)
+            line(g, d, arena_printf(g->arena, "%s %s %s", text(g, c->current), side ? "<=" : ">=", t));
         else if (t) line(g, d, arena_printf(g->arena, "%s = %s", side ? "upper" : "lower", t));
     }
 }
@@ -151,11 +153,14 @@ static const char *chains_beside(Graph *g, const Step *s)
     const Var *v = s->block[0], *last = NULL;
     for (const Step *t = g->steps; t && along_chain(s); t = t->next) {
         const Var *w = t->block[0];
-        if (w == v || w == last || !along_chain(t) || (t->joined && t->joined == s->joined && (s->nblock > 1 || t->nblock > 1)) || (s->when == ON_CPU && t->when == ON_GPU) || (s->when == ON_GPU && t->when == ON_CPU)) continue;
+        if (w == v || w == last || !along_chain(t) || (t->joined && t->joined == s->joined && (s->nblock > 1 || t->nblock > 1)) ||
+            (s->when == ON_CPU && t->when == ON_GPU) || (s->when == ON_GPU && t->when == ON_CPU))
+            continue;
         bool both = false;
-        for (const Factor *f = g->factors; f && !both; f = f->next) both = factor_counts(f, v, s->collapsed) && factor_mentions(f, v) && factor_mentions(f, w);
+        for (const Factor *f = g->factors; f && !both; f = f->next)
+            both = factor_counts(f, v, s->collapsed) && factor_mentions(f, v) && factor_mentions(f, w);
         if (!both) continue;
-        last = w;                                   // a CPU and a GPU may draw it by steps of their own
+        last = w;  // a CPU and a GPU may draw it by steps of their own
         names = names ? arena_printf(g->arena, "%s, %s", names, w->name) : w->name;
     }
     return names;
@@ -173,7 +178,8 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         for (const Part *p = c->natural; p; p = p->next)
             if (p->which == which) sum = ex_add2(sum, total(g, c, p));
         if (n->decl) {
-            for (int k = c->var->rank - 1; k >= c->nbatch && c->array && n->decl->type.rank; k--) sum = ex_array(c->element[k], c->var->dim[k], sum);
+            for (int k = c->var->rank - 1; k >= c->nbatch && c->array && n->decl->type.rank; k--)
+                sum = ex_array(c->element[k], c->var->dim[k], sum);
         }
         names_add(g, &names, n->name, sum);
         if (!f->law) {
@@ -192,15 +198,18 @@ static void exact(Graph *g, Description *d, const Conditional *c)
     const char *args = "";
     for (int i = 0; i < f->law->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", source_text(g, f->law->args[i]));
     if (f->power && c->power != 1) element = arena_printf(g->arena, "%s^%g", element, c->power);
-    says(g, d, element, arena_printf(g->arena, "~ %s(%s)%s", f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : ""));
+    says(g, d, element,
+         arena_printf(g->arena, "~ %s(%s)%s", f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : ""));
     for (const Natural *n = f->law->parameter; n; n = n->next) {
         const Env *env = names_bind(g, NULL, n->statistic, &names);
         const int rank = n->decl->type.rank;
         Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
         const char *left = n->name;
-        for (int k = 0; k < rank; k++) left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
+        for (int k = 0; k < rank; k++)
+            left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
         line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, ex_tidy(value))));
-        names_add(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, n->name) : value);      // of several terms: by its name from here on
+        // of several terms: by its name from here on
+        names_add(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, n->name) : value);
     }
     if (c->truncated) bounds(g, d, c);
 }
@@ -251,13 +260,21 @@ static void joined(Graph *g, Description *d, const Step *s)
         names = arena_printf(g->arena, "%s%s%s", names, i + 1 < s->nblock ? ", " : " and ", s->block[i]->name);
         elements = arena_printf(g->arena, "%s, %s", elements, text(g, ex_ref(j->var[i], j->product->rank, s->conditional->current->args)));
     }
-    d->method = chain ? arena_printf(g->arena, "all elements of %s together, as one chain of the combinations of their values: %s products of two numbers an element%s, in turn %s; on a GPU parallel in time", names, text(g, apart ? j->products : ex_pow(j->values, 2)),
+    d->method = chain ? arena_printf(g->arena,
+                                     "all elements of %s together, as one chain of the combinations of their values: %s products of two "
+                                     "numbers an element%s, in turn %s; on a GPU parallel in time",
+                                     names, text(g, apart ? j->products : ex_pow(j->values, 2)),
                                      apart ? ", sums over one after the other (Ghahramani and Jordan 1997)" : "", text(g, j->in_turn))
-                      : arena_printf(g->arena, "%s together: every combination of their values is weighed, %s an element, in turn %s", names, text(g, j->values), text(g, j->in_turn));
-    if (j->where) d->method = arena_printf(g->arena, "%s. So where %s, on a GPU where %s; else in turn, below", d->method, text(g, j->where), text(g, j->on_gpu));
+                      : arena_printf(g->arena, "%s together: every combination of their values is weighed, %s an element, in turn %s",
+                                     names, text(g, j->values), text(g, j->in_turn));
+    if (j->where)
+        d->method = arena_printf(g->arena, "%s. So where %s, on a GPU where %s; else in turn, below", d->method, text(g, j->where),
+                                 text(g, j->on_gpu));
     d->elements = chain ? "together" : "independent elements in parallel";
     d->because = s->reason;
-    says(g, d, arena_printf(g->arena, "(%s)", elements), chain ? ": every combination of values weighed by its density, the whole chain together" : ": every combination of values weighed by its density");
+    says(g, d, arena_printf(g->arena, "(%s)", elements),
+         chain ? ": every combination of values weighed by its density, the whole chain together"
+               : ": every combination of values weighed by its density");
     d->law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for all combinations v", elements);
     density(g, d, s);
 }
@@ -268,11 +285,15 @@ static bool meets_twice(const BlockTerm *t)
     const Expr *a = t->ref[0], *b = t->ref[1];
     int at = -1, differ = 0;
     for (int k = 0; a->var == b->var && k < a->nargs; k++)
-        if (a->args[k] != b->args[k]) { at = k; differ++; }
+        if (a->args[k] != b->args[k]) {
+            at = k;
+            differ++;
+        }
     if (differ != 1 || a->args[at]->kind != EX_INDEX || b->args[at]->kind != EX_INDEX || t->loops.guard) return false;
     Index *j = a->args[at]->index, *k = b->args[at]->index;
     if (j->lo != k->lo || j->hi != k->hi) return false;
-    Expr *other = ex_index(index_new(j->name, j->lo, j->hi)), *e = ex_replace_index(ex_replace_index(t->coefficient, j, other), k, ex_index(j));
+    Expr *other = ex_index(index_new(j->name, j->lo, j->hi)),
+         *e = ex_replace_index(ex_replace_index(t->coefficient, j, other), k, ex_index(j));
     return ex_replace(e, other, ex_index(k)) == t->coefficient;
 }
 
@@ -289,46 +310,75 @@ static const char *band_elements(Graph *g, const Step *s)
     const char *size = ex_is_num(b->width, 1) ? "" : arena_printf(g->arena, ", %s elements at each", text(g, b->width));
     const char *panels = b->chain[0].npanel ? arena_printf(g->arena, "; a chain for each of %s", text(g, b->panels)) : "";
     const int nborder = s->nblock - (s->gaussian.innovations ? innovation_count(s) : b->nchain);
-    const char *border = nborder ? arena_printf(g->arena, "; %s integrated over the chain, then the chain given %s", nborder > 1 ? "the others" : b->var[b->nchain]->name, nborder > 1 ? "them" : "it") : "";
+    const char *border = nborder ? arena_printf(g->arena, "; %s integrated over the chain, then the chain given %s",
+                                                nborder > 1 ? "the others" : b->var[b->nchain]->name, nborder > 1 ? "them" : "it")
+                                 : "";
     const char *lanes = ex_is_num(b->width, 1) && b->lag == 1 ? "" : "; on a GPU a lane goes along each chain";
-    return arena_printf(g->arena, "a band along %s places%s, lag %d: one Cholesky factorisation of the band (Rue 2001)%s%s%s", text(g, b->length), size, b->lag, panels, border, lanes);
+    return arena_printf(g->arena, "a band along %s places%s, lag %d: one Cholesky factorisation of the band (Rue 2001)%s%s%s",
+                        text(g, b->length), size, b->lag, panels, border, lanes);
 }
 
 static void block(Graph *g, Description *d, const Step *s)
 {
     const char *drawn = s->gaussian.innovations ? s->gaussian.band->var[0]->name : NULL;
-    for (int i = 1; drawn && i < s->nblock - innovation_count(s) + 1; i++) drawn = arena_printf(g->arena, "%s, %s", drawn, s->gaussian.band->var[i]->name);
+    for (int i = 1; drawn && i < s->nblock - innovation_count(s) + 1; i++)
+        drawn = arena_printf(g->arena, "%s, %s", drawn, s->gaussian.band->var[i]->name);
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject,
-         drawn ? arena_printf(g->arena, "by way of (%s) ~ normal with precision J and shift h, mean J^-1 h", drawn) : "~ normal with precision J and shift h, mean J^-1 h");
+         drawn ? arena_printf(g->arena, "by way of (%s) ~ normal with precision J and shift h, mean J^-1 h", drawn)
+               : "~ normal with precision J and shift h, mean J^-1 h");
     d->brief = "~ joint normal";
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         const char *over = loops_text(g, &t->loops);
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
         if (t->degree == 2)
-            line(g, d, arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]),
-                                    text(g, ex_tidy(ex_mul2(ex_num(t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1), t->coefficient))), tail, over));
+            line(g, d,
+                 arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]),
+                              text(g, ex_tidy(ex_mul2(ex_num(t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1), t->coefficient))), tail,
+                              over));
         else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, ex_tidy(t->coefficient)), tail, over));
     }
     const char *last = s->block[s->nblock - 1]->name;
-    d->elements = s->gaussian.arrow ? arena_printf(g->arena, "an arrow: the elements of %s are independent given the others; it is integrated out, the others are drawn by Cholesky, then it in parallel", last)
-                : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel" : "one Cholesky factorisation, no inverse";
+    d->elements = s->gaussian.arrow    ? arena_printf(g->arena,
+                                                      "an arrow: the elements of %s are independent given the others; it is integrated out, "
+                                                         "the others are drawn by Cholesky, then it in parallel",
+                                                      last)
+                  : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel"
+                                       : "one Cholesky factorisation, no inverse";
     if (s->gaussian.band) d->elements = band_elements(g, s);
     Loops loops;
     Expr *ref, *value;
     for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++)
-        line(g, d, arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, ex_tidy(value)), loops.n ? "   over " : "", loops_text(g, &loops)));
-    if (s->gaussian.sparse) d->elements = arena_printf(g->arena, "one Cholesky factorisation of a sparse precision, by CHOLMOD in an order that keeps it sparse, or dense where that is less work; on a CPU (Rue 2001). In place of it the steps below: on a GPU, and where data make it more than %d times their work", s->gaussian.most_work);
+        line(
+            g, d,
+            arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, ex_tidy(value)), loops.n ? "   over " : "", loops_text(g, &loops)));
+    if (s->gaussian.sparse)
+        d->elements = arena_printf(
+            g->arena,
+            "one Cholesky factorisation of a sparse precision, by CHOLMOD in an order that keeps it sparse, or dense where that is less "
+            "work; on a CPU (Rue 2001). In place of it the steps below: on a GPU, and where data make it more than %d times their work",
+            s->gaussian.most_work);
     if (s->gaussian.sparse && s->gaussian.listed)
-        d->elements = "told by rows of few entries, on a CPU: by a factor of the sparse precision (CHOLMOD), by conjugate gradients (Nishimura and Suchard 2022) or dense, whichever is predicted to take the least time (--profile prints that). In place of it the steps below: on a GPU, and where few rows take less";
+        d->elements = "told by rows of few entries, on a CPU: by a factor of the sparse precision (CHOLMOD), by conjugate gradients "
+                      "(Nishimura and Suchard 2022) or dense, whichever is predicted to take the least time (--profile prints that). In "
+                      "place of it the steps below: on a GPU, and where few rows take less";
     if (s->gaussian.on_plane) {
         d->brief = "~ joint normal, their sum 0";
         line(g, d, "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)");
-        d->elements = arena_printf(g->arena, s->gaussian.diagonal ? "each element, and then what takes their sum away%s" : "one Cholesky factorisation%s, no inverse", s->gaussian.nbatch ? "; for each element of the leading dimensions, in parallel" : "");
+        d->elements = arena_printf(g->arena,
+                                   s->gaussian.diagonal ? "each element, and then what takes their sum away%s"
+                                                        : "one Cholesky factorisation%s, no inverse",
+                                   s->gaussian.nbatch ? "; for each element of the leading dimensions, in parallel" : "");
     }
-    if (s->gaussian.rows) d->elements = "one Cholesky factorisation, no inverse; with fewer rows than coefficients a system of rows by rows (Bhattacharya, Chakraborty and Mallick 2016)";
+    if (s->gaussian.rows)
+        d->elements = "one Cholesky factorisation, no inverse; with fewer rows than coefficients a system of rows by rows (Bhattacharya, "
+                      "Chakraborty and Mallick 2016)";
     if (s->gaussian.rows && s->gaussian.rows->told)
-        d->elements = arena_printf(g->arena, "%s; on a CPU, where that is predicted to take less time (--profile prints it), from rows as they are: conjugate gradients (Nishimura and Suchard 2022), or a sparse factor", d->elements);
-    else if (!s->gaussian.arrow && !s->gaussian.sparse && s->gaussian.no_rows) d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
+        d->elements = arena_printf(g->arena,
+                                   "%s; on a CPU, where that is predicted to take less time (--profile prints it), from rows as they are: "
+                                   "conjugate gradients (Nishimura and Suchard 2022), or a sparse factor",
+                                   d->elements);
+    else if (!s->gaussian.arrow && !s->gaussian.sparse && s->gaussian.no_rows)
+        d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
 }
 
 // A slice given the white noise of a vector.
@@ -336,8 +386,12 @@ static void white(Graph *g, Description *d, const Step *s)
 {
     const White *w = s->white;
     d->subject = arena_printf(g->arena, "%s, with %s", d->subject, w->vector->name);
-    line(g, d, arena_printf(g->arena, w->precision ? "with %s = %s + inverse(root') * noise, root = %s" : "with %s = %s + root * noise, root = %s", text(g, w->current), text(g, w->mean), text(g, w->root)));
-    d->method = arena_printf(g->arena, "%s, given the noise that %s is made of in place of %s (Yu and Meng 2011)", d->method, w->vector->name, w->vector->name);
+    line(g, d,
+         arena_printf(g->arena,
+                      w->precision ? "with %s = %s + inverse(root') * noise, root = %s" : "with %s = %s + root * noise, root = %s",
+                      text(g, w->current), text(g, w->mean), text(g, w->root)));
+    d->method = arena_printf(g->arena, "%s, given the noise that %s is made of in place of %s (Yu and Meng 2011)", d->method,
+                             w->vector->name, w->vector->name);
 }
 
 // A move along an orbit: what is drawn, and what it moves.
@@ -353,19 +407,24 @@ static void orbit(Graph *g, Description *d, const Step *s)
     const char *counts = "", *drawn = "";
     for (int i = 0; i < o->nwindows; i++) {
         counts = arena_printf(g->arena, "%s%s%s", counts, i ? ", " : "", o->window[i].count->name);
-        drawn = arena_printf(g->arena, "%s%s from p(%s | %s),  ", drawn, text(g, o->window[i].conditional->current), o->window[i].count->name, o->by->name);
+        drawn = arena_printf(g->arena, "%s%s from p(%s | %s),  ", drawn, text(g, o->window[i].conditional->current),
+                             o->window[i].count->name, o->by->name);
     }
-    d->subject = arena_printf(g->arena, o->nwindows ? "%s, together along an orbit, with %s summed out" : "%s, together along an orbit", subject, counts);
+    d->subject = arena_printf(g->arena, o->nwindows ? "%s, together along an orbit, with %s summed out" : "%s, together along an orbit",
+                              subject, counts);
     line(g, d, arena_printf(g->arena, "then %s%s", drawn, becomes));
     d->method = arena_printf(g->arena, "%s, of what moves %s together (Liu and Sabatti 2000)", d->method, subject);
     if (o->transfer) {
         static const char says[] = "%s: %s (Diaconis and Sturmfels 1998); where it has many values, from some of them in a window";
         const bool table = o->transfer->along & (o->transfer->along - 1);
-        d->method = arena_printf(g->arena, says, d->method, o->transfer->other ? "elements are drawn in each sweep, a move from one to the other"
-                                                            : table ? "pairs are drawn in each sweep, a move of each, +1 -1 -1 +1 in two rows and two columns"
-                                                                    : "pairs are drawn in each sweep, a move of each");
+        d->method = arena_printf(g->arena, says, d->method,
+                                 o->transfer->other ? "elements are drawn in each sweep, a move from one to the other"
+                                 : table ? "pairs are drawn in each sweep, a move of each, +1 -1 -1 +1 in two rows and two columns"
+                                         : "pairs are drawn in each sweep, a move of each");
     }
-    if (o->nwindows) d->method = arena_printf(g->arena, "%s, %s summed over %s values about where each stands and drawn after it", d->method, counts, text(g, o->window[0].value->hi));
+    if (o->nwindows)
+        d->method = arena_printf(g->arena, "%s, %s summed over %s values about where each stands and drawn after it", d->method, counts,
+                                 text(g, o->window[0].value->hi));
     d->because = d->because && d->because != s->reason ? arena_printf(g->arena, "%s; %s", s->reason, d->because) : s->reason;
 }
 
@@ -375,7 +434,11 @@ static void scales(Graph *g, Description *d, const Step *s)
     const Scales *of = s->gaussian.scales;
     const char *names = "";
     for (int i = 0; of && i < of->n; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
-    if (of) d->method = arena_printf(g->arena, "%s; on a CPU, after %s with it integrated out: slice sampling, a factorisation for each trial; less often where that is measured to gain little", d->method, names);
+    if (of)
+        d->method = arena_printf(g->arena,
+                                 "%s; on a CPU, after %s with it integrated out: slice sampling, a factorisation for each trial; less "
+                                 "often where that is measured to gain little",
+                                 d->method, names);
 }
 
 // What is accepted or not.
@@ -394,10 +457,21 @@ static void proposal(Graph *g, Description *d, const Step *s)
             l.index[l.n] = p->index[l.n];
             l.n++;
         }
-        line(g, d, arena_printf(g->arena, "%s in place of %s%s%s", text(g, ex_tidy(of->of[i].value)), text(g, of->of[i].density), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
+        line(g, d,
+             arena_printf(g->arena, "%s in place of %s%s%s", text(g, ex_tidy(of->of[i].value)), text(g, of->of[i].density),
+                          l.n       ? "   over "
+                          : l.guard ? "   "
+                                    : "",
+                          loops_text(g, &l)));
     }
-    d->method = arena_printf(g->arena, "%s; accepted by what the densities have besides the quadratics in their place, whose slopes and bends are averages over warm-up (Gamerman 1997; Knorr-Held and Rue 2002)", d->method);
-    d->elements = arena_printf(g->arena, "one Cholesky factorisation of a sparse precision, or a dense one where that is less work; on a CPU, unless data make it more than %d times the work of going through its terms", s->gaussian.most_work);
+    d->method = arena_printf(g->arena,
+                             "%s; accepted by what the densities have besides the quadratics in their place, whose slopes and bends are "
+                             "averages over warm-up (Gamerman 1997; Knorr-Held and Rue 2002)",
+                             d->method);
+    d->elements = arena_printf(g->arena,
+                               "one Cholesky factorisation of a sparse precision, or a dense one where that is less work; on a CPU, unless "
+                               "data make it more than %d times the work of going through its terms",
+                               s->gaussian.most_work);
 }
 
 // ---- a step of each kind ----
@@ -430,23 +504,40 @@ static void describe_values(Graph *g, Description *d, const Step *s)
         joined(g, d, s);
         return;
     }
-    d->method = s->at_once ? "all elements together, parallel in time: products of matrices, and maps from each element to the next (Hassan, Sarkka and Garcia-Fernandez 2021)"
-             : s->by_messages && c->nbatch < c->var->rank ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it" : "every value is weighed by its density";
-    d->because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason) : s->when == ON_GPU ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because) : s->by_messages ? s->reason : c->because;
+    d->method =
+        s->at_once ? "all elements together, parallel in time: products of matrices, and maps from each element to the next (Hassan, "
+                     "Sarkka and Garcia-Fernandez 2021)"
+        : s->by_messages && c->nbatch < c->var->rank
+            ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it"
+            : "every value is weighed by its density";
+    d->because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason)
+                 : s->when == ON_GPU
+                     ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because)
+                 : s->by_messages ? s->reason
+                                  : c->because;
     if (s->predictive) {
         d->method = "every value is weighed by its density, weights integrated out: by the counts of all other elements (Liu 1994)";
-        d->elements = s->enumerate.shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel", text(g, s->enumerate.shelf)) : c->nbatch ? d->elements : "one after the other";
+        d->elements = s->enumerate.shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel",
+                                                        text(g, s->enumerate.shelf))
+                      : c->nbatch        ? d->elements
+                                         : "one after the other";
         for (const Predictive *p = s->predictive; p; p = p->next)
-            line(g, d, arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum", text(g, ex_replace(p->ref, c->u, c->current))));
+            line(g, d,
+                 arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum",
+                              text(g, ex_replace(p->ref, c->u, c->current))));
     }
     const char *below = c->var->parent && s->over_sum ? children_of(g, c->var) : NULL;
-    if (below) d->method = arena_printf(g->arena, "%s, with %s summed out of its law and drawn after it (Zhang and Poole 1994)", d->method, below);
+    if (below)
+        d->method = arena_printf(g->arena, "%s, with %s summed out of its law and drawn after it (Zhang and Poole 1994)", d->method, below);
     const char *beside = chains_beside(g, s);
     if (s->joined) d->because = arena_printf(g->arena, "%s; where sizes do not let it be drawn together with others", d->because);
     if (beside) d->method = arena_printf(g->arena, "%s. In turn with %s: each of these chains whole, given the others", d->method, beside);
-    says(g, d, element_name(g, c), beside ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside)
-                                    : below ? arena_printf(g->arena, ": every value weighed by its density, %s summed out", below) : ": every value weighed by its density");
-    d->law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d->what, text(g, s->enumerate.lower), text(g, s->enumerate.upper));
+    says(g, d, element_name(g, c),
+         beside  ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside)
+         : below ? arena_printf(g->arena, ": every value weighed by its density, %s summed out", below)
+                 : ": every value weighed by its density");
+    d->law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d->what, text(g, s->enumerate.lower),
+                          text(g, s->enumerate.upper));
     density(g, d, s);
 }
 
@@ -455,13 +546,20 @@ static void describe_pair(Graph *g, Description *d, const Step *s)
     const Conditional *c = s->conditional;
     const Pair *p = s->pair;
     const char *b = text(g, p->coefficient->current);
-    d->method = arena_printf(g->arena, "exact draw of both: values are weighed with %s integrated out (Geweke 1996), which is normal given each", b);
-    says(g, d, arena_printf(g->arena, "(%s, %s)", element_name(g, c), b), arena_printf(g->arena, ": %s with %s integrated out, then %s", element_name(g, c), b, b));
+    d->method = arena_printf(g->arena,
+                             "exact draw of both: values are weighed with %s integrated out (Geweke 1996), which is normal given each", b);
+    says(g, d, arena_printf(g->arena, "(%s, %s)", element_name(g, c), b),
+         arena_printf(g->arena, ": %s with %s integrated out, then %s", element_name(g, c), b, b));
     d->brief = ": drawn together";
     for (const Part *q = p->part; q; q = q->next) {
         Expr *value = ex_replace(ex_mul2(q->value, ex_pow(p->coefficient->u, q->which % 3)), p->coefficient->u, p->coefficient->current);
         const char *at = q->which < 3 ? "" : arena_printf(g->arena, " at %d", p->first + q->which / 3 - 1);
-        line(g, d, arena_printf(g->arena, "log density%s += %s%s%s", at, text(g, ex_tidy(value)), q->loops.n ? "   over " : q->loops.guard ? "   " : "", loops_text(g, &q->loops)));
+        line(g, d,
+             arena_printf(g->arena, "log density%s += %s%s%s", at, text(g, ex_tidy(value)),
+                          q->loops.n       ? "   over "
+                          : q->loops.guard ? "   "
+                                           : "",
+                          loops_text(g, &q->loops)));
     }
 }
 
@@ -469,7 +567,8 @@ static void describe_trials(Graph *g, Description *d, const Step *s)
 {
     const Conditional *c = s->conditional;
     const bool slice = s->kind == STEP_SLICE;
-    d->method = slice ? "slice sampling (Neal 2003)" : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
+    d->method = slice ? "slice sampling (Neal 2003)"
+                      : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
     d->because = c->because;
     const char *without = s->without ? arena_printf(g->arena, ", %s integrated out", s->without->plate->block[0]->name) : "";
     says(g, d, element_name(g, c), arena_printf(g->arena, "%s%s", slice ? ": slice sampled" : ": a random-walk Metropolis step", without));
@@ -480,7 +579,8 @@ static void describe_trials(Graph *g, Description *d, const Step *s)
 static void describe_elliptical(Graph *g, Description *d, const Step *s)
 {
     const Conditional *c = s->conditional;
-    d->method = "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector turns towards a draw from its prior, by an angle from a slice of the rest of its density";
+    d->method = "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector turns towards a draw from its prior, by an angle "
+                "from a slice of the rest of its density";
     d->elements = c->var->rank > 1 ? "each vector whole, one vector after the other" : "together";
     says(g, d, element_name(g, c), ": moved whole along an ellipse");
     d->law = arena_printf(g->arena, "%s has its prior times the density below, up to a constant", d->what);
@@ -495,18 +595,37 @@ static void describe_gradients(Graph *g, Description *d, const Step *s)
     };
     const char *metric = words[s->nuts.metric];
     if (s->nuts.steps) {
-        d->method = arena_printf(g->arena, "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in coordinates without bounds; %s in warm-up", s->nuts.steps,
-                                arena_printf(g->arena, s->nuts.step > 0 ? "the %s is adapted" : "step size and %s are adapted", metric));
-        if (s->nuts.anneal > 1) d->method = arena_printf(g->arena, "%s, in the first two thirds of which the temperature falls from %g to 1", d->method, s->nuts.anneal);
-    } else if (s->nuts.chees) d->method = arena_printf(g->arena, "ChEES-HMC (Hoffman, Radul and Sountsov 2021): trajectories along the gradient of the log density, in coordinates without bounds, of one length for all chains; length, step size and metric are adapted in warm-up from all of them, the step size towards accepting %g", s->nuts.accept);
-    else d->method = arena_printf(g->arena, "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in coordinates without bounds; step size and %s are adapted in warm-up, towards accepting %g", metric, s->nuts.accept);
+        d->method = arena_printf(g->arena,
+                                 "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in "
+                                 "coordinates without bounds; %s in warm-up",
+                                 s->nuts.steps,
+                                 arena_printf(g->arena, s->nuts.step > 0 ? "the %s is adapted" : "step size and %s are adapted", metric));
+        if (s->nuts.anneal > 1)
+            d->method = arena_printf(g->arena, "%s, in the first two thirds of which the temperature falls from %g to 1", d->method,
+                                     s->nuts.anneal);
+    } else if (s->nuts.chees)
+        d->method = arena_printf(g->arena,
+                                 "ChEES-HMC (Hoffman, Radul and Sountsov 2021): trajectories along the gradient of the log density, in "
+                                 "coordinates without bounds, of one length for all chains; length, step size and metric are adapted in "
+                                 "warm-up from all of them, the step size towards accepting %g",
+                                 s->nuts.accept);
+    else
+        d->method = arena_printf(g->arena,
+                                 "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in "
+                                 "coordinates without bounds; step size and %s are adapted in warm-up, towards accepting %g",
+                                 metric, s->nuts.accept);
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": moved together by Hamiltonian Monte Carlo");
     d->law = arena_printf(g->arena, "%s has the density below, up to a constant", d->what);
     for (int i = 0; i < s->nuts.n; i++) {
         const Factor *f = s->nuts.factor[i];
         Loops l = {.guard = f->plates.guard};
         for (int k = 0; k < f->plates.n; k++) l.index[l.n++] = f->plates.index[k];
-        line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, f->log_density), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
+        line(g, d,
+             arena_printf(g->arena, "log density += %s%s%s", text(g, f->log_density),
+                          l.n       ? "   over "
+                          : l.guard ? "   "
+                                    : "",
+                          loops_text(g, &l)));
     }
     d->elements = "together";
 }
@@ -516,14 +635,20 @@ static void describe_turns(Graph *g, Description *d, const Step *s)
     const Turns *t = s->turns;
     const Description inner = describe(g, t->draw);
     t->draw->description = arena_copy(g->arena, &inner, sizeof inner);
-    d->method = "joint normal, one category after the other, given Polya-Gamma latents that each category draws anew (Polson, Scott and Windle 2013)";
+    d->method = "joint normal, one category after the other, given Polya-Gamma latents that each category draws anew (Polson, Scott and "
+                "Windle 2013)";
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": joint normals, one for each category in turn");
     d->law = arena_printf(g->arena, "for %s in %s:%s", t->turn->name, text(g, t->lo), text(g, t->hi));
     for (const Softmax *m = t->softmax; m; m = m->next) {
         Loops l = {.guard = m->factor->plates.guard};
         for (int k = 0; k < m->factor->plates.n; k++) l.index[l.n++] = m->factor->plates.index[k];
         Expr *at_row = ex_ref(m->latent, m->offset->nargs, m->offset->args);
-        line(g, d, arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s%s", text(g, at_row), text(g, m->count), text(g, ex_sub(m->own, m->offset)), l.n ? "   over " : l.guard ? "   " : "", loops_text(g, &l)));
+        line(g, d,
+             arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s%s", text(g, at_row), text(g, m->count), text(g, ex_sub(m->own, m->offset)),
+                          l.n       ? "   over "
+                          : l.guard ? "   "
+                                    : "",
+                          loops_text(g, &l)));
     }
     for (int i = 0; i < inner.n; i++) line(g, d, inner.line[i]);
     if (t->shift) {
@@ -551,7 +676,8 @@ static Description describe(Graph *g, const Step *s)
     Description d = {.subject = "", .because = s->reason};
     for (int i = 0; i < s->nblock; i++) d.subject = arena_printf(g->arena, "%s%s%s", d.subject, i ? ", " : "", s->block[i]->name);
     const Conditional *c = s->conditional;
-    if (c && c->var->rank) d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
+    if (c && c->var->rank)
+        d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
     kinds[s->kind](g, &d, s);
     if (s->orbit) orbit(g, &d, s);
     if (s->proposal) proposal(g, &d, s);
@@ -563,11 +689,14 @@ static Description describe(Graph *g, const Step *s)
 static void for_mode(Graph *g, const Step *s, Description *d)
 {
     if (s->does == EXPECTS) {
-        d->method = s->kind == STEP_ENUM ? "expectation: the probability of each value given the parameters" : "expectation: of the statistics that the parameters are told by, given these";
+        d->method = s->kind == STEP_ENUM ? "expectation: the probability of each value given the parameters"
+                                         : "expectation: of the statistics that the parameters are told by, given these";
         d->because = NULL;
         return;
     }
-    if (s->kind == STEP_EXACT) d->method = arena_printf(g->arena, "maximum in closed form: %s%s", s->conditional->truncated ? "truncated " : "", s->conditional->family->name);
+    if (s->kind == STEP_EXACT)
+        d->method = arena_printf(g->arena, "maximum in closed form: %s%s", s->conditional->truncated ? "truncated " : "",
+                                 s->conditional->family->name);
     else if (s->kind == STEP_GAUSSIAN) d->method = "maximum in closed form: the mean of the joint normal";
     else {
         d->method = "maximised numerically, one number at a time (golden sections, Brent 1973)";

@@ -3,8 +3,8 @@
 //   before   sum(i, (y[i] - m - u[g[i]])^2)                                           N terms a sweep
 //   after    Syy + 2*sum(k, a[k]*Sy[k]) + sum(k, a[k]^2*n[k]),  a[k] = c - m - u[k]   as many terms as groups
 //
-// where Syy, Sy, n are sums of data, computed once. Data are taken around their mean c, which goes to what they are compared with, so that squares keep their digits.
-// A sum is left as it is if some part of it needs every row anyway.
+// where Syy, Sy, n are sums of data, computed once. Data are taken around their mean c, which goes to what they are compared with, so that
+// squares keep their digits. A sum is left as it is if some part of it needs every row anyway.
 #include <math.h>
 #include <string.h>
 #include "hoist.h"
@@ -47,9 +47,9 @@ static Expr *row_count(const Loops *l)
 Var *fresh_var(Fresh *n, const char *stem, VarKind kind)
 {
     const Graph *g = n->g;
-    if (strncmp(stem, "gm_", 3) == 0) stem = arena_printf(g->arena, "of_%s", stem);      // gm_ is the runtime's
+    if (strncmp(stem, "gm_", 3) == 0) stem = arena_printf(g->arena, "of_%s", stem);  // gm_ is the runtime's
     const char *name = intern(stem), *first = name;
-    int *last = map_get(&n->numbered, first);        // number that a name with this stem was given last
+    int *last = map_get(&n->numbered, first);  // number that a name with this stem was given last
     if (!last) {
         const int *before = map_get(&g->numbered, first);
         map_put(g->arena, &n->numbered, first, last = NEW(g->arena, int));
@@ -150,7 +150,10 @@ Expr *keys_at(const Keys *keys, Expr *ref)
 }
 
 // What a square is centred by: it stands for `is` where it is read, at `key` for the group of a row (NULL: the same for all rows).
-typedef struct Shift { Var *var; Expr *is, *key; } Shift;
+typedef struct Shift {
+    Var *var;
+    Expr *is, *key;
+} Shift;
 
 // One monomial: data coefficient times references, summed over plates and the monomial's own loops. With keys, only the rows
 // whose keys equal `at` are summed; else one gather may be regrouped: a sum over rows becomes a sum over groups.
@@ -171,14 +174,19 @@ static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const S
             key = s;
             extent = t->ref[r]->var->dim[k];
         }
-    if (key && key->kind == EX_INDEX && plates->n == 1) return NULL;      // as many groups as rows
+    if (key && key->kind == EX_INDEX && plates->n == 1) return NULL;  // as many groups as rows
     Expr *target[MAX_RANK], *dims[MAX_RANK], *at[MAX_RANK];
     int n = 0;
     if (keys->n + (key != NULL) > MAX_RANK) return NULL;
-    for (int m = 0; m < keys->n; m++) { target[n] = keys->key[m]; dims[n] = keys->extent[m]; at[n++] = keys->at[m]; }
+    for (int m = 0; m < keys->n; m++) {
+        target[n] = keys->key[m];
+        dims[n] = keys->extent[m];
+        at[n++] = keys->at[m];
+    }
     Loops own = t->loops;
     for (int m = 0; m < own.n; m++) {
-        if (n + 1 >= MAX_RANK || !ex_is_num(own.index[m]->lo, 1) || varies(own.index[m]->hi, plates) || varies(own.index[m]->hi, &own)) return NULL;
+        if (n + 1 >= MAX_RANK || !ex_is_num(own.index[m]->lo, 1) || varies(own.index[m]->hi, plates) || varies(own.index[m]->hi, &own))
+            return NULL;
         if (!ex_mentions_index(t->coefficient, own.index[m])) continue;
         all.index[all.n++] = own.index[m];
         target[n] = at[n] = ex_index(own.index[m]);
@@ -208,7 +216,11 @@ static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const S
 // Sums of products of more unknowns stay in the sweep: their square has as many statistics as pairs, and the rows may be fewer.
 enum { MAX_UNKNOWNS = 60 };
 
-static bool test_moves(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET && v->kind != VAR_SUM; }
+static bool test_moves(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind != VAR_DATA && v->kind != VAR_LET && v->kind != VAR_SUM;
+}
 
 static bool test_collect(const Var *v, void *with)
 {
@@ -221,12 +233,17 @@ static bool test_collect(const Var *v, void *with)
     return false;
 }
 
-typedef struct Gather { const Loops *l; Expr *key, *extent; bool several, chosen, in_choice; } Gather;
+typedef struct Gather {
+    const Loops *l;
+    Expr *key, *extent;
+    bool several, chosen, in_choice;
+} Gather;
 
 static Look gathered(const Expr *e, void *with)
 {
     Gather *g = with;
-    if (e->kind == EX_CALL && !g->in_choice && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) {      // rows that a choice leaves out belong to no group, whatever their key
+    // rows that a choice leaves out belong to no group, whatever their key
+    if (e->kind == EX_CALL && !g->in_choice && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) {
         Gather within = {.l = g->l, .in_choice = true};
         for (int k = 0; k < e->nargs; k++) ex_find(e->args[k], gathered, &within);
         if (!within.key) return SKIP;
@@ -251,14 +268,20 @@ static bool same_by_group(const Loops *l, Expr *t, Gather *found)
 {
     Gather g = {.l = l};
     ex_find(t, gathered, &g);
-    if (g.several || g.chosen || !g.key || g.key->loose || !ex_data_only(g.key) ||       // loose: u[g[i, q]] within a sum over q has many keys a row
-        (found->key && found->key != g.key) || (g.key->kind == EX_INDEX && l->n == 1)) return false;
+    // loose: u[g[i, q]] within a sum over q has many keys a row
+    if (g.several || g.chosen || !g.key || g.key->loose || !ex_data_only(g.key) || (found->key && found->key != g.key) ||
+        (g.key->kind == EX_INDEX && l->n == 1))
+        return false;
     if (varies(ex_replace(t, g.key, ex_num(1)), l)) return false;
     *found = g;
     return true;
 }
 
-static Look is_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
+static Look is_sum(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE ? FOUND : LOOK;
+}
 
 // x[i] - mean_x: the model has taken something away itself.
 static bool centred_already(const Loops *l, const Expr *e)
@@ -268,7 +291,8 @@ static bool centred_already(const Loops *l, const Expr *e)
     return yes;
 }
 
-// t = data * unknown, the unknown being the same for all rows, or by group. What holds a sum is taken as it is: it may be a linear predictor.
+// t = data * unknown, the unknown being the same for all rows, or by group. What holds a sum is taken as it is: it may be a linear
+// predictor.
 static bool slope_of(const Loops *l, Expr *t, Expr **data, Expr **unknown, Gather *by)
 {
     *data = *unknown = ex_num(1);
@@ -277,17 +301,21 @@ static bool slope_of(const Loops *l, Expr *t, Expr **data, Expr **unknown, Gathe
         if (varies(f, l) && ex_data_only(f)) *data = ex_mul2(*data, f);
         else *unknown = ex_mul2(*unknown, f);
     }
-    return varies(*data, l) && !centred_already(l, *data) && !ex_find(*data, is_sum, NULL) && (!varies(*unknown, l) || same_by_group(l, *unknown, by));
+    return varies(*data, l) && !centred_already(l, *data) && !ex_find(*data, is_sum, NULL) &&
+           (!varies(*unknown, l) || same_by_group(l, *unknown, by));
 }
 
-// A missing value is drawn in the sweep: where little is known of it, it may lie so far out that nothing is left of data around a mean that counts
-// it. So means are of rows of which all is observed.
-typedef struct Missing { const Var *v; Expr *any; } Missing;
+// A missing value is drawn in the sweep: where little is known of it, it may lie so far out that nothing is left of data around a mean that
+// counts it. So means are of rows of which all is observed.
+typedef struct Missing {
+    const Var *v;
+    Expr *any;
+} Missing;
 
 static void note_missing(Expr *ref, void *with)
 {
     Missing *m = with;
-    if (ref->nargs < m->v->rank || ref->loose) return;       // within a sum: it has many values a row
+    if (ref->nargs < m->v->rank || ref->loose) return;  // within a sum: it has many values a row
     Expr *here = ex_call1("missing", ref);
     m->any = m->any ? ex_call2("||", m->any, here) : here;
 }
@@ -309,8 +337,8 @@ static Expr *mean_of(Sums *to, const Loops *l, Expr *data)
     return ex_div(total, ex_call2("fmax", count, ex_num(1)));
 }
 
-// The square of a sum with a part of data: data around their mean, and what does not vary, or by group only, gathered into one unknown, so that what is large in
-// both is taken away before anything is squared.
+// The square of a sum with a part of data: data around their mean, and what does not vary, or by group only, gathered into one unknown, so
+// that what is large in both is taken away before anything is squared.
 static Expr *centre(Sums *to, const Loops *l, Expr *square, Shift *shift)
 {
     Expr *sum = square->args[0], *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);
@@ -364,7 +392,12 @@ static Expr *hoist(Sums *to, const Keys *keys, const Loops *l, Expr *e)
     Shift shift = {0};
     if (inside->kind == EX_POW && inside->number == 2 && inside->args[0]->kind == EX_ADD) {
         shift.var = NEW(to->g->arena, Var);
-        *shift.var = (Var){.name = "shift", .kind = VAR_ELEMENT, .id = to->names->nvars++, .base = BASE_REAL, .lower_number = -INFINITY, .upper_number = INFINITY};
+        *shift.var = (Var){.name = "shift",
+                           .kind = VAR_ELEMENT,
+                           .id = to->names->nvars++,
+                           .base = BASE_REAL,
+                           .lower_number = -INFINITY,
+                           .upper_number = INFINITY};
         Expr *centred = centre(to, l, inside, &shift);
         if (centred) inside = centred;
         else shift.var = NULL;
@@ -399,8 +432,10 @@ Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value)
     }
     Sum **last = &to->first;
     while (*last) last = &(*last)->next;
-    Expr *e = weighted ? hoist_weighted(to, keys, loops, value) : drawn ? hoist_keyed(to, keys, loops, value) : hoist(to, keys, loops, value);
-    if (!e) {                                    // forget statistics that nobody will read
+    Expr *e = weighted ? hoist_weighted(to, keys, loops, value)
+              : drawn  ? hoist_keyed(to, keys, loops, value)
+                       : hoist(to, keys, loops, value);
+    if (!e) {  // forget statistics that nobody will read
         for (Sum *s = *last; s; s = s->next) fresh_forget(to->names, s->var);
         *last = NULL;
     }

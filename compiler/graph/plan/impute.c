@@ -28,7 +28,8 @@ static void bound_missing(Graph *g, const Var *v, bool on)
     }
 }
 
-// One end of the values of an integer response: as declared, or the outermost of what its statements say; NULL: open, or not the same for all elements.
+// One end of the values of an integer response: as declared, or the outermost of what its statements say; NULL: open, or not the same for
+// all elements.
 static Expr *end_of_values(const Graph *g, const Var *v, int side)
 {
     Expr *outer = side ? v->upper : v->lower;
@@ -45,14 +46,15 @@ static Expr *end_of_values(const Graph *g, const Var *v, int side)
     return outer;
 }
 
-// Responses may have missing values: these are drawn first, from the model as written; or last, in a draw of their own, if nothing has seen them.
+// Responses may have missing values: these are drawn first, from the model as written; or last, in a draw of their own, if nothing has seen
+// them.
 void impute(Graph *g, Step **first, Step **last)
 {
     int n = g->nvars;
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
         if (v->kind != VAR_DATA || !v->response) continue;
-        bool tied = false;                           // elements that are constrained together cannot miss one by one
+        bool tied = false;  // elements that are constrained together cannot miss one by one
         for (const Factor *f = g->factors; f; f = f->next)
             tied |= f->dist && f->value && ex_rank(f->value) > 0 && ex_mentions(f->value, v) && f->dist->support != SUPPORT_VECTOR;
         if (tied || (v->needed_for = needed_for(g, v))) continue;
@@ -64,7 +66,7 @@ void impute(Graph *g, Step **first, Step **last)
         Conditional *c = conditional_element(g, v, true);
         Expr *lower = v->discrete ? end_of_values(g, v, 0) : NULL, *upper = v->discrete ? end_of_values(g, v, 1) : NULL;
         bool finite = lower && upper;
-        const bool few = finite && upper->kind == EX_NUM;        // else as many as the data say
+        const bool few = finite && upper->kind == EX_NUM;  // else as many as the data say
         StepKind how = c->family ? STEP_EXACT : !few && conditional_own(g, c, true) ? STEP_OWN : finite ? STEP_ENUM : STEP_SLICE;
         bound_missing(g, v, false);
         v->kind = kind;
@@ -72,12 +74,18 @@ void impute(Graph *g, Step **first, Step **last)
         s->imputes = true;
         s->marginal = false;
         const Reading enters = factors_of(g, v);
-        for (int q = 0; q < enters.n; q++) s->marginal |= enters.factor[q]->replaced && !enters.factor[q]->original && factor_mentions(enters.factor[q], v);
-        if (how == STEP_ENUM) { s->enumerate.lower = lower; s->enumerate.upper = upper; }
+        for (int q = 0; q < enters.n; q++)
+            s->marginal |= enters.factor[q]->replaced && !enters.factor[q]->original && factor_mentions(enters.factor[q], v);
+        if (how == STEP_ENUM) {
+            s->enumerate.lower = lower;
+            s->enumerate.upper = upper;
+        }
         v->may_be_left_out &= how != STEP_SLICE && c->nbatch == v->rank;
         if (v->left_out && (how == STEP_SLICE || c->nbatch < v->rank)) {
             Diag *m = diag(g->diags, request_of(g, v)->span, DIAG_E0513, v->name);
-            diag_because(m, "its missing values are drawn last, in one draw, and %s", how == STEP_SLICE ? "there is no routine that draws from their distribution" : "its elements depend on each other");
+            diag_because(m, "its missing values are drawn last, in one draw, and %s",
+                         how == STEP_SLICE ? "there is no routine that draws from their distribution"
+                                           : "its elements depend on each other");
             diag_help(m, "leave the request out: missing values are then drawn given all that they enter");
         }
         step_append(v->left_out ? last : first, s);

@@ -3,5 +3,6 @@
 #define GMC_GRAPH_IMPUTE_H
 #include "../graph.h"
 
-void impute(Graph *g, Step **first, Step **last);  // steps of responses that may have missing values; those of `last` nothing else sees
+// steps of responses that may have missing values; those of `last` nothing else sees
+void impute(Graph *g, Step **first, Step **last);
 #endif

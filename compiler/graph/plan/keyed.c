@@ -5,15 +5,17 @@
 //   after    J[mu[a, k], mu[a, j]] += n[a]*inverse(Sigma[a])[k, j]            over a, k, j
 //            S[a, k, j] += Syy[a, k, j] + Sy[a, k]*(m[j] - mu[a, j]) + ...    over a, k, j
 //
-// n, Sy and Syy are counts, sums and cross products by key of data around their mean m over all rows, so that squares keep their digits. They are made again
-// after each draw of the key (kernel/keyed.c), and all conditionals that read them share them.
+// n, Sy and Syy are counts, sums and cross products by key of data around their mean m over all rows, so that squares keep their digits.
+// They are made again after each draw of the key (kernel/keyed.c), and all conditionals that read them share them.
 //
-// Weighted sums are such, too: where a latent is there by the probabilities of its values (expect.c), these are weights of the rows of each value,
+// Weighted sums are such, too: where a latent is there by the probabilities of its values (expect.c), these are weights of the rows of each
+// value,
 //
 //   before   J[mu[c, k], mu[c, j]] += probability_c[i, c]*inverse(Sigma[c])[k, j]    over i, c, k, j
 //   after    J[mu[c, k], mu[c, j]] += n[c]*inverse(Sigma[c])[k, j],   n[c] = sum(i, probability_c[i, c])
 //
-// A sum is left as it is if something else in it is drawn row by row, or if a statistic would have more terms than the sum (a square of a linear predictor).
+// A sum is left as it is if something else in it is drawn row by row, or if a statistic would have more terms than the sum (a square of a
+// linear predictor).
 #include <string.h>
 #include "keyed.h"
 #include "../sum.h"
@@ -25,7 +27,8 @@ enum { MOST_SHIFTS = 4 };
 // A discrete unknown at a place that data tell. Where it may lie outside of what it picks, the sum stays, and looks each time.
 bool is_drawn_key(const Expr *e)
 {
-    if (e->kind != EX_REF || !var_unknown(e->var) || e->var->base != BASE_INT || e->var->wild || e->nargs != e->var->rank || e->loose) return false;
+    if (e->kind != EX_REF || !var_unknown(e->var) || e->var->base != BASE_INT || e->var->wild || e->nargs != e->var->rank || e->loose)
+        return false;
     for (int i = 0; i < e->nargs; i++)
         if (!ex_data_only(e->args[i])) return false;
     return true;
@@ -38,7 +41,11 @@ bool has_drawn_key(int n, Expr *const *target)
     return false;
 }
 
-static bool test_weights(const Var *v, void *with) { (void)with; return v->weights; }
+static bool test_weights(const Var *v, void *with)
+{
+    (void)with;
+    return v->weights;
+}
 
 bool reads_weights(const Expr *e) { return ex_any_var(e, test_weights, NULL); }
 
@@ -46,15 +53,18 @@ bool reads_weights(const Expr *e) { return ex_any_var(e, test_weights, NULL); }
 static bool is_given(const Var *v) { return v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_SUM || v->weights; }
 
 // What stands for a part of the sum that depends on the row by its keys alone, while the sum is taken apart.
-typedef struct Stand { Var *var; Expr *is; } Stand;
+typedef struct Stand {
+    Var *var;
+    Expr *is;
+} Stand;
 
 typedef struct Taking {
-    Sums        *to;
-    const Keys  *keys;
+    Sums *to;
+    const Keys *keys;
     const Loops *l;
-    int          depth;          // loops of the sum and within it
-    int          nstands;
-    Stand        stand[MOST_SHIFTS];
+    int depth;  // loops of the sum and within it
+    int nstands;
+    Stand stand[MOST_SHIFTS];
 } Taking;
 
 static Expr *at_keys(const Keys *keys, Expr *e)
@@ -72,7 +82,8 @@ static bool plain_key(const Keys *keys, const Index *i)
     return false;
 }
 
-// The mean of data over rows, for each value of the keys that are indices of loops; NULL: they are the same for all rows, or a loop depends on another.
+// The mean of data over rows, for each value of the keys that are indices of loops; NULL: they are the same for all rows, or a loop depends
+// on another.
 static Expr *mean_by_column(const Taking *t, Expr *data)
 {
     Loops own = {.guard = t->l->guard}, rows = {.guard = t->l->guard};
@@ -95,8 +106,10 @@ static Expr *mean_by_column(const Taking *t, Expr *data)
         extent[n++] = of->hi;
     }
     if (rows.n == 0) return NULL;
-    Expr *total = statistic(t->to, &own, n, target, extent, where_observed(t->to->g, data, data), target), *observed = where_observed(t->to->g, data, ex_num(1));
-    Expr *count = ex_is_num(observed, 1) ? statistic(t->to, &rows, 0, NULL, NULL, observed, NULL) : statistic(t->to, &own, n, target, extent, observed, target);
+    Expr *total = statistic(t->to, &own, n, target, extent, where_observed(t->to->g, data, data), target),
+         *observed = where_observed(t->to->g, data, ex_num(1));
+    Expr *count = ex_is_num(observed, 1) ? statistic(t->to, &rows, 0, NULL, NULL, observed, NULL)
+                                         : statistic(t->to, &own, n, target, extent, observed, target);
     return ex_div(total, ex_call2("fmax", count, ex_num(1)));
 }
 
@@ -120,7 +133,11 @@ static Expr *centred(Taking *t, Expr *sum)
     return ex_add(3, (Expr *[]){ex_sub(data, mean), rest, ex_ref(v, 0, NULL)});
 }
 
-typedef struct Collected { const Keys *keys; Unknowns *in; bool many; } Collected;
+typedef struct Collected {
+    const Keys *keys;
+    Unknowns *in;
+    bool many;
+} Collected;
 
 static bool collect(const Var *v, void *with)
 {
@@ -135,7 +152,11 @@ static bool collect(const Var *v, void *with)
     return false;
 }
 
-static bool test_unknown(const Var *v, void *with) { (void)with; return !is_given(v); }
+static bool test_unknown(const Var *v, void *with)
+{
+    (void)with;
+    return !is_given(v);
+}
 
 static Expr *stands_for(const Taking *t, Expr *ref)
 {
@@ -150,7 +171,9 @@ static bool spare(const Taking *t, int key, const Expr *coefficient)
     const Keys *k = t->keys;
     if (k->key[key]->kind != EX_INDEX) return false;
     const Index *i = k->key[key]->index;
-    if (!ex_is_num(i->lo, 1) || i->hi != k->extent[key] || ex_mentions_index(coefficient, i) || (t->l->guard && ex_mentions_index(t->l->guard, i))) return false;
+    if (!ex_is_num(i->lo, 1) || i->hi != k->extent[key] || ex_mentions_index(coefficient, i) ||
+        (t->l->guard && ex_mentions_index(t->l->guard, i)))
+        return false;
     for (int m = 0; m < k->n; m++)
         if (m != key && ex_mentions_index(k->key[m], i)) return false;
     for (int m = 0; m < t->l->n; m++)
@@ -257,7 +280,10 @@ static bool mentions_rows(const Keys *keys, const Loops *l, const Index *value, 
 }
 
 // probability_c[i, c]: c is a value, whose weights are summed over rows.
-static Look weighs(const Expr *e, void *with) { return e->kind == EX_REF && e->var->weights && e->args[e->nargs - 1] == ex_index(with) ? FOUND : LOOK; }
+static Look weighs(const Expr *e, void *with)
+{
+    return e->kind == EX_REF && e->var->weights && e->args[e->nargs - 1] == ex_index(with) ? FOUND : LOOK;
+}
 
 // Where a condition, or a key, depends on the value alone, rows are summed for each value first:
 //

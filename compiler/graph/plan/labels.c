@@ -3,13 +3,16 @@
 //   model    mu[k] ~ normal(0, 10) over k;  c[i] ~ categorical(w) over i;  y[i] ~ normal(mu[c[i]], s) over i
 //   labels   of c: mu[k], w[k] and the values of c. Permuting the components leaves the log joint as it is.
 //
-// Loop indices, dimensions of variables and values of integers are gathered in classes: what is a subscript of a dimension belongs to its class, and what is compared with `==` is of one class. A class
-// that holds the values of a discrete unknown is a set of labels. The log joint keeps its value under each permutation of them if nothing of the class is used in another way: its indices
-// run over all of 1:K and are subscripts alone, no subscript is a number of its own, its arrays are constrained by nothing that has an order. What is used otherwise is noted with its place: there labels are
-// told apart, as far as is known. (No proof that the density changes: what is symmetric in a way that this does not see counts as told apart.)
+// Loop indices, dimensions of variables and values of integers are gathered in classes: what is a subscript of a dimension belongs to its
+// class, and what is compared with `==` is of one class. A class that holds the values of a discrete unknown is a set of labels. The log
+// joint keeps its value under each permutation of them if nothing of the class is used in another way: its indices run over all of 1:K and
+// are subscripts alone, no subscript is a number of its own, its arrays are constrained by nothing that has an order. What is used
+// otherwise is noted with its place: there labels are told apart, as far as is known. (No proof that the density changes: what is symmetric
+// in a way that this does not see counts as told apart.)
 //
-// Factors are those of the augmented joint, before unknowns are summed out: what leaves that as it is leaves the model's as it is. Definitions for the draws decide nothing, but each is looked
-// at: its elements go with the labels, or it does not depend on them, or it is lost when labels are permuted.
+// Factors are those of the augmented joint, before unknowns are summed out: what leaves that as it is leaves the model's as it is.
+// Definitions for the draws decide nothing, but each is looked at: its elements go with the labels, or it does not depend on them, or it is
+// lost when labels are permuted.
 //
 // Needs: factors after augmentation, supports of integers.     Gives: g->labels.     Keeps: all else.
 #include <string.h>
@@ -18,23 +21,39 @@
 #include "../terms/factor.h"
 #include "../model/requirements.h"
 
-typedef struct Node { const Var *var; int dim; const Index *index; int up; } Node;         // a dimension; dim -1: the values of an integer; var NULL: an index
-typedef struct Wrong { int node; const Factor *factor; const Var *defines; const char *because; } Wrong;     // used otherwise, in a factor, or in a definition
-typedef struct Use { int at, with; const Factor *factor; } Use;                             // a subscript of dimension `at`: a node, or -1
+// a dimension; dim -1: the values of an integer; var NULL: an index
+typedef struct Node {
+    const Var *var;
+    int dim;
+    const Index *index;
+    int up;
+} Node;
+// used otherwise, in a factor, or in a definition
+typedef struct Wrong {
+    int node;
+    const Factor *factor;
+    const Var *defines;
+    const char *because;
+} Wrong;
+typedef struct Use {
+    int at, with;
+    const Factor *factor;
+} Use;  // a subscript of dimension `at`: a node, or -1
 
 typedef struct Search {
     Graph *g;
-    int    n, size, nwrong, wrongs, nuse, uses;
-    Node  *node;
+    int n, size, nwrong, wrongs, nuse, uses;
+    Node *node;
     Wrong *wrong;
-    Use   *use;
-    Map    first, of_index, seen;        // by variable its first node, by index its own; expressions of this factor that were looked at
+    Use *use;
+    // by variable its first node, by index its own; expressions of this factor that were looked at
+    Map first, of_index, seen;
     const Factor *factor;
-    const Var    *defines;               // a definition for the draws: joins no two sets of labels
-    Span          span;
-    int           nopen;
-    const Index  *open[MAX_LOOPS];       // of a definition: the loops around, and sums and arrays that were opened
-    bool         *is_set;                // by node, once factors are done: it is the root of a set
+    const Var *defines;  // a definition for the draws: joins no two sets of labels
+    Span span;
+    int nopen;
+    const Index *open[MAX_LOOPS];  // of a definition: the loops around, and sums and arrays that were opened
+    bool *is_set;                  // by node, once factors are done: it is the root of a set
 } Search;
 
 // ---- classes ----
@@ -155,13 +174,15 @@ static Index *opened(Search *s, const Expr *e, bool array)
     return i;
 }
 
-// In a definition: e, or some factors of the product e, are what c ~ categorical(...) has for the value k, an index around. Then they go with the label, whatever they are. What remains, or NULL if
-// they are not found.
+// In a definition: e, or some factors of the product e, are what c ~ categorical(...) has for the value k, an index around. Then they go
+// with the label, whatever they are. What remains, or NULL if they are not found.
 static const Expr *beside_weight(Search *s, const Expr *e)
 {
     for (const Factor *f = s->g->factors; f && s->defines; f = f->next) {
         const Expr *drawn = f->value && f->value->kind == EX_REF ? f->value : NULL;
-        if (!drawn || drawn->var->base != BASE_INT || !var_unknown(drawn->var) || f->original || f->nargs != 1 || ex_rank(f->args[0]) != 1 || f->args[0]->kind == EX_REF) continue;
+        if (!drawn || drawn->var->base != BASE_INT || !var_unknown(drawn->var) || f->original || f->nargs != 1 ||
+            ex_rank(f->args[0]) != 1 || f->args[0]->kind == EX_REF)
+            continue;
         for (int i = 0; i < s->nopen; i++) {
             const Expr *weight = ex_at(f->args[0], 1, (Expr *[]){ex_index((Index *)s->open[i])}), *rest = NULL;
             if (!ex_mentions_index(weight, s->open[i])) continue;
@@ -204,7 +225,8 @@ static int vector_of(Search *s, const Expr *e)
 
 static bool any_order(FunctionId f)
 {
-    return f == FN_log_sum_exp || f == FN_sum || f == FN_prod || f == FN_max || f == FN_min || f == FN_mean || f == FN_sd || f == FN_variance;
+    return f == FN_log_sum_exp || f == FN_sum || f == FN_prod || f == FN_max || f == FN_min || f == FN_mean || f == FN_sd ||
+           f == FN_variance;
 }
 
 // e where it counts as a number.
@@ -219,14 +241,12 @@ static void walk(Search *s, const Expr *e)
         return;
     }
     switch (e->kind) {
-    case EX_NUM:
-        return;
-    case EX_INDEX:
-        otherwise(s, of_index(s, e->index), arena_printf(s->g->arena, "the number of a label counts%s", in));
-        return;
+    case EX_NUM: return;
+    case EX_INDEX: otherwise(s, of_index(s, e->index), arena_printf(s->g->arena, "the number of a label counts%s", in)); return;
     case EX_REF:
         subscripts(s, e);
-        for (int d = e->nargs; d < e->var->rank; d++) otherwise(s, dimension(s, e->var, d), arena_printf(s->g->arena, "%s is read as a whole%s", e->var->name, in));
+        for (int d = e->nargs; d < e->var->rank; d++)
+            otherwise(s, dimension(s, e->var, d), arena_printf(s->g->arena, "%s is read as a whole%s", e->var->name, in));
         if (e->nargs == e->var->rank && e->var->base == BASE_INT)
             otherwise(s, values_of(s, e->var), arena_printf(s->g->arena, "the values of %s count as numbers%s", e->var->name, in));
         return;
@@ -269,7 +289,9 @@ static void walk(Search *s, const Expr *e)
         s->nopen = before;
         return;
     }
-    case EX_ADD: case EX_MUL: case EX_POW:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_POW:
         for (int i = 0; i < e->nargs; i++) walk(s, e->args[i]);
     }
 }
@@ -293,7 +315,8 @@ static void walk_site(Search *s, const Site *t)
     for (int k = 0; k < t->plates.n; k++) s->open[s->nopen++] = t->plates.index[k];
     for (int d = 0; d < t->n; d++) subscript(s, t->subscript[d], dimension(s, t->var, d));
     for (int k = 0; k < t->nargs && t->args; k++) {
-        const int n = t->dist && t->var->base == BASE_INT && ex_rank(t->args[k]) == 1 ? vector_of(s, t->args[k]) : -1;      // the probabilities of values that are drawn
+        // the probabilities of values that are drawn
+        const int n = t->dist && t->var->base == BASE_INT && ex_rank(t->args[k]) == 1 ? vector_of(s, t->args[k]) : -1;
         if (n >= 0) join(s, n, values_of(s, t->var));
         else walk(s, t->args[k]);
     }
@@ -317,7 +340,9 @@ static void look_at_variables(Search *s, int set, const Expr *count)
         if (root(s, k) != set) continue;
         if (it.index) {
             if (!ex_is_num(it.index->lo, 1) || it.index->hi != count)
-                otherwise(s, k, arena_printf(s->g->arena, "an index goes over %s to %s", ex_quote(s->g->arena, it.index->lo), ex_quote(s->g->arena, it.index->hi)));
+                otherwise(s, k,
+                          arena_printf(s->g->arena, "an index goes over %s to %s", ex_quote(s->g->arena, it.index->lo),
+                                       ex_quote(s->g->arena, it.index->hi)));
             continue;
         }
         s->span = it.var->span;
@@ -329,13 +354,15 @@ static void look_at_variables(Search *s, int set, const Expr *count)
             continue;
         }
         const Constraint c = it.var->constraint;
-        if (it.var->dim[it.dim] != count) otherwise(s, k, arena_printf(s->g->arena, "%s has not %s elements%s", name, ex_quote(s->g->arena, count), at));
+        if (it.var->dim[it.dim] != count)
+            otherwise(s, k, arena_printf(s->g->arena, "%s has not %s elements%s", name, ex_quote(s->g->arena, count), at));
         if (c == CONSTRAINT_ORDERED || c == CONSTRAINT_POSITIVE_ORDERED) {
             if (it.dim == it.var->rank - 1) otherwise(s, k, arena_printf(s->g->arena, "%s is ordered%s", name, at));
         } else if ((c == CONSTRAINT_CHOLESKY_COV || c == CONSTRAINT_CHOLESKY_CORR) && it.dim >= it.var->rank - 2)
             otherwise(s, k, arena_printf(s->g->arena, "%s is a triangle%s", name, at));
         if (it.var->kind == VAR_LET) otherwise(s, k, arena_printf(s->g->arena, "%s is computed from data%s", name, at));
-        if (it.var->partial && drawn_for_itself(it.var)) otherwise(s, k, arena_printf(s->g->arena, "some elements of %s are computed%s", name, at));
+        if (it.var->partial && drawn_for_itself(it.var))
+            otherwise(s, k, arena_printf(s->g->arena, "some elements of %s are computed%s", name, at));
     }
 }
 
@@ -375,25 +402,30 @@ static bool may_be(const Expr *e, const Expr *value)
     return e->kind == EX_CALL && e->fn == FN_if_else && (may_be(e->args[1], value) || may_be(e->args[2], value));
 }
 
-// w of `w[k] = v[k]*prod(...)` where c ~ categorical(w): the definition is substituted there, and this finds it again. The dimension, or -1.
+// w of `w[k] = v[k]*prod(...)` where c ~ categorical(w): the definition is substituted there, and this finds it again. The dimension, or
+// -1.
 static int weights_dimension(Search *s, int set, const Var *v)
 {
     for (const Factor *f = s->g->factors; f && v->sites; f = f->next) {
         if (!is_law(s, set, f) || f->nargs != 1 || ex_rank(f->args[0]) != 1) continue;
         bool all = true;
-        for (const Site *t = v->sites; t && all; t = t->next) all = t->value && t->n > 0 && may_be(ex_at(f->args[0], 1, &t->subscript[t->n - 1]), t->value);
+        for (const Site *t = v->sites; t && all; t = t->next)
+            all = t->value && t->n > 0 && may_be(ex_at(f->args[0], 1, &t->subscript[t->n - 1]), t->value);
         if (all) return v->sites->n - 1;
     }
     return -1;
 }
 
-// Labels that something else than their own law tells apart are not to be permuted: an array that is looked up by label there has an order of its own.
+// Labels that something else than their own law tells apart are not to be permuted: an array that is looked up by label there has an order
+// of its own.
 static const char *why_not_permuted(Search *s, int set)
 {
     for (int u = 0; u < s->nuse; u++) {
         const Use *q = &s->use[u];
         const Node *n = &s->node[q->at];
-        if (root(s, q->at) != set || !drawn_for_itself(n->var) || !q->factor || q->with < 0 || s->node[q->with].index || is_law(s, set, q->factor)) continue;
+        if (root(s, q->at) != set || !drawn_for_itself(n->var) || !q->factor || q->with < 0 || s->node[q->with].index ||
+            is_law(s, set, q->factor))
+            continue;
         const Wrong *w = what_is_apart(s, n->var, n->dim);
         if (w) return w->because;
     }
@@ -410,7 +442,8 @@ static void add_labelled(Search *s, Labelled ***last, const Var *v, int set)
         for (int d = 0; d < v->rank; d++) it.apart |= (it.dims >> d & 1) && what_is_apart(s, v, d);
     else
         for (int k = 0; k < s->nwrong; k++) it.lost |= s->wrong[k].defines == v && root(s, s->wrong[k].node) == set;
-    if (v->on_request) it.lost = false;                  // what a factor says of each value is as exchangeable as the factor, also where it lists the components of a mixture
+    // what a factor says of each value is as exchangeable as the factor, also where it lists the components of a mixture
+    if (v->on_request) it.lost = false;
     const int weights = it.lost ? weights_dimension(s, set, v) : -1;
     if (weights >= 0) {
         it.dims = 1u << weights;
@@ -452,9 +485,9 @@ bool find_labels(Graph *g)
         if (!drawn_for_itself(v) || v->base != BASE_INT) continue;
         const int set = root(s, values_of(s, v));
         const Expr *count = NULL;
-        for (int k = 0; k < s->n && count != v->upper; k++)              // as many as it has values, if an unknown has
-            if (root(s, k) == set && !s->node[k].index && s->node[k].dim >= 0 && var_unknown(s->node[k].var)
-                && (!count || s->node[k].var->dim[s->node[k].dim] == v->upper))
+        for (int k = 0; k < s->n && count != v->upper; k++)  // as many as it has values, if an unknown has
+            if (root(s, k) == set && !s->node[k].index && s->node[k].dim >= 0 && var_unknown(s->node[k].var) &&
+                (!count || s->node[k].var->dim[s->node[k].dim] == v->upper))
                 count = s->node[k].var->dim[s->node[k].dim];
         if (!count || sets[set]) continue;
         look_at_variables(s, set, count);

@@ -3,25 +3,30 @@
 #define GMC_GRAPH_LABELS_H
 #include "../graph.h"
 
-typedef struct Labelled {                // a variable that runs over labels
+typedef struct Labelled {  // a variable that runs over labels
     const Var *var;
-    unsigned   dims;                     // bit d: dimension d does
-    bool       values;                   // its values are labels
-    bool       apart;                    // its elements have an order of their own, and stay where they are: the parts of a stick
-    bool       lost;                     // a definition that depends on which label is which
+    unsigned dims;  // bit d: dimension d does
+    bool values;    // its values are labels
+    bool apart;     // its elements have an order of their own, and stay where they are: the parts of a stick
+    bool lost;      // a definition that depends on which label is which
     struct Labelled *next;
 } Labelled;
 
-typedef struct Alike { const Var *var; int dim; struct Alike *next; } Alike;     // data along the labels: these are exchangeable only if nothing differs there
+// data along the labels: these are exchangeable only if nothing differs there
+typedef struct Alike {
+    const Var *var;
+    int dim;
+    struct Alike *next;
+} Alike;
 
-typedef struct Labels {                  // 1 to count
-    const Var  *by;                      // the first unknown whose values they are
-    Expr       *count;
-    int         set;                     // the class
-    const char *told_apart;              // NULL: each permutation of them leaves the log joint as it is
-    const char *not_permuted;            // why draws should not be permuted; NULL: they may be
-    Alike      *alike;
-    Labelled   *vars;                    // all others do not depend on the labels
+typedef struct Labels {  // 1 to count
+    const Var *by;       // the first unknown whose values they are
+    Expr *count;
+    int set;                   // the class
+    const char *told_apart;    // NULL: each permutation of them leaves the log joint as it is
+    const char *not_permuted;  // why draws should not be permuted; NULL: they may be
+    Alike *alike;
+    Labelled *vars;  // all others do not depend on the labels
     struct Labels *next;
 } Labels;
 

@@ -1,10 +1,12 @@
-// observed.c -- the log-likelihood of what is observed, point by point, and replicates of it: for runs that ask for them (fit --log-lik, --predict).
+// observed.c -- the log-likelihood of what is observed, point by point, and replicates of it: for runs that ask for them (fit --log-lik,
+// --predict).
 //
 //   before   normal(y[i] | mu, s) over i in 1:N
 //   after    log_lik_y[i] = log normal(y[i] | mu, s) over i in 1:N;    y_rep[i] ~ normal(mu, s) over i in 1:N
 //
-// Both are of the model as written: what an augmentation replaced counts, not what took its place. A distribution of vectors gives one number for each
-// vector. An element has one statement at most, or there is no log-likelihood of it (coverage.c), so each is computed once, on its own.
+// Both are of the model as written: what an augmentation replaced counts, not what took its place. A distribution of vectors gives one
+// number for each vector. An element has one statement at most, or there is no log-likelihood of it (coverage.c), so each is computed once,
+// on its own.
 //
 // Needs: factors, and which elements they name.     Gives: predicted variables that only runs which ask for them have.     Keeps: all else.
 #include <string.h>
@@ -31,7 +33,8 @@ static Var *asked_of_run(Graph *g, const char *name, const Observed *of, OnReque
     v->span = of->span;
     v->rank = rank;
     memcpy(v->dim, of->var->dim, sizeof *v->dim * (size_t)rank);
-    v->holes = v->partial = of->var->kind != VAR_DATA || !of->var->response || of->var->holes;      // elements without a statement have no value
+    // elements without a statement have no value
+    v->holes = v->partial = of->var->kind != VAR_DATA || !of->var->response || of->var->holes;
     return v;
 }
 
@@ -52,7 +55,8 @@ static void find_log_lik(Graph *g, Observed *o)
         if (!is_about(f, o->var)) continue;
         const int n = drawn_by(f)->nargs;
         if (rank >= 0 && n != rank) {
-            o->no_log_lik = arena_printf(g->arena, "some statements are about its elements, others about vectors of them (%s)", claims_line(g, f->span));
+            o->no_log_lik = arena_printf(g->arena, "some statements are about its elements, others about vectors of them (%s)",
+                                         claims_line(g, f->span));
             return;
         }
         rank = n;
@@ -74,10 +78,16 @@ static void find_replicate(Graph *g, Observed *o)
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!is_about(f, o->var)) continue;
         const Distribution *d = not_drawn(f);
-        const bool apart = !f->ncomponents && constraint_rank(o->var) == 1 && support_table[f->dist->support].constraint != o->var->constraint;
-        if (apart) o->no_replicate = arena_printf(g->arena, "its elements are constrained together, and %s would draw them as if they were not (%s)", f->dist->name, claims_line(g, f->span));
-        else if (drawn_by(f) != f->value) o->no_replicate = arena_printf(g->arena, "what has a distribution is a function of it (%s)", claims_line(g, f->span));
-        else if (d) o->no_replicate = arena_printf(g->arena, "there is no routine that draws from %s (%s)", d->name, claims_line(g, f->span));
+        const bool apart =
+            !f->ncomponents && constraint_rank(o->var) == 1 && support_table[f->dist->support].constraint != o->var->constraint;
+        if (apart)
+            o->no_replicate =
+                arena_printf(g->arena, "its elements are constrained together, and %s would draw them as if they were not (%s)",
+                             f->dist->name, claims_line(g, f->span));
+        else if (drawn_by(f) != f->value)
+            o->no_replicate = arena_printf(g->arena, "what has a distribution is a function of it (%s)", claims_line(g, f->span));
+        else if (d)
+            o->no_replicate = arena_printf(g->arena, "there is no routine that draws from %s (%s)", d->name, claims_line(g, f->span));
         if (o->no_replicate) return;
         whole &= f->dist->discrete;
     }
@@ -88,18 +98,24 @@ static void find_replicate(Graph *g, Observed *o)
         if (is_about(f, o->var)) replicate(g, f, ex_ref(o->replicate, f->value->nargs, f->value->args));
 }
 
-static bool test_data(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA; }
+static bool test_data(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_DATA;
+}
 
 // Terms of the log density that read data and are about no variable.
 static const char *about_nothing(Graph *g, const Factor *f)
 {
     if (f->original || f->replaced) return NULL;
     const char *line = claims_line(g, f->span);
-    if (f->function) return arena_printf(g->arena, "%s is a function of an unknown, and certain if that is given (%s)", f->function->name, line);
+    if (f->function)
+        return arena_printf(g->arena, "%s is a function of an unknown, and certain if that is given (%s)", f->function->name, line);
     if (f->added && ex_any_var(f->log_density, test_data, NULL) && ex_unknown(f->log_density))
         return arena_printf(g->arena, "target += does not say which values it is about (%s)", line);
     if (f->dist && f->value && ex_data_only(f->value) && !drawn_by(f))
-        return arena_printf(g->arena, "the value on the left of `~` is not one element or vector of a variable, nor a function of one element (%s)", line);
+        return arena_printf(
+            g->arena, "the value on the left of `~` is not one element or vector of a variable, nor a function of one element (%s)", line);
     return NULL;
 }
 

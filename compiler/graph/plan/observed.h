@@ -3,12 +3,12 @@
 #define GMC_GRAPH_OBSERVED_H
 #include "../graph.h"
 
-typedef struct Observed {                // a variable, or a statement that is not about one
+typedef struct Observed {  // a variable, or a statement that is not about one
     const char *name;
-    const Var  *var;                     // or NULL
-    Span        span;                    // of its first statement
-    Var        *log_lik, *replicate;     // NULL: not made,
-    const char *no_log_lik, *no_replicate;       // because
+    const Var *var;                         // or NULL
+    Span span;                              // of its first statement
+    Var *log_lik, *replicate;               // NULL: not made,
+    const char *no_log_lik, *no_replicate;  // because
     struct Observed *next;
 } Observed;
 

@@ -3,11 +3,13 @@
 //   before   unknowns and factors
 //   after    gaussian (mu, theta); exact tau; ...     one step per variable or block, in the order of the sweep
 //
-// Which variables go together is said by rules, in the order of a table below: each takes what it can draw from what those before it have left. Where a step stands in the sweep is said by `place`.
+// Which variables go together is said by rules, in the order of a table below: each takes what it can draw from what those before it have
+// left. Where a step stands in the sweep is said by `place`.
 //
 // Needs: augment done.     Gives: g->steps.
-// Order: first imputed responses, updates that see discrete unknowns summed out, and these; then updates that integrate auxiliaries out, the auxiliaries, latents (so that the first
-// sweep finds them feasible whatever their start), and the rest. So no step reads what is out of date (van Dyk and Park 2008, partially collapsed Gibbs).
+// Order: first imputed responses, updates that see discrete unknowns summed out, and these; then updates that integrate auxiliaries out,
+// the auxiliaries, latents (so that the first sweep finds them feasible whatever their start), and the rest. So no step reads what is out
+// of date (van Dyk and Park 2008, partially collapsed Gibbs).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,25 +38,29 @@
 
 // The sweep, in its order.
 typedef struct Order {
-    Step *expectations;                  // of latents, for modes
-    Step *imputed;                       // missing values of data
-    Step *left_out;                      // those that nothing else has seen
-    Step *over_sums, *over_both;         // what sees unknowns summed out; after what reads auxiliaries as they are, what has these integrated out, too
-    Step *summed;                        // these, the last one first
-    Step *first;                         // what sees auxiliaries integrated out
+    Step *expectations;  // of latents, for modes
+    Step *imputed;       // missing values of data
+    Step *left_out;      // those that nothing else has seen
+    // what sees unknowns summed out; after what reads auxiliaries as they are, what has these integrated out, too
+    Step *over_sums, *over_both;
+    Step *summed;  // these, the last one first
+    Step *first;   // what sees auxiliaries integrated out
     Step *auxiliaries;
-    Step *predictive, *weights;          // what sees weights integrated out, and these
+    Step *predictive, *weights;  // what sees weights integrated out, and these
     Step *latents, *rest;
 } Order;
 
 typedef struct Plan {
-    Graph     *g;
-    int        n;
-    Candidate *list;                     // all that is to be drawn, in the order of declaration
-    Order      order;
+    Graph *g;
+    int n;
+    Candidate *list;  // all that is to be drawn, in the order of declaration
+    Order order;
 } Plan;
 
-static Step **usual(Plan *p, const Var *v) { return v->kind == VAR_AUXILIARY ? &p->order.auxiliaries : v->kind == VAR_LATENT ? &p->order.latents : &p->order.rest; }
+static Step **usual(Plan *p, const Var *v)
+{
+    return v->kind == VAR_AUXILIARY ? &p->order.auxiliaries : v->kind == VAR_LATENT ? &p->order.latents : &p->order.rest;
+}
 
 // A step where it belongs in the sweep, and `otherwise` where nothing is summed or integrated out. NULL: there is none.
 static void place(Plan *p, Step *s, Step **otherwise)
@@ -76,8 +82,9 @@ static Growing no_block(Graph *g) { return (Growing){.inside = NEW_N(g->arena, b
 
 // ---- sparse sets ----
 //
-// Unknowns that hang together through several plates of effects, or whose elements are coupled in pairs: one joint normal with a sparse precision. The steps that are made of them as
-// of any others stand in for it where it is not taken. What the pattern of the precision depends on has to be sizes and data.
+// Unknowns that hang together through several plates of effects, or whose elements are coupled in pairs: one joint normal with a sparse
+// precision. The steps that are made of them as of any others stand in for it where it is not taken. What the pattern of the precision
+// depends on has to be sizes and data.
 
 static bool may_be_sparse(const Candidate *c)
 {
@@ -86,7 +93,10 @@ static bool may_be_sparse(const Candidate *c)
     return c->var->kind == VAR_PARAMETER && (c->form != DENSE || c->var->rank == 0 || c->nbatch == 0);
 }
 
-static bool is_spread(Graph *g, const Candidate *c) { return c->form == ELEMENTWISE || c->form == CHAINED || coupled_in_pairs(g, c->var, c->terms); }
+static bool is_spread(Graph *g, const Candidate *c)
+{
+    return c->form == ELEMENTWISE || c->form == CHAINED || coupled_in_pairs(g, c->var, c->terms);
+}
 
 // Whether a chain with its border takes up all of the block: then it is drawn by its band.
 static bool is_chain(Graph *g, Growing *b, Candidate *list, int n)
@@ -119,19 +129,23 @@ static bool together_sparse(Graph *g, const Growing *b)
 // The block grows from list[i]; `each`: by nothing that leaves it without a pattern.
 static void grow_joint(Graph *g, Candidate *list, int n, Growing *b, int i, bool each)
 {
-    for (int k = 0; k < n && each; k++)          // once more
+    for (int k = 0; k < n && each; k++)  // once more
         if (b->inside[list[k].var->id]) list[k].taken = false;
     grow_from(g, b, list[i].var);
     for (int k = 0; k < n && !b->full; k++) {
         if (k == i || list[k].taken || !may_be_sparse(&list[k]) || !grow_by(g, b, &list[k])) continue;
-        if (!each || together_sparse(g, b)) { k = -1; continue; }
+        if (!each || together_sparse(g, b)) {
+            k = -1;
+            continue;
+        }
         list[k].taken = b->inside[list[k].var->id] = false;
         b->n--;
     }
 }
 
-// How many times the work of separate draws a joint one may take. Plates without neighbours have a factor with many entries only if their levels meet in most pairs, as in crossed designs with many
-// rows, and then blocks with the mean in each mix well (Papaspiliopoulos, Roberts and Zanella 2020); the elements of a field hardly move one at a time.
+// How many times the work of separate draws a joint one may take. Plates without neighbours have a factor with many entries only if their
+// levels meet in most pairs, as in crossed designs with many rows, and then blocks with the mean in each mix well (Papaspiliopoulos,
+// Roberts and Zanella 2020); the elements of a field hardly move one at a time.
 enum { MOST_OF_PLATES = 8, MOST_OF_NEIGHBOURS = 1000 };
 
 static void sparse_sets(Plan *p)
@@ -163,7 +177,8 @@ static void sparse_sets(Plan *p)
                 if (sparse) list[k].set = g->njoint;
             }
         if (!sparse) continue;
-        Step *s = gaussian_step(g, block, m, false, 0, m == 1 ? "its elements are coupled in pairs" : "they hang together through a linear predictor");
+        Step *s = gaussian_step(g, block, m, false, 0,
+                                m == 1 ? "its elements are coupled in pairs" : "they hang together through a linear predictor");
         s->gaussian.sparse = s->joint = g->njoint;
         s->gaussian.ndense = m - plates;
         s->gaussian.most_work = coupled ? MOST_OF_NEIGHBOURS : MOST_OF_PLATES;
@@ -201,13 +216,16 @@ static const char *hindrance(Plan *p, Var *const *block, int m, int *diagonal)
     for (int i = 0; i < m; i++) {
         const Candidate *c = find_candidate(p->list, p->n, block[i]->name);
         if (c->form == NOT_GAUSSIAN && !why) why = c->because;
-        if (c->var->constraint == CONSTRAINT_SUM_TO_ZERO && !why) why = arena_printf(p->g->arena, "the elements of `%s` are drawn given that their sum is 0, without other variables", c->var->name);
+        if (c->var->constraint == CONSTRAINT_SUM_TO_ZERO && !why)
+            why = arena_printf(p->g->arena, "the elements of `%s` are drawn given that their sum is 0, without other variables",
+                               c->var->name);
         if (c->form == ELEMENTWISE && *diagonal < 0) *diagonal = i;
     }
     return why;
 }
 
-// One plate of effects is integrated out (an arrow); a second one, as in crossed effects, is then coupled with itself through the first, and stands with the dense ones.
+// One plate of effects is integrated out (an arrow); a second one, as in crossed effects, is then coupled with itself through the first,
+// and stands with the dense ones.
 static void block_asked_for(Plan *p, const Request *r)
 {
     Graph *g = p->g;
@@ -218,7 +236,7 @@ static void block_asked_for(Plan *p, const Request *r)
     bool joined = block[0]->joined && block[0]->joined->n == m;
     for (int i = 1; i < m; i++) joined &= block[i]->joined == block[0]->joined;
     if (joined) {
-        for (int i = 0; i < m; i++) find_candidate(p->list, p->n, block[i]->name)->taken = false;        // by their values, below
+        for (int i = 0; i < m; i++) find_candidate(p->list, p->n, block[i]->name)->taken = false;  // by their values, below
         return;
     }
     BlockTerm *t;
@@ -269,7 +287,8 @@ static void all_by_gradients(Plan *p)
     place(p, s, &p->order.rest);
 }
 
-// What sees unknowns summed out has no family, and its elements depend on each other: gradients move all of it together, if there are no walls or jumps.
+// What sees unknowns summed out has no family, and its elements depend on each other: gradients move all of it together, if there are no
+// walls or jumps.
 static void over_sums(Plan *p)
 {
     Graph *g = p->g;
@@ -281,10 +300,11 @@ static void over_sums(Plan *p)
         if (c->taken || request_of(g, c->var) || c->var->summed || !reads_sum(g, &c->var, 1) || !has_gradient(g, c->var, &why)) continue;
         block[m++] = c->var;
     }
-    for (int at = 0; at < m;) {                  // what the others would run into leaves the block
+    for (int at = 0; at < m;) {  // what the others would run into leaves the block
         const Reading of = factors_of(g, block[at]);
         bool good = true;
-        for (int q = 0; q < of.n && good; q++) good = !factor_counts(of.factor[q], block[at], true) || !has_jump(of.factor[q]->log_density, &block[at], 1);
+        for (int q = 0; q < of.n && good; q++)
+            good = !factor_counts(of.factor[q], block[at], true) || !has_jump(of.factor[q]->log_density, &block[at], 1);
         if (good) at++;
         else memmove(&block[at], &block[at + 1], sizeof *block * (size_t)(m-- - at - 1));
     }
@@ -320,7 +340,9 @@ static void sums_of_zero(Plan *p)
         c->because = "its vectors depend on each other";
         if (c->nbatch < nbatch) continue;
         c->taken = true;
-        Step *s = gaussian_step(p->g, &c->var, 1, false, nbatch, diagonal ? "its elements are independent, given that their sum is 0" : "its elements share a linear predictor, and their sum is 0");
+        Step *s = gaussian_step(p->g, &c->var, 1, false, nbatch,
+                                diagonal ? "its elements are independent, given that their sum is 0"
+                                         : "its elements share a linear predictor, and their sum is 0");
         s->gaussian.on_plane = true;
         s->gaussian.diagonal = diagonal;
         place(p, s, usual(p, c->var));
@@ -335,14 +357,15 @@ static void innovations_of_series(Plan *p)
     }
 }
 
-
 // With what goes along them and their border.
 static void chains(Plan *p)
 {
     Growing b = no_block(p->g);
     for (int i = 0; i < p->n; i++) {
         Candidate *c = &p->list[i];
-        if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0 || (c->var->kind != VAR_PARAMETER && c->var->kind != VAR_LATENT)) continue;
+        if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0 ||
+            (c->var->kind != VAR_PARAMETER && c->var->kind != VAR_LATENT))
+            continue;
         Step *s = grow_chain(p->g, &b, p->list, p->n, c);
         if (!s) continue;
         s->joint = -c->set;
@@ -362,7 +385,7 @@ static void arrows(Plan *p)
             Candidate *w = &p->list[k];
             if ((w->taken && !w->set) || w->set != c->set || w->form != DENSE || w->nbatch != 0 || w->var->kind != VAR_PARAMETER) continue;
             if (b.inside[w->var->id]) continue;
-            if (grow_by(p->g, &b, w)) k = -1;     // a new member may bring others, also those declared before it
+            if (grow_by(p->g, &b, w)) k = -1;  // a new member may bring others, also those declared before it
         }
         if (b.n == 1) continue;
         c->taken = true;
@@ -385,12 +408,18 @@ static void coefficients(Plan *p)
         if (c->nbatch == 0 || c->var->rank == 0)
             for (int k = 0; k < p->n && !b.full; k++) {
                 Candidate *w = &p->list[k];
-                if (w->taken || w->set != c->set || w->form != DENSE || (w->nbatch != 0 && w->var->rank != 0) || w->var->kind != c->var->kind) continue;
-                if (grow_by(p->g, &b, w)) k = -1;         // a new member may bring others
+                if (w->taken || w->set != c->set || w->form != DENSE || (w->nbatch != 0 && w->var->rank != 0) ||
+                    w->var->kind != c->var->kind)
+                    continue;
+                if (grow_by(p->g, &b, w)) k = -1;  // a new member may bring others
             }
-        if (b.n == 1 && c->var->rank == 0) { c->taken = false; continue; }  // one scalar: the element's own conditional
+        if (b.n == 1 && c->var->rank == 0) {
+            c->taken = false;
+            continue;
+        }  // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
-        Step *s = gaussian_step(p->g, b.var, b.n, false, b.n == 1 ? nbatch : 0, b.n > 1 ? shared_reason(p->g, &b) : "its elements share a linear predictor");
+        Step *s = gaussian_step(p->g, b.var, b.n, false, b.n == 1 ? nbatch : 0,
+                                b.n > 1 ? shared_reason(p->g, &b) : "its elements share a linear predictor");
         s->joint = -c->set;
         place(p, s, usual(p, c->var));
     }
@@ -411,11 +440,12 @@ static void one_by_one(Plan *p)
             place(p, by_counts, &o->predictive);
             continue;
         }
-        Step *s = element_step(g, c->var, false, c->because), *other = s && s->by_messages && !c->var->summed && !c->var->offered ? step_on_gpu(g, c->var, s) : NULL;
+        Step *s = element_step(g, c->var, false, c->because),
+             *other = s && s->by_messages && !c->var->summed && !c->var->offered ? step_on_gpu(g, c->var, s) : NULL;
         if (s) s->joint = -c->set;
         if (s) s->joined = j;
         if (other) other->joined = j;
-        if (other) {                             // on a GPU one lane would go along the chain
+        if (other) {  // on a GPU one lane would go along the chain
             s->when = ON_CPU;
             other->when = ON_GPU;
         }
@@ -424,25 +454,33 @@ static void one_by_one(Plan *p)
     }
 }
 
-static bool always(const Graph *g) { (void)g; return true; }
-static bool for_draws(const Graph *g) { return g->method != METHOD_EM; }      // not for modes, which climb one number at a time
+static bool always(const Graph *g)
+{
+    (void)g;
+    return true;
+}
+static bool for_draws(const Graph *g) { return g->method != METHOD_EM; }  // not for modes, which climb one number at a time
 static bool for_nuts(const Graph *g) { return g->method == METHOD_NUTS; }
 static bool with_sums(const Graph *g) { return g->nsums && for_draws(g) && g->method != METHOD_GIBBS; }
 static bool with_latents(const Graph *g) { return for_draws(g) && !g->no_augment; }
 
-static const struct Rule { void (*take)(Plan *p); bool (*applies)(const Graph *g); } rules[] = {
-    {asked_jointly,         for_draws},          // what the model asks for comes before what is found
-    {asked_by_gradients,    for_draws},
-    {all_by_gradients,      for_nuts},           // --method nuts: what has no request and no walls
-    {over_sums,             with_sums},          // no family has their statistics, so none below would take them
-    {softmaxes,             with_latents},       // not normal as they stand, but by category: else they would be sliced one by one
-    {sums_of_zero,          always},             // given its sum a vector is no part of a larger block
-    {innovations_of_series, for_draws},          // a chain that is not to be seen in the factors: before those that look for one there
-    {sparse_sets,           for_draws},          // taken where the sizes of data say so: what follows makes the steps that stand in for them
-    {chains,                for_draws},          // a band costs less than the same block as an arrow or dense
-    {arrows,                always},             // an arrow costs less than the same block dense
-    {coefficients,          always},             // what is left of the joint normals
-    {one_by_one,            always},             // all else
+static const struct Rule {
+    void (*take)(Plan *p);
+    bool (*applies)(const Graph *g);
+} rules[] = {
+    {asked_jointly, for_draws},  // what the model asks for comes before what is found
+    {asked_by_gradients, for_draws},
+    {all_by_gradients, for_nuts},        // --method nuts: what has no request and no walls
+    {over_sums, with_sums},              // no family has their statistics, so none below would take them
+    {softmaxes, with_latents},           // not normal as they stand, but by category: else they would be sliced one by one
+    {sums_of_zero, always},              // given its sum a vector is no part of a larger block
+    {innovations_of_series, for_draws},  // a chain that is not to be seen in the factors: before those that look for one there
+    // taken where the sizes of data say so: what follows makes the steps that stand in for them
+    {sparse_sets, for_draws},
+    {chains, for_draws},     // a band costs less than the same block as an arrow or dense
+    {arrows, always},        // an arrow costs less than the same block dense
+    {coefficients, always},  // what is left of the joint normals
+    {one_by_one, always},    // all else
 };
 
 // An unknown that no factor mentions is flat: there is such a distribution between two ends only.
@@ -466,7 +504,8 @@ static Plan plan_of(Graph *g)
         improper(g, v);
         const Request *asked = request_of(g, v);
         c->form = asked && asked->method != METHOD_GIBBS ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
-        if (g->method == METHOD_EM && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;     // one coordinate at a time
+        // one coordinate at a time
+        if (g->method == METHOD_EM && v->constraint == CONSTRAINT_SUM_TO_ZERO) c->form = NOT_GAUSSIAN;
     }
     return p;
 }
@@ -484,7 +523,8 @@ bool schedule(Graph *g)
         if (rules[i].applies(g)) rules[i].take(&p);
     if (!collapses_served(g, o->predictive)) return false;
     if (g->method != METHOD_EM) impute(g, &o->imputed, &o->left_out);
-    Step *const in_order[] = {o->expectations, o->imputed, o->over_sums, o->over_both, o->summed, o->first, o->auxiliaries, o->predictive, o->weights, o->latents, o->rest};
+    Step *const in_order[] = {o->expectations, o->imputed,    o->over_sums, o->over_both, o->summed, o->first,
+                              o->auxiliaries,  o->predictive, o->weights,   o->latents,   o->rest};
     g->steps = NULL;
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) step_append(&g->steps, in_order[i]);
     g->last_steps = o->left_out;
@@ -507,6 +547,10 @@ const char *only_on_cpu(const Graph *g)
     const Var *z = first_solution(g);
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
     for (const Step *s = g->steps; s; s = s->next)
-        if (s->predictive && !s->enumerate.shelf && s->conditional->nbatch == 0) return arena_printf(g->arena, "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is done on the CPU alone: --device cpu, or leave the request out", s->predictive->weights->name, s->block[0]->name);
+        if (s->predictive && !s->enumerate.shelf && s->conditional->nbatch == 0)
+            return arena_printf(g->arena,
+                                "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is "
+                                "done on the CPU alone: --device cpu, or leave the request out",
+                                s->predictive->weights->name, s->block[0]->name);
     return NULL;
 }

@@ -36,7 +36,10 @@ static void print_part(FILE *out, const Part *p, int rank)
 {
     if (p->scatter) {
         fputs("[", out);
-        for (int k = 0; k < MAX_RANK && p->target[k]; k++) { if (k) fputs(", ", out); ex_print(out, p->target[k]); }
+        for (int k = 0; k < MAX_RANK && p->target[k]; k++) {
+            if (k) fputs(", ", out);
+            ex_print(out, p->target[k]);
+        }
         fputs("]", out);
     }
     (void)rank;
@@ -116,7 +119,10 @@ static void print_step(FILE *out, const Step *s)
         for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
             fputs("    ", out);
             ex_print(out, t->ref[0]);
-            if (t->degree == 2) { fputs(" * ", out); ex_print(out, t->ref[1]); }
+            if (t->degree == 2) {
+                fputs(" * ", out);
+                ex_print(out, t->ref[1]);
+            }
             fputs(": ", out);
             ex_print(out, t->coefficient);
             print_loops(out, &t->loops);
@@ -127,10 +133,15 @@ static void print_step(FILE *out, const Step *s)
         return;
     }
     if (s->over_sum) fprintf(out, ", unknowns summed out");
-    for (const Predictive *p = s->predictive; p; p = p->next) fprintf(out, "%s%s%s", p == s->predictive ? ", " : " and ", p->weights->name, p->next ? "" : " integrated out");
+    for (const Predictive *p = s->predictive; p; p = p->next)
+        fprintf(out, "%s%s%s", p == s->predictive ? ", " : " and ", p->weights->name, p->next ? "" : " integrated out");
     if (s->kind == STEP_PAIR) {
         static const char *const names[] = {"constant", "linear", "square"};
-        fprintf(out, ", %s integrated out, then both%s    (%s)\n", s->pair->coefficient->var->name, !c->var->rank ? "" : c->nbatch == c->var->rank ? ", elements in parallel" : ", element by element", s->reason);
+        fprintf(out, ", %s integrated out, then both%s    (%s)\n", s->pair->coefficient->var->name,
+                !c->var->rank               ? ""
+                : c->nbatch == c->var->rank ? ", elements in parallel"
+                                            : ", element by element",
+                s->reason);
         for (const Part *p = s->pair->part; p; p = p->next) {
             if (p->which < 3) fprintf(out, "    %s", names[p->which % 3]);
             else fprintf(out, "    at %d: %s", s->pair->first + p->which / 3 - 1, names[p->which % 3]);
@@ -167,10 +178,21 @@ static void print_step(FILE *out, const Step *s)
     }
     const char *names[MAX_NATURAL] = {"", "", "", ""};
     int i = 0;
-    if (c->family) for (const Natural *n = c->family->natural; n && i < MAX_NATURAL; n = n->next) names[i++] = n->name;
-    for (const Part *p = c->natural; p; p = p->next) { fprintf(out, "    %s", names[p->which]); print_part(out, p, c->var->rank); }
-    for (const Part *p = c->bounds; p; p = p->next) { fprintf(out, "    %s", p->which ? "upper" : "lower"); print_part(out, p, c->var->rank); }
-    if (!c->family) for (const Part *p = c->density; p; p = p->next) { fprintf(out, "    density"); print_part(out, p, c->var->rank); }
+    if (c->family)
+        for (const Natural *n = c->family->natural; n && i < MAX_NATURAL; n = n->next) names[i++] = n->name;
+    for (const Part *p = c->natural; p; p = p->next) {
+        fprintf(out, "    %s", names[p->which]);
+        print_part(out, p, c->var->rank);
+    }
+    for (const Part *p = c->bounds; p; p = p->next) {
+        fprintf(out, "    %s", p->which ? "upper" : "lower");
+        print_part(out, p, c->var->rank);
+    }
+    if (!c->family)
+        for (const Part *p = c->density; p; p = p->next) {
+            fprintf(out, "    density");
+            print_part(out, p, c->var->rank);
+        }
 }
 
 void schedule_print(FILE *out, const Graph *g)

@@ -17,7 +17,10 @@
 #include "../model/sizes.h"
 #include "../algebra/polynomial.h"
 
-typedef struct Match { const Augmentation *rule; Expr **bound; } Match;        // bound: what each name of the pattern stands for
+typedef struct Match {
+    const Augmentation *rule;
+    Expr **bound;
+} Match;  // bound: what each name of the pattern stands for
 
 static int pattern_index(const Augmentation *r, const Decl *d)
 {
@@ -41,10 +44,20 @@ static bool match_expr(Graph *g, Match *m, const Ast *p, Expr *e)
         for (int i = 0; i < p->nkids; i++)
             if (!match_expr(g, m, p->kid[i], e->args[i])) return false;
         return true;
-    case AST_INT: case AST_REAL: return ex_is_num(e, p->number);
-    case AST_UNARY: return p->op == OP_NEG && (p->kid[0]->kind == AST_INT || p->kid[0]->kind == AST_REAL) && ex_is_num(e, -p->kid[0]->number);
-    case AST_STRING: case AST_INDEX: case AST_RANGE: case AST_ALL: case AST_BINARY: case AST_TRANSPOSE: case AST_COND:
-    case AST_REDUCE: case AST_ARRAY: case AST_FUNCTION: break;
+    case AST_INT:
+    case AST_REAL: return ex_is_num(e, p->number);
+    case AST_UNARY:
+        return p->op == OP_NEG && (p->kid[0]->kind == AST_INT || p->kid[0]->kind == AST_REAL) && ex_is_num(e, -p->kid[0]->number);
+    case AST_STRING:
+    case AST_INDEX:
+    case AST_RANGE:
+    case AST_ALL:
+    case AST_BINARY:
+    case AST_TRANSPOSE:
+    case AST_COND:
+    case AST_REDUCE:
+    case AST_ARRAY:
+    case AST_FUNCTION: break;
     }
     return false;
 }
@@ -68,7 +81,11 @@ static bool affine_in_some(Graph *g, Expr *e)
 }
 
 // Known when the model is compiled: it holds no variable and no index of a loop.
-static Look test_varies(const Expr *e, void *with) { (void)with; return e->kind == EX_REF || (e->kind == EX_INDEX && !e->index->height) ? FOUND : LOOK; }
+static Look test_varies(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REF || (e->kind == EX_INDEX && !e->index->height) ? FOUND : LOOK;
+}
 static bool is_constant(const Expr *e) { return !ex_find(e, test_varies, NULL); }
 
 static bool holds(Graph *g, const Match *m, const Ast *w)
@@ -120,9 +137,14 @@ bool loop_extents(const Plates *p, Expr **extent)
     return true;
 }
 
-static Look test_moving(const Expr *e, void *with) { (void)with; return e->kind == EX_REF && ((e->var->kind != VAR_DATA && e->var->kind != VAR_LET) || e->var->response) ? FOUND : LOOK; }
+static Look test_moving(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REF && ((e->var->kind != VAR_DATA && e->var->kind != VAR_LET) || e->var->response) ? FOUND : LOOK;
+}
 
-// Of latents: a dimension for each loop, or else the subscripts of the value, of which no statement names an element twice. -1: neither. (Which elements there are must not change in the sweep then.)
+// Of latents: a dimension for each loop, or else the subscripts of the value, of which no statement names an element twice. -1: neither.
+// (Which elements there are must not change in the sweep then.)
 static int row_subscripts(const Factor *f, Expr **dim, Expr **at)
 {
     const Plates *p = &f->plates;
@@ -157,7 +179,9 @@ static bool mentions_plate(const Expr *e, const Plates *p)
 // Where the range of a loop holds another's index, its own index is in another's, or the condition asks for it.
 static bool is_linked(const Plates *p, int at)
 {
-    if (mentions_plate(p->index[at]->lo, p) || mentions_plate(p->index[at]->hi, p) || (p->guard && ex_mentions_index(p->guard, p->index[at]))) return true;
+    if (mentions_plate(p->index[at]->lo, p) || mentions_plate(p->index[at]->hi, p) ||
+        (p->guard && ex_mentions_index(p->guard, p->index[at])))
+        return true;
     for (int i = 0; i < p->n; i++)
         if (ex_mentions_index(p->index[i]->lo, p->index[at]) || ex_mentions_index(p->index[i]->hi, p->index[at])) return true;
     return false;
@@ -168,14 +192,15 @@ static Expr *slice_of(Graph *g, const Factor *f, const Plates *p, Index *j, int 
 {
     Var *v = var_unique(g, arena_printf(g->arena, "%s_of_%s", j->name, f->value->var->name), VAR_LET);
     Site *none = NEW(g->arena, Site), *own = NEW(g->arena, Site);
-    *none = (Site){.span = f->span, .var = v, .plates = {.n = n, .index = index_list(g->arena, NULL, 0, n)}, .n = n, .value = ex_num(0), .next = own};
+    *none = (Site){
+        .span = f->span, .var = v, .plates = {.n = n, .index = index_list(g->arena, NULL, 0, n)}, .n = n, .value = ex_num(0), .next = own};
     *own = (Site){.span = f->span, .var = v, .plates = *p, .n = n, .value = ex_index(j)};
     v->base = BASE_INT;
     v->span = f->span;
     v->rank = n;
     v->sites = none;
     if (j->least >= 0) v->lower_number = 0;
-    v->unsure = true;                            // the loops' ends are data, which may name elements that do not exist
+    v->unsure = true;  // the loops' ends are data, which may name elements that do not exist
     for (int k = 0; k < n; k++) {
         v->dim[k] = dim[k];
         none->plates.index[k] = index_new(at[k]->index->name, ex_num(1), dim[k]);
@@ -185,7 +210,11 @@ static Expr *slice_of(Graph *g, const Factor *f, const Plates *p, Index *j, int 
     return ex_ref(v, n, at);
 }
 
-typedef struct Places { int n; Index *from[MAX_PLATES]; Expr *to[MAX_PLATES]; } Places;
+typedef struct Places {
+    int n;
+    Index *from[MAX_PLATES];
+    Expr *to[MAX_PLATES];
+} Places;
 
 static Expr *moved(const Places *m, Expr *e)
 {
@@ -193,7 +222,8 @@ static Expr *moved(const Places *m, Expr *e)
     return e;
 }
 
-// The statement with a loop over the elements of its value in place of slices that other loops pick, of which each element looks up its own:
+// The statement with a loop over the elements of its value in place of slices that other loops pick, of which each element looks up its
+// own:
 //
 //   before   y[i] ~ f(u[j]) over j in 1:J, i in first[j]:last[j]
 //   after    y[i] ~ f(u[j_of_y[i]]) over i in 1:N where 1 <= j_of_y[i]
@@ -207,7 +237,9 @@ static Factor *by_elements(Graph *g, const Factor *f)
     bool named[MAX_PLATES] = {false};
     Places m = {0};
     int n = 0;
-    if (p->n > MAX_PLATES || loop_extents(p, extent) || value->kind != EX_REF || value->var->parts || (f->plate && (mentions_plate(f->plate->lo, p) || mentions_plate(f->plate->hi, p)))) return NULL;
+    if (p->n > MAX_PLATES || loop_extents(p, extent) || value->kind != EX_REF || value->var->parts ||
+        (f->plate && (mentions_plate(f->plate->lo, p) || mentions_plate(f->plate->hi, p))))
+        return NULL;
     Factor *rows = arena_copy(g->arena, f, sizeof *f);
     rows->plates = (Plates){.index = index_list(g->arena, NULL, 0, p->n)};
     for (int k = 0; k < value->nargs; k++) {
@@ -230,13 +262,13 @@ static Factor *by_elements(Graph *g, const Factor *f)
         at[n++] = value->args[k];
     }
     if (n == 0) return NULL;
-    bool picks = false;                          // the condition holds an index that the slices give: it says which slice
-    int counted = -1;                            // a slice from 1 on: 0 is none
+    bool picks = false;  // the condition holds an index that the slices give: it says which slice
+    int counted = -1;    // a slice from 1 on: 0 is none
     for (int i = 0; i < p->n; i++) {
         picks |= !named[i] && p->guard && ex_mentions_index(p->guard, p->index[i]);
         if (!named[i] && p->index[i]->least == 1) counted = i;
     }
-    if (counted < 0 || (picks && ex_find(p->guard, test_moving, NULL))) return NULL;      // or the subscripts tell all
+    if (counted < 0 || (picks && ex_find(p->guard, test_moving, NULL))) return NULL;  // or the subscripts tell all
     Plates slices = *p;
     if (!picks) slices.guard = NULL;
     for (int i = 0; i < p->n; i++) {
@@ -276,16 +308,19 @@ static const Request *request_for(const Graph *g, const Factor *f)
     return NULL;
 }
 
-// A latent has a dimension for each loop around the statement, if a variable may have as many and their sizes are known; else those of the value, if that is an element; else the statement is
-// left as it is written, and that is said.
+// A latent has a dimension for each loop around the statement, if a variable may have as many and their sizes are known; else those of the
+// value, if that is an element; else the statement is left as it is written, and that is said.
 static bool has_room(Graph *g, const Factor *f, const Request *req)
 {
     Expr *dim[MAX_RANK], *at[MAX_RANK];
     if (f->plates.n <= MAX_RANK && row_subscripts(f, dim, at) >= 0) return true;
     const char *name = f->value->kind == EX_REF ? f->value->var->name : f->dist->name;
-    const char *why = f->plates.n <= MAX_RANK ? "its loops have ends that are not sizes, and its value is no element that latents could have the subscripts of"
-        : arena_printf(g->arena, "%s the combinations of %d indices, and a latent has at most %d dimensions; one loop over all combinations of several indices does the same",
-                       req ? "its statement stands for" : "it stands for", f->plates.n, MAX_RANK);
+    const char *why = f->plates.n <= MAX_RANK
+                          ? "its loops have ends that are not sizes, and its value is no element that latents could have the subscripts of"
+                          : arena_printf(g->arena,
+                                         "%s the combinations of %d indices, and a latent has at most %d dimensions; one loop over all "
+                                         "combinations of several indices does the same",
+                                         req ? "its statement stands for" : "it stands for", f->plates.n, MAX_RANK);
     if (req) diag_help(diag(g->diags, req->span, DIAG_E0505, req->by, name), "%s", why);
     else diag_because(diag(g->diags, f->span, DIAG_P0603, name), "%s", why);
     return false;
@@ -298,7 +333,10 @@ static void apply(Graph *g, Factor *f, const Factor *of, const Match *m, const R
     int n = rule->npatterns + rule->nlatents;
     Decl **names = NEW_N(g->arena, Decl *, n);
     Expr **values = NEW_N(g->arena, Expr *, n);
-    for (int i = 0; i < rule->npatterns; i++) { names[i] = rule->patterns[i]; values[i] = m->bound[i]; }
+    for (int i = 0; i < rule->npatterns; i++) {
+        names[i] = rule->patterns[i];
+        values[i] = m->bound[i];
+    }
     Applied *done = NEW(g->arena, Applied);
     *done = (Applied){.rule = rule, .factor = f};
     for (int i = 0; i < rule->nlatents; i++) {
@@ -359,7 +397,11 @@ static Expr *chosen(const Factor *f, Expr *z, Expr *(*of)(const Component *, int
 }
 
 static Expr *argument_of(const Component *c, int which) { return c->args[which]; }
-static Expr *weight_of(const Component *c, int which) { (void)which; return c->weight; }
+static Expr *weight_of(const Component *c, int which)
+{
+    (void)which;
+    return c->weight;
+}
 
 // A mixture is drawn with an indicator of each value's component: z of 1:K with the weights' probabilities, and the value given z.
 static void indicate(Graph *g, Factor *written, const Factor *f, const Request *req)
@@ -383,16 +425,20 @@ static void indicate(Graph *g, Factor *written, const Factor *f, const Request *
     weight->original = value->original = written;
     weight->rule = value->rule = &rule;
     Expr *w = chosen(f, z, weight_of, 0), *e = ex_log(f->component[f->ncomponents - 1].weight);
-    for (int k = f->ncomponents - 2; k >= 0; k--) e = ex_call3("if_else", ex_call2("==", z, ex_num(k + 1)), ex_log(f->component[k].weight), e);
-    weight->log_density = f->plate || w->kind == EX_REF ? ex_log(w) : e;       // logs of listed weights are statistics, the log of a choice is not
+    for (int k = f->ncomponents - 2; k >= 0; k--)
+        e = ex_call3("if_else", ex_call2("==", z, ex_num(k + 1)), ex_log(f->component[k].weight), e);
+    // logs of listed weights are statistics, the log of a choice is not
+    weight->log_density = f->plate || w->kind == EX_REF ? ex_log(w) : e;
     value->value = f->value;
     value->observed = f->observed;
-    Factor given = *f;                           // component_density compares a component's ends with the whole's
+    Factor given = *f;  // component_density compares a component's ends with the whole's
     bool alike = true;
     for (int k = 1; k < f->ncomponents; k++) alike &= f->component[k].dist == f->component[0].dist;
     Component one = f->component[0];
     one.args = NEW_N(g->arena, Expr *, one.nargs + 1);
-    for (int i = 0; i < one.nargs && alike; i++) alike = (one.args[i] = chosen(f, z, argument_of, i)) && (f->plate || one.args[i]->kind == EX_REF || one.args[i] == f->component[0].args[i]);
+    for (int i = 0; i < one.nargs && alike; i++)
+        alike = (one.args[i] = chosen(f, z, argument_of, i)) &&
+                (f->plate || one.args[i]->kind == EX_REF || one.args[i] == f->component[0].args[i]);
     if (alike) value->log_density = component_density(g, &given, &one);
     else {
         e = component_density(g, &given, &f->component[f->ncomponents - 1]);
@@ -403,7 +449,10 @@ static void indicate(Graph *g, Factor *written, const Factor *f, const Request *
 }
 
 // Whether all unknowns of a statement are moved by gradients, which need no latents.
-typedef struct Asked { const Graph *g; bool other; } Asked;
+typedef struct Asked {
+    const Graph *g;
+    bool other;
+} Asked;
 
 static bool test_other_method(const Var *v, void *with)
 {
@@ -428,12 +477,14 @@ static bool is_summed(const Graph *g, const Factor *f) { return ex_any_var(f->lo
 
 bool augment(Graph *g)
 {
-    for (Factor *f = g->factors; f; f = f->next) {       // factors made here are visited in their turn
+    for (Factor *f = g->factors; f; f = f->next) {  // factors made here are visited in their turn
         if (!f->dist || f->replaced || !f->value) continue;
         int depth = 0;
         for (const Factor *o = f; o != factor_written(o); o = o->original) depth++;
         const Request *req = request_for(g, f);
-        if (depth > 3 || (g->no_augment && !req) || (req && req->method == METHOD_NONE) || (!req && (by_gradients(g, f) || is_summed(g, f)))) continue;
+        if (depth > 3 || (g->no_augment && !req) || (req && req->method == METHOD_NONE) ||
+            (!req && (by_gradients(g, f) || is_summed(g, f))))
+            continue;
         if (f->ncomponents && (!req || req->method == METHOD_INDICATOR)) {
             const Factor *rows = by_elements(g, f);
             if (has_room(g, rows ? rows : f, req)) indicate(g, f, rows ? rows : f, req);
@@ -452,7 +503,8 @@ bool augment(Graph *g)
         }
         if (req && depth == 0 && !done) {
             Diag *m = diag(g->diags, req->span, DIAG_E0505, req->by, f->value->var->name);
-            diag_help(m, known ? "the rule's pattern or its conditions do not hold for `%s`" : "there is no rule `%s` in the stdlib", known ? f->dist->name : req->by);
+            diag_help(m, known ? "the rule's pattern or its conditions do not hold for `%s`" : "there is no rule `%s` in the stdlib",
+                      known ? f->dist->name : req->by);
         }
     }
     settle_values(g);

@@ -3,17 +3,18 @@
 //   before   z[t] ~ normal(0, 1)     x[t] = x[t - 1] + s*z[t]     y[t] ~ poisson_log(x[t])        x is a definition
 //   after    x[t] ~ normal(x[t - 1], s)     y[t] ~ poisson_log(x[t])        z[t] = (x[t] - x[t - 1])/s, for the draws
 //
-// Both are the same model: with x[k] = rest + c z[k], c > 0, and z[k] of a family with centre m and spread r, x[k] given what stands in rest and c is of that
-// family, with centre rest + c m and spread c r. Group moves, collapsed updates, joint normals and proposals are found in the centred form. NUTS takes each
-// element between the two forms by itself (docs/gradients.md).
+// Both are the same model: with x[k] = rest + c z[k], c > 0, and z[k] of a family with centre m and spread r, x[k] given what stands in
+// rest and c is of that family, with centre rest + c m and spread c r. Group moves, collapsed updates, joint normals and proposals are
+// found in the centred form. NUTS takes each element between the two forms by itself (docs/gradients.md).
 //
-// The density of the model as written, by z, is that by x times the product of all c. Their logarithms are in g->written: lp__ and modes count them, no update
-// does.
+// The density of the model as written, by z, is that by x times the product of all c. Their logarithms are in g->written: lp__ and modes
+// count them, no update does.
 //
 // Needs: build done.     Gives: x as an unknown, z as a definition.     Keeps: everything else.
-// Conditions: those of innovations.c, z and x being one to one. c holds an unknown, or x is a recursion; c is positive, and neither c nor rest holds data,
-// with which `--new` computes definitions again. One statement draws all of z, from a family with a centre and a spread. No request names x or z, no bounds
-// are declared for them, no recursion reads z, and in every factor it can be told which elements of z it reads.
+// Conditions: those of innovations.c, z and x being one to one. c holds an unknown, or x is a recursion; c is positive, and neither c nor
+// rest holds data, with which `--new` computes definitions again. One statement draws all of z, from a family with a centre and a spread.
+// No request names x or z, no bounds are declared for them, no recursion reads z, and in every factor it can be told which elements of z it
+// reads.
 #include <math.h>
 #include <string.h>
 #include "centred.h"
@@ -55,14 +56,16 @@ static Expr *density_at(Graph *g, const Distribution *d, Expr *const *args, Expr
     return elaborate_rule(g, d->log_density, d->nparams + 1, name, value);
 }
 
-// Whether the log density of x, with a and s for two of its arguments, has them as (x - a)/s alone, but for -log(s): then x = a + s z makes a density of z
-// that knows neither. Asked for either sign of z apart, of which |x - a| and choices by it are then known.
+// Whether the log density of x, with a and s for two of its arguments, has them as (x - a)/s alone, but for -log(s): then x = a + s z makes
+// a density of z that knows neither. Asked for either sign of z apart, of which |x - a| and choices by it are then known.
 static bool is_scaled(Graph *g, const Distribution *d, Expr *const *args, int centre, int spread)
 {
-    Expr *a = real_above(g, "a", -INFINITY), *s = real_above(g, "s", 0), *z = real_above(g, "z", 0), **with = NEW_N(g->arena, Expr *, d->nparams + 1);
+    Expr *a = real_above(g, "a", -INFINITY), *s = real_above(g, "s", 0), *z = real_above(g, "z", 0),
+         **with = NEW_N(g->arena, Expr *, d->nparams + 1);
     for (int i = 0; i < d->nparams; i++) with[i] = i == centre ? a : i == spread ? s : args[i];
     for (int sign = -1; sign <= 1; sign += 2) {
-        Expr *density = density_at(g, d, with, ex_add2(a, ex_mul(3, (Expr *[]){ex_num(sign), s, z}))), *rest = ex_add2(ex_map(density, of_known_sign, NULL), ex_call1("log", s));
+        Expr *density = density_at(g, d, with, ex_add2(a, ex_mul(3, (Expr *[]){ex_num(sign), s, z}))),
+             *rest = ex_add2(ex_map(density, of_known_sign, NULL), ex_call1("log", s));
         if (ex_reads(rest, a->var) || ex_reads(rest, s->var)) return false;
     }
     return true;
@@ -83,22 +86,27 @@ bool centre_and_spread(Graph *g, const Distribution *d, int nargs, Expr *const *
 // ---- what is centred ----
 
 typedef struct Centred {
-    Graph       *g;
-    Var         *x;
+    Graph *g;
+    Var *x;
     Innovations *in;
-    Factor     **prior;                  // of each variable of innovations
-    Var *const  *z;
-    int          nz;
+    Factor **prior;  // of each variable of innovations
+    Var *const *z;
+    int nz;
 } Centred;
 
-// Data, with which `--new` computes definitions again; and what is a definition since another model was centred and stands in a statement whose elements could
-// not be told.
-static bool test_kept_out(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA || v->kind == VAR_LET || v->in_place; }
+// Data, with which `--new` computes definitions again; and what is a definition since another model was centred and stands in a statement
+// whose elements could not be told.
+static bool test_kept_out(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_DATA || v->kind == VAR_LET || v->in_place;
+}
 
 static bool bounds_mention(const Graph *g, const Var *z)
 {
     for (int i = 0; i < g->nvars; i++)
-        if ((g->vars[i]->lower && ex_mentions(g->vars[i]->lower, z)) || (g->vars[i]->upper && ex_mentions(g->vars[i]->upper, z))) return true;
+        if ((g->vars[i]->lower && ex_mentions(g->vars[i]->lower, z)) || (g->vars[i]->upper && ex_mentions(g->vars[i]->upper, z)))
+            return true;
     return false;
 }
 
@@ -145,14 +153,18 @@ static const Distribution *family_of(Graph *g, const Factor *f, Expr ***args, in
     Expr **of = *args = NEW_N(g->arena, Expr *, 2);
     for (int k = 0; k < 2; k++) of[k] = ex_num(standard[k]);
     for (const Distribution *d = g->stdlib->distributions; d; d = d->next)
-        if (!d->is_family && !d->discrete && !d->value_rank && d->nparams == 2 && d->log_density && f->dist->nparams == 0 && f->dist->log_density && centre_and_spread(g, d, 2, of, centre, spread) && *centre == 0 &&
-            density_at(g, d, of, f->value) == density_at(g, f->dist, NULL, f->value)) return d;
+        if (!d->is_family && !d->discrete && !d->value_rank && d->nparams == 2 && d->log_density && f->dist->nparams == 0 &&
+            f->dist->log_density && centre_and_spread(g, d, 2, of, centre, spread) && *centre == 0 &&
+            density_at(g, d, of, f->value) == density_at(g, f->dist, NULL, f->value))
+            return d;
     return NULL;
 }
 
 static bool may_be_centred(const Graph *g, const Var *x)
 {
-    if ((x->kind != VAR_SERIES && x->kind != VAR_DERIVED) || !x->decl || x->decl->lower || x->decl->upper || x->base != BASE_REAL || x->hidden || request_of(g, x)) return false;
+    if ((x->kind != VAR_SERIES && x->kind != VAR_DERIVED) || !x->decl || x->decl->lower || x->decl->upper || x->base != BASE_REAL ||
+        x->hidden || request_of(g, x))
+        return false;
     if (x->series && x->series->n > 1) return false;
     for (const Factor *f = g->factors; f; f = f->next)
         if (f->value && f->value->kind == EX_REF && f->value->var == x) return false;
@@ -165,7 +177,8 @@ static bool changes_are_known(const Centred *c)
     Loops loops;
     InnovationChange of;
     for (int k = 0; innovation_change(c->in, k, &loops, &of); k++) {
-        if (!ex_above_zero(of.coefficient) || ex_any_var(of.coefficient, test_kept_out, NULL) || ex_any_var(of.rest, test_kept_out, NULL)) return false;
+        if (!ex_above_zero(of.coefficient) || ex_any_var(of.coefficient, test_kept_out, NULL) || ex_any_var(of.rest, test_kept_out, NULL))
+            return false;
         unknown |= ex_unknown(of.coefficient);
     }
     return unknown;
@@ -182,7 +195,9 @@ static bool has_equation(const Graph *g)
 static bool may_be_definition(Centred *c, const Var *z)
 {
     Graph *g = c->g;
-    if (z->kind != VAR_PARAMETER || !z->decl || z->decl->lower || z->decl->upper || z->decl->init || z->sites || bounds_mention(g, z) || has_equation(g)) return false;
+    if (z->kind != VAR_PARAMETER || !z->decl || z->decl->lower || z->decl->upper || z->decl->init || z->sites || bounds_mention(g, z) ||
+        has_equation(g))
+        return false;
     for (const Series *s = g->series; s; s = s->next)
         if (s->var[0] != c->x && series_reads(s, z)) return false;
     return true;
@@ -190,10 +205,7 @@ static bool may_be_definition(Centred *c, const Var *z)
 
 // ---- factors by x ----
 
-static Expr *by_x(const Centred *c, Expr *e, bool *good)
-{
-    return e && *good ? in_terms_of_innovated(c->in, e, good) : e;
-}
+static Expr *by_x(const Centred *c, Expr *e, bool *good) { return e && *good ? in_terms_of_innovated(c->in, e, good) : e; }
 
 static Expr **all_by_x(const Centred *c, Expr *const *e, int n, bool *good)
 {
@@ -209,7 +221,8 @@ static bool factor_by_x(const Centred *c, const Factor *f, Factor *out)
     *out = *f;
     for (int i = 0; i < c->nz; i++)
         if (plates_mention(&f->plates, c->z[i])) return false;
-    Expr **const own[] = {&out->log_density, &out->value, &out->weights, &out->lower, &out->upper, &out->if_missing, &out->least, &out->most, &out->from, &out->to};
+    Expr **const own[] = {&out->log_density, &out->value, &out->weights, &out->lower, &out->upper,
+                          &out->if_missing,  &out->least, &out->most,    &out->from,  &out->to};
     for (size_t k = 0; k < sizeof own / sizeof *own; k++) *own[k] = by_x(c, *own[k], &good);
     out->args = all_by_x(c, f->args, f->nargs, &good);
     out->component = NEW_N(c->g->arena, Component, f->ncomponents + 1);
@@ -249,8 +262,8 @@ static bool all_factors(const Centred *c, bool change)
     return true;
 }
 
-// Definitions read x, too, so that those that are linear in unknowns of their own may be centred in turn. Where it cannot be told which elements of z one
-// reads, it reads z, which is computed before it.
+// Definitions read x, too, so that those that are linear in unknowns of their own may be centred in turn. Where it cannot be told which
+// elements of z one reads, it reads z, which is computed before it.
 static void definitions_by_x(const Centred *c)
 {
     for (int i = 0; i < c->g->nvars; i++)
@@ -279,7 +292,7 @@ static Expr *with_fresh(Expr *e, const Loops *loops, Index *const *fresh)
 static Expr *of_element(const Factor *prior, Expr *e, const Expr *ref)
 {
     Index *at[MAX_RANK];
-    for (int k = 0; k < ref->nargs; k++) {       // two steps: a subscript may hold an index of the statement
+    for (int k = 0; k < ref->nargs; k++) {  // two steps: a subscript may hold an index of the statement
         Expr *subscript = prior->value->args[k];
         Index *plate = plate_of(&prior->plates, subscript);
         at[k] = index_new(plate->name, ex_num(1), ref->var->dim[k]);
@@ -383,8 +396,9 @@ static void centre_one(Graph *g, Var *x)
     c.z = innovation_vars(c.in, &c.nz);
     c.prior = NEW_N(g->arena, Factor *, c.nz);
     for (int i = 0; i < c.nz; i++)
-        if (!may_be_definition(&c, c.z[i]) || !(c.prior[i] = prior_of(g, c.z[i])) || !family_of(g, c.prior[i], &args, &centre, &spread)) return;
-    for (int i = 0; i < c.nz; i++)               // the statements of other innovations may read them
+        if (!may_be_definition(&c, c.z[i]) || !(c.prior[i] = prior_of(g, c.z[i])) || !family_of(g, c.prior[i], &args, &centre, &spread))
+            return;
+    for (int i = 0; i < c.nz; i++)  // the statements of other innovations may read them
         for (int k = 0; k < c.nz; k++)
             if (k != i && reads_z(&(Centred){.g = g, .z = &c.z[k], .nz = 1}, c.prior[i])) return;
     if (all_factors(&c, false)) change(&c);

@@ -4,5 +4,6 @@
 #include "../graph.h"
 
 bool centre_model(Graph *g);  // models that are written non-centred
-bool centre_and_spread(Graph *g, const Distribution *d, int nargs, Expr *const *args, int *centre, int *spread);  // which arguments a and s make (x - a)/s a density that knows neither; false: none do
+// which arguments a and s make (x - a)/s a density that knows neither; false: none do
+bool centre_and_spread(Graph *g, const Distribution *d, int nargs, Expr *const *args, int *centre, int *spread);
 #endif

@@ -4,14 +4,16 @@
 //   after    probability_c[i, k] * log(w[k]), probability_c[i, k] * normal(y[i] | mu[k], s), both over i and k
 //            and a step that fills probability_c: P(c[i] = k | all else)
 //
-// Needs: --method em; augment and marginals done.     Gives: the steps of expectation, and the factors that the steps of maximisation read; the joint as it is, with latents integrated out, is
-// still there for the log density.
+// Needs: --method em; augment and marginals done.     Gives: the steps of expectation, and the factors that the steps of maximisation read;
+// the joint as it is, with latents integrated out, is still there for the log density.
 //
-// The expectation of the log joint over the latents, given the parameters as they are, is a lower bound of the log density with latents integrated out that touches it there (Dempster, Laird and
-// Rubin 1977); so what raises it, one block of parameters after the other (ECM: Meng and Rubin 1993), raises that density. It is a sum over factors, and exact by this substitution where a factor
+// The expectation of the log joint over the latents, given the parameters as they are, is a lower bound of the log density with latents
+// integrated out that touches it there (Dempster, Laird and Rubin 1977); so what raises it, one block of parameters after the other (ECM:
+// Meng and Rubin 1993), raises that density. It is a sum over factors, and exact by this substitution where a factor
 //   holds one discrete latent: the sum over its values of probability times factor;
 //   is linear in statistics t(z) of one continuous auxiliary z, which are those of the family of its conditional: E t(z) in place of t(z).
-// An auxiliary for which that does not hold, or whose family has no such expectations, is taken back: the factor that it stood for is there as it was written, and what it holds is maximised without it.
+// An auxiliary for which that does not hold, or whose family has no such expectations, is taken back: the factor that it stood for is there
+// as it was written, and what it holds is maximised without it.
 #include <math.h>
 #include <string.h>
 #include "expect.h"
@@ -25,7 +27,10 @@
 
 // ---- what a factor holds ----
 
-typedef struct Held { Expr *ref; bool several; } Held;
+typedef struct Held {
+    Expr *ref;
+    bool several;
+} Held;
 
 static void take_reference(Expr *e, void *with)
 {
@@ -66,10 +71,16 @@ static bool outside_sums(const Factor *f, const Expr *ref)
     return true;
 }
 
-static bool is_latent(const Graph *g, const Var *v) { return g->method == METHOD_EM && (v->summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->expectation; }
+static bool is_latent(const Graph *g, const Var *v)
+{
+    return g->method == METHOD_EM && (v->summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->expectation;
+}
 
 // A factor that the steps of maximisation read, or that of an expectation.
-static bool is_read(const Graph *g, const Factor *f, const Var *v) { return factor_counts_at(f, v->summed ? v->summed - 1 : g->nsums, false); }
+static bool is_read(const Graph *g, const Factor *f, const Var *v)
+{
+    return factor_counts_at(f, v->summed ? v->summed - 1 : g->nsums, false);
+}
 
 static const Var *another_latent(const Graph *g, const Factor *f, const Var *v)
 {
@@ -97,7 +108,9 @@ static const char *obstacle(Graph *g, Var *v, const Conditional *c)
     if (!v->discrete) {
         if (!c || !c->family || c->array) return "its conditional has no known family";
         if (c->nbatch < v->rank) return "its elements depend on each other";
-        if (!(c->truncated ? c->family->expectations_truncated : c->family->expectations)) return arena_printf(g->arena, "the expectations of the statistics of %s%s are not known", c->truncated ? "a truncated " : "", c->family->name);
+        if (!(c->truncated ? c->family->expectations_truncated : c->family->expectations))
+            return arena_printf(g->arena, "the expectations of the statistics of %s%s are not known", c->truncated ? "a truncated " : "",
+                                c->family->name);
     }
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
@@ -105,14 +118,19 @@ static const char *obstacle(Graph *g, Var *v, const Conditional *c)
         const Held h = held(f, v);
         const Var *other = another_latent(g, f, v);
         if (other) return arena_printf(g->arena, "it meets `%s` in the statement of %s", other->name, line_of(g, f->span));
-        if (!h.ref || h.several || in_ranges(f, v) || !outside_sums(f, h.ref)) return arena_printf(g->arena, "the statement of %s holds several of its elements", line_of(g, f->span));
+        if (!h.ref || h.several || in_ranges(f, v) || !outside_sums(f, h.ref))
+            return arena_printf(g->arena, "the statement of %s holds several of its elements", line_of(g, f->span));
         if (v->discrete) continue;
-        if (f->plates.guard && ex_mentions(f->plates.guard, v)) return arena_printf(g->arena, "the condition of %s depends on it", line_of(g, f->span));
+        if (f->plates.guard && ex_mentions(f->plates.guard, v))
+            return arena_printf(g->arena, "the condition of %s depends on it", line_of(g, f->span));
         const Statistics s = statistics(g->arena, f->log_density, h.ref);
         for (int k = 0; k < s.n; k++) {
-            if (ex_unknown(ex_replace(s.item[k].statistic, h.ref, ex_num(1)))) return arena_printf(g->arena, "in the statement of %s unknowns are its ends, or are not apart from it", line_of(g, f->span));
+            if (ex_unknown(ex_replace(s.item[k].statistic, h.ref, ex_num(1))))
+                return arena_printf(g->arena, "in the statement of %s unknowns are its ends, or are not apart from it",
+                                    line_of(g, f->span));
             if (ex_unknown(s.item[k].coefficient) && which_statistic(c, h.ref, s.item[k].statistic) < 0)
-                return arena_printf(g->arena, "the statement of %s is not linear in the statistics of its conditional", line_of(g, f->span));
+                return arena_printf(g->arena, "the statement of %s is not linear in the statistics of its conditional",
+                                    line_of(g, f->span));
         }
     }
     return NULL;
@@ -180,7 +198,8 @@ static Factor *sum_over(const Graph *g, const Var *v)
     return sum && !sum->gone && sum->plates.n == v->rank ? sum : NULL;
 }
 
-// Whether what the step weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name the element all terms are in the weights (kernel/density.c).
+// Whether what the step weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name
+// the element all terms are in the weights (kernel/density.c).
 static bool weighs_all(const Step *s, const Factor *sum)
 {
     if (s->by_messages) return true;
@@ -280,7 +299,9 @@ bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps)
             of[i] = step_of(g, v);
             Conditional *c = of[i] ? of[i]->conditional : NULL;
             if (c && !c->array) find_statistics(g, c);
-            const char *because = v->discrete && (!c || of[i]->kind != STEP_ENUM || (c->nbatch < v->rank)) ? "its elements depend on each other, as the states of a chain do" : obstacle(g, v, of[i] && of[i]->kind == STEP_EXACT ? c : NULL);
+            const char *because = v->discrete && (!c || of[i]->kind != STEP_ENUM || (c->nbatch < v->rank))
+                                      ? "its elements depend on each other, as the states of a chain do"
+                                      : obstacle(g, v, of[i] && of[i]->kind == STEP_EXACT ? c : NULL);
             if (!because) continue;
             if (v->kind != VAR_AUXILIARY || v->discrete) return refuse(g, v, because);
             const Applied *a = applied_for(g, v);

@@ -3,11 +3,14 @@
 #define GMC_GRAPH_EXPECT_H
 #include "../graph.h"
 
-typedef struct Expected {                // what a step finds in place of a draw: arrays
-    int  n;
-    Var *of[MAX_NATURAL];                // ENUM: the probabilities of the values; EXACT: expectations of these statistics of the family, by their number
-    int  which[MAX_NATURAL];
-    Var *evidence;                       // for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it up itself
+typedef struct Expected {  // what a step finds in place of a draw: arrays
+    int n;
+    // ENUM: the probabilities of the values; EXACT: expectations of these statistics of the family, by their number
+    Var *of[MAX_NATURAL];
+    int which[MAX_NATURAL];
+    // for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it
+    // up itself
+    Var *evidence;
 } Expected;
 
 // Fills the steps that find expectations, each made by step_of, and the factors that steps of maximisation read; false after a message.

@@ -1,19 +1,22 @@
-// joined.c -- discrete unknowns of one shape that factors hold together, drawn together: by the product of their values, element by element or along chains.
+// joined.c -- discrete unknowns of one shape that factors hold together, drawn together: by the product of their values, element by element
+// or along chains.
 //
 //   before   a[t] ~ categorical(P[a[t-1]]), b[t] ~ categorical(Q[b[t-1], a[t]]), y[t] ~ normal(mu[a[t]] + nu[b[t]], s)
 //   after    one chain of pairs: local[t](a, b); link of b from (b, b') given a', then link of a from (a, a') given b
 //
-// Needs: augment done, ranges of discrete unknowns known.     Gives: for each set the conditional of an element of the product, and what links it to the one before, a link for each unknown.
-// Keeps: the factors.
+// Needs: augment done, ranges of discrete unknowns known.     Gives: for each set the conditional of an element of the product, and what
+// links it to the one before, a link for each unknown. Keeps: the factors.
 //
-// A transition of the product is one of each unknown after the other (Ghahramani and Jordan 1997): messages are summed over the unknown that comes first, which stands at its value before from then on, then over the next one. That takes
-// K1 K2 (K1 + K2) products an element in place of (K1 K2)^2. A term may read values before of those that came earlier, and new values of those that come later; an order is looked for in which each term has a place. Without
-// one the product has one link.
+// A transition of the product is one of each unknown after the other (Ghahramani and Jordan 1997): messages are summed over the unknown
+// that comes first, which stands at its value before from then on, then over the next one. That takes K1 K2 (K1 + K2) products an element
+// in place of (K1 K2)^2. A term may read values before of those that came earlier, and new values of those that come later; an order is
+// looked for in which each term has a place. Without one the product has one link.
 //
-// Given each other, unknowns that hold each other hardly move, or cannot. Together they cost more: the rule is that this takes at most MOST_DEARER times the products that they take in turn, and that there are at most MOST_TOGETHER
-// combinations of values, on a GPU MOST_ON_GPU, where chunks of time are products of matrices. Sizes decide where the numbers of values are data. Labels that follow no others, which in turn are often weighed by tables, are drawn together for at most MOST_ON_GPU combinations,
-// known as numbers. `infer { (a, b) by gibbs; }` draws them together whatever it costs, `infer { a by gibbs(joint = off); }`
-// in turn.
+// Given each other, unknowns that hold each other hardly move, or cannot. Together they cost more: the rule is that this takes at most
+// MOST_DEARER times the products that they take in turn, and that there are at most MOST_TOGETHER combinations of values, on a GPU
+// MOST_ON_GPU, where chunks of time are products of matrices. Sizes decide where the numbers of values are data. Labels that follow no
+// others, which in turn are often weighed by tables, are drawn together for at most MOST_ON_GPU combinations, known as numbers. `infer {
+// (a, b) by gibbs; }` draws them together whatever it costs, `infer { a by gibbs(joint = off); }` in turn.
 #include <math.h>
 #include <string.h>
 #include "joined.h"
@@ -28,13 +31,17 @@
 #include "../algebra/pairs.h"
 #include "neighbours.h"
 
-enum { MOST_DEARER = 10, MOST_TOGETHER = 1024, MOST_ON_GPU = 16, SUBSCRIPTS_MORE = 2 };     // subscripts that the arrays of a draw have besides
+// subscripts that the arrays of a draw have besides
+enum { MOST_DEARER = 10, MOST_TOGETHER = 1024, MOST_ON_GPU = 16, SUBSCRIPTS_MORE = 2 };
 
 // ---- what the model asks for ----
 
 // ---- factors in terms of the product ----
 
-typedef struct Joining { Joined *j; bool failed; } Joining;
+typedef struct Joining {
+    Joined *j;
+    bool failed;
+} Joining;
 
 static bool is_member(const Var *v, void *with)
 {
@@ -80,13 +87,13 @@ static Conditional *of_product(Graph *g, Joined *j)
         Factor *copy = in.factor[in.n++] = arena_copy(g->arena, f, sizeof *f);
         from[in.n - 1] = all.factor[q];
         copy->log_density = ex_map(f->log_density, product_at, &to);
-        for (int i = 0; i < j->n; i++) to.failed |= ex_reads(copy->log_density, j->var[i]);          // by way of a series
+        for (int i = 0; i < j->n; i++) to.failed |= ex_reads(copy->log_density, j->var[i]);  // by way of a series
         if (to.failed) return NULL;
     }
     Conditional *c = conditional_density_of(g, j->product, &in, collapsed);
     if (c->whole || c->recursion || c->closed || !(c->nbatch == j->product->rank || along_neighbours(c))) return NULL;
     for (const Part *q = conditional_given(g, j->product, &in, true)->density; q; q = q->next)
-        if (q->scatter) return NULL;             // rows name their elements: a pass over all of them for each
+        if (q->scatter) return NULL;  // rows name their elements: a pass over all of them for each
     for (Part *q = c->density; q; q = q->next)
         for (int k = 0; k < in.n; k++)
             if (q->factor == in.factor[k]) q->factor = from[k];
@@ -100,7 +107,9 @@ static Look is_it(const Expr *e, void *with) { return e == with ? FOUND : LOOK; 
 static bool ex_holds(const Expr *e, Expr *part) { return ex_find(e, is_it, part); }
 
 // Which unknowns a term reads at the element before, and at the element.
-typedef struct Reads { unsigned before, here; } Reads;
+typedef struct Reads {
+    unsigned before, here;
+} Reads;
 
 static Reads reads_of(const Joined *j, const Conditional *c, const Expr *e)
 {
@@ -163,7 +172,8 @@ static void find_rule(Joined *j, bool chain, bool asked)
     j->products = chain ? ex_mul2(values, sum) : values;
     j->in_turn = chain ? squares : sum;
     if (asked) return;
-    Expr *rule[] = {at_most(values, ex_num(MOST_TOGETHER)), at_most(j->products, ex_mul2(ex_num(MOST_DEARER), j->in_turn)), at_most(values, ex_num(MOST_ON_GPU))};
+    Expr *rule[] = {at_most(values, ex_num(MOST_TOGETHER)), at_most(j->products, ex_mul2(ex_num(MOST_DEARER), j->in_turn)),
+                    at_most(values, ex_num(MOST_ON_GPU))};
     const bool never = fails(rule[0]) || fails(rule[1]) || (!chain && !holds(rule[2]));
     if (never || !(holds(rule[1]) && holds(rule[2]))) j->where = also(rule[0], rule[1]);
     j->on_gpu = j->where ? also(j->where, rule[2]) : NULL;
@@ -174,7 +184,9 @@ static void find_rule(Joined *j, bool chain, bool asked)
 
 static bool may_be_joined(Graph *g, const Var *v)
 {
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !v->discrete || v->base != BASE_INT || v->constraint != CONSTRAINT_NONE || v->summed || v->messages || v->joined || v->part_of || !v->rank || v->rank + SUBSCRIPTS_MORE > MAX_RANK) return false;
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !v->discrete || v->base != BASE_INT || v->constraint != CONSTRAINT_NONE ||
+        v->summed || v->messages || v->joined || v->part_of || !v->rank || v->rank + SUBSCRIPTS_MORE > MAX_RANK)
+        return false;
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
     if (!first || !last || (request_of(g, v) && !together_asked(g, v))) return false;
     return first->kind != EX_NUM || last->kind != EX_NUM || (last->number > first->number && last->number - first->number < FEW_STATES);
@@ -239,20 +251,26 @@ static Joined *joined_of(Graph *g, Var *const *var, int n)
     find_rule(j, chain, asked != NULL);
     if (j->where && fails(j->where)) return NULL;
     if (!chain) return j;
-    Expr *one = ex_add2(values, ex_neg(ex_div(j->products, values)));           // where the sum of the numbers is no less than their product, one link is no dearer
-    if ((one->kind == EX_NUM && one->number <= 0) || !order_links(g, j, c, 0, 0)) j->link[j->nlinks++] = (JoinedLink){.of = -1, .alone = true, .density = c->link};
+    // where the sum of the numbers is no less than their product, one link is no dearer
+    Expr *one = ex_add2(values, ex_neg(ex_div(j->products, values)));
+    if ((one->kind == EX_NUM && one->number <= 0) || !order_links(g, j, c, 0, 0))
+        j->link[j->nlinks++] = (JoinedLink){.of = -1, .alone = true, .density = c->link};
     else j->nlinks = n;
     return j;
 }
 
 // What is printed of the conditional, and read by later stages, is in terms of the unknowns.
-typedef struct Parting { const Joined *j; const Conditional *c; } Parting;
+typedef struct Parting {
+    const Joined *j;
+    const Conditional *c;
+} Parting;
 
 static Expr *part_of(Expr *e, void *with)
 {
     const Parting *of = with;
     for (int i = 0; i < of->j->n && e->kind == EX_REF; i++)
-        if (e->var == of->j->part[i]) return ex_ref(of->j->var[i], of->j->product->rank, e->args[0] == of->c->u ? of->c->current->args : e->args[0]->args);
+        if (e->var == of->j->part[i])
+            return ex_ref(of->j->var[i], of->j->product->rank, e->args[0] == of->c->u ? of->c->current->args : e->args[0]->args);
     return NULL;
 }
 

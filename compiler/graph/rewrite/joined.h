@@ -5,24 +5,28 @@
 
 enum { MOST_JOINED = 4, FEW_STATES = 32 };
 
-typedef struct JoinedLink {              // of the element and the one before: the transition of one unknown, given what is new of those behind it and what was of those before it in the list
-    int   of;                            // of the set; -1: of all together
-    bool  alone;                         // it reads no others
+// of the element and the one before: the transition of one unknown, given what is new of those behind it and what was of those before it in
+// the list
+typedef struct JoinedLink {
+    int of;      // of the set; -1: of all together
+    bool alone;  // it reads no others
     Expr *density;
 } JoinedLink;
 
-typedef struct Joined {                  // of one shape
-    int          n;
-    Var         *var[MOST_JOINED];
-    Expr        *count[MOST_JOINED];     // how many values each has
-    Var         *product;                // stands for all: values from 0, those of the first unknown running first
-    Var         *part[MOST_JOINED];      // part[i][p]: what var[i] is where the product is p
-    Expr        *values, *products, *in_turn;        // of the product; products of numbers that an element takes together, and in turn
-    Expr        *where, *on_gpu;         // sizes for which they are drawn together, and on a GPU; NULL: always
-    bool         collapsed;
-    Conditional *conditional;            // local and link in terms of part[i][u] and part[i][before]; before NULL: elements are independent
-    int          nlinks;                 // in the order in which messages are summed
-    JoinedLink   link[MOST_JOINED];
+typedef struct Joined {  // of one shape
+    int n;
+    Var *var[MOST_JOINED];
+    Expr *count[MOST_JOINED];  // how many values each has
+    Var *product;              // stands for all: values from 0, those of the first unknown running first
+    Var *part[MOST_JOINED];    // part[i][p]: what var[i] is where the product is p
+    // of the product; products of numbers that an element takes together, and in turn
+    Expr *values, *products, *in_turn;
+    Expr *where, *on_gpu;  // sizes for which they are drawn together, and on a GPU; NULL: always
+    bool collapsed;
+    // local and link in terms of part[i][u] and part[i][before]; before NULL: elements are independent
+    Conditional *conditional;
+    int nlinks;  // in the order in which messages are summed
+    JoinedLink link[MOST_JOINED];
 } Joined;
 
 void find_joined(Graph *g);  // fills Var.joined

@@ -1,13 +1,16 @@
 // left_out.c -- missing values that nothing else reads, left out where the model asks for it: `infer { y by marginal; }`.
 //
 //   before   normal(y[i] | u[g[i]], s) over i in 1:N
-//   after    the same over i in 1:N where observed_y[i], which all unknowns see; the statement as written stays for the missing values alone, drawn last
+//   after    the same over i in 1:N where observed_y[i], which all unknowns see; the statement as written stays for the missing values
+//   alone, drawn last
 //
-// Needs: the graph as built.     Gives: a let that tells which values the file has, and a factor in place of each statement about the variable.     Keeps: the factors as written, marked.
+// Needs: the graph as built.     Gives: a let that tells which values the file has, and a factor in place of each statement about the
+// variable.     Keeps: the factors as written, marked.
 //
-// A missing value that enters nothing but its own distribution has the integral 1 in the joint density, whatever the other unknowns are. These are then drawn from their posterior given what is
-// observed, and the values from their distribution given these: a draw of all from their joint posterior (a partially collapsed sampler, van Dyk and Park 2008). Drawn in turn, given each other,
-// effects of a group whose values are mostly missing hardly move: their conditional is as narrow as if the values had been observed.
+// A missing value that enters nothing but its own distribution has the integral 1 in the joint density, whatever the other unknowns are.
+// These are then drawn from their posterior given what is observed, and the values from their distribution given these: a draw of all from
+// their joint posterior (a partially collapsed sampler, van Dyk and Park 2008). Drawn in turn, given each other, effects of a group whose
+// values are mostly missing hardly move: their conditional is as narrow as if the values had been observed.
 #include <string.h>
 #include "left_out.h"
 #include "../terms/var.h"
@@ -24,8 +27,10 @@ static const char *in_factor(Graph *g, const Factor *f, const Var *v)
     const char *line = arena_printf(g->arena, "line %d", span_line(f->span));
     const bool about = f->value && f->value->kind == EX_REF && f->value->var == v;
     if (!about) return arena_printf(g->arena, "the statement of %s reads it", line);
-    if (f->value->nargs < v->rank) return arena_printf(g->arena, "the statement of %s is about vectors, of which some elements may be there", line);
-    if (!f->dist || f->ncomponents) return arena_printf(g->arena, "the statement of %s has no distribution that is drawn from as a whole", line);
+    if (f->value->nargs < v->rank)
+        return arena_printf(g->arena, "the statement of %s is about vectors, of which some elements may be there", line);
+    if (!f->dist || f->ncomponents)
+        return arena_printf(g->arena, "the statement of %s has no distribution that is drawn from as a whole", line);
     bool reads = test_left_out(f->lower, v) || test_left_out(f->upper, v) || test_left_out(f->plates.guard, v);
     for (int k = 0; k < f->nargs; k++) reads |= test_left_out(f->args[k], v);
     for (int k = 0; k < f->value->nargs; k++) reads |= test_left_out(f->value->args[k], v);
@@ -33,7 +38,10 @@ static const char *in_factor(Graph *g, const Factor *f, const Var *v)
     const Expr *declared[] = {v->decl && v->decl->lower ? v->lower : NULL, v->decl && v->decl->upper ? v->upper : NULL};
     for (int side = 0; side < 2; side++)
         if (!lies_within(declared[side], side ? f->most : f->least, side))
-            return arena_printf(g->arena, "its declared bounds cut the distribution of %s off, and that missing values lie within them says something of the unknowns", line);
+            return arena_printf(g->arena,
+                                "its declared bounds cut the distribution of %s off, and that missing values lie within them says "
+                                "something of the unknowns",
+                                line);
     return NULL;
 }
 
@@ -61,7 +69,11 @@ static Var *observed_of(Graph *g, Var *v)
     seen->rank = v->rank;
     memcpy(seen->dim, v->dim, sizeof seen->dim);
     Site *t = seen->sites = NEW(g->arena, Site);
-    *t = (Site){.span = v->span, .var = seen, .plates = {.n = v->rank, .index = index_list(g->arena, index, v->rank, 0)}, .n = v->rank, .value = ex_call1("!", ex_call1("missing", element))};
+    *t = (Site){.span = v->span,
+                .var = seen,
+                .plates = {.n = v->rank, .index = index_list(g->arena, index, v->rank, 0)},
+                .n = v->rank,
+                .value = ex_call1("!", ex_call1("missing", element))};
     for (int k = 0; k < v->rank; k++) t->subscript[k] = ex_index(index[k]);
     return seen;
 }
@@ -83,7 +95,7 @@ static void leave_out(Graph *g, Var *v)
         Expr *there = ex_ref(seen, f->value->nargs, f->value->args);
         rest->plates.guard = f->plates.guard ? ex_call2("&&", f->plates.guard, there) : there;
         f->replaced = f->left_out = true;
-        if (!last) last = rest;                          // those behind are made here
+        if (!last) last = rest;  // those behind are made here
     }
 }
 

@@ -1,15 +1,19 @@
-// marginal.c -- discrete unknowns that the model asks to be summed out, `infer { c by marginal; }`: all others move with them integrated out.
+// marginal.c -- discrete unknowns that the model asks to be summed out, `infer { c by marginal; }`: all others move with them integrated
+// out.
 //
 //   before   categorical(c[i] | theta), normal(y[i] | mu[c[i]], s), both over i
 //   after    log_sum_exp(k in 1:K, log(theta[k]) + normal(y[i] | mu[k], s)) over i; c[i] is drawn given the rest
 //
-// Needs: augment done, ranges of discrete unknowns known.     Gives: a factor for each that is summed out, and from which to which number of sums each factor counts.
+// Needs: augment done, ranges of discrete unknowns known.     Gives: a factor for each that is summed out, and from which to which number
+// of sums each factor counts.
 //
-// Unknowns are summed out one after the other, as in the elimination of variables (Zhang and Poole 1994): the sum over the values of one takes in all factors that read it, also sums
-// over others. In the sweep, what reads a sum moves first, then those that were summed out are drawn, the last one first, each given those after it with those before it still summed out.
-// That is a draw of all of them together from their joint conditional, so the sweep keeps the joint law (partially collapsed Gibbs, van Dyk and Park 2008).
+// Unknowns are summed out one after the other, as in the elimination of variables (Zhang and Poole 1994): the sum over the values of one
+// takes in all factors that read it, also sums over others. In the sweep, what reads a sum moves first, then those that were summed out are
+// drawn, the last one first, each given those after it with those before it still summed out. That is a draw of all of them together from
+// their joint conditional, so the sweep keeps the joint law (partially collapsed Gibbs, van Dyk and Park 2008).
 //
-// Without being asked, what the law of a discrete unknown depends on is drawn in the same way with it summed out, which nothing else sees: trees.c.
+// Without being asked, what the law of a discrete unknown depends on is drawn in the same way with it summed out, which nothing else sees:
+// trees.c.
 #include <math.h>
 #include <stdlib.h>
 #include "marginal.h"
@@ -36,7 +40,8 @@ static int others_near(Graph *g, const Var *v)
         const Var *w = g->vars[i];
         if (w == v || w->summed || !asked_marginal(g, w)) continue;
         bool near = false;
-        for (const Factor *f = g->factors; f && !near; f = f->next) near = factor_counts_at(f, g->nsums, true) && factor_mentions(f, v) && factor_mentions(f, w);
+        for (const Factor *f = g->factors; f && !near; f = f->next)
+            near = factor_counts_at(f, g->nsums, true) && factor_mentions(f, v) && factor_mentions(f, w);
         n += near;
     }
     return n;
@@ -64,7 +69,8 @@ static int by_need(Graph *g, Var **list)
 
 // ---- chains that are drawn together, without being asked ----
 
-// There are few values: numbers tell, or a table is looked up by the values of two neighbours, which then has as many entries as there are products to add up.
+// There are few values: numbers tell, or a table is looked up by the values of two neighbours, which then has as many entries as there are
+// products to add up.
 static Look test_table(const Expr *e, void *with)
 {
     const Conditional *c = with;
@@ -76,7 +82,7 @@ static Look test_table(const Expr *e, void *with)
     return here && there ? FOUND : LOOK;
 }
 
-enum { MOST_PAIRS_OFFERED = 24 };       // each pair of a state and a value is written out, in moves along gradients with derivatives
+enum { MOST_PAIRS_OFFERED = 24 };  // each pair of a state and a value is written out, in moves along gradients with derivatives
 
 bool has_few_values(const Conditional *c)
 {
@@ -89,7 +95,9 @@ bool has_few_values(const Conditional *c)
 
 static void draw_together(Graph *g, Var *v)
 {
-    if (!var_unknown(v) || v->summed || v->messages || (v->joined && !v->joined->where) || !v->discrete || v->base != BASE_INT || (request_of(g, v) && !v->joined && !in_turn_asked(g, v)) || !end_of_summed(v, 0) || !end_of_summed(v, 1)) return;
+    if (!var_unknown(v) || v->summed || v->messages || (v->joined && !v->joined->where) || !v->discrete || v->base != BASE_INT ||
+        (request_of(g, v) && !v->joined && !in_turn_asked(g, v)) || !end_of_summed(v, 0) || !end_of_summed(v, 1))
+        return;
     Conditional *c = chain_density(g, v, can_collapse(g, v));
     if (c->recursion || c->nbatch == v->rank || !along_neighbours(c) || !has_few_values(c)) return;
     Expr *apart;
@@ -99,12 +107,15 @@ static void draw_together(Graph *g, Var *v)
 
 // ---- offers: a move that competes with steps may see an unknown summed out that these are given (compete.c) ----
 
-// Densities with matrices of each value would be evaluated by one lane, a row after the other, which steps that share inverses never are. No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each other.
-// Chains are offered where there are several, one a row: these are drawn whole on a GPU, too.
-// What stands above others in a tree is offered with these summed out.
+// Densities with matrices of each value would be evaluated by one lane, a row after the other, which steps that share inverses never are.
+// No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each
+// other. Chains are offered where there are several, one a row: these are drawn whole on a GPU, too. What stands above others in a tree is
+// offered with these summed out.
 static void offer(Graph *g, Var *v, int number, bool chains)
 {
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->joined || v->base != BASE_INT || request_of(g, v)) return;
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->joined ||
+        v->base != BASE_INT || request_of(g, v))
+        return;
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
     if (!first || !last || (first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number >= FEW_STATES)) return;
     for (const Factor *f = g->factors; f; f = f->next)
@@ -138,7 +149,7 @@ bool marginals(Graph *g)
         const int n = by_need(g, list);
         const char *because = NULL, *first = NULL;
         bool done = n == 0;
-        for (int i = 0; i < 2 * n && !done; i++) {           // chains last: what their elements emit depends on others no more
+        for (int i = 0; i < 2 * n && !done; i++) {  // chains last: what their elements emit depends on others no more
             because = sum_out(g, list[i % n], g->nsums + 1, i >= n, FOR_ALL);
             if (i == n) first = because;
             done = !because;
@@ -158,7 +169,8 @@ bool marginals(Graph *g)
         return true;
     }
     int sums = g->nsums ? 0 : tied_in_trees(g);
-    while (!sums && untie_pair(g)) ;
+    while (!sums && untie_pair(g))
+        ;
     warn_of_ties(g);
     see_sums(g);
     if (!g->nsums && !sums) sums = find_trees(g);

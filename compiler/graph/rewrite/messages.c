@@ -1,9 +1,11 @@
-// messages.c -- discrete unknowns along a chain, summed out from the last element to the first: backward messages, and the draw of each element given the one before.
+// messages.c -- discrete unknowns along a chain, summed out from the last element to the first: backward messages, and the draw of each
+// element given the one before.
 //
 //   before   local[t] and link[t] of z[t]
 //   after    a series: messages[t, j] over t from the last to the first; z[t] by link[t](z[t-1], .) + messages[t, .]
 //
-// Needs: elements along a chain (neighbours.c), or with a past (history.c).     Gives: Var.messages, a series; conditionals of an element given those before it.
+// Needs: elements along a chain (neighbours.c), or with a past (history.c).     Gives: Var.messages, a series; conditionals of an element
+// given those before it.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +21,17 @@
 #include "../algebra/history.h"
 #include "neighbours.h"
 
-// Elements depend on their neighbours along one subscript, as the states of a hidden Markov model: the backward algorithm (Rabiner 1989) sums them out from the last to the first,
+// Elements depend on their neighbours along one subscript, as the states of a hidden Markov model: the backward algorithm (Rabiner 1989)
+// sums them out from the last to the first,
 //   messages[t, j] = local[t](j) + log_sum_exp over k of link[t + 1](j, k) + messages[t + 1, k]
-// where local has what holds element t alone, link what holds it and the one before. The first is then drawn from messages[1], each other one from link[t](z[t - 1], .) + messages[t, .]:
-// forward sampling. The messages are a series of the sweep (series.c), which has derivatives.
+// where local has what holds element t alone, link what holds it and the one before. The first is then drawn from messages[1], each other
+// one from link[t](z[t - 1], .) + messages[t, .]: forward sampling. The messages are a series of the sweep (series.c), which has
+// derivatives.
 
 static Expr *at_summaries(const Conditional *c, Expr *e, const double *summary)
 {
-    for (int q = 0; q < c->past->nsummaries; q++) e = ex_replace(e, ex_ref(c->past->stand[q], c->var->rank, c->current->args), ex_num(summary[q]));
+    for (int q = 0; q < c->past->nsummaries; q++)
+        e = ex_replace(e, ex_ref(c->past->stand[q], c->var->rank, c->current->args), ex_num(summary[q]));
     return e;
 }
 
@@ -61,14 +66,15 @@ static void add_to_sites(Var *m, Site *s)
     *end = s;
 }
 
-// A chain that is being summed over. Of two values, and of states that remember, each stands in a site of its own: what is written for one value alone is simpler.
+// A chain that is being summed over. Of two values, and of states that remember, each stands in a site of its own: what is written for one
+// value alone is simpler.
 typedef struct Chain {
     Graph *g;
     const Conditional *c;
     Expr *states;
-    const Past *each;                    // the states that are written one by one; NULL: they run in loops
-    Expr *there;                         // stands for the place of the state before in arrays of pairs
-    Expr *alike;                         // whether a chain is the first of those with the same data; NULL: each is by itself
+    const Past *each;  // the states that are written one by one; NULL: they run in loops
+    Expr *there;       // stands for the place of the state before in arrays of pairs
+    Expr *alike;       // whether a chain is the first of those with the same data; NULL: each is by itself
 } Chain;
 
 // e, of an element and the state i before it, from 0.
@@ -80,11 +86,19 @@ static Expr *behind_state(const Chain *h, Expr *e, int i)
 
 // ---- chains with the same data ----
 
-// Capture histories repeat: where all that tells one chain from another is rows of data, sums over chains with the same rows are the same. Which chain is the first with its rows is found by comparing
-// each with those before it, for up to so many chains; else each is its own.
+// Capture histories repeat: where all that tells one chain from another is rows of data, sums over chains with the same rows are the same.
+// Which chain is the first with its rows is found by comparing each with those before it, for up to so many chains; else each is its own.
 enum { MOST_COMPARED = 4096 };
 
-typedef struct AlikeRows { Graph *g; const Conditional *c; Expr *differ; Index *other; bool any; int n, size; Var **rows; } AlikeRows;
+typedef struct AlikeRows {
+    Graph *g;
+    const Conditional *c;
+    Expr *differ;
+    Index *other;
+    bool any;
+    int n, size;
+    Var **rows;
+} AlikeRows;
 
 static Look test_rows(const Expr *e, void *with)
 {
@@ -96,12 +110,16 @@ static Look test_rows(const Expr *e, void *with)
         if (ex_mentions_index(e->args[k], chain)) return FOUND;
     if (e->args[0] != ex_index(chain)) return FOUND;
     if (e->var == r->c->var || e->var == r->c->u->var) return SKIP;
-    if ((e->var->kind != VAR_DATA && e->var->kind != VAR_LET) || e->nargs != e->var->rank || e->var->rank > 2 || e->var->dim[0] != r->c->var->dim[0]) return FOUND;
+    if ((e->var->kind != VAR_DATA && e->var->kind != VAR_LET) || e->nargs != e->var->rank || e->var->rank > 2 ||
+        e->var->dim[0] != r->c->var->dim[0])
+        return FOUND;
     Expr *mine[2] = {ex_index(chain)}, *others[2] = {ex_index(r->other)};
     Index *t = e->nargs == 2 ? index_new(intern("t"), ex_num(1), e->var->dim[1]) : NULL;
     if (t) mine[1] = others[1] = ex_index(t);
     Expr *here = ex_ref(e->var, e->nargs, mine), *there = ex_ref(e->var, e->nargs, others), *one = ex_call2("!=", here, there);
-    if (e->var->response && !needed_for(r->g, e->var)) one = ex_call2("||", ex_call2("||", ex_call1("missing", here), ex_call1("missing", there)), one);       // those that are missing are drawn: such a row is like no other
+    // those that are missing are drawn: such a row is like no other
+    if (e->var->response && !needed_for(r->g, e->var))
+        one = ex_call2("||", ex_call2("||", ex_call1("missing", here), ex_call1("missing", there)), one);
     r->differ = ex_add2(r->differ, t ? ex_reduce("sum", t, t->lo, t->hi, one) : one);
     r->any = true;
     for (int i = 0; i < r->n; i++)
@@ -140,7 +158,8 @@ static Var *alike_rows(Graph *g, const Conditional *c, Expr *densities)
     Index *before = index_new(intern("i"), lo, k), *other = index_new(intern("i"), ex_num(1), count->dim[0]);
     Expr *same = ex_call2("==", ex_replace_index(ex_replace_index(r.differ, i, ex_index(before)), c->element[0], k), ex_num(0));
     first->sites->value = ex_reduce("min", before, lo, k, ex_call3("if_else", same, ex_index(before), k));
-    count->sites->value = ex_reduce("sum", other, other->lo, other->hi, ex_call2("==", ex_ref(first, 1, (Expr *[]){ex_index(other)}), count->sites->subscript[0]));
+    count->sites->value = ex_reduce("sum", other, other->lo, other->hi,
+                                    ex_call2("==", ex_ref(first, 1, (Expr *[]){ex_index(other)}), count->sites->subscript[0]));
     first->alike = count;
     first->nrows = r.n;
     first->rows = r.rows;
@@ -153,7 +172,8 @@ Expr *first_alike(const Var *v, Expr *chain) { return v->alike ? ex_ref(v->alike
 
 // ---- messages ----
 
-// A site of m at subscripts, for elements with the indices of the chain (but for the one along it, if `length` is not an end of it); the states have indices, or are numbers.
+// A site of m at subscripts, for elements with the indices of the chain (but for the one along it, if `length` is not an end of it); the
+// states have indices, or are numbers.
 static Site *chain_site(const Chain *h, Var *m, int n, Expr *const *at)
 {
     Site *s = NEW(h->g->arena, Site);
@@ -168,7 +188,8 @@ static void add_plate(Site *s, Expr *state)
     if (state->kind == EX_INDEX) s->plates.index[s->plates.n++] = state->index;
 }
 
-// With the values of a pair written out, whether numbers lie in the support is known: 0 <= p*(1 - 1), 0 <= p, 0 <= -p; p <= 1 of a probability.
+// With the values of a pair written out, whether numbers lie in the support is known: 0 <= p*(1 - 1), 0 <= p, 0 <= -p; p <= 1 of a
+// probability.
 static Expr *settle_leaf(Expr *e, void *with)
 {
     if (e->kind != EX_CALL) return NULL;
@@ -192,8 +213,9 @@ static Expr *settle_leaf(Expr *e, void *with)
     return ex_num(sign > 0);
 }
 
-// What the element and the one behind it have between them (`pair`), or what the element has by itself, at each of their values, in an array of its own: sums over the chain and their derivatives read each
-// several times. The array has the subscripts that e depends on; that along the chain is the first element's of a pair. Returns what stands for e, with the values as they are in it.
+// What the element and the one behind it have between them (`pair`), or what the element has by itself, at each of their values, in an
+// array of its own: sums over the chain and their derivatives read each several times. The array has the subscripts that e depends on; that
+// along the chain is the first element's of a pair. Returns what stands for e, with the values as they are in it.
 static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
 {
     const Conditional *c = h->c;
@@ -201,7 +223,9 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
     Expr *at[MAX_RANK], *read[MAX_RANK], *before = element_beside(c, -1);
     Index *t = c->element[v->chain], *ahead = index_new(t->name, ex_num(1), ex_sub(v->dim[v->chain], ex_num(1)));
     Expr *values = h->each ? ex_num(h->each->nvalues) : h->states;
-    Expr *depends = ex_replace(ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_new(intern("i"), ex_num(1), values))), c->u, ex_index(index_new(intern("j"), ex_num(1), values)));
+    Expr *depends = ex_replace(
+        ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_new(intern("i"), ex_num(1), values))), c->u,
+        ex_index(index_new(intern("j"), ex_num(1), values)));
     m->hidden = true;
     m->span = v->span;
     for (int k = 0; k < v->rank; k++) {
@@ -215,7 +239,8 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
     m->dim[m->rank++] = values;
     for (int i = 0; i < (h->each && pair ? h->each->nstates : 1); i++)
         for (int j = 0; j < (h->each ? h->each->nvalues : 1); j++) {
-            Expr *here = h->each ? ex_num(j + 1) : ex_index(index_new(intern("j"), ex_num(1), h->states)), *there = h->each ? ex_num(i + 1) : ex_index(index_new(intern("i"), ex_num(1), h->states));
+            Expr *here = h->each ? ex_num(j + 1) : ex_index(index_new(intern("j"), ex_num(1), h->states)),
+                 *there = h->each ? ex_num(i + 1) : ex_index(index_new(intern("i"), ex_num(1), h->states));
             int rank = n;
             if (pair) at[rank++] = there;
             at[rank++] = here;
@@ -225,11 +250,12 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
             if (pair) add_plate(s, there);
             add_plate(s, here);
             if (h->alike && ex_mentions_index(depends, c->element[0])) s->plates.guard = h->alike;
-            s->value = ex_replace(h->each ? behind_state(h, e, i) : ex_replace(e, before, value_at_place(v, there)), c->u, value_at_place(v, here));
+            s->value = ex_replace(h->each ? behind_state(h, e, i) : ex_replace(e, before, value_at_place(v, there)), c->u,
+                                  value_at_place(v, here));
             s->value = ex_replace_index(s->value, t, ex_add2(ex_index(ahead), ex_num(1)));
             if (h->each) s->value = ex_map(s->value, settle_leaf, NULL);
         }
-    if (!add_series(h->g, m)) abort();             // no element of it reads another
+    if (!add_series(h->g, m)) abort();  // no element of it reads another
     m->series->chains = v->chain > 0 && ex_mentions_index(depends, c->element[0]);
     int rank = n;
     if (pair) read[rank++] = h->each ? h->there : place_of_value(v, before);
@@ -237,8 +263,12 @@ static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
     return ex_ref(m, rank, read);
 }
 
-// What an element of c and the one before it have between them, and the element by itself, read from these arrays; `there` stands for the place of the state before.
-typedef struct Linked { const Conditional *c; Expr *value, *there; } Linked;
+// What an element of c and the one before it have between them, and the element by itself, read from these arrays; `there` stands for the
+// place of the state before.
+typedef struct Linked {
+    const Conditional *c;
+    Expr *value, *there;
+} Linked;
 
 // The same of the element that another conditional of the variable studies. Chains with the same data share what is there.
 static Expr *linked_to(const Linked *l, const Conditional *c, Expr *there)
@@ -246,7 +276,8 @@ static Expr *linked_to(const Linked *l, const Conditional *c, Expr *there)
     const Var *v = c->var;
     Expr *e = ex_replace(ex_replace(l->value, l->there, there), element_beside(l->c, -1), element_beside(c, -1));
     e = ex_replace(e, l->c->u, c->u);
-    for (int k = 0; k < v->rank; k++) e = ex_replace_index(e, l->c->element[k], k == 0 ? first_alike(v, c->current->args[0]) : c->current->args[k]);
+    for (int k = 0; k < v->rank; k++)
+        e = ex_replace_index(e, l->c->element[k], k == 0 ? first_alike(v, c->current->args[0]) : c->current->args[k]);
     return e;
 }
 
@@ -258,15 +289,20 @@ static Expr *sum_of(int n, Expr *const *term)
     return all;
 }
 
-// The series of messages; returns log_sum_exp of the first, in the other subscripts of the element. For sums that moves read, what messages are made of is in arrays, and a message is what comes
-// behind its element: its value is then the sum that derivatives need.
+// The series of messages; returns log_sum_exp of the first, in the other subscripts of the element. For sums that moves read, what messages
+// are made of is in arrays, and a message is what comes behind its element: its value is then the sum that derivatives need.
 Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
 {
     Var *v = c->var;
     v->chain = c->nbatch;
     const Expr *first = end_of_summed(v, 0), *top = end_of_summed(v, 1);
     const bool two = first->kind == EX_NUM && top->kind == EX_NUM && top->number == first->number + 1;
-    Chain h = {.g = g, .c = c, .each = c->past ? c->past : two ? no_past(g, first->number, 2) : NULL, .there = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
+    Chain h = {.g = g,
+               .c = c,
+               .each = c->past ? c->past
+                       : two   ? no_past(g, first->number, 2)
+                               : NULL,
+               .there = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
     h.states = h.each ? ex_num(h.each->nstates) : place_of_value(v, end_of_summed(v, 1));
     Expr *length = v->dim[v->chain], *states = h.states, *link = link_before(c), *at[MAX_RANK], *sub[MAX_RANK], *next = NULL;
     moved &= v->rank + 2 <= MAX_RANK;
@@ -274,7 +310,8 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
         Expr *all = ex_add2(local, link);
         v->alike = alike_rows(g, c, c->past ? ex_add2(at_summaries(c, all, c->past->before), of_first(c)) : all);
         if (v->alike) h.alike = ex_call2("==", first_alike(v, c->current->args[0]), c->current->args[0]);
-        next = h.each ? tabulated(&h, "links", ex_add2(link, local), true) : ex_add2(tabulated(&h, "links", link, true), tabulated(&h, "weights", local, false));
+        next = h.each ? tabulated(&h, "links", ex_add2(link, local), true)
+                      : ex_add2(tabulated(&h, "links", link, true), tabulated(&h, "weights", local, false));
         Linked *l = NEW(g->arena, Linked);
         *l = (Linked){c, next, h.there};
         v->linked = l;
@@ -294,7 +331,8 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
         const bool site = which % 2;
         const int i = which / 2;
         Index *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1))), *k = index_new(intern("k"), ex_num(1), states);
-        Expr *state = h.each ? ex_num(i + 1) : ex_index(index_new(intern("j"), ex_num(1), states)), *value = h.each ? ex_num(h.each->value[i]) : value_at_place(v, state);
+        Expr *state = h.each ? ex_num(i + 1) : ex_index(index_new(intern("j"), ex_num(1), states)),
+             *value = h.each ? ex_num(h.each->value[i]) : value_at_place(v, state);
         Expr *here = at[v->chain] = site ? ex_index(t) : length;
         memcpy(sub, message_at(v, at, state)->args, sizeof *sub * (size_t)m->rank);
         Site *s = chain_site(&h, m, m->rank, sub);
@@ -309,7 +347,8 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
         from = h.each ? behind_state(&h, from, i) : ex_replace(from, element_beside(c, -1), value);
         at[v->chain] = ex_add2(here, ex_num(1));
         for (int to = 0; to < nterms; to++) {
-            Expr *other = h.each ? ex_num(h.each->next[i * nterms + to] + 1) : ex_index(k), *pair = ex_replace(from, c->u, h.each ? ex_num(h.each->first + to) : value_at_place(v, other));
+            Expr *other = h.each ? ex_num(h.each->next[i * nterms + to] + 1) : ex_index(k),
+                 *pair = ex_replace(from, c->u, h.each ? ex_num(h.each->first + to) : value_at_place(v, other));
             all[to] = ex_add2(ex_replace_index(pair, last, at[v->chain]), message_at(v, at, other));
         }
         s->value = ex_add2(s->value, h.each ? sum_of(nterms, all) : ex_reduce("log_sum_exp", k, ex_num(1), states, all[0]));
@@ -321,7 +360,8 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
     Index *j = index_new(intern("j"), ex_num(1), states);
     Expr *alone = of_first(c);
     for (int k = 0; k < nterms; k++) {
-        Expr *state = h.each ? ex_num(h.each->start[k] + 1) : ex_index(j), *value = h.each ? ex_num(h.each->first + k) : value_at_place(v, state);
+        Expr *state = h.each ? ex_num(h.each->start[k] + 1) : ex_index(j),
+             *value = h.each ? ex_num(h.each->first + k) : value_at_place(v, state);
         all[k] = message_at(v, at, state);
         if (moved) all[k] = ex_add2(ex_replace_index(ex_replace(local, c->u, value), last, ex_num(1)), all[k]);
         all[k] = ex_add2(all[k], ex_replace(alone, c->u, value));
@@ -336,7 +376,8 @@ static void remember(const Conditional *c, Part *q, bool first_too)
     Expr *at[MAX_RANK], *is_first = ex_call2("==", c->current->args[c->nbatch], ex_num(1)), *before = element_beside(c, -1);
     memcpy(at, before->args, sizeof *at * (size_t)c->var->rank);
     for (int k = 0; k < c->past->nsummaries; k++) {
-        Expr *is = remembered(c->past, k, ex_ref(c->state->var, c->var->rank, at), first_too ? is_first : ex_num(0)), *stand = ex_ref(c->past->stand[k], c->var->rank, c->current->args);
+        Expr *is = remembered(c->past, k, ex_ref(c->state->var, c->var->rank, at), first_too ? is_first : ex_num(0)),
+             *stand = ex_ref(c->past->stand[k], c->var->rank, c->current->args);
         q->value = ex_replace(q->value, stand, is);
         if (q->loops.guard) q->loops.guard = ex_replace(q->loops.guard, stand, is);
     }
@@ -363,26 +404,33 @@ Conditional *conditional_chain(Graph *g, Var *v)
         state->rank = v->rank;
         memcpy(state->dim, v->dim, sizeof state->dim);
         c->state = ex_ref(state, v->rank, at);
-        place = state_behind(c->past, ex_ref(state, v->rank, element_beside(c, -1)->args), c->u, ex_call2("==", c->current->args[c->nbatch], ex_num(1)));
+        place = state_behind(c->past, ex_ref(state, v->rank, element_beside(c, -1)->args), c->u,
+                             ex_call2("==", c->current->args[c->nbatch], ex_num(1)));
         c->state_is = ex_replace(place, c->u, c->current);
     }
     at[0] = first_alike(v, at[0]);
     Expr *along = c->current->args[v->chain], *is_first = ex_call2("==", along, ex_num(1)), *not_first = ex_call2("<=", ex_num(2), along);
-    bool any_before = true;                       // every element but the first has one before it that exists
+    bool any_before = true;  // every element but the first has one before it that exists
     for (const Part *q = c->density; q; q = q->next)
         if (ex_mentions(q->value, v)) any_before &= q->loops.guard == not_first || neighbour_of(c, q).apart != -1;
     for (Part *q = c->density; q; q = q->next)
         if (ex_mentions(q->value, v) ? !v->linked && neighbour_of(c, q).apart == -1 : v->linked || reads_past(c, q)) {
             if (c->past) remember(c, q, !ex_mentions(q->value, v));
-            if (v->linked && q->loops.guard != is_first) q->loops.guard = q->loops.guard ? ex_call2("&&", is_first, q->loops.guard) : is_first;
+            if (v->linked && q->loops.guard != is_first)
+                q->loops.guard = q->loops.guard ? ex_call2("&&", is_first, q->loops.guard) : is_first;
             *last = q;
             last = &q->next;
         }
-    if (v->linked && v->chain < v->rank) {         // of what follows the first element all is in arrays
+    if (v->linked && v->chain < v->rank) {  // of what follows the first element all is in arrays
         Part *q = *last = NEW(g->arena, Part);
         Expr *there = c->past ? ex_ref(c->state->var, v->rank, element_beside(c, -1)->args) : place_of_value(v, element_beside(c, -1));
-        if (!c->past && !any_before) there = ex_call3("if_else", ex_call2("&&", ex_call2("<=", end_of_summed(v, 0), element_beside(c, -1)), ex_call2("<=", element_beside(c, -1), end_of_summed(v, 1))), there, ex_num(1));
-        *q = (Part){.factor = c->density ? c->density->factor : NULL, .loops = {.guard = not_first}, .value = linked_to(v->linked, c, there)};
+        if (!c->past && !any_before)
+            there = ex_call3("if_else",
+                             ex_call2("&&", ex_call2("<=", end_of_summed(v, 0), element_beside(c, -1)),
+                                      ex_call2("<=", element_beside(c, -1), end_of_summed(v, 1))),
+                             there, ex_num(1));
+        *q = (Part){
+            .factor = c->density ? c->density->factor : NULL, .loops = {.guard = not_first}, .value = linked_to(v->linked, c, there)};
         last = &q->next;
     }
     Part *rest = *last = NEW(g->arena, Part);

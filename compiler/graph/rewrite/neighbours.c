@@ -1,4 +1,5 @@
-// neighbours.c -- elements of discrete unknowns along a chain: which one comes before, what holds two of them, and the densities of all of them at once.
+// neighbours.c -- elements of discrete unknowns along a chain: which one comes before, what holds two of them, and the densities of all of
+// them at once.
 //
 //   before   density of c[t]: categorical(c[t] | P[c[t-1]]), categorical(c[t+1] | P[c[t]])
 //   after    local, of c[t] alone; link, of c[t] and the one before it
@@ -20,7 +21,8 @@ Expr *sum_over(const Loops *l, Expr *e)
 bool reads_past(const Conditional *c, const Part *q)
 {
     bool any = false;
-    for (int k = 0; c->past && k < c->past->nsummaries; k++) any |= ex_mentions(q->value, c->past->stand[k]) || (q->loops.guard && ex_mentions(q->loops.guard, c->past->stand[k]));
+    for (int k = 0; c->past && k < c->past->nsummaries; k++)
+        any |= ex_mentions(q->value, c->past->stand[k]) || (q->loops.guard && ex_mentions(q->loops.guard, c->past->stand[k]));
     return any;
 }
 
@@ -30,7 +32,7 @@ Expr *own_density(const Conditional *c, Expr **apart)
     Expr *all = ex_num(0);
     *apart = ex_num(0);
     for (const Part *q = c->density; q; q = q->next) {
-        if (ex_mentions(q->value, c->var) || reads_past(c, q)) continue;          // of two neighbours
+        if (ex_mentions(q->value, c->var) || reads_past(c, q)) continue;  // of two neighbours
         Expr *e = ends_decide(q->value), *with = ex_num(0), *without = ex_num(0);
         const bool guarded = q->loops.guard && ex_mentions(q->loops.guard, c->u->var);
         for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
@@ -47,10 +49,16 @@ Expr *own_density(const Conditional *c, Expr **apart)
 static void look_at_neighbour(Expr *e, void *with)
 {
     Neighbour *n = with;
-    if (e->nargs != n->c->var->rank) { n->ok = false; return; }
+    if (e->nargs != n->c->var->rank) {
+        n->ok = false;
+        return;
+    }
     for (int k = 0; k < e->nargs; k++) {
         const Expr *apart = ex_sub(e->args[k], n->c->current->args[k]);
-        if (apart->kind != EX_NUM || (k != n->along && apart->number != 0)) { n->ok = false; return; }
+        if (apart->kind != EX_NUM || (k != n->along && apart->number != 0)) {
+            n->ok = false;
+            return;
+        }
         if (k == n->along) n->apart = (int)apart->number;
     }
     n->other = true;
@@ -89,7 +97,8 @@ Expr *link_before(const Conditional *c)
 {
     Expr *all = ex_num(0), *not_first = ex_call2("<=", ex_num(2), c->current->args[c->nbatch]);
     for (const Part *q = c->density; q; q = q->next)
-        if (holds_before(c, q) || (reads_past(c, q) && !ex_mentions(q->value, c->var))) all = ex_add2(all, sum_over(&q->loops, ends_decide(q->value)));
+        if (holds_before(c, q) || (reads_past(c, q) && !ex_mentions(q->value, c->var)))
+            all = ex_add2(all, sum_over(&q->loops, ends_decide(q->value)));
     return ex_replace(all, not_first, ex_num(1));
 }
 
@@ -100,7 +109,7 @@ void take_at_once(Conditional *c)
     c->local = own_density(c, &apart);
     c->link = chain ? link_before(c) : ex_num(0);
     c->before = chain ? element_beside(c, -1) : NULL;
-    Part **last = &c->density;                   // each pair once
+    Part **last = &c->density;  // each pair once
     for (Part *q = c->density; q; q = q->next)
         if (!ex_mentions(q->value, c->var) || neighbour_of(c, q).apart == -1) {
             *last = q;

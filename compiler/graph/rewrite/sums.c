@@ -1,4 +1,5 @@
-// sums.c -- one discrete unknown is summed out: by a sum over its values for each element, along a chain, or by a pass over the rows that name its elements.
+// sums.c -- one discrete unknown is summed out: by a sum over its values for each element, along a chain, or by a pass over the rows that
+// name its elements.
 //
 //   before   categorical(c[i] | theta), normal(y[i] | mu[c[i]], s), both over i
 //   after    log_sum_exp(k in 1:K, log(theta[k]) + normal(y[i] | mu[k], s)) over i
@@ -22,7 +23,7 @@
 
 // ---- the density of one element ----
 
-enum { MOST_WRITTEN_OUT = 300 };        // nodes of a density that stands twice, once for each of two values
+enum { MOST_WRITTEN_OUT = 300 };  // nodes of a density that stands twice, once for each of two values
 
 static Expr *over_values(const Conditional *c, Expr *e, Expr *first, Expr *last)
 {
@@ -47,15 +48,21 @@ static void new_sum(Graph *g, const Var *v, int number, Plates p, Expr *log_dens
 
 // ---- rows that name the element that they read ----
 
-// Where a statement looks its element up, y[n] ~ normal(mu[c[g[n]]], 1), a sum over the rows of each element would look at all of them for each. One pass over the rows adds to the log densities
-// of all elements, an array of the sweep. Its sites stand under one index, that of the value.
+// Where a statement looks its element up, y[n] ~ normal(mu[c[g[n]]], 1), a sum over the rows of each element would look at all of them for
+// each. One pass over the rows adds to the log densities of all elements, an array of the sweep. Its sites stand under one index, that of
+// the value.
 static void add_site(Graph *g, Series *s, Span at, const Loops *l, Expr *const *element, Expr *value, const Conditional *c, bool adds)
 {
     Var *m = s->var[0];
-    for (int way = 0; way < 2; way++) {          // with a plate for the values, and under the index of the series
+    for (int way = 0; way < 2; way++) {  // with a plate for the values, and under the index of the series
         Site *t = NEW(g->arena, Site), **last = way ? &s->sites : &m->sites;
         Index *j = way ? s->along : index_new(s->along->name, s->along->lo, s->along->hi);
-        *t = (Site){.span = at, .var = m, .plates = {.index = NEW_N(g->arena, Index *, l->n + 1), .guard = l->guard}, .n = m->rank, .adds = adds, .value = ex_replace(value, c->u, value_at_place(c->var, ex_index(j)))};
+        *t = (Site){.span = at,
+                    .var = m,
+                    .plates = {.index = NEW_N(g->arena, Index *, l->n + 1), .guard = l->guard},
+                    .n = m->rank,
+                    .adds = adds,
+                    .value = ex_replace(value, c->u, value_at_place(c->var, ex_index(j)))};
         for (int k = 0; k < l->n; k++) t->plates.index[t->plates.n++] = l->index[k];
         if (!way) t->plates.index[t->plates.n++] = j;
         memcpy(t->subscript, element, sizeof *element * (size_t)c->var->rank);
@@ -72,7 +79,8 @@ bool is_gathered(const Conditional *c)
     return any && c->var->rank > 0 && c->var->rank < MAX_RANK;
 }
 
-// What an element has besides, which may hold its parents, stays beside the array where these are to see the sum, and so does what the rows of its own statement have (`own`).
+// What an element has besides, which may hold its parents, stays beside the array where these are to see the sum, and so does what the rows
+// of its own statement have (`own`).
 static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool for_parents)
 {
     Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "log_density_%s", v->name), VAR_SERIES);
@@ -113,7 +121,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool f
     c->density = all;
     if (for_parents) {
         Expr *each = ex_add2(ex_add2(here, own), message_at(v, c->current->args, place_of_value(v, c->u)));
-        v->messages = NULL;                      // its own draw goes through its rows
+        v->messages = NULL;  // its own draw goes through its rows
         return ex_add2(apart, over_values(c, each, end_of_summed(v, 0), end_of_summed(v, 1)));
     }
     Index *j = index_new(intern("j"), ex_num(1), states);
@@ -131,8 +139,12 @@ static const char *why_not_within(Graph *g, const Var *messages)
     const char *name = other ? other->name : messages->name;
     for (const Site *t = messages->sites; t; t = t->next)
         if (t->adds)
-            return arena_printf(g->arena, "the rows of %s look up elements of `%s`, and the sum over its values gathers them as a whole; a second unknown cannot be summed out of it", line_of(g, t->span), name);
-    return arena_printf(g->arena, "it enters the sum along the chain of `%s` (%s), as a whole; a second unknown cannot be summed out of it", name, line_of(g, messages->span));
+            return arena_printf(g->arena,
+                                "the rows of %s look up elements of `%s`, and the sum over its values gathers them as a whole; a second "
+                                "unknown cannot be summed out of it",
+                                line_of(g, t->span), name);
+    return arena_printf(g->arena, "it enters the sum along the chain of `%s` (%s), as a whole; a second unknown cannot be summed out of it",
+                        name, line_of(g, messages->span));
 }
 
 // Why v cannot be summed out; NULL: it can.
@@ -140,9 +152,13 @@ static const char *obstacle(Graph *g, const Var *v, const Conditional *c, bool c
 {
     if (!v->discrete || v->base != BASE_INT) return "its values are reals";
     if (!end_of_summed(v, 0) || !end_of_summed(v, 1))
-        return arena_printf(g->arena, "its values do not lie between two ends that are the same for all elements and known from data; bounds say it: int<lower=0, upper=10> %s", v->name);
+        return arena_printf(g->arena,
+                            "its values do not lie between two ends that are the same for all elements and known from data; bounds say it: "
+                            "int<lower=0, upper=10> %s",
+                            v->name);
     if (c->recursion && c->recursion->hidden) return why_not_within(g, c->recursion);
-    if (c->recursion) return arena_printf(g->arena, "it enters the recursion of `%s` (%s)", c->recursion->name, line_of(g, c->recursion->span));
+    if (c->recursion)
+        return arena_printf(g->arena, "it enters the recursion of `%s` (%s)", c->recursion->name, line_of(g, c->recursion->span));
     if ((c->whole || c->nbatch < v->rank) && !(chains && along_neighbours(c))) {
         const char *where = c->couples ? arena_printf(g->arena, "the statement of %s", line_of(g, c->couples->span)) : "a statement";
         if (c->couples && c->couples->sums_out)
@@ -156,7 +172,8 @@ const Factor *reading_latents(Graph *g, const Var *v)
 {
     const Reading r = factors_of(g, v);
     for (int q = 0; q < r.n; q++)
-        if (factor_counts(r.factor[q], v, true) && r.factor[q]->replaced && factor_mentions(r.factor[q], v) && !can_collapse(g, v)) return r.factor[q];
+        if (factor_counts(r.factor[q], v, true) && r.factor[q]->replaced && factor_mentions(r.factor[q], v) && !can_collapse(g, v))
+            return r.factor[q];
     return NULL;
 }
 
@@ -166,16 +183,24 @@ static void weigh_others(Graph *g, const Var *v, Expr **keep, bool on)
     int n = 0;
     for (Factor *f = g->factors; f; f = f->next) {
         if (!factor_counts(f, v, true) || !factor_mentions(f, v)) continue;
-        if (!on) { f->log_density = keep[n++]; continue; }
+        if (!on) {
+            f->log_density = keep[n++];
+            continue;
+        }
         keep[n++] = f->log_density;
         for (int i = 0; i < g->nvars; i++) {
             const Var *w = g->vars[i];
-            if (w != v && w->summed == 0 && (w->parent || (w->sums == v->sums && asked_marginal(g, w))) && factor_mentions(f, w)) f->log_density = weighed(g, f, w)->log_density;
+            if (w != v && w->summed == 0 && (w->parent || (w->sums == v->sums && asked_marginal(g, w))) && factor_mentions(f, w))
+                f->log_density = weighed(g, f, w)->log_density;
         }
     }
 }
 
-static bool test_parent(const Var *v, void *with) { (void)with; return v->parent; }
+static bool test_parent(const Var *v, void *with)
+{
+    (void)with;
+    return v->parent;
+}
 
 // Whether the rows that look elements up hold nothing of what is to see these summed out.
 static bool rows_alone(const Conditional *c)
@@ -191,7 +216,8 @@ static bool rows_alone(const Conditional *c)
 
 // ---- elements in slices ----
 
-// z[i] ~ f(w[k]) over k, i in first[k]:last[k]: each element is in one slice, whose k its subscripts do not name. A sum over elements would look for k, and hold all w[k]; it is one over the rows of this statement.
+// z[i] ~ f(w[k]) over k, i in first[k]:last[k]: each element is in one slice, whose k its subscripts do not name. A sum over elements would
+// look for k, and hold all w[k]; it is one over the rows of this statement.
 
 // The only statement of v, if a loop besides those over its elements picks these.
 static const Factor *statement_of_slices(Graph *g, const Var *v)
@@ -217,14 +243,19 @@ static Expr *in_rows_of(const Factor *own, const Factor *f)
     if (f->plates.n != own->plates.n || !f->plates.guard != !own->plates.guard) return NULL;
     Expr *all[2 * MAX_PLATES + 2];
     int n = 0;
-    for (int k = 0; k < f->plates.n; k++) { all[n++] = f->plates.index[k]->lo; all[n++] = f->plates.index[k]->hi; }
+    for (int k = 0; k < f->plates.n; k++) {
+        all[n++] = f->plates.index[k]->lo;
+        all[n++] = f->plates.index[k]->hi;
+    }
     if (f->plates.guard) all[n++] = f->plates.guard;
     all[n] = f->log_density;
     for (int k = 0; k < f->plates.n; k++)
         for (int i = 0; i <= n; i++) all[i] = ex_replace_index(all[i], f->plates.index[k], ex_index(own->plates.index[k]));
     for (int k = 0; k < own->plates.n; k++)
         if (all[2 * k] != own->plates.index[k]->lo || all[2 * k + 1] != own->plates.index[k]->hi) return NULL;
-    return (f->plates.guard && all[n - 1] != own->plates.guard) || ex_mentions(ex_replace(all[n], own->value, ex_num(0)), own->value->var) ? NULL : all[n];
+    return (f->plates.guard && all[n - 1] != own->plates.guard) || ex_mentions(ex_replace(all[n], own->value, ex_num(0)), own->value->var)
+               ? NULL
+               : all[n];
 }
 
 // Takes what stands in the statement's rows out of the parts; returns its log density.
@@ -234,7 +265,10 @@ static Expr *take_slices(const Factor *own, Part **parts)
     const Factor *taken = NULL;
     while (*parts) {
         Expr *e = in_rows_of(own, (*parts)->factor);
-        if (!e) { parts = &(*parts)->next; continue; }
+        if (!e) {
+            parts = &(*parts)->next;
+            continue;
+        }
         if ((*parts)->factor != taken) all = ex_add2(all, ends_decide(e));
         taken = (*parts)->factor;
         *parts = (*parts)->next;
@@ -242,7 +276,8 @@ static Expr *take_slices(const Factor *own, Part **parts)
     return all;
 }
 
-// Sums v out, as the number `number`; along a chain only if there may be chains. But for all others it is a sum over each element alone. Returns why it cannot.
+// Sums v out, as the number `number`; along a chain only if there may be chains. But for all others it is a sum over each element alone.
+// Returns why it cannot.
 const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
 {
     int n = 0;
@@ -258,11 +293,13 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     const char *because = obstacle(g, v, c, chains);
     if (because) return because;
     const Factor *latent = reading_latents(g, v);
-    if (latent) return arena_printf(g->arena, "the statement of %s has latents that are not drawn from their conditionals", line_of(g, latent->span));
+    if (latent)
+        return arena_printf(g->arena, "the statement of %s has latents that are not drawn from their conditionals",
+                            line_of(g, latent->span));
     const bool chain = c->nbatch < v->rank;
     Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
     for (int k = 0; k < v->rank; k++) p.index[k] = c->element[k];
-    if (!chain) p.guard = var_domain(g, v, p.index);         // an element without a statement has no values to sum over
+    if (!chain) p.guard = var_domain(g, v, p.index);  // an element without a statement has no values to sum over
     Expr *apart, *e = ex_add2(own_density(c, &apart), slices ? ex_replace(sliced, slices->value, c->u) : sliced);
     const bool rows = !chain && is_gathered(scattered);
     if (rows && by != FOR_ALL && (by == FOR_MOVES || !rows_alone(scattered))) return "rows look its elements up";
@@ -274,7 +311,10 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     } else e = chain ? sum_along(g, c, e, g->method != METHOD_EM) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
     if (slices) {
-        for (int k = 0; k < v->rank; k++) { e = ex_replace_index(e, p.index[k], slices->value->args[k]); apart = ex_replace_index(apart, p.index[k], slices->value->args[k]); }
+        for (int k = 0; k < v->rank; k++) {
+            e = ex_replace_index(e, p.index[k], slices->value->args[k]);
+            apart = ex_replace_index(apart, p.index[k], slices->value->args[k]);
+        }
         p = slices->plates;
     }
     for (Factor *f = g->factors; f; f = f->next)
@@ -299,7 +339,7 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
         v->offered = true;
         g->offers = number;
     } else v->summed = number;
-    g->reading = NULL;                           // it knows of the factors that there were
+    g->reading = NULL;  // it knows of the factors that there were
     return NULL;
 }
 

@@ -1,4 +1,5 @@
-// trees.c -- discrete unknowns whose laws depend on each other, drawn as a tree without being asked: parents with their children summed out; and those that determine each other.
+// trees.c -- discrete unknowns whose laws depend on each other, drawn as a tree without being asked: parents with their children summed
+// out; and those that determine each other.
 //
 //   before   w ~ bernoulli(omega), z[i] ~ bernoulli(w*p) over i
 //   after    w is drawn with all z summed out, then z given w
@@ -22,15 +23,16 @@
 
 // ---- trees: unknowns that others' laws depend on, and these ----
 
-// Of w ~ bernoulli(omega), z[i] ~ bernoulli(w*p) over i, both given all else, w = 0 and w = 1 with all z[i] = 0 are hardly left for each other. So what the law of z depends on is drawn with z summed out,
-// sum over i of log_sum_exp over v of log p(z[i] = v | w) + (what else holds z[i] = v), and z directly after it, given it: one draw of both. Nothing else sees the sum, but for moves that compete with steps. Trees are taken
-// from their leaves on: z is summed out after what its own values decide; then its parent may be, for the parent of that.
-enum { MOST_DEARER = 10 };              // pairs of values that are weighed, in place of the values of one after the other
+// Of w ~ bernoulli(omega), z[i] ~ bernoulli(w*p) over i, both given all else, w = 0 and w = 1 with all z[i] = 0 are hardly left for each
+// other. So what the law of z depends on is drawn with z summed out, sum over i of log_sum_exp over v of log p(z[i] = v | w) + (what else
+// holds z[i] = v), and z directly after it, given it: one draw of both. Nothing else sees the sum, but for moves that compete with steps.
+// Trees are taken from their leaves on: z is summed out after what its own values decide; then its parent may be, for the parent of that.
+enum { MOST_DEARER = 10 };  // pairs of values that are weighed, in place of the values of one after the other
 
 static bool may_be_in_tree(Graph *g, const Var *v)
 {
-    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->discrete && v->base == BASE_INT && v->constraint == CONSTRAINT_NONE && !v->summed && !v->messages && !v->part_of && !request_of(g, v) &&
-           end_of_summed(v, 0) && end_of_summed(v, 1);
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->discrete && v->base == BASE_INT && v->constraint == CONSTRAINT_NONE &&
+           !v->summed && !v->messages && !v->part_of && !request_of(g, v) && end_of_summed(v, 0) && end_of_summed(v, 1);
 }
 
 // Whether the law of z, by a statement of its own, depends on w.
@@ -39,7 +41,8 @@ static bool is_child(Graph *g, const Var *z, const Var *w)
     const Reading of = factors_of(g, z);
     for (int q = 0; q < of.n && z != w; q++) {
         const Factor *f = of.factor[q];
-        if (factor_counts_at(f, 0, true) && f->value && f->value->kind == EX_REF && f->value->var == z && factor_mentions(f, w)) return true;
+        if (factor_counts_at(f, 0, true) && f->value && f->value->kind == EX_REF && f->value->var == z && factor_mentions(f, w))
+            return true;
     }
     return false;
 }
@@ -53,7 +56,8 @@ static bool is_worth_summing(const Var *z, const Var *w)
 static bool is_weighed_alone(Graph *g, Var *v)
 {
     const Conditional *c = conditional_density(g, v, can_collapse(g, v));
-    return !c->whole && !c->recursion && !c->closed && !reading_latents(g, v) && (c->nbatch == v->rank || along_neighbours(c)) && !find_pair(g, v);
+    return !c->whole && !c->recursion && !c->closed && !reading_latents(g, v) && (c->nbatch == v->rank || along_neighbours(c)) &&
+           !find_pair(g, v);
 }
 
 static bool holds_matrix(Graph *g, const Var *v)
@@ -138,7 +142,7 @@ int find_trees(Graph *g)
             tried[i] = more = true;
             sums += sum_for_parents(g, z, sums + 1);
         }
-        if (!more && sums > before) {            // what has one shape with its parent, now that this has other children
+        if (!more && sums > before) {  // what has one shape with its parent, now that this has other children
             more = true;
             before = sums;
             memset(tried, 0, sizeof *tried * (size_t)nvars);
@@ -151,7 +155,8 @@ int find_trees(Graph *g)
 
 // ---- unknowns that hold each other, without being asked ----
 
-// Where each two that hold each other are a child and its parent, w ~ binomial(2, v), a tree draws them together. Returns how many sums it takes; 0: there is nothing of this kind, or a child stays in.
+// Where each two that hold each other are a child and its parent, w ~ binomial(2, v), a tree draws them together. Returns how many sums it
+// takes; 0: there is nothing of this kind, or a child stays in.
 int tied_in_trees(Graph *g)
 {
     const int nvars = g->nvars;
@@ -213,7 +218,8 @@ void warn_of_ties(Graph *g)
         if (!always && !response) continue;
         Diag *m = diag(g->diags, f->span, DIAG_W0605, tied[0]->name, tied[1]->name);
         if (response) {
-            diag_because(m, "where values of `%s` are missing, their possible values are not connected by changes of one of them at a time", response->name);
+            diag_because(m, "where values of `%s` are missing, their possible values are not connected by changes of one of them at a time",
+                         response->name);
             diag_help(m, "unknowns with this distribution, in place of what is missing, are drawn together with what it depends on");
             continue;
         }

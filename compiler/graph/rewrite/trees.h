@@ -3,8 +3,9 @@
 #define GMC_GRAPH_TREES_H
 #include "../graph.h"
 
-int find_trees(Graph *g);     // how many sums they take
-int tied_in_trees(Graph *g);  // of those that determine each other, and are a child and its parent: how many sums they take; 0: there are none, or a child stays in
+int find_trees(Graph *g);  // how many sums they take
+// of those that determine each other, and are a child and its parent: how many sums they take; 0: there are none, or a child stays in
+int tied_in_trees(Graph *g);
 bool untie_pair(Graph *g);    // sums one out that determines another; false: there is none
 void warn_of_ties(Graph *g);  // of those that are left
 #endif

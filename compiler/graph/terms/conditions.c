@@ -4,9 +4,10 @@
 //   before   1 == k || 2 <= k             k in 1:T              after   always: the cases cover the range
 //   before   3 <= k                       k in 1:2              after   never
 //
-// A condition is looked at where an index stands for a turn of its loop: it lies in its range then, and the range is not empty. So what is decided holds for every size, also where a run has
-// no turn at all. Only comparisons of whole numbers are decided, of indices and of data that are no response: a real may be no number, and what is missing lies outside of declared bounds.
-// Method: what a condition or its opposite says is added to what is known, until a number that must not be negative is seen to be (claims.c).
+// A condition is looked at where an index stands for a turn of its loop: it lies in its range then, and the range is not empty. So what is
+// decided holds for every size, also where a run has no turn at all. Only comparisons of whole numbers are decided, of indices and of data
+// that are no response: a real may be no number, and what is missing lies outside of declared bounds. Method: what a condition or its
+// opposite says is added to what is known, until a number that must not be negative is seen to be (claims.c).
 #include "conditions.h"
 #include "prover.h"
 
@@ -21,7 +22,13 @@ static Look test_unclear(const Expr *e, void *with)
     (void)with;
     if (e->kind != EX_CALL) return e->kind == EX_REF || ex_is_whole(e) ? SKIP : FOUND;
     switch (e->fn) {
-    case FN_AND: case FN_OR: case FN_NOT: case FN_EQ: case FN_NE: case FN_LT: case FN_LE: return LOOK;
+    case FN_AND:
+    case FN_OR:
+    case FN_NOT:
+    case FN_EQ:
+    case FN_NE:
+    case FN_LT:
+    case FN_LE: return LOOK;
     default: return FOUND;
     }
 }
@@ -40,9 +47,12 @@ static bool never(Expr *c)
     return prove_never(&l);
 }
 
-enum { MOST_PARTS = 40 };                // what has more, one of hundreds of statements, is left as it is
+enum { MOST_PARTS = 40 };  // what has more, one of hundreds of statements, is left as it is
 
-static bool is_clear(const Expr *c) { return c->kind == EX_CALL && c->size <= MOST_PARTS && !ex_find(c, test_unclear, NULL) && !ex_any_var(c, test_varies, NULL); }
+static bool is_clear(const Expr *c)
+{
+    return c->kind == EX_CALL && c->size <= MOST_PARTS && !ex_find(c, test_unclear, NULL) && !ex_any_var(c, test_varies, NULL);
+}
 
 static bool follows(Expr *a, Expr *b) { return is_clear(a) && is_clear(b) && never(ex_both(b, ex_call1("!", a))); }
 
@@ -50,7 +60,8 @@ static Expr *decided(Expr *c)
 {
     if (c->kind != EX_CALL) return c;
     if (c->fn == FN_AND || c->fn == FN_OR) {
-        Expr *a = decided(c->args[0]), *b = decided(c->args[1]), *settles = ex_num(c->fn == FN_OR);      // the one that decides it alone
+        // the one that decides it alone
+        Expr *a = decided(c->args[0]), *b = decided(c->args[1]), *settles = ex_num(c->fn == FN_OR);
         if (a == settles || b == settles) return settles;
         if (a->kind == EX_NUM || b->kind == EX_NUM) return a->kind == EX_NUM ? b : a;
         const bool or = c->fn == FN_OR;

@@ -9,9 +9,10 @@
 
 // ---- numbers ----
 
-// A computed number, freed of its rounding: 0.2 * 0.2 is 0.04000000000000001, and is taken to be 0.04. If v is within a few units in the last place of a
-// decimal of at most 12 digits, or of a fraction with a divisor of at most 1000, that is what was meant. Fewer than 1 in 1000 other numbers
-// are as close to one of these; they move by no more than their own rounding. Equal coefficients that were computed along different ways become one.
+// A computed number, freed of its rounding: 0.2 * 0.2 is 0.04000000000000001, and is taken to be 0.04. If v is within a few units in the
+// last place of a decimal of at most 12 digits, or of a fraction with a divisor of at most 1000, that is what was meant. Fewer than 1 in
+// 1000 other numbers are as close to one of these; they move by no more than their own rounding. Equal coefficients that were computed
+// along different ways become one.
 static double tidy(double v)
 {
     if (v == 0 || !isfinite(v) || (v == floor(v) && fabs(v) < 1e15)) return v;
@@ -20,7 +21,8 @@ static double tidy(double v)
     snprintf(s, sizeof s, "%.12g", v);
     double decimal = strtod(s, NULL);
     if (fabs(decimal - v) <= close) return decimal;
-    double x = fabs(v), n = 1, d = 0, older_n = 0, older_d = 1;          // as close a fraction is a convergent of the continued fraction of v
+    // as close a fraction is a convergent of the continued fraction of v
+    double x = fabs(v), n = 1, d = 0, older_n = 0, older_d = 1;
     for (;;) {
         const double whole = floor(x), next_n = whole * n + older_n, next_d = whole * d + older_d;
         if (next_n >= 1000 || next_d > 1000) return v;
@@ -42,7 +44,10 @@ static Expr *scaled(double c, Expr *e);
 // A term of a sum as number times the rest.
 static double split_number(Expr *e, Expr **rest)
 {
-    if (e->kind == EX_NUM) { *rest = NULL; return e->number; }
+    if (e->kind == EX_NUM) {
+        *rest = NULL;
+        return e->number;
+    }
     if (e->kind == EX_MUL && e->args[0]->kind == EX_NUM) {
         *rest = e->nargs == 2 ? e->args[1] : expr_cons((Expr){.kind = EX_MUL, .nargs = e->nargs - 1, .args = e->args + 1});
         return e->args[0]->number;
@@ -51,7 +56,10 @@ static double split_number(Expr *e, Expr **rest)
     return 1;
 }
 
-typedef struct { Expr *rest; double number; } Portion;
+typedef struct {
+    Expr *rest;
+    double number;
+} Portion;
 
 static int by_id(const void *a, const void *b)
 {
@@ -70,7 +78,8 @@ static Expr *numerator(const Expr *product, Expr **denominator)
     return n;
 }
 
-// 1 - p without the difference, where p near 1 would leave nothing: 1 - inv_logit(x) = inv_logit(-x), 1 - Phi(x) = Phi(-x), 1 - a/(a + b) = b/(a + b). NULL: it is not known how.
+// 1 - p without the difference, where p near 1 would leave nothing: 1 - inv_logit(x) = inv_logit(-x), 1 - Phi(x) = Phi(-x), 1 - a/(a + b) =
+// b/(a + b). NULL: it is not known how.
 static Expr *complement(const Expr *p)
 {
     if (p->kind == EX_CALL && (p->fn == FN_inv_logit || p->fn == FN_Phi)) return ex_call1(p->name, ex_neg(p->args[0]));
@@ -78,7 +87,8 @@ static Expr *complement(const Expr *p)
     Expr *d, *n = numerator(p, &d);
     if (d->kind != EX_ADD) return NULL;
     Expr *rest = ex_sub(d, n);
-    return rest->kind == EX_ADD || rest->kind == EX_NUM ? rest->kind == EX_NUM && rest->number > 0 ? ex_mul2(rest, ex_pow(d, -1)) : NULL : ex_mul2(rest, ex_pow(d, -1));
+    return rest->kind == EX_ADD || rest->kind == EX_NUM ? rest->kind == EX_NUM && rest->number > 0 ? ex_mul2(rest, ex_pow(d, -1)) : NULL
+                                                        : ex_mul2(rest, ex_pow(d, -1));
 }
 
 Expr *ex_add(int n, Expr *const *terms)
@@ -156,10 +166,11 @@ static Expr *scaled(double c, Expr *e)
     return p;
 }
 
-// The number that comes out of a sum in a product, where it leaves fewer numbers in it: 2 of 2*a - 4*b, -1 of -a - b, 1 of y - 1/2. What begins with 1, 1 - p/2, is looked for as it is.
+// The number that comes out of a sum in a product, where it leaves fewer numbers in it: 2 of 2*a - 4*b, -1 of -a - b, 1 of y - 1/2. What
+// begins with 1, 1 - p/2, is looked for as it is.
 static double common_factor(const Expr *sum)
 {
-    const double most_times = 1000, most = 1e15;      // numbers of about one size, of which no power overflows
+    const double most_times = 1000, most = 1e15;  // numbers of about one size, of which no power overflows
     if (ex_is_num(sum->args[0], 1)) return 1;
     double least = INFINITY;
     Expr *rest;
@@ -217,7 +228,10 @@ Expr *ex_mul(int n, Expr *const *factors)
             else part[count++] = (Portion){f, 1};
         }
     }
-    if (number == 0) { free(part); return ex_num(0); }
+    if (number == 0) {
+        free(part);
+        return ex_num(0);
+    }
     number = tidy(number);
     qsort(part, (size_t)count, sizeof *part, by_id);
     Expr **out = malloc(sizeof *out * (size_t)(count + 1));
@@ -226,7 +240,7 @@ Expr *ex_mul(int n, Expr *const *factors)
     for (int i = 0; i < count;) {
         double exponent = 0;
         Expr *base = part[i].rest;
-        bool broken = false;                     // sqrt(x)*sqrt(x) has no value where x < 0
+        bool broken = false;  // sqrt(x)*sqrt(x) has no value where x < 0
         for (; i < count && part[i].rest == base; i++) {
             exponent += part[i].number;
             broken |= !is_whole(part[i].number);
@@ -237,7 +251,7 @@ Expr *ex_mul(int n, Expr *const *factors)
         out[m++] = p;
     }
     while (join_logistic(out, &m)) again = true;
-    for (int i = 0; i < m && m > 1; i++) {       // x*(2*a - 2*b) is 2*x*(a - b)
+    for (int i = 0; i < m && m > 1; i++) {  // x*(2*a - 2*b) is 2*x*(a - b)
         const double common = out[i]->kind == EX_ADD ? common_factor(out[i]) : 1;
         if (common == 1) continue;
         out[i] = divided(out[i], common);
@@ -267,9 +281,10 @@ Expr *ex_pow(Expr *base, double r)
         if (isfinite(v)) return ex_num(tidy(v));
         break;
     }
-    case EX_POW:          // (x^a)^r = x^(a r): always for integer r; otherwise only if x^a is not the square of a negative number
+    case EX_POW:  // (x^a)^r = x^(a r): always for integer r; otherwise only if x^a is not the square of a negative number
         if (is_whole(base->number * r) && !(integer && is_whole(base->number))) {
-            if (integer || ex_positive(base->args[0]) || fmod(base->number, 2) != 0) return power_of_positive(base->args[0], base->number * r);
+            if (integer || ex_positive(base->args[0]) || fmod(base->number, 2) != 0)
+                return power_of_positive(base->args[0], base->number * r);
         } else if (integer || ex_positive(base->args[0]) || fmod(base->number, 2) != 0) return ex_pow(base->args[0], base->number * r);
         break;
     case EX_MUL: {
@@ -287,15 +302,18 @@ Expr *ex_pow(Expr *base, double r)
     case EX_CALL:
         if (base->fn == FN_exp) return ex_call1("exp", ex_mul2(ex_num(r), base->args[0]));
         break;
-    case EX_ADD: {        // 1/(1 + exp(e)) = inv_logit(-e)
-        if (r == -1 && base->nargs == 2 && ex_is_num(base->args[0], 1) && base->args[1]->kind == EX_CALL &&
-            base->args[1]->fn == FN_exp)
+    case EX_ADD: {  // 1/(1 + exp(e)) = inv_logit(-e)
+        if (r == -1 && base->nargs == 2 && ex_is_num(base->args[0], 1) && base->args[1]->kind == EX_CALL && base->args[1]->fn == FN_exp)
             return ex_call1("inv_logit", ex_neg(base->args[1]->args[0]));
         const double common = integer ? common_factor(base) : 1, out = pow(common, r);
         if (common != 1 && isnormal(out)) return ex_mul2(ex_num(tidy(out)), ex_pow(divided(base, common), r));
         break;
     }
-    case EX_REF: case EX_INDEX: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    case EX_REF:
+    case EX_INDEX:
+    case EX_REDUCE:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return expr_cons((Expr){.kind = EX_POW, .number = r, .nargs = 1, .args = &base});
 }
@@ -324,16 +342,16 @@ static bool is_exponential(const Expr *e)
 Expr *ex_log(Expr *a)
 {
     if (a->kind == EX_NUM && a->number > 0) return ex_num(log(a->number));
-    if (a->kind == EX_POW && (ex_positive(a->args[0]) || fmod(a->number, 2) != 0))
-        return ex_mul2(ex_num(a->number), ex_log(a->args[0]));
+    if (a->kind == EX_POW && (ex_positive(a->args[0]) || fmod(a->number, 2) != 0)) return ex_mul2(ex_num(a->number), ex_log(a->args[0]));
     if (a->kind == EX_MUL) {
         int positive = 0;
-        bool negative = false;                 // -z of a z that is not negative: the whole is 0, or has no log
+        bool negative = false;  // -z of a z that is not negative: the whole is 0, or has no log
         for (int i = 0; i < a->nargs; i++) {
             positive += ex_positive(a->args[i]);
             negative |= a->args[i]->kind == EX_NUM && a->args[i]->number < 0;
         }
-        if (positive >= a->nargs - 1 && !(negative && positive == a->nargs - 1)) {        // the whole is positive, so the last one is too
+        // the whole is positive, so the last one is too
+        if (positive >= a->nargs - 1 && !(negative && positive == a->nargs - 1)) {
             Expr **t = malloc(sizeof *t * (size_t)a->nargs);
             for (int i = 0; i < a->nargs; i++) t[i] = ex_log(a->args[i]);
             Expr *s = ex_add(a->nargs, t);
@@ -349,27 +367,29 @@ Expr *ex_log(Expr *a)
         if (a->fn == FN_Phi) return ex_call1("log_Phi", a->args[0]);
         if (a->fn == FN_if_else) return ex_call3("if_else", a->args[0], ex_log(a->args[1]), ex_log(a->args[2]));
     }
-    if (a->kind == EX_REDUCE && a->fn == FN_prod && ex_positive(a->args[2])) {      // log of a product: the sum of the logs
+    if (a->kind == EX_REDUCE && a->fn == FN_prod && ex_positive(a->args[2])) {  // log of a product: the sum of the logs
         Index *j = index_new(a->index->name, a->args[0], a->args[1]);
         return ex_reduce("sum", j, j->lo, j->hi, ex_log(ex_open(a, j)));
     }
-    if (a->kind == EX_ADD && a->nargs == 2 && ex_is_num(a->args[0], 1)) {      // log(1 - x)
+    if (a->kind == EX_ADD && a->nargs == 2 && ex_is_num(a->args[0], 1)) {  // log(1 - x)
         Expr *rest;
         if (split_number(a->args[1], &rest) == -1) return ex_call1("log1m", rest);
     }
-    if (a->kind == EX_ADD && a->nargs == 2 && is_exponential(a->args[0]) && is_exponential(a->args[1]))       // log(exp(x) + exp(y))
-        return ex_is_num(a->args[0], 1) ? ex_call1("log1p_exp", ex_log(a->args[1])) : ex_call2("log_sum_exp2", ex_log(a->args[0]), ex_log(a->args[1]));
+    if (a->kind == EX_ADD && a->nargs == 2 && is_exponential(a->args[0]) && is_exponential(a->args[1]))  // log(exp(x) + exp(y))
+        return ex_is_num(a->args[0], 1) ? ex_call1("log1p_exp", ex_log(a->args[1]))
+                                        : ex_call2("log_sum_exp2", ex_log(a->args[0]), ex_log(a->args[1]));
     return expr_cons((Expr){.kind = EX_CALL, .name = intern("log"), .fn = FN_log, .nargs = 1, .args = &a});
 }
 
 static bool is_inverse(const Expr *e) { return e->kind == EX_CALL && e->nargs == 1 && e->fn == FN_inverse; }
 
-// (t * exp(b) * m^a)^r = t^r * exp(r b) * m^(r a), for t and m > 0: what is a power itself leaves the product, so that recognition sees m. Plain factors stay together,
-// since x / sigma is of order 1 where x^r and sigma^-r need not be.
+// (t * exp(b) * m^a)^r = t^r * exp(r b) * m^(r a), for t and m > 0: what is a power itself leaves the product, so that recognition sees m.
+// Plain factors stay together, since x / sigma is of order 1 where x^r and sigma^-r need not be.
 static Expr *power_of_product(Expr *base, Expr *r)
 {
     if (base->kind == EX_CALL && base->nargs == 1 && base->fn == FN_exp) return ex_call1("exp", ex_mul2(r, base->args[0]));
-    if (base->kind == EX_CALL && base->nargs == 2 && base->fn == FN_pow && ex_positive(base->args[0])) return ex_call2("pow", base->args[0], ex_mul2(r, base->args[1]));
+    if (base->kind == EX_CALL && base->nargs == 2 && base->fn == FN_pow && ex_positive(base->args[0]))
+        return ex_call2("pow", base->args[0], ex_mul2(r, base->args[1]));
     if (base->kind == EX_POW && ex_positive(base->args[0]) && base->args[0]->kind != EX_REF && base->args[0]->kind != EX_ADD)
         return ex_call2("pow", base->args[0], ex_mul2(ex_num(base->number), r));
     if (base->kind != EX_MUL) return NULL;
@@ -393,7 +413,10 @@ bool ex_scalar_multiple(Expr *e, Expr **factor, Expr **matrix)
     if (body->kind != EX_MUL) return false;
     for (int i = 0; i < body->nargs; i++) {
         Expr *f = body->args[i];
-        if (!ex_mentions_index(f, e->index) && !ex_mentions_index(f, inner->index)) { c = ex_mul2(c, f); continue; }
+        if (!ex_mentions_index(f, e->index) && !ex_mentions_index(f, inner->index)) {
+            c = ex_mul2(c, f);
+            continue;
+        }
         if (A) return false;
         A = f;
     }
@@ -418,8 +441,8 @@ static Expr *log1p_ratio(Expr *x)
 static bool constant1(FunctionId fn, double x, double *out)
 {
     static double (*const known[NFN])(double) = {
-        [FN_exp] = exp, [FN_lgamma] = lgamma, [FN_fabs] = fabs, [FN_floor] = floor, [FN_ceil] = ceil, [FN_sin] = sin, [FN_cos] = cos,
-        [FN_tan] = tan, [FN_log1p] = log1p, [FN_expm1] = expm1, [FN_tanh] = tanh, [FN_round] = round, [FN_erf] = erf, [FN_erfc] = erfc};
+        [FN_exp] = exp, [FN_lgamma] = lgamma, [FN_fabs] = fabs,   [FN_floor] = floor, [FN_ceil] = ceil,   [FN_sin] = sin, [FN_cos] = cos,
+        [FN_tan] = tan, [FN_log1p] = log1p,   [FN_expm1] = expm1, [FN_tanh] = tanh,   [FN_round] = round, [FN_erf] = erf, [FN_erfc] = erfc};
     if (!known[fn]) return false;
     *out = known[fn](x);
     return isfinite(*out);
@@ -428,9 +451,11 @@ static bool constant1(FunctionId fn, double x, double *out)
 static bool constant2(FunctionId fn, double a, double b, double *out)
 {
     switch (fn) {
-    case FN_EQ: case FN_AT_END: *out = a == b; break;
+    case FN_EQ:
+    case FN_AT_END: *out = a == b; break;
     case FN_NE: *out = a != b; break;
-    case FN_LT: case FN_IN_TAIL: *out = a < b; break;
+    case FN_LT:
+    case FN_IN_TAIL: *out = a < b; break;
     case FN_LE: *out = a <= b; break;
     case FN_fmax: *out = fmax(a, b); break;
     case FN_fmin: *out = fmin(a, b); break;
@@ -458,20 +483,21 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         if (fn == FN_inv_sqrt) return ex_pow(x, -0.5);
         if (fn == FN_inv_square) return ex_pow(x, -2);
         if (fn == FN_NOT && x->kind == EX_NUM) return ex_num(x->number == 0);
-        if (fn == FN_abs) { name = intern("fabs"); fn = FN_fabs; }
+        if (fn == FN_abs) {
+            name = intern("fabs");
+            fn = FN_fabs;
+        }
         if (fn == FN_exp && x->kind == EX_CALL && x->fn == FN_log) return power_of_positive(x->args[0], 1);
-        if (fn == FN_exp && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM &&
-            x->args[1]->kind == EX_CALL && x->args[1]->fn == FN_log)
-            return is_whole(x->args[0]->number) ? power_of_positive(x->args[1]->args[0], x->args[0]->number) : ex_pow(x->args[1]->args[0], x->args[0]->number);
+        if (fn == FN_exp && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM && x->args[1]->kind == EX_CALL &&
+            x->args[1]->fn == FN_log)
+            return is_whole(x->args[0]->number) ? power_of_positive(x->args[1]->args[0], x->args[0]->number)
+                                                : ex_pow(x->args[1]->args[0], x->args[0]->number);
         if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_cloglog) return ex_neg(ex_call1("exp", x->args[0]));
-        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_logit)
-            return ex_call1("log_inv_logit", ex_neg(x->args[0]));
-        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_Phi)
-            return ex_call1("log_Phi", ex_neg(x->args[0]));
+        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_logit) return ex_call1("log_inv_logit", ex_neg(x->args[0]));
+        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_Phi) return ex_call1("log_Phi", ex_neg(x->args[0]));
         if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_if_else)
             return ex_call3("if_else", x->args[0], ex_call1(name, x->args[1]), ex_call1(name, x->args[2]));
-        if (fn == FN_log1m && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1))
-            return ex_log(ex_sub(ex_num(1), x));
+        if (fn == FN_log1m && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1)) return ex_log(ex_sub(ex_num(1), x));
         if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_exp) return ex_call1("log1m_exp", x->args[0]);
         if (fn == FN_log1m) {
             Expr *rest = complement(x);
@@ -497,19 +523,23 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
     }
     if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(fn, args[0]->number, args[1]->number, &v))
         return ex_num(v);
-    if (n == 2 && is_comparison(fn) && ex_is_whole(args[0]) && ex_is_whole(args[1])) {       // 2 <= 1 + k is 1 <= k
+    if (n == 2 && is_comparison(fn) && ex_is_whole(args[0]) && ex_is_whole(args[1])) {  // 2 <= 1 + k is 1 <= k
         const Expr *apart = ex_sub(args[0], args[1]);
-        if (apart->kind == EX_NUM) return ex_num(fn == FN_EQ ? apart->number == 0 : fn == FN_NE ? apart->number != 0 : fn == FN_LT ? apart->number < 0 : apart->number <= 0);
+        if (apart->kind == EX_NUM)
+            return ex_num(fn == FN_EQ   ? apart->number == 0
+                          : fn == FN_NE ? apart->number != 0
+                          : fn == FN_LT ? apart->number < 0
+                                        : apart->number <= 0);
         for (int i = 0; i < 2; i++)
             if (args[i]->kind == EX_NUM && args[1 - i]->kind == EX_ADD && args[1 - i]->args[0]->kind == EX_NUM) {
                 Expr *less = ex_neg(args[1 - i]->args[0]), *both[2] = {ex_add2(args[0], less), ex_add2(args[1], less)};
                 return ex_call(name, 2, both);
             }
     }
-    if (n == 2 && fn == FN_fmax && args[1]->kind == EX_NUM && args[0]->kind == EX_CALL && args[0]->fn == FN_fmax && args[0]->args[1]->kind == EX_NUM)
+    if (n == 2 && fn == FN_fmax && args[1]->kind == EX_NUM && args[0]->kind == EX_CALL && args[0]->fn == FN_fmax &&
+        args[0]->args[1]->kind == EX_NUM)
         return ex_call2("fmax", args[0]->args[0], ex_num(fmax(args[0]->args[1]->number, args[1]->number)));
-    if (n == 2 && fn == FN_lbeta && (ex_is_num(args[0], 1) || ex_is_num(args[1], 1)))
-        return ex_neg(ex_log(args[ex_is_num(args[0], 1)]));
+    if (n == 2 && fn == FN_lbeta && (ex_is_num(args[0], 1) || ex_is_num(args[1], 1))) return ex_neg(ex_log(args[ex_is_num(args[0], 1)]));
     if (n == 2 && fn == FN_SAME && args[0] == args[1]) return ex_num(1);
     if (n == 2 && fn == FN_pow && args[1]->kind == EX_NUM) return ex_pow(args[0], args[1]->number);
     if (n == 2 && fn == FN_pow) {
@@ -550,10 +580,7 @@ Expr *ex_inner(Expr *a, Expr *b, bool smaller)
     return (a->number < b->number) == smaller ? a : b;
 }
 
-Expr *ex_within(Expr *x, Expr *lo, Expr *hi)
-{
-    return ex_call3("within", x, lo ? lo : ex_num(-INFINITY), hi ? hi : ex_num(INFINITY));
-}
+Expr *ex_within(Expr *x, Expr *lo, Expr *hi) { return ex_call3("within", x, lo ? lo : ex_num(-INFINITY), hi ? hi : ex_num(INFINITY)); }
 
 Expr *ex_call1(const char *name, Expr *a) { return ex_call(name, 1, &a); }
 Expr *ex_call2(const char *name, Expr *a, Expr *b) { return ex_call(name, 2, (Expr *[]){a, b}); }
@@ -569,8 +596,9 @@ Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn)
     return i;
 }
 
-// Gives the reduction its canonical index. What has just been put into the body may have made the reductions there higher than it was, so that one of them would bind the index of
-// a reduction around it, which is about to be rebuilt: that height is passed over, and taken again once the index around is another one.
+// Gives the reduction its canonical index. What has just been put into the body may have made the reductions there higher than it was, so
+// that one of them would bind the index of a reduction around it, which is about to be rebuilt: that height is passed over, and taken again
+// once the index around is another one.
 static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
 {
     for (;;) {
@@ -583,28 +611,38 @@ static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi,
         body = ex_replace_index(body, i, ex_index(b));
         i = b;
     }
-    if (kind == EX_REDUCE) return expr_cons((Expr){.kind = kind, .name = intern(name), .fn = function_id(intern(name)), .index = i, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
+    if (kind == EX_REDUCE)
+        return expr_cons((Expr){
+            .kind = kind, .name = intern(name), .fn = function_id(intern(name)), .index = i, .nargs = 3, .args = (Expr *[]){lo, hi, body}});
     return expr_cons((Expr){.kind = kind, .index = i, .nargs = 2, .args = (Expr *[]){hi, body}});
 }
 
 // A sum gives away what does not depend on its index and falls apart over the terms of its body only when asked
 // (see poly.c); a body free of the index is multiplied by the extent.
-static bool is_factor(const Expr *e, Expr *n) { return e->kind == EX_AT && e->nargs == 3 && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_cholesky_decompose && ex_dim(e->args[0], 0) == n; }
+static bool is_factor(const Expr *e, Expr *n)
+{
+    return e->kind == EX_AT && e->nargs == 3 && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_cholesky_decompose &&
+           ex_dim(e->args[0], 0) == n;
+}
 
 // L the Cholesky factor of A: sum(k, L[i, k]*L[j, k]) is A[i, j], and sum(k, log(L[k, k])) half the log determinant of A.
 static Expr *sum_of_factor(const Index *k, Expr *n, const Expr *body)
 {
     Expr *const at = ex_index((Index *)k);
     const bool square = body->kind == EX_POW && body->number == 2, log = body->kind == EX_CALL && body->fn == FN_log;
-    const Expr *a = square || log || (body->kind == EX_MUL && body->nargs == 2) ? body->args[0] : NULL, *b = square || log ? a : a ? body->args[1] : NULL;
-    if (!a || !is_factor(a, n) || !is_factor(b, n) || a->args[0] != b->args[0] || a->args[2] != at || b->args[2] != at || ex_mentions_index(a->args[0], k)) return NULL;
+    const Expr *a = square || log || (body->kind == EX_MUL && body->nargs == 2) ? body->args[0] : NULL, *b = square || log ? a
+                                                                                                             : a           ? body->args[1]
+                                                                                                                           : NULL;
+    if (!a || !is_factor(a, n) || !is_factor(b, n) || a->args[0] != b->args[0] || a->args[2] != at || b->args[2] != at ||
+        ex_mentions_index(a->args[0], k))
+        return NULL;
     Expr *A = a->args[0]->args[0];
     if (log) return a->args[1] == at ? ex_mul2(ex_num(0.5), ex_call1("log_determinant", A)) : NULL;
     if (ex_mentions_index(a->args[1], k) || ex_mentions_index(b->args[1], k)) return NULL;
     return ex_at(A, 2, (Expr *[]){a->args[1], b->args[1]});
 }
 
-enum { FEW_VALUES = 16 };                // of an index, for a choice by it to be looked at value by value
+enum { FEW_VALUES = 16 };  // of an index, for a choice by it to be looked at value by value
 
 // sum(k in 1:3, (k == 2 ? a : 0) * x[k]) is a * x[2].
 static Expr *only_term(Index *i, const Expr *lo, const Expr *hi, Expr *body)
@@ -614,7 +652,7 @@ static Expr *only_term(Index *i, const Expr *lo, const Expr *hi, Expr *body)
     for (int k = 0; k < n; k++) {
         Expr *choice = body->kind == EX_MUL ? body->args[k] : body;
         if (choice->kind != EX_CALL || choice->fn != FN_if_else || !ex_mentions_index(choice->args[0], i)) continue;
-        int others = 0;                  // than 0
+        int others = 0;  // than 0
         double at = 0;
         for (double v = lo->number; v <= hi->number && others < 2; v++) {
             if (ex_is_num(ex_replace_index(choice, i, ex_num(v)), 0)) continue;
@@ -646,7 +684,7 @@ Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
                 if (ex_mentions_index(body->args[k], i)) in[nin++] = body->args[k];
                 else out[nout++] = body->args[k];
             Expr *e = NULL;
-            for (int k = 0; k < nin && !e; k++)          // a row of the identity picks one term
+            for (int k = 0; k < nin && !e; k++)  // a row of the identity picks one term
                 if (in[k]->kind == EX_CALL && in[k]->fn == FN_SAME)
                     for (int side = 0; side < 2 && !e; side++)
                         if (in[k]->args[side] == ex_index(i) && !ex_mentions_index(in[k]->args[1 - side], i))
@@ -677,10 +715,12 @@ Expr *ex_array(Index *i, Expr *extent, Expr *body)
         for (int k = 0; k + 1 < body->nargs; k++) alone &= !ex_mentions_index(body->args[k], i);
         if (alone) return ex_ref(body->var, body->nargs - 1, body->args);
     }
-    if (body->kind == EX_ARRAY && body->args[1]->kind == EX_AT && body->args[1]->nargs == 3) {       // [[A[j, k] for k] for j], A a matrix that a function gives
+    // [[A[j, k] for k] for j], A a matrix that a function gives
+    if (body->kind == EX_ARRAY && body->args[1]->kind == EX_AT && body->args[1]->nargs == 3) {
         Expr *at = body->args[1], *A = at->args[0];
-        if (at->args[1] == ex_index(i) && at->args[2] == ex_index(body->index) && !ex_mentions_index(A, i) && !ex_mentions_index(A, body->index) && ex_rank(A) == 2 &&
-            ex_dim(A, 0) == extent && ex_dim(A, 1) == body->args[0]) return A;
+        if (at->args[1] == ex_index(i) && at->args[2] == ex_index(body->index) && !ex_mentions_index(A, i) &&
+            !ex_mentions_index(A, body->index) && ex_rank(A) == 2 && ex_dim(A, 0) == extent && ex_dim(A, 1) == body->args[0])
+            return A;
     }
     if (body->kind == EX_AT && body->args[body->nargs - 1]->kind == EX_INDEX && body->args[body->nargs - 1]->index == i &&
         body->nargs == 2 && !ex_mentions_index(body->args[0], i))
@@ -688,10 +728,7 @@ Expr *ex_array(Index *i, Expr *extent, Expr *body)
     return bind(EX_ARRAY, NULL, i, NULL, extent, body);
 }
 
-Expr *ex_open(const Expr *e, Index *fresh)
-{
-    return ex_replace_index(e->args[e->nargs - 1], e->index, ex_index(fresh));
-}
+Expr *ex_open(const Expr *e, Index *fresh) { return ex_replace_index(e->args[e->nargs - 1], e->index, ex_index(fresh)); }
 
 Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
 {
@@ -708,8 +745,10 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
         Expr *c, *A;
         if (ex_scalar_multiple(array->args[0], &c, &A)) return ex_div(ex_at(ex_call1("inverse", A), 2, subscripts), c);
         const Expr *S = array->args[0], *k = subscripts[0], *l = subscripts[1];
-        const bool symmetric = S->kind == EX_REF && S->nargs == S->var->rank - 2 && (S->var->constraint == CONSTRAINT_COVARIANCE || S->var->constraint == CONSTRAINT_CORRELATION);
-        if (symmetric && l->kind == EX_NUM && (k->kind != EX_NUM || k->number > l->number)) return ex_at(array, 2, (Expr *[]){subscripts[1], subscripts[0]});
+        const bool symmetric = S->kind == EX_REF && S->nargs == S->var->rank - 2 &&
+                               (S->var->constraint == CONSTRAINT_COVARIANCE || S->var->constraint == CONSTRAINT_CORRELATION);
+        if (symmetric && l->kind == EX_NUM && (k->kind != EX_NUM || k->number > l->number))
+            return ex_at(array, 2, (Expr *[]){subscripts[1], subscripts[0]});
     }
     if (array->kind == EX_CALL && array->fn == FN_if_else)
         return ex_call3("if_else", array->args[0], ex_at(array->args[1], n, subscripts), ex_at(array->args[2], n, subscripts));
@@ -726,7 +765,9 @@ Expr *ex_at(Expr *array, int n, Expr *const *subscripts)
 
 static int call_rank(const Expr *e)
 {
-    if (e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_cholesky_decompose || e->fn == FN_identity_matrix || e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) return 2;
+    if (e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_cholesky_decompose || e->fn == FN_identity_matrix ||
+        e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf)
+        return 2;
     if (e->fn == FN_sort_asc || e->fn == FN_sort_desc || e->fn == FN_sort_indices_asc || e->fn == FN_sort_indices_desc) return 1;
     if (e->fn == FN_if_else) return ex_rank(e->args[1]);
     return 0;
@@ -739,7 +780,12 @@ int ex_rank(const Expr *e)
     case EX_ARRAY: return 1 + ex_rank(e->args[1]);
     case EX_AT: return ex_rank(e->args[0]) - (e->nargs - 1);
     case EX_CALL: return call_rank(e);
-    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_REDUCE: return 0;
+    case EX_NUM:
+    case EX_INDEX:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_POW:
+    case EX_REDUCE: return 0;
     }
     return 0;
 }
@@ -755,7 +801,12 @@ Expr *ex_dim(Expr *e, int k)
         if (e->fn == FN_identity_matrix) return e->args[0];
         if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) return ex_dim(e->args[k ? 1 : 3], 0);
         return ex_dim(e->args[0], k);
-    case EX_NUM: case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_REDUCE: break;
+    case EX_NUM:
+    case EX_INDEX:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_POW:
+    case EX_REDUCE: break;
     }
     return ex_num(1);
 }
@@ -780,7 +831,8 @@ Expr *ex_tidy(Expr *e)
 static Expr *rebuild(Expr *e, Expr **args)
 {
     switch (e->kind) {
-    case EX_NUM: case EX_INDEX: return e;
+    case EX_NUM:
+    case EX_INDEX: return e;
     case EX_REF: return ex_ref(e->var, e->nargs, args);
     case EX_ADD: return ex_add(e->nargs, args);
     case EX_MUL: return ex_mul(e->nargs, args);
@@ -793,14 +845,17 @@ static Expr *rebuild(Expr *e, Expr **args)
     return e;
 }
 
-// Substitution rebuilds shared subexpressions once per call. What it made of them stands in a table, at most half full, that begins on the stack.
-typedef struct { Expr *from, *to; } Memo;
+// Substitution rebuilds shared subexpressions once per call. What it made of them stands in a table, at most half full, that begins on the
+// stack.
 typedef struct {
-    Expr   *(*leaf)(Expr *, void *);         // what takes the place of e, or NULL: look further down
-    void     *with;
-    const Expr *sought;                      // what does not hold it stays as it is; NULL: look everywhere
-    Memo     *slot, few[64];
-    unsigned  size, count;
+    Expr *from, *to;
+} Memo;
+typedef struct {
+    Expr *(*leaf)(Expr *, void *);  // what takes the place of e, or NULL: look further down
+    void *with;
+    const Expr *sought;  // what does not hold it stays as it is; NULL: look everywhere
+    Memo *slot, few[64];
+    unsigned size, count;
 } Walk;
 
 static Memo *memo(const Walk *w, const Expr *e)
@@ -827,7 +882,7 @@ static void remember(Walk *w, Expr *from, Expr *to)
 
 static Expr *walk(Expr *e, Walk *w)
 {
-    const Expr *s = w->sought;               // parts are older than what they are part of
+    const Expr *s = w->sought;  // parts are older than what they are part of
     if (s && (e->id < s->id || (s->vars & ~e->vars) || (s->indices & ~e->indices))) return e;
     Expr *new = w->leaf(e, w->with);
     if (new) return new;
@@ -836,7 +891,8 @@ static Expr *walk(Expr *e, Walk *w)
     if (known->from) return known->to;
     Expr *few[8], **args = e->nargs <= 8 ? few : malloc(sizeof *args * (size_t)e->nargs);
     bool changed = false;
-    const bool hides = s && s->kind == EX_INDEX && (e->kind == EX_REDUCE || e->kind == EX_ARRAY) && e->index == s->index;      // in its body the index is its own
+    // in its body the index is its own
+    const bool hides = s && s->kind == EX_INDEX && (e->kind == EX_REDUCE || e->kind == EX_ARRAY) && e->index == s->index;
     for (int i = 0; i < e->nargs; i++) {
         args[i] = hides && i == e->nargs - 1 ? e->args[i] : walk(e->args[i], w);
         changed |= args[i] != e->args[i];

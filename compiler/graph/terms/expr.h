@@ -6,11 +6,10 @@
 // rank, or an ARRAY (a comprehension).
 //
 // Normal form, kept by the constructors: sums and products are flat and sorted, equal terms and powers are collected, a
-// number comes first, numeric factors are multiplied into a sum that stands by itself and taken out of one that has company (x*(2*a - 2*b) is
-// 2*x*(a - b)), logs of products of positive things are split.
-// Zero times anything is zero, also what is infinite or undefined: the density of 0 successes of probability 0 is 1 (0 log 0 = 0), and
-// if_else(c, a, 0)*t stands for if_else(c, a*t, 0). Whatever evaluates a product keeps to that (ex_absorbed).
-// Subscripts count from 1, as in the model.
+// number comes first, numeric factors are multiplied into a sum that stands by itself and taken out of one that has company (x*(2*a - 2*b)
+// is 2*x*(a - b)), logs of products of positive things are split. Zero times anything is zero, also what is infinite or undefined: the
+// density of 0 successes of probability 0 is 1 (0 log 0 = 0), and if_else(c, a, 0)*t stands for if_else(c, a*t, 0). Whatever evaluates a
+// product keeps to that (ex_absorbed). Subscripts count from 1, as in the model.
 #ifndef GMC_EXPR_H
 #define GMC_EXPR_H
 
@@ -20,57 +19,59 @@
 #include "../../base/arena.h"
 #include "../../front/functions.h"
 
-typedef struct Expr  Expr;
-typedef struct Var   Var;
+typedef struct Expr Expr;
+typedef struct Var Var;
 typedef struct Index Index;
 
 typedef enum {
-    EX_NUM,      // number
-    EX_REF,      // var[arg0, arg1, ...]
-    EX_INDEX,    // a loop index
-    EX_ADD,      // arg0 + arg1 + ...
-    EX_MUL,      // arg0 * arg1 * ...
-    EX_POW,      // arg0 ^ number
-    EX_CALL,     // name(arg0, ...)
-    EX_REDUCE,   // name(index in arg0:arg1, arg2)      name: sum, prod, min, max
-    EX_ARRAY,    // [arg1 for index in 1:arg0]          arg1 may again be an ARRAY
-    EX_AT,       // arg0[arg1, ...]                     arg0 a CALL that gives an array
+    EX_NUM,     // number
+    EX_REF,     // var[arg0, arg1, ...]
+    EX_INDEX,   // a loop index
+    EX_ADD,     // arg0 + arg1 + ...
+    EX_MUL,     // arg0 * arg1 * ...
+    EX_POW,     // arg0 ^ number
+    EX_CALL,    // name(arg0, ...)
+    EX_REDUCE,  // name(index in arg0:arg1, arg2)      name: sum, prod, min, max
+    EX_ARRAY,   // [arg1 for index in 1:arg0]          arg1 may again be an ARRAY
+    EX_AT,      // arg0[arg1, ...]                     arg0 a CALL that gives an array
 } ExprKind;
 
 // A loop index. Plates have names and ranges of their own. The index that a REDUCE or an ARRAY binds is one of
 // the canonical indices `bound(height)`, so that equal reductions are the same expression whatever their index was called.
 struct Index {
     const char *name;
-    Expr       *lo, *hi;     // inclusive; NULL for canonical indices
-    int         id;
-    int         height;      // > 0: canonical index of reductions of this height
-    int         least;       // what it is never below: 1, 0, or -1 for anything
+    Expr *lo, *hi;  // inclusive; NULL for canonical indices
+    int id;
+    int height;  // > 0: canonical index of reductions of this height
+    int least;   // what it is never below: 1, 0, or -1 for anything
 };
 
 struct Expr {
-    ExprKind    kind;
-    int         id;          // order of creation: the order of sums and products
-    int         height;      // nesting of reductions
-    int         nargs;
-    double      number;
-    const char *name;        // of a CALL or REDUCE
-    FunctionId  fn;          // its row in functions.def
-    Var        *var;
-    Index      *index;
-    Expr      **args;
-    uint64_t    vars;        // bit (var id mod 64) of every variable below
-    uint64_t    indices;     // bit (index id mod 64) of every index below
-    double      size;        // nodes of the tree: more than there are expressions, where they share parts
-    bool        extent;      // an array has as many elements, or a statement names one that it must have: a program refuses data with which it is negative
-    int         known;       // emission: names that it has in the current C scope
-    int         loose;       // height of the highest canonical index below that no reduction below binds; 0: none
-    signed char diverges[2];             // whether it may be infinite or no number: 1 yes, 2 no, 0 not asked
-    uint64_t    seen, met[3], kept;  // the last walk that came here, of walks by themselves, with a test (that may start others), and of emission
-    unsigned    hash;
-    Expr       *chain;
+    ExprKind kind;
+    int id;      // order of creation: the order of sums and products
+    int height;  // nesting of reductions
+    int nargs;
+    double number;
+    const char *name;  // of a CALL or REDUCE
+    FunctionId fn;     // its row in functions.def
+    Var *var;
+    Index *index;
+    Expr **args;
+    uint64_t vars;     // bit (var id mod 64) of every variable below
+    uint64_t indices;  // bit (index id mod 64) of every index below
+    double size;       // nodes of the tree: more than there are expressions, where they share parts
+    // an array has as many elements, or a statement names one that it must have: a program refuses data with which it is negative
+    bool extent;
+    int known;                // emission: names that it has in the current C scope
+    int loose;                // height of the highest canonical index below that no reduction below binds; 0: none
+    signed char diverges[2];  // whether it may be infinite or no number: 1 yes, 2 no, 0 not asked
+    // the last walk that came here, of walks by themselves, with a test (that may start others), and of emission
+    uint64_t seen, met[3], kept;
+    unsigned hash;
+    Expr *chain;
 };
 
-void  expr_start(Arena *a);                       // once for a compilation: empties the table
+void expr_start(Arena *a);  // once for a compilation: empties the table
 Expr *ex_num(double v);
 Expr *ex_ref(Var *v, int n, Expr *const *subscripts);
 Expr *ex_index(Index *i);
@@ -80,11 +81,11 @@ Expr *ex_pow(Expr *base, double exponent);
 Expr *ex_call(const char *name, int n, Expr *const *args);
 Expr *ex_reduce(const char *name, Index *i, Expr *lo, Expr *hi, Expr *body);
 Expr *ex_array(Index *i, Expr *extent, Expr *body);
-Expr *ex_at(Expr *array, int n, Expr *const *subscripts);   // subscripts an array-valued expression, as far as it can be
+Expr *ex_at(Expr *array, int n, Expr *const *subscripts);  // subscripts an array-valued expression, as far as it can be
 
 Expr *ex_add2(Expr *a, Expr *b);
-Expr *ex_sub(Expr *a, Expr *b);                                  // a - b
-Expr *ex_plus(Expr *a, double c);                                // a + c
+Expr *ex_sub(Expr *a, Expr *b);    // a - b
+Expr *ex_plus(Expr *a, double c);  // a + c
 Expr *ex_mul2(Expr *a, Expr *b);
 Expr *ex_div(Expr *a, Expr *b);
 Expr *ex_neg(Expr *a);
@@ -92,48 +93,50 @@ Expr *ex_call1(const char *name, Expr *a);
 Expr *ex_call2(const char *name, Expr *a, Expr *b);
 Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c);
 Expr *ex_log(Expr *a);
-Expr *ex_both(Expr *condition, Expr *other);      // NULL: none
-Expr *ex_either(Expr *condition, Expr *other);    // NULL: none of them yet
-Expr *ex_within(Expr *x, Expr *lo, Expr *hi);      // a term of a log density: 0 where x lies between the ends, else -infinity. NULL: open
-Expr *ex_inner(Expr *a, Expr *b, bool smaller);    // the smaller, or the larger, of two ends
-Expr *ex_length(Expr *lo, Expr *hi);                          // how many lo:hi has: none where hi < lo
+Expr *ex_both(Expr *condition, Expr *other);    // NULL: none
+Expr *ex_either(Expr *condition, Expr *other);  // NULL: none of them yet
+// a term of a log density: 0 where x lies between the ends, else -infinity. NULL: open
+Expr *ex_within(Expr *x, Expr *lo, Expr *hi);
+Expr *ex_inner(Expr *a, Expr *b, bool smaller);  // the smaller, or the larger, of two ends
+Expr *ex_length(Expr *lo, Expr *hi);             // how many lo:hi has: none where hi < lo
 
-Index *index_new(const char *name, Expr *lo, Expr *hi);     // a fresh loop index
-// The index of a loop as it is written, and what its name stands for within. Rows are counted from 1 in arrays and in orders by group: from below, `k in 0:n` is k in 1:n + 1 with k - 1 in its place.
+Index *index_new(const char *name, Expr *lo, Expr *hi);  // a fresh loop index
+// The index of a loop as it is written, and what its name stands for within. Rows are counted from 1 in arrays and in orders by group: from
+// below, `k in 0:n` is k in 1:n + 1 with k - 1 in its place.
 Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn);
-bool  begins_below(const Expr *lo);                        // a number below 1, or less than a number by data: -K, 1 - K
-Index **index_list(Arena *a, Index *const *list, int n, int room);      // a copy of n, with room for more
+bool begins_below(const Expr *lo);                                  // a number below 1, or less than a number by data: -K, 1 - K
+Index **index_list(Arena *a, Index *const *list, int n, int room);  // a copy of n, with room for more
 
-bool  ex_is_num(const Expr *e, double v);                        // the number v
+bool ex_is_num(const Expr *e, double v);  // the number v
 static inline bool ex_is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL && e->fn == fn; }
-bool  ex_is_whole(const Expr *e);                 // a whole number, whatever its variables are
-bool  ex_scalar_multiple(Expr *e, Expr **c, Expr **A);      // e = c * A, A a variable or an inverse
-bool  ex_positive(const Expr *e);                 // provably > 0 (or >= 0 up to a null set)
-bool  ex_may_vanish(const Expr *e);               // may be exactly 0: counts, data, sums of them, choices between these
-bool  ex_above_zero(const Expr *e);               // provably > 0: not data or counts that may be 0, nor a sum that may have no term
-bool  ex_may_diverge(const Expr *e);              // may be infinite or undefined where what it reads is finite: log(x) where x is 0
-bool  ex_has_pole(const Expr *e);                 // diverges at values that have a positive probability: log(n) of a count n
-bool  ex_absorbed(const Expr *product, int k);    // factor k may diverge where another one is 0: their product is 0 then
-bool  ex_mentions(const Expr *e, const Var *v);                  // v stands in it
-bool  ex_mentions_index(const Expr *e, const Index *i);          // i stands in it
-bool  ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with); // a variable in it passes the test
-typedef enum { LOOK, SKIP, FOUND } Look;           // what a test says of a part: look at its parts, do not, this is it
-bool  ex_find(const Expr *e, Look (*test)(const Expr *, void *), void *with);      // each part is tested once
-enum { MAX_TREE = 100000 };                       // a tree with more parts than this, shared ones counted each time, is not walked part by part
-void  ex_settle(void);                            // from now on nothing changes that is known of variables: answers may be kept
-uint64_t ex_walk(void);                           // a number for `kept`
-void  ex_references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with);     // f of each reference to v, once
-Expr *ex_replace(Expr *e, Expr *from, Expr *to);             // every occurrence of the subexpression
+bool ex_is_whole(const Expr *e);                        // a whole number, whatever its variables are
+bool ex_scalar_multiple(Expr *e, Expr **c, Expr **A);   // e = c * A, A a variable or an inverse
+bool ex_positive(const Expr *e);                        // provably > 0 (or >= 0 up to a null set)
+bool ex_may_vanish(const Expr *e);                      // may be exactly 0: counts, data, sums of them, choices between these
+bool ex_above_zero(const Expr *e);                      // provably > 0: not data or counts that may be 0, nor a sum that may have no term
+bool ex_may_diverge(const Expr *e);                     // may be infinite or undefined where what it reads is finite: log(x) where x is 0
+bool ex_has_pole(const Expr *e);                        // diverges at values that have a positive probability: log(n) of a count n
+bool ex_absorbed(const Expr *product, int k);           // factor k may diverge where another one is 0: their product is 0 then
+bool ex_mentions(const Expr *e, const Var *v);          // v stands in it
+bool ex_mentions_index(const Expr *e, const Index *i);  // i stands in it
+bool ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with);  // a variable in it passes the test
+typedef enum { LOOK, SKIP, FOUND } Look;  // what a test says of a part: look at its parts, do not, this is it
+bool ex_find(const Expr *e, Look (*test)(const Expr *, void *), void *with);  // each part is tested once
+enum { MAX_TREE = 100000 };  // a tree with more parts than this, shared ones counted each time, is not walked part by part
+void ex_settle(void);        // from now on nothing changes that is known of variables: answers may be kept
+uint64_t ex_walk(void);      // a number for `kept`
+void ex_references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with);  // f of each reference to v, once
+Expr *ex_replace(Expr *e, Expr *from, Expr *to);                                   // every occurrence of the subexpression
 Expr *ex_replace_index(Expr *e, Index *from, Expr *to);
-Expr *ex_open(const Expr *reduce, Index *fresh);             // the body with its bound index replaced
-Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with);   // rebuild bottom up
-int   ex_rank(const Expr *e);                     // number of subscripts still to come
-Expr *ex_dim(Expr *e, int k);                     // extent of dimension k of an array-valued expression
+Expr *ex_open(const Expr *reduce, Index *fresh);                // the body with its bound index replaced
+Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with);  // rebuild bottom up
+int ex_rank(const Expr *e);                                     // number of subscripts still to come
+Expr *ex_dim(Expr *e, int k);                                   // extent of dimension k of an array-valued expression
 
-void  ex_print(FILE *f, const Expr *e);           // in the language's own notation
-char *ex_text(Arena *a, const Expr *e);                          // the same as a string
-char *ex_quote(Arena *a, const Expr *e);          // for messages: a line at most
-bool  ex_unknown(const Expr *e);                                 // mentions an unknown
-bool  ex_data_only(const Expr *e);                               // mentions data, lets and indices at most
-Expr *ex_tidy(Expr *e);                                          // a number before a product goes into a sum among its factors
+void ex_print(FILE *f, const Expr *e);    // in the language's own notation
+char *ex_text(Arena *a, const Expr *e);   // the same as a string
+char *ex_quote(Arena *a, const Expr *e);  // for messages: a line at most
+bool ex_unknown(const Expr *e);           // mentions an unknown
+bool ex_data_only(const Expr *e);         // mentions data, lets and indices at most
+Expr *ex_tidy(Expr *e);                   // a number before a product goes into a sum among its factors
 #endif

@@ -7,7 +7,7 @@
 
 enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
 
-enum { PRINTED = 2000 };                     // parts: what shares its parts may be longer than any file when it is written out
+enum { PRINTED = 2000 };  // parts: what shares its parts may be longer than any file when it is written out
 static int printed;
 
 static void print(FILE *f, const Expr *e, int outer);
@@ -24,20 +24,32 @@ static void print_number(FILE *f, double v)
 {
     if (fabs(v) < 1e15 && v == (long)v) fprintf(f, "%ld", (long)v);
     else {
-        for (int d = 2; d <= 12; d++)              // small fractions print as fractions
-            if (v * d == floor(v * d) && fabs(v * d) < 1000) { fprintf(f, "%ld/%d", (long)(v * d), d); return; }
+        for (int d = 2; d <= 12; d++)  // small fractions print as fractions
+            if (v * d == floor(v * d) && fabs(v * d) < 1000) {
+                fprintf(f, "%ld/%d", (long)(v * d), d);
+                return;
+            }
         char s[32];
         snprintf(s, sizeof s, "%.12g", v);
-        if (strtod(s, NULL) == v) { fputs(s, f); return; }
-        for (int d = 13; d <= 1000; d++)           // and what is no short decimal, if it is one at all
-            if (fabs(round(v * d)) < 1000 && round(v * d) / d == v && v != 0) { fprintf(f, "%ld/%d", (long)round(v * d), d); return; }
+        if (strtod(s, NULL) == v) {
+            fputs(s, f);
+            return;
+        }
+        for (int d = 13; d <= 1000; d++)  // and what is no short decimal, if it is one at all
+            if (fabs(round(v * d)) < 1000 && round(v * d) / d == v && v != 0) {
+                fprintf(f, "%ld/%d", (long)round(v * d), d);
+                return;
+            }
         fprintf(f, "%.15g", v);
     }
 }
 
 // The index that a reduction binds prints under its canonical name, unless something else in the body has that name: a plate's index, a
 // reduction around it, a variable. Then it prints under the next name that is free.
-static struct { const Index *index; const char *name; } shown[64];
+static struct {
+    const Index *index;
+    const char *name;
+} shown[64];
 static int nshown;
 
 static const char *name_shown(const Index *i)
@@ -47,7 +59,10 @@ static const char *name_shown(const Index *i)
     return i->name;
 }
 
-typedef struct Taken { const Index *own; const char *name; } Taken;
+typedef struct Taken {
+    const Index *own;
+    const char *name;
+} Taken;
 
 static Look test_taken(const Expr *e, void *with)
 {
@@ -74,7 +89,10 @@ static const char *show_index(const Expr *e)
 
 static void print(FILE *f, const Expr *e, int outer)
 {
-    if (++printed > PRINTED) { fputs("...", f); return; }
+    if (++printed > PRINTED) {
+        fputs("...", f);
+        return;
+    }
     switch (e->kind) {
     case EX_NUM:
         if (e->number < 0 || e->number != floor(e->number)) {
@@ -85,15 +103,23 @@ static void print(FILE *f, const Expr *e, int outer)
         break;
     case EX_INDEX: fputs(name_shown(e->index), f); break;
     case EX_REF:
-        if (e->var->parts && e->nargs == 1 && e->args[0]->kind == EX_NUM) { fputs(e->var->parts[(int)e->args[0]->number - 1]->name, f); break; }
+        if (e->var->parts && e->nargs == 1 && e->args[0]->kind == EX_NUM) {
+            fputs(e->var->parts[(int)e->args[0]->number - 1]->name, f);
+            break;
+        }
         fputs(e->var->name, f);
-        if (e->nargs) { fputc('[', f); print_list(f, e, 0); fputc(']', f); }
+        if (e->nargs) {
+            fputc('[', f);
+            print_list(f, e, 0);
+            fputc(']', f);
+        }
         break;
     case EX_ADD:
         if (outer > P_ADD) fputc('(', f);
         for (int i = 0; i < e->nargs; i++) {
             const Expr *t = e->args[i];
-            bool minus = (t->kind == EX_NUM && t->number < 0) || (t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0);
+            bool minus =
+                (t->kind == EX_NUM && t->number < 0) || (t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0);
             if (minus) {
                 fputs(i ? " - " : "-", f);
                 print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
@@ -108,7 +134,10 @@ static void print(FILE *f, const Expr *e, int outer)
         if (outer > P_MUL) fputc('(', f);
         bool first = true;
         int from = 0;
-        if (e->args[0]->kind == EX_NUM && e->args[0]->number == -1) { fputc('-', f); from = 1; }
+        if (e->args[0]->kind == EX_NUM && e->args[0]->number == -1) {
+            fputc('-', f);
+            from = 1;
+        }
         for (int i = from; i < e->nargs; i++) {
             if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) continue;
             if (!first) fputc('*', f);
@@ -142,16 +171,17 @@ static void print(FILE *f, const Expr *e, int outer)
         break;
     case EX_CALL: {
         if (e->fn == FN_MOD || (function_rows[e->fn].infix && e->fn != FN_SAME)) {
-            const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) && ex_is_whole(e->args[0]) && ex_is_whole(e->args[1]);
+            const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) &&
+                               ex_is_whole(e->args[0]) && ex_is_whole(e->args[1]);
             fputc('(', f);
-            print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);            // 1 + k <= T is k < T
+            print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);  // 1 + k <= T is k < T
             fprintf(f, " %s ", below ? "<" : e->fn == FN_AT_END || e->fn == FN_IN_TAIL ? function_rows[e->fn].infix : e->name);
             print(f, e->args[1], P_ADD);
             fputc(')', f);
             return;
         }
         fprintf(f, "%s(", e->name);
-        if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) {       // as it is written
+        if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) {  // as it is written
             fprintf(f, "(%s, %s) -> ", e->args[6]->var->name, e->args[7]->var->name);
             print(f, e->args[0], 0);
             for (int i = 1; i < (ex_is_num(e->args[4], 1e-6) && ex_is_num(e->args[5], 1e-6) ? 4 : 6); i++) {
@@ -167,7 +197,7 @@ static void print(FILE *f, const Expr *e, int outer)
         const bool array = e->kind == EX_ARRAY;
         char *range;
         size_t size;
-        FILE *r = open_memstream(&range, &size);         // the ends of the range are outside of the index
+        FILE *r = open_memstream(&range, &size);  // the ends of the range are outside of the index
         if (array) fputc('1', r);
         else print(r, e->args[0], P_ATOM);
         fputc(':', r);

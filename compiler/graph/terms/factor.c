@@ -1,6 +1,7 @@
 // factor.c -- factors of the log joint and statements that compute: made, copied, changed, and when each counts.
 //
-// Needs: variables and expressions.     Gives: factors in g->factors, in the order in which they were made; a copy stands behind what it was made of.
+// Needs: variables and expressions.     Gives: factors in g->factors, in the order in which they were made; a copy stands behind what it
+// was made of.
 #include "factor.h"
 
 // Numbers count from 0 in each graph.
@@ -43,7 +44,10 @@ Factor *factor_with(Graph *g, const Factor *f, Expr *log_density)
     return out;
 }
 
-static void change(Expr **e, Expr *(*how)(Expr *, void *), void *with) { if (*e) *e = how(*e, with); }
+static void change(Expr **e, Expr *(*how)(Expr *, void *), void *with)
+{
+    if (*e) *e = how(*e, with);
+}
 
 void factor_change(Factor *f, Expr *(*how)(Expr *, void *), void *with)
 {
@@ -65,7 +69,8 @@ void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with)
     for (int i = 0; i < 2; i++) change(&t->end[i], how, with);
 }
 
-// The statement that latents of an augmentation stand for: as it is written, or, of a response that is left out where it is missing, as the others see it.
+// The statement that latents of an augmentation stand for: as it is written, or, of a response that is left out where it is missing, as the
+// others see it.
 const Factor *factor_written(const Factor *f)
 {
     while (f->original && !f->original->left_out) f = f->original;
@@ -79,7 +84,10 @@ bool factor_counts_at(const Factor *f, int sums, bool collapsed)
     return collapsed ? f == written : !f->replaced;
 }
 
-bool factor_counts(const Factor *f, const Var *v, bool collapsed) { return v->left_out ? f->left_out : factor_counts_at(f, v->sums, collapsed); }
+bool factor_counts(const Factor *f, const Var *v, bool collapsed)
+{
+    return v->left_out ? f->left_out : factor_counts_at(f, v->sums, collapsed);
+}
 
 // Whether v decides if an instance of f stands, or what values its data may have: a response with missing values may.
 bool factor_decided_by(const Factor *f, const Var *v)
@@ -91,7 +99,8 @@ bool factor_decided_by(const Factor *f, const Var *v)
 bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with)
 {
     bool they = f->plates.guard && ex_any_var(f->plates.guard, are, with);
-    for (int i = 0; i < f->plates.n && !they; i++) they = ex_any_var(f->plates.index[i]->lo, are, with) || ex_any_var(f->plates.index[i]->hi, are, with);
+    for (int i = 0; i < f->plates.n && !they; i++)
+        they = ex_any_var(f->plates.index[i]->lo, are, with) || ex_any_var(f->plates.index[i]->hi, are, with);
     return they;
 }
 

@@ -10,10 +10,13 @@ Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);        // a c
 void factor_change(Factor *f, Expr *(*how)(Expr *, void *), void *with);  // every expression of it but ranges and condition
 void site_change(Site *t, Expr *(*how)(Expr *, void *), void *with);      // the same of a statement that computes
 const Factor *factor_written(const Factor *f);                            // that auxiliaries stand for
-// Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed) the model as written, auxiliaries integrated out.
+// Whether f is part of the joint that the update of v sees, or of that with so many unknowns summed out: the augmented one, or (collapsed)
+// the model as written, auxiliaries integrated out.
 bool factor_counts(const Factor *f, const Var *v, bool collapsed);
 bool factor_counts_at(const Factor *f, int sums, bool collapsed);  // the same of a joint with so many unknowns summed out
-bool factor_decided_by(const Factor *f, const Var *v);             // v decides whether an instance stands, or what values its data may have
-bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with);  // whether some of these variables enter its condition or the ends of its loops
-bool factor_draws(const Factor *f, const Var *v);                  // it is a statement that gives elements of v a distribution
+// v decides whether an instance stands, or what values its data may have
+bool factor_decided_by(const Factor *f, const Var *v);
+// whether some of these variables enter its condition or the ends of its loops
+bool decide_instances(const Factor *f, bool (*are)(const Var *v, void *with), void *with);
+bool factor_draws(const Factor *f, const Var *v);  // it is a statement that gives elements of v a distribution
 #endif

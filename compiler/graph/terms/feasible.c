@@ -5,8 +5,8 @@
 //   categorical(child | P[mother, ])    log(P[mother, child]), P data: yes, where it is 0
 //   multi_normal(y[i] | m, [[a, r], [r, b]])    yes, where the matrix is not positive definite; it is asked once for all i
 //
-// The runtime looks at these factors before the first sweep (runtime/host/feasible.c). What data alone decide is no matter of the start, and
-// factors that an augmentation made are not asked: auxiliaries are drawn before anything reads them.
+// The runtime looks at these factors before the first sweep (runtime/host/feasible.c). What data alone decide is no matter of the start,
+// and factors that an augmentation made are not asked: auxiliaries are drawn before anything reads them.
 #include <math.h>
 #include "feasible.h"
 #include "var.h"
@@ -29,7 +29,8 @@ static bool above_zero(const Expr *e)
     case EX_NUM: return e->number > 0;
     case EX_INDEX: return true;
     case EX_REF:
-        if (!var_unknown(e->var) && !e->var->response) return e->var->lower_number > 0;  // data that an unknown looks up: may be a 0
+        // data that an unknown looks up: may be a 0
+        if (!var_unknown(e->var) && !e->var->response) return e->var->lower_number > 0;
         return e->var->discrete || e->var->base == BASE_INT ? e->var->lower_number > 0 : e->var->lower_number >= 0;
     case EX_ADD: {
         bool any = false;
@@ -44,9 +45,11 @@ static bool above_zero(const Expr *e)
             if (!above_zero(e->args[i])) return false;
         return true;
     case EX_POW: return above_zero(e->args[0]);
-    case EX_CALL: return sign_positive(function_rows[e->fn].sign) || (e->fn == FN_if_else && above_zero(e->args[1]) && above_zero(e->args[2]));
+    case EX_CALL:
+        return sign_positive(function_rows[e->fn].sign) || (e->fn == FN_if_else && above_zero(e->args[1]) && above_zero(e->args[2]));
     case EX_REDUCE: return above_zero(e->args[2]);
-    case EX_ARRAY: case EX_AT: break;
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return false;
 }
@@ -65,11 +68,16 @@ static bool below_one(const Expr *e)
         return true;
     case EX_POW: {
         const Expr *x = e->args[0];
-        const bool even = fmod(e->number, 2) == 0 && x->kind == EX_REF && x->var->lower_number >= -1 && x->var->upper_number <= 1 && !x->var->discrete;
+        const bool even =
+            fmod(e->number, 2) == 0 && x->kind == EX_REF && x->var->lower_number >= -1 && x->var->upper_number <= 1 && !x->var->discrete;
         return e->number > 0 && (even || below_one(x));
     }
     case EX_CALL: return function_rows[e->fn].sign == SIGN_UNIT || (e->fn == FN_if_else && below_one(e->args[1]) && below_one(e->args[2]));
-    case EX_INDEX: case EX_ADD: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    case EX_INDEX:
+    case EX_ADD:
+    case EX_REDUCE:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return false;
 }
@@ -77,7 +85,8 @@ static bool below_one(const Expr *e)
 static bool inside(const Expr *x, const Expr *lo, const Expr *hi)
 {
     if (x->kind != EX_REF || (x->var->kind == VAR_DATA && !var_unknown(x->var))) return false;
-    const bool above = lo->kind == EX_NUM && x->var->lower_number >= lo->number, below = hi->kind == EX_NUM && x->var->upper_number <= hi->number;
+    const bool above = lo->kind == EX_NUM && x->var->lower_number >= lo->number,
+               below = hi->kind == EX_NUM && x->var->upper_number <= hi->number;
     return (above || ex_is_num(lo, -INFINITY)) && (below || ex_is_num(hi, INFINITY));
 }
 
@@ -110,25 +119,35 @@ static Look test_infinite(const Expr *e, void *with)
     (void)with;
     if (!movable(e)) return holds_infinity(e) ? FOUND : SKIP;
     switch (e->kind) {
-    case EX_NUM: case EX_INDEX: return SKIP;
-    case EX_REF: break;                          // and its subscripts
-    case EX_ADD: case EX_MUL: case EX_REDUCE: break;
+    case EX_NUM:
+    case EX_INDEX: return SKIP;
+    case EX_REF: break;  // and its subscripts
+    case EX_ADD:
+    case EX_MUL:
+    case EX_REDUCE: break;
     case EX_POW:
-        if (e->number == floor(e->number) ? e->number < 0 && !above_zero(e->args[0]) : !ex_positive(e->args[0]) || (e->number < 0 && !above_zero(e->args[0]))) return FOUND;
+        if (e->number == floor(e->number) ? e->number < 0 && !above_zero(e->args[0])
+                                          : !ex_positive(e->args[0]) || (e->number < 0 && !above_zero(e->args[0])))
+            return FOUND;
         break;
     case EX_CALL:
         if (e->fn == FN_WITHIN) return inside(e->args[0], e->args[1], e->args[2]) ? SKIP : FOUND;
         for (int i = 0; i < e->nargs; i++)
             if (!in_domain(e->args[i], function_rows[e->fn].domain ? function_rows[e->fn].domain[i] : '-')) return FOUND;
         break;
-    case EX_ARRAY: case EX_AT: return FOUND;
+    case EX_ARRAY:
+    case EX_AT: return FOUND;
     }
     return LOOK;
 }
 
 static bool is_finite(const Expr *e) { return !ex_find(e, test_infinite, NULL); }
 
-static Look test_array(const Expr *e, void *with) { (void)with; return e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK; }
+static Look test_array(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK;
+}
 static bool test_unreadable(const Expr *e) { return ex_find(e, test_array, NULL); }
 
 Vanishing factor_vanishing(const Factor *f)
@@ -139,7 +158,11 @@ Vanishing factor_vanishing(const Factor *f)
 
 // ---- factors with arrays, part by part ----
 
-typedef struct Parts { Arena *arena; FactorPart *part; int n, size; } Parts;
+typedef struct Parts {
+    Arena *arena;
+    FactorPart *part;
+    int n, size;
+} Parts;
 
 static void add_part(Parts *p, Expr *e)
 {
@@ -150,9 +173,17 @@ static void add_part(Parts *p, Expr *e)
 }
 
 // Matrices that are drawn lie in their support wherever a chain starts, and products with them have a factor as a rule.
-static bool test_matrix_drawn(const Var *v, void *with) { (void)with; return var_unknown(v) && constraint_rank(v) == 2; }
+static bool test_matrix_drawn(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v) && constraint_rank(v) == 2;
+}
 
-static bool test_auxiliary(const Var *v, void *with) { (void)with; return v->kind == VAR_AUXILIARY; }
+static bool test_auxiliary(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_AUXILIARY;
+}
 
 static bool has_factor(const Expr *e)
 {
@@ -179,12 +210,18 @@ static void find_matrices(Parts *p, Expr *e)
 {
     if (!movable(e) || e->size > MAX_TREE) return;
     switch (e->kind) {
-    case EX_ADD: case EX_MUL: case EX_POW: break;
+    case EX_ADD:
+    case EX_MUL:
+    case EX_POW: break;
     case EX_AT: find_matrices(p, e->args[0]); return;
-    case EX_REDUCE: if (e->fn == FN_log_sum_exp) return;
+    case EX_REDUCE:
+        if (e->fn == FN_log_sum_exp) return;
         break;
     case EX_CALL:
-        if (e->fn == FN_if_else && ex_is_num(e->args[2], -INFINITY)) { find_matrices(p, e->args[1]); return; }
+        if (e->fn == FN_if_else && ex_is_num(e->args[2], -INFINITY)) {
+            find_matrices(p, e->args[1]);
+            return;
+        }
         if (has_factor(e)) {
             Expr *matrix = e->args[0];
             if (matrix->kind != EX_ARRAY || ex_rank(matrix) != 2 || e->loose) return;
@@ -194,7 +231,10 @@ static void find_matrices(Parts *p, Expr *e)
         }
         if (e->fn == FN_if_else || e->fn == FN_log_sum_exp || e->fn == FN_log_sum_exp2 || e->fn == FN_WITHIN) return;
         break;
-    case EX_NUM: case EX_REF: case EX_INDEX: case EX_ARRAY: return;
+    case EX_NUM:
+    case EX_REF:
+    case EX_INDEX:
+    case EX_ARRAY: return;
     }
     for (int i = 0; i < e->nargs; i++) find_matrices(p, e->args[i]);
 }

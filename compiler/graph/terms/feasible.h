@@ -3,15 +3,17 @@
 #define GMC_GRAPH_FEASIBLE_H
 #include "../graph.h"
 
-typedef enum { VANISHES_NEVER, VANISHES_IF_MISSING, VANISHES } Vanishing;      // IF_MISSING: only where a missing response has been filled in
+// IF_MISSING: only where a missing response has been filled in
+typedef enum { VANISHES_NEVER, VANISHES_IF_MISSING, VANISHES } Vanishing;
 Vanishing factor_vanishing(const Factor *f);  // whether its density may be 0 where a chain starts
 
-typedef struct FactorPart {              // of a factor that holds arrays: a term without any, or a matrix that has to have a factor
-    Expr  *log_density;                  // inverse_spd(matrix), if it is symmetric, or log_determinant, inverse, cholesky_decompose of it
-    Plates plates;                       // without indices that it does not read
-    bool   if_missing;
+typedef struct FactorPart {  // of a factor that holds arrays: a term without any, or a matrix that has to have a factor
+    Expr *log_density;       // inverse_spd(matrix), if it is symmetric, or log_determinant, inverse, cholesky_decompose of it
+    Plates plates;           // without indices that it does not read
+    bool if_missing;
 } FactorPart;
 
 int factor_parts(Arena *a, const Factor *f, FactorPart **out);  // those that may not be finite
-bool factor_confines_missing(const Factor *f);                  // the ends of its support that data and responses give: a missing one may start outside of them
+// the ends of its support that data and responses give: a missing one may start outside of them
+bool factor_confines_missing(const Factor *f);
 #endif

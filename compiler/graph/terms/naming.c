@@ -13,14 +13,21 @@
 #include "../step.h"
 #include "../sum.h"
 
-enum { LONGEST = 40 };                   // of a name, before it gets a number
+enum { LONGEST = 40 };  // of a name, before it gets a number
 
-typedef struct Words { char text[LONGEST + 1]; size_t n; bool full; } Words;
+typedef struct Words {
+    char text[LONGEST + 1];
+    size_t n;
+    bool full;
+} Words;
 
 static void say(Words *w, const char *word)
 {
     const size_t more = strlen(word) + (w->n > 0);
-    if (w->full || w->n + more > LONGEST) { w->full = true; return; }        // whole words, or none
+    if (w->full || w->n + more > LONGEST) {
+        w->full = true;
+        return;
+    }  // whole words, or none
     if (w->n) w->text[w->n++] = '_';
     strcpy(w->text + w->n, word);
     w->n = strlen(w->text);
@@ -45,18 +52,36 @@ static void say_number(Words *w, double number)
 static void say_subscript(Words *w, const Expr *s)
 {
     if (s->kind == EX_NUM) say_number(w, s->number);
-    else if (s->kind == EX_REF) { say(w, "of"); say(w, s->var->name); }
-    else if (s->kind == EX_ADD && s->args[0]->kind == EX_NUM) say(w, s->args[0]->number < 0 ? "before" : "after");
+    else if (s->kind == EX_REF) {
+        say(w, "of");
+        say(w, s->var->name);
+    } else if (s->kind == EX_ADD && s->args[0]->kind == EX_NUM) say(w, s->args[0]->number < 0 ? "before" : "after");
 }
 
-static bool test_total(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM || v->kind == VAR_LET; }
-static Look test_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
+static bool test_total(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_SUM || v->kind == VAR_LET;
+}
+static Look test_sum(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE ? FOUND : LOOK;
+}
 
 static void say_expr(Words *w, const Expr *e, const Loops *l);
 
 // A mean of each column, computed before: sum_y_by_column[j]/N.
-static bool test_statistic(const Var *v, void *with) { (void)with; return v->kind == VAR_SUM; }
-static bool test_read(const Var *v, void *with) { (void)with; return v->kind == VAR_DATA && v->rank > 0; }
+static bool test_statistic(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_SUM;
+}
+static bool test_read(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_DATA && v->rank > 0;
+}
 static bool is_mean(const Expr *e) { return ex_any_var(e, test_statistic, NULL) && !ex_any_var(e, test_read, NULL); }
 
 // What varies in a sum, and what was done to it: x - mean(x) is x_centred, y - 1/2 is y_shifted.
@@ -80,7 +105,10 @@ static void say_sum(Words *w, const Expr *e, const Loops *l)
 
 static bool said_comparison(Words *w, const Expr *e, const Loops *l)
 {
-    static const struct { FunctionId fn; const char *word; } between[] = {{FN_EQ, "is"}, {FN_NE, "is_not"}, {FN_LT, "below"}, {FN_LE, "at_most"}};
+    static const struct {
+        FunctionId fn;
+        const char *word;
+    } between[] = {{FN_EQ, "is"}, {FN_NE, "is_not"}, {FN_LT, "below"}, {FN_LE, "at_most"}};
     for (size_t k = 0; k < sizeof between / sizeof *between; k++)
         if (ex_is_call(e, between[k].fn)) {
             say_expr(w, e->args[0], l);
@@ -91,18 +119,28 @@ static bool said_comparison(Words *w, const Expr *e, const Loops *l)
     return false;
 }
 
-static Look test_missing(const Expr *e, void *with) { (void)with; return e->kind == EX_CALL && e->fn == FN_MISSING ? FOUND : LOOK; }
+static Look test_missing(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_CALL && e->fn == FN_MISSING ? FOUND : LOOK;
+}
 
 // What is summed of observed values alone.
-static bool of_observed(const Expr *e) { return e->kind == EX_CALL && e->fn == FN_if_else && ex_is_num(e->args[1], 0) && ex_find(e->args[0], test_missing, NULL); }
+static bool of_observed(const Expr *e)
+{
+    return e->kind == EX_CALL && e->fn == FN_if_else && ex_is_num(e->args[1], 0) && ex_find(e->args[0], test_missing, NULL);
+}
 
 static void say_call(Words *w, const Expr *e, const Loops *l)
 {
     if (e->fn == FN_if_else) {
         const bool not = ex_is_num(e->args[1], 0);
-        const Expr *x = e->args[1 + not];
+        const Expr *x = e->args[1 + not ];
         if (!ex_is_num(x, 1)) say_expr(w, x, l);
-        if (!not && !ex_is_num(e->args[2], 0)) { say(w, "or"); say_expr(w, e->args[2], l); }
+        if (!not &&!ex_is_num(e->args[2], 0)) {
+            say(w, "or");
+            say_expr(w, e->args[2], l);
+        }
         if (of_observed(e)) {
             say(w, "observed");
             return;
@@ -115,7 +153,10 @@ static void say_call(Words *w, const Expr *e, const Loops *l)
         return;
     }
     if (said_comparison(w, e, l)) return;
-    if (!isalpha((unsigned char)*e->name)) { say(w, "chosen"); return; }
+    if (!isalpha((unsigned char)*e->name)) {
+        say(w, "chosen");
+        return;
+    }
     say(w, e->name);
     for (int i = 0; i < e->nargs; i++) say_expr(w, e->args[i], l);
 }
@@ -182,7 +223,7 @@ const char *statistic_name(const Graph *g, const Sum *s)
     for (int k = 0; k < s->n; k++) {
         Words key = {.n = 0};
         const bool column = is_column(s->target[k], s);
-        if (column && s->value->kind == EX_MUL) continue;        // X'y: the matrix says it
+        if (column && s->value->kind == EX_MUL) continue;  // X'y: the matrix says it
         if (column) say(&key, "column");
         else say_expr(&key, s->target[k], &s->loops);
         if (!by && w.n + key.n + 4 > LONGEST) break;
@@ -231,13 +272,16 @@ static bool means_something(const Graph *g, const Sum *s, const char *name)
     return false;
 }
 
-// A subscript of the statistic: the index of a loop stands for itself, another key for the name that its first reader has for it, or a fresh one.
+// A subscript of the statistic: the index of a loop stands for itself, another key for the name that its first reader has for it, or a
+// fresh one.
 static const char *subscript_name(const Graph *g, const Sum *s, int k, const char *before)
 {
     static const char *const fresh[] = {"k", "l", "m", "n", "o", "q"};
     if (s->target[k]->kind == EX_INDEX && moves(s->target[k], &s->loops)) return s->target[k]->index->name;
     const char *name = s->at[k] && s->at[k]->kind == EX_INDEX ? s->at[k]->index->name : intern(fresh[0]);
-    for (size_t i = 0; i < sizeof fresh / sizeof *fresh && (means_something(g, s, name) || strstr(before, arena_printf(g->arena, "%s, ", name))); i++) name = intern(fresh[i]);
+    for (size_t i = 0;
+         i < sizeof fresh / sizeof *fresh && (means_something(g, s, name) || strstr(before, arena_printf(g->arena, "%s, ", name))); i++)
+        name = intern(fresh[i]);
     return name;
 }
 
@@ -246,7 +290,9 @@ static const char *server_text(const Graph *g, const Step *s)
     if (s->conditional) return ex_quote(g->arena, s->conditional->current);
     const char *names = "";
     for (int i = 0; i < s->nblock && i < 4; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
-    return s->nblock > 4 ? arena_printf(g->arena, "(%s, and %d more)", names, s->nblock - 4) : s->nblock > 1 ? arena_printf(g->arena, "(%s)", names) : names;
+    return s->nblock > 4   ? arena_printf(g->arena, "(%s, and %d more)", names, s->nblock - 4)
+           : s->nblock > 1 ? arena_printf(g->arena, "(%s)", names)
+                           : names;
 }
 
 const char *statistic_text(const Graph *g, const Sum *s)
@@ -255,7 +301,8 @@ const char *statistic_text(const Graph *g, const Sum *s)
     for (int k = 0; k < s->n; k++) {
         const char *name = subscript_name(g, s, k, at);
         at = arena_printf(g->arena, "%s%s%s", at, name, k + 1 < s->n ? ", " : "");
-        if (s->target[k]->kind != EX_INDEX) with = arena_printf(g->arena, "%s%s%s = %s", with, *with ? ", " : " with ", ex_quote(g->arena, s->target[k]), name);
+        if (s->target[k]->kind != EX_INDEX)
+            with = arena_printf(g->arena, "%s%s%s = %s", with, *with ? ", " : " with ", ex_quote(g->arena, s->target[k]), name);
     }
     for (int i = 0; i < s->loops.n; i++) {
         bool own = false;
@@ -267,6 +314,9 @@ const char *statistic_text(const Graph *g, const Sum *s)
     for (const Server *t = s->serves; t; t = t->next, n++)
         if (n < 4) serves = arena_printf(g->arena, "%s%s%s", serves, n ? ", " : "", server_text(g, t->step));
     if (s->purpose) serves = arena_printf(g->arena, "; %s", s->purpose);
-    else if (n) serves = arena_printf(g->arena, "; serves the conditional%s of %s%s", n > 1 ? "s" : "", serves, n > 4 ? arena_printf(g->arena, " and %d more", n - 4) : "");
-    return arena_printf(g->arena, "%s%s%s%s = sum of %s%s%s%s", s->var->name, s->n ? "[" : "", at, s->n ? "]" : "", ex_quote(g->arena, s->value), over, with, serves);
+    else if (n)
+        serves = arena_printf(g->arena, "; serves the conditional%s of %s%s", n > 1 ? "s" : "", serves,
+                              n > 4 ? arena_printf(g->arena, " and %d more", n - 4) : "");
+    return arena_printf(g->arena, "%s%s%s%s = sum of %s%s%s%s", s->var->name, s->n ? "[" : "", at, s->n ? "]" : "",
+                        ex_quote(g->arena, s->value), over, with, serves);
 }

@@ -50,10 +50,16 @@ void factor_print(FILE *out, const Factor *f)
             fputs(i ? ", " : " | ", out);
             ex_print(out, c->weight);
             fprintf(out, ": %s(", c->dist->name);
-            for (int k = 0; k < c->nargs; k++) { if (k) fputs(", ", out); ex_print(out, c->args[k]); }
+            for (int k = 0; k < c->nargs; k++) {
+                if (k) fputs(", ", out);
+                ex_print(out, c->args[k]);
+            }
             fputc(')', out);
         }
-        if (f->plate) { fprintf(out, " for %s in 1:", f->plate->name); ex_print(out, f->plate->hi); }
+        if (f->plate) {
+            fprintf(out, " for %s in 1:", f->plate->name);
+            ex_print(out, f->plate->hi);
+        }
         fputc(')', out);
     } else ex_print(out, f->log_density);
 }
@@ -80,9 +86,14 @@ void graph_print(FILE *out, const Graph *g)
         fputc('\n', out);
         for (const Site *t = s->sites; t; t = t->next) {
             fprintf(out, "    %s[", t->var->name);
-            for (int k = 0; k < t->n; k++) { if (k) fputs(", ", out); ex_print(out, t->subscript[k]); }
-            if (t->value) { fputs(t->adds ? "] += " : "] = ", out); ex_print(out, t->value); }
-            else fprintf(out, "] ~ %s", t->dist->name);
+            for (int k = 0; k < t->n; k++) {
+                if (k) fputs(", ", out);
+                ex_print(out, t->subscript[k]);
+            }
+            if (t->value) {
+                fputs(t->adds ? "] += " : "] = ", out);
+                ex_print(out, t->value);
+            } else fprintf(out, "] ~ %s", t->dist->name);
             plates_print(out, &t->plates);
             fputc('\n', out);
         }

@@ -3,26 +3,30 @@
 //   before   N - i, within i in 1:N
 //   after    at least 0: i is at most N
 //
-// Needs: expressions, whose constructors ask how long a range is: these two files call each other.     Gives: answers; `false` says that it is not known.
-// Each fact is a whole number that is at least 0. What is asked is at least 0 if it is once an index or a bounded number in it stands at its end, or once a fact is taken away.
+// Needs: expressions, whose constructors ask how long a range is: these two files call each other.     Gives: answers; `false` says that it
+// is not known. Each fact is a whole number that is at least 0. What is asked is at least 0 if it is once an index or a bounded number in
+// it stands at its end, or once a fact is taken away.
 #include "prover.h"
 #include "var.h"
 
 enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000 };
 
 typedef struct Facts {
-    int   n, napart, looked;             // looked: how much was tried to answer the question
-    bool  extents;                       // what data must satisfy holds
-    Expr *fact[MOST_FACTS];              // each is at least 0
-    Expr *apart[MOST_FACTS];             // of whole numbers, each is not 0
+    int n, napart, looked;    // looked: how much was tried to answer the question
+    bool extents;             // what data must satisfy holds
+    Expr *fact[MOST_FACTS];   // each is at least 0
+    Expr *apart[MOST_FACTS];  // of whole numbers, each is not 0
 } Facts;
 
-static void add_fact(Facts *f, Expr *e) { if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e; }
+static void add_fact(Facts *f, Expr *e)
+{
+    if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e;
+}
 
 static bool is_gap(const Expr *e) { return ex_is_num(e, GM_MISSING_INT); }
 
-// What a condition says: of whole numbers, that a < b leaves at least 1 between them. That a value is missing says nothing of its size: it is
-// outside the declared bounds then, from which anything would follow.
+// What a condition says: of whole numbers, that a < b leaves at least 1 between them. That a value is missing says nothing of its size: it
+// is outside the declared bounds then, from which anything would follow.
 static void facts_of_condition(Facts *f, Expr *c, bool holds)
 {
     if (f->n == MOST_FACTS && f->napart == MOST_FACTS) return;
@@ -34,7 +38,8 @@ static void facts_of_condition(Facts *f, Expr *c, bool holds)
     if (ex_is_call(c, FN_LE)) add_fact(f, holds ? ex_sub(c->args[1], c->args[0]) : ex_plus(ex_sub(c->args[0], c->args[1]), gap));
     if (ex_is_call(c, holds ? FN_EQ : FN_NE) && !is_gap(c->args[0]) && !is_gap(c->args[1]))
         for (int i = 0; i < 2; i++) add_fact(f, ex_sub(c->args[i], c->args[1 - i]));
-    if (ex_is_call(c, holds ? FN_NE : FN_EQ) && gap != 0 && !is_gap(c->args[0]) && !is_gap(c->args[1]) && f->napart < MOST_FACTS) f->apart[f->napart++] = ex_sub(c->args[0], c->args[1]);
+    if (ex_is_call(c, holds ? FN_NE : FN_EQ) && gap != 0 && !is_gap(c->args[0]) && !is_gap(c->args[1]) && f->napart < MOST_FACTS)
+        f->apart[f->napart++] = ex_sub(c->args[0], c->args[1]);
 }
 
 static bool nonneg(Facts *f, Expr *e, int deep);
@@ -61,7 +66,8 @@ static void facts_of_apart(Facts *f)
 static Facts facts_of(const Loops *l)
 {
     Facts f = {0};
-    for (int i = 0; i < l->n; i++) add_fact(&f, ex_sub(l->index[i]->hi, l->index[i]->lo));       // within a loop its range is not empty
+    // within a loop its range is not empty
+    for (int i = 0; i < l->n; i++) add_fact(&f, ex_sub(l->index[i]->hi, l->index[i]->lo));
     if (l->guard) facts_of_condition(&f, l->guard, true);
     facts_of_apart(&f);
     return f;
@@ -72,7 +78,7 @@ static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
 {
     Expr *end[6];
     int n = 0;
-    bool every = false;                          // all of `end` must do; else one
+    bool every = false;  // all of `end` must do; else one
     if (x->kind == EX_INDEX && x->index->lo) end[n++] = c > 0 ? x->index->lo : x->index->hi;
     if (x->kind == EX_INDEX && !x->index->lo && c > 0 && x->index->least >= 0) end[n++] = ex_num(x->index->least);
     if (f->extents && x->extent && c > 0) end[n++] = ex_num(0);
@@ -80,7 +86,8 @@ static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
         Var *v = x->var;
         Expr *bound = c > 0 ? v->lower : v->upper;
         if (bound && bound != x && (v->kind == VAR_DATA || (v->discrete && var_unknown(v) && !ex_unknown(bound)))) end[n++] = bound;
-        if (v->kind == VAR_LET && v->rank == 0 && v->sites && !v->sites->next && !v->sites->plates.n && !v->sites->plates.guard) end[n++] = v->sites->value;
+        if (v->kind == VAR_LET && v->rank == 0 && v->sites && !v->sites->next && !v->sites->plates.n && !v->sites->plates.guard)
+            end[n++] = v->sites->value;
     }
     if (ex_is_call(x, FN_fmin) || ex_is_call(x, FN_fmax)) {
         end[n++] = x->args[0];
@@ -106,10 +113,13 @@ static bool nonneg(Facts *f, Expr *e, int deep)
     if (f->extents && e->extent) return true;
     if (deep == 0 || f->looked++ > PATIENCE) return false;
     const int n = e->kind == EX_ADD ? e->nargs : 1;
-    for (int i = n - 1; i >= 0; i--) {           // indices come last
+    for (int i = n - 1; i >= 0; i--) {  // indices come last
         Expr *t = e->kind == EX_ADD ? e->args[i] : e, *x = t;
         double c = 1;
-        if (t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM) { c = t->args[0]->number; x = t->args[1]; }
+        if (t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM) {
+            c = t->args[0]->number;
+            x = t->args[1];
+        }
         if (x->kind != EX_NUM && nonneg_at_end(f, ex_sub(e, t), c, x, deep)) return true;
     }
     for (int i = 0; i < f->n && deep > DEEP - 3; i++)
@@ -121,7 +131,7 @@ bool prove_nonneg(const Loops *l, Expr *e)
 {
     if (e->kind == EX_NUM) return e->number >= 0;
     Facts f = facts_of(&(Loops){0});
-    if (l->guard && nonneg(&f, e, DEEP)) return true;            // whatever the condition, which may have hundreds of parts
+    if (l->guard && nonneg(&f, e, DEEP)) return true;  // whatever the condition, which may have hundreds of parts
     f = facts_of(l);
     return nonneg(&f, e, DEEP);
 }

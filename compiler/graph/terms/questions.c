@@ -1,9 +1,14 @@
-// questions.c -- what an expression says of itself: its sign, whether it may vanish or diverge, what it mentions. Each part that is shared is looked at once.
+// questions.c -- what an expression says of itself: its sign, whether it may vanish or diverge, what it mentions. Each part that is shared
+// is looked at once.
 #include <math.h>
 #include "questions.h"
 #include "var.h"
 
-static struct { int level; uint64_t walks; bool settled; } walking;      // level: walks under way
+static struct {
+    int level;
+    uint64_t walks;
+    bool settled;
+} walking;  // level: walks under way
 
 void questions_start(void)
 {
@@ -33,7 +38,8 @@ bool ex_is_whole(const Expr *e)
     return e->kind == EX_ADD || e->kind == EX_MUL || e->kind == EX_INDEX;
 }
 
-// 1 - p, 1 - 0.3*p - q: a number less multiples of continuous variables, none of which takes away more than its upper bound times its coefficient.
+// 1 - p, 1 - 0.3*p - q: a number less multiples of continuous variables, none of which takes away more than its upper bound times its
+// coefficient.
 static bool leaves_some(const Expr *e)
 {
     if (e->args[0]->kind != EX_NUM) return false;
@@ -50,7 +56,11 @@ static bool leaves_some(const Expr *e)
 }
 
 // k - 1 of an index k from 1.
-static bool from_first(const Expr *e) { return e->nargs == 2 && e->args[0]->kind == EX_NUM && e->args[1]->kind == EX_INDEX && e->args[0]->number + e->args[1]->index->least >= 0; }
+static bool from_first(const Expr *e)
+{
+    return e->nargs == 2 && e->args[0]->kind == EX_NUM && e->args[1]->kind == EX_INDEX &&
+           e->args[0]->number + e->args[1]->index->least >= 0;
+}
 
 // All parts that it looks at must be positive: what this walk has seen is, or the answer is no already.
 static bool positive(const Expr *e, uint64_t walk)
@@ -70,8 +80,7 @@ static bool positive(const Expr *e, uint64_t walk)
             if (!positive(e->args[i], walk)) return false;
         return true;
     case EX_POW: return fmod(e->number, 2) == 0 || positive(e->args[0], walk);
-    case EX_CALL:
-        return e->fn == FN_pow ? positive(e->args[0], walk) : sign_not_negative(function_rows[e->fn].sign);
+    case EX_CALL: return e->fn == FN_pow ? positive(e->args[0], walk) : sign_not_negative(function_rows[e->fn].sign);
     case EX_REDUCE: return positive(e->args[2], walk);
     case EX_ARRAY: return positive(e->args[1], walk);
     case EX_AT: return false;
@@ -83,10 +92,18 @@ bool ex_positive(const Expr *e) { return positive(e, ++walking.walks); }
 
 // ---- what it is made of ----
 
-static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED; }
+static bool test_unknown(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v) || v->kind == VAR_PART || v->kind == VAR_ELEMENT || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED;
+}
 bool ex_unknown(const Expr *e) { return ex_any_var(e, test_unknown, NULL); }
 
-static bool test_not_data(const Var *v, void *with) { (void)with; return v->kind != VAR_DATA && v->kind != VAR_LET; }
+static bool test_not_data(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind != VAR_DATA && v->kind != VAR_LET;
+}
 bool ex_data_only(const Expr *e) { return !ex_any_var(e, test_not_data, NULL); }
 
 static bool test_countable(const Var *v, void *with)
@@ -99,7 +116,7 @@ static bool test_continuous(const Var *v, void *with) { return !test_countable(v
 
 static bool may_vanish(const Expr *e, uint64_t walk)
 {
-    if (!first_visit(e, walk)) return false;         // ex_any_var has walks of its own
+    if (!first_visit(e, walk)) return false;  // ex_any_var has walks of its own
     switch (e->kind) {
     case EX_NUM: return e->number == 0;
     case EX_INDEX: return e->index->least < 1;
@@ -111,14 +128,15 @@ static bool may_vanish(const Expr *e, uint64_t walk)
     case EX_REDUCE: return may_vanish(e->args[2], walk);
     case EX_ADD: {
         const bool begins = e->args[0]->kind == EX_NUM && e->args[0]->number > 0;
-        if (e->indices && !(begins && ex_positive(e))) return true;         // i - 1
-    }   // fall through
+        if (e->indices && !(begins && ex_positive(e))) return true;  // i - 1
+    }                                                                // fall through
     case EX_MUL:
         for (int i = 0; i < e->nargs; i++)
             if (e->args[i]->kind != EX_NUM && may_vanish(e->args[i], walk)) return true;
         return false;
     case EX_REF: return test_countable(e->var, NULL) && e->var->lower_number <= 0;
-    case EX_ARRAY: case EX_AT: break;
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return false;
 }
@@ -128,7 +146,10 @@ bool ex_may_vanish(const Expr *e) { return may_vanish(e, ++walking.walks); }
 static Look test_maybe_empty(const Expr *e, void *with)
 {
     (void)with;
-    return e->kind == EX_REDUCE && e->fn == FN_sum && !(e->args[0]->kind == EX_NUM && e->args[1]->kind == EX_NUM && e->args[1]->number >= e->args[0]->number) ? FOUND : LOOK;
+    return e->kind == EX_REDUCE && e->fn == FN_sum &&
+                   !(e->args[0]->kind == EX_NUM && e->args[1]->kind == EX_NUM && e->args[1]->number >= e->args[0]->number)
+               ? FOUND
+               : LOOK;
 }
 
 bool ex_above_zero(const Expr *e) { return ex_positive(e) && !ex_may_vanish(e) && !ex_find(e, test_maybe_empty, NULL); }
@@ -140,7 +161,8 @@ static bool may_be_one(const Expr *e)
     switch (e->kind) {
     case EX_NUM: return e->number == 1;
     case EX_REF: return test_countable(e->var, NULL);
-    case EX_MUL: case EX_POW:
+    case EX_MUL:
+    case EX_POW:
         for (int i = 0; i < e->nargs; i++)
             if (e->args[i]->kind != EX_NUM && !may_be_one(e->args[i])) return false;
         return true;
@@ -149,7 +171,9 @@ static bool may_be_one(const Expr *e)
         return ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
     case EX_ADD: return !ex_any_var(e, test_continuous, NULL);
     case EX_REDUCE: return may_be_one(e->args[2]);
-    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return true;
 }
@@ -164,7 +188,8 @@ static bool diverges(const Expr *e, bool likely, uint64_t walk)
     return e->diverges[likely] == 1;
 }
 
-// Whether times*e may rise without end, or be undefined, not only fall: log(p) + 2*log(q) falls. Parts are looked at more than once: only where answers are kept.
+// Whether times*e may rise without end, or be undefined, not only fall: log(p) + 2*log(q) falls. Parts are looked at more than once: only
+// where answers are kept.
 static bool rises(const Expr *e, double times, bool likely, uint64_t walk)
 {
     if (!diverges(e, likely, walk)) return false;
@@ -181,7 +206,12 @@ static bool rises(const Expr *e, double times, bool likely, uint64_t walk)
         return !falls;
     }
     case EX_REDUCE: return (e->fn != FN_sum && e->fn != FN_log_sum_exp) || rises(e->args[2], times, likely, walk);
-    case EX_NUM: case EX_REF: case EX_POW: case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_NUM:
+    case EX_REF:
+    case EX_POW:
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return true;
 }
@@ -191,7 +221,7 @@ static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
     if (!walking.settled && !first_visit(e, walk)) return false;
     switch (e->kind) {
     case EX_NUM: return !isfinite(e->number);
-    case EX_REF:                                 // a definition is as finite as its right sides
+    case EX_REF:  // a definition is as finite as its right sides
         if (e->var->computed) return diverges(e->var->computed, likely, walk);
         for (const Site *t = e->var->kind == VAR_LET && !e->var->series ? e->var->sites : NULL; t; t = t->next)
             if (t->value && diverges(t->value, likely, walk)) return true;
@@ -199,19 +229,25 @@ static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
     case EX_CALL:
         if (function_rows[e->fn].traits & TRAIT_LOG_END) {
             if (!likely || diverges(e->args[0], likely, walk)) return true;
-            return e->fn == FN_log ? ex_may_vanish(e->args[0]) : e->fn == FN_log1m ? may_be_one(e->args[0]) : ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
+            return e->fn == FN_log     ? ex_may_vanish(e->args[0])
+                   : e->fn == FN_log1m ? may_be_one(e->args[0])
+                                       : ex_any_var(e, test_countable, NULL) && !ex_any_var(e, test_continuous, NULL);
         }
         if (function_rows[e->fn].sign == SIGN_UNIT || (function_rows[e->fn].traits & TRAIT_BOUNDED)) return false;
         if (e->fn == FN_exp && walking.settled) return rises(e->args[0], 1, likely, walk);
         for (int i = e->fn == FN_if_else; i < e->nargs; i++)
             if (diverges(e->args[i], likely, walk)) return true;
         return false;
-    case EX_ADD: case EX_MUL: case EX_POW:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_POW:
         for (int i = 0; i < e->nargs; i++)
             if (diverges(e->args[i], likely, walk)) return true;
         return false;
     case EX_REDUCE: return diverges(e->args[2], likely, walk);
-    case EX_INDEX: case EX_ARRAY: case EX_AT: break;
+    case EX_INDEX:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return false;
 }
@@ -225,7 +261,10 @@ static Look test_no_number(const Expr *e, void *with)
     (void)with;
     if (e->kind == EX_REF && e->var->computed) return ex_find(e->var->computed, test_no_number, NULL) ? FOUND : LOOK;
     if (e->kind != EX_CALL || ex_data_only(e)) return LOOK;
-    return e->fn == FN_WITHIN || e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_log_determinant || e->fn == FN_cholesky_decompose ? FOUND : LOOK;
+    return e->fn == FN_WITHIN || e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_log_determinant ||
+                   e->fn == FN_cholesky_decompose
+               ? FOUND
+               : LOOK;
 }
 
 static Look test_no_count(const Expr *e, void *with)
@@ -235,7 +274,13 @@ static Look test_no_count(const Expr *e, void *with)
     case EX_NUM: return SKIP;
     case EX_REF: return e->var->kind == VAR_DATA && e->var->base == BASE_INT && e->nargs == 0 ? SKIP : FOUND;
     case EX_CALL: return e->fn == FN_fmin ? LOOK : FOUND;
-    case EX_INDEX: case EX_ADD: case EX_MUL: case EX_POW: case EX_REDUCE: case EX_ARRAY: case EX_AT: break;
+    case EX_INDEX:
+    case EX_ADD:
+    case EX_MUL:
+    case EX_POW:
+    case EX_REDUCE:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return FOUND;
 }

@@ -1,6 +1,7 @@
 // reads.c -- which factors a variable enters, by itself or by way of series.
 //
-// Needs: factors, series.     Gives: for each variable its factors in the order of the model, found once for all; Graph.reading is NULL once factors have changed.
+// Needs: factors, series.     Gives: for each variable its factors in the order of the model, found once for all; Graph.reading is NULL
+// once factors have changed.
 #include <stdlib.h>
 #include <string.h>
 #include "reads.h"
@@ -8,7 +9,10 @@
 
 // ---- expressions and series ----
 
-typedef struct Reads { const Var *v; const Series *but; } Reads;
+typedef struct Reads {
+    const Var *v;
+    const Series *but;
+} Reads;
 
 static bool test_reads(const Var *s, void *with)
 {
@@ -30,7 +34,9 @@ bool series_follows(const Series *s, const Var *v) { return s->var[0]->kind == V
 bool ex_reads(const Expr *e, const Var *v) { return ex_any_var(e, test_reads, &(Reads){v, NULL}); }
 
 // The series by way of which v enters a density, or NULL.
-typedef struct Through { const Var *v, *series; } Through;
+typedef struct Through {
+    const Var *v, *series;
+} Through;
 
 static bool test_through(const Var *s, void *with)
 {
@@ -49,7 +55,14 @@ const Var *through_series(const Expr *e, const Var *v)
 
 // ---- which factors a variable enters ----
 
-typedef struct Entering { Graph *g; Factor *f; int *last; Series **series; int nseries, size; } Entering;    // last: the factor that was found to hold a variable last
+// last: the factor that was found to hold a variable last
+typedef struct Entering {
+    Graph *g;
+    Factor *f;
+    int *last;
+    Series **series;
+    int nseries, size;
+} Entering;
 
 static bool test_enters(const Var *v, void *with)
 {
@@ -78,10 +91,11 @@ Reading factors_of(Graph *g, const Var *v)
             e.f = f;
             e.nseries = 0;
             ex_any_var(f->log_density, test_enters, &e);
-            Expr *const more[] = {f->if_missing, f->plates.guard, f->least, f->most};      // they count while a missing value is studied
+            // they count while a missing value is studied
+            Expr *const more[] = {f->if_missing, f->plates.guard, f->least, f->most};
             for (int i = 0; i < 4; i++)
                 if (more[i]) ex_any_var(more[i], test_enters, &e);
-            for (int i = 0; i < e.nseries; i++)              // and what the series that it reads are made of
+            for (int i = 0; i < e.nseries; i++)  // and what the series that it reads are made of
                 for (const Site *t = e.series[i]->sites; t; t = t->next)
                     if (t->value) ex_any_var(t->value, test_enters, &e);
         }
@@ -138,7 +152,8 @@ static bool means_something(const Graph *g, const Var *v, const char *name)
 
 Expr *var_element(const Graph *g, Var *v, Index **fresh)
 {
-    static const char *const names[] = {"k", "l", "m", "n", "q", "r", "k2", "l2", "m2", "n2", "q2", "r2", "k3", "l3", "m3", "n3", "q3", "r3"};
+    static const char *const names[] = {"k",  "l",  "m",  "n",  "q",  "r",  "k2", "l2", "m2",
+                                        "n2", "q2", "r2", "k3", "l3", "m3", "n3", "q3", "r3"};
     const int count = (int)(sizeof names / sizeof *names);
     Expr *at[MAX_RANK];
     for (int i = 0, next = 0; i < v->rank; i++) {
@@ -159,7 +174,8 @@ bool reads_sum(Graph *g, Var *const *block, int n)
     return false;
 }
 
-// Is it drawn without some unknown that is summed out? Also where the sum says nothing of it: sum over v of P(z = v | m) is 1, and z depends on m.
+// Is it drawn without some unknown that is summed out? Also where the sum says nothing of it: sum over v of P(z = v | m) is 1, and z
+// depends on m.
 bool drawn_without_summed(Graph *g, Var *const *block, int n)
 {
     const Reading of = factors_of_block(g, block, n);

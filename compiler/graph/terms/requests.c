@@ -4,7 +4,8 @@
 
 const Request *request_of(const Graph *g, const Var *v)
 {
-    for (const Request *r = g->method == METHOD_EM ? NULL : g->model->requests; r; r = r->next)        // how to draw is not how to find a mode
+    // how to draw is not how to find a mode
+    for (const Request *r = g->method == METHOD_EM ? NULL : g->model->requests; r; r = r->next)
         for (int i = 0; r->block == BLOCK_INFER && i < r->nnames; i++)
             if (r->names[i] == v->name) return r;
     return NULL;
@@ -19,7 +20,8 @@ bool asked_for(const Graph *g, const Var *v, Method method)
 // For modes all are summed out, where their values are finitely many.
 bool asked_marginal(const Graph *g, const Var *v)
 {
-    if (g->method == METHOD_EM) return v->discrete && v->base == BASE_INT && v->kind != VAR_AUXILIARY && end_of_summed(v, 0) && end_of_summed(v, 1);
+    if (g->method == METHOD_EM)
+        return v->discrete && v->base == BASE_INT && v->kind != VAR_AUXILIARY && end_of_summed(v, 0) && end_of_summed(v, 1);
     return v->kind != VAR_DATA && asked_for(g, v, METHOD_MARGINAL);
 }
 

@@ -3,8 +3,11 @@
 #define GMC_GRAPH_SUPPORTS_H
 #include "../graph.h"
 
-Expr *end_of_summed(const Var *v, int side);                     // the first (side 0) and the last value of an integer, if data tell them; NULL: they do not
-Expr *end_of_value(const Var *v, int side);                      // of an unknown: by data where all elements have it alike, else a number, which may be infinite
-double number_of_values(const Var *v);                           // of an integer with both ends; INFINITY: it is no number
-bool lies_within(const Expr *bound, const Expr *end, int side);  // whether an end (0: lower) of a support or truncation lies inside of a bound, as far as is known; NULL: none
+// the first (side 0) and the last value of an integer, if data tell them; NULL: they do not
+Expr *end_of_summed(const Var *v, int side);
+// of an unknown: by data where all elements have it alike, else a number, which may be infinite
+Expr *end_of_value(const Var *v, int side);
+double number_of_values(const Var *v);  // of an integer with both ends; INFINITY: it is no number
+// whether an end (0: lower) of a support or truncation lies inside of a bound, as far as is known; NULL: none
+bool lies_within(const Expr *bound, const Expr *end, int side);
 #endif

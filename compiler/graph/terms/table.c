@@ -3,7 +3,13 @@
 #include "table.h"
 #include "questions.h"
 
-static struct { Arena *arena; Expr **slot; unsigned size, count; int next_id, next_index, nbound, bound_size; Index **bound; } table;
+static struct {
+    Arena *arena;
+    Expr **slot;
+    unsigned size, count;
+    int next_id, next_index, nbound, bound_size;
+    Index **bound;
+} table;
 
 void expr_start(Arena *a)
 {
@@ -18,7 +24,7 @@ void expr_start(Arena *a)
 
 static unsigned mix(unsigned h, uint64_t v)
 {
-    v *= 0x9E3779B97F4A7C15ull;              // of a double like 0.5 only the first bits are not 0: they reach all places
+    v *= 0x9E3779B97F4A7C15ull;  // of a double like 0.5 only the first bits are not 0: they reach all places
     v = (v ^ v >> 32) * 0x9E3779B97F4A7C15ull;
     return (h ^ (unsigned)(v >> 32)) * 0x01000193u + (unsigned)v;
 }
@@ -29,7 +35,7 @@ static unsigned hash_of(const Expr *e)
     memcpy(&bits, &e->number, sizeof bits);
     unsigned h = mix(17u + (unsigned)e->kind, bits);
     h = mix(h, (uintptr_t)e->name);
-    h = mix(h, (uintptr_t)e->var);               // not its number: local variables of kernels have one for all
+    h = mix(h, (uintptr_t)e->var);  // not its number: local variables of kernels have one for all
     h = mix(h, e->index ? (uint64_t)e->index->id + 1 : 0);
     for (int i = 0; i < e->nargs; i++) h = mix(h, (uint64_t)e->args[i]->id);
     return h;
@@ -85,7 +91,8 @@ Expr *expr_cons(Expr draft)
         e->indices |= args[i]->indices;
         e->size += args[i]->size;
         if (args[i]->height > e->height) e->height = args[i]->height;
-        const bool binds = (draft.kind == EX_REDUCE || draft.kind == EX_ARRAY) && i == draft.nargs - 1 && args[i]->loose == draft.index->height;
+        const bool binds =
+            (draft.kind == EX_REDUCE || draft.kind == EX_ARRAY) && i == draft.nargs - 1 && args[i]->loose == draft.index->height;
         if (!binds && args[i]->loose > e->loose) e->loose = args[i]->loose;
     }
     if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) e->height = e->index->height;
@@ -101,7 +108,8 @@ int index_least(const Expr *lo)
     if (lo->kind == EX_NUM) return lo->number >= 1 ? 1 : lo->number >= 0 ? 0 : -1;
     if (lo->kind == EX_INDEX) return lo->index->least;
     if (!ex_positive(lo)) return -1;
-    const bool one = lo->kind == EX_ADD ? lo->args[0]->kind == EX_NUM && lo->args[0]->number >= 1 : lo->kind == EX_REF && lo->var->lower_number >= 1;
+    const bool one =
+        lo->kind == EX_ADD ? lo->args[0]->kind == EX_NUM && lo->args[0]->number >= 1 : lo->kind == EX_REF && lo->var->lower_number >= 1;
     return one ? 1 : 0;
 }
 
@@ -114,7 +122,8 @@ Index *index_new(const char *name, Expr *lo, Expr *hi)
 
 bool begins_below(const Expr *lo)
 {
-    if (lo->kind != EX_ADD) return lo->kind == EX_NUM ? lo->number < 1 : lo->kind == EX_MUL && lo->args[0]->kind == EX_NUM && lo->args[0]->number < 0;
+    if (lo->kind != EX_ADD)
+        return lo->kind == EX_NUM ? lo->number < 1 : lo->kind == EX_MUL && lo->args[0]->kind == EX_NUM && lo->args[0]->number < 0;
     bool all = true;
     for (int i = lo->args[0]->kind == EX_NUM; i < lo->nargs; i++) all &= begins_below(lo->args[i]);
     return all;

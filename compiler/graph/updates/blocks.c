@@ -19,8 +19,10 @@ Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **because, 
     *nbatch = v->rank;
     *listed = false;
     *because = v->discrete ? arena_printf(g->arena, "`%s` is discrete", v->name)
-             : v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_SUM_TO_ZERO ? arena_printf(g->arena, "the elements of `%s` are constrained together", v->name)
-             : isfinite(v->lower_number) || isfinite(v->upper_number) ? arena_printf(g->arena, "`%s` has bounds", v->name) : NULL;
+               : v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_SUM_TO_ZERO
+                   ? arena_printf(g->arena, "the elements of `%s` are constrained together", v->name)
+               : isfinite(v->lower_number) || isfinite(v->upper_number) ? arena_printf(g->arena, "`%s` has bounds", v->name)
+                                                                        : NULL;
     if (*because) return NOT_GAUSSIAN;
     if (!block_terms(g, &v, 1, &terms, because)) return NOT_GAUSSIAN;
     *of = terms;
@@ -32,22 +34,30 @@ Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **because, 
         if (t->degree != 2 || t->ref[0] == t->ref[1]) continue;
         coupled = true;
         int shared = 0;
-        while (shared < v->rank && t->ref[0]->args[shared] == t->ref[1]->args[shared]) shared++;    // the same row, whichever it is
+        // the same row, whichever it is
+        while (shared < v->rank && t->ref[0]->args[shared] == t->ref[1]->args[shared]) shared++;
         if (shared < *nbatch) *nbatch = shared;
         for (int d = shared; d < v->rank; d++) {
             int least, most;
             bool numbers = t->ref[0]->args[d]->kind == EX_NUM || t->ref[1]->args[d]->kind == EX_NUM;
-            chained &= (ex_sub(t->ref[0]->args[d], t->ref[1]->args[d])->kind == EX_NUM || band_apart(t->ref[0]->args[d], t->ref[1]->args[d], &least, &most)) && !numbers;
+            chained &= (ex_sub(t->ref[0]->args[d], t->ref[1]->args[d])->kind == EX_NUM ||
+                        band_apart(t->ref[0]->args[d], t->ref[1]->args[d], &least, &most)) &&
+                       !numbers;
         }
     }
     if (!coupled) return ELEMENTWISE;
-    if (constant) { *nbatch = 0; *listed = true; return DENSE; }
+    if (constant) {
+        *nbatch = 0;
+        *listed = true;
+        return DENSE;
+    }
     return chained ? CHAINED : DENSE;
 }
 
 static bool test_inside(const Var *v, void *with) { return ((const bool *)with)[v->id]; }
 
-// Does a product of an element of w and one of another variable of the block stand in the log density of f? Products that cancel do not count.
+// Does a product of an element of w and one of another variable of the block stand in the log density of f? Products that cancel do not
+// count.
 static bool couples(Graph *g, Factor *f, Var *const *block, int n, Var *w)
 {
     for (int i = 0; i < n; i++) {
@@ -62,7 +72,8 @@ static bool couples(Graph *g, Factor *f, Var *const *block, int n, Var *w)
     return false;
 }
 
-// Is w coupled with a block that is jointly normal, and are they together? Factors that hold w alone, or the block alone, were looked at before.
+// Is w coupled with a block that is jointly normal, and are they together? Factors that hold w alone, or the block alone, were looked at
+// before.
 bool coupled_with(Graph *g, Var *const *block, int n, const bool *inside, Var *w)
 {
     bool coupled = false;
@@ -80,7 +91,11 @@ bool coupled_with(Graph *g, Var *const *block, int n, const bool *inside, Var *w
     return coupled;
 }
 
-static bool test_near(const Var *v, void *with) { ((bool *)with)[v->id] = true; return false; }
+static bool test_near(const Var *v, void *with)
+{
+    ((bool *)with)[v->id] = true;
+    return false;
+}
 
 void put_inside(Graph *g, Growing *b, Var *v)
 {
@@ -104,14 +119,19 @@ void grow_from(Graph *g, Growing *b, Var *v)
 bool grow_by(Graph *g, Growing *b, Candidate *w)
 {
     if (!b->near[w->var->id] || !coupled_with(g, b->var, b->n, b->inside, w->var)) return false;
-    if (b->n == MAX_BLOCK) { b->full = true; return false; }
+    if (b->n == MAX_BLOCK) {
+        b->full = true;
+        return false;
+    }
     put_inside(g, b, w->var);
     return w->taken = true;
 }
 
 const char *shared_reason(Graph *g, const Growing *b)
 {
-    return b->full ? arena_printf(g->arena, "they share a linear predictor; more than %d variables do, which are drawn in several blocks", MAX_BLOCK) : "they share a linear predictor";
+    return b->full ? arena_printf(g->arena, "they share a linear predictor; more than %d variables do, which are drawn in several blocks",
+                                  MAX_BLOCK)
+                   : "they share a linear predictor";
 }
 
 Candidate *find_candidate(Candidate *list, int n, const char *name)

@@ -15,7 +15,11 @@
 #include "steps.h"
 
 // A chain that grows by variables along it, and by others as its border.
-typedef struct Chain { Var **var, **border; int n, nborder; const Band *band; } Chain;
+typedef struct Chain {
+    Var **var, **border;
+    int n, nborder;
+    const Band *band;
+} Chain;
 
 static Step *chain_step(Graph *g, const Chain *c, const char *reason)
 {
@@ -64,7 +68,9 @@ static bool belongs_to_effects(Graph *g, Candidate *list, int n, const Growing *
     inside[w->var->id] = true;
     for (int i = 0; i < n; i++) {
         Candidate *q = &list[i];
-        if (!q->taken && q->form == ELEMENTWISE && q->var->kind == VAR_PARAMETER && !chain->inside[q->var->id] && coupled_with(g, &w->var, 1, inside, q->var)) return true;
+        if (!q->taken && q->form == ELEMENTWISE && q->var->kind == VAR_PARAMETER && !chain->inside[q->var->id] &&
+            coupled_with(g, &w->var, 1, inside, q->var))
+            return true;
     }
     return false;
 }
@@ -95,17 +101,20 @@ Step *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *first)
     if (!block_terms(g, c.var, 1, &terms, &why) || !(c.band = band_of(g, c.var, 1, 1, terms))) return NULL;
     first->taken = true;
     grow_from(g, b, first->var);
-    for (int border = 0; border < 2; border++)                   // what goes along the chain before what does not: a plate of effects may need a coefficient only until it joins
+    // what goes along the chain before what does not: a plate of effects may need a coefficient only until it joins
+    for (int border = 0; border < 2; border++)
         for (int k = 0; k < n; k++) {
             Candidate *w = &list[k];
-            if (w->taken || w->set != first->set || w->form == NOT_GAUSSIAN || (w->listed && !border) || (w->var->kind != VAR_PARAMETER && w->var->kind != VAR_LATENT) || !b->near[w->var->id] || b->n == MAX_BLOCK) continue;
+            if (w->taken || w->set != first->set || w->form == NOT_GAUSSIAN || (w->listed && !border) ||
+                (w->var->kind != VAR_PARAMETER && w->var->kind != VAR_LATENT) || !b->near[w->var->id] || b->n == MAX_BLOCK)
+                continue;
             if (border ? w->var->rank > 1 || (w->form != DENSE && !within_node(&c, w->var)) : w->var->rank == 0) continue;
             if (!coupled_with(g, b->var, b->n, b->inside, w->var)) continue;
             if (border && belongs_to_effects(g, list, n, b, w)) continue;
             if (!join_chain(g, &c, w->var, !border)) continue;
             w->taken = true;
             put_inside(g, b, w->var);
-            k = -1;                              // a new member may bring others
+            k = -1;  // a new member may bring others
         }
     return chain_step(g, &c, c.n + c.nborder == 1 ? "its elements follow each other" : "they go along a chain");
 }
@@ -117,7 +126,8 @@ Step *innovations_step(Graph *g, Candidate *list, int n, const Series *series)
     BlockTerm *terms, *more;
     int nvars = 0;
     if (!in) return NULL;
-    Var *const *vars = innovation_vars(in, &nvars), **all = NEW_N(g->arena, Var *, MAX_BLOCK + 1), **block = NEW_N(g->arena, Var *, nvars + MAX_BLOCK);
+    Var *const *vars = innovation_vars(in, &nvars), **all = NEW_N(g->arena, Var *, MAX_BLOCK + 1),
+               **block = NEW_N(g->arena, Var *, nvars + MAX_BLOCK);
     for (int i = 0; i < nvars; i++) {
         const Candidate *c = find_candidate(list, n, vars[i]->name);
         if (!c || c->taken) return NULL;
@@ -133,7 +143,9 @@ Step *innovations_step(Graph *g, Candidate *list, int n, const Series *series)
     for (int k = 0; k < n; k++) {
         Candidate *w = &list[k];
         const Var *v = w->var;
-        if (w->taken || v->rank > 0 || v->discrete || isfinite(v->lower_number) || isfinite(v->upper_number) || v->constraint != CONSTRAINT_NONE || v->kind != VAR_PARAMETER || request_of(g, v)) continue;
+        if (w->taken || v->rank > 0 || v->discrete || isfinite(v->lower_number) || isfinite(v->upper_number) ||
+            v->constraint != CONSTRAINT_NONE || v->kind != VAR_PARAMETER || request_of(g, v))
+            continue;
         all[nborder + 1] = w->var;
         bool coupled = false;
         if (nborder + 2 > MAX_BLOCK || !innovation_terms(g, in, all + 1, nborder + 1, &more)) continue;

@@ -3,13 +3,18 @@
 //   before   infer { w by collapsed; }     c[i] ~ categorical(w), i in 1:N     w ~ dirichlet(a)
 //   after    c[i] in turn, with P(c[i] = k) proportional to (a[k] + #{j != i: c[j] = k}) * (what else holds c[i]), then w given c
 //
-// Given the other indicators, the counts of w but for that of c[i] give the law of one more value: for a Dirichlet vector with natural parameters a + counts - 1 it is the ratio of the
-// normalisers, (a[k] + n[k]) / sum(a + n) (Liu 1994; Griffiths and Steyvers 2004 for topics). So log w[k] in the conditional of c[i] becomes log(a[k] + n[k]) - log(sum of them), where n is without c[i] and follows it
-// while the elements take turns. Elements depend on each other through the counts, so they are drawn one after the other, exactly: a parallel form would be an approximation.
+// Given the other indicators, the counts of w but for that of c[i] give the law of one more value: for a Dirichlet vector with natural
+// parameters a + counts - 1 it is the ratio of the normalisers, (a[k] + n[k]) / sum(a + n) (Liu 1994; Griffiths and Steyvers 2004 for
+// topics). So log w[k] in the conditional of c[i] becomes log(a[k] + n[k]) - log(sum of them), where n is without c[i] and follows it while
+// the elements take turns. Elements depend on each other through the counts, so they are drawn one after the other, exactly: a parallel
+// form would be an approximation.
 //
-// Side conditions: w is Dirichlet given everything else, whatever its counts come from; each element of the indicator adds 1 to one place of w, that its value picks, once: then the law of one value is all that
-// is asked of w. Where the weights of an element are one of several vectors that data pick, theta[doc[i], ..] for every w that is integrated out (or theta[d, ..] for c[d, n]), elements of different vectors do not meet in a count:
-// if nothing else ties them, vectors are gone through at once, each element by element, which is as exact and gives the same draws. Everything discrete that reads w is drawn so, and w directly after them, before any other step reads it (van Dyk and Park 2008).
+// Side conditions: w is Dirichlet given everything else, whatever its counts come from; each element of the indicator adds 1 to one place
+// of w, that its value picks, once: then the law of one value is all that is asked of w. Where the weights of an element are one of several
+// vectors that data pick, theta[doc[i], ..] for every w that is integrated out (or theta[d, ..] for c[d, n]), elements of different vectors
+// do not meet in a count: if nothing else ties them, vectors are gone through at once, each element by element, which is as exact and gives
+// the same draws. Everything discrete that reads w is drawn so, and w directly after them, before any other step reads it (van Dyk and Park
+// 2008).
 #include <math.h>
 #include <string.h>
 #include "collapsed.h"
@@ -38,7 +43,8 @@ static Expr *one_log(Graph *g, const Part *q, Var *w)
     for (int i = 0; i < t.n; i++) {
         const Term *m = &t.term[i];
         if (m->degree == 0) continue;
-        if (found || m->loops.n || m->loops.guard || !ex_is_num(m->coefficient, 1) || m->ref[0]->kind != EX_CALL || m->ref[0]->fn != FN_log) return NULL;
+        if (found || m->loops.n || m->loops.guard || !ex_is_num(m->coefficient, 1) || m->ref[0]->kind != EX_CALL || m->ref[0]->fn != FN_log)
+            return NULL;
         found = m->ref[0]->args[0];
     }
     return found;
@@ -52,9 +58,12 @@ static Predictive *predictive_of(Graph *g, Var *v, const Conditional *c, Var *w,
     for (const Part *q = c->density; q && !why; q = q->next) {
         if (!ex_mentions(q->value, w)) continue;
         Expr *ref = q->loops.n ? NULL : one_log(g, q, w);
-        if (p || q->loops.n) why = arena_printf(g->arena, "an element of `%s` counts more than once in it (line %d)", v->name, span_line(q->factor->span));
-        else if (!ref || ref->nargs != w->rank) why = arena_printf(g->arena, "`%s` does not pick a place of it (line %d)", v->name, span_line(q->factor->span));
-        else if (q->loops.guard && ex_mentions(q->loops.guard, c->u->var)) why = arena_printf(g->arena, "`%s` decides whether it counts (line %d)", v->name, span_line(q->factor->span));
+        if (p || q->loops.n)
+            why = arena_printf(g->arena, "an element of `%s` counts more than once in it (line %d)", v->name, span_line(q->factor->span));
+        else if (!ref || ref->nargs != w->rank)
+            why = arena_printf(g->arena, "`%s` does not pick a place of it (line %d)", v->name, span_line(q->factor->span));
+        else if (q->loops.guard && ex_mentions(q->loops.guard, c->u->var))
+            why = arena_printf(g->arena, "`%s` decides whether it counts (line %d)", v->name, span_line(q->factor->span));
         else {
             p = NEW(g->arena, Predictive);
             *p = (Predictive){.weights = w, .natural = natural, .ref = ref, .guard = q->loops.guard};
@@ -67,9 +76,14 @@ static Predictive *predictive_of(Graph *g, Var *v, const Conditional *c, Var *w,
     return NULL;
 }
 
-static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
+static bool test_response(const Var *v, void *with)
+{
+    (void)with;
+    return v->response;
+}
 
-// By which of its subscripts, before the value's, every one of the weights has the same expression of data, `key`, and over how many vectors that goes; NULL: by none.
+// By which of its subscripts, before the value's, every one of the weights has the same expression of data, `key`, and over how many
+// vectors that goes; NULL: by none.
 static Expr *vectors_apart(const Predictive *list, Expr *key)
 {
     Expr *extent = NULL;
@@ -91,7 +105,8 @@ static void set_apart(Step *s, Conditional *c)
     if (v->rank == 2 && vectors_apart(s->predictive, first)) c->nbatch = 1;
     for (int k = 0; v->rank == 1 && k < s->predictive->ref->nargs - 1 && !s->enumerate.shelves; k++) {
         Expr *key = s->predictive->ref->args[k];
-        if (ex_mentions_index(key, c->element[0]) && ex_data_only(key) && !ex_any_var(key, test_response, NULL)) s->enumerate.shelves = vectors_apart(s->predictive, s->enumerate.shelf = key);
+        if (ex_mentions_index(key, c->element[0]) && ex_data_only(key) && !ex_any_var(key, test_response, NULL))
+            s->enumerate.shelves = vectors_apart(s->predictive, s->enumerate.shelf = key);
     }
     if (!s->enumerate.shelves) s->enumerate.shelf = NULL;
 }
@@ -109,11 +124,12 @@ Step *collapsed_step(Graph *g, Var *v)
         for (int q = 0; q < of.n; q++) meets |= factor_counts(of.factor[q], v, false) && factor_mentions(of.factor[q], w);
         if (!meets) continue;
         Conditional *natural = w->constraint == CONSTRAINT_SIMPLEX ? conditional_array(g, w) : NULL;
-        if (!natural || !natural->family) return NULL;           // collapses_served tells
+        if (!natural || !natural->family) return NULL;  // collapses_served tells
         if (!c) c = conditional_density(g, v, false);
-        const char *why = c->whole || c->recursion ? c->because
-                        : v->summed || v->messages ? "it is summed out, or drawn together with others along a chain"
-                        : !v->upper || !(v->lower || isfinite(v->lower_number)) ? "its values are not finitely many" : NULL;
+        const char *why = c->whole || c->recursion   ? c->because
+                          : v->summed || v->messages ? "it is summed out, or drawn together with others along a chain"
+                          : !v->upper || !(v->lower || isfinite(v->lower_number)) ? "its values are not finitely many"
+                                                                                  : NULL;
         if (why) {
             refuse(g, w, arena_printf(g->arena, "`%s` cannot be drawn without it: %s", v->name, why));
             return NULL;
@@ -125,14 +141,22 @@ Step *collapsed_step(Graph *g, Var *v)
     }
     if (!list) return NULL;
     c = arena_copy(g->arena, c, sizeof *c);
-    const bool apart = c->nbatch == v->rank;     // but for counts
+    const bool apart = c->nbatch == v->rank;  // but for counts
     c->conflicts = NULL;
-    c->nbatch = c->colours = c->lattice = 0;     // which tie all elements to each other
+    c->nbatch = c->colours = c->lattice = 0;  // which tie all elements to each other
     const char *names = "";
-    for (const Predictive *p = list; p; p = p->next) names = arena_printf(g->arena, "%s%s`%s`", names, *names ? ", " : "", p->weights->name);
+    for (const Predictive *p = list; p; p = p->next)
+        names = arena_printf(g->arena, "%s%s`%s`", names, *names ? ", " : "", p->weights->name);
     c->because = arena_printf(g->arena, "counts stand in place of %s, as the model asks", names);
     Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_ENUM, .span = v->span, .block = arena_copy(g->arena, &v, sizeof v), .nblock = 1, .conditional = c, .reason = c->because, .marginal = true, .predictive = list};
+    *s = (Step){.kind = STEP_ENUM,
+                .span = v->span,
+                .block = arena_copy(g->arena, &v, sizeof v),
+                .nblock = 1,
+                .conditional = c,
+                .reason = c->because,
+                .marginal = true,
+                .predictive = list};
     s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
     s->enumerate.upper = v->upper;
     if (apart) set_apart(s, c);

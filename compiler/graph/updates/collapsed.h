@@ -3,15 +3,16 @@
 #define GMC_GRAPH_COLLAPSED_H
 #include "../graph.h"
 
-typedef struct Predictive {              // how the conditional of an indicator's element holds a vector of probabilities: log ref, once
-    Var         *weights;
-    Conditional *natural;                // that of the weights: Dirichlet
-    Expr        *ref;                    // its element, subscripts in terms of u
-    Expr        *guard;                  // when it counts; NULL: always
-    bool         varies;                 // the value picks among several vectors
+typedef struct Predictive {  // how the conditional of an indicator's element holds a vector of probabilities: log ref, once
+    Var *weights;
+    Conditional *natural;  // that of the weights: Dirichlet
+    Expr *ref;             // its element, subscripts in terms of u
+    Expr *guard;           // when it counts; NULL: always
+    bool varies;           // the value picks among several vectors
     struct Predictive *next;
 } Predictive;
 
-struct Step *collapsed_step(Graph *g, Var *v);              // NULL: v reads no weights that are integrated out, or cannot be drawn so (after a message)
+// NULL: v reads no weights that are integrated out, or cannot be drawn so (after a message)
+struct Step *collapsed_step(Graph *g, Var *v);
 bool collapses_served(Graph *g, const struct Step *steps);  // false after a message
 #endif

@@ -4,13 +4,17 @@
 //   after    log p(a, b | y) = log p(a, b) + sum(i, lbeta(a + y[i], b + n[i] - y[i]) - lbeta(a, b))
 //            slices of it: a | b; b | a; (a, b) -> (a, b) exp(c)                                                   then p | a, b, y
 //
-// Given its plate a parameter of the plate's distribution hardly moves where data say little of each element; parameters of which the data tell the ratio alone move along it. Where an element p[i] is drawn exactly from a family
-// with natural parameters e[i], the integral over p[i] of all that holds it is exp(A(e[i])), A the logarithm of the family's normaliser: minus what its log density has besides terms of p[i], at e[i] (Gelman et al. 2013, Bayesian Data
-// Analysis, section 5.3, of the beta and the binomial). What p's own statement has besides terms of p[i], -lbeta(a, b), stays.
-// The steps stand together and the plate is drawn directly behind them: no step reads the elements before they are (van Dyk and Park 2008, partially collapsed Gibbs).
+// Given its plate a parameter of the plate's distribution hardly moves where data say little of each element; parameters of which the data
+// tell the ratio alone move along it. Where an element p[i] is drawn exactly from a family with natural parameters e[i], the integral over
+// p[i] of all that holds it is exp(A(e[i])), A the logarithm of the family's normaliser: minus what its log density has besides terms of
+// p[i], at e[i] (Gelman et al. 2013, Bayesian Data Analysis, section 5.3, of the beta and the binomial). What p's own statement has besides
+// terms of p[i], -lbeta(a, b), stays. The steps stand together and the plate is drawn directly behind them: no step reads the elements
+// before they are (van Dyk and Park 2008, partially collapsed Gibbs).
 //
-// Side conditions: the elements of the plate are independent given all else and have a family whose law has a name, without truncation; sums over its rows are of data, or made before the step; the parameter is a real, sliced given the plate or beside one that is, and of all that holds the plate it stands in the plate's own statement alone; the plate enters no other integral.
-// The common factor: two or more of these parameters, positive without an upper end, of one shape, in one statement.
+// Side conditions: the elements of the plate are independent given all else and have a family whose law has a name, without truncation;
+// sums over its rows are of data, or made before the step; the parameter is a real, sliced given the plate or beside one that is, and of
+// all that holds the plate it stands in the plate's own statement alone; the plate enters no other integral. The common factor: two or more
+// of these parameters, positive without an upper end, of one shape, in one statement.
 #include <math.h>
 #include <string.h>
 #include "conjugates.h"
@@ -29,18 +33,20 @@
 enum { MOST_PARAMETERS = 8 };
 
 typedef struct Plate {
-    Graph  *g;
-    Step   *step;                        // that draws it
-    Factor *own;                         // its statement
+    Graph *g;
+    Step *step;   // that draws it
+    Factor *own;  // its statement
     Without *without;
-    Factor *integral;                    // what is left of its factors once it is integrated out, but for terms without what the statement hangs on
-    int     n;
-    Step   *parameter[MOST_PARAMETERS];  // steps of what is drawn without it
+    // what is left of its factors once it is integrated out, but for terms without what the statement hangs on
+    Factor *integral;
+    int n;
+    Step *parameter[MOST_PARAMETERS];  // steps of what is drawn without it
 } Plate;
 
 static bool is_ordinary(const Step *s)
 {
-    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit && s->does != EXPECTS && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
+    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit &&
+           s->does != EXPECTS && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
            (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS);
 }
 
@@ -97,7 +103,10 @@ static Expr *sum_of(Plate *p, const Part *q)
     return ex_ref(v, c->var->rank, c->current->args);
 }
 
-typedef struct InPlace { const Without *of; Expr *const *is; } InPlace;
+typedef struct InPlace {
+    const Without *of;
+    Expr *const *is;
+} InPlace;
 
 static Expr *in_place(Expr *e, void *with)
 {
@@ -109,10 +118,7 @@ static Expr *in_place(Expr *e, void *with)
     return NULL;
 }
 
-Expr *in_place_of_sums(const Without *w, Expr *e, Expr *const *is)
-{
-    return ex_map(e, in_place, &(InPlace){w, is});
-}
+Expr *in_place_of_sums(const Without *w, Expr *e, Expr *const *is) { return ex_map(e, in_place, &(InPlace){w, is}); }
 
 // A(e), up to a constant; NULL: the law's log density is not of this form.
 static Expr *log_normaliser(Plate *p)
@@ -164,7 +170,9 @@ static bool find_integral(Plate *p)
     }
     Expr *a = log_normaliser(p);
     if (!a) return false;
-    p->integral = factor_of_ends(g, p->own, (Plates){.n = c->var->rank, .index = index_list(g->arena, c->element, c->var->rank, 0), .guard = guard}, ex_add2(all, a));
+    p->integral =
+        factor_of_ends(g, p->own, (Plates){.n = c->var->rank, .index = index_list(g->arena, c->element, c->var->rank, 0), .guard = guard},
+                       ex_add2(all, a));
     return !ex_mentions(p->integral->log_density, c->var);
 }
 
@@ -173,8 +181,12 @@ static bool find_plate(Graph *g, Step *s, Plate *p)
     if (s->kind != STEP_EXACT || !is_ordinary(s)) return false;
     const Conditional *c = s->conditional;
     const Var *v = c->var;
-    if (c->array || !c->family || !c->family->law || c->truncated || c->bounds || c->nbase || c->whole || c->recursion || c->closed || c->carried || c->with || c->nbatch < v->rank || v->rank == 0) return false;
-    if (v->discrete || v->constraint != CONSTRAINT_NONE || (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || request_of(g, v) || is_of_series(g, v)) return false;
+    if (c->array || !c->family || !c->family->law || c->truncated || c->bounds || c->nbase || c->whole || c->recursion || c->closed ||
+        c->carried || c->with || c->nbatch < v->rank || v->rank == 0)
+        return false;
+    if (v->discrete || v->constraint != CONSTRAINT_NONE || (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || request_of(g, v) ||
+        is_of_series(g, v))
+        return false;
     *p = (Plate){.g = g, .step = s, .own = own_statement(g, (Var *)v)};
     return p->own && find_integral(p);
 }
@@ -207,15 +219,21 @@ static Reading factors_without(Graph *g, const Reading of, const Plate *p)
 static bool is_parameter(Graph *g, const Step *s, const Step *of_plate)
 {
     const Var *v = s->block[0];
-    return (s->kind == STEP_SLICE || (s->kind == STEP_EXACT && !s->conditional->array)) && is_ordinary(s) && s->when == of_plate->when && s->competition == of_plate->competition && is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->part_of && v->constraint == CONSTRAINT_NONE &&
-           !s->conditional->whole && !s->conditional->recursion && !s->conditional->closed && !request_of(g, v) && !is_of_series(g, v);
+    return (s->kind == STEP_SLICE || (s->kind == STEP_EXACT && !s->conditional->array)) && is_ordinary(s) && s->when == of_plate->when &&
+           s->competition == of_plate->competition && is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->part_of &&
+           v->constraint == CONSTRAINT_NONE && !s->conditional->whole && !s->conditional->recursion && !s->conditional->closed &&
+           !request_of(g, v) && !is_of_series(g, v);
 }
 
 // ---- a common factor ----
 
 static bool is_positive(const Var *v) { return v->lower_number == 0 && !v->lower && isinf(v->upper_number) && !v->upper; }
 
-typedef struct Common { Group group; int n; Var *var[MOST_PARAMETERS]; } Common;
+typedef struct Common {
+    Group group;
+    int n;
+    Var *var[MOST_PARAMETERS];
+} Common;
 
 static bool is_common(const Group *x, const Var *v)
 {
@@ -240,8 +258,10 @@ static Step *common_step(Graph *g, const Plate *p)
     }
     if (common.n < 2) return NULL;
     bool known = true;
-    Var *first = common.var[0], *by = common.group.by = var_hidden(g, arena_printf(g->arena, "grow_%s", first->name), first->span, first->rank, first->dim);
-    Reading of = factors_without(g, factors_of_block(g, common.var, common.n), p), moved = {.factor = NEW_N(g->arena, Factor *, of.n + common.n)};
+    Var *first = common.var[0],
+        *by = common.group.by = var_hidden(g, arena_printf(g->arena, "grow_%s", first->name), first->span, first->rank, first->dim);
+    Reading of = factors_without(g, factors_of_block(g, common.var, common.n), p),
+            moved = {.factor = NEW_N(g->arena, Factor *, of.n + common.n)};
     Orbit *o = orbit_new(g, by, true, common.n);
     o->by_priors = true;
     for (int q = 0; q < of.n; q++) {
@@ -251,16 +271,19 @@ static Step *common_step(Graph *g, const Plate *p)
         known &= !common.group.failed;
         if (ex_mentions(e, by)) moved.factor[moved.n++] = factor_with(g, f, e);
     }
-    for (int i = 0; i < common.n; i++) {         // the Jacobian
+    for (int i = 0; i < common.n; i++) {  // the Jacobian
         Carried *to = orbit_carry(g, o, common.var[i]);
         Expr *c = ex_ref(by, to->element->nargs, to->element->args);
         to->value = grown(&common.group, to->element);
         to->log_jacobian = c;
-        if (moved.n) moved.factor[moved.n++] = factor_of_ends(g, moved.factor[0], (Plates){.n = to->var->rank, .index = index_list(g->arena, to->index, to->var->rank, 0)}, c);
+        if (moved.n)
+            moved.factor[moved.n++] = factor_of_ends(
+                g, moved.factor[0], (Plates){.n = to->var->rank, .index = index_list(g->arena, to->index, to->var->rank, 0)}, c);
     }
     Conditional *c = law_apart(g, by, known && moved.n ? &moved : NULL, false);
     if (!c) return NULL;
-    Step *s = group_step(g, STEP_SLICE, first->span, c, o, p->step->competition, "data tell more of their ratio than of how large they are");
+    Step *s =
+        group_step(g, STEP_SLICE, first->span, c, o, p->step->competition, "data tell more of their ratio than of how large they are");
     s->marginal = true;
     s->when = p->step->when;
     s->without = p->without;
@@ -297,7 +320,7 @@ bool find_conjugates(Graph *g)
         if (!find_plate(g, steps[k], &p)) continue;
         for (int i = 0; i < nsteps && p.n < MOST_PARAMETERS; i++)
             if (steps[i] != p.step && is_parameter(g, steps[i], p.step) && hangs_on(&p, steps[i]->block[0])) p.parameter[p.n++] = steps[i];
-        bool sliced = false;                     // parameters that have a family are left to it where all have
+        bool sliced = false;  // parameters that have a family are left to it where all have
         for (int i = 0; i < p.n; i++) sliced |= p.parameter[i]->kind == STEP_SLICE;
         int n = 0;
         Conditional *law[MOST_PARAMETERS];
@@ -306,7 +329,8 @@ bool find_conjugates(Graph *g)
             const Reading of = factors_without(g, factors_of(g, s->block[0]), &p);
             Conditional *c = conditional_given(g, s->block[0], &of, false);
             if (c->whole || c->recursion || c->closed || c->nbatch < s->conditional->nbatch) continue;
-            c->because = s->kind == STEP_SLICE ? s->conditional->because : arena_printf(g->arena, "given `%s` it would hardly move", p.step->block[0]->name);
+            c->because = s->kind == STEP_SLICE ? s->conditional->because
+                                               : arena_printf(g->arena, "given `%s` it would hardly move", p.step->block[0]->name);
             law[n] = c;
             p.parameter[n++] = s;
         }

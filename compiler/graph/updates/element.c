@@ -32,7 +32,11 @@ static Step *constrained_step(Graph *g, Var *v, const char *no_plane)
     return single_step(g, STEP_SLICE, v, c, collapsed, because);
 }
 
-static bool test_auxiliary(const Var *v, void *with) { (void)with; return v->kind == VAR_AUXILIARY; }
+static bool test_auxiliary(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_AUXILIARY;
+}
 
 // A cutpoint between latents: exact, but with many observations it hardly moves.
 static bool bounded_by_auxiliaries(const Conditional *c)
@@ -42,8 +46,13 @@ static bool bounded_by_auxiliaries(const Conditional *c)
     return false;
 }
 
-// One end of the values that are weighed. What is drawn after v, since it is summed out of v's conditional, has no value yet: the end is the outermost that any value of it gives.
-typedef struct Outermost { Expr *end; int side; bool none; } Outermost;
+// One end of the values that are weighed. What is drawn after v, since it is summed out of v's conditional, has no value yet: the end is
+// the outermost that any value of it gives.
+typedef struct Outermost {
+    Expr *end;
+    int side;
+    bool none;
+} Outermost;
 
 enum { GROWS = 1, FALLS = 2, NEITHER = 4 };
 
@@ -89,7 +98,9 @@ static Expr *end_weighed(Graph *g, const Var *v, int side)
         ex_references(o.end, w, over_values_of, &o);
         if (!o.none) continue;
         Diag *m = diag(g->diags, v->span, DIAG_E0513, w->name);
-        diag_because(m, "the values of `%s` end where a function of `%s` says, and it is not known at which of its values they end outermost", v->name, w->name);
+        diag_because(m,
+                     "the values of `%s` end where a function of `%s` says, and it is not known at which of its values they end outermost",
+                     v->name, w->name);
         diag_help(m, "declare bounds that are the same for all values: int<lower=0, upper=10> %s", v->name);
         break;
     }
@@ -98,9 +109,10 @@ static Expr *end_weighed(Graph *g, const Var *v, int side)
 
 Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane);
 
-enum { SUBSCRIPTS_MORE = 2 };       // that an array of what links two neighbours has
+enum { SUBSCRIPTS_MORE = 2 };  // that an array of what links two neighbours has
 
-// All elements along a chain at once, parallel in time; if they remember more than the one before, or have too many subscripts, neighbours in turn.
+// All elements along a chain at once, parallel in time; if they remember more than the one before, or have too many subscripts, neighbours
+// in turn.
 Step *step_on_gpu(Graph *g, Var *v, const Step *on_cpu)
 {
     if (on_cpu->conditional->past || v->rank + SUBSCRIPTS_MORE > MAX_RANK) return element_step(g, v, true, NULL);
@@ -115,7 +127,9 @@ Step *step_on_gpu(Graph *g, Var *v, const Step *on_cpu)
 // Several unknowns by the product of their values, for the sizes that allow it.
 Step *joined_step(Graph *g, const Joined *j)
 {
-    Step *s = single_step(g, STEP_ENUM, j->var[0], j->conditional, j->collapsed, j->conditional->before ? "their elements follow each other, and factors hold them together" : "factors hold them together");
+    Step *s = single_step(g, STEP_ENUM, j->var[0], j->conditional, j->collapsed,
+                          j->conditional->before ? "their elements follow each other, and factors hold them together"
+                                                 : "factors hold them together");
     s->block = arena_copy(g->arena, j->var, sizeof *j->var * (size_t)j->n);
     s->nblock = j->n;
     s->at_once = s->marginal = true;
@@ -131,7 +145,8 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
     const Request *asked = request_of(g, v);
     const Method method = asked ? asked->method : METHOD_OTHER;
     const bool draws = g->method != METHOD_EM, exact = !method || method == METHOD_GIBBS;
-    const bool tied = v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
+    const bool tied =
+        v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
     const bool metropolis = method == METHOD_METROPOLIS;
     if (metropolis && (tied || v->discrete)) {
         Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
@@ -157,8 +172,9 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
     bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
     const bool elliptical = method == METHOD_ELLIPTICAL;
     if (c->family && !squeezed && exact) return single_step(g, STEP_EXACT, v, c, false, "conjugate");
-    const char *because = squeezed ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
-                        : c->because ? c->because : "the model asks for it";
+    const char *because = squeezed     ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
+                          : c->because ? c->because
+                                       : "the model asks for it";
     if (collapsed) {
         c = conditional_element(g, v, true);
         if (c->family && exact) {
@@ -172,7 +188,8 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
         Ellipse *e = find_ellipse(g, v, collapsed, &none);
         if (e) {
             e->conditional->because = because;
-            Step *s = single_step(g, STEP_ELLIPTICAL, v, e->conditional, collapsed, elliptical ? "the model asks for it" : "its prior is joint normal, and no family has the rest");
+            Step *s = single_step(g, STEP_ELLIPTICAL, v, e->conditional, collapsed,
+                                  elliptical ? "the model asks for it" : "its prior is joint normal, and no family has the rest");
             s->ellipse = e;
             return s;
         }
@@ -182,13 +199,16 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
             diag_help(m, "leave the request out: gmc chooses");
         }
     }
-    if (draws && !collapsed && !method && conditional_own(g, c, false)) return single_step(g, STEP_OWN, v, c, false, "its own distribution");
+    if (draws && !collapsed && !method && conditional_own(g, c, false))
+        return single_step(g, STEP_OWN, v, c, false, "its own distribution");
     if (c->family) c = conditional_density(g, v, collapsed);
     c->because = because;
     const Pair *pair = draws && v->discrete && exact ? find_pair(g, v) : NULL;
     const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
     if (pair && (!of_b || !of_b->method || of_b->method == METHOD_GIBBS)) {
-        Step *s = single_step(g, STEP_PAIR, v, pair->indicator, false, arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
+        Step *s =
+            single_step(g, STEP_PAIR, v, pair->indicator, false,
+                        arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
         s->pair = pair;
         return s;
     }

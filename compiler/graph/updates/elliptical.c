@@ -3,18 +3,22 @@
 //   before   f ~ multi_normal(mu, K)     y[i] ~ poisson_log(f[i])
 //   after    elliptical f, whole: normals from the statement of f, about mu; density: the factors of y
 //
-// With e a draw from the prior and f where the chain stands, mu + (f - mu) cos(a) + (e - mu) sin(a) has the prior's law for each angle a; the angle is drawn by a slice of what is left of the density (Murray, Adams and
-// MacKay 2010). No width is adapted, and a trial evaluates the likelihood once, whatever the prior's matrix costs.
+// With e a draw from the prior and f where the chain stands, mu + (f - mu) cos(a) + (e - mu) sin(a) has the prior's law for each angle a;
+// the angle is drawn by a slice of what is left of the density (Murray, Adams and MacKay 2010). No width is adapted, and a trial evaluates
+// the likelihood once, whatever the prior's matrix costs.
 //
 // The statement that gives the ellipse:
-// - v is real, without bounds or constraint, and the statement's left side is all of v[i, ...], a vector for each instance of its plates: these are subscripts, each over the whole of its dimension, without a condition. So each vector
+// - v is real, without bounds or constraint, and the statement's left side is all of v[i, ...], a vector for each instance of its plates:
+// these are subscripts, each over the whole of its dimension, without a condition. So each vector
 //   has one normal law of its own, of full rank, given the rest.
 // - Its log density is a polynomial of degree 2 in v, and its arguments do not read v: the law is normal, whatever its name.
 // - The library draws from it and has its mean.
 // - It is not truncated, nor replaced by an augmentation.
-// Everything else that reads v is the density along the ellipse; a second statement of v is a part of that. A recursive definition that v enters is not computed anew at each angle: then there are slices.
+// Everything else that reads v is the density along the ellipse; a second statement of v is a part of that. A recursive definition that v
+// enters is not computed anew at each angle: then there are slices.
 //
-// Vectors v[i, ...] take turns. Where each factor holds one of them, i its plate or a number that data give, v[g[m], ...], a turn evaluates the factors of that vector alone.
+// Vectors v[i, ...] take turns. Where each factor holds one of them, i its plate or a number that data give, v[g[m], ...], a turn evaluates
+// the factors of that vector alone.
 #include <math.h>
 #include "elliptical.h"
 #include "../conditional.h"
@@ -42,7 +46,9 @@ static bool names_all(const Factor *f, const Var *v)
 
 static bool is_prior(Graph *g, const Factor *f, Var *v)
 {
-    if (!f->dist || !f->dist->sample || !f->dist->mean || f->dist->discrete || f->truncated || f->replaced || f->original || !names_all(f, v)) return false;
+    if (!f->dist || !f->dist->sample || !f->dist->mean || f->dist->discrete || f->truncated || f->replaced || f->original ||
+        !names_all(f, v))
+        return false;
     for (int i = 0; i < f->nargs; i++)
         if (ex_reads(f->args[i], v)) return false;
     const Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&v, 1, false}, 2);
@@ -55,7 +61,8 @@ const Factor *joint_prior(Graph *g, Var *v, bool collapsed)
 {
     const Reading enters = factors_of(g, v);
     for (int q = 0; q < enters.n; q++)
-        if (factor_counts(enters.factor[q], v, collapsed) && factor_mentions(enters.factor[q], v) && is_prior(g, enters.factor[q], v)) return enters.factor[q];
+        if (factor_counts(enters.factor[q], v, collapsed) && factor_mentions(enters.factor[q], v) && is_prior(g, enters.factor[q], v))
+            return enters.factor[q];
     return NULL;
 }
 
@@ -68,7 +75,13 @@ static Expr *at_element(const Factor *f, const Conditional *c, Expr *e)
 
 // ---- which vector a factor holds ----
 
-typedef struct Holding { const Var *v; Index *const *index; int n; Expr *at[MAX_RANK]; bool failed, seen; } Holding;
+typedef struct Holding {
+    const Var *v;
+    Index *const *index;
+    int n;
+    Expr *at[MAX_RANK];
+    bool failed, seen;
+} Holding;
 
 static bool is_plate(const Holding *h, const Expr *e)
 {
@@ -90,14 +103,16 @@ static void look_at_reference(Expr *e, void *with)
     Holding *h = with;
     for (int k = 0; k < h->v->rank - 1; k++) {
         Expr *at = k < e->nargs ? e->args[k] : NULL;
-        h->failed |= !at || (h->seen && h->at[k] != at) || !(is_looked_up(h, at) || (is_plate(h, at) && whole_range(at->index, h->v->dim[k])));
+        h->failed |=
+            !at || (h->seen && h->at[k] != at) || !(is_looked_up(h, at) || (is_plate(h, at) && whole_range(at->index, h->v->dim[k])));
         h->at[k] = at;
         for (int j = 0; j < k && !h->failed; j++) h->failed |= h->at[j] == at;
     }
     h->seen = true;
 }
 
-// The part as a function of one vector: its plates that pick the vector go, and of instances that look one up those that name it are left. False: it holds several.
+// The part as a function of one vector: its plates that pick the vector go, and of instances that look one up those that name it are left.
+// False: it holds several.
 static bool of_one_vector(const Conditional *c, Part *p)
 {
     const int nbatch = c->var->rank - 1;
@@ -112,9 +127,11 @@ static bool of_one_vector(const Conditional *c, Part *p)
             if (h.at[k]->kind == EX_REF && ex_mentions_index(h.at[k], p->loops.index[i])) return false;
         if (!picks) left.index[left.n++] = p->loops.index[i];
     }
-    for (int i = 0; i < left.n; i++)             // ranges that depend on the vector's own number would need it in their place
+    for (int i = 0; i < left.n; i++)  // ranges that depend on the vector's own number would need it in their place
         for (int k = 0; k < nbatch; k++)
-            if (h.at[k]->kind == EX_INDEX && (ex_mentions_index(left.index[i]->lo, h.at[k]->index) || ex_mentions_index(left.index[i]->hi, h.at[k]->index))) return false;
+            if (h.at[k]->kind == EX_INDEX &&
+                (ex_mentions_index(left.index[i]->lo, h.at[k]->index) || ex_mentions_index(left.index[i]->hi, h.at[k]->index)))
+                return false;
     for (int k = 0; k < nbatch; k++) {
         Expr *own = ex_index(c->element[k]);
         p->value = ex_replace(p->value, h.at[k], own);
@@ -150,10 +167,11 @@ static Expr *computed_once(Graph *g, const Var *v, Expr *matrix)
 Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because)
 {
     const char *why = v->discrete || v->base != BASE_REAL ? "its values are integers"
-                    : v->kind != VAR_PARAMETER ? "it is no parameter"
-                    : v->constraint != CONSTRAINT_NONE ? "its elements are constrained together"
-                    : isfinite(v->lower_number) || isfinite(v->upper_number) || v->lower || v->upper ? "it has bounds"
-                    : v->rank == 0 ? "it is one number, no vector" : NULL;
+                      : v->kind != VAR_PARAMETER          ? "it is no parameter"
+                      : v->constraint != CONSTRAINT_NONE  ? "its elements are constrained together"
+                      : isfinite(v->lower_number) || isfinite(v->upper_number) || v->lower || v->upper ? "it has bounds"
+                      : v->rank == 0                                                                   ? "it is one number, no vector"
+                                                                                                       : NULL;
     const Factor *prior = why ? NULL : joint_prior(g, v, collapsed);
     if (!why && !prior) why = "no statement gives all of each vector a joint normal law (multi_normal)";
     Conditional *c = why ? NULL : conditional_whole(g, v, collapsed);
@@ -180,10 +198,14 @@ Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because)
     e->conditional = c;
     e->routine = prior->dist->sample->name;
     const Ast *call = prior->dist->sample;
-    for (int i = 0; i < call->nkids && i < MAX_RANK; i++) e->arg[e->nargs++] = at_element(prior, c, elaborate_rule(g, call->kid[i], prior->dist->nparams, prior->dist->params, prior->args));
-    if (prior->dist->covariance_root && prior->dist->covariance_root->kind == AST_CALL) {       // the factor of the covariance is made once for all vectors that share it
+    for (int i = 0; i < call->nkids && i < MAX_RANK; i++)
+        e->arg[e->nargs++] = at_element(prior, c, elaborate_rule(g, call->kid[i], prior->dist->nparams, prior->dist->params, prior->args));
+    // the factor of the covariance is made once for all vectors that share it
+    if (prior->dist->covariance_root && prior->dist->covariance_root->kind == AST_CALL) {
         e->routine = "sample_multi_normal_cholesky";
-        e->arg[1] = computed_once(g, v, at_element(prior, c, elaborate_rule(g, prior->dist->covariance_root, prior->dist->nparams, prior->dist->params, prior->args)));
+        e->arg[1] = computed_once(
+            g, v,
+            at_element(prior, c, elaborate_rule(g, prior->dist->covariance_root, prior->dist->nparams, prior->dist->params, prior->args)));
     }
     Expr *mean = elaborate_rule(g, prior->dist->mean, prior->dist->nparams, prior->dist->params, prior->args);
     e->mean = ex_at(at_element(prior, c, mean), 1, (Expr *[]){ex_index(c->element[v->rank - 1])});

@@ -3,12 +3,16 @@
 //   before   y[t] ~ poisson(n[t] + m[t])
 //   after    also: (n[t], m[t]) becomes (n[t] + c, m[t] - c), c a whole number drawn from p(moved): what reads the sum stays as it is
 //
-// Given one of them and the sum, the other has no room; drawn one after the other they walk along their sum as far as what reads the sum lets one of them go alone, which is the less the more counts there are in it.
-// The translations T_c are a group whose Haar measure counts and whose Jacobian is 1 (group.c). c has an element for each of n, 0 before it is drawn: the normal form of sums cancels it wherever the sum stands. m[t] + c, which keeps differences, is tried too.
+// Given one of them and the sum, the other has no room; drawn one after the other they walk along their sum as far as what reads the sum
+// lets one of them go alone, which is the less the more counts there are in it. The translations T_c are a group whose Haar measure counts
+// and whose Jacobian is 1 (group.c). c has an element for each of n, 0 before it is drawn: the normal form of sums cancels it wherever the
+// sum stands. m[t] + c, which keeps differences, is tried too.
 //
 // Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `orbit` set, after which T_c is applied.
-// Conditions: both are whole numbers of more than a few values that are sliced or weighed one by one, of the same shape, with a least value; some factor holds both at the same subscripts and
-// is free of c there once they have moved; elements of c do not depend on each other. What moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated out.
+// Conditions: both are whole numbers of more than a few values that are sliced or weighed one by one, of the same shape, with a least
+// value; some factor holds both at the same subscripts and is free of c there once they have moved; elements of c do not depend on each
+// other. What moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated
+// out.
 #include "exchanges.h"
 #include "../terms/var.h"
 #include "../terms/supports.h"
@@ -19,7 +23,11 @@
 #include "group.h"
 #include "steps.h"
 
-typedef struct Exchange { Group group; Var *v, *w; int sign; } Exchange;       // w moves by sign*c
+typedef struct Exchange {
+    Group group;
+    Var *v, *w;
+    int sign;
+} Exchange;  // w moves by sign*c
 
 static bool moves(const Group *group, const Var *v)
 {
@@ -37,7 +45,11 @@ static Expr *moved_element(Group *group, Expr *ref)
 static bool mentions_both(const Expr *e, const Exchange *x) { return ex_mentions(e, x->v) && ex_mentions(e, x->w); }
 
 // Whether v[..] and w[..] with the same subscripts are in the factor, and c[..] is not once they have moved.
-typedef struct Kept { const Exchange *x; Expr *was, *is; bool any; } Kept;
+typedef struct Kept {
+    const Exchange *x;
+    Expr *was, *is;
+    bool any;
+} Kept;
 
 static void look_at_pair(Expr *ref, void *with)
 {
@@ -54,7 +66,10 @@ static bool keeps(const Exchange *x, Expr *was, Expr *is)
 }
 
 // Ends of v, moved, as far as all elements have them alike.
-static Expr *within_ends(Exchange *x, Expr *ref) { return ex_call3("within", moved_element(&x->group, ref), end_of_value(ref->var, 0), end_of_value(ref->var, 1)); }
+static Expr *within_ends(Exchange *x, Expr *ref)
+{
+    return ex_call3("within", moved_element(&x->group, ref), end_of_value(ref->var, 0), end_of_value(ref->var, 1));
+}
 
 // The factors of c, which stays 0 where one of the two does not exist. false: a condition is not met.
 static bool factors_of_c(Graph *g, Exchange *x, Reading *out)
@@ -82,7 +97,9 @@ static bool factors_of_c(Graph *g, Exchange *x, Reading *out)
     }
     for (int i = 0; i < (all ? 2 : 1); i++) {
         p.guard = i ? ex_call1("!", all) : all;
-        out->factor[out->n++] = factor_of_ends(g, out->factor[0], p, i ? ex_call3("within", ex_ref(x->group.by, v->nargs, v->args), ex_num(0), ex_num(0)) : ex_add2(within_ends(x, v), within_ends(x, w)));
+        out->factor[out->n++] = factor_of_ends(g, out->factor[0], p,
+                                               i ? ex_call3("within", ex_ref(x->group.by, v->nargs, v->args), ex_num(0), ex_num(0))
+                                                 : ex_add2(within_ends(x, v), within_ends(x, w)));
     }
     return true;
 }
@@ -102,7 +119,9 @@ static Step *exchange(Graph *g, Var *v, Var *w, int sign)
         to->c = ex_ref(by, to->element->nargs, to->element->args);
         to->value = moved_element(&x.group, to->element);
     }
-    return group_step(g, STEP_SLICE, v->span, c, o, NULL, sign < 0 ? "given their sum, counts that are added up move only against each other" : "given their difference, two counts move only together");
+    return group_step(g, STEP_SLICE, v->span, c, o, NULL,
+                      sign < 0 ? "given their sum, counts that are added up move only against each other"
+                               : "given their difference, two counts move only together");
 }
 
 bool find_exchanges(Graph *g)

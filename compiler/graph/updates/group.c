@@ -3,23 +3,27 @@
 //   before   x, drawn element by element
 //   after    also: c, then x becomes T_c x, in which several elements move together
 //
-// The maps T_c are a group that acts on the unknowns. c drawn from a density proportional to p(T_c x) |dT_c x/dx| with respect to the group's Haar measure leaves p invariant (Liu and Sabatti 2000, theorem 1). So c is a
-// variable of its own, with factors in which T_c x stands for x: all that a file has to say is the substitution, the Jacobian and the measure. What c is drawn by is found as for any unknown: a family, values that are weighed, or slices.
+// The maps T_c are a group that acts on the unknowns. c drawn from a density proportional to p(T_c x) |dT_c x/dx| with respect to the
+// group's Haar measure leaves p invariant (Liu and Sabatti 2000, theorem 1). So c is a variable of its own, with factors in which T_c x
+// stands for x: all that a file has to say is the substitution, the Jacobian and the measure. What c is drawn by is found as for any
+// unknown: a family, values that are weighed, or slices.
 //
 //   file            T_c                                                      c, Haar measure          Jacobian             drawn
 //   orbits.c        s, v[j]  ->  c*s, m + c*(v[j] - m)                       positive, dc/c           c^n                  family, slices
-//   shifts.c        m, v[j]  ->  m + c, v[j] + c, or v[j] - c                real, dc                 1                    family, joint normal, slices
-//   exchanges.c     n[t], m[t]  ->  n[t] + c[t], m[t] - c[t]                 whole, counts            1                    slices
-//   transfers.c     x[i], x[p[i]]  ->  x[i] + c[i], x[p[i]] - c[i]           whole, counts            1                    values
-//   windows.c       rate, chance  ->  rate*exp(c), chance*exp(-c)            real, dc                 by logarithms        slices, counts summed over windows
+//   shifts.c        m, v[j]  ->  m + c, v[j] + c, or v[j] - c                real, dc                 1                    family, joint
+//   normal, slices exchanges.c     n[t], m[t]  ->  n[t] + c[t], m[t] - c[t]                 whole, counts            1 slices transfers.c
+//   x[i], x[p[i]]  ->  x[i] + c[i], x[p[i]] - c[i]           whole, counts            1                    values windows.c       rate,
+//   chance  ->  rate*exp(c), chance*exp(-c)            real, dc                 by logarithms        slices, counts summed over windows
 //   reflections.c   load, f  ->  -load, -f                                   0 or 1, counts           1                    values
 //                   load, f  ->  load/c, c*f                                 positive, dc/c           c^n                  family, slices
-//   conjugates.c    a, b  ->  a*exp(c), b*exp(c)                             real, dc                 exp(n*c)             slices, a plate integrated out
+//   conjugates.c    a, b  ->  a*exp(c), b*exp(c)                             real, dc                 exp(n*c)             slices, a plate
+//   integrated out
 //
-// A finder keeps its own search for what moves, which is what it is about; and its own factors of c, since each knows of other factors that they stay as they were. scales.c, proposals.c and whiten.c have no group: they draw from other
-// conditionals of the same unknowns.
+// A finder keeps its own search for what moves, which is what it is about; and its own factors of c, since each knows of other factors that
+// they stay as they were. scales.c, proposals.c and whiten.c have no group: they draw from other conditionals of the same unknowns.
 //
-// Sums and products are sorted by the order in which their terms were made (terms/expr.h): the walk makes what it puts in where it meets it, and a finder makes no term ahead.
+// Sums and products are sorted by the order in which their terms were made (terms/expr.h): the walk makes what it puts in where it meets
+// it, and a finder makes no term ahead.
 #include <math.h>
 #include <string.h>
 #include "group.h"
@@ -45,9 +49,10 @@ static Expr *move(Expr *e, void *with)
     }
     Expr *other = x->instead ? x->instead(x, e) : NULL;
     if (other || x->failed) return other ? other : e;
-    x->failed |= e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_REDUCE && (group_mentions(x, e->args[0]) || group_mentions(x, e->args[1])));
+    x->failed |= e->kind == EX_ARRAY || e->kind == EX_AT ||
+                 (e->kind == EX_REDUCE && (group_mentions(x, e->args[0]) || group_mentions(x, e->args[1])));
     if (x->failed || e->kind != EX_REDUCE || !x->sums) return x->failed ? e : NULL;
-    Index *i = index_new(e->index->name, e->args[0], e->args[1]);      // not the one that such a sum goes over
+    Index *i = index_new(e->index->name, e->args[0], e->args[1]);  // not the one that such a sum goes over
     return ex_reduce(e->name, i, i->lo, i->hi, ex_map(ex_open(e, i), move, x));
 }
 
@@ -82,7 +87,10 @@ bool has_own_plates(const Factor *f, const Expr *ref)
     return true;
 }
 
-typedef struct Only { Expr *ref; bool several; } Only;
+typedef struct Only {
+    Expr *ref;
+    bool several;
+} Only;
 
 static void find_only(Expr *ref, void *with)
 {
@@ -149,7 +157,7 @@ Conditional *law_apart(Graph *g, Var *by, const Reading *of, bool families)
 
 Expr *at_subscripts(Expr *e, int rank, Index *const *index, Expr *const *args)
 {
-    Index *fresh[MAX_RANK];                      // two steps: a subscript may hold an index of these
+    Index *fresh[MAX_RANK];  // two steps: a subscript may hold an index of these
     for (int k = 0; k < rank; k++) {
         fresh[k] = index_new(index[k]->name, index[k]->lo, index[k]->hi);
         e = ex_replace_index(e, index[k], ex_index(fresh[k]));

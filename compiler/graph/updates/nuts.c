@@ -38,7 +38,10 @@ static int metric_setting(const Request *asked)
 static Look test_own_end(const Expr *e, void *with)
 {
     const Var *v = with;
-    return e->kind == EX_CALL && e->fn == FN_WITHIN && e->args[0]->kind == EX_REF && e->args[0]->var == v && (ex_reads(e->args[1], v) || ex_reads(e->args[2], v)) ? FOUND : LOOK;
+    return e->kind == EX_CALL && e->fn == FN_WITHIN && e->args[0]->kind == EX_REF && e->args[0]->var == v &&
+                   (ex_reads(e->args[1], v) || ex_reads(e->args[2], v))
+               ? FOUND
+               : LOOK;
 }
 
 // Do elements of v lie between others of its own? Then no array holds the ends of all before any of them is placed.
@@ -64,7 +67,8 @@ bool has_gradient(Graph *g, Var *v, const char **why)
     return !*why && series_differentiable(g, &b, why);
 }
 
-// All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out, or are not drawn at all (as_written).
+// All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out, or are not
+// drawn at all (as_written).
 Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n, bool as_written)
 {
     Step *s = step_new(g, STEP_NUTS, block[0]->span);
@@ -108,7 +112,10 @@ Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n, bool a
 
 // ---- jumps ----
 
-typedef struct Smooth { Var *const *block; int n; } Smooth;
+typedef struct Smooth {
+    Var *const *block;
+    int n;
+} Smooth;
 
 static bool reads_any(const Expr *e, const Smooth *s)
 {
@@ -123,13 +130,25 @@ static Look test_jump(const Expr *e, void *with)
     const Smooth *s = with;
     if (e->kind != EX_CALL || !reads_any(e, s)) return e->kind == EX_CALL ? SKIP : LOOK;
     switch (e->fn) {
-    case FN_AT_END: case FN_IN_TAIL: return SKIP;
+    case FN_AT_END:
+    case FN_IN_TAIL: return SKIP;
     case FN_if_else: return reads_any(e->args[0], s) && !goes_on(e->args[0]) ? FOUND : LOOK;
-    case FN_WITHIN:                              // the ends of a variable of the block move with it, those of another are walls
+    case FN_WITHIN:  // the ends of a variable of the block move with it, those of another are walls
         for (int i = 0; i < s->n; i++)
             if (e->args[0]->kind == EX_REF && e->args[0]->var == s->block[i]) return SKIP;
         return FOUND;
-    case FN_EQ: case FN_NE: case FN_LT: case FN_LE: case FN_AND: case FN_OR: case FN_NOT: case FN_step: case FN_int_step: case FN_floor: case FN_ceil: case FN_round: return FOUND;
+    case FN_EQ:
+    case FN_NE:
+    case FN_LT:
+    case FN_LE:
+    case FN_AND:
+    case FN_OR:
+    case FN_NOT:
+    case FN_step:
+    case FN_int_step:
+    case FN_floor:
+    case FN_ceil:
+    case FN_round: return FOUND;
     default: return LOOK;
     }
 }
@@ -141,7 +160,8 @@ bool block_jumps(Graph *g, Var *const *block, int n)
     const Smooth smooth = {block, n};
     const Reading of = factors_of_block(g, block, n);
     for (int q = 0; q < of.n; q++)
-        if (factor_counts_at(of.factor[q], block_sums(block, n), true) && ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth)) return true;
+        if (factor_counts_at(of.factor[q], block_sums(block, n), true) && ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth))
+            return true;
     const Moving with = block_with_series(g, block, n, block_sums(block, n));
     for (int i = n; i < with.n; i++)
         for (const Site *t = with.var[i]->sites; t; t = t->next)

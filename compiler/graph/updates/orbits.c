@@ -1,19 +1,27 @@
 // orbits.c -- moves of a scale together with what it scales, and against what it is multiplied with.
 //
 //   before   theta[j] ~ normal(mu, tau)
-//   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the plate's own density is c^-J times what it was
+//   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the
+//   plate's own density is c^-J times what it was
 //
-// Given theta, tau hardly moves where data say little of theta, and the other way round. The maps T_c are a group with the Haar measure dc/c (group.c). c has an element for each element of the scale; conditionals.c finds its family as it
-// does for any unknown, else it is slice sampled.
+// Given theta, tau hardly moves where data say little of theta, and the other way round. The maps T_c are a group with the Haar measure
+// dc/c (group.c). c has an element for each element of the scale; conditionals.c finds its family as it does for any unknown, else it is
+// slice sampled.
 //
-// What is positive also moves by its logarithm: a[j] ~ lognormal(m, tau) becomes exp(m + c*(log(a[j]) - m)). Densities are then those of log(a[j]).
+// What is positive also moves by its logarithm: a[j] ~ lognormal(m, tau) becomes exp(m + c*(log(a[j]) - m)). Densities are then those of
+// log(a[j]).
 //
 // Of vectors with a covariance, that moves along: a matrix, or what it is made of.
 //
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
-// Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved about 0; the plate's statement draws v[i, j] over i and j, in which the scale
-// stands once, and is invariant up to a power of c, for one of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another statement draws alone; or terms beside the statements are invariant so about 0, and one statement draws all of v, flat or not; positive auxiliaries that tie a scale to its prior
-// move by the power that leaves this tie invariant. Data that have the scale themselves tell it, and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion but sums over the states of chains, which are computed before they are read, decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out.
+// Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved
+// about 0; the plate's statement draws v[i, j] over i and j, in which the scale stands once, and is invariant up to a power of c, for one
+// of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another
+// statement draws alone; or terms beside the statements are invariant so about 0, and one statement draws all of v, flat or not; positive
+// auxiliaries that tie a scale to its prior move by the power that leaves this tie invariant. Data that have the scale themselves tell it,
+// and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion but sums
+// over the states of chains, which are computed before they are read, decides no condition of a statement, is read by no routine that takes
+// an array whole, and meets nothing that is summed out.
 #include <math.h>
 #include <string.h>
 #include "orbits.h"
@@ -28,22 +36,22 @@
 
 enum { MOST_MOVED = 8 };
 
-typedef struct Mover {                   // how v[index..] moves
-    Var    *var;
-    int     power;                       // by c^power
-    Index  *index[MAX_RANK];
-    Expr   *centre;                      // about this, in terms of the indices
-    int     n;
-    Expr   *scale[MAX_RANK];             // by c[scale..]
-    const Factor *factor;                // that draws it as a plate; NULL: it has the shape of c, or is a matrix
-    Expr   *each;                        // coordinates that an instance of this draws, or the matrix has
-    Expr   *fixed;                       // an element that stays, about which the others move; or NULL
-    bool    logged;                      // log(v) moves so, about `centre`
+typedef struct Mover {  // how v[index..] moves
+    Var *var;
+    int power;  // by c^power
+    Index *index[MAX_RANK];
+    Expr *centre;  // about this, in terms of the indices
+    int n;
+    Expr *scale[MAX_RANK];  // by c[scale..]
+    const Factor *factor;   // that draws it as a plate; NULL: it has the shape of c, or is a matrix
+    Expr *each;             // coordinates that an instance of this draws, or the matrix has
+    Expr *fixed;            // an element that stays, about which the others move; or NULL
+    bool logged;            // log(v) moves so, about `centre`
 } Mover;
 
 typedef struct Action {
     Group group;
-    int   n;
+    int n;
     Mover mover[MOST_MOVED];
 } Action;
 
@@ -88,10 +96,10 @@ static Expr *moved_between(const Action *a, const Expr *e)
     if (!m || m->logged || m->power != 1 || !ex_is_num(m->centre, 0) || !ex_positive(x)) return NULL;
     for (int side = 0; side < 2; side++) {
         end[side] = e->args[1 + side];
-        if (end[side]->kind == EX_CALL) return NULL;                 // a choice, which may be infinite
+        if (end[side]->kind == EX_CALL) return NULL;  // a choice, which may be infinite
         if (end[side]->kind != EX_NUM || (end[side]->number != 0 && !isinf(end[side]->number))) end[side] = ex_div(end[side], x);
     }
-    if (ex_is_num(end[0], 0)) end[0] = ex_num(-INFINITY);           // c is positive
+    if (ex_is_num(end[0], 0)) end[0] = ex_num(-INFINITY);  // c is positive
     return ex_call3("within", coordinate_at(a, m, x->args), end[0], end[1]);
 }
 
@@ -99,7 +107,10 @@ static Expr *moved_between(const Action *a, const Expr *e)
 //
 // Sigma = diag(s) R diag(s), or a matrix that is drawn: where what moves multiplies it by a power of c, so it does what is made of it.
 
-typedef struct Degrees { double of; bool any, failed; } Degrees;
+typedef struct Degrees {
+    double of;
+    bool any, failed;
+} Degrees;
 
 static Degrees degree(const Action *a, const Expr *e);
 
@@ -162,7 +173,8 @@ static Expr *moved_matrix(const Action *a, Expr *e)
     const Degrees d = degree(a, at ? e : e->args[0]);
     if (d.failed) return NULL;
     Expr *c = ex_ref(a->group.by, 0, NULL);
-    return at ? ex_mul2(ex_pow(c, d.of), e) : ex_add2(e, ex_mul(3, (Expr *[]){ex_num(d.of), ex_length(ex_num(1), ex_dim(e->args[0], 0)), ex_log(c)}));
+    return at ? ex_mul2(ex_pow(c, d.of), e)
+              : ex_add2(e, ex_mul(3, (Expr *[]){ex_num(d.of), ex_length(ex_num(1), ex_dim(e->args[0], 0)), ex_log(c)}));
 }
 
 static Expr *becomes(Group *x, Expr *ref) { return moved_element((Action *)x, mover_of((Action *)x, ref->var), ref->args); }
@@ -171,7 +183,9 @@ static Expr *becomes(Group *x, Expr *ref) { return moved_element((Action *)x, mo
 static Expr *moved_otherwise(Group *x, Expr *e)
 {
     const Action *a = (const Action *)x;
-    Expr *within = e->kind == EX_CALL && e->fn == FN_WITHIN && !mentions_moved(e->args[1], a) && !mentions_moved(e->args[2], a) ? moved_between(a, e) : NULL;
+    Expr *within = e->kind == EX_CALL && e->fn == FN_WITHIN && !mentions_moved(e->args[1], a) && !mentions_moved(e->args[2], a)
+                       ? moved_between(a, e)
+                       : NULL;
     return within ? within : moved_matrix(a, e);
 }
 
@@ -188,7 +202,7 @@ static bool is_invariant(Action *a, Expr *was, Expr **times)
     Expr *now = group_moved(&a->group, was);
     if (a->group.failed) return false;
     Expr *c = only_outside_sums(now, a->group.by);
-    *times = ex_num(0);                          // times log c
+    *times = ex_num(0);  // times log c
     if (!ex_mentions(now, a->group.by)) return true;
     if (!c) return false;
     Expr *stands = ex_ref(var_new(a->group.g, a->group.by->name, VAR_ELEMENT), 0, NULL);
@@ -290,10 +304,13 @@ static bool add_plate(Action *a, const Factor *f)
 {
     Var *u = f->value->var;
     Expr *scale = only_outside_sums(f->log_density, a->mover[0].var), *times, *alone;
-    if (!is_plain_real(u) || u->kind == VAR_AUXILIARY || mover_of(a, u) || a->n == MOST_MOVED || !(is_unbounded(u) || is_positive(u)) || !scale || !draws_plate(f) || !are_plain(a->group.g, u, &alone)) return false;
+    if (!is_plain_real(u) || u->kind == VAR_AUXILIARY || mover_of(a, u) || a->n == MOST_MOVED || !(is_unbounded(u) || is_positive(u)) ||
+        !scale || !draws_plate(f) || !are_plain(a->group.g, u, &alone))
+        return false;
     for (int k = 0; k < scale->nargs; k++)
         if (ex_unknown(scale->args[k])) return false;
-    for (int i = alone && is_unbounded(u) ? -2 : -1; i < f->nargs; i++) {     // a walk about where it begins; about 0; about an argument
+    // a walk about where it begins; about 0; about an argument
+    for (int i = alone && is_unbounded(u) ? -2 : -1; i < f->nargs; i++) {
         Expr *centre = i == -2 ? alone : i < 0 ? ex_num(0) : f->args[i];
         if (i >= 0 && (ex_rank(centre) || ex_mentions(centre, u) || mentions_moved(centre, a) || is_positive(u))) continue;
         a->mover[a->n] = mover_of_plate(f, 1, centre, scale);
@@ -347,7 +364,9 @@ static bool add_field(Action *a, const Factor *f)
     Expr *scale = ex_ref(s, 0, NULL), *times;
     for (int i = 0; i < a->group.g->nvars && !s->rank; i++) {
         Var *u = a->group.g->vars[i];
-        if (mover_of(a, u) || !var_unknown(u) || !is_plain_real(u) || u->kind == VAR_AUXILIARY || !u->rank || !is_unbounded(u) || !ex_mentions(f->log_density, u)) continue;
+        if (mover_of(a, u) || !var_unknown(u) || !is_plain_real(u) || u->kind == VAR_AUXILIARY || !u->rank || !is_unbounded(u) ||
+            !ex_mentions(f->log_density, u))
+            continue;
         const Factor *flat = flat_plate_of(a->group.g, u), *plate = flat ? flat : plate_of(a->group.g, u);
         if (!plate || !draws_whole(plate) || a->n == MOST_MOVED) continue;
         Mover *m = &a->mover[a->n++];
@@ -370,7 +389,9 @@ static void add_auxiliaries(Action *a)
         if (!factor_counts_at(f, 0, false) || !ex_mentions(f->log_density, s) || is_invariant(a, f->log_density, &times)) continue;
         for (int i = 0; i < a->group.g->nvars; i++) {
             Var *v = a->group.g->vars[i];
-            if (v->kind != VAR_AUXILIARY || !is_plain_real(v) || !is_positive(v) || v->rank != s->rank || mover_of(a, v) || a->n == MOST_MOVED || !ex_mentions(f->log_density, v)) continue;
+            if (v->kind != VAR_AUXILIARY || !is_plain_real(v) || !is_positive(v) || v->rank != s->rank || mover_of(a, v) ||
+                a->n == MOST_MOVED || !ex_mentions(f->log_density, v))
+                continue;
             const Expr *ref = only_outside_sums(f->log_density, v), *scale = only_outside_sums(f->log_density, s);
             bool same = ref && scale;
             for (int k = 0; k < s->rank && same; k++) same = v->dim[k] == s->dim[k] && ref->args[k] == scale->args[k];
@@ -393,7 +414,8 @@ static Reading factors_moved(Graph *g, const Action *a)
     return factors_of_block(g, block, a->n);
 }
 
-// A factor with one instance for each element of c, at the indices of p; NULL: it is another one. What these add to the power of c is then one term, which often vanishes.
+// A factor with one instance for each element of c, at the indices of p; NULL: it is another one. What these add to the power of c is then
+// one term, which often vanishes.
 static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Plates *p)
 {
     const Expr *c = only_outside_sums(e, a->group.by);
@@ -411,7 +433,10 @@ static Look test_end(const Expr *e, void *with)
 {
     const Action *a = with;
     if (e->kind != EX_CALL || e->fn != FN_WITHIN || !ex_mentions(e, a->group.by)) return LOOK;
-    return e->args[0]->kind != EX_REF || e->args[0]->var != a->group.by || ex_mentions(e->args[1], a->group.by) || ex_mentions(e->args[2], a->group.by) ? FOUND : LOOK;
+    return e->args[0]->kind != EX_REF || e->args[0]->var != a->group.by || ex_mentions(e->args[1], a->group.by) ||
+                   ex_mentions(e->args[2], a->group.by)
+               ? FOUND
+               : LOOK;
 }
 
 // Where c keeps the scale between the ends of its values.
@@ -419,17 +444,19 @@ static Expr *between_ends(const Action *a, Index **index)
 {
     const Mover *m = &a->mover[0];
     const Var *s = m->var;
-    if (s->rank != a->group.by->rank) return ex_num(0);               // a matrix, or positive
+    if (s->rank != a->group.by->rank) return ex_num(0);  // a matrix, or positive
     Expr *at[MAX_RANK], *end[2] = {ex_num(-INFINITY), ex_num(INFINITY)};
     for (int k = 0; k < s->rank; k++) at[k] = ex_index(index[k]);
     Expr *value = ex_ref((Var *)s, s->rank, at);
     const bool turned = m->power < 0;
     if (s->lower_number > 0) end[turned] = ex_pow(ex_div(ex_num(s->lower_number), value), 1.0 / m->power);
     if (isfinite(s->upper_number)) end[!turned] = ex_pow(ex_div(ex_num(s->upper_number), value), 1.0 / m->power);
-    return end[0]->kind == EX_NUM && end[1]->kind == EX_NUM ? ex_num(0) : ex_call3("within", ex_ref(a->group.by, s->rank, at), end[0], end[1]);
+    return end[0]->kind == EX_NUM && end[1]->kind == EX_NUM ? ex_num(0)
+                                                            : ex_call3("within", ex_ref(a->group.by, s->rank, at), end[0], end[1]);
 }
 
-// The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws, and the rest of the Jacobian and of the Haar measure. false: a condition is not met.
+// The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws, and the rest of the
+// Jacobian and of the Haar measure. false: a condition is not met.
 static bool factors_of_c(Graph *g, Action *a, Reading *out)
 {
     const Reading of = factors_moved(g, a);
@@ -437,7 +464,8 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
     Plates p = {.n = a->group.by->rank, .index = NEW_N(g->arena, Index *, a->group.by->rank + 1)};
     Expr *power = ex_num(-1);
     for (int i = 0; i < a->n; i++)
-        if (!a->mover[i].factor || !ex_mentions(a->mover[i].factor->log_density, a->mover[i].var)) power = ex_add2(power, ex_mul2(ex_num(a->mover[i].power), a->mover[i].each));
+        if (!a->mover[i].factor || !ex_mentions(a->mover[i].factor->log_density, a->mover[i].var))
+            power = ex_add2(power, ex_mul2(ex_num(a->mover[i].power), a->mover[i].each));
     Expr *own = ex_mul2(power, ex_log(var_element(g, a->group.by, p.index)));
     const Factor *prior = NULL;
     for (int i = 0; i < a->n && !prior; i++) prior = a->mover[i].factor;
@@ -451,8 +479,10 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
         if (a->group.failed || ex_find(e, test_end, a)) return false;
         for (int i = 0; i < a->n; i++) {
             const Mover *m = &a->mover[i];
-            if (m->factor && draws(f, m->var) && f->value != m->fixed) e = ex_add2(e, ex_mul(3, (Expr *[]){ex_num(m->power), m->each, ex_log(coordinate_at(a, m, f->value->args))}));
-            if (m->logged && draws(f, m->var)) e = ex_add2(e, ex_call3("if_else", has_exponential(moved_coordinate(a, m, f->value->args)), ex_num(0), ex_num(-INFINITY)));
+            if (m->factor && draws(f, m->var) && f->value != m->fixed)
+                e = ex_add2(e, ex_mul(3, (Expr *[]){ex_num(m->power), m->each, ex_log(coordinate_at(a, m, f->value->args))}));
+            if (m->logged && draws(f, m->var))
+                e = ex_add2(e, ex_call3("if_else", has_exponential(moved_coordinate(a, m, f->value->args)), ex_num(0), ex_num(-INFINITY)));
         }
         if (!ex_mentions(e, a->group.by)) continue;
         Expr *one = at_element(a, f, e, &p);
@@ -487,7 +517,8 @@ static Step *orbit_step(Graph *g, Action *a)
         to->c = coordinate_at(a, m, to->element->args);
         to->value = moved_element(a, m, to->element->args);
     }
-    return group_step(g, c->family ? STEP_EXACT : STEP_SLICE, a->mover[0].var->span, c, o, competition, "given what it scales, a scale hardly moves where data say little of that");
+    return group_step(g, c->family ? STEP_EXACT : STEP_SLICE, a->mover[0].var->span, c, o, competition,
+                      "given what it scales, a scale hardly moves where data say little of that");
 }
 
 // c, one number or an element for each of the scale.
@@ -498,7 +529,10 @@ static Var *scale_new(Graph *g, const char *name, const Var *s, int rank)
     return by;
 }
 
-static Action action_of(Graph *g, Var *by) { return (Action){.group = {.g = g, .by = by, .moves = moves, .becomes = becomes, .instead = moved_otherwise, .sums = true}}; }
+static Action action_of(Graph *g, Var *by)
+{
+    return (Action){.group = {.g = g, .by = by, .moves = moves, .becomes = becomes, .instead = moved_otherwise, .sums = true}};
+}
 
 static Step *scale_step(Graph *g, Var *s)
 {
@@ -511,7 +545,8 @@ static Step *scale_step(Graph *g, Var *s)
         const Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         if (f->observed && ex_mentions(f->log_density, s)) return NULL;
-        scales |= !var_drawn(f) ? !s->rank && ex_mentions(f->log_density, s) : f->value->var != s && is_plain_real(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
+        scales |= !var_drawn(f) ? !s->rank && ex_mentions(f->log_density, s)
+                                : f->value->var != s && is_plain_real(f->value->var) && f->value->var->kind != VAR_AUXILIARY;
     }
     if (!scales) return NULL;
     Var *by = NULL;
@@ -539,13 +574,14 @@ static Step *scale_step(Graph *g, Var *s)
 
 // ---- a scale against the scales that it is multiplied with ----
 //
-// beta[j] ~ normal(0, tau*lambda[j]): as (tau, lambda[j]) become (c*tau, lambda[j]/c) nothing but their priors changes. It costs a sum over lambda.
+// beta[j] ~ normal(0, tau*lambda[j]): as (tau, lambda[j]) become (c*tau, lambda[j]/c) nothing but their priors changes. It costs a sum over
+// lambda.
 
 static bool add_against(Action *a, const Var *v, int power)
 {
     const Factor *f = a->n < MOST_MOVED ? plate_of(a->group.g, v) : NULL;
     if (!f) return false;
-    a->mover[a->n++] = mover_of_plate(f, power, ex_num(0), a->mover[0].centre);      // c is one: no subscripts
+    a->mover[a->n++] = mover_of_plate(f, power, ex_num(0), a->mover[0].centre);  // c is one: no subscripts
     a->mover[a->n - 1].n = 0;
     return true;
 }
@@ -561,7 +597,9 @@ static void add_plates_of_auxiliaries(Action *a, const Var *v)
         if (!draws(f, v) || is_invariant(a, f->log_density, &times)) continue;
         for (int i = 0; i < a->group.g->nvars; i++) {
             const Var *w = a->group.g->vars[i];
-            if (w->kind != VAR_AUXILIARY || !is_plain_real(w) || !is_positive(w) || w->rank != v->rank || mover_of(a, w) || !ex_mentions(f->log_density, w)) continue;
+            if (w->kind != VAR_AUXILIARY || !is_plain_real(w) || !is_positive(w) || w->rank != v->rank || mover_of(a, w) ||
+                !ex_mentions(f->log_density, w))
+                continue;
             const Expr *ref = only_outside_sums(f->log_density, w);
             bool same = ref;
             for (int k = 0; k < v->rank && same; k++) same = ref->args[k] == f->value->args[k] && w->dim[k] == v->dim[k];
@@ -579,7 +617,9 @@ static Step *step_against(Graph *g, Var *s, Var *z)
     if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, SETTING_ORBIT)) return NULL;
     const Reading of_s = factors_of(g, s), of_z = factors_of(g, z);
     bool meet = false;
-    for (int q = 0; q < of_z.n && !meet; q++) meet = factor_counts_at(of_z.factor[q], 0, false) && !draws(of_z.factor[q], z) && ex_mentions(of_z.factor[q]->log_density, z) && ex_mentions(of_z.factor[q]->log_density, s);
+    for (int q = 0; q < of_z.n && !meet; q++)
+        meet = factor_counts_at(of_z.factor[q], 0, false) && !draws(of_z.factor[q], z) && ex_mentions(of_z.factor[q]->log_density, z) &&
+               ex_mentions(of_z.factor[q]->log_density, s);
     if (!meet) return NULL;
     Var *by = scale_new(g, arena_printf(g->arena, "%s_%s", s->name, z->name), s, 0);
     Action a = action_of(g, by);
@@ -607,14 +647,17 @@ static Step *step_against(Graph *g, Var *s, Var *z)
 
 // ---- vectors by their covariance ----
 //
-// u[j] ~ multi_normal(m, Sigma): (Sigma, u[j]) becomes (c^2*Sigma, m + c*(u[j] - m)), where Sigma is a matrix that is drawn, by covariance, precision or Cholesky factor; or a scale that multiplies all of it; or, if there is
-// none, all scales that it is made of are multiplied by c.
+// u[j] ~ multi_normal(m, Sigma): (Sigma, u[j]) becomes (c^2*Sigma, m + c*(u[j] - m)), where Sigma is a matrix that is drawn, by covariance,
+// precision or Cholesky factor; or a scale that multiplies all of it; or, if there is none, all scales that it is made of are multiplied by
+// c.
 
 // Whether a statement draws vectors v[j], each of its plates a subscript, and no other draws an element.
 static bool draws_vectors(Graph *g, const Factor *f)
 {
     const Expr *ref = f->value;
-    if (!factor_counts_at(f, 0, false) || !ref || ref->kind != EX_REF || ref->nargs != ref->var->rank - 1 || ref->nargs != f->plates.n || f->truncated || f->plates.guard) return false;
+    if (!factor_counts_at(f, 0, false) || !ref || ref->kind != EX_REF || ref->nargs != ref->var->rank - 1 || ref->nargs != f->plates.n ||
+        f->truncated || f->plates.guard)
+        return false;
     if (!is_plain_real(ref->var) || ref->var->kind == VAR_AUXILIARY || !is_unbounded(ref->var)) return false;
     if (!has_own_plates(f, ref)) return false;
     const Reading of = factors_of(g, ref->var);
@@ -645,10 +688,12 @@ static bool add_vectors(Action *a, const Factor *f)
 
 static bool is_drawn_matrix(const Var *v)
 {
-    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && v->rank == 2 && (v->constraint == CONSTRAINT_COVARIANCE || v->constraint == CONSTRAINT_CHOLESKY_COV) && !v->parts && !v->summed && !v->sums;
+    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && v->rank == 2 &&
+           (v->constraint == CONSTRAINT_COVARIANCE || v->constraint == CONSTRAINT_CHOLESKY_COV) && !v->parts && !v->summed && !v->sums;
 }
 
-// What the covariance in f is to be multiplied with: a matrix, or the scale `alone`, or all positive scales, of which only the first may have ends.
+// What the covariance in f is to be multiplied with: a matrix, or the scale `alone`, or all positive scales, of which only the first may
+// have ends.
 static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int power)
 {
     Graph *g = a->group.g;
@@ -667,7 +712,9 @@ static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int powe
                 a->mover[a->n++] = m;
                 matrix = true;
             }
-            if (side == 0 || matrix || !is_plain_real(v) || v->kind == VAR_AUXILIARY || v->rank > 1 || !(a->n ? is_positive(v) : is_scale(v))) continue;
+            if (side == 0 || matrix || !is_plain_real(v) || v->kind == VAR_AUXILIARY || v->rank > 1 ||
+                !(a->n ? is_positive(v) : is_scale(v)))
+                continue;
             if (!v->rank) a->mover[a->n++] = mover_of_scale(g, v, power);
             else if (!a->n && !is_positive(v)) continue;
             else {
@@ -698,7 +745,8 @@ static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
     for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
         Action a = action_of(g, by);
         if (!add_scales_of(&a, f, alone, powers[k])) continue;
-        if (drawn && drawn->kind == STEP_ELLIPTICAL && a.mover[0].var->constraint == CONSTRAINT_NONE) return NULL;      // whiten.c moves each scale by itself
+        // whiten.c moves each scale by itself
+        if (drawn && drawn->kind == STEP_ELLIPTICAL && a.mover[0].var->constraint == CONSTRAINT_NONE) return NULL;
         bool told = false;
         const int nscales = a.n;
         for (int i = 0; i < nscales; i++) {
@@ -726,7 +774,11 @@ bool find_orbits(Graph *g)
         Var *v = g->vars[i];
         Step *s = scale_step(g, v);
         for (int k = -1; k < n; k++) {
-            if (k >= 0) s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, SETTING_ORBIT) && v != g->vars[k] ? step_against(g, v, g->vars[k]) : NULL;
+            if (k >= 0)
+                s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, SETTING_ORBIT) &&
+                            v != g->vars[k]
+                        ? step_against(g, v, g->vars[k])
+                        : NULL;
             step_insert(&last, s);
         }
     }

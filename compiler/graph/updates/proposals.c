@@ -1,21 +1,29 @@
 // proposals.c -- scales proposed together with what they are the scales of, where the likelihood is not normal.
 //
 //   before   x[t] ~ normal(x[t - 1], s)     y[i] ~ poisson(exp(m + x[a[i]])):   s given x, each of x and m given the rest
-//   after    also (s, x, m) from the same joint with a quadratic of m + x[a[i]] in place of log p(y[i] | m + x[a[i]]): s with x and m integrated out, then these; accepted or not
+//   after    also (s, x, m) from the same joint with a quadratic of m + x[a[i]] in place of log p(y[i] | m + x[a[i]]): s with x and m
+//   integrated out, then these; accepted or not
 //
-// Given x a scale moves as little as x tells of it, and x given s as little as s lets it. With f[i](e) the log density of a factor as a function of its predictor e, which is linear in the block, and T[i](e) a quadratic,
-// q is the joint in which T stands for f: there the block is jointly normal given s. What is drawn, (s', x'), comes from a kernel that is reversible for q (scales.c, device/scales.h), so that
+// Given x a scale moves as little as x tells of it, and x given s as little as s lets it. With f[i](e) the log density of a factor as a
+// function of its predictor e, which is linear in the block, and T[i](e) a quadratic, q is the joint in which T stands for f: there the
+// block is jointly normal given s. What is drawn, (s', x'), comes from a kernel that is reversible for q (scales.c, device/scales.h), so
+// that
 //
 //   min(1, w(x')/w(x)),   log w(x) = sum over i of f[i](e[i]) - T[i](e[i])
 //
-// accepts it for p = q w (Hastings 1970; the quadratic of a log density in the predictor: Gamerman 1997; scale and field together: Knorr-Held and Rue 2002). Any T is right. The one that is taken has the slope and the bend
-// that f[i] has on average over warm-up, about the average predictor, as the normal has that is closest to p (Opper and Archambeau 2009); where bends are below 0 it is 0. After warm-up it stays, so q is one joint.
+// accepts it for p = q w (Hastings 1970; the quadratic of a log density in the predictor: Gamerman 1997; scale and field together:
+// Knorr-Held and Rue 2002). Any T is right. The one that is taken has the slope and the bend that f[i] has on average over warm-up, about
+// the average predictor, as the normal has that is closest to p (Opper and Archambeau 2009); where bends are below 0 it is 0. After warm-up
+// it stays, so q is one joint.
 //
 // Needs: the steps of the schedule and their orbits.     Gives: a step for each block, behind them, which all remain.
 // Conditions:
-// - The block are reals without ends and constraints, drawn in the same sweeps, each by a step of its own or with others; a slice among them begins it, and what a factor holds beside it joins, as long as each factor is quadratic in all of it
-//   or sees it through one predictor: with that as an unknown of its own, nothing else of the block is left in its log density. None is in a sum over a dimension, summed out, or read by a recursion.
-// - Log densities have a first and a second derivative by the predictor that are known, and hold no discrete unknowns. Rows are a box of sizes of the data.
+// - The block are reals without ends and constraints, drawn in the same sweeps, each by a step of its own or with others; a slice among
+// them begins it, and what a factor holds beside it joins, as long as each factor is quadratic in all of it
+//   or sees it through one predictor: with that as an unknown of its own, nothing else of the block is left in its log density. None is in
+//   a sum over a dimension, summed out, or read by a recursion.
+// - Log densities have a first and a second derivative by the predictor that are known, and hold no discrete unknowns. Rows are a box of
+// sizes of the data.
 // - Which entries the precision has is known from data (sets.c), and some scale can be drawn with the block integrated out.
 // What `infer` names is in no block, and infer { s by gibbs(joint = off); } leaves the scale s out.
 #include <math.h>
@@ -34,14 +42,15 @@
 #include "steps.h"
 #include "scales.h"
 
-enum { MOST_OF_BLOCK = 60, MOST_WORK = 1000, MOST_JOINT = 64 };     // variables; of the precision, times the work of going through its terms; joint normals
+// variables; of the precision, times the work of going through its terms; joint normals
+enum { MOST_OF_BLOCK = 60, MOST_WORK = 1000, MOST_JOINT = 64 };
 
 typedef struct Search {
     Graph *g;
-    Var   *u;                            // stands for a predictor
+    Var *u;  // stands for a predictor
     Competition *competition;
-    int    n;
-    Var   *block[MOST_OF_BLOCK + 1];
+    int n;
+    Var *block[MOST_OF_BLOCK + 1];
 } Search;
 
 // ---- the predictor of a factor ----
@@ -61,7 +70,10 @@ static bool test_block(const Var *v, void *with)
     return false;
 }
 
-static Look test_sum(const Expr *e, void *with) { return (e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT) && ex_any_var(e, test_block, with) ? FOUND : LOOK; }
+static Look test_sum(const Expr *e, void *with)
+{
+    return (e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT) && ex_any_var(e, test_block, with) ? FOUND : LOOK;
+}
 
 static Unknowns unknowns_of(const Search *b) { return (Unknowns){b->block, b->n, false}; }
 
@@ -73,7 +85,8 @@ static Expr *with_predictor(Search *b, Expr *density, Expr *e)
     const Unknowns in = unknowns_of(b);
     const Terms t = polynomial(b->g->arena, e, &in, 1);
     for (int i = 0; i < t.n && !t.failed; i++) {
-        if (t.term[i].degree != 1 || mentions_block(t.term[i].coefficient, b) || t.term[i].loops.n || ex_may_vanish(t.term[i].coefficient)) continue;
+        if (t.term[i].degree != 1 || mentions_block(t.term[i].coefficient, b) || t.term[i].loops.n || ex_may_vanish(t.term[i].coefficient))
+            continue;
         Expr *ref = t.term[i].ref[0], *term = ex_mul2(t.term[i].coefficient, ref);
         Expr *left = ex_replace(density, ref, ex_div(ex_sub(ex_ref(b->u, 0, NULL), ex_sub(e, term)), t.term[i].coefficient));
         if (!mentions_block(left, b) && ex_mentions(left, b->u)) return left;
@@ -81,7 +94,10 @@ static Expr *with_predictor(Search *b, Expr *density, Expr *e)
     return NULL;
 }
 
-typedef struct Looking { Search *b; Expr *density, *predictor, *left; } Looking;
+typedef struct Looking {
+    Search *b;
+    Expr *density, *predictor, *left;
+} Looking;
 
 static Look look_for_predictor(const Expr *e, void *with)
 {
@@ -133,7 +149,11 @@ static Expr *derivative(Search *b, const Factor *f, Expr *density)
 }
 
 // A likelihood that a discrete unknown turns on and off, or shifts, has no slope and bend on average that suit any of its values.
-static bool test_discrete(const Var *v, void *with) { (void)with; return var_unknown(v) && (v->discrete || v->base == BASE_INT); }
+static bool test_discrete(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v) && (v->discrete || v->base == BASE_INT);
+}
 
 static bool is_box(const Plates *p)
 {
@@ -149,12 +169,16 @@ static bool is_box(const Plates *p)
 static bool may_join(const Search *b, Var *v)
 {
     Graph *g = b->g;
-    const bool real = v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->parts && !v->part_of && !v->summed && !v->sums && !v->mixed;
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !real || isfinite(v->lower_number) || isfinite(v->upper_number) || v->lower || v->upper || request_of(g, v)) return false;
+    const bool real = v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->parts && !v->part_of && !v->summed &&
+                      !v->sums && !v->mixed;
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !real || isfinite(v->lower_number) || isfinite(v->upper_number) ||
+        v->lower || v->upper || request_of(g, v))
+        return false;
     for (const Series *e = g->series; e; e = e->next)
         if (series_follows(e, v) || series_reads(e, v)) return false;
     const Step *s = step_in_sweep(g, v);
-    return s && (s->kind == STEP_EXACT || s->kind == STEP_SLICE || s->kind == STEP_GAUSSIAN) && s->competition == b->competition && !s->collapsed && !s->orbit;
+    return s && (s->kind == STEP_EXACT || s->kind == STEP_SLICE || s->kind == STEP_GAUSSIAN) && s->competition == b->competition &&
+           !s->collapsed && !s->orbit;
 }
 
 static bool is_quadratic(Search *b, Expr *density)
@@ -175,11 +199,16 @@ static bool fits(Search *b, Proposal *found)
         if (ex_find(density, test_sum, b)) return false;
         if (is_quadratic(b, density)) continue;
         if (ex_any_var(density, test_discrete, NULL) || (f->plates.guard && ex_any_var(f->plates.guard, test_discrete, NULL))) return false;
-        Expr *predictor = is_box(&f->plates) ? predictor_of_factor(b, density, &left) : NULL, *first = predictor ? derivative(b, f, left) : NULL, *second = first ? derivative(b, f, first) : NULL;
+        Expr *predictor = is_box(&f->plates) ? predictor_of_factor(b, density, &left) : NULL,
+             *first = predictor ? derivative(b, f, left) : NULL, *second = first ? derivative(b, f, first) : NULL;
         if (!second) return false;
         if (!found) continue;
         Expr *u = ex_ref(b->u, 0, NULL);
-        found->of[found->n++] = (Tangent){.factor = f, .density = density, .predictor = predictor, .slope = ex_replace(first, u, predictor), .bend = ex_neg(ex_replace(second, u, predictor))};
+        found->of[found->n++] = (Tangent){.factor = f,
+                                          .density = density,
+                                          .predictor = predictor,
+                                          .slope = ex_replace(first, u, predictor),
+                                          .bend = ex_neg(ex_replace(second, u, predictor))};
     }
     return true;
 }
@@ -191,7 +220,8 @@ static bool joins(Search *b, Var *v)
     if (b->n == MOST_OF_BLOCK || !may_join(b, v)) return false;
     const Reading enters = factors_of(b->g, v);
     bool near = false;
-    for (int q = 0; q < enters.n && !near; q++) near = factor_counts_at(enters.factor[q], 0, false) && mentions_block(enters.factor[q]->log_density, b);
+    for (int q = 0; q < enters.n && !near; q++)
+        near = factor_counts_at(enters.factor[q], 0, false) && mentions_block(enters.factor[q]->log_density, b);
     if (!near) return false;
     b->block[b->n++] = v;
     if (fits(b, NULL)) return true;
@@ -236,8 +266,15 @@ static Step *proposal_step(Search *b)
     BlockTerm *terms;
     const char *why;
     Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_GAUSSIAN, .span = b->block[0]->span, .nblock = b->n, .block = arena_copy(g->arena, b->block, sizeof *b->block * (size_t)b->n), .proposal = found, .competition = b->competition,
-                .when = b->competition ? WITHOUT_GRADIENTS : EVERY_SWEEP, .joint = g->njoint + 1, .reason = "given what it scales, a scale hardly moves, and the other way round"};
+    *s = (Step){.kind = STEP_GAUSSIAN,
+                .span = b->block[0]->span,
+                .nblock = b->n,
+                .block = arena_copy(g->arena, b->block, sizeof *b->block * (size_t)b->n),
+                .proposal = found,
+                .competition = b->competition,
+                .when = b->competition ? WITHOUT_GRADIENTS : EVERY_SWEEP,
+                .joint = g->njoint + 1,
+                .reason = "given what it scales, a scale hardly moves, and the other way round"};
     if (block_terms_given(g, b->block, b->n, &of, &terms, &why) && has_pattern(terms)) {
         s->gaussian.terms = terms;
         s->gaussian.most_work = MOST_WORK;

@@ -3,22 +3,30 @@
 //   before   y[i, j] ~ normal(m[j] + load[j]*f[i], s[j]),   load[1] > 0: the others' signs go by it
 //   after    also: all load[j] but load[1], and all f[i], become minus themselves, or stay, in proportion to their density
 //
-// Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no step by step takes them to the other: a chain that begins there stays. To turn them and to leave them are a group of two, whose Haar
-// measure counts and whose Jacobian is 1 (group.c). c is 0 or 1.
+// Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no step by step takes them to the other: a chain that
+// begins there stays. To turn them and to leave them are a group of two, whose Haar measure counts and whose Jacobian is 1 (group.c). c is
+// 0 or 1.
 //
-// Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that of the rows that read them. Of columns, all that such statements draw: load[k, k] ~ half_normal(0, 1).
+// Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that
+// of the rows that read them. Of columns, all that such statements draw: load[k, k] ~ half_normal(0, 1).
 //
-// Where a subscript stands in all references of a product, sum(k in 1:K, load[j, k]*f[i, k]), each of its values has a sign of its own: columns, of which c is a vector.
+// Where a subscript stands in all references of a product, sum(k in 1:K, load[j, k]*f[i, k]), each of its values has a sign of its own:
+// columns, of which c is a vector.
 //
 //   also     load[j] becomes load[j]/c, and f[i] becomes c*f[i], c > 0 drawn from what their priors become
 //
-// Given f its loadings are told well, and the other way round, while the data tell their product alone. Stretches are a group whose Haar measure is dc/c, and the Jacobian is c^n, n the elements of f less those of load: no row of the likelihood is read. With normal priors the statistics of c are log c, c^2 and c^-2.
+// Given f its loadings are told well, and the other way round, while the data tell their product alone. Stretches are a group whose Haar
+// measure is dc/c, and the Jacobian is c^n, n the elements of f less those of load: no row of the likelihood is read. With normal priors
+// the statistics of c are log c, c^2 and c^-2.
 //
 // Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `orbit` set, after which the sign is applied.
-// Conditions: the set is begun by an unknown of either sign in a product, and has all such unknowns that are multiplied with it in factors that it would change. With those as well that are multiplied with it and are positive, which stay,
-// every factor but the priors of these, and statements without loops or that draw what is turned, would be as it was: the model is symmetric but for signs that it gives. Some factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers
-// that stand in all references outside their own statement: f[i, 2]. What is turned enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or read as an array.
-// What is stretched is an unknown of either sign with what it is multiplied with, positive or not, sums of such among it, without ends but 0; every factor but the statements that draw its elements, one each, is as it was.
+// Conditions: the set is begun by an unknown of either sign in a product, and has all such unknowns that are multiplied with it in factors
+// that it would change. With those as well that are multiplied with it and are positive, which stay, every factor but the priors of these,
+// and statements without loops or that draw what is turned, would be as it was: the model is symmetric but for signs that it gives. Some
+// factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers that stand in all references
+// outside their own statement: f[i, 2]. What is turned enters no recursion, decides no condition or range, is no subscript, and meets
+// nothing that is summed out or read as an array. What is stretched is an unknown of either sign with what it is multiplied with, positive
+// or not, sums of such among it, without ends but 0; every factor but the statements that draw its elements, one each, is as it was.
 #include <math.h>
 #include <string.h>
 #include "reflections.h"
@@ -32,17 +40,27 @@
 #include "steps.h"
 
 enum { MOST_TURNED = 16, MOST_GIVEN = 8 };
-enum { MOST_PARTS = 2000 };              // of a factor that is looked through for what to stretch
+enum { MOST_PARTS = 2000 };  // of a factor that is looked through for what to stretch
 
-typedef struct Turned { Var *var; Expr *at[MAX_RANK]; int column; bool stays; const Factor *given[MOST_GIVEN]; int ngiven; int power; } Turned;      // elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays, or drawn by the statements given: turned in thought alone; power: stretched by this power of c
+// elements with these numbers for subscripts, any where NULL; of a column, whose number is this subscript; stays, or drawn by the
+// statements given: turned in thought alone; power: stretched by this power of c
+typedef struct Turned {
+    Var *var;
+    Expr *at[MAX_RANK];
+    int column;
+    bool stays;
+    const Factor *given[MOST_GIVEN];
+    int ngiven;
+    int power;
+} Turned;
 
 typedef struct Reflection {
-    Group  group;                        // by: what stretches, of each column that has a sign, or one number; NULL: signs are turned
+    Group group;  // by: what stretches, of each column that has a sign, or one number; NULL: signs are turned
     Turned turned[MOST_TURNED];
-    int    n;
-    Var   *sign;                         // of each column: 1 or -1; NULL: all that is turned has one sign
-    bool   all;                          // those that stay, too
-    bool   grown;
+    int n;
+    Var *sign;  // of each column: 1 or -1; NULL: all that is turned has one sign
+    bool all;   // those that stay, too
+    bool grown;
 } Reflection;
 
 static const Turned *turned_of(const Reflection *x, const Var *v)
@@ -77,14 +95,19 @@ static bool is_turned(Reflection *x, const Expr *ref)
     return true;
 }
 
-static Expr *stretch_at(const Reflection *x, const Turned *t, Expr *const *args) { return ex_ref(x->group.by, x->group.by->rank, &args[t->column]); }
+static Expr *stretch_at(const Reflection *x, const Turned *t, Expr *const *args)
+{
+    return ex_ref(x->group.by, x->group.by->rank, &args[t->column]);
+}
 
 static Expr *becomes(Group *group, Expr *ref)
 {
     Reflection *x = (Reflection *)group;
     if (!is_turned(x, ref)) return ref;
     const Turned *t = turned_of(x, ref->var);
-    return x->group.by ? ex_mul2(ex_pow(stretch_at(x, t, ref->args), t->power), ref) : x->sign ? ex_mul2(ex_ref(x->sign, 1, &ref->args[t->column]), ref) : ex_neg(ref);
+    return x->group.by ? ex_mul2(ex_pow(stretch_at(x, t, ref->args), t->power), ref)
+           : x->sign   ? ex_mul2(ex_ref(x->sign, 1, &ref->args[t->column]), ref)
+                       : ex_neg(ref);
 }
 
 // The sign, or power of c, that multiplies e; NULL: none does.
@@ -174,7 +197,8 @@ static Expr *where_drawn(const Factor *f, Expr *const *args)
     return where;
 }
 
-// Whether the statement f of ref, one element at numbers, or of columns any that its indices go over, tells its sign: a truncation, a mean that is not 0. It stays from now on.
+// Whether the statement f of ref, one element at numbers, or of columns any that its indices go over, tells its sign: a truncation, a mean
+// that is not 0. It stays from now on.
 static bool is_given(Reflection *x, const Factor *f, const Expr *ref)
 {
     Turned *t = (Turned *)turned_of(x, ref->var);
@@ -209,7 +233,10 @@ static bool is_prior(Reflection *x, const Factor *f)
 }
 
 // Whether f stays as it is: so do priors of what stays.
-static bool stays(Reflection *x, const Factor *f) { return is_prior(x, f) || (turned(x, f->log_density) == f->log_density && !x->group.failed); }
+static bool stays(Reflection *x, const Factor *f)
+{
+    return is_prior(x, f) || (turned(x, f->log_density) == f->log_density && !x->group.failed);
+}
 
 static bool stays_positive(const Var *v) { return v->lower_number >= 0; }
 static bool may_turn(const Var *v) { return v->kind != VAR_AUXILIARY && is_real_unknown(v) && (is_unbounded(v) || stays_positive(v)); }
@@ -222,7 +249,7 @@ static void add(Reflection *x, const Expr *ref)
         if (t->var != ref->var) continue;
         for (int k = 0; k < t->var->rank; k++) {
             if (!t->at[k] || ref->args[k] == t->at[k]) continue;
-            if (ref->args[k]->kind == EX_NUM && i == 0) return;          // another factor of the same array
+            if (ref->args[k]->kind == EX_NUM && i == 0) return;  // another factor of the same array
             t->at[k] = NULL;
             x->grown = true;
         }
@@ -246,7 +273,7 @@ static void add_column(Reflection *x, const Expr *ref, const Expr *at)
             n++;
         }
     x->group.failed |= n != 1 || ref->var->dim[column] != x->sign->dim[0] || x->n == MOST_TURNED;
-    for (int i = 0; i < x->n; i++) x->group.failed |= x->turned[i].var == ref->var;        // by another subscript
+    for (int i = 0; i < x->n; i++) x->group.failed |= x->turned[i].var == ref->var;  // by another subscript
     if (x->group.failed) return;
     x->turned[x->n++] = (Turned){.var = ref->var, .column = column, .stays = !is_unbounded(ref->var)};
     x->grown = true;
@@ -309,7 +336,10 @@ static bool draws_others(const Graph *g, const Turned *t)
     return others;
 }
 
-static Look test_within(const Expr *e, void *with) { return e->kind == EX_CALL && e->fn == FN_WITHIN && mentions_moved(e, with) ? FOUND : LOOK; }
+static Look test_within(const Expr *e, void *with)
+{
+    return e->kind == EX_CALL && e->fn == FN_WITHIN && mentions_moved(e, with) ? FOUND : LOOK;
+}
 
 // Whether f, which turned is another, costs little for each sign: it draws what is turned, or has no rows.
 static bool costs_little(Reflection *x, const Factor *f)
@@ -353,8 +383,13 @@ static bool find_set(Reflection *x)
     return symmetric && staying + given + rest && given + (rest > 0) < 2 && x->n - staying > 1;
 }
 
-// Columns: where all of them, with what stays, may be turned, to turn what stays alone is to turn the rest. Where k == j, j of a plate, that is column j: only its rows are read then.
-typedef struct Staying { Reflection *x; const Factor *f; Var *by; } Staying;
+// Columns: where all of them, with what stays, may be turned, to turn what stays alone is to turn the rest. Where k == j, j of a plate,
+// that is column j: only its rows are read then.
+typedef struct Staying {
+    Reflection *x;
+    const Factor *f;
+    Var *by;
+} Staying;
 
 static bool is_plate(const Factor *f, const Expr *e)
 {
@@ -404,7 +439,8 @@ static Expr *turn_what_stays(Expr *e, void *with)
         Expr *const *same = e->args[0]->args;
         const int plate = is_plate(s->f, same[1]);
         if (same[!plate]->kind == EX_INDEX && is_plate(s->f, same[plate]) && !is_plate(s->f, same[!plate]))
-            return ex_call3("if_else", e->args[0], ex_map(ex_replace(e->args[1], same[!plate], same[plate]), turn_what_stays, with), ex_map(e->args[2], turn_what_stays, with));
+            return ex_call3("if_else", e->args[0], ex_map(ex_replace(e->args[1], same[!plate], same[plate]), turn_what_stays, with),
+                            ex_map(e->args[2], turn_what_stays, with));
     }
     const Turned *t = e->kind == EX_REF ? turned_of(s->x, e->var) : NULL;
     if (!t || !(t->stays || t->ngiven)) return NULL;
@@ -422,7 +458,7 @@ static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         if (decide_instances(f, group_moves, x)) return false;
-        if (!mentions_turned(f->log_density, x) || is_prior(x, f)) continue;         // the prior of what stays, and of what turns
+        if (!mentions_turned(f->log_density, x) || is_prior(x, f)) continue;  // the prior of what stays, and of what turns
         Expr *is = ex_map(f->log_density, turn_what_stays, &(Staying){x, f, by});
         if (is != f->log_density) out->factor[out->n++] = factor_with(x->group.g, f, is);
     }
@@ -451,7 +487,12 @@ static bool put_in(Graph *g, Factor *f, Index *gone, Expr *number)
 static bool is_nowhere(const Factor *f) { return f->plates.guard && ex_is_num(f->plates.guard, 0); }
 
 // How a factor reads an array of which elements stay: by numbers; by other subscripts, in one reference, or several.
-typedef struct Refs { const Reflection *x; const Expr *ref; const Turned *of; bool numbers, several; } Refs;
+typedef struct Refs {
+    const Reflection *x;
+    const Expr *ref;
+    const Turned *of;
+    bool numbers, several;
+} Refs;
 
 static Look find_symbolic(const Expr *e, void *with)
 {
@@ -469,7 +510,8 @@ static Look find_symbolic(const Expr *e, void *with)
     return LOOK;
 }
 
-// The rows of f in which ref is the given element: an index of f that stands for a subscript becomes its number; another subscript is one of data, and a condition. NULL with x->group.failed: neither.
+// The rows of f in which ref is the given element: an index of f that stands for a subscript becomes its number; another subscript is one
+// of data, and a condition. NULL with x->group.failed: neither.
 static Factor *at_given(Reflection *x, const Factor *f, const Expr *ref, Expr *given)
 {
     Factor *out = factor_with(x->group.g, f, f->log_density);
@@ -492,7 +534,8 @@ static bool put_turned(Reflection *x, Factor *f, Var *by, Reading *out)
     Expr *is = turned(x, f->log_density);
     if (x->group.failed) return false;
     if (is == f->log_density) return true;
-    out->factor[out->n++] = factor_with(x->group.g, f, ex_call3("if_else", ex_call2("==", ex_ref(by, 0, NULL), ex_num(1)), is, f->log_density));
+    out->factor[out->n++] =
+        factor_with(x->group.g, f, ex_call3("if_else", ex_call2("==", ex_ref(by, 0, NULL), ex_num(1)), is, f->log_density));
     return true;
 }
 
@@ -528,8 +571,11 @@ static Step *reflection_step(Reflection *x)
     int n = 0;
     x->all = false;
     for (int i = 0; i < x->n; i++)
-        if (!x->turned[i].stays && (is_switched_off(g, x->turned[i].var, SETTING_ORBIT) || !in_one_sweep(g, x->turned[i].var, n++, &competition))) return NULL;
-    Var *by = var_hidden(g, arena_printf(g->arena, "signs_%s", x->turned[0].var->name), x->turned[0].var->span, x->sign ? 1 : 0, x->sign ? x->sign->dim : NULL);
+        if (!x->turned[i].stays &&
+            (is_switched_off(g, x->turned[i].var, SETTING_ORBIT) || !in_one_sweep(g, x->turned[i].var, n++, &competition)))
+            return NULL;
+    Var *by = var_hidden(g, arena_printf(g->arena, "signs_%s", x->turned[0].var->name), x->turned[0].var->span, x->sign ? 1 : 0,
+                         x->sign ? x->sign->dim : NULL);
     by->discrete = true;
     by->base = BASE_INT;
     by->lower_number = 0;
@@ -560,7 +606,10 @@ static Step *reflection_step(Reflection *x)
 
 // ---- stretched ----
 
-static bool may_stretch(const Var *v) { return v->kind != VAR_AUXILIARY && is_plain_real(v) && (is_unbounded(v) || (v->lower_number == 0 && isinf(v->upper_number))); }
+static bool may_stretch(const Var *v)
+{
+    return v->kind != VAR_AUXILIARY && is_plain_real(v) && (is_unbounded(v) || (v->lower_number == 0 && isinf(v->upper_number)));
+}
 
 static bool is_stretchable(const Expr *e) { return e->kind == EX_REF && e->nargs == e->var->rank && may_stretch(e->var); }
 
@@ -659,7 +708,8 @@ static bool find_stretched(Reflection *x)
     return same && x->n > 1;
 }
 
-// The statement f at the elements that are stretched: a subscript that is one number, where f goes over it, is put in. NULL: none of them is.
+// The statement f at the elements that are stretched: a subscript that is one number, where f goes over it, is put in. NULL: none of them
+// is.
 static Factor *at_numbers(Reflection *x, const Factor *f)
 {
     Graph *g = x->group.g;
@@ -677,7 +727,10 @@ static Factor *at_numbers(Reflection *x, const Factor *f)
 }
 
 // An end that c would move across.
-static Look test_end(const Expr *e, void *with) { return e->kind == EX_CALL && e->fn == FN_WITHIN && ex_mentions((Expr *)e, with) ? FOUND : LOOK; }
+static Look test_end(const Expr *e, void *with)
+{
+    return e->kind == EX_CALL && e->fn == FN_WITHIN && ex_mentions((Expr *)e, with) ? FOUND : LOOK;
+}
 
 // The law of c: the statements that draw what is stretched, with the Jacobian, and the Haar measure. false: a condition is not met.
 static bool factors_of_stretch(Reflection *x, Reading *out)
@@ -691,7 +744,7 @@ static bool factors_of_stretch(Reflection *x, Reading *out)
     const Reading of = factors_turned(x);
     for (int q = 0; q < of.n; q++)
         if (factor_counts_at(of.factor[q], 0, false) && decide_instances(of.factor[q], group_moves, x)) return false;
-    for (const Factor *f = g->factors; f; f = f->next) {             // also those that are flat
+    for (const Factor *f = g->factors; f; f = f->next) {  // also those that are flat
         if (!factor_counts_at(f, 0, false) || !draws_member(x, f)) continue;
         x->group.failed = false;
         Factor *c = at_numbers(x, f);
@@ -730,7 +783,8 @@ static Step *stretch_step(Reflection *x)
         first = s;
     }
     Reading of = {0};
-    Var *by = x->group.by = var_hidden(g, arena_printf(g->arena, "scale_%s", x->turned[0].var->name), x->turned[0].var->span, x->sign ? 1 : 0, x->sign ? x->sign->dim : NULL);
+    Var *by = x->group.by = var_hidden(g, arena_printf(g->arena, "scale_%s", x->turned[0].var->name), x->turned[0].var->span,
+                                       x->sign ? 1 : 0, x->sign ? x->sign->dim : NULL);
     by->lower_number = 0;
     Conditional *c = law_apart(g, by, factors_of_stretch(x, &of) ? &of : NULL, true);
     if (!c) return NULL;
@@ -746,7 +800,8 @@ static Step *stretch_step(Reflection *x)
             if (t->at[k]) to->where = ex_both(to->where, ex_call2("==", ex_index(to->index[k]), t->at[k]));
         if (to->where) to->value = ex_call3("if_else", to->where, to->value, to->element);
     }
-    return group_step(g, c->family ? STEP_EXACT : STEP_SLICE, by->span, c, o, first->competition, "given each other, the factors of a product hardly move");
+    return group_step(g, c->family ? STEP_EXACT : STEP_SLICE, by->span, c, o, first->competition,
+                      "given each other, the factors of a product hardly move");
 }
 
 // ---- which there are ----
@@ -756,13 +811,21 @@ static bool same_set(const Reflection *x, const Reflection *y)
     if (x->n != y->n || !x->sign != !y->sign || !x->group.by != !y->group.by) return false;
     for (int i = 0; i < x->n; i++) {
         bool found = false;
-        for (int j = 0; j < y->n && !found; j++) found = x->turned[i].var == y->turned[j].var && x->turned[i].column == y->turned[j].column && memcmp(x->turned[i].at, y->turned[j].at, sizeof x->turned[i].at) == 0;
+        for (int j = 0; j < y->n && !found; j++)
+            found = x->turned[i].var == y->turned[j].var && x->turned[i].column == y->turned[j].column &&
+                    memcmp(x->turned[i].at, y->turned[j].at, sizeof x->turned[i].at) == 0;
         if (!found) return false;
     }
     return true;
 }
 
-typedef struct Begun { Graph *g; Var *sign, *c, *each; Reflection *set; int n, size; } Begun;      // c, each: what stretches, one number, or one of each column, while sets are looked for
+// c, each: what stretches, one number, or one of each column, while sets are looked for
+typedef struct Begun {
+    Graph *g;
+    Var *sign, *c, *each;
+    Reflection *set;
+    int n, size;
+} Begun;
 
 static void put_set(Begun *b, const Reflection *x)
 {
@@ -772,9 +835,13 @@ static void put_set(Begun *b, const Reflection *x)
     b->set[b->n++] = *x;
 }
 
-static Reflection reflection_of(Graph *g, Var *c) { return (Reflection){.group = {.g = g, .by = c, .moves = moves, .becomes = becomes}, .all = c}; }
+static Reflection reflection_of(Graph *g, Var *c)
+{
+    return (Reflection){.group = {.g = g, .by = c, .moves = moves, .becomes = becomes}, .all = c};
+}
 
-// Each unknown in a product begins a set, by the numbers among its subscripts, and one of columns by each of the others: of those of either sign to be turned, of others to be stretched alone.
+// Each unknown in a product begins a set, by the numbers among its subscripts, and one of columns by each of the others: of those of either
+// sign to be turned, of others to be stretched alone.
 static Look begin(const Expr *e, void *with)
 {
     Begun *b = with;
@@ -809,7 +876,10 @@ static bool holds_free(const Reflection *x)
 
 bool find_reflections(Graph *g)
 {
-    Begun b = {.g = g, .sign = var_unique(g, "sign", VAR_ELEMENT), .c = var_unique(g, "stretch", VAR_ELEMENT), .each = var_unique(g, "stretch", VAR_ELEMENT)};
+    Begun b = {.g = g,
+               .sign = var_unique(g, "sign", VAR_ELEMENT),
+               .c = var_unique(g, "stretch", VAR_ELEMENT),
+               .each = var_unique(g, "stretch", VAR_ELEMENT)};
     b.sign->rank = b.each->rank = 1;
     b.sign->dim[0] = b.each->dim[0] = ex_num(1);
     b.c->lower_number = b.each->lower_number = 0;

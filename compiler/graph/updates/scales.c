@@ -3,17 +3,21 @@
 //   before   x ~ joint normal given s, q:   x[t] ~ normal(x[t - 1], s)   y[t] ~ normal(x[t], q)       then s given x, q given x
 //   after    s, then q, from p(s, q | rest) with x integrated out, then x given both: one draw of (s, q, x) in place of small steps
 //
-// Given x a scale moves as little as x tells of it, and the other way round. With J(s) and h(s) the precision and the shift of x, which block_terms has found, and x0 any value of x,
+// Given x a scale moves as little as x tells of it, and the other way round. With J(s) and h(s) the precision and the shift of x, which
+// block_terms has found, and x0 any value of x,
 //
 //   log p(s, x | rest) = L(s) + g'(x - x0) - (x - x0)'J (x - x0)/2,   L(s) = log p(s, x0 | rest),   g = h - J x0
 //   log p(s | rest) = L(s) + g'J^-1 g/2 - log|J|/2 + constant
 //
-// x0 is where the chain stands: no large numbers cancel. L is the log density of all statements that hold s, as they are; so normalisers of priors, conditions and missing values need nothing of their own. One trial is
-// one factorisation.
+// x0 is where the chain stands: no large numbers cancel. L is the log density of all statements that hold s, as they are; so normalisers of
+// priors, conditions and missing values need nothing of their own. One trial is one factorisation.
 //
-// Needs: the steps of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one block (van Dyk and Park 2008).
-// Conditions: a scale is a real number without a constraint, or a vector of such that a joint normal reads as a whole, with a step of its own in the same sweep, in a coefficient of the joint normal, but in none with an unknown weight of a row of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may
-// have any prior and any ends, and be no scale at all. Of a move along an orbit, x is c, x0 is 0, and the scale neither moves nor says how far others do. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
+// Needs: the steps of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one
+// block (van Dyk and Park 2008). Conditions: a scale is a real number without a constraint, or a vector of such that a joint normal reads
+// as a whole, with a step of its own in the same sweep, in a coefficient of the joint normal, but in none with an unknown weight of a row
+// of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may have any
+// prior and any ends, and be no scale at all. Of a move along an orbit, x is c, x0 is 0, and the scale neither moves nor says how far
+// others do. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
 #include <string.h>
 #include "scales.h"
 #include "../step.h"
@@ -27,18 +31,24 @@
 
 static bool may_be_scale(Graph *g, const Var *v)
 {
-    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->rank <= 1 && is_plain_real(v) && !v->part_of && !is_switched_off(g, v, SETTING_JOINT);
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->rank <= 1 && is_plain_real(v) && !v->part_of &&
+           !is_switched_off(g, v, SETTING_JOINT);
 }
 
 // Steps of joint normals that are drawn as such in every sweep, with no more or less summed or integrated out than the model has.
 static bool may_have_scales(const Step *s)
 {
     if (s->kind != STEP_GAUSSIAN || s->imputes || s->over_sum || s->collapsed || s->marginal || s->in_turns || s->joint < 0) return false;
-    return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.on_plane && !s->gaussian.diagonal && block_sums(s->block, s->nblock) == 0;
+    return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.on_plane && !s->gaussian.diagonal &&
+           block_sums(s->block, s->nblock) == 0;
 }
 
 // Of data, as those of a linear predictor are; a response is none.
-static bool test_matrix(const Var *v, void *with) { (void)with; return v->rank > 1 && !var_unknown(v) && !v->response; }
+static bool test_matrix(const Var *v, void *with)
+{
+    (void)with;
+    return v->rank > 1 && !var_unknown(v) && !v->response;
+}
 
 // An element of an unknown array that varies with the loops of a term.
 static Look test_weight(const Expr *e, void *with)
@@ -51,22 +61,28 @@ static Look test_weight(const Expr *e, void *with)
     return LOOK;
 }
 
-// Of a vector, whether an instance of a term reads some elements only: those of its group, row or place along a chain. A trial of each would go through all of the joint normal.
-typedef struct Whole { const Step *s; const BlockTerm *t; bool part; } Whole;
+// Of a vector, whether an instance of a term reads some elements only: those of its group, row or place along a chain. A trial of each
+// would go through all of the joint normal.
+typedef struct Whole {
+    const Step *s;
+    const BlockTerm *t;
+    bool part;
+} Whole;
 
 static void find_part(Expr *ref, void *with)
 {
     Whole *of = with;
     for (int i = 0; i < of->t->loops.n; i++) {
         const Index *loop = of->t->loops.index[i];
-        bool inner = of->s->gaussian.nbatch > 0;                 // of a plate of vectors: the same in each of them
+        bool inner = of->s->gaussian.nbatch > 0;  // of a plate of vectors: the same in each of them
         for (int r = 0; r < of->t->degree; r++)
             for (int k = 0; k < of->s->gaussian.nbatch; k++) inner &= !ex_mentions_index(of->t->ref[r]->args[k], loop);
         for (int k = 0; k < ref->nargs && !inner; k++) of->part |= ex_mentions_index(ref->args[k], loop);
     }
 }
 
-// Sums over rows of a dense matrix with weights of the sweep are made on the way by whatever draws these weights (kernel/rows.c), before a scale among them moves.
+// Sums over rows of a dense matrix with weights of the sweep are made on the way by whatever draws these weights (kernel/rows.c), before a
+// scale among them moves.
 static bool in_coefficients(const Step *s, const Var *v)
 {
     bool any = false;
@@ -96,7 +112,8 @@ static bool decides(const Plates *p, const Var *v)
     return p->guard && ex_mentions(p->guard, v);
 }
 
-// What draws a move along an orbit has x0 = 0 where the chain stands. Its line is the same for all values of v if v neither moves nor says how far others do.
+// What draws a move along an orbit has x0 = 0 where the chain stands. Its line is the same for all values of v if v neither moves nor says
+// how far others do.
 static bool bends_orbit(const Step *s, const Var *v)
 {
     for (int i = 0; s->orbit && i < s->orbit->n; i++)
@@ -107,9 +124,9 @@ static bool bends_orbit(const Step *s, const Var *v)
 static bool is_drawn_alone(const Graph *g, const Step *s, Var *v)
 {
     const Step *own = step_that_draws(g, v);
-    const bool mean = own && own->kind == STEP_GAUSSIAN && s->gaussian.nbatch > 0 && own != s;      // of vectors, a vector itself
-    return own && own->nblock == 1 && (own->kind == STEP_EXACT || own->kind == STEP_SLICE || own->kind == STEP_METROPOLIS || mean) && own->competition == s->competition &&
-           (own->when == EVERY_SWEEP || own->when == WITHOUT_GRADIENTS) && !own->over_sum;
+    const bool mean = own && own->kind == STEP_GAUSSIAN && s->gaussian.nbatch > 0 && own != s;  // of vectors, a vector itself
+    return own && own->nblock == 1 && (own->kind == STEP_EXACT || own->kind == STEP_SLICE || own->kind == STEP_METROPOLIS || mean) &&
+           own->competition == s->competition && (own->when == EVERY_SWEEP || own->when == WITHOUT_GRADIENTS) && !own->over_sum;
 }
 
 static bool holds_any(const Expr *e, const Scales *of)
@@ -162,7 +179,9 @@ Scales *scales_of(Graph *g, const Step *s)
     of->var = NEW_N(g->arena, Var *, g->nvars + 1);
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
-        if (!may_be_scale(g, v) || !in_coefficients(s, v) || !is_drawn_alone(g, s, v) || enters_other_series(g, s, v) || bends_orbit(s, v) || in_quadratics(s, v)) continue;
+        if (!may_be_scale(g, v) || !in_coefficients(s, v) || !is_drawn_alone(g, s, v) || enters_other_series(g, s, v) ||
+            bends_orbit(s, v) || in_quadratics(s, v))
+            continue;
         if (s->gaussian.innovations && innovation_coefficients_mention(s->gaussian.innovations, v)) continue;
         of->var[of->n++] = v;
     }

@@ -3,10 +3,10 @@
 #define GMC_GRAPH_SCALES_H
 #include "../graph.h"
 
-typedef struct Scales {                  // drawn before a joint normal, which is integrated out
-    int      n, nfactors;
-    Var    **var;
-    Factor **factor;                     // all that the log density has of them
+typedef struct Scales {  // drawn before a joint normal, which is integrated out
+    int n, nfactors;
+    Var **var;
+    Factor **factor;  // all that the log density has of them
 } Scales;
 
 bool find_scales(Graph *g);                  // fills gaussian.scales

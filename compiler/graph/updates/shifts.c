@@ -1,18 +1,26 @@
 // shifts.c -- moves of a location together with what it is the location of, and against what it is added to.
 //
-//   before   theta[j] ~ normal(mu, tau)                     after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from p(moved) dc
-//   before   y[i] ~ poisson_log(a + u[g[i]])                after   also: (a, u[j]) becomes (a + c, u[j] - c)
+//   before   theta[j] ~ normal(mu, tau)                     after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from
+//   p(moved) dc before   y[i] ~ poisson_log(a + u[g[i]])                after   also: (a, u[j]) becomes (a + c, u[j] - c)
 //
-// Given theta, mu moves by what theta tells of it, however little data say of theta; and data tell the sum of a and u, in which one follows the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc (group.c).
+// Given theta, mu moves by what theta tells of it, however little data say of theta; and data tell the sum of a and u, in which one follows
+// the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc (group.c).
 //
-// A move begins with one variable, v[i, j] + c[i] with some of its subscripts, or none. A factor that this changes may be left as it was if another variable moves as well, w[k] + s c[..]: s is what the factor's own sum of both asks for, and the factor shows that it is right. Statements that draw w are
-// brought back so level by level, and each level makes a move; any other factor by each variable that it holds. What the law of c is made of are the factors that still change.
+// A move begins with one variable, v[i, j] + c[i] with some of its subscripts, or none. A factor that this changes may be left as it was if
+// another variable moves as well, w[k] + s c[..]: s is what the factor's own sum of both asks for, and the factor shows that it is right.
+// Statements that draw w are brought back so level by level, and each level makes a move; any other factor by each variable that it holds.
+// What the law of c is made of are the factors that still change.
 //
-// Where factors hold several elements of c, as the prior of a field does that is beside independent effects of the same places, all of c is drawn at once if it is jointly normal.
+// Where factors hold several elements of c, as the prior of a field does that is beside independent effects of the same places, all of c is
+// drawn at once if it is jointly normal.
 //
 // Needs: the steps of the schedule.     Gives: steps of c (EXACT, SLICE or GAUSSIAN) with `orbit` set, after which T_c is applied.
-// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it. What moves enters no recursion but by sums that stay as they are (those over the states of chains are computed before they are read), decides no condition of a statement, is read by no routine that takes an
-// array whole, and meets nothing that is summed out. A statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
+// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may
+// be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it.
+// What moves enters no recursion but by sums that stay as they are (those over the states of chains are computed before they are read),
+// decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out. A statement
+// without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of
+// variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,21 +38,24 @@
 #include "group.h"
 #include "steps.h"
 
-enum { MOST_NAMED = 4 };                 // variables in the name of c
-enum { MOST_WORK = 100, MOST_JOINT = 64 };       // of a sparse joint normal: times that of going through its terms; and so many of them, with those of the model
-enum { MOST_LEVELS = 8, MOST_AGAINST = 8 };      // of a hierarchy, and terms of one sum that something is moved against: a thousand scalars, each the location of the next, or all in one sum, make thousands of moves, not a million
+enum { MOST_NAMED = 4 };  // variables in the name of c
+// of a sparse joint normal: times that of going through its terms; and so many of them, with those of the model
+enum { MOST_WORK = 100, MOST_JOINT = 64 };
+// of a hierarchy, and terms of one sum that something is moved against: a thousand scalars, each the location of the next, or all in one
+// sum, make thousands of moves, not a million
+enum { MOST_LEVELS = 8, MOST_AGAINST = 8 };
 
-typedef struct Shifted {                 // v[index..] + by
-    Var   *var;
+typedef struct Shifted {  // v[index..] + by
+    Var *var;
     Index *index[MAX_RANK];
-    Expr  *by;                           // in terms of the indices and of elements of c
+    Expr *by;  // in terms of the indices and of elements of c
 } Shifted;
 
 typedef struct Shift {
-    Group    group;
-    int      n, size;
+    Group group;
+    int n, size;
     Shifted *of;
-    int      joint;                      // once it is made: of a sparse joint normal, its number
+    int joint;  // once it is made: of a sparse joint normal, its number
 } Shift;
 
 static const Shifted *moving(const Shift *a, const Var *v)
@@ -126,13 +137,15 @@ static Expr *spread_parts(Expr *e, void *with)
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum && !ex_mentions(e->args[0], c) && !ex_mentions(e->args[1], c)) {
         Index *i = index_new(e->index->name, e->args[0], e->args[1]);
-        Expr *body = ex_map(ex_open(e, i), spread_parts, c), *stay = sum_of(body, without_c, c), *all = sum_of(sum_of(body, with_c, c), summed, i);
+        Expr *body = ex_map(ex_open(e, i), spread_parts, c), *stay = sum_of(body, without_c, c),
+             *all = sum_of(sum_of(body, with_c, c), summed, i);
         return ex_is_num(stay, 0) ? all : ex_add2(all, ex_reduce("sum", i, i->lo, i->hi, stay));
     }
     return NULL;
 }
 
-// e with the products of what holds c and is free of it written out, x*(b + c) as x*b + x*c, and sums of them. What is too large to walk stays as it is.
+// e with the products of what holds c and is free of it written out, x*(b + c) as x*b + x*c, and sums of them. What is too large to walk
+// stays as it is.
 static Expr *spread(Expr *e, Var *c) { return e->size > MAX_TREE ? e : ex_map(e, spread_parts, c); }
 
 // The terms of a sum that hold c.
@@ -140,7 +153,11 @@ static Expr *terms_of(Expr *e, Var *c) { return sum_of(spread(e, c), with_c, c);
 
 // ---- T_c x in place of x ----
 
-static bool test_response(const Var *v, void *with) { (void)with; return v->response; }
+static bool test_response(const Var *v, void *with)
+{
+    (void)with;
+    return v->response;
+}
 static bool is_open(const Expr *end) { return end->kind == EX_NUM && isinf(end->number); }
 
 // Ends: what is added to all three is taken away, and if c alone remains in the first, so is the rest.
@@ -154,7 +171,9 @@ static Expr *moved_between(Group *x, Expr *e)
     for (int i = 1; i < 3; i++) same &= is_open(arg[i]) || held[i] == held[0];
     const bool free = ex_is_num(held[1], 0) && ex_is_num(held[2], 0);
     if (!same && !free && group_mentions(&a->group, e->args[0])) a->group.failed = true;
-    if (group_mentions(&a->group, e->args[0]) && (ex_any_var(e->args[1], test_response, NULL) || ex_any_var(e->args[2], test_response, NULL))) a->group.failed = true;
+    if (group_mentions(&a->group, e->args[0]) &&
+        (ex_any_var(e->args[1], test_response, NULL) || ex_any_var(e->args[2], test_response, NULL)))
+        a->group.failed = true;
     if (!same && !(free && held[0]->kind == EX_REF)) return ex_call3("within", arg[0], arg[1], arg[2]);
     Expr *off = same ? held[0] : ex_sub(spread(arg[0], a->group.by), held[0]);
     for (int i = 0; i < 3; i++)
@@ -182,7 +201,8 @@ static Look test_out_of_reach(const Expr *e, void *with)
     if (e->kind != EX_REF) return LOOK;
     for (int d = 0; d < e->nargs; d++)
         for (int k = 0; k < m->var->rank; k++)
-            if (ex_mentions_index(e->args[d], m->index[k]) && (e->args[d]->kind != EX_INDEX || e->var->dim[d] != m->var->dim[k])) return FOUND;
+            if (ex_mentions_index(e->args[d], m->index[k]) && (e->args[d]->kind != EX_INDEX || e->var->dim[d] != m->var->dim[k]))
+                return FOUND;
     return LOOK;
 }
 
@@ -196,7 +216,10 @@ static bool draws_all(Graph *g, const Factor *f, const Var *w)
     return true;
 }
 
-static Look test_choice(const Expr *e, void *with) { return !ex_mentions((Expr *)e, with) ? SKIP : e->kind == EX_CALL && e->fn == FN_if_else ? FOUND : LOOK; }
+static Look test_choice(const Expr *e, void *with)
+{
+    return !ex_mentions((Expr *)e, with) ? SKIP : e->kind == EX_CALL && e->fn == FN_if_else ? FOUND : LOOK;
+}
 
 // f reads each element of w, w[i, j] over all i and j, whatever the condition: so it does what stands beside it.
 static bool reads_all(const Factor *f, Var *w, const Expr *ref)
@@ -247,7 +270,13 @@ static bool found_for(const Shift *a, const Factor *f, const Expr *sum, Expr *te
     return draws_all(a->group.g, f, w) || reads_all(f, w, ref) || !ex_find(by, test_out_of_reach, out);
 }
 
-typedef struct Finding { const Shift *a; const Factor *f; Var *w; int n, size; Shifted *found; } Finding;
+typedef struct Finding {
+    const Shift *a;
+    const Factor *f;
+    Var *w;
+    int n, size;
+    Shifted *found;
+} Finding;
 
 static Look find_sums(const Expr *e, void *with)
 {
@@ -304,13 +333,24 @@ static Factor *ends_of(Shift *a, const Shifted *m, const Factor *like)
     if (is_unbounded(m->var)) return NULL;
     Expr *at[MAX_RANK];
     for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(m->index[k]);
-    Expr *within = group_moved(&a->group, ex_call3("within", ex_ref(m->var, m->var->rank, at), ex_num(m->var->lower_number), ex_num(m->var->upper_number)));
-    return factor_of_ends(g, like, (Plates){.n = m->var->rank, .index = index_list(g->arena, m->index, m->var->rank, 0), .guard = var_domain(g, m->var, m->index)}, within);
+    Expr *within = group_moved(
+        &a->group, ex_call3("within", ex_ref(m->var, m->var->rank, at), ex_num(m->var->lower_number), ex_num(m->var->upper_number)));
+    return factor_of_ends(
+        g, like,
+        (Plates){.n = m->var->rank, .index = index_list(g->arena, m->index, m->var->rank, 0), .guard = var_domain(g, m->var, m->index)},
+        within);
 }
 
 // A matrix that the sweep makes would be inverted, or summed up, once more.
-static bool test_unknown(const Var *v, void *with) { (void)with; return var_unknown(v); }
-static Look test_matrix(const Expr *e, void *with) { return (e->kind == EX_AT || e->kind == EX_ARRAY) && ex_any_var(e, test_unknown, with) ? FOUND : LOOK; }
+static bool test_unknown(const Var *v, void *with)
+{
+    (void)with;
+    return var_unknown(v);
+}
+static Look test_matrix(const Expr *e, void *with)
+{
+    return (e->kind == EX_AT || e->kind == EX_ARRAY) && ex_any_var(e, test_unknown, with) ? FOUND : LOOK;
+}
 
 // The factors of c; false: a condition is not met, or there is none that the move leaves as it was.
 static bool factors_of_c(Shift *a, Reading *out)
@@ -346,7 +386,10 @@ static bool factors_of_c(Shift *a, Reading *out)
 }
 
 // Whether m moves by elements of c at its own subscripts alone.
-typedef struct Direct { const Shifted *m; bool other; } Direct;
+typedef struct Direct {
+    const Shifted *m;
+    bool other;
+} Direct;
 
 static void find_other(Expr *ref, void *with)
 {
@@ -365,7 +408,9 @@ static bool moves_directly(const Shifted *m, const Var *c)
     return !d.other;
 }
 
-// Of how many elements that c[..] moves, for each element of c, a statement without a condition says that they are there: where there are none c has no law. NULL: there is no such statement. It draws something by indices over all that c has, and over others, which are counted.
+// Of how many elements that c[..] moves, for each element of c, a statement without a condition says that they are there: where there are
+// none c has no law. NULL: there is no such statement. It draws something by indices over all that c has, and over others, which are
+// counted.
 static Expr *surely_moved(const Shift *a)
 {
     Expr *all = NULL;
@@ -383,7 +428,9 @@ static Expr *surely_moved(const Shift *a)
                 int at = -1;
                 for (int k = 0; k < m->var->rank; k++)
                     if (f->value->args[k] == ex_index(f->plates.index[p])) at = k;
-                if (at >= 0 && ex_mentions_index(m->by, m->index[at]) && a->group.by->rank && ex_is_num(j->lo, 1) && j->hi == m->var->dim[at]) covered++;
+                if (at >= 0 && ex_mentions_index(m->by, m->index[at]) && a->group.by->rank && ex_is_num(j->lo, 1) &&
+                    j->hi == m->var->dim[at])
+                    covered++;
                 else count = ex_mul2(count, ex_add2(ex_sub(j->hi, j->lo), ex_num(1)));
             }
             bool varies = false;
@@ -438,7 +485,10 @@ static bool sweeps_of(Shift *a, Competition **competition)
     return true;
 }
 
-typedef struct Renaming { const Var *from; Var *to; } Renaming;
+typedef struct Renaming {
+    const Var *from;
+    Var *to;
+} Renaming;
 
 static Expr *renamed(Expr *e, void *with)
 {
@@ -463,7 +513,9 @@ static Step *joint_step(Graph *g, Var *c, const Reading *of)
     BlockTerm *terms;
     const char *why;
     for (int q = 0; q < of->n; q++)
-        if (of->factor[q]->observed && ((of->factor[q]->least && ex_mentions(of->factor[q]->least, c)) || (of->factor[q]->most && ex_mentions(of->factor[q]->most, c)))) return NULL;
+        if (of->factor[q]->observed && ((of->factor[q]->least && ex_mentions(of->factor[q]->least, c)) ||
+                                        (of->factor[q]->most && ex_mentions(of->factor[q]->most, c))))
+            return NULL;
     if (!block_terms_given(g, &c, 1, of, &terms, &why)) return NULL;
     const Band *band = band_of(g, &c, 1, 1, terms);
     const bool sparse = !band && g->njoint < MOST_JOINT && has_pattern(terms) && coupled_in_pairs(g, c, terms);
@@ -473,7 +525,13 @@ static Step *joint_step(Graph *g, Var *c, const Reading *of)
             if (t->ref[0]->args[k] != t->ref[1]->args[k]) nbatch = k;
     if (!band && !sparse && !nbatch) return NULL;
     Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_GAUSSIAN, .joint = sparse ? ++g->njoint : 0, .gaussian = {.terms = terms, .band = band, .nbatch = nbatch, .most_work = MOST_WORK, .no_rows = "it is what terms of a sum are moved against each other by"}};
+    *s = (Step){.kind = STEP_GAUSSIAN,
+                .joint = sparse ? ++g->njoint : 0,
+                .gaussian = {.terms = terms,
+                             .band = band,
+                             .nbatch = nbatch,
+                             .most_work = MOST_WORK,
+                             .no_rows = "it is what terms of a sum are moved against each other by"}};
     s->gaussian.sparse = s->joint;
     return s;
 }
@@ -501,8 +559,14 @@ static Step *shift_step(const Shift *from, bool in_sum)
         Carried *to = orbit_carry_at(o, a.of[i].var, a.of[i].index);
         to->value = ex_add2(to->element, a.of[i].by);
     }
-    const char *reason = in_sum ? "given each other, the terms of a sum hardly move" : a.n == 1 ? "given each other, its elements hardly move as a whole" : "given what it is the location of, a location hardly moves where data say little of that";
-    Step *s = group_step(g, joint ? STEP_GAUSSIAN : c->family ? STEP_EXACT : STEP_SLICE, a.of[0].var->span, joint ? NULL : c, o, competition, reason);
+    const char *reason = in_sum     ? "given each other, the terms of a sum hardly move"
+                         : a.n == 1 ? "given each other, its elements hardly move as a whole"
+                                    : "given what it is the location of, a location hardly moves where data say little of that";
+    Step *s = group_step(g,
+                         joint       ? STEP_GAUSSIAN
+                         : c->family ? STEP_EXACT
+                                     : STEP_SLICE,
+                         a.of[0].var->span, joint ? NULL : c, o, competition, reason);
     if (joint) s->joint = joint->joint;
     if (joint) s->gaussian = joint->gaussian;
     return s;
@@ -512,13 +576,14 @@ static Step *shift_step(const Shift *from, bool in_sum)
 
 typedef struct Moves {
     Graph *g;
-    Var   *c;                            // while moves are looked for
-    int    n, size;
+    Var *c;  // while moves are looked for
+    int n, size;
     Shift *made;
     Step **last;
 } Moves;
 
-// Of the same variables: the first of them has the most elements of c, and the others are among its moves. Of a joint normal that may be too much work the next one stands in for it.
+// Of the same variables: the first of them has the most elements of c, and the others are among its moves. Of a joint normal that may be
+// too much work the next one stands in for it.
 static bool is_same(const Shift *a, const Shift *b)
 {
     bool same = a->n == b->n;
@@ -536,7 +601,7 @@ static void make(Moves *m, const Shift *a, bool in_sum)
     }
     Step *s = shift_step(a, in_sum);
     if (!s) return;
-    if (joint) s->joint = -joint;                // where that is not drawn jointly
+    if (joint) s->joint = -joint;  // where that is not drawn jointly
     ROOM(m->g->arena, m->made, m->n, m->size);
     m->made[m->n] = copied(a);
     m->made[m->n].joint = s->joint;
@@ -553,7 +618,7 @@ static void make_against(Moves *m, const Shift *a)
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
         const Var *drawn = var_drawn(f);
-        if (drawn && !drawn->rank && moving(a, drawn)) continue;         // its location has others to take along
+        if (drawn && !drawn->rank && moving(a, drawn)) continue;  // its location has others to take along
         Shift from = *a;
         Expr *now = changed(&from, f);
         for (int i = 0, n = 0; now && i < m->g->nvars && n < MOST_AGAINST; i++) {

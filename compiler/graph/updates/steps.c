@@ -18,17 +18,22 @@ bool is_of_series(const Graph *g, const Var *v)
 
 const Step *step_of_integers(Graph *g, const Var *v)
 {
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summed || v->sums || v->messages || v->hidden || v->sites || !isfinite(v->lower_number) ||
-        is_switched_off(g, v, SETTING_ORBIT)) return NULL;
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summed || v->sums ||
+        v->messages || v->hidden || v->sites || !isfinite(v->lower_number) || is_switched_off(g, v, SETTING_ORBIT))
+        return NULL;
     if (is_of_series(g, v)) return NULL;
     const Step *s = step_that_draws(g, v);
-    return s && (s->kind == STEP_SLICE || s->kind == STEP_ENUM || s->kind == STEP_METROPOLIS) && s->nblock == 1 && s->when == EVERY_SWEEP && !s->over_sum && !s->collapsed && !s->predictive && !s->by_messages ? s : NULL;
+    return s && (s->kind == STEP_SLICE || s->kind == STEP_ENUM || s->kind == STEP_METROPOLIS) && s->nblock == 1 && s->when == EVERY_SWEEP &&
+                   !s->over_sum && !s->collapsed && !s->predictive && !s->by_messages
+               ? s
+               : NULL;
 }
 
 const Step *step_of_count(Graph *g, const Var *v)
 {
     const Expr *last = end_of_summed(v, 1);
-    if (v->upper_number - v->lower_number < FEW_VALUES || (last && last->kind == EX_NUM && last->number - v->lower_number < FEW_VALUES)) return NULL;
+    if (v->upper_number - v->lower_number < FEW_VALUES || (last && last->kind == EX_NUM && last->number - v->lower_number < FEW_VALUES))
+        return NULL;
     return step_of_integers(g, v);
 }
 
@@ -49,7 +54,8 @@ const Step *step_in_sweep(const Graph *g, const Var *v)
 // Labels: a lane adds up the few rows that name its element. Reals with many rows each are few, and all lanes add up those of one of them.
 bool by_data_colours(const Step *s)
 {
-    return (s->kind == STEP_ENUM || s->kind == STEP_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes && !s->by_messages && !s->predictive && s->does != EXPECTS;
+    return (s->kind == STEP_ENUM || s->kind == STEP_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes &&
+           !s->by_messages && !s->predictive && s->does != EXPECTS;
 }
 
 // ---- steps are made ----

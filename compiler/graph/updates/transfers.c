@@ -7,14 +7,14 @@
 // Moves of two elements connect all counts of one sum. Switches of two rows and two columns, +1 -1 -1 +1, connect all tables with the same
 // margins (Diaconis and Sturmfels 1998). The translations are a group whose Haar measure counts and whose Jacobian is 1 (group.c).
 //
-// c is drawn by its weights at all values, where these are few. Else it is drawn from the values in a window: multiples of a power of 2 that is
-// drawn, of which a number that is drawn are below 0. Both depend on how far c may go in all, which no move changes. So a window is as likely
-// from each of its values, and the draw from it exact (device/transfers.h).
+// c is drawn by its weights at all values, where these are few. Else it is drawn from the values in a window: multiples of a power of 2
+// that is drawn, of which a number that is drawn are below 0. Both depend on how far c may go in all, which no move changes. So a window is
+// as likely from each of its values, and the draw from it exact (device/transfers.h).
 //
 // Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `orbit` and its `transfer` set, after which T_c is applied.
-// Conditions: whole numbers with a least value, that are sliced or weighed one by one; some factor holds a sum of several of them. What moves
-// enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated out.
-// Pairs are drawn in parallel where factors hold one element each besides the sums that stay; else one after the other.
+// Conditions: whole numbers with a least value, that are sliced or weighed one by one; some factor holds a sum of several of them. What
+// moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated out. Pairs
+// are drawn in parallel where factors hold one element each besides the sums that stay; else one after the other.
 #include <math.h>
 #include "transfers.h"
 #include "../terms/var.h"
@@ -25,12 +25,12 @@
 #include "group.h"
 #include "steps.h"
 
-enum { ALONG_MOST = 3 };                 // dimensions in which pairs are made at once
+enum { ALONG_MOST = 3 };  // dimensions in which pairs are made at once
 
-typedef struct Made {                    // one attempt
-    Group     group;
-    Var      *v, *star;
-    unsigned  along;                     // bit d: pairs are made in dimension d
+typedef struct Made {  // one attempt
+    Group group;
+    Var *v, *star;
+    unsigned along;  // bit d: pairs are made in dimension d
     Transfer *t;
 } Made;
 
@@ -47,7 +47,8 @@ static bool adds_up(const Expr *e, const Var *v, Index *j, int d)
     case EX_REF:
         if (e->var != v || e->nargs < v->rank) return false;
         for (int k = 0; k < e->nargs; k++)
-            if (k == d ? e->args[k]->kind != EX_INDEX || e->args[k]->index != j : mentions_index(e->args[k], j) || ex_mentions(e->args[k], v))
+            if (k == d ? e->args[k]->kind != EX_INDEX || e->args[k]->index != j
+                       : mentions_index(e->args[k], j) || ex_mentions(e->args[k], v))
                 return false;
         return true;
     case EX_ADD:
@@ -67,7 +68,12 @@ static bool adds_up(const Expr *e, const Var *v, Index *j, int d)
         for (int i = 0; i < 2; i++)
             if (mentions_index(e->args[i], j) || ex_mentions(e->args[i], v)) return false;
         return e->fn == FN_sum && adds_up(e->args[2], v, j, d);
-    case EX_NUM: case EX_INDEX: case EX_POW: case EX_CALL: case EX_ARRAY: case EX_AT: break;
+    case EX_NUM:
+    case EX_INDEX:
+    case EX_POW:
+    case EX_CALL:
+    case EX_ARRAY:
+    case EX_AT: break;
     }
     return false;
 }
@@ -146,9 +152,12 @@ static Expr *own_element(const Var *v, const Factor *f, Expr *rest)
     return ref && has_own_plates(f, ref) ? ref : NULL;
 }
 
-// The factor where a plate of the element is something else: the partner of a plate of its own, or a place, for which no plate is left. `ref` and
-// `at`, its subscripts before, follow.
-typedef struct Instead { Expr *is; Index *plate; } Instead;      // NULL: the plate stays; there is none
+// The factor where a plate of the element is something else: the partner of a plate of its own, or a place, for which no plate is left.
+// `ref` and `at`, its subscripts before, follow.
+typedef struct Instead {
+    Expr *is;
+    Index *plate;
+} Instead;  // NULL: the plate stays; there is none
 
 static Factor *with_plates(Graph *g, const Factor *f, Expr **ref, const Instead *instead, Expr **at)
 {
@@ -169,11 +178,14 @@ static Factor *with_plates(Graph *g, const Factor *f, Expr **ref, const Instead 
         for (int q = 0; q < f->plates.n; q++)
             if (f->plates.index[q] == i) r->plates.index[q] = instead[d].plate;
     }
-    for (int q = 0; q < f->plates.n; q++) {      // ranges that depend on those
+    for (int q = 0; q < f->plates.n; q++) {  // ranges that depend on those
         Index *i = r->plates.index[q];
         if (!i || i != f->plates.index[q]) continue;
         Expr *lo = i->lo, *hi = i->hi;
-        for (int k = 0; k < n; k++) { lo = ex_replace(lo, from[k], to[k]); hi = ex_replace(hi, from[k], to[k]); }
+        for (int k = 0; k < n; k++) {
+            lo = ex_replace(lo, from[k], to[k]);
+            hi = ex_replace(hi, from[k], to[k]);
+        }
         if (lo == i->lo && hi == i->hi) continue;
         r->plates.index[q] = index_new(i->name, lo, hi);
         from[n] = ex_index(i);
@@ -303,7 +315,8 @@ static void find_room(Made *m)
 static Step *transfer_step(Graph *g, const Transfer *t, Conditional *c, Orbit *o)
 {
     o->transfer = t;
-    Step *s = group_step(g, STEP_ENUM, t->moved->span, c, o, NULL, "given their sum, counts that are added up move only against each other");
+    Step *s =
+        group_step(g, STEP_ENUM, t->moved->span, c, o, NULL, "given their sum, counts that are added up move only against each other");
     s->enumerate.lower = ex_ref(t->first, t->of->rank, c->current->args);
     s->enumerate.upper = ex_ref(t->last, t->of->rank, c->current->args);
     return s;
@@ -322,7 +335,11 @@ static Step *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
 {
     const int nvars = g->nvars;
     Transfer *t = NEW(g->arena, Transfer);
-    Made m = {.group = {.g = g, .moves = is_moved, .becomes = moved_element, .instead = what_is_kept}, .v = v, .star = star, .along = along, .t = t};
+    Made m = {.group = {.g = g, .moves = is_moved, .becomes = moved_element, .instead = what_is_kept},
+              .v = v,
+              .star = star,
+              .along = along,
+              .t = t};
     if (what_stays(&m) != keeps) return NULL;
     t->moved = v;
     t->along = along;
@@ -353,14 +370,14 @@ static Step *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
 // Of subscripts that both have, c has them, too; in all others a place is drawn, the same for all elements of c.
 
 typedef struct Between {
-    Group     group;
+    Group group;
     Transfer *t;
-    int       shared;                    // leading dimensions
-    bool      kept;                      // a sum holds both, and stays as it is
+    int shared;  // leading dimensions
+    bool kept;   // a sum holds both, and stays as it is
 } Between;
 
 static bool is_either(const Group *x, const Var *v) { return v == ((const Between *)x)->t->moved || v == ((const Between *)x)->t->other; }
-static int  side_of(const Between *b, const Var *v) { return v == b->t->other; }
+static int side_of(const Between *b, const Var *v) { return v == b->t->other; }
 static Expr *place_of(const Between *b, int side, int d) { return ex_ref(b->t->place[side][d], 0, NULL); }
 
 static Expr *way_between(const Between *b, Expr *ref)
@@ -469,7 +486,8 @@ static void find_room_between(Between *b)
 static bool are_exchanged(const Graph *g, const Var *v, const Var *w)
 {
     for (const Step *s = g->steps; s; s = s->next)
-        if (s->orbit && s->orbit->by->discrete && s->orbit->n == 2 && s->orbit->moved[0].var == v && s->orbit->moved[1].var == w) return true;
+        if (s->orbit && s->orbit->by->discrete && s->orbit->n == 2 && s->orbit->moved[0].var == v && s->orbit->moved[1].var == w)
+            return true;
     return v->joined && v->joined == w->joined;
 }
 
@@ -491,7 +509,8 @@ static Step *transfer_between(Graph *g, Var *v, Var *w)
     add_arrays(g, t, arena_printf(g->arena, "%s_%s", v->name, w->name), b.shared);
     b.group.by = t->of;
     for (int side = 0; side < 2; side++)
-        for (int d = b.shared; d < (side ? w : v)->rank; d++) t->place[side][d] = integer(g, side ? w : v, "place", (side ? w : v)->name, 0, NULL);
+        for (int d = b.shared; d < (side ? w : v)->rank; d++)
+            t->place[side][d] = integer(g, side ? w : v, "place", (side ? w : v)->name, 0, NULL);
     Reading of = {0};
     Conditional *c = law_of(g, t, factors_between(&b, &of), &of, nvars);
     if (!c) return NULL;
@@ -512,7 +531,7 @@ bool find_transfers(Graph *g)
     for (int i = 0, n = g->nvars; i < n; i++) {
         Var *v = g->vars[i];
         if (!v->rank || v->rank > ALONG_MOST || !step_of_integers(g, v)) continue;
-        unsigned whole[1 << ALONG_MOST];         // dimensions whose pairs leave all sums as they are; more of them add nothing
+        unsigned whole[1 << ALONG_MOST];  // dimensions whose pairs leave all sums as they are; more of them add nothing
         int found = 0;
         bool any = false;
         for (Keeps keeps = SUMS_STAY; keeps <= NONE_STAYS && !(any && keeps == NONE_STAYS); keeps++)

@@ -5,11 +5,13 @@
 //                             w[i] ~ polya_gamma(1, eta[i,c] - C[i])
 //                             B[,c] ~ joint normal:     (y[i] == c)*eta[i,c] - (eta[i,c] - C[i])/2 - w[i]*(eta[i,c] - C[i])^2/2
 //
-// As a function of eta[i,c] alone, -n*log_sum_exp(eta[i,]) is -n*C[i] - n*log(1 + exp(eta[i,c] - C[i])), a logistic likelihood with an offset that holds no element of
-// column c (Polson, Scott and Windle 2013, section 3.3, with C[i] subtracted). The latents are drawn for each category anew, given the offset as it is then, and kept by
-// nothing: (w, B[,c]) is one draw from a joint density whose margin over w is the model's conditional of B[,c] (docs/conditionals.md, section 7).
+// As a function of eta[i,c] alone, -n*log_sum_exp(eta[i,]) is -n*C[i] - n*log(1 + exp(eta[i,c] - C[i])), a logistic likelihood with an
+// offset that holds no element of column c (Polson, Scott and Windle 2013, section 3.3, with C[i] subtracted). The latents are drawn for
+// each category anew, given the offset as it is then, and kept by nothing: (w, B[,c]) is one draw from a joint density whose margin over w
+// is the model's conditional of B[,c] (docs/conditionals.md, section 7).
 //
-// Categories may be an index of variables, or be listed: variables that enter one of them alone have one turn. The log of a sum of exponentials that is written out is a softmax as well.
+// Categories may be an index of variables, or be listed: variables that enter one of them alone have one turn. The log of a sum of
+// exponentials that is written out is a softmax as well.
 //
 // Needs: augment done.     Gives: a step of kind STEP_TURNS, which draws one or more variables by category.
 #include <math.h>
@@ -28,7 +30,11 @@
 // ---- which variables have categories ----
 
 // The one subscript of v that is the index k, in every reference to v in e; -1: there is none, or not the same everywhere.
-typedef struct Finding { const Index *k; int at; bool other; } Finding;
+typedef struct Finding {
+    const Index *k;
+    int at;
+    bool other;
+} Finding;
 
 static void find_subscript(Expr *ref, void *with)
 {
@@ -53,8 +59,9 @@ static int category_subscript(Expr *e, const Var *v, const Index *k)
 static bool may_be_coefficient(const Graph *g, const Var *v)
 {
     const Request *asked = request_of(g, v);
-    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !isfinite(v->lower_number) &&
-           !isfinite(v->upper_number) && !v->parts && !v->summed && (!asked || asked->method == METHOD_GIBBS);
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->base == BASE_REAL && !v->discrete &&
+           v->constraint == CONSTRAINT_NONE && !isfinite(v->lower_number) && !isfinite(v->upper_number) && !v->parts && !v->summed &&
+           (!asked || asked->method == METHOD_GIBBS);
 }
 
 // ---- the sums that a softmax is made of ----
@@ -69,8 +76,8 @@ static Expr *exponent_of(Expr *e)
     return x ? ex_add2(ex_num(log(e->args[0]->number)), x) : NULL;
 }
 
-// e as log_sum_exp over categories: itself, or log(1 + exp(a) + exp(b)), log(1 + sum(k in 1:K, exp(eta[k]))), whose terms become categories, those of the sum first. NULL: something else. One
-// exponential beside a number is no softmax, but a logistic function.
+// e as log_sum_exp over categories: itself, or log(1 + exp(a) + exp(b)), log(1 + sum(k in 1:K, exp(eta[k]))), whose terms become
+// categories, those of the sum first. NULL: something else. One exponential beside a number is no softmax, but a logistic function.
 static Expr *log_sum_of(const Expr *e)
 {
     enum { MOST = 16 };
@@ -93,7 +100,8 @@ static Expr *log_sum_of(const Expr *e)
     Expr *hi = sum ? sum->args[1] : ex_num(0);
     Index *k = index_new(intern("k"), ex_num(1), ex_add2(hi, ex_num(n)));
     Expr *at = ex_index(k), *value = ex_num(0);
-    for (int i = n - 1; i >= 0; i--) value = i == n - 1 ? of[i] : ex_call3("if_else", ex_call2("==", at, ex_add2(hi, ex_num(i + 1))), of[i], value);
+    for (int i = n - 1; i >= 0; i--)
+        value = i == n - 1 ? of[i] : ex_call3("if_else", ex_call2("==", at, ex_add2(hi, ex_num(i + 1))), of[i], value);
     if (sum) {
         Expr *x = exponent_of(ex_open(sum, k));
         if (!x) return NULL;
@@ -128,7 +136,8 @@ static void range_of_categories(Graph *g, const Var *v, int at, Expr **lo, Expr 
         if (!same) continue;
         *lo = s->index->lo;
         *hi = s->index->hi;
-        for (int i = 0; i < f->plates.n; i++) same &= !ex_mentions_index(*lo, f->plates.index[i]) && !ex_mentions_index(*hi, f->plates.index[i]);
+        for (int i = 0; i < f->plates.n; i++)
+            same &= !ex_mentions_index(*lo, f->plates.index[i]) && !ex_mentions_index(*hi, f->plates.index[i]);
     }
     if (same && *lo && !ex_unknown(*lo) && !ex_unknown(*hi)) return;
     *lo = ex_num(1);
@@ -138,10 +147,10 @@ static void range_of_categories(Graph *g, const Var *v, int at, Expr **lo, Expr 
 // ---- a factor as a function of the columns ----
 
 typedef struct Taking {
-    Graph       *g;
-    Turns       *t;
-    Expr        *turn;                   // the category whose turn it is
-    Softmax     *softmax;                // of this factor, in a list that other factors' precede
+    Graph *g;
+    Turns *t;
+    Expr *turn;        // the category whose turn it is
+    Softmax *softmax;  // of this factor, in a list that other factors' precede
 } Taking;
 
 static int member_of(const Turns *t, const Var *v)
@@ -159,7 +168,7 @@ static Expr *column_of(const Turns *t, int member, const Expr *ref)
     Expr *at[MAX_RANK];
     int n = 0;
     for (int k = 0; k < ref->nargs; k++)
-        if (k != t->at[member]) at[n++] = ref->args[k];      // all of them, of a variable of one category
+        if (k != t->at[member]) at[n++] = ref->args[k];  // all of them, of a variable of one category
     return ex_ref(t->column[member], n, at);
 }
 
@@ -168,7 +177,8 @@ static Expr *decided(Expr *e, void *with)
 {
     const Taking *k = with;
     if (e->kind == EX_CALL && e->nargs == 2 && (e->fn == FN_AND || e->fn == FN_OR)) {
-        Expr *a = ex_map(e->args[0], decided, with), *b = ex_map(e->args[1], decided, with), *none = ex_num(e->fn == FN_OR);      // the one that decides it alone
+        // the one that decides it alone
+        Expr *a = ex_map(e->args[0], decided, with), *b = ex_map(e->args[1], decided, with), *none = ex_num(e->fn == FN_OR);
         if (a == none || b == none) return none;
         return a->kind == EX_NUM ? b : b->kind == EX_NUM ? a : a == e->args[0] && b == e->args[1] ? NULL : ex_call2(e->name, a, b);
     }
@@ -180,13 +190,14 @@ static Expr *decided(Expr *e, void *with)
     if (e->kind != EX_CALL || e->nargs != 2 || !(e->args[0] == k->turn || e->args[1] == k->turn) || e->args[0] == e->args[1]) return NULL;
     const bool left = e->args[0] == k->turn;
     Expr *other = e->args[left];
-    const Expr *below = ex_sub(k->t->lo, other), *above = ex_sub(other, k->t->hi);       // positive: other lies below, above all categories
+    // positive: other lies below, above all categories
+    const Expr *below = ex_sub(k->t->lo, other), *above = ex_sub(other, k->t->hi);
     const bool under = below->kind == EX_NUM && below->number > 0, over = above->kind == EX_NUM && above->number > 0;
     const bool at_most_lo = below->kind == EX_NUM && below->number >= 0, at_least_hi = above->kind == EX_NUM && above->number >= 0;
     switch (e->fn) {
     case FN_EQ: return under || over ? ex_num(0) : NULL;
     case FN_NE: return under || over ? ex_num(1) : NULL;
-    case FN_LE:                                  // turn <= other, or other <= turn
+    case FN_LE:  // turn <= other, or other <= turn
         if (left) return at_least_hi ? ex_num(1) : under ? ex_num(0) : NULL;
         return at_most_lo ? ex_num(1) : over ? ex_num(0) : NULL;
     case FN_LT:
@@ -203,14 +214,19 @@ static Expr *where_turn_within(const Taking *k, Expr *lo, Expr *hi)
 }
 
 // Do all references to members in the body of a sum name the category by the sum's own index?
-typedef struct OwnIndex { const Turns *t; const Index *k; bool other; } OwnIndex;
+typedef struct OwnIndex {
+    const Turns *t;
+    const Index *k;
+    bool other;
+} OwnIndex;
 
 static Look test_own_index(const Expr *e, void *with)
 {
     const OwnIndex *o = with;
     const int m = e->kind == EX_REF ? member_of(o->t, e->var) : -1;
     if (m < 0) return LOOK;
-    if (o->t->at[m] < 0 || e->nargs < e->var->rank || e->args[o->t->at[m]]->kind != EX_INDEX || e->args[o->t->at[m]]->index != o->k) return FOUND;
+    if (o->t->at[m] < 0 || e->nargs < e->var->rank || e->args[o->t->at[m]]->kind != EX_INDEX || e->args[o->t->at[m]]->index != o->k)
+        return FOUND;
     for (int i = 0; i < e->nargs; i++)
         if (i != o->t->at[m] && (ex_mentions_index(e->args[i], o->k) || mentions_members(e->args[i], o->t))) return FOUND;
     return SKIP;
@@ -235,16 +251,22 @@ static Expr *take(Expr *e, void *with)
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum && !mentions_members(e->args[0], t) && !mentions_members(e->args[1], t)) {
         OwnIndex own = {t, e->index, false};
-        if (ex_find(e->args[2], test_own_index, &own)) return NULL;      // each reference asks for itself
+        if (ex_find(e->args[2], test_own_index, &own)) return NULL;  // each reference asks for itself
         Expr *old = ex_map(ex_replace_index(e->args[2], e->index, k->turn), decided, k), *new = ex_map(old, take, k);
-        return ex_add2(e, ex_mul2(ex_call3("if_else", where_turn_within(k, e->args[0], e->args[1]), ex_num(1), ex_num(0)), ex_sub(new, old)));
+        return ex_add2(e,
+                       ex_mul2(ex_call3("if_else", where_turn_within(k, e->args[0], e->args[1]), ex_num(1), ex_num(0)), ex_sub(new, old)));
     }
     return NULL;
 }
 
 // ---- softmaxes ----
 
-typedef struct Softmaxes { const Turns *t; Expr *sum[8]; int n; bool many; } Softmaxes;
+typedef struct Softmaxes {
+    const Turns *t;
+    Expr *sum[8];
+    int n;
+    bool many;
+} Softmaxes;
 
 static Look find_sums(const Expr *e, void *with)
 {
@@ -253,7 +275,10 @@ static Look find_sums(const Expr *e, void *with)
     if (!log_sum_of(e)) return LOOK;
     for (int i = 0; i < s->n; i++)
         if (s->sum[i] == e) return SKIP;
-    if (s->n == 8) { s->many = true; return FOUND; }
+    if (s->n == 8) {
+        s->many = true;
+        return FOUND;
+    }
     s->sum[s->n++] = (Expr *)e;
     return SKIP;
 }
@@ -306,7 +331,10 @@ static bool open_softmax(Taking *k, const Factor *f, Expr *sum, const char **bec
     const Expr *over = log_sum_of(sum);
     if (ex_unknown(over->args[0]) || ex_unknown(over->args[1])) return false;
     for (int i = 0; i < f->plates.n; i++)
-        if (ex_mentions_index(over->args[1], f->plates.index[i])) { *because = "the number of categories differs from row to row"; return false; }
+        if (ex_mentions_index(over->args[1], f->plates.index[i])) {
+            *because = "the number of categories differs from row to row";
+            return false;
+        }
     Softmax *s = NEW(g->arena, Softmax);
     *s = (Softmax){.factor = f, .sum = sum, .count = count, .k = index_new(over->index->name, over->args[0], over->args[1])};
     s->eta = ex_open(over, s->k);
@@ -315,7 +343,8 @@ static bool open_softmax(Taking *k, const Factor *f, Expr *sum, const char **bec
     for (int c = (int)over->args[0]->number; k->t->at[0] < 0 && c <= (int)over->args[1]->number; c++)
         if (mentions_members(category(over, c), k->t) != ex_is_num(k->turn, c)) return false;
     for (int i = 0; i < k->t->n; i++)
-        if (k->t->at[i] >= 0 && ex_mentions(s->eta, k->t->var[i]) && category_subscript(s->eta, k->t->var[i], s->k) != k->t->at[i]) return false;
+        if (k->t->at[i] >= 0 && ex_mentions(s->eta, k->t->var[i]) && category_subscript(s->eta, k->t->var[i], s->k) != k->t->at[i])
+            return false;
     const char *stem = k->t->var[0]->name;
     s->all = row_variable(g, f, arena_printf(g->arena, "eta_%s", stem), over->args[1]);
     s->latent = row_variable(g, f, arena_printf(g->arena, "omega_%s", stem), NULL);
@@ -344,7 +373,8 @@ static Expr *entries_first(Expr *e)
     Expr *value = entries_first(e->args[3 - zero]), *outside = ex_num(1), *inside = ex_num(1);
     for (int i = 0; i < (value->kind == EX_MUL ? value->nargs : 1); i++) {
         Expr *one = value->kind == EX_MUL ? value->args[i] : value;
-        const bool entry = one->kind == EX_REF && one->var->rank == 2 && one->var->base == BASE_REAL && one->var->kind == VAR_DATA && !one->var->response;
+        const bool entry =
+            one->kind == EX_REF && one->var->rank == 2 && one->var->base == BASE_REAL && one->var->kind == VAR_DATA && !one->var->response;
         if (entry) outside = ex_mul2(outside, one);
         else inside = ex_mul2(inside, one);
     }
@@ -390,7 +420,10 @@ static bool factor_terms(Taking *k, const Factor *f, BlockTerm ***last, const ch
             Index *one = f->plates.index[i];
             if (one == plate) continue;
             Expr *lo = ex_replace_index(one->lo, plate, k->turn), *hi = ex_replace_index(one->hi, plate, k->turn);
-            for (int m = 0; m < n; m++) { lo = ex_replace(lo, from[m], to[m]); hi = ex_replace(hi, from[m], to[m]); }
+            for (int m = 0; m < n; m++) {
+                lo = ex_replace(lo, from[m], to[m]);
+                hi = ex_replace(hi, from[m], to[m]);
+            }
             if (lo != one->lo || hi != one->hi) {
                 Index *fresh = index_new(one->name, lo, hi);
                 from[n] = ex_index(one);
@@ -409,8 +442,14 @@ static bool factor_terms(Taking *k, const Factor *f, BlockTerm ***last, const ch
         if (shadow->plates.guard) shadow->plates.guard = ex_map(shadow->plates.guard, decided, k);
         if (shadow->plates.guard && ex_is_num(shadow->plates.guard, 1)) shadow->plates.guard = NULL;
     }
-    if (sums.n && left_as_written(g, f)) { *because = "the model asks for no latents"; return false; }
-    if (sums.many) { *because = "too many logs of sums in one statement"; return false; }
+    if (sums.n && left_as_written(g, f)) {
+        *because = "the model asks for no latents";
+        return false;
+    }
+    if (sums.many) {
+        *because = "too many logs of sums in one statement";
+        return false;
+    }
     for (int i = 0; i < sums.n; i++)
         if (!open_softmax(k, f, sums.sum[i], because)) return false;
     Expr *e = ex_map(shadow->log_density, take, k);
@@ -426,12 +465,19 @@ static bool factor_terms(Taking *k, const Factor *f, BlockTerm ***last, const ch
         const Term *m = &terms.term[i];
         if (m->degree == 0) continue;
         const Expr *sum = m->coefficient->kind == EX_ADD ? m->coefficient : NULL;
-        for (int part = 0; part < (sum ? sum->nargs : 1); part++) {      // sums over rows see products only
+        for (int part = 0; part < (sum ? sum->nargs : 1); part++) {  // sums over rows see products only
             BlockTerm *b = NEW(g->arena, BlockTerm);
-            *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = entries_first(ex_map(sum ? sum->args[part] : m->coefficient, decided, k)), .span = f->span, .factor = shadow,
+            *b = (BlockTerm){.degree = m->degree,
+                             .ref = {m->ref[0], m->ref[1]},
+                             .coefficient = entries_first(ex_map(sum ? sum->args[part] : m->coefficient, decided, k)),
+                             .span = f->span,
+                             .factor = shadow,
                              .loops = {.guard = shadow->plates.guard}};
             for (int r = 0; r < m->degree; r++)
-                if (m->ref[r]->nargs < m->ref[r]->var->rank) { *because = "a routine needs it whole"; return false; }
+                if (m->ref[r]->nargs < m->ref[r]->var->rank) {
+                    *because = "a routine needs it whole";
+                    return false;
+                }
             for (int n = 0; n < shadow->plates.n; n++) b->loops.index[b->loops.n++] = shadow->plates.index[n];
             for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
             **last = b;
@@ -467,7 +513,12 @@ static Var *new_column(Graph *g, const Var *v, int at, const char *stem)
 static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi, bool *dense, const char **because)
 {
     Turns *t = NEW(g->arena, Turns);
-    *t = (Turns){.n = n, .var = arena_copy(g->arena, var, sizeof *var * (size_t)n), .at = arena_copy(g->arena, at, sizeof *at * (size_t)n), .column = NEW_N(g->arena, Var *, n), .lo = lo, .hi = hi};
+    *t = (Turns){.n = n,
+                 .var = arena_copy(g->arena, var, sizeof *var * (size_t)n),
+                 .at = arena_copy(g->arena, at, sizeof *at * (size_t)n),
+                 .column = NEW_N(g->arena, Var *, n),
+                 .lo = lo,
+                 .hi = hi};
     t->turn = var_unique(g, arena_printf(g->arena, "turn_%s", var[0]->name), VAR_AUXILIARY);
     t->turn->base = BASE_INT;
     t->turn->discrete = t->turn->hidden = true;
@@ -482,7 +533,10 @@ static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo,
         bool any = false;
         for (int i = 0; i < n && !any; i++) any = factor_mentions(f, var[i]);
         if (!factor_counts_at(f, block_sums(var, n), false) || !any) continue;
-        if (!mentions_members(f->log_density, t) || (f->plates.guard && mentions_members(f->plates.guard, t))) { *because = "it decides which instances of a statement there are, or enters a recursion"; return NULL; }
+        if (!mentions_members(f->log_density, t) || (f->plates.guard && mentions_members(f->plates.guard, t))) {
+            *because = "it decides which instances of a statement there are, or enters a recursion";
+            return NULL;
+        }
         if (!factor_terms(&k, f, &last, because)) return NULL;
     }
     if (!t->softmax) return NULL;
@@ -507,11 +561,17 @@ static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo,
 
 // ---- all categories at once ----
 //
-// Without a reference, all predictors of a row may move by the same number and the softmax stays as it is. Column after column this direction is walked in small steps, while the prior
-// alone decides it: B[, k] + shift for all k, shift drawn from the density of B + shift as a function of it. The moves are a group of translations, so nothing but that density enters
-// (Liu and Sabatti 2000).
+// Without a reference, all predictors of a row may move by the same number and the softmax stays as it is. Column after column this
+// direction is walked in small steps, while the prior alone decides it: B[, k] + shift for all k, shift drawn from the density of B + shift
+// as a function of it. The moves are a group of translations, so nothing but that density enters (Liu and Sabatti 2000).
 
-typedef struct Shifting { const Turns *t; enum { ADD_SHIFT, ONLY_SHIFT, ONLY_REST } what; Expr *moved[8]; Expr *const *sum; int n; } Shifting;
+typedef struct Shifting {
+    const Turns *t;
+    enum { ADD_SHIFT, ONLY_SHIFT, ONLY_REST } what;
+    Expr *moved[8];
+    Expr *const *sum;
+    int n;
+} Shifting;
 
 static Expr *shifted(Expr *e, void *with)
 {
@@ -565,9 +625,14 @@ static Step *shift_of(Graph *g, const Step *of)
         for (int i = 0; i < terms.n; i++) {
             const Term *m = &terms.term[i];
             if (m->degree == 0) continue;
-            if (sums.n) return NULL;             // the softmax sees it, or it is not told that it does not
+            if (sums.n) return NULL;  // the softmax sees it, or it is not told that it does not
             BlockTerm *b = NEW(g->arena, BlockTerm);
-            *b = (BlockTerm){.degree = m->degree, .ref = {m->ref[0], m->ref[1]}, .coefficient = m->coefficient, .span = f->span, .factor = f, .loops = {.guard = f->plates.guard}};
+            *b = (BlockTerm){.degree = m->degree,
+                             .ref = {m->ref[0], m->ref[1]},
+                             .coefficient = m->coefficient,
+                             .span = f->span,
+                             .factor = f,
+                             .loops = {.guard = f->plates.guard}};
             for (int n = 0; n < f->plates.n; n++) b->loops.index[b->loops.n++] = f->plates.index[n];
             for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
             *last = b;
@@ -618,11 +683,17 @@ static Step *largest_step(Graph *g, Var *const *var, const int *at, int n, Expr 
         int effects = -1, m = 0, at2[16];
         Var *kept[16];
         for (int i = 0; i < n; i++) {
-            if (!dense[i]) { if (effects < 0) effects = i; continue; }
+            if (!dense[i]) {
+                if (effects < 0) effects = i;
+                continue;
+            }
             kept[m] = var[i];
             at2[m++] = at[i];
         }
-        if (effects >= 0) { kept[m] = var[effects]; at2[m++] = at[effects]; }
+        if (effects >= 0) {
+            kept[m] = var[effects];
+            at2[m++] = at[effects];
+        }
         if (effects >= 0 && (m < n || effects != n - 1)) {
             forget(g, s);
             s = step_of(g, kept, at2, m, lo, hi, dense, &because);
@@ -649,7 +720,7 @@ static Step *step_by_subscript(Graph *g, const Expr *sum, Var *const *free, int 
         Expr *first, *last;
         if (s < 0) continue;
         range_of_categories(g, free[m], s, &first, &last);
-        if (n && (first != lo || last != hi)) continue;          // another step has them
+        if (n && (first != lo || last != hi)) continue;  // another step has them
         lo = first;
         hi = last;
         var[n] = free[m];
@@ -717,16 +788,23 @@ void complete_turns(Graph *g, Step *s)
         Var *c = t->column[i];
         if (!v->exists) continue;
         Loops l = {.n = c->rank};
-        Expr *element = var_element(g, c, l.index), *exists = t->at[i] < 0 ? v->exists : ex_replace_index(v->exists, v->own[t->at[i]], ex_ref(t->turn, 0, NULL));
+        Expr *element = var_element(g, c, l.index),
+             *exists = t->at[i] < 0 ? v->exists : ex_replace_index(v->exists, v->own[t->at[i]], ex_ref(t->turn, 0, NULL));
         for (int k = 0, m = 0; k < v->rank; k++)
             if (k != t->at[i]) exists = ex_replace_index(exists, v->own[k], ex_index(l.index[m++]));
         Taking k = {.g = g, .t = t, .turn = ex_ref(t->turn, 0, NULL)};
         exists = ex_map(exists, decided, &k);
         if (ex_is_num(exists, 1)) continue;
-        t->shift = NULL;                         // it would move what is drawn for them
+        t->shift = NULL;  // it would move what is drawn for them
         l.guard = ex_call1("!", exists);
         BlockTerm *b = NEW(g->arena, BlockTerm);
-        *b = (BlockTerm){.factor = t->softmax->factor, .degree = 2, .ref = {element, element}, .coefficient = ex_num(-0.5), .loops = l, .span = v->span, .absent = true};
+        *b = (BlockTerm){.factor = t->softmax->factor,
+                         .degree = 2,
+                         .ref = {element, element},
+                         .coefficient = ex_num(-0.5),
+                         .loops = l,
+                         .span = v->span,
+                         .absent = true};
         *last = b;
         last = &b->next;
     }

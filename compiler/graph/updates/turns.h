@@ -3,32 +3,33 @@
 #define GMC_GRAPH_TURNS_H
 #include "../graph.h"
 
-typedef struct Softmax {                 // -count*log_sum_exp(k, eta) in a factor
+typedef struct Softmax {  // -count*log_sum_exp(k, eta) in a factor
     const Factor *factor;
-    Expr         *sum;                   // the log_sum_exp
-    Expr         *count;                 // known, not negative
-    Index        *k;
-    Expr         *eta;                   // the predictor of category k
-    Expr         *own;                   // that of the category whose turn it is, in the columns
-    Var          *all;                   // eta of each row and category, kept while they take turns
-    Var          *latent;                // polya_gamma(count, own - offset)
-    Expr         *offset;                // log_sum_exp of eta over the other categories
+    Expr *sum;    // the log_sum_exp
+    Expr *count;  // known, not negative
+    Index *k;
+    Expr *eta;     // the predictor of category k
+    Expr *own;     // that of the category whose turn it is, in the columns
+    Var *all;      // eta of each row and category, kept while they take turns
+    Var *latent;   // polya_gamma(count, own - offset)
+    Expr *offset;  // log_sum_exp of eta over the other categories
     struct Softmax *next;
 } Softmax;
 
-typedef struct Turns {                   // what is drawn one category after the other
-    int      n;
-    Var    **var, **column;              // column: the elements of var whose subscript `at` is `turn`
-    int     *at;                         // -1: the variable has one category alone, lo = hi, and the column is all of it
-    Expr    *lo, *hi;                    // the categories
-    Var     *turn;                       // the one whose turn it is
+typedef struct Turns {  // what is drawn one category after the other
+    int n;
+    Var **var, **column;  // column: the elements of var whose subscript `at` is `turn`
+    int *at;              // -1: the variable has one category alone, lo = hi, and the column is all of it
+    Expr *lo, *hi;        // the categories
+    Var *turn;            // the one whose turn it is
     Softmax *softmax;
-    struct Step *draw;                   // STEP_GAUSSIAN of the columns
-    struct Step *shift;                  // the same of what all categories are moved by together, if the softmaxes do not see that; or NULL
-    Var    **by;                         // its variables
+    struct Step *draw;   // STEP_GAUSSIAN of the columns
+    struct Step *shift;  // the same of what all categories are moved by together, if the softmaxes do not see that; or NULL
+    Var **by;            // its variables
 } Turns;
 
-Step *turns_step(Graph *g, Var *const *free, int nfree);  // a step that draws some of them category by category; NULL: there are none
-Step *turns_block(Graph *g, Var *const *block, int n);    // the same of all of them together
-void complete_turns(Graph *g, Step *s);                   // once find_domains has been there
+// a step that draws some of them category by category; NULL: there are none
+Step *turns_step(Graph *g, Var *const *free, int nfree);
+Step *turns_block(Graph *g, Var *const *block, int n);  // the same of all of them together
+void complete_turns(Graph *g, Step *s);                 // once find_domains has been there
 #endif

@@ -3,11 +3,15 @@
 //   before   f ~ multi_normal(mu, K(l))     y[i] ~ poisson_log(f[i])        slice l: given f
 //   after    also slice l, given z = inverse(L) (f - mu) where L L' = K(l): the density of l and y at f = mu + L z, without that of f
 //
-// Given f a length or a scale of its covariance is nearly known, however little the data say of f; given z it is known from the data alone. Draws from both conditionals in turn mix where either does (Yu and Meng 2011; Murray and Adams 2010 for
-// Gaussian processes). f -> z has the Jacobian |L|, which is what the density of f has beside that of z, so neither stands in what is sliced.
+// Given f a length or a scale of its covariance is nearly known, however little the data say of f; given z it is known from the data alone.
+// Draws from both conditionals in turn mix where either does (Yu and Meng 2011; Murray and Adams 2010 for Gaussian processes). f -> z has
+// the Jacobian |L|, which is what the density of f has beside that of z, so neither stands in what is sliced.
 //
-// f is moved along ellipses, which go through all that reads it as well: where f is drawn exactly, sums of data may have left the sweep, which trials would make again. Its statement is a multivariate normal by covariance, by precision or by the factor of its covariance, and its matrix reads l. Where f is v[i, ...], vectors share the matrix.
-// l is a real without a constraint, or a vector of such whose elements take turns. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same sweeps. infer { l by slice(orbit = off); } leaves the move out.
+// f is moved along ellipses, which go through all that reads it as well: where f is drawn exactly, sums of data may have left the sweep,
+// which trials would make again. Its statement is a multivariate normal by covariance, by precision or by the factor of its covariance, and
+// its matrix reads l. Where f is v[i, ...], vectors share the matrix. l is a real without a constraint, or a vector of such whose elements
+// take turns. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same
+// sweeps. infer { l by slice(orbit = off); } leaves the move out.
 #include "whiten.h"
 #include "../conditional.h"
 #include "../step.h"
@@ -28,7 +32,8 @@ Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
 
 static bool is_plain(const Graph *g, const Var *v)
 {
-    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->sums && !v->partial && !v->holes && !is_of_series(g, v);
+    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->sums &&
+           !v->partial && !v->holes && !is_of_series(g, v);
 }
 
 // All that reads the vector or v, but for the vector's prior.
@@ -50,8 +55,12 @@ static void add_factors(Graph *g, Conditional *c, const White *w)
 static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
 {
     const Step *of_v = step_that_draws(g, v), *of_f = step_that_draws(g, f);
-    if (!of_v || !of_f || (of_v->kind != STEP_SLICE && of_v->kind != STEP_EXACT) || of_f->kind != STEP_ELLIPTICAL || of_v->over_sum || of_f->over_sum) return NULL;
-    if (of_v->when != of_f->when || of_v->competition != of_f->competition || (of_v->when != EVERY_SWEEP && of_v->when != WITHOUT_GRADIENTS)) return NULL;
+    if (!of_v || !of_f || (of_v->kind != STEP_SLICE && of_v->kind != STEP_EXACT) || of_f->kind != STEP_ELLIPTICAL || of_v->over_sum ||
+        of_f->over_sum)
+        return NULL;
+    if (of_v->when != of_f->when || of_v->competition != of_f->competition ||
+        (of_v->when != EVERY_SWEEP && of_v->when != WITHOUT_GRADIENTS))
+        return NULL;
     if (is_switched_off(g, v, SETTING_ORBIT)) return NULL;
     White *w = NEW(g->arena, White);
     *w = (White){.vector = f, .prior = prior};
@@ -69,7 +78,15 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
     c->because = "given the vector that its covariance is made for, it is nearly known, however little the data say of that";
     if (c->recursion) return NULL;
     Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_SLICE, .span = v->span, .nblock = 1, .block = arena_copy(g->arena, &v, sizeof v), .conditional = c, .white = w, .when = of_v->when, .competition = of_v->competition, .reason = c->because};
+    *s = (Step){.kind = STEP_SLICE,
+                .span = v->span,
+                .nblock = 1,
+                .block = arena_copy(g->arena, &v, sizeof v),
+                .conditional = c,
+                .white = w,
+                .when = of_v->when,
+                .competition = of_v->competition,
+                .reason = c->because};
     return s;
 }
 

@@ -4,14 +4,16 @@
 #include "../graph.h"
 
 typedef struct White {
-    Var          *vector;                // mean + root * noise, or the solution of root' * (vector - mean) = noise
+    Var *vector;  // mean + root * noise, or the solution of root' * (vector - mean) = noise
     const Factor *prior;
-    Expr         *root;                  // lower triangular
-    bool          precision;             // root * root' is the precision, else the covariance
-    Index        *element[MAX_RANK];
-    Expr         *current, *mean;        // of vector[element...]
+    Expr *root;      // lower triangular
+    bool precision;  // root * root' is the precision, else the covariance
+    Index *element[MAX_RANK];
+    Expr *current, *mean;  // of vector[element...]
 } White;
 
-Expr *joint_root(Graph *g, const Factor *prior, bool *precision);  // the triangle that the normals of a joint normal prior are multiplied with, or for a precision that whose transpose they are divided by; NULL: none
-bool find_whitened(Graph *g);                                      // adds slices of what covariances are made of
+// the triangle that the normals of a joint normal prior are multiplied with, or for a precision that whose transpose they are divided by;
+// NULL: none
+Expr *joint_root(Graph *g, const Factor *prior, bool *precision);
+bool find_whitened(Graph *g);  // adds slices of what covariances are made of
 #endif

@@ -1,21 +1,31 @@
 // windows.c -- rates of counts against probabilities of seeing them, with the counts summed over windows.
 //
 //   before   n[i] ~ poisson(lambda)   y[i,t] ~ binomial(n[i], p)
-//   after    also: lambda becomes lambda*exp(c), p becomes p*exp(-c), c drawn with each n[i] summed over L values about where it stands, among which it is drawn after it, given c
+//   after    also: lambda becomes lambda*exp(c), p becomes p*exp(-c), c drawn with each n[i] summed over L values about where it stands,
+//   among which it is drawn after it, given c
 //
-// Data tell lambda*p, the rate of what is seen, well, and what of it is the rate by how y[i,t] of one n[i] are alike: lambda and p move against each other, and n with lambda. Given n neither moves further than n tells of it.
+// Data tell lambda*p, the rate of what is seen, well, and what of it is the rate by how y[i,t] of one n[i] are alike: lambda and p move
+// against each other, and n with lambda. Given n neither moves further than n tells of it.
 //
-// b[i] is uniform on {n[i] - (L - 1) h, ..., n[i] - h, n[i]}: an auxiliary that is independent of all else given n[i], given which n[i] is one of b[i], b[i] + h, ..., b[i] + (L - 1) h, with the weights that its conditional has there; h does not depend on n. The maps T_c of (lambda, p) are a group, whose Haar
-// measure is dc, so c drawn from a density proportional to p(T_c x | b) |dT_c x/dx| with the counts summed out, and then the counts given it, leave p invariant (Liu and Sabatti 2000; van Dyk and Park 2008). The counts need not be summed anew for each c: where
+// b[i] is uniform on {n[i] - (L - 1) h, ..., n[i] - h, n[i]}: an auxiliary that is independent of all else given n[i], given which n[i] is
+// one of b[i], b[i] + h, ..., b[i] + (L - 1) h, with the weights that its conditional has there; h does not depend on n. The maps T_c of
+// (lambda, p) are a group, whose Haar measure is dc, so c drawn from a density proportional to p(T_c x | b) |dT_c x/dx| with the counts
+// summed out, and then the counts given it, leave p invariant (Liu and Sabatti 2000; van Dyk and Park 2008). The counts need not be summed
+// anew for each c: where
 //
 //   log p(T_c x) - log p(x)  =  f(c) + sum over i of n[i] g_i(c)                     which is seen by algebra
 //
-// the sum over the window is that of w[i,k] exp((n_k - n[i]) g_i(c)), w[i,k] = p(n_k | rest)/p(n[i] | rest), times the density of c with n[i] as it is. w is made once, before c is tried, and the sum is a polynomial in exp(h g_i(c)).
+// the sum over the window is that of w[i,k] exp((n_k - n[i]) g_i(c)), w[i,k] = p(n_k | rest)/p(n[i] | rest), times the density of c with
+// n[i] as it is. w is made once, before c is tried, and the sum is a polynomial in exp(h g_i(c)).
 //
 // Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `orbit` set and windows of counts in it, after which T_c is applied.
-// Conditions: a rate is what makes an argument of the count's own distribution exp(c) times what it was, or adds c to it: a positive real by exp(c), one without bounds by + c. What sees counts makes an argument of another statement that holds them exp(-c) times what it
-// was: a positive real by exp(-c); or is the intercept of a logit, a real without bounds that stands by itself in a sum, which moves such that its own probability becomes exp(-c) times what it was. One of the two is a scalar that has a statement without a condition. Counts are drawn one by one, are independent given all else, and
-// stand as above in what moves; rows do not name them where what they add is not the same for all rows. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole, meets nothing that is summed out, and has no auxiliaries.
+// Conditions: a rate is what makes an argument of the count's own distribution exp(c) times what it was, or adds c to it: a positive real
+// by exp(c), one without bounds by + c. What sees counts makes an argument of another statement that holds them exp(-c) times what it was:
+// a positive real by exp(-c); or is the intercept of a logit, a real without bounds that stands by itself in a sum, which moves such that
+// its own probability becomes exp(-c) times what it was. One of the two is a scalar that has a statement without a condition. Counts are
+// drawn one by one, are independent given all else, and stand as above in what moves; rows do not name them where what they add is not the
+// same for all rows. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole,
+// meets nothing that is summed out, and has no auxiliaries.
 #include <math.h>
 #include "windows.h"
 #include "../terms/var.h"
@@ -28,16 +38,20 @@
 #include "group.h"
 #include "steps.h"
 
-enum { WINDOW = 32 };                    // values of a window
-enum { MOST_PAIRS = 8 };                 // moves for each count
+enum { WINDOW = 32 };     // values of a window
+enum { MOST_PAIRS = 8 };  // moves for each count
 
-typedef enum { ADDS, SUBTRACTS, MULTIPLIES, DIVIDES, LOGIT } How;         // v + c, v - c, v*exp(c), v*exp(-c), logit(inv_logit(v)*exp(-c))
+// v + c, v - c, v*exp(c), v*exp(-c), logit(inv_logit(v)*exp(-c))
+typedef enum { ADDS, SUBTRACTS, MULTIPLIES, DIVIDES, LOGIT } How;
 
-typedef struct Moved { Var *var; How how; } Moved;
+typedef struct Moved {
+    Var *var;
+    How how;
+} Moved;
 
 typedef struct Against {
     Group group;
-    int   n;
+    int n;
     Moved of[2];
 } Against;
 
@@ -72,7 +86,8 @@ static Expr *log_jacobian(const Against *a, How how, Expr *v)
 {
     Expr *c = coordinate(a);
     switch (how) {
-    case ADDS: case SUBTRACTS: return ex_num(0);
+    case ADDS:
+    case SUBTRACTS: return ex_num(0);
     case MULTIPLIES: return c;
     case DIVIDES: return ex_neg(c);
     case LOGIT: return ex_neg(ex_add2(v, ex_log(odds_against(v, c))));
@@ -86,9 +101,11 @@ static bool is_open(const Var *v) { return v->lower_number <= 0 && isinf(v->uppe
 static Expr *between_ends(const Against *a, How how, Expr *v)
 {
     const double lo = v->var->lower_number, hi = v->var->upper_number;
-    Expr *c = coordinate(a), *to_lo = lo > 0 ? ex_sub(ex_num(log(lo)), ex_log(v)) : ex_num(-INFINITY), *to_hi = isfinite(hi) ? ex_sub(ex_num(log(hi)), ex_log(v)) : ex_num(INFINITY);
+    Expr *c = coordinate(a), *to_lo = lo > 0 ? ex_sub(ex_num(log(lo)), ex_log(v)) : ex_num(-INFINITY),
+         *to_hi = isfinite(hi) ? ex_sub(ex_num(log(hi)), ex_log(v)) : ex_num(INFINITY);
     switch (how) {
-    case ADDS: case SUBTRACTS: return ex_num(0);
+    case ADDS:
+    case SUBTRACTS: return ex_num(0);
     case MULTIPLIES: return is_open(v->var) ? ex_num(0) : ex_call3("within", c, to_lo, to_hi);
     case DIVIDES: return is_open(v->var) ? ex_num(0) : ex_call3("within", c, ex_neg(to_hi), ex_neg(to_lo));
     case LOGIT: return ex_call3("within", c, ex_call1("log_inv_logit", v), ex_num(INFINITY));
@@ -102,7 +119,10 @@ static Expr *becomes(Group *x, Expr *ref)
     return moved_element(a, a->of[a->of[0].var != ref->var].how, ref);
 }
 
-static Against against(Graph *g, Var *by, int n, Moved one, Moved other) { return (Against){.group = {.g = g, .by = by, .moves = moves, .becomes = becomes}, .n = n, .of = {one, other}}; }
+static Against against(Graph *g, Var *by, int n, Moved one, Moved other)
+{
+    return (Against){.group = {.g = g, .by = by, .moves = moves, .becomes = becomes}, .n = n, .of = {one, other}};
+}
 
 // ---- counts ----
 
@@ -174,7 +194,8 @@ static Expr *tilt_of(Against *a, Window *w)
             for (const Part *r = scattered->density; r; r = r->next)
                 if (r->scatter && r->factor == q->factor) return NULL;
             if (q->loops.guard) sum = ex_call3("if_else", q->loops.guard, sum, ex_num(0));
-            for (int k = q->loops.n - 1; k >= 0; k--) sum = ex_reduce("sum", q->loops.index[k], q->loops.index[k]->lo, q->loops.index[k]->hi, sum);
+            for (int k = q->loops.n - 1; k >= 0; k--)
+                sum = ex_reduce("sum", q->loops.index[k], q->loops.index[k]->lo, q->loops.index[k]->hi, sum);
             all = ex_add2(all, sum);
         }
     }
@@ -200,7 +221,9 @@ static void give_back(const Window *w)
 static bool add_window(Against *a, Orbit *o, Var *count)
 {
     Graph *g = a->group.g;
-    if (count->rank == MAX_RANK || !step_of_count(g, count) || (count->lower && ex_unknown(count->lower)) || (count->upper && ex_unknown(count->upper))) return false;
+    if (count->rank == MAX_RANK || !step_of_count(g, count) || (count->lower && ex_unknown(count->lower)) ||
+        (count->upper && ex_unknown(count->upper)))
+        return false;
     for (int i = 0; i < o->nwindows; i++)
         if (meet(g, count, o->window[i].count)) return false;
     Conditional *c = conditional_density(g, count, false);
@@ -220,7 +243,9 @@ static Factor *factor_of_window(Graph *g, Window *w, const Factor *like)
     w->below = integers_of(g, "below", v);
     w->apart = integers_of(g, "apart", v);
     w->weights = array_of(g, "weights", v, ex_num(WINDOW));
-    Plates p = {.n = v->rank, .index = index_list(g->arena, w->conditional->element, v->rank, 0), .guard = var_domain(g, v, w->conditional->element)};
+    Plates p = {.n = v->rank,
+                .index = index_list(g->arena, w->conditional->element, v->rank, 0),
+                .guard = var_domain(g, v, w->conditional->element)};
     Index *k = index_new(intern("k"), ex_num(1), ex_num(WINDOW));
     Expr *at[MAX_RANK];
     for (int i = 0; i < v->rank; i++) at[i] = ex_index(p.index[i]);
@@ -229,7 +254,8 @@ static Factor *factor_of_window(Graph *g, Window *w, const Factor *like)
     w->value = k;
     w->weight = ex_ref(w->weights, v->rank + 1, at);
     w->step = ex_mul2(ex_ref(w->apart, v->rank, at), w->tilt);
-    return factor_of_ends(g, like, p, ex_sub(ex_call3("log_tilted_sum", weights, k->hi, w->step), ex_mul2(ex_add2(below, ex_num(1)), w->step)));
+    return factor_of_ends(g, like, p,
+                          ex_sub(ex_call3("log_tilted_sum", weights, k->hi, w->step), ex_mul2(ex_add2(below, ex_num(1)), w->step)));
 }
 
 // ---- the law of c ----
@@ -244,7 +270,8 @@ static bool factors_of_c(Against *a, Orbit *o, Reading *out)
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
-        if (decide_instances(f, group_moves, a) || f->function || group_mentions(&a->group, f->least) || group_mentions(&a->group, f->most)) return false;
+        if (decide_instances(f, group_moves, a) || f->function || group_mentions(&a->group, f->least) || group_mentions(&a->group, f->most))
+            return false;
         if (!group_mentions(&a->group, f->log_density)) continue;
         Expr *e = group_moved(&a->group, f->log_density);
         if (a->group.failed) return false;
@@ -252,21 +279,29 @@ static bool factors_of_c(Against *a, Orbit *o, Reading *out)
     }
     if (!out->n) return false;
     const Factor *like = out->factor[0];
-    for (int i = 0; i < 2; i++) {                // the Jacobian, and ends
+    for (int i = 0; i < 2; i++) {  // the Jacobian, and ends
         Index *index[MAX_RANK];
         Expr *v = var_element(g, a->of[i].var, index), *e = ex_add2(log_jacobian(a, a->of[i].how, v), between_ends(a, a->of[i].how, v));
         if (!ex_mentions(e, a->group.by)) continue;
-        out->factor[out->n++] = factor_of_ends(g, like, (Plates){.n = v->nargs, .index = index_list(g->arena, index, v->nargs, 0), .guard = var_domain(g, a->of[i].var, index)}, e);
+        out->factor[out->n++] = factor_of_ends(
+            g, like,
+            (Plates){.n = v->nargs, .index = index_list(g->arena, index, v->nargs, 0), .guard = var_domain(g, a->of[i].var, index)}, e);
     }
     for (int i = 0; i < o->nwindows; i++) out->factor[out->n++] = factor_of_window(g, &o->window[i], like);
     return true;
 }
 
-static bool is_auxiliary(const Var *v, void *with) { (void)with; return v->kind == VAR_AUXILIARY; }
+static bool is_auxiliary(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_AUXILIARY;
+}
 
 static bool may_move(Graph *g, const Var *v)
 {
-    if (!is_plain_real(v) || v->kind == VAR_AUXILIARY || v->part_of || is_switched_off(g, v, SETTING_ORBIT) || is_of_series(g, v) || !step_in_sweep(g, v)) return false;
+    if (!is_plain_real(v) || v->kind == VAR_AUXILIARY || v->part_of || is_switched_off(g, v, SETTING_ORBIT) || is_of_series(g, v) ||
+        !step_in_sweep(g, v))
+        return false;
     const Reading of = factors_of(g, v);
     for (int q = 0; q < of.n; q++)
         if (factor_counts_at(of.factor[q], 0, false) && ex_any_var(of.factor[q]->log_density, is_auxiliary, NULL)) return false;
@@ -292,7 +327,8 @@ static Step *step_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
         to->value = moved_element(&a, a.of[i].how, to->element);
         to->log_jacobian = log_jacobian(&a, a.of[i].how, to->element);
     }
-    return group_step(g, STEP_SLICE, rate.var->span, c, o, NULL, "data tell how many are seen, and little of whether these are many of few or few of many");
+    return group_step(g, STEP_SLICE, rate.var->span, c, o, NULL,
+                      "data tell how many are seen, and little of whether these are many of few or few of many");
 }
 
 // ---- which pairs there are ----
@@ -311,7 +347,9 @@ static Grows grows_by_c(Graph *g, const Factor *f, Moved of, Var *by)
         if (a->group.failed) continue;
         if (ex_sub(now, e) == c) return ITSELF;
         if (ex_positive(e) && ex_sub(ex_log(now), ex_log(e)) == c) return LOGARITHM;
-        if (e->kind == EX_CALL && e->fn == FN_inv_logit && now->kind == EX_CALL && now->fn == FN_inv_logit && ex_sub(now->args[0], e->args[0]) == c) return ITS_LOGIT;
+        if (e->kind == EX_CALL && e->fn == FN_inv_logit && now->kind == EX_CALL && now->fn == FN_inv_logit &&
+            ex_sub(now->args[0], e->args[0]) == c)
+            return ITS_LOGIT;
     }
     return NONE;
 }
@@ -369,9 +407,10 @@ bool find_windows(Graph *g)
         for (int r = 0; r < nrates; r++)
             for (int k = 0; k < nseen && r * nseen + k < MOST_PAIRS; k++) {
                 if (rate[r].var == seen[k].var || !(is_there(g, rate[r].var) || is_there(g, seen[k].var))) continue;
-                bool made = false;               // for another count
+                bool made = false;  // for another count
                 for (const Step *s = g->steps; s; s = s->next)
-                    made |= s->orbit && s->orbit->nwindows && s->orbit->moved[0].var == rate[r].var && s->orbit->moved[1].var == seen[k].var;
+                    made |=
+                        s->orbit && s->orbit->nwindows && s->orbit->moved[0].var == rate[r].var && s->orbit->moved[1].var == seen[k].var;
                 Step *s = made ? NULL : step_of_pair(g, count, rate[r], seen[k]);
                 step_insert(&last, s);
             }

@@ -1,11 +1,16 @@
-// adjoints.c -- derivatives by what is computed of the block go on to what it was made of: series, what is computed once, Cholesky factors, inverses.
+// adjoints.c -- derivatives by what is computed of the block go on to what it was made of: series, what is computed once, Cholesky factors,
+// inverses.
 //
-// Of a series one lane makes adjoints, from the last element to the first: an element's own derivative is complete then, and goes on to those that it was made of. What it was made of else gets sums over elements.
+// Of a series one lane makes adjoints, from the last element to the first: an element's own derivative is complete then, and goes on to
+// those that it was made of. What it was made of else gets sums over elements.
 #include <stdlib.h>
 #include "hmc.h"
 
 // Whether a statement may read elements at the same value of the subscript that the series goes along.
-typedef struct Row { const Series *series; int along; } Row;
+typedef struct Row {
+    const Series *series;
+    int along;
+} Row;
 
 static Look test_row(const Expr *e, void *with)
 {
@@ -22,7 +27,8 @@ static bool reads_its_row(const Series *s, const Site *t)
     return ex_find(t->value, test_row, &(Row){s, along});
 }
 
-// A sum over the values of a state whose logarithm is the element itself, in the derivatives of that element: it has been computed. Where rows add to an element, it is none of their sums.
+// A sum over the values of a state whose logarithm is the element itself, in the derivatives of that element: it has been computed. Where
+// rows add to an element, it is none of their sums.
 static Expr *as_computed(const Site *t, Expr *e)
 {
     Expr *v = t->value;
@@ -30,7 +36,8 @@ static Expr *as_computed(const Site *t, Expr *e)
     return sum && !t->adds ? ex_replace(e, v, ex_ref(t->var, t->n, t->subscript)) : e;
 }
 
-// Adjoints within a series: in the reverse of the order in which its elements are computed, each goes on to the elements that this one was made of.
+// Adjoints within a series: in the reverse of the order in which its elements are computed, each goes on to the elements that this one was
+// made of.
 static void put_adjoints(Moved *m, const Series *s)
 {
     Lower *p = m->p;
@@ -52,11 +59,11 @@ static void put_adjoints(Moved *m, const Series *s)
         f.plates = (Plates){.n = plates->n + 1, .index = NEW_N(p->g->arena, Index *, plates->n + 1), .guard = plates->guard};
         f.plates.index[0] = s->along;
         for (int i = 0; i < plates->n; i++) f.plates.index[1 + i] = plates->index[i];
-        if (!derivatives(p->g, &f, m->moving.var, m->moving.n, &terms, &why)) abort();      // the schedule has asked
+        if (!derivatives(p->g, &f, m->moving.var, m->moving.n, &terms, &why)) abort();  // the schedule has asked
         bool any = false, within = false;
         for (const Derivative *d = terms; d; d = d->next) any |= in_series(s, d->ref->var);
         if (!any) continue;
-        const bool row = plates->n && reads_its_row(s, t);         // then rows go backward, too, each element with all its terms
+        const bool row = plates->n && reads_its_row(s, t);  // then rows go backward, too, each element with all its terms
         for (int i = 0; i < plates->n; i++) within |= plates->guard && ex_mentions_index(plates->guard, plates->index[i]);
         Node *test = plates->guard && !within ? enter(p, NODE_IF) : NULL, *loop[MAX_PLATES];
         if (test) test->test.condition = plates->guard;
@@ -86,14 +93,15 @@ static void put_adjoints(Moved *m, const Series *s)
     put_barrier(p);
 }
 
-// What elements that are computed give to the block, and to others that they are made of: sums over the elements. Each statement is a factor, and terms by `but` are not for here.
+// What elements that are computed give to the block, and to others that they are made of: sums over the elements. Each statement is a
+// factor, and terms by `but` are not for here.
 void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const Site *const *site, const Series *but)
 {
     Lower *p = m->p;
     Derivative **terms = NEW_N(p->g->arena, Derivative *, n + 1);
     for (int i = 0; i < n; i++) {
         const char *why;
-        if (!derivatives(p->g, &statement[i], m->moving.var, m->moving.n, &terms[i], &why)) abort();      // the schedule has asked
+        if (!derivatives(p->g, &statement[i], m->moving.var, m->moving.n, &terms[i], &why)) abort();  // the schedule has asked
         Derivative **d = &terms[i];
         while (*d) {
             if (but && in_series(but, (*d)->ref->var)) *d = (*d)->next;
@@ -145,7 +153,7 @@ void put_series_slopes(Moved *m, const Series *s)
 {
     Lower *p = m->p;
     put(p, NODE_COMMENT)->text.lines = words(p, "%s", s->var[0]->name);
-    if (!s->var[0]->sites->ode) put_adjoints(m, s);          // elements of a solution are not made of each other
+    if (!s->var[0]->sites->ode) put_adjoints(m, s);  // elements of a solution are not made of each other
     Factor *statement = NULL;
     const Site **site = NULL;
     int n = 0, size = 0, room = 0;
@@ -166,7 +174,8 @@ void put_once(Moved *m, const Once *o)
     put_once(m, o->next);
     Expr *at[MAX_RANK];
     for (int k = 0; k < o->plates.n; k++) at[k] = ex_index(o->plates.index[k]);
-    const Factor f = {.span = m->step->span, .plates = o->plates, .log_density = ex_mul2(ex_ref(adjoint_of(m, o->var), o->plates.n, at), o->value)};
+    const Factor f = {
+        .span = m->step->span, .plates = o->plates, .log_density = ex_mul2(ex_ref(adjoint_of(m, o->var), o->plates.n, at), o->value)};
     put(m->p, NODE_COMMENT)->text.lines = o->var->name;
     put_sums(m, words(m->p, "by_%s", o->var->name), 1, &f, NULL, NULL);
 }

@@ -11,18 +11,27 @@ static bool counts_turns(const Expr *e, const Var *v)
             if (ex_reads(e->args[k], v)) return false;
         return e->var == v;
     }
-    if (e->kind == EX_MUL) return e->nargs == 2 && e->args[0]->kind == EX_NUM && e->args[0]->number == floor(e->args[0]->number) && counts_turns(e->args[1], v);
+    if (e->kind == EX_MUL)
+        return e->nargs == 2 && e->args[0]->kind == EX_NUM && e->args[0]->number == floor(e->args[0]->number) &&
+               counts_turns(e->args[1], v);
     bool all = e->kind == EX_ADD;
     for (int k = 0; k < e->nargs && all; k++) all = counts_turns(e->args[k], v);
     return all;
 }
 
-static Expr *without_waves(Expr *e, void *with) { return e->kind == EX_CALL && (e->fn == FN_cos || e->fn == FN_sin || e->fn == FN_tan) && counts_turns(e->args[0], with) ? ex_num(0) : NULL; }
+static Expr *without_waves(Expr *e, void *with)
+{
+    return e->kind == EX_CALL && (e->fn == FN_cos || e->fn == FN_sin || e->fn == FN_tan) && counts_turns(e->args[0], with) ? ex_num(0)
+                                                                                                                           : NULL;
+}
 
-// Is v an angle from -pi to pi that the density knows by its cosine and sine alone? Then it is the same a turn farther on, and what reads v otherwise tells that it is not.
+// Is v an angle from -pi to pi that the density knows by its cosine and sine alone? Then it is the same a turn farther on, and what reads v
+// otherwise tells that it is not.
 bool is_angle(const Moved *m, Var *v)
 {
-    if (tied_of(m, v)->slope || fabs(v->lower_number + M_PI) > 1e-12 || fabs(v->upper_number - M_PI) > 1e-12 || bounds_of(m, v) || m->moving.n > m->step->nblock) return false;
+    if (tied_of(m, v)->slope || fabs(v->lower_number + M_PI) > 1e-12 || fabs(v->upper_number - M_PI) > 1e-12 || bounds_of(m, v) ||
+        m->moving.n > m->step->nblock)
+        return false;
     for (int i = 0; i < m->step->nuts.n; i++)
         if (ex_reads(ex_map(m->step->nuts.factor[i]->log_density, without_waves, v), v)) return false;
     return true;
@@ -33,7 +42,8 @@ Expr *turned_back(Expr *q)
     return ex_sub(q, ex_mul2(ex_num(2 * M_PI), ex_call1("floor", ex_mul2(ex_num(0.5 / M_PI), ex_add2(q, ex_num(M_PI))))));
 }
 
-// A coordinate stays as it is for some turns, so that a mode near an end is one mode for what warm-up learns, and spread that is none does not grow.
+// A coordinate stays as it is for some turns, so that a mode near an end is one mode for what warm-up learns, and spread that is none does
+// not grow.
 Expr *same_turn(Expr *q, Expr *x)
 {
     Expr *stays = ex_call2("&&", ex_call2("==", turned_back(q), x), ex_call2("<=", ex_call1("abs", q), ex_num(3 * M_PI)));

@@ -4,8 +4,9 @@
 //
 //   u = m + s^c (q - (1 - c) m)         log |du/dq| = c log s
 //
-// c = 0 leaves it as it is, with c = 1 it is standardised; what lies between suits effects of which the data tell something, but not all (Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22; Gorinova, Moore and
-// Hoffman 2020, ICML). c is kept for each element, and found in warm-up (nuts.h). Where m, s and a density g of u are given, with l = log g:
+// c = 0 leaves it as it is, with c = 1 it is standardised; what lies between suits effects of which the data tell something, but not all
+// (Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22; Gorinova, Moore and Hoffman 2020, ICML). c is kept for each element,
+// and found in warm-up (nuts.h). Where m, s and a density g of u are given, with l = log g:
 //
 //   dl/dq = s^c dl/du      dl/dm: (1 - (1 - c) s^c) dl/du more      d(l + log |du/dq|)/ds: c ((u - m) dl/du + 1)/s more
 //
@@ -39,7 +40,12 @@ static bool is_of_one(const Expr *ref, const Plates *plates)
 }
 
 // Elements of v that a centre reads: they come before the prior's own along one of its indices, by a number.
-typedef struct Before { const Var *v; const Expr *element; int along; bool ok; } Before;
+typedef struct Before {
+    const Var *v;
+    const Expr *element;
+    int along;
+    bool ok;
+} Before;
 
 static Look test_before(const Expr *e, void *with)
 {
@@ -67,8 +73,10 @@ static bool find_recursion(const Moved *m, const Var *v, Prior *r)
     ex_find(r->centre, test_before, &b);
     if (!b.ok || b.along < 0 || r->element->args[b.along]->kind != EX_INDEX || r->f->plates.guard) return false;
     r->along = r->element->args[b.along]->index;
-    for (int k = 0; k < r->f->plates.n; k++)             // other indices do not change where it begins and ends
-        if (r->f->plates.index[k] != r->along && (ex_mentions_index(r->along->lo, r->f->plates.index[k]) || ex_mentions_index(r->along->hi, r->f->plates.index[k]))) return false;
+    for (int k = 0; k < r->f->plates.n; k++)  // other indices do not change where it begins and ends
+        if (r->f->plates.index[k] != r->along &&
+            (ex_mentions_index(r->along->lo, r->f->plates.index[k]) || ex_mentions_index(r->along->hi, r->f->plates.index[k])))
+            return false;
     Factor f = *r->f;
     Derivative *terms;
     const char *why;
@@ -91,7 +99,8 @@ Prior *priors_of(const Moved *m, Var *v, Root **root)
     Prior *first = NULL, **last = &first;
     bool moves = false;
     *root = NULL;
-    if (v->base == BASE_INT || tied_of(m, v)->slope || isfinite(v->lower_number) || isfinite(v->upper_number) || bounds_of(m, v)) return NULL;
+    if (v->base == BASE_INT || tied_of(m, v)->slope || isfinite(v->lower_number) || isfinite(v->upper_number) || bounds_of(m, v))
+        return NULL;
     if (v->rank && (first = vectors_of(m, v, root))) return first;
     for (int i = 0; i < m->step->nuts.n; i++) {
         const Factor *f = m->step->nuts.factor[i];
@@ -153,7 +162,9 @@ Expr *share_of(const Moved *m, const Expr *element)
 static bool is_of_all(const Prior *r, const Var *v)
 {
     bool all = !r->next && !r->f->plates.guard;
-    for (int k = 0; k < v->rank && all; k++) all = r->element->args[k]->kind == EX_INDEX && ex_is_num(r->element->args[k]->index->lo, 1) && r->element->args[k]->index->hi == v->dim[k];
+    for (int k = 0; k < v->rank && all; k++)
+        all = r->element->args[k]->kind == EX_INDEX && ex_is_num(r->element->args[k]->index->lo, 1) &&
+              r->element->args[k]->index->hi == v->dim[k];
     return all;
 }
 
@@ -232,7 +243,8 @@ void put_recursion(Moved *m, int i)
     leave(m->p, n);
 }
 
-// Each element's derivative goes on to those before it, by way of its centre: it is complete when those that come later have had their turn.
+// Each element's derivative goes on to those before it, by way of its centre: it is complete when those that come later have had their
+// turn.
 void put_recursion_slopes(Moved *m, int i)
 {
     const Centring *c = &m->centring[i];
@@ -241,14 +253,17 @@ void put_recursion_slopes(Moved *m, int i)
     Derivative *terms;
     const char *why;
     f.log_density = r->centre;
-    if (!derivatives(m->p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();        // find_recursion has asked
+    if (!derivatives(m->p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();  // find_recursion has asked
     Index *back = index_new(r->along->name, r->along->lo, r->along->hi);
-    Expr *from_last = ex_sub(ex_add2(back->lo, back->hi), ex_index(back)), *slope = ex_call3("standard_by_centre", share_if_short(m, r->element), like(c->scale, r->element), of_ref(m, m->gradient, r->element));
+    Expr *from_last = ex_sub(ex_add2(back->lo, back->hi), ex_index(back)),
+         *slope =
+             ex_call3("standard_by_centre", share_if_short(m, r->element), like(c->scale, r->element), of_ref(m, m->gradient, r->element));
     Node *n = enter_recursion(m, r, back);
     for (const Derivative *d = terms; d; d = d->next) {
         if (d->ref->var != m->step->block[i]) continue;
         Expr *value = ex_mul(3, (Expr *[]){slope, d->weight, d->rest});
-        put_update(m->p, UPDATE_ADD, place_element(ex_replace_index(of_ref(m, m->gradient, d->ref), r->along, from_last)), ex_replace_index(value, r->along, from_last));
+        put_update(m->p, UPDATE_ADD, place_element(ex_replace_index(of_ref(m, m->gradient, d->ref), r->along, from_last)),
+                   ex_replace_index(value, r->along, from_last));
     }
     leave(m->p, n);
 }

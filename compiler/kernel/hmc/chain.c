@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include "hmc.h"
 
-// Of several ends this one, up to rounding: the outermost was found at the variables, and this end may be written in their coordinates, log(a) as that of a.
+// Of several ends this one, up to rounding: the outermost was found at the variables, and this end may be written in their coordinates,
+// log(a) as that of a.
 static Expr *is_outermost(Expr *end, Expr *outermost)
 {
     Expr *size = ex_add2(ex_call1("abs", outermost), ex_num(1e-4));
@@ -18,7 +19,8 @@ static void put_end_slopes(Moved *m, int i)
     Expr *x = all_elements(m->step->block[i], &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
     Node *n = each_element(m, x, &l);
     for (int side = 0; side < 2; side++)
-        put_update(p, UPDATE_SET, place_element(ex_ref(ends->slope[side], x->nargs, x->args)), ex_call(side ? "line_by_upper" : "line_by_lower", 4, (Expr *[]){q, end_of(ends, 0, x), end_of(ends, 1, x), g}));
+        put_update(p, UPDATE_SET, place_element(ex_ref(ends->slope[side], x->nargs, x->args)),
+                   ex_call(side ? "line_by_upper" : "line_by_lower", 4, (Expr *[]){q, end_of(ends, 0, x), end_of(ends, 1, x), g}));
     leave(p, n);
     put_barrier(p);
     for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next) {
@@ -34,7 +36,7 @@ static void put_end_slopes(Moved *m, int i)
         f.log_density = sum;
         Derivative *terms;
         const char *why;
-        if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();       // order_ends has asked
+        if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();  // order_ends has asked
         for (Derivative *d = terms; d; d = d->next) {
             Pending w = {.d = d, .weight = d->weight};
             put_pending(m, &w);
@@ -43,14 +45,16 @@ static void put_end_slopes(Moved *m, int i)
     }
 }
 
-// What vectors give to the factor that they share, and by way of it to the variables that this is made of; their own derivatives, and those by their centres.
+// What vectors give to the factor that they share, and by way of it to the variables that this is made of; their own derivatives, and those
+// by their centres.
 static void put_vector_slopes(Moved *m, int i)
 {
     Lower *p = m->p;
     const Root *r = m->centring[i].root;
     const Var *v = m->step->block[i];
     Loops l;
-    Expr *x = all_elements(v, &l), *k = ex_index(v->own[v->rank - 1]), *diagonal = ex_call1("log", ex_ref(r->array, 2, (Expr *[]){k, k})), *share = of_ref(m, m->shares, x);
+    Expr *x = all_elements(v, &l), *k = ex_index(v->own[v->rank - 1]), *diagonal = ex_call1("log", ex_ref(r->array, 2, (Expr *[]){k, k})),
+         *share = of_ref(m, m->shares, x);
     Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
     n->nest.op = UPDATE_ADD;
     put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul(3, (Expr *[]){ex_num(r->precision ? -1 : 1), share, diagonal}));
@@ -60,7 +64,8 @@ static void put_vector_slopes(Moved *m, int i)
     if (!r->slope) return;
     put_fill(p, r->slope, count_dims(r->slope, 0, 2), false);
     put_barrier(p);
-    Index *j = index_new(intern("j"), ex_num(1), v->dim[v->rank - 1]), *below = index_new(v->own[v->rank - 1]->name, ex_num(1), ex_sub(ex_index(j), ex_num(1)));
+    Index *j = index_new(intern("j"), ex_num(1), v->dim[v->rank - 1]),
+          *below = index_new(v->own[v->rank - 1]->name, ex_num(1), ex_sub(ex_index(j), ex_num(1)));
     Expr *row[MAX_RANK], *column[MAX_RANK], **at = NEW_N(p->g->arena, Expr *, 4);
     for (int i = 0; i < v->rank; i++) row[i] = column[i] = x->args[i];
     row[v->rank - 1] = at[0] = ex_index(j);
@@ -70,7 +75,8 @@ static void put_vector_slopes(Moved *m, int i)
     pairs.index[pairs.n - 1] = j;
     pairs.index[pairs.n++] = below;
     n = enter_nest(p, NODE_REDUCE, &pairs, 2, at, r->slope->dim);
-    put_update(p, UPDATE_ADD, place_element(ex_ref(r->slope, 2, at)), ex_mul2(ex_ref(r->left, v->rank, row), ex_ref(r->right, v->rank, column)));
+    put_update(p, UPDATE_ADD, place_element(ex_ref(r->slope, 2, at)),
+               ex_mul2(ex_ref(r->left, v->rank, row), ex_ref(r->right, v->rank, column)));
     leave(p, n);
     put_barrier(p);
     n = enter_nest(p, NODE_REDUCE, &l, 2, at + 2, r->slope->dim);
@@ -100,12 +106,14 @@ static void put_centring_slopes(Moved *m, int i)
     if (c->root) put_vector_slopes(m, i);
     else {
         Loops l;
-        Expr *x = all_elements(m->step->block[i], &l), *g = of_ref(m, m->gradient, x), *share = share_of(m, x), *scale = like(c->scale, x), *spread = like(c->spread, x);
+        Expr *x = all_elements(m->step->block[i], &l), *g = of_ref(m, m->gradient, x), *share = share_of(m, x), *scale = like(c->scale, x),
+             *spread = like(c->spread, x);
         Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
         n->nest.op = UPDATE_ADD;
         put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(share, ex_call1("log", spread)));
         put_update(p, UPDATE_SET, place_element(like(c->slope[0], x)), ex_call3("standard_by_centre", share, scale, g));
-        put_update(p, UPDATE_SET, place_element(like(c->slope[1], x)), ex_call("standard_by_spread", 5, (Expr *[]){x, share, like(c->centre, x), spread, g}));
+        put_update(p, UPDATE_SET, place_element(like(c->slope[1], x)),
+                   ex_call("standard_by_spread", 5, (Expr *[]){x, share, like(c->centre, x), spread, g}));
         put_update(p, UPDATE_SET, place_element(g), ex_mul2(g, scale));
         leave(p, n);
         put_barrier(p);
@@ -116,7 +124,7 @@ static void put_centring_slopes(Moved *m, int i)
         if (!c->root) f.log_density = ex_add2(f.log_density, ex_mul2(r->spread, like(c->slope[1], r->element)));
         Derivative *terms;
         const char *why;
-        if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();       // is_simple has asked
+        if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();  // is_simple has asked
         for (Derivative *d = terms; d; d = d->next) {
             if (d->ref->var == m->step->block[i]) continue;
             put_pending(m, &(Pending){.d = d, .weight = d->weight});
@@ -125,8 +133,8 @@ static void put_centring_slopes(Moved *m, int i)
     }
 }
 
-// By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that move with what comes before. Elements that do
-// not exist are independent and standard normal.
+// By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that move
+// with what comes before. Elements that do not exist are independent and standard normal.
 void put_chain_rule(Moved *m)
 {
     Lower *p = m->p;
@@ -143,7 +151,8 @@ void put_chain_rule(Moved *m)
         Expr *x = all_elements(v, &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
         if (m->centring[i].priors) put_centring_slopes(m, i);
         if (!is_free(ends)) {
-            Expr *log_slope = line_transform(ends, LINE_LOG_SLOPE, q, x), *value = ex_add2(ex_mul2(g, line_transform(ends, LINE_SLOPE, q, x)), line_transform(ends, LINE_BEND, q, x));
+            Expr *log_slope = line_transform(ends, LINE_LOG_SLOPE, q, x),
+                 *value = ex_add2(ex_mul2(g, line_transform(ends, LINE_SLOPE, q, x)), line_transform(ends, LINE_BEND, q, x));
             Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
             n->nest.op = UPDATE_ADD;
             put_update(p, UPDATE_ADD, place_local(m->lp), log_slope);

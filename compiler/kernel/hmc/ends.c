@@ -10,15 +10,21 @@ Expr *end_of(const Ends *e, int side, const Expr *element)
 bool is_free(const Ends *e) { return !e->array[0] && isinf(e->number[0]) && isinf(e->number[1]); }
 
 // Ends at which logarithms of the element are kept (logs.c).
-bool keeps_logs(const Ends *ends, const Expr *element) { return element->var->kept_log && !ends->array[0] && ends->number[0] == 0 && (isinf(ends->number[1]) || (element->var->kept_log1m && ends->number[1] == 1)); }
+bool keeps_logs(const Ends *ends, const Expr *element)
+{
+    return element->var->kept_log && !ends->array[0] && ends->number[0] == 0 &&
+           (isinf(ends->number[1]) || (element->var->kept_log1m && ends->number[1] == 1));
+}
 
 Expr *line_transform(const Ends *ends, LineTransform what, Expr *q, const Expr *element)
 {
     static const char *const name[] = {"from_line", "line_slope", "line_log_slope", "line_bend", "to_line"};
     Expr *lo = end_of(ends, 0, element), *hi = end_of(ends, 1, element);
-    const bool below = !ends->array[0] && isfinite(ends->number[0]), above = !ends->array[0] && isfinite(ends->number[1]), kept = keeps_logs(ends, element);
+    const bool below = !ends->array[0] && isfinite(ends->number[0]), above = !ends->array[0] && isfinite(ends->number[1]),
+               kept = keeps_logs(ends, element);
     if (kept && what == LINE_VALUE) return ex_call1(above ? "from_logit" : "from_log", q);
-    if (kept && above && what == LINE_SLOPE) return ex_mul2((Expr *)element, ex_sub(ex_num(1), (Expr *)element));         // whose quotients by x and by 1 - x are numbers
+    // whose quotients by x and by 1 - x are numbers
+    if (kept && above && what == LINE_SLOPE) return ex_mul2((Expr *)element, ex_sub(ex_num(1), (Expr *)element));
     if (kept && above && what == LINE_INVERSE) return ex_sub(ex_call1("log", (Expr *)element), ex_call1("log1m", (Expr *)element));
     if (ends->array[0] || (below && above)) return ex_call3(name[what], q, lo, hi);
     Expr *sign = ex_num(above ? -1 : 1), *end = above ? hi : lo;
@@ -42,7 +48,9 @@ Bound *bounds_of(const Moved *m, const Var *v)
         for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
             const Expr *t = e->kind == EX_ADD ? e->args[k] : e;
             if (t->kind != EX_CALL || t->fn != FN_WITHIN || t->args[0]->kind != EX_REF || t->args[0]->var != v) continue;
-            if (t->args[1]->kind == EX_NUM && t->args[1]->number <= v->lower_number && t->args[2]->kind == EX_NUM && t->args[2]->number >= v->upper_number) continue;
+            if (t->args[1]->kind == EX_NUM && t->args[1]->number <= v->lower_number && t->args[2]->kind == EX_NUM &&
+                t->args[2]->number >= v->upper_number)
+                continue;
             *last = NEW(m->p->g->arena, Bound);
             **last = (Bound){f, t, NULL};
             last = &(*last)->next;
@@ -62,7 +70,11 @@ static bool is_exponential(const Moved *m, const Var *v)
     return !tied_of(m, v)->slope && !ends->array[0] && ends->number[0] == 0 && isinf(ends->number[1]);
 }
 
-typedef struct Calls { const Moved *m; Expr **at; int n, size; } Calls;
+typedef struct Calls {
+    const Moved *m;
+    Expr **at;
+    int n, size;
+} Calls;
 
 static Look collect_logs(const Expr *e, void *with)
 {
@@ -104,7 +116,8 @@ void put_ends_of(Moved *m, int i)
             Expr *end = b->term->args[1 + side];
             if (end->kind == EX_NUM && isinf(end->number)) continue;
             put_barrier(p);
-            Node *each = over.n ? enter_nest(p, NODE_NEST, &over, b->term->args[0]->nargs, b->term->args[0]->args, NULL) : enter(p, NODE_LANE);
+            Node *each =
+                over.n ? enter_nest(p, NODE_NEST, &over, b->term->args[0]->nargs, b->term->args[0]->args, NULL) : enter(p, NODE_LANE);
             put_update(p, side ? UPDATE_MIN : UPDATE_MAX, place_element(end_of(ends, side, b->term->args[0])), end);
             leave(p, each);
         }

@@ -1,14 +1,21 @@
-// factor.c -- the loop over the instances of one factor: its log density, the derivatives by scalars and by elements that an instance has for its own, and the weights that other derivatives need.
+// factor.c -- the loop over the instances of one factor: its log density, the derivatives by scalars and by elements that an instance has
+// for its own, and the weights that other derivatives need.
 #include "hmc.h"
 
 static Look test_work(const Expr *e, void *with)
 {
     (void)with;
-    return (e->kind == EX_CALL && e->nargs > 0) || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_POW && e->number != 2) ? FOUND : e->size > 12 ? FOUND : LOOK;
+    return (e->kind == EX_CALL && e->nargs > 0) || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_POW && e->number != 2) ? FOUND
+           : e->size > 12                                                                                                            ? FOUND
+                                                                                                                                     : LOOK;
 }
 
 // A weight by the name that it has: in a product its factors would stand among the others.
-typedef struct NamedWeight { const Expr *weight; Var *local; struct NamedWeight *next; } NamedWeight;
+typedef struct NamedWeight {
+    const Expr *weight;
+    Var *local;
+    struct NamedWeight *next;
+} NamedWeight;
 
 static Expr *by_name(const NamedWeight *named, Expr *weight)
 {
@@ -29,7 +36,8 @@ static Node *enter_factor(Lower *p, const Prepared *first, const Prepared *r)
     }
     Node *rows = enter_loop(p, SHARE_SPAN, r->row);
     for (int k = 0; k < r->span->nproducts; k++)
-        if (first_reader(first, r->span->product[k]) == r && !whole_term(r, r->span->product[k])) put_no_weight(p, r->span->product[k], r->row);
+        if (first_reader(first, r->span->product[k]) == r && !whole_term(r, r->span->product[k]))
+            put_no_weight(p, r->span->product[k], r->row);
     for (int i = 0; i < plates->n; i++)
         if (plates->index[i] != r->row) enter_loop(p, SHARE_SERIAL, plates->index[i]);
     if (plates->guard) put(p, NODE_SKIP)->skip.condition = plates->guard;
@@ -44,13 +52,16 @@ static bool is_used_here(const Moved *m, const Prepared *r, const Derivative *d)
            (all && (total_of(r->span ? r->span->totals : m->totals, d->ref) || (is_own(d->ref, &r->f.plates) && !r->span)));
 }
 
-// Single numbers that rows read have names before the loop: what rows write might otherwise change them, for all that the C compiler knows, and it would do one row at a time.
+// Single numbers that rows read have names before the loop: what rows write might otherwise change them, for all that the C compiler knows,
+// and it would do one row at a time.
 static Look collect_scalars(const Expr *e, void *with)
 {
     Moved *m = with;
     const bool logarithm = e->kind == EX_CALL && e->fn == FN_log;
     const Expr *ref = logarithm ? e->args[0] : e;
-    if (ref->kind != EX_REF || ref->nargs != ref->var->rank || ref->var->kind == VAR_DATA || ref->var->kind == VAR_ELEMENT || ref->var->base == BASE_INT) return LOOK;
+    if (ref->kind != EX_REF || ref->nargs != ref->var->rank || ref->var->kind == VAR_DATA || ref->var->kind == VAR_ELEMENT ||
+        ref->var->base == BASE_INT)
+        return LOOK;
     const char *name = ref->var->name;
     for (int k = 0; k < ref->nargs; k++) {
         if (ref->args[k]->kind != EX_NUM) return LOOK;
@@ -61,7 +72,7 @@ static Look collect_scalars(const Expr *e, void *with)
     for (int i = 0; i < m->nscalars; i++)
         if (m->scalars[i] == value) return SKIP;
     name = intern(words(m->p, logarithm ? "now_log_%s" : "now_%s", name));
-    for (int i = 0; i < m->nscalars; i++)        // a[1] and a_1
+    for (int i = 0; i < m->nscalars; i++)  // a[1] and a_1
         if (m->names[i] == name) name = intern(words(m->p, "%s_%d", name, m->nscalars + 1));
     ROOM(m->p->g->arena, m->scalars, m->nscalars, m->scalars_size);
     ROOM(m->p->g->arena, m->names, m->nscalars, m->names_size);
@@ -82,8 +93,13 @@ static void put_scalars(Moved *m, const Prepared *r)
     }
 }
 
-// What choices of a row read is read before them, from elements that are there whatever is chosen: a row is then computed without branches, and several at a time.
-typedef struct Reads { Moved *m; const Expr **at; int n, size; } Reads;
+// What choices of a row read is read before them, from elements that are there whatever is chosen: a row is then computed without branches,
+// and several at a time.
+typedef struct Reads {
+    Moved *m;
+    const Expr **at;
+    int n, size;
+} Reads;
 
 static Expr *within_array(Expr *at, Expr *extent)
 {
@@ -146,7 +162,7 @@ void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     put(p, NODE_COMMENT)->text.lines = f->dist ? f->dist->name : "target";
     int nterms = 0, ncovered = 0;
     for (const Derivative *d = r->terms; d; d = d->next) nterms++;
-    const Derivative **covered = NEW_N(p->g->arena, const Derivative *, nterms * (nterms + 1) + 1);
+    const Derivative **covered = NEW_N(p->g->arena, const Derivative *, nterms *(nterms + 1) + 1);
     for (int k = 0; r->span && k < r->span->nproducts; k++) {
         Product *of = r->span->product[k];
         const Prepared *one = first_reader(first, of);
@@ -158,7 +174,7 @@ void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     put_reads(m, r);
     Keeping sums = name_sums(m, r, covered, ncovered);
     put_update(p, UPDATE_ADD, place_local(m->lp), in_this_loop(&sums, f->log_density));
-    NamedWeight *named = NULL;                        // weights that several derivatives share
+    NamedWeight *named = NULL;  // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {
         bool before = false, again = false, used = false;
         for (const Derivative *o = r->terms; o; o = o->next) used |= o->weight == d->weight && is_used_here(m, r, o);
@@ -180,7 +196,8 @@ void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         const bool all = d->loops.n == f->plates.n;
         const Product *of = product_with(r->span, d->ref->var);
         if (of) {
-            if (first_reader(first, of) != r || whole_term(r, of) != d) put_weight(m, of, d, by_name(named, d->weight), f->plates.n, UPDATE_ADD);
+            if (first_reader(first, of) != r || whole_term(r, of) != d)
+                put_weight(m, of, d, by_name(named, d->weight), f->plates.n, UPDATE_ADD);
             continue;
         }
         if (is_covered(d, covered, ncovered)) continue;

@@ -3,14 +3,19 @@
 //   density      lp += log_sum_exp(j in 1:K, t[n, j])          kept[n] = the same
 //   slope        v[j] gets exp(t[n, j] - kept[n]) * ..         over n, j: K terms a row, where the sum anew for each of them would make K^2
 //
-// A term that holds sums itself, the distance of the row from the mean of a component, is not computed again for each coordinate of its slopes: exp(t[n, j] - kept[n]) has an array then.
+// A term that holds sums itself, the distance of the row from the mean of a component, is not computed again for each coordinate of its
+// slopes: exp(t[n, j] - kept[n]) has an array then.
 #include <string.h>
 #include "hmc.h"
 
 // As the kernel of a factor's rows computes it: kernels of rows between products do not know where variables begin in the coordinates.
 static Expr *in_kernel(const Moved *m, const Prepared *r, Expr *e) { return r->span ? e : with_coordinates(m, e); }
 
-Look test_sum(const Expr *e, void *with) { (void)with; return e->kind == EX_REDUCE ? FOUND : LOOK; }
+Look test_sum(const Expr *e, void *with)
+{
+    (void)with;
+    return e->kind == EX_REDUCE ? FOUND : LOOK;
+}
 
 static Look test_equal(const Expr *e, void *with) { return e == with ? FOUND : LOOK; }
 
@@ -51,7 +56,10 @@ static Look name_sum(const Expr *e, void *with)
     Expr *value = moves && !predicted(m->p, m->p->open, (Expr *)e) ? computed_by(k->r->f.log_density, (Expr *)e) : NULL;
     if (!value) return LOOK;
     Kept *o = NEW(m->p->g->arena, Kept);
-    *o = (Kept){.sum = (Expr *)e, .local = local_new(m->p->g->arena, intern(words(m->p, "all%d", ++m->nnamed))), .always = value == e, .next = k->first};
+    *o = (Kept){.sum = (Expr *)e,
+                .local = local_new(m->p->g->arena, intern(words(m->p, "all%d", ++m->nnamed))),
+                .always = value == e,
+                .next = k->first};
     k->first = o;
     put_let(m->p, NULL, o->local, in_kernel(m, k->r, value), "wide");
     return SKIP;
@@ -64,7 +72,8 @@ static Expr *by_kept(Expr *e, void *with)
     Kept *o = e->kind == EX_REDUCE ? k->first : NULL;
     while (o && o->sum != e) o = o->next;
     if (!o || !k->later) return o ? local_ref(o->local) : NULL;
-    if (!o->place && (o->place = row_place(k->m, &k->r->f.plates, ROLE_BLOCK, words(p, "kept_%s", k->m->stem)))) put_update(p, UPDATE_SET, place_element(o->place), local_ref(o->local));
+    if (!o->place && (o->place = row_place(k->m, &k->r->f.plates, ROLE_BLOCK, words(p, "kept_%s", k->m->stem))))
+        put_update(p, UPDATE_SET, place_element(o->place), local_ref(o->local));
     return o->place;
 }
 
@@ -98,7 +107,9 @@ static bool reads_kept(const Var *v, void *with)
 static bool is_of_term(const Keeping *k, Expr *e, Index *value)
 {
     for (const Kept *o = k->first; o; o = o->next)
-        if (o->always && o->place && o->sum->fn == FN_log_sum_exp && o->sum->args[0] == value->lo && o->sum->args[1] == value->hi && e == ex_call1("exp", ex_sub(ex_open(o->sum, value), o->place))) return true;
+        if (o->always && o->place && o->sum->fn == FN_log_sum_exp && o->sum->args[0] == value->lo && o->sum->args[1] == value->hi &&
+            e == ex_call1("exp", ex_sub(ex_open(o->sum, value), o->place)))
+            return true;
     return false;
 }
 
@@ -117,7 +128,8 @@ static Expr *by_probability(Expr *e, void *with)
         k->chosen = false;
         return ex_call3("if_else", part[0], part[1], part[2]);
     }
-    if (e->kind != EX_CALL || e->fn != FN_exp || e->loose || !ex_find(e, test_sum, NULL) || !ex_any_var(e, reads_kept, k->first)) return NULL;
+    if (e->kind != EX_CALL || e->fn != FN_exp || e->loose || !ex_find(e, test_sum, NULL) || !ex_any_var(e, reads_kept, k->first))
+        return NULL;
     for (Probability *o = m->probabilities; o; o = o->next)
         if (o->of == e) return o->place;
     for (int i = plates->n; i < k->loops->n; i++) {
@@ -130,7 +142,8 @@ static Expr *by_probability(Expr *e, void *with)
     memcpy(both.index, plates->index, sizeof *both.index * (size_t)plates->n);
     both.index[plates->n] = value;
     Expr *place = row_place(m, &both, ROLE_WEIGHTS, words(m->p, "probability_%s", m->stem));
-    if (place) m->probabilities = arena_copy(m->p->g->arena, &(Probability){e, place, loops_of(&both), m->probabilities}, sizeof(Probability));
+    if (place)
+        m->probabilities = arena_copy(m->p->g->arena, &(Probability){e, place, loops_of(&both), m->probabilities}, sizeof(Probability));
     return place;
 }
 

@@ -20,7 +20,7 @@ static void put_density_store(Moved *m, int which)
     for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, gradient_place(m, t->ref), local_ref(t->local));
     m->totals = NULL;
     m->last_total = &m->totals;
-    leave(p, lane);                              // all wait for it
+    leave(p, lane);  // all wait for it
 }
 
 void put_log_density(Moved *m, Prepared *first)
@@ -44,7 +44,8 @@ void put_log_density(Moved *m, Prepared *first)
     put_fill(p, m->gradient, (Count){1, {m->size}}, false);
     for (int i = 0; i < m->step->nblock; i++)
         if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
-    for (int i = m->step->nblock; i < m->moving.n; i++) put_fill(p, m->adjoint[i], count_dims(m->adjoint[i], 0, m->adjoint[i]->rank), false);
+    for (int i = m->step->nblock; i < m->moving.n; i++)
+        put_fill(p, m->adjoint[i], count_dims(m->adjoint[i], 0, m->adjoint[i]->rank), false);
     put_barrier(p);
     for (const RowSpan *s = m->spans; s; s = s->next) put_span_gradient(m, s);
     for (const Prepared *r = first; r; r = r->next)
@@ -57,19 +58,20 @@ void put_log_density(Moved *m, Prepared *first)
         const bool one = row_sums_of(m, w);
         p->launches = list;
         if (!one) continue;
-        if (!rows) {                             // the weights are filled by the kernel that ends here
+        if (!rows) {  // the weights are filled by the kernel that ends here
             put_density_store(m, BY_VARIABLES);
             close_kernel(p);
             launch_team(p, k);
         }
         rows = true;
-        if (!later.first) continue;              // one pass serves several
+        if (!later.first) continue;  // one pass serves several
         if (!p->launches->first) p->launches->last = &p->launches->first;
         *p->launches->last = later.first;
         p->launches->last = later.last;
     }
     if (rows) {
-        note(p, "The gradient of the log density of %s, from what %s and the passes over rows have left", m->step->description->what, k->name);
+        note(p, "The gradient of the log density of %s, from what %s and the passes over rows have left", m->step->description->what,
+             k->name);
         k = open_kernel(p, KERNEL_TEAM, words(p, "gradient_%s", m->stem), "wide");
         k->by_one = whole_arrays;
         put_offsets(m);
@@ -93,7 +95,8 @@ void put_jacobian(Moved *m)
 {
     Lower *p = m->p;
     bool any = false;
-    for (int i = 0; i < m->step->nblock; i++) any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->step->block[i]->exists;
+    for (int i = 0; i < m->step->nblock; i++)
+        any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->step->block[i]->exists;
     if (!any) return;
     note(p, "log |dx/dq| and its gradient: what the log density of the coordinates has besides that of %s", m->step->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "jacobian_%s", m->stem), "wide");

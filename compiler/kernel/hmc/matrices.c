@@ -13,7 +13,8 @@ void factor_in_place(Moved *m, Var *array, Expr *matrix)
     leave(m->p, lane);
 }
 
-// Of two equal expressions that are written differently one: (x - y)^2 and (y - x)^2, S[j, k] and S[k, j] of a matrix that is declared to be symmetric or is an inverse of such an expression.
+// Of two equal expressions that are written differently one: (x - y)^2 and (y - x)^2, S[j, k] and S[k, j] of a matrix that is declared to
+// be symmetric or is an inverse of such an expression.
 static Expr *same_either_way(Expr *e, void *with)
 {
     if (e->kind == EX_POW && e->args[0]->kind == EX_ADD && fmod(e->number, 2) == 0) {
@@ -24,8 +25,10 @@ static Expr *same_either_way(Expr *e, void *with)
         Expr *other = ex_neg(e->args[0]);
         return other->id < e->args[0]->id ? ex_call1(e->name, other) : NULL;
     }
-    if (e->kind == EX_CALL && (e->fn == FN_EQ || e->fn == FN_NE) && e->args[1]->id < e->args[0]->id) return ex_call2(e->name, e->args[1], e->args[0]);
-    const bool declared = e->kind == EX_REF && e->nargs >= 2 && (e->var->constraint == CONSTRAINT_COVARIANCE || e->var->constraint == CONSTRAINT_CORRELATION);
+    if (e->kind == EX_CALL && (e->fn == FN_EQ || e->fn == FN_NE) && e->args[1]->id < e->args[0]->id)
+        return ex_call2(e->name, e->args[1], e->args[0]);
+    const bool declared =
+        e->kind == EX_REF && e->nargs >= 2 && (e->var->constraint == CONSTRAINT_COVARIANCE || e->var->constraint == CONSTRAINT_CORRELATION);
     if (declared && e->args[e->nargs - 1]->id < e->args[e->nargs - 2]->id) {
         Expr **at = NEW_N(((Moved *)with)->p->g->arena, Expr *, e->nargs);
         memcpy(at, e->args, sizeof *at * (size_t)e->nargs);
@@ -39,7 +42,8 @@ static Expr *same_either_way(Expr *e, void *with)
 // Whether a matrix is symmetric by its expression, whatever the data: then its lower triangle is all there is to know.
 bool surely_symmetric(Moved *m, Expr *matrix)
 {
-    Expr *j = ex_index(index_new(intern("j"), ex_num(1), ex_dim(matrix, 0))), *k = ex_index(index_new(intern("k"), ex_num(1), ex_dim(matrix, 0)));
+    Expr *j = ex_index(index_new(intern("j"), ex_num(1), ex_dim(matrix, 0))),
+         *k = ex_index(index_new(intern("k"), ex_num(1), ex_dim(matrix, 0)));
     return ex_map(ex_at(matrix, 2, (Expr *[]){j, k}), same_either_way, m) == ex_map(ex_at(matrix, 2, (Expr *[]){k, j}), same_either_way, m);
 }
 

@@ -45,7 +45,9 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
         while (m.moving.var[k] != of->var) k++;
         m.moving.var[k] = of->var = work_array(p, ROLE_BLOCK, words(p, "%s_%s", of->var->name, m.stem), 2, of->var->dim);
     }
-    for (int i = s->nblock; i < m.moving.n; i++) m.adjoint[i] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", m.moving.var[i]->name), m.moving.var[i]->rank, m.moving.var[i]->dim);
+    for (int i = s->nblock; i < m.moving.n; i++)
+        m.adjoint[i] =
+            work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", m.moving.var[i]->name), m.moving.var[i]->rank, m.moving.var[i]->dim);
     m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);
     m.gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m.stem), 1, &m.size);
     m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(2)});
@@ -80,7 +82,8 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     with_string(l, names), as_setting(l, "name");
     with_extent(l, m.size), as_setting(l, "coordinates");
     with_extent(l, room), as_setting(l, "room");
-    bool alone = true, imputed = false;          // nothing else changes what the density reads: where the chain still stands where the move has left it, nothing is evaluated again
+    // nothing else changes what the density reads: where the chain still stands where the move has left it, nothing is evaluated again
+    bool alone = true, imputed = false;
     for (const Step *o = p->g->steps; o; o = o->next) {
         alone &= o == s || o->imputes || (s->competition && o->competition == s->competition);
         imputed |= o->imputes;
@@ -96,9 +99,11 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     const char *summed = "";
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
-        if (s->over_sum && !s->competition && v->summed && v->summed <= s->nuts.sums) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
+        if (s->over_sum && !s->competition && v->summed && v->summed <= s->nuts.sums)
+            summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
     }
-    for (int i = 0; s->competition && i < s->competition->nsummed; i++) summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->competition->summed[i]->name);
+    for (int i = 0; s->competition && i < s->competition->nsummed; i++)
+        summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->competition->summed[i]->name);
     if (*summed) with_string(l, summed), as_setting(l, "summed");
     if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
     if (m.shares) with_function(l, words(p, "gm_of(%s)", m.next_shares->name)), as_setting(l, "standardised");

@@ -1,7 +1,15 @@
-// outputs.c -- predictors of several outputs in the density of a factor: products, whose derivatives are the weights of the rows (kernel/products.c).
+// outputs.c -- predictors of several outputs in the density of a factor: products, whose derivatives are the weights of the rows
+// (kernel/products.c).
 #include "hmc.h"
 
-typedef struct Predicting { Moved *m; const Plates *plates; Index *row; int n, most; Product product[MOST_PRODUCTS]; bool several; } Predicting;
+typedef struct Predicting {
+    Moved *m;
+    const Plates *plates;
+    Index *row;
+    int n, most;
+    Product product[MOST_PRODUCTS];
+    bool several;
+} Predicting;
 
 // The plate whose index is e, if it runs over all rows of the matrix.
 static Index *row_of(const Plates *plates, const Expr *e, const Var *matrix)
@@ -13,7 +21,8 @@ static Index *row_of(const Plates *plates, const Expr *e, const Var *matrix)
 
 static bool product_in(Predicting *w, const Expr *e, Product *r, Expr **row, Expr **column)
 {
-    return product_of(w->m->p, e, r, row, column) && is_moved(w->m, r->coefficients) && row_of(w->plates, *row, r->matrix) && (!w->row || row_of(w->plates, *row, r->matrix) == w->row);
+    return product_of(w->m->p, e, r, row, column) && is_moved(w->m, r->coefficients) && row_of(w->plates, *row, r->matrix) &&
+           (!w->row || row_of(w->plates, *row, r->matrix) == w->row);
 }
 
 static Look collect_product(const Expr *e, void *with)
@@ -43,15 +52,22 @@ static Expr *by_product(Expr *e, void *with)
     return ex_ref(w->product[k].eta, column ? 2 : 1, (Expr *[]){row, column});
 }
 
-static bool test_series(const Var *v, void *with) { (void)with; return v->kind == VAR_SERIES; }
+static bool test_series(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind == VAR_SERIES;
+}
 
-// Predictors with several outputs in the density of a factor become elements of products, whose derivatives are the weights of the rows. False: there are none, or too many.
+// Predictors with several outputs in the density of a factor become elements of products, whose derivatives are the weights of the rows.
+// False: there are none, or too many.
 bool split_products(Moved *m, Prepared *r)
 {
     Lower *p = m->p;
     Factor *f = &r->f;
     Predicting w = {.m = m, .plates = &f->plates};
-    if (f->plates.n == 0 || needs_array(f->log_density) || ex_any_var(f->log_density, test_series, NULL) || ex_find(f->log_density, collect_product, &w) || !w.several) return false;
+    if (f->plates.n == 0 || needs_array(f->log_density) || ex_any_var(f->log_density, test_series, NULL) ||
+        ex_find(f->log_density, collect_product, &w) || !w.several)
+        return false;
     for (int i = 0; i < f->plates.n; i++)
         if (ex_mentions_index(w.row->hi, f->plates.index[i])) return false;
     RowSpan *s = m->spans, **last = &m->spans;
@@ -112,7 +128,8 @@ const Derivative *whole_term(const Prepared *r, const Product *of)
     for (const Derivative *d = r->terms; d && plates->n == 1 && !plates->guard; d = d->next) {
         if (d->ref->var != of->eta || d->loops.n != of->eta->rank || chosen_where(ex_mul2(d->weight, d->rest))) continue;
         const Index *k = d->loops.n == 2 ? d->loops.index[1] : NULL;
-        if (!k || (d->ref->args[1]->kind == EX_INDEX && d->ref->args[1]->index == k && ex_is_num(k->lo, 1) && k->hi == outputs_of(of))) return d;
+        if (!k || (d->ref->args[1]->kind == EX_INDEX && d->ref->args[1]->index == k && ex_is_num(k->lo, 1) && k->hi == outputs_of(of)))
+            return d;
     }
     return NULL;
 }
@@ -129,7 +146,7 @@ static Expr *true_where(Expr *e, void *with)
 {
     const Expr *condition = with;
     if (e == condition) return ex_num(1);
-    if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) return e;       // they have names, and keep them
+    if (e->kind == EX_REDUCE || e->kind == EX_ARRAY) return e;  // they have names, and keep them
     return condition->kind == EX_CALL && condition->fn == FN_AND && (e == condition->args[0] || e == condition->args[1]) ? ex_num(1) : NULL;
 }
 
@@ -160,22 +177,29 @@ static bool same_loops(const Loops *a, const Loops *b)
     return same;
 }
 
-static bool same_slope(const Derivative *a, const Derivative *b) { return a->weight == b->weight && a->rest == b->rest && same_loops(&a->loops, &b->loops); }
+static bool same_slope(const Derivative *a, const Derivative *b)
+{
+    return a->weight == b->weight && a->rest == b->rest && same_loops(&a->loops, &b->loops);
+}
 
-// b[k] that stands beside a predictor wherever this does, as in b[k] + X_B[i, k], gets what the predictor gets: the weights of the rows, which are there. `of` must have no weights of other
-// factors. The terms that this covers are marked.
+// b[k] that stands beside a predictor wherever this does, as in b[k] + X_B[i, k], gets what the predictor gets: the weights of the rows,
+// which are there. `of` must have no weights of other factors. The terms that this covers are marked.
 void put_beside(Moved *m, const Prepared *r, Product *of, const Derivative **covered, int *ncovered)
 {
-    const Derivative *of_k = NULL;               // the term of all k
+    const Derivative *of_k = NULL;  // the term of all k
     Expr *k = NULL;
     for (const Derivative *t = r->terms; t && of->weight->rank == 2; t = t->next)
         for (int i = r->f.plates.n; i < t->loops.n && t->ref->var == of->eta; i++)
-            if (t->ref->args[1] == ex_index(t->loops.index[i]) && t->loops.n == r->f.plates.n + 1) { of_k = t; k = t->ref->args[1]; }
+            if (t->ref->args[1] == ex_index(t->loops.index[i]) && t->loops.n == r->f.plates.n + 1) {
+                of_k = t;
+                k = t->ref->args[1];
+            }
     if (!of_k) return;
     for (const Derivative *u = r->terms; u; u = u->next) {
         if (product_with(r->span, u->ref->var) || !same_slope(u, of_k) || !ex_mentions_index(u->ref, k->index)) continue;
         bool all = true;
-        for (int i = 0; i < u->ref->nargs; i++) all &= u->ref->args[i] == k ? u->ref->var->dim[i] == outputs_of(of) : !ex_mentions_index(u->ref->args[i], k->index);
+        for (int i = 0; i < u->ref->nargs; i++)
+            all &= u->ref->args[i] == k ? u->ref->var->dim[i] == outputs_of(of) : !ex_mentions_index(u->ref->args[i], k->index);
         const int before = *ncovered;
         for (const Derivative *t = r->terms; t && all; t = t->next) {
             if (t->ref->var != of->eta) continue;
@@ -194,7 +218,7 @@ void put_beside(Moved *m, const Prepared *r, Product *of, const Derivative **cov
         d->loops.index[d->loops.n - 1] = column;
         d->ref = ex_replace_index(u->ref, k->index, ex_index(column));
         d->weight = weight_of(of, r->row, column);
-        if (u->ref->nargs == 1) {                // of all rows: the products add them up
+        if (u->ref->nargs == 1) {  // of all rows: the products add them up
             if (!of->sums) of->sums = work_array(m->p, ROLE_TOTALS, words(m->p, "sums_%s", of->weight->name), 1, &column->hi);
             d->loops = (Loops){.n = 1, .index = {column}};
             d->weight = ex_ref(of->sums, 1, (Expr *[]){ex_index(column)});

@@ -1,4 +1,5 @@
-// pending.c -- derivatives by elements that instances share: sums by group, and X'w by a pass over the rows of X, after the loop that keeps the weights.
+// pending.c -- derivatives by elements that instances share: sums by group, and X'w by a pass over the rows of X, after the loop that keeps
+// the weights.
 #include "hmc.h"
 
 // X'w by a pass over the rows of X, after the kernel that fills the weights.
@@ -9,7 +10,8 @@ bool row_sums_of(Moved *m, Pending *w)
     Var *matrix;
     if (!row_sum_of(m->p, d->ref, d->rest, d->loops.index[0], d->loops.index[1], &matrix, &w->times)) return false;
     w->matrix = matrix;
-    for (const Pending *o = m->pending; o != w; o = o->next)       // one pass for all that need the same sums: X'w times lambda[j], and times b[j]
+    // one pass for all that need the same sums: X'w times lambda[j], and times b[j]
+    for (const Pending *o = m->pending; o != w; o = o->next)
         if (o->matrix == matrix && o->weight == w->weight) w->sums = o->sums;
     if (w->sums) return true;
     w->sums = work_array(m->p, ROLE_TOTALS, words(m->p, "rows_%s", d->ref->var->name), 1, d->ref->var->dim);
@@ -20,7 +22,9 @@ bool row_sums_of(Moved *m, Pending *w)
 static bool may_be_outside(const Derivative *d)
 {
     bool within = true;
-    for (int k = 0; k < d->ref->nargs; k++) within &= d->ref->args[k]->kind == EX_INDEX && ex_is_num(d->ref->args[k]->index->lo, 1) && d->ref->args[k]->index->hi == d->ref->var->dim[k];
+    for (int k = 0; k < d->ref->nargs; k++)
+        within &= d->ref->args[k]->kind == EX_INDEX && ex_is_num(d->ref->args[k]->index->lo, 1) &&
+                  d->ref->args[k]->index->hi == d->ref->var->dim[k];
     return !within;
 }
 
@@ -29,7 +33,8 @@ static Expr *value_of_pending(Moved *m, const Pending *w, Loops *l)
 {
     const Derivative *d = w->d;
     *l = d->loops;
-    Expr *where = may_be_outside(d) ? chosen_where(ex_mul2(d->weight, d->rest)) : NULL;      // an element that a choice leaves out need not exist
+    // an element that a choice leaves out need not exist
+    Expr *where = may_be_outside(d) ? chosen_where(ex_mul2(d->weight, d->rest)) : NULL;
     if (where) l->guard = l->guard ? ex_call2("&&", l->guard, where) : where;
     if (!w->sums) return with_coordinates(m, ex_mul2(w->weight, d->rest));
     *l = (Loops){.n = 1, .index = {d->loops.index[1]}};
@@ -62,7 +67,7 @@ void put_pending(Moved *m, const Pending *w)
     leave(m->p, n);
 }
 
-enum { MOST_TOGETHER = 4 };      // arrays of one sum over rows
+enum { MOST_TOGETHER = 4 };  // arrays of one sum over rows
 
 void put_all_pending(Moved *m)
 {

@@ -1,6 +1,7 @@
 // place.c -- from coordinates to variables, and from variables to coordinates where these are not those that the last transition has left.
 //
-// A variable is placed after those that its ends, its centre and its spread are made of; then what is computed of the block: series, factors and inverses of matrices, what is computed once.
+// A variable is placed after those that its ends, its centre and its spread are made of; then what is computed of the block: series,
+// factors and inverses of matrices, what is computed once.
 #include <math.h>
 #include "hmc.h"
 
@@ -32,7 +33,7 @@ static void order_ends(Moved *m)
             before = -1;
             continue;
         }
-        for (int i = 0; i < n; i++)              // in a circle
+        for (int i = 0; i < n; i++)  // in a circle
             if (!placed[i]) {
                 m->ends[i].unknown = true;
                 m->order[done++] = i;
@@ -67,7 +68,8 @@ void put_ends(Moved *m)
         any |= !ends->move;
         for (int side = 0; side < 2; side++) {
             ends->array[side] = work_array(p, ROLE_BLOCK, words(p, "%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
-            if (ends->move) ends->slope[side] = work_array(p, ROLE_BLOCK, words(p, "slope_%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
+            if (ends->move)
+                ends->slope[side] = work_array(p, ROLE_BLOCK, words(p, "slope_%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
         }
     }
     put_fixed_roots(m);
@@ -88,7 +90,7 @@ void put_enter(Moved *m)
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);
-    if (m->shares) {                             // those that the last move has found to be better
+    if (m->shares) {  // those that the last move has found to be better
         Index *e = index_new(intern("e"), ex_num(1), m->size);
         const Loops all = {.n = 1, .index = {e}};
         Expr **at = NEW_N(p->g->arena, Expr *, 1);
@@ -113,7 +115,12 @@ void put_enter(Moved *m)
             continue;
         }
         Expr *x = all_elements(m->step->block[i], &l), *q = of_ref(m, m->position, x);
-        Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x) : ends->turns ? same_turn(q, x) : is_free(ends) ? x : keeps_logs(ends, x) ? line_transform(ends, LINE_INVERSE, x, x) : ex_call3("if_else", ex_call2("==", line_transform(ends, LINE_VALUE, q, x), x), q, line_transform(ends, LINE_INVERSE, x, x));
+        Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x)
+                      : ends->turns         ? same_turn(q, x)
+                      : is_free(ends)       ? x
+                      : keeps_logs(ends, x) ? line_transform(ends, LINE_INVERSE, x, x)
+                                            : ex_call3("if_else", ex_call2("==", line_transform(ends, LINE_VALUE, q, x), x), q,
+                                                       line_transform(ends, LINE_INVERSE, x, x));
         Node *n = each_element(m, x, &l);
         put_update(p, UPDATE_SET, place_element(q), value);
         leave(p, n);
@@ -145,8 +152,13 @@ Kernel *put_place(Moved *m)
         if (m->centring[i].priors && m->centring[i].root) put_whitened(m, i, TRANSFORM_FROM);
         Expr *x = all_elements(m->step->block[i], &l), *q = of_ref(m, m->position, x);
         Node *n = each_element(m, x, &l);
-        put_update(p, UPDATE_SET, place_element(x), m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x)) : ends->turns ? turned_back(q) : is_free(ends) ? q : line_transform(ends, LINE_VALUE, q, x));
-        if (keeps_logs(ends, x)) put_logs(p, x, isinf(ends->number[1]) ? q : ex_call1("log_inv_logit", q), ex_call1("log1m_inv_logit", q), STORE_PLAIN);
+        put_update(p, UPDATE_SET, place_element(x),
+                   m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x))
+                   : ends->turns         ? turned_back(q)
+                   : is_free(ends)       ? q
+                                         : line_transform(ends, LINE_VALUE, q, x));
+        if (keeps_logs(ends, x))
+            put_logs(p, x, isinf(ends->number[1]) ? q : ex_call1("log_inv_logit", q), ex_call1("log1m_inv_logit", q), STORE_PLAIN);
         leave(p, n);
         if (recursion_of(m->centring[i].priors)) put_recursion(m, i);
     }

@@ -1,4 +1,5 @@
-// prepare.c -- one factor: its terms that move, as a closed form where their sum over rows leaves the sweep (graph/plan/hoist.c), with arrays in the place of what is computed once; and its derivatives.
+// prepare.c -- one factor: its terms that move, as a closed form where their sum over rows leaves the sweep (graph/plan/hoist.c), with
+// arrays in the place of what is computed once; and its derivatives.
 #include <stdlib.h>
 #include <string.h>
 #include "hmc.h"
@@ -27,7 +28,9 @@ static Expr *sign_of_binary(const Expr *s, const Expr *t)
             Expr *y = s->args[a], *f = s->args[1 - a];
             const Expr *g = t->args[1 - b];
             if (!is_binary(y) || t->args[b] != ex_sub(ex_num(1), y)) continue;
-            if (f->kind != EX_CALL || g->kind != EX_CALL || f->fn != g->fn || f->nargs != 1 || g->nargs != 1 || ex_neg(f->args[0]) != g->args[0]) continue;
+            if (f->kind != EX_CALL || g->kind != EX_CALL || f->fn != g->fn || f->nargs != 1 || g->nargs != 1 ||
+                ex_neg(f->args[0]) != g->args[0])
+                continue;
             return ex_replace(f, f->args[0], ex_mul2(ex_sub(ex_mul2(ex_num(2), y), ex_num(1)), f->args[0]));
         }
     return NULL;
@@ -43,7 +46,11 @@ static Expr *with_one_of_two(Expr *e)
     return e;
 }
 
-typedef struct Calls { const Moved *m; Expr **at; int n, size; } Calls;
+typedef struct Calls {
+    const Moved *m;
+    Expr **at;
+    int n, size;
+} Calls;
 
 // log_inv_logit(e) and log_inv_logit(-e) in one density differ by e: one of them is computed, and there is one weight by e.
 static Look collect_log_odds(const Expr *e, void *with)
@@ -130,7 +137,9 @@ static Expr *by_inverse(Expr *e, void *with)
 {
     const Moved *m = with;
     const bool element = e->kind == EX_AT && e->nargs == 3, whole = element && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_inverse;
-    const Inverse *i = whole ? inverse_of(m, e->args[0]->args[0]) : e->kind == EX_CALL && e->fn == FN_log_determinant ? inverse_of(m, e->args[0]) : NULL;
+    const Inverse *i = whole                                               ? inverse_of(m, e->args[0]->args[0])
+                       : e->kind == EX_CALL && e->fn == FN_log_determinant ? inverse_of(m, e->args[0])
+                                                                           : NULL;
     return !i ? NULL : whole ? ex_ref(i->inverse, 2, e->args + 1) : ex_ref(i->log_det, 1, (Expr *[]){ex_num(1)});
 }
 
@@ -160,11 +169,11 @@ static Prepared *prepare(Moved *m, const Factor *f)
         r->f = rows;
     }
     r->f.log_density = by_arrays(m, r->f.log_density);
-    if (!split_products(m, r)) {                 // rows of products are computed after what is computed once
+    if (!split_products(m, r)) {  // rows of products are computed after what is computed once
         r->f.log_density = compute_once(p, &m->moving, m->stem, &m->once, r->f.log_density, &r->f.plates);
         move_once(m);
     }
-    if (!differentiate(m, r)) abort();           // the schedule has asked
+    if (!differentiate(m, r)) abort();  // the schedule has asked
     return r;
 }
 
@@ -177,7 +186,8 @@ Prepared *prepare_all(Moved *m)
         *last = r;
         last = &r->next;
     }
-    for (const Factor *f = m->p->g->written; f; f = f->next) {           // of a model that has been centred: modes are those of the model as written
+    // of a model that has been centred: modes are those of the model as written
+    for (const Factor *f = m->p->g->written; f; f = f->next) {
         Factor here = *f;
         here.log_density = ex_mul2(local_ref(local_new(m->p->g->arena, "FOR_MODES")), f->log_density);
         bool moves = false;

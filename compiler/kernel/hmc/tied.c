@@ -1,6 +1,7 @@
 // tied.c -- variables whose elements are constrained together: coordinates of a simplex or a matrix, one value at a time.
 //
-// They have derivatives by their elements in an array of their own, as if each were free; routines of constrained_line.h make x of q, q of x, and d/dq of d/dx.
+// They have derivatives by their elements in an array of their own, as if each were free; routines of constrained_line.h make x of q, q of
+// x, and d/dq of d/dx.
 #include "hmc.h"
 
 Tied tied_new(Lower *p, const Var *v)
@@ -11,10 +12,17 @@ Tied tied_new(Lower *p, const Var *v)
     Tied t = {.nbatch = v->rank - rank};
     switch (v->constraint) {
     case CONSTRAINT_SIMPLEX: t.length = ex_sub(K, ex_num(1)); break;
-    case CONSTRAINT_SUM_TO_ZERO: t.length = K->kind == EX_NUM ? ex_sub(K, ex_num(1)) : ex_call2("fmax", ex_sub(K, ex_num(1)), ex_num(0)); break;
-    case CONSTRAINT_CORRELATION: case CONSTRAINT_CHOLESKY_CORR: t.length = ex_mul2(half, ex_sub(ex_pow(K, 2), K)); break;
-    case CONSTRAINT_COVARIANCE: case CONSTRAINT_CHOLESKY_COV: t.length = ex_mul2(half, ex_add2(ex_pow(K, 2), K)); break;
-    case CONSTRAINT_NONE: case CONSTRAINT_ORDERED: case CONSTRAINT_POSITIVE_ORDERED: case CONSTRAINT_UNIT_VECTOR: t.length = K; break;
+    case CONSTRAINT_SUM_TO_ZERO:
+        t.length = K->kind == EX_NUM ? ex_sub(K, ex_num(1)) : ex_call2("fmax", ex_sub(K, ex_num(1)), ex_num(0));
+        break;
+    case CONSTRAINT_CORRELATION:
+    case CONSTRAINT_CHOLESKY_CORR: t.length = ex_mul2(half, ex_sub(ex_pow(K, 2), K)); break;
+    case CONSTRAINT_COVARIANCE:
+    case CONSTRAINT_CHOLESKY_COV: t.length = ex_mul2(half, ex_add2(ex_pow(K, 2), K)); break;
+    case CONSTRAINT_NONE:
+    case CONSTRAINT_ORDERED:
+    case CONSTRAINT_POSITIVE_ORDERED:
+    case CONSTRAINT_UNIT_VECTOR: t.length = K; break;
     }
     for (int k = 0; k < t.nbatch; k++) dim[k] = v->dim[k];
     dim[t.nbatch] = ex_mul2(ex_num(2), ex_pow(K, rank));
@@ -46,7 +54,7 @@ static Expr *first_element(const Tied *t, const Var *v, Var *array)
 static Expr *coordinate_of_value(const Moved *m, const Var *v, Var *array, Expr *c)
 {
     const Tied *t = tied_of(m, v);
-    Expr *before = ex_num(0);                    // values before it
+    Expr *before = ex_num(0);  // values before it
     for (int k = 0; k < t->nbatch; k++) before = ex_add2(k ? ex_mul2(before, v->dim[k]) : before, ex_sub(ex_index(v->own[k]), ex_num(1)));
     Expr *sub = ex_add(3, (Expr *[]){m->offset[at_block(m, v)], ex_mul2(before, t->length), c});
     return ex_ref(array, 1, &sub);

@@ -15,7 +15,7 @@ void declare_total(Moved *m, const char *stem, Expr *ref, Expr *start)
     const char *name = words(p, "%s_%s", stem, ref->var->name);
     for (int k = 0; k < ref->nargs; k++) name = words(p, "%s_%d", name, (int)ref->args[k]->number);
     name = intern(name);
-    for (const Total *o = m->totals; o; o = o->next)             // a[1] and a_1
+    for (const Total *o = m->totals; o; o = o->next)  // a[1] and a_1
         if (o->local->name == name) name = intern(words(p, "%s_%d", name, ++m->nnamed));
     Total *t = NEW(p->g->arena, Total);
     *t = (Total){ref, local_named(p->g->arena, name), NULL};

@@ -1,4 +1,5 @@
-// whitening.c -- vectors with a joint normal prior: the factor of its matrix, by which each element has a centre and a spread given those before it (device/whitened.h).
+// whitening.c -- vectors with a joint normal prior: the factor of its matrix, by which each element has a centre and a spread given those
+// before it (device/whitened.h).
 #include <string.h>
 #include "hmc.h"
 
@@ -9,7 +10,10 @@ static bool reads_index_of(const Expr *e, const Plates *plates)
     return false;
 }
 
-static Expr *triangle_at(const Factor *f, Expr *matrix) { return ex_at(matrix, 2, (Expr *[]){ex_index(f->plates.index[0]), ex_index(f->plates.index[1])}); }
+static Expr *triangle_at(const Factor *f, Expr *matrix)
+{
+    return ex_at(matrix, 2, (Expr *[]){ex_index(f->plates.index[0]), ex_index(f->plates.index[1])});
+}
 
 // What the factor of a covariance, or of a precision, is made of: c * A has sqrt(c) times the factor of A, which need not move.
 static bool find_root(const Moved *m, const Factor *prior, Root *r)
@@ -33,7 +37,8 @@ static bool find_root(const Moved *m, const Factor *prior, Root *r)
     return has_derivatives(m, &f, triangle_at(&f, moving));
 }
 
-// The prior of a variable that is a vector, or vectors, for each element: a centre, and the whole of the matrix for a spread. NULL: it has none.
+// The prior of a variable that is a vector, or vectors, for each element: a centre, and the whole of the matrix for a spread. NULL: it has
+// none.
 Prior *vectors_of(const Moved *m, Var *v, Root **root)
 {
     Graph *g = (Graph *)m->p->g;
@@ -57,7 +62,10 @@ Prior *vectors_of(const Moved *m, Var *v, Root **root)
     index[f->plates.n] = k;
     at[v->rank - 1] = ex_index(k);
     each->plates = (Plates){.n = f->plates.n + 1, .index = index};
-    Prior p = {.f = each, .element = ex_ref(v, v->rank, at), .centre = ex_at(mean, 1, (Expr *[]){ex_index(k)}), .spread = r.matrix ? r.matrix : r.elements};
+    Prior p = {.f = each,
+               .element = ex_ref(v, v->rank, at),
+               .centre = ex_at(mean, 1, (Expr *[]){ex_index(k)}),
+               .spread = r.matrix ? r.matrix : r.elements};
     if (!is_simple(m, each, p.centre)) return NULL;
     *root = arena_copy(g->arena, &r, sizeof r);
     return arena_copy(g->arena, &p, sizeof p);
@@ -78,7 +86,10 @@ void make_root(Moved *m, Root *r, const Var *v)
 }
 
 // Element [j, k] of the factor, as an expression.
-Expr *element_of_root(const Root *r, Expr *const *at) { return r->fixed ? ex_mul2(r->elements, ex_ref(r->of_fixed, 2, at)) : ex_at(r->elements, 2, at); }
+Expr *element_of_root(const Root *r, Expr *const *at)
+{
+    return r->fixed ? ex_mul2(r->elements, ex_ref(r->of_fixed, 2, at)) : ex_at(r->elements, 2, at);
+}
 
 // The factor, of what has been placed.
 void put_root(Moved *m, const Root *r)
@@ -98,7 +109,8 @@ void put_root(Moved *m, const Root *r)
     put_barrier(p);
 }
 
-// The first element of an array over the elements of v, or over the coordinates, of the vector that loops over all but the last subscript are at.
+// The first element of an array over the elements of v, or over the coordinates, of the vector that loops over all but the last subscript
+// are at.
 static Expr *first_of_vector(const Moved *m, Var *array, const Var *v)
 {
     Expr *at[MAX_RANK];
@@ -157,25 +169,31 @@ static Expr *is_told(const Root *r, const Var *v)
     Index *j = index_new(intern("j"), ex_num(1), v->dim[v->rank - 1]), *i = index_new(intern("i"), ex_num(1), ex_index(j));
     Expr *at[] = {ex_index(j), ex_index(i)}, *variance = ex_reduce("sum", i, i->lo, i->hi, ex_pow(ex_ref(r->array, 2, at), 2));
     at[1] = at[0];
-    return ex_call2("<", ex_num(0), ex_reduce("sum", j, j->lo, j->hi, ex_call2("<", ex_pow(ex_ref(r->array, 2, at), 2), ex_mul2(ex_num(1e-3), variance))));
+    return ex_call2("<", ex_num(0),
+                    ex_reduce("sum", j, j->lo, j->hi, ex_call2("<", ex_pow(ex_ref(r->array, 2, at), 2), ex_mul2(ex_num(1e-3), variance))));
 }
 
-// A long vector of which the data leave most open is white noise as a whole, if one of its elements is nearly told by those before it: how nearly changes by orders of magnitude with what the covariance is made of.
-// That is decided when shares have changed, and kept: it may not follow the state.
+// A long vector of which the data leave most open is white noise as a whole, if one of its elements is nearly told by those before it: how
+// nearly changes by orders of magnitude with what the covariance is made of. That is decided when shares have changed, and kept: it may not
+// follow the state.
 void put_share_of_vectors(Moved *m, int b)
 {
     Lower *p = m->p;
     Loops l;
     const Var *v = m->step->block[b];
     const Root *r = m->centring[b].root;
-    Expr *const n = v->dim[v->rank - 1], *x = all_elements(v, &l), *at[MAX_RANK], *next = of_ref(m, m->next_shares, x), *share = of_ref(m, m->shares, x);
+    Expr *const n = v->dim[v->rank - 1], *x = all_elements(v, &l), *at[MAX_RANK], *next = of_ref(m, m->next_shares, x),
+                *share = of_ref(m, m->shares, x);
     Index *k = index_new(intern("j"), ex_num(1), n);
     memcpy(at, x->args, sizeof *at * (size_t)v->rank);
     at[v->rank - 1] = ex_index(k);
-    Expr *all = ex_call2("&&", ex_call2("<", ex_num(SHORT_VECTOR), n), ex_call2("<", ex_mul2(ex_num(0.5), n), ex_reduce("sum", k, k->lo, k->hi, coordinate(m, m->next_shares, v, at))));
+    Expr *all = ex_call2("&&", ex_call2("<", ex_num(SHORT_VECTOR), n),
+                         ex_call2("<", ex_mul2(ex_num(0.5), n), ex_reduce("sum", k, k->lo, k->hi, coordinate(m, m->next_shares, v, at))));
     if (!r->precision) all = ex_call2("&&", all, is_told(r, v));
     Node *nest = each_element(m, x, &l);
-    put_update(p, UPDATE_SET, place_element(share), ex_call3("if_else", ex_call2("<=", ex_num(DECIDED), next), ex_sub(next, ex_num(DECIDED)), ex_call3("if_else", all, ex_num(1), next)));
+    put_update(p, UPDATE_SET, place_element(share),
+               ex_call3("if_else", ex_call2("<=", ex_num(DECIDED), next), ex_sub(next, ex_num(DECIDED)),
+                        ex_call3("if_else", all, ex_num(1), next)));
     leave(p, nest);
     put_barrier(p);
     nest = each_element(m, x, &l);
