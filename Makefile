@@ -182,6 +182,10 @@ test-gpu: need-test all
 bench-gpu: all
 	$(Q)python3 tests/bench/gpu.py
 
+# The layout of .clang-format (clang-format 14, Debian: apt-get install clang-format-14).
+format:
+	$(Q)clang-format-14 -i $$(git ls-files 'compiler/*.c' 'compiler/*.h' 'runtime/*.c' 'runtime/*.h' 'runtime/*.cc')
+
 # ---- a first look ----
 
 demo: need-build
@@ -215,7 +219,7 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all clean demo test tests asan fuzz sanitized retest bless freeze oracles bench bench-gpu test-gpu need-build need-test install
+.PHONY: all clean format demo test tests asan fuzz sanitized retest bless freeze oracles bench bench-gpu test-gpu need-build need-test install
 # A header that is no longer there: what was made with it is made again.
 compiler/%.h runtime/%.h: ;
 

@@ -8,10 +8,10 @@ static void row(FILE *out, const char *head, const char *text)
 }
 
 // A discrete unknown that could be asked to be summed out: its elements are independent, or follow each other.
-static bool can_be_summed_out(const Graph *g, const Step *s)
+static bool can_be_summed_out(const Graph *g, const Update *s)
 {
     const Var *v = s->block[0];
-    if (s->kind != STEP_ENUM || s->nblock > 1 || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
+    if (s->kind != UPDATE_ENUM || s->nblock > 1 || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
     return !s->imputes && s->when != ON_GPU && s->joint >= 0 && (!v->summed || !g->nsums) && v->kind != VAR_AUXILIARY &&
            !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
 }
@@ -38,8 +38,8 @@ void explain(FILE *out, const Program *p)
     }
     if (centred) fputc('\n', out);
     const char *const text = "a run with a warm-up of 300 sweeps or more tries both and takes what gives more effective draws for its work";
-    for (const Competition *c = g->competitions; c; c = c->next) {
-        const CompetitionCost cost = cost_of_competition(p, c);
+    for (const Selection *c = g->selections; c; c = c->next) {
+        const SelectionCost cost = cost_of_selection(p, c);
         fprintf(out, "competition %d: ", c->number);
         for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
         fprintf(out, c->auxiliaries ? " step by step with auxiliaries, or together along gradients without them"
@@ -49,7 +49,7 @@ void explain(FILE *out, const Program *p)
         row(out, "choice",
             arena_printf(g->arena, "%s; else %s", text, c->coupled ? "gradients from a warm-up of 100 sweeps on" : "step by step"));
         bool joint = false;
-        for (const Step *s = g->steps; s; s = s->next) joint |= s->joint > 0 && (!s->competition || s->competition == c);
+        for (const Update *s = g->updates; s; s = s->next) joint |= s->joint > 0 && (!s->selection || s->selection == c);
         row(out, "by steps",
             arena_printf(g->arena, "%s multiply-adds a sweep, roughly%s", ex_text(g->arena, cost.steps),
                          joint ? "; and what the joint draw takes (--profile)" : ""));
@@ -62,18 +62,18 @@ void explain(FILE *out, const Program *p)
                          ex_text(g->arena, cost.on_gpu.evaluation.alone)));
         fputc('\n', out);
     }
-    for (const Alone *c = g->no_competition; c; c = c->next) {
+    for (const Alone *c = g->no_selection; c; c = c->next) {
         fprintf(out, "no competition for ");
         for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
         fprintf(out, ": %s\n%s", c->because, c->next ? "" : "\n");
     }
     for (const Labels *l = g->labels; l; l = l->next) {
         fprintf(out, "labels of %s: 1 to %s\n", l->by->name, ex_text(g->arena, l->count));
-        if (l->told_apart) row(out, "apart", l->told_apart);
+        if (l->identified) row(out, "apart", l->identified);
         else
             row(out, "law",
                 "permuting them leaves the density as it is: summaries by label need relabelled draws (the program's `relabel`)");
-        for (const Alike *a = l->alike; a && !l->told_apart; a = a->next)
+        for (const Alike *a = l->alike; a && !l->identified; a = a->next)
             row(out, "if", arena_printf(g->arena, "the elements of %s are equal along dimension %d", a->var->name, a->dim + 1));
         const char *permuted = NULL, *stays = NULL;
         for (const Labelled *v = l->vars; v; v = v->next) {
@@ -84,8 +84,8 @@ void explain(FILE *out, const Program *p)
         row(out, "stays", stays);
         fputc('\n', out);
     }
-    for (int k = 0; k < p->nsteps; k++) {
-        const Step *s = p->steps[k].step;
+    for (int k = 0; k < p->nupdates; k++) {
+        const Update *s = p->updates[k].update;
         const Description *d = s->description;
         fprintf(out, "%s%s   (line %d)\n", d->subject, s->imputes ? ", if values are missing" : "", span_line(s->span));
         row(out, "law", d->law);
@@ -93,17 +93,17 @@ void explain(FILE *out, const Program *p)
         row(out, "method", d->method);
         row(out, "why", d->because);
         row(out, "draw", d->elements);
-        if (!(s->competition && s->kind == STEP_NUTS)) row(out, "cost", cost_text(p, &p->steps[k]));
-        for (const Launch *l = p->steps[k].launches.first; l; l = l->next)
+        if (!(s->selection && s->kind == UPDATE_NUTS)) row(out, "cost", cost_text(p, &p->updates[k]));
+        for (const Launch *l = p->updates[k].launches.first; l; l = l->next)
             if (l->kind == LAUNCH_WHERE) row(out, "if", ex_text(g->arena, l->arg[0].extent));
-        if (s->competition) row(out, "method of", arena_printf(g->arena, "competition %d", s->competition->number));
-        if (s->collapsed && g->applied && !s->competition) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
+        if (s->selection) row(out, "method of", arena_printf(g->arena, "competition %d", s->selection->number));
+        if (s->collapsed && g->applied && !s->selection) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         if (s->without)
             row(out, "note", arena_printf(g->arena, "%s is integrated out, and drawn afterwards", s->without->plate->block[0]->name));
-        if (s->over_sum && (s->competition || g->nsums))
+        if (s->over_sum && (s->selection || g->nsums))
             row(out, "note",
-                s->competition ? "unknowns are summed out, and drawn afterwards"
-                               : "unknowns are summed out (`marginal`), and drawn afterwards");
+                s->selection ? "unknowns are summed out, and drawn afterwards"
+                             : "unknowns are summed out (`marginal`), and drawn afterwards");
         if (s->does == DRAWS && can_be_summed_out(g, s))
             fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);

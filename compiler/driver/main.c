@@ -425,7 +425,7 @@ static int compile(const Options *o, const Home *h, const Program *p)
     if (!write_source(&w, p, o->model)) cannot_write(o->output, strerror(errno));
     else {
         current_pass = "C compiler";
-        status = build_program(o, h, a, p->nsteps, only_on_cpu(p->g) != NULL, &w, &failed);
+        status = build_program(o, h, a, p->nupdates, only_on_cpu(p->g) != NULL, &w, &failed);
         if (status == 0 && cannot_write(o->output, gm_file_replace(w.path[MADE_PROGRAM], o->output))) status = EXIT_USAGE;
         if (text && cannot_write(text, gm_file_replace(w.path[MADE_SOURCE], text)) && status == 0) status = EXIT_USAGE;
         if (failed && !text) keep_failed(&w, a);

@@ -13,7 +13,7 @@ static void emit_interval(Out *o, const Factor *f)
 
 void emit_check(Out *o, const Node *n)
 {
-    const Claim *c = n->check.claim;
+    const Requirement *c = n->check.requirement;
     const char *fails = expr_c(o, c->fails[0], c->nparts == 2 ? ADDITIVE : LOOSE), *list = "";
     if (c->nparts == 2) fails = text(o, "%s || %s", fails, expr_c(o, c->fails[1], ADDITIVE));
     for (int i = 0; i < c->nnumbers; i++) list = text(o, "%s%s(long)(%s)", list, i ? ", " : "", expr_c(o, c->number[i], LOOSE));

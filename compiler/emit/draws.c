@@ -92,25 +92,25 @@ void emit_draw(Out *o, const Node *n)
 // What logarithms are kept of is claimed by these: the value itself may have rounded to an end of its support.
 static void know_drawn(Out *o, const Node *n)
 {
-    know(o, n->claim.c->u, "x");
-    know_logs(o, &n->claim.logs, "log_kept(x, g.log_value)", "log1m_kept(x, g.log_rest)");
+    know(o, n->ratio.c->u, "x");
+    know_logs(o, &n->ratio.logs, "log_kept(x, g.log_value)", "log1m_kept(x, g.log_rest)");
 }
 
 static void know_former(Out *o, const Node *n)
 {
-    const Conditional *c = n->claim.c;
-    const char *log = n->claim.logs.log ? text(o, "log_kept(old, %s)", kept_place(o, c->var->kept_log, c->current)) : NULL;
-    const char *rest = n->claim.logs.log1m ? text(o, "log1m_kept(old, %s)", kept_place(o, c->var->kept_log1m, c->current)) : NULL;
+    const Conditional *c = n->ratio.c;
+    const char *log = n->ratio.logs.log ? text(o, "log_kept(old, %s)", kept_place(o, c->var->kept_log, c->current)) : NULL;
+    const char *rest = n->ratio.logs.log1m ? text(o, "log1m_kept(old, %s)", kept_place(o, c->var->kept_log1m, c->current)) : NULL;
     know(o, c->u, "old");
-    know_logs(o, &n->claim.logs, log, rest);
+    know_logs(o, &n->ratio.logs, log, rest);
 }
 
-// The claim of an exact draw: log q at the new value less log q at the old.
-static const char *claim_list(Out *o, const Node *n)
+// The ratio of an exact draw: log q at the new value less log q at the old.
+static const char *ratio_list(Out *o, const Node *n)
 {
     const char *list = NULL;
-    for (int k = 0; k < n->claim.n; k++) {
-        const Expr *s = n->claim.statistic[k];
+    for (int k = 0; k < n->ratio.n; k++) {
+        const Expr *s = n->ratio.statistic[k];
         const char *now = "", *then = "";
         SCOPE
         {
@@ -123,25 +123,25 @@ static const char *claim_list(Out *o, const Node *n)
             then = expr_c(o, s, MULTIPLICATIVE - (s->kind == EX_POW));
         }
         // terms apart, so that their sizes are known
-        const char *difference = n->claim.square[k] ? "((x - old) * (x + old))" : text(o, "(%s - %s)", now, then);
-        list = text(o, "%s%s%s * %s", list ? list : "", list ? ", " : "", n->claim.natural[k]->name, difference);
+        const char *difference = n->ratio.square[k] ? "((x - old) * (x + old))" : text(o, "(%s - %s)", now, then);
+        list = text(o, "%s%s%s * %s", list ? list : "", list ? ", " : "", n->ratio.natural[k]->name, difference);
     }
     return list;
 }
 
-void emit_claim(Out *o, const Node *n)
+void emit_ratio(Out *o, const Node *n)
 {
-    if (!n->claim.c && n->claim.value) {
+    if (!n->ratio.c && n->ratio.value) {
         const char *list = "";
-        for (int i = 0; i < (n->claim.value->kind == EX_ADD ? n->claim.value->nargs : 1); i++)
+        for (int i = 0; i < (n->ratio.value->kind == EX_ADD ? n->ratio.value->nargs : 1); i++)
             list = text(o, "%s%s%s", list, i ? ", " : "",
-                        expr_c(o, n->claim.value->kind == EX_ADD ? n->claim.value->args[i] : n->claim.value, LOOSE));
-        line(o, "if (CHECKING) CLAIM(%s);", list);
-    } else if (!n->claim.c) line(o, "NO_CLAIM();");
-    else if (n->claim.n == 0) line(o, "CLAIM(0);");
+                        expr_c(o, n->ratio.value->kind == EX_ADD ? n->ratio.value->args[i] : n->ratio.value, LOOSE));
+        line(o, "if (CHECKING) RATIO(%s);", list);
+    } else if (!n->ratio.c) line(o, "NO_RATIO();");
+    else if (n->ratio.n == 0) line(o, "RATIO(0);");
     else
-        line(o, "if (CHECKING) { const %s old = %s; CLAIM(%s); }", o->kernel->number,
-             place_text(o, &(Place){.element = n->claim.c->current}), claim_list(o, n));
+        line(o, "if (CHECKING) { const %s old = %s; RATIO(%s); }", o->kernel->number,
+             place_text(o, &(Place){.element = n->ratio.c->current}), ratio_list(o, n));
 }
 
 // ---- scalars that are drawn alike ----
@@ -159,7 +159,7 @@ void emit_shared_draw(Out *o, const SharedDraw *f)
         line(o, "Stream g = stream(at, id, 0);");
         line(o, "const %s x = %s(&g%s);", n->draw.type, n->draw.call->name, draw_list(o, n));
         line(o, "VERIFY(x, name, 0);");
-        line(o, "if (CHECKING) { const %s old = *place; CLAIM(%s); }", f->first->number, claim_list(o, f->claim));
+        line(o, "if (CHECKING) { const %s old = *place; RATIO(%s); }", f->first->number, ratio_list(o, f->ratio));
         line(o, "*place = x;");
     }
 }

@@ -5,7 +5,7 @@
 
 static const char *quoted(const Out *o, const char *c) { return c ? text(o, "\"%s\"", c) : "NULL"; }
 
-static const char *plates_text(const Out *o, const Plates *l)
+static const char *plates_text(const Out *o, const Loops *l)
 {
     const char *t = "";
     for (int i = 0; i < l->n; i++)
@@ -25,7 +25,7 @@ static const char *factor_text(const Out *o, const Factor *f)
     return copy;
 }
 
-static const char *guard_text(const Out *o, const Plates *l) { return quoted(o, l->guard ? math_text(o, l->guard) : NULL); }
+static const char *guard_text(const Out *o, const Loops *l) { return quoted(o, l->guard ? math_text(o, l->guard) : NULL); }
 
 static void emit_factor(const Out *o, const StartFactor *f)
 {

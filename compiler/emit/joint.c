@@ -29,9 +29,9 @@ static void emit_one_array(Out *o, const Node *n, const char *e, bool by_team)
         line(o, "%sRELEASE(work);", crew ? "CREW_" : "");
     }
     line(o, "VERIFY(x[0], \"%s\", %s);", v->name, e);
-    if (simplex && v->kept_log) line(o, "if (CHECKING) CLAIM(dirichlet_claim_logs(&s->%s[%s], n, x%s, OLD));", array, at, logs);
-    else if (simplex) line(o, "if (CHECKING) CLAIM(dirichlet_claim(&s->%s[%s], n, x, OLD));", array, at);
-    else line(o, "if (CHECKING) CLAIM(%s_claim(s->%s[%s], &s->%s[%s], n, x, OLD));", c->family->name, scalar, e, array, at);
+    if (simplex && v->kept_log) line(o, "if (CHECKING) RATIO(dirichlet_ratio_logs(&s->%s[%s], n, x%s, OLD));", array, at, logs);
+    else if (simplex) line(o, "if (CHECKING) RATIO(dirichlet_ratio(&s->%s[%s], n, x, OLD));", array, at);
+    else line(o, "if (CHECKING) RATIO(%s_ratio(s->%s[%s], &s->%s[%s], n, x, OLD));", c->family->name, scalar, e, array, at);
 }
 
 void emit_draw_array(Out *o, const Node *n)
@@ -54,7 +54,7 @@ void emit_draw_array(Out *o, const Node *n)
 // That of number e.
 static void emit_one_normal(Out *o, const Node *n, const char *count)
 {
-    const Step *s = n->normal.step;
+    const Update *s = n->normal.update;
     const Var *first = s->block[0];
     const char *J = n->normal.J->name, *h = n->normal.h->name;
     const char *turn = s->in_turns ? element_c(o, s->in_turns->turns->turn, NULL) : NULL;
@@ -64,10 +64,10 @@ static void emit_one_normal(Out *o, const Node *n, const char *count)
     if (s->gaussian.diagonal) {
         line(o, "if (normal_diagonal_sum_to_zero(&g, n, &s->%s[e * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J,
              h, first->name);
-        line(o, "if (CHECKING) CLAIM(normal_diagonal_claim(&s->%s[e * n], &s->%s[e * n], n, x, OLD));", J, h);
+        line(o, "if (CHECKING) RATIO(normal_diagonal_ratio(&s->%s[e * n], &s->%s[e * n], n, x, OLD));", J, h);
         return;
     }
-    line(o, "if (CHECKING) CLAIM_QUADRATIC_BEFORE(n, &s->%s[e * n * n], &s->%s[e * n], x);", J, h);
+    line(o, "if (CHECKING) RATIO_QUADRATIC_BEFORE(n, &s->%s[e * n * n], &s->%s[e * n], x);", J, h);
     if (s->gaussian.on_plane) {
         line(o, "wide *work = SCRATCH(n);");
         line(o, "if (normal_sum_to_zero(&g, n, &s->%s[e * n * n], &s->%s[e * n], x, work)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J,
@@ -79,12 +79,12 @@ static void emit_one_normal(Out *o, const Node *n, const char *count)
     else
         line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);",
              n->normal.mode ? "mode" : "draw", J, h, first->name);
-    line(o, "if (CHECKING) CLAIM_QUADRATIC_AFTER(x);");
+    line(o, "if (CHECKING) RATIO_QUADRATIC_AFTER(x);");
 }
 
 void emit_draw_normal(Out *o, const Node *n)
 {
-    const Step *s = n->normal.step;
+    const Update *s = n->normal.update;
     const Var *first = s->block[0];
     const Count batches = count_dims(first, 0, s->gaussian.nbatch);
     const char *count = count_text(o, &batches);
@@ -97,7 +97,7 @@ void emit_draw_normal(Out *o, const Node *n)
 
 void emit_draw_band(Out *o, const Node *n)
 {
-    const Step *s = n->band.step;
+    const Update *s = n->band.update;
     const Band *b = s->gaussian.band;
     const char *name = s->block[0]->name;
     const char *panels = extent_c(o, b->panels, LOOSE), *length = extent_c(o, b->length, LOOSE), *width = extent_c(o, b->width, LOOSE);

@@ -9,7 +9,7 @@
 const char *work_text(const Out *o, const Kernel *k)
 {
     const char *all = NULL;
-    for (int i = 0; i < k->nturns; i++) all = all ? text(o, "%s + %s", all, count_text(o, &k->turns[i])) : count_text(o, &k->turns[i]);
+    for (int i = 0; i < k->niterations; i++) all = all ? text(o, "%s + %s", all, count_text(o, &k->turns[i])) : count_text(o, &k->turns[i]);
     return all ? all : "1";
 }
 
@@ -48,19 +48,19 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
 
 // ---- draws of scales ----
 
-// What they are rationed by: their competition, the number of the joint normal's sparse factor, and what a sweep and a trial cost.
+// What they are rationed by: their selection, the number of the joint normal's sparse factor, and what a sweep and a trial cost.
 static const char *ration_text(const Out *o, const Ration *r)
 {
-    return text(o, "%d, %d, %s, %s", r->competition, r->sparse, units_c(o, r->sweep), units_c(o, r->trial));
+    return text(o, "%d, %d, %s, %s", r->selection, r->sparse, units_c(o, r->sweep), units_c(o, r->trial));
 }
 
 static const char *count_of_scale(const Out *o, const Var *v) { return v->rank ? extent_c(o, v->dim[0], LOOSE) : "1"; }
 
 // Those that a step begins with.
-static void emit_scales(const Out *o, const StepCode *s)
+static void emit_scales(const Out *o, const UpdateCode *s)
 {
-    const Step *step = s->step;
-    const Scales *of = step->gaussian.scales;
+    const Update *update = s->update;
+    const Scales *of = update->gaussian.scales;
     const char *list = "";
     for (int i = 0; i < of->n; i++) {
         const Var *v = of->var[i];
@@ -68,13 +68,14 @@ static void emit_scales(const Out *o, const StepCode *s)
                    *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
         list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
     }
-    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name, step->proposal ? step->proposal->name->name : step->block[0]->name,
-         s->tuning->name, step->proposal != NULL, ration_text(o, &s->ration), list);
+    line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name,
+         update->proposal ? update->proposal->name->name : update->block[0]->name, s->tuning->name, update->proposal != NULL,
+         ration_text(o, &s->ration), list);
 }
 
 static void emit_propose(const Out *o, const Launch *l)
 {
-    const Scales *of = l->code->step->gaussian.scales;
+    const Scales *of = l->code->update->gaussian.scales;
     const char *n = "0";
     for (int i = 0; i < of->n; i++) n = i ? text(o, "%s + %s", n, count_of_scale(o, of->var[i])) : count_of_scale(o, of->var[i]);
     line(o, "PROPOSE(run, %s, %s, %s);", c_name(o, l->arg[0].var->name), ration_text(o, &l->code->ration), n);
@@ -167,7 +168,7 @@ static const Launch *emit_launch(Out *o, const Launch *l)
     case LAUNCH_NORMAL_ARROW:
     case LAUNCH_NORMAL_ROWS:
     case LAUNCH_PATTERN:
-    case LAUNCH_TELL_ROWS:
+    case LAUNCH_LIST_ROWS:
     case LAUNCH_NORMAL_SPARSE:
     case LAUNCH_NORMAL_SPARSE_SCALED:
     case LAUNCH_NORMAL_DENSE_SCALED:
@@ -190,16 +191,16 @@ static const char *when_c(const Out *o, const Launch *l, bool after_others)
     case ALWAYS: return "1";
     case IF_FEW: return text(o, "few_%s(run)", name);
     case IF_MANY: return text(o, "!few_%s(run)", name);
-    case IF_SYSTEM: return text(o, after_others ? "few_%s(run)" : "few_%s(run) && !TOLD(%d)", name, l->rows->told);
-    case IF_TOLD: return text(o, "TOLD(%d)", l->rows->told);
-    case UNLESS_TOLD: return text(o, "!TOLD_ALONE(%d)", l->rows->told);
+    case IF_SYSTEM: return text(o, after_others ? "few_%s(run)" : "few_%s(run) && !LISTED(%d)", name, l->rows->told);
+    case IF_LISTED: return text(o, "LISTED(%d)", l->rows->told);
+    case UNLESS_LISTED: return text(o, "!LISTED_ALONE(%d)", l->rows->told);
     }
     return "1";
 }
 
 static bool is_otherwise(When when, When before)
 {
-    return (when == IF_MANY && (before == IF_FEW || before == IF_SYSTEM)) || (when == IF_SYSTEM && before == IF_TOLD);
+    return (when == IF_MANY && (before == IF_FEW || before == IF_SYSTEM)) || (when == IF_SYSTEM && before == IF_LISTED);
 }
 
 static bool same_condition(const Launch *a, const Launch *b) { return a->when == b->when && a->rows == b->rows; }

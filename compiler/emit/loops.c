@@ -257,14 +257,14 @@ static void emit_segment_products(Out *o, const Node *segments)
                 line(o, "const auto times = [&](long %s) -> wide { return %s; };", row, expr_c(o, product->times, LOOSE));
                 line(o, "const auto factor = [&](long %s, long %s) -> wide { return %s; };", row, j, expr_c(o, product->factor, LOOSE));
                 line(o, "const auto add = [&](long %s, long %s, long %s, wide x) { %s += x; };", row, j, k,
-                     place_text(o, &rows->body->update.place));
+                     place_text(o, &rows->body->assign.place));
                 const char *more = "";
                 if (product->vector) {
                     line(o, "const auto vector_times = [&](long %s) -> wide { return %s; };", row, expr_c(o, product->vector_times, LOOSE));
                     name_index(o, product->vector->loop.index[0], row);
                     name_index(o, product->vector->loop.index[1], j);
                     line(o, "const auto vector_add = [&](long %s, long %s, wide x) { %s += x; };", row, j,
-                         place_text(o, &product->vector->body->update.place));
+                         place_text(o, &product->vector->body->assign.place));
                     more = ", vector_times, vector_add";
                 }
                 line(o, "segment_products(GM, %s, s->%s, s->%s, %s, times, factor, add%s);", groups_and_rows(o, order), order->first->name,

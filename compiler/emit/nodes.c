@@ -71,10 +71,10 @@ static void emit_choice(Out *o, const Node *n)
 // What is stored, as a number of the place's type.
 static Text stored_text(const Out *o, const Node *n)
 {
-    const Text t = expr_text(o, n->update.value);
-    switch (n->update.integer) {
+    const Text t = expr_text(o, n->assign.value);
+    switch (n->assign.integer) {
     case INTEGER_PLAIN: break;
-    case INTEGER_CHECKED: return (Text){text(o, "INTEGER(%s, \"%s\")", t.c, n->update.place.element->var->name), TIGHT, false};
+    case INTEGER_CHECKED: return (Text){text(o, "INTEGER(%s, \"%s\")", t.c, n->assign.place.element->var->name), TIGHT, false};
     case INTEGER_DRAWN: return (Text){text(o, "INTEGER_DRAWN(%s)", t.c), TIGHT, false};
     case INTEGER_STATE: return (Text){text(o, "(int)%s", paren(o, t, TIGHT)), TIGHT, false};
     }
@@ -84,26 +84,26 @@ static Text stored_text(const Out *o, const Node *n)
 // Of a matrix of which there are only some entries, and of the shift beside it.
 static void emit_sparse_update(Out *o, const Node *n, const char *place, const char *value)
 {
-    const Place *at = &n->update.place;
+    const Place *at = &n->assign.place;
     if (at->array->rank == 1) line(o, "SPARSE_SHIFT(s->%s, %s, %s);", at->array->name, place, value);
-    else if (at->n == 0) line(o, "%s(%s);", n->update.op == UPDATE_ADD ? "SPARSE_TARGET" : "SPARSE_ROW", value);
-    else if (n->update.puts_row) line(o, "SPARSE_PUT_ROW(%s, &%s, %s);", place, value, extent_c(o, n->update.value->var->dim[1], LOOSE));
+    else if (at->n == 0) line(o, "%s(%s);", n->assign.op == ASSIGN_ADD ? "SPARSE_TARGET" : "SPARSE_ROW", value);
+    else if (n->assign.puts_row) line(o, "SPARSE_PUT_ROW(%s, &%s, %s);", place, value, extent_c(o, n->assign.value->var->dim[1], LOOSE));
     else line(o, "%s(%s, %s);", at->n == 1 ? "SPARSE_PUT" : "SPARSE_ADD", place, value);
 }
 
-static void emit_update(Out *o, const Node *n)
+static void emit_assign(Out *o, const Node *n)
 {
-    const Place *at = &n->update.place;
-    const char *place = place_text(o, at), *own = n->update.own ? text(o, "if (OWN(%s)) ", position_c(o, at)) : "";
+    const Place *at = &n->assign.place;
+    const char *place = place_text(o, at), *own = n->assign.own ? text(o, "if (OWN(%s)) ", position_c(o, at)) : "";
     Text t = stored_text(o, n);
-    if (n->update.times) t = (Text){text(o, "%s * %s", n->update.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
+    if (n->assign.times) t = (Text){text(o, "%s * %s", n->assign.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
     if (at->array && at->array->pattern) {
         emit_sparse_update(o, n, place, t.c);
         return;
     }
-    switch (n->update.op) {
-    case UPDATE_SET:
-        switch (n->update.how) {
+    switch (n->assign.op) {
+    case ASSIGN_SET:
+        switch (n->assign.how) {
         case STORE_PLAIN: line(o, "%s%s = %s;", own, place, t.c); break;
         case STORE_LAST: line(o, "STORE(%s, %s);", place, t.c); break;
         case STORE_WITHIN: line(o, "SET(%s, %s);", place, t.c); break;
@@ -113,16 +113,16 @@ static void emit_update(Out *o, const Node *n)
         case STORE_SPAN: line(o, "SPAN_TOTAL(%s, %s, %s);", subscript_text(o, at->element->args[0]).c, place, t.c); break;
         }
         break;
-    case UPDATE_ADD:
-        if (n->update.how == STORE_TOTAL) line(o, "ADD_TOTAL(%d, %s, %s);", n->update.total, place, t.c);
-        else if (n->update.how == STORE_COUNT) line(o, "COUNT(%s, %s);", place, t.c);
+    case ASSIGN_ADD:
+        if (n->assign.how == STORE_TOTAL) line(o, "ADD_TOTAL(%d, %s, %s);", n->assign.total, place, t.c);
+        else if (n->assign.how == STORE_COUNT) line(o, "COUNT(%s, %s);", place, t.c);
         else line(o, "%s%s %s= %s;", own, place, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c);
         break;
-    case UPDATE_ADD_LOG: line(o, "%s = add_log(%s, %s);", place, place, t.c); break;
-    case UPDATE_MUL: line(o, "%s *= %s;", place, paren(o, t, ADDITIVE)); break;
-    case UPDATE_MIN: line(o, "%s = fmin(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;
-    case UPDATE_MAX: line(o, "%s = fmax(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;
-    case UPDATE_LOG_ADD: line(o, "log_sum_add(&%s, %s);", place, t.c); break;
+    case ASSIGN_ADD_LOG: line(o, "%s = add_log(%s, %s);", place, place, t.c); break;
+    case ASSIGN_MUL: line(o, "%s *= %s;", place, paren(o, t, ADDITIVE)); break;
+    case ASSIGN_MIN: line(o, "%s = fmin(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;
+    case ASSIGN_MAX: line(o, "%s = fmax(%s, (%s)%s);", place, place, o->kernel->number, paren(o, t, TIGHT)); break;
+    case ASSIGN_LOG_ADD: line(o, "log_sum_add(&%s, %s);", place, t.c); break;
     }
 }
 
@@ -209,9 +209,9 @@ static void emit_node(Out *o, const Node *n)
     case NODE_LANE: emit_lane(o, n); break;
     case NODE_IF: emit_if(o, n); break;
     case NODE_SKIP: emit_skip(o, n); break;
-    case NODE_UPDATE:
-        if (n->update.exists) part(o, "if (%s) ", expr_c(o, n->update.exists, LOOSE));
-        emit_update(o, n);
+    case NODE_ASSIGN:
+        if (n->assign.exists) part(o, "if (%s) ", expr_c(o, n->assign.exists, LOOSE));
+        emit_assign(o, n);
         break;
     case NODE_FILL: emit_fill(o, n); break;
     case NODE_ORDER: emit_order(o, n); break;
@@ -221,7 +221,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_CHOICE: emit_choice(o, n); break;
     case NODE_DRAW: emit_draw(o, n); break;
     case NODE_SAMPLE: emit_sample(o, n); break;
-    case NODE_CLAIM: emit_claim(o, n); break;
+    case NODE_RATIO: emit_ratio(o, n); break;
     case NODE_BOUNDS: emit_bounds(o, n); break;
     case NODE_CHECK: emit_check(o, n); break;
     case NODE_SLICE:
@@ -229,7 +229,7 @@ static void emit_node(Out *o, const Node *n)
     case NODE_WEIGH: emit_weigh(o, n); break;
     case NODE_WEIGHTS: emit_weights(o, n); break;
     case NODE_ELLIPSE: emit_ellipse(o, n); break;
-    case NODE_MOVE: emit_move(o, n); break;
+    case NODE_CONSTRAINED: emit_constrained(o, n); break;
     case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
     case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;
     case NODE_DRAW_BAND: emit_draw_band(o, n); break;
@@ -253,7 +253,7 @@ static void emit_node(Out *o, const Node *n)
 void emit_list(Out *o, const Node *list)
 {
     for (const Node *n = list; n; n = n->next) {
-        if (o->kernel->alike && n == o->kernel->alike_from) {  // it, its claim and its store, which are the last
+        if (o->kernel->alike && n == o->kernel->alike_from) {  // it, its ratio and its store, which are the last
             call_shared_draw(o, o->kernel);
             return;
         }

@@ -21,7 +21,7 @@ void store(Out *o, const char *place, const char *x);  // by a lane of the crew 
 
 void emit_loop(Out *o, const Node *n);
 void emit_draw(Out *o, const Node *n);
-void emit_claim(Out *o, const Node *n);
+void emit_ratio(Out *o, const Node *n);
 void emit_shared_draw(Out *o, const SharedDraw *f);  // the function that kernels call
 void call_shared_draw(Out *o, const Kernel *k);
 void emit_check(Out *o, const Node *n);
@@ -31,7 +31,7 @@ void emit_sample(Out *o, const Node *n);
 void emit_density(Out *o, const Node *n, const Conditional *c, const char *place, const Node *again, const KeptLogs *logs);
 void emit_slice(Out *o, const Node *n);
 void emit_ellipse(Out *o, const Node *n);
-void emit_move(Out *o, const Node *n);
+void emit_constrained(Out *o, const Node *n);
 void emit_weigh(Out *o, const Node *n);
 void emit_classify(Out *o, const Node *n);
 void emit_weights(Out *o, const Node *n);

@@ -70,9 +70,9 @@ static void emit_price_of_sparse(Out *o, const SparsePrice *s)
     }
 }
 
-static void emit_price_where_told(Out *o, const SparsePrice *s)
+static void emit_price_where_listed(Out *o, const SparsePrice *s)
 {
-    BLOCK ("if (gm_rows_told(%d))", s->number) {
+    BLOCK ("if (gm_rows_listed(%d))", s->number) {
         for (int way = 0; way <= s->both_ways; way++)
             line(o, "cost[%d] = %s + %g * gm_sparse_time(%d);", way, units_c(o, way ? s->move : s->steps), SPARSE_SHARE, s->number);
         if (s->no_move) line(o, "cost[2] = INFINITY;      // it reads X'X, which is not made");
@@ -89,7 +89,7 @@ static void emit_price(Out *o, const Price *p)
         for (int i = 0; i < NUMBERS_OF_COST; i++)
             if (p->of[i]) line(o, "cost[%d] = %s;", i, units_c(o, p->of[i]));
         for (const SparsePrice *s = p->sparse; s; s = s->next) emit_price_of_sparse(o, s);
-        for (const SparsePrice *s = p->told; s; s = s->next) emit_price_where_told(o, s);
+        for (const SparsePrice *s = p->told; s; s = s->next) emit_price_where_listed(o, s);
         for (const ScalesPrice *s = p->scales; s; s = s->next) emit_price_of_scales(o, s);
     }
 }
@@ -98,13 +98,13 @@ static const char only[] = "What a sweep costs, by which a run takes a GPU or th
 
 int emit_prices(Out *o, const Program *p)
 {
-    if (p->contests) {
+    if (p->priced) {
         line(o, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a "
                 "sweep by steps; a move, and each evaluation of its density.");
         line(o, "// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.");
     }
     for (const Price *c = p->prices;; c = c->next) {
-        if (!c->number && p->contests) line(o, "// %s: the same of all together.", only);
+        if (!c->number && p->priced) line(o, "// %s: the same of all together.", only);
         else if (!c->number) {
             line(o, "// %s, in multiply-adds: [0] on the CPU; on a GPU [3] what takes", only);
             line(o, "// its time whatever the number of chains, [4] the work of a chain.");
@@ -117,7 +117,7 @@ int emit_prices(Out *o, const Program *p)
 // ---- what competes ----
 
 // Numbers of fields of State, from 1, and a 0 at the end.
-static void emit_fields(Out *o, const Program *p, const Contest *c)
+static void emit_fields(Out *o, const Program *p, const PricedSelection *c)
 {
     const char *fields = "", *latents = "";
     for (int i = 0; i < p->nstate; i++)
@@ -127,13 +127,13 @@ static void emit_fields(Out *o, const Program *p, const Contest *c)
     line(o, "static const int fields_%d[] = {%s0}, latents_%d[] = {%s0};", c->of->number, fields, c->of->number, latents);
 }
 
-bool emit_contests(Out *o, const Program *p)
+bool emit_selections(Out *o, const Program *p)
 {
-    if (!p->contests) return false;
-    for (const Contest *c = p->contests; c; c = c->next) emit_fields(o, p, c);
+    if (!p->priced) return false;
+    for (const PricedSelection *c = p->priced; c; c = c->next) emit_fields(o, p, c);
     blank(o);
-    ENDING("};", "static const GmCompetition competitions[] =")
-    for (const Contest *c = p->contests; c; c = c->next) {
+    ENDING("};", "static const GmSelection selections[] =")
+    for (const PricedSelection *c = p->priced; c; c = c->next) {
         const int number = c->of->number, told = field_of(p->state, p->nstate, c->diagnostics),
                   kept = field_of(p->state, p->nstate, c->machine);
         const char *names = "";

@@ -11,7 +11,7 @@ static void emit_banner(Out *o, const char *source)
     line(o, "// %s, compiled by gmc.", source_name(o->arena, source));
     line(o, "//");
     line(o, "// One sweep draws, in this order:");
-    for (const Step *s = o->g->steps; s; s = s->next) {
+    for (const Update *s = o->g->updates; s; s = s->next) {
         const Description *d = s->description;
         const char *when = s->imputes                  ? ", if values are missing"
                            : s->when == WITH_GRADIENTS ? ", in place of steps for these, where that is better"
@@ -30,7 +30,7 @@ static void emit_banner(Out *o, const char *source)
 // What of the runtime is compiled with the kernels.
 static void emit_includes(Out *o, const RuntimeParts *uses)
 {
-    if (uses->moves) directive(o, "#define GM_MOVES             // along gradients");
+    if (uses->moves) directive(o, "#define GM_HMC             // along gradients");
     if (uses->normals) directive(o, "#define GM_JOINT_NORMALS     // drawn by kernels of the runtime");
     if (uses->patterns) directive(o, "#define GM_SPARSE_NORMALS    // and of those whose precision has few entries");
     if (uses->grams) directive(o, "#define GM_WEIGHTED_GRAMS    // made by them");
@@ -54,9 +54,9 @@ static void emit_all_kernels(Out *o, const Program *p)
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
     bool competing = false;
     for (const Kernel *k = p->sweep.first; k; k = k->next) {
-        const bool moves = k->step && k->step->when == WITH_GRADIENTS;
+        const bool moves = k->update && k->update->when == WITH_GRADIENTS;
         if (moves && !competing) section(o, "what competes with these steps: the same unknowns, moved together along gradients");
-        if (!moves && competing) section(o, k->step ? "after either" : "for the draws");
+        if (!moves && competing) section(o, k->update ? "after either" : "for the draws");
         competing = moves;
         emit_kernel(o, k);
     }
@@ -70,11 +70,11 @@ static void emit_model(Out *o, const Program *p, const char *source)
     if (emit_observed(o, p)) members = text(o, "%s, .observed = observed", members);
     if (emit_labels(o, p)) members = text(o, "%s, .labels = labels", members);
     const int cost = emit_prices(o, p);
-    if (emit_contests(o, p))
-        members = text(o, "%s, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions)", members);
+    if (emit_selections(o, p))
+        members = text(o, "%s, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections)", members);
     members = text(o, "%s%s, .cost = cost_%d", host_members(o, p), members, cost);  // each begins with a comma
     line(o, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d,", p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source),
-         p->ndata, p->nstate, p->nsteps);
+         p->ndata, p->nstate, p->nupdates);
     line(o, "         %s)", members + 2);
 }
 

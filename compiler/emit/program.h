@@ -11,7 +11,7 @@ const char *work_text(const Out *o, const Kernel *k);  // how many turns its loo
 Out launching(const Out *o);                           // for sizes of launches
 void emit_data(const Out *o);                          // the data of a run, as d
 
-// ---- steps.c ----
+// ---- updates.c ----
 
 void emit_host(Out *o, const Program *p);                  // the sweep, and what the host launches before and after it
 const char *host_members(const Out *o, const Program *p);  // the members of gm_model that this gives
@@ -31,5 +31,5 @@ bool emit_factors(Out *o, const Program *p);  // false: there are none
 
 const char *units_c(const Out *o, const Expr *e);  // a number of multiply-adds, in doubles: sums of products of sizes
 int emit_prices(Out *o, const Program *p);         // what a sweep costs; the number of the function that says so of all of it
-bool emit_contests(Out *o, const Program *p);      // false: nothing competes
+bool emit_selections(Out *o, const Program *p);    // false: nothing competes
 #endif

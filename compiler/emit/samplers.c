@@ -46,7 +46,7 @@ void emit_slice(Out *o, const Node *n)
     line(o, "%s", stream_text(o, v, n->slice.stream ? element_text(o, n->slice.stream) : element));
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
-    if (n->slice.claims) line(o, "wide began = 0;");
+    if (n->slice.ratios) line(o, "wide began = 0;");
     line(o, "%s sl;", n->slice.climbs ? "Climb" : metropolis ? "Metropolis" : "Slice");
     const bool integer = v->discrete && v->base == BASE_INT;
     BLOCK ("for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)") {
@@ -60,7 +60,7 @@ void emit_slice(Out *o, const Node *n)
             if (n->slice.logs.log) line(o, "(void)x;");  // a density may read its logarithm alone
             emit_density(o, n, c, c->whole ? place : NULL, n->slice.again, &n->slice.logs);
             line(o, "sl.log_density = lp;");
-            if (n->slice.claims) line(o, "if (sl.x == start) began = lp;");
+            if (n->slice.ratios) line(o, "if (sl.x == start) began = lp;");
         }
         line(o, "if (!sl.failed) break;");
     }
@@ -75,7 +75,7 @@ void emit_slice(Out *o, const Node *n)
     }
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     emit_again(o, n->slice.again);
-    // a move along an orbit is left out then
+    // a move along an group_move is left out then
     if (!v->hidden)
         line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
     line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);",
@@ -83,8 +83,8 @@ void emit_slice(Out *o, const Node *n)
          : o->team ? "ONE_LANE "
                    : "",
          width, sampler, metropolis ? "SWEEP" : "start");
-    if (n->slice.claims) line(o, "if (CHECKING) CLAIM(sl.failed || sl.x == start ? 0 : sl.log_density - began);");
-    else line(o, "NO_CLAIM();");
+    if (n->slice.ratios) line(o, "if (CHECKING) RATIO(sl.failed || sl.x == start ? 0 : sl.log_density - began);");
+    else line(o, "NO_RATIO();");
 }
 
 // Elliptical slice sampling. The stream that the draw from the prior has used stays one lane's.
@@ -104,7 +104,7 @@ void emit_ellipse(Out *o, const Node *n)
         line(o, "ellipse.log_density = lp;");
     }
     line(o, "if (ellipse.failed) FAULT(\"%s\", %s, \"its log density is not finite where the chain stands\");", v->name, element);
-    line(o, "NO_CLAIM();");
+    line(o, "NO_RATIO();");
 }
 
 // ---- along a constraint ----
@@ -127,14 +127,14 @@ static const char *move_name(Constraint c, bool climbs)
 }
 
 // One coordinate of a value of which the elements are constrained together.
-static void emit_one_move(Out *o, const Node *n)
+static void emit_one_line(Out *o, const Node *n)
 {
     const Conditional *c = n->move.c;
     const Var *v = c->var;
     const bool once = !n->move.inside;
     const char *sampler = n->move.climbs ? "climb" : "slice", *lane = once ? "" : "ONE_LANE ";
-    if (v->kept_log) line(o, "ConstrainedMove m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->kept_log->name);
-    else line(o, "ConstrainedMove m = constrained_begin(GM_MOVE_%s, value, size, move);", move_name(v->constraint, n->move.climbs));
+    if (v->kept_log) line(o, "ConstrainedLine m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->kept_log->name);
+    else line(o, "ConstrainedLine m = constrained_begin(GM_LINE_%s, value, size, move);", move_name(v->constraint, n->move.climbs));
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
     line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
@@ -156,10 +156,10 @@ static void emit_one_move(Out *o, const Node *n)
     emit_again(o, n->move.again);
     line(o, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite where the chain stands\");", v->name);
     line(o, "if (WARMING_UP) %swidths[move] = %s_adapt(width, &sl, m.start);", lane, sampler);
-    line(o, "NO_CLAIM();");
+    line(o, "NO_RATIO();");
 }
 
-void emit_move(Out *o, const Node *n)
+void emit_constrained(Out *o, const Node *n)
 {
     const Var *v = n->move.c->var;
     const bool vector = n->move.vector;
@@ -169,6 +169,6 @@ void emit_move(Out *o, const Node *n)
     BLOCK ("for (long batch = 0; batch < %s; batch++)", count_text(o, &batches)) {
         line(o, "wide *value = &s->%s[batch * size%s], *widths = &s->%s[batch * size%s];", name, vector ? "" : " * size", width,
              vector ? "" : " * size");
-        BLOCK ("for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size") emit_one_move(o, n);
+        BLOCK ("for (long move = 0; move < %s; move++)", vector ? "size - 1" : "size * size") emit_one_line(o, n);
     }
 }

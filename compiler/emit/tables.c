@@ -349,7 +349,7 @@ bool emit_labels(Out *o, const Program *p)
         for (const Labels *l = p->g->labels; l; l = l->next) {
             n++;
             part(o, "{.by = %d", 1 + field_of(p->state, p->nstate, l->by));
-            if (l->told_apart) part(o, ", .told_apart = \"%s\"", l->told_apart);
+            if (l->identified) part(o, ", .identified = \"%s\"", l->identified);
             if (l->not_permuted) part(o, ", .not_permuted = \"%s\"", l->not_permuted);
             if (l->alike) part(o, ", .alike = alike_%d", n);
             line(o, ", .fields = labelled_%d},", n);

@@ -11,8 +11,8 @@ static void emit_chosen(Out *o, const Node *n, const char *place, const char *el
 {
     emit_fault_unless_chosen(o, "chosen", n->weigh.c->var->name, element);
     line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
-    if (n->weigh.marginal) line(o, "NO_CLAIM();");
-    else line(o, "if (CHECKING) CLAIM(%s - old_weight);", weight);
+    if (n->weigh.marginal) line(o, "NO_RATIO();");
+    else line(o, "if (CHECKING) RATIO(%s - old_weight);", weight);
     line(o, n->weigh.c->var->base == BASE_INT ? "%s = (int)x;" : "%s = x;", place);
     emit_again(o, n->weigh.again);
 }

@@ -866,6 +866,9 @@ static SettingId setting_named(const char *word)
 {
     for (SettingId s = SETTING_OTHER + 1; s < SETTINGS; s++)
         if (strcmp(settings[s].word, word) == 0) return s;
+#define SETTING_ALSO(id, older) \
+    if (strcmp(older, word) == 0) return SETTING_##id;
+#include "methods.def"
     return SETTING_OTHER;
 }
 
@@ -909,9 +912,10 @@ static void check_infer(Resolve *r, Request *q)
         const int word = kind == NUMBER ? 0 : word_of(kind, s->value);
         if (word < 0) {
             Diag *m = diag(r->d, s->value->span, DIAG_E0708, s->name);
-            diag_help(m, kind == METRIC           ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay"
-                         : s->id == SETTING_ORBIT ? "on or off: whether a scale also moves together with what it scales"
-                                                  : "on or off: whether it is also drawn with a joint normal integrated out");
+            diag_help(m, kind == METRIC ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay"
+                         : s->id == SETTING_GROUP_MOVE
+                             ? "on or off: whether a group move also changes it together with others, as a scale with what it scales"
+                             : "on or off: whether it is also drawn with a joint normal integrated out");
         } else if (kind == NUMBER) use(r, s->value);
         s->word = word;
         if (q->method && !takes[q->method][s->id]) diag(r->d, s->value->span, DIAG_E0705, q->by, s->name);

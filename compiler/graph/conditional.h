@@ -49,7 +49,7 @@ typedef struct Conditional {
     bool array;             // a simplex or a matrix drawn whole: natural parameters are arrays, targets their subscripts
     const char *because;    // why nothing better applies
     const Factor *couples;  // holds several elements, if they are not independent
-    Part *own;              // STEP_OWN: value is a call of the distribution's routine, with its arguments
+    Part *own;              // UPDATE_OWN: value is a call of the distribution's routine, with its arguments
     // elements of a chain remember more than the one before: stand-ins of it are in the parts. NULL: they do not
     const struct Past *past;
     Expr *state;     // stand-in of where the element stands among the states of the chain, and

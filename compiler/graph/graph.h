@@ -9,9 +9,9 @@
 #include "terms/expr.h"
 
 // What a graph leads to, in headers of its own.
-typedef struct Step Step;
+typedef struct Update Update;
 typedef struct Sum Sum;
-typedef struct Claim Claim;
+typedef struct Requirement Requirement;
 typedef struct Conditional Conditional;
 typedef struct Graph Graph;
 
@@ -33,12 +33,6 @@ typedef enum {
 // predicted variables: computed in runs that ask for them
 typedef enum { REQUEST_NONE, REQUEST_LOG_LIK, REQUEST_REPLICATES } OnRequest;
 
-typedef struct Plates {  // loops over indices, with a condition on data and indices
-    int n;
-    Index **index;
-    Expr *guard;  // NULL: always
-} Plates;
-
 enum {
     // loops around a statement, those over the elements of a vectorised one among them; and sums in one term of a polynomial
     MAX_PLATES = 2 * MAX_RANK,
@@ -46,7 +40,7 @@ enum {
     MAX_STATISTICS = 64,         // of one variable: no family has as many
 };
 
-typedef struct Loops {  // sums: plates and the indices of reductions
+typedef struct Loops {  // around a statement (its plates), or of a sum: over indices, where a condition on data and indices holds
     int n;
     Index *index[MAX_LOOPS];
     Expr *guard;
@@ -55,7 +49,7 @@ typedef struct Loops {  // sums: plates and the indices of reductions
 typedef struct Site {  // one statement that computes elements of a LET, DERIVED or PREDICTED variable
     Span span;
     Var *var;
-    Plates plates;
+    Loops plates;
     int n;
     Expr *subscript[MAX_RANK];
     Expr *value;               // what they are; NULL for a draw
@@ -125,7 +119,7 @@ struct Var {
     struct Coverage *coverage;  // what its statements name
     bool holes;                 // some elements may have no statement: they do not exist
     bool minds_missing;         // a LET: a value of a response that is missing does not enter it
-    bool unsure;                // a LET: computed with subscripts that are known to lie inside only when claims have been checked
+    bool unsure;                // a LET: computed with subscripts that are known to lie inside only when requirements have been checked
     Expr *computed;             // an array of what is computed once in a place (kernel/once.c): its elements are as finite as this
     bool filled_within;         // a work array: the kernel that reads it fills it, and no launch before that can read it
     bool wild;                  // read in a subscript that may be outside for some of its values: emitted code looks each time
@@ -170,7 +164,7 @@ typedef struct Component {  // of a mixture
 typedef struct Factor {
     int id;
     Span span;
-    Plates plates;
+    Loops plates;
     Expr *log_density;         // of one instance
     const Distribution *dist;  // NULL: target +=, or a constraint
     Expr *value;               // scalar value of the distribution, else NULL
@@ -227,20 +221,20 @@ typedef struct Graph {
     int nreading;
     Factor *factors, **last_factor;
     Applied *applied, **last_applied;
-    Series *series;           // of lets, of the sweep, of predictions
-    struct Step *steps;       // schedule: the sweep
-    struct Step *last_steps;  // schedule: those that it ends with, which no pass between looks at
-    int nsteps;
-    struct Competition *competitions;
-    struct Alone *no_competition;
+    Series *series;               // of lets, of the sweep, of predictions
+    struct Update *updates;       // schedule: the sweep
+    struct Update *last_updates;  // schedule: those that it ends with, which no pass between looks at
+    int nupdates;
+    struct Selection *selections;
+    struct Alone *no_selection;
     struct Sum *sums;
-    struct Claim *claims;       // what is checked when the data have been read
-    struct Observed *observed;  // what runs may ask for
-    struct Labels *labels;      // kinds of labels
-    Factor *written;            // what the density of the model as written has besides: logs of the Jacobian of its centred form
-    int njoint;                 // joint normals with a sparse precision
-    int nsums;                  // unknowns that are summed out
-    int offers;                 // with so many sums behind them moves see what is offered summed out; 0: nothing is
+    struct Requirement *requirements;  // what is checked when the data have been read
+    struct Observed *observed;         // what runs may ask for
+    struct Labels *labels;             // kinds of labels
+    Factor *written;                   // what the density of the model as written has besides: logs of the Jacobian of its centred form
+    int njoint;                        // joint normals with a sparse precision
+    int nsums;                         // unknowns that are summed out
+    int offers;                        // with so many sums behind them moves see what is offered summed out; 0: nothing is
     bool no_augment;
     // --method. OTHER: gmc chooses. GIBBS: gradients move what the model asks for alone; NUTS: whatever they can move, unless the model
     // asks for something else. EM: the program looks for modes: latents by expectations, all else by maxima of conditionals

@@ -4,7 +4,7 @@
 #include "graph.h"
 
 typedef struct Server {
-    const struct Step *step;
+    const struct Update *update;
     struct Server *next;
 } Server;
 

@@ -16,31 +16,31 @@ static bool test_other(const Var *v, void *with)
     return v != c->var && v != c->u->var;
 }
 
-// The draw in the kernel from which on it is a draw, its claim and its store, which read nothing of the kernel but values of the draw's
+// The draw in the kernel from which on it is a draw, its ratio and its store, which read nothing of the kernel but values of the draw's
 // arguments; or NULL.
 static const Node *drawn_alone(const Program *p, const Kernel *k)
 {
-    if (k->kind != KERNEL_SCALAR || p->nsteps <= MANY_STEPS) return NULL;
+    if (k->kind != KERNEL_SCALAR || p->nupdates <= MANY_STEPS) return NULL;
     const Node *n = k->body;
     while (n && n->kind != NODE_DRAW) n = n->next;
     if (!n || !n->draw.x || !n->draw.call || n->draw.check != DRAW_FINITE || n->draw.var->rank > 0 ||
         placement_of(p, n->draw.var)->type != TYPE_WIDE)
         return NULL;
-    const Node *claim = n->next, *store = claim ? claim->next : NULL;
-    if (!store || store->next || claim->kind != NODE_CLAIM || !claim->claim.c || claim->claim.n == 0 || store->kind != NODE_UPDATE)
+    const Node *ratio = n->next, *store = ratio ? ratio->next : NULL;
+    if (!store || store->next || ratio->kind != NODE_RATIO || !ratio->ratio.c || ratio->ratio.n == 0 || store->kind != NODE_ASSIGN)
         return NULL;
-    if (store->update.op != UPDATE_SET || store->update.times || store->update.place.local ||
-        store->update.place.element != claim->claim.c->current)
+    if (store->assign.op != ASSIGN_SET || store->assign.times || store->assign.place.local ||
+        store->assign.place.element != ratio->ratio.c->current)
         return NULL;
-    if (claim->claim.c->var != n->draw.var || store->update.value->kind != EX_REF || store->update.value->var != n->draw.x) return NULL;
+    if (ratio->ratio.c->var != n->draw.var || store->assign.value->kind != EX_REF || store->assign.value->var != n->draw.x) return NULL;
     for (int i = 0; i < n->draw.nargs; i++) {
         const Expr *value = n->draw.arg[i].value;
         bool natural = !value;
-        for (int j = 0; j < claim->claim.n && value; j++) natural |= value->kind == EX_REF && value->var == claim->claim.natural[j];
+        for (int j = 0; j < ratio->ratio.n && value; j++) natural |= value->kind == EX_REF && value->var == ratio->ratio.natural[j];
         if (!natural) return NULL;
     }
-    for (int j = 0; j < claim->claim.n; j++)
-        if (ex_any_var(claim->claim.statistic[j], test_other, (void *)claim->claim.c)) return NULL;
+    for (int j = 0; j < ratio->ratio.n; j++)
+        if (ex_any_var(ratio->ratio.statistic[j], test_other, (void *)ratio->ratio.c)) return NULL;
     return n;
 }
 
@@ -63,14 +63,14 @@ static bool same_draw(const Node *a, const Node *b)
 }
 
 // The same statistics of what is drawn, times the same arguments of the draw.
-static bool same_claim(const Node *a, const Node *b)
+static bool same_ratio(const Node *a, const Node *b)
 {
-    const Conditional *c = a->next->claim.c, *d = b->next->claim.c;
-    if (a->next->claim.n != b->next->claim.n || c->var->kept_log != d->var->kept_log || c->var->kept_log1m != d->var->kept_log1m)
+    const Conditional *c = a->next->ratio.c, *d = b->next->ratio.c;
+    if (a->next->ratio.n != b->next->ratio.n || c->var->kept_log != d->var->kept_log || c->var->kept_log1m != d->var->kept_log1m)
         return false;
-    for (int j = 0; j < a->next->claim.n; j++) {
-        if (argument_of(a, a->next->claim.natural[j]) != argument_of(b, b->next->claim.natural[j])) return false;
-        if (ex_replace(a->next->claim.statistic[j], c->u, d->u) != b->next->claim.statistic[j]) return false;
+    for (int j = 0; j < a->next->ratio.n; j++) {
+        if (argument_of(a, a->next->ratio.natural[j]) != argument_of(b, b->next->ratio.natural[j])) return false;
+        if (ex_replace(a->next->ratio.statistic[j], c->u, d->u) != b->next->ratio.statistic[j]) return false;
     }
     return true;
 }
@@ -79,20 +79,20 @@ static bool same_claim(const Node *a, const Node *b)
 static SharedDraw *function_of_draw(Arena *a, const Kernel *k, const Node *n, int same)
 {
     SharedDraw *f = NEW(a, SharedDraw);
-    Node *draw = arena_copy(a, n, sizeof *n), *claim = arena_copy(a, n->next, sizeof *n);
+    Node *draw = arena_copy(a, n, sizeof *n), *ratio = arena_copy(a, n->next, sizeof *n);
     draw->draw.arg = NEW_N(a, DrawArg, n->draw.nargs + 1);
     for (int i = 0; i < n->draw.nargs; i++) {
         draw->draw.arg[i] = n->draw.arg[i];
         if (!n->draw.arg[i].value) continue;
         Var *parameter = local_new(a, n->draw.arg[i].name);
         draw->draw.arg[i].value = local_ref(parameter);
-        for (int j = 0; j < claim->claim.n; j++)
-            if (n->draw.arg[i].value->var == n->next->claim.natural[j]) claim->claim.natural[j] = parameter;
+        for (int j = 0; j < ratio->ratio.n; j++)
+            if (n->draw.arg[i].value->var == n->next->ratio.natural[j]) ratio->ratio.natural[j] = parameter;
     }
     *f = (SharedDraw){.name = arena_printf(a, same ? "drawn_by_%s_%d" : "drawn_by_%s", n->draw.call->name, same + 1),
                       .first = k,
                       .draw = draw,
-                      .claim = claim};
+                      .ratio = ratio};
     return f;
 }
 
@@ -106,7 +106,7 @@ void share_draws(Lower *p)
             SharedDraw *f = NULL;
             int same = 0;
             for (SharedDraw *one = all; one && !f; one = one->next) {
-                if (one->first->number == k->number && same_draw(one->from, n) && same_claim(one->from, n)) f = one;
+                if (one->first->number == k->number && same_draw(one->from, n) && same_ratio(one->from, n)) f = one;
                 same += one->from->draw.call->name == n->draw.call->name;
             }
             if (!f) {

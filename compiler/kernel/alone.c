@@ -18,10 +18,10 @@ static bool for_one_lane(const Node *list)
         case NODE_LET:
         case NODE_KNOW:
         case NODE_DRAW:
-        case NODE_CLAIM:
+        case NODE_RATIO:
         case NODE_SKIP: break;
-        case NODE_UPDATE:
-            if (n->update.own || n->update.how == STORE_ELEMENT || n->update.how == STORE_SPAN) return false;
+        case NODE_ASSIGN:
+            if (n->assign.own || n->assign.how == STORE_ELEMENT || n->assign.how == STORE_SPAN) return false;
             break;
         case NODE_SLICE:
         case NODE_METROPOLIS:
@@ -43,7 +43,7 @@ static bool for_one_lane(const Node *list)
         case NODE_CHECK:
         case NODE_WEIGH:
         case NODE_WEIGHTS:
-        case NODE_MOVE:
+        case NODE_CONSTRAINED:
         case NODE_DRAW_ARRAY:
         case NODE_DRAW_NORMAL:
         case NODE_DRAW_BAND:
@@ -66,15 +66,15 @@ static bool for_one_lane(const Node *list)
 static void store_plainly(Node *list)
 {
     for (Node *n = list; n; n = n->next) {
-        if (n->kind == NODE_UPDATE) n->update.how = STORE_PLAIN;
+        if (n->kind == NODE_ASSIGN) n->assign.how = STORE_PLAIN;
         store_plainly(n->body);
     }
 }
 
 void alone(Lower *p)
 {
-    for (int i = 0; i < p->out->nsteps; i++)
-        for (Launch *l = p->out->steps[i].launches.first; l; l = l->next) {
+    for (int i = 0; i < p->out->nupdates; i++)
+        for (Launch *l = p->out->updates[i].launches.first; l; l = l->next) {
             Kernel *k = (Kernel *)l->kernel;
             if (l->kind != LAUNCH_TEAM || k->kind != KERNEL_TEAM || !for_one_lane(k->body)) continue;
             k->kind = KERNEL_SCALAR;

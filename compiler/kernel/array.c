@@ -5,7 +5,7 @@
 // Needs: conditionals, statistics by key (keyed.c).     Gives: kernels and launches of the step.
 #include "lower.h"
 
-void step_array(Lower *p, const Step *s)
+void update_array(Lower *p, const Update *s)
 {
     Conditional *c = s->conditional;
     Var *v = c->var;
@@ -30,12 +30,12 @@ void step_array(Lower *p, const Step *s)
             for (int k = 0; k < to->rank; k++) target[k] = q->target[k];
         }
         Node *n = enter_nest(p, NODE_REDUCE, &loops, to->rank, target, to->dim);
-        put_update(p, UPDATE_ADD, place_element(ex_ref(to, to->rank, target)), value);
+        put_assign(p, ASSIGN_ADD, place_element(ex_ref(to, to->rank, target)), value);
         leave(p, n);
     }
     close_kernel(p);
     launch_team(p, sums);
-    comment_step(p, s);
+    comment_update(p, s);
     const bool shared = c->nbatch && s->does == DRAWS;  // long simplexes and matrices by more than a lane
     Kernel *draw = open_kernel(p, shared ? KERNEL_TEAM : c->nbatch ? KERNEL_ELEMENTS : KERNEL_ONCE, words(p, "draw_%s", v->name), "wide");
     put_skip(p, exists_whole(v));

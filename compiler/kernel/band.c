@@ -10,7 +10,7 @@
 #include "lower.h"
 
 typedef struct BandPlace {
-    const Step *step;
+    const Update *update;
     const Band *band;
     Var *B, *k, *E, *A, *h;  // E, A, h: NULL if there is no border
     Expr *row;               // numbers of an element in the band
@@ -84,13 +84,13 @@ static Place place_in(Lower *p, const BandPlace *b, Var *array, const Entry *e, 
     Place at = {.array = array};
     Expr **subs = arena_copy(a, e->subs.at, sizeof *subs * (size_t)e->subs.n);
     // of the panel and along: what a subscript that may be outside is looked at by
-    Var *of = local_new(a, b->step->block[0]->name);
+    Var *of = local_new(a, b->update->block[0]->name);
     of->rank = e->npanel + 1;
     for (int k = 0; k <= e->npanel; k++) of->dim[k] = e->subs.extent[k];
     if (e->npanel) at.sub[at.n++] = (Sub){.of = of, .first = 0, .n = e->npanel, .at = subs, .extent = array->dim[0]};
     at.sub[at.n++] = (Sub){.of = of, .first = e->npanel, .n = 1, .at = subs + e->npanel, .extent = of->dim[e->npanel]};
     if (!ex_is_num(array->dim[array->rank - 1], 1)) {
-        Var *within = local_new(a, b->step->block[0]->name);
+        Var *within = local_new(a, b->update->block[0]->name);
         within->rank = 1;
         within->dim[0] = array->dim[array->rank - 1];
         Expr **one = NEW_N(a, Expr *, 1);
@@ -163,7 +163,7 @@ static void put_sums(Lower *p, const BlockTerm *t, const Subs *s, Place at, doub
     Expr **target = arena_copy(p->g->arena, s->at, sizeof *target * (size_t)s->n),
          **extent = arena_copy(p->g->arena, s->extent, sizeof *extent * (size_t)s->n);
     Node *sum = enter_nest(p, NODE_REDUCE, &t->loops, s->n, target, extent);
-    put_update(p, UPDATE_ADD, at, ex_mul2(ex_num(times), t->coefficient));
+    put_assign(p, ASSIGN_ADD, at, ex_mul2(ex_num(times), t->coefficient));
     leave(p, sum);
 }
 
@@ -341,22 +341,22 @@ static void copy_chain(Lower *p, const BandPlace *b, Var *x, Var *z, bool gather
         const Place at = place_element(here);
         if (!v->rank) {
             Node *lane = enter(p, NODE_LANE);
-            put_update(p, UPDATE_SET, gather ? at : place_element(element), gather ? element : here);
+            put_assign(p, ASSIGN_SET, gather ? at : place_element(element), gather ? element : here);
             leave(p, lane);
             continue;
         }
         Expr **target = (Expr **)arena_copy(p->g->arena, element->args, sizeof *target * (size_t)v->rank);
         Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, target, NULL);
-        put_update(p, UPDATE_SET, gather ? at : place_element(element), gather ? element : here);
+        put_assign(p, ASSIGN_SET, gather ? at : place_element(element), gather ? element : here);
         leave(p, nest);
     }
 }
 
-void step_band(Lower *p, const Step *s)
+void update_band(Lower *p, const Update *s)
 {
     const Band *w = s->gaussian.band;
     const char *stem = s->block[0]->name;
-    BandPlace b = {.step = s, .band = w, .row = ex_mul2(ex_num(w->lag + 1), w->width)};
+    BandPlace b = {.update = s, .band = w, .row = ex_mul2(ex_num(w->lag + 1), w->width)};
     int ninnovations = w->nchain;
     if (s->gaussian.innovations) innovation_vars(s->gaussian.innovations, &ninnovations);
     b.nborder = s->nblock - ninnovations;
@@ -375,7 +375,7 @@ void step_band(Lower *p, const Step *s)
     }
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
-    comment_step(p, s);
+    comment_update(p, s);
     note(p, "  %s", s->description->elements);
     Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
     collect->by_one = whole;
@@ -398,7 +398,7 @@ void step_band(Lower *p, const Step *s)
     note(p, "The band is factored, the border drawn without the chain, then the chain given it");
     Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", stem), "wide");
     Node *d = put(p, NODE_DRAW_BAND);
-    d->band.step = s;
+    d->band.update = s;
     d->band.B = b.B;
     d->band.k = b.k;
     d->band.E = b.E;
@@ -418,7 +418,7 @@ void step_band(Lower *p, const Step *s)
     for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++) {
         if (k == 0) put(p, NODE_BARRIER);
         Node *n = loops.n ? enter_nest(p, NODE_NEST, &loops, ref->nargs, ref->args, NULL) : enter(p, NODE_LANE);
-        put_update(p, UPDATE_SET, place_element(ref), value);
+        put_assign(p, ASSIGN_SET, place_element(ref), value);
         leave(p, n);
     }
     close_kernel(p);

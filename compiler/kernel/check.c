@@ -6,7 +6,7 @@
 //   from `share`     turns are shared only where a team or a crew runs the loop
 //   from `outside`   a sum within an expression has a name; the name of a subscript is of a whole number
 //
-// Within all nodes: choices, draws of the predict block, supports, claims.
+// Within all nodes: choices, draws of the predict block, supports, requirements.
 #include <string.h>
 #include "kernel.h"
 #include "scope.h"
@@ -130,23 +130,23 @@ static bool check_written(const Var *v, void *with)
     return false;
 }
 
-static void check_update(Check *c, const Node *n)
+static void check_assign(Check *c, const Node *n)
 {
-    const Place *at = &n->update.place;
+    const Place *at = &n->assign.place;
     const Declared *d = at->local ? declared(c, at->local->name) : NULL;
     if (at->local && !d) fail(c, arena_printf(c->p->g->arena, "`%s` is written before it is declared", at->local->name));
     else if (at->local && !d->grows) fail(c, arena_printf(c->p->g->arena, "`%s` is constant, and is written", at->local->name));
     if (at->element && !at->local && at->element->nargs != at->element->var->rank)
         fail(c, arena_printf(c->p->g->arena, "an element of `%s` is written without all its subscripts", at->element->var->name));
-    if (n->update.times && !declared(c, n->update.times->name))
-        fail(c, arena_printf(c->p->g->arena, "`%s` is read before it is declared", n->update.times->name));
+    if (n->assign.times && !declared(c, n->assign.times->name))
+        fail(c, arena_printf(c->p->g->arena, "`%s` is read before it is declared", n->assign.times->name));
 }
 
 // ---- what is printed by nodes of their own ----
 
-static void check_claims(Check *c, const Node *n)
+static void check_ratios(Check *c, const Node *n)
 {
-    const Claim *k = n->check.claim;
+    const Requirement *k = n->check.requirement;
     for (int i = 0; i < k->nparts; i++) check_expr(k->fails[i], c);
     for (int i = 0; i < k->nnumbers; i++) check_expr(k->number[i], c);
 }
@@ -159,11 +159,11 @@ static void check_support(Check *c, const Factor *f)
     c->alone = false;
 }
 
-static void check_claim_of_draw(Check *c, const Node *n)
+static void check_ratio_of_draw(Check *c, const Node *n)
 {
-    for (int k = 0; k < n->claim.n; k++)
-        if (!declared(c, n->claim.natural[k]->name))
-            fail(c, arena_printf(c->p->g->arena, "the claim reads `%s` before it is declared", n->claim.natural[k]->name));
+    for (int k = 0; k < n->ratio.n; k++)
+        if (!declared(c, n->ratio.natural[k]->name))
+            fail(c, arena_printf(c->p->g->arena, "the claim reads `%s` before it is declared", n->ratio.natural[k]->name));
 }
 
 static void check_sample(Check *c, const Site *t)
@@ -268,7 +268,7 @@ static void check_list(Check *c, const Node *list)
             for (int i = 0; i < n->nest.n && !c->shared && n->nest.target; i++) check_expr(n->nest.target[i], c);
             for (const Node *m = n->body; m && n->kind == NODE_REDUCE; m = m->next)
                 // an instance may keep something at a place of its own
-                if (m->kind == NODE_UPDATE && m->update.op == UPDATE_SET && (n->nest.n || m->update.place.local))
+                if (m->kind == NODE_ASSIGN && m->assign.op == ASSIGN_SET && (n->nest.n || m->assign.place.local))
                     fail(c, "a sum sets a place");
             check_list(c, n->body);
             c->n = bound;
@@ -339,14 +339,14 @@ static void check_list(Check *c, const Node *list)
         case NODE_SLICE:
         case NODE_METROPOLIS:
         case NODE_WEIGH:
-        case NODE_MOVE: {
-            const Conditional *of = n->kind == NODE_WEIGH ? n->weigh.c : n->kind == NODE_MOVE ? n->move.c : n->slice.c;
+        case NODE_CONSTRAINED: {
+            const Conditional *of = n->kind == NODE_WEIGH ? n->weigh.c : n->kind == NODE_CONSTRAINED ? n->move.c : n->slice.c;
             static const Var x = {.name = "x", .kind = VAR_ELEMENT};
             const int known = c->scope.n, nlocals = c->nlocals;
             each_expr(n, check_expr, c);
             scope_wrote(&c->scope, n);
             declare(c, "lp", "wide", true);
-            const bool whole = n->kind == NODE_WEIGH || (n->kind != NODE_MOVE && of->var->discrete && of->var->base == BASE_INT);
+            const bool whole = n->kind == NODE_WEIGH || (n->kind != NODE_CONSTRAINED && of->var->discrete && of->var->base == BASE_INT);
             declare(c, "x", whole ? "long" : "wide", false);
             if (of->u) scope_know(&c->scope, of->u, &x);
             check_scope(c, n->body, c->team, c->crew);
@@ -361,9 +361,9 @@ static void check_list(Check *c, const Node *list)
             declare(c, "g.log_value", "wide", false);
             declare(c, "g.log_rest", "wide", false);
             break;
-        case NODE_UPDATE:
+        case NODE_ASSIGN:
             each_expr(n, check_expr, c);
-            check_update(c, n);
+            check_assign(c, n);
             break;
         case NODE_SAMPLE: {
             const int nlocals = c->nlocals;
@@ -393,9 +393,9 @@ static void check_list(Check *c, const Node *list)
             c->n = bound;
             break;
         }
-        case NODE_CLAIM: check_claim_of_draw(c, n); break;
+        case NODE_RATIO: check_ratio_of_draw(c, n); break;
         case NODE_BOUNDS: check_support(c, n->bounds.factor); break;
-        case NODE_CHECK: check_claims(c, n); break;
+        case NODE_CHECK: check_ratios(c, n); break;
         case NODE_CALL: {
             const Declared *into = declared(c, n->call.into->name);
             if (!into || !into->grows)
@@ -443,9 +443,9 @@ static bool launched(const Program *p, const Kernel *k)
                                      &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (launches(lists[i], k)) return true;
-    for (int i = 0; i < p->nsteps; i++)
-        if (launches(&p->steps[i].made, k) || launches(&p->steps[i].launches, k) || launches(&p->steps[i].density, k) ||
-            launches(&p->steps[i].jacobian, k))
+    for (int i = 0; i < p->nupdates; i++)
+        if (launches(&p->updates[i].made, k) || launches(&p->updates[i].launches, k) || launches(&p->updates[i].density, k) ||
+            launches(&p->updates[i].jacobian, k))
             return true;
     return false;
 }
@@ -512,11 +512,11 @@ const char *kernels_check(const Program *p, const char *pass)
     const Launches *const all[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before,
                                    &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_launches(&c, all[i]);
-    for (int i = 0; i < p->nsteps; i++) {
-        check_launches(&c, &p->steps[i].density);
-        check_launches(&c, &p->steps[i].jacobian);
-        check_launches(&c, &p->steps[i].made);
-        check_launches(&c, &p->steps[i].launches);
+    for (int i = 0; i < p->nupdates; i++) {
+        check_launches(&c, &p->updates[i].density);
+        check_launches(&c, &p->updates[i].jacobian);
+        check_launches(&c, &p->updates[i].made);
+        check_launches(&c, &p->updates[i].launches);
     }
     return c.wrong;
 }

@@ -25,7 +25,7 @@ typedef struct Counted {
     Expr *more;
 } Counted;  // logs = log(counts + more)
 
-static Counted counted(Lower *p, const char *what, const Step *s, const Var *v, int rank, Expr *more)
+static Counted counted(Lower *p, const char *what, const Update *s, const Var *v, int rank, Expr *more)
 {
     return (Counted){work_array(p, ROLE_TOTALS, words(p, "%s_%s_%s", what, v->name, s->block[0]->name), rank, v->dim),
                      work_array(p, ROLE_TOTALS, words(p, "log_%s_%s_%s", what, v->name, s->block[0]->name), rank, v->dim), more};
@@ -41,7 +41,7 @@ static void put_counts(Lower *p, const Conditional *natural, const Counted *n)
     for (const Part *q = natural->natural; q; q = q->next) {
         Expr **target = arena_copy(p->g->arena, q->target, sizeof q->target);
         Node *sum = enter_nest(p, NODE_REDUCE, &q->loops, n->counts->rank, target, n->counts->dim);
-        put_update(p, UPDATE_ADD, place_element(ex_ref(n->counts, n->counts->rank, target)), q->value);
+        put_assign(p, ASSIGN_ADD, place_element(ex_ref(n->counts, n->counts->rank, target)), q->value);
         leave(p, sum);
     }
     put(p, NODE_BARRIER);
@@ -53,12 +53,12 @@ static void put_counts(Lower *p, const Conditional *natural, const Counted *n)
     }
     Expr *place = ex_ref(n->logs, n->counts->rank, at);
     Node *nest = enter_nest(p, NODE_NEST, &all, n->counts->rank, at, NULL);
-    put_update(p, UPDATE_SET, place_element(place), log_at(n, place));
+    put_assign(p, ASSIGN_SET, place_element(place), log_at(n, place));
     leave(p, nest);
 }
 
 // The conditional with counts for weights; the places that change by 1 with each element go to `moves`.
-Conditional *with_counts(Lower *p, const Step *s, Moves *moves)
+Conditional *with_counts(Lower *p, const Update *s, Moves *moves)
 {
     Conditional *c = arena_copy(p->g->arena, s->conditional, sizeof *c);
     for (const Predictive *w = s->predictive; w; w = w->next) {
@@ -96,8 +96,8 @@ void put_moves(Lower *p, const Moves *moves, double by)
         const Move *m = &moves->move[i];
         Node *test = m->guard ? enter(p, NODE_IF) : NULL;
         if (test) test->test.condition = m->guard;
-        put_update(p, UPDATE_ADD, place_element(m->place), ex_num(by));
-        put_update(p, UPDATE_SET, place_element(m->log_place), m->log_value);
+        put_assign(p, ASSIGN_ADD, place_element(m->place), ex_num(by));
+        put_assign(p, ASSIGN_SET, place_element(m->log_place), m->log_value);
         if (test) leave(p, test);
     }
 }

@@ -43,23 +43,23 @@ enum { WIDTH = 150, MOST_LINES = 12 };  // of the comment above a kernel; --expl
 
 const char *cut_line(Lower *p, const char *line) { return strlen(line) <= WIDTH ? line : words(p, "%.*s...", WIDTH - 3, line); }
 
-void comment_step(Lower *p, const Step *s)
+void comment_update(Lower *p, const Update *s)
 {
     const Description *d = s->description;
     const Conditional *c = s->conditional;
-    const bool density =
-        s->kind == STEP_ENUM || s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS || s->kind == STEP_ELLIPTICAL || s->kind == STEP_NUTS;
-    const char *because = density && !s->imputes ? d->because : s->kind == STEP_GAUSSIAN ? s->reason : NULL;
+    const bool density = s->kind == UPDATE_ENUM || s->kind == UPDATE_SLICE || s->kind == UPDATE_METROPOLIS ||
+                         s->kind == UPDATE_ELLIPTICAL || s->kind == UPDATE_NUTS;
+    const char *because = density && !s->imputes ? d->because : s->kind == UPDATE_GAUSSIAN ? s->reason : NULL;
     const char *more = s->imputes                                                     ? "     if values are missing"
                        : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel"
                                                                                       : "";
     if (s->over_sum) because = because ? words(p, "%s; unknowns are summed out", because) : "unknowns are summed out";
-    if (s->collapsed && !s->imputes && !(s->competition && s->kind == STEP_NUTS))
+    if (s->collapsed && !s->imputes && !(s->selection && s->kind == UPDATE_NUTS))
         because = because ? words(p, "%s; auxiliaries are integrated out", because) : "auxiliaries are integrated out";
     note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
          because ? because : "", more, line_of(p, s->span));
     const char *row = "";  // short parameters stand on one line
-    for (int i = 0; i < d->n && !density && s->kind != STEP_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);
+    for (int i = 0; i < d->n && !density && s->kind != UPDATE_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);
     if (*row && strlen(row) <= WIDTH) note(p, "  %s", row);
     for (int i = 0; i < d->n && (!*row || strlen(row) > WIDTH); i++) {
         if (i == MOST_LINES - 1 && d->n > MOST_LINES) {

@@ -17,5 +17,5 @@ void complete_program(Lower *p)
     find_fields(p);
     find_starts(p);
     find_prices(p);
-    find_contests(p);
+    price_selections(p);
 }

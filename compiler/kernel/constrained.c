@@ -3,7 +3,7 @@
 // Needs: conditionals.     Gives: kernels and launches of the step.
 #include "lower.h"
 
-void step_constrained(Lower *p, const Step *s)
+void update_constrained(Lower *p, const Update *s)
 {
     Conditional *c = s->conditional;
     Var *v = c->var;
@@ -18,14 +18,14 @@ void step_constrained(Lower *p, const Step *s)
         [CONSTRAINT_CORRELATION] = "an element and its mirror image move while the matrix stays positive definite",
         [CONSTRAINT_CHOLESKY_COV] = "elements of the lower triangle move, the diagonal stays positive",
         [CONSTRAINT_CHOLESKY_CORR] = "an element moves against the diagonal of its row, whose length stays one"};
-    comment_step(p, s);
+    comment_update(p, s);
     note(p, "  %s", coordinate[v->constraint]);
     Var *width = work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim);
     bool once = c->recursion || !any_loops(c->density);
     for (const Part *q = c->density; q; q = q->next) once |= needs_array(q->value);
     Kernel *kernel = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, words(p, "slice_%s", v->name), "wide");
     put_skip(p, exists_whole(v));
-    Node *n = enter(p, NODE_MOVE);
+    Node *n = enter(p, NODE_CONSTRAINED);
     n->move.c = c;
     n->move.width = width;
     n->move.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);

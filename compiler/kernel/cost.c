@@ -414,10 +414,10 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, count_scope(k, n->choice.otherwise));
         scope_know(&k->scope, n->choice.key, n->choice.local);
         break;
-    case NODE_UPDATE:
-        count_expr(k, n->update.value, to);
-        if (n->update.op != UPDATE_SET) operate(to, ex_num(1));
-        if (n->update.times) operate(to, ex_num(1));
+    case NODE_ASSIGN:
+        count_expr(k, n->assign.value, to);
+        if (n->assign.op != ASSIGN_SET) operate(to, ex_num(1));
+        if (n->assign.times) operate(to, ex_num(1));
         break;
     case NODE_DRAW:
         each_expr(n, count_part, &with);
@@ -456,7 +456,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
         break;
     }
-    case NODE_MOVE: {
+    case NODE_CONSTRAINED: {
         Cost c = times(tried(k, n->body), ex_num(TRIED_BY_SLICE));
         draw(&c, ex_num(1), units_of("uniform_between", DRAW).alone);
         add(to, times(c, size(n->move.c->var, 0, n->move.c->var->rank)));
@@ -473,7 +473,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     }
     case NODE_DRAW_BAND: {
-        const Band *b = n->band.step->gaussian.band;
+        const Band *b = n->band.update->gaussian.band;
         Expr *node = ex_mul2(b->length, b->width), *elements = ex_mul2(b->panels, node),
              *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
         Cost c = none();
@@ -512,9 +512,9 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     }
     case NODE_DRAW_NORMAL: {  // a warp for each
-        Expr *batches = size(n->normal.step->block[0], 0, n->normal.step->gaussian.nbatch);
+        Expr *batches = size(n->normal.update->block[0], 0, n->normal.update->gaussian.nbatch);
         Cost c = none();
-        if (!n->normal.step->gaussian.diagonal) operate(&c, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
+        if (!n->normal.update->gaussian.diagonal) operate(&c, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
         draw(&c, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW).alone);
         c.lane = ex_mul2(ex_num(COLUMN), n->normal.size);
         add(to, c);
@@ -540,7 +540,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     case NODE_FILL:
     case NODE_ORDER:
     case NODE_BARRIER:
-    case NODE_CLAIM:
+    case NODE_RATIO:
     case NODE_BOUNDS:
     case NODE_CHECK:
     case NODE_COPY:
@@ -654,7 +654,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
         in_lapack = true;
         break;
     case LAUNCH_PATTERN:
-    case LAUNCH_TELL_ROWS:
+    case LAUNCH_LIST_ROWS:
     case LAUNCH_SCALES:
     case LAUNCH_NORMAL_SPARSE:
     case LAUNCH_NORMAL_SPARSE_SCALED:
@@ -684,16 +684,16 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     add(to, c);
 }
 
-// Whether what is made under a condition belongs to a route, IF_MANY, IF_FEW (without telling rows) or IF_TOLD.
+// Whether what is made under a condition belongs to a route, IF_MANY, IF_FEW (without telling rows) or IF_LISTED.
 static bool is_taken(When when, When route)
 {
     switch (when) {
     case ALWAYS: return true;
     case IF_FEW: return route != IF_MANY;
     case IF_SYSTEM: return route == IF_FEW;
-    case UNLESS_TOLD: return route != IF_TOLD;
+    case UNLESS_LISTED: return route != IF_LISTED;
     case IF_MANY:
-    case IF_TOLD: return when == route;
+    case IF_LISTED: return when == route;
     }
     return true;
 }
@@ -724,7 +724,7 @@ static bool by_route(const Node *list)
     return false;
 }
 
-static const char *route_text(const Program *p, const StepCode *s, When route)
+static const char *route_text(const Program *p, const UpdateCode *s, When route)
 {
     Counter k = {.where_made = true, .p = p, .route = route, .scope = {.arena = p->g->arena, .g = p->g}};
     Cost c = count_all(&k, &s->launches);
@@ -734,12 +734,12 @@ static const char *route_text(const Program *p, const StepCode *s, When route)
                         ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
 }
 
-const char *cost_text(const Program *p, const StepCode *s)
+const char *cost_text(const Program *p, const UpdateCode *s)
 {
     bool routes = false;
     for (const Launch *l = s->launches.first; l; l = l->next) routes |= l->when != ALWAYS || (l->kernel && by_route(l->kernel->body));
     const char *many = route_text(p, s, IF_MANY);
-    const char *of = s->step->imputes ? ", for each missing value" : "";
+    const char *of = s->update->imputes ? ", for each missing value" : "";
     return routes ? arena_printf(p->g->arena, "%s%s; with fewer rows than coefficients %s", many, of, route_text(p, s, IF_FEW))
                   : arena_printf(p->g->arena, "%s%s", many, of);
 }
@@ -798,7 +798,7 @@ typedef struct Ways {
 } Ways;
 
 // What sizes leave of the cost of a step that is taken for some: of unknowns together, or in turn.
-static Cost where_taken(Cost c, const Step *s, bool gpu)
+static Cost where_taken(Cost c, const Update *s, bool gpu)
 {
     if (!s->joined || !s->joined->where) return c;
     Expr *where = gpu ? s->joined->on_gpu : s->joined->where,
@@ -807,24 +807,24 @@ static Cost where_taken(Cost c, const Step *s, bool gpu)
                   ex_mul2(times, c.work),       ex_mul2(times, c.row),   ex_mul2(times, c.lane)};
 }
 
-// `of`: the competition; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for
+// `of`: the selection; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for
 // is made in every sweep, of a trajectory as is usual.
-static Ways count_ways(const Program *p, const Competition *of, int other, When route)
+static Ways count_ways(const Program *p, const Selection *of, int other, When route)
 {
     Cost every = none();
     Ways w = {none(), none(), none()};
-    for (int i = 0; i < p->nsteps; i++) {
-        const Step *s = p->steps[i].step;
+    for (int i = 0; i < p->nupdates; i++) {
+        const Update *s = p->updates[i].update;
         if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) ||
-            (of && s->competition && s->competition != of))
+            (of && s->selection && s->selection != of))
             continue;
-        add(&every, count_launches(p, &p->steps[i].made, route));
-        Cost move = where_taken(count_launches(p, &p->steps[i].launches, route), s, other == ON_CPU), evaluation = none();
-        const bool asked = !of && !s->competition && s->kind == STEP_NUTS;
+        add(&every, count_launches(p, &p->updates[i].made, route));
+        Cost move = where_taken(count_launches(p, &p->updates[i].launches, route), s, other == ON_CPU), evaluation = none();
+        const bool asked = !of && !s->selection && s->kind == UPDATE_NUTS;
         if (s->when == WITH_GRADIENTS || asked) {
-            evaluation = count_launches(p, &p->steps[i].density, route);
+            evaluation = count_launches(p, &p->updates[i].density, route);
             Expr *n = NULL;
-            for (const Launch *l = p->steps[i].launches.first; l; l = l->next)
+            for (const Launch *l = p->updates[i].launches.first; l; l = l->next)
                 for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
                     if (l->arg[k].kind == ARG_EXTENT) n = l->arg[k].extent;
             move.work = ex_add(3, (Expr *[]){move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
@@ -834,7 +834,7 @@ static Ways count_ways(const Program *p, const Competition *of, int other, When 
         }
         if (asked) add(&move, times(evaluation, ex_num(s->nuts.steps ? s->nuts.steps : USUAL_EVALUATIONS)));
         else add(&w.evaluation, evaluation);
-        add(!s->competition ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, move);
+        add(!s->selection ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, move);
     }
     every.lane = ex_add2(every.lane, ex_num(SWEEP_ON_GPU));
     add(&w.steps, every);
@@ -842,15 +842,15 @@ static Ways count_ways(const Program *p, const Competition *of, int other, When 
     return w;
 }
 
-void cost_of_scales(const Program *p, const StepCode *of, Expr **sweep, Expr **trial)
+void cost_of_scales(const Program *p, const UpdateCode *of, Expr **sweep, Expr **trial)
 {
     const When route = IF_MANY;
     Cost all = none();
-    for (int i = 0; i < p->nsteps; i++) {
-        const Step *s = p->steps[i].step;
+    for (int i = 0; i < p->nupdates; i++) {
+        const Update *s = p->updates[i].update;
         if (s->imputes || s->when == ON_GPU || s->when == WITH_GRADIENTS || s->joint < 0) continue;
-        add(&all, count_launches(p, &p->steps[i].made, route));
-        add(&all, where_taken(count_launches(p, &p->steps[i].launches, route), s, false));
+        add(&all, count_launches(p, &p->updates[i].made, route));
+        add(&all, where_taken(count_launches(p, &p->updates[i].launches, route), s, false));
     }
     *sweep = by_sizes(all.work);
     const Cost one = count_launches(p, &of->density, route);  // up to the draw, which a trial does without
@@ -862,30 +862,29 @@ static CostOnGpu on_gpu(Cost c)
     return (CostOnGpu){by_sizes(c.lane), by_sizes(ex_add2(ex_mul2(ex_num(at_once), c.work), ex_mul2(ex_num(bytes_at_once), c.bytes)))};
 }
 
-CompetitionCost cost_of_competition(const Program *p, const Competition *of)
+SelectionCost cost_of_selection(const Program *p, const Selection *of)
 {
     const Ways cpu = count_ways(p, of, ON_GPU, IF_MANY), gpu = count_ways(p, of, ON_CPU, IF_MANY);
-    return (CompetitionCost){by_sizes(cpu.steps.work),
-                             by_sizes(cpu.move.work),
-                             by_sizes(cpu.evaluation.work),
-                             {on_gpu(gpu.steps), on_gpu(gpu.move), on_gpu(gpu.evaluation)}};
+    return (SelectionCost){by_sizes(cpu.steps.work),
+                           by_sizes(cpu.move.work),
+                           by_sizes(cpu.evaluation.work),
+                           {on_gpu(gpu.steps), on_gpu(gpu.move), on_gpu(gpu.evaluation)}};
 }
 
 CostOnGpu cost_standing_in(const Program *p, int joint)
 {
     Cost all = none();
-    for (int i = 0; i < p->nsteps; i++) {
-        const Step *s = p->steps[i].step;
+    for (int i = 0; i < p->nupdates; i++) {
+        const Update *s = p->updates[i].update;
         if (s->imputes || s->when == ON_CPU || s->joint != -joint) continue;
-        add(&all, count_launches(p, &p->steps[i].made, IF_MANY));
-        add(&all, count_launches(p, &p->steps[i].launches, IF_MANY));
+        add(&all, count_launches(p, &p->updates[i].made, IF_MANY));
+        add(&all, count_launches(p, &p->updates[i].launches, IF_MANY));
     }
     return on_gpu(all);
 }
 
-CompetitionCost cost_where_told(const Program *p, const Competition *of)
+SelectionCost cost_where_listed(const Program *p, const Selection *of)
 {
-    const Ways cpu = count_ways(p, of, ON_GPU, IF_TOLD);
-    return (CompetitionCost){
-        .steps = by_sizes(cpu.steps.work), .move = by_sizes(cpu.move.work), .evaluation = by_sizes(cpu.evaluation.work)};
+    const Ways cpu = count_ways(p, of, ON_GPU, IF_LISTED);
+    return (SelectionCost){.steps = by_sizes(cpu.steps.work), .move = by_sizes(cpu.move.work), .evaluation = by_sizes(cpu.evaluation.work)};
 }

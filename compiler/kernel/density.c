@@ -91,7 +91,7 @@ static bool add_exponentials(Lower *p, const Conditional *c, const Part *q, cons
     Expr *there = ex_replace(of_u, c->u, c->current), *far = ex_sub(of_u, there), *all = local_ref(total);
     put_let(p, NULL, total, ex_num(0), "wide")->let.grows = true;
     Node *n = enter_part(p, &q->loops);
-    put_update(p, UPDATE_ADD, place_local(total), ex_mul2(s->coefficient, ex_call1("exp", ex_add2(there, rest))));
+    put_assign(p, ASSIGN_ADD, place_local(total), ex_mul2(s->coefficient, ex_call1("exp", ex_add2(there, rest))));
     leave(p, n);
     add_piece(
         p, last,
@@ -137,7 +137,7 @@ DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool wal
             if (!common) continue;
             put_let(p, NULL, total, ex_num(0), "wide")->let.grows = true;
             Node *n = enter_part(p, &q->loops);
-            put_update(p, UPDATE_ADD, place_local(total), s.item[i].coefficient);
+            put_assign(p, ASSIGN_ADD, place_local(total), s.item[i].coefficient);
             leave(p, n);
             const bool finite =
                 stat == c->u || (stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0 && stat->number == floor(stat->number));
@@ -166,14 +166,14 @@ void put_density(Lower *p, const DensityPiece *d, Var *lp, bool weighed)
                 test->test.condition = d->near ? d->near : ex_call2("!=", local_ref(d->once), ex_num(0));
             }
         } else sum = enter_part(p, &d->loops);
-        put_update(p, zero && fails ? UPDATE_ADD_LOG : UPDATE_ADD, place_local(lp), weighed ? ends_decide(d->value) : d->value)
-            ->update.times = d->once;
+        put_assign(p, zero && fails ? ASSIGN_ADD_LOG : ASSIGN_ADD, place_local(lp), weighed ? ends_decide(d->value) : d->value)
+            ->assign.times = d->once;
         if (sum) leave(p, sum);
         if (test) leave(p, test);
         if (!d->near) continue;
         p->at = &test->test.otherwise;
         sum = enter_part(p, &d->loops);
-        put_update(p, UPDATE_ADD, place_local(lp), d->far);
+        put_assign(p, ASSIGN_ADD, place_local(lp), d->far);
         leave(p, sum);
         leave(p, test);
         test->test.rare = true;
@@ -239,7 +239,7 @@ static Expr *own_end(const Conditional *c, Expr *end, int side)
     return end;
 }
 
-Node *enter_walk(Lower *p, const Step *s, NodeKind kind, Var *width)
+Node *enter_walk(Lower *p, const Update *s, NodeKind kind, Var *width)
 {
     const Conditional *c = s->conditional;
     const Var *v = c->var;
@@ -254,7 +254,7 @@ Node *enter_walk(Lower *p, const Step *s, NodeKind kind, Var *width)
 }
 
 // Sums over rows of a plate that is integrated out: statistics of data, or made before the step.
-static const Step *with_statistics(Lower *p, const Step *s)
+static const Update *with_statistics(Lower *p, const Update *s)
 {
     const Without *w = s->without;
     if (!w || !w->n) return s;
@@ -285,20 +285,20 @@ static const Step *with_statistics(Lower *p, const Step *s)
         r->value = in_place_of_sums(w, q->value, is);
         last = &r->next;
     }
-    Step *out = arena_copy(a, s, sizeof *s);
+    Update *out = arena_copy(a, s, sizeof *s);
     out->conditional = c;
     return out;
 }
 
-void step_density(Lower *p, const Step *s)
+void update_density(Lower *p, const Update *s)
 {
     Moves moves = {0};
     s = with_statistics(p, s);
     Conditional *c = s->predictive ? with_counts(p, s, &moves) : s->conditional->state ? with_states(p, s->conditional) : s->conditional;
     Var *v = c->var;
     // walks: from the value it has
-    const bool metropolis = s->kind == STEP_METROPOLIS, slice = s->kind == STEP_SLICE, walks = slice || metropolis;
-    comment_step(p, s);
+    const bool metropolis = s->kind == UPDATE_METROPOLIS, slice = s->kind == UPDATE_SLICE, walks = slice || metropolis;
+    comment_update(p, s);
     Var *width = walks ? work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim) : NULL;
     const Shared how = shared_how(s, NULL);
     Kernel *kernel = open_elements_kernel(p, how, s,
@@ -318,7 +318,7 @@ void step_density(Lower *p, const Step *s)
         prepare_density(p, c, s->expected && s->expected->evidence, walks, slice && (how == BY_TEAM || how == BY_ONE));
     if (walks) {
         Node *n = enter_walk(p, s, metropolis ? NODE_METROPOLIS : NODE_SLICE, width);
-        n->slice.claims = s->orbit && s->orbit->nwindows;
+        n->slice.ratios = s->group_move && s->group_move->nwindows;
         put_density(p, pieces, lp, false);
         leave(p, n);
     } else {
@@ -346,7 +346,7 @@ void step_density(Lower *p, const Step *s)
         }
         put_density(p, pieces, lp, true);
         leave(p, n);
-        if (c->state) put_update(p, UPDATE_SET, place_element(c->state), c->state_is);
+        if (c->state) put_assign(p, ASSIGN_SET, place_element(c->state), c->state_is);
     }
     put_moves(p, &moves, 1);
     leave_elements(p, &opened);

@@ -36,7 +36,7 @@ static void put_absent(Lower *p, Var *v)
     if (!element) return;
     Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL), *test = enter(p, NODE_IF);
     test->test.condition = ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING")));
-    put_update(p, UPDATE_SET, place_element(element), absent_value(p, v));
+    put_assign(p, ASSIGN_SET, place_element(element), absent_value(p, v));
     leave(p, test);
     leave(p, nest);
 }
@@ -71,7 +71,7 @@ static void lower_undrawn(Lower *p, const Var *v, bool hide)
 {
     if (!v->rank || !v->exists || (v->coverage && !v->holes)) return;
     bool imputed = false;
-    for (const Step *s = p->g->steps; s; s = s->next) imputed |= s->imputes && s->block[0] == v;
+    for (const Update *s = p->g->updates; s; s = s->next) imputed |= s->imputes && s->block[0] == v;
     if (!imputed) return;
     Expr *at[MAX_RANK];
     for (int k = 0; k < v->rank; k++) at[k] = ex_index(v->own[k]);
@@ -86,7 +86,7 @@ static void lower_undrawn(Lower *p, const Var *v, bool hide)
     Expr *undrawn = ex_call1("!", v->exists);
     put(p, NODE_SKIP)->skip.condition =
         hide ? ex_call2("&&", ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING"))), undrawn) : undrawn;
-    put_update(p, UPDATE_SET, place_element(element), hide ? absent_value(p, v) : harmless(v, element->args));
+    put_assign(p, ASSIGN_SET, place_element(element), hide ? absent_value(p, v) : harmless(v, element->args));
     leave(p, loop);
     if (close_kernel(p)) with_number(launch(p, LAUNCH_MISSING, k), missing_field(p, v));
 }
@@ -102,7 +102,7 @@ static void lower_restore(Lower *p)
         Expr *element = absent_element(v, &l);
         if (!element) continue;
         Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL);
-        put_update(p, UPDATE_SET, place_element(element), harmless(v, element->args));
+        put_assign(p, ASSIGN_SET, place_element(element), harmless(v, element->args));
         leave(p, nest);
     }
     p->launches = &p->out->restore;
@@ -123,7 +123,7 @@ void lower_observed(Lower *p)
             if (v->on_request != REQUEST_LOG_LIK) continue;
             bool own = false;
             for (const Site *t = v->sites; t; t = t->next) {
-                const Loops l = loops_of(&t->plates);
+                const Loops l = t->plates;
                 own |= needs_own_array(t->value, &l);
             }
             if (own != (once != 0)) continue;

@@ -3,7 +3,7 @@
 #include "lower.h"
 
 // Whether elements are drawn one colour at a time, in parallel within each: a chain of neighbours, by k modulo colours; or a lattice.
-static bool coloured(const Step *s) { return !s->imputes && colours_of(s->conditional) > 1; }
+static bool coloured(const Update *s) { return !s->imputes && colours_of(s->conditional) > 1; }
 
 // Whether one of the parts is a sum for each element (a scattered one is made for all of them before).
 bool any_loops(const Part *q)
@@ -22,22 +22,22 @@ static bool any_array(const Part *q)
 
 // Elements whose conditionals hold sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to
 // choose from that are weighed without a sum; and what needs whole matrices on the way, which every lane of a team would compute.
-Shared shared_how(const Step *s, const RowDot *dot)
+Shared shared_how(const Update *s, const RowDot *dot)
 {
     const Conditional *c = s->conditional;
     const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
-    if (s->imputes && s->kind != STEP_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays)
+    if (s->imputes && s->kind != UPDATE_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays)
         return BY_MISSING;
     if (s->imputes || c->recursion || (s->predictive && c->nbatch == 0)) return s->predictive && s->enumerate.shelf ? BY_SHELVES : BY_ONE;
     if (dot && dot->sum) return BY_ROW;
     if (by_data_colours(s) && !arrays) return BY_CLASSES;
     if (coloured(s) || c->nbatch) {
-        const bool sums =
-            s->kind == STEP_EXACT ? any_loops(c->natural) : (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS) && any_loops(c->density);
+        const bool sums = s->kind == UPDATE_EXACT ? any_loops(c->natural)
+                                                  : (s->kind == UPDATE_SLICE || s->kind == UPDATE_METROPOLIS) && any_loops(c->density);
         const bool plain = arrays || c->whole || (c->nbatch && c->nbatch < c->var->rank);
         return sums && !plain ? BY_CREW : BY_ELEMENT;
     }
-    if (s->kind == STEP_ENUM && !any_loops(c->density)) return BY_ONE;
+    if (s->kind == UPDATE_ENUM && !any_loops(c->density)) return BY_ONE;
     return arrays ? BY_ONE : BY_TEAM;
 }
 
@@ -48,14 +48,14 @@ int missing_field(const Lower *p, const Var *v)
     return field;
 }
 
-// Turns of the sums for one element.
-static Count turns_of_element(const Step *s)
+// Categories of the sums for one element.
+static Count turns_of_element(const Update *s)
 {
     Count all = {0};
     bool any = false;
-    for (const Part *q = s->kind == STEP_EXACT ? s->conditional->natural : s->conditional->density; q; q = q->next) {
+    for (const Part *q = s->kind == UPDATE_EXACT ? s->conditional->natural : s->conditional->density; q; q = q->next) {
         if (q->scatter || q->loops.n == 0) continue;
-        const Count turns = turns_of_loops(&q->loops);
+        const Count turns = iterations_of_loops(&q->loops);
         if (!any || turns.n > 0) all = turns;  // the last: sums of one element mostly are of one length
         any = true;
     }
@@ -70,7 +70,7 @@ const Var *followed(const Conditional *c, Shared how)
                : NULL;
 }
 
-Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name)
+Kernel *open_elements_kernel(Lower *p, Shared how, const Update *s, const char *name)
 {
     static const KernelKind kind[] = {
         [BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW,      [BY_CREW] = KERNEL_TEAM,
@@ -109,7 +109,7 @@ static const Classes *classes_of(Lower *p, const Conditional *c)
     return k;
 }
 
-Opened enter_elements(Lower *p, const Step *s, Shared how)
+Opened enter_elements(Lower *p, const Update *s, Shared how)
 {
     const Conditional *c = s->conditional;
     const Var *v = c->var;
@@ -152,7 +152,7 @@ Opened enter_elements(Lower *p, const Step *s, Shared how)
         for (int k = 0; k < c->nbatch; k++) n->loop.index[n->loop.n++] = c->element[k];
         if (crew) n->loop.turns = turns_of_element(s);
     }
-    for (int k = c->nbatch; k < v->rank - (s->kind == STEP_ELLIPTICAL); k++) {  // an ellipse takes the last dimension whole
+    for (int k = c->nbatch; k < v->rank - (s->kind == UPDATE_ELLIPTICAL); k++) {  // an ellipse takes the last dimension whole
         Node *n = enter_opened(p, &o, SHARE_SERIAL, v);
         n->loop.index[n->loop.n++] = c->element[k];
         n->loop.field = k;  // which dimension
@@ -185,7 +185,7 @@ void put_exists(Lower *p, Opened *o, Shared how, Expr *condition)
 }
 
 // Those of a lattice end in rows of their last subscript, of which each colour has a part, rounded up.
-static Count count_elements(const Step *s)
+static Count count_elements(const Update *s)
 {
     const Conditional *c = s->conditional;
     Count n = count_dims(c->var, 0, coloured(s) ? c->var->rank : c->nbatch);
@@ -193,7 +193,7 @@ static Count count_elements(const Step *s)
     return n;
 }
 
-void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, const Kernel *k)
+void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, const Kernel *k)
 {
     const Var *v = s->conditional->var;
     Launch *l;
@@ -239,7 +239,7 @@ Store store_of(Shared how, const Conditional *c)
 
 void put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x)
 {
-    put_update(p, UPDATE_SET, place_element(element), local_ref(x))->update.how = store_of(how, c);
+    put_assign(p, ASSIGN_SET, place_element(element), local_ref(x))->assign.how = store_of(how, c);
 }
 
 void put_store(Lower *p, Shared how, const Conditional *c, Var *x) { put_store_at(p, how, c, c->current, x); }
@@ -248,7 +248,7 @@ void put_store(Lower *p, Shared how, const Conditional *c, Var *x) { put_store_a
 Node *enter_part(Lower *p, const Loops *l)
 {
     Node *n = enter_nest(p, NODE_REDUCE, l, 0, NULL, NULL);
-    n->nest.op = UPDATE_ADD;
+    n->nest.op = ASSIGN_ADD;
     return n;
 }
 

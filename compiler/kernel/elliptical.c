@@ -16,12 +16,12 @@ static Expr *shared_matrix(Lower *p, const Conditional *c, Expr *e)
     for (int k = 0; k < 2; k++) at[k] = ex_index(all.index[k] = index_new(intern(k ? "j" : "i"), ex_num(1), dim[k]));
     Var *m = work_array(p, ROLE_BLOCK, words(p, "factor_%s", c->var->name), 2, dim);
     Node *n = enter_nest(p, NODE_NEST, &all, 2, at, NULL);
-    put_update(p, UPDATE_SET, place_element(ex_ref(m, 2, at)), ex_at(e, 2, at));
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(m, 2, at)), ex_at(e, 2, at));
     leave(p, n);
     return ex_ref(m, 0, NULL);
 }
 
-void step_elliptical(Lower *p, const Step *s)
+void update_elliptical(Lower *p, const Update *s)
 {
     const Ellipse *e = s->ellipse;
     Conditional *c = s->conditional;
@@ -29,7 +29,7 @@ void step_elliptical(Lower *p, const Step *s)
     Arena *a = p->g->arena;
     const int nbatch = v->rank - 1;
     Expr *size = v->dim[nbatch], *k = ex_index(c->element[nbatch]);
-    comment_step(p, s);
+    comment_update(p, s);
     note(p, "  normals: a draw from %s, less its mean; offset: %s less that mean", e->prior->dist->name, v->name);
     Var *mean = work_array(p, ROLE_BLOCK, words(p, "mean_%s", v->name), 1, &size);
     Var *normals = work_array(p, ROLE_BLOCK, words(p, "normals_%s", v->name), 1, &size),
@@ -70,9 +70,9 @@ void step_elliptical(Lower *p, const Step *s)
     Loops elements = {.n = 1, .index = {c->element[nbatch]}};
     Expr **target = arena_copy(a, &k, sizeof k);
     Node *n = enter_nest(p, NODE_NEST, &elements, 1, target, NULL);
-    put_update(p, UPDATE_SET, place_element(ex_ref(mean, 1, &k)), e->mean);
-    put_update(p, UPDATE_SET, place_element(ex_ref(offset, 1, &k)), ex_sub(c->current, ex_ref(mean, 1, &k)));
-    put_update(p, UPDATE_SET, place_element(ex_ref(normals, 1, &k)), ex_sub(ex_ref(normals, 1, &k), ex_ref(mean, 1, &k)));
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(mean, 1, &k)), e->mean);
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(offset, 1, &k)), ex_sub(c->current, ex_ref(mean, 1, &k)));
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(normals, 1, &k)), ex_sub(ex_ref(normals, 1, &k), ex_ref(mean, 1, &k)));
     leave(p, n);
     Node *ellipse = enter(p, NODE_ELLIPSE);
     ellipse->ellipse.c = c;
@@ -81,7 +81,7 @@ void step_elliptical(Lower *p, const Step *s)
     ellipse->ellipse.cosine = local_new(a, "cosine");
     ellipse->ellipse.sine = local_new(a, "sine");
     n = enter_nest(p, NODE_NEST, &elements, 1, target, NULL);
-    put_update(p, UPDATE_SET, place_element(c->current),
+    put_assign(p, ASSIGN_SET, place_element(c->current),
                ex_add(3, (Expr *[]){ex_ref(mean, 1, &k), ex_mul2(local_ref(ellipse->ellipse.cosine), ex_ref(offset, 1, &k)),
                                     ex_mul2(local_ref(ellipse->ellipse.sine), ex_ref(normals, 1, &k))}));
     leave(p, n);

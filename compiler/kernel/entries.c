@@ -6,14 +6,17 @@
 // Needs: the terms of a block (graph), places of its arrays.     Gives: nodes in the open kernel.
 #include "lower.h"
 
-static bool is_arrow(const BlockPlace *b, const Var *v) { return b->step->gaussian.arrow && b->step->block[b->step->nblock - 1] == v; }
+static bool is_arrow(const BlockPlace *b, const Var *v)
+{
+    return b->update->gaussian.arrow && b->update->block[b->update->nblock - 1] == v;
+}
 
 // An element's place in its batch of the block.
 Sub inner_sub(const BlockPlace *b, Expr *ref)
 {
     int i = 0;
-    while (b->step->block[i] != ref->var) i++;
-    const int nb = b->step->gaussian.diagonal ? 0 : b->step->gaussian.nbatch;
+    while (b->update->block[i] != ref->var) i++;
+    const int nb = b->update->gaussian.diagonal ? 0 : b->update->gaussian.nbatch;
     return (Sub){.offset = is_arrow(b, ref->var) ? NULL : b->offset[i],
                  .of = ref->var,
                  .first = nb,
@@ -22,7 +25,7 @@ Sub inner_sub(const BlockPlace *b, Expr *ref)
                  .extent = local_ref(b->n)};
 }
 
-static Sub batch_sub(const BlockPlace *b, Expr *ref) { return (Sub){.of = ref->var, .n = b->step->gaussian.nbatch, .at = ref->args}; }
+static Sub batch_sub(const BlockPlace *b, Expr *ref) { return (Sub){.of = ref->var, .n = b->update->gaussian.nbatch, .at = ref->args}; }
 
 Place place_at(Var *array, int n, Sub a, Sub b, Sub c) { return (Place){.array = array, .n = n, .sub = {a, b, c}}; }
 
@@ -31,36 +34,36 @@ Place place_at(Var *array, int n, Sub a, Sub b, Sub c) { return (Place){.array =
 void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored, int side, Expr *value)
 {
     const Sub none = {0};
-    const bool batched = b->step->gaussian.nbatch > 0;
+    const bool batched = b->update->gaussian.nbatch > 0;
     const Sub i = inner_sub(b, t->ref[0]);
     if (b->few) {
-        put_update(p, UPDATE_ADD, place_at(t->degree == 1 ? b->h : b->diagonal, 1, i, none, none), value);
+        put_assign(p, ASSIGN_ADD, place_at(t->degree == 1 ? b->h : b->diagonal, 1, i, none, none), value);
         return;
     }
     if (t->degree == 1) {
         const bool arrow = is_arrow(b, t->ref[0]->var);
-        if (batched) put_update(p, UPDATE_ADD, place_at(b->h, 2, batch_sub(b, t->ref[0]), i, none), value);
-        else put_update(p, UPDATE_ADD, place_at(arrow ? b->k : b->h, 1, i, none, none), value);
+        if (batched) put_assign(p, ASSIGN_ADD, place_at(b->h, 2, batch_sub(b, t->ref[0]), i, none), value);
+        else put_assign(p, ASSIGN_ADD, place_at(arrow ? b->k : b->h, 1, i, none, none), value);
         return;
     }
     const bool a0 = is_arrow(b, t->ref[0]->var), a1 = is_arrow(b, t->ref[1]->var);
     const Sub j = inner_sub(b, t->ref[1]);
     if (b->entries) {
-        put_update(p, UPDATE_ADD, place_at(b->entries, 2, i, j, none), value);
+        put_assign(p, ASSIGN_ADD, place_at(b->entries, 2, i, j, none), value);
         return;
     }
     if (a0 && a1) {
-        put_update(p, UPDATE_ADD, place_at(b->D, 1, i, none, none), value);
+        put_assign(p, ASSIGN_ADD, place_at(b->D, 1, i, none, none), value);
         return;
     }
     if (a0 || a1) {
-        put_update(p, UPDATE_ADD, place_at(b->E, 2, a0 ? i : j, a0 ? j : i, none), value);
+        put_assign(p, ASSIGN_ADD, place_at(b->E, 2, a0 ? i : j, a0 ? j : i, none), value);
         return;
     }
     for (int image = 0; image <= mirrored; image++) {
         if (side && side != image + 1) continue;
         const Sub row = image ? j : i, column = image ? i : j;
-        put_update(p, UPDATE_ADD, batched ? place_at(b->J, 3, batch_sub(b, t->ref[0]), row, column) : place_at(b->J, 2, row, column, none),
+        put_assign(p, ASSIGN_ADD, batched ? place_at(b->J, 3, batch_sub(b, t->ref[0]), row, column) : place_at(b->J, 2, row, column, none),
                    value);
     }
 }
@@ -160,8 +163,8 @@ static bool worth_a_table(const BlockPlace *b, const BlockTerm *t)
     bool within[2] = {true, true}, few[2];
     for (int r = 0; r < 2; r++) {
         int at = 0;
-        while (b->step->block[at] != t->ref[r]->var) at++;
-        few[r] = at < b->step->gaussian.ndense;
+        while (b->update->block[at] != t->ref[r]->var) at++;
+        few[r] = at < b->update->gaussian.ndense;
         for (int k = 0; k < t->ref[r]->nargs; k++) {  // is this subscript one of the other's?
             bool varies = false, there = false;
             for (int i = 0; i < t->loops.n; i++) varies |= ex_mentions_index(t->ref[r]->args[k], t->loops.index[i]);
@@ -182,7 +185,7 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
     if (sums && !(plain == keys.n && keys.n == t->loops.n)) {  // there is something to sum
-        p->statistics.route = b->step->gaussian.rows && b->step->gaussian.rows->factor == t->factor ? b->step->gaussian.rows : NULL;
+        p->statistics.route = b->update->gaussian.rows && b->update->gaussian.rows->factor == t->factor ? b->update->gaussian.rows : NULL;
         Expr *h = hoist_sum(&p->statistics, &keys, &t->loops, t->coefficient);
         p->statistics.route = NULL;
         if (h) {
@@ -236,7 +239,7 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
     }
 }
 
-BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Expr *size, Expr *const *offset)
+BorderPlace border_place(Lower *p, const Update *s, int first, Var *J, Var *h, Expr *size, Expr *const *offset)
 {
     BorderPlace b = {s, J, h, NULL, NULL};
     if (!J) return b;
@@ -256,6 +259,6 @@ BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Exp
 
 void border_entry(Lower *p, const BorderPlace *b, const BlockTerm *t)
 {
-    const BlockPlace place = {.step = b->step, .J = b->J, .h = b->h, .n = b->n, .offset = b->offset};
+    const BlockPlace place = {.update = b->update, .J = b->J, .h = b->h, .n = b->n, .offset = b->offset};
     accumulate(p, &place, t);
 }

@@ -38,25 +38,25 @@ static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
             if (same) l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
         }
         Node *n = enter_part(p, &l);
-        n->nest.op = b->which ? UPDATE_MIN : UPDATE_MAX;
-        put_update(p, n->nest.op, place_local(bound[b->which]), b->value);
+        n->nest.op = b->which ? ASSIGN_MIN : ASSIGN_MAX;
+        put_assign(p, n->nest.op, place_local(bound[b->which]), b->value);
         leave(p, n);
     }
 }
 
-static void put_claim(Lower *p, const Conditional *c, Var *const *natural)
+static void put_ratio(Lower *p, const Conditional *c, Var *const *natural)
 {
-    Node *n = put(p, NODE_CLAIM);
-    n->claim.c = c;
+    Node *n = put(p, NODE_RATIO);
+    n->ratio.c = c;
     if (c->nnatural == 0) return;
     for (const Natural *nat = c->family->natural; nat; nat = nat->next) {
-        n->claim.natural[n->claim.n] = natural[n->claim.n];
-        n->claim.statistic[n->claim.n] = c->statistic[n->claim.n];
-        n->claim.n++;
+        n->ratio.natural[n->ratio.n] = natural[n->ratio.n];
+        n->ratio.statistic[n->ratio.n] = c->statistic[n->ratio.n];
+        n->ratio.n++;
     }
 }
 
-static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
+static void put_draw(Lower *p, const Update *s, Shared how, Var *const *natural)
 {
     const Conditional *c = s->conditional;
     DrawArg *args = NEW_N(p->g->arena, DrawArg, 16);
@@ -92,8 +92,8 @@ static void put_draw(Lower *p, const Step *s, Shared how, Var *const *natural)
         else drawn = x;
     }
     if (s->does == EXPECTS) return;
-    if (s->marginal) put(p, NODE_CLAIM);
-    else put_claim(p, c, natural);
+    if (s->marginal) put(p, NODE_RATIO);
+    else put_ratio(p, c, natural);
     put_store(p, how, c, drawn);
     if (c->var->kept_log)
         put_logs(p, c->current, local_ref(local_new(p->g->arena, "g.log_value")), local_ref(local_new(p->g->arena, "g.log_rest")),
@@ -120,10 +120,10 @@ static void put_routed(Lower *p, const Routed *r, Var *natural)
     Node *test = enter(p, NODE_IF);
     test->test.few = r->rows;
     Node *sum = enter_part(p, &r->part->loops);
-    put_update(p, UPDATE_ADD, place_local(natural), r->part->value);
+    put_assign(p, ASSIGN_ADD, place_local(natural), r->part->value);
     leave(p, sum);
     p->at = &test->test.otherwise;
-    put_update(p, UPDATE_ADD, place_local(natural), r->hoisted);
+    put_assign(p, ASSIGN_ADD, place_local(natural), r->hoisted);
     leave(p, test);
 }
 
@@ -196,7 +196,7 @@ typedef struct Cumulated {
 } Cumulated;  // of one direction
 
 // The step with these sums taken out of it: what is left may need no sum for each element.
-static const Step *take_cumulated(Lower *p, const Step *s, Cumulated *before, Cumulated *beyond)
+static const Update *take_cumulated(Lower *p, const Update *s, Cumulated *before, Cumulated *beyond)
 {
     Conditional *c = s->conditional, *less = NULL;
     Part *kept = NULL, **last = &kept;
@@ -227,12 +227,12 @@ static const Step *take_cumulated(Lower *p, const Step *s, Cumulated *before, Cu
     if (!less) return s;
     less = arena_copy(p->g->arena, c, sizeof *c);
     less->natural = kept;
-    Step *out = arena_copy(p->g->arena, s, sizeof *s);
+    Update *out = arena_copy(p->g->arena, s, sizeof *s);
     out->conditional = less;
     return out;
 }
 
-void step_exact(Lower *p, const Step *s)
+void update_exact(Lower *p, const Update *s)
 {
     Cumulated before = {0}, beyond = {0};  // of rows that begin at an element or before, and that reach it
     s = take_cumulated(p, s, &before, &beyond);
@@ -284,7 +284,7 @@ void step_exact(Lower *p, const Step *s)
         note(p, side ? "Sums over the rows whose last element of %s it is" : "Sums over the rows whose first element of %s it is", v->name);
         lower_scattered(p, c, &of->parts, of->array, words(p, side ? "sums_%s_to" : "sums_%s_from", v->name));
     }
-    comment_step(p, s);
+    comment_update(p, s);
     RowDot dot = {0};
     row_dot(p, s, &dot);
     const Shared how = shared_how(s, &dot);
@@ -327,7 +327,7 @@ void step_exact(Lower *p, const Step *s)
         for (int j = i; j < inlined.n; j++) {
             if (done[j] || !same_loops(inlined.part[j], inlined.part[i])) continue;
             done[j] = true;
-            put_update(p, UPDATE_ADD, place_local(natural[inlined.part[j]->which]), inlined.part[j]->value);
+            put_assign(p, ASSIGN_ADD, place_local(natural[inlined.part[j]->which]), inlined.part[j]->value);
         }
         leave(p, sum);
     }
@@ -346,12 +346,12 @@ void step_exact(Lower *p, const Step *s)
 
 // ---- draws from the element's own distribution ----
 
-void step_own(Lower *p, const Step *s)
+void update_own(Lower *p, const Update *s)
 {
     const Conditional *c = s->conditional;
     const Part *own = c->own;
     const Factor *f = own->factor;
-    comment_step(p, s);
+    comment_update(p, s);
     const Shared how = shared_how(s, NULL);
     Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", c->var->name));
     Opened opened = enter_elements(p, s, how);
@@ -367,7 +367,7 @@ void step_own(Lower *p, const Step *s)
     d->draw.arg = NEW_N(p->g->arena, DrawArg, own->value->nargs + 1);
     for (int i = 0; i < own->value->nargs; i++) d->draw.arg[i].value = own->value->args[i];
     d->draw.check = f->dist->discrete ? DRAW_COUNT : DRAW_FINITE;
-    put(p, NODE_CLAIM);
+    put(p, NODE_RATIO);
     put_store(p, how, c, x);
     leave_elements(p, &opened);
     close_kernel(p);

@@ -100,7 +100,7 @@ static void find_sizes(Program *p)
 // Values may be missing if a step draws them.
 static bool imputable(const Program *p, const Var *v)
 {
-    for (const Step *s = p->g->steps; s; s = s->next)
+    for (const Update *s = p->g->updates; s; s = s->next)
         if (s->imputes && s->block[0] == v) return true;
     return false;
 }

@@ -1,7 +1,7 @@
 // forms.c -- what emission needs of a node beside what the passes have made of it, computed once no node changes any more.
 //
 //   before   update z[n[i], 1] += x[i]                  after   the same, where 1 <= n[i] <= N: `exists`
-//            claim a * log(u)                                   and log(u), of which an array keeps the value: `log`
+//            ratio a * log(u)                                   and log(u), of which an array keeps the value: `log`
 //
 // Needs: the kernels as the passes have left them.     Gives: the members of nodes and kernels that say so, and Program.logs.
 // Keeps: all else.
@@ -27,7 +27,7 @@ static Expr *place_exists(const Graph *g, const Place *at)
 // Entries of a row of a joint normal that come at once, as many as the row of the matrix that they are.
 static bool puts_row(const Node *n)
 {
-    return n->update.place.array && n->update.place.array->pattern && n->update.place.n == 1 && n->update.op == UPDATE_SET;
+    return n->assign.place.array && n->assign.place.array->pattern && n->assign.place.n == 1 && n->assign.op == ASSIGN_SET;
 }
 
 // Definitions of integers are stored with 32 bits; what is added or multiplied may need more.
@@ -40,18 +40,18 @@ static bool may_overflow(const Var *v, const Expr *value)
 
 static AsInteger as_integer(const Node *n)
 {
-    const Expr *at = n->update.place.element, *value = n->update.value;
+    const Expr *at = n->assign.place.element, *value = n->assign.value;
     if (!at || at->var->base != BASE_INT) return INTEGER_PLAIN;
     if (may_overflow(at->var, value)) return INTEGER_CHECKED;
     if (value->kind == EX_REF && value->var->kind == VAR_ELEMENT) return INTEGER_DRAWN;
     return ex_is_integer(value) ? INTEGER_PLAIN : INTEGER_STATE;
 }
 
-static void form_update(const Graph *g, Node *n)
+static void form_assign(const Graph *g, Node *n)
 {
-    n->update.puts_row = puts_row(n);
-    n->update.integer = as_integer(n);
-    n->update.exists = n->update.puts_row ? NULL : place_exists(g, &n->update.place);
+    n->assign.puts_row = puts_row(n);
+    n->assign.integer = as_integer(n);
+    n->assign.exists = n->assign.puts_row ? NULL : place_exists(g, &n->assign.place);
 }
 
 // ---- samplers ----
@@ -76,13 +76,13 @@ static KeptLogs kept_logs(const Conditional *c)
 }
 
 // A difference of squares is written without the squares.
-static void form_claim(Node *n)
+static void form_ratio(Node *n)
 {
-    const Conditional *c = n->claim.c;
-    n->claim.logs = kept_logs(c);
-    for (int k = 0; k < n->claim.n; k++) {
-        const Expr *s = n->claim.statistic[k];
-        n->claim.square[k] = s->kind == EX_POW && s->args[0] == c->u && s->number == 2;
+    const Conditional *c = n->ratio.c;
+    n->ratio.logs = kept_logs(c);
+    for (int k = 0; k < n->ratio.n; k++) {
+        const Expr *s = n->ratio.statistic[k];
+        n->ratio.square[k] = s->kind == EX_POW && s->args[0] == c->u && s->number == 2;
     }
 }
 
@@ -110,7 +110,7 @@ static int known_size(double times, const Expr *size, int unknown)
 
 static void form_band(Node *n)
 {
-    const Band *b = n->band.step->gaussian.band;
+    const Band *b = n->band.update->gaussian.band;
     n->band.block = known_size(b->lag, b->width, 0);
     n->band.edge = n->band.z ? known_size(1, b->border, -1) : 0;
 }
@@ -152,9 +152,9 @@ static void form_list(const Program *p, Node *list)
     const Graph *g = p->g;
     for (Node *n = list; n; n = n->next) {
         switch (n->kind) {
-        case NODE_UPDATE: form_update(g, n); break;
-        case NODE_CLAIM:
-            if (n->claim.c) form_claim(n);
+        case NODE_ASSIGN: form_assign(g, n); break;
+        case NODE_RATIO:
+            if (n->ratio.c) form_ratio(n);
             break;
         case NODE_SAMPLE: n->sample.searches = is_searched(n->sample.site); break;
         case NODE_SLICE:
@@ -169,7 +169,7 @@ static void form_list(const Program *p, Node *list)
             n->weigh.again = series_again(g, n->weigh.c);
             n->weigh.few = !n->weigh.expects && are_few(n->weigh.first, n->weigh.last);
             break;
-        case NODE_MOVE:
+        case NODE_CONSTRAINED:
             n->move.again = series_again(g, n->move.c);
             n->move.vector = constraint_rank(n->move.c->var) == 1;
             n->move.climbs = g->method == METHOD_EM;
@@ -299,9 +299,9 @@ static void each_written(const Node *n, void (*f)(Expr *, void *), void *with)
         break;
     case NODE_ARRAY: f(n->array.value, with); break;
     case NODE_CHOICE: f(n->choice.key, with); break;
-    case NODE_CLAIM:
-        for (int i = 0; i < n->claim.n; i++) f(n->claim.statistic[i], with);
-        f(n->claim.value, with);
+    case NODE_RATIO:
+        for (int i = 0; i < n->ratio.n; i++) f(n->ratio.statistic[i], with);
+        f(n->ratio.value, with);
         break;
     case NODE_BOUNDS: {
         Expr *const of[] = {n->bounds.factor->from, n->bounds.factor->to, n->bounds.factor->least, n->bounds.factor->most};
@@ -309,8 +309,8 @@ static void each_written(const Node *n, void (*f)(Expr *, void *), void *with)
         break;
     }
     case NODE_CHECK:
-        for (int i = 0; i < n->check.claim->nparts; i++) f(n->check.claim->fails[i], with);
-        for (int i = 0; i < n->check.claim->nnumbers; i++) f(n->check.claim->number[i], with);
+        for (int i = 0; i < n->check.requirement->nparts; i++) f(n->check.requirement->fails[i], with);
+        for (int i = 0; i < n->check.requirement->nnumbers; i++) f(n->check.requirement->number[i], with);
         break;
     case NODE_SAMPLE:
         for (int i = 0; i < n->sample.site->nargs; i++) f(n->sample.site->args[i], with);
@@ -327,7 +327,7 @@ static void each_written(const Node *n, void (*f)(Expr *, void *), void *with)
     case NODE_LANE:
     case NODE_IF:
     case NODE_SKIP:
-    case NODE_UPDATE:
+    case NODE_ASSIGN:
     case NODE_FILL:
     case NODE_ORDER:
     case NODE_BARRIER:
@@ -336,7 +336,7 @@ static void each_written(const Node *n, void (*f)(Expr *, void *), void *with)
     case NODE_SLICE:
     case NODE_METROPOLIS:
     case NODE_ELLIPSE:
-    case NODE_MOVE:
+    case NODE_CONSTRAINED:
     case NODE_DRAW_ARRAY:
     case NODE_DRAW_NORMAL:
     case NODE_DRAW_BAND:

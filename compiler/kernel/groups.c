@@ -96,7 +96,7 @@ static bool places_by_group(Share *s, Node *list, Expr *key, Index *row, Index *
         n.is = ex_sub(n.is, rest);
     }
     for (Node *m = list; m; m = m->next) {
-        Place *at = &m->update.place;
+        Place *at = &m->assign.place;
         at->element = name_group(&n, at->element);
         for (int q = 0; q < at->n; q++) {
             Expr **subs = NEW_N(s->a, Expr *, at->sub[q].n);
@@ -160,8 +160,8 @@ Node *by_group(Share *s, const Node *sum)
     *last = rows;
     for (Node *m = lane->body; m; m = m->next)
         for (int k = 0; k < count; k++)
-            if (m->update.value == value[k]) {
-                m->update.value = local_ref(total[k]);
+            if (m->assign.value == value[k]) {
+                m->assign.value = local_ref(total[k]);
                 break;
             }
     rows->loop.sorted = sort_rows(s->p, s->kernel, o, i, group, rows->body, &rows->loop.index[0]);
@@ -172,7 +172,7 @@ Node *by_group(Share *s, const Node *sum)
     groups->loop.order = o;
     rows->loop.index[1] = group;  // whose rows they are
     groups->body = in_order(s, &places, 0, totals, NULL);
-    note_count(s->p, s->kernel, turns_of_loops(l));
+    note_count(s->p, s->kernel, iterations_of_loops(l));
     groups->next = barrier(s);
     return groups;
 }
@@ -181,9 +181,9 @@ Node *by_group(Share *s, const Node *sum)
 // loops; NULL: it is none. The matrix is then summed as such (keyed_sums.h).
 static SymmetricProduct *symmetric_product(Share *s, const Node *body, Index *j, Index *k)
 {
-    if (body->next || j->hi != k->hi || body->update.times || ex_find(body->update.value, test_no_lane, NULL)) return NULL;
-    const Place *at = &body->update.place;
-    const Expr *e = body->update.value;
+    if (body->next || j->hi != k->hi || body->assign.times || ex_find(body->assign.value, test_no_lane, NULL)) return NULL;
+    const Place *at = &body->assign.place;
+    const Expr *e = body->assign.value;
     bool first = false, second = false;
     for (int i = 0; at->element && i < at->element->nargs; i++) {
         first |= is_index(at->element->args[i], j);
@@ -240,7 +240,7 @@ Node *by_segment(Share *s, const Node *sum, bool drawn)
     Var *array[4];
     int statements = 0;
     for (const Node *m = sum->body; m; m = m->next, statements++)
-        if (m->kind != NODE_UPDATE || m->update.op != UPDATE_ADD || m->update.place.local || needs_array(m->update.value)) return NULL;
+        if (m->kind != NODE_ASSIGN || m->assign.op != ASSIGN_ADD || m->assign.place.local || needs_array(m->assign.value)) return NULL;
     if (statements > 4 || arrays_of(sum->body, array) != statements) return NULL;
     const Order *o = order_of(s, i, target[at], guard, extent);
     Node *rows = loop_over(s, SHARE_SEGMENT_PLACES, i, NULL), *segments = node_new(s->a, NODE_LOOP);
@@ -251,8 +251,8 @@ Node *by_segment(Share *s, const Node *sum, bool drawn)
     if (places == 2) rows->loop.product = symmetric_product(s, rows->body, place[0], place[1]);
     int number = 0;
     for (Node *m = rows->body; m; m = m->next) {
-        m->update.how = STORE_TOTAL;
-        m->update.total = number++;
+        m->assign.how = STORE_TOTAL;
+        m->assign.total = number++;
     }
     segments->loop.how = SHARE_SEGMENTS;
     segments->loop.keeps = true;
@@ -261,7 +261,7 @@ Node *by_segment(Share *s, const Node *sum, bool drawn)
     for (int k = 0; k < places; k++) segments->loop.turns.factor[segments->loop.turns.n++] = place[k]->hi;
     segments->body = rows;
     segments->next = barrier(s);
-    note_count(s->p, s->kernel, turns_of_loops(l));
+    note_count(s->p, s->kernel, iterations_of_loops(l));
     if (!drawn || s->ordered == o) return segments;
     Node *order = node_new(s->a, NODE_ORDER);
     order->order.order = o;

@@ -12,7 +12,7 @@ static Expr *size_of(const Var *v, int from)
 // Where each variable of the dense part begins.
 static void put_offsets(Lower *p, BlockPlace *b, int ndense, Expr *size)
 {
-    const Step *s = b->step;
+    const Update *s = b->update;
     b->n = local_new(p->g->arena, "n");
     b->n->base = BASE_INT;
     b->offset = NEW_N(p->g->arena, Expr *, s->nblock);
@@ -30,10 +30,10 @@ static void put_offsets(Lower *p, BlockPlace *b, int ndense, Expr *size)
 }
 
 // The block's variables into x, end to end, or back.
-static void copy_block(Lower *p, const Step *s, Var *x, int ndense, bool gather)
+static void copy_block(Lower *p, const Update *s, Var *x, int ndense, bool gather)
 {
     Node *n = put(p, NODE_COPY);
-    n->copy.step = s;
+    n->copy.update = s;
     n->copy.n = ndense;
     n->copy.var = s->block;
     n->copy.joint = x;
@@ -44,7 +44,7 @@ static void copy_block(Lower *p, const Step *s, Var *x, int ndense, bool gather)
 static void add_row_sums(Lower *p, const BlockPlace *b)
 {
     for (const RowSum *r = p->row_sums; r; r = r->next) {
-        if (r->step != b->step) continue;
+        if (r->update != b->update) continue;
         Expr *j = ex_index(index_new(intern("j"), ex_num(1), r->vector->dim[0]));
         BlockTerm t = {.degree = r->other ? 2 : 1, .loops = {.n = 1, .index = {j->index}}, .ref = {ex_ref(r->vector, 1, &j), r->other}};
         Node *sum = enter_entries(p, &t.loops, 1, &j, NULL);
@@ -52,7 +52,7 @@ static void add_row_sums(Lower *p, const BlockPlace *b)
         leave(p, sum);
     }
     for (const RowGram *r = p->row_grams; r; r = r->next) {
-        if (r->step != b->step) continue;
+        if (r->update != b->update) continue;
         Expr *at[] = {ex_index(index_new(intern("j"), ex_num(1), r->vector->dim[0])),
                       ex_index(index_new(intern("k"), ex_num(1), r->vector->dim[0]))};
         BlockTerm t = {.degree = 2,
@@ -68,33 +68,33 @@ static void add_row_sums(Lower *p, const BlockPlace *b)
 static Expr *scale_at(Var *scale, int k) { return ex_ref(scale, 1, (Expr *[]){ex_num(k)}); }
 
 // What a scale move starts from: the sum of squares of its latents, unless a row pass has made it, and how many they are.
-static void put_squares(Lower *p, const Step *s, Var *scale)
+static void put_squares(Lower *p, const Update *s, Var *scale)
 {
     Expr *square = ex_mul2(s->gaussian.scaled_weight, ex_pow(s->gaussian.scaled_latent, 2)), *count = ex_num(1);
-    Loops l = loops_of(&s->gaussian.scaled->plates);
+    Loops l = s->gaussian.scaled->plates;
     l.guard = NULL;
     for (int i = 0; i < l.n; i++) count = ex_mul2(count, ex_length(l.index[i]->lo, l.index[i]->hi));
     Var *squares = fused_squares(p, s) ? NULL : local_new(p->g->arena, "squares");
     if (squares) {
         put_let(p, NULL, squares, ex_num(0), "wide")->let.grows = true;
         Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-        sum->nest.op = UPDATE_ADD;
-        put_update(p, UPDATE_ADD, place_local(squares), square);
+        sum->nest.op = ASSIGN_ADD;
+        put_assign(p, ASSIGN_ADD, place_local(squares), square);
         leave(p, sum);
     }
     Node *lane = enter(p, NODE_LANE);
-    if (squares) put_update(p, UPDATE_SET, place_element(scale_at(scale, 1)), local_ref(squares));
-    put_update(p, UPDATE_SET, place_element(scale_at(scale, 2)), count);
+    if (squares) put_assign(p, ASSIGN_SET, place_element(scale_at(scale, 1)), local_ref(squares));
+    put_assign(p, ASSIGN_SET, place_element(scale_at(scale, 2)), count);
     leave(p, lane);
 }
 
 // The latents are scaled as the draw was.
-static void put_scaled(Lower *p, const Step *s, Var *scale)
+static void put_scaled(Lower *p, const Update *s, Var *scale)
 {
-    Loops plates = loops_of(&s->gaussian.scaled->plates);
+    Loops plates = s->gaussian.scaled->plates;
     plates.guard = NULL;
     Node *nest = enter_nest(p, NODE_NEST, &plates, s->gaussian.scaled_latent->nargs, s->gaussian.scaled_latent->args, NULL);
-    put_update(p, UPDATE_MUL, place_element(s->gaussian.scaled_latent), scale_at(scale, 3));
+    put_assign(p, ASSIGN_MUL, place_element(s->gaussian.scaled_latent), scale_at(scale, 3));
     leave(p, nest);
 }
 
@@ -112,7 +112,7 @@ static Expr *put_target(Lower *p, const Rows *r, Expr **root)
 // root of its variance.
 static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size)
 {
-    const Step *s = b->step;
+    const Update *s = b->update;
     const Factor *f = s->gaussian.rows->factor;
     put_offsets(p, b, ndense, size);
     b->few = true;
@@ -124,7 +124,7 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
     put_barrier(p);
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
         if (t->factor != f) accumulate(p, b, t);
-    const Loops plates = loops_of(&f->plates);
+    const Loops plates = f->plates;
     Expr **row = NEW_N(p->g->arena, Expr *, plates.n + 1);
     b->row = local_new(p->g->arena, "row");
     for (int i = 0; i < plates.n; i++) {
@@ -135,7 +135,7 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
     Expr *root = ex_pow(s->gaussian.rows->weight, 0.5), *named = root;
     Node *nest = enter_nest(p, NODE_NEST, &plates, plates.n, row, NULL);
     Expr *target = put_target(p, s->gaussian.rows, &named);
-    put_update(p, UPDATE_SET, place_at(b->y, 1, at_row, none, none), target);
+    put_assign(p, ASSIGN_SET, place_at(b->y, 1, at_row, none, none), target);
     leave(p, nest);
     for (const BlockTerm *t = s->gaussian.rows->phi; t; t = t->next) {
         Loops l = plates;
@@ -146,7 +146,7 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
         if (t->loops.guard) l.guard = l.guard ? ex_call2("&&", l.guard, t->loops.guard) : t->loops.guard;
         for (int i = 0; i < t->ref[0]->nargs; i++) to[k++] = t->ref[0]->args[i];
         Node *sum = enter_nest(p, NODE_REDUCE, &l, k, to, NULL);
-        put_update(p, UPDATE_ADD, place_at(b->rows, 2, at_row, inner_sub(b, t->ref[0]), none), ex_mul2(root, t->coefficient));
+        put_assign(p, ASSIGN_ADD, place_at(b->rows, 2, at_row, inner_sub(b, t->ref[0]), none), ex_mul2(root, t->coefficient));
         leave(p, sum);
     }
     if (ndense > 1) copy_block(p, s, x, ndense, true);
@@ -154,7 +154,7 @@ static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size
 }
 
 // A draw for each element of the leading dimensions: a matrix for each by a crew of lanes, else by one lane.
-static void draw_each(Lower *p, const Step *s, Var *J, Var *h, Expr *size, const char *collected)
+static void draw_each(Lower *p, const Update *s, Var *J, Var *h, Expr *size, const char *collected)
 {
     note(p,
          s->gaussian.nbatch ? "A joint normal for each element of the leading dimensions, from what %s has collected"
@@ -163,7 +163,7 @@ static void draw_each(Lower *p, const Step *s, Var *J, Var *h, Expr *size, const
     const bool crew = s->gaussian.nbatch && !s->gaussian.diagonal && !s->gaussian.on_plane && s->does == DRAWS;
     Kernel *draw = open_kernel(p, crew ? KERNEL_TEAM : KERNEL_ELEMENTS, words(p, "draw_%s", s->block[0]->name), "wide");
     Node *d = put(p, NODE_DRAW_NORMAL);
-    d->normal.step = s;
+    d->normal.update = s;
     d->normal.J = J;
     d->normal.h = h;
     d->normal.size = size;
@@ -186,16 +186,16 @@ static Launch *launch_normal(Lower *p, LaunchKind kind, const Var *first)
 }
 
 // A variable whose vectors have the sum 0 and whose elements are independent but for that: two numbers for each element.
-static void step_diagonal(Lower *p, const Step *s)
+static void update_diagonal(Lower *p, const Update *s)
 {
-    BlockPlace b = {.step = s, .few = true};
+    BlockPlace b = {.update = s, .few = true};
     const Var *v = s->block[0];
     Expr *size = size_of(v, 0);
     b.diagonal = work_array(p, ROLE_BLOCK, words(p, "precision_%s", v->name), 1, &size);
     b.h = work_array(p, ROLE_BLOCK, words(p, "shift_%s", v->name), 1, &size);
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
-    comment_step(p, s);
+    comment_update(p, s);
     Kernel *collect = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, words(p, "collect_%s", v->name), "wide");
     put_offsets(p, &b, 1, size);
     Expr *n = local_ref(b.n);
@@ -213,7 +213,7 @@ static void step_diagonal(Lower *p, const Step *s)
 // target follows; entries that are a row of a matrix come at once.
 static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
 {
-    const Plates *plates = &r->factor->plates;
+    const Loops *plates = &r->factor->plates;
     Node *loop[MAX_LOOPS + 1];
     int n = 0;
     for (int i = 0; i < plates->n; i++) {
@@ -224,27 +224,27 @@ static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
     }
     if (plates->guard) (loop[n++] = enter(p, NODE_IF))->test.condition = plates->guard;
     Expr *root = ex_pow(r->weight, 0.5), *target = r->told ? put_target(p, r, &root) : NULL;
-    put_update(p, UPDATE_SET, (Place){.array = b->entries}, root);
-    if (target) put_update(p, UPDATE_ADD, (Place){.array = b->entries}, target);
+    put_assign(p, ASSIGN_SET, (Place){.array = b->entries}, root);
+    if (target) put_assign(p, ASSIGN_ADD, (Place){.array = b->entries}, target);
     for (const BlockTerm *t = r->phi; t; t = t->next) {
         const Var *X = r->told ? matrix_of_entries(t) : NULL;
         if (X) {
             Expr *first[] = {ex_num(1)}, *of_row[] = {t->coefficient->args[0], ex_num(1)};
-            put_update(p, UPDATE_SET, place_at(b->entries, 1, inner_sub(b, ex_ref(t->ref[0]->var, 1, first)), (Sub){0}, (Sub){0}),
+            put_assign(p, ASSIGN_SET, place_at(b->entries, 1, inner_sub(b, ex_ref(t->ref[0]->var, 1, first)), (Sub){0}, (Sub){0}),
                        ex_ref((Var *)X, 2, of_row));
             continue;
         }
         Node *sum = enter_nest(p, NODE_NEST, &t->loops, 0, NULL, NULL);
-        put_update(p, UPDATE_ADD, place_at(b->entries, 1, inner_sub(b, t->ref[0]), (Sub){0}, (Sub){0}), t->coefficient);
+        put_assign(p, ASSIGN_ADD, place_at(b->entries, 1, inner_sub(b, t->ref[0]), (Sub){0}, (Sub){0}), t->coefficient);
         leave(p, sum);
     }
     while (n > 0) leave(p, loop[--n]);
 }
 
 // Rows that may be told one by one: in place of the routes by few rows and by many.
-static void step_told(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndense, Expr *size)
+static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndense, Expr *size)
 {
-    const Step *s = b->step;
+    const Update *s = b->update;
     const Rows *r = s->gaussian.rows;
     Var *first = s->block[0];
     b->entries = fresh_var(&p->names, words(p, "entries_%s", first->name), VAR_SUM);
@@ -266,7 +266,7 @@ static void step_told(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndense, E
     close_kernel(p);
     b->entries = NULL;
     p->when_rows = r;
-    p->when = IF_TOLD;
+    p->when = IF_LISTED;
     Launch *l = launch(p, scale ? LAUNCH_NORMAL_SPARSE_SCALED : LAUNCH_NORMAL_SPARSE, tell);
     with_stream(l, first);
     with_string(l, first->name);
@@ -279,20 +279,20 @@ static void step_told(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndense, E
     for (int i = 1; i < ndense; i++) names = words(p, "%s, %s", names, s->block[i]->name);
     bool each = false;  // whether the weights of rows differ and move
     for (int i = 0; i < r->factor->plates.n; i++) each |= ex_mentions_index(r->weight, r->factor->plates.index[i]);
-    Launches *of_step = p->launches;
+    Launches *of_update = p->launches;
     p->launches = &p->told;
-    l = launch(p, LAUNCH_TELL_ROWS, tell);
+    l = launch(p, LAUNCH_LIST_ROWS, tell);
     with_string(l, names);
     with_number(l, r->told);
     with_extent(l, size);
     with_number(l, each && ex_unknown(r->weight));
-    p->launches = of_step;
+    p->launches = of_update;
 }
 
 // Several plates: the kernel goes through the entries of the precision, which the runtime keeps (runtime/backends/sparse.h).
-static void step_sparse(Lower *p, const Step *s)
+static void update_sparse(Lower *p, const Update *s)
 {
-    BlockPlace b = {.step = s};
+    BlockPlace b = {.update = s};
     const Var *first = s->block[0];
     Expr *size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) size = ex_add2(size, size_of(s->block[i], 0));
@@ -306,8 +306,8 @@ static void step_sparse(Lower *p, const Step *s)
     Var *scale = squares              ? squares->scale
                  : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", first->name), 1, (Expr *[]){ex_num(3)})
                                       : NULL;
-    step_row_sums(p, s);
-    comment_step(p, s);
+    update_row_sums(p, s);
+    comment_update(p, s);
     note(p, "  its precision is sparse: each entry is told with its place");
     if (s->gaussian.scaled)
         note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
@@ -336,7 +336,7 @@ static void step_sparse(Lower *p, const Step *s)
     if (scale) with_name(l, scale);
     const char *names = first->name;
     for (int i = 1; i < s->nblock; i++) names = words(p, "%s, %s", names, s->block[i]->name);
-    Launches *of_step = p->launches;
+    Launches *of_update = p->launches;
     p->launches = &p->patterns;
     l = launch(p, LAUNCH_PATTERN, collect);
     with_string(l, names);
@@ -344,7 +344,7 @@ static void step_sparse(Lower *p, const Step *s)
     with_extent(l, size);
     with_number(l, s->gaussian.most_work);
     with_number(l, by_lanes);
-    p->launches = of_step;
+    p->launches = of_update;
     if (s->nblock == 1 && !scale) return;
     note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents scaled with it" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_all_%s", first->name), "wide");
@@ -354,21 +354,21 @@ static void step_sparse(Lower *p, const Step *s)
     launch_team(p, place);
 }
 
-void step_gaussian(Lower *p, const Step *s)
+void update_gaussian(Lower *p, const Update *s)
 {
     if (s->gaussian.sparse) {
-        step_sparse(p, s);
+        update_sparse(p, s);
         return;
     }
     if (s->gaussian.diagonal) {
-        step_diagonal(p, s);
+        update_diagonal(p, s);
         return;
     }
     if (s->gaussian.band) {
-        step_band(p, s);
+        update_band(p, s);
         return;
     }
-    BlockPlace b = {.step = s};
+    BlockPlace b = {.update = s};
     // Blocks that stand in for a larger one may have their first variables in common: each has the name and the random numbers of its
     // plate.
     const Var *own = s->joint < 0 && s->gaussian.arrow ? s->block[s->nblock - 1] : s->block[0];
@@ -408,7 +408,7 @@ void step_gaussian(Lower *p, const Step *s)
         collect_rows(p, &b, x, ndense, size);
         if (scale) put_squares(p, s, scale);
         close_kernel(p);
-        if (s->gaussian.rows->told) step_told(p, &b, x, scale, ndense, size);
+        if (s->gaussian.rows->told) update_listed(p, &b, x, scale, ndense, size);
         p->when_rows = s->gaussian.rows;
         p->when = s->gaussian.rows->told ? IF_SYSTEM : IF_FEW;
         launch_team(p, collect);
@@ -419,8 +419,8 @@ void step_gaussian(Lower *p, const Step *s)
         for (int i = 0; i < 7 && names[i]; i++) with_name(l, names[i]);
         p->when = IF_MANY;
     }
-    step_row_sums(p, s);
-    comment_step(p, s);
+    update_row_sums(p, s);
+    comment_update(p, s);
     if (effects) note(p, "  the elements of %s are independent given the others: an arrow", effects->name);
     if (s->gaussian.scaled)
         note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",

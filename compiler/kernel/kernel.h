@@ -33,9 +33,9 @@ typedef enum {
 } Sharing;
 
 typedef enum {
-#define OP(id, sign, help) UPDATE_##id,
+#define OP(id, sign, help) ASSIGN_##id,
 #include "kernel.def"
-} UpdateOp;
+} AssignOp;
 
 typedef struct Count {  // a product of extents
     int n;
@@ -153,7 +153,7 @@ struct Node {
             Expr *const *target;  // subscripts that pick the place; NULL with n = 0: one place, or locals
             Expr *const *extent;  // what they run to; NULL: each instance has a place of its own
             const Var *moving;    // written by the body: nothing that reads it may leave the loops. Or NULL
-            UpdateOp op;
+            AssignOp op;
             bool careful;    // data have not been checked: a subscript may be outside its array
             bool as_read;    // responses as they stand in the files, missing values unfilled
             bool plain;      // nothing is computed outside its loops
@@ -205,7 +205,7 @@ struct Node {
         // value * times, if there is one; own: by the lane whose place it is; total: STORE_TOTAL: its number; exists: only where this
         // holds; NULL: always; puts_row: entries of a row of a joint normal that come at once
         struct {
-            UpdateOp op;
+            AssignOp op;
             Place place;
             Expr *value;
             Var *times;
@@ -215,7 +215,7 @@ struct Node {
             AsInteger integer;
             Expr *exists;
             bool puts_row;
-        } update;
+        } assign;
         struct {
             Var *array;
             Count count;
@@ -257,7 +257,7 @@ struct Node {
             bool goes_on;  // with the stream of the draw before it
             DrawCheck check;
         } draw;
-        // c NULL: the claim is the value, or none; square: the statistic is the square of what is drawn
+        // c NULL: the ratio is the value, or none; square: the statistic is the square of what is drawn
         struct {
             const Conditional *c;
             int n;
@@ -266,13 +266,13 @@ struct Node {
             Expr *value;
             KeptLogs logs;
             bool square[MAX_NATURAL];
-        } claim;
+        } ratio;
         struct {
             const Factor *factor;
             bool interval;
         } bounds;  // interval: its ends, not data in it
         struct {
-            const Claim *claim;
+            const Requirement *requirement;
         } check;
         // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; claims: --check is told how the density changed,
         // by all that changes it; climbs: to the mode; again: what is computed for each value tried
@@ -283,7 +283,7 @@ struct Node {
             Expr *start;
             Expr *lo, *hi;
             Expr *stream;
-            bool follows, claims, climbs;
+            bool follows, ratios, climbs;
             KeptLogs logs;
             Node *again;
         } slice;
@@ -323,7 +323,7 @@ struct Node {
             bool mode;
         } whole;  // NODE_DRAW_ARRAY; mode: it becomes the mode
         struct {
-            const Step *step;
+            const Update *update;
             Var *J, *h;
             Expr *size;
             bool mode;
@@ -331,7 +331,7 @@ struct Node {
         // NODE_DRAW_BAND: x, z: what is drawn; E, A, h, z NULL: there is no border; block, edge: lag times width and the border, if numbers
         // of which a routine is compiled, else 0 and -1
         struct {
-            const Step *step;
+            const Update *update;
             Var *B, *k, *E, *A, *h, *x, *z;
             int block, edge;
         } band;
@@ -344,7 +344,7 @@ struct Node {
             bool apart;
         } states;
         struct {
-            const Step *step;
+            const Update *update;
             int n;
             Var *const *var;
             Var *joint;
@@ -443,7 +443,7 @@ typedef struct Kernel {
     enum { ODE_RIGHT_SIDE, ODE_DERIVATIVES, ODE_SOLUTION } of_ode;
     const char *comment;     // lines above it: the conditional that it draws from
     const char *number;      // type of its locals: real or wide
-    const Step *step;        // that it belongs to, or NULL
+    const Update *update;    // that it belongs to, or NULL
     const Columns *columns;  // KERNEL_TEAM: what its body does is that, too; or NULL
     // KERNEL_TEAM: it moves what predictors are made of, and computes those that it reads where it has got to
     bool places;
@@ -452,7 +452,7 @@ typedef struct Kernel {
     const Node *alike_from;
     const Var *followed;  // a vector drawn one element after the other: predictors of it are kept up to date; or NULL
     Node *body, **last;
-    int nturns;  // of loops that a team shares, in all
+    int niterations;  // of loops that a team shares, in all
     Count *turns;
     struct Kernel *next;
 } Kernel;
@@ -506,7 +506,7 @@ typedef struct SharedDraw {
     const Kernel *first;  // it is written above this one
     const Node *from;     // the draw in that
     // with parameters for what a kernel hands it: the values of arguments of the draw, in their order
-    const Node *draw, *claim;
+    const Node *draw, *ratio;
     struct SharedDraw *next;
 } SharedDraw;
 
@@ -579,10 +579,10 @@ typedef struct Launch {
     LaunchKind kind;
     const Kernel *kernel;  // NULL: a library call
     When when;
-    const Rows *rows;             // of `when`
-    int stands_in;                // it is made where the sparse block of this number is not drawn jointly; 0: always
-    const struct StepCode *code;  // SCALES: of the step that it begins
-    bool unless_kept;             // left out in a sweep, which has launched it
+    const Rows *rows;               // of `when`
+    int stands_in;                  // it is made where the sparse block of this number is not drawn jointly; 0: always
+    const struct UpdateCode *code;  // SCALES: of the step that it begins
+    bool unless_kept;               // left out in a sweep, which has launched it
     int nargs;
     LaunchArg arg[MOST_LAUNCH_ARGS];
     struct Launch *next;
@@ -595,12 +595,12 @@ typedef struct Launches {
 typedef struct Ration {      // what draws of scales are rationed by, in multiply-adds
     Expr *sweep, *trial;     // of all other steps; of one trial, where each row of data is another
     Expr *trial_as_counted;  // of one trial, in numbers of rows that are counted
-    // numbers of the competition and of the joint normal that is sparse, or told row by row; 0: none
-    int competition, sparse;
+    // numbers of the selection and of the joint normal that is sparse, or told row by row; 0: none
+    int selection, sparse;
 } Ration;
 
-typedef struct StepCode {  // of one step of the schedule
-    const Step *step;
+typedef struct UpdateCode {  // of one step of the schedule
+    const Update *update;
     const char *name;
     const Rows *waits_for;  // a move that competes: it is not made where these rows are told; or NULL
     bool again;             // sums of responses are made again before it, since values were imputed
@@ -614,7 +614,7 @@ typedef struct StepCode {  // of one step of the schedule
     const Var *machine, *diagnostics;  // NUTS: what it keeps of itself; what it tells the draws of each sweep
     const char *jacobian_name;
     Launches jacobian;  // the same of the transform alone, after these; none, if coordinates are the unknowns themselves
-} StepCode;
+} UpdateCode;
 
 // ---- lower.c ----
 
@@ -648,7 +648,7 @@ bool keeps_rows_of_route(const Placement *at);
 
 typedef struct StartFactor {  // a factor that is 0 for some values of the unknowns: chains start where it is not
     const Factor *factor;
-    const Plates *plates;
+    const Loops *plates;
     const Expr *log_density;
     bool if_missing;  // only where a missing response has been filled in
     struct StartFactor *next;
@@ -692,9 +692,9 @@ typedef struct ScalesPrice {
 
 enum { NUMBERS_OF_COST = 9 };
 
-typedef struct Price {          // of a competition, or of the whole program
-    int number;                 // of the competition; 0: the program
-    Expr *of[NUMBERS_OF_COST];  // as GmCompetition has them; NULL: not told, since there is one way to make a sweep
+typedef struct Price {          // of a selection, or of the whole program
+    int number;                 // of the selection; 0: the program
+    Expr *of[NUMBERS_OF_COST];  // as GmSelection has them; NULL: not told, since there is one way to make a sweep
     int ncounted;
     const Var **counted;  // whose different rows are counted
     SparsePrice *sparse, *told;
@@ -702,13 +702,13 @@ typedef struct Price {          // of a competition, or of the whole program
     struct Price *next;
 } Price;
 
-typedef struct Contest {  // a competition, and what a run needs to know to choose
-    const Competition *of;
+typedef struct PricedSelection {  // a selection, and what a run needs to know to choose
+    const Selection *of;
     const Var *machine, *diagnostics;  // of its move
     int nlatents;
     const Var **latent;  // auxiliaries that its steps draw
-    struct Contest *next;
-} Contest;
+    struct PricedSelection *next;
+} PricedSelection;
 
 // what of the runtime the program uses: moves along gradients; joint normals by its kernels, those with few entries, weighted sums of
 // squares; bands; states of chains, and those of several unknowns with a link for each
@@ -721,8 +721,8 @@ typedef struct Program {
     const Sum *sums;        // statistics: of the graph, and those that kernels ask for
     Placements placements;  // placement.h
     Kernels setup, sweep;   // in the order of the program
-    int nsteps;
-    StepCode *steps;
+    int nupdates;
+    UpdateCode *updates;
     Launches before;  // at the start of the sweep, of derive and of joint: series
     // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws, and what undoes their NaN; the log
     // joint
@@ -742,9 +742,9 @@ typedef struct Program {
     const char *total_name;     // of these members, before their numbers
     const StartFactor *starts;  // NULL: none
     const Definition *definitions;
-    // of each competition, if there are several, or the model asks for moves, of the program; the last is that of a sweep
+    // of each selection, if there are several, or the model asks for moves, of the program; the last is that of a sweep
     const Price *prices;
-    const Contest *contests;
+    const PricedSelection *priced;
     RuntimeParts uses;
     const char *cpu_only;  // why it runs on the CPU alone; NULL: it does not
 } Program;
@@ -771,24 +771,24 @@ void complete_program(Lower *p);  // what a program holds beside kernels and lau
 // ---- cost.c ----
 
 // operations, draws and bytes of one sweep of one chain, in the sizes of the data
-const char *cost_text(const Program *p, const StepCode *s);
+const char *cost_text(const Program *p, const UpdateCode *s);
 
-typedef struct CompetitionCost {  // in multiply-adds, of one chain, in numbers of the data
-    Expr *steps;                  // a sweep with a step for each
+typedef struct SelectionCost {  // in multiply-adds, of one chain, in numbers of the data
+    Expr *steps;                // a sweep with a step for each
     // a sweep along gradients is a move, and as many evaluations of density and gradient as its trajectory has
     Expr *move, *evaluation;
     struct {
         CostOnGpu steps, move, evaluation;
     } on_gpu;
-} CompetitionCost;
-// Of the competition; NULL: of the whole program, all its competitions together, and among the steps what the model asks to be moved along
+} SelectionCost;
+// Of the selection; NULL: of the whole program, all its selections together, and among the steps what the model asks to be moved along
 // gradients.
-CompetitionCost cost_of_competition(const Program *p, const Competition *of);
+SelectionCost cost_of_selection(const Program *p, const Selection *of);
 CostOnGpu cost_standing_in(const Program *p, int joint);  // of the steps that stand in for joint normal `joint`
 // on a CPU, of all but the joint normal whose rows are told
-CompetitionCost cost_where_told(const Program *p, const Competition *of);
+SelectionCost cost_where_listed(const Program *p, const Selection *of);
 // of all other steps, and of one trial; without factors of sparse joint normals
-void cost_of_scales(const Program *p, const StepCode *s, Expr **sweep, Expr **trial);
+void cost_of_scales(const Program *p, const UpdateCode *s, Expr **sweep, Expr **trial);
 
 // ---- print.c, check.c ----
 

@@ -3,7 +3,7 @@
 //   draw c       statistics_c: count_by_c, sum_y_by_c       draw w       draw mu       draw Sigma
 //
 // In a sweep they are made before the first step that reads them, and again where something that they are made of was drawn since. A step
-// that is run by itself (--check, a method of a competition on its own) makes its own before: `run->kept` says that a sweep takes care of
+// that is run by itself (--check, a method of a selection on its own) makes its own before: `run->kept` says that a sweep takes care of
 // it.
 //
 // Weights of values (graph/plan/keyed.c) are such a key: made again after the expectations are found.
@@ -47,10 +47,10 @@ static bool in_group(const Sum *s, const Group *g)
     return !s->data_only && of.n == g->n && memcmp(of.key, g->key, sizeof of.key) == 0;
 }
 
-static bool is_read(const Sum *s, const Step *by)
+static bool is_read(const Sum *s, const Update *by)
 {
     for (const Server *t = s->serves; t; t = t->next)
-        if (t->step == by) return true;
+        if (t->update == by) return true;
     return false;
 }
 
@@ -93,7 +93,7 @@ static void put_alike(Lower *p, const Group *g, const Sum *s)
     }
     Node *nest = enter_nest(p, NODE_REDUCE, &s->loops, s->n, s->target, s->var->dim);
     nest->nest.statistic = true;
-    for (int k = 0; k < n; k++) put_update(p, UPDATE_ADD, place_element(ex_ref(of[k]->var, s->n, s->target)), of[k]->value);
+    for (int k = 0; k < n; k++) put_assign(p, ASSIGN_ADD, place_element(ex_ref(of[k]->var, s->n, s->target)), of[k]->value);
     leave(p, nest);
 }
 
@@ -202,14 +202,15 @@ static void lower_group(Lower *p, const Group *g)
     if (!whole) k->columns = columns_of(p, g);
     if (!close_kernel(p)) return;
     bool fresh = false;
-    for (int i = 0; i < out->nsteps; i++) {
-        StepCode *code = &out->steps[i];
+    for (int i = 0; i < out->nupdates; i++) {
+        UpdateCode *code = &out->updates[i];
         bool reads = false, changes = false;
         for (const Sum *s = p->statistics.first; s; s = s->next) {
             if (!in_group(s, g)) continue;
-            reads |= is_read(s, code->step);
-            for (int b = 0; b < code->step->nblock; b++) changes |= mentions(s, code->step->block[b]);
-            for (int b = 0; code->step->expected && b < code->step->expected->n; b++) changes |= mentions(s, code->step->expected->of[b]);
+            reads |= is_read(s, code->update);
+            for (int b = 0; b < code->update->nblock; b++) changes |= mentions(s, code->update->block[b]);
+            for (int b = 0; code->update->expected && b < code->update->expected->n; b++)
+                changes |= mentions(s, code->update->expected->of[b]);
         }
         for (int own = 0; own < 2 && reads; own++) {
             if (!own && fresh) continue;

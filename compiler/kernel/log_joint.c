@@ -31,10 +31,10 @@ static void put_factor(Lower *p, const Factor *f, Var *lp)
                                              : f->id < 0 ? "the Jacobian of the centred form"
                                                          : "target",
                                              f->rule ? words(p, ", by %s", f->rule->name) : "");
-    const Loops l = loops_of(&f->plates);
+    const Loops l = f->plates;
     Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-    sum->nest.op = UPDATE_ADD;
-    put_update(p, UPDATE_ADD, place_local(lp), f->log_density);
+    sum->nest.op = ASSIGN_ADD;
+    put_assign(p, ASSIGN_ADD, place_local(lp), f->log_density);
     leave(p, sum);
 }
 
@@ -79,7 +79,7 @@ static int lower_parts(Lower *p, const Kernel ***part)
 // whichever method a chain takes; --check compares steps with the augmented one.
 static bool auxiliaries_compete(const Graph *g)
 {
-    for (const Competition *c = g->competitions; c; c = c->next)
+    for (const Selection *c = g->selections; c; c = c->next)
         if (c->auxiliaries) return true;
     return false;
 }
@@ -113,7 +113,7 @@ static void put_absent_density(Lower *p, Var *lp, Expr *element, const Loops *l,
     Node *test = enter(p, NODE_IF);
     test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
     Node *sum = enter_nest(p, NODE_REDUCE, l, 0, NULL, NULL);
-    put_update(p, UPDATE_ADD, place_local(lp), ex_mul2(coefficient, ex_pow(element, 2)));
+    put_assign(p, ASSIGN_ADD, place_local(lp), ex_mul2(coefficient, ex_pow(element, 2)));
     leave(p, sum);
     leave(p, test);
 }
@@ -123,7 +123,7 @@ void lower_log_joint(Lower *p)
     bool whole = false;
     const bool either = auxiliaries_compete(p->g);
     for (const Factor *f = p->g->factors; f; f = f->next) {
-        const Loops l = loops_of(&f->plates);
+        const Loops l = f->plates;
         whole |= (counts(p->g, f) || (either && factor_counts_at(f, 0, true))) && needs_own_array(f->log_density, &l);
     }
     const Kernel **part;
@@ -145,20 +145,20 @@ void lower_log_joint(Lower *p)
     put_written(p, lp);
     // told already: several blocks may draw a variable, each with the same density of such elements
     bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);
-    for (const Step *s = p->g->steps; s; s = s->next)
-        for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
+    for (const Update *s = p->g->updates; s; s = s->next)
+        for (const BlockTerm *t = s->kind == UPDATE_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
             if (!t->absent || absent[t->ref[0]->var->id]) continue;
             absent[t->ref[0]->var->id] = true;
             put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s without a statement", t->ref[0]->var->name);
             Node *test = enter(p, NODE_IF);
             test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
             Node *sum = enter_nest(p, NODE_REDUCE, &t->loops, 0, NULL, NULL);
-            put_update(p, UPDATE_ADD, place_local(lp), ex_mul2(t->coefficient, ex_pow(t->ref[0], 2)));
+            put_assign(p, ASSIGN_ADD, place_local(lp), ex_mul2(t->coefficient, ex_pow(t->ref[0], 2)));
             leave(p, sum);
             leave(p, test);
         }
-    for (const Step *s = p->g->steps; s; s = s->next)
-        for (int i = 0; s->kind == STEP_TURNS && i < s->turns->n; i++) {
+    for (const Update *s = p->g->updates; s; s = s->next)
+        for (int i = 0; s->kind == UPDATE_CATEGORIES && i < s->turns->n; i++) {
             Var *v = s->turns->var[i];
             Loops l = {.n = v->rank};
             Expr *element = var_element(p->g, v, l.index), *exists = v->exists;

@@ -71,9 +71,9 @@ static Look find_small_shape(const Expr *e, void *with)
 // A scale that v is multiplied by may take it to an end, and from there.
 static bool is_scaled(const Graph *g, const Var *v)
 {
-    for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; s->orbit && !s->orbit->added && i < s->orbit->n; i++)
-            if (s->orbit->moved[i].var == v) return true;
+    for (const Update *s = g->updates; s; s = s->next)
+        for (int i = 0; s->group_move && !s->group_move->added && i < s->group_move->n; i++)
+            if (s->group_move->moved[i].var == v) return true;
     return false;
 }
 
@@ -81,8 +81,8 @@ static bool is_scaled(const Graph *g, const Var *v)
 // its law.
 static bool is_moved(const Graph *g, const Var *v)
 {
-    for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; i < s->nblock && (s->kind == STEP_SLICE || s->kind == STEP_NUTS) && !s->orbit && !s->imputes; i++)
+    for (const Update *s = g->updates; s; s = s->next)
+        for (int i = 0; i < s->nblock && (s->kind == UPDATE_SLICE || s->kind == UPDATE_NUTS) && !s->group_move && !s->imputes; i++)
             if (s->block[i] == v) return true;
     return false;
 }
@@ -119,5 +119,5 @@ void put_logs(Lower *p, Expr *element, Expr *log, Expr *log1m, Store how)
     Var *const to[] = {element->var->kept_log, element->var->kept_log1m};
     for (int i = 0; i < 2; i++)
         if (to[i])
-            put_update(p, UPDATE_SET, place_element(ex_ref(to[i], element->nargs, element->args)), i ? log1m : log)->update.how = how;
+            put_assign(p, ASSIGN_SET, place_element(ex_ref(to[i], element->nargs, element->args)), i ? log1m : log)->assign.how = how;
 }

@@ -2,13 +2,6 @@
 #include <string.h>
 #include "lower.h"
 
-Loops loops_of(const Plates *plates)
-{
-    Loops l = {.guard = plates->guard};
-    for (int i = 0; i < plates->n; i++) l.index[l.n++] = plates->index[i];
-    return l;
-}
-
 // Where e is not 0 because of a choice that multiplies it; NULL: nothing is said. What a choice leaves out need not have an element to be
 // added to.
 Expr *chosen_where(Expr *e)
@@ -45,7 +38,7 @@ static Look test_free(const Expr *e, void *with)
 bool free_index(const Expr *e) { return ex_find(e, test_free, NULL); }
 
 // Extents that do not depend on each other: how many turns a nest has, as far as that is a product.
-Count turns_of_loops(const Loops *l)
+Count iterations_of_loops(const Loops *l)
 {
     Count c = {0};
     for (int i = 0; i < l->n && c.n < 8; i++) {
@@ -57,18 +50,18 @@ Count turns_of_loops(const Loops *l)
 
 void note_count(Lower *p, Kernel *k, Count c)
 {
-    for (int i = 0; i < k->nturns; i++) {
+    for (int i = 0; i < k->niterations; i++) {
         bool same = k->turns[i].n == c.n;
         for (int f = 0; f < c.n && same; f++) same = k->turns[i].factor[f] == c.factor[f];
         if (same) return;
     }
-    Count *all = NEW_N(p->g->arena, Count, k->nturns + 1);
-    if (k->nturns) memcpy(all, k->turns, sizeof *all * (size_t)k->nturns);
-    all[k->nturns++] = c;
+    Count *all = NEW_N(p->g->arena, Count, k->niterations + 1);
+    if (k->niterations) memcpy(all, k->turns, sizeof *all * (size_t)k->niterations);
+    all[k->niterations++] = c;
     k->turns = all;
 }
 
-Expr *instances(const Plates *p)
+Expr *instances(const Loops *p)
 {
     Expr *n = ex_num(1);
     for (int i = 0; i < p->n; i++) n = ex_mul2(n, p->index[i]->hi);

@@ -6,61 +6,61 @@
 
 // ---- the program ----
 
-static void lower_exact(Lower *p, const Step *s, StepCode *code)
+static void lower_exact(Lower *p, const Update *s, UpdateCode *code)
 {
     (void)code;
-    if (s->conditional->array) step_array(p, s);
-    else step_exact(p, s);
+    if (s->conditional->array) update_array(p, s);
+    else update_exact(p, s);
 }
 
-static void lower_own(Lower *p, const Step *s, StepCode *code)
+static void lower_own(Lower *p, const Update *s, UpdateCode *code)
 {
     (void)code;
-    step_own(p, s);
+    update_own(p, s);
 }
-static void lower_pair(Lower *p, const Step *s, StepCode *code)
+static void lower_pair(Lower *p, const Update *s, UpdateCode *code)
 {
     (void)code;
-    step_pair(p, s);
+    update_pair(p, s);
 }
-static void lower_elliptical(Lower *p, const Step *s, StepCode *code)
+static void lower_elliptical(Lower *p, const Update *s, UpdateCode *code)
 {
     (void)code;
-    step_elliptical(p, s);
+    update_elliptical(p, s);
 }
-static void lower_turns(Lower *p, const Step *s, StepCode *code)
+static void lower_categories(Lower *p, const Update *s, UpdateCode *code)
 {
     (void)code;
-    step_turns(p, s);
+    update_categories(p, s);
 }
-static void lower_gradients(Lower *p, const Step *s, StepCode *code) { step_nuts(p, s, code); }
+static void lower_gradients(Lower *p, const Update *s, UpdateCode *code) { update_nuts(p, s, code); }
 
-static void lower_gaussian(Lower *p, const Step *s, StepCode *code)
+static void lower_gaussian(Lower *p, const Update *s, UpdateCode *code)
 {
     Launch **own = p->launches->first ? p->launches->last : &p->launches->first;
-    step_gaussian(p, s);
+    update_gaussian(p, s);
     if (s->gaussian.scales) lower_scales(p, s, code, own);
 }
 
-static void lower_trials(Lower *p, const Step *s, StepCode *code)
+static void lower_by_density(Lower *p, const Update *s, UpdateCode *code)
 {
     (void)code;
     const Constraint k = s->block[0]->constraint;
-    if (s->white) step_white(p, s);
-    else if (s->at_once) step_states(p, s);
-    else if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) step_density(p, s);
-    else step_constrained(p, s);
+    if (s->white) update_white(p, s);
+    else if (s->at_once) update_states(p, s);
+    else if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) update_density(p, s);
+    else update_constrained(p, s);
 }
 
-static void lower_step(Lower *p, const Step *s, StepCode *code)
+static void lower_update(Lower *p, const Update *s, UpdateCode *code)
 {
-    static void (*const kinds[])(Lower *, const Step *, StepCode *) = {
-#define UPDATE(id, name, describe, lower, what) [STEP_##id] = lower_##lower,
+    static void (*const kinds[])(Lower *, const Update *, UpdateCode *) = {
+#define UPDATE(id, name, describe, lower, what) [UPDATE_##id] = lower_##lower,
 #include "../graph/updates.def"
     };
-    if (s->orbit) before_orbit(p, s);
+    if (s->group_move) before_group_move(p, s);
     kinds[s->kind](p, s, code);
-    if (s->orbit) along_orbit(p, s);
+    if (s->group_move) along_group_move(p, s);
     if (s->proposal) lower_proposal(p, s, code);
 }
 
@@ -72,10 +72,10 @@ static bool site_reads(const Var *m, const Var *v)
 }
 
 // Messages along a chain are made before each step that reads them: not all that they are made of is drawn by steps that read them.
-static void put_messages(Lower *p, const Step *s)
+static void put_messages(Lower *p, const Update *s)
 {
     const Reading of = factors_of_block((Graph *)p->g, s->block, s->nblock);
-    const int sums = s->kind == STEP_NUTS ? s->nuts.sums : block_sums(s->block, s->nblock);
+    const int sums = s->kind == UPDATE_NUTS ? s->nuts.sums : block_sums(s->block, s->nblock);
     for (int i = 0; p->messages && i < p->g->nvars; i++) {
         const Var *m = p->g->vars[i];
         if (m->kind != VAR_SERIES || !m->hidden) continue;
@@ -93,40 +93,40 @@ static void put_messages(Lower *p, const Step *s)
 static void note_again(Program *out)
 {
     bool imputing = false;
-    for (int i = 0; i < out->nsteps; i++) {
-        const bool imputes = out->steps[i].step->imputes;
-        out->steps[i].again = !imputes && imputing;
-        imputing = imputes || (imputing && !out->steps[i].again);
+    for (int i = 0; i < out->nupdates; i++) {
+        const bool imputes = out->updates[i].update->imputes;
+        out->updates[i].again = !imputes && imputing;
+        imputing = imputes || (imputing && !out->updates[i].again);
     }
 }
 
-static void lower_steps(Lower *p)
+static void lower_updates(Lower *p)
 {
     Program *out = p->out;
-    for (const Step *s = p->g->steps; s; s = s->next) out->nsteps++;
-    out->steps = NEW_N(p->g->arena, StepCode, out->nsteps + 1);
+    for (const Update *s = p->g->updates; s; s = s->next) out->nupdates++;
+    out->updates = NEW_N(p->g->arena, UpdateCode, out->nupdates + 1);
     bool responses = false;
     int n = 0;
-    for (const Step *s = p->g->steps; s; s = s->next, n++) {
+    for (const Update *s = p->g->updates; s; s = s->next, n++) {
         const char *names = "";
         for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
-        for (int i = 0; s->kind == STEP_GAUSSIAN && s->gaussian.scales && i < s->gaussian.scales->n; i++)
+        for (int i = 0; s->kind == UPDATE_GAUSSIAN && s->gaussian.scales && i < s->gaussian.scales->n; i++)
             names = words(p, "%s%s%s", names, i ? ", " : ", after ", s->gaussian.scales->var[i]->name);
-        for (int i = 0; s->orbit && i < s->orbit->n; i++)
-            names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->orbit->moved[i].var->name);
+        for (int i = 0; s->group_move && i < s->group_move->n; i++)
+            names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->group_move->moved[i].var->name);
         if (s->proposal) names = words(p, "proposal of %s", names);
         if (s->white) names = words(p, "%s, with %s", names, s->white->vector->name);
-        StepCode *code = &out->steps[n];
-        code->step = s;
+        UpdateCode *code = &out->updates[n];
+        code->update = s;
         code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);
-        p->step = p->statistics.serving = s;
+        p->update = p->statistics.serving = s;
         p->launches = &code->launches;
         put_messages(p, s);
-        lower_step(p, s, code);
+        lower_update(p, s, code);
         // other steps read the series that this one did not
         if (s->conditional && s->conditional->closed && !s->conditional->recursion) launch(p, LAUNCH_ONCE, p->series);
     }
-    p->step = p->statistics.serving = NULL;
+    p->update = p->statistics.serving = NULL;
     for (const Sum *s = p->statistics.first; s; s = s->next) responses |= s->data_only && reads_response(s);
     if (responses) note_again(out);
 }
@@ -135,10 +135,10 @@ static void lower_steps(Lower *p)
 static void row_sizes(Lower *p)
 {
     Program *out = p->out;
-    for (const Step *s = p->g->steps; s; s = s->next) {
+    for (const Update *s = p->g->updates; s; s = s->next) {
         RowDot dot = {0};
-        if (turns_dot(p->out, s, &dot)) reads_rows(p, dot.matrix->dim[1]);
-        if (s->kind != STEP_EXACT || !row_dot(p, s, &dot)) continue;
+        if (categories_dot(p->out, s, &dot)) reads_rows(p, dot.matrix->dim[1]);
+        if (s->kind != UPDATE_EXACT || !row_dot(p, s, &dot)) continue;
         for (int k = 0; k < 2; k++) out->row_bytes[k] = dot.matrix->dim[k];
         reads_rows(p, dot.matrix->dim[1]);
     }
@@ -171,7 +171,7 @@ void lower(Lower *p)
     plan_logs(p);
     p->list = &out->sweep;
     lower_series(p);
-    lower_steps(p);
+    lower_updates(p);
     lower_keyed(p);
     lower_observed(p);
     lower_derive(p);
@@ -198,9 +198,9 @@ void predictors(Lower *p)
 {
     Program *out = p->out;
     lower_predictors(p);
-    for (int i = 0; i < out->nsteps; i++) {
-        refresh_predictors(p, &out->steps[i].density);
-        refresh_predictors(p, &out->steps[i].launches);
+    for (int i = 0; i < out->nupdates; i++) {
+        refresh_predictors(p, &out->updates[i].density);
+        refresh_predictors(p, &out->updates[i].launches);
     }
     refresh_predictors(p, &out->log_lik);
     refresh_predictors(p, &out->replicates);

@@ -10,20 +10,20 @@ typedef struct RowDot {  // sum(j, matrix[row, j]*vector[j]), the linear predict
 } RowDot;
 
 typedef struct RowSum {    // sum(row, weight*matrix[row, j]) for each j: part of the precision or the shift of a joint draw
-    const Step *step;      // that needs it
+    const Update *update;  // that needs it
     Var *matrix, *vector;  // the element is vector[j]
     Expr *other;           // precision between vector[j] and this element; NULL: shift
     Index *row;
     Expr *weight;
     Var *out;
-    const Step *fused;  // the draw whose row pass adds it up, or NULL
-    Expr *square;       // of row `row`: what the scale move of the joint draw sums over rows, if the row pass does; or NULL
-    Var *scale;         // where that goes
+    const Update *fused;  // the draw whose row pass adds it up, or NULL
+    Expr *square;         // of row `row`: what the scale move of the joint draw sums over rows, if the row pass does; or NULL
+    Var *scale;           // where that goes
     struct RowSum *next;
 } RowSum;
 
 typedef struct RowGram {  // sum(row, weight*matrix[row, j]*matrix[row, k]): precision of vector[j] and vector[k]
-    const Step *step;
+    const Update *update;
     Var *matrix, *vector;
     Index *row;
     Expr *weight;
@@ -31,7 +31,7 @@ typedef struct RowGram {  // sum(row, weight*matrix[row, j]*matrix[row, k]): pre
     struct RowGram *next;
 } RowGram;
 
-typedef struct RestOfRows {  // an array of a value for each row (trials.c)
+typedef struct RestOfRows {  // an array of a value for each row (unchanged.c)
     Var *array;
     const struct Kernel *kernel;  // that filled it last
 } RestOfRows;
@@ -79,7 +79,7 @@ struct Lower {
     int nmade;  // arrays of coefficients
     int nrests, rests_size;
     RestOfRows *rest;                                // of rows, that trials leave as it is
-    const Step *step;                                // whose kernels are being made, or NULL
+    const Update *update;                            // whose kernels are being made, or NULL
     Kernel *definitions, *check, *sums, *responses;  // of setup, or NULL
     Launches grams;
     Launches patterns;     // of sparse joint normals
@@ -95,7 +95,7 @@ const char *math(Lower *p, const Expr *e);         // in the language's notation
 const char *cut_line(Lower *p, const char *line);  // to the width of a comment
 const char *line_of(Lower *p, Span s);             // file.gm:12
 const char *loops_over(Lower *p, const Loops *l);  // "  over i, j"
-void comment_step(Lower *p, const Step *s);        // the law that the next kernel draws from, in textbook form: lines above it
+void comment_update(Lower *p, const Update *s);    // the law that the next kernel draws from, in textbook form: lines above it
 void note(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));  // a line above the next kernel
 
 // ---- put.c: a kernel in the making ----
@@ -116,7 +116,7 @@ void leave(Lower *p, Node *n);                                                  
 Node *put_let(Lower *p, Expr *key, Var *local, Expr *value, const char *type);
 Place place_local(Var *v);
 Place place_element(Expr *ref);
-Node *put_update(Lower *p, UpdateOp op, Place at, Expr *value);  // sets the place, adds to it, ...
+Node *put_assign(Lower *p, AssignOp op, Place at, Expr *value);  // sets the place, adds to it, ...
 // Loops around a statement with n subscripts, `target`, each up to its extent.
 Node *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *const *target, Expr *const *extent);
 Var *local_integer(Lower *p, const char *name);  // a local variable that is a whole number
@@ -128,13 +128,12 @@ void put_skip(Lower *p, Expr *condition);                       // goes on only 
 
 // ---- loops.c ----
 
-Loops loops_of(const Plates *p);  // those of plates
-Expr *chosen_where(Expr *e);      // where e is not 0 because of a choice that multiplies it; NULL: nothing is said
+Expr *chosen_where(Expr *e);  // where e is not 0 because of a choice that multiplies it; NULL: nothing is said
 // without the turns that add 0 to an element that may not exist
 Loops loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target);
 bool free_index(const Expr *e);                 // it holds the index of a loop around it
-Expr *instances(const Plates *p);               // how many there are of plates from 1, whose ranges do not depend on each other
-Count turns_of_loops(const Loops *l);           // as far as that is a product
+Expr *instances(const Loops *p);                // how many there are of plates from 1, whose ranges do not depend on each other
+Count iterations_of_loops(const Loops *l);      // as far as that is a product
 void note_count(Lower *p, Kernel *k, Count c);  // a loop of the kernel that a team shares has so many turns
 
 // ---- launch.c: launches in the making ----
@@ -168,7 +167,7 @@ void find_rations(Lower *p);            // prices.c
 void find_fields(Lower *p);             // fields.c
 void find_starts(Lower *p);             // starts.c
 void find_prices(Lower *p);             // prices.c
-void find_contests(Lower *p);           // prices.c
+void price_selections(Lower *p);        // prices.c
 
 // ---- products.c ----
 
@@ -184,12 +183,12 @@ bool same_product(const Product *a, const Product *b);  // of the same matrix an
 typedef struct Once {  // var[index..] = value over plates: before the loops that read it
     Var *var;
     Expr *original, *value;  // value: with elements of arrays that stand before this one in the list
-    Plates plates;
+    Loops plates;
     struct Once *next;
 } Once;
 
 // e over plates; the list grows by arrays that it reads then
-Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list, Expr *e, const Plates *plates);
+Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list, Expr *e, const Loops *plates);
 
 // ---- predictors.c: for kernels other than row passes ----
 
@@ -209,17 +208,17 @@ void list_rows(Lower *p);                                     // for it
 void plan_rows(Lower *p);                                     // which sums over rows are made by row passes
 void reads_rows(Lower *p, const Expr *columns);               // a launch reads rows of so many columns
 // the draw of a plate of rows that reads a linear predictor of dense rows
-bool row_dot(const Lower *p, const Step *s, RowDot *dot);
-bool turns_dot(const Program *out, const Step *s, RowDot *dot);  // the same of columns that take turns
-const RowSum *fused_sum(const Lower *p, const Step *draw);       // the first that the row pass of a draw makes; or NULL
+bool row_dot(const Lower *p, const Update *s, RowDot *dot);
+bool categories_dot(const Program *out, const Update *s, RowDot *dot);  // the same of columns that take turns
+const RowSum *fused_sum(const Lower *p, const Update *draw);            // the first that the row pass of a draw makes; or NULL
 // whose row pass makes the sum of squares of a scale move, or NULL
-const RowSum *fused_squares(const Lower *p, const Step *joint);
+const RowSum *fused_squares(const Lower *p, const Update *joint);
 bool in_row_pass(const Lower *p, const BlockTerm *t);  // a row pass makes the sum of this term
 // value = times * matrix[row, column], ref = vector[column], all of both; times may depend on the column
 bool row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Index *row, const Index *column, Var **matrix, Expr **times);
 // out[j] = sum(row, weights[row]*matrix[row, j])
 void launch_row_sums(Lower *p, const Var *matrix, const Var *weights, Var *out);
-void step_row_sums(Lower *p, const Step *s);  // passes that no draw makes on its way
+void update_row_sums(Lower *p, const Update *s);  // passes that no draw makes on its way
 
 // ---- weights.c ----
 
@@ -254,13 +253,13 @@ typedef struct Opened {
 } Opened;  // the loops over them
 
 int missing_field(const Lower *p, const Var *v);  // its number among the fields of Data
-Shared shared_how(const Step *s, const RowDot *dot);
+Shared shared_how(const Update *s, const RowDot *dot);
 bool any_loops(const Part *q);  // one of the parts is a sum for each element
-Kernel *open_elements_kernel(Lower *p, Shared how, const Step *s, const char *name);
+Kernel *open_elements_kernel(Lower *p, Shared how, const Update *s, const char *name);
 // the vector whose elements a team draws one after the other, if it keeps predictors of it up to date; or NULL
 const Var *followed(const Conditional *c, Shared how);
 // loops over the elements that a step draws, missing ones or all, around what is put next
-Opened enter_elements(Lower *p, const Step *s, Shared how);
+Opened enter_elements(Lower *p, const Update *s, Shared how);
 void leave_elements(Lower *p, Opened *o);                             // what is put now stands after them
 Node *enter_opened(Lower *p, Opened *o, Sharing how, const Var *of);  // one more loop
 Expr *exists_whole(const Var *v);                                     // the condition under which v has elements; NULL: always
@@ -273,9 +272,9 @@ Node *enter_part(Lower *p, const Loops *l);                          // sums ove
 // a part as an expression of the element: its sum leaves the sweep; NULL: it cannot
 Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q);
 // with as many lanes as the elements ask for
-void launch_elements(Lower *p, const Step *s, Shared how, const RowDot *dot, const Kernel *k);
+void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, const Kernel *k);
 
-// ---- trials.c ----
+// ---- unchanged.c ----
 
 // the density of a row, with what trials leave as it is in arrays, which are filled in the open kernel
 Expr *without_rest(Lower *p, const Conditional *c, const Loops *l, Expr *density);
@@ -290,8 +289,8 @@ typedef struct Moves {
     int n, size;
     Move *move;
 } Moves;
-Conditional *with_counts(Lower *p, const Step *s, Moves *moves);  // the conditional of the step, with weights as counts
-void put_moves(Lower *p, const Moves *moves, double by);          // adds `by` to all places
+Conditional *with_counts(Lower *p, const Update *s, Moves *moves);  // the conditional of the step, with weights as counts
+void put_moves(Lower *p, const Moves *moves, double by);            // adds `by` to all places
 
 // ---- scattered.c: sums for all elements, before they are drawn ----
 
@@ -321,12 +320,12 @@ typedef struct DensityPiece {
 DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool walks, bool tried);
 // adds it to a local; weighed: of a value among others
 void put_density(Lower *p, const DensityPiece *d, Var *lp, bool weighed);
-Node *enter_walk(Lower *p, const Step *s, NodeKind kind, Var *width);  // the node that draws an element by its density
+Node *enter_walk(Lower *p, const Update *s, NodeKind kind, Var *width);  // the node that draws an element by its density
 
 // ---- entries.c: precision and shift of a joint normal ----
 
 typedef struct BlockPlace {
-    const Step *step;
+    const Update *update;
     Var *J, *h, *E, *D, *k;  // precision and shift of the dense part; coupling, diagonal precision and shift of the arrow's
     // with few rows: precision apart from them, rows and targets; diagonal: all of the precision, of a block that has no more
     Var *diagonal, *rows, *y;
@@ -348,36 +347,36 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t);  // adds a t
 // Precision and shift of variables first, ... of a block, of which `offset` says where each begins. border_place: in the open kernel; J
 // NULL: there are none.
 typedef struct BorderPlace {
-    const Step *step;
+    const Update *update;
     Var *J, *h, *n;
     Expr **offset;
 } BorderPlace;
-BorderPlace border_place(Lower *p, const Step *s, int first, Var *J, Var *h, Expr *size, Expr *const *offset);
+BorderPlace border_place(Lower *p, const Update *s, int first, Var *J, Var *h, Expr *size, Expr *const *offset);
 void border_entry(Lower *p, const BorderPlace *b, const BlockTerm *t);  // adds a term between them
 
 // ---- the steps: a file for each kind ----
 
-void step_exact(Lower *p, const Step *s);                 // exact.c
-void step_own(Lower *p, const Step *s);                   // exact.c
-void step_density(Lower *p, const Step *s);               // density.c
-void fill_window(Lower *p, const Window *w);              // before an orbit that sums counts over windows, and
-void draw_window(Lower *p, const Window *w);              // after its number is drawn
-void step_constrained(Lower *p, const Step *s);           // constrained.c
-void step_elliptical(Lower *p, const Step *s);            // elliptical.c
-void step_white(Lower *p, const Step *s);                 // whiten.c
-void step_pair(Lower *p, const Step *s);                  // pair.c
-void step_array(Lower *p, const Step *s);                 // array.c
-void step_band(Lower *p, const Step *s);                  // band.c
-void step_gaussian(Lower *p, const Step *s);              // joint.c
-void step_states(Lower *p, const Step *s);                // states.c
-void step_turns(Lower *p, const Step *s);                 // turns.c
-void step_nuts(Lower *p, const Step *s, StepCode *code);  // hmc/nuts.c
-void before_orbit(Lower *p, const Step *s);               // orbits.c: what is drawn starts from where nothing moves
-void along_orbit(Lower *p, const Step *s);                // and then moves others
+void update_exact(Lower *p, const Update *s);                   // exact.c
+void update_own(Lower *p, const Update *s);                     // exact.c
+void update_density(Lower *p, const Update *s);                 // density.c
+void fill_window(Lower *p, const Window *w);                    // before an group_move that sums counts over windows, and
+void draw_window(Lower *p, const Window *w);                    // after its number is drawn
+void update_constrained(Lower *p, const Update *s);             // constrained.c
+void update_elliptical(Lower *p, const Update *s);              // elliptical.c
+void update_white(Lower *p, const Update *s);                   // whiten.c
+void update_pair(Lower *p, const Update *s);                    // pair.c
+void update_array(Lower *p, const Update *s);                   // array.c
+void update_band(Lower *p, const Update *s);                    // band.c
+void update_gaussian(Lower *p, const Update *s);                // joint.c
+void update_states(Lower *p, const Update *s);                  // states.c
+void update_categories(Lower *p, const Update *s);              // categories.c
+void update_nuts(Lower *p, const Update *s, UpdateCode *code);  // hmc/nuts.c
+void before_group_move(Lower *p, const Update *s);              // group_moves.c: what is drawn starts from where nothing moves
+void along_group_move(Lower *p, const Update *s);               // and then moves others
 // scales.c: what is drawn with a joint normal integrated out, once the launches of that are there: from *own on
-void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own);
+void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own);
 // proposals.c: around the launches of the step, once these are there
-void lower_proposal(Lower *p, const Step *s, StepCode *code);
+void lower_proposal(Lower *p, const Update *s, UpdateCode *code);
 
 // ---- sites.c: what one statement computes or draws ----
 

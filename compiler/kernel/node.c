@@ -54,7 +54,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
     for (const Node *n = list; n; n = n->next) {
         bool yes = false;
         switch (n->kind) {
-        case NODE_UPDATE: yes = place_written(&n->update.place, f, with); break;
+        case NODE_ASSIGN: yes = place_written(&n->assign.place, f, with); break;
         case NODE_FILL: yes = f(n->fill.array, with); break;
         case NODE_DRAW: yes = place_written(&n->draw.place, f, with); break;
         case NODE_SAMPLE: yes = f(n->sample.site->var, with); break;
@@ -63,9 +63,9 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_WEIGH: yes = series_written(n->weigh.c, f, with); break;
         case NODE_WEIGHTS: yes = f(n->weights.of->var, with); break;
         case NODE_ELLIPSE: yes = f(n->ellipse.c->var, with); break;
-        case NODE_MOVE: yes = series_written(n->move.c, f, with); break;
+        case NODE_CONSTRAINED: yes = series_written(n->move.c, f, with); break;
         case NODE_DRAW_ARRAY: yes = f(n->whole.c->var, with); break;
-        case NODE_DRAW_NORMAL: yes = f(n->normal.step->block[0], with); break;
+        case NODE_DRAW_NORMAL: yes = f(n->normal.update->block[0], with); break;
         case NODE_DRAW_BAND: {
             const Var *const all[] = {n->band.x, n->band.B, n->band.k, n->band.z, n->band.E, n->band.A, n->band.h};
             for (size_t i = 0; i < sizeof all / sizeof *all && !yes; i++) yes = all[i] && f(all[i], with);
@@ -118,7 +118,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_BARRIER:
         case NODE_ARRAY:
         case NODE_MATRIX:
-        case NODE_CLAIM:
+        case NODE_RATIO:
         case NODE_CHECK:
         case NODE_BOUNDS:
         case NODE_CALL:
@@ -147,9 +147,9 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         if (n->test.condition) f(n->test.condition, with);
         break;
     case NODE_SKIP: f(n->skip.condition, with); break;
-    case NODE_UPDATE:
-        in_place(&n->update.place, f, with);
-        f(n->update.value, with);
+    case NODE_ASSIGN:
+        in_place(&n->assign.place, f, with);
+        f(n->assign.value, with);
         break;
     case NODE_DRAW:
         in_place(&n->draw.place, f, with);
@@ -169,7 +169,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
             for (int i = 0; i < w->n; i++) f(w->key[i], with);
         break;
     case NODE_WEIGHTS: f(n->weights.of->log, with); break;
-    case NODE_MOVE:
+    case NODE_CONSTRAINED:
         if (n->move.start) f(n->move.start, with);
         break;
     case NODE_TRANSFORM: {
@@ -210,7 +210,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
     case NODE_MATRIX:
     case NODE_CHOICE:
     case NODE_SAMPLE:
-    case NODE_CLAIM:
+    case NODE_RATIO:
     case NODE_BOUNDS:
     case NODE_CHECK:
     case NODE_DRAW_ARRAY:
@@ -273,7 +273,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         break;
     }
     case NODE_LANE: reads(n->lane.key, f, with); break;
-    case NODE_UPDATE: place_written(&n->update.place, f, with); break;
+    case NODE_ASSIGN: place_written(&n->assign.place, f, with); break;
     case NODE_FILL: f(n->fill.array, with); break;
     case NODE_ARRAY:
         reads(n->array.key, f, with);
@@ -298,7 +298,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         break;
     case NODE_WEIGHTS: f(n->weights.of->var, with); break;
     case NODE_ELLIPSE: f(n->ellipse.c->var, with); break;
-    case NODE_MOVE:
+    case NODE_CONSTRAINED:
         f(n->move.c->var, with);
         f(n->move.width, with);
         if (n->move.inside) f(n->move.inside, with);
@@ -320,7 +320,7 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         f(n->states.part, with);
         break;
     case NODE_DRAW_NORMAL:
-        f(n->normal.step->block[0], with);
+        f(n->normal.update->block[0], with);
         f(n->normal.J, with);
         f(n->normal.h, with);
         break;
@@ -344,12 +344,12 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
         if (n->compute.slopes && solution_slopes(n->compute.series)) f(solution_slopes(n->compute.series), with);
         break;
     case NODE_SOLVE: f(n->solve.ode->site->var, with); break;
-    case NODE_CLAIM:
-        for (int i = 0; i < n->claim.n; i++) {
-            f(n->claim.natural[i], with);
-            reads(n->claim.statistic[i], f, with);
+    case NODE_RATIO:
+        for (int i = 0; i < n->ratio.n; i++) {
+            f(n->ratio.natural[i], with);
+            reads(n->ratio.statistic[i], f, with);
         }
-        if (n->claim.value) reads(n->claim.value, f, with);
+        if (n->ratio.value) reads(n->ratio.value, f, with);
         break;
     case NODE_COMMENT:
     case NODE_IF:
@@ -383,7 +383,7 @@ bool reads_local(const Node *list, const Var *local)
     for (const Node *n = list; n && !r.found; n = n->next) {
         each_expr(n, look_for_local, &r);
         each_array(n, is_local, &r);
-        const Place *place = n->kind == NODE_UPDATE ? &n->update.place : n->kind == NODE_DRAW ? &n->draw.place : NULL;
+        const Place *place = n->kind == NODE_ASSIGN ? &n->assign.place : n->kind == NODE_DRAW ? &n->draw.place : NULL;
         for (int k = 0; place && k < place->n; k++) reads(place->sub[k].offset, is_local, &r);
         r.found |= reads_local(n->body, local);
     }

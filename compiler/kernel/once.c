@@ -159,7 +159,7 @@ static bool worth(const Taking *t, const Expr *e)
 static Expr *once(Taking *t, Expr *e, unsigned over)
 {
     Arena *a = t->p->g->arena;
-    Once o = {.plates = {.index = NEW_N(a, Index *, MAX_RANK)}};
+    Once o = {.plates = {0}};
     Index *from[MAX_RANK];
     Expr *at[MAX_RANK], *dim[MAX_RANK];
     int n = 0;
@@ -313,7 +313,7 @@ static Expr *take(Taking *t, Expr *e)
     return e;
 }
 
-Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list, Expr *e, const Plates *plates)
+Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list, Expr *e, const Loops *plates)
 {
     Taking t = {.p = p, .moving = moving, .stem = stem, .list = list, .guard = plates->guard, .sums = true};
     for (int i = 0; i < plates->n && t.n < MAX_LOOPS; i++) t.around[t.n++] = plates->index[i];

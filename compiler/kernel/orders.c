@@ -8,7 +8,7 @@ static void put_pairs(Lower *p, const Classes *k)
 {
     Expr *before = ex_num(0);
     for (const Conflict *q = k->conflicts; q; q = q->next) {
-        const Plates *plates = &q->factor->plates;
+        const Loops *plates = &q->factor->plates;
         const Loops l = {.n = plates->n, .index = {plates->index[0], plates->n > 1 ? plates->index[1] : NULL}};
         Expr **at = NEW_N(p->g->arena, Expr *, 1), *place = ex_index(l.index[0]);
         if (l.n > 1) place = ex_add2(ex_mul2(ex_add2(place, ex_num(-1)), l.index[1]->hi), ex_index(l.index[1]));
@@ -17,7 +17,7 @@ static void put_pairs(Lower *p, const Classes *k)
         for (int side = 0; side < 2; side++) {
             Expr *element = side ? q->b : q->a;
             if (plates->guard) element = ex_call3("if_else", plates->guard, element, ex_num(0));
-            put_update(p, UPDATE_SET, place_element(ex_ref(side ? k->other : k->one, 1, at)), element);
+            put_assign(p, ASSIGN_SET, place_element(ex_ref(side ? k->other : k->one, 1, at)), element);
         }
         leave(p, n);
         before = ex_add2(before, instances(plates));
@@ -58,7 +58,7 @@ void lower_orders(Lower *p)
         *at = ex_index(all);
         if (inside) key = ex_call3("if_else", inside, key, ex_num(0));
         Node *n = enter_nest(p, NODE_NEST, &l, 1, at, NULL);
-        put_update(p, UPDATE_SET, place_element(ex_ref(o->keys, 1, at)), ex_replace_index(key, o->row, *at));
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(o->keys, 1, at)), ex_replace_index(key, o->row, *at));
         leave(p, n);
     }
     for (int i = 0; i < p->nclasses; i++) put_pairs(p, p->classes[i]);
@@ -66,7 +66,7 @@ void lower_orders(Lower *p)
     p->launches = &p->out->prepare;
     launch_shared(p, LAUNCH_SHARED, p->definitions);
     launch_shared(p, LAUNCH_SHARED, p->check);
-    if (p->g->claims) launch(p, LAUNCH_STOP, NULL);
+    if (p->g->requirements) launch(p, LAUNCH_STOP, NULL);
     launch_shared(p, LAUNCH_SHARED, k);
     for (int i = 0; i < p->nclasses; i++) {
         const Classes *q = p->classes[i];

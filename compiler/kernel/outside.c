@@ -168,10 +168,10 @@ static Expr *products_outside(Walk *w, Expr *value, const Loops *over)
             loop->loop.index[0] = fresh[i];
             last = &loop->body;
         }
-        Node *set = *last = node_new(w->a, NODE_UPDATE);
-        set->update.op = UPDATE_SET;
-        set->update.place = place_element(ex_ref(array, n, arena_copy(w->a, at, sizeof *at * (size_t)n)));
-        set->update.value = product;
+        Node *set = *last = node_new(w->a, NODE_ASSIGN);
+        set->assign.op = ASSIGN_SET;
+        set->assign.place = place_element(ex_ref(array, n, arena_copy(w->a, at, sizeof *at * (size_t)n)));
+        set->assign.value = product;
         visit_loop(w, first);
         Expr *body = ex_replace(o.opened, o.inner.found, ex_ref(array, n, in_place));
         value = ex_replace(value, o.sum, ex_reduce(o.sum->name, o.index, o.sum->args[0], o.sum->args[1], body));
@@ -271,16 +271,16 @@ static Node *growing(Walk *w, Var *local, double start)
     return n;
 }
 
-static Node *each_turn(Walk *w, Index *i, UpdateOp op, Var *local, Expr *value)
+static Node *each_turn(Walk *w, Index *i, AssignOp op, Var *local, Expr *value)
 {
-    Node *loop = node_new(w->a, NODE_LOOP), *update = loop->body = node_new(w->a, NODE_UPDATE);
+    Node *loop = node_new(w->a, NODE_LOOP), *update = loop->body = node_new(w->a, NODE_ASSIGN);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.n = loop->loop.ntotals = 1;
     loop->loop.index[0] = i;
     loop->loop.total[0] = local;
-    update->update.op = op;
-    update->update.place.local = local;
-    update->update.value = value;
+    update->assign.op = op;
+    update->assign.place.local = local;
+    update->assign.value = value;
     return loop;
 }
 
@@ -291,15 +291,15 @@ static void sum_of_exponentials(Walk *w, Expr *e, Index *i, Expr *value)
     Expr *m = local_ref(most), *finite = ex_call2("&&", ex_call2("<", ex_num(-INFINITY), m), ex_call2("<", m, ex_num(INFINITY)));
     Node *r = insert(w, NODE_REDUCE), *last = node_new(w->a, NODE_LET);
     r->nest.loops = (Loops){.n = 1, .index = {i}};
-    r->nest.op = UPDATE_LOG_ADD;
+    r->nest.op = ASSIGN_LOG_ADD;
     last->let.key = e;
     last->let.local = temporary(w, "lse");
     last->let.value = ex_call3("if_else", finite, ex_add2(m, ex_call1("log", local_ref(sum))), m);
     last->let.type = w->kernel->number;
     r->body =
         list_of(growing(w, most, -INFINITY),
-                list_of(each_turn(w, i, UPDATE_SET, most, ex_call3("if_else", ex_call2("<", value, m), m, value)),
-                        list_of(growing(w, sum, 0), list_of(each_turn(w, i, UPDATE_ADD, sum, ex_call1("exp", ex_sub(value, m))), last))));
+                list_of(each_turn(w, i, ASSIGN_SET, most, ex_call3("if_else", ex_call2("<", value, m), m, value)),
+                        list_of(growing(w, sum, 0), list_of(each_turn(w, i, ASSIGN_ADD, sum, ex_call1("exp", ex_sub(value, m))), last))));
     inner(w, &r->body, w->who, false);
 }
 
@@ -324,9 +324,9 @@ static void need_sum(Walk *w, Expr *e)
     const bool shared = sum && w->who != BY_LANE;
     Node *r = insert(w, NODE_REDUCE);
     r->nest.loops = over;
-    r->nest.op = sum ? UPDATE_ADD : product ? UPDATE_MUL : lse ? UPDATE_LOG_ADD : max ? UPDATE_MAX : UPDATE_MIN;
+    r->nest.op = sum ? ASSIGN_ADD : product ? ASSIGN_MUL : lse ? ASSIGN_LOG_ADD : max ? ASSIGN_MAX : ASSIGN_MIN;
     Node *start = r->body = node_new(w->a, NODE_LET), *loop = start->next = node_new(w->a, NODE_LOOP),
-         *update = loop->body = node_new(w->a, NODE_UPDATE);
+         *update = loop->body = node_new(w->a, NODE_ASSIGN);
     start->let.local = total;
     start->let.type = lse ? "LogSum" : shared ? "wide" : w->kernel->number;
     start->let.grows = true;
@@ -335,9 +335,9 @@ static void need_sum(Walk *w, Expr *e)
     loop->loop.n = loop->loop.ntotals = 1;
     loop->loop.index[0] = i;
     loop->loop.total[0] = total;
-    update->update.op = r->nest.op;
-    update->update.place.local = total;
-    update->update.value = value;
+    update->assign.op = r->nest.op;
+    update->assign.place.local = total;
+    update->assign.value = value;
     Node *last = loop->next = node_new(w->a, lse ? NODE_LET : NODE_KNOW);
     last->let.key = e;
     last->let.local = lse ? local_named(w->a, arena_printf(w->a, "%s_value", total->name)) : total;
@@ -372,9 +372,9 @@ static void need_choice(Walk *w, Expr *e)
     n->choice.key = e;
     n->choice.local = temporary(w, "choice");
     for (int side = 1; side <= 2; side++) {
-        Node *set = node_new(w->a, NODE_UPDATE);
-        set->update.place.local = n->choice.local;
-        set->update.value = e->args[side];
+        Node *set = node_new(w->a, NODE_ASSIGN);
+        set->assign.place.local = n->choice.local;
+        set->assign.value = e->args[side];
         Node **body = side == 1 ? &n->body : &n->choice.otherwise;
         *body = set;
         inner(w, body, w->who, true);
@@ -547,7 +547,7 @@ static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var
     const Loops *in = &here;
     for (const Node *n = list; n; n = n->next) {
         if (n->kind == NODE_SKIP) here.guard = n->skip.condition;
-        if (n->kind == NODE_UPDATE) keep_outside(w, n->update.value, in, moving);
+        if (n->kind == NODE_ASSIGN) keep_outside(w, n->assign.value, in, moving);
         if (n->kind == NODE_LET) {
             if (n->let.value) keep_outside(w, n->let.value, in, moving);
             Declared *d = NEW(w->a, Declared);
@@ -620,7 +620,7 @@ static void keep_matrices_in(const Steady *s, const Node *list)
     Steady here = *s;
     for (const Node *n = list; n; n = n->next) {
         if (n->kind == NODE_SKIP) here.inner.guard = n->skip.condition;
-        if (n->kind == NODE_UPDATE) keep_matrices_of(&here, n->update.value, ex_walk());
+        if (n->kind == NODE_ASSIGN) keep_matrices_of(&here, n->assign.value, ex_walk());
         if (n->kind == NODE_LET && n->let.value) keep_matrices_of(&here, n->let.value, ex_walk());
         if (n->kind == NODE_IF) continue;  // may not be safe to compute
         Steady more = here;
@@ -685,12 +685,12 @@ static void follow_after(Walk *w, Node *n, Expr *element, Var *change)
 
 static void keep_predictors(Walk *w, Node *n)
 {
-    Expr *element = n->update.place.element;
-    if (n->update.op != UPDATE_SET || !element || !w->kernel->followed || element->var != w->kernel->followed ||
+    Expr *element = n->assign.place.element;
+    if (n->assign.op != ASSIGN_SET || !element || !w->kernel->followed || element->var != w->kernel->followed ||
         !reads_predictor(w->p, w->kernel))
         return;
     Var *change = local_new(w->a, "change");
-    let(w, NULL, change, ex_sub(n->update.value, element));
+    let(w, NULL, change, ex_sub(n->assign.value, element));
     follow_after(w, n, element, change);
 }
 
@@ -776,9 +776,9 @@ static void visit(Walk *w, Node *n)
         inner(w, &n->test.otherwise, w->who, true);
         break;
     case NODE_SKIP: need(w, n->skip.condition); break;
-    case NODE_UPDATE:
-        need_place(w, &n->update.place);
-        need(w, n->update.value);
+    case NODE_ASSIGN:
+        need_place(w, &n->assign.place);
+        need(w, n->assign.value);
         keep_predictors(w, n);
         break;
     case NODE_FILL: need_count(w, &n->fill.count); break;
@@ -798,7 +798,7 @@ static void visit(Walk *w, Node *n)
         break;
     }
     case NODE_CHECK: {
-        const Claim *c = n->check.claim;
+        const Requirement *c = n->check.requirement;
         for (int i = 0; i < c->nparts; i++) need(w, c->fails[i]);
         for (int i = 0; i < c->nnumbers; i++) need(w, c->number[i]);
         break;
@@ -811,7 +811,7 @@ static void visit(Walk *w, Node *n)
         if (f->value && f->value->kind == EX_REF) need_place(w, &(Place){.element = f->value});
         break;
     }
-    case NODE_CLAIM: break;
+    case NODE_RATIO: break;
     case NODE_SOLVE: {
         const Ode *o = n->solve.ode;
         need(w, o->from);
@@ -849,7 +849,7 @@ static void visit(Walk *w, Node *n)
         scope_wrote(&w->scope, n);
         inner(w, &n->body, w->who, true);
         break;
-    case NODE_MOVE:
+    case NODE_CONSTRAINED:
         if (n->move.start) need(w, n->move.start);
         scope_wrote(&w->scope, n);
         inner(w, &n->body, w->who, true);

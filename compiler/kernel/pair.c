@@ -27,7 +27,7 @@ static bool is_sum(const Part *t) { return t->loops.n || t->loops.guard; }
 static bool same_loops(const Part *a, const Part *b) { return a->factor == b->factor && memcmp(&a->loops, &b->loops, sizeof(Loops)) == 0; }
 
 // The sums at each value. What leaves the sweep stands in a closed form; the others are added up, those over the same loops together.
-static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
+static void put_sums(Lower *p, const Update *s, Expr *(*at)[3])
 {
     static const char *const words_for[] = {"constant", "linear", "square"};
     const Pair *q = s->pair;
@@ -66,7 +66,7 @@ static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
             if (k == GM_MOST_TOTALS) continue;  // in a loop of its own
             if (k == ntotals) total[ntotals++] = rows[j]->which;
             done[j] = true;
-            put_update(p, UPDATE_ADD, place_local(grows[rows[j]->which]), rows[j]->value);
+            put_assign(p, ASSIGN_ADD, place_local(grows[rows[j]->which]), rows[j]->value);
         }
         leave(p, sum);
     }
@@ -81,7 +81,7 @@ static void put_sums(Lower *p, const Step *s, Expr *(*at)[3])
             if (at[m][k]->kind != EX_NUM && at[m][k]->kind != EX_REF) at[m][k] = named(p, words(p, "%s_%d", words_for[k], m), at[m][k]);
 }
 
-void step_pair(Lower *p, const Step *s)
+void update_pair(Lower *p, const Update *s)
 {
     const Pair *q = s->pair;
     const Conditional *z = q->indicator, *b = q->coefficient;
@@ -94,10 +94,10 @@ void step_pair(Lower *p, const Step *s)
         (*last)->next = NULL;
         last = &(*last)->next;
     }
-    Step shared = *s;
-    shared.kind = STEP_EXACT;
+    Update shared = *s;
+    shared.kind = UPDATE_EXACT;
     shared.conditional = &like;
-    comment_step(p, s);
+    comment_update(p, s);
     const Shared how = shared_how(&shared, NULL);
     Kernel *kernel = open_elements_kernel(p, how, &shared, words(p, "draw_%s_and_%s", z->var->name, b->var->name));
     Opened opened = enter_elements(p, &shared, how);
@@ -151,9 +151,9 @@ void step_pair(Lower *p, const Step *s)
     e->draw.arg[1].value = square;
     e->draw.goes_on = true;
     e->draw.check = DRAW_FINITE;
-    Node *claim = put(p, NODE_CLAIM);
+    Node *ratio = put(p, NODE_RATIO);
     Expr *now = local_ref(x), *then = b->current;
-    claim->claim.value =
+    ratio->ratio.value =
         ex_add(3, (Expr *[]){ex_sub(at_value(q, local_ref(value), column[0]), at_value(q, z->current, column[0])),
                              ex_sub(ex_mul2(linear, now), ex_mul2(at_value(q, z->current, column[1]), then)),
                              ex_sub(ex_mul2(square, ex_pow(now, 2)), ex_mul2(at_value(q, z->current, column[2]), ex_pow(then, 2)))});

@@ -79,10 +79,10 @@ Node *start_total(Share *s, Var *total)
 
 Node *add_value(Share *s, Var *total, Expr *value)
 {
-    Node *n = node_new(s->a, NODE_UPDATE);
-    n->update.op = UPDATE_ADD;
-    n->update.place.local = total;
-    n->update.value = value;
+    Node *n = node_new(s->a, NODE_ASSIGN);
+    n->assign.op = ASSIGN_ADD;
+    n->assign.place.local = total;
+    n->assign.value = value;
     return n;
 }
 
@@ -94,10 +94,10 @@ int values_of(const Node *list, int most, Expr **value)
     int n = 0;
     for (; list; list = list->next) {
         int k = 0;
-        while (k < n && value[k] != list->update.value) k++;
+        while (k < n && value[k] != list->assign.value) k++;
         if (k < n) continue;
         if (n == most) return -1;
-        value[n++] = list->update.value;
+        value[n++] = list->assign.value;
     }
     return n;
 }
@@ -107,7 +107,7 @@ int arrays_of(const Node *list, Var **array)
 {
     int n = 0;
     for (; list; list = list->next) {
-        Var *v = list->update.place.array ? list->update.place.array : list->update.place.element->var;
+        Var *v = list->assign.place.array ? list->assign.place.array : list->assign.place.element->var;
         int k = 0;
         while (k < n && array[k] != v) k++;
         if (k < n) continue;
@@ -134,10 +134,10 @@ Node *named_once(Share *s, Node *list)
     for (const Node *n = list; n; n = n->next) {
         bool again = false;
         for (const Node *m = n->next; m; m = m->next)
-            again |= n->kind == NODE_UPDATE && m->kind == NODE_UPDATE && m->update.value == n->update.value;
-        if (!again || n->update.value->nargs == 0) continue;
+            again |= n->kind == NODE_ASSIGN && m->kind == NODE_ASSIGN && m->assign.value == n->assign.value;
+        if (!again || n->assign.value->nargs == 0) continue;
         Node *t = node_new(s->a, NODE_LET);
-        t->let.key = t->let.value = n->update.value;
+        t->let.key = t->let.value = n->assign.value;
         t->let.local = local_new(s->a, intern(arena_printf(s->a, "t%d", ++s->temporaries)));
         t->let.type = "wide";
         t->next = list;

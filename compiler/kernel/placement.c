@@ -61,18 +61,18 @@ static bool follows_response(const Graph *g, const Var *v)
 
 static bool drawn_whole(const Graph *g, const Var *v)
 {
-    for (const Step *s = g->steps; s; s = s->next)
+    for (const Update *s = g->updates; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            if (s->kind == STEP_TURNS && (s->block[i] == v || s->turns->column[i] == v || (s->turns->shift && s->turns->by[i] == v)))
+            if (s->kind == UPDATE_CATEGORIES && (s->block[i] == v || s->turns->column[i] == v || (s->turns->shift && s->turns->by[i] == v)))
                 return true;
-            else if (s->block[i] == v && (s->kind == STEP_GAUSSIAN || (s->conditional && s->conditional->array))) return true;
+            else if (s->block[i] == v && (s->kind == UPDATE_GAUSSIAN || (s->conditional && s->conditional->array))) return true;
     return false;
 }
 
 // The log of the sum of weights of each element, for modes: what is added up to the log density.
 static bool is_evidence(const Graph *g, const Var *v)
 {
-    for (const Step *s = g->steps; s; s = s->next)
+    for (const Update *s = g->updates; s; s = s->next)
         if (s->expected && s->expected->evidence == v) return true;
     return false;
 }
@@ -80,9 +80,9 @@ static bool is_evidence(const Graph *g, const Var *v)
 // The log densities of the values of a window.
 static bool are_weights(const Graph *g, const Var *v)
 {
-    for (const Step *s = g->steps; s; s = s->next)
-        for (int i = 0; s->orbit && i < s->orbit->nwindows; i++)
-            if (s->orbit->window[i].weights == v) return true;
+    for (const Update *s = g->updates; s; s = s->next)
+        for (int i = 0; s->group_move && i < s->group_move->nwindows; i++)
+            if (s->group_move->window[i].weights == v) return true;
     return false;
 }
 
@@ -214,8 +214,9 @@ Var *place_copy(Program *p, Var *v, const Var *of)
 
 const char *when_text(When when)
 {
-    return (const char *[]){[ALWAYS] = "any",   [IF_FEW] = "few",          [IF_MANY] = "many", [IF_SYSTEM] = "few and a matrix",
-                            [IF_TOLD] = "told", [UNLESS_TOLD] = "not told"}[when];
+    return (const char *[]){[ALWAYS] = "any",     [IF_FEW] = "few",
+                            [IF_MANY] = "many",   [IF_SYSTEM] = "few and a matrix",
+                            [IF_LISTED] = "told", [UNLESS_LISTED] = "not told"}[when];
 }
 
 // always: whatever is told, by more than what made it; moves: by moves along gradients that compete
@@ -287,13 +288,13 @@ static void used_product(Uses *u, const Product *r)
         if (part[k]) used(part[k], u);
 }
 
-static void use_launches(Uses *u, const Step *step, const Launches *list)
+static void use_launches(Uses *u, const Update *update, const Launches *list)
 {
     for (const Launch *l = list->first; l; l = l->next) {
         u->when = l->when;
         u->rows = l->rows;
         u->makes = l->kind == LAUNCH_GRAM;
-        u->stands_in = l->stands_in ? l->stands_in : step && step->joint < 0 ? -step->joint : 0;
+        u->stands_in = l->stands_in ? l->stands_in : update && update->joint < 0 ? -update->joint : 0;
         for (int i = 0; i < l->nargs; i++)
             if (l->arg[i].kind == ARG_PLACE || l->arg[i].kind == ARG_NAME) used(l->arg[i].var, u);
             else if (l->arg[i].kind == ARG_PRODUCT) used_product(u, l->arg[i].product);
@@ -302,17 +303,17 @@ static void use_launches(Uses *u, const Step *step, const Launches *list)
 }
 
 // Arrays of the routes that are not taken where rows are told: these take memory when they are written.
-static int in_place_of_told(const Placement *at)
+static int in_place_of_listed(const Placement *at)
 {
-    return at->rows && (at->when == IF_MANY || at->when == IF_SYSTEM || at->when == UNLESS_TOLD) ? at->rows->told : 0;
+    return at->rows && (at->when == IF_MANY || at->when == IF_SYSTEM || at->when == UNLESS_LISTED) ? at->rows->told : 0;
 }
 
 // The rows that may be told of a matrix.
-static const Rows *told_of(const Program *p, const Var *X)
+static const Rows *listed_of(const Program *p, const Var *X)
 {
-    for (int i = 0; i < p->nsteps; i++) {
-        const Step *s = p->steps[i].step;
-        const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
+    for (int i = 0; i < p->nupdates; i++) {
+        const Update *s = p->updates[i].update;
+        const Rows *r = s->kind == UPDATE_GAUSSIAN ? s->gaussian.rows : NULL;
         for (const BlockTerm *t = r && r->told ? r->phi : NULL; t; t = t->next)
             if (matrix_of_entries(t) == X) return r;
     }
@@ -328,15 +329,15 @@ static void leave_out_grams(Program *p, const Uses *u)
         for (int i = 0; i < l->nargs; i++)
             if (l->arg[i].kind == ARG_PLACE) X = l->arg[i].var;
             else if (l->arg[i].kind == ARG_NAME) out = l->arg[i].var;
-        const Rows *r = told_of(p, X);
+        const Rows *r = listed_of(p, X);
         if (!r || u->of[out->id].always) continue;
-        l->when = UNLESS_TOLD;
+        l->when = UNLESS_LISTED;
         l->rows = r;
         Placement *at = &p->placements.at[out->id];
-        at->when = UNLESS_TOLD;
+        at->when = UNLESS_LISTED;
         at->rows = r;
-        for (int i = 0; i < p->nsteps && u->of[out->id].moves; i++)
-            if (p->steps[i].step->kind == STEP_NUTS && p->steps[i].step->competition) p->steps[i].waits_for = r;
+        for (int i = 0; i < p->nupdates && u->of[out->id].moves; i++)
+            if (p->updates[i].update->kind == UPDATE_NUTS && p->updates[i].update->selection) p->updates[i].waits_for = r;
     }
 }
 
@@ -346,15 +347,15 @@ void place_routes(Program *p)
     const Launches *const lists[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before,
                                      &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, NULL, lists[i]);
-    for (int i = 0; i < p->nsteps; i++) {
-        const Step *s = p->steps[i].step;
-        u.moves = s->kind == STEP_NUTS && s->competition;
-        u.scales = s->kind == STEP_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->told;
-        use_launches(&u, NULL, &p->steps[i].density);
-        use_launches(&u, NULL, &p->steps[i].jacobian);
+    for (int i = 0; i < p->nupdates; i++) {
+        const Update *s = p->updates[i].update;
+        u.moves = s->kind == UPDATE_NUTS && s->selection;
+        u.scales = s->kind == UPDATE_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->told;
+        use_launches(&u, NULL, &p->updates[i].density);
+        use_launches(&u, NULL, &p->updates[i].jacobian);
         u.moves = u.scales = false;
-        use_launches(&u, NULL, &p->steps[i].made);
-        use_launches(&u, p->steps[i].step, &p->steps[i].launches);
+        use_launches(&u, NULL, &p->updates[i].made);
+        use_launches(&u, p->updates[i].update, &p->updates[i].launches);
     }
     for (int i = 0; i < p->nwork; i++) {
         const Use *of = &u.of[p->work[i]->id];
@@ -366,12 +367,12 @@ void place_routes(Program *p)
     leave_out_grams(p, &u);
     for (int i = 0; i < p->nwork; i++) {
         Placement *at = &p->placements.at[p->work[i]->id];
-        if (in_place_of_told(at)) at->stands_in = in_place_of_told(at);
+        if (in_place_of_listed(at)) at->stands_in = in_place_of_listed(at);
     }
     for (const Sum *s = p->sums; s; s = s->next) {
         if (s->var->id >= p->placements.n || p->placements.at[s->var->id].var != s->var || !u.of[s->var->id].used) continue;
         Placement *at = &p->placements.at[s->var->id];
-        at->stands_in = in_place_of_told(at) ? in_place_of_told(at) : u.of[s->var->id].stands_in;
+        at->stands_in = in_place_of_listed(at) ? in_place_of_listed(at) : u.of[s->var->id].stands_in;
     }
 }
 

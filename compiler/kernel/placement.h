@@ -21,7 +21,7 @@ typedef enum {
 
 // Fewer rows than coefficients, or rows that are told one by one (Rows.told): rows are read as they are; or not. Of the first: those of one
 // kind and of the other. Statistics that only what is not done then reads.
-typedef enum { ALWAYS, IF_FEW, IF_MANY, IF_SYSTEM, IF_TOLD, UNLESS_TOLD } When;
+typedef enum { ALWAYS, IF_FEW, IF_MANY, IF_SYSTEM, IF_LISTED, UNLESS_LISTED } When;
 const char *when_text(When when);
 
 typedef struct Placement {

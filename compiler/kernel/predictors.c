@@ -10,9 +10,9 @@ static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
 
 // Whether a kernel of step s may find v changed from what it was before the step: what is drawn in turns stays as it is in a kernel of the
 // step itself, but not during its joint draws.
-static bool moves_within(const Step *s, const Var *v)
+static bool moves_within(const Update *s, const Var *v)
 {
-    if (!s || s->kind == STEP_NUTS || s->kind == STEP_TURNS) return false;
+    if (!s || s->kind == UPDATE_NUTS || s->kind == UPDATE_CATEGORIES) return false;
     for (int i = 0; i < s->nblock; i++)
         if (s->block[i] == v) return true;
     for (int i = 0; s->in_turns && i < s->in_turns->nblock; i++)
@@ -63,7 +63,7 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
         } else rest = ex_mul2(rest, f);
     }
     if (!*row || !ex_unknown(rest) || !ex_mentions_index(rest, j) || needs_array(rest) || ex_find(rest, test_not_made, j)) return false;
-    const Step *s = kernel->step;
+    const Update *s = kernel->update;
     if (s && ex_any_var(rest, test_moves_within, (void *)s)) return false;  // it moves within the kernel
     if (kernel->followed && ex_reads(rest, kernel->followed)) return false;
     for (int i = 0; i < p->npredictors; i++) {
@@ -82,7 +82,7 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
 
 Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
 {
-    const Step *s = kernel->step;
+    const Update *s = kernel->update;
     if ((s && s->imputes) || kernel->places || kernel->kind == KERNEL_FUNCTION || kernel->kind == KERNEL_PART || e->kind != EX_REDUCE ||
         e->fn != FN_sum)
         return NULL;
@@ -118,14 +118,14 @@ Node *follow(Lower *p, const Kernel *k, Expr *element, Var *change)
     for (const PredictorUse *u = p->uses; u; u = u->next) {
         const Product *r = &u->predictor->of;
         if (r->coefficients != k->followed || u->kernel != k) continue;
-        Node *loop = *last = node_new(p->g->arena, NODE_LOOP), *add = loop->body = node_new(p->g->arena, NODE_UPDATE);
+        Node *loop = *last = node_new(p->g->arena, NODE_LOOP), *add = loop->body = node_new(p->g->arena, NODE_ASSIGN);
         Expr *row = ex_index(loop->loop.index[0] = index_new(intern("i"), ex_num(1), r->matrix->dim[0]));
         loop->loop.how = SHARE_ALONG;
         loop->loop.n = 1;
-        add->update.op = UPDATE_ADD;
-        add->update.place = place_element(ex_ref(r->eta, 1, &row));
-        add->update.value = ex_ref(r->matrix, 2, (Expr *[]){row, element});
-        add->update.times = change;
+        add->assign.op = ASSIGN_ADD;
+        add->assign.place = place_element(ex_ref(r->eta, 1, &row));
+        add->assign.value = ex_ref(r->matrix, 2, (Expr *[]){row, element});
+        add->assign.times = change;
         last = &loop->next;
     }
     return first;
@@ -184,7 +184,7 @@ static void put_coefficients(Lower *p, Predictor *r)
     each->loop.of = r->of.coefficients;
     each->loop.keeps = true;
     Expr *at = ex_index(r->at);
-    put_update(p, UPDATE_SET, place_element(ex_ref(r->of.coefficients, 1, &at)), r->value);
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(r->of.coefficients, 1, &at)), r->value);
     leave(p, each);
     close_kernel(p);
     r->make = k;
@@ -203,7 +203,7 @@ void lower_predictors(Lower *p)
         Index *i = index_new(intern("i"), ex_num(1), r->matrix->dim[0]);
         Expr *row = ex_index(i);
         k->row = i;
-        put_update(p, UPDATE_SET, place_element(ex_ref(r->eta, 1, &row)), local_ref(local_new(p->g->arena, "dot")));
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(r->eta, 1, &row)), local_ref(local_new(p->g->arena, "dot")));
         put(p, NODE_RETURN)->row.weight = ex_num(0);
         close_kernel(p);
     }

@@ -1,12 +1,12 @@
 // prices.c -- what a sweep costs, as a run asks for it: by these numbers it chooses between a step for each unknown and a move along
-// gradients (runtime/host/choice.c), between a GPU and the CPU (device_auto.c), and how often scales are drawn with a joint normal
+// gradients (runtime/host/selection.c), between a GPU and the CPU (device_auto.c), and how often scales are drawn with a joint normal
 // integrated out.
 //
-//   a competition    cost of its steps, of its move, of an evaluation; on a CPU, and on a GPU what takes its time whatever the number of
+//   a selection    cost of its steps, of its move, of an evaluation; on a CPU, and on a GPU what takes its time whatever the number of
 //   chains, and the work of a chain beside them      what data decide: joint normals with a sparse factor or with rows told one by one, and
 //   the draws of scales
 //
-// Needs: the program, complete.     Gives: Program.prices, Program.contests, StepCode.ration.     Keeps: all else. The counts are those of
+// Needs: the program, complete.     Gives: Program.prices, Program.priced, UpdateCode.ration.     Keeps: all else. The counts are those of
 // cost.c.
 #include "lower.h"
 
@@ -19,57 +19,57 @@ static Expr *with_all_rows(const Graph *g, Expr *e)
     return e;
 }
 
-static const Scales *scales_drawn(const Step *s) { return s->kind == STEP_GAUSSIAN ? s->gaussian.scales : NULL; }
+static const Scales *scales_drawn(const Update *s) { return s->kind == UPDATE_GAUSSIAN ? s->gaussian.scales : NULL; }
 
 void find_rations(Lower *p)
 {
-    for (int i = 0; i < p->out->nsteps; i++) {
-        StepCode *code = &p->out->steps[i];
-        const Step *s = code->step;
+    for (int i = 0; i < p->out->nupdates; i++) {
+        UpdateCode *code = &p->out->updates[i];
+        const Update *s = code->update;
         if (!scales_drawn(s)) continue;
         Ration *r = &code->ration;
         cost_of_scales(p->out, code, &r->sweep, &r->trial_as_counted);
         r->sweep = with_all_rows(p->g, r->sweep);
         r->trial = with_all_rows(p->g, r->trial_as_counted);
-        r->competition = s->competition ? s->competition->number : 0;
+        r->selection = s->selection ? s->selection->number : 0;
         r->sparse = s->gaussian.rows && s->gaussian.rows->told ? s->gaussian.rows->told : s->gaussian.sparse;
     }
 }
 
-static bool is_of(const Step *s, const Competition *c) { return !c || !s->competition || s->competition == c; }
+static bool is_of(const Update *s, const Selection *c) { return !c || !s->selection || s->selection == c; }
 
 // ---- what data decide ----
 
-static SparsePrice *sparse_prices(const Program *p, const Competition *c, bool moves)
+static SparsePrice *sparse_prices(const Program *p, const Selection *c, bool moves)
 {
     SparsePrice *first = NULL, **last = &first;
-    for (const Step *s = p->g->steps; s; s = s->next) {
+    for (const Update *s = p->g->updates; s; s = s->next) {
         if (s->joint <= 0 || !is_of(s, c)) continue;
         SparsePrice *one = *last = NEW(p->g->arena, SparsePrice);
-        *one = (SparsePrice){.number = s->joint, .both_ways = moves && !s->competition, .standing_in = cost_standing_in(p, s->joint)};
+        *one = (SparsePrice){.number = s->joint, .both_ways = moves && !s->selection, .standing_in = cost_standing_in(p, s->joint)};
         last = &one->next;
     }
     return first;
 }
 
-static bool waits_for_rows(const Program *p, const Competition *c)
+static bool waits_for_rows(const Program *p, const Selection *c)
 {
-    for (int i = 0; i < p->nsteps; i++)
-        if (c && p->steps[i].step->competition == c && p->steps[i].waits_for) return true;
+    for (int i = 0; i < p->nupdates; i++)
+        if (c && p->updates[i].update->selection == c && p->updates[i].waits_for) return true;
     return false;
 }
 
-static SparsePrice *told_prices(const Program *p, const Competition *c, bool moves)
+static SparsePrice *prices_where_listed(const Program *p, const Selection *c, bool moves)
 {
     SparsePrice *first = NULL, **last = &first;
-    for (const Step *s = p->g->steps; s; s = s->next) {
-        const Rows *r = s->kind == STEP_GAUSSIAN && is_of(s, c) ? s->gaussian.rows : NULL;
+    for (const Update *s = p->g->updates; s; s = s->next) {
+        const Rows *r = s->kind == UPDATE_GAUSSIAN && is_of(s, c) ? s->gaussian.rows : NULL;
         if (!r || !r->told) continue;
-        const CompetitionCost cost = cost_where_told(p, c);
+        const SelectionCost cost = cost_where_listed(p, c);
         SparsePrice *one = *last = NEW(p->g->arena, SparsePrice);
         *one = (SparsePrice){.number = r->told,
                              .told = true,
-                             .both_ways = moves && !s->competition,
+                             .both_ways = moves && !s->selection,
                              .steps = cost.steps,
                              .move = cost.move,
                              .no_move = waits_for_rows(p, c)};
@@ -79,14 +79,14 @@ static SparsePrice *told_prices(const Program *p, const Competition *c, bool mov
 }
 
 // All scales with their joint normals integrated out, in every sweep.
-static ScalesPrice *scales_prices(const Program *p, const Competition *c)
+static ScalesPrice *scales_prices(const Program *p, const Selection *c)
 {
     ScalesPrice *first = NULL, **last = &first;
-    for (int i = 0; i < p->nsteps; i++) {
-        const Step *s = p->steps[i].step;
+    for (int i = 0; i < p->nupdates; i++) {
+        const Update *s = p->updates[i].update;
         if (!scales_drawn(s) || s->proposal || s->joint < 0 || s->when == ON_GPU || !is_of(s, c)) continue;
         ScalesPrice *one = *last = NEW(p->g->arena, ScalesPrice);
-        *one = (ScalesPrice){s->gaussian.scales, p->steps[i].ration.trial_as_counted, s->joint > 0 ? s->joint : 0, NULL};
+        *one = (ScalesPrice){s->gaussian.scales, p->updates[i].ration.trial_as_counted, s->joint > 0 ? s->joint : 0, NULL};
         last = &one->next;
     }
     return first;
@@ -94,11 +94,11 @@ static ScalesPrice *scales_prices(const Program *p, const Competition *c)
 
 // ---- prices ----
 
-static Price *price_of(const Program *p, const Competition *c)
+static Price *price_of(const Program *p, const Selection *c)
 {
     Price *price = NEW(p->g->arena, Price);
-    const CompetitionCost cost = cost_of_competition(p, c);
-    const bool moves = p->g->competitions != NULL;  // else there is one way to make a sweep
+    const SelectionCost cost = cost_of_selection(p, c);
+    const bool moves = p->g->selections != NULL;  // else there is one way to make a sweep
     Expr *const number[] = {cost.steps,
                             cost.move,
                             cost.evaluation,
@@ -109,10 +109,10 @@ static Price *price_of(const Program *p, const Competition *c)
                             cost.on_gpu.evaluation.alone,
                             cost.on_gpu.evaluation.work};
     Expr *all = ex_add(NUMBERS_OF_COST, number);
-    for (const Step *s = p->g->steps; s; s = s->next) {  // and what may take the place of some
+    for (const Update *s = p->g->updates; s; s = s->next) {  // and what may take the place of some
         const CostOnGpu others = s->joint > 0 ? cost_standing_in(p, s->joint) : (CostOnGpu){ex_num(0), ex_num(0)};
-        const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
-        const CompetitionCost told = r && r->told ? cost_where_told(p, c) : cost;
+        const Rows *r = s->kind == UPDATE_GAUSSIAN ? s->gaussian.rows : NULL;
+        const SelectionCost told = r && r->told ? cost_where_listed(p, c) : cost;
         all = ex_add(5, (Expr *[]){all, others.alone, others.work, told.steps, told.move});
     }
     price->counted = NEW_N(p->g->arena, const Var *, p->g->nvars + 1);
@@ -121,38 +121,38 @@ static Price *price_of(const Program *p, const Competition *c)
     for (int i = 0; i < NUMBERS_OF_COST; i++) price->of[i] = moves || i == 0 || i == 3 || i == 4 ? number[i] : NULL;
     price->number = c ? c->number : 0;
     price->sparse = sparse_prices(p, c, moves);
-    price->told = told_prices(p, c, moves);
+    price->told = prices_where_listed(p, c, moves);
     price->scales = scales_prices(p, c);
     return price;
 }
 
-// Where one competition holds all moves, its price is that of a sweep.
+// Where one selection holds all moves, its price is that of a sweep.
 void find_prices(Lower *p)
 {
     const Graph *g = p->g;
     Price *first = NULL, **last = &first;
     bool asked = false;
-    for (const Step *s = g->steps; s; s = s->next) asked |= s->kind == STEP_NUTS && !s->competition;
-    for (const Competition *c = g->competitions; c; c = c->next) {
+    for (const Update *s = g->updates; s; s = s->next) asked |= s->kind == UPDATE_NUTS && !s->selection;
+    for (const Selection *c = g->selections; c; c = c->next) {
         *last = price_of(p->out, c);
         last = &(*last)->next;
     }
-    if (!g->competitions || g->competitions->next || asked) *last = price_of(p->out, NULL);
+    if (!g->selections || g->selections->next || asked) *last = price_of(p->out, NULL);
     p->out->prices = first;
 }
 
 // ---- what competes ----
 
-static Contest *contest_of(const Program *p, const Competition *c)
+static PricedSelection *priced_selection_of(const Program *p, const Selection *c)
 {
-    Contest *one = NEW(p->g->arena, Contest);
+    PricedSelection *one = NEW(p->g->arena, PricedSelection);
     one->of = c;
-    one->latent = NEW_N(p->g->arena, const Var *, p->nsteps + 1);
-    for (int i = 0; i < p->nsteps; i++) {
-        const StepCode *code = &p->steps[i];
-        const Step *s = code->step;
-        if (s->competition != c) continue;
-        if (s->when == WITHOUT_GRADIENTS && s->block[0]->kind == VAR_AUXILIARY && !s->orbit &&
+    one->latent = NEW_N(p->g->arena, const Var *, p->nupdates + 1);
+    for (int i = 0; i < p->nupdates; i++) {
+        const UpdateCode *code = &p->updates[i];
+        const Update *s = code->update;
+        if (s->selection != c) continue;
+        if (s->when == WITHOUT_GRADIENTS && s->block[0]->kind == VAR_AUXILIARY && !s->group_move &&
             field_of(p->state, p->nstate, s->block[0]) >= 0)
             one->latent[one->nlatents++] = s->block[0];
         if (!code->diagnostics) continue;
@@ -162,12 +162,12 @@ static Contest *contest_of(const Program *p, const Competition *c)
     return one;
 }
 
-void find_contests(Lower *p)
+void price_selections(Lower *p)
 {
-    Contest *first = NULL, **last = &first;
-    for (const Competition *c = p->g->competitions; c; c = c->next) {
-        *last = contest_of(p->out, c);
+    PricedSelection *first = NULL, **last = &first;
+    for (const Selection *c = p->g->selections; c; c = c->next) {
+        *last = priced_selection_of(p->out, c);
         last = &(*last)->next;
     }
-    p->out->contests = first;
+    p->out->priced = first;
 }

@@ -7,7 +7,7 @@ static const char *const sharing_macro[] = {
 };
 
 static const char *const sign[] = {
-#define OP(id, sign, help) [UPDATE_##id] = sign,
+#define OP(id, sign, help) [ASSIGN_##id] = sign,
 #include "kernel.def"
 };
 
@@ -122,12 +122,12 @@ static void print_node(FILE *out, const Node *n, int indent)
         otherwise = n->test.otherwise;
         break;
     case NODE_SKIP: ex_print(out, n->skip.condition); break;
-    case NODE_UPDATE:
-        print_place(out, &n->update.place);
-        fprintf(out, " %s ", sign[n->update.op]);
-        if (n->update.times) fprintf(out, "%s * ", n->update.times->name);
-        ex_print(out, n->update.value);
-        if (n->update.own) fputs(", by the lane whose place it is", out);
+    case NODE_ASSIGN:
+        print_place(out, &n->assign.place);
+        fprintf(out, " %s ", sign[n->assign.op]);
+        if (n->assign.times) fprintf(out, "%s * ", n->assign.times->name);
+        ex_print(out, n->assign.value);
+        if (n->assign.own) fputs(", by the lane whose place it is", out);
         break;
     case NODE_FILL:
         fprintf(out, "%s, ", n->fill.array->name);
@@ -158,9 +158,9 @@ static void print_node(FILE *out, const Node *n, int indent)
         fprintf(out, "), stream of %s", n->draw.var->name);
         break;
     case NODE_SAMPLE: fprintf(out, "%s from %s", n->sample.site->var->name, n->sample.site->dist->name); break;
-    case NODE_CLAIM: fputs(n->claim.c ? n->claim.c->var->name : "nothing", out); break;
+    case NODE_RATIO: fputs(n->ratio.c ? n->ratio.c->var->name : "nothing", out); break;
     case NODE_BOUNDS: fprintf(out, "of line %d", span_line(n->bounds.factor->span)); break;
-    case NODE_CHECK: fprintf(out, "of line %d", span_line(n->check.claim->span)); break;
+    case NODE_CHECK: fprintf(out, "of line %d", span_line(n->check.requirement->span)); break;
     case NODE_SLICE:
     case NODE_METROPOLIS: ex_print(out, n->slice.c->current); break;
     case NODE_WEIGH:
@@ -181,14 +181,14 @@ static void print_node(FILE *out, const Node *n, int indent)
         break;
     }
     case NODE_ELLIPSE: fputs(n->ellipse.c->var->name, out); break;
-    case NODE_MOVE: fputs(n->move.c->var->name, out); break;
+    case NODE_CONSTRAINED: fputs(n->move.c->var->name, out); break;
     case NODE_DRAW_ARRAY: fprintf(out, "%s from %s", n->whole.c->var->name, n->whole.array->name); break;
     case NODE_DRAW_STATES: fprintf(out, "%s from %s and %s", n->states.var->name, n->states.weight->name, n->states.link->name); break;
     case NODE_DRAW_BAND:
         fprintf(out, "%s from %s and %s%s%s", n->band.x->name, n->band.B->name, n->band.k->name, n->band.E ? ", with border " : "",
                 n->band.E ? n->band.E->name : "");
         break;
-    case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.step->block[0]->name, n->normal.J->name, n->normal.h->name); break;
+    case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.update->block[0]->name, n->normal.J->name, n->normal.h->name); break;
     case NODE_TRANSFORM:
         fprintf(out, "%s %s",
                 n->transform.part == TRANSFORM_FROM ? "into"
@@ -263,11 +263,11 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
             case ARG_EXTENT: ex_print(out, a->extent); break;
             case ARG_COUNT: print_count(out, &a->count); break;
             case ARG_WORK:
-                for (int k = 0; k < l->kernel->nturns; k++) {
+                for (int k = 0; k < l->kernel->niterations; k++) {
                     if (k) fputs(" + ", out);
                     print_count(out, &l->kernel->turns[k]);
                 }
-                if (!l->kernel->nturns) fputc('1', out);
+                if (!l->kernel->niterations) fputc('1', out);
                 break;
             case ARG_PLACE:
             case ARG_NAME: fputs(a->var->name, out); break;
@@ -299,12 +299,12 @@ void kernels_print(FILE *out, const Program *p)
     print_launches(out, "sums of responses", &p->refresh);
     print_launches(out, "the end of setup", &p->finish);
     print_launches(out, "the start of a sweep", &p->before);
-    for (int i = 0; i < p->nsteps; i++) {
-        if (p->steps[i].density.first) print_launches(out, p->steps[i].density_name, &p->steps[i].density);
-        if (p->steps[i].jacobian.first) print_launches(out, p->steps[i].jacobian_name, &p->steps[i].jacobian);
-        if (p->steps[i].made.first)
-            print_launches(out, arena_printf(p->g->arena, "statistics before %s", p->steps[i].name), &p->steps[i].made);
-        print_launches(out, p->steps[i].name, &p->steps[i].launches);
+    for (int i = 0; i < p->nupdates; i++) {
+        if (p->updates[i].density.first) print_launches(out, p->updates[i].density_name, &p->updates[i].density);
+        if (p->updates[i].jacobian.first) print_launches(out, p->updates[i].jacobian_name, &p->updates[i].jacobian);
+        if (p->updates[i].made.first)
+            print_launches(out, arena_printf(p->g->arena, "statistics before %s", p->updates[i].name), &p->updates[i].made);
+        print_launches(out, p->updates[i].name, &p->updates[i].launches);
     }
     print_launches(out, "derived quantities", &p->derive);
     print_launches(out, "absent elements", &p->restore);

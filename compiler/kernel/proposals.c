@@ -26,7 +26,7 @@ static void copy_all(Lower *p, const Kept *kept, int n, Expr *accepted)
         Loops l = {.n = v->rank};
         Expr *element = var_element(p->g, v, l.index), *copy = ex_ref(kept[i].copy, v->rank, element->args);
         Node *nest = v->rank ? enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL) : enter(p, NODE_LANE);
-        put_update(p, UPDATE_SET, place_element(accepted ? element : copy),
+        put_assign(p, ASSIGN_SET, place_element(accepted ? element : copy),
                    accepted ? ex_call3("if_else", accepted, element, copy) : element);
         leave(p, nest);
     }
@@ -35,7 +35,7 @@ static void copy_all(Lower *p, const Kept *kept, int n, Expr *accepted)
 static void put_said(Lower *p, Expr *at, Expr *value)
 {
     Node *lane = enter(p, NODE_LANE);
-    put_update(p, UPDATE_SET, place_element(at), value);
+    put_assign(p, ASSIGN_SET, place_element(at), value);
     leave(p, lane);
 }
 
@@ -47,13 +47,13 @@ static Kernel *adapt(Lower *p, const Proposal *of, Var *room)
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "adapt_%s", of->name->name), "wide");
     for (int i = 0; i < of->n; i++) {
         const Tangent *t = &of->of[i];
-        const Loops l = loops_of(&t->factor->plates);
+        const Loops l = t->factor->plates;
         Expr *now[] = {t->predictor, t->slope, ex_call2("fmax", t->bend, ex_num(LEAST_BEND))};
         Node *nest = l.n ? enter_nest(p, NODE_NEST, &l, l.n, t->at[0]->args, NULL) : enter(p, NODE_LANE);
         for (int q = 0; q < 3; q++)
-            put_update(p, UPDATE_SET, place_element(t->at[q]),
+            put_assign(p, ASSIGN_SET, place_element(t->at[q]),
                        ex_call3("if_else", follows, ex_add2(t->at[q], ex_mul2(rate, ex_sub(now[q], t->at[q]))), now[q]));
-        put_update(p, UPDATE_MAX, place_element(t->at[2]), ex_div(ex_call1("fabs", t->at[1]), said(room, PROPOSAL_REACH)));
+        put_assign(p, ASSIGN_MAX, place_element(t->at[2]), ex_div(ex_call1("fabs", t->at[1]), said(room, PROPOSAL_REACH)));
         leave(p, nest);
     }
     close_kernel(p);
@@ -68,11 +68,11 @@ static Kernel *weigh(Lower *p, const Proposal *of, Var *room)
     put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
     for (int i = 0; i < of->n; i++) {
         const Factor *f = of->of[i].factor;
-        const Loops l = loops_of(&f->plates);
+        const Loops l = f->plates;
         Expr *e = ex_sub(of->of[i].density, of->of[i].value);
         k->by_one |= needs_own_array(e, &l);
         Node *nest = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-        put_update(p, UPDATE_ADD, place_local(lp), e);
+        put_assign(p, ASSIGN_ADD, place_local(lp), e);
         leave(p, nest);
     }
     put_said(p, said(room, PROPOSAL_WEIGHT), local_ref(lp));
@@ -87,7 +87,7 @@ static Launch *with_room(Launch *l, const Var *room)
 }
 
 // All launches of the step, of which the draw's are there.
-void lower_proposal(Lower *p, const Step *s, StepCode *code)
+void lower_proposal(Lower *p, const Update *s, UpdateCode *code)
 {
     const Proposal *of = s->proposal;
     const Scales *scales = s->gaussian.scales;

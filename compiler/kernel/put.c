@@ -38,7 +38,7 @@ Kernel *open_kernel(Lower *p, KernelKind kind, const char *name, const char *num
     k->kind = kind;
     k->name = kernel_name(p, name);
     k->number = number;
-    k->step = p->step;
+    k->update = p->update;
     k->comment = p->comment ? p->comment : "";
     p->comment = NULL;
     p->open = k;
@@ -102,14 +102,14 @@ Node *put_let(Lower *p, Expr *key, Var *local, Expr *value, const char *type)
 Place place_local(Var *v) { return (Place){.local = v}; }
 Place place_element(Expr *ref) { return (Place){.element = ref}; }
 
-Node *put_update(Lower *p, UpdateOp op, Place at, Expr *value)
+Node *put_assign(Lower *p, AssignOp op, Place at, Expr *value)
 {
-    Node *n = put(p, NODE_UPDATE);
-    n->update.op = op;
-    n->update.place = at;
+    Node *n = put(p, NODE_ASSIGN);
+    n->assign.op = op;
+    n->assign.place = at;
     for (int k = 0; k < at.n; k++)  // the subscripts may be in an array that goes away
-        if (at.sub[k].n) n->update.place.sub[k].at = arena_copy(p->g->arena, at.sub[k].at, sizeof *at.sub[k].at * (size_t)at.sub[k].n);
-    n->update.value = value;
+        if (at.sub[k].n) n->assign.place.sub[k].at = arena_copy(p->g->arena, at.sub[k].at, sizeof *at.sub[k].at * (size_t)at.sub[k].n);
+    n->assign.value = value;
     return n;
 }
 
@@ -120,7 +120,7 @@ Node *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *const *ta
     nest->nest.n = n;
     nest->nest.target = target;
     nest->nest.extent = extent;
-    nest->nest.op = UPDATE_ADD;
+    nest->nest.op = ASSIGN_ADD;
     return nest;
 }
 

@@ -32,8 +32,8 @@ const Rows *rows_of_factor(const Lower *p, const Factor *f) { return f ? map_get
 
 void list_rows(Lower *p)
 {
-    for (const Step *s = p->g->steps; s; s = s->next)
-        if (s->kind == STEP_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->factor && !map_get(&p->rows_of, s->gaussian.rows->factor))
+    for (const Update *s = p->g->updates; s; s = s->next)
+        if (s->kind == UPDATE_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->factor && !map_get(&p->rows_of, s->gaussian.rows->factor))
             map_put(p->g->arena, &p->rows_of, s->gaussian.rows->factor, (void *)s->gaussian.rows);
 }
 
@@ -65,11 +65,11 @@ static Look test_dot(const Expr *e, void *with)
 
 static bool find_dot(const Program *p, Expr *e, Index *row, RowDot *dot) { return ex_find(e, test_dot, &(Dot){p, row, dot}); }
 
-bool row_dot(const Lower *p, const Step *s, RowDot *dot)
+bool row_dot(const Lower *p, const Update *s, RowDot *dot)
 {
     const Conditional *c = s->conditional;
     *dot = (RowDot){0};
-    if (s->kind != STEP_EXACT || s->imputes || c->array || c->var->rank != 1 || c->nbatch != 1) return false;
+    if (s->kind != UPDATE_EXACT || s->imputes || c->array || c->var->rank != 1 || c->nbatch != 1) return false;
     for (const Part *q = c->natural; q; q = q->next)
         if (!q->scatter && q->loops.n == 0 && find_dot(p->out, q->value, c->element[0], dot) && dot->matrix->dim[0] == c->var->dim[0])
             return true;
@@ -79,10 +79,10 @@ bool row_dot(const Lower *p, const Step *s, RowDot *dot)
 
 // The rows of a softmax whose columns take turns, if they are all rows of a matrix: a row pass then brings the predictor of the column
 // drawn last up to date, draws the latents of the next one and adds up its sums.
-bool turns_dot(const Program *out, const Step *s, RowDot *dot)
+bool categories_dot(const Program *out, const Update *s, RowDot *dot)
 {
     *dot = (RowDot){0};
-    const Softmax *m = s->kind == STEP_TURNS ? s->turns->softmax : NULL;
+    const Softmax *m = s->kind == UPDATE_CATEGORIES ? s->turns->softmax : NULL;
     if (!m || m->next || m->factor->plates.n != 1 || m->factor->plates.guard || m->latent->rank != 1) return false;
     Index *row = m->factor->plates.index[0];
     if (!find_dot(out, m->own, row, dot) || !whole_range(row, dot->matrix->dim[0])) return false;
@@ -93,14 +93,14 @@ bool turns_dot(const Program *out, const Step *s, RowDot *dot)
 
 // ---- sums over rows ----
 
-static Var *drawn(const Step *s, int i) { return s->block[i]; }
+static Var *drawn(const Update *s, int i) { return s->block[i]; }
 
 // Whether e, computed when `draw` is done, still holds when `later` begins.
-static bool still_holds(const Step *draw, const Step *later, const Expr *e)
+static bool still_holds(const Update *draw, const Update *later, const Expr *e)
 {
-    const Step *s = draw->next;
+    const Update *s = draw->next;
     for (; s && s != later; s = s->next) {
-        const Scales *scales = s->kind == STEP_GAUSSIAN ? s->gaussian.scales : NULL;
+        const Scales *scales = s->kind == UPDATE_GAUSSIAN ? s->gaussian.scales : NULL;
         for (int i = 0; i < s->nblock; i++)
             if (ex_mentions(e, drawn(s, i))) return false;
         for (int i = 0; scales && i < scales->n; i++)
@@ -123,7 +123,7 @@ static Look test_other_row(const Expr *e, void *with)
 
 static bool only_own_row(const Expr *e, const Var *v, const Index *row) { return !ex_find(e, test_other_row, &(OwnRow){v, row}); }
 
-static bool summed_already(Lower *p, const Step *s, const BlockTerm *t)
+static bool summed_already(Lower *p, const Update *s, const BlockTerm *t)
 {
     Keys keys = {0};
     for (int r = 0; r < t->degree; r++)
@@ -161,7 +161,7 @@ static void taken(Lower *p, const BlockTerm *t)
     p->by_rows = l;
 }
 
-static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
+static void plan_term(Lower *p, const Update *s, const BlockTerm *t)
 {
     if (t->loops.guard || t->loops.n < 2 || t->loops.n > 3) return;
     for (int r = 0; r < t->degree && s->gaussian.arrow; r++)
@@ -176,7 +176,7 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
             return;
         RowGram *r = p->row_grams, **last = &p->row_grams;
         for (; r; last = &r->next, r = r->next)
-            if (r->step == s && r->matrix == matrix && r->vector == t->ref[0]->var) {
+            if (r->update == s && r->matrix == matrix && r->vector == t->ref[0]->var) {
                 r->weight = ex_add2(r->weight, ex_mul2(ex_num(-2), ex_replace_index(rest, row, ex_index(r->row))));
                 taken(p, t);
                 return;
@@ -205,23 +205,23 @@ static void plan_term(Lower *p, const Step *s, const BlockTerm *t)
     if (t->degree == 2) rest = ex_neg(rest);
     RowSum **last = &p->row_sums;
     for (RowSum *r = p->row_sums; r; last = &r->next, r = r->next) {
-        if (r->step != s || r->matrix != matrix || r->vector != vector->var || r->other != other) continue;
+        if (r->update != s || r->matrix != matrix || r->vector != vector->var || r->other != other) continue;
         r->weight = ex_add2(r->weight, ex_replace_index(rest, row, ex_index(r->row)));
         taken(p, t);
         return;
     }
     *last = NEW(p->g->arena, RowSum);
-    **last = (RowSum){.step = s, .matrix = matrix, .vector = vector->var, .other = other, .row = row, .weight = rest};
+    **last = (RowSum){.update = s, .matrix = matrix, .vector = vector->var, .other = other, .row = row, .weight = rest};
     taken(p, t);
 }
 
 // The sum of squares of the latents that a joint draw scales, if they are what the row pass draws.
 static void plan_squares(Lower *p, RowSum *r)
 {
-    const Step *s = r->step;
-    if (!r->fused || r->fused->kind == STEP_TURNS || !s->gaussian.scaled) return;
+    const Update *s = r->update;
+    if (!r->fused || r->fused->kind == UPDATE_CATEGORIES || !s->gaussian.scaled) return;
     const Expr *z = s->gaussian.scaled_latent;
-    const Plates *rows = &s->gaussian.scaled->plates;
+    const Loops *rows = &s->gaussian.scaled->plates;
     if (rows->n != 1 || rows->guard || z->var != r->fused->block[0] || z->nargs != 1 || !is_index(z->args[0], rows->index[0])) return;
     if (!whole_range(rows->index[0], r->matrix->dim[0])) return;
     Expr *square = ex_replace_index(ex_mul2(s->gaussian.scaled_weight, ex_pow((Expr *)z, 2)), rows->index[0], ex_index(r->row));
@@ -232,24 +232,24 @@ static void plan_squares(Lower *p, RowSum *r)
 
 void plan_rows(Lower *p)
 {
-    for (const Step *one = p->g->steps; one; one = one->next) {
-        const Step *s = one->kind == STEP_TURNS ? one->turns->draw : one;
-        if (s->kind != STEP_GAUSSIAN || s->gaussian.nbatch || s->gaussian.diagonal || s->gaussian.band) continue;
+    for (const Update *one = p->g->updates; one; one = one->next) {
+        const Update *s = one->kind == UPDATE_CATEGORIES ? one->turns->draw : one;
+        if (s->kind != UPDATE_GAUSSIAN || s->gaussian.nbatch || s->gaussian.diagonal || s->gaussian.band) continue;
         for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
             if (t->degree == 1 || !listed_in(s, t->factor)) plan_term(p, s, t);
     }
     for (RowSum *r = p->row_sums; r; r = r->next) {
         r->out = work_array(p, ROLE_TOTALS, words(p, "rows_%s", r->vector->name), 1, r->vector->dim);
-        for (const Step *s = p->g->steps; s && s != r->step && !r->fused; s = s->next) {
+        for (const Update *s = p->g->updates; s && s != r->update && !r->fused; s = s->next) {
             RowDot dot;
             if (!row_dot(p, s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;
-            if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(s, r->step, r->weight))
+            if (ex_mentions(r->weight, s->block[0]) && only_own_row(r->weight, s->block[0], r->row) && still_holds(s, r->update, r->weight))
                 r->fused = s;
         }
-        for (const Step *s = p->g->steps; s; s = s->next) {
+        for (const Update *s = p->g->updates; s; s = s->next) {
             RowDot dot;
-            if (s->kind != STEP_TURNS || s->turns->draw != r->step || r->other || fused_sum(p, s) || !turns_dot(p->out, s, &dot) ||
-                dot.matrix != r->matrix || dot.vector != r->vector)
+            if (s->kind != UPDATE_CATEGORIES || s->turns->draw != r->update || r->other || fused_sum(p, s) ||
+                !categories_dot(p->out, s, &dot) || dot.matrix != r->matrix || dot.vector != r->vector)
                 continue;
             const Softmax *m = s->turns->softmax;
             if (only_own_row(r->weight, m->latent, r->row) && only_own_row(r->weight, m->offset->var, r->row)) r->fused = s;
@@ -261,17 +261,17 @@ void plan_rows(Lower *p)
     }
 }
 
-const RowSum *fused_sum(const Lower *p, const Step *draw)
+const RowSum *fused_sum(const Lower *p, const Update *draw)
 {
     for (const RowSum *r = p->row_sums; r; r = r->next)
         if (r->fused == draw) return r;
     return NULL;
 }
 
-const RowSum *fused_squares(const Lower *p, const Step *joint)
+const RowSum *fused_squares(const Lower *p, const Update *joint)
 {
     for (const RowSum *r = p->row_sums; r; r = r->next)
-        if (r->step == joint && r->square) return r;
+        if (r->update == joint && r->square) return r;
     return NULL;
 }
 
@@ -298,7 +298,7 @@ static const Var *weights_of(Lower *p, const char *stem, Index *row, Expr *weigh
     each->loop.of = array;
     each->loop.keeps = true;
     Expr *at = ex_index(row);
-    put_update(p, UPDATE_SET, place_element(ex_ref(array, 1, &at)), weight);
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(array, 1, &at)), weight);
     leave(p, each);
     close_kernel(p);
     with_extent(launch(p, LAUNCH_EACH, k), row->hi);
@@ -326,12 +326,12 @@ bool row_sum_of(const Lower *p, const Expr *ref, Expr *value, const Index *row, 
 
 void launch_row_sums(Lower *p, const Var *matrix, const Var *weights, Var *out) { launch_rows(p, LAUNCH_ROW_SUMS, matrix, weights, out); }
 
-void step_row_sums(Lower *p, const Step *s)
+void update_row_sums(Lower *p, const Update *s)
 {
     for (const RowSum *r = p->row_sums; r; r = r->next)
-        if (r->step == s && !r->fused) launch_rows(p, LAUNCH_ROW_SUMS, r->matrix, weights_of(p, r->out->name, r->row, r->weight), r->out);
+        if (r->update == s && !r->fused) launch_rows(p, LAUNCH_ROW_SUMS, r->matrix, weights_of(p, r->out->name, r->row, r->weight), r->out);
     for (const RowGram *r = p->row_grams; r; r = r->next)
-        if (r->step == s) launch_rows(p, LAUNCH_WEIGHTED_GRAM, r->matrix, weights_of(p, r->out->name, r->row, r->weight), r->out);
+        if (r->update == s) launch_rows(p, LAUNCH_WEIGHTED_GRAM, r->matrix, weights_of(p, r->out->name, r->row, r->weight), r->out);
 }
 
 // Rows of so many columns are read by kernels that are compiled for them.

@@ -38,12 +38,12 @@ static bool is_draw(const Launch *l)
     }
 }
 
-void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own)
+void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
 {
     const Scales *of = s->gaussian.scales;
     const char *stem = s->block[0]->name, *names = "";
     for (const RowSum *r = p->row_sums; r; r = r->next)
-        for (int i = 0; i < of->n && r->step == s; i++)
+        for (int i = 0; i < of->n && r->update == s; i++)
             if (ex_mentions(r->weight, of->var[i])) return;  // graph/updates/scales.c leaves such out
     for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
     note(p,
@@ -56,13 +56,13 @@ void lower_scales(Lower *p, const Step *s, StepCode *code, Launch **own)
     put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
     for (int i = 0; i < of->nfactors; i++) {
         const Factor *f = of->factor[i];
-        const Loops l = loops_of(&f->plates);
+        const Loops l = f->plates;
         Expr *e = what_holds(f->log_density, of);
         const Keys none = {0};
         Expr *sum = l.n ? hoist_sum(&p->statistics, &none, &l, e) : NULL;
         k->by_one |= needs_own_array(e, &l);
         Node *nest = sum ? NULL : enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-        put_update(p, UPDATE_ADD, place_local(lp), sum ? sum : e);
+        put_assign(p, ASSIGN_ADD, place_local(lp), sum ? sum : e);
         if (nest) leave(p, nest);
     }
     put(p, NODE_RESULT)->result.value = local_ref(lp);

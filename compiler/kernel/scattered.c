@@ -36,7 +36,7 @@ void lower_scattered(Lower *p, const Conditional *c, const PartList *l, Var *con
             if (q->loops.n != first->loops.n || memcmp(q->loops.index, first->loops.index, sizeof q->loops.index) != 0) continue;
             if (loops_where_chosen(&q->loops, q->value, v->rank, q->target).guard != loops.guard) continue;
             done[j] = true;
-            put_update(p, UPDATE_ADD, place_element(ex_ref(array[q->which], v->rank, q->target)), q->value);
+            put_assign(p, ASSIGN_ADD, place_element(ex_ref(array[q->which], v->rank, q->target)), q->value);
         }
         leave(p, n);
     }

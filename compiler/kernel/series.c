@@ -18,13 +18,13 @@ static void put_given(Lower *p, const char *name, Expr *array)
     Var *to = local_array(p, name, n);
     if (array->kind == EX_ARRAY && n->kind == EX_NUM && n->number <= 16) {
         for (int k = 1; k <= n->number; k++)
-            put_update(p, UPDATE_SET, place_element(ex_ref(to, 1, (Expr *[]){ex_num(k)})), ex_at(array, 1, (Expr *[]){ex_num(k)}));
+            put_assign(p, ASSIGN_SET, place_element(ex_ref(to, 1, (Expr *[]){ex_num(k)})), ex_at(array, 1, (Expr *[]){ex_num(k)}));
         return;
     }
     const Loops l = {.n = 1, .index = {i}};
     Node *each = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
     each->nest.moving = to;
-    put_update(p, UPDATE_SET, place_element(ex_ref(to, 1, &at)), ex_at(array, 1, &at));
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(to, 1, &at)), ex_at(array, 1, &at));
     leave(p, each);
 }
 
@@ -45,7 +45,7 @@ static void put_solutions(Lower *p, const Ode *o, bool asked, bool chains)
     n->solve.ode = o;
     n->solve.asked = asked;
     Var *input = local_array(p, "ode.input", ex_num(o->ninputs));
-    for (int i = 0; i < o->ninputs; i++) put_update(p, UPDATE_SET, place_element(ex_ref(input, 1, (Expr *[]){ex_num(i + 1)})), o->input[i]);
+    for (int i = 0; i < o->ninputs; i++) put_assign(p, ASSIGN_SET, place_element(ex_ref(input, 1, (Expr *[]){ex_num(i + 1)})), o->input[i]);
     put_given(p, "ode.start", o->start);
     put_given(p, "ode.time", o->times);
     leave(p, n);
@@ -73,7 +73,7 @@ static void lower_ode(Lower *p, const Ode *o)
         Expr *at = o->each ? ex_index(o->each) : ex_num(i + 1);
         const Loops l = {.n = o->each != NULL, .index = {o->each}};
         Node *each = o->each ? enter_nest(p, NODE_NEST, &l, 0, NULL, NULL) : NULL;
-        put_update(p, UPDATE_SET, place_element(ex_ref(slope, 1, &at)), o->component[i]);
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(slope, 1, &at)), o->component[i]);
         if (each) leave(p, each);
     }
     close_kernel(p);
@@ -104,7 +104,7 @@ static void lower_ode(Lower *p, const Ode *o)
             Var *to = d->ref->var == o->state ? by_state : by_input;
             Node *each = d->loops.n || d->loops.guard ? enter_nest(p, NODE_NEST, &d->loops, 0, NULL, NULL) : NULL;
             if (each) each->nest.moving = to;
-            put_update(p, UPDATE_ADD, place_element(ex_ref(to, 2, at)), ex_mul2(d->weight, d->rest));
+            put_assign(p, ASSIGN_ADD, place_element(ex_ref(to, 2, at)), ex_mul2(d->weight, d->rest));
             if (each) leave(p, each);
         }
     close_kernel(p);  // left out if they are all 0
@@ -127,8 +127,7 @@ static const Site *in_chain(Lower *p, const Site *t, Index *chain)
     Site *s = arena_copy(p->g->arena, t, sizeof *t);
     Index *was = t->subscript[0]->index;
     Expr *is = ex_index(chain);
-    s->plates = (Plates){.index = NEW_N(p->g->arena, Index *, t->plates.n + 1),
-                         .guard = t->plates.guard ? ex_replace_index(t->plates.guard, was, is) : NULL};
+    s->plates = (Loops){.guard = t->plates.guard ? ex_replace_index(t->plates.guard, was, is) : NULL};
     for (int i = 0; i < t->plates.n; i++)
         if (t->plates.index[i] != was) s->plates.index[s->plates.n++] = t->plates.index[i];
     for (int k = 0; k < t->n; k++) s->subscript[k] = ex_replace_index(t->subscript[k], was, is);
@@ -158,7 +157,7 @@ void put_series(Lower *p, const Series *s)
     if (chain) (whole ? along : chains)->loop.given = true;
     for (const Site *t = s->sites; t; t = t->next) {
         if (chains) t = in_chain(p, t, chain);
-        Loops l = loops_of(&t->plates);
+        Loops l = t->plates;
         bool carried = false;
         for (int i = 0; i < l.n; i++) carried |= l.guard && ex_mentions_index(l.guard, l.index[i]);
         Node *test = NULL;
@@ -213,8 +212,8 @@ static void place_slopes(Lower *p)
     for (const Series *s = p->g->series; s; s = s->next) {
         const Ode *o = s->var[0]->sites ? s->var[0]->sites->ode : NULL;
         bool moved = false;
-        for (const Step *t = p->g->steps; t; t = t->next)
-            for (int i = 0; i < t->nblock && t->kind == STEP_NUTS; i++) moved |= series_reads(s, t->block[i]);
+        for (const Update *t = p->g->updates; t; t = t->next)
+            for (int i = 0; i < t->nblock && t->kind == UPDATE_NUTS; i++) moved |= series_reads(s, t->block[i]);
         if (!o || !o->slopes || !moved) continue;
         place_array(out, o->slopes, ROLE_BLOCK);
         ROOM(p->g->arena, out->work, out->nwork, out->work_size);

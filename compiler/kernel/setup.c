@@ -50,7 +50,7 @@ void put_sum(Lower *p, const Sum *s)
     Node *n = enter_nest(p, NODE_REDUCE, &loops, s->n, s->target, s->var->dim);
     n->nest.statistic = !s->data_only;
     n->nest.counts = s->value->kind == EX_NUM && s->value->number == (long)s->value->number;
-    put_update(p, UPDATE_ADD, place_element(ex_ref(s->var, s->n, s->target)), s->value);
+    put_assign(p, ASSIGN_ADD, place_element(ex_ref(s->var, s->n, s->target)), s->value);
     leave(p, n);
     if (test) leave(p, test);
 }
@@ -108,7 +108,7 @@ static Expr *decided(Expr *guard, Expr *e, const Expr *itself, bool reals)
 // What data must satisfy, where data tell whether the statement stands and what its support is.
 static void put_check(Lower *p, const Factor *f, bool interval)
 {
-    Loops l = loops_of(&f->plates);
+    Loops l = f->plates;
     l.guard = decided(NULL, f->plates.guard, NULL, false);
     if (f->plates.guard) l.guard = l.guard ? ex_call2("&&", l.guard, f->plates.guard) : f->plates.guard;
     l.guard = decided(l.guard, interval ? f->from : f->least, interval ? NULL : f->value, false);
@@ -116,7 +116,7 @@ static void put_check(Lower *p, const Factor *f, bool interval)
     Expr **target = NEW_N(p->g->arena, Expr *, l.n + 1);
     for (int i = 0; i < l.n; i++) target[i] = ex_index(l.index[i]);
     Node *nest = enter_nest(p, NODE_NEST, &l, l.n, target, NULL), *n = put(p, NODE_BOUNDS);
-    nest->nest.careful = p->g->claims != NULL;
+    nest->nest.careful = p->g->requirements != NULL;
     n->bounds.factor = f;
     n->bounds.interval = interval;
     leave(p, nest);
@@ -124,9 +124,9 @@ static void put_check(Lower *p, const Factor *f, bool interval)
 
 // What data must satisfy for every element to exist. Nothing is computed outside a condition. While subscripts are checked, those within
 // them may be wrong.
-static void put_claims(Lower *p, bool counted)
+static void put_requirements(Lower *p, bool counted)
 {
-    for (const Claim *c = p->g->claims; c; c = c->next) {
+    for (const Requirement *c = p->g->requirements; c; c = c->next) {
         if (c->counted != counted) continue;
         Loops l = c->loops;
         // a negated comparison would take a missing real for one that fails; missing whole numbers have been seen to
@@ -135,7 +135,7 @@ static void put_claims(Lower *p, bool counted)
         Node *nest = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
         nest->nest.careful = !counted;
         nest->nest.as_read = nest->nest.plain = true;
-        put(p, NODE_CHECK)->check.claim = c;
+        put(p, NODE_CHECK)->check.requirement = c;
         leave(p, nest);
     }
 }
@@ -144,7 +144,7 @@ static Kernel *lower_check(Lower *p)
 {
     const Graph *g = p->g;
     note(p, "Data must lie in the support of their distributions%s.",
-         g->claims ? ", arguments of these in their domains, and subscripts inside their arrays" : "");
+         g->requirements ? ", arguments of these in their domains, and subscripts inside their arrays" : "");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "check_data", "wide");
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->from && !f->original && (f->region || f->value->kind == EX_REF)) put_check(p, f, true);
@@ -153,7 +153,7 @@ static Kernel *lower_check(Lower *p)
             continue;
         put_check(p, f, false);
     }
-    put_claims(p, false);
+    put_requirements(p, false);
     return close_kernel(p) ? k : NULL;
 }
 
@@ -203,7 +203,7 @@ void lower_setup(Lower *p)
     launch_shared(p, LAUNCH_SHARED_UNLESS_MISSING, p->responses);
     note(p, "Elements that are read must have a statement, and no element two.");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "check_elements", "wide");
-    put_claims(p, true);
+    put_requirements(p, true);
     p->launches = &out->finish;
     if (close_kernel(p)) launch_shared(p, LAUNCH_SHARED, k);
     if (p->responses) {

@@ -28,7 +28,7 @@ enum { FEW_PLACES = 64 };
 
 // ---- a nest, by who runs it ----
 
-static bool writes_element(const Node *n) { return n->kind == NODE_UPDATE && !n->update.place.local; }
+static bool writes_element(const Node *n) { return n->kind == NODE_ASSIGN && !n->assign.place.local; }
 
 // Without loops: what all threads know they add alike, and one of them writes elements.
 static Node *once_each(Share *s, Node *body)
@@ -54,7 +54,7 @@ static Node *into_locals(Share *s, const Node *sum)
     if (rows.n == 0) return rows.guard ? under_condition(s, rows.guard, once_each(s, sum->body)) : once_each(s, sum->body);
     own_rows(s, sum, &rows, &order, &element);
     const Loops *l = &rows;
-    const bool shared = (s->team || s->crew) && sum->nest.op == UPDATE_ADD;
+    const bool shared = (s->team || s->crew) && sum->nest.op == ASSIGN_ADD;
     Node *n = shared ? loop_over(s, s->crew ? SHARE_SUM_TURNS : SHARE_SUM_ALONG, l->index[0], sum->nest.moving)
                      : in_order(s, l, 0, sum->body, sum->nest.moving);
     n->loop.order = order;
@@ -64,16 +64,16 @@ static Node *into_locals(Share *s, const Node *sum)
     if (!shared) return n;
     for (const Node *m = sum->body; m; m = m->next) {
         int k = 0;
-        if (m->kind != NODE_UPDATE || !m->update.place.local) continue;  // what an instance keeps, at places of its own
-        while (k < n->loop.ntotals && n->loop.total[k] != m->update.place.local) k++;
+        if (m->kind != NODE_ASSIGN || !m->assign.place.local) continue;  // what an instance keeps, at places of its own
+        while (k < n->loop.ntotals && n->loop.total[k] != m->assign.place.local) k++;
         if (k < n->loop.ntotals) continue;
         if (k == GM_MOST_TOTALS) abort();  // who makes such a sum keeps to it
-        n->loop.total[n->loop.ntotals++] = m->update.place.local;
+        n->loop.total[n->loop.ntotals++] = m->assign.place.local;
     }
     n->body = with_guard(s, l, 0, in_order(s, l, 1, sum->body, sum->nest.moving));
     if (order) n->loop.sorted = sort_rows(s->p, s->kernel, order, n->loop.index[0], element, n->body, &n->loop.index[0]);
-    else if (s->kernel->step) sort_all_rows(s->p, s->kernel, n->loop.index[0], n->body, &n->loop.index[0]);
-    note_count(s->p, s->kernel, turns_of_loops(l));
+    else if (s->kernel->update) sort_all_rows(s->p, s->kernel, n->loop.index[0], n->body, &n->loop.index[0]);
+    note_count(s->p, s->kernel, iterations_of_loops(l));
     return n;
 }
 
@@ -94,7 +94,7 @@ static Node *into_one_place(Share *s, const Node *sum)
         *adds = add_value(s, total, value[k]);
         adds = &(*adds)->next;
         for (Node *m = lane->body; m; m = m->next)
-            if (m->update.value == value[k]) m->update.value = local_ref(total);
+            if (m->assign.value == value[k]) m->assign.value = local_ref(total);
     }
     *last = into_locals(s, &locals);
     last_of(first)->next = lane;
@@ -126,7 +126,7 @@ static Node *in_pairs(Share *s, Sharing how, const Loops *o, int at, Node *body,
 static bool tells_terms(const Node *body)
 {
     for (const Node *n = body; n; n = n->next)
-        if (n->kind == NODE_UPDATE && n->update.place.array && n->update.place.array->pattern) return true;
+        if (n->kind == NODE_ASSIGN && n->assign.place.array && n->assign.place.array->pattern) return true;
     return false;
 }
 
@@ -134,7 +134,7 @@ static bool tells_terms(const Node *body)
 static Node *in_terms(Share *s, const Loops *l, Node *body, const Var *moving)
 {
     if (l->n > 0) {
-        note_count(s->p, s->kernel, turns_of_loops(l));
+        note_count(s->p, s->kernel, iterations_of_loops(l));
         return in_pairs(s, SHARE_TERMS, l, 0, body, moving, true);
     }
     Node *once = loop_over(s, SHARE_TERMS, index_new(intern("once"), ex_num(1), ex_num(1)), moving);
@@ -169,7 +169,7 @@ static Node *by_team(Share *s, const Node *sum)
         if (varies && !found) direct = false;
     }
     if (!adds) {
-        note_count(s->p, s->kernel, turns_of_loops(l));
+        note_count(s->p, s->kernel, iterations_of_loops(l));
         return in_pairs(s, SHARE_ALONG, l, 0, body, sum->nest.moving, !sum->nest.plain);
     }
     if (!any) return into_one_place(s, sum);
@@ -195,12 +195,12 @@ static Node *by_team(Share *s, const Node *sum)
         if (!groups && !many) groups = by_group(s, sum);
         if (groups) return groups;
     }
-    note_count(s->p, s->kernel, turns_of_loops(l));
+    note_count(s->p, s->kernel, iterations_of_loops(l));
     if (direct && !summed) return in_pairs(s, SHARE_ALONG, &o, 0, body, sum->nest.moving, true);
     if (!direct && sum->nest.counts) {
         Node *each = loop_over(s, SHARE_COUNTED, l->index[0], sum->nest.moving);
         for (Node *m = body; m; m = m->next)
-            if (m->kind == NODE_UPDATE) m->update.how = STORE_COUNT;
+            if (m->kind == NODE_ASSIGN) m->assign.how = STORE_COUNT;
         each->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
         each->next = barrier(s);
         return each;
@@ -218,7 +218,7 @@ static Node *by_team(Share *s, const Node *sum)
         rows->body = with_guard(s, &o, 0, places);
     } else {
         for (Node *m = body; m; m = m->next)
-            if (m->kind == NODE_UPDATE) m->update.own = true;
+            if (m->kind == NODE_ASSIGN) m->assign.own = true;
         rows->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
     }
     rows->next = barrier(s);
@@ -234,7 +234,7 @@ static bool adds_to_locals(const Node *sum)
 {
     const Node *first = sum->body;
     while (first && first->kind == NODE_LET) first = first->next;
-    return sum->kind == NODE_REDUCE && first && first->kind == NODE_UPDATE && first->update.place.local;
+    return sum->kind == NODE_REDUCE && first && first->kind == NODE_ASSIGN && first->assign.place.local;
 }
 
 static void share_list(Share *s, Node *list);
@@ -291,7 +291,7 @@ static void share_list(Share *s, Node *list)
         case NODE_METROPOLIS:
         case NODE_WEIGH:
         case NODE_ELLIPSE:
-        case NODE_MOVE:
+        case NODE_CONSTRAINED:
         case NODE_SOLVE: share_list(s, n->body); break;
         case NODE_WEIGHTS: {
             Count c = {0};
@@ -304,7 +304,7 @@ static void share_list(Share *s, Node *list)
         case NODE_LET:
         case NODE_KNOW:
         case NODE_SKIP:
-        case NODE_UPDATE:
+        case NODE_ASSIGN:
         case NODE_FILL:
         case NODE_ORDER:
         case NODE_BARRIER:
@@ -313,7 +313,7 @@ static void share_list(Share *s, Node *list)
         case NODE_CHOICE:
         case NODE_DRAW:
         case NODE_SAMPLE:
-        case NODE_CLAIM:
+        case NODE_RATIO:
         case NODE_CHECK:
         case NODE_BOUNDS:
         case NODE_DRAW_ARRAY:
@@ -345,11 +345,11 @@ static void take_vectors(Node *list)
 {
     for (Node *n = list; n; n = n->next) {
         Node *rows = rows_of_segments(n), *of = rows && rows->loop.product ? rows_of_segments(n->next) : NULL;
-        if (!of || of->loop.n != 2 || of->loop.order != rows->loop.order || of->body->next || of->body->update.times ||
+        if (!of || of->loop.n != 2 || of->loop.order != rows->loop.order || of->body->next || of->body->assign.times ||
             of->loop.index[1]->hi != rows->loop.index[1]->hi)
             continue;
         Index *const *i = rows->loop.index;
-        Expr *e = ex_replace_index(ex_replace_index(of->body->update.value, of->loop.index[0], ex_index(i[0])), of->loop.index[1],
+        Expr *e = ex_replace_index(ex_replace_index(of->body->assign.value, of->loop.index[0], ex_index(i[0])), of->loop.index[1],
                                    ex_index(i[1]));
         Expr *times = ex_div(e, rows->loop.product->factor);
         if (ex_mentions_index(times, i[1]) || ex_find(times, test_no_lane, NULL)) continue;

@@ -8,7 +8,7 @@ void put_element(Lower *p, const Site *t)
 {
     Node *n;
     if (t->value) {
-        put_update(p, t->adds ? UPDATE_ADD : UPDATE_SET, place_element(ex_ref(t->var, t->n, t->subscript)), t->value);
+        put_assign(p, t->adds ? ASSIGN_ADD : ASSIGN_SET, place_element(ex_ref(t->var, t->n, t->subscript)), t->value);
         return;
     }
     Node *test = t->when ? enter(p, NODE_IF) : NULL;
@@ -16,10 +16,10 @@ void put_element(Lower *p, const Site *t)
     n = enter(p, NODE_SAMPLE);
     n->sample.site = t;
     Expr *const *rest = t->args + t->nsample;
-    if (is_searched(t) && t->dist->discrete) put_update(p, UPDATE_SET, place_local(local_new(p->g->arena, "search.log_weight")), rest[4]);
+    if (is_searched(t) && t->dist->discrete) put_assign(p, ASSIGN_SET, place_local(local_new(p->g->arena, "search.log_weight")), rest[4]);
     else if (is_searched(t)) {
-        put_update(p, UPDATE_SET, place_local(local_new(p->g->arena, "search.below")), rest[4]);
-        put_update(p, UPDATE_SET, place_local(local_new(p->g->arena, "search.above")), rest[5]);
+        put_assign(p, ASSIGN_SET, place_local(local_new(p->g->arena, "search.below")), rest[4]);
+        put_assign(p, ASSIGN_SET, place_local(local_new(p->g->arena, "search.above")), rest[5]);
     }
     leave(p, n);
     if (test) leave(p, test);
@@ -36,7 +36,7 @@ static bool reads_itself(const Site *t)
 // A statement, and those after it that share its loops; which is the next.
 const Site *put_site(Lower *p, const Site *t)
 {
-    const Loops l = loops_of(&t->plates);
+    const Loops l = t->plates;
     Node *lane = p->open->kind == KERNEL_TEAM && l.n > 0 && reads_itself(t) ? enter(p, NODE_LANE) : NULL;  // in order
     Expr **target = NEW_N(p->g->arena, Expr *, l.n + 1);
     for (int k = 0; k < l.n; k++) target[k] = ex_index(l.index[k]);  // each turn computes its own element

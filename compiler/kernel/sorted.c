@@ -72,9 +72,9 @@ static bool sort_list(Sort *s, Node *list, bool change)
         Expr **part[3];
         int parts = 0;
         switch (n->kind) {
-        case NODE_UPDATE:
-            if (!n->update.place.local) return false;
-            part[parts++] = &n->update.value;
+        case NODE_ASSIGN:
+            if (!n->assign.place.local) return false;
+            part[parts++] = &n->assign.value;
             break;
         case NODE_LET:
             part[parts++] = &n->let.key;
@@ -130,7 +130,7 @@ static Look test_by_key(const Expr *e, void *with)
 static bool reads_by(const Node *list, Expr *key)
 {
     for (const Node *n = list; n; n = n->next) {
-        const Expr *e = n->kind == NODE_UPDATE ? n->update.value : n->kind == NODE_LET ? n->let.value : NULL;
+        const Expr *e = n->kind == NODE_ASSIGN ? n->assign.value : n->kind == NODE_LET ? n->let.value : NULL;
         if ((e && ex_find(e, test_by_key, key)) || reads_by(n->body, key)) return true;
     }
     return false;
@@ -173,7 +173,7 @@ static Kernel *lower_copies(Lower *p, bool responses)
         const Loops l = {.n = 1, .index = {r}, .guard = ex_call2("<=", *at, ex_ref(o->first, 1, &end))};
         Expr *row = ex_add2(ex_ref(o->rows, 1, at), ex_num(1));
         Node *n = enter_nest(p, NODE_NEST, &l, 1, at, NULL);
-        put_update(p, UPDATE_SET, place_element(ex_ref(q->copy, 1, at)), ex_ref((Var *)q->of, 1, &row));
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(q->copy, 1, at)), ex_ref((Var *)q->of, 1, &row));
         leave(p, n);
     }
     return close_kernel(p) ? k : NULL;

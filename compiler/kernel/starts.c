@@ -31,7 +31,7 @@ static void mark_read(Found *t, const Expr *e)
     if (e) ex_any_var(e, test_mark, t);
 }
 
-static void add(Found *t, const Factor *f, const Plates *l, const Expr *log_density, bool if_missing)
+static void add(Found *t, const Factor *f, const Loops *l, const Expr *log_density, bool if_missing)
 {
     StartFactor *one = NEW(t->g->arena, StartFactor);
     *one = (StartFactor){f, l, log_density, if_missing, NULL};

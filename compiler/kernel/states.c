@@ -25,7 +25,7 @@ typedef struct Chains {
     Expr *panels, *length, *inside;
 } Chains;
 
-static Chains chains_of(const Step *s)
+static Chains chains_of(const Update *s)
 {
     const Conditional *c = s->conditional;
     const Var *v = s->joined ? s->joined->product : c->var;
@@ -52,7 +52,7 @@ static void put_values(Lower *p, const Loops *l, Var *array, int n, Expr **at, E
 {
     Expr **target = arena_copy(p->g->arena, at, sizeof *at * (size_t)n);
     Node *nest = enter_nest(p, NODE_NEST, l, n, target, NULL);
-    put_update(p, UPDATE_SET, place_element(ex_ref(array, n, at)), e);
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(array, n, at)), e);
     leave(p, nest);
 }
 
@@ -101,7 +101,7 @@ static bool depends_on_panel(const Chains *h, const Expr *e)
 // floor(e / by) of whole numbers.
 static Expr *whole_part(Expr *e, Expr *by) { return ex_call1("floor", ex_div(ex_add2(e, ex_num(0.5)), by)); }
 
-void step_states(Lower *p, const Step *s)
+void update_states(Lower *p, const Update *s)
 {
     const Conditional *c = s->conditional;
     Var *v = c->var;
@@ -141,7 +141,7 @@ void step_states(Lower *p, const Step *s)
     if (joined && joined->where) dim[0] = ex_call3("if_else", joined->where, dim[0], ex_num(0));
     Var *links = work_array(p, ROLE_BLOCK, words(p, "links_%s", name), n, dim);
 
-    comment_step(p, s);
+    comment_update(p, s);
     Kernel *weigh = open_kernel(p, KERNEL_TEAM, words(p, "weigh_%s", name), "wide");
     Loops over = {.n = t != NULL, .index = {t}};  // along the chains first: they may be few
     n = 0;
@@ -229,7 +229,7 @@ void step_states(Lower *p, const Step *s)
         if (i > 0) value = whole_part(state, stride);
         if (i + 1 < s->nblock) value = ex_sub(value, ex_mul2(joined->count[i], whole_part(state, ex_mul2(stride, joined->count[i]))));
         Node *nest = enter_nest(p, NODE_NEST, &over, x->rank, element->args, NULL);
-        put_update(p, UPDATE_SET, place_element(element), ex_add2(value, end_of_summed(x, 0)));
+        put_assign(p, ASSIGN_SET, place_element(element), ex_add2(value, end_of_summed(x, 0)));
         leave(p, nest);
         if (joined) stride = ex_mul2(stride, joined->count[i]);
     }

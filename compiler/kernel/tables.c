@@ -730,10 +730,10 @@ static void find_distances(Tables *t, Node *n)
         return;
     for (const Node *m = n->body; m; m = m->next) {
         const Node *u = m->body;
-        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !u || u->next || u->kind != NODE_UPDATE ||
-            u->update.op != UPDATE_ADD || u->update.times)
+        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !u || u->next || u->kind != NODE_ASSIGN ||
+            u->assign.op != ASSIGN_ADD || u->assign.times)
             return;
-        Expr *e = u->update.value;
+        Expr *e = u->assign.value;
         for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
             Expr *term = e->kind == EX_ADD ? e->args[k] : e;
             const bool scaled = term->kind == EX_MUL && term->nargs == 2 && term->args[0]->kind == EX_NUM;
@@ -764,7 +764,7 @@ static bool take_weights(Tables *t, Node *n)
     k->kind = KERNEL_TEAM;
     k->name = kernel_name(t->p, words(t->p, "weights_%s", t->kernel->name));
     k->number = "wide";
-    k->step = t->kernel->step;
+    k->update = t->kernel->update;
     k->comment = "// Weights of values, for each key that rows have: each row over its largest\n";
     Node **at = &k->body;
     for (const ValueWeights *w = all; w; w = w->next, at = &(*at)->next) {
@@ -802,7 +802,7 @@ static void take_list(Tables *t, Node *list)
         const bool guarded = t->guarded;
         t->guarded |= (l && l->guard) || n->kind == NODE_IF;
         for (int i = 0; i < more; i++) t->row[t->nrows++] = l ? l->index[i] : n->loop.index[i];
-        if (n->kind == NODE_UPDATE && t->nrows) n->update.value = take_anew(t, n->update.value);
+        if (n->kind == NODE_ASSIGN && t->nrows) n->assign.value = take_anew(t, n->assign.value);
         if (n->kind == NODE_LET && t->nrows && n->let.value && !n->let.key) n->let.value = take_anew(t, n->let.value);
         const Expr *weighed = t->weighed;
         if (n->kind == NODE_WEIGH) {
@@ -830,7 +830,7 @@ static void complete(Tables *t, Fill *f)
         if (of->fill != f) continue;
         Expr *at[MAX_RANK];
         for (int i = 0; i < of->n; i++) at[i] = ex_index(of->index[i]);
-        Node *set = node_new(t->p->g->arena, of->routine ? NODE_ROUTINE : NODE_UPDATE);
+        Node *set = node_new(t->p->g->arena, of->routine ? NODE_ROUTINE : NODE_ASSIGN);
         Expr *element = ex_ref(of->var, of->n, at);
         what = words(t->p, "%s//   %s = %s\n", what, math(t->p, element), cut_line(t->p, math(t->p, of->entry)));
         each->loop.of = of->var;
@@ -842,16 +842,16 @@ static void complete(Tables *t, Fill *f)
             set->routine.to = ex_ref(of->var, of->n, at);
             each->loop.turns = (Count){1, {set->routine.size}};
             Count work = {3, {f->index->hi, set->routine.size, set->routine.size}};
-            if (f->kernel->nturns == 0) note_count(t->p, f->kernel, work);
+            if (f->kernel->niterations == 0) note_count(t->p, f->kernel, work);
         } else {
-            set->update.op = UPDATE_SET;
-            set->update.place = place_element(element);
-            set->update.value = of->entry;
+            set->assign.op = ASSIGN_SET;
+            set->assign.place = place_element(element);
+            set->assign.value = of->entry;
         }
         if (of->n > 1 && !of->routine) {
             Node *nest = *last = node_new(t->p->g->arena, NODE_NEST);
             for (int i = 1; i < of->n; i++) nest->nest.loops.index[nest->nest.loops.n++] = of->index[i];
-            nest->nest.op = UPDATE_SET;
+            nest->nest.op = ASSIGN_SET;
             nest->body = set;
         } else *last = set;
         last = &(*last)->next;
@@ -873,7 +873,7 @@ static bool own_arrays(const Node *list)
     for (const Node *n = list; n; n = n->next) {
         const bool sum = n->kind == NODE_REDUCE || n->kind == NODE_NEST;
         for (const Node *u = sum ? n->body : NULL; u; u = u->next)
-            if ((u->kind == NODE_UPDATE && needs_own_array(u->update.value, &n->nest.loops)) ||
+            if ((u->kind == NODE_ASSIGN && needs_own_array(u->assign.value, &n->nest.loops)) ||
                 (u->kind == NODE_LET && needs_own_array(u->let.value, &n->nest.loops)))
                 return true;
         if (own_arrays(n->body) || (n->kind == NODE_IF && own_arrays(n->test.otherwise))) return true;
@@ -885,7 +885,7 @@ static void by_one_lane(Kernel *k)
 {
     k->kind = KERNEL_ONCE;
     for (Node **n = &k->body; *n;) {
-        if ((*n)->kind == NODE_UPDATE) (*n)->update.how = STORE_PLAIN;
+        if ((*n)->kind == NODE_ASSIGN) (*n)->assign.how = STORE_PLAIN;
         if ((*n)->kind == NODE_BARRIER) *n = (*n)->next;
         else n = &(*n)->next;
     }
@@ -925,7 +925,7 @@ static void launch_fill(Tables *t, const Fill *f)
 
 // Before a launch that reads tables, unless they are filled. What a step reads before anything in it may have changed that is filled by the
 // sweep, where there is need (`kept`): that of step `code`, or NULL.
-static void launch_fills(Tables *t, Launches *list, StepCode *code)
+static void launch_fills(Tables *t, Launches *list, UpdateCode *code)
 {
     Lower *p = t->p;
     Launches all = {0}, *keep = p->launches;
@@ -978,13 +978,14 @@ static void launch_fills(Tables *t, Launches *list, StepCode *code)
     *list = all;
 }
 
-static bool changes(const StepCode *code, const Fill *f)
+static bool changes(const UpdateCode *code, const Fill *f)
 {
-    for (int b = 0; b < code->step->nblock; b++)
+    for (int b = 0; b < code->update->nblock; b++)
         for (int i = 0; i < f->n; i++)
-            if (code->step->block[b] == f->of[i] || code->step->block[b]->part_of == f->of[i] || f->of[i]->part_of == code->step->block[b])
+            if (code->update->block[b] == f->of[i] || code->update->block[b]->part_of == f->of[i] ||
+                f->of[i]->part_of == code->update->block[b])
                 return true;
-    const Scales *scales = code->step->kind == STEP_GAUSSIAN ? code->step->gaussian.scales : NULL;
+    const Scales *scales = code->update->kind == UPDATE_GAUSSIAN ? code->update->gaussian.scales : NULL;
     for (int b = 0; scales && b < scales->n; b++)
         for (int i = 0; i < f->n; i++)
             if (scales->var[b] == f->of[i]) return true;
@@ -1000,8 +1001,8 @@ static bool changes(const StepCode *code, const Fill *f)
 static void fill_in_sweep(Tables *t, const Fill *f)
 {
     bool fresh = false;
-    for (int i = 0; i < t->p->out->nsteps; i++) {
-        StepCode *code = &t->p->out->steps[i];
+    for (int i = 0; i < t->p->out->nupdates; i++) {
+        UpdateCode *code = &t->p->out->updates[i];
         bool reads = false;
         for (const Launch *l = code->launches.first; l; l = l->next) reads |= l->kernel == f->kernel && l->unless_kept;
         if (reads && !fresh) {
@@ -1018,7 +1019,7 @@ static void fill_in_sweep(Tables *t, const Fill *f)
 }
 
 // Kernels of moves along gradients stand together.
-static bool moves(const Kernel *k) { return k->step && k->step->when == WITH_GRADIENTS; }
+static bool moves(const Kernel *k) { return k->update && k->update->when == WITH_GRADIENTS; }
 
 void tables(Lower *p)
 {
@@ -1045,10 +1046,10 @@ void tables(Lower *p)
         if (f->index) complete(&t, f);
     for (Kernel *k = out->setup.first; k; k = k->next)
         if (k->by_one && own_arrays(k->body)) by_one_lane(k);
-    for (int i = 0; i < out->nsteps; i++) {
-        launch_fills(&t, &out->steps[i].launches, &out->steps[i]);
-        launch_fills(&t, &out->steps[i].density, NULL);
-        launch_fills(&t, &out->steps[i].jacobian, NULL);
+    for (int i = 0; i < out->nupdates; i++) {
+        launch_fills(&t, &out->updates[i].launches, &out->updates[i]);
+        launch_fills(&t, &out->updates[i].density, NULL);
+        launch_fills(&t, &out->updates[i].jacobian, NULL);
     }
     for (int matrices = 0; matrices < 2; matrices++)
         for (const Fill *f = t.fills; f; f = f->next)

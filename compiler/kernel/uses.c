@@ -8,8 +8,8 @@ static bool launches_any(const Program *p, LaunchKind first, LaunchKind last)
     const Launches *const other[] = {&p->before, &p->prepare, &p->refresh, &p->again,   &p->finish,
                                      &p->derive, &p->restore, &p->joint,   &p->log_lik, &p->replicates};
     const int nother = (int)(sizeof other / sizeof *other);
-    for (int i = 0; i < nother + 3 * p->nsteps; i++) {
-        const StepCode *s = i < nother ? NULL : &p->steps[(i - nother) / 3];
+    for (int i = 0; i < nother + 3 * p->nupdates; i++) {
+        const UpdateCode *s = i < nother ? NULL : &p->updates[(i - nother) / 3];
         const Launches *list = !s ? other[i] : (i - nother) % 3 == 0 ? &s->launches : (i - nother) % 3 == 1 ? &s->density : &s->jacobian;
         for (const Launch *l = list->first; l; l = l->next)
             if (l->kind >= first && l->kind <= last) return true;
@@ -21,9 +21,9 @@ void find_uses(Lower *lower)
 {
     Program *p = lower->out;
     RuntimeParts *u = &p->uses;
-    for (const Step *s = p->g->steps; s; s = s->next) {
-        u->moves |= s->kind == STEP_NUTS;
-        u->bands |= s->kind == STEP_GAUSSIAN && s->gaussian.band;
+    for (const Update *s = p->g->updates; s; s = s->next) {
+        u->moves |= s->kind == UPDATE_NUTS;
+        u->bands |= s->kind == UPDATE_GAUSSIAN && s->gaussian.band;
         u->states |= s->at_once;
         u->links |= s->joined && s->nblock > 1 && s->joined->nlinks && s->joined->link[0].of >= 0;
     }

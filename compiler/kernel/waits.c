@@ -70,7 +70,7 @@ static void note_body(Touched *t, const Node *list)
         case NODE_KNOW:
         case NODE_SKIP: break;
         case NODE_LET: t->known &= !n->let.log_sum && n->let.value; break;
-        case NODE_UPDATE: t->known &= n->update.how == STORE_PLAIN && !n->update.own; break;
+        case NODE_ASSIGN: t->known &= n->assign.how == STORE_PLAIN && !n->assign.own; break;
         case NODE_LOOP: t->known &= (n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD) && !n->loop.of; break;
         case NODE_IF:
             t->known &= !n->test.few;
@@ -187,8 +187,8 @@ static bool by_pairs(const Node *list, const Index *i, const Index *j)
         case NODE_LET:
         case NODE_KNOW:
         case NODE_SKIP: break;
-        case NODE_UPDATE:
-            if (n->update.own || (!n->update.place.local && !(mentions(&n->update.place, i) && mentions(&n->update.place, j))))
+        case NODE_ASSIGN:
+            if (n->assign.own || (!n->assign.place.local && !(mentions(&n->assign.place, i) && mentions(&n->assign.place, j))))
                 return false;
             break;
         case NODE_LOOP:

@@ -177,10 +177,10 @@ ValueWeights *weights_of_values(Lower *p, const Kernel *kernel, const Node *n, i
     for (const Node *m = n->body; m; m = m->next) {
         const Node *put = m->body;
         if (m->kind == NODE_COMMENT) continue;
-        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !put || put->next || put->kind != NODE_UPDATE ||
-            (put->update.op != UPDATE_ADD && put->update.op != UPDATE_ADD_LOG) || put->update.times)
+        if (m->kind != NODE_REDUCE || m->nest.loops.n || m->nest.loops.guard || !put || put->next || put->kind != NODE_ASSIGN ||
+            (put->assign.op != ASSIGN_ADD && put->assign.op != ASSIGN_ADD_LOG) || put->assign.times)
             return NULL;
-        Expr *e = put->update.value;
+        Expr *e = put->assign.value;
         for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
             Expr *term = e->kind == EX_ADD ? e->args[k] : e;
             if (ex_data_only(term) && !term->indices && !ex_find(term, test_loops, NULL)) {

@@ -8,7 +8,7 @@ static void put_root(Lower *p, const White *w, Var *root)
     Loops all = {.n = 2};
     for (int k = 0; k < 2; k++) at[k] = ex_index(all.index[k] = index_new(intern(k ? "j" : "i"), ex_num(1), root->dim[k]));
     Node *n = enter_nest(p, NODE_NEST, &all, 2, at, NULL);
-    put_update(p, UPDATE_SET, place_element(ex_ref(root, 2, at)), ex_at(w->root, 2, at));
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(root, 2, at)), ex_at(w->root, 2, at));
     leave(p, n);
 }
 
@@ -45,10 +45,10 @@ static void put_noise(Lower *p, const White *w, Var *root, Var *offset, Var *noi
 {
     Expr *n = root->dim[0], *k = ex_index(w->element[w->vector->rank - 1]), *own = ex_ref(root, 2, (Expr *[]){k, k});
     Opened o = enter_vectors(p, w, false);
-    put_update(p, UPDATE_SET, place_element(beside(w, offset, k)), ex_sub(w->current, w->mean));
+    put_assign(p, ASSIGN_SET, place_element(beside(w, offset, k)), ex_sub(w->current, w->mean));
     leave_elements(p, &o);
     o = enter_vectors(p, w, false);
-    put_update(p, UPDATE_SET, place_element(beside(w, noise, k)),
+    put_assign(p, ASSIGN_SET, place_element(beside(w, noise, k)),
                w->precision
                    ? triangle_times(w, root, true, offset, k, n)
                    : ex_div(ex_sub(beside(w, offset, k), triangle_times(w, root, false, noise, ex_num(1), ex_sub(k, ex_num(1)))), own));
@@ -59,19 +59,19 @@ static void put_vector(Lower *p, const White *w, Var *root, Var *offset, Var *no
 {
     Expr *n = root->dim[0], *k = ex_index(w->element[w->vector->rank - 1]), *own = ex_ref(root, 2, (Expr *[]){k, k});
     Opened o = enter_vectors(p, w, w->precision);
-    put_update(p, UPDATE_SET, place_element(beside(w, offset, k)),
+    put_assign(p, ASSIGN_SET, place_element(beside(w, offset, k)),
                w->precision ? ex_div(ex_sub(beside(w, noise, k), triangle_times(w, root, true, offset, ex_add2(k, ex_num(1)), n)), own)
                             : triangle_times(w, root, false, noise, ex_num(1), k));
-    put_update(p, UPDATE_SET, place_element(w->current), ex_add2(w->mean, beside(w, offset, k)));
+    put_assign(p, ASSIGN_SET, place_element(w->current), ex_add2(w->mean, beside(w, offset, k)));
     leave_elements(p, &o);
 }
 
-void step_white(Lower *p, const Step *s)
+void update_white(Lower *p, const Update *s)
 {
     const White *w = s->white;
     Conditional *c = s->conditional;
     Var *v = c->var, *f = w->vector;
-    comment_step(p, s);
+    comment_update(p, s);
     Expr *size = f->dim[f->rank - 1], *square[] = {size, size};
     Var *width = work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim),
         *root = work_array(p, ROLE_BLOCK, words(p, "root_%s", f->name), 2, square);

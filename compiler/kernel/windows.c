@@ -10,8 +10,8 @@ enum { WIDTHS_APART = 6, MOST_APART = 1 << 20, MOST_COUNT = GM_MOST_INT };
 static const Var *width_of(const Lower *p, const Var *count)
 {
     const char *name = intern(arena_printf(p->g->arena, "width_%s", count->name));
-    const Step *s = step_that_draws(p->g, count);
-    for (int i = 0; s->kind == STEP_SLICE && i < p->out->nwork; i++)
+    const Update *s = update_that_draws(p->g, count);
+    for (int i = 0; s->kind == UPDATE_SLICE && i < p->out->nwork; i++)
         if (p->out->work[i]->name == name) return p->out->work[i];
     return NULL;
 }
@@ -33,7 +33,7 @@ void fill_window(Lower *p, const Window *w)
         if (r->loops.guard) r->loops.guard = ex_replace(r->loops.guard, w->conditional->u, c->u);
         last = &r->next;
     }
-    const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &v, .conditional = c};
+    const Update s = {.kind = UPDATE_SLICE, .nblock = 1, .block = &v, .conditional = c};
     note(p, "The log density of each %s at %s values about where it stands, the window lying at random", v->name, math(p, w->value->hi));
     const Shared how = shared_how(&s, NULL);
     Kernel *k = open_elements_kernel(p, how, &s, words(p, "window_%s", name_of_window(w)));
@@ -44,7 +44,7 @@ void fill_window(Lower *p, const Window *w)
     Expr *element = ex_ref(w->below, v->rank, c->current->args), *last_below = ex_sub(w->value->hi, ex_num(1));
     put_random(p, w->below, element, below, "discrete_uniform", ex_num(0), last_below);
     const Store store = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
-    put_update(p, UPDATE_SET, place_element(element), local_ref(below))->update.how = store;
+    put_assign(p, ASSIGN_SET, place_element(element), local_ref(below))->assign.how = store;
     const Var *width = width_of(p, v);
     put_let(
         p, NULL, apart,
@@ -53,14 +53,14 @@ void fill_window(Lower *p, const Window *w)
                                   ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, c->current->args)))))
               : ex_num(1),
         "long");
-    put_update(p, UPDATE_SET, place_element(ex_ref(w->apart, v->rank, c->current->args)), local_ref(apart))->update.how = store;
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(w->apart, v->rank, c->current->args)), local_ref(apart))->assign.how = store;
     for (int i = 0; i < w->nrows; i++) {
         Var *rows = local_new(p->g->arena, intern(words(p, "rows%d", i + 1)));
         put_let(p, NULL, rows, ex_num(0), "wide")->let.grows = true;
         Node *sum = enter_part(p, &w->of_rows[i]->loops);
-        put_update(p, UPDATE_ADD, place_local(rows), ex_num(1));
+        put_assign(p, ASSIGN_ADD, place_local(rows), ex_num(1));
         leave(p, sum);
-        put_update(p, UPDATE_SET, place_element(ex_ref(w->rows[i], v->rank, c->current->args)), local_ref(rows))->update.how = store;
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(w->rows[i], v->rank, c->current->args)), local_ref(rows))->assign.how = store;
     }
     put_let(p, NULL, top, ex_num(-INFINITY), "wide")->let.grows = true;
     Node *loop = enter(p, NODE_LOOP);
@@ -77,15 +77,15 @@ void fill_window(Lower *p, const Window *w)
                           v->upper_number <= MOST_COUNT || end_of_value(v, 1)->kind != EX_NUM ? end_of_value(v, 1) : ex_num(MOST_COUNT)));
     put_density(p, pieces, lp, true);
     p->at = &test->test.otherwise;
-    put_update(p, UPDATE_SET, place_local(lp), ex_num(-INFINITY));
+    put_assign(p, ASSIGN_SET, place_local(lp), ex_num(-INFINITY));
     leave(p, test);
-    put_update(p, UPDATE_MAX, place_local(top), local_ref(lp));
-    put_update(p, UPDATE_SET, place_element(w->weight), local_ref(lp))->update.how = store;
+    put_assign(p, ASSIGN_MAX, place_local(top), local_ref(lp));
+    put_assign(p, ASSIGN_SET, place_element(w->weight), local_ref(lp))->assign.how = store;
     leave(p, loop);
     loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = w->value;
-    put_update(p, UPDATE_SET, place_element(w->weight), ex_call1("exp", ex_sub(w->weight, local_ref(top))))->update.how = store;
+    put_assign(p, ASSIGN_SET, place_element(w->weight), ex_call1("exp", ex_sub(w->weight, local_ref(top))))->assign.how = store;
     leave(p, loop);
     leave_elements(p, &o);
     close_kernel(p);
@@ -96,8 +96,8 @@ void fill_window(Lower *p, const Window *w)
 void draw_window(Lower *p, const Window *w)
 {
     Var *v = w->count, *x = local_new(p->g->arena, "x"), *streams = local_new(p->g->arena, "streams");
-    note(p, "Each %s of its window, given %s", v->name, p->step->orbit->by->name);
-    const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &v, .conditional = w->conditional};
+    note(p, "Each %s of its window, given %s", v->name, p->update->group_move->by->name);
+    const Update s = {.kind = UPDATE_SLICE, .nblock = 1, .block = &v, .conditional = w->conditional};
     Conditional *c = w->conditional;
     Kernel *k = open_elements_kernel(p, BY_ELEMENT, &s, words(p, "draw_window_%s", name_of_window(w)));
     k->number = "wide";
@@ -107,13 +107,13 @@ void draw_window(Lower *p, const Window *w)
     put_let(p, NULL, step, w->step, "wide");
     Expr *weights = ex_ref(w->weights, v->rank, c->current->args),
          *old = ex_replace_index(w->weight, w->value, ex_add2(ex_ref(w->below, v->rank, c->current->args), ex_num(1)));
-    put(p, NODE_CLAIM)->claim.value = ex_sub(ex_sub(ex_call3("log_tilted_sum", weights, w->value->hi, ex_num(0)),
+    put(p, NODE_RATIO)->ratio.value = ex_sub(ex_sub(ex_call3("log_tilted_sum", weights, w->value->hi, ex_num(0)),
                                                     ex_call3("log_tilted_sum", weights, w->value->hi, local_ref(step))),
                                              ex_log(old));
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = w->value;
-    put_update(p, UPDATE_SET, place_element(w->weight), ex_add2(ex_log(w->weight), ex_mul2(ex_index(w->value), local_ref(step))));
+    put_assign(p, ASSIGN_SET, place_element(w->weight), ex_add2(ex_log(w->weight), ex_mul2(ex_index(w->value), local_ref(step))));
     leave(p, loop);
     Expr *of[MAX_RANK + 1] = {ex_num(2)};  // streams of another number than those that said where the window lies
     streams->dim[streams->rank++] = ex_num(2);
@@ -124,9 +124,9 @@ void draw_window(Lower *p, const Window *w)
     put_random(p, w->below, ex_ref(streams, streams->rank, of), x, "categorical_logits", weights, NULL)->draw.type = "long";
     Node *test = enter(p, NODE_IF);  // 0: some density is not a number, and nothing has moved
     test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
-    put(p, NODE_CLAIM)->claim.value = ex_replace_index(w->weight, w->value, local_ref(x));
-    put_update(
-        p, UPDATE_SET, place_element(c->current),
+    put(p, NODE_RATIO)->ratio.value = ex_replace_index(w->weight, w->value, local_ref(x));
+    put_assign(
+        p, ASSIGN_SET, place_element(c->current),
         ex_add2(c->current, ex_mul2(ex_ref(w->apart, v->rank, c->current->args),
                                     ex_add(3, (Expr *[]){local_ref(x), ex_num(-1), ex_neg(ex_ref(w->below, v->rank, c->current->args))}))));
     leave(p, test);

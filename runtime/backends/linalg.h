@@ -69,7 +69,7 @@ double gm_marginal_rows(long n, long p, double *D, double *h, double *rows, doub
 // --check: log density up to a constant at the old value is kept by `before`; `after` gives the difference at the new one.
 void gm_quadratic_before(long n, const double *J, const double *h, const double *x);
 double gm_quadratic_after(const double *x);
-double gm_quadratic_size(void);  // of the terms that the last claim added up
+double gm_quadratic_size(void);  // of the terms that the last ratio added up
 void gm_arrow_before(long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E, const double *k,
                      const double *u);
 double gm_arrow_after(const double *x, const double *u);

@@ -561,7 +561,7 @@ static double moved(long n, const double *J, const double *h, const double *x, c
 }
 
 double gm_quadratic_size(void) { return kept_size; }
-void gm_claim_size(double size) { kept_size = size; }
+void gm_kept_size(double size) { kept_size = size; }
 
 void gm_quadratic_before(long n, const double *J, const double *h, const double *x)
 {

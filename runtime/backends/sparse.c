@@ -127,12 +127,12 @@ typedef struct Pattern {  // of one block: the same for all chains
     unsigned char *apart;  // of each row
     GmPart *part;          // rows of matrices
     int parts;
-    bool may_be_told, told;           // its rows, in place of what the program has besides
+    bool may_be_listed, told;         // its rows, in place of what the program has besides
     bool weighted;                    // then X'WX would be made in each sweep
     bool diagonal, analysed, direct;  // the terms are a diagonal; there is a factor; that, or a dense one may be made
     bool gradients, only_gradients;
     // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
-    double step_time, factor_time, time;
+    double update_time, factor_time, time;
     struct Record *record;
     cholmod_factor *symbolic;
     GmSimplicial *columns;  // where these are short, the factor is made here; NULL: by CHOLMOD
@@ -439,7 +439,7 @@ static bool tell(Pattern *q, const char *asked, double all_pairs)
         elements += (double)q->part[k].p;
         squares += (double)q->part[k].p * (double)q->part[k].p;
     }
-    const double n = (double)q->n, N = (double)q->rows, gradients = GUESSED_STEPS * q->step_time, few = few_time(q),
+    const double n = (double)q->n, N = (double)q->rows, gradients = GUESSED_STEPS * q->update_time, few = few_time(q),
                  many = n * n * n / 60 + n * n + (q->weighted ? N * squares / 20 + 2 * all_pairs : 0);
     q->told = gradients < fmin(few, N < n ? NEVER : many) || !fits(q);
     if (asked) q->told = strcmp(asked, "sparse") == 0 || strcmp(asked, "gradients") == 0;
@@ -543,7 +543,7 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
     q->factor_time = q->parts ? n * n * n / 60 + (double)q->rows * n * n / 20
                               : work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
     const double full = full_time(q, all_pairs), dense = q->n <= MOST_DENSE && !q->parts ? full : never,
-                 factor = q->analysed ? q->factor_time : never, gradients = q->diagonal ? GUESSED_STEPS * q->step_time : never,
+                 factor = q->analysed ? q->factor_time : never, gradients = q->diagonal ? GUESSED_STEPS * q->update_time : never,
                  few = q->told ? never : few_time(q), least = fmin(fmin(dense, factor), fmin(gradients, few));
     q->dense = small || dense <= least;
     q->gradients = !q->dense && q->diagonal && gradients <= factor;
@@ -665,14 +665,14 @@ static void end_pattern(Pattern *q, const char *asked, int on_gpu)
     }
     for (int k = 0; k < q->parts; k++)
         for (long i = 0; i < q->rows; i++) elements += q->part[k].x[i] ? (double)q->part[k].p : 0;
-    q->step_time = 2 * (double)q->puts + 0.3 * elements + 4 * (double)n;
+    q->update_time = 2 * (double)q->puts + 0.3 * elements + 4 * (double)n;
     if (n >= INT_MAX / 2 || q->terms + n >= INT_MAX / 2 || q->puts >= INT_MAX) {
         fprintf(stderr, "the joint normal of %s has too many terms: %ld\n", q->text, q->terms + q->puts);
         exit(2);
     }
     q->diagonal = true;
     for (long k = 0; k < q->terms; k++) q->diagonal &= noted.row[k] == noted.column[k];
-    if (q->may_be_told && !tell(q, asked, all_pairs)) return;
+    if (q->may_be_listed && !tell(q, asked, all_pairs)) return;
     for (long i = 0; i < n; i++) note(i, i);  // an element without a term has a pivot of 0, which is a fault that names it
     if (pairs > MOST_PAIRS) q->pairs = -1;
     for (long i = 0; i < q->rows && q->pairs >= 0; i++)
@@ -704,7 +704,7 @@ int gm_tell_begin(int number, long n, const char *name)
 {
     Pattern *q = pattern(number);
     gm_pattern_begin(number, n, 0, name);
-    q->may_be_told = true;
+    q->may_be_listed = true;
     q->told = q->taken = false;
     if (n > ALWAYS_DENSE || asked_route()) return 1;
     snprintf(q->text, 400, "%s: %ld elements: drawn dense", name, n);
@@ -746,8 +746,8 @@ int gm_sparse_guessed(void)
 
 static bool evaluated;
 
-int gm_rows_told(int number) { return known(number)->told; }
-int gm_rows_told_alone(int number) { return pattern(number)->told && !evaluated; }
+int gm_rows_listed(int number) { return known(number)->told; }
+int gm_rows_listed_alone(int number) { return pattern(number)->told && !evaluated; }
 void gm_rows_evaluated(void) { evaluated = true; }
 
 static bool checked;  // all routes are drawn
@@ -1282,9 +1282,9 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
     const long draw = r->draws++;
     const bool trial = draw < FIRST_DRAWS || draw % AGAIN == 0;
     const int by = draw < FIRST_DRAWS ? (int)(draw & 1) : trial ? (int)(draw / AGAIN & 1) : r->mean[1] < r->mean[0];
-    if (!trial && q->direct && !q->only_gradients && r->mean[by] * q->step_time > q->factor_time) return GM_FOR_FACTOR;
+    if (!trial && q->direct && !q->only_gradients && r->mean[by] * q->update_time > q->factor_time) return GM_FOR_FACTOR;
     // more steps than these are not: then there is the factor
-    const double worth = 20 + 4 * q->factor_time / (q->step_time + 1);
+    const double worth = 20 + 4 * q->factor_time / (q->update_time + 1);
     const long most = q->direct && worth < MOST_STEPS ? (long)worth : MOST_STEPS;
     if (!m->solving) m->solving = room(sizeof(double) * 8 * (size_t)n);
     double *D = m->solving, *J = D + n, *b = J + n, *mean = b + n, *work = mean + n;
@@ -1466,7 +1466,7 @@ double gm_marginal_sparse(int number, double *h, const double *x)
 double gm_sparse_work(int number)
 {
     const Pattern *q = pattern(number);
-    return q->may_be_told ? -q->told : q->gradients ? -1 : q->work;
+    return q->may_be_listed ? -q->told : q->gradients ? -1 : q->work;
 }
 
 // ---- checks ----
@@ -1509,6 +1509,6 @@ double gm_sparse_after(int number, const double *x)
         size += now * now / 2 + then * then / 2;
     }
     free(then_of);
-    gm_claim_size(size);
+    gm_kept_size(size);
     return v;
 }

@@ -93,9 +93,9 @@ void gm_sparse_put_row(long at, const double *x, long p);
 int gm_tell_begin(int number, long n, const char *name);
 void gm_tell_end(int number, int weighted);
 void gm_tell_on_gpu(int number, long n, const char *name);
-int gm_rows_told(int number);
-int gm_rows_told_alone(int number);  // and nothing is evaluated that reads what only other routes make
-void gm_rows_evaluated(void);        // something is, as in looking for a mode
+int gm_rows_listed(int number);
+int gm_rows_listed_alone(int number);  // and nothing is evaluated that reads what only other routes make
+void gm_rows_evaluated(void);          // something is, as in looking for a mode
 
 // Blocks have numbers from 1. Between these two calls, which no other thread makes meanwhile, the kernel says what its terms are; then the
 // order is analysed and the route chosen; the environment variable GM_JOINT (sparse, gradients, dense, separate) chooses instead. n: the
@@ -129,8 +129,8 @@ const char *gm_sparse_route(int number);
 // gradients.
 double gm_sparse_time(int number);
 
-// Whether one of this, gm_sparse_taken and gm_rows_told was asked since the last call for a joint normal of which nothing is known yet: the
-// program has not set up.
+// Whether one of this, gm_sparse_taken and gm_rows_listed was asked since the last call for a joint normal of which nothing is known yet:
+// the program has not set up.
 int gm_sparse_guessed(void);
 
 // The numbers of the matrix of a chain: `begin` makes them zero, the kernel adds them up.
@@ -150,6 +150,6 @@ double gm_sparse_work(int number);
 // --check, as in linalg.h.
 void gm_sparse_before(int number, double *h, const double *x);
 double gm_sparse_after(int number, const double *x);
-void gm_claim_size(double size);  // of the terms of a claim that is made elsewhere (linalg_cpu.c)
+void gm_kept_size(double size);  // of the terms of a ratio that is made elsewhere (linalg_cpu.c)
 
 #endif

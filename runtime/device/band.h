@@ -18,7 +18,7 @@
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 
 // log q(new) - log q(old) of a draw, and the size of what was added up for it.
-static void band_claim(const GmRun *run, int chain, const Band *b, const wide *x, const wide *z, const wide *old_x, const wide *old_z)
+static void band_ratio(const GmRun *run, int chain, const Band *b, const wide *x, const wide *z, const wide *old_x, const wide *old_z)
 {
     const long w = b->width, m = (b->lag + 1) * w, n = b->border, rows = b->length * w;
     wide v = 0, size = 0;
@@ -47,7 +47,7 @@ static void band_claim(const GmRun *run, int chain, const Band *b, const wide *x
         v += z[j] * (b->h[j] - by_now) - old_z[j] * (b->h[j] - by_old);
         size += fabs(z[j] * (b->h[j] - by_now)) + fabs(old_z[j] * (b->h[j] - by_old));
     }
-    gm_claim(run, chain, v, size);
+    gm_ratio(run, chain, v, size);
 }
 
 static wide *band_copy(const wide *from, long n)
@@ -186,7 +186,7 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
     }
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
     if (CHECKING && GM->lane == 0) {
-        band_claim(GM->run, GM->chain, &kept, x, z, old_x, old_z);
+        band_ratio(GM->run, GM->chain, &kept, x, z, old_x, old_z);
         free(kept.B);
         free(kept.k);
         free(kept.E);

@@ -206,19 +206,19 @@ DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
 // of the vectors whose sum is 0 on which one element moves and all others move against it by equal parts. A slice moves an element of a
 // Cholesky factor along asinh of its quotient by the diagonal, which may be far below the rounding of the element. It moves two neighbours
 // of a simplex along the log of their ratio, with the Jacobian of that in constrained_slope: an element of 1e-20 beside one of 0.5 has no
-// number among all but the last element. A maximum (GM_MOVE_SIMPLEX) is one along the element.
+// number among all but the last element. A maximum (GM_LINE_SIMPLEX) is one along the element.
 typedef enum {
-    GM_MOVE_SIMPLEX,
-    GM_MOVE_RATIO,
-    GM_MOVE_SUM_TO_ZERO,
-    GM_MOVE_UNIT,
-    GM_MOVE_COVARIANCE,
-    GM_MOVE_CORRELATION,
-    GM_MOVE_CHOLESKY_COV,
-    GM_MOVE_CHOLESKY_CORR
+    GM_LINE_SIMPLEX,
+    GM_LINE_RATIO,
+    GM_LINE_SUM_TO_ZERO,
+    GM_LINE_UNIT,
+    GM_LINE_COVARIANCE,
+    GM_LINE_CORRELATION,
+    GM_LINE_CHOLESKY_COV,
+    GM_LINE_CHOLESKY_CORR
 } ConstrainedKind;
 
-typedef struct ConstrainedMove {
+typedef struct ConstrainedLine {
     ConstrainedKind kind;
     double *value;    // the array
     double *logs;     // of a simplex: logarithms of its elements, which are kept (special.h, log_kept), or NULL
@@ -227,33 +227,33 @@ typedef struct ConstrainedMove {
     double rest;      // what stays: a sum, a length
     double start, lo, hi;
     int moves;  // 0: this coordinate is not free
-} ConstrainedMove;
+} ConstrainedLine;
 
-DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, long n, long move)
+DEVICE ConstrainedLine constrained_begin(ConstrainedKind kind, double *value, long n, long move)
 {
-    ConstrainedMove m;
+    ConstrainedLine m;
     m.kind = kind;
     m.value = value;
     m.logs = NULL;
     m.log_rest = 0;
     m.n = n;
-    m.i = kind <= GM_MOVE_UNIT ? move : move / n;
-    m.j = kind <= GM_MOVE_UNIT ? move + 1 : move % n;
+    m.i = kind <= GM_LINE_UNIT ? move : move / n;
+    m.j = kind <= GM_LINE_UNIT ? move + 1 : move % n;
     m.moves = 1;
     m.lo = -INFINITY;
     m.hi = INFINITY;
     m.rest = 0;
-    if (kind == GM_MOVE_SIMPLEX) {
+    if (kind == GM_LINE_SIMPLEX) {
         m.rest = value[m.i] + value[m.j];
         m.start = value[m.i];
         m.lo = 0;
         m.hi = m.rest;
-    } else if (kind == GM_MOVE_RATIO) {
+    } else if (kind == GM_LINE_RATIO) {
         m.rest = value[m.i] + value[m.j];
         m.start = log(value[m.i]) - log(value[m.j]);
-    } else if (kind == GM_MOVE_SUM_TO_ZERO) {
+    } else if (kind == GM_LINE_SUM_TO_ZERO) {
         m.start = value[m.i];
-    } else if (kind == GM_MOVE_UNIT) {
+    } else if (kind == GM_LINE_UNIT) {
         m.rest = sqrt(value[m.i] * value[m.i] + value[m.j] * value[m.j]);
         m.start = atan2(value[m.j], value[m.i]);
         m.lo = -GM_PI;
@@ -263,11 +263,11 @@ DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, lo
         if (m.j > m.i) m.moves = 0;
         if (m.i == m.j) {
             m.lo = 0;
-            m.moves = kind == GM_MOVE_COVARIANCE || kind == GM_MOVE_CHOLESKY_COV;
-        } else if (kind == GM_MOVE_CORRELATION) {
+            m.moves = kind == GM_LINE_COVARIANCE || kind == GM_LINE_CHOLESKY_COV;
+        } else if (kind == GM_LINE_CORRELATION) {
             m.lo = -1;
             m.hi = 1;
-        } else if (kind == GM_MOVE_CHOLESKY_CORR) {
+        } else if (kind == GM_LINE_CHOLESKY_CORR) {
             const double diagonal = value[m.i * n + m.i];
             m.rest = sqrt(m.start * m.start + diagonal * diagonal);
             m.start = asinh(m.start / diagonal);
@@ -277,9 +277,9 @@ DEVICE ConstrainedMove constrained_begin(ConstrainedKind kind, double *value, lo
 }
 
 // Of a simplex whose logarithms are kept: elements may have rounded to an end.
-DEVICE ConstrainedMove constrained_begin_logs(double *value, double *logs, long n, long move)
+DEVICE ConstrainedLine constrained_begin_logs(double *value, double *logs, long n, long move)
 {
-    ConstrainedMove m = constrained_begin(GM_MOVE_RATIO, value, n, move);
+    ConstrainedLine m = constrained_begin(GM_LINE_RATIO, value, n, move);
     const double one = log_kept(value[m.i], logs[m.i]), other = log_kept(value[m.j], logs[m.j]);
     m.logs = logs;
     m.log_rest = log_sum_exp2(one, other);
@@ -287,7 +287,7 @@ DEVICE ConstrainedMove constrained_begin_logs(double *value, double *logs, long 
     return m;
 }
 
-DEVICE int constrained_set_logs(const ConstrainedMove *m, double x)
+DEVICE int constrained_set_logs(const ConstrainedLine *m, double x)
 {
     m->logs[m->i] = m->log_rest + log_inv_logit(x);
     m->logs[m->j] = m->log_rest + log1m_inv_logit(x);
@@ -297,36 +297,36 @@ DEVICE int constrained_set_logs(const ConstrainedMove *m, double x)
 }
 
 // Puts x there. 0: the array is outside its constraint.
-DEVICE int constrained_set(const ConstrainedMove *m, double x)
+DEVICE int constrained_set(const ConstrainedLine *m, double x)
 {
     const long n = m->n;
     switch (m->kind) {
-    case GM_MOVE_SIMPLEX:
+    case GM_LINE_SIMPLEX:
         m->value[m->i] = x;
         m->value[m->j] = m->rest - x;
         return x > 0 && x < m->rest;
-    case GM_MOVE_RATIO: {
+    case GM_LINE_RATIO: {
         if (m->logs) return constrained_set_logs(m, x);
         const double less = m->rest / (1 + exp(fabs(x)));
         m->value[m->i] = x < 0 ? less : m->rest - less;
         m->value[m->j] = x < 0 ? m->rest - less : less;
         return less > 1e-300 || (x == m->start && less > 0);  // numbers below lose their digits
     }
-    case GM_MOVE_SUM_TO_ZERO: {
+    case GM_LINE_SUM_TO_ZERO: {
         double sum = x;  // of all, anew each time: roundings do not add up
         m->value[m->i] = x;
         for (long k = 0; k < n; k++) sum += k == m->i ? 0 : m->value[k];
         for (long k = 0; k < n; k++) m->value[k] -= k == m->i ? 0 : sum / (double)(n - 1);
         return 1;
     }
-    case GM_MOVE_UNIT:
+    case GM_LINE_UNIT:
         m->value[m->i] = m->rest * cos(x);
         m->value[m->j] = m->rest * sin(x);
         return 1;
-    case GM_MOVE_COVARIANCE:
-    case GM_MOVE_CORRELATION: m->value[m->i * n + m->j] = m->value[m->j * n + m->i] = x; return log_determinant_of(n, m->value) > -INFINITY;
-    case GM_MOVE_CHOLESKY_COV: m->value[m->i * n + m->j] = x; return m->i != m->j || x > 0;
-    case GM_MOVE_CHOLESKY_CORR:
+    case GM_LINE_COVARIANCE:
+    case GM_LINE_CORRELATION: m->value[m->i * n + m->j] = m->value[m->j * n + m->i] = x; return log_determinant_of(n, m->value) > -INFINITY;
+    case GM_LINE_CHOLESKY_COV: m->value[m->i * n + m->j] = x; return m->i != m->j || x > 0;
+    case GM_LINE_CHOLESKY_CORR:
         m->value[m->i * n + m->j] = m->rest * tanh(x);
         m->value[m->i * n + m->i] = m->rest / cosh(x);
         return m->value[m->i * n + m->i] > GM_LEAST_DIAGONAL;
@@ -335,10 +335,10 @@ DEVICE int constrained_set(const ConstrainedMove *m, double x)
 }
 
 // log d(element)/dx there, for the density of x.
-DEVICE double constrained_slope(const ConstrainedMove *m, double x)
+DEVICE double constrained_slope(const ConstrainedLine *m, double x)
 {
-    if (m->kind == GM_MOVE_CHOLESKY_CORR) return log(m->rest) - 2 * (fabs(x) + log1p(exp(-2 * fabs(x))) - 0.6931471805599453);
-    return m->kind == GM_MOVE_RATIO ? (m->logs ? m->log_rest : log(m->rest)) - fabs(x) - 2 * log1p(exp(-fabs(x))) : 0;
+    if (m->kind == GM_LINE_CHOLESKY_CORR) return log(m->rest) - 2 * (fabs(x) + log1p(exp(-2 * fabs(x))) - 0.6931471805599453);
+    return m->kind == GM_LINE_RATIO ? (m->logs ? m->log_rest : log(m->rest)) - fabs(x) - 2 * log1p(exp(-fabs(x))) : 0;
 }
 
 #endif

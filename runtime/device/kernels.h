@@ -138,7 +138,7 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 #define SCRATCH(n)                 ((wide *)malloc(sizeof(wide) * (size_t)((n) + 1)))
 #define RELEASE(p)                 free(p)
 
-DEVICE wide dirichlet_claim(const wide *a, long n, const wide *x, const wide *old)
+DEVICE wide dirichlet_ratio(const wide *a, long n, const wide *x, const wide *old)
 {
     wide v = 0;
     for (long i = 0; i < n; i++) v += times_log(a[i], log(x[i]) - log(old[i]));
@@ -146,7 +146,7 @@ DEVICE wide dirichlet_claim(const wide *a, long n, const wide *x, const wide *ol
 }
 
 // The same of logarithms that are kept (special.h, log_kept): old has those of before.
-DEVICE wide dirichlet_claim_logs(const wide *a, long n, const wide *x, const wide *logs, const wide *old)
+DEVICE wide dirichlet_ratio_logs(const wide *a, long n, const wide *x, const wide *logs, const wide *old)
 {
     wide v = 0;
     for (long i = 0; i < n; i++) v += times_log(a[i], log_kept(x[i], logs[i]) - old[i]);
@@ -154,21 +154,21 @@ DEVICE wide dirichlet_claim_logs(const wide *a, long n, const wide *x, const wid
 }
 
 // Of a normal whose precision is D and whose shift is h, element by element.
-DEVICE wide normal_diagonal_claim(const wide *D, const wide *h, long n, const wide *x, const wide *old)
+DEVICE wide normal_diagonal_ratio(const wide *D, const wide *h, long n, const wide *x, const wide *old)
 {
     wide v = 0;
     for (long i = 0; i < n; i++) v += (x[i] - old[i]) * (h[i] - 0.5 * D[i] * (x[i] + old[i]));
     return v;
 }
 
-DEVICE wide wishart_claim(wide d, const wide *B, long n, const wide *x, const wide *old)
+DEVICE wide wishart_ratio(wide d, const wide *B, long n, const wide *x, const wide *old)
 {
     wide v = d * (log_determinant_of(n, x) - log_determinant_of(n, old));
     for (long i = 0; i < n * n; i++) v += B[i] * (x[i] - old[i]);
     return v;
 }
 
-DEVICE wide inv_wishart_claim(wide d, const wide *B, long n, const wide *x, const wide *old)
+DEVICE wide inv_wishart_ratio(wide d, const wide *B, long n, const wide *x, const wide *old)
 {
     wide *a = SCRATCH(2 * n * n), *b = a + n * n;
     inverse_into(n, x, a);

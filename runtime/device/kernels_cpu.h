@@ -89,7 +89,7 @@ typedef struct GmContext {
 #define SPARSE_TARGET(target)   gm_sparse_target(target)
 #define SPARSE_PUT_ROW(j, x, p) gm_sparse_put_row(j, x, p)
 // Fewer rows than coefficients, or told one by one: what is made of all coefficients by all coefficients is not there.
-#define FEW_ROWS(number, rows, size) (gm_rows_told(number) || (rows) < (size))
+#define FEW_ROWS(number, rows, size) (gm_rows_listed(number) || (rows) < (size))
 
 // ---- teams ----
 
@@ -286,12 +286,12 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
     } while (0)
 #define CHECKING  (GM->run->checking)
 #define FOR_MODES (GM->run->seeking)
-#define CLAIM(...)                                                                   \
+#define RATIO(...)                                                                   \
     do {                                                                             \
         const wide gm_t[] = {__VA_ARGS__};                                           \
-        gm_claim_terms(GM->run, GM->chain, gm_t, (int)(sizeof gm_t / sizeof *gm_t)); \
+        gm_ratio_terms(GM->run, GM->chain, gm_t, (int)(sizeof gm_t / sizeof *gm_t)); \
     } while (0)
-#define NO_CLAIM() gm_claim(GM->run, GM->chain, NAN, 0)
+#define NO_RATIO() gm_ratio(GM->run, GM->chain, NAN, 0)
 #define SAVE_OLD(x, n)                                            \
     const wide *OLD = CHECKING ? gm_save(x, n) : (const wide *)0; \
     (void)OLD
@@ -300,30 +300,30 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
     (void)OLD
 #define NEW_WEIGHTS(w, n)                   gm_save(w, n)
 #define CHECK_WEIGHT(k)                     gm_saved()[k]
-#define CLAIM_QUADRATIC_BEFORE(n, J, h, x)  gm_quadratic_before(n, J, h, x)
-#define CLAIM_QUADRATIC_AFTER(x)            gm_claim_quadratic(GM->run, GM->chain, gm_quadratic_after(x))
+#define RATIO_QUADRATIC_BEFORE(n, J, h, x)  gm_quadratic_before(n, J, h, x)
+#define RATIO_QUADRATIC_AFTER(x)            gm_ratio_quadratic(GM->run, GM->chain, gm_quadratic_after(x))
 #define MARGINAL_NORMALS(count, n, J, h, x) marginal_normals(GM, count, n, J, h, x)
 
 // v: log q at the new value less log q at the old; size: what was added up for it, without signs, which tells its rounding.
-static inline void gm_claim(const GmRun *run, int chain, double v, double size)
+static inline void gm_ratio(const GmRun *run, int chain, double v, double size)
 {
     if (!run->checking) return;
     run->check_log_q[chain] += v;
     if (run->check_size) run->check_size[chain] += size;
-    if (run->check_claims && v == v) run->check_claims[chain]++;
+    if (run->check_ratios && v == v) run->check_ratios[chain]++;
 }
 
-static inline void gm_claim_terms(const GmRun *run, int chain, const wide *term, int n)
+static inline void gm_ratio_terms(const GmRun *run, int chain, const wide *term, int n)
 {
     double v = 0, size = 0;
     for (int i = 0; i < n; i++) {
         v += term[i];
         size += fabs(term[i]);
     }
-    gm_claim(run, chain, v, size);
+    gm_ratio(run, chain, v, size);
 }
 
-static inline void gm_claim_quadratic(const GmRun *run, int chain, double v) { gm_claim(run, chain, v, gm_quadratic_size()); }
+static inline void gm_ratio_quadratic(const GmRun *run, int chain, double v) { gm_ratio(run, chain, v, gm_quadratic_size()); }
 
 // Joint normals of a plate while scales are being drawn (scales.h): nothing is drawn, and what is left of their densities when they are
 // integrated out is added to the result. 0: they are to be drawn.

@@ -805,8 +805,8 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
 // Checks are made on the CPU.
 #define CHECKING   0
 #define FOR_MODES  0
-#define CLAIM(...) ((void)0)
-#define NO_CLAIM() ((void)0)
+#define RATIO(...) ((void)0)
+#define NO_RATIO() ((void)0)
 #define SAVE_OLD(x, n)                 \
     const wide *OLD = (const wide *)0; \
     (void)OLD
@@ -815,9 +815,9 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
     (void)OLD
 #define NEW_WEIGHTS(w, n)                   ((void)0)
 #define CHECK_WEIGHT(k)                     0.0
-#define CLAIM_QUADRATIC_BEFORE(n, J, h, x)  ((void)0)
+#define RATIO_QUADRATIC_BEFORE(n, J, h, x)  ((void)0)
 #define MARGINAL_NORMALS(count, n, J, h, x) 0
-#define CLAIM_QUADRATIC_AFTER(x)            ((void)0)
+#define RATIO_QUADRATIC_AFTER(x)            ((void)0)
 
 DEVICE wide normal_draw(Stream *g, long n, wide *J, const wide *h, wide *x) { return (wide)normal_precision_shift(g, n, J, h, x); }
 

@@ -349,7 +349,7 @@ static inline void gm_not_drawn(GmRun *run, const char *name, const char *what)
     gm_fault(run, run->chain, name, -1, what);
 }
 
-static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
+static inline void gm_normal_dense_ratio(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
 {
     if (run->marginal) {
         if (run->marginal == GM_MARGINAL) run->result += gm_marginal_dense(n, J, h, x);  // scales.h
@@ -358,15 +358,15 @@ static inline void gm_normal_dense_claimed(GmRun *run, uint32_t var, const char 
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_quadratic_before(n, J, h, x);
-    // a move of z and x together makes no claim about x alone
+    // a move of z and x together makes no ratio about x alone
     const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);
-    if (run->checking) gm_claim_quadratic(run, run->chain, gm_quadratic_after(x));
+    if (run->checking) gm_ratio_quadratic(run, run->chain, gm_quadratic_after(x));
     if (scale) scale[2] = move.scale;
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D,
-                                           wide *E, wide *k, wide *u, wide *scale)
+static inline void gm_normal_arrow_ratio(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D,
+                                         wide *E, wide *k, wide *u, wide *scale)
 {
     if (run->marginal) {
         if (run->marginal == GM_MARGINAL) run->result += gm_marginal_arrow(n, J, h, x, m, D, E, k, u);
@@ -376,13 +376,13 @@ static inline void gm_normal_arrow_claimed(GmRun *run, uint32_t var, const char 
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_arrow_before(n, J, h, x, m, D, E, k, u);
     const long bad = gm_normal_arrow(&g, n, J, h, x, m, D, E, k, u, scale && !run->checking ? &move : NULL);
-    if (run->checking) gm_claim_quadratic(run, run->chain, gm_arrow_after(x, u));
+    if (run->checking) gm_ratio_quadratic(run, run->chain, gm_arrow_after(x, u));
     if (scale) scale[2] = move.scale;
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows,
-                                          wide *y, solve *M, wide *x, wide *scale)
+static inline void gm_normal_rows_ratio(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows, wide *y,
+                                        solve *M, wide *x, wide *scale)
 {
     if (run->marginal) {
         if (run->marginal == GM_MARGINAL) run->result += gm_marginal_rows(n, p, D, h, rows, y, M, x);
@@ -392,13 +392,13 @@ static inline void gm_normal_rows_claimed(GmRun *run, uint32_t var, const char *
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_rows_before(n, p, D, h, rows, y, x);
     const long bad = gm_normal_rows(&g, n, p, D, h, rows, y, M, x, scale && !run->checking ? &move : NULL);
-    if (run->checking) gm_claim_quadratic(run, run->chain, gm_rows_after(x));
+    if (run->checking) gm_ratio_quadratic(run, run->chain, gm_rows_after(x));
     if (scale) scale[2] = move.scale;
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x,
-                                            wide *scale)
+static inline void gm_normal_sparse_ratio(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x,
+                                          wide *scale)
 {
     gm_sparse_begin(number, run->chain);
     gm_team(kernel, run, run->chain, 1);
@@ -410,7 +410,7 @@ static inline void gm_normal_sparse_claimed(GmRun *run, GmKernel kernel, uint32_
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_sparse_before(number, h, x);
     const long bad = gm_normal_sparse(&g, number, h, x, scale && !run->checking ? &move : NULL);
-    if (run->checking) gm_claim_quadratic(run, run->chain, gm_sparse_after(number, x));
+    if (run->checking) gm_ratio_quadratic(run, run->chain, gm_sparse_after(number, x));
     if (scale) scale[2] = move.scale;
     if (bad) gm_not_drawn(run, name, bad == GM_NOT_SOLVED ? NOT_SOLVED : NOT_POSITIVE_DEFINITE);
 }
@@ -493,8 +493,8 @@ GM_LAUNCHES launch_normal_dense(GmRun *run, uint32_t var, const char *name, long
     gm_here(run);
     if (run->device) gm_device_normal_dense(run, var, name, n, J, h, x, scale);
     else
-        ON_CPU(run, gm_normal_dense_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x),
-                                            gm_at(wide, s, scale)));
+        ON_CPU(run,
+               gm_normal_dense_ratio(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
 }
 
 GM_LAUNCHES launch_normal_rows(GmRun *run, uint32_t var, const char *name, long n, long p, size_t D, size_t h, size_t rows, size_t y,
@@ -503,8 +503,8 @@ GM_LAUNCHES launch_normal_rows(GmRun *run, uint32_t var, const char *name, long 
     gm_here(run);
     if (run->device) gm_device_normal_rows(run, var, name, n, p, D, h, rows, y, M, x, scale);
     else
-        ON_CPU(run, gm_normal_rows_claimed(run, var, name, n, p, gm_at(wide, s, D), gm_at(solve, s, h), gm_at(solve, s, rows),
-                                           gm_at(wide, s, y), gm_at(solve, s, M), gm_at(wide, s, x), gm_at(wide, s, scale)));
+        ON_CPU(run, gm_normal_rows_ratio(run, var, name, n, p, gm_at(wide, s, D), gm_at(solve, s, h), gm_at(solve, s, rows),
+                                         gm_at(wide, s, y), gm_at(solve, s, M), gm_at(wide, s, x), gm_at(wide, s, scale)));
 }
 
 GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, size_t J, size_t h, size_t x, long m, size_t D,
@@ -514,8 +514,8 @@ GM_LAUNCHES launch_normal_arrow(GmRun *run, uint32_t var, const char *name, long
     if (run->device) gm_device_normal_arrow(run, var, name, n, J, h, x, m, D, E, k, u, scale);
     else
         ON_CPU(run,
-               gm_normal_arrow_claimed(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), m, gm_at(wide, s, D),
-                                       gm_at(wide, s, E), gm_at(wide, s, k), gm_at(wide, s, u), gm_at(wide, s, scale)));
+               gm_normal_arrow_ratio(run, var, name, n, gm_at(solve, s, J), gm_at(solve, s, h), gm_at(wide, s, x), m, gm_at(wide, s, D),
+                                     gm_at(wide, s, E), gm_at(wide, s, k), gm_at(wide, s, u), gm_at(wide, s, scale)));
 }
 
 GM_LAUNCHES launch_normal_sparse(GmRun *run, const char *kernel_name, GmKernel kernel, uint32_t var, const char *name, int number, size_t h,
@@ -524,8 +524,7 @@ GM_LAUNCHES launch_normal_sparse(GmRun *run, const char *kernel_name, GmKernel k
     gm_here(run);
     (void)kernel;
     if (run->device) gm_device_normal_sparse(run, kernel_name, var, name, number, x, scale);
-    else
-        ON_CPU(run, gm_normal_sparse_claimed(run, kernel, var, name, number, gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
+    else ON_CPU(run, gm_normal_sparse_ratio(run, kernel, var, name, number, gm_at(solve, s, h), gm_at(wide, s, x), gm_at(wide, s, scale)));
 }
 
 GM_LAUNCHES launch_pattern(GmRun *run, const char *kernel_name, GmKernel kernel, const char *name, int number, long n, double most,
@@ -717,17 +716,17 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
     launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
 #define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) \
     launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
-//   TELL_ROWS(kernel, run, name, number, n, weighted)            whether the rows of joint normal `number` are told, see sparse.h, by that
-//   kernel; TOLD: they are; TOLD_ALONE: and what other routes read is not made
-#define TELL_ROWS(kernel, run, name, number, n, weighted)                                \
+//   LIST_ROWS(kernel, run, name, number, n, weighted)            whether the rows of joint normal `number` are told, see sparse.h, by that
+//   kernel; LISTED: they are; LISTED_ALONE: and what other routes read is not made
+#define LIST_ROWS(kernel, run, name, number, n, weighted)                                \
     do {                                                                                 \
         gm_data(run);                                                                    \
         launch_tell_rows(run, gm_function(GM_NAMED(kernel)), name, number, n, weighted); \
     } while (0)
-#define TOLD(number)       gm_rows_told(number)
-#define TOLD_ALONE(number) gm_rows_told_alone(number)
-#define gm_function(...)   gm_second(__VA_ARGS__)
-#define gm_second(a, b)    b
+#define LISTED(number)       gm_rows_listed(number)
+#define LISTED_ALONE(number) gm_rows_listed_alone(number)
+#define gm_function(...)     gm_second(__VA_ARGS__)
+#define gm_second(a, b)      b
 #define NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)                                                                       \
     do {                                                                                                                              \
         gm_data(run);                                                                                                                 \
@@ -743,15 +742,15 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
 //
 //   NUTS(run, density, var, machine, position, value, gradient, moves, .name = "mu, tau", .coordinates = n, .depth = 8, ...)
 //
-// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmMove, what is not written is as
+// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmHmc, what is not written is as
 // usual. density(run) is asked for value[0], the log density by the coordinates, value[1], that by the variables, and gradient[n] at
 // position. Chains that go in step ask together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__.
-// With --check the densities make a claim, and the gradient is compared with differences.
+// With --check the densities make a ratio, and the gradient is compared with differences.
 
-// What a chain takes of a competition; NULL: there is none, or it is left at drawing step by step.
-static inline GmChoice *gm_choice(const GmRun *run, int competition, int chain)
+// What a chain takes of a selection; NULL: there is none, or it is left at drawing step by step.
+static inline GmSelected *gm_selected(const GmRun *run, int selection, int chain)
 {
-    return competition && run->choices ? &run->choices[chain * gm_model.n_competitions + competition - 1] : NULL;
+    return selection && run->selected ? &run->selected[chain * gm_model.n_selections + selection - 1] : NULL;
 }
 
 #if !defined(__CUDACC__)
@@ -761,18 +760,18 @@ GM_C void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *s
 GM_C int gm_nuts_ask(Nuts *m);
 
 // The metric of a chain's move, if it is not diagonal or may become so, else NULL; of the library, too (host/metrics.c).
-GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmMove *of, int chain);
+GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmHmc *of, int chain);
 
 typedef void GmDensity(GmRun *run);
 
-static inline Nuts *gm_nuts_of(const State *s, const GmMove *of)
+static inline Nuts *gm_nuts_of(const State *s, const GmHmc *of)
 {
     Nuts *m = nuts_of(gm_array(s, of->machine), of->coordinates);
     if (of->standardised) m->standard = gm_array(s, of->standardised);
     return m;
 }
 
-static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
+static inline void gm_nuts_begin(GmRun *run, const GmHmc *of, int chain)
 {
     const State *const s = gm_of_chain(run, chain);
     NutsSettings settings = {0};
@@ -787,14 +786,14 @@ static inline void gm_nuts_begin(GmRun *run, const GmMove *of, int chain)
     Stream g = stream(sweep_place(run, chain), of->var, 0);
     // hot chains go to where a density is known to a few digits
     settings.temperature = run->checking ? 1 : nuts_temperature(of->anneal, run->sweep, run->warmup);
-    const GmChoice *const c = gm_choice(run, of->competition, chain);
+    const GmSelected *const c = gm_selected(run, of->selection, chain);
     if (c && c->target > 0) settings.target = c->target;
     if (of->together) chees_settings(m, &settings, run->sweep, run->warmup);
     gm_nuts_start(m, &g, gm_array(s, of->position), &settings, c ? run->sweep - c->first : run->sweep, c ? c->adapts : run->warmup);
 }
 
 // Whether another evaluation is asked for; where, or the draw, is in position[n].
-static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answered)
+static inline int gm_nuts_next(GmRun *run, const GmHmc *of, int chain, int answered)
 {
     const State *const s = gm_of_chain(run, chain);
     Nuts *m = gm_nuts_of(s, of);
@@ -808,18 +807,18 @@ static inline int gm_nuts_next(GmRun *run, const GmMove *of, int chain, int answ
         const double says[] = {m->accept_stat, m->stepsize, m->treedepth, m->n_leapfrog, m->divergent, m->energy};
         memcpy(gm_array(s, of->moves), says, sizeof says);
     }
-    GmChoice *const c = more ? NULL : gm_choice(run, of->competition, chain);
+    GmSelected *const c = more ? NULL : gm_selected(run, of->selection, chain);
     if (c)
-        gm_choice_moved(c, m->evaluations, m->divergent, m->failed != 0, m->energy,
-                        m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0);
-    if (!more && m->failed && !of->competition)
+        gm_selected_moved(c, m->evaluations, m->divergent, m->failed != 0, m->energy,
+                          m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0);
+    if (!more && m->failed && !of->selection)
         gm_fault(run, chain, of->name, -1,
                  m->failed == 1 ? "the log density is not finite where the chain stands"
                                 : "the gradient of the log density is not finite where the chain stands");
     return more;
 }
 
-static inline double gm_nuts_density(GmRun *run, const GmMove *of, GmDensity *density, long i, double change)
+static inline double gm_nuts_density(GmRun *run, const GmHmc *of, GmDensity *density, long i, double change)
 {
     const State *const s = gm_of_chain(run, run->chain);
     wide *const x = gm_array(s, of->position), *const value = gm_array(s, of->value), kept = i < 0 ? 0 : x[i];
@@ -829,7 +828,7 @@ static inline double gm_nuts_density(GmRun *run, const GmMove *of, GmDensity *de
     return value[i < 0];
 }
 
-static inline double gm_nuts_difference(GmRun *run, const GmMove *of, GmDensity *density, long i, double h)
+static inline double gm_nuts_difference(GmRun *run, const GmHmc *of, GmDensity *density, long i, double h)
 {
     const wide x = gm_array(gm_of_chain(run, run->chain), of->position)[i];
     const volatile wide above = x + h, below = x - h;  // as they are rounded
@@ -842,7 +841,7 @@ typedef struct GmShaken {
     double density, slope;
 } GmShaken;
 
-static inline GmShaken gm_nuts_shaken(GmRun *run, const GmMove *of, GmDensity *density, long i, wide *kept)
+static inline GmShaken gm_nuts_shaken(GmRun *run, const GmHmc *of, GmDensity *density, long i, wide *kept)
 {
     const State *const s = gm_of_chain(run, run->chain);
     wide *const x = gm_array(s, of->position), *const gradient = gm_array(s, of->gradient);
@@ -858,7 +857,7 @@ static inline GmShaken gm_nuts_shaken(GmRun *run, const GmMove *of, GmDensity *d
 // The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep.
 // Their error is estimated from three widths: where a variable has lost digits, near an end of its support, a density goes in steps, and
 // two differences may agree by chance.
-static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *density)
+static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *density)
 {
     enum { GM_COMPARED = 40, GM_WIDTHS = 6 };
     static const double widths[GM_WIDTHS] = {1e-4, 1e-2, 1e-6, 1e-8, 1e-10, 1e-12};
@@ -895,7 +894,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmMove *of, GmDensity *dens
 }
 
 // What the runtime makes of a move, chain by chain: where it begins, or something else in its place.
-static inline int gm_nuts_instead(GmRun *run, const GmMove *of, GmDensity *density)
+static inline int gm_nuts_instead(GmRun *run, const GmHmc *of, GmDensity *density)
 {
     if (!run->instead) return 0;
     int done = 0;
@@ -912,18 +911,18 @@ static inline int gm_nuts_instead(GmRun *run, const GmMove *of, GmDensity *densi
 
 #endif
 
-GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
+GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmHmc of)
 {
     if (of.alone == GM_UNLESS_MISSING && any_missing(run)) of.alone = 0;
     of.together = gm_goes_together(run, &of);
-    const GmChoice *const of_all = gm_choice(run, of.competition, 0);  // on a GPU chains take the same
+    const GmSelected *const of_all = gm_selected(run, of.selection, 0);  // on a GPU chains take the same
     of.first = of_all ? of_all->first : 0;
     of.adapts = of_all ? of_all->adapts : run->warmup;
     const int from = run->chain > 0 ? run->chain : 0, to = run->chain == GM_IN_STEP ? run->chains : from + 1;
     for (int c = from; of_all && c < to; c++)
-        if (gm_choice(run, of.competition, c)->also) of.alone = 0;  // Gibbs updates have changed these unknowns
+        if (gm_selected(run, of.selection, c)->also) of.alone = 0;  // Gibbs updates have changed these unknowns
     if (run->device) {
-        gm_device_move(run, &of, density);
+        gm_device_hmc(run, &of, density);
         return;
     }
 #if !defined(__CUDACC__)
@@ -953,38 +952,38 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmMove of)
         wide *const standard = gm_array(gm_of_chain(run, run->chain), of.standardised);
         for (long i = 0; i < of.coordinates; i++) standard[i] = (double)(1 + i % 3) / 3;
     }
-    if (run->checking) gm_claim(run, run->chain, of.marginal ? NAN : gm_nuts_density(run, &of, density, -1, 0) - before, fabs(before));
+    if (run->checking) gm_ratio(run, run->chain, of.marginal ? NAN : gm_nuts_density(run, &of, density, -1, 0) - before, fabs(before));
 #endif
 }
 
 #define NUTS(run, density, variable, room_of, place, log_density, slope, told, ...) \
     do {                                                                            \
         gm_data(run);                                                               \
-        const GmMove gm_move = {.machine = gm_of(room_of),                          \
-                                .position = gm_of(place),                           \
-                                .value = gm_of(log_density),                        \
-                                .gradient = gm_of(slope),                           \
-                                .moves = gm_of(told),                               \
-                                .var = variable,                                    \
-                                __VA_ARGS__};                                       \
-        launch_nuts(run, density, gm_move);                                         \
+        const GmHmc gm_hmc = {.machine = gm_of(room_of),                            \
+                              .position = gm_of(place),                             \
+                              .value = gm_of(log_density),                          \
+                              .gradient = gm_of(slope),                             \
+                              .moves = gm_of(told),                                 \
+                              .var = variable,                                      \
+                              __VA_ARGS__};                                         \
+        launch_nuts(run, density, gm_hmc);                                          \
     } while (0)
 
 // ---- scales with a joint normal integrated out ----
 //
-//   SCALES(run, density, var, tuning, proposed, competition, sparse, sweep, trial, {"tau", gm_of(tau), 0, INFINITY, 1}, ...)
+//   SCALES(run, density, var, tuning, proposed, selection, sparse, sweep, trial, {"tau", gm_of(tau), 0, INFINITY, 1}, ...)
 //
 // draws these before the joint normal whose density, together with all that holds them, `density` evaluates (scales.h); costs of a sweep
 // without this and of a trial in multiply-adds, those of the sparse factor of joint normal number `sparse` not among them. proposed: all
 // that is drawn is a proposal (proposals.h). On a GPU nothing is done.
 #include "scales.h"
 
-#define SCALES(run, density, variable, room, proposed, competition, sparse, sweep, trial, ...)                                        \
-    do {                                                                                                                              \
-        gm_data(run);                                                                                                                 \
-        const GmScaleOf gm_list[] = {__VA_ARGS__};                                                                                    \
-        launch_scales(run, density, variable, gm_of(room), proposed, gm_choice(run, competition, 0) ? competition : 0, sparse, sweep, \
-                      trial, gm_list, (int)(sizeof gm_list / sizeof *gm_list));                                                       \
+#define SCALES(run, density, variable, room, proposed, selection, sparse, sweep, trial, ...)                                               \
+    do {                                                                                                                                   \
+        gm_data(run);                                                                                                                      \
+        const GmScaleOf gm_list[] = {__VA_ARGS__};                                                                                         \
+        launch_scales(run, density, variable, gm_of(room), proposed, gm_selected(run, selection, 0) ? selection : 0, sparse, sweep, trial, \
+                      gm_list, (int)(sizeof gm_list / sizeof *gm_list));                                                                   \
     } while (0)
 
 // ---- all chains ----
@@ -1040,57 +1039,57 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 
 // A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the
 // kernel's team shares, 0 for a KERNEL_ONCE. There may be two ways to draw the same variables, along gradients and step by step: they
-// compete, and each chain takes one of them (host/choice.c).
+// compete, and each chain takes one of them (host/selection.c).
 enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS, GM_ON_CPU, GM_ON_GPU };
 
-typedef struct GmStep {
+typedef struct GmUpdate {
     const char *name;
     void (*launches)(GmRun *);
     const char *kernel_name;
     GmKernel kernel;
     long work;
-    int when, competition, moves, joint;
-} GmStep;
+    int when, selection, moves, joint;
+} GmUpdate;
 
 #define STEP(name, launches)                                   \
     {                                                          \
         name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, 0 \
     }
-#define STEP_MOVE(name, launches)                              \
+#define UPDATE_HMC(name, launches)                             \
     {                                                          \
         name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 1, 0 \
     }
-#define STEP_WITH_GRADIENTS(name, launches, competition)                    \
-    {                                                                       \
-        name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, competition, 1, 0 \
+#define UPDATE_WITH_GRADIENTS(name, launches, selection)                  \
+    {                                                                     \
+        name, launches, NULL, NULL, 0, GM_WITH_GRADIENTS, selection, 1, 0 \
     }
-#define STEP_WITHOUT_GRADIENTS(name, launches, competition)                    \
-    {                                                                          \
-        name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, 0 \
+#define UPDATE_WITHOUT_GRADIENTS(name, launches, selection)                  \
+    {                                                                        \
+        name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, selection, 0, 0 \
     }
-#define STEP_ON_CPU(name, launches)                       \
+#define UPDATE_ON_CPU(name, launches)                     \
     {                                                     \
         name, launches, NULL, NULL, 0, GM_ON_CPU, 0, 0, 0 \
     }
-#define STEP_ON_GPU(name, launches)                       \
+#define UPDATE_ON_GPU(name, launches)                     \
     {                                                     \
         name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0, 0 \
     }
 // Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its step, or, -joint, stands in for
 // it.
-#define STEP_JOINT(name, launches, joint)                          \
+#define UPDATE_JOINT(name, launches, joint)                        \
     {                                                              \
         name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, joint \
     }
-#define STEP_JOINT_WITHOUT_GRADIENTS(name, launches, competition, joint)           \
-    {                                                                              \
-        name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, competition, 0, joint \
+#define UPDATE_JOINT_WITHOUT_GRADIENTS(name, launches, selection, joint)         \
+    {                                                                            \
+        name, launches, NULL, NULL, 0, GM_WITHOUT_GRADIENTS, selection, 0, joint \
     }
-#define STEP_TEAM(name, kernel, work)                               \
+#define UPDATE_TEAM(name, kernel, work)                             \
     {                                                               \
         name, NULL, GM_NAMED(kernel), work, GM_EVERY_SWEEP, 0, 0, 0 \
     }
-#define STEP_ONCE(name, kernel)                                  \
+#define UPDATE_ONCE(name, kernel)                                \
     {                                                            \
         name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0, 0 \
     }
@@ -1105,7 +1104,7 @@ typedef struct GmStep {
 
 #include "proposals.h"
 
-static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
+static inline int gm_takes(const GmRun *run, const GmUpdate *step, int chain)
 {
     if (run->seeking) return step->moves;
     if (step->joint) {
@@ -1114,11 +1113,11 @@ static inline int gm_takes(const GmRun *run, const GmStep *step, int chain)
     }
     if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
     if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == TAKES_GPU_STEPS(run);
-    const GmChoice *const c = gm_choice(run, step->competition, chain);
+    const GmSelected *const c = gm_selected(run, step->selection, chain);
     return (c && c->gradients) == (step->when == GM_WITH_GRADIENTS) || (c && c->also);
 }
 
-static inline void gm_take(GmRun *run, const GmStep *step)
+static inline void gm_take(GmRun *run, const GmUpdate *step)
 {
     if (step->launches) step->launches(run);
     else if (step->work) launch_team(run, step->kernel_name, step->kernel, step->work);
@@ -1126,7 +1125,7 @@ static inline void gm_take(GmRun *run, const GmStep *step)
 }
 
 // Chains in step, of which some take it.
-GM_LAUNCHES gm_take_apart(GmRun *run, const GmStep *step)
+GM_LAUNCHES gm_take_apart(GmRun *run, const GmUpdate *step)
 {
     int takes = 0;
     for (int c = 0; c < run->chains; c++) takes += gm_takes(run, step, c);
@@ -1139,10 +1138,10 @@ GM_LAUNCHES gm_take_apart(GmRun *run, const GmStep *step)
         }
 }
 
-static inline void take_steps(GmRun *run, const GmStep *step, int n)
+static inline void take_updates(GmRun *run, const GmUpdate *step, int n)
 {
-    for (const GmStep *end = step + n; step < end; step++)
-        if (run->chain == GM_IN_STEP && step->competition) gm_take_apart(run, step);
+    for (const GmUpdate *end = step + n; step < end; step++)
+        if (run->chain == GM_IN_STEP && step->selection) gm_take_apart(run, step);
         else if (!run->device && run->chain >= 0 && gm_chain_ended(run)) return;
         else if (gm_takes(run, step, run->chain < 0 ? 0 : run->chain)) gm_take(run, step);
 }
@@ -1152,7 +1151,7 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
     static void gm_##stage(GmRun *run) { all_chains(run, stage); }
 
 // The emitted program's gm_model. What follows the numbers of fields and steps are other members of it.
-#define GM_MODEL(model_name, file, data_count, state_count, step_count, ...)                                                        \
+#define GM_MODEL(model_name, file, data_count, state_count, update_count, ...)                                                      \
     static void gm_batch(GmRun *one) { sweep_batch(one, sweep); }                                                                   \
     static void gm_sweep(GmRun *run)                                                                                                \
     {                                                                                                                               \
@@ -1170,13 +1169,13 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
         joint(&one);                                                                                                                \
         return run->device ? gm_device_result(run, chain) : one.result;                                                             \
     }                                                                                                                               \
-    static const char *gm_step_name(int k) { return steps[k].name; }                                                                \
-    static void gm_step_of_chain(GmRun *run) { take_steps(run, &steps[run->step], 1); }                                             \
-    static int gm_step_moves(int k) { return steps[k].moves; }                                                                      \
-    static void gm_step(GmRun *run, int k)                                                                                          \
+    static const char *gm_update_name(int k) { return updates[k].name; }                                                            \
+    static void gm_update_of_chain(GmRun *run) { take_updates(run, &updates[run->step], 1); }                                       \
+    static int gm_update_hmc(int k) { return updates[k].moves; }                                                                    \
+    static void gm_update(GmRun *run, int k)                                                                                        \
     {                                                                                                                               \
         run->step = k;                                                                                                              \
-        all_chains(run, gm_step_of_chain);                                                                                          \
+        all_chains(run, gm_update_of_chain);                                                                                        \
         if (gm_model.refresh && ANY_MISSING(run)) gm_model.refresh(run);                                                            \
     }                                                                                                                               \
     GM_C const GmModel gm_model = {.name = model_name,                                                                              \
@@ -1190,10 +1189,10 @@ static inline void take_steps(GmRun *run, const GmStep *step, int n)
                                    .setup = setup,                                                                                  \
                                    .sweep = gm_sweep,                                                                               \
                                    .log_joint = gm_joint,                                                                           \
-                                   .n_steps = step_count,                                                                           \
-                                   .step_name = gm_step_name,                                                                       \
-                                   .step = gm_step,                                                                                 \
-                                   .step_moves = gm_step_moves,                                                                     \
+                                   .n_updates = update_count,                                                                       \
+                                   .update_name = gm_update_name,                                                                   \
+                                   .step = gm_update,                                                                               \
+                                   .update_hmc = gm_update_hmc,                                                                     \
                                    __VA_ARGS__};
 
 #endif

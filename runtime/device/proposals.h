@@ -14,7 +14,7 @@
 //   how often   once in so many sweeps that proposals take SHARE of the rest of these, or ENOUGH multiply-adds a sweep; in each of the
 //   first 100. In warm-up every 16th sweep, if fewer than 1 in 50 were accepted between the last two powers of 2 from 64 on; after it
 //   never, then target      a CPU. A GPU keeps to the other steps, as do a warm-up of fewer than 50 sweeps and chains that go in step
-//   --check     the claims of the draws are of q; what is accepted claims log w(x') - log w(x) besides, what is not claims that nothing has
+//   --check     the ratios of the draws are of q; what is accepted ratios log w(x') - log w(x) besides, what is not ratios that nothing has
 //   changed test        tests/stat/proposals.py
 #ifndef GM_PROPOSALS_H
 #define GM_PROPOSALS_H
@@ -87,12 +87,13 @@ static inline long gm_proposals_every(const GmRun *run, int sparse, double sweep
 }
 
 // Whether the chain makes the step in this sweep.
-static inline int gm_proposes(GmRun *run, size_t field, GmChoice *choice, int sparse, double sweep_work, double trial_work, double scales)
+static inline int gm_proposes(GmRun *run, size_t field, GmSelected *selected, int sparse, double sweep_work, double trial_work,
+                              double scales)
 {
     if (!gm_may_propose(run)) return 0;
     if (!run->checking && run->sweep % gm_proposals_every(run, sparse, sweep_work, trial_work, scales) != 0) {
         // which the steps seem to cost in each sweep
-        if (choice && run->sweep >= run->warmup / 12) choice->scales -= GM_PROPOSALS_DRAWS * trial_work;
+        if (selected && run->sweep >= run->warmup / 12) selected->scales -= GM_PROPOSALS_DRAWS * trial_work;
         return 0;
     }
     wide *const room = (wide *)gm_at(wide, gm_of_chain(run, run->chain), field);
@@ -118,21 +119,20 @@ static inline void gm_decide(GmRun *run, uint32_t var, size_t field, int refused
     room[GM_PROPOSAL_REACH] = accepted ? fmin(GM_PROPOSALS_WIDEN * room[GM_PROPOSAL_REACH], GM_PROPOSALS_WIDEST)
                                        : fmax(GM_PROPOSALS_NARROW * room[GM_PROPOSAL_REACH], 1);
     if (accepted && fabs(more) > GM_PROPOSALS_FAR) room[GM_PROPOSAL_SWEEPS] = 0;
-    if (accepted) gm_claim(run, run->chain, more, fabs(room[GM_PROPOSAL_WEIGHT]) + fabs(room[GM_PROPOSAL_KEPT]));
+    if (accepted) gm_ratio(run, run->chain, more, fabs(room[GM_PROPOSAL_WEIGHT]) + fabs(room[GM_PROPOSAL_KEPT]));
     else if (run->checking) run->check_log_q[run->chain] = 0;
 }
 
 // As statements of a step's function, in this order: what a chain that adapts does next; the step goes on if the chain proposes, and faults
 // are no more than noted; the end of the proposal.
 #define ADAPTS(run, room) gm_adapts(run, gm_of(room))
-#define PROPOSE(run, room, competition, sparse, sweep, trial, scales)                                                                  \
-    int gm_refused = 0, gm_now;                                                                                                        \
-    do {                                                                                                                               \
-        gm_data(run);                                                                                                                  \
-        gm_now =                                                                                                                       \
-            gm_proposes(run, gm_of(room), competition ? gm_choice(run, competition, run->chain) : NULL, sparse, sweep, trial, scales); \
-    } while (0);                                                                                                                       \
-    if (!gm_now) return;                                                                                                               \
+#define PROPOSE(run, room, selection, sparse, sweep, trial, scales)                                                                       \
+    int gm_refused = 0, gm_now;                                                                                                           \
+    do {                                                                                                                                  \
+        gm_data(run);                                                                                                                     \
+        gm_now = gm_proposes(run, gm_of(room), selection ? gm_selected(run, selection, run->chain) : NULL, sparse, sweep, trial, scales); \
+    } while (0);                                                                                                                          \
+    if (!gm_now) return;                                                                                                                  \
     run->tried = &gm_refused
 #define DECIDE(run, variable, room)                        \
     do {                                                   \
@@ -143,8 +143,8 @@ static inline void gm_decide(GmRun *run, uint32_t var, size_t field, int refused
 
 #else
 
-#define ADAPTS(run, room)                                             0
-#define PROPOSE(run, room, competition, sparse, sweep, trial, scales) return
+#define ADAPTS(run, room)                                           0
+#define PROPOSE(run, room, selection, sparse, sweep, trial, scales) return
 #define DECIDE(run, variable, room) \
     do {                            \
     } while (0)

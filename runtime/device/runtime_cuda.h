@@ -118,7 +118,7 @@ GM_KERNEL gm_gathered(const GmPlace *place, uint64_t *kept)
 
 // ---- joint normal draws (linalg.h) ----
 //
-// These, moves and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_MOVES and GM_WEIGHTED_GRAMS for those that it
+// These, moves and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_HMC and GM_WEIGHTED_GRAMS for those that it
 // launches.
 
 #ifdef GM_JOINT_NORMALS
@@ -368,7 +368,7 @@ GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint
 
 // ---- moves along gradients (nuts.h) ----
 
-#if defined(GM_MOVES) && !defined(GM_MOVES_APART)  // apart: compiled alone, for programs of any model (host/device_image.c)
+#if defined(GM_HMC) && !defined(GM_HMC_APART)  // apart: compiled alone, for programs of any model (host/device_image.c)
 
 // The array of a chain at an offset of a State of so many bytes.
 template <typename T> static __device__ T *gm_array(const State *states, uint64_t size, int chain, uint64_t offset)
@@ -397,7 +397,7 @@ static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
 // all `chains`. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position`
 // where the next answer is wanted, or the draw, and in `told` how many chains ask. A chain that has its draw waits for the others there.
 extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
-    gm_move(const State *states, GmPlace *place, const GmMove of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
+    gm_hmc(const State *states, GmPlace *place, const GmHmc of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
 {
     const int chain = first + (int)blockIdx.y;
     wide *room = gm_array<wide>(states, of.state_size, chain, of.machine), *__restrict__ position =
@@ -441,7 +441,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
         says[4] = m.divergent;
         says[5] = m.energy;
         if (chains <= GM_MOST_IDLE) atomicOr(&place->idle[chain / 32], 1u << chain % 32);
-        if (m.failed && !of.competition)
+        if (m.failed && !of.selection)
             gm_raise(place, chain, of.name, -1,
                      m.failed == 1 ? "the log density is not finite where the chain stands"
                                    : "the gradient of the log density is not finite where the chain stands");
@@ -461,7 +461,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
 
 enum { GM_SHARED_SUMS = GM_ROOM / CHEES_SUMS };  // warps at most, whose sums a chain's part of place->partial has room for
 
-static __device__ Chees gm_chees(const State *states, const GmPlace *place, const GmMove *of, int chains)
+static __device__ Chees gm_chees(const State *states, const GmPlace *place, const GmHmc *of, int chains)
 {
     Chees w;
     w.states = states;
@@ -478,7 +478,7 @@ static __device__ Chees gm_chees(const State *states, const GmPlace *place, cons
 static __device__ bool gm_chees_adapts(const Chees *w) { return chees_meets(w->sweep, w->warmup); }
 
 // A thread works at coordinates of all chains, a warp adds up what they give to a chain: place->partial[chain][warp].
-GM_KERNEL gm_together_coordinates(const State *states, GmPlace *place, const GmMove of, int chains)
+GM_KERNEL gm_together_coordinates(const State *states, GmPlace *place, const GmHmc of, int chains)
 {
     const Chees w = gm_chees(states, place, &of, chains);
     const long threads = (long)gridDim.x * blockDim.x, first = blockIdx.x * (long)blockDim.x + threadIdx.x, warp = first / 32;
@@ -500,7 +500,7 @@ GM_KERNEL gm_together_coordinates(const State *states, GmPlace *place, const GmM
 }
 
 // One block: a warp adds up what `warps` have given to a chain, then one thread adapts.
-GM_KERNEL gm_together_adapts(const State *states, GmPlace *place, const GmMove of, int chains, int warps)
+GM_KERNEL gm_together_adapts(const State *states, GmPlace *place, const GmHmc of, int chains, int warps)
 {
     const Chees w = gm_chees(states, place, &of, chains);
     const int lane = threadIdx.x % 32;
@@ -522,7 +522,7 @@ GM_KERNEL gm_together_adapts(const State *states, GmPlace *place, const GmMove o
 
 // ---- products with data ----
 
-#ifndef GM_MOVES_ALONE
+#ifndef GM_HMC_ALONE
 
 GM_KERNEL gm_widen(long n, const real *x, double *out)
 {

@@ -15,7 +15,7 @@
 //               nothing changes after it
 //   proposals   where all that is drawn is a proposal (proposals.h) nothing is measured, and each is drawn in each proposal, in an order or
 //   its reverse
-//   --check     the draw claims L after it less L before it
+//   --check     the draw ratios L after it less L before it
 //   test        tests/stat/scales.py
 #ifndef GM_SCALES_H
 #define GM_SCALES_H
@@ -138,7 +138,7 @@ static int scales_turn_back(Sweep at, uint32_t var)
     return uniform_open(&g) < 0.5;
 }
 
-static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, int proposed, GmChoice *choice,
+static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, int proposed, GmSelected *selected,
                              double sweep, double trial, const GmScaleOf *of, int n)
 {
     const State *const s = gm_of_chain(run, run->chain);
@@ -189,23 +189,23 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
             if (run->sweep >= end / 3 && run->sweep < end) pairs_add(&r->own, scales_coordinate(&of[i], start), r->after);
         }
     }
-    // from then on it is measured what the steps cost (host/choice.c)
-    if (choice && run->sweep >= run->warmup / 12) choice->scales += trial * (double)trials;
+    // from then on it is measured what the steps cost (host/selection.c)
+    if (selected && run->sweep >= run->warmup / 12) selected->scales += trial * (double)trials;
     if (!run->checking) return;
     const double is = scales_density(run, density, GM_GIVEN_X);
-    gm_claim(run, run->chain, is - was, fabs(is) + fabs(was));
+    gm_ratio(run, run->chain, is - was, fabs(is) + fabs(was));
 }
 
 #endif
 
-GM_LAUNCHES launch_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, size_t tuning, int proposed, int competition, int sparse,
+GM_LAUNCHES launch_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, size_t tuning, int proposed, int selection, int sparse,
                           double sweep, double trial, const GmScaleOf *of, int n)
 {
 #if !defined(__CUDACC__)
     const double factor = sparse ? gm_sparse_work(sparse) : 0;
     if (run->device || run->like_gpu || run->timed || factor < 0) return;
     gm_here(run);
-    ON_CPU(run, gm_scales(run, density, var, (GmScaleRoom *)gm_at(wide, s, tuning), proposed, gm_choice(run, competition, run->chain),
+    ON_CPU(run, gm_scales(run, density, var, (GmScaleRoom *)gm_at(wide, s, tuning), proposed, gm_selected(run, selection, run->chain),
                           sweep + factor, trial + factor, of, n));
 #endif
 }

@@ -462,7 +462,7 @@ DEVICE_CALL void draw_states(GmContext *GM, Sweep at, uint32_t var, const char *
         }
     }
     if (failed >= 0) FAULT(name, failed, NO_STATE);
-    ONE_LANE { NO_CLAIM(); }
+    ONE_LANE { NO_RATIO(); }
 }
 
 #define DRAW_STATES(var, name, states) draw_states(GM, at, VAR_##var, name, states)

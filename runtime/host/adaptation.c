@@ -18,8 +18,8 @@ static int field_named(const GmModel *model, const char *prefix, const char *nam
 // Whether a chain draws by this: elsewhere other updates of the same unknowns were better.
 static bool is_taken(const GmModel *model, const GmRun *run, int moves, int chain)
 {
-    for (int k = 0; k < model->n_competitions && run->choices; k++)
-        if (model->competitions[k].told == moves + 1) return run->choices[(long)chain * model->n_competitions + k].gradients;
+    for (int k = 0; k < model->n_selections && run->selected; k++)
+        if (model->selections[k].told == moves + 1) return run->selected[(long)chain * model->n_selections + k].gradients;
     return true;
 }
 

@@ -1,4 +1,4 @@
-// check.c -- --check: does every step draw from the conditional it claims?
+// check.c -- --check: does every step draw from the conditional it ratios?
 //
 // A step that draws x from q(x | rest) exactly has q proportional to the joint density p(x, rest). So between two values of x
 //
@@ -18,16 +18,16 @@ enum { SWEEPS = 20 };
 #define TELLS_NOTHING 0.1
 
 typedef struct Verdict {
-    long compared, skipped, claims;
+    long compared, skipped, ratios;
     double worst;              // largest difference, in units of its bound
     double difference, bound;  // of that one
     int chain;
     long sweep;
-    bool broken, no_claim;  // a density that is not finite after the step; a step that claims nothing
+    bool broken, no_ratio;  // a density that is not finite after the step; a step that ratios nothing
 } Verdict;
 
 // Rounding: a log joint is a sum whose relative error is about 1e-16 times the square root of the number of terms, and differences
-// of two of them lose what cancels; 1e-9 leaves room for 10^6 terms that cancel to a tenth of a percent. What a claim adds up may be larger
+// of two of them lose what cancels; 1e-9 leaves room for 10^6 terms that cancel to a tenth of a percent. What a ratio adds up may be larger
 // by far: at data near 1e8 the terms of h*(x - old) + q*(x^2 - old^2) are of order 1e8 and nearly cancel, and 1e-12 is left for their
 // rounding. A wrong conditional is off by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that. Of a count
 // n the density has terms as large as n log n (lgamma, or n times a logarithm), which cancel to a few units: they are `counts`, each
@@ -97,10 +97,10 @@ static double terms_of_state(const GmModel *model, const GmMemory *m, int chain)
 
 static void compare(Verdict *v, const GmRun *run, int chain, double before, double after, double counts, double shaken)
 {
-    const double claim = run->check_log_q[chain];
-    v->claims += run->check_claims ? run->check_claims[chain] : 0;
-    if (isnan(claim)) {
-        v->no_claim = true;
+    const double ratio = run->check_log_q[chain];
+    v->ratios += run->check_ratios ? run->check_ratios[chain] : 0;
+    if (isnan(ratio)) {
+        v->no_ratio = true;
         return;
     }
     if ((isnan(after) || isinf(after)) && !isnan(before) && !isinf(before)) {
@@ -110,11 +110,11 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
         return;
     }
     // still outside the support: nothing to subtract from
-    if (isinf(before) || isnan(before) || isinf(after) || isnan(after) || isinf(claim)) {
+    if (isinf(before) || isnan(before) || isinf(after) || isnan(after) || isinf(ratio)) {
         v->skipped++;
         return;
     }
-    const double difference = fabs(after - before - claim),
+    const double difference = fabs(after - before - ratio),
                  most = bound(before, after, run->check_size ? run->check_size[chain] : 0, counts, shaken);
     if (most > TELLS_NOTHING && difference <= most) {  // a wrong conditional is off by order one
         v->skipped++;
@@ -168,51 +168,51 @@ static bool report_gradients(void)
 static bool report(const GmModel *model, const GmRun *run, const Verdict *verdict)
 {
     int width = 4;
-    for (int k = 0; k < model->n_steps; k++)
-        if ((int)strlen(model->step_name(k)) > width) width = (int)strlen(model->step_name(k));
+    for (int k = 0; k < model->n_updates; k++)
+        if ((int)strlen(model->update_name(k)) > width) width = (int)strlen(model->update_name(k));
     printf("%-*s  %14s  %10s  %8s\n", width, "step", "max difference", "bound", "claims");
     bool good = true;
-    long claims = 0;
-    for (int k = 0; k < model->n_steps; k++) {
+    long ratios = 0;
+    for (int k = 0; k < model->n_updates; k++) {
         const Verdict *v = &verdict[k];
-        claims += v->claims;
-        printf("%-*s  ", width, model->step_name(k));
+        ratios += v->ratios;
+        printf("%-*s  ", width, model->update_name(k));
         if (v->broken) {
             printf("%14s  %10s  %8s  FAILED: the log joint is not finite after it (chain %d, sweep %ld)\n", "-", "-", "-",
                    run->first_chain + v->chain + 1, v->sweep + 1);
             good = false;
-        } else if (v->no_claim) {
+        } else if (v->no_ratio) {
             printf("%14s  %10s  %8s  not an exact step: checked by construction\n", "-", "-", "-");
         } else if (v->compared == 0) {
             printf(
                 "%14s  %10s  %8s  not compared: the log joint was not finite before it, or its rounding is as large as what is compared\n",
                 "-", "-", "-");
         } else if (v->worst <= 1) {
-            printf("%14.3g  %10.2g  %8ld  ok\n", v->difference, v->bound, v->claims);
+            printf("%14.3g  %10.2g  %8ld  ok\n", v->difference, v->bound, v->ratios);
         } else {
-            printf("%14.3g  %10.2g  %8ld  FAILED (chain %d, sweep %ld)\n", v->difference, v->bound, v->claims,
+            printf("%14.3g  %10.2g  %8ld  FAILED (chain %d, sweep %ld)\n", v->difference, v->bound, v->ratios,
                    run->first_chain + v->chain + 1, v->sweep + 1);
             good = false;
         }
     }
-    printf("%ld claims\n", claims);
+    printf("%ld claims\n", ratios);
     return report_gradients() && good;
 }
 
-int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m)
+int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m)
 {
     const double in_data = terms_of_data(model, d);
-    Verdict *verdict = gm_alloc((size_t)model->n_steps, sizeof *verdict);
+    Verdict *verdict = gm_alloc((size_t)model->n_updates, sizeof *verdict);
     double *before = gm_alloc((size_t)run->chains, sizeof *before), *moved = gm_alloc((size_t)run->chains, sizeof *moved);
     run->checking = 1;
     for (run->sweep = 0; run->sweep < SWEEPS && !gm_interrupted() && !gm_fault_raised(); run->sweep++)
-        for (int k = 0; k < model->n_steps && !gm_fault_raised(); k++) {
+        for (int k = 0; k < model->n_updates && !gm_fault_raised(); k++) {
             for (int c = 0; c < run->chains; c++) {
                 before[c] = model->log_joint(run, c);
                 moved[c] = shaken(model, run, m, c, before[c]);
                 run->check_log_q[c] = 0;
                 run->check_size[c] = 0;
-                run->check_claims[c] = 0;
+                run->check_ratios[c] = 0;
             }
             model->step(run, k);
             for (int c = 0; c < run->chains; c++) {

@@ -76,7 +76,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
 void gm_device_normal_sparse(GmRun *run, const char *kernel, uint32_t var, const char *name, int number, size_t x, size_t scale);
 
 // A move along gradients of all chains (runtime/device/nuts.h): density(run) launches what answers, as often as a chain asks.
-void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *));
+void gm_device_hmc(GmRun *run, const GmHmc *of, void (*density)(GmRun *));
 
 #ifdef __cplusplus
 }

@@ -17,8 +17,8 @@
 // A GPU has to start: its driver and context, kernels that are neither in the program nor in the cache. That counts, so short runs stay on
 // the CPU; where costs say so no driver is loaded.
 //
-// Where methods compete (choice.c) a device is rated by the cheaper one. What is measured are Gibbs updates, which a warm-up begins with;
-// NUTS is taken to be as much faster or slower than predicted.
+// Where methods compete (selection.c) a device is rated by the cheaper one. What is measured are Gibbs updates, which a warm-up begins
+// with; NUTS is taken to be as much faster or slower than predicted.
 //
 // What measured sweeps draw is forgotten: the memory of the CPU is as before, and the GPU is opened once more. So draws are those of
 // --device cpu, or of
@@ -92,9 +92,9 @@ void gm_outlook_say(char *to, size_t room, const GmOutlook *x, bool on_gpu)
 
 // ---- predictions ----
 
-static double cheaper(double by_steps, double by_moves, bool steps, bool moves)
+static double cheaper(double by_gibbs, double by_moves, bool steps, bool moves)
 {
-    return steps && moves ? fmin(by_steps, by_moves) : moves ? by_moves : by_steps;
+    return steps && moves ? fmin(by_gibbs, by_moves) : moves ? by_moves : by_gibbs;
 }
 
 // Draws of scales with joint normals integrated out are rationed (scales.h): they take as much as the rest of a sweep at most, or ENOUGH.
@@ -120,9 +120,9 @@ double gm_cost_on_gpu(const double *cost, bool steps, bool moves, int chains, bo
 {
     const double *const c = cost + GM_COST_ON_GPU, together = in_turn ? chains : 1;
     const double each = (double)chains * PROCESSORS / (processors > 0 ? processors : PROCESSORS);
-    const double by_steps = together * c[0] + each * c[1],
+    const double by_gibbs = together * c[0] + each * c[1],
                  by_moves = together * (c[2] + EVALUATIONS * c[4]) + each * (c[3] + EVALUATIONS * c[5]);
-    return of_gpu * cheaper(by_steps, by_moves, steps, moves);
+    return of_gpu * cheaper(by_gibbs, by_moves, steps, moves);
 }
 
 // Which ways of making a sweep the run may take.
@@ -132,11 +132,12 @@ typedef struct Ways {
 
 static Ways ways_of(const GmModel *model, const GmOptions *o)
 {
-    bool coupled = model->n_competitions > 0;
-    for (int k = 0; k < model->n_competitions; k++) coupled &= model->competitions[k].coupled != 0;
-    if (!model->n_competitions || o->map || o->method == GM_METHOD_GIBBS) return (Ways){true, false};
+    bool coupled = model->n_selections > 0;
+    for (int k = 0; k < model->n_selections; k++) coupled &= model->selections[k].coupled != 0;
+    if (!model->n_selections || o->map || o->method == GM_METHOD_GIBBS) return (Ways){true, false};
     if (o->method != GM_METHOD_AUTO) return (Ways){false, true};
-    if (o->warmup < GM_LEAST_MEASURED) return (Ways){!coupled || o->warmup < GM_LEAST_MOVES, coupled && o->warmup >= GM_LEAST_MOVES};
+    if (o->warmup < GM_LEAST_MEASURED)
+        return (Ways){!coupled || o->warmup < GM_LEAST_TRAJECTORIES, coupled && o->warmup >= GM_LEAST_TRAJECTORIES};
     return (Ways){true, true};
 }
 
@@ -222,10 +223,10 @@ typedef struct Auto {
     const GmDraws *draws;
     const GmRun *run;
     Ways ways;
-    GmChoice *choices;  // that a measured sweep takes
-    long most;          // sweeps
-    int processors;     // of the GPU; 0: not known
-    bool always;        // both are measured, whatever costs say
+    GmSelected *selected;  // that a measured sweep takes
+    long most;             // sweeps
+    int processors;        // of the GPU; 0: not known
+    bool always;           // both are measured, whatever costs say
 } Auto;
 
 static GmVerdict verdict(const Auto *a, const GmOutlook *x) { return a->always ? GM_NOT_CLEAR : gm_outlook_verdict(x); }
@@ -234,7 +235,7 @@ static GmRun trial_of(const Auto *a)
 {
     GmRun trial = *a->run;
     trial.inner_threads = trial.threads;
-    trial.choices = a->choices;
+    trial.selected = a->selected;
     gm_linalg_threads(trial.threads);
     return trial;
 }
@@ -348,7 +349,7 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
     if (!gm_cuda_driver(NULL)) return GM_ON_GPU;  // which will say what is the matter
     a->processors = processors_of(o->device_number);
     x.gpu = predict(model, o, a->data, a->processors).gpu;
-    const bool moves = model->n_competitions == 0 || a->ways.moves;
+    const bool moves = model->n_selections == 0 || a->ways.moves;
     x.start += compiling * gm_device_to_compile(model, a->data->data, gm_cuda_capability(o->device_number), o->precision, moves);
     v = verdict(a, &x);
     if (v == GM_NOT_CLEAR && measures && !made) {
@@ -381,9 +382,9 @@ GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory
               .always = told && strcmp(told, "measure") == 0};
     a.most = (long)(sweeps_of(o) / PART);
     if (a.most < 3 * FIRST) a.most = 3 * FIRST;
-    a.choices = gm_alloc((size_t)model->n_competitions * (size_t)o->chains + 1, sizeof *a.choices);
-    for (int k = 0; k < model->n_competitions * o->chains; k++) a.choices[k] = (GmChoice){.gradients = !a.ways.steps, .adapts = o->warmup};
+    a.selected = gm_alloc((size_t)model->n_selections * (size_t)o->chains + 1, sizeof *a.selected);
+    for (int k = 0; k < model->n_selections * o->chains; k++) a.selected[k] = (GmSelected){.gradients = !a.ways.steps, .adapts = o->warmup};
     const GmDeviceChoice taken_one = decide(&a, line, room);
-    free(a.choices);
+    free(a.selected);
     return taken_one;
 }

@@ -94,13 +94,13 @@ static char *text_of_moves(void)
 {
     char *headers = text_of_headers(gm_device_code.text);
     char *text = gm_format(
-        "#define GM_MOVES\n#define GM_MOVES_ALONE\ntypedef struct Data { long n; } Data;\ntypedef struct State { void *first; } State;\n%s",
+        "#define GM_HMC\n#define GM_HMC_ALONE\ntypedef struct Data { long n; } Data;\ntypedef struct State { void *first; } State;\n%s",
         headers);
     free(headers);
     return text;
 }
 
-bool gm_device_moves_image(GmDevice *d)
+bool gm_device_hmc_image(GmDevice *d)
 {
     char why[900];
     if (!d->moves_apart || d->moves_module) return !d->failed;
@@ -115,8 +115,8 @@ bool gm_device_moves_image(GmDevice *d)
 // With row passes of this width, if it is above 0.
 static char *text_of_program(long width)
 {
-    return width > 0 ? gm_format("#define GM_MOVES_APART\n#define GM_ROWS_WIDTH %ld\n%s", width, gm_device_code.text)
-                     : gm_format("#define GM_MOVES_APART\n%s", gm_device_code.text);
+    return width > 0 ? gm_format("#define GM_HMC_APART\n#define GM_ROWS_WIDTH %ld\n%s", width, gm_device_code.text)
+                     : gm_format("#define GM_HMC_APART\n%s", gm_device_code.text);
 }
 
 // A cubin suits GPUs of its major number that are not older.
@@ -138,7 +138,7 @@ int gm_device_to_compile(const GmModel *model, const void *data, int capability,
     if (code->arch && code->precision == precision && width == 0 && code->cubin && suits(code, capability)) return 0;
     char *text = text_of_program(width), *of_moves = text_of_moves();
     bool made = false;
-    for (int k = 0; k < model->n_steps && model->step_moves; k++) made |= moves && model->step_moves(k);
+    for (int k = 0; k < model->n_updates && model->update_hmc; k++) made |= moves && model->update_hmc(k);
     const int n = !gm_nvrtc_is_cached(text, precision, arch) + (made && !gm_nvrtc_is_cached(of_moves, precision, arch));
     free(text);
     free(of_moves);

@@ -35,7 +35,8 @@ typedef struct GmKernelEntry {
     long launches;
 } GmKernelEntry;
 
-// Sweeps of one form are the same launches; a graph for each kind: plain ones, those whose draw is kept, those that are watched (choice.c).
+// Sweeps of one form are the same launches; a graph for each kind: plain ones, those whose draw is kept, those that are watched
+// (selection.c).
 typedef enum { GM_PLAIN_SWEEP, GM_KEPT_SWEEP, GM_WATCHED_SWEEP, GM_SWEEPS } GmSweepKind;
 enum { GM_MOST_FORMS = 16 };  // whose graphs are kept
 typedef struct GmForm {
@@ -68,7 +69,7 @@ enum { GM_PIECE_MARGIN = 512 };
 
 // A move along gradients whose chains may have metrics that are not diagonal.
 typedef struct GmDeviceMetric {
-    GmMove of;
+    GmHmc of;
     size_t first, apart;  // in the work space: bytes before the first chain's part; of a chain
     bool opened;
     struct Metric **chain;  // the host's; NULL: diagonal, for good
@@ -126,7 +127,7 @@ typedef struct GmDevice {
     CUfunction loop_kernel;
     CUstream loop_stream;    // in which the body of one is captured
     uint32_t *told;          // how many chains ask; pinned
-    GmMove moved;            // the last move
+    GmHmc moved;             // the last move
     GmDeviceMetric *metric;  // of the moves that may have others than diagonal ones
     int n_metrics;
     struct GmDeviceSparses *sparse;  // NULL: there are none
@@ -137,7 +138,7 @@ typedef struct GmDevice {
     double pace[GM_MOST_PACES];  // ms a sweep of the last batches, of pace_sweeps sweeps or nearly as many
     long paces, pace_sweeps;
     CUdeviceptr column, kept, ring;
-    GmChoices *choices;             // NULL: nothing competes
+    GmTrials *selected;             // NULL: nothing competes
     long watched_columns, watched;  // numbers of a chain in a row; rows since the last meeting
     CUdeviceptr watched_column, watched_kept, watched_ring;
     bool profile;
@@ -185,7 +186,7 @@ void gm_device_graphs_drop(GmDevice *d);
 bool gm_device_image(GmDevice *d, char *why, size_t room);  // loads the program's code; false: `why` says what is missing
 // How many programs NVRTC would have to compile first: they are neither put in nor cached. moves: some along gradients may be made.
 int gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves);
-bool gm_device_moves_image(GmDevice *d);  // that of moves along gradients, if it is not there yet; false after a message
+bool gm_device_hmc_image(GmDevice *d);  // that of moves along gradients, if it is not there yet; false after a message
 
 // ---- device_memory.c ----
 
@@ -270,7 +271,7 @@ bool gm_device_lost(const GmDevice *d);  // a call of the driver has failed, whi
 // ---- device_metrics.c ----
 
 // Before a move: reserves, or opens, what its chains need for metrics that are not diagonal. Not where a graph is captured.
-void gm_device_metrics_open(GmDevice *d, GmRun *run, const GmMove *of);
+void gm_device_metrics_open(GmDevice *d, GmRun *run, const GmHmc *of);
 
 // Whether the host is to look after run->sweep sweeps, which wait for it: METRIC_ROWS apart, while warm-up lasts. And after how many of a
 // batch at most.
@@ -282,7 +283,7 @@ void gm_device_metrics_close(GmDevice *d);
 // ---- device_moves.c ----
 
 // Moves along gradients: what they hold is given back.
-void gm_device_moves_close(GmDevice *d);
+void gm_device_hmc_close(GmDevice *d);
 
 // chains that adapt together: step and length of their trajectories, after warm-up
 void gm_device_learned(GmDevice *d, GmRun *run);
@@ -299,7 +300,7 @@ bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place);
 bool gm_device_settled(GmDevice *d, GmRun *run);
 
 // All sweeps of a run; draws are stored as they come. The status as of `sample` in run.c; *sweeps: how many were made.
-int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmChoices *choices, GmProgress *progress, long *sweeps);
+int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmTrials *selected, GmProgress *progress, long *sweeps);
 // Milliseconds a sweep of all chains between two events: the median of the last batches of sweeps. 0: none was timed.
 double gm_device_pace(const GmDevice *d);
 

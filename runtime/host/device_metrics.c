@@ -51,7 +51,7 @@ static Places places_of(long n, bool low_rank, bool dense)
     return p;
 }
 
-static Places places(const GmMove *of)
+static Places places(const GmHmc *of)
 {
     return places_of(of->coordinates, of->metric != METRIC_DENSE, metric_is_dense(of->coordinates, of->metric));
 }
@@ -131,14 +131,14 @@ static void send(GmDevice *d, const GmDeviceMetric *e, int chain)
 
 // ---- opening ----
 
-static GmDeviceMetric *known(GmDevice *d, const GmMove *of)
+static GmDeviceMetric *known(GmDevice *d, const GmHmc *of)
 {
     for (int k = 0; k < d->n_metrics; k++)
         if (d->metric[k].of.machine == of->machine) return &d->metric[k];
     return NULL;
 }
 
-void gm_device_metrics_open(GmDevice *d, GmRun *run, const GmMove *of)
+void gm_device_metrics_open(GmDevice *d, GmRun *run, const GmHmc *of)
 {
     GmDeviceMetric *e = known(d, of);
     if (d->rehearsing) {

@@ -1,6 +1,6 @@
 // device_moves.c -- moves along gradients on a GPU: rounds of launches, for all chains together, until none asks for another answer.
 //
-//   gm_move (begins)   ->  density(run)  ->  gm_move  ->  density(run)  ->  gm_move  -> ...         (runtime_cuda.h)
+//   gm_hmc (begins)   ->  density(run)  ->  gm_hmc  ->  density(run)  ->  gm_hmc  -> ...         (runtime_cuda.h)
 //
 // In a sweep that is captured a round is the body of a loop within the graph, so that the host has nothing to do with how long trajectories
 // are; a kernel decides after each round whether there is another. Where the driver knows no such loops (before CUDA 12.4), and in sweeps
@@ -112,14 +112,14 @@ static bool loop_works(GmDevice *d, CUdeviceptr asks)
 
 // A chain's threads are a function of its coordinates alone, as its sums depend on them: four coordinates a thread, by one block; from some
 // thousands on by several, which run at once. Chains whose blocks do not fit together are launched one after the other.
-static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks)
+static void put_move(GmDevice *d, const GmHmc *of, int begins, CUdeviceptr asks)
 {
     CUdeviceptr told = d->capturing ? 0 : (CUdeviceptr)(uintptr_t)d->told;
-    GmMove move = *of;
+    GmHmc move = *of;
     int first = 0, group = d->chains;
     const long warps = (of->coordinates + 127) / 128, blocks = warps <= 16 ? 1 : warps / 8 < MOST_BLOCKS ? warps / 8 : MOST_BLOCKS;
     void *parameters[] = {&d->states, &d->place, &move, &begins, &first, &d->chains, &asks, &told};
-    GmKernelEntry *e = gm_device_kernel(d, "gm_move");
+    GmKernelEntry *e = gm_device_kernel(d, "gm_hmc");
     if (!e) return;
     if (blocks > 1 && !d->rehearsing) {
         if (!e->resident && gm_cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&e->resident, e->function, GM_THREADS, 0) != 0)
@@ -128,7 +128,7 @@ static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks
         group = together < 1 ? 1 : together < d->chains ? (int)together : d->chains;
     }
     for (; first < d->chains; first += group)
-        gm_device_launch(d, d->stream, "gm_move",
+        gm_device_launch(d, d->stream, "gm_hmc",
                          (GmGrid){.x = blocks,
                                   .y = d->chains - first < group ? d->chains - first : group,
                                   .threads = blocks > 1 ? GM_THREADS : 32 * (int)(warps < 1 ? 1 : warps),
@@ -137,14 +137,14 @@ static void put_move(GmDevice *d, const GmMove *of, int begins, CUdeviceptr asks
 }
 
 // Chains that adapt together: after their move, two launches that do nothing once warm-up is over.
-static void put_adaptation(GmDevice *d, const GmMove *of)
+static void put_adaptation(GmDevice *d, const GmHmc *of)
 {
     enum { MOST_COORDINATE_BLOCKS = 1024 };
     const long blocks = (of->coordinates + GM_THREADS - 1) / GM_THREADS, some = blocks < 1                        ? 1
                                                                                 : blocks < MOST_COORDINATE_BLOCKS ? blocks
                                                                                                                   : MOST_COORDINATE_BLOCKS;
     int warps = (int)some * GM_THREADS / 32;
-    GmMove move = *of;
+    GmHmc move = *of;
     void *coordinates[] = {&d->states, &d->place, &move, &d->chains}, *adapts[] = {&d->states, &d->place, &move, &d->chains, &warps};
     if (!of->together) return;
     gm_device_launch(d, d->stream, "gm_together_coordinates", (GmGrid){.x = some}, coordinates);
@@ -164,10 +164,10 @@ void gm_device_learned(GmDevice *d, GmRun *run)
     }
 }
 
-void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
+void gm_device_hmc(GmRun *run, const GmHmc *of, void (*density)(GmRun *))
 {
     GmDevice *d = run->device;
-    GmMove move = d->moved = *of;
+    GmHmc move = d->moved = *of;
     if (run->instead && run->instead(run, of, density)) return;
     move.state_size = d->model->state_size;
     move.name = (const char *)(uintptr_t)gm_device_text(d, of->name);
@@ -179,7 +179,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
         put_adaptation(d, &move);
         return;
     }
-    if (!gm_device_moves_image(d)) return;
+    if (!gm_device_hmc_image(d)) return;
     if (!d->told && gm_device_have_host(d, (void **)&d->told, sizeof *d->told, "a count")) {
         gm_device_fill(d, asks, 0, ASKS_BYTES, "clearing work space");
         d->loops = !d->plain && d->piece_size == 0 && loop_works(d, asks) ? 1 : -1;
@@ -209,7 +209,7 @@ void gm_device_move(GmRun *run, const GmMove *of, void (*density)(GmRun *))
     put_adaptation(d, &move);
 }
 
-void gm_device_moves_close(GmDevice *d)
+void gm_device_hmc_close(GmDevice *d)
 {
     gm_device_metrics_close(d);
     if (d->loop_stream) gm_cuda.cuStreamDestroy(d->loop_stream);

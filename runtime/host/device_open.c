@@ -77,7 +77,7 @@ void gm_device_close(GmDevice *d)
     if (!d) return;
     if (d->stream) gm_cuda.cuStreamSynchronize(d->stream);
     gm_device_graphs_drop(d);
-    gm_device_moves_close(d);
+    gm_device_hmc_close(d);
     gm_device_sparse_close(d);
     gm_device_pieces_close(d);
     for (int k = 0; k < GM_SIDES; k++) {

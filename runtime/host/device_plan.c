@@ -204,14 +204,14 @@ static void rehearse(GmDevice *d, const GmRun *run)
     trial.batch = 1;
     d->rehearsing = true;
     if (d->model->setup) d->model->setup(&trial);
-    GmChoice *choices = gm_alloc((size_t)d->model->n_competitions + 1, sizeof *choices);
-    trial.choices = choices;
-    for (int gradients = d->model->n_competitions > 0; gradients >= 0; gradients--) {
-        for (int k = 0; k < d->model->n_competitions; k++) choices[k] = (GmChoice){.gradients = gradients, .adapts = run->warmup};
+    GmSelected *selected = gm_alloc((size_t)d->model->n_selections + 1, sizeof *selected);
+    trial.selected = selected;
+    for (int gradients = d->model->n_selections > 0; gradients >= 0; gradients--) {
+        for (int k = 0; k < d->model->n_selections; k++) selected[k] = (GmSelected){.gradients = gradients, .adapts = run->warmup};
         for (int f = 0; f < d->n_arrays; f++) d->array[f].read = 0;
         d->model->sweep(&trial);
     }
-    free(choices);
+    free(selected);
     for (int f = 0; f < d->n_arrays; f++) d->array[f].in_sweep = d->array[f].read;
     if (d->model->derive) d->model->derive(&trial);
     if (d->model->restore) d->model->restore(&trial);

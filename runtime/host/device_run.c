@@ -32,7 +32,7 @@ static void keep_draw(GmDevice *d, GmRun *run)
     if (d->derive && d->model->restore) d->model->restore(run);
 }
 
-// A row of what choices are made from.
+// A row of what selected are made from.
 static void watch(GmDevice *d)
 {
     long slots = GM_WATCHED;
@@ -76,7 +76,7 @@ static GmForm *form_of(GmDevice *d, uint64_t number)
 {
     for (int k = 0; k < d->n_forms; k++)
         if (d->form[k].number == number) return &d->form[k];
-    if (d->n_forms == GM_MOST_FORMS) {  // more than competitions that are usual: those of earlier phases among them
+    if (d->n_forms == GM_MOST_FORMS) {  // more than selections that are usual: those of earlier phases among them
         gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "sweeping");
         gm_device_graphs_drop(d);
     }
@@ -96,8 +96,8 @@ void gm_device_sweeps(GmRun *run, void (*sweep)(GmRun *))
     for (long k = 0; k < batch && !d->failed; k++) {
         const long sampled = run->sweep + k + 1 - run->warmup;
         const bool kept = d->keeping && sampled > 0 && sampled % d->keeping->thin == 0;
-        const GmSweepKind kind = kept ? GM_KEPT_SWEEP : gm_choices_watch(d->choices, run->sweep + k) ? GM_WATCHED_SWEEP : GM_PLAIN_SWEEP;
-        GmForm *form = form_of(d, gm_choices_form(d->choices, run->sweep + k));
+        const GmSweepKind kind = kept ? GM_KEPT_SWEEP : gm_trials_watch(d->selected, run->sweep + k) ? GM_WATCHED_SWEEP : GM_PLAIN_SWEEP;
+        GmForm *form = form_of(d, gm_trials_form(d->selected, run->sweep + k));
         if (form->made[kind] > 0 && !form->graph[kind] && !d->plain) capture(d, run, sweep, form, kind);
         if (form->graph[kind]) gm_device_good(d, gm_cuda.cuGraphLaunch(form->graph[kind], d->stream), "launching a sweep");
         else plain_sweep(d, run, sweep, kind);
@@ -250,10 +250,10 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
     if (n > 0 && b->first == 0) {                    // warm-up is over
         for (int k = 0; k < run->n_together; k++) {  // moves that have lost are not made
             GmTogether *t = &run->together[k];
-            if (t->made && t->of.competition && !run->choices[t->of.competition - 1].gradients) t->made = 0;
+            if (t->made && t->of.selection && !run->selected[t->of.selection - 1].gradients) t->made = 0;
         }
         gm_device_learned(d, run);
-        for (int c = 0; c < d->chains; c++) gm_draws_begin(draws, run, d->choices, NULL, c);
+        for (int c = 0; c < d->chains; c++) gm_draws_begin(draws, run, d->selected, NULL, c);
         if (d->failed) return (int)d->status;
     }
     for (long k = 0; k < n; k++) {
@@ -307,17 +307,17 @@ bool gm_device_settled(GmDevice *d, GmRun *run)
     return !d->failed;
 }
 
-// ---- choices ----
+// ---- selected ----
 
-static bool open_choices(GmDevice *d, GmChoices *choices)
+static bool open_trials(GmDevice *d, GmTrials *selected)
 {
-    d->choices = choices;
-    d->watched_columns = choices ? gm_choices_columns(choices, NULL) : 0;
+    d->selected = selected;
+    d->watched_columns = selected ? gm_trials_columns(selected, NULL) : 0;
     if (d->watched_columns == 0) return true;
     const size_t n = (size_t)d->watched_columns, row = n * (size_t)d->chains * sizeof(double);
     GmWatched *watched = gm_alloc(n, sizeof *watched);
     Gathered *column = gm_alloc(n, sizeof *column);
-    gm_choices_columns(choices, watched);
+    gm_trials_columns(selected, watched);
     for (size_t i = 0; i < n; i++) column[i] = (Gathered){d->model->state[watched[i].field].offset, watched[i].element, watched[i].type};
     gm_device_have(d, &d->watched_column, n * sizeof *column, "what is measured in warm-up");
     gm_device_have(d, &d->watched_kept, sizeof(uint64_t), "a count");
@@ -336,7 +336,7 @@ static void take_watched(GmDevice *d, const GmRun *run)
     double *rows = gm_alloc(row * (size_t)d->watched + 1, sizeof *rows);
     if (d->watched > 0)
         gm_device_good(d, gm_device_get(d, rows, d->watched_ring, row * (size_t)d->watched * sizeof *rows), "fetching what is measured");
-    if (!d->failed) gm_choices_watched(d->choices, run->sweep, d->watched, rows);
+    if (!d->failed) gm_trials_watched(d->selected, run->sweep, d->watched, rows);
     free(rows);
     if (d->watched_columns) gm_device_fill(d, d->watched_kept, 0, sizeof(uint64_t), "clearing a count");
     d->watched = 0;
@@ -346,23 +346,23 @@ static void take_watched(GmDevice *d, const GmRun *run)
 static void meet(GmDevice *d, const GmRun *run)
 {
     take_watched(d, run);
-    gm_choices_form(d->choices, run->sweep);
-    for (int k = 0; k < d->model->n_competitions && !d->failed; k++)
-        for (int c = 0; c < d->chains && !run->choices[k].gradients; c++) {
-            const GmField *told = &d->model->state[d->model->competitions[k].told - 1];
+    gm_trials_form(d->selected, run->sweep);
+    for (int k = 0; k < d->model->n_selections && !d->failed; k++)
+        for (int c = 0; c < d->chains && !run->selected[k].gradients; c++) {
+            const GmField *told = &d->model->state[d->model->selections[k].told - 1];
             const CUdeviceptr at = (CUdeviceptr)(uintptr_t) * (void *const *)(d->state + (size_t)c * d->model->state_size + told->offset);
-            gm_device_fill(d, at, 0, GM_MOVE_NUMBERS * gm_device_element(d, told->type), "clearing what moves tell");
+            gm_device_fill(d, at, 0, GM_HMC_NUMBERS * gm_device_element(d, told->type), "clearing what moves tell");
         }
 }
 
-int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmChoices *choices, GmProgress *progress, long *sweeps)
+int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmTrials *selected, GmProgress *progress, long *sweeps)
 {
     const long total = o->warmup + o->samples * o->thin;
     gm_device_heads_fill(d);
     d->derive = d->model->derive && gm_draws_need_derived(draws, d->model);
     d->log_joint = o->log_joint;
     Batch batch[2] = {{0}, {0}};
-    int status = open_choices(d, choices) && open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1])
+    int status = open_trials(d, selected) && open_ring(d, draws, o) && open_batch(d, &batch[0]) && open_batch(d, &batch[1])
                      ? GM_EXIT_OK
                      : (int)d->status;
     long size = 1, done = 0, adapted = 0;
@@ -370,7 +370,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
     double before = gm_seconds();
     run->sweep = 0;
     while (status == GM_EXIT_OK && done < total) {
-        const bool choose = gm_choices_due(choices, run->sweep), metrics = run->sweep != adapted && gm_device_metrics_due(d, run);
+        const bool choose = gm_trials_due(selected, run->sweep), metrics = run->sweep != adapted && gm_device_metrics_due(d, run);
         if (choose || metrics) {
             const long under_way = batch[1 - half].sweeps;
             if (under_way > 0) status = end(d, run, draws, &batch[1 - half]);
@@ -385,7 +385,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
             }
         }
         long n = gm_progress_until(progress, run->sweep, size < total - run->sweep ? size : total - run->sweep);
-        n = gm_device_metrics_until(d, run, gm_choices_until(choices, run->sweep, n));
+        n = gm_device_metrics_until(d, run, gm_trials_until(selected, run->sweep, n));
         while (n > 1 && kept_before(o, run->sweep + n) - kept_before(o, run->sweep) > d->slots / 2) n = (n + 1) / 2;
         if (n > 0) begin(d, run, o, &batch[half], half, n);
         half = 1 - half;
@@ -498,7 +498,7 @@ static Worst compare_all(GmDevice *d, const GmMemory *m)
     return w;
 }
 
-static int only_evaluate(GmRun *run, const GmMove *of, void (*density)(GmRun *))
+static int only_evaluate(GmRun *run, const GmHmc *of, void (*density)(GmRun *))
 {
     (void)of;
     density(run);
@@ -506,9 +506,9 @@ static int only_evaluate(GmRun *run, const GmMove *of, void (*density)(GmRun *))
 }
 
 // A move that competes with steps is evaluated, not made: it begins where steps have led.
-static int only_if_competing(GmRun *run, const GmMove *of, void (*density)(GmRun *))
+static int only_if_competing(GmRun *run, const GmHmc *of, void (*density)(GmRun *))
 {
-    return of->competition ? only_evaluate(run, of, density) : 0;
+    return of->selection ? only_evaluate(run, of, density) : 0;
 }
 
 // The log density of the last move and its gradient by the coordinates, where the chains stand on both devices.
@@ -542,22 +542,22 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
 {
     enum { SWEEPS = 3 };
     bool good = true;
-    GmChoice *all = gm_alloc((size_t)model->n_competitions * (size_t)d->chains + 1, sizeof *all);
-    for (int k = 0; k < model->n_competitions * d->chains; k++) all[k].also = 1;
-    on_cpu->choices = on_gpu->choices = all;
+    GmSelected *all = gm_alloc((size_t)model->n_selections * (size_t)d->chains + 1, sizeof *all);
+    for (int k = 0; k < model->n_selections * d->chains; k++) all[k].also = 1;
+    on_cpu->selected = on_gpu->selected = all;
     on_cpu->instead = on_gpu->instead = only_if_competing;
     printf("%-40s %12s\n", "step", "difference");
     good &= verdict(d, "sums of data", compare_all(d, m));
     for (long sweep = 0; sweep < SWEEPS && !d->failed && !gm_fault_raised(); sweep++) {
         on_cpu->sweep = on_gpu->sweep = sweep;
-        for (int k = 0; k < model->n_steps && !d->failed && !gm_fault_raised(); k++) {
+        for (int k = 0; k < model->n_updates && !d->failed && !gm_fault_raised(); k++) {
             gm_device_upload(d, m);  // both begin where the CPU stands
-            d->moved = (GmMove){0};
+            d->moved = (GmHmc){0};
             model->step(on_cpu, k);
             model->step(on_gpu, k);
             gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a step");
             const Worst w = compare_all(d, m);
-            if (sweep == SWEEPS - 1 || !(w.difference <= tolerance(d))) good &= verdict(d, model->step_name(k), w);
+            if (sweep == SWEEPS - 1 || !(w.difference <= tolerance(d))) good &= verdict(d, model->update_name(k), w);
             if (d->moved.name) {
                 const Worst slopes = compare_derivatives(d, on_gpu, on_cpu, k, m);
                 if (sweep == SWEEPS - 1 || !(slopes.difference <= tolerance(d)))
@@ -575,7 +575,7 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
         void *next[] = {&d->place};
         gm_device_launch(d, d->stream, "gm_next_sweep", (GmGrid){.x = 1, .threads = 1}, next);
     }
-    on_cpu->choices = on_gpu->choices = NULL;
+    on_cpu->selected = on_gpu->selected = NULL;
     free(all);
     if (!gm_device_settled(d, on_gpu) || gm_fault_raised()) {
         gm_fault_print(model, m, NULL);

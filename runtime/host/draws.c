@@ -56,7 +56,7 @@ static bool kept_by_default(const GmField *f, const GmShape *s)
     return false;
 }
 
-static void list_choices(const GmModel *model)
+static void list_selected(const GmModel *model)
 {
     fprintf(stderr, "  there are:");
     for (int f = 0; f < model->n_state; f++)
@@ -67,8 +67,8 @@ static void list_choices(const GmModel *model)
 // Whether keeping an auxiliary would leave a set of unknowns no choice: moves along gradients do not draw it.
 static bool hinders_gradients(const GmModel *model, int f)
 {
-    for (int k = 0; k < model->n_competitions; k++)
-        for (const int *a = model->competitions[k].latents; *a; a++)
+    for (int k = 0; k < model->n_selections; k++)
+        for (const int *a = model->selections[k].latents; *a; a++)
             if (*a == f + 1) return true;
     return false;
 }
@@ -109,7 +109,7 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
         }
         if (!found) {
             gm_error("--params: the model has no variable `%.*s`", (int)n, at);
-            list_choices(model);
+            list_selected(model);
             return false;
         }
         at += n + strspn(at + n, " ");
@@ -191,7 +191,7 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
     d->column = gm_alloc((size_t)room, sizeof *d->column);
     if (log_joint) d->column[d->n_columns++] = (GmColumn){.field = -1};
     for (int f = 0; f < model->n_state; f++)
-        for (long k = 0; model->state[f].role == GM_DIAGNOSTIC && k < GM_MOVE_NUMBERS; k++)
+        for (long k = 0; model->state[f].role == GM_DIAGNOSTIC && k < GM_HMC_NUMBERS; k++)
             d->column[d->n_columns++] = (GmColumn){.field = f, .element = k};
     for (int f = 0; f < model->n_state; f++) {
         if (!wanted[f]) continue;
@@ -220,7 +220,7 @@ char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m,
     if (c->field < 0) return gm_copy_text("lp__");
     const GmShape *s = &m->shape[c->field];
     if (model->state[c->field].role == GM_DIAGNOSTIC) {  // of a second block of moves: with its name
-        static const char *const names[GM_MOVE_NUMBERS] = {"accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy"};
+        static const char *const names[GM_HMC_NUMBERS] = {"accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy"};
         bool first = true;
         for (int f = 0; f < c->field; f++) first &= model->state[f].role != GM_DIAGNOSTIC;
         return first ? gm_format("%s__", names[c->element])
@@ -285,15 +285,15 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
 }
 
 // Notes come before what was adapted: readers take what follows it for the metric.
-void gm_draws_begin(GmDraws *d, const GmRun *run, const GmChoices *choices, const GmRestarts *restarts, int chain)
+void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain)
 {
     if (chain == 0) d->sampling = gm_seconds();
     if (!d->file) return;
     GmAdaptation learned = gm_adaptation(d->model, d->shapes, run, chain);
     FILE *to = d->file[chain];
     write_header(d, chain, &learned);
-    gm_choices_note(to, choices, chain, "# ");
-    gm_metrics_note(to, run->metrics, run->choices, chain, "# ");
+    gm_trials_note(to, selected, chain, "# ");
+    gm_metrics_note(to, run->metrics, run->selected, chain, "# ");
     gm_restarts_note(to, restarts, chain, "# ");
     gm_together_note(to, run, "# ");
     if (learned.moves) gm_adaptation_write(to, &learned);

@@ -73,7 +73,7 @@ typedef enum { GM_ON_AUTO, GM_ON_CPU, GM_ON_GPU } GmDeviceChoice;
 // AUTO: by a trial; BOTH: NUTS with a Gibbs sweep after each transition
 typedef enum { GM_METHOD_AUTO, GM_METHOD_GIBBS, GM_METHOD_NUTS, GM_METHOD_BOTH } GmMethod;
 // AUTO: as the model asks; else by the device and the number of chains
-typedef enum { GM_MOVES_AUTO, GM_MOVES_NUTS, GM_MOVES_CHEES } GmMovesChoice;
+typedef enum { GM_TRAJECTORIES_AUTO, GM_TRAJECTORIES_NUTS, GM_TRAJECTORIES_CHEES } GmTrajectories;
 
 typedef struct GmOptions {
     int chains;            // > 0
@@ -89,8 +89,8 @@ typedef struct GmOptions {
     double init_radius;     // 1 by default; 0: zeros
     int threads;            // >= 1
     bool quiet, check, summary, log_joint;
-    GmMethod method;      // where the program holds the choice
-    GmMovesChoice moves;  // along gradients
+    GmMethod method;       // where the program holds the selected
+    GmTrajectories moves;  // along gradients
     GmDeviceChoice device;
     int device_number;      // of the GPU, from 0
     GmPrecision precision;  // on a GPU; mixed by default
@@ -307,7 +307,7 @@ void gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);
 // ---- starts.c: where moves along gradients begin ----
 
 // For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
-int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *));
+int gm_find_start(GmRun *one, const GmHmc *of, void (*density)(GmRun *));
 
 // Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
 void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
@@ -329,14 +329,14 @@ typedef struct GmMetrics GmMetrics;
 
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
 // of a chain's move, from its first on; NULL: it is diagonal, for good
-struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain);
+struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain);
 // what a chain's move has learned: its metric begins anew, diagonal
 void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);
-// what the metric of a chain's move costs in an evaluation, in the units of costs; competitions are counted from 1
-double gm_metrics_work(const GmMetrics *w, int competition, int chain);
+// what the metric of a chain's move costs in an evaluation, in the units of costs; selections are counted from 1
+double gm_metrics_work(const GmMetrics *w, int selection, int chain);
 // what a chain has taken, a line a move that is not diagonal
-void gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before);
-void gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices);  // choices: NULL, where nothing competes
+void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before);
+void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected);  // selected: NULL, where nothing competes
 void gm_metrics_close(GmMetrics *w);
 
 // ---- convergence.c: R-hat, effective sample sizes, Monte Carlo errors ----
@@ -354,29 +354,29 @@ GmSummary gm_summarise(const double *x, int chains, long draws);
 // normal scores and the geometric mean of those of both tails, each of 5 %.
 double gm_mixing(const double *x, int chains, long draws);
 
-// ---- choice.c: which of several methods a chain takes, by what is measured in warm-up ----
+// ---- selected.c: which of several methods a chain takes, by what is measured in warm-up ----
 
-typedef struct GmChoices GmChoices;
+typedef struct GmTrials GmTrials;
 
 // sweeps of warm-up in which NUTS learns anything; in which it is tried
-enum { GM_LEAST_MOVES = 100, GM_LEAST_MEASURED = 300 };
+enum { GM_LEAST_TRAJECTORIES = 100, GM_LEAST_MEASURED = 300 };
 
 typedef struct GmDraws GmDraws;  // draws.c
 
 // NULL: nothing competes
-GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);
-long gm_choices_warmup(long warmup);  // sweeps in which moves that compete adapt before they are measured
+GmTrials *gm_trials_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);
+long gm_trials_warmup(long warmup);  // sweeps in which moves that compete adapt before they are measured
 // whether the method that the user asks for can be had; if not, it is said
-bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o);
-GmChoice *gm_choices_of(GmChoices *w);  // for GmRun
+bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o);
+GmSelected *gm_trials_of(GmTrials *w);  // for GmRun
 // after each sweep, by each chain for itself: measures, and settles what the next one takes
-void gm_choices_after(GmChoices *w, int chain, long sweep);
+void gm_trials_after(GmTrials *w, int chain, long sweep);
 // sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
-long gm_choices_until(const GmChoices *w, long sweep, long batch);
-void gm_choices_meet(GmChoices *w, long done);  // after so many sweeps of all chains: they choose, if it is time
+long gm_trials_until(const GmTrials *w, long sweep, long batch);
+void gm_trials_meet(GmTrials *w, long done);  // after so many sweeps of all chains: they choose, if it is time
 
 // On a GPU chains go in step and take the same. What is measured comes in rows, each of the chains' columns, at meetings: after sweeps that
-// are known beforehand, so that the choice does not depend on the GPU.
+// are known beforehand, so that the selected does not depend on the GPU.
 enum { GM_WATCHED = 512 };  // rows between two meetings, at most
 // a column: an element of a field of State, or of a header in it
 typedef struct GmWatched {
@@ -384,22 +384,22 @@ typedef struct GmWatched {
     long element;
     GmType type;
 } GmWatched;
-long gm_choices_columns(const GmChoices *w, GmWatched *out);  // how many there are; out: what they are, or NULL
+long gm_trials_columns(const GmTrials *w, GmWatched *out);  // how many there are; out: what they are, or NULL
 // sets what a sweep takes; a number that is the same for sweeps that take the same
-uint64_t gm_choices_form(GmChoices *w, long sweep);
-bool gm_choices_watch(const GmChoices *w, long sweep);  // whether its row is wanted
-bool gm_choices_due(const GmChoices *w, long done);     // whether chains meet after so many sweeps, and have not yet
+uint64_t gm_trials_form(GmTrials *w, long sweep);
+bool gm_trials_watch(const GmTrials *w, long sweep);  // whether its row is wanted
+bool gm_trials_due(const GmTrials *w, long done);     // whether chains meet after so many sweeps, and have not yet
 // the meeting: the rows of the last n sweeps, [n][chains][columns]
-void gm_choices_watched(GmChoices *w, long done, long n, const double *rows);
+void gm_trials_watched(GmTrials *w, long done, long n, const double *rows);
 // what metrics of moves cost on a GPU; elsewhere moves tell
-void gm_choices_know(GmChoices *w, const GmMetrics *metrics);
-void gm_choices_move_by(GmChoices *w, const char *name);  // what moves are called: "NUTS" unless it is said
-// what a chain has taken: a line a competition, each after `before`
-void gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before);
-// the unknowns whose transitions this diagnostic field is of, if the program holds the choice, else NULL
-const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_between);
-void gm_choices_print(FILE *to, const GmChoices *w);  // of all chains: a line a competition
-void gm_choices_close(GmChoices *w);
+void gm_trials_know(GmTrials *w, const GmMetrics *metrics);
+void gm_trials_move_by(GmTrials *w, const char *name);  // what moves are called: "NUTS" unless it is said
+// what a chain has taken: a line a selection, each after `before`
+void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before);
+// the unknowns whose transitions this diagnostic field is of, if the program holds the selected, else NULL
+const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between);
+void gm_trials_print(FILE *to, const GmTrials *w);  // of all chains: a line a selection
+void gm_trials_close(GmTrials *w);
 
 // ---- restarts.c: chains that are where there is next to no probability begin again where others are ----
 
@@ -407,7 +407,7 @@ typedef struct GmRestarts GmRestarts;
 
 GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);  // NULL: none can
 // before each move along gradients, by each chain for itself
-void gm_restarts_moves(GmRestarts *w, int chain, const GmMove *of);
+void gm_restarts_moves(GmRestarts *w, int chain, const GmHmc *of);
 void gm_restarts_after(GmRestarts *w, const GmRun *one);  // after each sweep
 // sweeps from `sweep` on, of at most `batch`, after which chains meet
 long gm_restarts_until(const GmRestarts *w, long sweep, long batch);
@@ -473,7 +473,7 @@ typedef struct GmColumn {
 } GmColumn;
 
 // elements of a GM_DIAGNOSTIC
-enum { GM_MOVE_ACCEPT, GM_MOVE_STEP, GM_MOVE_DEPTH, GM_MOVE_LEAPS, GM_MOVE_DIVERGENT, GM_MOVE_ENERGY, GM_MOVE_NUMBERS };
+enum { GM_HMC_ACCEPT, GM_HMC_STEP, GM_HMC_DEPTH, GM_HMC_LEAPS, GM_HMC_DIVERGENT, GM_HMC_ENERGY, GM_HMC_NUMBERS };
 
 struct GmDraws {
     int chains, first_chain;
@@ -490,7 +490,7 @@ struct GmDraws {
     GmFile *output;            // what `file` is of
     char **final;              // its path, for messages
     GmWriter *writer;          // or NULL without -o
-    const GmChoices *choices;  // of methods; NULL: the program holds none
+    const GmTrials *selected;  // of methods; NULL: the program holds none
     double begun, sampling;    // seconds: when sweeps began, and draws
     const GmModel *model;      // those of gm_draws_open
     const GmMemory *shapes;
@@ -500,7 +500,7 @@ struct GmDraws {
 
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
 // Before the first draw of a chain: the head of its file, with what warm-up has come to.
-void gm_draws_begin(GmDraws *d, const GmRun *run, const GmChoices *choices, const GmRestarts *restarts, int chain);
+void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain);
 // not a quantity of the model, but what a move says of itself
 bool gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row);  // one row of columns, as row `at` of the chain
@@ -530,7 +530,7 @@ void gm_new_data_close(GmNewData *n);
 // ---- check.c ----
 
 // --check: every step against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
-int gm_check_steps(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m);
+int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m);
 
 // ---- map.c: the mode ----
 

@@ -168,14 +168,14 @@ static char *runs_off(const Map *map, const Target *t, GmAscent *a)
 }
 
 // In place of a move: an ascent.
-static int climb(GmRun *one, const GmMove *of, void (*density_of)(GmRun *))
+static int climb(GmRun *one, const GmHmc *of, void (*density_of)(GmRun *))
 {
     Map *map = one->host;
     Target t = {gm_moving(one, of, density_of), map->options->jacobian ? NULL : of->jacobian};
     Climb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
     if (one->chain == 0)
-        map->block[map->at] = (Block){gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->competition != 0,
-                                      (!of->marginal || of->competition) && !(of->summed && *of->summed)};
+        map->block[map->at] = (Block){gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->selection != 0,
+                                      (!of->marginal || of->selection) && !(of->summed && *of->summed)};
     const long most = map->options->iterations ? map->options->iterations : MOST_EVALUATIONS;
     GmAscent *a = gm_ascent_open(t.of.n, density, &t);
     gm_moving_stands(&t.of);
@@ -540,8 +540,8 @@ static void climb_all(Map *map, GmRun *run)
     run->host = map;
     run->seeking = 1;
     run->instead = climb;
-    for (int k = 0; k < map->model->n_steps && map->n_blocks < MOST_BLOCKS; k++) {
-        if (!map->model->step_moves || !map->model->step_moves(k)) continue;
+    for (int k = 0; k < map->model->n_updates && map->n_blocks < MOST_BLOCKS; k++) {
+        if (!map->model->update_hmc || !map->model->update_hmc(k)) continue;
         map->at = map->n_blocks;
         map->model->step(run, k);
         map->n_blocks++;

@@ -18,7 +18,7 @@ static const double some_launches = 3000, of_number = 8.0 / 20000, of_sum = 200,
 typedef struct Kept {
     uint64_t machine;  // which move it is
     const char *name;  // of what it moves
-    int competition;   // where it competes with steps, counted from 1; else 0
+    int selection;     // where it competes with steps, counted from 1; else 0
     Metric *metric;    // NULL: diagonal
     struct Kept *next;
 } Kept;
@@ -27,7 +27,7 @@ struct GmMetrics {
     int chains;
     bool on_gpu;
     Kept **first;  // by chain, which alone writes there
-    int competitions;
+    int selections;
     double (*cost)[GM_COSTS];
 };
 
@@ -35,16 +35,16 @@ GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains,
 {
     GmMetrics *w = gm_alloc(1, sizeof *w);
     *w = (GmMetrics){
-        .chains = chains, .on_gpu = on_gpu, .first = gm_alloc((size_t)chains, sizeof *w->first), .competitions = model->n_competitions};
-    w->cost = gm_alloc((size_t)w->competitions + 1, sizeof *w->cost);
-    for (int k = 0; k < w->competitions; k++) model->competitions[k].cost(data->data, w->cost[k]);
+        .chains = chains, .on_gpu = on_gpu, .first = gm_alloc((size_t)chains, sizeof *w->first), .selections = model->n_selections};
+    w->cost = gm_alloc((size_t)w->selections + 1, sizeof *w->cost);
+    for (int k = 0; k < w->selections; k++) model->selections[k].cost(data->data, w->cost[k]);
     return w;
 }
 
 // Chains in step on a GPU wait for the same launches and sums: these are counted once for all of them.
-static MetricCost cost_of(const GmMetrics *w, const GmMove *of)
+static MetricCost cost_of(const GmMetrics *w, const GmHmc *of)
 {
-    const double n = (double)of->coordinates, *c = of->competition ? w->cost[of->competition - 1] : NULL;
+    const double n = (double)of->coordinates, *c = of->selection ? w->cost[of->selection - 1] : NULL;
     if (!w->on_gpu) return (MetricCost){.evaluation = of_move * n + (c ? c[2] : 0), .each = 1};
     const double shared = 1.0 / w->chains;
     return (MetricCost){.evaluation =
@@ -54,13 +54,13 @@ static MetricCost cost_of(const GmMetrics *w, const GmMove *of)
                         .turn = shared * of_turn};
 }
 
-static Kept *keep(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
+static Kept *keep(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 {
     Kept **at = &w->first[chain];
     while (*at && (*at)->machine != of->machine) at = &(*at)->next;
     if (*at || run->sweep >= run->warmup) return *at;
     Kept *k = *at = gm_alloc(1, sizeof *k);
-    *k = (Kept){.machine = of->machine, .name = of->name, .competition = of->competition};
+    *k = (Kept){.machine = of->machine, .name = of->name, .selection = of->selection};
     if (of->metric == METRIC_DENSE && of->coordinates > METRIC_MOST_DENSE) {
         const long sizes[] = {of->coordinates, METRIC_MOST_DENSE};
         gm_fault_at(run, chain, of->name,
@@ -75,7 +75,7 @@ static Kept *keep(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
     return k;
 }
 
-Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmMove *of, int chain)
+Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 {
     Kept *k = w ? keep(w, run, of, chain) : NULL;
     if (k && k->metric && run->sweep >= run->warmup && !metric_settle(k->metric)) {
@@ -95,10 +95,10 @@ void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup)
     }
 }
 
-double gm_metrics_work(const GmMetrics *w, int competition, int chain)
+double gm_metrics_work(const GmMetrics *w, int selection, int chain)
 {
     for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next)
-        if (k->competition == competition && k->metric && k->metric->used) return metric_work(k->metric);
+        if (k->selection == selection && k->metric && k->metric->used) return metric_work(k->metric);
     return 0;
 }
 
@@ -107,17 +107,17 @@ double gm_metrics_work(const GmMetrics *w, int competition, int chain)
 static const char *kind_of(const Metric *m) { return m->full ? "dense" : "of low rank"; }
 
 // Whether a chain moves by it: not where steps have won.
-static bool is_taken(const GmMetrics *w, const GmChoice *choices, const Kept *k, int chain)
+static bool is_taken(const GmMetrics *w, const GmSelected *selected, const Kept *k, int chain)
 {
     return k->metric && k->metric->used &&
-           (!k->competition || !choices || choices[(long)chain * w->competitions + k->competition - 1].gradients);
+           (!k->selection || !selected || selected[(long)chain * w->selections + k->selection - 1].gradients);
 }
 
-void gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int chain, const char *before)
+void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before)
 {
     for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
         const Metric *m = k->metric;
-        if (!is_taken(w, choices, k, chain)) continue;
+        if (!is_taken(w, selected, k, chain)) continue;
         fprintf(to, "%s%s: metric %s", before, k->name, kind_of(m));
         if (!m->full) fprintf(to, ", %d direction%s", m->rank, m->rank > 1 ? "s" : "");
         fprintf(to, ", eigenvalues from %.2g to %.2g", m->smallest, m->largest);
@@ -125,7 +125,7 @@ void gm_metrics_note(FILE *to, const GmMetrics *w, const GmChoice *choices, int 
     }
 }
 
-void gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices)
+void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected)
 {
     // Moves by their first chain that has one; a chain may have none.
     for (int c = 0; w && c < w->chains; c++)
@@ -134,14 +134,14 @@ void gm_metrics_print(FILE *to, const GmMetrics *w, const GmChoice *choices)
             bool dense = false, told = false;
             for (int other = 0; other < w->chains; other++)
                 for (const Kept *o = w->first[other]; o; o = o->next) {
-                    if (o->machine != k->machine || !is_taken(w, choices, o, other)) continue;
+                    if (o->machine != k->machine || !is_taken(w, selected, o, other)) continue;
                     told |= other < c;
                     used++;
                     dense = o->metric->full;
                     least = o->metric->rank < least ? o->metric->rank : least;
                     most = o->metric->rank > most ? o->metric->rank : most;
                 }
-            if (!is_taken(w, choices, k, c) || told) continue;
+            if (!is_taken(w, selected, k, c) || told) continue;
             fprintf(to, "%s: metric %s", k->name, kind_of(k->metric));
             if (!dense && least < most) fprintf(to, ", %d to %d directions", least, most);
             else if (!dense) fprintf(to, ", %d direction%s", most, most > 1 ? "s" : "");

@@ -100,7 +100,7 @@ typedef struct GmMissing {
     long *index;
 } GmMissing;  // linear 0-based positions; NULL when none
 
-struct GmMove;
+struct GmHmc;
 
 // Scales are being drawn (device/scales.h): joint normals are not, and what is left of their densities when they are integrated out is
 // added to `result`, or nothing.
@@ -119,14 +119,14 @@ typedef struct GmRun {  // one run: all that emitted code may ask for
     int only_asking;                   // setup looks at what the data have to meet, and goes no further
     int checking;                      // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
     double *check_log_q, *check_size;  // and to check_size what they added up for that, without signs
-    long *check_claims;                // how many did, by chain
+    long *check_ratios;                // how many did, by chain
     const GmMissing *missing;          // by data field
     long warmup;                       // sweeps before this one are warm-up: samplers may adapt
     int chain;                         // the chain at work; set by kernels.h
     int inner_threads;                 // threads that share one chain's work
     double result;                     // of the last kernel that gives a number
     long colour;                       // of the elements at work, for chains of neighbours
-    struct GmChoice *choices;          // by chain and competition; NULL: all is drawn step by step
+    struct GmSelected *selected;       // by chain and selection; NULL: all is drawn step by step
     int company;                       // GmCompany: of chains, for moves along gradients
     struct GmTogether *together;
     int n_together;             // those moves; NULL: no chain waits for another
@@ -145,7 +145,7 @@ typedef struct GmRun {  // one run: all that emitted code may ask for
     int *tried;                        // not NULL: a fault is no fault, and noted there
     void (*after)(struct GmRun *one);  // called after each of them, by each chain for itself, or NULL
     // called before each move along gradients, or NULL: 1, it is not made
-    int (*instead)(struct GmRun *one, const struct GmMove *of, void (*density)(struct GmRun *));
+    int (*instead)(struct GmRun *one, const struct GmHmc *of, void (*density)(struct GmRun *));
     void *host;               // the runtime's own
     struct GmDevice *device;  // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
 } GmRun;
@@ -194,7 +194,7 @@ enum { GM_FIRST_SWEEPS = 50, GM_STAYS_NEAR = 10, GM_STAYS_IN_A_ROW = 20, GM_MOST
 #define GM_STAYS(sweep, warmup) ((sweep) < (warmup) && (sweep) < GM_FIRST_SWEEPS)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-// Whether a chain has its draw while others of a move along gradients go on (gm_move in runtime_cuda.h): nothing is done for it.
+// Whether a chain has its draw while others of a move along gradients go on (gm_hmc in runtime_cuda.h): nothing is done for it.
 enum { GM_MOST_IDLE = 32 * (int)(sizeof((GmPlace *)0)->idle / sizeof(uint32_t)) };
 DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDLE && place->idle[chain / 32] >> chain % 32 & 1; }
 #endif
@@ -203,14 +203,14 @@ DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDL
 enum { GM_ALONE = 1, GM_UNLESS_MISSING };
 
 // A move along gradients (launch.h, NUTS). What is 0 is as usual. Members are written in this order.
-typedef struct GmMove {
+typedef struct GmHmc {
     uint64_t machine, position, value, gradient, moves;  // fields of State, by their offsets
     uint32_t var;                                        // whose random numbers it takes
     const char *name;                                    // of the unknowns: "mu, tau, theta"
     int64_t coordinates, room;                           // coordinates: reals without bounds; room: numbers of `machine`
     int32_t alone;         // GM_ALONE or GM_UNLESS_MISSING: the density at the draw of the last sweep need not be evaluated again
     int32_t marginal;      // auxiliaries are integrated out
-    int32_t competition;   // there is another way to draw them, and a start that is not finite is no fault
+    int32_t selection;     // there is another way to draw them, and a start that is not finite is no fault
     double accept;         // mean acceptance that the step size aims at (0.8)
     int32_t depth, steps;  // NUTS: doublings at most (10); HMC: steps of every trajectory
     double step;           // size of a step; else it is adapted
@@ -225,7 +225,7 @@ typedef struct GmMove {
     int32_t metric;         // a MetricKind (metric.h): diagonal, or of low rank where that pays
     uint64_t state_size;    // the runtime's own: bytes of State, whose kernels do not know it
     int64_t first, adapts;  // the runtime's own: sweeps are counted from here, and it adapts in so many
-} GmMove;
+} GmHmc;
 
 enum { GM_BY_NUTS = 1, GM_BY_CHEES };
 
@@ -236,7 +236,7 @@ typedef enum { GM_TOGETHER_BY_NAME, GM_TOGETHER_UNLESS_NAMED, GM_TOGETHER, GM_AP
 typedef struct GmTogether {  // a move, in runs in which chains may adapt together
     uint64_t moves;          // the field of State that says which it is
     int made;                // chains make it together; then
-    GmMove of;
+    GmHmc of;
     double step, time;  // and, once adapted, this long are its steps and its trajectories
 } GmTogether;
 
@@ -276,13 +276,13 @@ typedef struct GmAlike {
 typedef struct GmLabels {
     int by;  // 1 + state field, the last one is 0
     // NULL: permuting labels leaves the log joint density as it is; draws may be permuted. Else why not
-    const char *told_apart, *not_permuted;
+    const char *identified, *not_permuted;
     const GmAlike *alike;  // data that must be the same along a dimension, or labels are told apart; NULL: none
     const GmLabelled *fields;
 } GmLabels;
 
 // Unknowns that can be drawn step by step, or moved together along gradients. Fields are counted from 1, the last one is 0.
-typedef struct GmCompetition {
+typedef struct GmSelection {
     const char *name;    // of the unknowns: "beta, sigma"
     int coupled;         // what would be sliced depends on each other: without a measurement gradients move it
     const int *fields;   // state: the unknowns
@@ -292,7 +292,7 @@ typedef struct GmCompetition {
     // GM_COST_ON_GPU on the same on a GPU, of each two numbers: what takes its time whatever the number of chains, and the work of each
     // chain
     void (*cost)(const void *data, double *cost);
-} GmCompetition;
+} GmSelection;
 
 // [GM_COST_OF_SCALES]: of draws of scales on the CPU (scales.h), if they were made in every sweep. The function adds it
 enum { GM_COST_ON_GPU = 3, GM_COST_OF_SCALES = 9, GM_COSTS = 10 };
@@ -307,7 +307,7 @@ typedef struct GmDataRows {
 double gm_different_rows(long rows, int n, const GmDataRows *arrays);
 #endif
 
-typedef struct GmChoice {                        // of a chain in a competition
+typedef struct GmSelected {                      // of a chain in a selection
     int gradients;                               // what its next sweep takes
     int also;                                    // steps besides
     int fails;                                   // the last move found no finite density where it stands
@@ -319,7 +319,7 @@ typedef struct GmChoice {                        // of a chain in a competition
     double metric;  // multiply-adds that metrics took which are not diagonal
     // of the last move; of all, and the sums of squares about their mean and of their changes
     double energy, mean, squares, jumps;
-} GmChoice;
+} GmSelected;
 
 typedef struct GmModel {
     const char *name, *source;  // model name; path of the .gm file
@@ -332,10 +332,10 @@ typedef struct GmModel {
     void (*setup)(GmRun *run);                   // after data, memory and initial values: hoisted sums
     void (*sweep)(GmRun *run);                   // run->batch sweeps of all chains
     double (*log_joint)(GmRun *run, int chain);  // of the augmented model
-    int n_steps;                                 // --check: steps one by one
-    const char *(*step_name)(int step);
+    int n_updates;                               // --check: steps one by one
+    const char *(*update_name)(int step);
     void (*step)(GmRun *run, int step);
-    int (*step_moves)(int step);  // whether it is a move along gradients
+    int (*update_hmc)(int step);  // whether it is a move along gradients
     // What a model may do without. NULL: there is nothing to do.
     void (*derive)(GmRun *run);        // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
     void (*derive_chain)(GmRun *one);  // the same, of one->chain only
@@ -362,9 +362,9 @@ typedef struct GmModel {
     const GmDefinition *definitions;  // the last one has no name
     const GmObserved *observed;       // the last one has no place (where). NULL: none
     const GmLabels *labels;           // NULL: there are none
-    const GmCompetition *competitions;
-    int n_competitions;
-    // of a sweep, as that of a competition (GM_COSTS numbers): by steps, or with what competes moved; else [0] and [GM_COST_ON_GPU] alone
+    const GmSelection *selections;
+    int n_selections;
+    // of a sweep, as that of a selection (GM_COSTS numbers): by steps, or with what competes moved; else [0] and [GM_COST_ON_GPU] alone
     void (*cost)(const void *data, double *cost);
 } GmModel;
 
@@ -390,10 +390,10 @@ void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *
 // --check: a gradient by a coordinate of a move beside what differences say, whose error is about `error`.
 void gm_check_gradient(const GmRun *run, const char *name, long coordinate, double slope, double difference, double error);
 // Whether chains make a move together.
-int gm_goes_together(GmRun *run, const GmMove *of);
+int gm_goes_together(GmRun *run, const GmHmc *of);
 // A chain has made a move that competes: what it took and what came of it are added to what is known of the chain's moves. metric:
 // multiply-adds that a metric took.
-void gm_choice_moved(GmChoice *c, long evaluations, int divergent, int failed, double energy, double metric);
+void gm_selected_moved(GmSelected *c, long evaluations, int divergent, int failed, double energy, double metric);
 // Has there been a fault? On a GPU, once all that was launched is done.
 int gm_found_fault(GmRun *run);
 #endif

@@ -245,7 +245,7 @@ static bool moves_choice(const char *text, GmOptions *out)
         gm_error("--moves: `%s` is none of auto, nuts, chees", text);
         return false;
     }
-    out->moves = *text == 'a' ? GM_MOVES_AUTO : *text == 'n' ? GM_MOVES_NUTS : GM_MOVES_CHEES;
+    out->moves = *text == 'a' ? GM_TRAJECTORIES_AUTO : *text == 'n' ? GM_TRAJECTORIES_NUTS : GM_TRAJECTORIES_CHEES;
     return true;
 }
 

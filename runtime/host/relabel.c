@@ -868,17 +868,17 @@ static void print_notes(const Relabel *r, int rounds, double left)
     for (const GmLabelled *v = r->labels->fields; v->field; v++) {
         const char *name = r->model->state[v->field - 1].name;
         if (r->column_of[v->field - 1] && v->apart)
-            printf("not permuted, and left out below: %s, whose elements have an order of their own (%s)\n", name, r->labels->told_apart);
+            printf("not permuted, and left out below: %s, whose elements have an order of their own (%s)\n", name, r->labels->identified);
         if (r->column_of[v->field - 1] && v->lost)
             printf("not permuted, and left out below: %s, which depends on the labels that the draws had\n", name);
     }
-    for (const GmAlike *a = r->labels->alike; a && a->field && !r->labels->told_apart; a++)
+    for (const GmAlike *a = r->labels->alike; a && a->field && !r->labels->identified; a++)
         printf("if elements of the data %s differ along dimension %d, the model tells labels apart: what follows is then about the "
                "components, not about numbers 1 to %d of the model\n",
                r->model->data[a->field - 1].name, a->dim + 1, r->n_labels);
-    if (r->labels->told_apart)
+    if (r->labels->identified)
         printf("the model tells labels apart (%s): what follows is about the components, not about numbers 1 to %d of the model\n",
-               r->labels->told_apart, r->n_labels);
+               r->labels->identified, r->n_labels);
 }
 
 // The columns of `table.csv:a,b`, [point][2]. NULL after a message.
@@ -968,7 +968,7 @@ static bool alike(const GmModel *model, const GmData *data, const GmAlike *a)
 void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d)
 {
     for (const GmLabels *l = model->labels; l && l->by; l++) {
-        bool exchangeable = !l->told_apart, stored = false;
+        bool exchangeable = !l->identified, stored = false;
         for (const GmAlike *a = l->alike; a && a->field && exchangeable; a++) exchangeable = alike(model, data, a);
         char *names = gm_copy_text("");
         for (const GmLabelled *v = l->fields; v->field && exchangeable; v++) {

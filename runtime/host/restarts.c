@@ -5,7 +5,7 @@
 //                                                    chains are compared, and some begin again from another's place; twice more after what
 //                                                    is noted from then on
 //
-// A trial of NUTS that Gibbs updates win (choice.c) is noted as far as it goes.
+// A trial of NUTS that Gibbs updates win (selection.c) is noted as far as it goes.
 //
 // A chain that samples its part a of the space has E log p = log P(a) + constant - H, H the entropy of p within a. For any smooth density H
 // is at most that of a normal of the same covariance S, and at least that of one whose precision is the Fisher information J = E (d log
@@ -45,7 +45,7 @@ static const double together = 0.35;  // correlation of coordinates of one block
 typedef struct Noted {               // of a chain
     uint64_t machine, standardised;  // of the move, by offsets; machine 0: none was made yet
     long coordinates;
-    int competition;                    // where it competes with steps, counted from 1; else 0
+    int selection;                      // where it competes with steps, counted from 1; else 0
     bool other;                         // it makes another one, or one that does not hold all unknowns
     long n;                             // draws
     double *draw, *gradient, *density;  // [n][coordinates], [n]
@@ -88,7 +88,7 @@ GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmDa
 
 // ---- what is noted ----
 
-static bool holds_all(const GmRestarts *w, const GmMove *of)
+static bool holds_all(const GmRestarts *w, const GmHmc *of)
 {
     for (int f = 0; f < w->model->n_state; f++) {
         const GmField *field = &w->model->state[f];
@@ -99,7 +99,7 @@ static bool holds_all(const GmRestarts *w, const GmMove *of)
     return true;
 }
 
-void gm_restarts_moves(GmRestarts *w, int chain, const GmMove *of)
+void gm_restarts_moves(GmRestarts *w, int chain, const GmHmc *of)
 {
     if (!w) return;
     Noted *x = &w->chain[chain];
@@ -107,7 +107,7 @@ void gm_restarts_moves(GmRestarts *w, int chain, const GmMove *of)
         x->machine = of->machine;
         x->standardised = of->standardised;
         x->coordinates = (long)of->coordinates;
-        x->competition = of->competition;
+        x->selection = of->selection;
         x->other = of->together || of->anneal > 1 || of->coordinates < 1 || of->coordinates > MOST_COORDINATES || !holds_all(w, of);
     }
     x->other |= x->machine != of->machine;
@@ -134,7 +134,7 @@ void gm_restarts_after(GmRestarts *w, const GmRun *one)
     const long from = w ? noted_from(w->warmup, w->round) : 0, to = w ? noted_to(w->warmup, w->round) : 0,
                every = (to - from) / MOST_NOTED + 1;
     if (!w || w->round == ROUNDS || sweep < from || sweep >= to || (sweep - from) % every || x->other || x->machine == 0) return;
-    if (x->competition && one->choices && !one->choices[chain * w->model->n_competitions + x->competition - 1].gradients) return;
+    if (x->selection && one->selected && !one->selected[chain * w->model->n_selections + x->selection - 1].gradients) return;
     const size_t n = (size_t)x->coordinates;
     if (!x->draw) {
         x->draw = gm_alloc(MOST_NOTED * n, sizeof *x->draw);

@@ -25,21 +25,21 @@ typedef struct Fit {
     bool derived;        // some column needs `derive`
     double sweep_seconds;
     long sweeps;
-    GmDevice *device;      // the GPU, or NULL
-    GmRun turns;           // `map` of a program for modes on a GPU, which has the State of one chain: starts take turns
-    double *step_seconds;  // --profile on the CPU
-    GmNewData *new_data;   // of --new, or NULL
-    GmChoices *choices;    // NULL: nothing competes
-    GmRestarts *restarts;  // NULL: chains stay where they are
-    bool starts;           // moves along gradients look for a start that has a density
+    GmDevice *device;        // the GPU, or NULL
+    GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts take turns
+    double *update_seconds;  // --profile on the CPU
+    GmNewData *new_data;     // of --new, or NULL
+    GmTrials *selected;      // NULL: nothing competes
+    GmRestarts *restarts;    // NULL: chains stay where they are
+    bool starts;             // moves along gradients look for a start that has a density
 } Fit;
 
 static void fit_close(Fit *f)
 {
     gm_device_close(f->device);
-    free(f->step_seconds);
+    free(f->update_seconds);
     gm_new_data_close(f->new_data);
-    gm_choices_close(f->choices);
+    gm_trials_close(f->selected);
     gm_restarts_close(f->restarts);
     gm_together_close(&f->run);
     gm_metrics_close(f->run.metrics);
@@ -49,12 +49,12 @@ static void fit_close(Fit *f)
     gm_options_close(&f->options);
     free(f->run.check_log_q);
     free(f->run.check_size);
-    free(f->run.check_claims);
+    free(f->run.check_ratios);
     free(f->chain_kept);
     free(f->chain_failed);
 }
 
-static int before_move(GmRun *one, const GmMove *of, void (*density)(GmRun *))
+static int before_move(GmRun *one, const GmHmc *of, void (*density)(GmRun *))
 {
     Fit *f = one->host;
     gm_restarts_moves(f->restarts, one->chain, of);
@@ -68,8 +68,8 @@ static void after_sweep(GmRun *one)
     const GmOptions *o = &f->options;
     const long sampled = one->sweep + 1 - o->warmup;
     gm_restarts_after(f->restarts, one);
-    gm_choices_after(f->choices, one->chain, one->sweep);
-    if (sampled == 1 && o->warmup == 0) gm_draws_begin(&f->draws, &f->run, f->choices, f->restarts, one->chain);
+    gm_trials_after(f->selected, one->chain, one->sweep);
+    if (sampled == 1 && o->warmup == 0) gm_draws_begin(&f->draws, &f->run, f->selected, f->restarts, one->chain);
     if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised()) return;
     // first: `derive` makes elements that do not exist NaN
     const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;
@@ -83,10 +83,10 @@ static void after_sweep(GmRun *one)
 // A sweep step by step, with the time of each (--profile on the CPU); then what follows a sweep.
 static void timed_sweep(Fit *f)
 {
-    for (int k = 0; k < f->model->n_steps; k++) {
+    for (int k = 0; k < f->model->n_updates; k++) {
         const double before = gm_seconds();
         f->model->step(&f->run, k);
-        f->step_seconds[k] += gm_seconds() - before;
+        f->update_seconds[k] += gm_seconds() - before;
     }
     for (int c = 0; c < f->options.chains; c++) {
         GmRun one = f->run;
@@ -111,11 +111,11 @@ static void profile_print(const Fit *f)
     for (int k = 1; k <= gm_sparse_blocks(); k++)
         if (gm_sparse_route(k)) printf("%s\n", gm_sparse_route(k));
     double total = 0;
-    for (int k = 0; k < f->model->n_steps; k++) total += f->step_seconds[k];
+    for (int k = 0; k < f->model->n_updates; k++) total += f->update_seconds[k];
     printf("%-40s %12s %6s\n", "step", "us a sweep", "%");
-    for (int k = 0; k < f->model->n_steps; k++)
-        printf("%-40s %12.2f %6.1f\n", f->model->step_name(k), 1e6 * f->step_seconds[k] / (double)f->sweeps,
-               100 * f->step_seconds[k] / (total > 0 ? total : 1));
+    for (int k = 0; k < f->model->n_updates; k++)
+        printf("%-40s %12.2f %6.1f\n", f->model->update_name(k), 1e6 * f->update_seconds[k] / (double)f->sweeps,
+               100 * f->update_seconds[k] / (total > 0 ? total : 1));
     printf("%-40s %12.2f %6.1f\n", "all", 1e6 * total / (double)f->sweeps, 100.0);
 }
 
@@ -131,7 +131,7 @@ static int sample(Fit *f)
     int status = GM_EXIT_OK;
     const double started = f->draws.begun = f->draws.sampling = gm_seconds();
     if (f->device) {
-        status = gm_device_sample(f->device, &f->run, &f->draws, o, f->choices, &progress, &f->sweeps);
+        status = gm_device_sample(f->device, &f->run, &f->draws, o, f->selected, &progress, &f->sweeps);
         f->sweep_seconds = gm_seconds() - started;
         gm_progress_close(&progress);
         return status;
@@ -146,19 +146,19 @@ static int sample(Fit *f)
         f->run.batch = gm_progress_until(&progress, f->run.sweep,
                                          f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
         f->run.batch = gm_together_until(
-            &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_choices_until(f->choices, f->run.sweep, f->run.batch)));
+            &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
         const double before = gm_seconds();
-        if (f->step_seconds) {
+        if (f->update_seconds) {
             f->run.batch = 1;
             timed_sweep(f);
         } else {
             f->model->sweep(&f->run);
         }
         f->run.sweep += f->run.batch;
-        gm_choices_meet(f->choices, f->run.sweep);
+        gm_trials_meet(f->selected, f->run.sweep);
         gm_restarts_meet(f->restarts, &f->run, f->run.sweep);
         gm_together_meet(&f->run, f->model, f->run.sweep);
-        for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++) gm_draws_begin(&f->draws, &f->run, f->choices, f->restarts, c);
+        for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++) gm_draws_begin(&f->draws, &f->run, f->selected, f->restarts, c);
         f->run.batch = batch;
         if (gm_seconds() - before < 0.05 && f->run.batch < 100000) f->run.batch *= 2;
         f->draws.kept = f->chain_kept[0];
@@ -302,12 +302,12 @@ static int finish(Fit *f, int status)
     if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
     if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options)) note_missing(f);
     if (f->options.summary && f->draws.kept > 0) gm_labels_note(stdout, f->model, &f->memory, &f->data, &f->draws);
-    if (f->options.summary && f->draws.kept > 0) gm_choices_print(stdout, f->choices);
+    if (f->options.summary && f->draws.kept > 0) gm_trials_print(stdout, f->selected);
     if (f->options.summary && f->draws.kept > 0) gm_together_note(stdout, &f->run, "");
-    if (f->options.summary && f->draws.kept > 0) gm_metrics_print(stdout, f->run.metrics, f->run.choices);
+    if (f->options.summary && f->draws.kept > 0) gm_metrics_print(stdout, f->run.metrics, f->run.selected);
     if (f->options.summary && f->draws.kept > 0) gm_restarts_print(stdout, f->restarts);
     if (f->device && f->device->profile && f->sweeps > 0) gm_device_profile_print(f->device, stdout, f->sweeps);
-    else if (f->step_seconds && f->sweeps > 0) profile_print(f);
+    else if (f->update_seconds && f->sweeps > 0) profile_print(f);
     if (f->options.profile && f->sweeps > 0) gm_device_predictions(stdout, f->model, &f->options, &f->data);
     if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, stdout, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
@@ -429,7 +429,7 @@ static int start(Fit *f)
                      .requests = o->requests};
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
-    f->run.check_claims = gm_alloc((size_t)o->chains, sizeof *f->run.check_claims);
+    f->run.check_ratios = gm_alloc((size_t)o->chains, sizeof *f->run.check_ratios);
     if (negative_size(f) || !gm_initial(model, &f->memory, &f->data, o, &f->run)) return GM_EXIT_USAGE;
     if (o->compare_devices) return compare_devices(f);
     if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
@@ -447,7 +447,7 @@ static int start(Fit *f)
                 (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
         gm_device_note_memory(f->device);
     } else if (!o->map) gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
-    if (o->profile && !f->device) f->step_seconds = gm_alloc((size_t)model->n_steps, sizeof *f->step_seconds);
+    if (o->profile && !f->device) f->update_seconds = gm_alloc((size_t)model->n_updates, sizeof *f->update_seconds);
     f->run.inner_threads = o->threads;
     gm_linalg_threads(o->threads);
     if (model->setup) model->setup(&f->run);
@@ -474,20 +474,20 @@ static int start(Fit *f)
         const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
         if (climbed != GM_EXIT_OK) return climbed;
     }
-    if (!o->check) f->choices = gm_choices_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
-    if (!gm_choices_allow(f->choices, model, o)) return GM_EXIT_USAGE;
-    f->run.choices = gm_choices_of(f->choices);
-    f->draws.choices = f->choices;
+    if (!o->check) f->selected = gm_trials_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
+    if (!gm_trials_allow(f->selected, model, o)) return GM_EXIT_USAGE;
+    f->run.selected = gm_trials_of(f->selected);
+    f->draws.selected = f->selected;
     gm_together_open(&f->run, model, o);
-    if (gm_together_competes(&f->run, model)) gm_choices_move_by(f->choices, "ChEES-HMC");
+    if (gm_together_competes(&f->run, model)) gm_trials_move_by(f->selected, "ChEES-HMC");
     if (!o->check) f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
-    gm_choices_know(f->choices, f->run.metrics);
+    gm_trials_know(f->selected, f->run.metrics);
     if (!o->check && !f->device && !f->run.together) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
     f->starts = !(o->init_file || o->init_map);
     if (f->starts && !f->device && !o->check) gm_find_starts_of_updates(model, &f->run);
     if (f->starts && !f->device && !o->check && !begin_with_density(f)) return GM_EXIT_USAGE;
     f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
-    return o->check ? gm_check_steps(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
+    return o->check ? gm_check_updates(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 
 // What was printed is all there, or that is said.

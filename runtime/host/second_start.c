@@ -200,15 +200,15 @@ static bool fails(const GmModel *model, const GmRun *run, int chain, const GmOpt
 {
     int tried = 0;
     GmRun one = *run;
-    GmChoice *choices = run->choices ? gm_alloc((size_t)model->n_competitions + 1, sizeof *choices) : NULL;
-    if (choices) memcpy(choices, run->choices + chain * model->n_competitions, (size_t)model->n_competitions * sizeof *choices);
+    GmSelected *selected = run->selected ? gm_alloc((size_t)model->n_selections + 1, sizeof *selected) : NULL;
+    if (selected) memcpy(selected, run->selected + chain * model->n_selections, (size_t)model->n_selections * sizeof *selected);
     one.state = (char *)run->state + (size_t)chain * run->state_size;
     one.chains = 1;
     one.first_chain += chain;
     one.chain = 0;
     one.sweep = 0;
     one.batch = 1;
-    one.choices = choices;
+    one.selected = selected;
     one.metrics = NULL;
     one.together = NULL;
     one.n_together = 0;
@@ -217,7 +217,7 @@ static bool fails(const GmModel *model, const GmRun *run, int chain, const GmOpt
     one.inner_threads = one.threads = o->threads;
     one.tried = &tried;
     model->sweep(&one);
-    free(choices);
+    free(selected);
     return tried;
 }
 

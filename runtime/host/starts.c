@@ -24,7 +24,7 @@ static void *field_of(const GmRun *one, uint64_t offset)
     return *(void *const *)((const char *)one->state + (size_t)one->chain * one->state_size + offset);
 }
 
-GmMoving gm_moving(GmRun *one, const GmMove *of, void (*density)(GmRun *))
+GmMoving gm_moving(GmRun *one, const GmHmc *of, void (*density)(GmRun *))
 {
     const Sweep at = {.seed = one->seed, .chain = (uint32_t)(one->first_chain + one->chain), .sweep = STARTING_SWEEP};
     return (GmMoving){.run = one,
@@ -60,18 +60,18 @@ bool gm_moving_stands(GmMoving *m)
     return found;
 }
 
-int gm_find_start(GmRun *one, const GmMove *of, void (*density)(GmRun *))
+int gm_find_start(GmRun *one, const GmHmc *of, void (*density)(GmRun *))
 {
     const Nuts *machine = nuts_of(field_of(one, of->machine), (long)of->coordinates);
-    if (machine->known || of->competition) return 0;
+    if (machine->known || of->selection) return 0;
     GmMoving m = gm_moving(one, of, density);
     gm_moving_stands(&m);
     return 0;
 }
 
-static int find_start_of_updates(GmRun *one, const GmMove *of, void (*density)(GmRun *))
+static int find_start_of_updates(GmRun *one, const GmHmc *of, void (*density)(GmRun *))
 {
-    if (of->competition) {
+    if (of->selection) {
         GmMoving m = gm_moving(one, of, density);
         gm_moving_stands(&m);
     }
@@ -82,8 +82,8 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run)
 {
     run->seeking = 1;
     run->instead = find_start_of_updates;
-    for (int k = 0; k < model->n_steps; k++)
-        if (model->step_moves && model->step_moves(k)) model->step(run, k);
+    for (int k = 0; k < model->n_updates; k++)
+        if (model->update_hmc && model->update_hmc(k)) model->step(run, k);
     run->seeking = 0;
     run->instead = NULL;
 }

@@ -13,7 +13,7 @@ typedef struct GmMoving {  // a block of one chain
     Stream random;                        // numbers that neither sweeps nor initial values use
 } GmMoving;
 
-GmMoving gm_moving(GmRun *one, const GmMove *of, void (*density)(GmRun *));
+GmMoving gm_moving(GmRun *one, const GmHmc *of, void (*density)(GmRun *));
 
 // Is there a density, with a gradient, where the block stands, or at one of a hundred random places about 0? The position is the one found,
 // or as it was.

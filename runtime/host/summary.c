@@ -99,14 +99,14 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         int slow = 0;
         for (int c = 0; c < d->chains; c++) {
             for (long i = 0; i < d->kept; i++) {
-                divergent += number_at(d, c, i, k + GM_MOVE_DIVERGENT) > 0;
-                deepest += number_at(d, c, i, k + GM_MOVE_DEPTH) >= 10;
+                divergent += number_at(d, c, i, k + GM_HMC_DIVERGENT) > 0;
+                deepest += number_at(d, c, i, k + GM_HMC_DEPTH) >= 10;
             }
-            slow += d->kept >= 100 && energy_ratio(d, c, k + GM_MOVE_ENERGY) < 0.3;
+            slow += d->kept >= 100 && energy_ratio(d, c, k + GM_HMC_ENERGY) < 0.3;
         }
         const long all = d->chains * d->kept;
         bool between = false;
-        const char *chosen = gm_choices_of_moves(d->choices, d->column[k].field, &between);
+        const char *chosen = gm_trials_of_moves(d->selected, d->column[k].field, &between);
         if (divergent > 0) {
             fprintf(to, "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s were divergent. ", divergent, all,
                     100 * (double)divergent / (double)all, chosen ? chosen : of);

@@ -23,7 +23,7 @@ static int count_moves(const GmModel *model, bool competing, GmTogether *out)
     int n = 0;
     for (int f = 0; f < model->n_state; f++) {
         bool competes = model->state[f].role != GM_DIAGNOSTIC;
-        for (int k = 0; k < model->n_competitions && !competing; k++) competes |= model->competitions[k].told == f + 1;
+        for (int k = 0; k < model->n_selections && !competing; k++) competes |= model->selections[k].told == f + 1;
         if (competes) continue;
         if (out) out[n] = (GmTogether){.moves = model->state[f].offset};
         n++;
@@ -33,8 +33,8 @@ static int count_moves(const GmModel *model, bool competing, GmTogether *out)
 
 bool gm_together_possible(const GmModel *model, const GmOptions *o)
 {
-    const bool by_name = o->moves == GM_MOVES_AUTO && model->by_chees;
-    if (o->check || o->map || o->compare_devices || !(by_name || o->moves == GM_MOVES_CHEES)) return true;
+    const bool by_name = o->moves == GM_TRAJECTORIES_AUTO && model->by_chees;
+    if (o->check || o->map || o->compare_devices || !(by_name || o->moves == GM_TRAJECTORIES_CHEES)) return true;
     char *who = by_name ? gm_format("%s by chees", model->by_chees) : gm_copy_text("--moves chees");
     if (count_moves(model, false, NULL) == 0)
         gm_error("%s: no unknown of this program moves along gradients in every sweep. Compile it with `gmc --method nuts`, or ask for it "
@@ -59,11 +59,11 @@ bool gm_together_possible(const GmModel *model, const GmOptions *o)
 void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o)
 {
     const bool many = run->device && o->chains >= ENOUGH_ON_GPU && o->warmup >= CHEES_WARMUP;
-    run->company = o->check || o->compare_devices || o->moves == GM_MOVES_NUTS ? GM_APART
-                   : o->moves == GM_MOVES_CHEES                                ? GM_TOGETHER
-                   : many                                                      ? GM_TOGETHER_UNLESS_NAMED
-                                                                               : GM_TOGETHER_BY_NAME;
-    const bool competing = run->device && gm_choices_warmup(o->warmup) >= CHEES_WARMUP &&
+    run->company = o->check || o->compare_devices || o->moves == GM_TRAJECTORIES_NUTS ? GM_APART
+                   : o->moves == GM_TRAJECTORIES_CHEES                                ? GM_TOGETHER
+                   : many                                                             ? GM_TOGETHER_UNLESS_NAMED
+                                                                                      : GM_TOGETHER_BY_NAME;
+    const bool competing = run->device && gm_trials_warmup(o->warmup) >= CHEES_WARMUP &&
                            (run->company == GM_TOGETHER || run->company == GM_TOGETHER_UNLESS_NAMED);
     run->n_together = count_moves(model, competing, NULL);
     if (run->company == GM_APART || run->n_together == 0 || (run->company == GM_TOGETHER_BY_NAME && !model->by_chees)) {
@@ -77,12 +77,12 @@ void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o)
 bool gm_together_competes(const GmRun *run, const GmModel *model)
 {
     for (int i = 0; i < run->n_together; i++)
-        for (int k = 0; k < model->n_competitions; k++)
-            if (run->together[i].moves == model->state[model->competitions[k].told - 1].offset) return true;
+        for (int k = 0; k < model->n_selections; k++)
+            if (run->together[i].moves == model->state[model->selections[k].told - 1].offset) return true;
     return false;
 }
 
-int gm_goes_together(GmRun *run, const GmMove *of)
+int gm_goes_together(GmRun *run, const GmHmc *of)
 {
     bool found = false;
     if (!run->together || of->steps || run->checking) return 0;

@@ -56,31 +56,31 @@ responses = {"N": 200, "P": 8, "K": 2, "y": [[sum(a * b for a, b in zip(l, f)) +
 #  name, model, data, what leaves the moves out, what is looked at
 MODELS = [
     ("eight schools", "data { int J; vector[J] y, sd; } prior { a ~ normal(0, 5); tau ~ half_cauchy(0, 5); for (j in 1:J) u[j] ~ normal(a, tau); } likelihood { for (j in 1:J) y[j] ~ normal(u[j], sd[j]); }",
-     {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sd": [15, 10, 16, 11, 9, 11, 10, 18]}, "tau by gibbs(orbit = off);", "tau"),
+     {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sd": [15, 10, 16, 11, 9, 11, 10, 18]}, "tau by gibbs(group_move = off);", "tau"),
     ("logistic, 40 groups of 5", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0, upper=1> k[N]; } prior { a ~ normal(0, 2); tau ~ half_cauchy(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
-     " likelihood { for (i in 1:N) k[i] ~ bernoulli_logit(u[g[i]]); }", counts, "tau by gibbs(orbit = off);", "tau"),
+     " likelihood { for (i in 1:N) k[i] ~ bernoulli_logit(u[g[i]]); }", counts, "tau by gibbs(group_move = off);", "tau"),
     ("Poisson, 40 groups of 5", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); tau ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
-     " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "tau by gibbs(orbit = off);", "tau"),
+     " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "tau by gibbs(group_move = off);", "tau"),
     ("local level, 60 times", "data { int T; vector[T] y; } prior { x[1] ~ normal(0, 3); tau ~ half_cauchy(0, 1); for (t in 2:T) x[t] ~ normal(x[t - 1], tau); s ~ half_cauchy(0, 1); } likelihood { for (t in 1:T) y[t] ~ normal(x[t], s); }",
-     {"T": T, "y": walk}, "tau by gibbs(orbit = off);", "tau"),
+     {"T": T, "y": walk}, "tau by gibbs(group_move = off);", "tau"),
     ("Poisson, a field beside effects", "data { int N, E, a[E], b[E], n[N]; } prior { m ~ normal(0, 5); t ~ half_normal(0, 1); s ~ half_normal(0, 1); for (i in 1:N) u[i] ~ normal(0, 10); for (e in 1:E) target += -(N - 1.0) / E * log(t) - 0.5 * square((u[a[e]] - u[b[e]]) / t);"
-     " for (i in 1:N) v[i] ~ normal(0, s); } likelihood { for (i in 1:N) n[i] ~ poisson(exp(m + u[i] + v[i])); }", places, "v by gibbs(orbit = off);", "s"),
+     " for (i in 1:N) v[i] ~ normal(0, s); } likelihood { for (i in 1:N) n[i] ~ poisson(exp(m + u[i] + v[i])); }", places, "v by gibbs(group_move = off);", "s"),
     ("two factors, 8 x 200 responses", "data { int N, P, K; matrix[N, P] y; } prior { for (k in 1:K) d[k] ~ half_normal(0, 1); for (j in 1:P, k in 1:K) l[j, k] ~ normal(0, 1); for (i in 1:N, k in 1:K) f[i, k] ~ normal(0, 1); for (j in 1:P) s[j] ~ half_normal(0, 1); }"
-     " likelihood { for (i in 1:N, j in 1:P) y[i, j] ~ normal(sum(k in 1:K, (j == k ? d[k] : j > k ? l[j, k] : 0) * f[i, k]), s[j]); }", responses, "f by gibbs(orbit = off);", "d[2]"),
+     " likelihood { for (i in 1:N, j in 1:P) y[i, j] ~ normal(sum(k in 1:K, (j == k ? d[k] : j > k ? l[j, k] : 0) * f[i, k]), s[j]); }", responses, "f by gibbs(group_move = off);", "d[2]"),
     ("horseshoe, 60 rows, 30 columns", "data { int N, p; matrix[N, p] X; vector[N] y; } prior { tau ~ half_cauchy(0, 1); for (j in 1:p) l[j] ~ half_cauchy(0, 1); for (j in 1:p) b[j] ~ normal(0, tau * l[j]); s ~ half_cauchy(0, 1); }"
-     " likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }", rows, "tau by gibbs(orbit = off); l by gibbs(orbit = off);", "tau"),
+     " likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }", rows, "tau by gibbs(group_move = off); l by gibbs(group_move = off);", "tau"),
     ("Poisson, 40 groups of 5, mean", "data { int J, N; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); tau ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(a, tau); }"
-     " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "a by gibbs(orbit = off);", "a"),
+     " likelihood { for (i in 1:N) n[i] ~ poisson(exp(u[g[i]])); }", counts, "a by gibbs(group_move = off);", "a"),
     ("Poisson, 40 x 40 effects crossed", "data { int J, N; int<lower=1, upper=J> g[N], h[N]; int<lower=0> n[N]; } prior { a ~ normal(0, 2); s ~ half_normal(0, 1); t ~ half_normal(0, 1); for (j in 1:J) u[j] ~ normal(0, s); for (j in 1:J) v[j] ~ normal(0, t); }"
-     " likelihood { for (i in 1:N) n[i] ~ poisson_log(a + u[g[i]] + v[h[i]]); }", crossed, "a by gibbs(orbit = off); u by gibbs(orbit = off);", "a"),
+     " likelihood { for (i in 1:N) n[i] ~ poisson_log(a + u[g[i]] + v[h[i]]); }", crossed, "a by gibbs(group_move = off); u by gibbs(group_move = off);", "a"),
     ("Poisson, 3 levels, 8 of 10 of 2", "data { int K, J, N; int<lower=1, upper=K> of[J]; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; } prior { m ~ normal(0, 2); s ~ half_normal(0, 1); tau ~ half_normal(0, 1); for (k in 1:K) mu[k] ~ normal(m, s); for (j in 1:J) theta[j] ~ normal(mu[of[j]], tau); }"
-     " likelihood { for (i in 1:N) n[i] ~ poisson_log(theta[g[i]]); }", levels, "theta by gibbs(orbit = off);", "m"),
+     " likelihood { for (i in 1:N) n[i] ~ poisson_log(theta[g[i]]); }", levels, "theta by gibbs(group_move = off);", "m"),
     ("gamma about an autoregression", "data { int T; vector<lower=0>[T] y; } prior { m ~ normal(0, 2); r ~ uniform(-1, 1); s ~ half_normal(0, 1); x[1] ~ normal(m, 1); for (t in 2:T) x[t] ~ normal(m + r * (x[t - 1] - m), s); }"
-     " likelihood { for (t in 1:T) y[t] ~ gamma(2, 2 * exp(-x[t])); }", hours, "x by gibbs(orbit = off);", "m"),
+     " likelihood { for (t in 1:T) y[t] ~ gamma(2, 2 * exp(-x[t])); }", hours, "x by gibbs(group_move = off);", "m"),
     ("signs of two factors", "data { int N; matrix[N, 6] y; } prior { s ~ half_normal(0, 1); first ~ half_normal(0, 1); second ~ half_normal(0, 1); for (j in 1:2) a[j] ~ normal(0, 1); for (j in 1:2) b[j] ~ normal(0, 1);"
      " for (i in 1:N) f[i] ~ normal(0, 1); for (i in 1:N) h[i] ~ normal(0, 1); } likelihood { for (i in 1:N) y[i, 1] ~ normal(first * f[i], s); for (i in 1:N, j in 1:2) y[i, 1 + j] ~ normal(a[j] * f[i], s);"
      " for (i in 1:N) y[i, 4] ~ normal(second * h[i], s); for (i in 1:N, j in 1:2) y[i, 4 + j] ~ normal(b[j] * h[i], s); }",
-     indicators, "f by gibbs(orbit = off); h by gibbs(orbit = off);", "first"),
+     indicators, "f by gibbs(group_move = off); h by gibbs(group_move = off);", "first"),
 ]
 CHOSEN = sys.argv[2:]
 

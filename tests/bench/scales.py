@@ -73,7 +73,7 @@ with tempfile.TemporaryDirectory() as folder:
     for name, model, data, scales in MODELS:
         if len(sys.argv) > 2 and not any(n in name for n in sys.argv[2:]):
             continue
-        for label, off in (("neither", "orbit = off, joint = off"), ("orbits", "joint = off"), ("integrated out", "orbit = off"), ("both", "")):
+        for label, off in (("neither", "group_move = off, joint = off"), ("orbits", "joint = off"), ("integrated out", "group_move = off"), ("both", "")):
             at = os.path.join(folder, "m")
             with open(at + ".gm", "w") as f:
                 f.write((model if model.startswith(("model", "//", "#")) else "model m\n" + model) + ("\ninfer { %s }" % " ".join("%s by gibbs(%s);" % (s, off) for s in scales) if off else "") + "\n")

@@ -229,15 +229,15 @@ def statuses(place):
     inputs = place.data("moves", 1000, 3)
     ran = place.fit("moves", inputs, "--device", "gpu", "--profile", *SHORT)
     launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))
-    report(ran.returncode == 0 and launches.get("gm_move") == "40" and launches.get("density_beta") == "30", "moves: status %d, %s and %s launches" % (ran.returncode, launches.get("gm_move"), launches.get("density_beta")))
+    report(ran.returncode == 0 and launches.get("gm_hmc") == "40" and launches.get("density_beta") == "30", "moves: status %d, %s and %s launches" % (ran.returncode, launches.get("gm_hmc"), launches.get("density_beta")))
     ran = place.fit("moves", inputs, "--device", "gpu", *SHORT)
     report(ran.returncode == 0, "moves without --profile: status %d %s" % (ran.returncode, ran.stderr if ran.returncode else ""))
     # What competes is drawn by Gibbs updates up to a quarter of warm-up, then by NUTS and Gibbs updates. The stub's rows say that no density was finite,
     # so Gibbs updates win after the first 20 sweeps, at the next meeting. Rows are of sweeps 33 to 119, and 10 draws.
     ran = place.fit("logistic", place.data("logistic", 1000, 3), "--device", "gpu", "--profile", "--chains", "2", "--warmup", "400", "--samples", "10")
     launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))
-    report(ran.returncode == 0 and launches.get("gm_move") == "80" and launches.get("density_beta") == "60" and launches.get("collect_beta") == "410" and launches.get("gm_gather") == "97",
-           "methods that compete: status %d, launches %s" % (ran.returncode, [launches.get(k) for k in ("gm_move", "density_beta", "collect_beta", "gm_gather")]))
+    report(ran.returncode == 0 and launches.get("gm_hmc") == "80" and launches.get("density_beta") == "60" and launches.get("collect_beta") == "410" and launches.get("gm_gather") == "97",
+           "methods that compete: status %d, launches %s" % (ran.returncode, [launches.get(k) for k in ("gm_hmc", "density_beta", "collect_beta", "gm_gather")]))
     ran = place.fit("moves", inputs, "--device", "gpu", "--warmup", "0", "--samples", "1000", STUB_FAIL="cuStreamSynchronize=700@99")
     report(ran.returncode == 7 and "bug of gmc" in ran.stderr, "a move that fails: status %d" % ran.returncode)
     # The stub computes nothing: what it leaves differs from the CPU's draws, log densities and gradients.

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #ifdef STUB_MOVES
-void stub_move(const char *states, const GmPlace *place, const GmMove *of, int chain);
+void stub_move(const char *states, const GmPlace *place, const GmHmc *of, int chain);
 #endif
 
 enum { MOST = 10000, INVALID_VALUE = 1 };
@@ -339,13 +339,13 @@ int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a,
     if (strcmp(name, "gm_next_sweep") == 0) (*(GmPlace **)parameters[0])->sweep++;
     else if (strcmp(name, "gm_gathered") == 0) ++**(uint64_t **)parameters[1];
 #ifdef STUB_MOVES
-    else if (strcmp(name, "gm_move") == 0) {             // made as a whole when it begins
+    else if (strcmp(name, "gm_hmc") == 0) {             // made as a whole when it begins
         const GmPlace *place = *(GmPlace **)parameters[1];
         for (int chain = *(int *)parameters[4]; *(int *)parameters[3] && chain < *(int *)parameters[4] + (int)y; chain++) stub_move(*(const char **)parameters[0], place, parameters[2], chain);
         if (*(uint32_t **)parameters[7]) **(uint32_t **)parameters[7] = 0;
     }
 #endif
-    else if (strcmp(name, "gm_move") == 0) {             // a move asks three times
+    else if (strcmp(name, "gm_hmc") == 0) {             // a move asks three times
         static int rounds;
         rounds = *(int *)parameters[3] ? 0 : rounds + 1;
         if (*(uint32_t **)parameters[7]) **(uint32_t **)parameters[7] = rounds < 3;

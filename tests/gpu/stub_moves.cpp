@@ -28,7 +28,7 @@ static double moves, steps, squares, squares_of_sum;
 
 static void print(void) { fprintf(stderr, "stub: %.0f moves, %.2f steps, variances %.4f %.5f\n", moves, steps / moves, squares / moves, squares_of_sum / moves); }
 
-extern "C" void stub_move(const char *states, const GmPlace *place, const GmMove *of, int chain)
+extern "C" void stub_move(const char *states, const GmPlace *place, const GmHmc *of, int chain)
 {
     const char *const state = states + (size_t)chain * of->state_size;
     wide *const room = *(wide *const *)(state + of->machine), *const position = *(wide *const *)(state + of->position);

@@ -1,6 +1,6 @@
 // If this failed, method selection would depend on how a run is cut into batches, chains would take different methods, or all of them the worse of two.
 //
-// Rows of two chains are made here: autoregressions, whose effective draws are known ((1 - r)/(1 + r) a sweep), and trajectories of a given length. A model of nothing but a competition says what sweeps cost.
+// Rows of two chains are made here: autoregressions, whose effective draws are known ((1 - r)/(1 + r) a sweep), and trajectories of a given length. A model of nothing but a selection says what sweeps cost.
 // Effective draws of 260 sweeps are known to a factor of 1.5 or so; what must win here wins by a factor of 5: no choice would change with other numbers more often than once in 10^6.
 #include "toy.h"
 #include "../../runtime/device/normal.h"
@@ -26,7 +26,7 @@ static void cost_of(const void *data, double *cost)
 }
 
 static const int fields[] = { 1, 0 }, latents[] = { 0 };
-static const GmCompetition competitions[] = { { .name = "x", .coupled = 1, .fields = fields, .told = 2, .machine = 3, .latents = latents, .cost = cost_of } };
+static const GmSelection selections[] = { { .name = "x", .coupled = 1, .fields = fields, .told = 2, .machine = 3, .latents = latents, .cost = cost_of } };
 
 static void shape(int field, const void *data, GmShape *out)
 {
@@ -34,7 +34,7 @@ static void shape(int field, const void *data, GmShape *out)
     out->dim[0] = field == 0 ? ELEMENTS : field == 1 ? 6 : 8;
 }
 
-static const GmModel model = { .name = "choices", .source = "choices.gm", .state = state, .n_state = 3, .state_size = sizeof(State), .state_shape = shape, .competitions = competitions, .n_competitions = 1 };
+static const GmModel model = { .name = "choices", .source = "choices.gm", .state = state, .n_state = 3, .state_size = sizeof(State), .state_shape = shape, .selections = selections, .n_selections = 1 };
 
 // Correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0; by how many standard deviations the chains stand apart while steps, or moves, are made; one move in so many
 // diverges, or none; correlation of neighbouring energies, and of neighbouring draws of the first element by steps, if it is not that of all; whether moves leave the first element where it is, in each chain elsewhere; how far from where moves are steps stand, all chains.
@@ -51,22 +51,22 @@ static Outcome run_warmup(Truth t, long warmup, long most)
     GmMemory m;
     Outcome out = { .first = -1 };
     if (!gm_memory_open(&m, &model, &data, CHAINS, 0, false)) exit(1);
-    GmChoices *w = gm_choices_open(&model, &m, &data, &draws, &o, true);
-    const GmChoice *c = gm_choices_of(w);
-    const long columns = gm_choices_columns(w, NULL);
+    GmTrials *w = gm_trials_open(&model, &m, &data, &draws, &o, true);
+    const GmSelected *c = gm_trials_of(w);
+    const long columns = gm_trials_columns(w, NULL);
     double *rows = malloc(sizeof *rows * GM_WATCHED * CHAINS * COLUMNS), x[CHAINS][ELEMENTS] = { { 0 } }, energy[CHAINS] = { 0 };
     uint64_t seen[10];
     Stream g = stream((Sweep){ .seed = 3 }, 1, 0);
     long n = 0;
     for (long sweep = 0; sweep < warmup;) {
-        if (gm_choices_due(w, sweep)) {
-            gm_choices_watched(w, sweep, n, rows);
+        if (gm_trials_due(w, sweep)) {
+            gm_trials_watched(w, sweep, n, rows);
             n = 0;
         }
-        const long batch = gm_choices_until(w, sweep, most < warmup - sweep ? most : warmup - sweep);
+        const long batch = gm_trials_until(w, sweep, most < warmup - sweep ? most : warmup - sweep);
         check_quiet(batch >= 1 && batch <= most, "a batch of %ld sweeps", batch);
         for (long end = sweep + batch; sweep < end; sweep++) {
-            const uint64_t form = gm_choices_form(w, sweep);
+            const uint64_t form = gm_trials_form(w, sweep);
             int k = 0;
             while (k < out.forms && seen[k] != form) k++;
             if (k == out.forms && k < 10) seen[out.forms++] = form;
@@ -81,7 +81,7 @@ static Outcome run_warmup(Truth t, long warmup, long most)
             if (c[0].gradients && out.first < 0) out.first = sweep;
             if (c[0].gradients) out.last = sweep;
             out.also += c[0].also;
-            if (!gm_choices_watch(w, sweep)) continue;
+            if (!gm_trials_watch(w, sweep)) continue;
             check_quiet(n < GM_WATCHED, "rows between two meetings: at most %d", GM_WATCHED);
             for (int chain = 0; chain < CHAINS; chain++) {
                 double *row = rows + (n * CHAINS + chain) * COLUMNS;
@@ -97,9 +97,9 @@ static Outcome run_warmup(Truth t, long warmup, long most)
     check_quiet(columns == 0 || columns == COLUMNS, "columns: %ld", columns);
     out.gradients = c[0].gradients;
     FILE *said = fmemopen(out.said, sizeof out.said, "w");
-    gm_choices_print(said, w);
+    gm_trials_print(said, w);
     fclose(said);
-    gm_choices_close(w);
+    gm_trials_close(w);
     gm_memory_close(&m);
     free(rows);
     return out;
@@ -117,8 +117,8 @@ static Apart run_apart(double steps, const int *length, int diverges, int carefu
     GmMemory m;
     Apart out = { .from = { 0 } };
     if (!gm_memory_open(&m, &model, &data, MANY, 0, false)) exit(1);
-    GmChoices *w = gm_choices_open(&model, &m, &data, &draws, &o, false);
-    GmChoice *c = gm_choices_of(w);
+    GmTrials *w = gm_trials_open(&model, &m, &data, &draws, &o, false);
+    GmSelected *c = gm_trials_of(w);
     Stream g = stream((Sweep){ .seed = 5 }, 1, 0);
     for (long sweep = 0; sweep < WARMUP; sweep++) {
         for (int chain = 0; chain < MANY; chain++) {
@@ -127,18 +127,18 @@ static Apart run_apart(double steps, const int *length, int diverges, int carefu
             for (int i = 0; i < ELEMENTS; i++) x[i] = r * x[i] + sqrt(1 - r * r) * normal_standard(&g);
             const bool moves = c[chain].gradients;
             const int one_in = c[chain].target > 0 ? careful : diverges;
-            if (moves) gm_choice_moved(&c[chain], length[chain], one_in && sweep % one_in == 0, 0, normal_standard(&g), 0);
+            if (moves) gm_selected_moved(&c[chain], length[chain], one_in && sweep % one_in == 0, 0, normal_standard(&g), 0);
             else out.from[chain] = sweep + 1;
             if (moves) out.last[chain] = sweep;
-            gm_choices_after(w, chain, sweep);
+            gm_trials_after(w, chain, sweep);
             if (moves && !c[chain].gradients) out.tried[chain] = sweep;
         }
-        gm_choices_meet(w, sweep + 1);
+        gm_trials_meet(w, sweep + 1);
     }
     FILE *said = fmemopen(out.said, sizeof out.said, "w");
-    gm_choices_print(said, w);
+    gm_trials_print(said, w);
     fclose(said);
-    gm_choices_close(w);
+    gm_trials_close(w);
     gm_memory_close(&m);
     return out;
 }

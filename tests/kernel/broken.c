@@ -20,12 +20,12 @@ static Var *variable(const char *name, VarKind kind, int rank)
     return v;
 }
 
-static Node *update(UpdateOp op, Place at, Expr *value)
+static Node *assign(AssignOp op, Place at, Expr *value)
 {
-    Node *n = node_new(a, NODE_UPDATE);
-    n->update.op = op;
-    n->update.place = at;
-    n->update.value = value;
+    Node *n = node_new(a, NODE_ASSIGN);
+    n->assign.op = op;
+    n->assign.place = at;
+    n->assign.value = value;
     return n;
 }
 
@@ -72,26 +72,26 @@ int main(void)
     loop->loop.n = 1;
     loop->loop.index[0] = i;
 
-    loop->body = update(UPDATE_ADD, to_t, y_i);
-    try("a sum in a loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), then(loop, update(UPDATE_SET, to_mu, local_ref(t)))), false, NULL);
-    try("an index without its loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), update(UPDATE_ADD, to_t, y_i)), false, "`i` stands outside a loop");
-    try("the same in a branch of a choice", KERNEL_TEAM, update(UPDATE_SET, to_mu, ex_call3("if_else", ex_call2("<", m, ex_num(0)), y_i, ex_num(0))), false, "`i` stands outside a loop");
-    try("a local that is not declared", KERNEL_TEAM, update(UPDATE_SET, to_mu, local_ref(t)), false, "`t` is read before it is declared");
-    try("a constant that is added to", KERNEL_TEAM, then(let(t, ex_num(0), "wide", false), update(UPDATE_ADD, to_t, m)), false, "`t` is constant");
-    loop->body = update(UPDATE_SET, (Place){.element = y_i}, ex_num(0));
+    loop->body = assign(ASSIGN_ADD, to_t, y_i);
+    try("a sum in a loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), then(loop, assign(ASSIGN_SET, to_mu, local_ref(t)))), false, NULL);
+    try("an index without its loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), assign(ASSIGN_ADD, to_t, y_i)), false, "`i` stands outside a loop");
+    try("the same in a branch of a choice", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_call3("if_else", ex_call2("<", m, ex_num(0)), y_i, ex_num(0))), false, "`i` stands outside a loop");
+    try("a local that is not declared", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, local_ref(t)), false, "`t` is read before it is declared");
+    try("a constant that is added to", KERNEL_TEAM, then(let(t, ex_num(0), "wide", false), assign(ASSIGN_ADD, to_t, m)), false, "`t` is constant");
+    loop->body = assign(ASSIGN_SET, (Place){.element = y_i}, ex_num(0));
     try("data that are written", KERNEL_TEAM, loop, false, "data are written");
-    loop->body = update(UPDATE_SET, (Place){.element = c_i}, ex_num(0));
+    loop->body = assign(ASSIGN_SET, (Place){.element = c_i}, ex_num(0));
     try("what is one for all chains, written by a step", KERNEL_TEAM, loop, false, "one for all chains");
-    try("an array without a place", KERNEL_TEAM, update(UPDATE_SET, to_mu, ex_ref(nowhere, 0, NULL)), false, "has no place");
+    try("an array without a place", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_ref(nowhere, 0, NULL)), false, "has no place");
     Index *j = index_new(intern("j"), ex_num(1), ex_num(10));
     Expr *of_j = ex_index(j);
-    try("a sum without a name", KERNEL_TEAM, update(UPDATE_SET, to_mu, ex_reduce("sum", j, ex_num(1), ex_num(10), ex_mul2(ex_ref(y, 1, &of_j), ex_ref(b, 1, &of_j)))), false, "has no name");
+    try("a sum without a name", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_reduce("sum", j, ex_num(1), ex_num(10), ex_mul2(ex_ref(y, 1, &of_j), ex_ref(b, 1, &of_j)))), false, "has no name");
     loop->loop.how = SHARE_SUM_ALONG;
     loop->loop.ntotals = 1;
     loop->loop.total[0] = t;
-    loop->body = update(UPDATE_ADD, to_t, b_i);
+    loop->body = assign(ASSIGN_ADD, to_t, b_i);
     try("turns shared by one lane", KERNEL_ONCE, then(let(t, ex_num(0), "wide", true), loop), false, "turns are shared");
-    try("a kernel that nothing launches", KERNEL_TEAM, update(UPDATE_SET, to_mu, ex_num(0)), true, "nothing launches it");
+    try("a kernel that nothing launches", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_num(0)), true, "nothing launches it");
     printf("%d failed\n", failed);
     return failed > 0;
 }

@@ -1,5 +1,5 @@
 """Geweke's joint distribution test (geweke.py) of moves by translation (docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the prior and the data's distribution under it. Models are drawn with the moves, and once more with
-`orbit = off`; --explain must say what moves, or that nothing does.
+`group_move = off`; --explain must say what moves, or that nothing does.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 600 moments, twice, ring falsely once in 30000 runs. Seeds are fixed. With what is added to all but the first variable doubled by hand, each of five models in which several move failed: |z| of 25 to 53, or counts without an end.
 
@@ -29,7 +29,7 @@ def test(orbits, prior, likelihood, transforms, data="", values=None, off=None):
         all_values = {"g": G, "h": H, **({"k": null} if " k[i] ~" in likelihood else {}), **(values or {})}
         tests.append((direct.__name__, model, all_values, transforms, orbits, direct))
         if off:
-            tests.append((direct.__name__ + "_off", model + "infer { %s }\n" % " ".join("%s by gibbs(orbit = off);" % v for v in off), all_values, transforms, [], direct))
+            tests.append((direct.__name__ + "_off", model + "infer { %s }\n" % " ".join("%s by gibbs(group_move = off);" % v for v in off), all_values, transforms, [], direct))
         return direct
     return add
 

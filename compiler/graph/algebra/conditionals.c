@@ -52,7 +52,7 @@ typedef struct Apart {
     bool alone;
 } Apart;
 
-static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
+static void take_terms(Apart *a, Expr *e, const Loops *p, Expr *times)
 {
     if (!a->alone || !ex_mentions(e, a->v)) return;
     if (e->size > MAX_TREE) {
@@ -83,7 +83,7 @@ static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
         Expr *c = e->args[0];
         bool varies = false;  // then it is a condition of the loop: where it does not hold, the element may not exist
         for (int i = 0; i < p->n; i++) varies |= ex_mentions_index(c, p->index[i]);
-        Plates where = *p, where_not = *p;
+        Loops where = *p, where_not = *p;
         if (varies) {
             where.guard = ex_both(p->guard, c);
             where_not.guard = ex_both(p->guard, ex_call1("!", c));
@@ -95,9 +95,7 @@ static void take_terms(Apart *a, Expr *e, const Plates *p, Expr *times)
     if (e->kind == EX_REDUCE && e->fn == FN_sum && !one && !ex_mentions(e->args[0], a->v) && !ex_mentions(e->args[1], a->v) &&
         p->n < MAX_PLATES) {
         Index *j = index_new(e->index->name, e->args[0], e->args[1]);
-        Plates more = *p;
-        more.index = NEW_N(a->g->arena, Index *, p->n + 1);
-        memcpy(more.index, p->index, sizeof *p->index * (size_t)p->n);
+        Loops more = *p;
         more.index[more.n++] = j;
         take_terms(a, ex_open(e, j), &more, times);
         return;

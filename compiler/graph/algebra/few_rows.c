@@ -13,7 +13,7 @@
 // Needs: the terms of a step.     Gives: gaussian.rows of the step, or gaussian.no_rows, the reason why there are none.
 #include <string.h>
 #include "few_rows.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "polynomial.h"
 
@@ -38,7 +38,7 @@ bool has_pattern(const BlockTerm *terms)
     return true;
 }
 
-static bool in_block(const Expr *e, const Step *s)
+static bool in_block(const Expr *e, const Update *s)
 {
     for (int i = 0; i < s->nblock; i++)
         if (ex_mentions(e, s->block[i])) return true;
@@ -46,7 +46,7 @@ static bool in_block(const Expr *e, const Step *s)
 }
 
 // The only factor whose quadratic terms couple different elements.
-static const Factor *coupling_factor(const Step *s, const char **why)
+static const Factor *coupling_factor(const Update *s, const char **why)
 {
     const Factor *f = NULL;
     *why = "no factor couples its elements";
@@ -91,7 +91,7 @@ static bool positive_box(const BlockTerm *t, Range *box)
 }
 
 // Does every element of v have a proper prior of its own? Ranges of a vector may follow each other: 1, then 2:p.
-static bool has_diagonal(const Step *s, const BlockTerm *rows, const Var *v)
+static bool has_diagonal(const Update *s, const BlockTerm *rows, const Var *v)
 {
     Expr *next = ex_num(1);
     for (bool more = true; more;) {
@@ -169,7 +169,7 @@ static bool vanishes_with(Expr *e, Expr *weight)
 
 // The log density of a row as -weight/2 eta^2 + shift eta + constant, with one linear predictor eta: its squares are of one sum c + eta,
 // and what is linear beside them is a multiple of eta.
-static const char *take_row(Graph *g, const Step *s, const Factor *f, Rows *r)
+static const char *take_row(Graph *g, const Update *s, const Factor *f, Rows *r)
 {
     Unknowns in = {s->block, s->nblock, false};
     Expr *e = f->log_density, *base = NULL, *quadratic = ex_num(0), *rest = ex_num(0);
@@ -228,7 +228,7 @@ static const char *take_row(Graph *g, const Step *s, const Factor *f, Rows *r)
 
 Rows *factor_rows(Graph *g, Var *const *block, int n, const Factor *f)
 {
-    const Step s = {.block = (Var **)block, .nblock = n};
+    const Update s = {.block = (Var **)block, .nblock = n};
     Rows *r = NEW(g->arena, Rows);
     *r = (Rows){.name = block[0]->name, .factor = f};
     return take_row(g, &s, f, r) ? NULL : r;
@@ -260,7 +260,7 @@ const Var *matrix_of_entries(const BlockTerm *t)
 }
 
 // Rows that are long, and given as rows of matrices.
-static bool may_be_told(const Step *s, const Rows *r)
+static bool may_be_listed(const Update *s, const Rows *r)
 {
     bool any = false;
     if (s->does != DRAWS || !has_pattern(s->gaussian.terms)) return false;
@@ -271,7 +271,7 @@ static bool may_be_told(const Step *s, const Rows *r)
     return any;
 }
 
-void find_rows(Graph *g, Step *s)
+void find_rows(Graph *g, Update *s)
 {
     if (s->gaussian.nbatch || s->gaussian.arrow) return;
     const Factor *f = coupling_factor(s, &s->gaussian.no_rows);
@@ -298,5 +298,5 @@ void find_rows(Graph *g, Step *s)
             s->gaussian.no_rows = arena_printf(g->arena, "not every element of `%s` has a proper prior of its own", s->block[i]->name);
     if (s->gaussian.no_rows) return;
     s->gaussian.rows = r;
-    if (may_be_told(s, r)) r->told = ++g->njoint;
+    if (may_be_listed(s, r)) r->told = ++g->njoint;
 }

@@ -113,7 +113,7 @@ static Pending youngest(Scope *s)
 
 static bool name_taken(const Reverse *r, const Scope *s, const char *name)
 {
-    const Plates *p = &r->factor->plates;
+    const Loops *p = &r->factor->plates;
     for (int i = 0; i < p->n; i++)
         if (p->index[i]->name == name) return true;
     for (; s; s = s->outer)
@@ -198,7 +198,7 @@ static Expr *with_indices(Expr *e, Index *const *from, Index *const *to, int n)
 static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
 {
     Derivative d = {.factor = r->factor, .ref = ref, .weight = s->entry ? weight_of(s) : adjoint, .rest = s->entry ? adjoint : ex_num(1)};
-    const Plates *p = &r->factor->plates;
+    const Loops *p = &r->factor->plates;
     Index *open[MAX_LOOPS];
     int n = 0, kept = 0, from = 0;
     for (Scope *o = s; o; o = o->outer) {
@@ -531,7 +531,7 @@ bool ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, co
 {
     Factor *f = NEW(g->arena, Factor);
     *f = (Factor){.span = o->span, .log_density = o->component[k]};
-    if (o->each) f->plates = (Plates){.n = 1, .index = arena_copy(g->arena, &o->each, sizeof o->each)};
+    if (o->each) f->plates = (Loops){.n = 1, .index = {o->each}};
     Var **by = NEW_N(g->arena, Var *, o->narrays + 2);
     by[0] = o->state;
     by[1] = o->inputs;

@@ -122,7 +122,7 @@ static void print_sum(FILE *out, const Graph *g, const Moving *b, const Moving *
         const Factored *of = &b->factored[i];
         Var *adjoint = adjoint_new(g, of->var);
         adjoint->name = intern(arena_printf(g->arena, "adjoint_of_matrix_of_%s", of->var->name));
-        const Factor f = matrix_factor(g, of->call->args[0], adjoint, of->span);
+        const Factor f = matrix_factor(of->call->args[0], adjoint, of->span);
         if (ex_mentions(f.log_density, v)) any |= print_terms(out, g, &f, b, all, v, element);
     }
     if (!any) fprintf(out, "    0\n");

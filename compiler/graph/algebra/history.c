@@ -329,7 +329,7 @@ static void see(Expr *ref, void *with)
 }
 
 // The first or the last value that a subscript takes over the plates.
-static Expr *end_over(const Plates *p, Expr *e, int side)
+static Expr *end_over(const Loops *p, Expr *e, int side)
 {
     for (int i = p->n - 1; i >= 0; i--) e = ex_replace_index(e, p->index[i], side ? p->index[i]->hi : p->index[i]->lo);
     return e;

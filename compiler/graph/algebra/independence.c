@@ -17,7 +17,7 @@ bool known_from_data(const Expr *e) { return !ex_any_var(e, test_late, NULL); }
 // Pairs of elements that an instance of f holds: with one plate, or two whose ranges do not depend on each other, from 1.
 static void add_conflicts(Arena *arena, Apartness *d, const Var *v, const Factor *f, const Mentions *m)
 {
-    const Plates *p = &f->plates;
+    const Loops *p = &f->plates;
     d->hidden |= m->dense || m->partial || m->too_many || v->rank != 1 || p->n < 1 || p->n > 2 || m->n > 4 ||
                  (p->guard && !known_from_data(p->guard));
     for (int i = 0; i < p->n && !d->hidden; i++) {

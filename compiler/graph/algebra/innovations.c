@@ -38,7 +38,7 @@ struct Innovations {
 // ---- which statements cover what ----
 
 // e = index + shift, of a plate of the statement; -1: it is a number; -2: neither
-static int plate_of(const Plates *p, Expr *e, Expr **shift)
+static int plate_of(const Loops *p, Expr *e, Expr **shift)
 {
     if (e->kind == EX_NUM) return -1;
     for (int i = 0; i < p->n; i++) {
@@ -340,7 +340,6 @@ static bool in_terms_of_series(Graph *g, const Innovations *in, const Factor *f,
         const Change *c = &in->change[k];
         if (c->ref->var != r.undecided->var) continue;
         Factor part = *f;
-        part.plates.index = index_list(g->arena, f->plates.index, f->plates.n, 0);
         Expr *to = c->ref->args[r.at];
         if (to->kind == EX_NUM) {
             memmove(part.plates.index + p, part.plates.index + p + 1, sizeof *part.plates.index * (size_t)(f->plates.n - p - 1));

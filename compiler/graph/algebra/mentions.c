@@ -35,7 +35,7 @@ static void find_mention(Expr *e, void *with)
 
 void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m) { ex_references(e, v, find_mention, &(Finding){a, v, m}); }
 
-int plate_of(const Plates *p, const Index *i)
+int plate_of(const Loops *p, const Index *i)
 {
     for (int k = 0; k < p->n; k++)
         if (p->index[k] == i) return k;
@@ -43,7 +43,7 @@ int plate_of(const Plates *p, const Index *i)
 }
 
 // e as plate + shift.
-bool plate_shift(const Plates *p, Expr *e, int *plate, double *shift)
+bool plate_shift(const Loops *p, Expr *e, int *plate, double *shift)
 {
     *shift = 0;
     if (e->kind == EX_ADD && e->nargs == 2 && e->args[0]->kind == EX_NUM) {
@@ -124,8 +124,7 @@ static Expr *isolate(Expr *e, void *with)
 Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowed)
 {
     Var *v = c->var;
-    Plates p = f->plates;
-    p.index = index_list(g->arena, p.index, p.n, 1);
+    Loops p = f->plates;
     Expr *e = f->log_density, *guard = p.guard;
     Solved out = {.ok = true};
     if (has_bound_index(ref)) {

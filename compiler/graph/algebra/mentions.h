@@ -17,10 +17,10 @@ typedef struct Solved {
     bool ok;
 } Solved;
 
-void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m);       // the different references to v
-int plate_of(const Plates *p, const Index *i);                          // its number; -1: it is none of them
-bool plate_shift(const Plates *p, Expr *e, int *plate, double *shift);  // e as plate + shift
-bool never_same(Expr *a, Expr *b);                                      // two references in one instance are never the same element
+void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m);      // the different references to v
+int plate_of(const Loops *p, const Index *i);                          // its number; -1: it is none of them
+bool plate_shift(const Loops *p, Expr *e, int *plate, double *shift);  // e as plate + shift
+bool never_same(Expr *a, Expr *b);                                     // two references in one instance are never the same element
 // subscripts of ref = element for the plates: a part in terms of the element
 Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowed);
 bool stands_nowhere(const Part *p);  // no element is in such a part, whatever the sizes are

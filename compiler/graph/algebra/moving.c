@@ -21,12 +21,12 @@ static Expr *element_of_factor(Expr *e, void *with)
 
 Expr *by_factors(const Moving *b, Expr *e) { return b->nfactored ? ex_map(e, element_of_factor, (void *)b) : e; }
 
-Factor matrix_factor(const Graph *g, Expr *matrix, Var *adjoint, Span at)
+Factor matrix_factor(Expr *matrix, Var *adjoint, Span at)
 {
     static const char *const names[] = {"j", "k"};
     Factor m = {.span = at};
     Expr *sub[2];
-    m.plates = (Plates){.n = 2, .index = NEW_N(g->arena, Index *, 2)};
+    m.plates = (Loops){.n = 2};
     for (int k = 0; k < 2; k++)
         sub[k] = ex_index(m.plates.index[k] = index_new(intern(names[k]), ex_num(1), k ? sub[0] : ex_dim(matrix, 0)));
     m.log_density = ex_mul2(ex_ref(adjoint, 2, sub), ex_at(matrix, 2, sub));
@@ -116,7 +116,7 @@ bool series_differentiable(const Graph *g, const Moving *b, const char **because
         }
     for (int i = 0; i < b->nfactored; i++) {
         const Factored *of = &b->factored[i];
-        const Factor f = matrix_factor(g, of->call->args[0], adjoint_new(g, of->var), of->span);
+        const Factor f = matrix_factor(of->call->args[0], adjoint_new(g, of->var), of->span);
         Derivative *terms;
         if (derivatives(g, &f, b->var, b->n, &terms, because)) continue;
         *because = arena_printf(g->arena, "of a matrix of which cholesky_decompose is taken: %s", *because);

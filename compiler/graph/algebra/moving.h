@@ -21,7 +21,7 @@ Var *adjoint_new(const Graph *g, const Var *v);                                 
 bool series_differentiable(const Graph *g, const Moving *b, const char **because);  // and the matrices that are factored
 Expr *by_factors(const Moving *b, Expr *e);  // e with elements of these arrays for elements of the factors
 // as site_factor, of a matrix that is factored: adjoint[j, k]*matrix[j, k] in its lower triangle, which decides the factor
-Factor matrix_factor(const Graph *g, Expr *matrix, Var *adjoint, Span at);
+Factor matrix_factor(Expr *matrix, Var *adjoint, Span at);
 // of a factor of the model, by all that moves
 bool derivatives_moving(const Graph *g, const Factor *f, const Moving *b, Derivative **out, const char **because);
 #endif

@@ -6,7 +6,7 @@
 // Needs: block_terms.     Gives: answers about them, for schedule.c. Where the entries lie is found when the program runs
 // (runtime/backends/sparse.c).
 #include "sets.h"
-#include "../step.h"
+#include "../update.h"
 #include "../sum.h"
 
 // Whether `one` varies with a loop that `other` does not.
@@ -69,13 +69,13 @@ bool coupled_in_pairs(Graph *g, Var *v, const BlockTerm *terms)
 
 int stands_in(const Sum *s)
 {
-    if (s->purpose || s->asked_apart || !s->serves || s->serves->step->joint >= 0) return 0;
+    if (s->purpose || s->asked_apart || !s->serves || s->serves->update->joint >= 0) return 0;
     for (const Server *t = s->serves; t; t = t->next)
-        if (t->step->joint != s->serves->step->joint) return 0;
-    return -s->serves->step->joint;
+        if (t->update->joint != s->serves->update->joint) return 0;
+    return -s->serves->update->joint;
 }
 
-void find_listed(Graph *g, Step *s)
+void find_listed(Graph *g, Update *s)
 {
     Rows *list = NULL, **last = &list;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
@@ -90,7 +90,7 @@ void find_listed(Graph *g, Step *s)
     s->gaussian.listed = list;
 }
 
-const Rows *listed_in(const Step *s, const Factor *f)
+const Rows *listed_in(const Update *s, const Factor *f)
 {
     for (const Rows *r = s->gaussian.sparse ? s->gaussian.listed : NULL; r; r = r->next)
         if (r->factor == f) return r;

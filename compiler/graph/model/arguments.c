@@ -1,9 +1,9 @@
 // arguments.c -- what distributions ask of data, which the compiler sees of constants only.
 //
-//   y[i] ~ normal(mu, s[i])     claims that not s[i] <= 0: arguments lie between the bounds of the parameter
-//   z = log(x); y ~ normal(b * z, s)     claims that z is a number, where a density reads it
-//   target += binomial_lpmf(y[i] | n[i], p)     claims that y[i] lies between 0 and n[i]
-//   u[k] ~ normal(u[g[k]], s)   claims that not g[k] == k: no element stands in its own distribution
+//   y[i] ~ normal(mu, s[i])     requirements that not s[i] <= 0: arguments lie between the bounds of the parameter
+//   z = log(x); y ~ normal(b * z, s)     requirements that z is a number, where a density reads it
+//   target += binomial_lpmf(y[i] | n[i], p)     requirements that y[i] lies between 0 and n[i]
+//   u[k] ~ normal(u[g[k]], s)   requirements that not g[k] == k: no element stands in its own distribution
 //   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or,
 //   on the left, of the support
 //
@@ -109,14 +109,14 @@ static bool takes_all(const Expr *e)
     return true;
 }
 
-void ask_of_array(Claims *c, const Expr *e, int rank, Expr *guard, Constraint constraint, bool counts, const char *what, Span span)
+void ask_of_array(Requirements *c, const Expr *e, int rank, Expr *guard, Constraint constraint, bool counts, const char *what, Span span)
 {
     if (!rank || guard || !taken_whole(e, rank) || !takes_all(e)) return;  // else some of it may be anything
     Var *v = e->var;
     if (v->asked_by || v->constraint != CONSTRAINT_NONE || (constraint == CONSTRAINT_NONE && !counts)) return;
     v->asked = constraint;
     v->asked_counts = counts;
-    v->asked_by = arena_printf(c->g->arena, "%s (%s)", what, claims_line(c->g, span));
+    v->asked_by = arena_printf(c->g->arena, "%s (%s)", what, requirements_line(c->g, span));
 }
 
 // ---- arrays written out in the model ----
@@ -166,7 +166,7 @@ static const char *matrix_fault(Arena *a, Expr *e, int n, const Decl *p)
     return NULL;
 }
 
-static bool check_written(Claims *c, const Factor *f, int k)
+static bool check_written(Requirements *c, const Factor *f, int k)
 {
     const Decl *p = f->dist->params[k];
     Expr *e = f->args[k];
@@ -180,7 +180,7 @@ static bool check_written(Claims *c, const Factor *f, int k)
     return must == NULL;
 }
 
-static void ask_arrays(Claims *c, const Factor *f)
+static void ask_arrays(Requirements *c, const Factor *f)
 {
     const Distribution *d = f->dist;
     for (int k = 0; k < f->nargs && k < d->nparams; k++)
@@ -191,7 +191,7 @@ static void ask_arrays(Claims *c, const Factor *f)
                      arena_printf(c->g->arena, "drawn from %s", d->name), f->span);
 }
 
-bool claim_argument(Claims *c, const Factor *f, int k)
+bool require_argument(Requirements *c, const Factor *f, int k)
 {
     Graph *g = c->g;
     const Decl *p = f->dist->params[k];
@@ -222,7 +222,7 @@ bool claim_argument(Claims *c, const Factor *f, int k)
                          : of->var->lower_number > end || (of->var->lower_number == end && !open)))
             continue;
         const Expr *named = data_in(of);
-        Claim q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
+        Requirement q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
         for (int i = 0; i < f->plates.n; i++) q.loops.index[q.loops.n++] = f->plates.index[i];
         if (along) q.loops.index[q.loops.n++] = along;
         Expr *inside = ex_call2(open ? "<" : "<=", side ? of : ex_num(end), side ? ex_num(end) : of);  // NaN is not
@@ -238,13 +238,13 @@ bool claim_argument(Claims *c, const Factor *f, int k)
                               open   ? side ? "below" : "above"
                               : side ? "at most"
                                      : "at least",
-                              end, claims_line(g, f->span));
-        claim(c, q);
+                              end, requirements_line(g, f->span));
+        require(c, q);
         if (ref || side || factor) continue;
         q.fails[0] = ex_call1("!", ex_call2("<", e, ex_num(INFINITY)));
         q.says = arena_printf(g->arena, "%s%s%s: %s, the `%s` of %s, must be finite (%s)", named->var->name, at, nsubscripts ? "]" : "",
-                              ex_text(g->arena, e), p->name, f->dist->name, claims_line(g, f->span));
-        claim(c, q);
+                              ex_text(g->arena, e), p->name, f->dist->name, requirements_line(g, f->span));
+        require(c, q);
     }
     return true;
 }
@@ -278,12 +278,12 @@ Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v)
 enum { MOST_PARTS = 20000 };  // looked at in a factor; beyond, what goes wrong is said where it goes wrong
 
 typedef struct Parts {
-    Claims *c;
+    Requirements *c;
     const Factor *f;
     int left;
 } Parts;
 
-static const char *subscripts(Graph *g, const Expr *e, Claim *k)
+static const char *subscripts(Graph *g, const Expr *e, Requirement *k)
 {
     const char *at = e->var->name;
     for (int i = 0; i < e->nargs; i++) {
@@ -294,17 +294,17 @@ static const char *subscripts(Graph *g, const Expr *e, Claim *k)
 }
 
 // within(y[i], 0, n[i]) of data as a term: where it does not hold the density is 0 whatever the unknowns are.
-static void claim_term(Claims *c, const Factor *f, const Loops *l, Expr *e)
+static void require_term(Requirements *c, const Factor *f, const Loops *l, Expr *e)
 {
     Graph *g = c->g;
     Expr *x = e->args[0], *lo = e->args[1], *hi = e->args[2];
     const Expr *named = data_in(x);
     if (!ex_data_only(e) || !named) return;
-    Claim k = {.span = f->span,
-               .name = named->var->name,
-               .loops = *l,
-               .nparts = 1,
-               .fails = {ex_call1("!", ex_call2("&&", ex_call2("<=", lo, x), ex_call2("<=", x, hi)))}};
+    Requirement k = {.span = f->span,
+                     .name = named->var->name,
+                     .loops = *l,
+                     .nparts = 1,
+                     .fails = {ex_call1("!", ex_call2("&&", ex_call2("<=", lo, x), ex_call2("<=", x, hi)))}};
     const char *what = x == named ? subscripts(g, x, &k) : ex_quote(g->arena, x), *is = "lies";
     if (x == named && x->var->base == BASE_INT) {
         k.number[k.nnumbers++] = x;
@@ -314,21 +314,21 @@ static void claim_term(Claims *c, const Factor *f, const Loops *l, Expr *e)
                         : ex_is_num(lo, -INFINITY)
                             ? arena_printf(g->arena, "above %s", ex_quote(g->arena, hi))
                             : arena_printf(g->arena, "outside %s to %s", ex_quote(g->arena, lo), ex_quote(g->arena, hi));
-    k.says = arena_printf(g->arena, "%s %s %s, where the density is 0 (%s)", what, is, where, claims_line(g, f->span));
-    claim(c, k);
+    k.says = arena_printf(g->arena, "%s %s %s, where the density is 0 (%s)", what, is, where, requirements_line(g, f->span));
+    require(c, k);
 }
 
 // A definition of data that a density reads is a number. (An infinite one may be meant, as an end.)
-static void claim_number(Claims *c, const Factor *f, const Loops *l, Expr *e)
+static void require_number(Requirements *c, const Factor *f, const Loops *l, Expr *e)
 {
     if (e->var->base != BASE_REAL || e->nargs < e->var->rank || !ex_data_only(e)) return;
     for (int i = 0; i < e->nargs; i++)
         if (ex_any_var(e->args[i], test_response, NULL)) return;
-    Claim k = {.span = e->var->span, .name = e->var->name, .loops = *l, .nparts = 1, .fails = {ex_call1("missing", e)}};
+    Requirement k = {.span = e->var->span, .name = e->var->name, .loops = *l, .nparts = 1, .fails = {ex_call1("missing", e)}};
     const char *what = subscripts(c->g, e, &k);
     k.says = arena_printf(c->g->arena, "%s, computed from data (%s), is not a number, and a density reads it (%s)", what,
-                          claims_line(c->g, e->var->span), claims_line(c->g, f->span));
-    claim(c, k);
+                          requirements_line(c->g, e->var->span), requirements_line(c->g, f->span));
+    require(c, k);
 }
 
 // Whatever is computed in every case: not the branches of a choice. `term`: a factor of the density by itself.
@@ -337,7 +337,7 @@ static void look_at_part(Parts *p, const Loops *l, Expr *e, bool term)
     if (!e->vars || p->left-- <= 0) return;
     switch (e->kind) {
     case EX_REF:
-        if (e->var->kind == VAR_LET) claim_number(p->c, p->f, l, e);
+        if (e->var->kind == VAR_LET) require_number(p->c, p->f, l, e);
         return;
     case EX_REDUCE: {
         if (l->n == MAX_LOOPS) return;
@@ -348,7 +348,7 @@ static void look_at_part(Parts *p, const Loops *l, Expr *e, bool term)
         return;
     }
     case EX_CALL:
-        if (e->fn == FN_WITHIN && term && !p->f->dist) claim_term(p->c, p->f, l, e);
+        if (e->fn == FN_WITHIN && term && !p->f->dist) require_term(p->c, p->f, l, e);
         if (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR) return;
         break;
     case EX_ARRAY: return;
@@ -362,7 +362,7 @@ static void look_at_part(Parts *p, const Loops *l, Expr *e, bool term)
     for (int i = 0; i < e->nargs; i++) look_at_part(p, l, e->args[i], term && e->kind == EX_ADD);
 }
 
-static void claim_known(Claims *c, const Factor *f)
+static void require_known(Requirements *c, const Factor *f)
 {
     Loops l = {.guard = f->plates.guard};
     if (f->plates.n > MAX_LOOPS || (l.guard && ex_any_var(l.guard, test_unknown, NULL))) return;
@@ -373,7 +373,7 @@ static void claim_known(Claims *c, const Factor *f)
 // Which elements an argument holds, data may tell: of phi[to[e]] ~ normal(phi[from[e]], s) one that would stand in its own distribution is
 // none (E0412, where the model says so itself). What data may take out of the argument, a choice or a coefficient that may be 0, is passed
 // over.
-static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value, Expr *e)
+static void require_apart(Requirements *c, const Factor *f, const Loops *l, Expr *value, Expr *e)
 {
     switch (e->kind) {
     case EX_REF: break;
@@ -383,12 +383,12 @@ static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value,
     // fall through
     case EX_ADD:
     case EX_POW:
-        for (int i = 0; i < e->nargs; i++) claim_apart(c, f, l, value, e->args[i]);
+        for (int i = 0; i < e->nargs; i++) require_apart(c, f, l, value, e->args[i]);
         return;
     default: return;
     }
     if (e->var != value->var || e->nargs != value->nargs || e == value) return;
-    Claim k = {.span = f->span, .name = value->var->name, .loops = *l, .nparts = 1, .fails = {ex_num(1)}};
+    Requirement k = {.span = f->span, .name = value->var->name, .loops = *l, .nparts = 1, .fails = {ex_num(1)}};
     for (int d = 0; d < e->nargs; d++) {
         Expr *here = value->args[d], *there = e->args[d], *apart = ex_sub(here, there);
         if (ex_unknown(here) || ex_unknown(there) || ex_any_var(here, test_response, NULL) || ex_any_var(there, test_response, NULL))
@@ -396,22 +396,23 @@ static void claim_apart(Claims *c, const Factor *f, const Loops *l, Expr *value,
         if (prove_nonneg(l, ex_add2(apart, ex_num(-1))) || prove_nonneg(l, ex_add2(ex_neg(apart), ex_num(-1)))) return;
         if (here != there) k.fails[0] = ex_both(k.fails[0], ex_call2("==", here, there));
     }
-    k.says = arena_printf(c->g->arena, "%s stands in its own distribution (%s)", subscripts(c->g, value, &k), claims_line(c->g, f->span));
-    claim(c, k);
+    k.says =
+        arena_printf(c->g->arena, "%s stands in its own distribution (%s)", subscripts(c->g, value, &k), requirements_line(c->g, f->span));
+    require(c, k);
 }
 
-static void claim_others(Claims *c, const Factor *f)
+static void require_others(Requirements *c, const Factor *f)
 {
     Loops l = {.guard = f->plates.guard};
     if (!f->dist || !f->value || f->value->kind != EX_REF || !var_unknown(f->value->var) || f->plates.n > MAX_LOOPS ||
         (l.guard && ex_any_var(l.guard, test_unknown, NULL)))
         return;
     for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
-    for (int k = 0; k < f->nargs; k++) claim_apart(c, f, &l, f->value, f->args[k]);
+    for (int k = 0; k < f->nargs; k++) require_apart(c, f, &l, f->value, f->args[k]);
 }
 
 // The weights of a mixture are the argument of what draws its component.
-static bool claim_weights(Claims *c, const Factor *f)
+static bool require_weights(Requirements *c, const Factor *f)
 {
     Expr *weights = f->weights;
     Factor pick = {.dist = library_distribution(c->g->stdlib, intern(ex_rank(weights) ? "categorical" : "bernoulli")),
@@ -420,19 +421,19 @@ static bool claim_weights(Claims *c, const Factor *f)
                    .plates = f->plates,
                    .span = f->span};
     ask_arrays(c, &pick);
-    return check_written(c, &pick, 0) && claim_argument(c, &pick, 0);
+    return check_written(c, &pick, 0) && require_argument(c, &pick, 0);
 }
 
-bool claim_arguments(Claims *c)
+bool require_arguments(Requirements *c)
 {
     for (const Factor *f = c->g->factors; f; f = f->next) {
-        if (f->weights && !f->original && !claim_weights(c, f)) return false;
+        if (f->weights && !f->original && !require_weights(c, f)) return false;
         if (f->dist && !f->dist->is_family) ask_arrays(c, f);
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
-            if (!check_written(c, f, k) || !claim_argument(c, f, k)) return false;
+            if (!check_written(c, f, k) || !require_argument(c, f, k)) return false;
         if (!f->original && !f->made) {
-            claim_known(c, f);
-            claim_others(c, f);
+            require_known(c, f);
+            require_others(c, f);
         }
     }
     return true;

@@ -182,7 +182,7 @@ static void bound_definition(Graph *g, const Stmt *s, const StmtScope *scope)
         double least, most, first, last;
         range_of(value, &least, &most);
         range_of(end[side], &first, &last);
-        // of data: a claim
+        // of data: a requirement
         if ((side ? most <= first : least >= last) || !(ex_unknown(value) || ex_unknown(end[side]))) end[side] = NULL;
     }
     if (end[0] || end[1]) factor_new(g, s->span, plates_of(g, scope, s->span, rank, more))->log_density = ex_within(value, end[0], end[1]);

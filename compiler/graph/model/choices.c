@@ -35,7 +35,7 @@ static Look test_element(const Expr *e, void *with)
 // What is neither data nor an index of the factor's plates.
 static Look test_strange(const Expr *e, void *with)
 {
-    const Plates *p = with;
+    const Loops *p = with;
     if (e->kind == EX_REF) return e->var->response || !ex_data_only(e) ? FOUND : LOOK;
     if (e->kind != EX_INDEX) return LOOK;
     for (int i = 0; i < p->n; i++)
@@ -55,12 +55,12 @@ static Look test_choice(const Expr *e, void *with)
 
 // All choices by this condition are made; without one, those that the factor's rows decide.
 typedef struct Made {
-    const Plates *rows;
+    const Loops *rows;
     const Expr *condition;
     int branch;
 } Made;
 
-static bool never_with(const Plates *p, Expr *condition)
+static bool never_with(const Loops *p, Expr *condition)
 {
     Expr *left = condition_left(ex_both(p->guard, condition));
     return left && ex_is_num(left, 0);

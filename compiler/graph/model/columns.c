@@ -34,7 +34,7 @@ typedef struct Scalar {  // of a scalar unknown
 
 typedef struct Matrix {  // columns that were made
     Var *var;
-    Plates rows;
+    Loops rows;
     int n;
     Expr **column;  // in terms of the indices of `rows`; NULL: zero
     struct Matrix *next;
@@ -45,7 +45,7 @@ typedef struct Columns {
     Scalar *part;  // by variable
     int nparts;
     Matrix *matrices;
-    const Plates *plates;  // around the expression at hand
+    const Loops *plates;  // around the expression at hand
     Span span;
     bool making;   // matrices may be made for it
     Map done;      // sums that were met, to what was made of them
@@ -92,7 +92,7 @@ static bool linear_term(const Columns *x, Expr *t, Linear *l)
     return l->coefficient && !ex_mentions(l->rest, l->coefficient->var);
 }
 
-static bool in_loops(const Expr *e, const Plates *p)
+static bool in_loops(const Expr *e, const Loops *p)
 {
     for (int i = 0; i < p->n; i++)
         if (ex_mentions_index(e, p->index[i])) return true;
@@ -239,12 +239,11 @@ static Look test_group(const Expr *e, void *with)
 // ---- matrices ----
 
 // The loops that columns go over: those they mention, or all of them under a condition. false: they are no rows of a matrix.
-static bool rows_of(const Columns *x, Expr *const *column, int n, Plates *rows)
+static bool rows_of(const Columns *x, Expr *const *column, int n, Loops *rows)
 {
-    Graph *g = x->g;
-    const Plates *p = x->plates;
+    const Loops *p = x->plates;
     if (p->guard && !is_fixed(p->guard)) return false;
-    *rows = (Plates){.index = NEW_N(g->arena, Index *, p->n + 1), .guard = p->guard};
+    *rows = (Loops){.guard = p->guard};
     for (int i = 0; i < p->n; i++) {
         Index *at = p->index[i];
         bool used = p->guard != NULL;
@@ -257,13 +256,13 @@ static bool rows_of(const Columns *x, Expr *const *column, int n, Plates *rows)
     return rows->n > 0;
 }
 
-static Expr *renamed(Expr *e, const Plates *from, const Plates *to)
+static Expr *renamed(Expr *e, const Loops *from, const Loops *to)
 {
     for (int i = 0; e && i < from->n; i++) e = ex_replace_index(e, from->index[i], ex_index(to->index[i]));
     return e;
 }
 
-static Matrix *find_matrix(const Columns *x, Expr *const *column, int n, const Plates *rows)
+static Matrix *find_matrix(const Columns *x, Expr *const *column, int n, const Loops *rows)
 {
     for (Matrix *m = x->matrices; m; m = m->next) {
         bool same = m->n == n && m->rows.n == rows->n;
@@ -277,7 +276,7 @@ static Matrix *find_matrix(const Columns *x, Expr *const *column, int n, const P
 }
 
 // X, if the columns are all those of a matrix, as they stand.
-static Var *matrix_itself(Expr *const *column, int n, const Plates *rows)
+static Var *matrix_itself(Expr *const *column, int n, const Loops *rows)
 {
     if (rows->n != 1 || rows->guard || !column[0] || column[0]->kind != EX_REF || column[0]->nargs != 2 ||
         !ex_is_num(column[0]->var->dim[1], n))
@@ -289,7 +288,7 @@ static Var *matrix_itself(Expr *const *column, int n, const Plates *rows)
     return column[0]->var;
 }
 
-static Matrix *make_matrix(Columns *x, Expr *const *column, int n, const Plates *rows)
+static Matrix *make_matrix(Columns *x, Expr *const *column, int n, const Loops *rows)
 {
     Graph *g = x->g;
     Matrix *m = NEW(g->arena, Matrix);
@@ -297,7 +296,7 @@ static Matrix *make_matrix(Columns *x, Expr *const *column, int n, const Plates 
     *m = (Matrix){.var = v, .n = n, .column = NEW_N(g->arena, Expr *, n), .next = x->matrices};
     v->span = x->span;
     v->unsure = true;
-    m->rows = (Plates){.n = rows->n, .index = NEW_N(g->arena, Index *, rows->n)};
+    m->rows = (Loops){.n = rows->n};
     for (int i = 0; i < rows->n; i++) {
         m->rows.index[i] = index_new(rows->index[i]->name, rows->index[i]->lo, rows->index[i]->hi);
         v->dim[v->rank++] = rows->index[i]->hi;
@@ -352,7 +351,7 @@ static Expr *product(Columns *x, const Expr *sum, Var *v, const Expr *rest, bool
                                                                                    : 1;
     for (int k = 0; k < n; k++)
         if (column[k]) column[k] = ex_mul2(ex_num(1 / scale), column[k]);
-    Plates rows;
+    Loops rows;
     if (!rows_of(x, column, n, &rows)) return NULL;
     Var *matrix = matrix_itself(column, n, &rows);
     const Matrix *m = matrix ? NULL : find_matrix(x, column, n, &rows);
@@ -399,11 +398,11 @@ static Expr *change_leaf(Expr *e, void *with)
 
 static Expr *change_expr(Expr *e, void *with) { return ex_map(e, change_leaf, with); }
 
-static bool bare(const Plates *p) { return p && p->n == 0 && !p->guard; }
+static bool bare(const Loops *p) { return p && p->n == 0 && !p->guard; }
 
 // What was made of sums holds for the next expression too, if neither stands in a loop nor brings matrices: definitions of definitions
 // share most of theirs.
-static void begin(Columns *x, const Plates *plates, Span span, bool making)
+static void begin(Columns *x, const Loops *plates, Span span, bool making)
 {
     const bool same = !making && !x->making && bare(x->plates) && bare(plates);
     x->plates = plates;

@@ -2,9 +2,9 @@
 //
 //   before   x[1] ~ ...;   x[t] ~ ... over t in 2:T                       boxes 1:1 and 2:T, together 1:T: every element once
 //   before   z[i] ~ ... over i in 1:N where k[i] == 1                     z[i] may be read where k[i] == 1; elsewhere the data have to tell
-//   after    named_z[i] = sum of 1 over i, where k[i] == 1                counted at load, for the claims that need it
+//   after    named_z[i] = sum of 1 over i, where k[i] == 1                counted at load, for the requirements that need it
 //
-// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201, E0202 and E0209; claims that count, also of flat
+// Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201, E0202 and E0209; requirements that count, also of flat
 // elements that nothing holds.     Keeps: everything else. Statements are compared as boxes, a range of each subscript and a condition. Two
 // boxes with a condition and its opposite are one, and so are two that lie side by side. What boxes do not tell is counted, by one sum of
 // data for each statement.
@@ -18,7 +18,7 @@
 
 typedef struct Naming {  // the elements that one statement draws or defines
     Span span;
-    const Plates *plates;
+    const Loops *plates;
     Expr *at[MAX_RANK];
     Expr *what;                                 // it draws this function of the element at the coordinates; NULL: the element
     bool defines;                               // else it draws
@@ -54,7 +54,7 @@ static Expr *slope(Expr *e, Index *i) { return ex_sub(ex_replace_index(e, i, ex_
 
 static void find_box(const Coverage *c, Naming *a)
 {
-    const Plates *p = a->plates;
+    const Loops *p = a->plates;
     a->once = a->box = true;
     a->guard = p->guard;
     Index *solved[MAX_RANK] = {NULL};
@@ -229,7 +229,7 @@ static const char *list_of_lines(Graph *g, const Coverage *c)
     const char *list = "";
     for (int i = 0; i < c->n; i++) {
         if (i == 4 && c->n > 5) return arena_printf(g->arena, "%s, ...", list);
-        list = arena_printf(g->arena, "%s%s%s", list, !i ? "" : i + 1 == c->n ? " and " : ", ", claims_line(g, c->naming[i].span));
+        list = arena_printf(g->arena, "%s%s%s", list, !i ? "" : i + 1 == c->n ? " and " : ", ", requirements_line(g, c->naming[i].span));
     }
     return list;
 }
@@ -273,9 +273,9 @@ static void drawn_and_defined(Graph *g, const Coverage *c, const Var *v, const N
     }
 }
 
-static bool check_once(Claims *claims, Var *v, Coverage *c)
+static bool check_once(Requirements *requirements, Var *v, Coverage *c)
 {
-    Graph *g = claims->g;
+    Graph *g = requirements->g;
     bool sure = true, defined = true, drawn = true;
     for (int i = 0; i < c->n; i++) {
         defined &= c->naming[i].defines;
@@ -299,7 +299,7 @@ static bool check_once(Claims *claims, Var *v, Coverage *c)
         }
     }
     if (sure) return true;
-    Claim k = {.span = c->naming[c->n - 1].span, .name = v->name, .nparts = 1, .counted = true};
+    Requirement k = {.span = c->naming[c->n - 1].span, .name = v->name, .nparts = 1, .counted = true};
     for (int d = 0; d < c->rank; d++) {
         k.loops.index[k.loops.n++] = c->coordinate[d];
         k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
@@ -310,17 +310,17 @@ static bool check_once(Claims *claims, Var *v, Coverage *c)
                           : drawn ? "%s has two distributions (%s)"
                                   : "%s has more than one distribution or definition (%s)",
                           element_text(g, v, c->rank), list_of_lines(g, c));
-    claim(claims, k);
+    require(requirements, k);
     return true;
 }
 
 // Distributions of different functions of an element, as of y[i] == 0 and of y[i], are no repetition: each is looked at with its like.
-static bool check_each_once(Claims *claims, Var *v, Coverage *c)
+static bool check_each_once(Requirements *requirements, Var *v, Coverage *c)
 {
-    Graph *g = claims->g;
+    Graph *g = requirements->g;
     bool good = true, same = true;
     for (int i = 1; i < c->n; i++) same &= c->naming[i].what == c->naming[0].what;
-    if (same) return check_once(claims, v, c);
+    if (same) return check_once(requirements, v, c);
     for (int i = 0; i < c->n; i++) {
         bool first = true;
         for (int j = 0; j < i; j++) {
@@ -335,14 +335,14 @@ static bool check_each_once(Claims *claims, Var *v, Coverage *c)
         alike->n = 0;
         for (int j = i; j < c->n; j++)
             if (c->naming[j].what == c->naming[i].what) alike->naming[alike->n++] = c->naming[j];
-        good &= check_once(claims, v, alike);
+        good &= check_once(requirements, v, alike);
     }
     return good;
 }
 
 bool coverage_overlaid(const Var *v) { return v->coverage && v->coverage->overlaid; }
 
-static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Plates *plates, bool defines, int n, Expr *const *at)
+static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Loops *plates, bool defines, int n, Expr *const *at)
 {
     Naming *more = NEW_N(g->arena, Naming, c->n + 1);
     if (c->n) memcpy(more, c->naming, sizeof *more * (size_t)c->n);
@@ -351,8 +351,8 @@ static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Pla
     *a = (Naming){.span = span, .plates = plates, .defines = defines};
     for (int k = 0; k < n; k++) a->at[k] = at[k];
     if (n == c->rank) return;
-    Plates *all = NEW(g->arena, Plates);  // subscripts that others give: all of them
-    *all = (Plates){.n = plates->n + c->rank - n, .index = NEW_N(g->arena, Index *, plates->n + c->rank - n), .guard = plates->guard};
+    Loops *all = NEW(g->arena, Loops);  // subscripts that others give: all of them
+    *all = (Loops){.n = plates->n + c->rank - n, .guard = plates->guard};
     for (int i = 0; i < plates->n; i++) all->index[i] = plates->index[i];
     for (int k = n; k < c->rank; k++) a->at[k] = ex_index(all->index[plates->n + k - n] = index_new(intern("k"), ex_num(1), v->dim[k]));
     a->plates = all;
@@ -472,14 +472,14 @@ static void split_condition(Expr *e, Expr **missing, Expr **known)
 
 // A missing value exists whatever other missing values are: a condition on these that leaves it without a distribution for some of them
 // would make the number of unknowns one.
-static void claim_existence(Claims *claims, const Var *v, const Coverage *c)
+static void require_existence(Requirements *requirements, const Var *v, const Coverage *c)
 {
     for (int i = 0; i < c->nmerged; i++) {
         const Naming *a = &c->merged[i];
         Expr *missing = NULL, *known = NULL, *at[MAX_RANK];
         if (a->guard) split_condition(a->guard, &missing, &known);
         if (!missing) continue;
-        Claim k = {.span = a->span, .name = v->name, .nparts = 1};
+        Requirement k = {.span = a->span, .name = v->name, .nparts = 1};
         Expr *fails = missing;
         for (int d = 0; d < c->rank; d++) {
             Index *one = index_new(c->coordinate[d]->name, a->lo[d], a->hi[d]);
@@ -490,26 +490,26 @@ static void claim_existence(Claims *claims, const Var *v, const Coverage *c)
         }
         k.loops.guard = known;
         k.fails[0] = ex_call2("&&", ex_call1("missing", ex_ref((Var *)v, c->rank, at)), fails);
-        k.says = arena_printf(claims->g->arena, "%s is missing, and so is what decides whether it has a distribution (%s)",
-                              element_text(claims->g, v, c->rank), claims_line(claims->g, a->span));
-        claim(claims, k);
+        k.says = arena_printf(requirements->g->arena, "%s is missing, and so is what decides whether it has a distribution (%s)",
+                              element_text(requirements->g, v, c->rank), requirements_line(requirements->g, a->span));
+        require(requirements, k);
     }
 }
 
 // A missing value is drawn by statements about it, not by those about functions of it: these say nothing of its own density.
-static void claim_not_missing(Claims *claims, const Var *v)
+static void require_not_missing(Requirements *requirements, const Var *v)
 {
-    Graph *g = claims->g;
+    Graph *g = requirements->g;
     for (const Factor *f = g->factors; f; f = f->next) {
         const Expr *r = names(f, v) ? drawn_by(f) : NULL;
         if (!r || r == f->value || r->nargs != v->rank || f->plates.n > MAX_LOOPS) continue;
-        Claim k = {.span = f->span, .name = v->name, .loops = {.guard = f->plates.guard}, .nparts = 1};
+        Requirement k = {.span = f->span, .name = v->name, .loops = {.guard = f->plates.guard}, .nparts = 1};
         for (int i = 0; i < f->plates.n; i++) k.loops.index[k.loops.n++] = f->plates.index[i];
         for (int d = 0; d < r->nargs; d++) k.number[k.nnumbers++] = r->args[d];
         k.fails[0] = ex_call1("missing", (Expr *)r);
         k.says = arena_printf(g->arena, "%s is missing, and a function of it has a distribution (%s)", element_text(g, v, r->nargs),
-                              claims_line(g, f->span));
-        claim(claims, k);
+                              requirements_line(g, f->span));
+        require(requirements, k);
     }
 }
 
@@ -526,10 +526,10 @@ typedef struct Readings {
 } Readings;
 
 // The loops that decide which element is read: others have turns, or the data no rows at all.
-static const Plates *loops_of(Graph *g, const Plates *p, const Expr *ref)
+static const Loops *loops_that_decide(Graph *g, const Loops *p, const Expr *ref)
 {
-    Plates *few = NEW(g->arena, Plates);
-    *few = (Plates){.index = NEW_N(g->arena, Index *, p->n), .guard = p->guard};
+    Loops *few = NEW(g->arena, Loops);
+    *few = (Loops){.guard = p->guard};
     for (int i = p->n - 1; i >= 0; i--) {  // what ends of inner loops depend on counts
         bool counts = p->guard && ex_mentions_index(p->guard, p->index[i]);
         for (int k = 0; k < ref->nargs; k++) counts |= ex_mentions_index(ref->args[k], p->index[i]);
@@ -549,12 +549,12 @@ static bool same_expressions(Expr *const *a, Expr *const *b, int n) { return n =
 
 // Every element that e may read of v, with the loops around it. What follows from unknowns, or from data that may be missing, is not
 // counted.
-static void add_readings(Readings *r, const Plates *p, Expr *e)
+static void add_readings(Readings *r, const Loops *p, Expr *e)
 {
     if (r->failed || !ex_mentions(e, r->v)) return;
     if (e->kind == EX_REF && e->var == r->v) {
         for (int k = 0; k < e->nargs; k++) r->failed |= ex_unknown(e->args[k]) || ex_any_var(e->args[k], test_may_miss, NULL);
-        p = loops_of(r->g, p, e);
+        p = loops_that_decide(r->g, p, e);
         for (int i = 0; i < r->c->n; i++)
             if (r->c->naming[i].plates->guard == p->guard && same_expressions(r->c->naming[i].at, e->args, e->nargs)) return;
         r->failed |= r->c->n == MOST_READINGS || p->n + r->c->rank - e->nargs > MAX_LOOPS;
@@ -567,9 +567,9 @@ static void add_readings(Readings *r, const Plates *p, Expr *e)
             add_readings(r, p, e->args[i]);
             continue;
         }
-        Plates *more = NEW(r->g->arena, Plates);
-        *more = (Plates){.n = p->n + 1, .index = NEW_N(r->g->arena, Index *, p->n + 1), .guard = p->guard};
-        if (p->n) memcpy(more->index, p->index, sizeof *p->index * (size_t)p->n);
+        Loops *more = NEW(r->g->arena, Loops);
+        *more = (Loops){.n = p->n + 1, .guard = p->guard};
+        for (int k = 0; k < p->n; k++) more->index[k] = p->index[k];
         Index *j = more->index[p->n] = index_new(e->index->name, e->kind == EX_ARRAY ? ex_num(1) : e->args[0], e->args[e->nargs - 2]);
         add_readings(r, more, ex_open(e, j));
     }
@@ -577,9 +577,9 @@ static void add_readings(Readings *r, const Plates *p, Expr *e)
 
 // A flat element is known by the factors that hold it: one that none holds has no distribution. Data tell which those are: groups of an
 // effect without a row.
-static void claim_held(Claims *claims, Var *v)
+static void require_held(Requirements *requirements, Var *v)
 {
-    Graph *g = claims->g;
+    Graph *g = requirements->g;
     const bool closed = (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
     if (!v->rank || closed || v->base != BASE_REAL || v->constraint != CONSTRAINT_NONE ||
         !(v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) || v->sites)
@@ -599,20 +599,20 @@ static void claim_held(Claims *claims, Var *v)
     if (r.failed || !c.n) return;
     join_boxes(g->arena, &c, v);
     if (c.complete) return;
-    Claim k = {.span = v->span, .name = v->name, .nparts = 1, .counted = true};
+    Requirement k = {.span = v->span, .name = v->name, .nparts = 1, .counted = true};
     for (int d = 0; d < c.rank; d++) {
         k.loops.index[k.loops.n++] = c.coordinate[d];
         k.number[k.nnumbers++] = ex_index(c.coordinate[d]);
     }
     k.fails[0] = ex_call2("==", total(g, v, &c, false), ex_num(0));
     k.says = arena_printf(g->arena, "%s has neither a distribution nor two bounds, and nothing depends on it (%s)",
-                          element_text(g, v, c.rank), claims_line(g, v->span));
-    claim(claims, k);
+                          element_text(g, v, c.rank), requirements_line(g, v->span));
+    require(requirements, k);
 }
 
-bool find_coverage(Claims *claims)
+bool find_coverage(Requirements *requirements)
 {
-    Graph *g = claims->g;
+    Graph *g = requirements->g;
     const int n = g->nvars;
     bool good = true;
     for (int i = 0; i < n; i++) {
@@ -620,15 +620,15 @@ bool find_coverage(Claims *claims)
         if (!v->decl) continue;  // of augmentations, and what the compiler made
         const bool let = v->kind == VAR_LET;
         Coverage *c = v->coverage = coverage_of(g, v, !let, true), *drawn = let ? coverage_of(g, v, true, false) : NULL;
-        if (drawn) good &= check_each_once(claims, v, drawn);
+        if (drawn) good &= check_each_once(requirements, v, drawn);
         if (!c) {
-            claim_held(claims, v);
+            require_held(requirements, v);
             continue;
         }
         v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
-        good &= check_each_once(claims, v, c);
-        if (v->kind == VAR_DATA && v->response) claim_not_missing(claims, v);
-        if (v->kind == VAR_DATA && v->holes && v->rank == c->rank) claim_existence(claims, v, c);
+        good &= check_each_once(requirements, v, c);
+        if (v->kind == VAR_DATA && v->response) require_not_missing(requirements, v);
+        if (v->kind == VAR_DATA && v->holes && v->rank == c->rank) require_existence(requirements, v, c);
     }
     return good;
 }
@@ -679,34 +679,34 @@ static Expr *outside_boxes(const Coverage *c, Expr *const *at)
 }
 
 // A missing value that is read has a statement which draws it.
-static void claim_drawn(Claims *claims, Var *v, const Coverage *c, const Loops *l, Span span, Expr *const *at)
+static void require_drawn(Requirements *requirements, Var *v, const Coverage *c, const Loops *l, Span span, Expr *const *at)
 {
-    Graph *g = claims->g;
+    Graph *g = requirements->g;
     if (v->rank != c->rank) return;
     Expr *element = ex_ref(v, c->rank, at), *outside = outside_boxes(c, at);
     for (int d = 0; d < c->rank; d++)
         if (ex_any_var(at[d], test_unranged, NULL) || ex_any_var(at[d], test_may_miss, NULL)) return;
     if (!outside || (l->guard && ex_any_var(l->guard, test_may_miss, NULL))) return;
-    Claim k = {.span = span, .name = v->name, .loops = *l, .nparts = 1};
+    Requirement k = {.span = span, .name = v->name, .loops = *l, .nparts = 1};
     for (int d = 0; d < c->rank; d++) k.number[k.nnumbers++] = at[d];
     k.fails[0] = ex_call2("&&", ex_call1("missing", element), outside);
     k.says = arena_printf(g->arena, "%s is missing, is read (%s) and has no distribution (%s)", element_text(g, v, c->rank),
-                          claims_line(g, span), list_of_lines(g, c));
-    claim(claims, k);
+                          requirements_line(g, span), list_of_lines(g, c));
+    require(requirements, k);
 }
 
-void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr *const *subscript)
+void require_named(Requirements *requirements, Var *v, const Loops *l, Span span, int n, Expr *const *subscript)
 {
     Coverage *c = v->coverage;
     if (!c || !v->holes || n < c->rank) return;
     for (int i = 0; i < c->nmerged; i++)
         if (lies_in(c, &c->merged[i], l, subscript)) return;
     if (v->kind == VAR_DATA) {
-        claim_drawn(claims, v, c, l, span, subscript);
+        require_drawn(requirements, v, c, l, span, subscript);
         return;
     }
-    Graph *g = claims->g;
-    Claim k = {.span = span, .name = v->name, .loops = *l, .nparts = 1, .counted = true};
+    Graph *g = requirements->g;
+    Requirement k = {.span = span, .name = v->name, .loops = *l, .nparts = 1, .counted = true};
     Expr *count = total(g, v, c, false);
     bool known = true;
     for (int d = 0; d < c->rank; d++) known &= !ex_any_var(subscript[d], test_unranged, NULL);
@@ -719,17 +719,17 @@ void claim_named(Claims *claims, Var *v, const Loops *l, Span span, int n, Expr 
     k.fails[0] = ex_call2("==", count, ex_num(0));
     k.says =
         arena_printf(g->arena, is_definition(v) ? "%s is read (%s) and not defined (%s)" : "%s is read (%s) and has no distribution (%s)",
-                     element_text(g, v, c->rank), claims_line(g, span), list_of_lines(g, c));
-    claim(claims, k);
+                     element_text(g, v, c->rank), requirements_line(g, span), list_of_lines(g, c));
+    require(requirements, k);
 }
 
 // The order holds for all elements: one without a density of its own would keep its neighbours from where they belong.
-void claim_whole(Claims *claims, Var *v)
+void require_whole(Requirements *requirements, Var *v)
 {
     const Coverage *c = v->coverage;
     if (!c || !v->holes || c->rank != v->rank) return;
-    Graph *g = claims->g;
-    Claim k = {.span = v->span, .name = v->name, .nparts = 1, .counted = true};
+    Graph *g = requirements->g;
+    Requirement k = {.span = v->span, .name = v->name, .nparts = 1, .counted = true};
     for (int d = 0; d < c->rank; d++) {
         k.loops.index[k.loops.n++] = c->coordinate[d];
         k.number[k.nnumbers++] = ex_index(c->coordinate[d]);
@@ -740,5 +740,5 @@ void claim_whole(Claims *claims, Var *v)
     k.says = arena_printf(g->arena, "%s and the first element of its %s: one has a distribution, the other has none (%s)",
                           element_text(g, v, c->rank), v->constraint == CONSTRAINT_SUM_TO_ZERO ? "vector whose sum is 0" : "ordered vector",
                           list_of_lines(g, c));
-    claim(claims, k);
+    require(requirements, k);
 }

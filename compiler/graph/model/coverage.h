@@ -3,10 +3,10 @@
 #define GMC_GRAPH_COVERAGE_H
 #include "requirements.h"
 
-bool find_coverage(Claims *c);  // false: an element has two statements
+bool find_coverage(Requirements *c);  // false: an element has two statements
 // some statement draws or defines the element
-void claim_named(Claims *c, Var *v, const Loops *l, Span at, int n, Expr *const *subscript);
-void claim_whole(Claims *c, Var *v);                            // all elements of an ordered vector have a statement, or none has
+void require_named(Requirements *c, Var *v, const Loops *l, Span at, int n, Expr *const *subscript);
+void require_whole(Requirements *c, Var *v);                    // all elements of an ordered vector have a statement, or none has
 Expr *element_exists(Graph *g, Var *v, Index *const *element);  // the condition, by counting; NULL: always
 // the element that a statement draws, or whose function it draws; NULL: none, or several
 const Expr *drawn_by(const Factor *f);

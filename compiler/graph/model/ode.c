@@ -123,7 +123,7 @@ static Ode *ode_new(Graph *g, Site *t)
                .stiff = call->fn == FN_ode_bdf};
     o->row = t->subscript[t->n - 2]->index;
     o->column = t->subscript[t->n - 1]->index;
-    o->plates = (Plates){.index = NEW_N(g->arena, Index *, t->plates.n + 1), .guard = t->plates.guard};
+    o->plates = (Loops){.guard = t->plates.guard};
     for (int i = 0; i < t->plates.n; i++)
         if (t->plates.index[i] != o->row && t->plates.index[i] != o->column) o->plates.index[o->plates.n++] = t->plates.index[i];
     // the right side, component by component

@@ -52,7 +52,7 @@ static bool can_be_drawn(const Distribution *d) { return d->sample || (d->discre
 
 // A draw that is not of the posterior: a site. Ends of its truncation and declared bounds hold together. Integers without a routine are
 // drawn by their weights.
-static Site *draw_site(Graph *g, Span span, const Distribution *d, Plates plates, Expr *value, int nargs, Expr **args, Expr *lo, Expr *hi)
+static Site *draw_site(Graph *g, Span span, const Distribution *d, Loops plates, Expr *value, int nargs, Expr **args, Expr *lo, Expr *hi)
 {
     const int most = d->sample ? d->sample->nkids : 0, truncated = d->sample_truncated ? d->sample_truncated->nkids : 0;
     Site *site = NEW(g->arena, Site);
@@ -90,7 +90,7 @@ static Site *draw_site(Graph *g, Span span, const Distribution *d, Plates plates
 }
 
 // A draw in the predict block.
-Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi)
+Site *predict(Graph *g, const Stmt *s, const Distribution *d, Loops plates, Expr *value, Expr **args, Expr *lo, Expr *hi)
 {
     if (value->kind != EX_REF || !can_be_drawn(d)) {
         Diag *m = diag(g->diags, s->dist_span, DIAG_E0503, d->name);

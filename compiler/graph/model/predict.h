@@ -4,7 +4,7 @@
 #include "scope.h"
 
 // a draw in the predict block; NULL after a message
-Site *predict(Graph *g, const Stmt *s, const Distribution *d, Plates plates, Expr *value, Expr **args, Expr *lo, Expr *hi);
+Site *predict(Graph *g, const Stmt *s, const Distribution *d, Loops plates, Expr *value, Expr **args, Expr *lo, Expr *hi);
 // the same of a mixture: which component an element is drawn from is drawn first
 void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, Index *const *more, Expr *const *at, Expr *value);
 // the distribution, of a mixture the component, that the library cannot draw from; NULL: it can

@@ -3,8 +3,8 @@
 //   before   not K < c[i] at each i in 1:N, c an unknown of values 1 to M
 //   after    not K < c, at each i in 1:N, c in 1:M
 //
-// Needs: the ranges of discrete unknowns.     Gives: g->claims, without what follows from loops, conditions and declared bounds (prover.c);
-// Var.wild.
+// Needs: the ranges of discrete unknowns.     Gives: g->requirements, without what follows from loops, conditions and declared bounds
+// (prover.c); Var.wild.
 #include <math.h>
 #include <string.h>
 #include "requirements.h"
@@ -14,10 +14,10 @@
 
 // ---- what every run satisfies ----
 
-// Does a claim that no condition and no loop restricts say so?
-static bool claimed_always(const Graph *g, Expr *e)
+// Does a requirement that no condition and no loop restricts say so?
+static bool required_always(const Graph *g, Expr *e)
 {
-    for (const Claim *k = g->claims; k; k = k->next) {
+    for (const Requirement *k = g->requirements; k; k = k->next) {
         if (k->loops.n || k->loops.guard) continue;
         for (int i = 0; i < k->nparts; i++)
             if (k->part[i] && prove_length(ex_sub(e, k->part[i]))) return true;
@@ -40,7 +40,7 @@ Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim)
     Expr *const part[] = {ex_plus(s, -1), ex_sub(dim, s)}, *const holds[] = {ex_call2("<=", ex_num(1), s), ex_call2("<=", s, dim)};
     Expr *all = NULL;
     for (int i = 0; i < 2; i++)
-        if (!prove_length(part[i]) && !claimed_always(g, part[i])) all = ex_both(all, holds[i]);
+        if (!prove_length(part[i]) && !required_always(g, part[i])) all = ex_both(all, holds[i]);
     return all;
 }
 
@@ -72,7 +72,7 @@ Expr *reads_inside(const Graph *g, const Expr *e)
     return r.inside;
 }
 
-// ---- claims ----
+// ---- requirements ----
 
 static bool test_wild(const Var *v, void *with)
 {
@@ -80,8 +80,8 @@ static bool test_wild(const Var *v, void *with)
     return var_unknown(v) || v->kind == VAR_SERIES || v->kind == VAR_PREDICTED;
 }
 
-// References to responses that were seen to. Each splits a claim in two, where it is missing and where not: beyond MOST_SPLITS there is one
-// claim for where none is missing, and emitted code looks at the others each time.
+// References to responses that were seen to. Each splits a requirement in two, where it is missing and where not: beyond MOST_SPLITS there
+// is one requirement for where none is missing, and emitted code looks at the others each time.
 enum { MOST_SPLITS = 4 };
 typedef struct Asked {
     Expr **atom;
@@ -134,7 +134,7 @@ static bool missing_range(const Graph *g, const Var *v, Expr **lo, Expr **hi)
 
 static Expr *replace(Expr *e, Expr *from, Expr *to) { return e ? ex_replace(e, from, to) : NULL; }
 
-static void let_vary(Claim *k, Expr *r, Expr *value)
+static void let_vary(Requirement *k, Expr *r, Expr *value)
 {
     for (int i = 0; i < k->nparts; i++) {
         k->part[i] = replace(k->part[i], r, value);
@@ -144,7 +144,7 @@ static void let_vary(Claim *k, Expr *r, Expr *value)
     k->loops.guard = replace(k->loops.guard, r, value);
 }
 
-static bool same_claim(const Claim *a, const Claim *b)
+static bool same_requirement(const Requirement *a, const Requirement *b)
 {
     bool same = a->name == b->name && a->nparts == b->nparts && a->loops.n == b->loops.n && a->loops.guard == b->loops.guard;
     for (int i = 0; i < a->nparts && same; i++) same = a->fails[i] == b->fails[i];
@@ -152,7 +152,7 @@ static bool same_claim(const Claim *a, const Claim *b)
     return same;
 }
 
-static bool claim_mentions(const Claim *k, const Index *i, int before)
+static bool require_mentions(const Requirement *k, const Index *i, int before)
 {
     bool yes = k->loops.guard && ex_mentions_index(k->loops.guard, i);
     for (int p = 0; p < k->nparts; p++) yes |= ex_mentions_index(k->fails[p], i);
@@ -162,7 +162,7 @@ static bool claim_mentions(const Claim *k, const Index *i, int before)
     return yes;
 }
 
-static void keep(Claims *c, Claim k);
+static void keep(Requirements *c, Requirement k);
 
 static bool reads_element(const Expr *e)
 {
@@ -180,14 +180,14 @@ static double slope(Expr *part, Index *x)
 
 // A loop between elements of data, k in start[i]:end[i], which may be of any length: a part that is linear in its index is least at one of
 // the ends.
-static bool at_ends(Claims *c, const Claim *k)
+static bool at_ends(Requirements *c, const Requirement *k)
 {
     Index *x = k->loops.n ? k->loops.index[k->loops.n - 1] : NULL;
     if (!x || !(reads_element(x->lo) || reads_element(x->hi)) || (k->loops.guard && ex_mentions_index(k->loops.guard, x))) return false;
     for (int i = 0; i < k->nparts; i++)
         if (isnan(slope(k->part[i], x))) return false;
     for (int end = 0; end < 2; end++) {
-        Claim one = *k;
+        Requirement one = *k;
         one.nparts = 0;
         one.loops.n--;
         one.loops.guard = ex_both(k->loops.guard, ex_call2("<=", x->lo, x->hi));
@@ -204,7 +204,7 @@ static bool at_ends(Claims *c, const Claim *k)
 }
 
 // What is left to check when the data are there, kept once.
-static void keep(Claims *c, Claim k)
+static void keep(Requirements *c, Requirement k)
 {
     int left = 0;
     for (int i = 0; i < k.nparts; i++) {
@@ -216,22 +216,22 @@ static void keep(Claims *c, Claim k)
     k.nparts = left;
     for (int i = k.loops.n - 1; i >= 0; i--) {  // a loop that changes nothing is a condition: its range is not empty
         Index *x = k.loops.index[i];
-        if (claim_mentions(&k, x, i)) continue;
+        if (require_mentions(&k, x, i)) continue;
         memmove(&k.loops.index[i], &k.loops.index[i + 1], sizeof *k.loops.index * (size_t)(k.loops.n - i - 1));
         k.loops.n--;
         if (!prove_nonneg(&(Loops){0}, ex_sub(x->hi, x->lo))) k.loops.guard = ex_both(k.loops.guard, ex_call2("<=", x->lo, x->hi));
     }
     if (at_ends(c, &k)) return;
-    for (const Claim *o = c->g->claims; o; o = o->next)
-        if (same_claim(o, &k)) return;
-    Claim *kept = NEW(c->g->arena, Claim);
+    for (const Requirement *o = c->g->requirements; o; o = o->next)
+        if (same_requirement(o, &k)) return;
+    Requirement *kept = NEW(c->g->arena, Requirement);
     *kept = k;
     *c->last = kept;
     c->last = &kept->next;
     if (c->defining) c->defining->unsure = true;
 }
 
-static void add_loop(Claim *k, Index *i) { k->loops.index[k->loops.n++] = i; }
+static void add_loop(Requirement *k, Index *i) { k->loops.index[k->loops.n++] = i; }
 
 // A comparison with an unknown r, at the end of r's range where it is met first: t > tau may be met where t is above the least value of
 // tau. NULL: it may be met anywhere.
@@ -276,8 +276,8 @@ static Expr *none_missing(Graph *g, Var *v)
     return ex_call2("<", n, ex_num(1));
 }
 
-// Unknowns and missing values take the values of their ranges in turn, here or in the conditions; then the claim is about data.
-static void settle(Claims *c, Claim k, Asked done)
+// Unknowns and missing values take the values of their ranges in turn, here or in the conditions; then the requirement is about data.
+static void settle(Requirements *c, Requirement k, Asked done)
 {
     bool free = true;
     Expr *r = NULL;
@@ -297,7 +297,7 @@ static void settle(Claims *c, Claim k, Asked done)
         done.atom[done.natoms++] = r;
         ranged = splits && free && missing_range(c->g, v, &lo, &hi);
         Expr *gap = ex_num(GM_MISSING_INT), *was = k.loops.guard;
-        Claim given = k;
+        Requirement given = k;
         if (counts && !(ranged && free)) v->wild = true;
         if (!free && counts) given.loops.guard = ex_both(given.loops.guard, none_missing(c->g, v));
         else if (counts || ranged) given.loops.guard = ex_both(given.loops.guard, ex_call2("!=", r, gap));
@@ -328,11 +328,11 @@ static void settle(Claims *c, Claim k, Asked done)
     settle(c, k, done);
 }
 
-void claim(Claims *c, Claim k)
+void require(Requirements *c, Requirement k)
 {
     bool sure = true;  // most are, as they stand
     for (int i = 0; i < k.nparts; i++) sure &= k.part[i] && k.part[i]->kind == EX_NUM && k.part[i]->number >= 0;
     if (!sure) settle(c, k, (Asked){0});
 }
 
-const char *claims_line(Graph *g, Span s) { return span_place(g->arena, s); }
+const char *requirements_line(Graph *g, Span s) { return span_place(g->arena, s); }

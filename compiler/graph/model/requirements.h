@@ -3,10 +3,10 @@
 #define GMC_GRAPH_REQUIREMENTS_H
 #include "../graph.h"
 
-typedef struct Claim {  // checked once, when the data have been read
-    Span span;          // the statement
-    const char *name;   // of the variable
-    Loops loops;        // at each turn of which none of these may hold
+typedef struct Requirement {  // checked once, when the data have been read
+    Span span;                // the statement
+    const char *name;         // of the variable
+    Loops loops;              // at each turn of which none of these may hold
     int nparts;
     Expr *fails[2];
     Expr *part[2];     // the same as a number that must not be negative; NULL: it is none
@@ -14,22 +14,22 @@ typedef struct Claim {  // checked once, when the data have been read
     int nnumbers;
     Expr *number[MAX_RANK + 1];
     bool counted;  // it reads how often elements are named, which are sums of data
-    struct Claim *next;
-} Claim;
+    struct Requirement *next;
+} Requirement;
 
 typedef struct Coverage Coverage;
 
-typedef struct Claims {
+typedef struct Requirements {
     Graph *g;
-    Claim **last;
-    Var *defining;    // a definition of data in whose statement we are: it is computed before claims are checked; or NULL
+    Requirement **last;
+    Var *defining;    // a definition of data in whose statement we are: it is computed before requirements are checked; or NULL
     bool predicting;  // in the predict block
     int nindices;
-    Index **index;  // of loops, shared by claims
-} Claims;
+    Index **index;  // of loops, shared by requirements
+} Requirements;
 
-void claim(Claims *c, Claim k);             // unless it follows from loops, conditions and bounds
-const char *claims_line(Graph *g, Span s);  // file.gm:12
+void require(Requirements *c, Requirement k);     // unless it follows from loops, conditions and bounds
+const char *requirements_line(Graph *g, Span s);  // file.gm:12
 
 // the condition that a subscript which no loop changes names an element; NULL: data satisfy it in every run, or a loop or a draw changes it
 Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim);

@@ -8,10 +8,9 @@
 #include "scope.h"
 #include "../terms/var.h"
 
-Plates plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *more)
+Loops plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *more)
 {
-    Plates p = {.n = s->n + extra, .guard = s->guard};
-    p.index = NEW_N(g->arena, Index *, p.n + 1);
+    Loops p = {.n = s->n + extra, .guard = s->guard};
     memcpy(p.index, s->index, sizeof *p.index * (size_t)s->n);
     for (int i = 0; i < extra; i++) p.index[s->n + i] = more[i];
     if (p.n > MAX_PLATES) {

@@ -11,6 +11,6 @@ typedef struct StmtScope {  // where a statement stands: loops around it, condit
 } StmtScope;
 
 // with loops over the elements of a vectorised statement
-Plates plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *more);
+Loops plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *more);
 void find_lookups(Graph *g, Stmt *s, StmtScope scope);  // fills Stmt.lookups
 #endif

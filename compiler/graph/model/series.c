@@ -40,7 +40,7 @@ static bool tells_chains(const Series *s, const Var *v, const Site *t)
 {
     if (!t->value || t->adds || t->n == 0 || t->subscript[0]->kind != EX_INDEX) return false;
     Index *chain = t->subscript[0]->index;
-    const Plates *p = t->ode ? &t->ode->plates : &t->plates;
+    const Loops *p = t->ode ? &t->ode->plates : &t->plates;
     bool there = !t->ode && chain == s->along;
     for (int i = 0; i < p->n && !there; i++) {
         if (p->index[i] == chain) there = !t->ode || i == 0;
@@ -197,7 +197,7 @@ static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
     Site *s = NEW(g->arena, Site);
     *s = *t;
     s->next = NULL;
-    s->plates = (Plates){.index = NEW_N(g->arena, Index *, t->plates.n + 1), .guard = t->plates.guard};
+    s->plates = (Loops){.guard = t->plates.guard};
     int n = 0;
     if (plate) {
         Expr *value = ex_add2(key, ex_num(-shift));

@@ -19,7 +19,7 @@
 static void declare_region(Graph *g, Var *v)
 {
     const Decl *d = v->decl;
-    Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
+    Loops p = {.n = v->rank};
     Expr *element = var_element(g, v, p.index), *end[2] = {NULL, NULL}, *both[2] = {NULL, NULL};
     for (int side = 0; side < 2; side++) {
         if (!(side ? d->upper : d->lower)) continue;
@@ -53,7 +53,7 @@ void declare_regions(Graph *g)
 
 void order_elements(Graph *g, Var *v)
 {
-    Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
+    Loops p = {.n = v->rank};
     Expr *at[MAX_RANK], *before[MAX_RANK];
     for (int k = 0; k < v->rank; k++) {
         bool last = k + 1 == v->rank;

@@ -83,7 +83,7 @@ static bool check_size(Graph *g, Span span, const Expr *e, bool memory)
     return false;
 }
 
-static bool check_plates(Graph *g, Span span, const Plates *p)
+static bool check_plates(Graph *g, Span span, const Loops *p)
 {
     for (int i = 0; i < p->n; i++)
         if (!check_size(g, span, p->index[i]->lo, false) || !check_size(g, span, p->index[i]->hi, false)) return false;

@@ -7,7 +7,7 @@
 //   may be what is drawn
 //
 // Needs: supports of all variables known.     Gives: factors beside their statements, which whatever evaluates the log joint takes as
-// bounds. Domains: domains.c. Where supports and declared bounds imply them nothing is added, and what data alone decide is a claim
+// bounds. Domains: domains.c. Where supports and declared bounds imply them nothing is added, and what data alone decide is a requirement
 // (arguments.c).
 #include <math.h>
 #include "zeros.h"
@@ -21,7 +21,7 @@
 
 // One loop over the same elements as another, under the same condition, with the same term: two statements with one argument, or a
 // definition with that bound.
-static bool is_there(const Graph *g, const Plates *p, Expr *term)
+static bool is_there(const Graph *g, const Loops *p, Expr *term)
 {
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->dist || f->plates.n != p->n || f->plates.guard != p->guard || f->log_density->kind != EX_CALL ||
@@ -44,7 +44,7 @@ static Expr *inner_end(const Index *i)
     return ex_call2("fmin", i->lo, i->hi);
 }
 
-static bool enters(const Plates *p, const Index *i, const Expr *term)
+static bool enters(const Loops *p, const Index *i, const Expr *term)
 {
     bool does = ex_mentions_index(term, i) || (p->guard && ex_mentions_index(p->guard, i));
     for (int k = 0; k < p->n; k++) does |= ex_mentions_index(p->index[k]->lo, i) || ex_mentions_index(p->index[k]->hi, i);
@@ -52,18 +52,17 @@ static bool enters(const Plates *p, const Index *i, const Expr *term)
 }
 
 // Of a loop that does not change the term one turn is enough, if there is one.
-static Plates once_where_same(Graph *g, const Plates *p, const Expr *term)
+static Loops once_where_same(const Loops *p, const Expr *term)
 {
-    Plates once = *p;
-    once.index = index_list(g->arena, p->index, p->n, 0);
+    Loops once = *p;
     for (int k = 0; k < p->n; k++)
         if (!enters(p, p->index[k], term)) once.index[k] = index_new(p->index[k]->name, p->index[k]->lo, inner_end(p->index[k]));
     return once;
 }
 
-static void put_beside(Graph *g, Factor *f, const Plates *loops, Expr *term)
+static void put_beside(Graph *g, Factor *f, const Loops *loops, Expr *term)
 {
-    const Plates plates = once_where_same(g, loops, term), *p = &plates;
+    const Loops plates = once_where_same(loops, term), *p = &plates;
     if (is_there(g, p, term)) return;
     Factor *beside = factor_beside(g, f);
     *beside = (Factor){.id = beside->id, .span = f->span, .plates = *p, .log_density = term, .if_missing = ex_num(0), .next = beside->next};
@@ -72,11 +71,10 @@ static void put_beside(Graph *g, Factor *f, const Plates *loops, Expr *term)
 static void keep(Graph *g, Factor *f, const Domain *d)
 {
     if (!d->x) return;
-    Plates p = f->plates;
+    Loops p = f->plates;
     Expr *term = ex_within(d->x, d->end[0], d->end[1]);
     if (d->along && p.n == MAX_PLATES) term = ex_reduce("sum", d->along, d->along->lo, d->along->hi, term);
     else if (d->along) {
-        p.index = index_list(g->arena, p.index, p.n, 1);
         p.index[p.n++] = d->along;
     }
     put_beside(g, f, &p, term);
@@ -120,16 +118,15 @@ static bool is_term(const Expr *sum, const Expr *term)
 
 // Functions in products, of which another factor may be 0: the product is 0 then, and would not tell that there is no such function value.
 // Elsewhere a density tells, which is no number. What a choice may leave out need not be defined.
-static void keep_functions(Graph *g, Factor *f, const Plates *p, Expr *e, bool in_product)
+static void keep_functions(Graph *g, Factor *f, const Loops *p, Expr *e, bool in_product)
 {
     if (e->size > MAX_TREE || !moves_freely(e)) return;
     if (e->kind == EX_ADD || e->kind == EX_MUL)
         for (int i = 0; i < e->nargs; i++)
             keep_functions(g, f, p, e->args[i], in_product || (e->kind == EX_MUL && !(e->nargs == 2 && e->args[0]->kind == EX_NUM)));
     if (e->kind == EX_REDUCE && e->fn == FN_sum && p->n < MAX_PLATES) {
-        Plates more = *p;
+        Loops more = *p;
         Index *i = index_new(e->index->name, e->args[0], e->args[1]);
-        more.index = index_list(g->arena, p->index, p->n, 1);
         more.index[more.n++] = i;
         keep_functions(g, f, &more, ex_open(e, i), in_product);
     }

@@ -8,14 +8,14 @@
 #include <string.h>
 #include "check.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/reads.h"
 #include "../model/sizes.h"
 #include "../algebra/block_terms.h"
 #include "../algebra/gradient.h"
 #include "../algebra/pairs.h"
-#include "../updates/turns.h"
+#include "../updates/categories.h"
 
 // indices that may stand in an expression
 typedef struct Bound {
@@ -76,11 +76,12 @@ static const char *check_parts(const Graph *g, const Conditional *c, const Part 
 
 // A step that integrates auxiliaries out leaves them as they no longer fit: each is drawn from its conditional next, not moved from where
 // it stands.
-static const char *check_collapsed(const Graph *g, const Step *s)
+static const char *check_collapsed(const Graph *g, const Update *s)
 {
-    for (const Step *t = g->steps; t && s->collapsed; t = t->next) {
+    for (const Update *t = g->updates; t && s->collapsed; t = t->next) {
         const Var *kept = t->block[0];
-        if ((t->kind != STEP_SLICE && t->kind != STEP_METROPOLIS) || kept->kind != VAR_AUXILIARY || (s->imputes && s->block[0]->needed_for))
+        if ((t->kind != UPDATE_SLICE && t->kind != UPDATE_METROPOLIS) || kept->kind != VAR_AUXILIARY ||
+            (s->imputes && s->block[0]->needed_for))
             continue;
         for (const Factor *f = g->factors; f; f = f->next)
             if (f->original && factor_mentions(f->original, s->block[0]) && factor_mentions(f, kept))
@@ -90,22 +91,22 @@ static const char *check_collapsed(const Graph *g, const Step *s)
     return NULL;
 }
 
-static const char *check_step(const Graph *g, const Step *s)
+static const char *check_update(const Graph *g, const Update *s)
 {
     const Conditional *c = s->conditional;
     const char *wrong = check_collapsed(g, s);
     if (c) {
         const Part *const lists[] = {c->density, c->natural, c->bounds};
         for (int i = 0; i < 3 && !wrong; i++) wrong = check_parts(g, c, lists[i]);
-        if (s->kind == STEP_PAIR && !wrong) wrong = check_parts(g, c, s->pair->part);
-        for (const Part *q = c->density; q && !wrong && (s->kind == STEP_SLICE || s->kind == STEP_METROPOLIS || s->kind == STEP_ENUM);
+        if (s->kind == UPDATE_PAIR && !wrong) wrong = check_parts(g, c, s->pair->part);
+        for (const Part *q = c->density; q && !wrong && (s->kind == UPDATE_SLICE || s->kind == UPDATE_METROPOLIS || s->kind == UPDATE_ENUM);
              q = q->next)
             if (q->scatter) wrong = arena_printf(g->arena, "the density of %s is summed over rows of other elements", s->block[0]->name);
         return wrong;
     }
-    if (s->kind == STEP_NUTS) return NULL;  // its factors were looked at
-    if (s->kind == STEP_TURNS && s->turns->shift && (wrong = check_step(g, s->turns->shift))) return wrong;
-    if (s->kind == STEP_TURNS) return check_step(g, s->turns->draw);
+    if (s->kind == UPDATE_NUTS) return NULL;  // its factors were looked at
+    if (s->kind == UPDATE_CATEGORIES && s->turns->shift && (wrong = check_update(g, s->turns->shift))) return wrong;
+    if (s->kind == UPDATE_CATEGORIES) return check_update(g, s->turns->draw);
     Bound b = {.g = g, .what = arena_printf(g->arena, "the block of %s", s->block[0]->name)};
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         if (check_loops(&b, &t->loops) || outside(&b, t->coefficient)) return b.wrong;
@@ -138,7 +139,7 @@ static const char *check_predictions_unread(const Graph *g)
 static int draws_of(const Graph *g, const Var *v)
 {
     int n = 0;
-    for (const Step *s = g->steps; s; s = s->next)
+    for (const Update *s = g->updates; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
             n += s->block[i] == v && !s->imputes && !s->white && !s->proposal && s->when != WITH_GRADIENTS && s->when != ON_GPU &&
                  s->joint >= 0 && !(s->joined && s->nblock == 1);
@@ -172,7 +173,7 @@ static const char *check_derivatives(const Graph *g)
 
 static const char *const before_augmentation[] = {"build",    "choices", "columns",  "totals", "sizes",
                                                   "unknowns", "centred", "gradient", NULL};
-static const char *const before_steps[] = {"left_out", "augment", "marginals", NULL};  // and behind these
+static const char *const before_updates[] = {"left_out", "augment", "marginals", NULL};  // and behind these
 
 static bool is_among(const char *pass, const char *const *names)
 {
@@ -183,7 +184,7 @@ static bool is_among(const char *pass, const char *const *names)
 const char *graph_check(const Graph *g, const char *pass)
 {
     const bool differentiated = strcmp(pass, "gradient") == 0, built = is_among(pass, before_augmentation),
-               scheduled = !built && !is_among(pass, before_steps);
+               scheduled = !built && !is_among(pass, before_updates);
     for (int i = 0; i < g->nvars; i++)
         if (g->vars[i]->id != i) return arena_printf(g->arena, "the variable %s has another one's number", g->vars[i]->name);
     const char *wrong;
@@ -192,8 +193,8 @@ const char *graph_check(const Graph *g, const char *pass)
     if ((wrong = check_predictions_unread(g))) return wrong;
     if (differentiated && (wrong = check_derivatives(g))) return wrong;
     if (!scheduled) return NULL;
-    for (const Step *s = g->steps; s; s = s->next)
-        if ((wrong = check_step(g, s))) return wrong;
+    for (const Update *s = g->updates; s; s = s->next)
+        if ((wrong = check_update(g, s))) return wrong;
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
         const int n = draws_of(g, v);
@@ -204,7 +205,7 @@ const char *graph_check(const Graph *g, const char *pass)
         Bound b = {.g = g, .what = arena_printf(g->arena, "where elements of %s exist", v->name), .n = v->rank, .index = v->own};
         if (v->exists && outside(&b, v->exists)) return b.wrong;
     }
-    for (const Step *s = g->steps; s && strcmp(pass, "describe") == 0; s = s->next)
+    for (const Update *s = g->updates; s && strcmp(pass, "describe") == 0; s = s->next)
         if (!s->description || !s->description->law)
             return arena_printf(g->arena, "the step of %s does not say what it draws", s->block[0]->name);
     return NULL;

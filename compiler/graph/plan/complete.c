@@ -6,7 +6,7 @@
 #include <string.h>
 #include "complete.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
@@ -15,7 +15,7 @@
 #include "../algebra/block_terms.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/sets.h"
-#include "../updates/turns.h"
+#include "../updates/categories.h"
 #include "../updates/scales.h"
 
 // ---- scales of latents ----
@@ -41,7 +41,7 @@ static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
 
 // Latents z whose only part in the model is exp(-w z^2/2 + z * (a linear form of the block)) and a sign may be scaled together with
 // the block's draw, if nothing else shifts the block (runtime/backends/linalg.h). It costs a sum of squares and mixes better.
-static void find_scale_move(Graph *g, Step *s)
+static void is_scale_move(Graph *g, Update *s)
 {
     const Reading of_block = factors_of_block(g, s->block, s->nblock);
     const int sums = block_sums(s->block, s->nblock);
@@ -119,7 +119,7 @@ static void find_scale_move(Graph *g, Step *s)
 // ---- elements that do not exist ----
 
 // A block holds all elements of its variables, also those without a statement.
-static void add_absent(Graph *g, Step *s)
+static void add_absent(Graph *g, Update *s)
 {
     BlockTerm **last = &s->gaussian.terms;
     while (*last) last = &(*last)->next;
@@ -140,7 +140,7 @@ static void add_absent(Graph *g, Step *s)
 }
 
 // Slices move all vectors whose sum is 0; those without a statement have to stay somewhere.
-static void add_absent_vectors(Graph *g, Step *s)
+static void add_absent_vectors(Graph *g, Update *s)
 {
     Var *v = s->block[0];
     Part *p = NEW(g->arena, Part), **last = &s->conditional->density;
@@ -156,19 +156,19 @@ static void add_absent_vectors(Graph *g, Step *s)
 
 bool complete_blocks(Graph *g)
 {
-    for (Step *s = g->steps; s; s = s->next) {
-        if (s->kind == STEP_SLICE && s->block[0]->constraint == CONSTRAINT_SUM_TO_ZERO) add_absent_vectors(g, s);
-        if (s->kind == STEP_TURNS) complete_turns(g, s);
-        if (s->kind != STEP_GAUSSIAN) continue;
+    for (Update *s = g->updates; s; s = s->next) {
+        if (s->kind == UPDATE_SLICE && s->block[0]->constraint == CONSTRAINT_SUM_TO_ZERO) add_absent_vectors(g, s);
+        if (s->kind == UPDATE_CATEGORIES) complete_categories(g, s);
+        if (s->kind != UPDATE_GAUSSIAN) continue;
         if (!s->gaussian.innovations) add_absent(g, s);
         const Scales *of = s->gaussian.scales;
         for (int i = 0; of && i < of->n; i++)
             // a slice of an element that is in no statement has no end
             if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;
         if (s->gaussian.on_plane || s->gaussian.band) continue;
-        if (s->gaussian.nbatch == 0 && s->does == DRAWS && !s->orbit && !s->proposal) find_scale_move(g, s);
+        if (s->gaussian.nbatch == 0 && s->does == DRAWS && !s->group_move && !s->proposal) is_scale_move(g, s);
         if (s->gaussian.sparse) find_listed(g, s);
-        else if (!s->orbit && !s->proposal) find_rows(g, s);
+        else if (!s->group_move && !s->proposal) find_rows(g, s);
     }
     return true;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "describe.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/plates.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
@@ -22,13 +22,13 @@
 #include "../algebra/pairs.h"
 #include "../rewrite/joined.h"
 #include "../updates/collapsed.h"
-#include "../updates/turns.h"
+#include "../updates/categories.h"
 #include "../updates/whiten.h"
 #include "../updates/scales.h"
 #include "../updates/conjugates.h"
-#include "compete.h"
+#include "select.h"
 #include "show.h"
-#include "claims.h"
+#include "data_requirements.h"
 
 static const char *text(const Graph *g, const Expr *e) { return ex_text(g->arena, e); }
 
@@ -141,17 +141,17 @@ static const char *element_name(Graph *g, const Conditional *c)
 }
 
 // Draws all elements along a chain of discrete unknowns together.
-static bool along_chain(const Step *s)
+static bool along_chain(const Update *s)
 {
-    return s->kind == STEP_ENUM && !s->imputes && (s->at_once || (s->by_messages && s->conditional->nbatch < s->conditional->var->rank));
+    return s->kind == UPDATE_ENUM && !s->imputes && (s->at_once || (s->by_messages && s->conditional->nbatch < s->conditional->var->rank));
 }
 
 // Chains that a factor holds together with that of s, and which it is drawn given; NULL: none.
-static const char *chains_beside(Graph *g, const Step *s)
+static const char *chains_beside(Graph *g, const Update *s)
 {
     const char *names = NULL;
     const Var *v = s->block[0], *last = NULL;
-    for (const Step *t = g->steps; t && along_chain(s); t = t->next) {
+    for (const Update *t = g->updates; t && along_chain(s); t = t->next) {
         const Var *w = t->block[0];
         if (w == v || w == last || !along_chain(t) || (t->joined && t->joined == s->joined && (s->nblock > 1 || t->nblock > 1)) ||
             (s->when == ON_CPU && t->when == ON_GPU) || (s->when == ON_GPU && t->when == ON_CPU))
@@ -215,7 +215,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
 }
 
 // Sums over rows of a plate that is integrated out, as they are written.
-static Expr *with_sums(Graph *g, const Step *s, Expr *e)
+static Expr *with_sums(Graph *g, const Update *s, Expr *e)
 {
     const Without *w = s->without;
     if (!w || !w->n) return e;
@@ -225,7 +225,7 @@ static Expr *with_sums(Graph *g, const Step *s, Expr *e)
 }
 
 // A log density, or the weight of a value: a line for each part.
-static void density(Graph *g, Description *d, const Step *s)
+static void density(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
     for (const Part *p = c->density; p; p = p->next) {
@@ -251,7 +251,7 @@ static const char *children_of(Graph *g, Var *v)
 }
 
 // Several unknowns by the product of their values.
-static void joined(Graph *g, Description *d, const Step *s)
+static void joined(Graph *g, Description *d, const Update *s)
 {
     const Joined *j = s->joined;
     const char *names = s->block[0]->name, *elements = text(g, ex_ref(j->var[0], j->product->rank, s->conditional->current->args));
@@ -297,14 +297,14 @@ static bool meets_twice(const BlockTerm *t)
     return ex_replace(e, other, ex_index(k)) == t->coefficient;
 }
 
-static int innovation_count(const Step *s)
+static int innovation_count(const Update *s)
 {
     int n;
     innovation_vars(s->gaussian.innovations, &n);
     return n;
 }
 
-static const char *band_elements(Graph *g, const Step *s)
+static const char *band_elements(Graph *g, const Update *s)
 {
     const Band *b = s->gaussian.band;
     const char *size = ex_is_num(b->width, 1) ? "" : arena_printf(g->arena, ", %s elements at each", text(g, b->width));
@@ -318,7 +318,7 @@ static const char *band_elements(Graph *g, const Step *s)
                         text(g, b->length), size, b->lag, panels, border, lanes);
 }
 
-static void block(Graph *g, Description *d, const Step *s)
+static void block(Graph *g, Description *d, const Update *s)
 {
     const char *drawn = s->gaussian.innovations ? s->gaussian.band->var[0]->name : NULL;
     for (int i = 1; drawn && i < s->nblock - innovation_count(s) + 1; i++)
@@ -382,7 +382,7 @@ static void block(Graph *g, Description *d, const Step *s)
 }
 
 // A slice given the white noise of a vector.
-static void white(Graph *g, Description *d, const Step *s)
+static void white(Graph *g, Description *d, const Update *s)
 {
     const White *w = s->white;
     d->subject = arena_printf(g->arena, "%s, with %s", d->subject, w->vector->name);
@@ -394,10 +394,10 @@ static void white(Graph *g, Description *d, const Step *s)
                              w->vector->name, w->vector->name);
 }
 
-// A move along an orbit: what is drawn, and what it moves.
-static void orbit(Graph *g, Description *d, const Step *s)
+// A move along an group_move: what is drawn, and what it moves.
+static void group_move(Graph *g, Description *d, const Update *s)
 {
-    const Orbit *o = s->orbit;
+    const GroupMove *o = s->group_move;
     const char *subject = "", *becomes = "";
     for (int i = 0; i < o->n; i++) {
         const Carried *m = &o->moved[i];
@@ -429,7 +429,7 @@ static void orbit(Graph *g, Description *d, const Step *s)
 }
 
 // What is drawn before a joint normal, which is integrated out.
-static void scales(Graph *g, Description *d, const Step *s)
+static void scales(Graph *g, Description *d, const Update *s)
 {
     const Scales *of = s->gaussian.scales;
     const char *names = "";
@@ -442,7 +442,7 @@ static void scales(Graph *g, Description *d, const Step *s)
 }
 
 // What is accepted or not.
-static void proposal(Graph *g, Description *d, const Step *s)
+static void proposal(Graph *g, Description *d, const Update *s)
 {
     const Proposal *of = s->proposal;
     const Scales *scales = s->gaussian.scales;
@@ -451,7 +451,7 @@ static void proposal(Graph *g, Description *d, const Step *s)
     d->subject = arena_printf(g->arena, "%s, %s, proposed together", names, d->subject);
     d->brief = "~ joint normal, a proposal";
     for (int i = 0; i < of->n; i++) {
-        const Plates *p = &of->of[i].factor->plates;
+        const Loops *p = &of->of[i].factor->plates;
         Loops l = {.guard = p->guard};
         while (l.n < p->n) {
             l.index[l.n] = p->index[l.n];
@@ -476,9 +476,9 @@ static void proposal(Graph *g, Description *d, const Step *s)
 
 // ---- a step of each kind ----
 
-static Description describe(Graph *g, const Step *s);
+static Description describe(Graph *g, const Update *s);
 
-static void describe_exact(Graph *g, Description *d, const Step *s)
+static void describe_exact(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
     d->method = arena_printf(g->arena, "exact draw: %s%s", c->truncated ? "truncated " : "", c->family->name);
@@ -486,7 +486,7 @@ static void describe_exact(Graph *g, Description *d, const Step *s)
     exact(g, d, c);
 }
 
-static void describe_own(Graph *g, Description *d, const Step *s)
+static void describe_own(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
     const Factor *f = c->own->factor;
@@ -497,7 +497,7 @@ static void describe_own(Graph *g, Description *d, const Step *s)
     says(g, d, text(g, f->value), arena_printf(g->arena, "~ %s(%s)", f->dist->name, args));
 }
 
-static void describe_values(Graph *g, Description *d, const Step *s)
+static void describe_values(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
     if (s->nblock > 1) {
@@ -541,7 +541,7 @@ static void describe_values(Graph *g, Description *d, const Step *s)
     density(g, d, s);
 }
 
-static void describe_pair(Graph *g, Description *d, const Step *s)
+static void describe_pair(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
     const Pair *p = s->pair;
@@ -563,10 +563,10 @@ static void describe_pair(Graph *g, Description *d, const Step *s)
     }
 }
 
-static void describe_trials(Graph *g, Description *d, const Step *s)
+static void describe_by_density(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
-    const bool slice = s->kind == STEP_SLICE;
+    const bool slice = s->kind == UPDATE_SLICE;
     d->method = slice ? "slice sampling (Neal 2003)"
                       : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
     d->because = c->because;
@@ -576,7 +576,7 @@ static void describe_trials(Graph *g, Description *d, const Step *s)
     density(g, d, s);
 }
 
-static void describe_elliptical(Graph *g, Description *d, const Step *s)
+static void describe_elliptical(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
     d->method = "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector turns towards a draw from its prior, by an angle "
@@ -587,7 +587,7 @@ static void describe_elliptical(Graph *g, Description *d, const Step *s)
     density(g, d, s);
 }
 
-static void describe_gradients(Graph *g, Description *d, const Step *s)
+static void describe_gradients(Graph *g, Description *d, const Update *s)
 {
     static const char *const words[] = {
 #define METRIC(id, word, what) what,
@@ -630,9 +630,9 @@ static void describe_gradients(Graph *g, Description *d, const Step *s)
     d->elements = "together";
 }
 
-static void describe_turns(Graph *g, Description *d, const Step *s)
+static void describe_categories(Graph *g, Description *d, const Update *s)
 {
-    const Turns *t = s->turns;
+    const Categories *t = s->turns;
     const Description inner = describe(g, t->draw);
     t->draw->description = arena_copy(g->arena, &inner, sizeof inner);
     d->method = "joint normal, one category after the other, given Polya-Gamma latents that each category draws anew (Polson, Scott and "
@@ -660,17 +660,17 @@ static void describe_turns(Graph *g, Description *d, const Step *s)
     d->elements = inner.elements;
 }
 
-static void describe_gaussian(Graph *g, Description *d, const Step *s)
+static void describe_gaussian(Graph *g, Description *d, const Update *s)
 {
     d->method = "joint normal";
     block(g, d, s);
     scales(g, d, s);
 }
 
-static Description describe(Graph *g, const Step *s)
+static Description describe(Graph *g, const Update *s)
 {
-    static void (*const kinds[])(Graph *, Description *, const Step *) = {
-#define UPDATE(id, name, describe, lower, what) [STEP_##id] = describe_##describe,
+    static void (*const kinds[])(Graph *, Description *, const Update *) = {
+#define UPDATE(id, name, describe, lower, what) [UPDATE_##id] = describe_##describe,
 #include "../updates.def"
     };
     Description d = {.subject = "", .because = s->reason};
@@ -679,34 +679,34 @@ static Description describe(Graph *g, const Step *s)
     if (c && c->var->rank)
         d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
     kinds[s->kind](g, &d, s);
-    if (s->orbit) orbit(g, &d, s);
+    if (s->group_move) group_move(g, &d, s);
     if (s->proposal) proposal(g, &d, s);
     if (s->white) white(g, &d, s);
     return d;
 }
 
 // Of a step that does not draw.
-static void for_mode(Graph *g, const Step *s, Description *d)
+static void for_mode(Graph *g, const Update *s, Description *d)
 {
     if (s->does == EXPECTS) {
-        d->method = s->kind == STEP_ENUM ? "expectation: the probability of each value given the parameters"
-                                         : "expectation: of the statistics that the parameters are told by, given these";
+        d->method = s->kind == UPDATE_ENUM ? "expectation: the probability of each value given the parameters"
+                                           : "expectation: of the statistics that the parameters are told by, given these";
         d->because = NULL;
         return;
     }
-    if (s->kind == STEP_EXACT)
+    if (s->kind == UPDATE_EXACT)
         d->method = arena_printf(g->arena, "maximum in closed form: %s%s", s->conditional->truncated ? "truncated " : "",
                                  s->conditional->family->name);
-    else if (s->kind == STEP_GAUSSIAN) d->method = "maximum in closed form: the mean of the joint normal";
+    else if (s->kind == UPDATE_GAUSSIAN) d->method = "maximum in closed form: the mean of the joint normal";
     else {
         d->method = "maximised numerically, one number at a time (golden sections, Brent 1973)";
         d->is = d->brief = ": maximised numerically";
     }
 }
 
-bool describe_steps(Graph *g)
+bool describe_updates(Graph *g)
 {
-    for (Step *s = g->steps; s; s = s->next) {
+    for (Update *s = g->updates; s; s = s->next) {
         Description d = describe(g, s);
         if (s->does != DRAWS) for_mode(g, s, &d);
         s->description = arena_copy(g->arena, &d, sizeof d);
@@ -717,5 +717,5 @@ bool describe_steps(Graph *g)
 void plan_print(FILE *out, const Graph *g)
 {
     schedule_print(out, g);
-    claims_print(out, g);
+    requirements_print(out, g);
 }

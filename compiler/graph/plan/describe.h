@@ -3,6 +3,6 @@
 #define GMC_GRAPH_DESCRIBE_H
 #include "../graph.h"
 
-bool describe_steps(Graph *g);               // fills the description of each step
-void plan_print(FILE *out, const Graph *g);  // the schedule, and the claims
+bool describe_updates(Graph *g);             // fills the description of each step
+void plan_print(FILE *out, const Graph *g);  // the schedule, and the requirements
 #endif

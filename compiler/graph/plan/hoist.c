@@ -86,7 +86,7 @@ static void serve(const Sums *to, Sum *s)
     s->asked_apart |= !to->serving;
     if (!to->serving) return;
     for (; *last; last = &(*last)->next)
-        if ((*last)->step == to->serving) return;
+        if ((*last)->update == to->serving) return;
     *last = NEW(to->g->arena, Server);
     **last = (Server){to->serving, NULL};
 }

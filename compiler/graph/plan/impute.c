@@ -5,12 +5,12 @@
 #include <string.h>
 #include "impute.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/requests.h"
 #include "../terms/reads.h"
 #include "../algebra/conditionals.h"
 #include "../algebra/afresh.h"
-#include "../updates/steps.h"
+#include "../updates/updates.h"
 
 // Within what bounds the missing values of v lie, as far as those declared do not say it: terms of the log density while its conditional is
 // worked out. Data that are there were checked.
@@ -48,7 +48,7 @@ static Expr *end_of_values(const Graph *g, const Var *v, int side)
 
 // Responses may have missing values: these are drawn first, from the model as written; or last, in a draw of their own, if nothing has seen
 // them.
-void impute(Graph *g, Step **first, Step **last)
+void impute(Graph *g, Update **first, Update **last)
 {
     int n = g->nvars;
     for (int i = 0; i < n; i++) {
@@ -67,27 +67,27 @@ void impute(Graph *g, Step **first, Step **last)
         Expr *lower = v->discrete ? end_of_values(g, v, 0) : NULL, *upper = v->discrete ? end_of_values(g, v, 1) : NULL;
         bool finite = lower && upper;
         const bool few = finite && upper->kind == EX_NUM;  // else as many as the data say
-        StepKind how = c->family ? STEP_EXACT : !few && conditional_own(g, c, true) ? STEP_OWN : finite ? STEP_ENUM : STEP_SLICE;
+        UpdateKind how = c->family ? UPDATE_EXACT : !few && conditional_own(g, c, true) ? UPDATE_OWN : finite ? UPDATE_ENUM : UPDATE_SLICE;
         bound_missing(g, v, false);
         v->kind = kind;
-        Step *s = single_step(g, how, v, c, true, "missing values of data");
+        Update *s = single_update(g, how, v, c, true, "missing values of data");
         s->imputes = true;
         s->marginal = false;
         const Reading enters = factors_of(g, v);
         for (int q = 0; q < enters.n; q++)
             s->marginal |= enters.factor[q]->replaced && !enters.factor[q]->original && factor_mentions(enters.factor[q], v);
-        if (how == STEP_ENUM) {
+        if (how == UPDATE_ENUM) {
             s->enumerate.lower = lower;
             s->enumerate.upper = upper;
         }
-        v->may_be_left_out &= how != STEP_SLICE && c->nbatch == v->rank;
-        if (v->left_out && (how == STEP_SLICE || c->nbatch < v->rank)) {
+        v->may_be_left_out &= how != UPDATE_SLICE && c->nbatch == v->rank;
+        if (v->left_out && (how == UPDATE_SLICE || c->nbatch < v->rank)) {
             Diag *m = diag(g->diags, request_of(g, v)->span, DIAG_E0513, v->name);
             diag_because(m, "its missing values are drawn last, in one draw, and %s",
-                         how == STEP_SLICE ? "there is no routine that draws from their distribution"
-                                           : "its elements depend on each other");
+                         how == UPDATE_SLICE ? "there is no routine that draws from their distribution"
+                                             : "its elements depend on each other");
             diag_help(m, "leave the request out: missing values are then drawn given all that they enter");
         }
-        step_append(v->left_out ? last : first, s);
+        update_append(v->left_out ? last : first, s);
     }
 }

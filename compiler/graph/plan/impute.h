@@ -4,5 +4,5 @@
 #include "../graph.h"
 
 // steps of responses that may have missing values; those of `last` nothing else sees
-void impute(Graph *g, Step **first, Step **last);
+void impute(Graph *g, Update **first, Update **last);
 #endif

@@ -111,7 +111,7 @@ static void otherwise(Search *s, int node, const char *because)
     s->wrong[s->nwrong++] = (Wrong){node, s->factor, s->defines, because};
 }
 
-static const char *line(Search *s) { return s->span.source ? arena_printf(s->g->arena, " (%s)", claims_line(s->g, s->span)) : ""; }
+static const char *line(Search *s) { return s->span.source ? arena_printf(s->g->arena, " (%s)", requirements_line(s->g, s->span)) : ""; }
 
 static void join(Search *s, int a, int b)
 {
@@ -296,7 +296,7 @@ static void walk(Search *s, const Expr *e)
     }
 }
 
-static void walk_plates(Search *s, const Plates *p)
+static void walk_plates(Search *s, const Loops *p)
 {
     for (int k = 0; k < p->n; k++) {
         of_index(s, p->index[k]);
@@ -508,7 +508,7 @@ bool find_labels(Graph *g)
         const Wrong *w = first_wrong(s, l->set);
         Labelled **end = &l->vars;
         Alike **alike = &l->alike;
-        l->told_apart = w ? w->because : NULL;
+        l->identified = w ? w->because : NULL;
         l->not_permuted = w ? why_not_permuted(s, l->set) : NULL;
         for (int i = 0; i < g->nvars; i++) {
             const Var *v = g->vars[i];
@@ -530,7 +530,7 @@ void labels_print(FILE *out, const Graph *g)
     for (const Labels *l = g->labels; l; l = l->next) {
         fprintf(out, "labels of %s: 1 to ", l->by->name);
         ex_print(out, l->count);
-        fprintf(out, l->told_apart ? ", told apart: %s\n" : ", exchangeable\n", l->told_apart);
+        fprintf(out, l->identified ? ", told apart: %s\n" : ", exchangeable\n", l->identified);
         for (const Alike *a = l->alike; a; a = a->next) fprintf(out, "  if %s is the same along dimension %d\n", a->var->name, a->dim + 1);
         if (l->not_permuted) fprintf(out, "  not permuted: %s\n", l->not_permuted);
         for (const Labelled *v = l->vars; v; v = v->next) {

@@ -23,7 +23,7 @@ typedef struct Labels {  // 1 to count
     const Var *by;       // the first unknown whose values they are
     Expr *count;
     int set;                   // the class
-    const char *told_apart;    // NULL: each permutation of them leaves the log joint as it is
+    const char *identified;    // NULL: each permutation of them leaves the log joint as it is
     const char *not_permuted;  // why draws should not be permuted; NULL: they may be
     Alike *alike;
     Labelled *vars;  // all others do not depend on the labels

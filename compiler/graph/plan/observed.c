@@ -48,7 +48,7 @@ static void find_log_lik(Graph *g, Observed *o)
 {
     int rank = -1;
     if (coverage_overlaid(o->var)) {
-        o->no_log_lik = arena_printf(g->arena, "several functions of an element have distributions (%s)", claims_line(g, o->span));
+        o->no_log_lik = arena_printf(g->arena, "several functions of an element have distributions (%s)", requirements_line(g, o->span));
         return;
     }
     for (const Factor *f = g->factors; f; f = f->next) {
@@ -56,7 +56,7 @@ static void find_log_lik(Graph *g, Observed *o)
         const int n = drawn_by(f)->nargs;
         if (rank >= 0 && n != rank) {
             o->no_log_lik = arena_printf(g->arena, "some statements are about its elements, others about vectors of them (%s)",
-                                         claims_line(g, f->span));
+                                         requirements_line(g, f->span));
             return;
         }
         rank = n;
@@ -83,11 +83,11 @@ static void find_replicate(Graph *g, Observed *o)
         if (apart)
             o->no_replicate =
                 arena_printf(g->arena, "its elements are constrained together, and %s would draw them as if they were not (%s)",
-                             f->dist->name, claims_line(g, f->span));
+                             f->dist->name, requirements_line(g, f->span));
         else if (drawn_by(f) != f->value)
-            o->no_replicate = arena_printf(g->arena, "what has a distribution is a function of it (%s)", claims_line(g, f->span));
+            o->no_replicate = arena_printf(g->arena, "what has a distribution is a function of it (%s)", requirements_line(g, f->span));
         else if (d)
-            o->no_replicate = arena_printf(g->arena, "there is no routine that draws from %s (%s)", d->name, claims_line(g, f->span));
+            o->no_replicate = arena_printf(g->arena, "there is no routine that draws from %s (%s)", d->name, requirements_line(g, f->span));
         if (o->no_replicate) return;
         whole &= f->dist->discrete;
     }
@@ -108,7 +108,7 @@ static bool test_data(const Var *v, void *with)
 static const char *about_nothing(Graph *g, const Factor *f)
 {
     if (f->original || f->replaced) return NULL;
-    const char *line = claims_line(g, f->span);
+    const char *line = requirements_line(g, f->span);
     if (f->function)
         return arena_printf(g->arena, "%s is a function of an unknown, and certain if that is given (%s)", f->function->name, line);
     if (f->added && ex_any_var(f->log_density, test_data, NULL) && ex_unknown(f->log_density))
@@ -169,7 +169,7 @@ static void sites_print(FILE *out, const Var *v)
 void observed_print(FILE *out, const Graph *g)
 {
     for (const Observed *o = g->observed; o; o = o->next) {
-        const char *name = o->name ? o->name : claims_line((Graph *)g, o->span);
+        const char *name = o->name ? o->name : requirements_line((Graph *)g, o->span);
         sites_print(out, o->log_lik);
         if (o->no_log_lik) fprintf(out, "no log-likelihood of %s: %s\n", name, o->no_log_lik);
         sites_print(out, o->replicate);

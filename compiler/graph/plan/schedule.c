@@ -6,7 +6,7 @@
 // Which variables go together is said by rules, in the order of a table below: each takes what it can draw from what those before it have
 // left. Where a step stands in the sweep is said by `place`.
 //
-// Needs: augment done.     Gives: g->steps.
+// Needs: augment done.     Gives: g->updates.
 // Order: first imputed responses, updates that see discrete unknowns summed out, and these; then updates that integrate auxiliaries out,
 // the auxiliaries, latents (so that the first sweep finds them feasible whatever their start), and the rest. So no step reads what is out
 // of date (van Dyk and Park 2008, partially collapsed Gibbs).
@@ -15,7 +15,7 @@
 #include <string.h>
 #include "schedule.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
@@ -27,27 +27,27 @@
 #include "../algebra/sets.h"
 #include "../rewrite/joined.h"
 #include "../rewrite/expect.h"
-#include "../updates/steps.h"
+#include "../updates/updates.h"
 #include "../updates/blocks.h"
 #include "../updates/chains.h"
 #include "../updates/collapsed.h"
 #include "../updates/element.h"
 #include "../updates/nuts.h"
-#include "../updates/turns.h"
+#include "../updates/categories.h"
 #include "impute.h"
 
 // The sweep, in its order.
 typedef struct Order {
-    Step *expectations;  // of latents, for modes
-    Step *imputed;       // missing values of data
-    Step *left_out;      // those that nothing else has seen
+    Update *expectations;  // of latents, for modes
+    Update *imputed;       // missing values of data
+    Update *left_out;      // those that nothing else has seen
     // what sees unknowns summed out; after what reads auxiliaries as they are, what has these integrated out, too
-    Step *over_sums, *over_both;
-    Step *summed;  // these, the last one first
-    Step *first;   // what sees auxiliaries integrated out
-    Step *auxiliaries;
-    Step *predictive, *weights;  // what sees weights integrated out, and these
-    Step *latents, *rest;
+    Update *over_sums, *over_both;
+    Update *summed;  // these, the last one first
+    Update *first;   // what sees auxiliaries integrated out
+    Update *auxiliaries;
+    Update *predictive, *weights;  // what sees weights integrated out, and these
+    Update *latents, *rest;
 } Order;
 
 typedef struct Plan {
@@ -57,13 +57,13 @@ typedef struct Plan {
     Order order;
 } Plan;
 
-static Step **usual(Plan *p, const Var *v)
+static Update **usual(Plan *p, const Var *v)
 {
     return v->kind == VAR_AUXILIARY ? &p->order.auxiliaries : v->kind == VAR_LATENT ? &p->order.latents : &p->order.rest;
 }
 
 // A step where it belongs in the sweep, and `otherwise` where nothing is summed or integrated out. NULL: there is none.
-static void place(Plan *p, Step *s, Step **otherwise)
+static void place(Plan *p, Update *s, Update **otherwise)
 {
     if (!s) return;
     Order *o = &p->order;
@@ -71,11 +71,11 @@ static void place(Plan *p, Step *s, Step **otherwise)
     s->over_sum = p->g->method != METHOD_EM && drawn_without_summed(p->g, s->block, s->nblock);
     s->marginal |= s->over_sum;
     if (number) {
-        Step **at = &o->summed;
+        Update **at = &o->summed;
         while (*at && (*at)->block[0]->summed > number) at = &(*at)->next;
         s->next = *at;
         *at = s;
-    } else step_append(s->over_sum ? s->collapsed ? &o->over_both : &o->over_sums : s->collapsed ? &o->first : otherwise, s);
+    } else update_append(s->over_sum ? s->collapsed ? &o->over_both : &o->over_sums : s->collapsed ? &o->first : otherwise, s);
 }
 
 static Growing no_block(Graph *g) { return (Growing){.inside = NEW_N(g->arena, bool, g->nvars), .near = NEW_N(g->arena, bool, g->nvars)}; }
@@ -110,7 +110,7 @@ static bool is_chain(Graph *g, Growing *b, Candidate *list, int n)
     for (int k = 0; k < n && !whole; k++) {
         Candidate *c = &list[k];
         if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0) continue;
-        const Step *s = grow_chain(g, &chain, list, n, c);
+        const Update *s = grow_chain(g, &chain, list, n, c);
         whole = s && s->nblock == all.n;
         for (int m = 0; m < n; m++) list[m].taken = !all.inside[list[m].var->id];
     }
@@ -143,7 +143,7 @@ static void grow_joint(Graph *g, Candidate *list, int n, Growing *b, int i, bool
     }
 }
 
-// How many times the work of separate draws a joint one may take. Plates without neighbours have a factor with many entries only if their
+// How many times the work of separate draws a joint one may take. Loops without neighbours have a factor with many entries only if their
 // levels meet in most pairs, as in crossed designs with many rows, and then blocks with the mean in each mix well (Papaspiliopoulos,
 // Roberts and Zanella 2020); the elements of a field hardly move one at a time.
 enum { MOST_OF_PLATES = 8, MOST_OF_NEIGHBOURS = 1000 };
@@ -177,8 +177,8 @@ static void sparse_sets(Plan *p)
                 if (sparse) list[k].set = g->njoint;
             }
         if (!sparse) continue;
-        Step *s = gaussian_step(g, block, m, false, 0,
-                                m == 1 ? "its elements are coupled in pairs" : "they hang together through a linear predictor");
+        Update *s = gaussian_update(g, block, m, false, 0,
+                                    m == 1 ? "its elements are coupled in pairs" : "they hang together through a linear predictor");
         s->gaussian.sparse = s->joint = g->njoint;
         s->gaussian.ndense = m - plates;
         s->gaussian.most_work = coupled ? MOST_OF_NEIGHBOURS : MOST_OF_PLATES;
@@ -241,18 +241,18 @@ static void block_asked_for(Plan *p, const Request *r)
     }
     BlockTerm *t;
     if (why || !block_terms(g, block, m, &t, &why)) {
-        Step *s = g->no_augment ? NULL : turns_block(g, block, m);
+        Update *s = g->no_augment ? NULL : categories_block(g, block, m);
         if (s) place(p, s, &p->order.rest);
         else diag_because(diag(g->diags, r->span, DIAG_E0507), "%s", why);
         return;
     }
-    Step *chain = chain_of(g, p->list, p->n, block, m);
+    Update *chain = chain_of(g, p->list, p->n, block, m);
     if (!chain && diagonal >= 0) {
         Var *v = block[diagonal];
         memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal));
         block[m - 1] = v;
     }
-    place(p, chain ? chain : gaussian_step(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &p->order.rest);
+    place(p, chain ? chain : gaussian_update(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &p->order.rest);
 }
 
 static void asked_jointly(Plan *p)
@@ -267,7 +267,7 @@ static void asked_by_gradients(Plan *p)
         if (r->block != BLOCK_INFER || !asks_for_gradients(r)) continue;
         Var **block = NEW_N(p->g->arena, Var *, r->nnames + 1);
         int m;
-        Step *s = take_names(p, r, block, &m) ? nuts_step(p->g, r, block, m, false) : NULL;
+        Update *s = take_names(p, r, block, &m) ? nuts_update(p->g, r, block, m, false) : NULL;
         place(p, s, &p->order.rest);
     }
 }
@@ -283,7 +283,7 @@ static void all_by_gradients(Plan *p)
         block[m++] = c->var;
         c->taken = true;
     }
-    Step *s = m ? nuts_step(p->g, &all_by_nuts, block, m, false) : NULL;
+    Update *s = m ? nuts_update(p->g, &all_by_nuts, block, m, false) : NULL;
     place(p, s, &p->order.rest);
 }
 
@@ -308,7 +308,7 @@ static void over_sums(Plan *p)
         if (good) at++;
         else memmove(&block[at], &block[at + 1], sizeof *block * (size_t)(m-- - at - 1));
     }
-    Step *s = m ? nuts_step(g, &all_by_nuts, block, m, false) : NULL;
+    Update *s = m ? nuts_update(g, &all_by_nuts, block, m, false) : NULL;
     if (!s) return;
     s->reason = "they see other unknowns summed out, and no family has their statistics";
     take_block(p, block, m);
@@ -322,7 +322,7 @@ static void softmaxes(Plan *p)
         int m = 0;
         for (int i = 0; i < p->n; i++)
             if (!p->list[i].taken && p->list[i].form == NOT_GAUSSIAN) free[m++] = p->list[i].var;
-        Step *s = turns_step(p->g, free, m);
+        Update *s = categories_update(p->g, free, m);
         if (!s) return;
         take_block(p, s->block, s->nblock);
         place(p, s, &p->order.rest);
@@ -340,9 +340,9 @@ static void sums_of_zero(Plan *p)
         c->because = "its vectors depend on each other";
         if (c->nbatch < nbatch) continue;
         c->taken = true;
-        Step *s = gaussian_step(p->g, &c->var, 1, false, nbatch,
-                                diagonal ? "its elements are independent, given that their sum is 0"
-                                         : "its elements share a linear predictor, and their sum is 0");
+        Update *s = gaussian_update(p->g, &c->var, 1, false, nbatch,
+                                    diagonal ? "its elements are independent, given that their sum is 0"
+                                             : "its elements share a linear predictor, and their sum is 0");
         s->gaussian.on_plane = true;
         s->gaussian.diagonal = diagonal;
         place(p, s, usual(p, c->var));
@@ -352,7 +352,7 @@ static void sums_of_zero(Plan *p)
 static void innovations_of_series(Plan *p)
 {
     for (const Series *series = p->g->series; series; series = series->next) {
-        Step *s = innovations_step(p->g, p->list, p->n, series);
+        Update *s = innovations_update(p->g, p->list, p->n, series);
         if (s) place(p, s, usual(p, s->block[0]));
     }
 }
@@ -366,7 +366,7 @@ static void chains(Plan *p)
         if (c->taken || (c->form != CHAINED && c->form != DENSE) || c->listed || c->var->rank == 0 ||
             (c->var->kind != VAR_PARAMETER && c->var->kind != VAR_LATENT))
             continue;
-        Step *s = grow_chain(p->g, &b, p->list, p->n, c);
+        Update *s = grow_chain(p->g, &b, p->list, p->n, c);
         if (!s) continue;
         s->joint = -c->set;
         place(p, s, usual(p, c->var));
@@ -391,7 +391,7 @@ static void arrows(Plan *p)
         c->taken = true;
         memmove(b.var, b.var + 1, sizeof *b.var * (size_t)(b.n - 1));
         b.var[b.n - 1] = c->var;
-        Step *s = gaussian_step(p->g, b.var, b.n, true, 0, shared_reason(p->g, &b));
+        Update *s = gaussian_update(p->g, b.var, b.n, true, 0, shared_reason(p->g, &b));
         s->joint = -c->set;
         place(p, s, &p->order.rest);
     }
@@ -418,8 +418,8 @@ static void coefficients(Plan *p)
             continue;
         }  // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
-        Step *s = gaussian_step(p->g, b.var, b.n, false, b.n == 1 ? nbatch : 0,
-                                b.n > 1 ? shared_reason(p->g, &b) : "its elements share a linear predictor");
+        Update *s = gaussian_update(p->g, b.var, b.n, false, b.n == 1 ? nbatch : 0,
+                                    b.n > 1 ? shared_reason(p->g, &b) : "its elements share a linear predictor");
         s->joint = -c->set;
         place(p, s, usual(p, c->var));
     }
@@ -433,15 +433,15 @@ static void one_by_one(Plan *p)
         Candidate *c = &p->list[i];
         if (c->taken) continue;
         const Joined *j = c->var->joined;
-        if (j && c->var == j->var[0]) place(p, joined_step(g, j), usual(p, c->var));
+        if (j && c->var == j->var[0]) place(p, joined_update(g, j), usual(p, c->var));
         if (j && !j->where) continue;
-        Step *by_counts = collapsed_step(g, c->var);
+        Update *by_counts = collapsed_update(g, c->var);
         if (by_counts) {
             place(p, by_counts, &o->predictive);
             continue;
         }
-        Step *s = element_step(g, c->var, false, c->because),
-             *other = s && s->by_messages && !c->var->summed && !c->var->offered ? step_on_gpu(g, c->var, s) : NULL;
+        Update *s = element_update(g, c->var, false, c->because),
+               *other = s && s->by_messages && !c->var->summed && !c->var->offered ? update_on_gpu(g, c->var, s) : NULL;
         if (s) s->joint = -c->set;
         if (s) s->joined = j;
         if (other) other->joined = j;
@@ -510,12 +510,12 @@ static Plan plan_of(Graph *g)
     return p;
 }
 
-static Step *step_of_latent(Graph *g, Var *v) { return element_step(g, v, false, NULL); }
+static Update *update_of_latent(Graph *g, Var *v) { return element_update(g, v, false, NULL); }
 
 bool schedule(Graph *g)
 {
-    Step *expected = NULL;
-    if (g->method == METHOD_EM && !expectations(g, step_of_latent, &expected)) return false;
+    Update *expected = NULL;
+    if (g->method == METHOD_EM && !expectations(g, update_of_latent, &expected)) return false;
     Plan p = plan_of(g);
     Order *o = &p.order;
     o->expectations = expected;
@@ -523,19 +523,19 @@ bool schedule(Graph *g)
         if (rules[i].applies(g)) rules[i].take(&p);
     if (!collapses_served(g, o->predictive)) return false;
     if (g->method != METHOD_EM) impute(g, &o->imputed, &o->left_out);
-    Step *const in_order[] = {o->expectations, o->imputed,    o->over_sums, o->over_both, o->summed, o->first,
-                              o->auxiliaries,  o->predictive, o->weights,   o->latents,   o->rest};
-    g->steps = NULL;
-    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) step_append(&g->steps, in_order[i]);
-    g->last_steps = o->left_out;
+    Update *const in_order[] = {o->expectations, o->imputed,    o->over_sums, o->over_both, o->summed, o->first,
+                                o->auxiliaries,  o->predictive, o->weights,   o->latents,   o->rest};
+    g->updates = NULL;
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) update_append(&g->updates, in_order[i]);
+    g->last_updates = o->left_out;
     return true;
 }
 
 bool complete_sweep(Graph *g)
 {
-    step_append(&g->steps, g->last_steps);
-    for (Step *s = g->steps; s; s = s->next) {
-        g->nsteps++;
+    update_append(&g->updates, g->last_updates);
+    for (Update *s = g->updates; s; s = s->next) {
+        g->nupdates++;
         if (g->method == METHOD_EM && s->does == DRAWS) s->does = MAXIMISES;
         if (s->conditional) find_statistics(g, s->conditional);
     }
@@ -546,7 +546,7 @@ const char *only_on_cpu(const Graph *g)
 {
     const Var *z = first_solution(g);
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
-    for (const Step *s = g->steps; s; s = s->next)
+    for (const Update *s = g->updates; s; s = s->next)
         if (s->predictive && !s->enumerate.shelf && s->conditional->nbatch == 0)
             return arena_printf(g->arena,
                                 "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is "

@@ -2,19 +2,19 @@
 #include <string.h>
 #include "show.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../algebra/independence.h"
 #include "../algebra/block_terms.h"
 #include "../algebra/band.h"
 #include "../algebra/few_rows.h"
 #include "../algebra/pairs.h"
-#include "../updates/steps.h"
+#include "../updates/updates.h"
 #include "../updates/collapsed.h"
-#include "../updates/turns.h"
+#include "../updates/categories.h"
 #include "../updates/whiten.h"
 
-static const char *const step_names[] = {
-#define UPDATE(id, name, describe, lower, what) [STEP_##id] = name,
+static const char *const update_names[] = {
+#define UPDATE(id, name, describe, lower, what) [UPDATE_##id] = name,
 #include "../updates.def"
 };
 
@@ -76,19 +76,12 @@ static void print_rows(FILE *out, const Rows *r)
     }
 }
 
-static Loops loops_of_plates(const Plates *p)
+static void print_update(FILE *out, const Update *s)
 {
-    Loops l = {.guard = p->guard};
-    for (int i = 0; i < p->n; i++) l.index[l.n++] = p->index[i];
-    return l;
-}
-
-static void print_step(FILE *out, const Step *s)
-{
-    fputs(step_names[s->kind], out);
+    fputs(update_names[s->kind], out);
     for (int i = 0; i < s->nblock; i++) fprintf(out, "%s%s", i ? ", " : " ", s->block[i]->name);
     const Conditional *c = s->conditional;
-    if (s->kind == STEP_TURNS) {
+    if (s->kind == UPDATE_CATEGORIES) {
         fputs(", categories ", out);
         ex_print(out, s->turns->lo);
         fputc(':', out);
@@ -102,14 +95,14 @@ static void print_step(FILE *out, const Step *s)
             fputs(")\n", out);
         }
         fputs("    ", out);
-        print_step(out, s->turns->draw);
+        print_update(out, s->turns->draw);
         if (s->turns->shift) {
             fputs("    ", out);
-            print_step(out, s->turns->shift);
+            print_update(out, s->turns->shift);
         }
         return;
     }
-    if (s->kind == STEP_GAUSSIAN) {
+    if (s->kind == UPDATE_GAUSSIAN) {
         if (s->gaussian.arrow) fprintf(out, ", arrow");
         if (s->gaussian.band) fprintf(out, ", band of lag %d", s->gaussian.band->lag);
         if (s->gaussian.sparse) fprintf(out, ", sparse");
@@ -135,7 +128,7 @@ static void print_step(FILE *out, const Step *s)
     if (s->over_sum) fprintf(out, ", unknowns summed out");
     for (const Predictive *p = s->predictive; p; p = p->next)
         fprintf(out, "%s%s%s", p == s->predictive ? ", " : " and ", p->weights->name, p->next ? "" : " integrated out");
-    if (s->kind == STEP_PAIR) {
+    if (s->kind == UPDATE_PAIR) {
         static const char *const names[] = {"constant", "linear", "square"};
         fprintf(out, ", %s integrated out, then both%s    (%s)\n", s->pair->coefficient->var->name,
                 !c->var->rank               ? ""
@@ -149,12 +142,12 @@ static void print_step(FILE *out, const Step *s)
         }
         return;
     }
-    if (s->kind == STEP_NUTS) {
+    if (s->kind == UPDATE_NUTS) {
         fprintf(out, "%s    (%s)\n", s->collapsed ? ", auxiliaries integrated out" : "", s->reason);
         for (int i = 0; i < s->nuts.n; i++) {
             fputs("    density += ", out);
             ex_print(out, s->nuts.factor[i]->log_density);
-            const Loops over = loops_of_plates(&s->nuts.factor[i]->plates);
+            const Loops over = s->nuts.factor[i]->plates;
             print_loops(out, &over);
             fputc('\n', out);
         }
@@ -166,7 +159,7 @@ static void print_step(FILE *out, const Step *s)
     }
     if (s->collapsed) fputs(", auxiliaries integrated out", out);
     if (s->white) fprintf(out, ", with %s", s->white->vector->name);
-    if (s->kind == STEP_ELLIPTICAL) fputs(c->var->rank > 1 ? ", vector by vector" : ", whole", out);
+    if (s->kind == UPDATE_ELLIPTICAL) fputs(c->var->rank > 1 ? ", vector by vector" : ", whole", out);
     else if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
     else if (colours_of(c) > 1 && !(s->imputes && c->lattice)) fprintf(out, ", %d colours", colours_of(c));
     else if (by_data_colours(s)) fputs(", colours by data", out);
@@ -197,5 +190,5 @@ static void print_step(FILE *out, const Step *s)
 
 void schedule_print(FILE *out, const Graph *g)
 {
-    for (const Step *s = g->steps; s; s = s->next) print_step(out, s);
+    for (const Update *s = g->updates; s; s = s->next) print_update(out, s);
 }

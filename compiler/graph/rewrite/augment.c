@@ -125,7 +125,7 @@ static bool match_factor(Graph *g, Match *m, const Augmentation *rule, const Fac
 
 // ---- rows of a statement ----
 
-bool loop_extents(const Plates *p, Expr **extent)
+bool loop_extents(const Loops *p, Expr **extent)
 {
     for (int i = 0; i < p->n; i++) {
         extent[i] = p->index[i]->hi;
@@ -147,7 +147,7 @@ static Look test_moving(const Expr *e, void *with)
 // (Which elements there are must not change in the sweep then.)
 static int row_subscripts(const Factor *f, Expr **dim, Expr **at)
 {
-    const Plates *p = &f->plates;
+    const Loops *p = &f->plates;
     if (p->n <= MAX_RANK && loop_extents(p, dim)) {
         for (int i = 0; i < p->n; i++) at[i] = ex_index(p->index[i]);
         return p->n;
@@ -169,7 +169,7 @@ static Expr *new_latent(Graph *g, const Factor *f, const char *stem)
     return ex_ref(v, v->rank, at);
 }
 
-static bool mentions_plate(const Expr *e, const Plates *p)
+static bool mentions_plate(const Expr *e, const Loops *p)
 {
     for (int i = 0; e && i < p->n; i++)
         if (ex_mentions_index(e, p->index[i])) return true;
@@ -177,7 +177,7 @@ static bool mentions_plate(const Expr *e, const Plates *p)
 }
 
 // Where the range of a loop holds another's index, its own index is in another's, or the condition asks for it.
-static bool is_linked(const Plates *p, int at)
+static bool is_linked(const Loops *p, int at)
 {
     if (mentions_plate(p->index[at]->lo, p) || mentions_plate(p->index[at]->hi, p) ||
         (p->guard && ex_mentions_index(p->guard, p->index[at])))
@@ -188,12 +188,11 @@ static bool is_linked(const Plates *p, int at)
 }
 
 // j_of_y[i] for y[i] in the slice of j, 0 where it is in none: a LET with the subscripts that tell.
-static Expr *slice_of(Graph *g, const Factor *f, const Plates *p, Index *j, int n, Expr *const *dim, Expr *const *at)
+static Expr *slice_of(Graph *g, const Factor *f, const Loops *p, Index *j, int n, Expr *const *dim, Expr *const *at)
 {
     Var *v = var_unique(g, arena_printf(g->arena, "%s_of_%s", j->name, f->value->var->name), VAR_LET);
     Site *none = NEW(g->arena, Site), *own = NEW(g->arena, Site);
-    *none = (Site){
-        .span = f->span, .var = v, .plates = {.n = n, .index = index_list(g->arena, NULL, 0, n)}, .n = n, .value = ex_num(0), .next = own};
+    *none = (Site){.span = f->span, .var = v, .plates = {.n = n}, .n = n, .value = ex_num(0), .next = own};
     *own = (Site){.span = f->span, .var = v, .plates = *p, .n = n, .value = ex_index(j)};
     v->base = BASE_INT;
     v->span = f->span;
@@ -231,7 +230,7 @@ static Expr *moved(const Places *m, Expr *e)
 // Latents are then one for each element, whatever the slices, and are drawn without a search for theirs. NULL: it is left as it is.
 static Factor *by_elements(Graph *g, const Factor *f)
 {
-    const Plates *p = &f->plates;
+    const Loops *p = &f->plates;
     const Expr *value = f->value;
     Expr *extent[MAX_PLATES], *dim[MAX_RANK], *at[MAX_RANK];
     bool named[MAX_PLATES] = {false};
@@ -241,7 +240,7 @@ static Factor *by_elements(Graph *g, const Factor *f)
         (f->plate && (mentions_plate(f->plate->lo, p) || mentions_plate(f->plate->hi, p))))
         return NULL;
     Factor *rows = arena_copy(g->arena, f, sizeof *f);
-    rows->plates = (Plates){.index = index_list(g->arena, NULL, 0, p->n)};
+    rows->plates = (Loops){0};
     for (int k = 0; k < value->nargs; k++) {
         int own = -1;
         for (int i = 0; i < p->n; i++)
@@ -269,7 +268,7 @@ static Factor *by_elements(Graph *g, const Factor *f)
         if (!named[i] && p->index[i]->least == 1) counted = i;
     }
     if (counted < 0 || (picks && ex_find(p->guard, test_moving, NULL))) return NULL;  // or the subscripts tell all
-    Plates slices = *p;
+    Loops slices = *p;
     if (!picks) slices.guard = NULL;
     for (int i = 0; i < p->n; i++) {
         if (named[i]) continue;

@@ -110,7 +110,7 @@ static bool bounds_mention(const Graph *g, const Var *z)
     return false;
 }
 
-static bool plates_mention(const Plates *p, const Var *z)
+static bool plates_mention(const Loops *p, const Var *z)
 {
     for (int i = 0; i < p->n; i++)
         if (ex_mentions(p->index[i]->lo, z) || ex_mentions(p->index[i]->hi, z)) return true;
@@ -118,7 +118,7 @@ static bool plates_mention(const Plates *p, const Var *z)
 }
 
 // The plate of a statement that subscript e is, but for a number; NULL: none.
-static Index *plate_of(const Plates *p, Expr *e)
+static Index *plate_of(const Loops *p, Expr *e)
 {
     for (int i = 0; i < p->n; i++)
         if (ex_sub(e, ex_index(p->index[i]))->kind == EX_NUM) return p->index[i];
@@ -276,10 +276,10 @@ static void definitions_by_x(const Centred *c)
 
 // ---- the statements that draw x, and z for the draws ----
 
-static Plates fresh_plates(Graph *g, const Loops *loops, Index **fresh)
+static Loops fresh_plates(const Loops *loops, Index **fresh)
 {
     for (int i = 0; i < loops->n; i++) fresh[i] = index_new(loops->index[i]->name, loops->index[i]->lo, loops->index[i]->hi);
-    return (Plates){.n = loops->n, .index = index_list(g->arena, fresh, loops->n, 0)};
+    return loops_of_indices(fresh, loops->n, NULL);
 }
 
 static Expr *with_fresh(Expr *e, const Loops *loops, Index *const *fresh)
@@ -302,7 +302,7 @@ static Expr *of_element(const Factor *prior, Expr *e, const Expr *ref)
     return e;
 }
 
-static void put_written(Graph *g, Span at, Plates plates, Expr *log_density)
+static void put_written(Graph *g, Span at, Loops plates, Expr *log_density)
 {
     if (ex_is_num(log_density, 0)) return;
     Factor *f = NEW(g->arena, Factor), **last = &g->written;
@@ -321,7 +321,7 @@ static void draw_x(const Centred *c, const Loops *loops, const InnovationChange 
     Expr **args;
     const Distribution *d = family_of(g, prior, &args, &centre, &spread);
     Index *fresh[MAX_PLATES];
-    const Plates plates = fresh_plates(g, loops, fresh);
+    const Loops plates = fresh_plates(loops, fresh);
     Expr **to = NEW_N(g->arena, Expr *, d->nparams + 1);
     for (int i = 0; i < d->nparams; i++) {
         to[i] = of_element(prior, args[i], of->ref);
@@ -341,7 +341,7 @@ static void compute_z(const Centred *c, const Loops *loops, const InnovationChan
     Var *z = of->ref->var;
     Site *t = NEW(g->arena, Site), **last = &z->sites;
     Index *fresh[MAX_PLATES];
-    *t = (Site){.span = of->span, .var = z, .plates = fresh_plates(g, loops, fresh), .n = z->rank};
+    *t = (Site){.span = of->span, .var = z, .plates = fresh_plates(loops, fresh), .n = z->rank};
     t->value = with_fresh(ex_div(ex_sub(of->x, of->rest), of->coefficient), loops, fresh);
     for (int k = 0; k < z->rank; k++) t->subscript[k] = with_fresh(of->ref->args[k], loops, fresh);
     while (*last) last = &(*last)->next;

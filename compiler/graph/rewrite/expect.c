@@ -18,7 +18,7 @@
 #include <string.h>
 #include "expect.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
@@ -57,7 +57,7 @@ static bool in_ranges(const Factor *f, const Var *v)
 // The subscripts of a reference are in terms of the plates: none belongs to a sum within.
 static Look test_bound(const Expr *e, void *with)
 {
-    const Plates *p = with;
+    const Loops *p = with;
     if (e->kind != EX_INDEX) return LOOK;
     for (int i = 0; i < p->n; i++)
         if (p->index[i] == e->index) return SKIP;
@@ -175,7 +175,7 @@ static Var *array_of(Graph *g, const Var *v, const char *stem, Expr *values)
     return e;
 }
 
-static Factor *expected_factor(Graph *g, Factor *f, const Var *v, Plates plates)
+static Factor *expected_factor(Graph *g, Factor *f, const Var *v, Loops plates)
 {
     Factor *q = factor_new(g, f->span, plates);
     q->rule = f->rule;
@@ -200,7 +200,7 @@ static Factor *sum_over(const Graph *g, const Var *v)
 
 // Whether what the step weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name
 // the element all terms are in the weights (kernel/density.c).
-static bool weighs_all(const Step *s, const Factor *sum)
+static bool weighs_all(const Update *s, const Factor *sum)
 {
     if (s->by_messages) return true;
     for (const Part *q = s->conditional->density; q; q = q->next)
@@ -209,7 +209,7 @@ static bool weighs_all(const Step *s, const Factor *sum)
 }
 
 // The log of the sum of weights goes along with the probabilities: the log density reads it.
-static void keep_evidence(Graph *g, Step *s, Var *v)
+static void keep_evidence(Graph *g, Update *s, Var *v)
 {
     Factor *sum = sum_over(g, v);
     Expr *at[MAX_RANK];
@@ -220,7 +220,7 @@ static void keep_evidence(Graph *g, Step *s, Var *v)
 }
 
 // log p(.. | z = k) times the probability of k, over the values k.
-static void by_values(Graph *g, Step *s, Var *v)
+static void by_values(Graph *g, Update *s, Var *v)
 {
     Expr *first = s->enumerate.lower, *last = s->enumerate.upper;
     Var *p = s->expected->of[s->expected->n++] = array_of(g, v, "probability", ex_add2(ex_sub(last, first), ex_num(1)));
@@ -235,7 +235,7 @@ static void by_values(Graph *g, Step *s, Var *v)
         int n = 0;
         for (; n < h.ref->nargs; n++) sub[n] = h.ref->args[n];
         sub[n++] = ex_add2(ex_sub(value, first), ex_num(1));
-        Plates plates = {.n = f->plates.n, .index = NEW_N(g->arena, Index *, f->plates.n + 1)};
+        Loops plates = {.n = f->plates.n};
         for (int i = 0; i < plates.n; i++) plates.index[i] = f->plates.index[i];
         plates.index[plates.n++] = k;
         plates.guard = f->plates.guard ? ex_replace(f->plates.guard, h.ref, value) : NULL;
@@ -246,7 +246,7 @@ static void by_values(Graph *g, Step *s, Var *v)
 }
 
 // E t(z) for each statistic that has an unknown coefficient.
-static void by_statistics(Graph *g, Step *s, Var *v)
+static void by_statistics(Graph *g, Update *s, Var *v)
 {
     const Conditional *c = s->conditional;
     Var *of[MAX_NATURAL] = {NULL};
@@ -280,11 +280,11 @@ static bool refuse(Graph *g, const Var *v, const char *because)
     return false;
 }
 
-// Steps that find the expectations, in `*steps`; false after a message.
-bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps)
+// Updates that find the expectations, in `*steps`; false after a message.
+bool expectations(Graph *g, Update *(*update_of)(Graph *, Var *), Update **updates)
 {
     const int nvars = g->nvars;
-    Step **of = NEW_N(g->arena, Step *, nvars + 1);
+    Update **of = NEW_N(g->arena, Update *, nvars + 1);
     for (int i = 0; i < nvars; i++) {
         Var *v = g->vars[i];
         if (var_unknown(v) && v->discrete && v->kind != VAR_AUXILIARY && !v->summed)
@@ -296,12 +296,12 @@ bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps)
             Var *v = g->vars[i];
             of[i] = NULL;
             if (!is_latent(g, v) || v->integrated) continue;
-            of[i] = step_of(g, v);
+            of[i] = update_of(g, v);
             Conditional *c = of[i] ? of[i]->conditional : NULL;
             if (c && !c->array) find_statistics(g, c);
-            const char *because = v->discrete && (!c || of[i]->kind != STEP_ENUM || (c->nbatch < v->rank))
+            const char *because = v->discrete && (!c || of[i]->kind != UPDATE_ENUM || (c->nbatch < v->rank))
                                       ? "its elements depend on each other, as the states of a chain do"
-                                      : obstacle(g, v, of[i] && of[i]->kind == STEP_EXACT ? c : NULL);
+                                      : obstacle(g, v, of[i] && of[i]->kind == UPDATE_EXACT ? c : NULL);
             if (!because) continue;
             if (v->kind != VAR_AUXILIARY || v->discrete) return refuse(g, v, because);
             const Applied *a = applied_for(g, v);
@@ -318,7 +318,7 @@ bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps)
         else by_statistics(g, of[i], v);
         v->integrated = true;
         of[i]->does = EXPECTS;
-        Step **last = steps;
+        Update **last = updates;
         while (*last) last = &(*last)->next;
         *last = of[i];
     }

@@ -13,6 +13,6 @@ typedef struct Expected {  // what a step finds in place of a draw: arrays
     Var *evidence;
 } Expected;
 
-// Fills the steps that find expectations, each made by step_of, and the factors that steps of maximisation read; false after a message.
-bool expectations(Graph *g, Step *(*step_of)(Graph *, Var *), Step **steps);
+// Fills the steps that find expectations, each made by update_of, and the factors that steps of maximisation read; false after a message.
+bool expectations(Graph *g, Update *(*update_of)(Graph *, Var *), Update **updates);
 #endif

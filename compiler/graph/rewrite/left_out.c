@@ -71,7 +71,7 @@ static Var *observed_of(Graph *g, Var *v)
     Site *t = seen->sites = NEW(g->arena, Site);
     *t = (Site){.span = v->span,
                 .var = seen,
-                .plates = {.n = v->rank, .index = index_list(g->arena, index, v->rank, 0)},
+                .plates = loops_of_indices(index, v->rank, NULL),
                 .n = v->rank,
                 .value = ex_call1("!", ex_call1("missing", element))};
     for (int k = 0; k < v->rank; k++) t->subscript[k] = ex_index(index[k]);

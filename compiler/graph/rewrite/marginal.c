@@ -105,7 +105,7 @@ static void draw_together(Graph *g, Var *v)
     else v->messages = NULL;
 }
 
-// ---- offers: a move that competes with steps may see an unknown summed out that these are given (compete.c) ----
+// ---- offers: a move that competes with steps may see an unknown summed out that these are given (select.c) ----
 
 // Densities with matrices of each value would be evaluated by one lane, a row after the other, which steps that share inverses never are.
 // No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each

@@ -140,7 +140,7 @@ static Var *let_by_chain(Graph *g, const Conditional *c, const char *name)
     m->dim[0] = c->var->dim[0];
     m->lower_number = 0;
     m->sites = NEW(g->arena, Site);
-    *m->sites = (Site){.span = m->span, .var = m, .plates = {.n = 1, .index = NEW_N(g->arena, Index *, 1)}, .n = 1};
+    *m->sites = (Site){.span = m->span, .var = m, .plates = {.n = 1}, .n = 1};
     m->sites->plates.index[0] = index_new(intern("k"), ex_num(1), m->dim[0]);
     m->sites->subscript[0] = ex_index(m->sites->plates.index[0]);
     return m;
@@ -177,7 +177,7 @@ Expr *first_alike(const Var *v, Expr *chain) { return v->alike ? ex_ref(v->alike
 static Site *chain_site(const Chain *h, Var *m, int n, Expr *const *at)
 {
     Site *s = NEW(h->g->arena, Site);
-    *s = (Site){.span = h->c->var->span, .var = m, .plates = {.index = NEW_N(h->g->arena, Index *, MAX_RANK)}, .n = n};
+    *s = (Site){.span = h->c->var->span, .var = m, .n = n};
     memcpy(s->subscript, at, sizeof *at * (size_t)n);
     add_to_sites(m, s);
     return s;

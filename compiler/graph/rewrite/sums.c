@@ -38,7 +38,7 @@ static const char *line_of(Graph *g, Span at) { return arena_printf(g->arena, "l
 
 // ---- sums over values ----
 
-static void new_sum(Graph *g, const Var *v, int number, Plates p, Expr *log_density)
+static void new_sum(Graph *g, const Var *v, int number, Loops p, Expr *log_density)
 {
     Factor *sum = factor_new(g, v->span, p);
     sum->log_density = log_density;
@@ -59,7 +59,7 @@ static void add_site(Graph *g, Series *s, Span at, const Loops *l, Expr *const *
         Index *j = way ? s->along : index_new(s->along->name, s->along->lo, s->along->hi);
         *t = (Site){.span = at,
                     .var = m,
-                    .plates = {.index = NEW_N(g->arena, Index *, l->n + 1), .guard = l->guard},
+                    .plates = {.guard = l->guard},
                     .n = m->rank,
                     .adds = adds,
                     .value = ex_replace(value, c->u, value_at_place(c->var, ex_index(j)))};
@@ -115,7 +115,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool f
         c->density = &one;
         Expr *with = own_density(c, &without);
         add_site(g, s, q->factor->span, &q->loops, q->target, with, c, true);
-        Plates rows = {.n = q->loops.n, .index = index_list(g->arena, q->loops.index, q->loops.n, 1), .guard = q->loops.guard};
+        Loops rows = q->loops;
         if (!ex_is_num(without, 0)) new_sum(g, v, number, rows, without);
     }
     c->density = all;
@@ -297,7 +297,7 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
         return arena_printf(g->arena, "the statement of %s has latents that are not drawn from their conditionals",
                             line_of(g, latent->span));
     const bool chain = c->nbatch < v->rank;
-    Plates p = {.n = v->rank, .index = NEW_N(g->arena, Index *, v->rank + 1)};
+    Loops p = {.n = v->rank};
     for (int k = 0; k < v->rank; k++) p.index[k] = c->element[k];
     if (!chain) p.guard = var_domain(g, v, p.index);  // an element without a statement has no values to sum over
     Expr *apart, *e = ex_add2(own_density(c, &apart), slices ? ex_replace(sliced, slices->value, c->u) : sliced);
@@ -306,8 +306,7 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     if (rows && by != FOR_TRIAL) {
         e = sum_by_rows(g, scattered, slices ? ex_replace(sliced, slices->value, scattered->u) : sliced, number, by == FOR_PARENTS);
         apart = ex_num(0);
-        p.index = scattered->element;
-        p.guard = var_domain(g, v, p.index);
+        p = loops_of_indices(scattered->element, v->rank, var_domain(g, v, scattered->element));
     } else e = chain ? sum_along(g, c, e, g->method != METHOD_EM) : over_values(c, e, end_of_summed(v, 0), end_of_summed(v, 1));
     if (!e) return "its elements depend on each other in no order";
     if (slices) {
@@ -321,7 +320,6 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
         if (f == factor_written(f) && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
     if (chain) {
         if (!ex_is_num(apart, 0)) new_sum(g, v, number, p, apart);
-        p.index = index_list(g->arena, p.index, p.n, 1);
         p.n--;
         memmove(&p.index[v->chain], &p.index[v->chain + 1], sizeof *p.index * (size_t)(p.n - v->chain));
         const Expr *length = v->dim[v->chain];

@@ -7,7 +7,7 @@
 // A condition is looked at where an index stands for a turn of its loop: it lies in its range then, and the range is not empty. So what is
 // decided holds for every size, also where a run has no turn at all. Only comparisons of whole numbers are decided, of indices and of data
 // that are no response: a real may be no number, and what is missing lies outside of declared bounds. Method: what a condition or its
-// opposite says is added to what is known, until a number that must not be negative is seen to be (claims.c).
+// opposite says is added to what is known, until a number that must not be negative is seen to be (requirements.c).
 #include "conditions.h"
 #include "prover.h"
 

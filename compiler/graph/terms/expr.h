@@ -36,7 +36,7 @@ typedef enum {
     EX_AT,      // arg0[arg1, ...]                     arg0 a CALL that gives an array
 } ExprKind;
 
-// A loop index. Plates have names and ranges of their own. The index that a REDUCE or an ARRAY binds is one of
+// A loop index. Loops have names and ranges of their own. The index that a REDUCE or an ARRAY binds is one of
 // the canonical indices `bound(height)`, so that equal reductions are the same expression whatever their index was called.
 struct Index {
     const char *name;
@@ -104,8 +104,7 @@ Index *index_new(const char *name, Expr *lo, Expr *hi);  // a fresh loop index
 // The index of a loop as it is written, and what its name stands for within. Rows are counted from 1 in arrays and in orders by group: from
 // below, `k in 0:n` is k in 1:n + 1 with k - 1 in its place.
 Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn);
-bool begins_below(const Expr *lo);                                  // a number below 1, or less than a number by data: -K, 1 - K
-Index **index_list(Arena *a, Index *const *list, int n, int room);  // a copy of n, with room for more
+bool begins_below(const Expr *lo);  // a number below 1, or less than a number by data: -K, 1 - K
 
 bool ex_is_num(const Expr *e, double v);  // the number v
 static inline bool ex_is_call(const Expr *e, FunctionId fn) { return e->kind == EX_CALL && e->fn == fn; }

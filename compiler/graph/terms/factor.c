@@ -12,7 +12,14 @@ static int factor_number(const Graph *g)
     return next++;
 }
 
-Factor *factor_new(Graph *g, Span at, Plates plates)
+Loops loops_of_indices(Index *const *index, int n, Expr *guard)
+{
+    Loops l = {.n = n, .guard = guard};
+    for (int i = 0; i < n; i++) l.index[i] = index[i];
+    return l;
+}
+
+Factor *factor_new(Graph *g, Span at, Loops plates)
 {
     Factor *f = NEW(g->arena, Factor);
     f->span = at;

@@ -3,7 +3,8 @@
 #define GMC_GRAPH_FACTOR_H
 #include "../graph.h"
 
-Factor *factor_new(Graph *g, Span at, Plates plates);                     // of density 1, behind all others
+Loops loops_of_indices(Index *const *index, int n, Expr *guard);          // these n indices, where guard holds; NULL: always
+Factor *factor_new(Graph *g, Span at, Loops plates);                      // of density 1, behind all others
 Factor *factor_beside(Graph *g, Factor *f);                               // a copy, behind it
 void factor_add(Factor *f, Expr *e);                                      // to its log density
 Factor *factor_with(Graph *g, const Factor *f, Expr *log_density);        // a copy, which the graph does not have

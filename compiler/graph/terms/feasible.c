@@ -240,9 +240,9 @@ static void find_matrices(Parts *p, Expr *e)
 }
 
 // What f runs over, without the indices that e does not read: of these the ranges have to be not empty.
-static Plates plates_for(Arena *a, const Plates *l, const Expr *e)
+static Loops plates_for(const Loops *l, const Expr *e)
 {
-    Plates out = {.index = arena_alloc(a, sizeof(Index *) * (size_t)(l->n + 1)), .guard = l->guard};
+    Loops out = {.guard = l->guard};
     bool kept[MAX_LOOPS];
     for (int i = l->n; i-- > 0;) {
         Index *x = l->index[i];
@@ -269,7 +269,7 @@ int factor_parts(Arena *a, const Factor *f, FactorPart **out)
         else if (!f->original && !f->made && !is_finite(t)) add_part(&p, t);
     }
     for (int i = 0; i < p.n; i++) {
-        p.part[i].plates = plates_for(a, &f->plates, p.part[i].log_density);
+        p.part[i].plates = plates_for(&f->plates, p.part[i].log_density);
         p.part[i].if_missing = !ex_unknown(p.part[i].log_density);
     }
     *out = p.part;

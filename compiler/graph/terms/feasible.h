@@ -9,7 +9,7 @@ Vanishing factor_vanishing(const Factor *f);  // whether its density may be 0 wh
 
 typedef struct FactorPart {  // of a factor that holds arrays: a term without any, or a matrix that has to have a factor
     Expr *log_density;       // inverse_spd(matrix), if it is symmetric, or log_determinant, inverse, cholesky_decompose of it
-    Plates plates;           // without indices that it does not read
+    Loops plates;            // without indices that it does not read
     bool if_missing;
 } FactorPart;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include "naming.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../sum.h"
 
 enum { LONGEST = 40 };  // of a name, before it gets a number
@@ -285,7 +285,7 @@ static const char *subscript_name(const Graph *g, const Sum *s, int k, const cha
     return name;
 }
 
-static const char *server_text(const Graph *g, const Step *s)
+static const char *server_text(const Graph *g, const Update *s)
 {
     if (s->conditional) return ex_quote(g->arena, s->conditional->current);
     const char *names = "";
@@ -312,7 +312,7 @@ const char *statistic_text(const Graph *g, const Sum *s)
     if (s->loops.guard) with = arena_printf(g->arena, "%s where %s", with, ex_quote(g->arena, s->loops.guard));
     int n = 0;
     for (const Server *t = s->serves; t; t = t->next, n++)
-        if (n < 4) serves = arena_printf(g->arena, "%s%s%s", serves, n ? ", " : "", server_text(g, t->step));
+        if (n < 4) serves = arena_printf(g->arena, "%s%s%s", serves, n ? ", " : "", server_text(g, t->update));
     if (s->purpose) serves = arena_printf(g->arena, "; %s", s->purpose);
     else if (n)
         serves = arena_printf(g->arena, "; serves the conditional%s of %s%s", n > 1 ? "s" : "", serves,

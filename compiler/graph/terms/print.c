@@ -2,7 +2,7 @@
 #include <math.h>
 #include "print.h"
 
-void plates_print(FILE *out, const Plates *p)
+void plates_print(FILE *out, const Loops *p)
 {
     for (int i = 0; i < p->n; i++) {
         fprintf(out, "%s%s in ", i ? ", " : " over ", p->index[i]->name);

@@ -4,6 +4,6 @@
 #include "../graph.h"
 
 bool prove_nonneg(const Loops *l, Expr *e);  // e, a whole number, is provably at least 0 within the loops
-bool prove_length(Expr *n);                  // n, a whole number, is at least 0 in every run that gets past the claims
+bool prove_length(Expr *n);                  // n, a whole number, is at least 0 in every run that gets past the requirements
 bool prove_never(const Loops *l);            // the loops' condition never holds
 #endif

@@ -35,7 +35,7 @@ bool is_collapsed(const Graph *g, const Var *v) { return asked_collapsed(g, v) !
 
 bool asks_for_gradients(const Request *r) { return r->method == METHOD_NUTS || r->method == METHOD_CHEES || r->method == METHOD_HMC; }
 
-// The model asks for the scale to be drawn without this: infer { tau by gibbs(orbit = off); }
+// The model asks for the scale to be drawn without this: infer { tau by gibbs(group_move = off); }
 bool is_switched_off(const Graph *g, const Var *s, SettingId setting)
 {
     const Request *asked = request_of(g, s);

@@ -129,13 +129,6 @@ bool begins_below(const Expr *lo)
     return all;
 }
 
-Index **index_list(Arena *a, Index *const *list, int n, int room)
-{
-    Index **copy = NEW_N(a, Index *, n + room);
-    if (n) memcpy(copy, list, sizeof *copy * (size_t)n);
-    return copy;
-}
-
 // The canonical index of reductions of this height, over values from `least` on.
 Index *index_bound(int height, int least)
 {

@@ -7,12 +7,12 @@
 #include <math.h>
 #include <string.h>
 #include "chains.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/requests.h"
 #include "../algebra/block_terms.h"
 #include "../algebra/band.h"
 #include "../algebra/innovations.h"
-#include "steps.h"
+#include "updates.h"
 
 // A chain that grows by variables along it, and by others as its border.
 typedef struct Chain {
@@ -21,12 +21,12 @@ typedef struct Chain {
     const Band *band;
 } Chain;
 
-static Step *chain_step(Graph *g, const Chain *c, const char *reason)
+static Update *chain_update(Graph *g, const Chain *c, const char *reason)
 {
     Var **block = NEW_N(g->arena, Var *, c->n + c->nborder + 1);
     memcpy(block, c->var, sizeof *block * (size_t)c->n);
     memcpy(block + c->n, c->border, sizeof *block * (size_t)c->nborder);
-    Step *s = gaussian_step(g, block, c->n + c->nborder, false, 0, reason);
+    Update *s = gaussian_update(g, block, c->n + c->nborder, false, 0, reason);
     s->gaussian.band = c->band;
     return s;
 }
@@ -76,7 +76,7 @@ static bool belongs_to_effects(Graph *g, Candidate *list, int n, const Growing *
 }
 
 // All of a block that the model asks for: what is coupled along a chain, and the rest as its border; NULL: it is none.
-Step *chain_of(Graph *g, Candidate *list, int n, Var *const *block, int m)
+Update *chain_of(Graph *g, Candidate *list, int n, Var *const *block, int m)
 {
     Chain c = {.var = NEW_N(g->arena, Var *, m + 1), .border = NEW_N(g->arena, Var *, m + 1)};
     for (int i = 0; i < m; i++)
@@ -88,11 +88,11 @@ Step *chain_of(Graph *g, Candidate *list, int n, Var *const *block, int m)
     BlockTerm *terms;
     const char *why;
     if (c.n == 0 || !block_terms(g, all, m, &terms, &why) || !(c.band = band_of(g, all, m, c.n, terms))) return NULL;
-    return chain_step(g, &c, "the model asks for this block");
+    return chain_update(g, &c, "the model asks for this block");
 }
 
 // The chain that begins with c; NULL: its elements are no chain.
-Step *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *first)
+Update *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *first)
 {
     BlockTerm *terms;
     const char *why;
@@ -116,11 +116,11 @@ Step *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *first)
             put_inside(g, b, w->var);
             k = -1;  // a new member may bring others
         }
-    return chain_step(g, &c, c.n + c.nborder == 1 ? "its elements follow each other" : "they go along a chain");
+    return chain_update(g, &c, c.n + c.nborder == 1 ? "its elements follow each other" : "they go along a chain");
 }
 
 // The innovations of a series, with what can stand at its border; NULL: they are not drawn so.
-Step *innovations_step(Graph *g, Candidate *list, int n, const Series *series)
+Update *innovations_update(Graph *g, Candidate *list, int n, const Series *series)
 {
     Innovations *in = find_innovations(g, series);
     BlockTerm *terms, *more;
@@ -158,7 +158,7 @@ Step *innovations_step(Graph *g, Candidate *list, int n, const Series *series)
         w->taken = true;
         k = -1;
     }
-    Step *s = step_new(g, STEP_GAUSSIAN, vars[0]->span);
+    Update *s = update_new(g, UPDATE_GAUSSIAN, vars[0]->span);
     s->block = block;
     s->nblock = nvars + nborder;
     s->gaussian.terms = terms;

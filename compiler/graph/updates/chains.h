@@ -4,9 +4,9 @@
 #include "blocks.h"
 
 // all of a block that the model asks for; NULL: it is no chain with a border
-Step *chain_of(Graph *g, Candidate *list, int n, Var *const *block, int m);
+Update *chain_of(Graph *g, Candidate *list, int n, Var *const *block, int m);
 // the chain that begins with a variable; NULL: its elements are no chain
-Step *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *first);
+Update *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *first);
 // of a series whose elements have innovations of their own; NULL: it has none
-Step *innovations_step(Graph *g, Candidate *list, int n, const Series *series);
+Update *innovations_update(Graph *g, Candidate *list, int n, const Series *series);
 #endif

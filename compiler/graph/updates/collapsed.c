@@ -19,7 +19,7 @@
 #include <string.h>
 #include "collapsed.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
@@ -98,7 +98,7 @@ static Expr *vectors_apart(const Predictive *list, Expr *key)
 }
 
 // Elements that count in different vectors of weights go at once.
-static void set_apart(Step *s, Conditional *c)
+static void set_apart(Update *s, Conditional *c)
 {
     const Var *v = c->var;
     Expr *first = v->rank ? ex_index(c->element[0]) : NULL;
@@ -111,7 +111,7 @@ static void set_apart(Step *s, Conditional *c)
     if (!s->enumerate.shelves) s->enumerate.shelf = NULL;
 }
 
-Step *collapsed_step(Graph *g, Var *v)
+Update *collapsed_update(Graph *g, Var *v)
 {
     Predictive *list = NULL, **last = &list;
     Conditional *c = NULL;
@@ -148,15 +148,15 @@ Step *collapsed_step(Graph *g, Var *v)
     for (const Predictive *p = list; p; p = p->next)
         names = arena_printf(g->arena, "%s%s`%s`", names, *names ? ", " : "", p->weights->name);
     c->because = arena_printf(g->arena, "counts stand in place of %s, as the model asks", names);
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_ENUM,
-                .span = v->span,
-                .block = arena_copy(g->arena, &v, sizeof v),
-                .nblock = 1,
-                .conditional = c,
-                .reason = c->because,
-                .marginal = true,
-                .predictive = list};
+    Update *s = NEW(g->arena, Update);
+    *s = (Update){.kind = UPDATE_ENUM,
+                  .span = v->span,
+                  .block = arena_copy(g->arena, &v, sizeof v),
+                  .nblock = 1,
+                  .conditional = c,
+                  .reason = c->because,
+                  .marginal = true,
+                  .predictive = list};
     s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
     s->enumerate.upper = v->upper;
     if (apart) set_apart(s, c);
@@ -164,13 +164,13 @@ Step *collapsed_step(Graph *g, Var *v)
 }
 
 // Requests that no step can serve are told.
-bool collapses_served(Graph *g, const Step *steps)
+bool collapses_served(Graph *g, const Update *updates)
 {
     for (int i = 0; i < g->nvars; i++) {
         Var *w = g->vars[i];
         if (!var_unknown(w) || !is_collapsed(g, w)) continue;
         bool used = false;
-        for (const Step *s = steps; s; s = s->next)
+        for (const Update *s = updates; s; s = s->next)
             for (const Predictive *p = s->predictive; p; p = p->next) used |= p->weights == w;
         const Conditional *c = w->constraint == CONSTRAINT_SIMPLEX ? conditional_array(g, w) : NULL;
         if (!c) refuse(g, w, "it is no vector of probabilities");

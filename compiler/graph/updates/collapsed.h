@@ -13,6 +13,6 @@ typedef struct Predictive {  // how the conditional of an indicator's element ho
 } Predictive;
 
 // NULL: v reads no weights that are integrated out, or cannot be drawn so (after a message)
-struct Step *collapsed_step(Graph *g, Var *v);
-bool collapses_served(Graph *g, const struct Step *steps);  // false after a message
+struct Update *collapsed_update(Graph *g, Var *v);
+bool collapses_served(Graph *g, const struct Update *updates);  // false after a message
 #endif

@@ -12,7 +12,7 @@
 // before they are (van Dyk and Park 2008, partially collapsed Gibbs).
 //
 // Side conditions: the elements of the plate are independent given all else and have a family whose law has a name, without truncation;
-// sums over its rows are of data, or made before the step; the parameter is a real, sliced given the plate or beside one that is, and of
+// sums over its rows are of data, or made before the update; the parameter is a real, sliced given the plate or beside one that is, and of
 // all that holds the plate it stands in the plate's own statement alone; the plate enters no other integral. The common factor: two or more
 // of these parameters, positive without an upper end, of one shape, in one statement.
 #include <math.h>
@@ -28,24 +28,24 @@
 #include "../algebra/families.h"
 #include "../algebra/conditionals.h"
 #include "group.h"
-#include "steps.h"
+#include "updates.h"
 
 enum { MOST_PARAMETERS = 8 };
 
 typedef struct Plate {
     Graph *g;
-    Step *step;   // that draws it
-    Factor *own;  // its statement
+    Update *update;  // that draws it
+    Factor *own;     // its statement
     Without *without;
     // what is left of its factors once it is integrated out, but for terms without what the statement hangs on
     Factor *integral;
     int n;
-    Step *parameter[MOST_PARAMETERS];  // steps of what is drawn without it
+    Update *parameter[MOST_PARAMETERS];  // steps of what is drawn without it
 } Plate;
 
-static bool is_ordinary(const Step *s)
+static bool is_ordinary(const Update *s)
 {
-    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->orbit &&
+    return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->group_move &&
            s->does != EXPECTS && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
            (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS);
 }
@@ -93,7 +93,7 @@ static Expr *without_element(const Expr *e, const Expr *u)
 static Expr *sum_of(Plate *p, const Part *q)
 {
     Graph *g = p->g;
-    const Conditional *c = p->step->conditional;
+    const Conditional *c = p->update->conditional;
     if (!q->scatter && !q->loops.n) return q->loops.guard ? ex_call3("if_else", q->loops.guard, q->value, ex_num(0)) : q->value;
     Var *v = var_new(g, arena_printf(g->arena, "sum%d_%s", p->without->n + 1, c->var->name), VAR_ELEMENT);
     v->rank = c->var->rank;
@@ -124,7 +124,7 @@ Expr *in_place_of_sums(const Without *w, Expr *e, Expr *const *is) { return ex_m
 static Expr *log_normaliser(Plate *p)
 {
     Graph *g = p->g;
-    const Conditional *c = p->step->conditional;
+    const Conditional *c = p->update->conditional;
     Expr *args[MAX_RANK], *natural[MAX_NATURAL];
     for (int k = 0; k < MAX_NATURAL; k++) natural[k] = ex_num(0);
     for (const Part *q = c->natural; q; q = q->next) natural[q->which] = ex_add2(natural[q->which], sum_of(p, q));
@@ -153,13 +153,14 @@ static bool can_be_summed(const Conditional *c, const Part *q)
 static bool find_integral(Plate *p)
 {
     Graph *g = p->g;
-    const Conditional *c = p->step->conditional;
+    const Conditional *c = p->update->conditional;
     Expr *all = ex_num(0), *guard = var_domain(g, c->var, c->element);
     int nparts = 0;
     for (const Part *q = c->natural; q; q = q->next, nparts++)
         if (!can_be_summed(c, q)) return false;
     p->without = NEW(g->arena, Without);
-    *p->without = (Without){.plate = p->step, .part = NEW_N(g->arena, const Part *, nparts + 1), .sum = NEW_N(g->arena, Var *, nparts + 1)};
+    *p->without =
+        (Without){.plate = p->update, .part = NEW_N(g->arena, const Part *, nparts + 1), .sum = NEW_N(g->arena, Var *, nparts + 1)};
     for (const Part *q = c->density; q; q = q->next) {
         if (q->factor != p->own) continue;
         if (q->scatter || q->loops.n || (q->loops.guard && !ex_data_only(q->loops.guard))) return false;
@@ -170,15 +171,13 @@ static bool find_integral(Plate *p)
     }
     Expr *a = log_normaliser(p);
     if (!a) return false;
-    p->integral =
-        factor_of_ends(g, p->own, (Plates){.n = c->var->rank, .index = index_list(g->arena, c->element, c->var->rank, 0), .guard = guard},
-                       ex_add2(all, a));
+    p->integral = factor_of_ends(g, p->own, loops_of_indices(c->element, c->var->rank, guard), ex_add2(all, a));
     return !ex_mentions(p->integral->log_density, c->var);
 }
 
-static bool find_plate(Graph *g, Step *s, Plate *p)
+static bool find_plate(Graph *g, Update *s, Plate *p)
 {
-    if (s->kind != STEP_EXACT || !is_ordinary(s)) return false;
+    if (s->kind != UPDATE_EXACT || !is_ordinary(s)) return false;
     const Conditional *c = s->conditional;
     const Var *v = c->var;
     if (c->array || !c->family || !c->family->law || c->truncated || c->bounds || c->nbase || c->whole || c->recursion || c->closed ||
@@ -187,7 +186,7 @@ static bool find_plate(Graph *g, Step *s, Plate *p)
     if (v->discrete || v->constraint != CONSTRAINT_NONE || (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || request_of(g, v) ||
         is_of_series(g, v))
         return false;
-    *p = (Plate){.g = g, .step = s, .own = own_statement(g, (Var *)v)};
+    *p = (Plate){.g = g, .update = s, .own = own_statement(g, (Var *)v)};
     return p->own && find_integral(p);
 }
 
@@ -201,7 +200,7 @@ static bool hangs_on(const Plate *p, Var *h)
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
         if (f->replaced || f->original || f->made || f->sums_out) return false;
-        if (!factor_mentions(f, p->step->block[0])) continue;
+        if (!factor_mentions(f, p->update->block[0])) continue;
         if (f != p->own || decide_instances(f, is_it, h)) return false;
         own = true;
     }
@@ -216,13 +215,13 @@ static Reading factors_without(Graph *g, const Reading of, const Plate *p)
     return out;
 }
 
-static bool is_parameter(Graph *g, const Step *s, const Step *of_plate)
+static bool is_parameter(Graph *g, const Update *s, const Update *of_plate)
 {
     const Var *v = s->block[0];
-    return (s->kind == STEP_SLICE || (s->kind == STEP_EXACT && !s->conditional->array)) && is_ordinary(s) && s->when == of_plate->when &&
-           s->competition == of_plate->competition && is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->part_of &&
-           v->constraint == CONSTRAINT_NONE && !s->conditional->whole && !s->conditional->recursion && !s->conditional->closed &&
-           !request_of(g, v) && !is_of_series(g, v);
+    return (s->kind == UPDATE_SLICE || (s->kind == UPDATE_EXACT && !s->conditional->array)) && is_ordinary(s) &&
+           s->when == of_plate->when && s->selection == of_plate->selection && is_plain_real(v) && v->kind != VAR_AUXILIARY &&
+           !v->part_of && v->constraint == CONSTRAINT_NONE && !s->conditional->whole && !s->conditional->recursion &&
+           !s->conditional->closed && !request_of(g, v) && !is_of_series(g, v);
 }
 
 // ---- a common factor ----
@@ -246,12 +245,12 @@ static bool is_common(const Group *x, const Var *v)
 // h exp(c) in place of h.
 static Expr *grown(Group *x, Expr *h) { return ex_mul2(h, ex_call1("exp", ex_ref(x->by, h->nargs, h->args))); }
 
-static Step *common_step(Graph *g, const Plate *p)
+static Update *common_update(Graph *g, const Plate *p)
 {
     Common common = {.group = {.g = g, .moves = is_common, .becomes = grown}};
     for (int i = 0; i < p->n; i++) {
         Var *v = p->parameter[i]->block[0];
-        if (!is_positive(v) || is_switched_off(g, v, SETTING_ORBIT) || (common.n && !have_one_shape(v, common.var[0]))) continue;
+        if (!is_positive(v) || is_switched_off(g, v, SETTING_GROUP_MOVE) || (common.n && !have_one_shape(v, common.var[0]))) continue;
         Index *index[MAX_RANK];
         var_element(g, v, index);
         if (!var_domain(g, v, index)) common.var[common.n++] = v;
@@ -262,7 +261,7 @@ static Step *common_step(Graph *g, const Plate *p)
         *by = common.group.by = var_hidden(g, arena_printf(g->arena, "grow_%s", first->name), first->span, first->rank, first->dim);
     Reading of = factors_without(g, factors_of_block(g, common.var, common.n), p),
             moved = {.factor = NEW_N(g->arena, Factor *, of.n + common.n)};
-    Orbit *o = orbit_new(g, by, true, common.n);
+    GroupMove *o = group_move_new(g, by, true, common.n);
     o->by_priors = true;
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
@@ -272,36 +271,34 @@ static Step *common_step(Graph *g, const Plate *p)
         if (ex_mentions(e, by)) moved.factor[moved.n++] = factor_with(g, f, e);
     }
     for (int i = 0; i < common.n; i++) {  // the Jacobian
-        Carried *to = orbit_carry(g, o, common.var[i]);
+        Carried *to = group_move_carry(g, o, common.var[i]);
         Expr *c = ex_ref(by, to->element->nargs, to->element->args);
         to->value = grown(&common.group, to->element);
         to->log_jacobian = c;
-        if (moved.n)
-            moved.factor[moved.n++] = factor_of_ends(
-                g, moved.factor[0], (Plates){.n = to->var->rank, .index = index_list(g->arena, to->index, to->var->rank, 0)}, c);
+        if (moved.n) moved.factor[moved.n++] = factor_of_ends(g, moved.factor[0], loops_of_indices(to->index, to->var->rank, NULL), c);
     }
     Conditional *c = law_apart(g, by, known && moved.n ? &moved : NULL, false);
     if (!c) return NULL;
-    Step *s =
-        group_step(g, STEP_SLICE, first->span, c, o, p->step->competition, "data tell more of their ratio than of how large they are");
+    Update *s =
+        group_update(g, UPDATE_SLICE, first->span, c, o, p->update->selection, "data tell more of their ratio than of how large they are");
     s->marginal = true;
-    s->when = p->step->when;
+    s->when = p->update->when;
     s->without = p->without;
     return s;
 }
 
 // ---- the sweep ----
 
-static void take_out(Graph *g, const Step *s)
+static void take_out(Graph *g, const Update *s)
 {
-    Step **at = &g->steps;
+    Update **at = &g->updates;
     while (*at != s) at = &(*at)->next;
     *at = s->next;
 }
 
-static void insert(Graph *g, Step *s, const Step *before)
+static void insert(Graph *g, Update *s, const Update *before)
 {
-    Step **at = &g->steps;
+    Update **at = &g->updates;
     while (*at != before) at = &(*at)->next;
     s->next = *at;
     *at = s;
@@ -310,43 +307,44 @@ static void insert(Graph *g, Step *s, const Step *before)
 // Parameters that two plates share are drawn without one of them.
 bool find_conjugates(Graph *g)
 {
-    int nsteps = 0;
-    for (const Step *s = g->steps; s; s = s->next) nsteps++;
-    Step **steps = NEW_N(g->arena, Step *, nsteps + 1);
-    nsteps = 0;
-    for (Step *s = g->steps; s; s = s->next) steps[nsteps++] = s;
-    for (int k = 0; k < nsteps; k++) {
+    int nupdates = 0;
+    for (const Update *s = g->updates; s; s = s->next) nupdates++;
+    Update **updates = NEW_N(g->arena, Update *, nupdates + 1);
+    nupdates = 0;
+    for (Update *s = g->updates; s; s = s->next) updates[nupdates++] = s;
+    for (int k = 0; k < nupdates; k++) {
         Plate p;
-        if (!find_plate(g, steps[k], &p)) continue;
-        for (int i = 0; i < nsteps && p.n < MOST_PARAMETERS; i++)
-            if (steps[i] != p.step && is_parameter(g, steps[i], p.step) && hangs_on(&p, steps[i]->block[0])) p.parameter[p.n++] = steps[i];
+        if (!find_plate(g, updates[k], &p)) continue;
+        for (int i = 0; i < nupdates && p.n < MOST_PARAMETERS; i++)
+            if (updates[i] != p.update && is_parameter(g, updates[i], p.update) && hangs_on(&p, updates[i]->block[0]))
+                p.parameter[p.n++] = updates[i];
         bool sliced = false;  // parameters that have a family are left to it where all have
-        for (int i = 0; i < p.n; i++) sliced |= p.parameter[i]->kind == STEP_SLICE;
+        for (int i = 0; i < p.n; i++) sliced |= p.parameter[i]->kind == UPDATE_SLICE;
         int n = 0;
         Conditional *law[MOST_PARAMETERS];
         for (int i = 0; i < p.n && sliced; i++) {
-            Step *s = p.parameter[i];
+            Update *s = p.parameter[i];
             const Reading of = factors_without(g, factors_of(g, s->block[0]), &p);
             Conditional *c = conditional_given(g, s->block[0], &of, false);
             if (c->whole || c->recursion || c->closed || c->nbatch < s->conditional->nbatch) continue;
-            c->because = s->kind == STEP_SLICE ? s->conditional->because
-                                               : arena_printf(g->arena, "given `%s` it would hardly move", p.step->block[0]->name);
+            c->because = s->kind == UPDATE_SLICE ? s->conditional->because
+                                                 : arena_printf(g->arena, "given `%s` it would hardly move", p.update->block[0]->name);
             law[n] = c;
             p.parameter[n++] = s;
         }
         p.n = n;
         if (!n) continue;
         for (int i = 0; i < n; i++) {
-            Step *s = p.parameter[i];
-            s->kind = STEP_SLICE;
+            Update *s = p.parameter[i];
+            s->kind = UPDATE_SLICE;
             s->conditional = law[i];
             s->marginal = true;
             s->without = p.without;
             take_out(g, s);
-            insert(g, s, p.step);
+            insert(g, s, p.update);
         }
-        Step *common = common_step(g, &p);
-        if (common) insert(g, common, p.step);
+        Update *common = common_update(g, &p);
+        if (common) insert(g, common, p.update);
     }
     return true;
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include "element.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/supports.h"
 #include "../terms/requests.h"
 #include "../model/elaborate.h"
@@ -15,21 +15,21 @@
 #include "../algebra/afresh.h"
 #include "../algebra/pairs.h"
 #include "../rewrite/messages.h"
-#include "steps.h"
+#include "updates.h"
 #include "elliptical.h"
 
 // Elements that are constrained together: conjugate as a whole, or moved along the constraint one coordinate at a time.
-static Step *constrained_step(Graph *g, Var *v, const char *no_plane)
+static Update *constrained_update(Graph *g, Var *v, const char *no_plane)
 {
     Conditional *c = conditional_array(g, v);
-    if (c->family) return single_step(g, STEP_EXACT, v, c, false, "conjugate");
+    if (c->family) return single_update(g, UPDATE_EXACT, v, c, false, "conjugate");
     const char *because = v->constraint == CONSTRAINT_SUM_TO_ZERO && no_plane ? no_plane : c->because;
     bool collapsed = can_collapse(g, v);
     c = conditional_whole(g, v, collapsed);
     c->because = because;
     Diag *m = diag(g->diags, v->span, DIAG_P0602, v->name);
     diag_because(m, "%s", because);
-    return single_step(g, STEP_SLICE, v, c, collapsed, because);
+    return single_update(g, UPDATE_SLICE, v, c, collapsed, because);
 }
 
 static bool test_auxiliary(const Var *v, void *with)
@@ -107,16 +107,16 @@ static Expr *end_weighed(Graph *g, const Var *v, int side)
     return o.end;
 }
 
-Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane);
+Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane);
 
 enum { SUBSCRIPTS_MORE = 2 };  // that an array of what links two neighbours has
 
 // All elements along a chain at once, parallel in time; if they remember more than the one before, or have too many subscripts, neighbours
 // in turn.
-Step *step_on_gpu(Graph *g, Var *v, const Step *on_cpu)
+Update *update_on_gpu(Graph *g, Var *v, const Update *on_cpu)
 {
-    if (on_cpu->conditional->past || v->rank + SUBSCRIPTS_MORE > MAX_RANK) return element_step(g, v, true, NULL);
-    Step *s = single_step(g, STEP_ENUM, v, conditional_at_once(g, v), can_collapse(g, v), NULL);
+    if (on_cpu->conditional->past || v->rank + SUBSCRIPTS_MORE > MAX_RANK) return element_update(g, v, true, NULL);
+    Update *s = single_update(g, UPDATE_ENUM, v, conditional_at_once(g, v), can_collapse(g, v), NULL);
     s->reason = s->conditional->because;
     s->at_once = s->marginal = true;
     s->enumerate.lower = end_weighed(g, v, 0);
@@ -125,11 +125,11 @@ Step *step_on_gpu(Graph *g, Var *v, const Step *on_cpu)
 }
 
 // Several unknowns by the product of their values, for the sizes that allow it.
-Step *joined_step(Graph *g, const Joined *j)
+Update *joined_update(Graph *g, const Joined *j)
 {
-    Step *s = single_step(g, STEP_ENUM, j->var[0], j->conditional, j->collapsed,
-                          j->conditional->before ? "their elements follow each other, and factors hold them together"
-                                                 : "factors hold them together");
+    Update *s = single_update(g, UPDATE_ENUM, j->var[0], j->conditional, j->collapsed,
+                              j->conditional->before ? "their elements follow each other, and factors hold them together"
+                                                     : "factors hold them together");
     s->block = arena_copy(g->arena, j->var, sizeof *j->var * (size_t)j->n);
     s->nblock = j->n;
     s->at_once = s->marginal = true;
@@ -140,7 +140,7 @@ Step *joined_step(Graph *g, const Joined *j)
 }
 
 // singly: not together with its other elements, along their chain. no_plane: why it is not jointly normal given that its sum is 0.
-Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
+Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane)
 {
     const Request *asked = request_of(g, v);
     const Method method = asked ? asked->method : METHOD_OTHER;
@@ -158,9 +158,9 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
         diag_because(m, "its elements are constrained together");
         diag_help(m, "leave the request out: gmc chooses");
     }
-    if (tied) return constrained_step(g, v, no_plane);
+    if (tied) return constrained_update(g, v, no_plane);
     if (v->messages && !singly) {
-        Step *s = single_step(g, STEP_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
+        Update *s = single_update(g, UPDATE_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
         s->reason = s->conditional->because;
         s->by_messages = s->marginal = true;
         s->enumerate.lower = end_weighed(g, v, 0);
@@ -171,14 +171,14 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
     bool collapsed = can_collapse(g, v);
     bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
     const bool elliptical = method == METHOD_ELLIPTICAL;
-    if (c->family && !squeezed && exact) return single_step(g, STEP_EXACT, v, c, false, "conjugate");
+    if (c->family && !squeezed && exact) return single_update(g, UPDATE_EXACT, v, c, false, "conjugate");
     const char *because = squeezed     ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
                           : c->because ? c->because
                                        : "the model asks for it";
     if (collapsed) {
         c = conditional_element(g, v, true);
         if (c->family && exact) {
-            Step *s = single_step(g, STEP_EXACT, v, c, true, "conjugate with auxiliaries integrated out");
+            Update *s = single_update(g, UPDATE_EXACT, v, c, true, "conjugate with auxiliaries integrated out");
             s->marginal = true;
             return s;
         }
@@ -188,8 +188,8 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
         Ellipse *e = find_ellipse(g, v, collapsed, &none);
         if (e) {
             e->conditional->because = because;
-            Step *s = single_step(g, STEP_ELLIPTICAL, v, e->conditional, collapsed,
-                                  elliptical ? "the model asks for it" : "its prior is joint normal, and no family has the rest");
+            Update *s = single_update(g, UPDATE_ELLIPTICAL, v, e->conditional, collapsed,
+                                      elliptical ? "the model asks for it" : "its prior is joint normal, and no family has the rest");
             s->ellipse = e;
             return s;
         }
@@ -200,20 +200,20 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
         }
     }
     if (draws && !collapsed && !method && conditional_own(g, c, false))
-        return single_step(g, STEP_OWN, v, c, false, "its own distribution");
+        return single_update(g, UPDATE_OWN, v, c, false, "its own distribution");
     if (c->family) c = conditional_density(g, v, collapsed);
     c->because = because;
     const Pair *pair = draws && v->discrete && exact ? find_pair(g, v) : NULL;
     const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
     if (pair && (!of_b || !of_b->method || of_b->method == METHOD_GIBBS)) {
-        Step *s =
-            single_step(g, STEP_PAIR, v, pair->indicator, false,
-                        arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
+        Update *s =
+            single_update(g, UPDATE_PAIR, v, pair->indicator, false,
+                          arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
         s->pair = pair;
         return s;
     }
     if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && method != METHOD_SLICE) {
-        Step *s = single_step(g, STEP_ENUM, v, c, collapsed, "finite support");
+        Update *s = single_update(g, UPDATE_ENUM, v, c, collapsed, "finite support");
         s->marginal = collapsed;
         s->enumerate.lower = end_weighed(g, v, 0);
         s->enumerate.upper = end_weighed(g, v, 1);
@@ -229,7 +229,7 @@ Step *element_step(Graph *g, Var *v, bool singly, const char *no_plane)
         Diag *m = diag(g->diags, v->span, draws ? DIAG_P0602 : DIAG_P0606, v->name);
         diag_because(m, "%s", because);
     }
-    Step *s = single_step(g, metropolis ? STEP_METROPOLIS : STEP_SLICE, v, c, collapsed, because);
+    Update *s = single_update(g, metropolis ? UPDATE_METROPOLIS : UPDATE_SLICE, v, c, collapsed, because);
     for (int i = 0; asked && i < asked->nsettings; i++)
         if (asked->setting[i].id == SETTING_WIDTH) s->slice.width = elaborate_rule(g, asked->setting[i].value, 0, NULL, NULL);
     return s;

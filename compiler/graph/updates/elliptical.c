@@ -153,7 +153,6 @@ static Expr *computed_once(Graph *g, const Var *v, Expr *matrix)
     l->unsure = true;
     Site *t = l->sites = NEW(g->arena, Site);
     *t = (Site){.span = v->span, .var = l, .value = NULL};
-    t->plates.index = NEW_N(g->arena, Index *, 2);
     for (int k = 0; k < 2; k++) {
         l->dim[l->rank++] = ex_dim(matrix, 0);
         Index *i = index_new(intern(k ? "j" : "i"), ex_num(1), ex_dim(matrix, 0));

@@ -8,7 +8,7 @@
 // and whose Jacobian is 1 (group.c). c has an element for each of n, 0 before it is drawn: the normal form of sums cancels it wherever the
 // sum stands. m[t] + c, which keeps differences, is tried too.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `orbit` set, after which T_c is applied.
+// Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `group_move` set, after which T_c is applied.
 // Conditions: both are whole numbers of more than a few values that are sliced or weighed one by one, of the same shape, with a least
 // value; some factor holds both at the same subscripts and is free of c there once they have moved; elements of c do not depend on each
 // other. What moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated
@@ -21,7 +21,7 @@
 #include "../model/existence.h"
 #include "../algebra/conditionals.h"
 #include "group.h"
-#include "steps.h"
+#include "updates.h"
 
 typedef struct Exchange {
     Group group;
@@ -89,7 +89,7 @@ static bool factors_of_c(Graph *g, Exchange *x, Reading *out)
         if (ex_mentions(is, x->group.by)) out->factor[out->n++] = factor_of_move(g, w, is);
     }
     if (!kept || !out->n) return false;
-    Plates p = {.n = x->v->rank, .index = NEW_N(g->arena, Index *, x->v->rank + 1)};
+    Loops p = {.n = x->v->rank};
     Expr *v = var_element(g, x->v, p.index), *w = ex_ref(x->w, v->nargs, v->args), *all = NULL;
     for (int i = 0; i < 2; i++) {
         Expr *exists = var_domain(g, i ? x->w : x->v, p.index);
@@ -104,7 +104,7 @@ static bool factors_of_c(Graph *g, Exchange *x, Reading *out)
     return true;
 }
 
-static Step *exchange(Graph *g, Var *v, Var *w, int sign)
+static Update *exchange(Graph *g, Var *v, Var *w, int sign)
 {
     Var *by = var_hidden(g, arena_printf(g->arena, "shift_%s_%s", v->name, w->name), v->span, v->rank, v->dim);
     by->discrete = true;
@@ -113,26 +113,26 @@ static Step *exchange(Graph *g, Var *v, Var *w, int sign)
     Reading of = {0};
     Conditional *c = law_apart(g, by, factors_of_c(g, &x, &of) ? &of : NULL, false);
     if (!c) return NULL;
-    Orbit *o = orbit_new(g, by, true, 2);
+    GroupMove *o = group_move_new(g, by, true, 2);
     for (int i = 0; i < 2; i++) {
-        Carried *to = orbit_carry(g, o, i ? w : v);
+        Carried *to = group_move_carry(g, o, i ? w : v);
         to->c = ex_ref(by, to->element->nargs, to->element->args);
         to->value = moved_element(&x.group, to->element);
     }
-    return group_step(g, STEP_SLICE, v->span, c, o, NULL,
-                      sign < 0 ? "given their sum, counts that are added up move only against each other"
-                               : "given their difference, two counts move only together");
+    return group_update(g, UPDATE_SLICE, v->span, c, o, NULL,
+                        sign < 0 ? "given their sum, counts that are added up move only against each other"
+                                 : "given their difference, two counts move only together");
 }
 
 bool find_exchanges(Graph *g)
 {
-    Step **last = steps_of_sweep(g);
+    Update **last = updates_of_sweep(g);
     for (int i = 0, n = g->nvars; i < n; i++) {
         if (!step_of_count(g, g->vars[i])) continue;
         for (int k = i + 1; k < n; k++) {
             Var *v = g->vars[i], *w = g->vars[k];
             const bool alike = have_one_shape(v, w) && step_of_count(g, w);
-            for (int sign = -1; sign <= 1 && alike; sign += 2) step_insert(&last, exchange(g, v, w, sign));
+            for (int sign = -1; sign <= 1 && alike; sign += 2) update_insert(&last, exchange(g, v, w, sign));
         }
     }
     return true;

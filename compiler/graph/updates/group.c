@@ -9,8 +9,8 @@
 // unknown: a family, values that are weighed, or slices.
 //
 //   file            T_c                                                      c, Haar measure          Jacobian             drawn
-//   orbits.c        s, v[j]  ->  c*s, m + c*(v[j] - m)                       positive, dc/c           c^n                  family, slices
-//   shifts.c        m, v[j]  ->  m + c, v[j] + c, or v[j] - c                real, dc                 1                    family, joint
+//   scale_moves.c        s, v[j]  ->  c*s, m + c*(v[j] - m)                       positive, dc/c           c^n                  family,
+//   slices location_moves.c        m, v[j]  ->  m + c, v[j] + c, or v[j] - c                real, dc                 1 family, joint
 //   normal, slices exchanges.c     n[t], m[t]  ->  n[t] + c[t], m[t] - c[t]                 whole, counts            1 slices transfers.c
 //   x[i], x[p[i]]  ->  x[i] + c[i], x[p[i]] - c[i]           whole, counts            1                    values windows.c       rate,
 //   chance  ->  rate*exp(c), chance*exp(-c)            real, dc                 by logarithms        slices, counts summed over windows
@@ -31,7 +31,7 @@
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../algebra/conditionals.h"
-#include "steps.h"
+#include "updates.h"
 
 // ---- T_c x in place of x ----
 
@@ -66,11 +66,11 @@ Expr *group_moved(Group *x, Expr *e)
 
 // ---- conditions ----
 
-bool in_one_sweep(const Graph *g, const Var *v, int before, Competition **competition)
+bool in_one_sweep(const Graph *g, const Var *v, int before, Selection **selection)
 {
-    const Step *s = is_of_series(g, v) ? NULL : step_in_sweep(g, v);
-    if (!s || (before && s->competition != *competition)) return false;
-    *competition = s->competition;
+    const Update *s = is_of_series(g, v) ? NULL : update_in_sweep(g, v);
+    if (!s || (before && s->selection != *selection)) return false;
+    *selection = s->selection;
     return true;
 }
 
@@ -128,7 +128,7 @@ Factor *factor_of_move(Graph *g, const Factor *f, Expr *log_density)
     return out;
 }
 
-Factor *factor_of_ends(Graph *g, const Factor *like, Plates p, Expr *log_density)
+Factor *factor_of_ends(Graph *g, const Factor *like, Loops p, Expr *log_density)
 {
     Factor *out = factor_of_move(g, like, log_density);
     out->plates = p;
@@ -166,14 +166,14 @@ Expr *at_subscripts(Expr *e, int rank, Index *const *index, Expr *const *args)
     return e;
 }
 
-Orbit *orbit_new(Graph *g, Var *by, bool added, int room)
+GroupMove *group_move_new(Graph *g, Var *by, bool added, int room)
 {
-    Orbit *o = NEW(g->arena, Orbit);
-    *o = (Orbit){.by = by, .added = added, .moved = NEW_N(g->arena, Carried, room)};
+    GroupMove *o = NEW(g->arena, GroupMove);
+    *o = (GroupMove){.by = by, .added = added, .moved = NEW_N(g->arena, Carried, room)};
     return o;
 }
 
-Carried *orbit_carry(Graph *g, Orbit *o, Var *v)
+Carried *group_move_carry(Graph *g, GroupMove *o, Var *v)
 {
     Carried *to = &o->moved[o->n++];
     *to = (Carried){.var = v};
@@ -181,7 +181,7 @@ Carried *orbit_carry(Graph *g, Orbit *o, Var *v)
     return to;
 }
 
-Carried *orbit_carry_at(Orbit *o, Var *v, Index *const *index)
+Carried *group_move_carry_at(GroupMove *o, Var *v, Index *const *index)
 {
     Expr *at[MAX_RANK];
     Carried *to = &o->moved[o->n++];
@@ -191,12 +191,12 @@ Carried *orbit_carry_at(Orbit *o, Var *v, Index *const *index)
     return to;
 }
 
-Step *group_step(Graph *g, StepKind kind, Span at, Conditional *law, Orbit *o, Competition *competition, const char *reason)
+Update *group_update(Graph *g, UpdateKind kind, Span at, Conditional *law, GroupMove *o, Selection *selection, const char *reason)
 {
-    Step *s = single_step(g, kind, o->by, law, false, reason);
+    Update *s = single_update(g, kind, o->by, law, false, reason);
     s->span = at;
-    s->orbit = o;
-    s->when = competition ? WITHOUT_GRADIENTS : EVERY_SWEEP;
-    s->competition = competition;
+    s->group_move = o;
+    s->when = selection ? WITHOUT_GRADIENTS : EVERY_SWEEP;
+    s->selection = selection;
     return s;
 }

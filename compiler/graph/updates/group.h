@@ -2,7 +2,7 @@
 #ifndef GMC_GRAPH_GROUP_H
 #define GMC_GRAPH_GROUP_H
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 
 // T_c, as the file that proposes it says it. It stands first in the struct of that file, which is what its functions are given.
 typedef struct Group Group;
@@ -23,9 +23,9 @@ Expr *group_moved(Group *x, Expr *e);                // e with T_c x for x, or x
 Expr *group_moved_part(Group *x, Expr *e);           // the same of what `instead` takes apart: x->failed stays if it was
 
 // Conditions.
-// a move may follow the step of v, no series has to be computed again, and the competition of that step, which may be NULL, is the one that
+// a move may follow the step of v, no series has to be computed again, and the selection of that step, which may be NULL, is the one that
 // `before` variables asked for earlier have
-bool in_one_sweep(const Graph *g, const Var *v, int before, Competition **competition);
+bool in_one_sweep(const Graph *g, const Var *v, int before, Selection **selection);
 Var *var_drawn(const Factor *f);                        // the variable that a statement draws elements of; NULL: it draws none
 bool has_own_plates(const Factor *f, const Expr *ref);  // subscripts of ref are plates of f, no two of them the same
 // the element of v that e reads; NULL: there is none, there are several, or v is read whole
@@ -35,8 +35,8 @@ bool is_unbounded(const Var *v);  // it has no ends that are numbers
 // The law of c.
 // c, and other arrays of the move: named like nothing else
 Var *var_hidden(Graph *g, const char *name, Span at, int rank, Expr *const *dim);
-Factor *factor_of_move(Graph *g, const Factor *f, Expr *log_density);               // f with this in its place, which draws nothing
-Factor *factor_of_ends(Graph *g, const Factor *like, Plates p, Expr *log_density);  // a Jacobian, or ends: nothing of data
+Factor *factor_of_move(Graph *g, const Factor *f, Expr *log_density);              // f with this in its place, which draws nothing
+Factor *factor_of_ends(Graph *g, const Factor *like, Loops p, Expr *log_density);  // a Jacobian, or ends: nothing of data
 // of an element of c, in a family if these are asked for and there is one
 Conditional *law_of_move(Graph *g, Var *by, const Reading *of, bool families);
 bool draws_apart(const Conditional *c);  // elements of c are drawn by themselves
@@ -46,9 +46,9 @@ Conditional *law_apart(Graph *g, Var *by, const Reading *of, bool families);
 // The step.
 // e with these in place of the indices, all at once
 Expr *at_subscripts(Expr *e, int rank, Index *const *index, Expr *const *args);
-Orbit *orbit_new(Graph *g, Var *by, bool added, int room);       // moves nothing yet; added: 0 leaves all as it is, else 1 does
-Carried *orbit_carry(Graph *g, Orbit *o, Var *v);                // v[k, l, ...] moves, with indices of its own
-Carried *orbit_carry_at(Orbit *o, Var *v, Index *const *index);  // with these
-// that draws c by its law and then moves what the orbit says; in a competition, in place of gradients
-Step *group_step(Graph *g, StepKind kind, Span at, Conditional *law, Orbit *o, Competition *competition, const char *reason);
+GroupMove *group_move_new(Graph *g, Var *by, bool added, int room);       // moves nothing yet; added: 0 leaves all as it is, else 1 does
+Carried *group_move_carry(Graph *g, GroupMove *o, Var *v);                // v[k, l, ...] moves, with indices of its own
+Carried *group_move_carry_at(GroupMove *o, Var *v, Index *const *index);  // with these
+// that draws c by its law and then moves what the group_move says; in a selection, in place of gradients
+Update *group_update(Graph *g, UpdateKind kind, Span at, Conditional *law, GroupMove *o, Selection *selection, const char *reason);
 #endif

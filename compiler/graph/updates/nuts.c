@@ -3,7 +3,7 @@
 // Needs: gradients.     Gives: a step with the factors that its density has; jumps of these, which trajectories do not see coming.
 #include <math.h>
 #include "nuts.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/conditions.h"
 #include "../terms/factor.h"
@@ -12,7 +12,7 @@
 #include "../algebra/afresh.h"
 #include "../algebra/gradient.h"
 #include "../algebra/moving.h"
-#include "steps.h"
+#include "updates.h"
 
 const Request all_by_nuts = {.by = "nuts", .method = METHOD_NUTS};
 
@@ -69,9 +69,9 @@ bool has_gradient(Graph *g, Var *v, const char **why)
 
 // All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out, or are not
 // drawn at all (as_written).
-Step *nuts_step(Graph *g, const Request *asked, Var *const *block, int n, bool as_written)
+Update *nuts_update(Graph *g, const Request *asked, Var *const *block, int n, bool as_written)
 {
-    Step *s = step_new(g, STEP_NUTS, block[0]->span);
+    Update *s = update_new(g, UPDATE_NUTS, block[0]->span);
     s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
     s->nblock = n;
     s->reason = asked->nnames ? "the model asks for it" : "--method nuts";

@@ -28,7 +28,7 @@
 // What `infer` names is in no block, and infer { s by gibbs(joint = off); } leaves the scale s out.
 #include <math.h>
 #include "proposals.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
@@ -39,7 +39,7 @@
 #include "../algebra/few_rows.h"
 #include "../algebra/gradient.h"
 #include "group.h"
-#include "steps.h"
+#include "updates.h"
 #include "scales.h"
 
 // variables; of the precision, times the work of going through its terms; joint normals
@@ -48,7 +48,7 @@ enum { MOST_OF_BLOCK = 60, MOST_WORK = 1000, MOST_JOINT = 64 };
 typedef struct Search {
     Graph *g;
     Var *u;  // stands for a predictor
-    Competition *competition;
+    Selection *selection;
     int n;
     Var *block[MOST_OF_BLOCK + 1];
 } Search;
@@ -155,7 +155,7 @@ static bool test_discrete(const Var *v, void *with)
     return var_unknown(v) && (v->discrete || v->base == BASE_INT);
 }
 
-static bool is_box(const Plates *p)
+static bool is_box(const Loops *p)
 {
     for (int i = 0; i < p->n; i++) {
         const Index *k = p->index[i];
@@ -176,9 +176,9 @@ static bool may_join(const Search *b, Var *v)
         return false;
     for (const Series *e = g->series; e; e = e->next)
         if (series_follows(e, v) || series_reads(e, v)) return false;
-    const Step *s = step_in_sweep(g, v);
-    return s && (s->kind == STEP_EXACT || s->kind == STEP_SLICE || s->kind == STEP_GAUSSIAN) && s->competition == b->competition &&
-           !s->collapsed && !s->orbit;
+    const Update *s = update_in_sweep(g, v);
+    return s && (s->kind == UPDATE_EXACT || s->kind == UPDATE_SLICE || s->kind == UPDATE_GAUSSIAN) && s->selection == b->selection &&
+           !s->collapsed && !s->group_move;
 }
 
 static bool is_quadratic(Search *b, Expr *density)
@@ -250,7 +250,7 @@ static Factor *quadratic_factor(Graph *g, Tangent *t)
     return factor_with(g, t->factor, t->value);
 }
 
-static Step *proposal_step(Search *b)
+static Update *proposal_update(Search *b)
 {
     Graph *g = b->g;
     const Reading enters = factors_of_block(g, b->block, b->n);
@@ -265,16 +265,16 @@ static Step *proposal_step(Search *b)
     }
     BlockTerm *terms;
     const char *why;
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_GAUSSIAN,
-                .span = b->block[0]->span,
-                .nblock = b->n,
-                .block = arena_copy(g->arena, b->block, sizeof *b->block * (size_t)b->n),
-                .proposal = found,
-                .competition = b->competition,
-                .when = b->competition ? WITHOUT_GRADIENTS : EVERY_SWEEP,
-                .joint = g->njoint + 1,
-                .reason = "given what it scales, a scale hardly moves, and the other way round"};
+    Update *s = NEW(g->arena, Update);
+    *s = (Update){.kind = UPDATE_GAUSSIAN,
+                  .span = b->block[0]->span,
+                  .nblock = b->n,
+                  .block = arena_copy(g->arena, b->block, sizeof *b->block * (size_t)b->n),
+                  .proposal = found,
+                  .selection = b->selection,
+                  .when = b->selection ? WITHOUT_GRADIENTS : EVERY_SWEEP,
+                  .joint = g->njoint + 1,
+                  .reason = "given what it scales, a scale hardly moves, and the other way round"};
     if (block_terms_given(g, b->block, b->n, &of, &terms, &why) && has_pattern(terms)) {
         s->gaussian.terms = terms;
         s->gaussian.most_work = MOST_WORK;
@@ -294,25 +294,25 @@ static Step *proposal_step(Search *b)
 
 bool find_proposals(Graph *g)
 {
-    Step **last = steps_of_sweep(g);
+    Update **last = updates_of_sweep(g);
     const int n = g->nvars;
     bool *taken = NEW_N(g->arena, bool, n + 1);
     Search b = {.g = g, .u = var_unique(g, "predictor", VAR_ELEMENT)};
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
-        const Step *own = v->rank && !taken[i] ? step_that_draws(g, v) : NULL;
-        if (!own || own->kind != STEP_SLICE) continue;
-        b.competition = own->competition;
+        const Update *own = v->rank && !taken[i] ? update_that_draws(g, v) : NULL;
+        if (!own || own->kind != UPDATE_SLICE) continue;
+        b.selection = own->selection;
         b.n = 0;
         if (!may_join(&b, v)) continue;
         b.block[b.n++] = v;
         if (!fits(&b, NULL)) continue;
         for (int k = 0; k < n; k++)
             if (!taken[k] && joins(&b, g->vars[k])) k = -1;
-        Step *s = proposal_step(&b);
+        Update *s = proposal_update(&b);
         if (!s) continue;
         for (int k = 0; k < b.n; k++) taken[b.block[k]->id] = true;
-        step_insert(&last, s);
+        update_insert(&last, s);
     }
     return true;
 }

@@ -19,7 +19,7 @@
 // measure is dc/c, and the Jacobian is c^n, n the elements of f less those of load: no row of the likelihood is read. With normal priors
 // the statistics of c are log c, c^2 and c^-2.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `orbit` set, after which the sign is applied.
+// Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `group_move` set, after which the sign is applied.
 // Conditions: the set is begun by an unknown of either sign in a product, and has all such unknowns that are multiplied with it in factors
 // that it would change. With those as well that are multiplied with it and are positive, which stay, every factor but the priors of these,
 // and statements without loops or that draw what is turned, would be as it was: the model is symmetric but for signs that it gives. Some
@@ -37,7 +37,7 @@
 #include "../terms/reads.h"
 #include "../algebra/conditionals.h"
 #include "group.h"
-#include "steps.h"
+#include "updates.h"
 
 enum { MOST_TURNED = 16, MOST_GIVEN = 8 };
 enum { MOST_PARTS = 2000 };  // of a factor that is looked through for what to stretch
@@ -466,9 +466,9 @@ static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
 }
 
 // The statement f where its index `gone` is this number. false: f does not go over it, or another of its ranges depends on it.
-static bool put_in(Graph *g, Factor *f, Index *gone, Expr *number)
+static bool put_in(Factor *f, Index *gone, Expr *number)
 {
-    Plates left = {.guard = f->plates.guard, .index = NEW_N(g->arena, Index *, f->plates.n + 1)};
+    Loops left = {.guard = f->plates.guard};
     for (int i = 0; i < f->plates.n; i++) {
         Index *const j = f->plates.index[i];
         if (j == gone) continue;
@@ -519,7 +519,7 @@ static Factor *at_given(Reflection *x, const Factor *f, const Expr *ref, Expr *g
         const Expr *is = ref->args[k];
         if (is == given->args[k]) continue;
         if (is->kind == EX_NUM) return NULL;
-        if (is->kind == EX_INDEX && put_in(x->group.g, out, is->index, given->args[k])) continue;
+        if (is->kind == EX_INDEX && put_in(out, is->index, given->args[k])) continue;
         x->group.failed |= is->kind == EX_INDEX || ex_unknown(is);
         out->plates.guard = ex_both(out->plates.guard, ex_call2("==", (Expr *)is, given->args[k]));
     }
@@ -564,15 +564,15 @@ static bool factors_of_c(Reflection *x, Var *by, Reading *out)
     return out->n > 0;
 }
 
-static Step *reflection_step(Reflection *x)
+static Update *reflection_update(Reflection *x)
 {
     Graph *g = x->group.g;
-    Competition *competition = NULL;
+    Selection *selection = NULL;
     int n = 0;
     x->all = false;
     for (int i = 0; i < x->n; i++)
         if (!x->turned[i].stays &&
-            (is_switched_off(g, x->turned[i].var, SETTING_ORBIT) || !in_one_sweep(g, x->turned[i].var, n++, &competition)))
+            (is_switched_off(g, x->turned[i].var, SETTING_GROUP_MOVE) || !in_one_sweep(g, x->turned[i].var, n++, &selection)))
             return NULL;
     Var *by = var_hidden(g, arena_printf(g->arena, "signs_%s", x->turned[0].var->name), x->turned[0].var->span, x->sign ? 1 : 0,
                          x->sign ? x->sign->dim : NULL);
@@ -586,11 +586,11 @@ static Step *reflection_step(Reflection *x)
         by->kind = VAR_ELEMENT;
         return NULL;
     }
-    Orbit *o = orbit_new(g, by, true, n);
+    GroupMove *o = group_move_new(g, by, true, n);
     for (int i = 0; i < x->n; i++) {
         const Turned *t = &x->turned[i];
         if (t->stays) continue;
-        Carried *to = orbit_carry(g, o, t->var);
+        Carried *to = group_move_carry(g, o, t->var);
         to->c = x->sign ? ex_ref(by, 1, &to->element->args[t->column]) : ex_ref(by, 0, NULL);
         Expr *turns = ex_call2("==", to->c, ex_num(1));
         for (int k = 0; k < t->var->rank; k++)
@@ -598,7 +598,7 @@ static Step *reflection_step(Reflection *x)
         for (int k = 0; k < t->ngiven; k++) turns = ex_call2("&&", turns, ex_call1("!", where_drawn(t->given[k], to->element->args)));
         to->value = ex_call3("if_else", turns, ex_neg(to->element), to->element);
     }
-    Step *s = group_step(g, STEP_ENUM, by->span, c, o, competition, "step by step, no sign of a product changes");
+    Update *s = group_update(g, UPDATE_ENUM, by->span, c, o, selection, "step by step, no sign of a product changes");
     s->enumerate.lower = ex_num(0);
     s->enumerate.upper = ex_num(1);
     return s;
@@ -720,7 +720,7 @@ static Factor *at_numbers(Reflection *x, const Factor *f)
         const Expr *is = f->value->args[k];
         if (!t->at[k] || is == t->at[k]) continue;
         if (is->kind == EX_NUM) return NULL;
-        x->group.failed |= is->kind != EX_INDEX || !put_in(g, out, is->index, t->at[k]);
+        x->group.failed |= is->kind != EX_INDEX || !put_in(out, is->index, t->at[k]);
         if (x->group.failed || is_nowhere(out)) return NULL;
     }
     return x->group.failed ? NULL : out;
@@ -765,21 +765,21 @@ static bool factors_of_stretch(Reflection *x, Reading *out)
         if (!drawn) return false;
     }
     if (!told) return false;
-    Plates p = {.n = x->group.by->rank, .index = NEW_N(g->arena, Index *, x->group.by->rank + 1)};
+    Loops p = {.n = x->group.by->rank};
     out->factor[out->n++] = factor_of_ends(g, out->factor[0], p, ex_neg(ex_log(var_element(g, x->group.by, p.index))));
     return true;
 }
 
-static Step *stretch_step(Reflection *x)
+static Update *stretch_update(Reflection *x)
 {
     Graph *g = x->group.g;
-    const Step *first = NULL;
+    const Update *first = NULL;
     for (int i = 0; i < x->n; i++) {
         const Var *v = x->turned[i].var;
         for (const Series *e = g->series; e; e = e->next)
             if (e->var[0]->kind == VAR_SERIES && series_reads(e, v)) return NULL;
-        const Step *s = step_in_sweep(g, v);
-        if (!s || is_switched_off(g, v, SETTING_ORBIT) || (first && s->competition != first->competition)) return NULL;
+        const Update *s = update_in_sweep(g, v);
+        if (!s || is_switched_off(g, v, SETTING_GROUP_MOVE) || (first && s->selection != first->selection)) return NULL;
         first = s;
     }
     Reading of = {0};
@@ -788,11 +788,11 @@ static Step *stretch_step(Reflection *x)
     by->lower_number = 0;
     Conditional *c = law_apart(g, by, factors_of_stretch(x, &of) ? &of : NULL, true);
     if (!c) return NULL;
-    Orbit *o = orbit_new(g, by, false, x->n);
+    GroupMove *o = group_move_new(g, by, false, x->n);
     o->by_priors = true;
     for (int i = 0; i < x->n; i++) {
         const Turned *t = &x->turned[i];
-        Carried *to = orbit_carry(g, o, t->var);
+        Carried *to = group_move_carry(g, o, t->var);
         to->power = t->power;
         to->c = stretch_at(x, t, to->element->args);
         to->value = ex_mul2(ex_pow(to->c, t->power), to->element);
@@ -800,8 +800,8 @@ static Step *stretch_step(Reflection *x)
             if (t->at[k]) to->where = ex_both(to->where, ex_call2("==", ex_index(to->index[k]), t->at[k]));
         if (to->where) to->value = ex_call3("if_else", to->where, to->value, to->element);
     }
-    return group_step(g, c->family ? STEP_EXACT : STEP_SLICE, by->span, c, o, first->competition,
-                      "given each other, the factors of a product hardly move");
+    return group_update(g, c->family ? UPDATE_EXACT : UPDATE_SLICE, by->span, c, o, first->selection,
+                        "given each other, the factors of a product hardly move");
 }
 
 // ---- which there are ----
@@ -866,7 +866,7 @@ static Look begin(const Expr *e, void *with)
     return LOOK;
 }
 
-// Scales alone are moved against each other by orbits.c.
+// Scales alone are moved against each other by scale_moves.c.
 static bool holds_free(const Reflection *x)
 {
     for (int i = 0; i < x->n; i++)
@@ -885,13 +885,13 @@ bool find_reflections(Graph *g)
     b.c->lower_number = b.each->lower_number = 0;
     for (const Factor *f = g->factors; f; f = f->next)
         if (factor_counts_at(f, 0, false)) ex_find(f->log_density, begin, &b);
-    Step **last = steps_of_sweep(g);
+    Update **last = updates_of_sweep(g);
     for (int i = 0; i < b.n; i++) {
         Reflection *x = &b.set[i];
         if (x->sign) b.sign->dim[0] = b.each->dim[0] = x->turned[0].var->dim[x->turned[0].column];
         bool known = x->group.by ? !find_stretched(x) || !holds_free(x) : !find_set(x);
         for (int k = 0; k < i && !known; k++) known = same_set(x, &b.set[k]);
-        if (!known) step_insert(&last, x->group.by ? stretch_step(x) : reflection_step(x));
+        if (!known) update_insert(&last, x->group.by ? stretch_update(x) : reflection_update(x));
     }
     return true;
 }

@@ -16,18 +16,18 @@
 // block (van Dyk and Park 2008). Conditions: a scale is a real number without a constraint, or a vector of such that a joint normal reads
 // as a whole, with a step of its own in the same sweep, in a coefficient of the joint normal, but in none with an unknown weight of a row
 // of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may have any
-// prior and any ends, and be no scale at all. Of a move along an orbit, x is c, x0 is 0, and the scale neither moves nor says how far
+// prior and any ends, and be no scale at all. Of a move along an group_move, x is c, x0 is 0, and the scale neither moves nor says how far
 // others do. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
 #include <string.h>
 #include "scales.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
 #include "../algebra/block_terms.h"
 #include "../algebra/innovations.h"
-#include "steps.h"
+#include "updates.h"
 
 static bool may_be_scale(Graph *g, const Var *v)
 {
@@ -35,10 +35,10 @@ static bool may_be_scale(Graph *g, const Var *v)
            !is_switched_off(g, v, SETTING_JOINT);
 }
 
-// Steps of joint normals that are drawn as such in every sweep, with no more or less summed or integrated out than the model has.
-static bool may_have_scales(const Step *s)
+// Updates of joint normals that are drawn as such in every sweep, with no more or less summed or integrated out than the model has.
+static bool may_have_scales(const Update *s)
 {
-    if (s->kind != STEP_GAUSSIAN || s->imputes || s->over_sum || s->collapsed || s->marginal || s->in_turns || s->joint < 0) return false;
+    if (s->kind != UPDATE_GAUSSIAN || s->imputes || s->over_sum || s->collapsed || s->marginal || s->in_turns || s->joint < 0) return false;
     return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.on_plane && !s->gaussian.diagonal &&
            block_sums(s->block, s->nblock) == 0;
 }
@@ -64,7 +64,7 @@ static Look test_weight(const Expr *e, void *with)
 // Of a vector, whether an instance of a term reads some elements only: those of its group, row or place along a chain. A trial of each
 // would go through all of the joint normal.
 typedef struct Whole {
-    const Step *s;
+    const Update *s;
     const BlockTerm *t;
     bool part;
 } Whole;
@@ -83,7 +83,7 @@ static void find_part(Expr *ref, void *with)
 
 // Sums over rows of a dense matrix with weights of the sweep are made on the way by whatever draws these weights (kernel/rows.c), before a
 // scale among them moves.
-static bool in_coefficients(const Step *s, const Var *v)
+static bool in_coefficients(const Update *s, const Var *v)
 {
     bool any = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
@@ -98,35 +98,35 @@ static bool in_coefficients(const Step *s, const Var *v)
 }
 
 // Other series would have to be computed again.
-static bool enters_other_series(const Graph *g, const Step *s, const Var *v)
+static bool enters_other_series(const Graph *g, const Update *s, const Var *v)
 {
     for (const Series *e = g->series; e; e = e->next)
         if (series_reads(e, v) && !(s->gaussian.innovations && e->var[0] == innovation_series(s->gaussian.innovations))) return true;
     return false;
 }
 
-static bool decides(const Plates *p, const Var *v)
+static bool decides(const Loops *p, const Var *v)
 {
     for (int i = 0; i < p->n; i++)
         if (ex_mentions(p->index[i]->lo, v) || ex_mentions(p->index[i]->hi, v)) return true;
     return p->guard && ex_mentions(p->guard, v);
 }
 
-// What draws a move along an orbit has x0 = 0 where the chain stands. Its line is the same for all values of v if v neither moves nor says
-// how far others do.
-static bool bends_orbit(const Step *s, const Var *v)
+// What draws a move along an group_move has x0 = 0 where the chain stands. Its line is the same for all values of v if v neither moves nor
+// says how far others do.
+static bool bends_group_move(const Update *s, const Var *v)
 {
-    for (int i = 0; s->orbit && i < s->orbit->n; i++)
-        if (s->orbit->moved[i].var == v || ex_mentions(s->orbit->moved[i].value, v)) return true;
+    for (int i = 0; s->group_move && i < s->group_move->n; i++)
+        if (s->group_move->moved[i].var == v || ex_mentions(s->group_move->moved[i].value, v)) return true;
     return false;
 }
 
-static bool is_drawn_alone(const Graph *g, const Step *s, Var *v)
+static bool is_drawn_alone(const Graph *g, const Update *s, Var *v)
 {
-    const Step *own = step_that_draws(g, v);
-    const bool mean = own && own->kind == STEP_GAUSSIAN && s->gaussian.nbatch > 0 && own != s;  // of vectors, a vector itself
-    return own && own->nblock == 1 && (own->kind == STEP_EXACT || own->kind == STEP_SLICE || own->kind == STEP_METROPOLIS || mean) &&
-           own->competition == s->competition && (own->when == EVERY_SWEEP || own->when == WITHOUT_GRADIENTS) && !own->over_sum;
+    const Update *own = update_that_draws(g, v);
+    const bool mean = own && own->kind == UPDATE_GAUSSIAN && s->gaussian.nbatch > 0 && own != s;  // of vectors, a vector itself
+    return own && own->nblock == 1 && (own->kind == UPDATE_EXACT || own->kind == UPDATE_SLICE || own->kind == UPDATE_METROPOLIS || mean) &&
+           own->selection == s->selection && (own->when == EVERY_SWEEP || own->when == WITHOUT_GRADIENTS) && !own->over_sum;
 }
 
 static bool holds_any(const Expr *e, const Scales *of)
@@ -137,7 +137,7 @@ static bool holds_any(const Expr *e, const Scales *of)
 }
 
 // L: the factors that hold a scale. false: a condition is not met.
-static bool densities(Graph *g, const Step *s, Scales *of)
+static bool densities(Graph *g, const Update *s, Scales *of)
 {
     const Innovations *in = s->gaussian.innovations;
     Var **all = NEW_N(g->arena, Var *, s->nblock + of->n + 1);
@@ -165,14 +165,14 @@ static bool densities(Graph *g, const Step *s, Scales *of)
 }
 
 // A factor that a proposal has a quadratic for: J and h have that, and L would have the factor.
-static bool in_quadratics(const Step *s, const Var *v)
+static bool in_quadratics(const Update *s, const Var *v)
 {
     for (int i = 0; s->proposal && i < s->proposal->n; i++)
         if (ex_mentions(s->proposal->of[i].factor->log_density, v)) return true;
     return false;
 }
 
-Scales *scales_of(Graph *g, const Step *s)
+Scales *scales_of(Graph *g, const Update *s)
 {
     if (!may_have_scales(s)) return NULL;
     Scales *of = NEW(g->arena, Scales);
@@ -180,7 +180,7 @@ Scales *scales_of(Graph *g, const Step *s)
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         if (!may_be_scale(g, v) || !in_coefficients(s, v) || !is_drawn_alone(g, s, v) || enters_other_series(g, s, v) ||
-            bends_orbit(s, v) || in_quadratics(s, v))
+            bends_group_move(s, v) || in_quadratics(s, v))
             continue;
         if (s->gaussian.innovations && innovation_coefficients_mention(s->gaussian.innovations, v)) continue;
         of->var[of->n++] = v;
@@ -190,7 +190,7 @@ Scales *scales_of(Graph *g, const Step *s)
 
 bool find_scales(Graph *g)
 {
-    for (Step *s = g->steps; s; s = s->next)
-        if (s->kind == STEP_GAUSSIAN && !s->proposal) s->gaussian.scales = scales_of(g, s);
+    for (Update *s = g->updates; s; s = s->next)
+        if (s->kind == UPDATE_GAUSSIAN && !s->proposal) s->gaussian.scales = scales_of(g, s);
     return true;
 }

@@ -9,6 +9,6 @@ typedef struct Scales {  // drawn before a joint normal, which is integrated out
     Factor **factor;  // all that the log density has of them
 } Scales;
 
-bool find_scales(Graph *g);                  // fills gaussian.scales
-Scales *scales_of(Graph *g, const Step *s);  // of a joint normal; NULL: there are none
+bool find_scales(Graph *g);                    // fills gaussian.scales
+Scales *scales_of(Graph *g, const Update *s);  // of a joint normal; NULL: there are none
 #endif

@@ -11,7 +11,7 @@
 // that is drawn, of which a number that is drawn are below 0. Both depend on how far c may go in all, which no move changes. So a window is
 // as likely from each of its values, and the draw from it exact (device/transfers.h).
 //
-// Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `orbit` and its `transfer` set, after which T_c is applied.
+// Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `group_move` and its `transfer` set, after which T_c is applied.
 // Conditions: whole numbers with a least value, that are sliced or weighed one by one; some factor holds a sum of several of them. What
 // moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated out. Pairs
 // are drawn in parallel where factors hold one element each besides the sums that stay; else one after the other.
@@ -23,7 +23,7 @@
 #include "../terms/reads.h"
 #include "../algebra/conditionals.h"
 #include "group.h"
-#include "steps.h"
+#include "updates.h"
 
 enum { ALONG_MOST = 3 };  // dimensions in which pairs are made at once
 
@@ -165,7 +165,6 @@ static Factor *with_plates(Graph *g, const Factor *f, Expr **ref, const Instead 
     const Var *v = (*ref)->var;
     Expr *from[2 * MAX_PLATES], *to[2 * MAX_PLATES], *guard = f->plates.guard, *e = f->log_density;
     int n = 0, left = 0;
-    r->plates.index = index_list(g->arena, f->plates.index, f->plates.n, 0);
     for (int d = 0; d < v->rank; d++) {
         at[d] = (*ref)->args[d];
         if (!instead[d].is) continue;
@@ -312,11 +311,11 @@ static void find_room(Made *m)
     t->highest = ex_call3("if_else", first, highest, ex_num(0));
 }
 
-static Step *transfer_step(Graph *g, const Transfer *t, Conditional *c, Orbit *o)
+static Update *transfer_update(Graph *g, const Transfer *t, Conditional *c, GroupMove *o)
 {
     o->transfer = t;
-    Step *s =
-        group_step(g, STEP_ENUM, t->moved->span, c, o, NULL, "given their sum, counts that are added up move only against each other");
+    Update *s =
+        group_update(g, UPDATE_ENUM, t->moved->span, c, o, NULL, "given their sum, counts that are added up move only against each other");
     s->enumerate.lower = ex_ref(t->first, t->of->rank, c->current->args);
     s->enumerate.upper = ex_ref(t->last, t->of->rank, c->current->args);
     return s;
@@ -331,7 +330,7 @@ static Conditional *law_of(Graph *g, const Transfer *t, bool known, const Readin
     return NULL;
 }
 
-static Step *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
+static Update *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
 {
     const int nvars = g->nvars;
     Transfer *t = NEW(g->arena, Transfer);
@@ -355,11 +354,11 @@ static Step *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps)
     Conditional *c = law_of(g, t, factors_of_c(&m, &of), &of, nvars);
     if (!c) return NULL;
     find_room(&m);
-    Orbit *o = orbit_new(g, t->of, true, 1);
-    Carried *to = orbit_carry(g, o, v);
+    GroupMove *o = group_move_new(g, t->of, true, 1);
+    Carried *to = group_move_carry(g, o, v);
     to->c = ex_ref(t->of, v->rank, to->element->args);
     to->value = moved_element(&m.group, to->element);
-    return transfer_step(g, t, c, o);
+    return transfer_update(g, t, c, o);
 }
 
 // ---- between two arrays ----
@@ -485,8 +484,9 @@ static void find_room_between(Between *b)
 // They are moved against each other element by element (exchanges.c), or drawn together.
 static bool are_exchanged(const Graph *g, const Var *v, const Var *w)
 {
-    for (const Step *s = g->steps; s; s = s->next)
-        if (s->orbit && s->orbit->by->discrete && s->orbit->n == 2 && s->orbit->moved[0].var == v && s->orbit->moved[1].var == w)
+    for (const Update *s = g->updates; s; s = s->next)
+        if (s->group_move && s->group_move->by->discrete && s->group_move->n == 2 && s->group_move->moved[0].var == v &&
+            s->group_move->moved[1].var == w)
             return true;
     return v->joined && v->joined == w->joined;
 }
@@ -499,7 +499,7 @@ static bool meet(Graph *g, const Var *v, const Var *w)
     return false;
 }
 
-static Step *transfer_between(Graph *g, Var *v, Var *w)
+static Update *transfer_between(Graph *g, Var *v, Var *w)
 {
     const int nvars = g->nvars;
     Transfer *t = NEW(g->arena, Transfer);
@@ -515,18 +515,18 @@ static Step *transfer_between(Graph *g, Var *v, Var *w)
     Conditional *c = law_of(g, t, factors_between(&b, &of), &of, nvars);
     if (!c) return NULL;
     find_room_between(&b);
-    Orbit *o = orbit_new(g, t->of, true, 2);
+    GroupMove *o = group_move_new(g, t->of, true, 2);
     for (int side = 0; side < 2; side++) {
-        Carried *to = orbit_carry(g, o, side ? w : v);
+        Carried *to = group_move_carry(g, o, side ? w : v);
         to->c = ex_ref(t->of, b.shared, to->element->args);
         to->value = moved_between(&b.group, to->element);
     }
-    return transfer_step(g, t, c, o);
+    return transfer_update(g, t, c, o);
 }
 
 bool find_transfers(Graph *g)
 {
-    Step **last = steps_of_sweep(g);
+    Update **last = updates_of_sweep(g);
     Var *star = var_unique(g, "sum", VAR_ELEMENT);
     for (int i = 0, n = g->nvars; i < n; i++) {
         Var *v = g->vars[i];
@@ -539,18 +539,18 @@ bool find_transfers(Graph *g)
                 for (unsigned along = 1; along < 1u << v->rank; along++) {
                     bool left_out = __builtin_popcount(along) != size;
                     for (int k = 0; k < found; k++) left_out |= (along & whole[k]) == whole[k];
-                    Step *s = left_out ? NULL : transfer(g, v, star, along, keeps);
+                    Update *s = left_out ? NULL : transfer(g, v, star, along, keeps);
                     if (!s) continue;
                     any = true;
                     if (keeps == SUMS_STAY) whole[found++] = along;
-                    step_insert(&last, s);
+                    update_insert(&last, s);
                 }
     }
     for (int i = 0, n = g->nvars; i < n; i++)
         for (int k = i + 1; k < n && step_of_integers(g, g->vars[i]); k++) {
             Var *v = g->vars[i], *w = g->vars[k];
             if (!step_of_integers(g, w) || !meet(g, v, w) || are_exchanged(g, v, w)) continue;
-            step_insert(&last, transfer_between(g, v, w));
+            update_insert(&last, transfer_between(g, v, w));
         }
     return true;
 }

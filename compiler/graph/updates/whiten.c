@@ -11,16 +11,16 @@
 // which trials would make again. Its statement is a multivariate normal by covariance, by precision or by the factor of its covariance, and
 // its matrix reads l. Where f is v[i, ...], vectors share the matrix. l is a real without a constraint, or a vector of such whose elements
 // take turns. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same
-// sweeps. infer { l by slice(orbit = off); } leaves the move out.
+// sweeps. infer { l by slice(group_move = off); } leaves the move out.
 #include "whiten.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/requests.h"
 #include "../terms/reads.h"
 #include "../model/elaborate.h"
 #include "../algebra/conditionals.h"
 #include "elliptical.h"
-#include "steps.h"
+#include "updates.h"
 
 Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
 {
@@ -52,16 +52,15 @@ static void add_factors(Graph *g, Conditional *c, const White *w)
     }
 }
 
-static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
+static Update *white_update(Graph *g, Var *v, Var *f, const Factor *prior)
 {
-    const Step *of_v = step_that_draws(g, v), *of_f = step_that_draws(g, f);
-    if (!of_v || !of_f || (of_v->kind != STEP_SLICE && of_v->kind != STEP_EXACT) || of_f->kind != STEP_ELLIPTICAL || of_v->over_sum ||
+    const Update *of_v = update_that_draws(g, v), *of_f = update_that_draws(g, f);
+    if (!of_v || !of_f || (of_v->kind != UPDATE_SLICE && of_v->kind != UPDATE_EXACT) || of_f->kind != UPDATE_ELLIPTICAL || of_v->over_sum ||
         of_f->over_sum)
         return NULL;
-    if (of_v->when != of_f->when || of_v->competition != of_f->competition ||
-        (of_v->when != EVERY_SWEEP && of_v->when != WITHOUT_GRADIENTS))
+    if (of_v->when != of_f->when || of_v->selection != of_f->selection || (of_v->when != EVERY_SWEEP && of_v->when != WITHOUT_GRADIENTS))
         return NULL;
-    if (is_switched_off(g, v, SETTING_ORBIT)) return NULL;
+    if (is_switched_off(g, v, SETTING_GROUP_MOVE)) return NULL;
     White *w = NEW(g->arena, White);
     *w = (White){.vector = f, .prior = prior};
     w->root = joint_root(g, prior, &w->precision);
@@ -77,29 +76,29 @@ static Step *white_step(Graph *g, Var *v, Var *f, const Factor *prior)
     c->carried = f;
     c->because = "given the vector that its covariance is made for, it is nearly known, however little the data say of that";
     if (c->recursion) return NULL;
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_SLICE,
-                .span = v->span,
-                .nblock = 1,
-                .block = arena_copy(g->arena, &v, sizeof v),
-                .conditional = c,
-                .white = w,
-                .when = of_v->when,
-                .competition = of_v->competition,
-                .reason = c->because};
+    Update *s = NEW(g->arena, Update);
+    *s = (Update){.kind = UPDATE_SLICE,
+                  .span = v->span,
+                  .nblock = 1,
+                  .block = arena_copy(g->arena, &v, sizeof v),
+                  .conditional = c,
+                  .white = w,
+                  .when = of_v->when,
+                  .selection = of_v->selection,
+                  .reason = c->because};
     return s;
 }
 
 bool find_whitened(Graph *g)
 {
-    Step **last = steps_of_sweep(g);
+    Update **last = updates_of_sweep(g);
     const int n = g->nvars;
     for (int k = 0; k < n; k++) {
         Var *f = g->vars[k];
         const Factor *prior = f->rank && is_plain(g, f) ? joint_prior(g, f, false) : NULL;
         for (int i = 0; prior && i < n; i++) {
             Var *v = g->vars[i];
-            if (v != f && is_plain(g, v)) step_insert(&last, white_step(g, v, f, prior));
+            if (v != f && is_plain(g, v)) update_insert(&last, white_update(g, v, f, prior));
         }
     }
     return true;

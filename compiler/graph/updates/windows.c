@@ -18,14 +18,14 @@
 // the sum over the window is that of w[i,k] exp((n_k - n[i]) g_i(c)), w[i,k] = p(n_k | rest)/p(n[i] | rest), times the density of c with
 // n[i] as it is. w is made once, before c is tried, and the sum is a polynomial in exp(h g_i(c)).
 //
-// Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `orbit` set and windows of counts in it, after which T_c is applied.
-// Conditions: a rate is what makes an argument of the count's own distribution exp(c) times what it was, or adds c to it: a positive real
-// by exp(c), one without bounds by + c. What sees counts makes an argument of another statement that holds them exp(-c) times what it was:
-// a positive real by exp(-c); or is the intercept of a logit, a real without bounds that stands by itself in a sum, which moves such that
-// its own probability becomes exp(-c) times what it was. One of the two is a scalar that has a statement without a condition. Counts are
-// drawn one by one, are independent given all else, and stand as above in what moves; rows do not name them where what they add is not the
-// same for all rows. What moves enters no recursion, decides no condition of a statement, is read by no routine that takes an array whole,
-// meets nothing that is summed out, and has no auxiliaries.
+// Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `group_move` set and windows of counts in it, after which T_c is
+// applied. Conditions: a rate is what makes an argument of the count's own distribution exp(c) times what it was, or adds c to it: a
+// positive real by exp(c), one without bounds by + c. What sees counts makes an argument of another statement that holds them exp(-c) times
+// what it was: a positive real by exp(-c); or is the intercept of a logit, a real without bounds that stands by itself in a sum, which
+// moves such that its own probability becomes exp(-c) times what it was. One of the two is a scalar that has a statement without a
+// condition. Counts are drawn one by one, are independent given all else, and stand as above in what moves; rows do not name them where
+// what they add is not the same for all rows. What moves enters no recursion, decides no condition of a statement, is read by no routine
+// that takes an array whole, meets nothing that is summed out, and has no auxiliaries.
 #include <math.h>
 #include "windows.h"
 #include "../terms/var.h"
@@ -36,7 +36,7 @@
 #include "../algebra/polynomial.h"
 #include "../algebra/conditionals.h"
 #include "group.h"
-#include "steps.h"
+#include "updates.h"
 
 enum { WINDOW = 32 };     // values of a window
 enum { MOST_PAIRS = 8 };  // moves for each count
@@ -218,7 +218,7 @@ static void give_back(const Window *w)
     for (int i = 0; w->weights && i < 3; i++) ((Var *[]){w->below, w->apart, w->weights})[i]->kind = VAR_ELEMENT;
 }
 
-static bool add_window(Against *a, Orbit *o, Var *count)
+static bool add_window(Against *a, GroupMove *o, Var *count)
 {
     Graph *g = a->group.g;
     if (count->rank == MAX_RANK || !step_of_count(g, count) || (count->lower && ex_unknown(count->lower)) ||
@@ -243,9 +243,7 @@ static Factor *factor_of_window(Graph *g, Window *w, const Factor *like)
     w->below = integers_of(g, "below", v);
     w->apart = integers_of(g, "apart", v);
     w->weights = array_of(g, "weights", v, ex_num(WINDOW));
-    Plates p = {.n = v->rank,
-                .index = index_list(g->arena, w->conditional->element, v->rank, 0),
-                .guard = var_domain(g, v, w->conditional->element)};
+    Loops p = loops_of_indices(w->conditional->element, v->rank, var_domain(g, v, w->conditional->element));
     Index *k = index_new(intern("k"), ex_num(1), ex_num(WINDOW));
     Expr *at[MAX_RANK];
     for (int i = 0; i < v->rank; i++) at[i] = ex_index(p.index[i]);
@@ -260,7 +258,7 @@ static Factor *factor_of_window(Graph *g, Window *w, const Factor *like)
 
 // ---- the law of c ----
 
-static bool factors_of_c(Against *a, Orbit *o, Reading *out)
+static bool factors_of_c(Against *a, GroupMove *o, Reading *out)
 {
     Graph *g = a->group.g;
     Var *block[] = {a->of[0].var, a->of[1].var};
@@ -283,9 +281,7 @@ static bool factors_of_c(Against *a, Orbit *o, Reading *out)
         Index *index[MAX_RANK];
         Expr *v = var_element(g, a->of[i].var, index), *e = ex_add2(log_jacobian(a, a->of[i].how, v), between_ends(a, a->of[i].how, v));
         if (!ex_mentions(e, a->group.by)) continue;
-        out->factor[out->n++] = factor_of_ends(
-            g, like,
-            (Plates){.n = v->nargs, .index = index_list(g->arena, index, v->nargs, 0), .guard = var_domain(g, a->of[i].var, index)}, e);
+        out->factor[out->n++] = factor_of_ends(g, like, loops_of_indices(index, v->nargs, var_domain(g, a->of[i].var, index)), e);
     }
     for (int i = 0; i < o->nwindows; i++) out->factor[out->n++] = factor_of_window(g, &o->window[i], like);
     return true;
@@ -299,8 +295,8 @@ static bool is_auxiliary(const Var *v, void *with)
 
 static bool may_move(Graph *g, const Var *v)
 {
-    if (!is_plain_real(v) || v->kind == VAR_AUXILIARY || v->part_of || is_switched_off(g, v, SETTING_ORBIT) || is_of_series(g, v) ||
-        !step_in_sweep(g, v))
+    if (!is_plain_real(v) || v->kind == VAR_AUXILIARY || v->part_of || is_switched_off(g, v, SETTING_GROUP_MOVE) || is_of_series(g, v) ||
+        !update_in_sweep(g, v))
         return false;
     const Reading of = factors_of(g, v);
     for (int q = 0; q < of.n; q++)
@@ -308,11 +304,11 @@ static bool may_move(Graph *g, const Var *v)
     return true;
 }
 
-static Step *step_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
+static Update *update_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
 {
     Var *by = var_hidden(g, arena_printf(g->arena, "shift_%s_%s", rate.var->name, seen.var->name), rate.var->span, 0, NULL);
     Against a = against(g, by, 2, rate, seen);
-    Orbit *o = orbit_new(g, by, true, 2);
+    GroupMove *o = group_move_new(g, by, true, 2);
     o->window = NEW_N(g->arena, Window, g->nvars);
     const int nvars = g->nvars;
     bool good = add_window(&a, o, count);
@@ -323,12 +319,12 @@ static Step *step_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
     for (int i = 0; i < o->nwindows && !c; i++) give_back(&o->window[i]);
     if (!c) return NULL;
     for (int i = 0; i < 2; i++) {
-        Carried *to = orbit_carry(g, o, a.of[i].var);
+        Carried *to = group_move_carry(g, o, a.of[i].var);
         to->value = moved_element(&a, a.of[i].how, to->element);
         to->log_jacobian = log_jacobian(&a, a.of[i].how, to->element);
     }
-    return group_step(g, STEP_SLICE, rate.var->span, c, o, NULL,
-                      "data tell how many are seen, and little of whether these are many of few or few of many");
+    return group_update(g, UPDATE_SLICE, rate.var->span, c, o, NULL,
+                        "data tell how many are seen, and little of whether these are many of few or few of many");
 }
 
 // ---- which pairs there are ----
@@ -396,7 +392,7 @@ static int find_moved(Graph *g, Var *count, Var *c, bool rate, Moved *out)
 
 bool find_windows(Graph *g)
 {
-    Step **last = steps_of_sweep(g);
+    Update **last = updates_of_sweep(g);
     Var *c = NULL;
     for (int i = 0, n = g->nvars; i < n; i++) {
         Var *count = g->vars[i];
@@ -408,11 +404,11 @@ bool find_windows(Graph *g)
             for (int k = 0; k < nseen && r * nseen + k < MOST_PAIRS; k++) {
                 if (rate[r].var == seen[k].var || !(is_there(g, rate[r].var) || is_there(g, seen[k].var))) continue;
                 bool made = false;  // for another count
-                for (const Step *s = g->steps; s; s = s->next)
-                    made |=
-                        s->orbit && s->orbit->nwindows && s->orbit->moved[0].var == rate[r].var && s->orbit->moved[1].var == seen[k].var;
-                Step *s = made ? NULL : step_of_pair(g, count, rate[r], seen[k]);
-                step_insert(&last, s);
+                for (const Update *s = g->updates; s; s = s->next)
+                    made |= s->group_move && s->group_move->nwindows && s->group_move->moved[0].var == rate[r].var &&
+                            s->group_move->moved[1].var == seen[k].var;
+                Update *s = made ? NULL : update_of_pair(g, count, rate[r], seen[k]);
+                update_insert(&last, s);
             }
     }
     return true;

@@ -38,7 +38,7 @@ static Expr *as_computed(const Site *t, Expr *e)
 
 // Adjoints within a series: in the reverse of the order in which its elements are computed, each goes on to the elements that this one was
 // made of.
-static void put_adjoints(Moved *m, const Series *s)
+static void put_adjoints(HmcBlock *m, const Series *s)
 {
     Lower *p = m->p;
     int n = 0;
@@ -52,11 +52,11 @@ static void put_adjoints(Moved *m, const Series *s)
     along->loop.index[0] = s->along;
     while (n-- > 0) {
         const Site *t = site[n];
-        const Plates *plates = &t->plates;
+        const Loops *plates = &t->plates;
         Factor f = site_factor(t, adjoint_of(m, t->var));
         Derivative *terms;
         const char *why;
-        f.plates = (Plates){.n = plates->n + 1, .index = NEW_N(p->g->arena, Index *, plates->n + 1), .guard = plates->guard};
+        f.plates = (Loops){.n = plates->n + 1, .guard = plates->guard};
         f.plates.index[0] = s->along;
         for (int i = 0; i < plates->n; i++) f.plates.index[1 + i] = plates->index[i];
         if (!derivatives(p->g, &f, m->moving.var, m->moving.n, &terms, &why)) abort();  // the schedule has asked
@@ -81,7 +81,7 @@ static void put_adjoints(Moved *m, const Series *s)
             for (int i = row ? 1 + plates->n : 1; i < d->loops.n; i++) l.index[l.n++] = d->loops.index[i];
             Node *nest = enter_nest(p, NODE_NEST, &l, 0, NULL, NULL);
             nest->nest.moving = adjoint_of(m, d->ref->var);
-            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), as_computed(t, ex_mul2(d->weight, d->rest)));
+            put_assign(p, ASSIGN_ADD, gradient_place(m, d->ref), as_computed(t, ex_mul2(d->weight, d->rest)));
             leave(p, nest);
         }
         if (inner) leave(p, inner);
@@ -95,7 +95,7 @@ static void put_adjoints(Moved *m, const Series *s)
 
 // What elements that are computed give to the block, and to others that they are made of: sums over the elements. Each statement is a
 // factor, and terms by `but` are not for here.
-void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const Site *const *site, const Series *but)
+void put_sums(HmcBlock *m, const char *stem, int n, const Factor *statement, const Site *const *site, const Series *but)
 {
     Lower *p = m->p;
     Derivative **terms = NEW_N(p->g->arena, Derivative *, n + 1);
@@ -116,7 +116,7 @@ void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const 
         for (const Derivative *d = terms[i]; d; d = d->next)
             if (d->loops.n == statement[i].plates.n) declare_total(m, stem, d->ref, ex_num(0));
     for (int i = 0; i < n; i++) {
-        const Loops l = loops_of(&statement[i].plates);
+        const Loops l = statement[i].plates;
         Node *sum = NULL;
         int here = 0;
         for (const Derivative *d = terms[i]; d; d = d->next) {
@@ -128,15 +128,15 @@ void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const 
             }
             if (!sum) {
                 sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-                sum->nest.op = UPDATE_ADD;
+                sum->nest.op = ASSIGN_ADD;
                 here = 1;
             }
-            put_update(p, UPDATE_ADD, place_local(t->local), ex_mul2(d->weight, d->rest));
+            put_assign(p, ASSIGN_ADD, place_local(t->local), ex_mul2(d->weight, d->rest));
         }
         if (sum) leave(p, sum);
     }
     Node *lane = m->totals ? enter(p, NODE_LANE) : NULL;
-    for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, gradient_place(m, t->ref), local_ref(t->local));
+    for (const Total *t = m->totals; t; t = t->next) put_assign(p, ASSIGN_ADD, gradient_place(m, t->ref), local_ref(t->local));
     if (lane) leave(p, lane);
     for (int i = 0; i < n; i++)
         for (Derivative *d = terms[i]; d; d = d->next) {
@@ -149,7 +149,7 @@ void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const 
     put_barrier(p);
 }
 
-void put_series_slopes(Moved *m, const Series *s)
+void put_series_slopes(HmcBlock *m, const Series *s)
 {
     Lower *p = m->p;
     put(p, NODE_COMMENT)->text.lines = words(p, "%s", s->var[0]->name);
@@ -168,20 +168,20 @@ void put_series_slopes(Moved *m, const Series *s)
 }
 
 // Arrays that are computed once, from the last to the first: it may read those before it.
-void put_once(Moved *m, const Once *o)
+void put_once(HmcBlock *m, const Once *o)
 {
     if (!o) return;
     put_once(m, o->next);
     Expr *at[MAX_RANK];
     for (int k = 0; k < o->plates.n; k++) at[k] = ex_index(o->plates.index[k]);
     const Factor f = {
-        .span = m->step->span, .plates = o->plates, .log_density = ex_mul2(ex_ref(adjoint_of(m, o->var), o->plates.n, at), o->value)};
+        .span = m->update->span, .plates = o->plates, .log_density = ex_mul2(ex_ref(adjoint_of(m, o->var), o->plates.n, at), o->value)};
     put(m->p, NODE_COMMENT)->text.lines = o->var->name;
     put_sums(m, words(m->p, "by_%s", o->var->name), 1, &f, NULL, NULL);
 }
 
 // Adjoints of Cholesky factors become those of the matrices, in place.
-void put_factored(Moved *m, const Factored *of)
+void put_factored(HmcBlock *m, const Factored *of)
 {
     Lower *p = m->p;
     Var *adjoint = adjoint_of(m, of->var);
@@ -191,11 +191,11 @@ void put_factored(Moved *m, const Factored *of)
     n->factor.adjoint = adjoint;
     leave(p, lane);
     put_barrier(p);
-    const Factor f = matrix_factor(p->g, of->call->args[0], adjoint, of->span);
+    const Factor f = matrix_factor(of->call->args[0], adjoint, of->span);
     put_sums(m, words(p, "by_%s", of->var->name), 1, &f, NULL, NULL);
 }
 
-void put_inverse(Moved *m, const Inverse *of)
+void put_inverse(HmcBlock *m, const Inverse *of)
 {
     Lower *p = m->p;
     put(p, NODE_COMMENT)->text.lines = of->inverse->name;
@@ -207,6 +207,6 @@ void put_inverse(Moved *m, const Inverse *of)
     n->factor.log_det_adjoint = adjoint_of(m, of->log_det);
     leave(p, lane);
     put_barrier(p);
-    const Factor f = matrix_factor(p->g, of->of, n->factor.adjoint, m->step->span);
+    const Factor f = matrix_factor(of->of, n->factor.adjoint, m->update->span);
     put_sums(m, words(p, "by_%s", of->inverse->name), 1, &f, NULL, NULL);
 }

@@ -27,13 +27,13 @@ static Expr *without_waves(Expr *e, void *with)
 
 // Is v an angle from -pi to pi that the density knows by its cosine and sine alone? Then it is the same a turn farther on, and what reads v
 // otherwise tells that it is not.
-bool is_angle(const Moved *m, Var *v)
+bool is_angle(const HmcBlock *m, Var *v)
 {
     if (tied_of(m, v)->slope || fabs(v->lower_number + M_PI) > 1e-12 || fabs(v->upper_number - M_PI) > 1e-12 || bounds_of(m, v) ||
-        m->moving.n > m->step->nblock)
+        m->moving.n > m->update->nblock)
         return false;
-    for (int i = 0; i < m->step->nuts.n; i++)
-        if (ex_reads(ex_map(m->step->nuts.factor[i]->log_density, without_waves, v), v)) return false;
+    for (int i = 0; i < m->update->nuts.n; i++)
+        if (ex_reads(ex_map(m->update->nuts.factor[i]->log_density, without_waves, v), v)) return false;
     return true;
 }
 

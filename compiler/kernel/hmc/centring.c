@@ -16,7 +16,7 @@
 #include "hmc.h"
 
 // Centre and spread by algebra: two of the distribution's arguments.
-static bool find_scaled(const Moved *m, Prior *r)
+static bool find_scaled(const HmcBlock *m, Prior *r)
 {
     const Factor *f = r->f;
     int centre, spread;
@@ -27,7 +27,7 @@ static bool find_scaled(const Moved *m, Prior *r)
 }
 
 // Each instance has an element for its own.
-static bool is_of_one(const Expr *ref, const Plates *plates)
+static bool is_of_one(const Expr *ref, const Loops *plates)
 {
     int indices = 0;
     for (int k = 0; k < ref->nargs; k++)
@@ -65,7 +65,7 @@ static Look test_before(const Expr *e, void *with)
 }
 
 // Whether the elements that its centre reads come before: then it can be computed element by element, and so can its derivatives.
-static bool find_recursion(const Moved *m, const Var *v, Prior *r)
+static bool find_recursion(const HmcBlock *m, const Var *v, Prior *r)
 {
     if (ex_reads(r->spread, v)) return false;
     if (!ex_reads(r->centre, v)) return true;
@@ -81,7 +81,7 @@ static bool find_recursion(const Moved *m, const Var *v, Prior *r)
     Derivative *terms;
     const char *why;
     f.log_density = r->centre;
-    if (!derivatives(m->p->g, &f, m->step->block, m->step->nblock, &terms, &why)) return false;
+    if (!derivatives(m->p->g, &f, m->update->block, m->update->nblock, &terms, &why)) return false;
     for (const Derivative *d = terms; d; d = d->next)
         if (d->ref->var == v && d->loops.n != f.plates.n) return false;
     return true;
@@ -94,7 +94,7 @@ const Prior *recursion_of(const Prior *r)
 }
 
 // The priors of a variable's elements; NULL: some of them has none that serves, or they need none.
-Prior *priors_of(const Moved *m, Var *v, Root **root)
+Prior *priors_of(const HmcBlock *m, Var *v, Root **root)
 {
     Prior *first = NULL, **last = &first;
     bool moves = false;
@@ -102,8 +102,8 @@ Prior *priors_of(const Moved *m, Var *v, Root **root)
     if (v->base == BASE_INT || tied_of(m, v)->slope || isfinite(v->lower_number) || isfinite(v->upper_number) || bounds_of(m, v))
         return NULL;
     if (v->rank && (first = vectors_of(m, v, root))) return first;
-    for (int i = 0; i < m->step->nuts.n; i++) {
-        const Factor *f = m->step->nuts.factor[i];
+    for (int i = 0; i < m->update->nuts.n; i++) {
+        const Factor *f = m->update->nuts.factor[i];
         if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
         Prior r = {.f = f, .element = f->value};
         if (!f->dist || f->truncated || f->ncomponents || !is_of_one(f->value, &f->plates) || !find_scaled(m, &r)) return NULL;
@@ -122,12 +122,12 @@ bool prior_reads(const Prior *r, const Var *v)
     return false;
 }
 
-void put_centrings(Moved *m)
+void put_centrings(HmcBlock *m)
 {
     Lower *p = m->p;
-    for (int i = 0; i < m->step->nblock; i++) {
+    for (int i = 0; i < m->update->nblock; i++) {
         Centring *c = &m->centring[i];
-        const Var *v = m->step->block[i];
+        const Var *v = m->update->block[i];
         if (!c->priors) continue;
         if (!m->shares) {
             m->shares = work_array(p, ROLE_TUNING, words(p, "standardised_%s", m->stem), 1, &m->size);
@@ -148,10 +148,10 @@ void put_centrings(Moved *m)
 
 static Expr *is_short(const Prior *r) { return ex_call2("<=", ex_sub(r->along->hi, r->along->lo), ex_call("longest_recursion", 0, NULL)); }
 
-static Expr *share_if_short(const Moved *m, const Expr *element) { return of_ref(m, m->shares, element); }
+static Expr *share_if_short(const HmcBlock *m, const Expr *element) { return of_ref(m, m->shares, element); }
 
 // How far an element is standardised. A recursion is one lane's work: one that is too long for that stays as it is written.
-Expr *share_of(const Moved *m, const Expr *element)
+Expr *share_of(const HmcBlock *m, const Expr *element)
 {
     const Prior *r = recursion_of(m->centring[at_block(m, element->var)].priors);
     Expr *share = of_ref(m, m->shares, element);
@@ -169,27 +169,27 @@ static bool is_of_all(const Prior *r, const Var *v)
 }
 
 // Centres, spreads and scales of all elements of a variable; of a recursion the centres as well, if its elements are known.
-void put_centring(Moved *m, int i, bool known)
+void put_centring(HmcBlock *m, int i, bool known)
 {
     Lower *p = m->p;
     const Centring *c = &m->centring[i];
-    const Var *v = m->step->block[i];
+    const Var *v = m->update->block[i];
     Loops l;
     Expr *x = all_elements(v, &l);
     l.guard = NULL;
     put_barrier(p);
     if (!is_of_all(c->priors, v)) {
         Node *n = each_element(m, x, &l);
-        put_update(p, UPDATE_SET, place_element(like(c->centre, x)), ex_num(0));
-        if (!c->root) put_update(p, UPDATE_SET, place_element(like(c->spread, x)), ex_num(1));
+        put_assign(p, ASSIGN_SET, place_element(like(c->centre, x)), ex_num(0));
+        if (!c->root) put_assign(p, ASSIGN_SET, place_element(like(c->spread, x)), ex_num(1));
         leave(p, n);
     }
     for (const Prior *r = c->priors; r; r = r->next) {
-        const Loops over = loops_of(&r->f->plates);
+        const Loops over = r->f->plates;
         if (r != c->priors || !is_of_all(r, v)) put_barrier(p);
         Node *n = enter_nest(p, NODE_NEST, &over, r->element->nargs, r->element->args, NULL);
-        if (!r->along || known) put_update(p, UPDATE_SET, place_element(like(c->centre, r->element)), r->centre);
-        if (!c->root) put_update(p, UPDATE_SET, place_element(like(c->spread, r->element)), r->spread);
+        if (!r->along || known) put_assign(p, ASSIGN_SET, place_element(like(c->centre, r->element)), r->centre);
+        if (!c->root) put_assign(p, ASSIGN_SET, place_element(like(c->spread, r->element)), r->spread);
         leave(p, n);
     }
     put_barrier(p);
@@ -198,26 +198,26 @@ void put_centring(Moved *m, int i, bool known)
         return;
     }
     Node *n = each_element(m, x, &l);
-    put_update(p, UPDATE_SET, place_element(like(c->scale, x)), ex_call2("standard_scale", share_of(m, x), like(c->spread, x)));
+    put_assign(p, ASSIGN_SET, place_element(like(c->scale, x)), ex_call2("standard_scale", share_of(m, x), like(c->spread, x)));
     leave(p, n);
 }
 
 // The element at a coordinate.
-Expr *at_coordinate(const Moved *m, const Centring *c, const Expr *x, Expr *share)
+Expr *at_coordinate(const HmcBlock *m, const Centring *c, const Expr *x, Expr *share)
 {
     if (c->root) return ex_add2(like(c->centre, x), like(c->root->apart, x));
     return ex_call("from_standard", 4, (Expr *[]){of_ref(m, m->position, x), share, like(c->centre, x), like(c->scale, x)});
 }
 
 // Its coordinate: the one that it has, if that is where it stands.
-Expr *coordinate_at(const Moved *m, const Centring *c, Expr *x)
+Expr *coordinate_at(const HmcBlock *m, const Centring *c, Expr *x)
 {
     Expr *fresh = ex_call("to_standard", 4, (Expr *[]){x, share_of(m, x), like(c->centre, x), like(c->scale, x)});
     return ex_call3("if_else", ex_call2("==", at_coordinate(m, c, x, share_of(m, x)), x), of_ref(m, m->position, x), fresh);
 }
 
 // The loops of a recursion's prior: chains side by side, each in order, or from the last element to the first with `t` for its index.
-static Node *enter_recursion(Moved *m, const Prior *r, Index *t)
+static Node *enter_recursion(HmcBlock *m, const Prior *r, Index *t)
 {
     Lower *p = m->p;
     Loops beside = {0};
@@ -233,19 +233,19 @@ static Node *enter_recursion(Moved *m, const Prior *r, Index *t)
 }
 
 // Each element from its coordinate and those before it.
-void put_recursion(Moved *m, int i)
+void put_recursion(HmcBlock *m, int i)
 {
     const Centring *c = &m->centring[i];
     const Prior *r = recursion_of(c->priors);
     Node *n = enter_recursion(m, r, r->along);
-    put_update(m->p, UPDATE_SET, place_element(like(c->centre, r->element)), r->centre);
-    put_update(m->p, UPDATE_SET, place_element(r->element), at_coordinate(m, c, r->element, share_if_short(m, r->element)));
+    put_assign(m->p, ASSIGN_SET, place_element(like(c->centre, r->element)), r->centre);
+    put_assign(m->p, ASSIGN_SET, place_element(r->element), at_coordinate(m, c, r->element, share_if_short(m, r->element)));
     leave(m->p, n);
 }
 
 // Each element's derivative goes on to those before it, by way of its centre: it is complete when those that come later have had their
 // turn.
-void put_recursion_slopes(Moved *m, int i)
+void put_recursion_slopes(HmcBlock *m, int i)
 {
     const Centring *c = &m->centring[i];
     const Prior *r = recursion_of(c->priors);
@@ -253,16 +253,16 @@ void put_recursion_slopes(Moved *m, int i)
     Derivative *terms;
     const char *why;
     f.log_density = r->centre;
-    if (!derivatives(m->p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();  // find_recursion has asked
+    if (!derivatives(m->p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // find_recursion has asked
     Index *back = index_new(r->along->name, r->along->lo, r->along->hi);
     Expr *from_last = ex_sub(ex_add2(back->lo, back->hi), ex_index(back)),
          *slope =
              ex_call3("standard_by_centre", share_if_short(m, r->element), like(c->scale, r->element), of_ref(m, m->gradient, r->element));
     Node *n = enter_recursion(m, r, back);
     for (const Derivative *d = terms; d; d = d->next) {
-        if (d->ref->var != m->step->block[i]) continue;
+        if (d->ref->var != m->update->block[i]) continue;
         Expr *value = ex_mul(3, (Expr *[]){slope, d->weight, d->rest});
-        put_update(m->p, UPDATE_ADD, place_element(ex_replace_index(of_ref(m, m->gradient, d->ref), r->along, from_last)),
+        put_assign(m->p, ASSIGN_ADD, place_element(ex_replace_index(of_ref(m, m->gradient, d->ref), r->along, from_last)),
                    ex_replace_index(value, r->along, from_last));
     }
     leave(m->p, n);

@@ -11,19 +11,19 @@ static Expr *is_outermost(Expr *end, Expr *outermost)
 }
 
 // What moving ends of a variable give to the variables that they are made of.
-static void put_end_slopes(Moved *m, int i)
+static void put_end_slopes(HmcBlock *m, int i)
 {
     Lower *p = m->p;
     const Ends *ends = &m->ends[i];
     Loops l;
-    Expr *x = all_elements(m->step->block[i], &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
+    Expr *x = all_elements(m->update->block[i], &l), *q = of_ref(m, m->position, x), *g = of_ref(m, m->gradient, x);
     Node *n = each_element(m, x, &l);
     for (int side = 0; side < 2; side++)
-        put_update(p, UPDATE_SET, place_element(ex_ref(ends->slope[side], x->nargs, x->args)),
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(ends->slope[side], x->nargs, x->args)),
                    ex_call(side ? "line_by_upper" : "line_by_lower", 4, (Expr *[]){q, end_of(ends, 0, x), end_of(ends, 1, x), g}));
     leave(p, n);
     put_barrier(p);
-    for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next) {
+    for (const Bound *b = bounds_of(m, m->update->block[i]); b; b = b->next) {
         Factor f = *b->f;
         Expr *ref = b->term->args[0], *sum = ex_num(0);
         for (int side = 0; side < 2; side++) {
@@ -36,7 +36,7 @@ static void put_end_slopes(Moved *m, int i)
         f.log_density = sum;
         Derivative *terms;
         const char *why;
-        if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();  // order_ends has asked
+        if (!derivatives(p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // order_ends has asked
         for (Derivative *d = terms; d; d = d->next) {
             Pending w = {.d = d, .weight = d->weight};
             put_pending(m, &w);
@@ -47,17 +47,17 @@ static void put_end_slopes(Moved *m, int i)
 
 // What vectors give to the factor that they share, and by way of it to the variables that this is made of; their own derivatives, and those
 // by their centres.
-static void put_vector_slopes(Moved *m, int i)
+static void put_vector_slopes(HmcBlock *m, int i)
 {
     Lower *p = m->p;
     const Root *r = m->centring[i].root;
-    const Var *v = m->step->block[i];
+    const Var *v = m->update->block[i];
     Loops l;
     Expr *x = all_elements(v, &l), *k = ex_index(v->own[v->rank - 1]), *diagonal = ex_call1("log", ex_ref(r->array, 2, (Expr *[]){k, k})),
          *share = of_ref(m, m->shares, x);
     Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-    n->nest.op = UPDATE_ADD;
-    put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul(3, (Expr *[]){ex_num(r->precision ? -1 : 1), share, diagonal}));
+    n->nest.op = ASSIGN_ADD;
+    put_assign(p, ASSIGN_ADD, place_local(m->lp), ex_mul(3, (Expr *[]){ex_num(r->precision ? -1 : 1), share, diagonal}));
     leave(p, n);
     put_barrier(p);
     put_whitened(m, i, TRANSFORM_CHAIN);
@@ -75,15 +75,15 @@ static void put_vector_slopes(Moved *m, int i)
     pairs.index[pairs.n - 1] = j;
     pairs.index[pairs.n++] = below;
     n = enter_nest(p, NODE_REDUCE, &pairs, 2, at, r->slope->dim);
-    put_update(p, UPDATE_ADD, place_element(ex_ref(r->slope, 2, at)),
+    put_assign(p, ASSIGN_ADD, place_element(ex_ref(r->slope, 2, at)),
                ex_mul2(ex_ref(r->left, v->rank, row), ex_ref(r->right, v->rank, column)));
     leave(p, n);
     put_barrier(p);
     n = enter_nest(p, NODE_REDUCE, &l, 2, at + 2, r->slope->dim);
-    put_update(p, UPDATE_ADD, place_element(ex_ref(r->slope, 2, at + 2)), like(r->pivot, x));
+    put_assign(p, ASSIGN_ADD, place_element(ex_ref(r->slope, 2, at + 2)), like(r->pivot, x));
     leave(p, n);
     put_barrier(p);
-    Factor f = matrix_factor(p->g, ex_ref(r->slope, 0, NULL), r->slope, m->step->span);
+    Factor f = matrix_factor(ex_ref(r->slope, 0, NULL), r->slope, m->update->span);
     Expr *sub[] = {ex_index(f.plates.index[0]), ex_index(f.plates.index[1])};
     if (r->matrix) {
         Node *lane = enter(p, NODE_LANE), *factor = put(p, NODE_FACTOR);
@@ -91,13 +91,13 @@ static void put_vector_slopes(Moved *m, int i)
         factor->factor.adjoint = r->slope;
         leave(p, lane);
         put_barrier(p);
-        f = matrix_factor(p->g, r->matrix, r->slope, m->step->span);
+        f = matrix_factor(r->matrix, r->slope, m->update->span);
     } else f.log_density = ex_mul2(ex_ref(r->slope, 2, sub), element_of_root(r, sub));
     put_sums(m, words(p, "by_root_%s", v->name), 1, &f, NULL, NULL);
 }
 
 // What a standardised variable gives to the variables that its centre and its spread are made of, and its own derivatives.
-static void put_centring_slopes(Moved *m, int i)
+static void put_centring_slopes(HmcBlock *m, int i)
 {
     Lower *p = m->p;
     const Centring *c = &m->centring[i];
@@ -106,15 +106,15 @@ static void put_centring_slopes(Moved *m, int i)
     if (c->root) put_vector_slopes(m, i);
     else {
         Loops l;
-        Expr *x = all_elements(m->step->block[i], &l), *g = of_ref(m, m->gradient, x), *share = share_of(m, x), *scale = like(c->scale, x),
-             *spread = like(c->spread, x);
+        Expr *x = all_elements(m->update->block[i], &l), *g = of_ref(m, m->gradient, x), *share = share_of(m, x),
+             *scale = like(c->scale, x), *spread = like(c->spread, x);
         Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-        n->nest.op = UPDATE_ADD;
-        put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(share, ex_call1("log", spread)));
-        put_update(p, UPDATE_SET, place_element(like(c->slope[0], x)), ex_call3("standard_by_centre", share, scale, g));
-        put_update(p, UPDATE_SET, place_element(like(c->slope[1], x)),
+        n->nest.op = ASSIGN_ADD;
+        put_assign(p, ASSIGN_ADD, place_local(m->lp), ex_mul2(share, ex_call1("log", spread)));
+        put_assign(p, ASSIGN_SET, place_element(like(c->slope[0], x)), ex_call3("standard_by_centre", share, scale, g));
+        put_assign(p, ASSIGN_SET, place_element(like(c->slope[1], x)),
                    ex_call("standard_by_spread", 5, (Expr *[]){x, share, like(c->centre, x), spread, g}));
-        put_update(p, UPDATE_SET, place_element(g), ex_mul2(g, scale));
+        put_assign(p, ASSIGN_SET, place_element(g), ex_mul2(g, scale));
         leave(p, n);
         put_barrier(p);
     }
@@ -124,9 +124,9 @@ static void put_centring_slopes(Moved *m, int i)
         if (!c->root) f.log_density = ex_add2(f.log_density, ex_mul2(r->spread, like(c->slope[1], r->element)));
         Derivative *terms;
         const char *why;
-        if (!derivatives(p->g, &f, m->step->block, m->step->nblock, &terms, &why)) abort();  // is_simple has asked
+        if (!derivatives(p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // is_simple has asked
         for (Derivative *d = terms; d; d = d->next) {
-            if (d->ref->var == m->step->block[i]) continue;
+            if (d->ref->var == m->update->block[i]) continue;
             put_pending(m, &(Pending){.d = d, .weight = d->weight});
             put_barrier(p);
         }
@@ -135,12 +135,12 @@ static void put_centring_slopes(Moved *m, int i)
 
 // By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that move
 // with what comes before. Elements that do not exist are independent and standard normal.
-void put_chain_rule(Moved *m)
+void put_chain_rule(HmcBlock *m)
 {
     Lower *p = m->p;
-    for (int o = m->step->nblock - 1; o >= 0; o--) {
+    for (int o = m->update->nblock - 1; o >= 0; o--) {
         const int i = m->order[o];
-        Var *v = m->step->block[i];
+        Var *v = m->update->block[i];
         const Ends *ends = &m->ends[i];
         if (ends->slope[0]) put_end_slopes(m, i);
         Loops l;
@@ -154,17 +154,17 @@ void put_chain_rule(Moved *m)
             Expr *log_slope = line_transform(ends, LINE_LOG_SLOPE, q, x),
                  *value = ex_add2(ex_mul2(g, line_transform(ends, LINE_SLOPE, q, x)), line_transform(ends, LINE_BEND, q, x));
             Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-            n->nest.op = UPDATE_ADD;
-            put_update(p, UPDATE_ADD, place_local(m->lp), log_slope);
-            put_update(p, UPDATE_SET, place_element(g), value);
+            n->nest.op = ASSIGN_ADD;
+            put_assign(p, ASSIGN_ADD, place_local(m->lp), log_slope);
+            put_assign(p, ASSIGN_SET, place_element(g), value);
             leave(p, n);
         }
         if (!l.guard) continue;
         l.guard = ex_call1("!", l.guard);
         Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-        n->nest.op = UPDATE_ADD;
-        put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(ex_num(-0.5), ex_pow(q, 2)));
-        put_update(p, UPDATE_SET, place_element(g), ex_neg(q));
+        n->nest.op = ASSIGN_ADD;
+        put_assign(p, ASSIGN_ADD, place_local(m->lp), ex_mul2(ex_num(-0.5), ex_pow(q, 2)));
+        put_assign(p, ASSIGN_SET, place_element(g), ex_neg(q));
         leave(p, n);
     }
 }

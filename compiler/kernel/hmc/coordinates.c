@@ -1,24 +1,24 @@
 // coordinates.c -- the coordinates of a block, end to end, and where derivatives by its elements are added.
 #include "hmc.h"
 
-int at_block(const Moved *m, const Var *v)
+int at_block(const HmcBlock *m, const Var *v)
 {
     int i = 0;
-    while (m->step->block[i] != v) i++;
+    while (m->update->block[i] != v) i++;
     return i;
 }
 
 // Of a variable of a series; else NULL.
-Var *adjoint_of(const Moved *m, const Var *v)
+Var *adjoint_of(const HmcBlock *m, const Var *v)
 {
-    for (int i = m->step->nblock; i < m->moving.n; i++)
+    for (int i = m->update->nblock; i < m->moving.n; i++)
         if (m->moving.var[i] == v) return m->adjoint[i];
     return NULL;
 }
 
-const Tied *tied_of(const Moved *m, const Var *v) { return &m->tied[at_block(m, v)]; }
+const Tied *tied_of(const HmcBlock *m, const Var *v) { return &m->tied[at_block(m, v)]; }
 
-Expr *coordinates_of(const Moved *m, const Var *v)
+Expr *coordinates_of(const HmcBlock *m, const Var *v)
 {
     const Tied *t = tied_of(m, v);
     Expr *n = t->slope ? t->length : ex_num(1);
@@ -27,24 +27,24 @@ Expr *coordinates_of(const Moved *m, const Var *v)
 }
 
 // In each kernel, where the variables begin in the coordinates.
-void put_offsets(Moved *m)
+void put_offsets(HmcBlock *m)
 {
     Lower *p = m->p;
     Expr *at = ex_num(0);
-    for (int i = 0; i < m->step->nblock; i++) {
+    for (int i = 0; i < m->update->nblock; i++) {
         m->offset[i] = at;
         if (at->kind != EX_NUM) {
-            Var *local = local_named(p->g->arena, words(p, "at_%s", m->step->block[i]->name));
+            Var *local = local_named(p->g->arena, words(p, "at_%s", m->update->block[i]->name));
             local->base = BASE_INT;
             put_let(p, NULL, local, at, "long")->let.spare = true;
             m->offset[i] = local_ref(local);
         }
-        at = ex_add2(m->offset[i], coordinates_of(m, m->step->block[i]));
+        at = ex_add2(m->offset[i], coordinates_of(m, m->update->block[i]));
     }
 }
 
 // The element of an array over the coordinates that belongs to v[at...].
-Expr *coordinate(const Moved *m, Var *array, const Var *v, Expr *const *at)
+Expr *coordinate(const HmcBlock *m, Var *array, const Var *v, Expr *const *at)
 {
     Expr *flat = v->rank ? at[0] : ex_num(1);
     for (int k = 1; k < v->rank; k++) flat = ex_add2(ex_mul2(ex_sub(flat, ex_num(1)), v->dim[k]), at[k]);
@@ -52,10 +52,10 @@ Expr *coordinate(const Moved *m, Var *array, const Var *v, Expr *const *at)
     return ex_ref(array, 1, &sub);
 }
 
-Expr *of_ref(const Moved *m, Var *array, const Expr *ref) { return coordinate(m, array, ref->var, ref->args); }
+Expr *of_ref(const HmcBlock *m, Var *array, const Expr *ref) { return coordinate(m, array, ref->var, ref->args); }
 
 // The same, to be written to: its subscripts stay apart, since one may be the group of a loop.
-Place gradient_place(const Moved *m, const Expr *ref)
+Place gradient_place(const HmcBlock *m, const Expr *ref)
 {
     Var *own = adjoint_of(m, ref->var);
     if (!own) own = tied_of(m, ref->var)->slope;
@@ -74,39 +74,39 @@ Expr *all_elements(const Var *v, Loops *l)
     return ex_ref((Var *)v, v->rank, at);
 }
 
-Node *each_element(Moved *m, const Expr *element, const Loops *l)
+Node *each_element(HmcBlock *m, const Expr *element, const Loops *l)
 {
     return enter_nest(m->p, NODE_NEST, l, element->nargs, element->args, NULL);
 }
 
 // What an element's coordinate is made of must be known, by derivatives too, before the element is.
-bool is_simple(const Moved *m, const Factor *f, Expr *e)
+bool is_simple(const HmcBlock *m, const Factor *f, Expr *e)
 {
-    const Loops l = loops_of(&f->plates);
-    for (int i = m->step->nblock; i < m->moving.n; i++)
+    const Loops l = f->plates;
+    for (int i = m->update->nblock; i < m->moving.n; i++)
         if (ex_reads(e, m->moving.var[i])) return false;
     Factor of = *f;
     Derivative *terms;
     const char *why;
     of.log_density = e;
-    return !needs_own_array(e, &l) && derivatives(m->p->g, &of, m->step->block, m->step->nblock, &terms, &why);
+    return !needs_own_array(e, &l) && derivatives(m->p->g, &of, m->update->block, m->update->nblock, &terms, &why);
 }
 
-bool has_derivatives(const Moved *m, const Factor *f, Expr *e)
+bool has_derivatives(const HmcBlock *m, const Factor *f, Expr *e)
 {
     Factor of = *f;
     Derivative *terms;
     const char *why;
     of.log_density = e;
-    return derivatives(m->p->g, &of, m->step->block, m->step->nblock, &terms, &why);
+    return derivatives(m->p->g, &of, m->update->block, m->update->nblock, &terms, &why);
 }
 
 Expr *like(Var *array, const Expr *element) { return ex_ref(array, element->nargs, element->args); }
 
-bool reads_block(const Moved *m, const Expr *e)
+bool reads_block(const HmcBlock *m, const Expr *e)
 {
-    for (int i = 0; i < m->step->nblock; i++)
-        if (ex_reads(e, m->step->block[i])) return true;
+    for (int i = 0; i < m->update->nblock; i++)
+        if (ex_reads(e, m->update->block[i])) return true;
     return false;
 }
 
@@ -118,7 +118,7 @@ bool is_one_element(const Expr *ref)
 }
 
 // An instance of the plates has this element for its own: each index of the plates is one subscript, and there are no others.
-bool is_own(const Expr *ref, const Plates *plates)
+bool is_own(const Expr *ref, const Loops *plates)
 {
     if (ref->nargs != plates->n || plates->n == 0) return false;
     for (int i = 0; i < plates->n; i++) {
@@ -129,9 +129,9 @@ bool is_own(const Expr *ref, const Plates *plates)
     return true;
 }
 
-bool is_moved(const Moved *m, const Var *v)
+bool is_moved(const HmcBlock *m, const Var *v)
 {
-    for (int i = 0; i < m->step->nblock; i++)
-        if (m->step->block[i] == v) return true;
+    for (int i = 0; i < m->update->nblock; i++)
+        if (m->update->block[i] == v) return true;
     return false;
 }

@@ -38,12 +38,12 @@ Expr *line_transform(const Ends *ends, LineTransform what, Expr *q, const Expr *
     return q;
 }
 
-Bound *bounds_of(const Moved *m, const Var *v)
+Bound *bounds_of(const HmcBlock *m, const Var *v)
 {
     Bound *first = NULL, **last = &first;
     if (tied_of(m, v)->slope) return NULL;
-    for (int i = 0; i < m->step->nuts.n; i++) {
-        const Factor *f = m->step->nuts.factor[i];
+    for (int i = 0; i < m->update->nuts.n; i++) {
+        const Factor *f = m->update->nuts.factor[i];
         const Expr *e = f->log_density;
         for (int k = 0; k < (e->kind == EX_ADD ? e->nargs : 1); k++) {
             const Expr *t = e->kind == EX_ADD ? e->args[k] : e;
@@ -64,14 +64,14 @@ Expr *finite_end(Expr *end) { return end->kind == EX_NUM ? ex_num(0) : end; }
 bool end_reads(const Bound *b, const Var *v) { return ex_reads(b->term->args[1], v) || ex_reads(b->term->args[2], v); }
 
 // x = exp(q), where the variables have been placed: log x is the coordinate.
-static bool is_exponential(const Moved *m, const Var *v)
+static bool is_exponential(const HmcBlock *m, const Var *v)
 {
     const Ends *ends = &m->ends[at_block(m, v)];
     return !tied_of(m, v)->slope && !ends->array[0] && ends->number[0] == 0 && isinf(ends->number[1]);
 }
 
 typedef struct Calls {
-    const Moved *m;
+    const HmcBlock *m;
     Expr **at;
     int n, size;
 } Calls;
@@ -82,7 +82,7 @@ static Look collect_logs(const Expr *e, void *with)
     if (e->kind != EX_CALL || e->fn != FN_log || e->args[0]->kind != EX_REF) return LOOK;
     const Var *v = e->args[0]->var;
     bool moves = false;
-    for (int i = 0; i < c->m->step->nblock; i++) moves |= c->m->step->block[i] == v;
+    for (int i = 0; i < c->m->update->nblock; i++) moves |= c->m->update->block[i] == v;
     if (!moves || !is_exponential(c->m, v)) return LOOK;
     for (int i = 0; i < c->n; i++)
         if (c->at[i] == e) return LOOK;
@@ -91,7 +91,7 @@ static Look collect_logs(const Expr *e, void *with)
     return LOOK;
 }
 
-Expr *with_coordinates(const Moved *m, Expr *e)
+Expr *with_coordinates(const HmcBlock *m, Expr *e)
 {
     Calls c = {.m = m};
     ex_find(e, collect_logs, &c);
@@ -100,25 +100,25 @@ Expr *with_coordinates(const Moved *m, Expr *e)
 }
 
 // The ends of all elements of a variable, into their arrays.
-void put_ends_of(Moved *m, int i)
+void put_ends_of(HmcBlock *m, int i)
 {
     Lower *p = m->p;
     const Ends *ends = &m->ends[i];
     Loops l;
-    Expr *element = all_elements(m->step->block[i], &l);
+    Expr *element = all_elements(m->update->block[i], &l);
     l.guard = NULL;
     Node *n = each_element(m, element, &l);
-    for (int side = 0; side < 2; side++) put_update(p, UPDATE_SET, place_element(end_of(ends, side, element)), ex_num(ends->number[side]));
+    for (int side = 0; side < 2; side++) put_assign(p, ASSIGN_SET, place_element(end_of(ends, side, element)), ex_num(ends->number[side]));
     leave(p, n);
-    for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next) {
-        const Loops over = loops_of(&b->f->plates);
+    for (const Bound *b = bounds_of(m, m->update->block[i]); b; b = b->next) {
+        const Loops over = b->f->plates;
         for (int side = 0; side < 2; side++) {
             Expr *end = b->term->args[1 + side];
             if (end->kind == EX_NUM && isinf(end->number)) continue;
             put_barrier(p);
             Node *each =
                 over.n ? enter_nest(p, NODE_NEST, &over, b->term->args[0]->nargs, b->term->args[0]->args, NULL) : enter(p, NODE_LANE);
-            put_update(p, side ? UPDATE_MIN : UPDATE_MAX, place_element(end_of(ends, side, b->term->args[0])), end);
+            put_assign(p, side ? ASSIGN_MIN : ASSIGN_MAX, place_element(end_of(ends, side, b->term->args[0])), end);
             leave(p, each);
         }
     }

@@ -27,11 +27,11 @@ static Expr *by_name(const NamedWeight *named, Expr *weight)
 // The instances of a factor: in a span by rows, then what else its plates run over; else as a sum that is yet to be shared.
 static Node *enter_factor(Lower *p, const Prepared *first, const Prepared *r)
 {
-    const Plates *plates = &r->f.plates;
+    const Loops *plates = &r->f.plates;
     if (!r->span) {
-        const Loops l = loops_of(plates);
+        const Loops l = *plates;
         Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-        sum->nest.op = UPDATE_ADD;
+        sum->nest.op = ASSIGN_ADD;
         return sum;
     }
     Node *rows = enter_loop(p, SHARE_SPAN, r->row);
@@ -45,7 +45,7 @@ static Node *enter_factor(Lower *p, const Prepared *first, const Prepared *r)
 }
 
 // Whether the loop over a factor's plates reads the weight of a derivative: otherwise later loops compute it.
-static bool is_used_here(const Moved *m, const Prepared *r, const Derivative *d)
+static bool is_used_here(const HmcBlock *m, const Prepared *r, const Derivative *d)
 {
     const bool all = d->loops.n == r->f.plates.n;
     return product_with(r->span, d->ref->var) || (r->f.plates.n && ex_find(d->weight, test_work, NULL)) ||
@@ -56,7 +56,7 @@ static bool is_used_here(const Moved *m, const Prepared *r, const Derivative *d)
 // and it would do one row at a time.
 static Look collect_scalars(const Expr *e, void *with)
 {
-    Moved *m = with;
+    HmcBlock *m = with;
     const bool logarithm = e->kind == EX_CALL && e->fn == FN_log;
     const Expr *ref = logarithm ? e->args[0] : e;
     if (ref->kind != EX_REF || ref->nargs != ref->var->rank || ref->var->kind == VAR_DATA || ref->var->kind == VAR_ELEMENT ||
@@ -83,7 +83,7 @@ static Look collect_scalars(const Expr *e, void *with)
     return SKIP;
 }
 
-static void put_scalars(Moved *m, const Prepared *r)
+static void put_scalars(HmcBlock *m, const Prepared *r)
 {
     if (!r->f.plates.n || r->span) return;
     ex_find(r->f.log_density, collect_scalars, m);
@@ -96,7 +96,7 @@ static void put_scalars(Moved *m, const Prepared *r)
 // What choices of a row read is read before them, from elements that are there whatever is chosen: a row is then computed without branches,
 // and several at a time.
 typedef struct Reads {
-    Moved *m;
+    HmcBlock *m;
     const Expr **at;
     int n, size;
 } Reads;
@@ -143,7 +143,7 @@ static Look collect_choices(const Expr *e, void *with)
     return LOOK;
 }
 
-static void put_reads(Moved *m, const Prepared *r)
+static void put_reads(HmcBlock *m, const Prepared *r)
 {
     if (!r->f.plates.n || r->span) return;
     Reads reads = {.m = m};
@@ -155,7 +155,7 @@ static void put_reads(Moved *m, const Prepared *r)
         }
 }
 
-void put_factor(Moved *m, const Prepared *first, const Prepared *r)
+void put_factor(HmcBlock *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
     const Factor *f = &r->f;
@@ -173,7 +173,7 @@ void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     if (r->span) sum->loop.total[sum->loop.ntotals++] = m->lp;
     put_reads(m, r);
     Keeping sums = name_sums(m, r, covered, ncovered);
-    put_update(p, UPDATE_ADD, place_local(m->lp), in_this_loop(&sums, f->log_density));
+    put_assign(p, ASSIGN_ADD, place_local(m->lp), in_this_loop(&sums, f->log_density));
     NamedWeight *named = NULL;  // weights that several derivatives share
     for (const Derivative *d = r->terms; d; d = d->next) {
         bool before = false, again = false, used = false;
@@ -189,7 +189,7 @@ void put_factor(Moved *m, const Prepared *first, const Prepared *r)
     for (int k = 0; r->span && k < r->span->nproducts; k++) {
         const Product *of = r->span->product[k];
         const Derivative *d = first_reader(first, of) == r ? whole_term(r, of) : NULL;
-        if (d) put_weight(m, of, d, by_name(named, d->weight), f->plates.n, UPDATE_SET);
+        if (d) put_weight(m, of, d, by_name(named, d->weight), f->plates.n, ASSIGN_SET);
     }
     int ntotals = 0;
     for (Derivative *d = r->terms; d; d = d->next) {
@@ -197,19 +197,19 @@ void put_factor(Moved *m, const Prepared *first, const Prepared *r)
         const Product *of = product_with(r->span, d->ref->var);
         if (of) {
             if (first_reader(first, of) != r || whole_term(r, of) != d)
-                put_weight(m, of, d, by_name(named, d->weight), f->plates.n, UPDATE_ADD);
+                put_weight(m, of, d, by_name(named, d->weight), f->plates.n, ASSIGN_ADD);
             continue;
         }
         if (is_covered(d, covered, ncovered)) continue;
         Total *t = all ? total_of(r->span ? r->span->totals : m->totals, d->ref) : NULL;
         if (t && ntotals < MOST_TOTALS) {
-            put_update(p, UPDATE_ADD, place_local(t->local), in_this_loop(&sums, ex_mul2(by_name(named, d->weight), d->rest)));
+            put_assign(p, ASSIGN_ADD, place_local(t->local), in_this_loop(&sums, ex_mul2(by_name(named, d->weight), d->rest)));
             if (r->span) sum->loop.total[sum->loop.ntotals++] = t->local;
             ntotals++;
             continue;
         }
         if (all && is_own(d->ref, &f->plates) && !r->span) {
-            put_update(p, UPDATE_ADD, gradient_place(m, d->ref), in_this_loop(&sums, ex_mul2(by_name(named, d->weight), d->rest)));
+            put_assign(p, ASSIGN_ADD, gradient_place(m, d->ref), in_this_loop(&sums, ex_mul2(by_name(named, d->weight), d->rest)));
             continue;
         }
         Pending w = {.d = d, .weight = d->weight};
@@ -218,7 +218,7 @@ void put_factor(Moved *m, const Prepared *first, const Prepared *r)
                 if (o->d->weight == d->weight && o->d->factor == d->factor) w.weight = o->weight;
             Expr *place = w.weight == d->weight ? weight_place(m, &f->plates) : NULL;
             if (place) {
-                put_update(p, UPDATE_SET, place_element(place), in_this_loop(&sums, d->weight));
+                put_assign(p, ASSIGN_SET, place_element(place), in_this_loop(&sums, d->weight));
                 w.weight = place;
             }
         }

@@ -100,9 +100,9 @@ typedef struct Inverse {  // a matrix of which the density needs the inverse, or
     struct Inverse *next;
 } Inverse;
 
-typedef struct Moved {  // a block
+typedef struct HmcBlock {  // a block
     Lower *p;
-    const Step *step;
+    const Update *update;
     const char *stem;
     Expr *size;
     Expr **offset;  // of each variable in the open kernel
@@ -126,40 +126,40 @@ typedef struct Moved {  // a block
     Expr **scalars;  // single elements that the density kernel has names for
     const char **names;
     int nscalars, scalars_size, names_size;
-} Moved;
+} HmcBlock;
 
 // ---- coordinates.c: the coordinates of a block, and where derivatives by its elements are added ----
 
-bool reads_block(const Moved *m, const Expr *e);  // does e read a variable of the block?
-bool is_moved(const Moved *m, const Var *v);      // is v one of them?
-int at_block(const Moved *m, const Var *v);       // which one it is
+bool reads_block(const HmcBlock *m, const Expr *e);  // does e read a variable of the block?
+bool is_moved(const HmcBlock *m, const Var *v);      // is v one of them?
+int at_block(const HmcBlock *m, const Var *v);       // which one it is
 // of a variable that is computed of the block, the array of derivatives by it; else NULL
-Var *adjoint_of(const Moved *m, const Var *v);
-const Tied *tied_of(const Moved *m, const Var *v);   // what v is, of elements that are constrained together
-Expr *coordinates_of(const Moved *m, const Var *v);  // how many coordinates v has
-void put_offsets(Moved *m);                          // in each kernel, where the variables begin in the coordinates
+Var *adjoint_of(const HmcBlock *m, const Var *v);
+const Tied *tied_of(const HmcBlock *m, const Var *v);   // what v is, of elements that are constrained together
+Expr *coordinates_of(const HmcBlock *m, const Var *v);  // how many coordinates v has
+void put_offsets(HmcBlock *m);                          // in each kernel, where the variables begin in the coordinates
 // the element of an array over the coordinates that belongs to v[at...]
-Expr *coordinate(const Moved *m, Var *array, const Var *v, Expr *const *at);
-Expr *of_ref(const Moved *m, Var *array, const Expr *ref);          // the same of an element
-Place gradient_place(const Moved *m, const Expr *ref);              // where the derivative by an element is added
-Expr *all_elements(const Var *v, Loops *l);                         // all elements of v that exist, as loops; returns the element
-Node *each_element(Moved *m, const Expr *element, const Loops *l);  // loops over them
-Expr *like(Var *array, const Expr *element);                        // the element of an array that is as large as the variable
-bool is_one_element(const Expr *ref);                               // its subscripts are numbers
+Expr *coordinate(const HmcBlock *m, Var *array, const Var *v, Expr *const *at);
+Expr *of_ref(const HmcBlock *m, Var *array, const Expr *ref);          // the same of an element
+Place gradient_place(const HmcBlock *m, const Expr *ref);              // where the derivative by an element is added
+Expr *all_elements(const Var *v, Loops *l);                            // all elements of v that exist, as loops; returns the element
+Node *each_element(HmcBlock *m, const Expr *element, const Loops *l);  // loops over them
+Expr *like(Var *array, const Expr *element);                           // the element of an array that is as large as the variable
+bool is_one_element(const Expr *ref);                                  // its subscripts are numbers
 // An instance of the plates has this element for its own: each index of the plates is one subscript, and there are no others.
-bool is_own(const Expr *ref, const Plates *plates);
+bool is_own(const Expr *ref, const Loops *plates);
 // whether e, over the plates of f, has derivatives by the block
-bool has_derivatives(const Moved *m, const Factor *f, Expr *e);
+bool has_derivatives(const HmcBlock *m, const Factor *f, Expr *e);
 // The same, of what is made of no series: what a coordinate is made of must be known, by derivatives too, before the element is.
-bool is_simple(const Moved *m, const Factor *f, Expr *e);
+bool is_simple(const HmcBlock *m, const Factor *f, Expr *e);
 
 // ---- matrices.c ----
 
 // Whether a matrix is symmetric by its expression, whatever the data: then its lower triangle is all there is to know.
-bool surely_symmetric(Moved *m, Expr *matrix);
+bool surely_symmetric(HmcBlock *m, Expr *matrix);
 // A matrix of expressions, into an array: the lower triangle, or all of it where it may not be symmetric.
-void put_matrix(Moved *m, Var *into, Expr *matrix, bool whole_matrix);
-void factor_in_place(Moved *m, Var *array, Expr *matrix);  // its Cholesky factor, into the array
+void put_matrix(HmcBlock *m, Var *into, Expr *matrix, bool whole_matrix);
+void factor_in_place(HmcBlock *m, Var *array, Expr *matrix);  // its Cholesky factor, into the array
 
 // ---- ends.c: the interval of a variable ----
 
@@ -173,7 +173,7 @@ typedef struct Bound {
 // One of the functions of line.h, written out where the ends are numbers.
 typedef enum { LINE_VALUE, LINE_SLOPE, LINE_LOG_SLOPE, LINE_BEND, LINE_INVERSE } LineTransform;
 
-Bound *bounds_of(const Moved *m, const Var *v);              // those of v that some factor names; NULL: none, or none beyond its numbers
+Bound *bounds_of(const HmcBlock *m, const Var *v);           // those of v that some factor names; NULL: none, or none beyond its numbers
 bool end_reads(const Bound *b, const Var *v);                // one of the two ends reads v
 Expr *finite_end(Expr *end);                                 // the end, 0 where it is a number
 Expr *end_of(const Ends *e, int side, const Expr *element);  // of the interval of an element: side 0 is the lower end
@@ -181,57 +181,57 @@ bool is_free(const Ends *e);                                 // there are no end
 bool keeps_logs(const Ends *ends, const Expr *element);      // ends at which logarithms of the element are kept (logs.c)
 // Of the coordinate q of an element; LINE_INVERSE: of the element.
 Expr *line_transform(const Ends *ends, LineTransform what, Expr *q, const Expr *element);
-void put_ends_of(Moved *m, int i);                // the ends of all elements of variable i of the block, into their arrays
-Expr *with_coordinates(const Moved *m, Expr *e);  // log x as the coordinate of x, where that is what it is
+void put_ends_of(HmcBlock *m, int i);                // the ends of all elements of variable i of the block, into their arrays
+Expr *with_coordinates(const HmcBlock *m, Expr *e);  // log x as the coordinate of x, where that is what it is
 
 // ---- angles.c ----
 
-bool is_angle(const Moved *m, Var *v);  // v lies between -pi and pi, and the density knows it by its cosine and sine alone
-Expr *turned_back(Expr *q);             // the angle at a coordinate
-Expr *same_turn(Expr *q, Expr *x);      // the coordinate of x: q, if it is one, for some turns
+bool is_angle(const HmcBlock *m, Var *v);  // v lies between -pi and pi, and the density knows it by its cosine and sine alone
+Expr *turned_back(Expr *q);                // the angle at a coordinate
+Expr *same_turn(Expr *q, Expr *x);         // the coordinate of x: q, if it is one, for some turns
 
 // ---- whitening.c: vectors with a joint normal prior ----
 
 // The prior of a variable that is a vector, or vectors, for each element: a centre, and the whole of the matrix for a spread. NULL: it has
 // none.
-Prior *vectors_of(const Moved *m, Var *v, Root **root);
-void make_root(Moved *m, Root *r, const Var *v);        // its arrays
-Expr *element_of_root(const Root *r, Expr *const *at);  // element [j, k] of the factor, as an expression
-void put_fixed_roots(Moved *m);                         // factors that do not move with the block are made once a sweep
-void put_root(Moved *m, const Root *r);                 // the factor, of what has been placed
-void put_whitened(Moved *m, int i, Transformed part);   // a routine of whitened.h, for each vector of variable i
-void put_share_of_vectors(Moved *m, int b);             // how far its vectors are standardised, when shares have changed
-void put_vectors_to(Moved *m, int i);                   // from the vectors to their coordinates
+Prior *vectors_of(const HmcBlock *m, Var *v, Root **root);
+void make_root(HmcBlock *m, Root *r, const Var *v);       // its arrays
+Expr *element_of_root(const Root *r, Expr *const *at);    // element [j, k] of the factor, as an expression
+void put_fixed_roots(HmcBlock *m);                        // factors that do not move with the block are made once a sweep
+void put_root(HmcBlock *m, const Root *r);                // the factor, of what has been placed
+void put_whitened(HmcBlock *m, int i, Transformed part);  // a routine of whitened.h, for each vector of variable i
+void put_share_of_vectors(HmcBlock *m, int b);            // how far its vectors are standardised, when shares have changed
+void put_vectors_to(HmcBlock *m, int i);                  // from the vectors to their coordinates
 
 // ---- centring.c: effects ----
 
 // The priors of a variable's elements; NULL: some of them has none that serves, or they need none.
-Prior *priors_of(const Moved *m, Var *v, Root **root);
-bool prior_reads(const Prior *r, const Var *v);       // a centre or a spread of the list reads v
-const Prior *recursion_of(const Prior *r);            // the one whose centre reads elements that come before; or NULL
-void put_centrings(Moved *m);                         // the arrays of all variables that have some
-Expr *share_of(const Moved *m, const Expr *element);  // how far an element is standardised
+Prior *priors_of(const HmcBlock *m, Var *v, Root **root);
+bool prior_reads(const Prior *r, const Var *v);          // a centre or a spread of the list reads v
+const Prior *recursion_of(const Prior *r);               // the one whose centre reads elements that come before; or NULL
+void put_centrings(HmcBlock *m);                         // the arrays of all variables that have some
+Expr *share_of(const HmcBlock *m, const Expr *element);  // how far an element is standardised
 // Centres, spreads and scales of all elements of variable i; of a recursion the centres as well, if its elements are known.
-void put_centring(Moved *m, int i, bool known);
+void put_centring(HmcBlock *m, int i, bool known);
 // The element at its coordinate.
-Expr *at_coordinate(const Moved *m, const Centring *c, const Expr *x, Expr *share);
+Expr *at_coordinate(const HmcBlock *m, const Centring *c, const Expr *x, Expr *share);
 // its coordinate: the one that it has, if that is where it stands
-Expr *coordinate_at(const Moved *m, const Centring *c, Expr *x);
-void put_recursion(Moved *m, int i);         // each element from its coordinate and those before it
-void put_recursion_slopes(Moved *m, int i);  // each element's derivative goes on to those before it
+Expr *coordinate_at(const HmcBlock *m, const Centring *c, Expr *x);
+void put_recursion(HmcBlock *m, int i);         // each element from its coordinate and those before it
+void put_recursion_slopes(HmcBlock *m, int i);  // each element's derivative goes on to those before it
 
 // ---- tied.c: elements that are constrained together ----
 
-Tied tied_new(Lower *p, const Var *v);                   // of a variable; empty, if its elements are not constrained together
-void put_transform(Moved *m, Var *v, Transformed part);  // a routine of constrained_line.h, for each value of v
-void put_tied_chain(Moved *m, Var *v);                   // the chain rule, value by value
+Tied tied_new(Lower *p, const Var *v);                      // of a variable; empty, if its elements are not constrained together
+void put_transform(HmcBlock *m, Var *v, Transformed part);  // a routine of constrained_line.h, for each value of v
+void put_tied_chain(HmcBlock *m, Var *v);                   // the chain rule, value by value
 
 // ---- place.c: coordinates and variables ----
 
 // What coordinates are made of: arrays, the order of the variables, and what is found once a sweep.
-void put_ends(Moved *m);
-void put_enter(Moved *m);     // the kernel from variables to coordinates, launched
-Kernel *put_place(Moved *m);  // the kernel from coordinates to variables, and what is computed of these
+void put_ends(HmcBlock *m);
+void put_enter(HmcBlock *m);     // the kernel from variables to coordinates, launched
+Kernel *put_place(HmcBlock *m);  // the kernel from coordinates to variables, and what is computed of these
 
 // ---- totals.c: what loops add up ----
 
@@ -239,11 +239,11 @@ enum { MOST_TOTALS = GM_MOST_TOTALS - 1 };  // that one loop adds up beside the 
 
 Total *total_of(Total *list, const Expr *ref);  // the local that an element has; NULL: none
 // in the open kernel: a local for an element that is named by numbers; none for others
-void declare_total(Moved *m, const char *stem, Expr *ref, Expr *start);
+void declare_total(HmcBlock *m, const char *stem, Expr *ref, Expr *start);
 // An array with a place for each instance of the plates, if that is a box; else NULL.
-Expr *row_place(Moved *m, const Plates *plates, ArrayRole role, const char *name);
-Expr *weight_place(Moved *m, const Plates *plates);  // the same, for the weight of each
-void add_pending(Moved *m, const Pending *w);        // a copy is added to those of the block
+Expr *row_place(HmcBlock *m, const Loops *plates, ArrayRole role, const char *name);
+Expr *weight_place(HmcBlock *m, const Loops *plates);  // the same, for the weight of each
+void add_pending(HmcBlock *m, const Pending *w);       // a copy is added to those of the block
 
 // ---- outputs.c: predictors of several outputs ----
 
@@ -257,7 +257,7 @@ typedef struct Prepared {
 } Prepared;
 
 // Predictors with several outputs become elements of products. False: there are none, or too many.
-bool split_products(Moved *m, Prepared *r);
+bool split_products(HmcBlock *m, Prepared *r);
 const Product *product_with(const RowSpan *s, const Var *eta);  // the product whose predictors these are; or NULL
 // the first factor of the list whose derivatives read the predictors
 const Prepared *first_reader(const Prepared *list, const Product *of);
@@ -265,20 +265,20 @@ const Prepared *first_reader(const Prepared *list, const Product *of);
 const Derivative *whole_term(const Prepared *r, const Product *of);
 void put_no_weight(Lower *p, const Product *of, const Index *row);  // the weights of a row are 0
 // The weight of a predictor becomes, or grows by, what one term says.
-void put_weight(Moved *m, const Product *of, const Derivative *d, Expr *weight, int nplates, UpdateOp op);
+void put_weight(HmcBlock *m, const Product *of, const Derivative *d, Expr *weight, int nplates, AssignOp op);
 // What stands beside a predictor wherever this does gets the weights of the rows; the terms that this covers are added to `covered`.
-void put_beside(Moved *m, const Prepared *r, Product *of, const Derivative **covered, int *ncovered);
+void put_beside(HmcBlock *m, const Prepared *r, Product *of, const Derivative **covered, int *ncovered);
 bool is_covered(const Derivative *d, const Derivative *const *covered, int n);  // d is one of the n
 
 // ---- prepare.c ----
 
-Prepared *prepare_all(Moved *m);  // all factors of the block that move
+Prepared *prepare_all(HmcBlock *m);  // all factors of the block that move
 
 // ---- kept.c: sums that rows keep ----
 
 // anywhere: in a weight, too, it is a sum that terms are compared with; later: for loops behind this one.
 typedef struct Keeping {
-    Moved *m;
+    HmcBlock *m;
     const Prepared *r;
     Kept *first;
     bool anywhere, later, chosen;
@@ -287,50 +287,50 @@ typedef struct Keeping {
 
 Look test_sum(const Expr *e, void *with);  // for ex_find: a reduction
 // Names, in the open loop, for the sums that derivatives of a factor read.
-Keeping name_sums(Moved *m, const Prepared *r, const Derivative *const *covered, int ncovered);
+Keeping name_sums(HmcBlock *m, const Prepared *r, const Derivative *const *covered, int ncovered);
 Expr *in_this_loop(Keeping *k, Expr *e);    // e, with these names
 Expr *in_later_loops(Keeping *k, Expr *e);  // e, with the arrays that keep the sums
 // e, with arrays in the place of probabilities of the terms of such sums
 Expr *in_places(Keeping *k, Expr *e, const Loops *loops);
-void put_probabilities(Moved *m);  // fills these
+void put_probabilities(HmcBlock *m);  // fills these
 
 // ---- pending.c: derivatives by elements that instances share ----
 
-bool row_sums_of(Moved *m, Pending *w);        // X'w by a pass over the rows of X; false: the derivative is not of that form
-void put_pending(Moved *m, const Pending *w);  // one derivative, as a sum over its loops
-void put_all_pending(Moved *m);                // all that are left, those together that share a sum
+bool row_sums_of(HmcBlock *m, Pending *w);        // X'w by a pass over the rows of X; false: the derivative is not of that form
+void put_pending(HmcBlock *m, const Pending *w);  // one derivative, as a sum over its loops
+void put_all_pending(HmcBlock *m);                // all that are left, those together that share a sum
 
 // ---- factor.c ----
 
 // the loop over the instances of a factor; first: of the list of all
-void put_factor(Moved *m, const Prepared *first, const Prepared *r);
+void put_factor(HmcBlock *m, const Prepared *first, const Prepared *r);
 
 // ---- adjoints.c: derivatives by what is computed of the block ----
 
 // What elements that are computed give to the block, and to others that they are made of. Each statement is a factor; terms by `but` are
 // left out; site: NULL, or the statements.
-void put_sums(Moved *m, const char *stem, int n, const Factor *statement, const Site *const *site, const Series *but);
-void put_series_slopes(Moved *m, const Series *s);  // of a series
-void put_once(Moved *m, const Once *o);             // of all arrays of the list, the last first
-void put_factored(Moved *m, const Factored *of);    // of a Cholesky factor
-void put_inverse(Moved *m, const Inverse *of);      // of an inverse and a log determinant
+void put_sums(HmcBlock *m, const char *stem, int n, const Factor *statement, const Site *const *site, const Series *but);
+void put_series_slopes(HmcBlock *m, const Series *s);  // of a series
+void put_once(HmcBlock *m, const Once *o);             // of all arrays of the list, the last first
+void put_factored(HmcBlock *m, const Factored *of);    // of a Cholesky factor
+void put_inverse(HmcBlock *m, const Inverse *of);      // of an inverse and a log determinant
 
 // ---- spans.c ----
 
 // A kernel over the rows of products, and its launch, for the factors of the list that have this span.
-void put_span(Moved *m, RowSpan *s, const Prepared *first);
+void put_span(HmcBlock *m, RowSpan *s, const Prepared *first);
 // What the rows of all spans have added up for an element that is named by numbers; NULL: for the log density.
-Expr *from_spans(const Moved *m, const Expr *ref);
-void put_span_gradient(Moved *m, const RowSpan *s);  // what the coefficients of its products get
+Expr *from_spans(const HmcBlock *m, const Expr *ref);
+void put_span_gradient(HmcBlock *m, const RowSpan *s);  // what the coefficients of its products get
 
 // ---- chain.c ----
 
 // In the open kernel, from the last variable to the first; what log |dx/dq| adds goes to the log density.
-void put_chain_rule(Moved *m);
+void put_chain_rule(HmcBlock *m);
 
 // ---- log_density.c ----
 
-void put_log_density(Moved *m, Prepared *first);  // the kernels of the log density and its gradient, launched
-void put_jacobian(Moved *m);                      // those of what the transform adds to it
+void put_log_density(HmcBlock *m, Prepared *first);  // the kernels of the log density and its gradient, launched
+void put_jacobian(HmcBlock *m);                      // those of what the transform adds to it
 
 #endif

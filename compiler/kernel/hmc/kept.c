@@ -9,7 +9,7 @@
 #include "hmc.h"
 
 // As the kernel of a factor's rows computes it: kernels of rows between products do not know where variables begin in the coordinates.
-static Expr *in_kernel(const Moved *m, const Prepared *r, Expr *e) { return r->span ? e : with_coordinates(m, e); }
+static Expr *in_kernel(const HmcBlock *m, const Prepared *r, Expr *e) { return r->span ? e : with_coordinates(m, e); }
 
 Look test_sum(const Expr *e, void *with)
 {
@@ -45,8 +45,8 @@ static Expr *computed_by(Expr *e, Expr *sum)
 static Look name_sum(const Expr *e, void *with)
 {
     Keeping *k = with;
-    Moved *m = k->m;
-    const Plates *plates = &k->r->f.plates;
+    HmcBlock *m = k->m;
+    const Loops *plates = &k->r->f.plates;
     if (e->kind != EX_REDUCE || e->loose || (k->anywhere && e->fn != FN_log_sum_exp)) return LOOK;
     for (const Kept *o = k->first; o; o = o->next)
         if (o->sum == e) return SKIP;
@@ -73,11 +73,11 @@ static Expr *by_kept(Expr *e, void *with)
     while (o && o->sum != e) o = o->next;
     if (!o || !k->later) return o ? local_ref(o->local) : NULL;
     if (!o->place && (o->place = row_place(k->m, &k->r->f.plates, ROLE_BLOCK, words(p, "kept_%s", k->m->stem))))
-        put_update(p, UPDATE_SET, place_element(o->place), local_ref(o->local));
+        put_assign(p, ASSIGN_SET, place_element(o->place), local_ref(o->local));
     return o->place;
 }
 
-Keeping name_sums(Moved *m, const Prepared *r, const Derivative *const *covered, int ncovered)
+Keeping name_sums(HmcBlock *m, const Prepared *r, const Derivative *const *covered, int ncovered)
 {
     Keeping k = {.m = m, .r = r};
     for (const Derivative *d = r->f.plates.n ? r->terms : NULL; d; d = d->next) {
@@ -116,8 +116,8 @@ static bool is_of_term(const Keeping *k, Expr *e, Index *value)
 static Expr *by_probability(Expr *e, void *with)
 {
     Keeping *k = with;
-    Moved *m = k->m;
-    const Plates *plates = &k->r->f.plates;
+    HmcBlock *m = k->m;
+    const Loops *plates = &k->r->f.plates;
     Index *value = NULL;
     if (e->kind == EX_CALL && e->fn == FN_if_else && !k->chosen) {
         Expr *part[3];
@@ -138,12 +138,11 @@ static Expr *by_probability(Expr *e, void *with)
         value = k->loops->index[i];
     }
     if (!value || !ex_is_num(value->lo, 1) || (k->chosen && !is_of_term(k, e, value))) return NULL;
-    Plates both = {.n = plates->n + 1, .index = NEW_N(m->p->g->arena, Index *, plates->n + 1), .guard = plates->guard};
+    Loops both = {.n = plates->n + 1, .guard = plates->guard};
     memcpy(both.index, plates->index, sizeof *both.index * (size_t)plates->n);
     both.index[plates->n] = value;
     Expr *place = row_place(m, &both, ROLE_WEIGHTS, words(m->p, "probability_%s", m->stem));
-    if (place)
-        m->probabilities = arena_copy(m->p->g->arena, &(Probability){e, place, loops_of(&both), m->probabilities}, sizeof(Probability));
+    if (place) m->probabilities = arena_copy(m->p->g->arena, &(Probability){e, place, both, m->probabilities}, sizeof(Probability));
     return place;
 }
 
@@ -153,11 +152,11 @@ Expr *in_places(Keeping *k, Expr *e, const Loops *loops)
     return k->first ? ex_map(e, by_probability, k) : e;
 }
 
-void put_probabilities(Moved *m)
+void put_probabilities(HmcBlock *m)
 {
     for (const Probability *o = m->probabilities; o; o = o->next) {
         Node *n = enter_nest(m->p, NODE_NEST, &o->loops, o->place->nargs, o->place->args, NULL);
-        put_update(m->p, UPDATE_SET, place_element(o->place), with_coordinates(m, o->of));
+        put_assign(m->p, ASSIGN_SET, place_element(o->place), with_coordinates(m, o->of));
         leave(m->p, n);
     }
     if (m->probabilities) put_barrier(m->p);

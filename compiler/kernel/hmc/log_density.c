@@ -4,36 +4,36 @@
 // The log density by the coordinates, and by the variables.
 enum { BY_COORDINATES = 1, BY_VARIABLES = 2 };
 
-static Expr *density_place(const Moved *m, int which) { return ex_ref(m->density, 1, (Expr *[]){ex_num(which)}); }
+static Expr *density_place(const HmcBlock *m, int which) { return ex_ref(m->density, 1, (Expr *[]){ex_num(which)}); }
 
-static void put_density_store(Moved *m, int which)
+static void put_density_store(HmcBlock *m, int which)
 {
     Lower *p = m->p;
     if (which == BY_COORDINATES && !m->totals) {
-        Node *last = put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
-        if (p->open->kind == KERNEL_TEAM) last->update.how = STORE_LAST;
+        Node *last = put_assign(p, ASSIGN_SET, place_element(density_place(m, which)), local_ref(m->lp));
+        if (p->open->kind == KERNEL_TEAM) last->assign.how = STORE_LAST;
         return;
     }
     put_barrier(p);
     Node *lane = enter(p, NODE_LANE);
-    put_update(p, UPDATE_SET, place_element(density_place(m, which)), local_ref(m->lp));
-    for (const Total *t = m->totals; t; t = t->next) put_update(p, UPDATE_ADD, gradient_place(m, t->ref), local_ref(t->local));
+    put_assign(p, ASSIGN_SET, place_element(density_place(m, which)), local_ref(m->lp));
+    for (const Total *t = m->totals; t; t = t->next) put_assign(p, ASSIGN_ADD, gradient_place(m, t->ref), local_ref(t->local));
     m->totals = NULL;
     m->last_total = &m->totals;
     leave(p, lane);  // all wait for it
 }
 
-void put_log_density(Moved *m, Prepared *first)
+void put_log_density(HmcBlock *m, Prepared *first)
 {
     Lower *p = m->p;
     bool whole_arrays = false;
     for (const Prepared *r = first; r; r = r->next) {
-        const Loops l = loops_of(&r->f.plates);
+        const Loops l = r->f.plates;
         whole_arrays |= needs_own_array(r->f.log_density, &l);
         for (const Derivative *d = r->terms; d; d = d->next) whole_arrays |= needs_own_array(ex_mul2(d->weight, d->rest), &d->loops);
     }
     for (RowSpan *s = m->spans; s; s = s->next) put_span(m, s, first);
-    comment_step(p, m->step);
+    comment_update(p, m->update);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "density_%s", m->stem), "wide");
     k->by_one = whole_arrays;
     put_offsets(m);
@@ -42,9 +42,9 @@ void put_log_density(Moved *m, Prepared *first)
     for (const Prepared *r = first; r; r = r->next)
         for (const Derivative *d = r->terms; d; d = d->next) declare_total(m, "slope", d->ref, from_spans(m, d->ref));
     put_fill(p, m->gradient, (Count){1, {m->size}}, false);
-    for (int i = 0; i < m->step->nblock; i++)
+    for (int i = 0; i < m->update->nblock; i++)
         if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
-    for (int i = m->step->nblock; i < m->moving.n; i++)
+    for (int i = m->update->nblock; i < m->moving.n; i++)
         put_fill(p, m->adjoint[i], count_dims(m->adjoint[i], 0, m->adjoint[i]->rank), false);
     put_barrier(p);
     for (const RowSpan *s = m->spans; s; s = s->next) put_span_gradient(m, s);
@@ -70,7 +70,7 @@ void put_log_density(Moved *m, Prepared *first)
         p->launches->last = later.last;
     }
     if (rows) {
-        note(p, "The gradient of the log density of %s, from what %s and the passes over rows have left", m->step->description->what,
+        note(p, "The gradient of the log density of %s, from what %s and the passes over rows have left", m->update->description->what,
              k->name);
         k = open_kernel(p, KERNEL_TEAM, words(p, "gradient_%s", m->stem), "wide");
         k->by_one = whole_arrays;
@@ -91,20 +91,21 @@ void put_log_density(Moved *m, Prepared *first)
 }
 
 // What the transform adds to the log density and to its gradient where the density has been asked for: modes by the variables leave it out.
-void put_jacobian(Moved *m)
+void put_jacobian(HmcBlock *m)
 {
     Lower *p = m->p;
     bool any = false;
-    for (int i = 0; i < m->step->nblock; i++)
-        any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->step->block[i]->exists;
+    for (int i = 0; i < m->update->nblock; i++)
+        any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->update->block[i]->exists;
     if (!any) return;
-    note(p, "log |dx/dq| and its gradient: what the log density of the coordinates has besides that of %s", m->step->description->subject);
+    note(p, "log |dx/dq| and its gradient: what the log density of the coordinates has besides that of %s",
+         m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "jacobian_%s", m->stem), "wide");
     put_offsets(m);
     m->lp = local_new(p->g->arena, "lp");
     put_let(p, NULL, m->lp, ex_num(0), "wide")->let.grows = true;
     put_fill(p, m->gradient, (Count){1, {m->size}}, false);
-    for (int i = 0; i < m->step->nblock; i++)
+    for (int i = 0; i < m->update->nblock; i++)
         if (m->tied[i].slope) put_fill(p, m->tied[i].slope, count_dims(m->tied[i].slope, 0, m->tied[i].slope->rank), false);
     put_barrier(p);
     put_chain_rule(m);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "hmc.h"
 
-void factor_in_place(Moved *m, Var *array, Expr *matrix)
+void factor_in_place(HmcBlock *m, Var *array, Expr *matrix)
 {
     const bool unsure = !surely_symmetric(m, matrix);
     put_matrix(m, array, matrix, unsure);
@@ -30,7 +30,7 @@ static Expr *same_either_way(Expr *e, void *with)
     const bool declared =
         e->kind == EX_REF && e->nargs >= 2 && (e->var->constraint == CONSTRAINT_COVARIANCE || e->var->constraint == CONSTRAINT_CORRELATION);
     if (declared && e->args[e->nargs - 1]->id < e->args[e->nargs - 2]->id) {
-        Expr **at = NEW_N(((Moved *)with)->p->g->arena, Expr *, e->nargs);
+        Expr **at = NEW_N(((HmcBlock *)with)->p->g->arena, Expr *, e->nargs);
         memcpy(at, e->args, sizeof *at * (size_t)e->nargs);
         at[e->nargs - 1] = e->args[e->nargs - 2];
         at[e->nargs - 2] = e->args[e->nargs - 1];
@@ -40,7 +40,7 @@ static Expr *same_either_way(Expr *e, void *with)
 }
 
 // Whether a matrix is symmetric by its expression, whatever the data: then its lower triangle is all there is to know.
-bool surely_symmetric(Moved *m, Expr *matrix)
+bool surely_symmetric(HmcBlock *m, Expr *matrix)
 {
     Expr *j = ex_index(index_new(intern("j"), ex_num(1), ex_dim(matrix, 0))),
          *k = ex_index(index_new(intern("k"), ex_num(1), ex_dim(matrix, 0)));
@@ -48,11 +48,11 @@ bool surely_symmetric(Moved *m, Expr *matrix)
 }
 
 // A matrix of expressions, into an array: the lower triangle, or all of it where it may not be symmetric.
-void put_matrix(Moved *m, Var *into, Expr *matrix, bool whole_matrix)
+void put_matrix(HmcBlock *m, Var *into, Expr *matrix, bool whole_matrix)
 {
     Lower *p = m->p;
-    const Factor f = matrix_factor(p->g, matrix, into, m->step->span);
-    Loops l = loops_of(&f.plates);
+    const Factor f = matrix_factor(matrix, into, m->update->span);
+    Loops l = f.plates;
     if (whole_matrix) {
         l = (Loops){.n = 2};
         for (int k = 0; k < 2; k++) l.index[k] = index_new(intern(k ? "k" : "j"), ex_num(1), ex_dim(matrix, 0));
@@ -61,7 +61,7 @@ void put_matrix(Moved *m, Var *into, Expr *matrix, bool whole_matrix)
     for (int k = 0; k < 2; k++) at[k] = ex_index(l.index[k]);
     put_barrier(p);
     Node *n = enter_nest(p, NODE_NEST, &l, 2, at, NULL);
-    put_update(p, UPDATE_SET, place_element(ex_ref(into, 2, at)), ex_at(matrix, 2, at));
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(into, 2, at)), ex_at(matrix, 2, at));
     leave(p, n);
     put_barrier(p);
 }

@@ -16,9 +16,9 @@ static void set_number(Launch *l, const char *name, double value)
     as_setting(l, name);
 }
 
-void step_nuts(Lower *p, const Step *s, StepCode *code)
+void update_nuts(Lower *p, const Update *s, UpdateCode *code)
 {
-    Moved m = {.p = p, .step = s, .stem = s->block[0]->name};
+    HmcBlock m = {.p = p, .update = s, .stem = s->block[0]->name};
     Arena *a = p->g->arena;
     m.last_total = &m.totals;
     m.last_pending = &m.pending;
@@ -84,13 +84,13 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     with_extent(l, room), as_setting(l, "room");
     // nothing else changes what the density reads: where the chain still stands where the move has left it, nothing is evaluated again
     bool alone = true, imputed = false;
-    for (const Step *o = p->g->steps; o; o = o->next) {
-        alone &= o == s || o->imputes || (s->competition && o->competition == s->competition);
+    for (const Update *o = p->g->updates; o; o = o->next) {
+        alone &= o == s || o->imputes || (s->selection && o->selection == s->selection);
         imputed |= o->imputes;
     }
     if (alone) with_function(l, imputed ? "GM_UNLESS_MISSING" : "GM_ALONE"), as_setting(l, "alone");
     set_number(l, "marginal", s->collapsed || s->over_sum);
-    set_number(l, "competition", s->competition ? s->competition->number : 0);
+    set_number(l, "selection", s->selection ? s->selection->number : 0);
     if (s->nuts.step == 0) set_number(l, "accept", s->nuts.accept);
     if (s->nuts.steps == 0 && !s->nuts.chees) set_number(l, "depth", s->nuts.depth);
     set_number(l, "steps", s->nuts.steps);
@@ -99,11 +99,11 @@ void step_nuts(Lower *p, const Step *s, StepCode *code)
     const char *summed = "";
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
-        if (s->over_sum && !s->competition && v->summed && v->summed <= s->nuts.sums)
+        if (s->over_sum && !s->selection && v->summed && v->summed <= s->nuts.sums)
             summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
     }
-    for (int i = 0; s->competition && i < s->competition->nsummed; i++)
-        summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->competition->summed[i]->name);
+    for (int i = 0; s->selection && i < s->selection->nsummed; i++)
+        summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->selection->summed[i]->name);
     if (*summed) with_string(l, summed), as_setting(l, "summed");
     if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
     if (m.shares) with_function(l, words(p, "gm_of(%s)", m.next_shares->name)), as_setting(l, "standardised");

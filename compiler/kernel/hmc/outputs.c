@@ -3,8 +3,8 @@
 #include "hmc.h"
 
 typedef struct Predicting {
-    Moved *m;
-    const Plates *plates;
+    HmcBlock *m;
+    const Loops *plates;
     Index *row;
     int n, most;
     Product product[MOST_PRODUCTS];
@@ -12,7 +12,7 @@ typedef struct Predicting {
 } Predicting;
 
 // The plate whose index is e, if it runs over all rows of the matrix.
-static Index *row_of(const Plates *plates, const Expr *e, const Var *matrix)
+static Index *row_of(const Loops *plates, const Expr *e, const Var *matrix)
 {
     for (int i = 0; i < plates->n && e->kind == EX_INDEX; i++)
         if (plates->index[i] == e->index && ex_is_num(e->index->lo, 1) && e->index->hi == matrix->dim[0]) return plates->index[i];
@@ -60,7 +60,7 @@ static bool test_series(const Var *v, void *with)
 
 // Predictors with several outputs in the density of a factor become elements of products, whose derivatives are the weights of the rows.
 // False: there are none, or too many.
-bool split_products(Moved *m, Prepared *r)
+bool split_products(HmcBlock *m, Prepared *r)
 {
     Lower *p = m->p;
     Factor *f = &r->f;
@@ -124,7 +124,7 @@ static Expr *weight_of(const Product *of, const Index *row, const Index *column)
 // A term that each row has for each of its predictors: the weights begin with it. NULL: they begin with 0.
 const Derivative *whole_term(const Prepared *r, const Product *of)
 {
-    const Plates *plates = &r->f.plates;
+    const Loops *plates = &r->f.plates;
     for (const Derivative *d = r->terms; d && plates->n == 1 && !plates->guard; d = d->next) {
         if (d->ref->var != of->eta || d->loops.n != of->eta->rank || chosen_where(ex_mul2(d->weight, d->rest))) continue;
         const Index *k = d->loops.n == 2 ? d->loops.index[1] : NULL;
@@ -138,7 +138,7 @@ void put_no_weight(Lower *p, const Product *of, const Index *row)
 {
     Index *column = of->weight->rank == 2 ? index_new(intern("k"), ex_num(1), outputs_of(of)) : NULL;
     Node *each = column ? enter_loop(p, SHARE_SERIAL, column) : NULL;
-    put_update(p, UPDATE_SET, place_element(weight_of(of, row, column)), ex_num(0));
+    put_assign(p, ASSIGN_SET, place_element(weight_of(of, row, column)), ex_num(0));
     if (each) leave(p, each);
 }
 
@@ -154,7 +154,7 @@ static Expr *true_where(Expr *e, void *with)
 static Expr *granted(Expr *e, Expr *condition) { return ex_map(e, true_where, condition); }
 
 // The weight of a predictor grows by what one term says. An element that a choice leaves out need not exist.
-void put_weight(Moved *m, const Product *of, const Derivative *d, Expr *weight, int nplates, UpdateOp op)
+void put_weight(HmcBlock *m, const Product *of, const Derivative *d, Expr *weight, int nplates, AssignOp op)
 {
     Lower *p = m->p;
     Expr *value = ex_mul2(weight, d->rest), *where = chosen_where(ex_mul2(d->weight, d->rest));
@@ -165,7 +165,7 @@ void put_weight(Moved *m, const Product *of, const Derivative *d, Expr *weight, 
     }
     Node *only = where ? enter(p, NODE_IF) : NULL;
     if (only) only->test.condition = where;
-    put_update(p, op, place_element(ex_ref(of->weight, d->ref->nargs, d->ref->args)), where ? granted(value, where) : value);
+    put_assign(p, op, place_element(ex_ref(of->weight, d->ref->nargs, d->ref->args)), where ? granted(value, where) : value);
     if (only && !outer) outer = only;
     if (outer) leave(p, outer);
 }
@@ -184,7 +184,7 @@ static bool same_slope(const Derivative *a, const Derivative *b)
 
 // b[k] that stands beside a predictor wherever this does, as in b[k] + X_B[i, k], gets what the predictor gets: the weights of the rows,
 // which are there. `of` must have no weights of other factors. The terms that this covers are marked.
-void put_beside(Moved *m, const Prepared *r, Product *of, const Derivative **covered, int *ncovered)
+void put_beside(HmcBlock *m, const Prepared *r, Product *of, const Derivative **covered, int *ncovered)
 {
     const Derivative *of_k = NULL;  // the term of all k
     Expr *k = NULL;

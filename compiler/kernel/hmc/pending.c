@@ -3,7 +3,7 @@
 #include "hmc.h"
 
 // X'w by a pass over the rows of X, after the kernel that fills the weights.
-bool row_sums_of(Moved *m, Pending *w)
+bool row_sums_of(HmcBlock *m, Pending *w)
 {
     const Derivative *d = w->d;
     if (w->weight == d->weight || w->weight->nargs != 1 || d->loops.n != 2 || d->loops.guard) return false;
@@ -29,7 +29,7 @@ static bool may_be_outside(const Derivative *d)
 }
 
 // Over what the terms of a pending derivative are summed, and its value.
-static Expr *value_of_pending(Moved *m, const Pending *w, Loops *l)
+static Expr *value_of_pending(HmcBlock *m, const Pending *w, Loops *l)
 {
     const Derivative *d = w->d;
     *l = d->loops;
@@ -44,7 +44,7 @@ static Expr *value_of_pending(Moved *m, const Pending *w, Loops *l)
 static bool holds_sum(const Pending *w) { return w->keeps || ex_find(w->weight, test_sum, NULL) || ex_find(w->d->rest, test_sum, NULL); }
 
 // Weights that are sums, those of values that are summed out, are computed once for all elements at the same place of their variables.
-static bool put_with(Moved *m, const Pending *w, const Pending *first)
+static bool put_with(HmcBlock *m, const Pending *w, const Pending *first)
 {
     const Derivative *d = w->d, *o = first->d;
     if (d->ref->nargs != o->ref->nargs || !holds_sum(w) || !holds_sum(first)) return false;
@@ -58,18 +58,18 @@ static bool put_with(Moved *m, const Pending *w, const Pending *first)
     return same;
 }
 
-void put_pending(Moved *m, const Pending *w)
+void put_pending(HmcBlock *m, const Pending *w)
 {
     Loops l;
     Expr *value = value_of_pending(m, w, &l);
     Node *n = enter_nest(m->p, NODE_REDUCE, &l, w->d->ref->nargs, w->d->ref->args, w->d->ref->var->dim);
-    put_update(m->p, UPDATE_ADD, gradient_place(m, w->d->ref), value);
+    put_assign(m->p, ASSIGN_ADD, gradient_place(m, w->d->ref), value);
     leave(m->p, n);
 }
 
 enum { MOST_TOGETHER = 4 };  // arrays of one sum over rows
 
-void put_all_pending(Moved *m)
+void put_all_pending(HmcBlock *m)
 {
     put_probabilities(m);
     for (Pending *w = m->pending; w; w = w->next) {
@@ -80,7 +80,7 @@ void put_all_pending(Moved *m)
         int together = 0;
         for (Pending *o = w; o && together < MOST_TOGETHER; o = o->next) {
             if (o->put || (o != w && !put_with(m, o, w))) continue;
-            put_update(m->p, UPDATE_ADD, gradient_place(m, o->d->ref), value_of_pending(m, o, &l));
+            put_assign(m->p, ASSIGN_ADD, gradient_place(m, o->d->ref), value_of_pending(m, o, &l));
             o->put = true;
             together++;
         }

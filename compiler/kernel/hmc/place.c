@@ -6,18 +6,18 @@
 #include "hmc.h"
 
 // Ends that move with the block: whose they are must be clear, and they must be there before the variable is. So must centres and spreads.
-static void order_ends(Moved *m)
+static void order_ends(HmcBlock *m)
 {
-    const int n = m->step->nblock;
+    const int n = m->update->nblock;
     bool *placed = NEW_N(m->p->g->arena, bool, n + 1);
     for (int done = 0, before = -1; done < n && done != before;) {
         before = done;
         for (int i = 0; i < n; i++) {
             if (placed[i]) continue;
             bool ready = true;
-            for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next)
-                for (int k = 0; k < n; k++) ready &= !end_reads(b, m->step->block[k]) || placed[k];
-            for (int k = 0; k < n; k++) ready &= k == i || !prior_reads(m->centring[i].priors, m->step->block[k]) || placed[k];
+            for (const Bound *b = bounds_of(m, m->update->block[i]); b; b = b->next)
+                for (int k = 0; k < n; k++) ready &= !end_reads(b, m->update->block[k]) || placed[k];
+            for (int k = 0; k < n; k++) ready &= k == i || !prior_reads(m->centring[i].priors, m->update->block[k]) || placed[k];
             if (!ready) continue;
             m->order[done++] = i;
             placed[i] = true;
@@ -41,29 +41,29 @@ static void order_ends(Moved *m)
             }
     }
     for (int i = 0; i < n; i++)
-        for (const Bound *b = bounds_of(m, m->step->block[i]); b; b = b->next) {
+        for (const Bound *b = bounds_of(m, m->update->block[i]); b; b = b->next) {
             bool moves = false;
-            for (int k = 0; k < n; k++) moves |= end_reads(b, m->step->block[k]);
+            for (int k = 0; k < n; k++) moves |= end_reads(b, m->update->block[k]);
             m->ends[i].move |= moves;
             Factor ends = *b->f;
             Derivative *terms;
             const char *why;
             ends.log_density = ex_add2(finite_end(b->term->args[1]), finite_end(b->term->args[2]));
-            m->ends[i].unknown |= moves && !derivatives(m->p->g, &ends, m->step->block, n, &terms, &why);
+            m->ends[i].unknown |= moves && !derivatives(m->p->g, &ends, m->update->block, n, &terms, &why);
             m->ends[i].unknown |= moves && (b->term->args[0]->nargs ? !is_own(b->term->args[0], &b->f->plates) : b->f->plates.n > 0);
         }
 }
 
 // Ends that do not move with the block are found once a sweep.
-void put_ends(Moved *m)
+void put_ends(HmcBlock *m)
 {
     Lower *p = m->p;
     bool any = false;
     order_ends(m);
     put_centrings(m);
-    for (int i = 0; i < m->step->nblock; i++) {
+    for (int i = 0; i < m->update->nblock; i++) {
         Ends *ends = &m->ends[i];
-        const Var *v = m->step->block[i];
+        const Var *v = m->update->block[i];
         if (ends->unknown || !bounds_of(m, v)) continue;
         any |= !ends->move;
         for (int side = 0; side < 2; side++) {
@@ -74,19 +74,19 @@ void put_ends(Moved *m)
     }
     put_fixed_roots(m);
     if (!any) return;
-    note(p, "Between which ends the elements of %s lie", m->step->description->subject);
+    note(p, "Between which ends the elements of %s lie", m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "ends_%s", m->stem), "wide");
-    for (int i = 0; i < m->step->nblock; i++)
+    for (int i = 0; i < m->update->nblock; i++)
         if (m->ends[i].array[0] && !m->ends[i].move) put_ends_of(m, i);
     close_kernel(p);
     launch(p, LAUNCH_ONCE, k);
 }
 
 // From the variables to coordinates, where these are not those that the last move has left.
-void put_enter(Moved *m)
+void put_enter(HmcBlock *m)
 {
     Lower *p = m->p;
-    note(p, "Coordinates without bounds of %s", m->step->description->subject);
+    note(p, "Coordinates without bounds of %s", m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);
@@ -96,15 +96,15 @@ void put_enter(Moved *m)
         Expr **at = NEW_N(p->g->arena, Expr *, 1);
         at[0] = ex_index(e);
         Node *n = enter_nest(p, NODE_NEST, &all, 1, at, NULL);
-        put_update(p, UPDATE_SET, place_element(ex_ref(m->shares, 1, at)), ex_ref(m->next_shares, 1, at));
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(m->shares, 1, at)), ex_ref(m->next_shares, 1, at));
         leave(p, n);
         put_barrier(p);
     }
-    for (int i = 0; i < m->step->nblock; i++) {
+    for (int i = 0; i < m->update->nblock; i++) {
         Loops l;
         const Ends *ends = &m->ends[i];
         if (m->tied[i].slope) {
-            put_transform(m, m->step->block[i], TRANSFORM_TO);
+            put_transform(m, m->update->block[i], TRANSFORM_TO);
             continue;
         }
         if (ends->move && !ends->unknown) put_ends_of(m, i);
@@ -114,7 +114,7 @@ void put_enter(Moved *m)
             put_vectors_to(m, i);
             continue;
         }
-        Expr *x = all_elements(m->step->block[i], &l), *q = of_ref(m, m->position, x);
+        Expr *x = all_elements(m->update->block[i], &l), *q = of_ref(m, m->position, x);
         Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x)
                       : ends->turns         ? same_turn(q, x)
                       : is_free(ends)       ? x
@@ -122,26 +122,26 @@ void put_enter(Moved *m)
                                             : ex_call3("if_else", ex_call2("==", line_transform(ends, LINE_VALUE, q, x), x), q,
                                                        line_transform(ends, LINE_INVERSE, x, x));
         Node *n = each_element(m, x, &l);
-        put_update(p, UPDATE_SET, place_element(q), value);
+        put_assign(p, ASSIGN_SET, place_element(q), value);
         leave(p, n);
     }
     close_kernel(p);
     launch_team(p, k);
 }
 
-Kernel *put_place(Moved *m)
+Kernel *put_place(HmcBlock *m)
 {
     Lower *p = m->p;
-    note(p, "%s at these coordinates", m->step->description->subject);
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->step->competition ? "move_to_%s" : "place_%s", m->stem), "wide");
+    note(p, "%s at these coordinates", m->update->description->subject);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->update->selection ? "move_to_%s" : "place_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);
-    for (int o = 0; o < m->step->nblock; o++) {
+    for (int o = 0; o < m->update->nblock; o++) {
         const int i = m->order[o];
         Loops l;
         const Ends *ends = &m->ends[i];
         if (m->tied[i].slope) {
-            put_transform(m, m->step->block[i], TRANSFORM_FROM);
+            put_transform(m, m->update->block[i], TRANSFORM_FROM);
             continue;
         }
         if (ends->move && !ends->unknown) {
@@ -150,9 +150,9 @@ Kernel *put_place(Moved *m)
         }
         if (m->centring[i].priors) put_centring(m, i, false);
         if (m->centring[i].priors && m->centring[i].root) put_whitened(m, i, TRANSFORM_FROM);
-        Expr *x = all_elements(m->step->block[i], &l), *q = of_ref(m, m->position, x);
+        Expr *x = all_elements(m->update->block[i], &l), *q = of_ref(m, m->position, x);
         Node *n = each_element(m, x, &l);
-        put_update(p, UPDATE_SET, place_element(x),
+        put_assign(p, ASSIGN_SET, place_element(x),
                    m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x))
                    : ends->turns         ? turned_back(q)
                    : is_free(ends)       ? q
@@ -192,12 +192,12 @@ Kernel *put_place(Moved *m)
         leave(p, lane);
     }
     for (const Once *o = m->once; o; o = o->next) {
-        const Loops l = loops_of(&o->plates);
+        const Loops l = o->plates;
         put_barrier(p);
         Expr **at = NEW_N(p->g->arena, Expr *, l.n);
         for (int i = 0; i < l.n; i++) at[i] = ex_index(l.index[i]);
         Node *n = enter_nest(p, NODE_NEST, &l, l.n, at, NULL);
-        put_update(p, UPDATE_SET, place_element(ex_ref(o->var, l.n, at)), o->value);
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(o->var, l.n, at)), o->value);
         leave(p, n);
     }
     close_kernel(p);

@@ -5,7 +5,7 @@
 #include "hmc.h"
 
 // The terms of a log density that change with the block.
-static Expr *moving_terms(const Moved *m, Expr *e)
+static Expr *moving_terms(const HmcBlock *m, Expr *e)
 {
     if (!reads_block(m, e)) return ex_num(0);
     if (e->kind != EX_ADD) return e;
@@ -47,7 +47,7 @@ static Expr *with_one_of_two(Expr *e)
 }
 
 typedef struct Calls {
-    const Moved *m;
+    const HmcBlock *m;
     Expr **at;
     int n, size;
 } Calls;
@@ -63,7 +63,7 @@ static Look collect_log_odds(const Expr *e, void *with)
     return LOOK;
 }
 
-static Expr *with_one_sign(const Moved *m, Expr *e)
+static Expr *with_one_sign(const HmcBlock *m, Expr *e)
 {
     Calls c = {.m = m};
     ex_find(e, collect_log_odds, &c);
@@ -76,7 +76,7 @@ static Expr *with_one_sign(const Moved *m, Expr *e)
     return e;
 }
 
-static bool differentiate(const Moved *m, Prepared *r)
+static bool differentiate(const HmcBlock *m, Prepared *r)
 {
     const char *why;
     int n = m->moving.n;
@@ -87,7 +87,7 @@ static bool differentiate(const Moved *m, Prepared *r)
 }
 
 // An array stands among what moves, with an adjoint of its own.
-static void move_array(Moved *m, Var *v)
+static void move_array(HmcBlock *m, Var *v)
 {
     Lower *p = m->p;
     if (adjoint_of(m, v)) return;
@@ -101,12 +101,12 @@ static void move_array(Moved *m, Var *v)
     m->moving.n++;
 }
 
-static void move_once(Moved *m)
+static void move_once(HmcBlock *m)
 {
     for (const Once *o = m->once; o; o = o->next) move_array(m, o->var);
 }
 
-static Inverse *inverse_of(const Moved *m, const Expr *matrix)
+static Inverse *inverse_of(const HmcBlock *m, const Expr *matrix)
 {
     Inverse *i = m->inverses;
     while (i && i->of != matrix) i = i->next;
@@ -115,7 +115,7 @@ static Inverse *inverse_of(const Moved *m, const Expr *matrix)
 
 static Look collect_inverse(const Expr *e, void *with)
 {
-    Moved *m = with;
+    HmcBlock *m = with;
     if (e->kind != EX_CALL || (e->fn != FN_inverse && e->fn != FN_log_determinant) || !reads_block(m, e) || !stands_alone(e)) return LOOK;
     Expr *A = e->args[0], *dim[] = {ex_dim(A, 0), ex_dim(A, 0)};
     if (ex_dim(A, 1) != dim[0] || !ex_data_only(dim[0]) || inverse_of(m, A)) return LOOK;
@@ -135,7 +135,7 @@ static Look collect_inverse(const Expr *e, void *with)
 
 static Expr *by_inverse(Expr *e, void *with)
 {
-    const Moved *m = with;
+    const HmcBlock *m = with;
     const bool element = e->kind == EX_AT && e->nargs == 3, whole = element && e->args[0]->kind == EX_CALL && e->args[0]->fn == FN_inverse;
     const Inverse *i = whole                                               ? inverse_of(m, e->args[0]->args[0])
                        : e->kind == EX_CALL && e->fn == FN_log_determinant ? inverse_of(m, e->args[0])
@@ -144,14 +144,14 @@ static Expr *by_inverse(Expr *e, void *with)
 }
 
 // What routines make of matrices of expressions, as elements of arrays: one factorisation serves all of it.
-static Expr *by_arrays(Moved *m, Expr *e)
+static Expr *by_arrays(HmcBlock *m, Expr *e)
 {
     e = by_factors(&m->moving, e);
     ex_find(e, collect_inverse, m);
     return m->inverses ? ex_map(e, by_inverse, m) : e;
 }
 
-static Prepared *prepare(Moved *m, const Factor *f)
+static Prepared *prepare(HmcBlock *m, const Factor *f)
 {
     Lower *p = m->p;
     Prepared *r = NEW(p->g->arena, Prepared);
@@ -159,12 +159,12 @@ static Prepared *prepare(Moved *m, const Factor *f)
     r->f.log_density = with_one_of_two(with_one_sign(m, moving_terms(m, f->log_density)));
     if (ex_is_num(r->f.log_density, 0)) return NULL;
     const Factor rows = r->f;
-    const Loops l = loops_of(&f->plates);
+    const Loops l = f->plates;
     const Keys none = {0};
     Expr *h = hoist_sum(&p->statistics, &none, &l, r->f.log_density);
     if (h) {
         r->f.log_density = by_arrays(m, h);
-        r->f.plates = (Plates){0};
+        r->f.plates = (Loops){0};
         if (differentiate(m, r)) return r;
         r->f = rows;
     }
@@ -177,11 +177,11 @@ static Prepared *prepare(Moved *m, const Factor *f)
     return r;
 }
 
-Prepared *prepare_all(Moved *m)
+Prepared *prepare_all(HmcBlock *m)
 {
     Prepared *first = NULL, **last = &first;
-    for (int i = 0; i < m->step->nuts.n; i++) {
-        Prepared *r = prepare(m, m->step->nuts.factor[i]);
+    for (int i = 0; i < m->update->nuts.n; i++) {
+        Prepared *r = prepare(m, m->update->nuts.factor[i]);
         if (!r) continue;
         *last = r;
         last = &r->next;
@@ -191,7 +191,7 @@ Prepared *prepare_all(Moved *m)
         Factor here = *f;
         here.log_density = ex_mul2(local_ref(local_new(m->p->g->arena, "FOR_MODES")), f->log_density);
         bool moves = false;
-        for (int i = 0; i < m->step->nblock; i++) moves |= ex_reads(f->log_density, m->step->block[i]);
+        for (int i = 0; i < m->update->nblock; i++) moves |= ex_reads(f->log_density, m->update->block[i]);
         Prepared *r = moves ? prepare(m, &here) : NULL;
         if (!r) continue;
         *last = r;

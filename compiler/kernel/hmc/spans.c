@@ -2,7 +2,7 @@
 #include "hmc.h"
 
 // Before the density: the rows of products, a few at a time. What they add up is where the density begins.
-void put_span(Moved *m, RowSpan *s, const Prepared *first)
+void put_span(HmcBlock *m, RowSpan *s, const Prepared *first)
 {
     Lower *p = m->p;
     const char *stem = s == m->spans ? m->stem : words(p, "%s_%s", m->stem, s->product[0]->eta->name);
@@ -23,9 +23,9 @@ void put_span(Moved *m, RowSpan *s, const Prepared *first)
     for (const Total *t = s->totals; t; t = t->next) n++;
     s->sums = work_array(p, ROLE_TOTALS, words(p, "sums_%s", stem), 1, (Expr *[]){ex_num(n)});
     n = 1;
-    put_update(p, UPDATE_SET, place_element(ex_ref(s->sums, 1, (Expr *[]){ex_num(n++)})), local_ref(m->lp))->update.how = STORE_SPAN;
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(s->sums, 1, (Expr *[]){ex_num(n++)})), local_ref(m->lp))->assign.how = STORE_SPAN;
     for (const Total *t = s->totals; t; t = t->next)
-        put_update(p, UPDATE_SET, place_element(ex_ref(s->sums, 1, (Expr *[]){ex_num(n++)})), local_ref(t->local))->update.how = STORE_SPAN;
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(s->sums, 1, (Expr *[]){ex_num(n++)})), local_ref(t->local))->assign.how = STORE_SPAN;
     m->lp = lp;
     m->totals = totals;
     m->last_total = last_total;
@@ -41,7 +41,7 @@ void put_span(Moved *m, RowSpan *s, const Prepared *first)
 }
 
 // What the rows of all spans have added up for an element that is named by numbers.
-Expr *from_spans(const Moved *m, const Expr *ref)
+Expr *from_spans(const HmcBlock *m, const Expr *ref)
 {
     Expr *sum = ex_num(0);
     for (const RowSpan *s = m->spans; s; s = s->next) {
@@ -53,7 +53,7 @@ Expr *from_spans(const Moved *m, const Expr *ref)
     return sum;
 }
 
-void put_span_gradient(Moved *m, const RowSpan *s)
+void put_span_gradient(HmcBlock *m, const RowSpan *s)
 {
     for (int i = 0; i < s->nproducts; i++) {
         const Product *r = s->product[i];
@@ -61,7 +61,7 @@ void put_span_gradient(Moved *m, const RowSpan *s)
         Expr *x = all_elements(r->coefficients, &l);
         l.guard = NULL;
         Node *n = each_element(m, x, &l);
-        put_update(m->p, UPDATE_ADD, gradient_place(m, x), ex_ref(r->out, x->nargs, x->args));
+        put_assign(m->p, ASSIGN_ADD, gradient_place(m, x), ex_ref(r->out, x->nargs, x->args));
         leave(m->p, n);
     }
     put_barrier(m->p);

@@ -51,7 +51,7 @@ static Expr *first_element(const Tied *t, const Var *v, Var *array)
 }
 
 // Its coordinate c, from 1.
-static Expr *coordinate_of_value(const Moved *m, const Var *v, Var *array, Expr *c)
+static Expr *coordinate_of_value(const HmcBlock *m, const Var *v, Var *array, Expr *c)
 {
     const Tied *t = tied_of(m, v);
     Expr *before = ex_num(0);  // values before it
@@ -60,7 +60,7 @@ static Expr *coordinate_of_value(const Moved *m, const Var *v, Var *array, Expr 
     return ex_ref(array, 1, &sub);
 }
 
-void put_transform(Moved *m, Var *v, Transformed part)
+void put_transform(HmcBlock *m, Var *v, Transformed part)
 {
     const Tied *t = tied_of(m, v);
     const Loops l = values_of(t, v);
@@ -79,23 +79,23 @@ void put_transform(Moved *m, Var *v, Transformed part)
 }
 
 // By the chain rule, value by value. Coordinates of values that do not exist are independent and standard normal.
-void put_tied_chain(Moved *m, Var *v)
+void put_tied_chain(HmcBlock *m, Var *v)
 {
     Lower *p = m->p;
     const Tied *t = tied_of(m, v);
     put_transform(m, v, TRANSFORM_CHAIN);
     Loops l = values_of(t, v);
     Node *n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-    n->nest.op = UPDATE_ADD;
-    put_update(p, UPDATE_ADD, place_local(m->lp), first_element(t, v, t->log_slope));
+    n->nest.op = ASSIGN_ADD;
+    put_assign(p, ASSIGN_ADD, place_local(m->lp), first_element(t, v, t->log_slope));
     leave(p, n);
     if (!l.guard) return;
     l.guard = ex_call1("!", l.guard);
     Index *c = l.index[l.n++] = index_new(intern("c"), ex_num(1), t->length);
     Expr *q = coordinate_of_value(m, v, m->position, ex_index(c));
     n = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
-    n->nest.op = UPDATE_ADD;
-    put_update(p, UPDATE_ADD, place_local(m->lp), ex_mul2(ex_num(-0.5), ex_pow(q, 2)));
-    put_update(p, UPDATE_SET, place_element(coordinate_of_value(m, v, m->gradient, ex_index(c))), ex_neg(q));
+    n->nest.op = ASSIGN_ADD;
+    put_assign(p, ASSIGN_ADD, place_local(m->lp), ex_mul2(ex_num(-0.5), ex_pow(q, 2)));
+    put_assign(p, ASSIGN_SET, place_element(coordinate_of_value(m, v, m->gradient, ex_index(c))), ex_neg(q));
     leave(p, n);
 }

@@ -8,7 +8,7 @@ Total *total_of(Total *list, const Expr *ref)
 }
 
 // Every element that is named by numbers in some derivative has a local of its own. They are declared before the first loop.
-void declare_total(Moved *m, const char *stem, Expr *ref, Expr *start)
+void declare_total(HmcBlock *m, const char *stem, Expr *ref, Expr *start)
 {
     Lower *p = m->p;
     if (!is_one_element(ref) || total_of(m->totals, ref)) return;
@@ -25,7 +25,7 @@ void declare_total(Moved *m, const char *stem, Expr *ref, Expr *start)
 }
 
 // An array with a place for each instance of the plates, if that is a box; else NULL.
-Expr *row_place(Moved *m, const Plates *plates, ArrayRole role, const char *name)
+Expr *row_place(HmcBlock *m, const Loops *plates, ArrayRole role, const char *name)
 {
     if (plates->n == 0 || plates->n > MAX_RANK) return NULL;
     Expr *dim[MAX_RANK], *at[MAX_RANK];
@@ -40,14 +40,14 @@ Expr *row_place(Moved *m, const Plates *plates, ArrayRole role, const char *name
     return ex_ref(work_array(m->p, role, name, plates->n, dim), plates->n, at);
 }
 
-Expr *weight_place(Moved *m, const Plates *plates)
+Expr *weight_place(HmcBlock *m, const Loops *plates)
 {
     Expr *place = row_place(m, plates, ROLE_ROW_VALUE, words(m->p, "weight_%s_%d", m->stem, m->nweights + 1));
     m->nweights += place != NULL;
     return place;
 }
 
-void add_pending(Moved *m, const Pending *w)
+void add_pending(HmcBlock *m, const Pending *w)
 {
     *m->last_pending = arena_copy(m->p->g->arena, w, sizeof *w);
     m->last_pending = &(*m->last_pending)->next;

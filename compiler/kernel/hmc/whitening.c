@@ -3,7 +3,7 @@
 #include <string.h>
 #include "hmc.h"
 
-static bool reads_index_of(const Expr *e, const Plates *plates)
+static bool reads_index_of(const Expr *e, const Loops *plates)
 {
     for (int k = 0; k < plates->n; k++)
         if (ex_mentions_index(e, plates->index[k])) return true;
@@ -16,7 +16,7 @@ static Expr *triangle_at(const Factor *f, Expr *matrix)
 }
 
 // What the factor of a covariance, or of a precision, is made of: c * A has sqrt(c) times the factor of A, which need not move.
-static bool find_root(const Moved *m, const Factor *prior, Root *r)
+static bool find_root(const HmcBlock *m, const Factor *prior, Root *r)
 {
     Expr *L = joint_root((Graph *)m->p->g, prior, &r->precision), *c = ex_num(1), *A;
     if (!L || ex_rank(L) != 2 || L->loose || reads_index_of(L, &prior->plates)) return false;
@@ -28,25 +28,25 @@ static bool find_root(const Moved *m, const Factor *prior, Root *r)
     if (fixed) r->fixed = A;
     else if (!r->elements) r->matrix = L->args[0];
     if (fixed) r->elements = ex_pow(c, 0.5);
-    for (int i = m->step->nblock; i < m->moving.n; i++)
+    for (int i = m->update->nblock; i < m->moving.n; i++)
         if (ex_reads(L, m->moving.var[i])) return false;
     if (!r->moves || fixed) return !r->moves || has_derivatives(m, prior, r->elements);
     Expr *moving = r->matrix ? r->matrix : r->elements;
     if (r->matrix ? !stands_alone(L) : !stands_alone(ex_call1("cholesky_decompose", L))) return false;
-    const Factor f = matrix_factor(m->p->g, moving, prior->value->var, m->step->span);
+    const Factor f = matrix_factor(moving, prior->value->var, m->update->span);
     return has_derivatives(m, &f, triangle_at(&f, moving));
 }
 
 // The prior of a variable that is a vector, or vectors, for each element: a centre, and the whole of the matrix for a spread. NULL: it has
 // none.
-Prior *vectors_of(const Moved *m, Var *v, Root **root)
+Prior *vectors_of(const HmcBlock *m, Var *v, Root **root)
 {
     Graph *g = (Graph *)m->p->g;
     const Factor *f = joint_prior(g, v, false);
     if (!f || v->exists || v->holes || f->plates.n == MAX_PLATES) return NULL;
     bool other = true, there = false;
-    for (int i = 0; i < m->step->nuts.n; i++) {
-        const Factor *o = m->step->nuts.factor[i];
+    for (int i = 0; i < m->update->nuts.n; i++) {
+        const Factor *o = m->update->nuts.factor[i];
         there |= o == f;
         other &= o == f || !o->value || o->value->kind != EX_REF || o->value->var != v;
     }
@@ -61,7 +61,7 @@ Prior *vectors_of(const Moved *m, Var *v, Root **root)
     }
     index[f->plates.n] = k;
     at[v->rank - 1] = ex_index(k);
-    each->plates = (Plates){.n = f->plates.n + 1, .index = index};
+    each->plates = loops_of_indices(index, f->plates.n + 1, NULL);
     Prior p = {.f = each,
                .element = ex_ref(v, v->rank, at),
                .centre = ex_at(mean, 1, (Expr *[]){ex_index(k)}),
@@ -71,7 +71,7 @@ Prior *vectors_of(const Moved *m, Var *v, Root **root)
     return arena_copy(g->arena, &p, sizeof p);
 }
 
-void make_root(Moved *m, Root *r, const Var *v)
+void make_root(HmcBlock *m, Root *r, const Var *v)
 {
     Lower *p = m->p;
     Expr *const n = v->dim[v->rank - 1], *const dim[] = {n, n};
@@ -92,7 +92,7 @@ Expr *element_of_root(const Root *r, Expr *const *at)
 }
 
 // The factor, of what has been placed.
-void put_root(Moved *m, const Root *r)
+void put_root(HmcBlock *m, const Root *r)
 {
     Lower *p = m->p;
     put_barrier(p);
@@ -100,29 +100,29 @@ void put_root(Moved *m, const Root *r)
         factor_in_place(m, r->array, r->matrix);
         return;
     }
-    const Factor f = matrix_factor(p->g, ex_ref(r->array, 0, NULL), r->array, m->step->span);
-    const Loops l = loops_of(&f.plates);
+    const Factor f = matrix_factor(ex_ref(r->array, 0, NULL), r->array, m->update->span);
+    const Loops l = f.plates;
     Expr *at[] = {ex_index(l.index[0]), ex_index(l.index[1])};
     Node *n = enter_nest(p, NODE_NEST, &l, 2, arena_copy(p->g->arena, at, sizeof at), NULL);
-    put_update(p, UPDATE_SET, place_element(ex_ref(r->array, 2, at)), element_of_root(r, at));
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(r->array, 2, at)), element_of_root(r, at));
     leave(p, n);
     put_barrier(p);
 }
 
 // The first element of an array over the elements of v, or over the coordinates, of the vector that loops over all but the last subscript
 // are at.
-static Expr *first_of_vector(const Moved *m, Var *array, const Var *v)
+static Expr *first_of_vector(const HmcBlock *m, Var *array, const Var *v)
 {
     Expr *at[MAX_RANK];
     for (int k = 0; k < v->rank; k++) at[k] = k < v->rank - 1 ? ex_index(v->own[k]) : ex_num(1);
     return array == m->position || array == m->gradient || array == m->shares ? coordinate(m, array, v, at) : ex_ref(array, v->rank, at);
 }
 
-void put_whitened(Moved *m, int i, Transformed part)
+void put_whitened(HmcBlock *m, int i, Transformed part)
 {
     const Centring *c = &m->centring[i];
     const Root *r = c->root;
-    const Var *v = m->step->block[i];
+    const Var *v = m->update->block[i];
     Loops l = {.n = v->rank - 1};
     for (int k = 0; k < l.n; k++) l.index[k] = v->own[k];
     Node *nest = l.n ? enter_nest(m->p, NODE_NEST, &l, 0, NULL, NULL) : enter(m->p, NODE_LANE), *n = put(m->p, NODE_WHITENED);
@@ -147,13 +147,13 @@ void put_whitened(Moved *m, int i, Transformed part)
 }
 
 // Factors that do not move with the block are made once a sweep.
-void put_fixed_roots(Moved *m)
+void put_fixed_roots(HmcBlock *m)
 {
     Lower *p = m->p;
-    for (int i = 0; i < m->step->nblock; i++) {
+    for (int i = 0; i < m->update->nblock; i++) {
         const Root *r = m->centring[i].priors ? m->centring[i].root : NULL;
         if (!r || !r->fixed) continue;
-        note(p, "The Cholesky factor of the matrix in the prior of %s, up to its scale", m->step->block[i]->name);
+        note(p, "The Cholesky factor of the matrix in the prior of %s, up to its scale", m->update->block[i]->name);
         Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "make_%s", r->of_fixed->name), "wide");
         factor_in_place(m, r->of_fixed, r->fixed);
         close_kernel(p);
@@ -176,11 +176,11 @@ static Expr *is_told(const Root *r, const Var *v)
 // A long vector of which the data leave most open is white noise as a whole, if one of its elements is nearly told by those before it: how
 // nearly changes by orders of magnitude with what the covariance is made of. That is decided when shares have changed, and kept: it may not
 // follow the state.
-void put_share_of_vectors(Moved *m, int b)
+void put_share_of_vectors(HmcBlock *m, int b)
 {
     Lower *p = m->p;
     Loops l;
-    const Var *v = m->step->block[b];
+    const Var *v = m->update->block[b];
     const Root *r = m->centring[b].root;
     Expr *const n = v->dim[v->rank - 1], *x = all_elements(v, &l), *at[MAX_RANK], *next = of_ref(m, m->next_shares, x),
                 *share = of_ref(m, m->shares, x);
@@ -191,24 +191,24 @@ void put_share_of_vectors(Moved *m, int b)
                          ex_call2("<", ex_mul2(ex_num(0.5), n), ex_reduce("sum", k, k->lo, k->hi, coordinate(m, m->next_shares, v, at))));
     if (!r->precision) all = ex_call2("&&", all, is_told(r, v));
     Node *nest = each_element(m, x, &l);
-    put_update(p, UPDATE_SET, place_element(share),
+    put_assign(p, ASSIGN_SET, place_element(share),
                ex_call3("if_else", ex_call2("<=", ex_num(DECIDED), next), ex_sub(next, ex_num(DECIDED)),
                         ex_call3("if_else", all, ex_num(1), next)));
     leave(p, nest);
     put_barrier(p);
     nest = each_element(m, x, &l);
-    put_update(p, UPDATE_SET, place_element(next), ex_add2(share, ex_num(DECIDED)));
+    put_assign(p, ASSIGN_SET, place_element(next), ex_add2(share, ex_num(DECIDED)));
     leave(p, nest);
     put_barrier(p);
 }
 
-void put_vectors_to(Moved *m, int i)
+void put_vectors_to(HmcBlock *m, int i)
 {
     Lower *p = m->p;
     Loops l;
-    Expr *x = all_elements(m->step->block[i], &l);
+    Expr *x = all_elements(m->update->block[i], &l);
     Node *n = each_element(m, x, &l);
-    put_update(p, UPDATE_SET, place_element(like(m->centring[i].root->left, x)), x);
+    put_assign(p, ASSIGN_SET, place_element(like(m->centring[i].root->left, x)), x);
     leave(p, n);
     put_barrier(p);
     put_whitened(m, i, TRANSFORM_TO);

@@ -49,7 +49,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 5,
 };
 
-#define GM_MOVES             // along gradients
+#define GM_HMC             // along gradients
 #include "kernels.h"
 
 // Sums that hold a response: computed once, or after each imputation if values are missing.
@@ -159,7 +159,7 @@ KERNEL_ONCE(impute_y) {
         Stream g = stream(at, VAR_y, e);
         const real x = normal_natural(&g, h_y, q_y);
         VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s->y[k]; CLAIM(h_y * (x - old), q_y * ((x - old) * (x + old))); }
+        if (CHECKING) { const real old = s->y[k]; RATIO(h_y * (x - old), q_y * ((x - old) * (x + old))); }
         s->y[k] = x;
     }
 }
@@ -172,7 +172,7 @@ KERNEL_SCALAR(draw_phi) {
     Stream g = stream(at, VAR_phi, 0);
     const wide x = normal_natural(&g, h_phi, q_phi);
     VERIFY(x, "phi", 0);
-    if (CHECKING) { const wide old = *s->phi; CLAIM(h_phi * (x - old), q_phi * ((x - old) * (x + old))); }
+    if (CHECKING) { const wide old = *s->phi; RATIO(h_phi * (x - old), q_phi * ((x - old) * (x + old))); }
     *s->phi = x;
 }
 
@@ -184,7 +184,7 @@ KERNEL_SCALAR(draw_s2) {
     Stream g = stream(at, VAR_s2, 0);
     const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
     VERIFY(x, "s2", 0);
-    if (CHECKING) { const wide old = *s->s2; CLAIM(a_s2 * (log(x) - log(old)), b_s2 * (1 / x - 1 / old)); }
+    if (CHECKING) { const wide old = *s->s2; RATIO(a_s2 * (log(x) - log(old)), b_s2 * (1 / x - 1 / old)); }
     *s->s2 = x;
 }
 
@@ -329,23 +329,23 @@ static void step_4(GmRun *run)            // phi, s2
 {
     LAUNCH_TEAM(enter_phi, run, 1);
     NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi,
-         .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi);
+         .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi);
     LAUNCH_TEAM(move_to_phi, run, 1);
 }
 
 // What each step draws, and what it launches.
-static const GmStep steps[] = {
-    STEP_ONCE("missing y", impute_y),
-    STEP_WITHOUT_GRADIENTS("phi", step_2, 1),
-    STEP_WITHOUT_GRADIENTS("s2", step_3, 1),
-    STEP_WITH_GRADIENTS("phi, s2", step_4, 1),
+static const GmUpdate updates[] = {
+    UPDATE_ONCE("missing y", impute_y),
+    UPDATE_WITHOUT_GRADIENTS("phi", step_2, 1),
+    UPDATE_WITHOUT_GRADIENTS("s2", step_3, 1),
+    UPDATE_WITH_GRADIENTS("phi, s2", step_4, 1),
 };
 
 static void sweep(GmRun *run)
 {
-    if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->T);
-    take_steps(run, &steps[1], 3);
+    take_updates(run, &updates[1], 3);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -464,11 +464,11 @@ static void cost_1(const void *data, double *cost)
 
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
 
-static const GmCompetition competitions[] = {
+static const GmSelection selections[] = {
     {.name = "phi, s2", .coupled = 0, .fields = fields_1, .told = 21, .machine = 20, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("ar1", "model.gm", 2, 21, 4,
-         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

@@ -59,7 +59,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 9,
 };
 
-#define GM_MOVES             // along gradients
+#define GM_HMC             // along gradients
 #include "kernels.h"
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
@@ -90,7 +90,7 @@ KERNEL(impute_y) {
         Stream g = stream(at, VAR_y, e);
         const real x = normal_natural(&g, h_y, q_y);
         VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s->y[k]; CLAIM(h_y * (x - old), q_y * ((x - old) * (x + old))); }
+        if (CHECKING) { const real old = s->y[k]; RATIO(h_y * (x - old), q_y * ((x - old) * (x + old))); }
         s->y[k] = x;
     }
 }
@@ -103,7 +103,7 @@ KERNEL_SCALAR(draw_nu_tau) {
     Stream g = stream(at, VAR_nu_tau, 0);
     const wide x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
     VERIFY(x, "nu_tau", 0);
-    if (CHECKING) { const wide old = *s->nu_tau; CLAIM(a_nu_tau * (log(x) - log(old)), b_nu_tau * (1 / x - 1 / old)); }
+    if (CHECKING) { const wide old = *s->nu_tau; RATIO(a_nu_tau * (log(x) - log(old)), b_nu_tau * (1 / x - 1 / old)); }
     *s->nu_tau = x;
 }
 
@@ -117,7 +117,7 @@ KERNEL(draw_theta) {
         Stream g = stream(at, VAR_theta, k);
         const real x = normal_natural(&g, h_theta, q_theta);
         VERIFY(x, "theta", k);
-        if (CHECKING) { const real old = s->theta[k]; CLAIM(h_theta * (x - old), q_theta * ((x - old) * (x + old))); }
+        if (CHECKING) { const real old = s->theta[k]; RATIO(h_theta * (x - old), q_theta * ((x - old) * (x + old))); }
         s->theta[k] = x;
     }
 }
@@ -134,7 +134,7 @@ KERNEL_TEAM(draw_mu) {
     Stream g = stream(at, VAR_mu, 0);
     const wide x = normal_natural(&g, h_mu, q_mu);
     VERIFY(x, "mu", 0);
-    if (CHECKING) { const wide old = *s->mu; CLAIM(h_mu * (x - old), q_mu * ((x - old) * (x + old))); }
+    if (CHECKING) { const wide old = *s->mu; RATIO(h_mu * (x - old), q_mu * ((x - old) * (x + old))); }
     STORE(*s->mu, x);
 }
 
@@ -149,7 +149,7 @@ KERNEL_TEAM(draw_tau) {
     Stream g = stream(at, VAR_tau, 0);
     const wide x = power_gamma_natural(&g, -2, a_tau, b_tau);
     VERIFY(x, "tau", 0);
-    if (CHECKING) { const wide old = *s->tau; CLAIM(a_tau * (log(x) - log(old)), b_tau * (1 / square(x) - 1 / square(old))); }
+    if (CHECKING) { const wide old = *s->tau; RATIO(a_tau * (log(x) - log(old)), b_tau * (1 / square(x) - 1 / square(old))); }
     STORE(*s->tau, x);
 }
 
@@ -175,27 +175,27 @@ KERNEL_TEAM(draw_scale_tau) {
     Stream g = stream(at, VAR_scale_tau, 0);
     const wide x = normal_natural_truncated(&g, h_scale_tau, q_scale_tau, lower, upper);
     VERIFY(x, "scale_tau", 0);
-    if (CHECKING) { const wide old = *s->scale_tau; CLAIM(h_scale_tau * (x - old), q_scale_tau * ((x - old) * (x + old))); }
+    if (CHECKING) { const wide old = *s->scale_tau; RATIO(h_scale_tau * (x - old), q_scale_tau * ((x - old) * (x + old))); }
     STORE(*s->scale_tau, x);
 }
 
 // What scale_tau moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
 KERNEL_TEAM(move_tau) {
     ONE_LANE {
-        if (CHECKING) CLAIM(-log(*s->scale_tau));
+        if (CHECKING) RATIO(-log(*s->scale_tau));
         *s->tau = *s->tau * *s->scale_tau;
     }
     ALONG (j, d->J) {
-        if (CHECKING) CLAIM(-log(*s->scale_tau));
+        if (CHECKING) RATIO(-log(*s->scale_tau));
         s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
     }
     const wide c1 = 1 / square(*s->scale_tau);
     ONE_LANE {
-        if (CHECKING) CLAIM(2 * log(*s->scale_tau));
+        if (CHECKING) RATIO(2 * log(*s->scale_tau));
         *s->nu_tau = *s->nu_tau * c1;
     }
     ONE_LANE {
-        if (CHECKING) CLAIM(log(*s->scale_tau));
+        if (CHECKING) RATIO(log(*s->scale_tau));
     }
 }
 
@@ -217,7 +217,7 @@ KERNEL_TEAM(draw_shift_mu_theta) {
     Stream g = stream(at, VAR_shift_mu_theta, 0);
     const wide x = normal_natural(&g, h_shift_mu_theta, q_shift_mu_theta);
     VERIFY(x, "shift_mu_theta", 0);
-    if (CHECKING) { const wide old = *s->shift_mu_theta; CLAIM(h_shift_mu_theta * (x - old), q_shift_mu_theta * ((x - old) * (x + old))); }
+    if (CHECKING) { const wide old = *s->shift_mu_theta; RATIO(h_shift_mu_theta * (x - old), q_shift_mu_theta * ((x - old) * (x + old))); }
     STORE(*s->shift_mu_theta, x);
 }
 
@@ -455,26 +455,26 @@ static void step_8(GmRun *run)            // mu, tau, theta
 {
     LAUNCH_TEAM(enter_mu, run, d->J + 2 + d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
-         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(to_standardise_mu));
+         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(to_standardise_mu));
     LAUNCH_TEAM(move_to_mu, run, d->J);
 }
 
 // What each step draws, and what it launches.
-static const GmStep steps[] = {
+static const GmUpdate updates[] = {
     STEP("missing y", step_1),
-    STEP_WITHOUT_GRADIENTS("nu_tau", step_2, 1),
-    STEP_WITHOUT_GRADIENTS("theta", step_3, 1),
-    STEP_WITHOUT_GRADIENTS("mu", step_4, 1),
-    STEP_WITHOUT_GRADIENTS("tau", step_5, 1),
-    STEP_WITHOUT_GRADIENTS("orbit of tau, theta, nu_tau", step_6, 1),
-    STEP_WITHOUT_GRADIENTS("orbit of mu, theta", step_7, 1),
-    STEP_WITH_GRADIENTS("mu, tau, theta", step_8, 1),
+    UPDATE_WITHOUT_GRADIENTS("nu_tau", step_2, 1),
+    UPDATE_WITHOUT_GRADIENTS("theta", step_3, 1),
+    UPDATE_WITHOUT_GRADIENTS("mu", step_4, 1),
+    UPDATE_WITHOUT_GRADIENTS("tau", step_5, 1),
+    UPDATE_WITHOUT_GRADIENTS("orbit of tau, theta, nu_tau", step_6, 1),
+    UPDATE_WITHOUT_GRADIENTS("orbit of mu, theta", step_7, 1),
+    UPDATE_WITH_GRADIENTS("mu, tau, theta", step_8, 1),
 };
 
 static void sweep(GmRun *run)
 {
-    if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
-    take_steps(run, &steps[1], 7);
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    take_updates(run, &updates[1], 7);
 }
 
 static void setup(GmRun *run)
@@ -596,11 +596,11 @@ static void cost_1(const void *data, double *cost)
 
 static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};
 
-static const GmCompetition competitions[] = {
+static const GmSelection selections[] = {
     {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 15, .machine = 14, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("eight_schools", "model.gm", 3, 22, 8,
-         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

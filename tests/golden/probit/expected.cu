@@ -56,7 +56,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 6,
 };
 
-#define GM_MOVES             // along gradients
+#define GM_HMC             // along gradients
 #define GM_JOINT_NORMALS     // drawn by kernels of the runtime
 #include "kernels.h"
 
@@ -106,7 +106,7 @@ KERNEL(impute_y) {
         const long chosen = categorical_log_weights(&g, weight, values);
         if (chosen < 1) FAULT("y", e, "no value has a positive probability");
         const long x = chosen < 1 ? old : first + chosen - 1;
-        NO_CLAIM();
+        NO_RATIO();
         s->y[k] = (int)x;
     }
 }
@@ -121,7 +121,7 @@ ROW(draw_z_y, k) {
     Stream g = stream(at, VAR_z_y, k);
     const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
     VERIFY(x, "z_y", k);
-    if (CHECKING) { const real old = s->z_y[k]; CLAIM(h_z_y * (x - old), q_z_y * ((x - old) * (x + old))); }
+    if (CHECKING) { const real old = s->z_y[k]; RATIO(h_z_y * (x - old), q_z_y * ((x - old) * (x + old))); }
     s->z_y[k] = x;
     return row_weight_and(s->z_y[k], square(s->z_y[k]));
 }
@@ -351,7 +351,7 @@ static void step_2(GmRun *run)            // z_y
 
 static void step_3(GmRun *run)            // alpha, beta
 {
-    if (TOLD(1)) {
+    if (LISTED(1)) {
         NORMAL_SPARSE_SCALED(tell_rows_alpha, run, VAR_alpha, "alpha", 1, shift_alpha, joint_alpha, scale_alpha);
     } else if (few_alpha(run)) {
         LAUNCH_TEAM(collect_rows_alpha, run, d->p + d->N + (long)d->N * d->p);
@@ -376,28 +376,28 @@ static void step_4(GmRun *run)            // alpha, beta
 {
     LAUNCH_TEAM(enter_alpha, run, d->p);
     NUTS(run, density_of_alpha, VAR_alpha, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, moves_alpha,
-         .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .competition = 1, .accept = 0.8, .depth = 10);
+         .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(move_to_alpha, run, d->p);
 }
 
 // What each step draws, and what it launches.
-static const GmStep steps[] = {
+static const GmUpdate updates[] = {
     STEP("missing y", step_1),
-    STEP_WITHOUT_GRADIENTS("z_y", step_2, 1),
-    STEP_WITHOUT_GRADIENTS("alpha, beta", step_3, 1),
-    STEP_WITH_GRADIENTS("alpha, beta", step_4, 1),
+    UPDATE_WITHOUT_GRADIENTS("z_y", step_2, 1),
+    UPDATE_WITHOUT_GRADIENTS("alpha, beta", step_3, 1),
+    UPDATE_WITH_GRADIENTS("alpha, beta", step_4, 1),
 };
 
 static void sweep(GmRun *run)
 {
-    if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
-    take_steps(run, &steps[1], 3);
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    take_updates(run, &updates[1], 3);
 }
 
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d->N);
-    TELL_ROWS(tell_rows_alpha, run, "alpha, beta", 1, d->p + 1, 0);
+    LIST_ROWS(tell_rows_alpha, run, "alpha, beta", 1, d->p + 1, 0);
     LAUNCH_SHARED(sums_of_data, run, (long)d->N * d->p);
     if (!few_alpha(run)) {
         GRAM(run, d->N, d->p, 1, d->X, sum_X_X);
@@ -560,18 +560,18 @@ static void cost_1(const void *data, double *cost)
     cost[6] = (0.0870699 + 0.00326582 * (double)d->p);
     cost[7] = (7549 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
     cost[8] = (0.0291203 + 0.00251367 * (double)d->N + 0.00219814 * (double)d->p + 0.000819531 * (double)d->N * (double)d->p);
-    if (gm_rows_told(1)) {
+    if (gm_rows_listed(1)) {
         cost[0] = (182 + 80 * (double)d->N + 0.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
     }
 }
 
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {4, 0};
 
-static const GmCompetition competitions[] = {
+static const GmSelection selections[] = {
     {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .told = 22, .machine = 21, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,
-         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

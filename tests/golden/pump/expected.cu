@@ -43,7 +43,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 6,
 };
 
-#define GM_MOVES             // along gradients
+#define GM_HMC             // along gradients
 #include "kernels.h"
 
 // Data must lie in the support of their distributions.
@@ -71,7 +71,7 @@ KERNEL(impute_y) {
         Stream g = stream(at, VAR_y, e);
         const wide x = poisson(&g, d->t[k] * s->theta[k]);
         if (!(x >= 0 && x <= 2147483647)) FAULT("y", e, "its draw is not a count of 32 bits");
-        NO_CLAIM();
+        NO_RATIO();
         s->y[k] = INTEGER_DRAWN(x);
     }
 }
@@ -87,7 +87,7 @@ KERNEL_TEAM(draw_b) {
     Stream g = stream(at, VAR_b, 0);
     const wide x = power_gamma_natural(&g, 1, a_b, b_b);
     VERIFY(x, "b", 0);
-    if (CHECKING) { const wide old = *s->b; CLAIM(a_b * (log(x) - log(old)), b_b * (x - old)); }
+    if (CHECKING) { const wide old = *s->b; RATIO(a_b * (log(x) - log(old)), b_b * (x - old)); }
     STORE(*s->b, x);
 }
 
@@ -100,7 +100,7 @@ KERNEL(draw_theta) {
         Stream g = stream(at, VAR_theta, k);
         const wide x = power_gamma_natural(&g, 1, a_theta, b_theta);
         VERIFY(x, "theta", k);
-        if (CHECKING) { const wide old = s->theta[k]; CLAIM(a_theta * (log(x) - log(old)), b_theta * (x - old)); }
+        if (CHECKING) { const wide old = s->theta[k]; RATIO(a_theta * (log(x) - log(old)), b_theta * (x - old)); }
         s->theta[k] = x;
     }
 }
@@ -122,7 +122,7 @@ KERNEL_TEAM(draw_scale_b) {
     Stream g = stream(at, VAR_scale_b, 0);
     const wide x = power_gig_natural(&g, 1, p_scale_b, a_scale_b, b_scale_b);
     VERIFY(x, "scale_b", 0);
-    if (CHECKING) { const wide old = *s->scale_b; CLAIM(p_scale_b * (log(x) - log(old)), a_scale_b * (x - old), b_scale_b * (1 / x - 1 / old)); }
+    if (CHECKING) { const wide old = *s->scale_b; RATIO(p_scale_b * (log(x) - log(old)), a_scale_b * (x - old), b_scale_b * (1 / x - 1 / old)); }
     STORE(*s->scale_b, x);
 }
 
@@ -130,15 +130,15 @@ KERNEL_TEAM(draw_scale_b) {
 KERNEL_TEAM(move_b) {
     const wide c1 = 1 / *s->scale_b;
     ONE_LANE {
-        if (CHECKING) CLAIM(log(*s->scale_b));
+        if (CHECKING) RATIO(log(*s->scale_b));
         *s->b = *s->b * c1;
     }
     ALONG (i, d->N) {
-        if (CHECKING) CLAIM(-log(*s->scale_b));
+        if (CHECKING) RATIO(-log(*s->scale_b));
         s->theta[i] = *s->scale_b * s->theta[i];
     }
     ONE_LANE {
-        if (CHECKING) CLAIM(log(*s->scale_b));
+        if (CHECKING) RATIO(log(*s->scale_b));
     }
 }
 
@@ -293,24 +293,24 @@ static void step_5(GmRun *run)            // b, theta
 {
     LAUNCH_TEAM(enter_b, run, d->N);
     NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, moves_b,
-         .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .competition = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b);
+         .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b);
     LAUNCH_TEAM(move_to_b, run, d->N);
 }
 
 // What each step draws, and what it launches.
-static const GmStep steps[] = {
+static const GmUpdate updates[] = {
     STEP("missing y", step_1),
-    STEP_WITHOUT_GRADIENTS("b", step_2, 1),
-    STEP_WITHOUT_GRADIENTS("theta", step_3, 1),
-    STEP_WITHOUT_GRADIENTS("orbit of b, theta", step_4, 1),
-    STEP_WITH_GRADIENTS("b, theta", step_5, 1),
+    UPDATE_WITHOUT_GRADIENTS("b", step_2, 1),
+    UPDATE_WITHOUT_GRADIENTS("theta", step_3, 1),
+    UPDATE_WITHOUT_GRADIENTS("orbit of b, theta", step_4, 1),
+    UPDATE_WITH_GRADIENTS("b, theta", step_5, 1),
 };
 
 static void sweep(GmRun *run)
 {
-    if (ANY_MISSING(run)) take_steps(run, steps, 1);      // missing y
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->N);
-    take_steps(run, &steps[1], 4);
+    take_updates(run, &updates[1], 4);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -426,11 +426,11 @@ static void cost_1(const void *data, double *cost)
 
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
 
-static const GmCompetition competitions[] = {
+static const GmSelection selections[] = {
     {.name = "b, theta", .coupled = 0, .fields = fields_1, .told = 12, .machine = 11, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("pump", "model.gm", 3, 12, 5,
-         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .competitions = competitions, .n_competitions = (int)(sizeof competitions / sizeof *competitions), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

@@ -1,20 +1,20 @@
-// claims.c -- what data must satisfy for every element that the model reads to exist: checked once, when the program has read them.
+// data_requirements.c -- what data must satisfy for every element that the model reads to exist: checked once, when the program has read them.
 //
 //   before   y[i] ~ normal(u[g[i]], s) over i in 1:N           u has J elements, and nothing is declared of g
-//   after    claim: not g[i] < 1, not J < g[i]     at each i in 1:N
+//   after    requirement: not g[i] < 1, not J < g[i]     at each i in 1:N
 //
-// Needs: the checked tree, its variables, the ranges of discrete unknowns.     Gives: g->claims; Var.unsure, Var.wild.     Keeps:
+// Needs: the checked tree, its variables, the ranges of discrete unknowns.     Gives: g->requirements; Var.unsure, Var.wild.     Keeps:
 // everything else. The tree is walked, not the factors: there a subscript stands as the user wrote it, under the conditions of the loops,
-// `if` and `?:` around it. What follows from loops, conditions and declared bounds is not claimed. A discrete unknown, and a whole number
+// `if` and `?:` around it. What follows from loops, conditions and declared bounds is not required. A discrete unknown, and a whole number
 // that may be missing, takes all values of its range in turn. What depends on an unknown without a range is not known before it is read:
-// the unknown is `wild`, and emitted code looks each time. Sizes that must agree and cannot be compared before are claimed too. Which
+// the unknown is `wild`, and emitted code looks each time. Sizes that must agree and cannot be compared before are required too. Which
 // elements statements name: coverage.c.
 #include <math.h>
 #include <string.h>
 #include "../../front/front.h"
-#include "claims.h"
+#include "data_requirements.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/print.h"
 #include "../model/elaborate.h"
@@ -31,8 +31,8 @@ typedef struct Place {  // where an expression stands
     const Env *env;
 } Place;
 
-// An index with this range that no loop around has: the same for all places that ask alike, so that equal claims are one.
-static Index *index_at(Claims *c, const Loops *l, const char *name, Expr *lo, Expr *hi)
+// An index with this range that no loop around has: the same for all places that ask alike, so that equal requirements are one.
+static Index *index_at(Requirements *c, const Loops *l, const char *name, Expr *lo, Expr *hi)
 {
     for (int i = 0; i < c->nindices; i++) {
         Index *x = c->index[i];
@@ -46,7 +46,7 @@ static Index *index_at(Claims *c, const Loops *l, const char *name, Expr *lo, Ex
     return c->index[c->nindices++] = index_new(name, lo, hi);
 }
 
-static Index *enter(Claims *c, Place *p, const char *name, Expr *lo, Expr *hi)
+static Index *enter(Requirements *c, Place *p, const char *name, Expr *lo, Expr *hi)
 {
     Index *i = index_at(c, &p->loops, name, lo, hi);
     if (p->loops.n == MAX_LOOPS) {
@@ -64,18 +64,18 @@ static Place given(const Place *p, Expr *condition)
     return q;
 }
 
-static void look(Claims *c, const Place *p, const Ast *e);
+static void look(Requirements *c, const Place *p, const Ast *e);
 
-static void look_at_kids(Claims *c, const Place *p, const Ast *e)
+static void look_at_kids(Requirements *c, const Place *p, const Ast *e)
 {
     for (int i = 0; i < e->nkids; i++)
         if (e->kid[i]) look(c, p, e->kid[i]);
 }
 
 // Subscript number `which` of the element name[at...] lies in 1:dim.
-static void claim_inside(Claims *c, const Place *p, const char *name, int n, Expr *const *at, int which, Expr *dim)
+static void require_inside(Requirements *c, const Place *p, const char *name, int n, Expr *const *at, int which, Expr *dim)
 {
-    Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 2};
+    Requirement k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 2};
     Expr *s = at[which];
     k.part[0] = ex_plus(s, -1);
     k.part[1] = ex_sub(dim, s);
@@ -88,66 +88,67 @@ static void claim_inside(Claims *c, const Place *p, const char *name, int n, Exp
     }
     k.number[k.nnumbers++] = dim;
     k.says = arena_printf(c->g->arena, "%s[%s] does not exist: %s goes from 1 to # (%s)", name, list,
-                          n > 1 ? arena_printf(c->g->arena, "subscript %d", which + 1) : "its subscript", claims_line(c->g, p->span));
-    claim(c, k);
+                          n > 1 ? arena_printf(c->g->arena, "subscript %d", which + 1) : "its subscript", requirements_line(c->g, p->span));
+    require(c, k);
 }
 
-static void claim_divisor(Claims *c, const Place *p, const Ast *divisor)
+static void require_divisor(Requirements *c, const Place *p, const Ast *divisor)
 {
     if (shape_of(c->g, divisor, p->env).rank) return;
     Expr *n = elaborate(c->g, divisor, p->env, 0, NULL);
-    Claim k = {
+    Requirement k = {
         .span = p->span, .name = "%", .loops = p->loops, .nparts = 1, .part = {ex_plus(n, -1)}, .fails = {ex_call2("==", n, ex_num(0))}};
     const char *text = ast_text(c->g->arena, divisor);
     k.says = arena_printf(c->g->arena, "%.40s%s is 0, and the remainder of a division by it is asked for (%s)", text,
-                          strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
-    claim(c, k);
+                          strlen(text) > 40 ? "..." : "", requirements_line(c->g, p->span));
+    require(c, k);
 }
 
 // The times of a differential equation: none before the one before it, nor before the start. Its tolerances, where they are data: above 0.
-static void claim_times(Claims *c, const Place *p, const Ast *e)
+static void require_times(Requirements *c, const Place *p, const Ast *e)
 {
     Place q = *p;
     Expr *n = shape_of(c->g, e->kid[3], p->env).dim[0], *one = ex_num(1), *i = ex_index(enter(c, &q, intern("i"), ex_num(2), n)),
          *before = ex_add2(i, ex_num(-1));
-    Claim k = {.span = p->span, .name = "times", .loops = q.loops, .nparts = 1, .nnumbers = 1, .number = {i}};
+    Requirement k = {.span = p->span, .name = "times", .loops = q.loops, .nparts = 1, .nnumbers = 1, .number = {i}};
     k.fails[0] = ex_call2("<", elaborate(c->g, e->kid[3], p->env, 1, &i), elaborate(c->g, e->kid[3], p->env, 1, &before));
     const char *text = ast_text(c->g->arena, e->kid[3]);
     k.says =
         arena_printf(c->g->arena, "times of a differential equation decrease: element # of %.40s%s is less than the one before it (%s)",
-                     text, strlen(text) > 40 ? "..." : "", claims_line(c->g, p->span));
-    if (!ex_is_num(k.fails[0], 0)) claim(c, k);
+                     text, strlen(text) > 40 ? "..." : "", requirements_line(c->g, p->span));
+    if (!ex_is_num(k.fails[0], 0)) require(c, k);
     const Place there = given(p, ex_call2("<=", one, n));
-    Claim first = {.span = p->span, .name = "the first time", .loops = there.loops, .nparts = 1};
+    Requirement first = {.span = p->span, .name = "the first time", .loops = there.loops, .nparts = 1};
     first.fails[0] = ex_call2("<", elaborate(c->g, e->kid[3], p->env, 1, &one), elaborate(c->g, e->kid[2], p->env, 0, NULL));
     first.says = arena_printf(c->g->arena, "the first time of a differential equation lies before that of its start (%s)",
-                              claims_line(c->g, p->span));
-    if (!ex_is_num(first.fails[0], 0)) claim(c, first);
+                              requirements_line(c->g, p->span));
+    if (!ex_is_num(first.fails[0], 0)) require(c, first);
     for (int k = 4; k < e->nkids; k++) {
         Expr *tolerance = elaborate(c->g, e->kid[k], p->env, 0, NULL), *fails = ex_call1("!", ex_call2("<", ex_num(0), tolerance));
-        Claim above = {.span = p->span, .name = "a tolerance", .loops = p->loops, .nparts = 1, .fails = {fails}};
-        above.says = arena_printf(c->g->arena, "a tolerance of a differential equation is not above 0 (%s)", claims_line(c->g, p->span));
-        if (!ex_unknown(tolerance) && !ex_is_num(fails, 0)) claim(c, above);
+        Requirement above = {.span = p->span, .name = "a tolerance", .loops = p->loops, .nparts = 1, .fails = {fails}};
+        above.says =
+            arena_printf(c->g->arena, "a tolerance of a differential equation is not above 0 (%s)", requirements_line(c->g, p->span));
+        if (!ex_unknown(tolerance) && !ex_is_num(fails, 0)) require(c, above);
     }
 }
 
 // Two sizes that must agree: where they are compared as sums of names already, or not at all yet.
-static void claim_same_size(Claims *c, const Place *p, const Ast *a, Expr *x, const Ast *b, Expr *y)
+static void require_same_size(Requirements *c, const Place *p, const Ast *a, Expr *x, const Ast *b, Expr *y)
 {
     const Expr *apart = x == y ? NULL : ex_sub(x, y);
     if (!apart || apart->kind == EX_NUM) return;
-    Claim k = {
+    Requirement k = {
         .span = p->span, .name = "sizes", .loops = p->loops, .nparts = 1, .fails = {ex_call2("!=", x, y)}, .nnumbers = 2, .number = {x, y}};
     const char *one = ast_text(c->g->arena, a), *two = ast_text(c->g->arena, b);
     k.says = arena_printf(c->g->arena, "sizes differ: %.40s%s has #, %.40s%s has # (%s)", one, strlen(one) > 40 ? "..." : "", two,
-                          strlen(two) > 40 ? "..." : "", claims_line(c->g, p->span));
-    claim(c, k);
+                          strlen(two) > 40 ? "..." : "", requirements_line(c->g, p->span));
+    require(c, k);
 }
 
-static void same_shape(Claims *c, const Place *p, const Ast *a, const Ast *b)
+static void same_shape(Requirements *c, const Place *p, const Ast *a, const Ast *b)
 {
     const Shape x = shape_of(c->g, a, p->env), y = shape_of(c->g, b, p->env);
-    for (int k = 0; k < x.rank && x.rank == y.rank; k++) claim_same_size(c, p, a, x.dim[k], b, y.dim[k]);
+    for (int k = 0; k < x.rank && x.rank == y.rank; k++) require_same_size(c, p, a, x.dim[k], b, y.dim[k]);
 }
 
 static Var *var_of(const Graph *g, const Decl *d)
@@ -160,23 +161,23 @@ static Var *var_of(const Graph *g, const Decl *d)
 
 // The slice e, lo:hi, may be empty, hi = lo - 1. Where it ends before that it has no length. In `predict` one from a number on is
 // empty then, as a loop is.
-static void claim_length(Claims *c, const Place *p, const Ast *e, Expr *lo, Expr *hi)
+static void require_length(Requirements *c, const Place *p, const Ast *e, Expr *lo, Expr *hi)
 {
     if (c->predicting && lo->kind == EX_NUM) return;
     Expr *n = ex_plus(ex_sub(hi, lo), 1);
     const char *name = arena_printf(c->g->arena, "%.60s", ast_text(c->g->arena, e));
-    Claim k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 1, .part = {n}, .fails = {ex_call2("<", n, ex_num(0))}};
+    Requirement k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 1, .part = {n}, .fails = {ex_call2("<", n, ex_num(0))}};
     k.nnumbers = 2;
     k.number[0] = lo;
     k.number[1] = hi;
-    k.says = arena_printf(c->g->arena, "%s is a slice of negative length, #:# (%s)", name, claims_line(c->g, p->span));
-    claim(c, k);
+    k.says = arena_printf(c->g->arena, "%s is a slice of negative length, #:# (%s)", name, requirements_line(c->g, p->span));
+    require(c, k);
 }
 
 static const char *const index_names[] = {"i", "j", "k", "l", "m", "n"};
 
 // x, or x[i, j] written as x[i][j] too: its subscripts lie inside, and the element exists. `left`: it is what a statement draws or defines.
-static void look_at_element(Claims *c, const Place *outside, const Ast *e, bool left)
+static void look_at_element(Requirements *c, const Place *outside, const Ast *e, bool left)
 {
     const Ast *level[2 * MAX_RANK], *base = e;
     int levels = 0;
@@ -211,8 +212,8 @@ found:;
             }
             if (s->kind == AST_RANGE) {
                 look_at_kids(c, outside, s);
-                claim_length(c, &p, e, s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
-                             s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n]);
+                require_length(c, &p, e, s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
+                               s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n]);
                 Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
                      *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n];
                 at[n] = ex_index(enter(c, &p, intern(index_names[n]), lo, hi));
@@ -233,26 +234,26 @@ found:;
         at[n] = ex_index(enter(c, &p, intern(index_names[n]), ex_num(1), shape.dim[n]));
     }
     for (int k = 0; k < written; k++)
-        if (!whole[k]) claim_inside(c, &p, name, written, at, k, shape.dim[k]);
+        if (!whole[k]) require_inside(c, &p, name, written, at, k, shape.dim[k]);
     Var *v = base->kind == AST_NAME && base->decl ? var_of(c->g, base->decl) : NULL;
-    if (v && !left) claim_named(c, v, &p.loops, p.span, n, at);
+    if (v && !left) require_named(c, v, &p.loops, p.span, n, at);
     if (base->kind != AST_NAME && !left) look(c, outside, base);
 }
 
 // An argument of a vectorised statement has the extents of what is drawn, where it is not repeated; vectors and matrices beside a vector or
 // matrix that is drawn have its size.
-static void argument_fits(Claims *c, const Place *p, const Ast *value, const Ast *arg, int want, const Shape *left, int value_rank)
+static void argument_fits(Requirements *c, const Place *p, const Ast *value, const Ast *arg, int want, const Shape *left, int value_rank)
 {
     const Shape x = shape_of(c->g, arg, p->env);
     const int extra = left->rank - value_rank;
     for (int k = 0; k < x.rank - want && x.rank - want <= extra; k++)
-        claim_same_size(c, p, value, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
+        require_same_size(c, p, value, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
     for (int k = x.rank < want ? x.rank : x.rank - want; k < x.rank && value_rank && left->rank; k++)
-        claim_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
+        require_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
 }
 
 // A mixture has as many components as weights: a plate of them is as long as they are.
-static void mixture_fits(Claims *c, const Place *p, const Stmt *s, const Shape *left)
+static void mixture_fits(Requirements *c, const Place *p, const Stmt *s, const Shape *left)
 {
     const Shape w = shape_of(c->g, s->weights, p->env);
     const Distribution *d = s->dist ? library_distribution(c->g->stdlib, s->dist) : NULL;
@@ -260,18 +261,18 @@ static void mixture_fits(Claims *c, const Place *p, const Stmt *s, const Shape *
     for (const Stmt *part = s->more; part; part = part->next) n++;
     if (w.rank != 1 || !d) return;
     if (n > 1) {
-        claim_same_size(c, p, s->weights, w.dim[0], s->lhs, ex_num(n));
+        require_same_size(c, p, s->weights, w.dim[0], s->lhs, ex_num(n));
         return;
     }
     for (int i = 0; i < s->nargs && i < d->nparams; i++) {
         const Shape x = shape_of(c->g, s->args[i], p->env);
         if (x.rank - d->params[i]->type.rank == 1 && left->rank == d->value_rank)
-            claim_same_size(c, p, s->weights, w.dim[0], s->args[i], x.dim[0]);
+            require_same_size(c, p, s->weights, w.dim[0], s->args[i], x.dim[0]);
     }
 }
 
 // The scalar arguments of a density in an expression lie where those of a statement must.
-static void claim_law(Claims *c, const Place *p, const Distribution *law, const Ast *e)
+static void require_law(Requirements *c, const Place *p, const Distribution *law, const Ast *e)
 {
     Expr **args = NEW_N(c->g->arena, Expr *, law->nparams + 1);
     for (int i = 0; i < law->nparams; i++) {
@@ -281,16 +282,12 @@ static void claim_law(Claims *c, const Place *p, const Distribution *law, const 
                                                       : NULL;
         if (!args[i]) return;  // repeated over the elements of the value
     }
-    const Factor f = {.dist = law,
-                      .nargs = law->nparams,
-                      .args = args,
-                      .span = p->span,
-                      .plates = {p->loops.n, (Index **)p->loops.index, p->loops.guard}};
-    for (int k = 0; k < law->nparams; k++) claim_argument(c, &f, k);
+    const Factor f = {.dist = law, .nargs = law->nparams, .args = args, .span = p->span, .plates = p->loops};
+    for (int k = 0; k < law->nparams; k++) require_argument(c, &f, k);
 }
 
 // inverse(S) and its like go by the Cholesky factor: a matrix of data must have one.
-static void ask_for_factor(Claims *c, const Place *p, const Ast *e)
+static void ask_for_factor(Requirements *c, const Place *p, const Ast *e)
 {
     const FunctionId f = function_id(e->name);
     const bool factored =
@@ -300,16 +297,16 @@ static void ask_for_factor(Claims *c, const Place *p, const Ast *e)
                      arena_printf(c->g->arena, "an argument of %s", e->name), p->span);
 }
 
-static void look_at_call(Claims *c, const Place *p, const Ast *e)
+static void look_at_call(Requirements *c, const Place *p, const Ast *e)
 {
     const FunctionId f = function_id(e->name);
     if (f == FN_rows || f == FN_cols || f == FN_size || f == FN_num_elements) return;  // says nothing of elements
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
     if (is_solver(e->name)) {
-        claim_times(c, p, e);
-        claim_same_size(c, p, e->kid[0]->kid[2], shape_of(c->g, e->kid[0]->kid[2], p->env).dim[0], e->kid[1],
-                        shape_of(c->g, e->kid[1], p->env).dim[0]);
+        require_times(c, p, e);
+        require_same_size(c, p, e->kid[0]->kid[2], shape_of(c->g, e->kid[0]->kid[2], p->env).dim[0], e->kid[1],
+                          shape_of(c->g, e->kid[1], p->env).dim[0]);
         return;
     }
     ask_for_factor(c, p, e);
@@ -319,7 +316,7 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
     if (law && e->nkids == law->nparams + 1) {  // normal_lpdf(y | mu, s): as y ~ normal(mu, s)
         for (int i = 0; i < law->nparams; i++)
             argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i]->type.rank, &a, law->value_rank);
-        claim_law(c, p, law, e);
+        require_law(c, p, law, e);
         return;
     }
     const char *name = ast_text(c->g->arena, e->kid[0]);
@@ -329,18 +326,18 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1),
              *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
         if (tail) lo = ex_plus(ex_sub(a.dim[0], n), 1);
-        Claim k = {.span = p->span,
-                   .name = name,
-                   .loops = p->loops,
-                   .nparts = 1,
-                   .part = {n},
-                   .fails = {ex_call2("<", n, ex_num(0))},
-                   .nnumbers = 1,
-                   .number = {n}};
-        k.says = arena_printf(c->g->arena, "%s of %.40s has a negative length, # (%s)", e->name, name, claims_line(c->g, p->span));
-        claim(c, k);
+        Requirement k = {.span = p->span,
+                         .name = name,
+                         .loops = p->loops,
+                         .nparts = 1,
+                         .part = {n},
+                         .fails = {ex_call2("<", n, ex_num(0))},
+                         .nnumbers = 1,
+                         .number = {n}};
+        k.says = arena_printf(c->g->arena, "%s of %.40s has a negative length, # (%s)", e->name, name, requirements_line(c->g, p->span));
+        require(c, k);
         Expr *at = ex_index(enter(c, &q, intern("i"), lo, ex_plus(ex_add2(lo, n), -1)));
-        claim_inside(c, &q, name, 1, &at, 0, a.dim[0]);
+        require_inside(c, &q, name, 1, &at, 0, a.dim[0]);
         return;
     }
     if ((f == FN_row || f == FN_col) && a.rank == 2) {
@@ -349,18 +346,18 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
         Expr *at[2], *given_one = elaborate(c->g, e->kid[1], p->env, 0, NULL);
         at[which] = given_one;
         at[1 - which] = ex_index(enter(c, &q, intern("i"), ex_num(1), a.dim[1 - which]));
-        claim_inside(c, &q, name, 2, at, which, a.dim[which]);
+        require_inside(c, &q, name, 2, at, which, a.dim[which]);
         return;
     }
     if (f == FN_quad_form || f == FN_quad_form_diag) {
         const Shape b = shape_of(c->g, e->kid[1], p->env);
         if (a.rank == 2 && b.rank == 1)
-            for (int k = 0; k < 2; k++) claim_same_size(c, p, e->kid[0], a.dim[k], e->kid[1], b.dim[0]);
+            for (int k = 0; k < 2; k++) require_same_size(c, p, e->kid[0], a.dim[k], e->kid[1], b.dim[0]);
     }
     if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov ||
         f == FN_gp_periodic_cov) {
         const Shape b = shape_of(c->g, e->kid[2], p->env);
-        if (b.rank == 1) claim_same_size(c, p, e->kid[0], a.rank == 2 ? a.dim[1] : ex_num(1), e->kid[2], b.dim[0]);
+        if (b.rank == 1) require_same_size(c, p, e->kid[0], a.rank == 2 ? a.dim[1] : ex_num(1), e->kid[2], b.dim[0]);
         return;
     }
     // not element by element
@@ -369,14 +366,14 @@ static void look_at_call(Claims *c, const Place *p, const Ast *e)
     for (int i = 1; i < e->nkids; i++) same_shape(c, p, e->kid[0], e->kid[i]);
 }
 
-static void look_at_product(Claims *c, const Place *p, const Ast *e)
+static void look_at_product(Requirements *c, const Place *p, const Ast *e)
 {
     const Shape a = shape_of(c->g, e->kid[0], p->env), b = shape_of(c->g, e->kid[1], p->env);
     const bool outer = a.rank == 1 && b.rank == 1 && e->kid[1]->kind == AST_TRANSPOSE && e->kid[0]->kind != AST_TRANSPOSE;
-    if (a.rank && b.rank && !outer) claim_same_size(c, p, e->kid[0], a.dim[a.rank - 1], e->kid[1], b.dim[0]);
+    if (a.rank && b.rank && !outer) require_same_size(c, p, e->kid[0], a.dim[a.rank - 1], e->kid[1], b.dim[0]);
 }
 
-static void look(Claims *c, const Place *p, const Ast *e)
+static void look(Requirements *c, const Place *p, const Ast *e)
 {
     if (!e) return;
     switch (e->kind) {
@@ -408,7 +405,7 @@ static void look(Claims *c, const Place *p, const Ast *e)
     }
     case AST_BINARY: {
         look(c, p, e->kid[0]);
-        if (e->op == OP_MOD) claim_divisor(c, p, e->kid[1]);
+        if (e->op == OP_MOD) require_divisor(c, p, e->kid[1]);
         if (e->op == OP_AND || e->op == OP_OR) {  // the right side is asked only if the left does not decide
             Expr *first = elaborate(c->g, e->kid[0], p->env, 0, NULL);
             const Place q = given(p, e->op == OP_AND ? first : ex_call1("!", first));
@@ -428,7 +425,7 @@ static void look(Claims *c, const Place *p, const Ast *e)
     }
 }
 
-static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
+static void look_at_tilde(Requirements *c, const Place *p, const Stmt *s)
 {
     const bool computed = s->decl && s->decl->kind == DECL_DEFINITION;  // from data: it is read here, as arguments are
     if (!computed && (s->lhs->kind == AST_NAME || s->lhs->kind == AST_INDEX)) look_at_element(c, p, s->lhs, true);
@@ -451,7 +448,7 @@ static void look_at_tilde(Claims *c, const Place *p, const Stmt *s)
 }
 
 // real<lower=0> z = log(x); of data lies within its declared bounds. (Where unknowns are among them, a factor of the density says so.)
-static void claim_declared(Claims *c, const Place *outside, const Stmt *s)
+static void require_declared(Requirements *c, const Place *outside, const Stmt *s)
 {
     const Decl *d = s->decl;
     Graph *g = c->g;
@@ -481,39 +478,40 @@ static void claim_declared(Claims *c, const Place *outside, const Stmt *s)
                 k < inner ? elaborate(g, s->lhs->kid[s->lhs->nkids - inner + k], p.env, 0, NULL) : at[left.rank - bound->type.rank + k];
         Expr *end = elaborate(g, bound, p.env, bound->type.rank, sub);
         if (ex_unknown(value) || ex_unknown(end)) continue;
-        Claim k = {.span = p.span, .name = d->name, .loops = p.loops, .nparts = 1};
+        Requirement k = {.span = p.span, .name = d->name, .loops = p.loops, .nparts = 1};
         k.fails[0] = side ? ex_call2("<", end, value) : ex_call2("<", value, end);
         if (ex_is_num(k.fails[0], 0)) continue;
         k.says = arena_printf(g->arena, "%s lies %s its declared bound, %s (%s)", name, side ? "above" : "below", ast_text(g->arena, bound),
-                              claims_line(g, p.span));
+                              requirements_line(g, p.span));
         for (int i = 0; i < n && plain; i++) k.number[k.nnumbers++] = number[i];
-        claim(c, k);
+        require(c, k);
     }
 }
 
-// The turns of a loop are counted from 1 (index_of_loop), where it is seen that it begins below. A subscript may claim that it does not.
-static void claim_from_one(Claims *c, const Place *p, Index *i)
+// The turns of a loop are counted from 1 (index_of_loop), where it is seen that it begins below. A subscript may requirement that it does
+// not.
+static void require_from_one(Requirements *c, const Place *p, Index *i)
 {
     if (i->lo->kind == EX_NUM || begins_below(i->lo)) return;
     Expr *below = ex_call2("<", ex_index(i), ex_num(1)), *first = ex_call2("<", i->lo, ex_num(1)),
          *any = ex_both(p->loops.guard, ex_call2("<=", i->lo, i->hi));
-    for (const Claim *o = c->g->claims; o; o = o->next)
+    for (const Requirement *o = c->g->requirements; o; o = o->next)
         for (int k = 0; k < o->nparts; k++)
             if ((o->fails[k] == below && o->loops.guard == p->loops.guard) || (o->fails[k] == first && o->loops.guard == any)) return;
-    Claim k = {.span = p->span,
-               .name = i->name,
-               .loops = p->loops,
-               .nparts = 1,
-               .part = {ex_plus(ex_index(i), -1)},
-               .fails = {below},
-               .nnumbers = 1,
-               .number = {ex_index(i)}};
+    Requirement k = {.span = p->span,
+                     .name = i->name,
+                     .loops = p->loops,
+                     .nparts = 1,
+                     .part = {ex_plus(ex_index(i), -1)},
+                     .fails = {below},
+                     .nnumbers = 1,
+                     .number = {ex_index(i)}};
     k.says = arena_printf(c->g->arena, "a loop whose first turn data decide begins at %s = #, below 1 (%s)", i->name,
-                          claims_line(c->g, p->span));
-    claim(c, k);
+                          requirements_line(c->g, p->span));
+    require(c, k);
 }
 
-static void walk(Claims *c, const Stmt *s, const Place *at)
+static void walk(Requirements *c, const Stmt *s, const Place *at)
 {
     for (; s; s = s->next) {
         Place p = *at;
@@ -531,7 +529,7 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
             look(c, &p, s->rhs);
             if (shape_of(c->g, s->lhs, p.env).rank == shape_of(c->g, s->rhs, p.env).rank) same_shape(c, &p, s->lhs, s->rhs);
             c->defining = NULL;
-            if (s->block != BLOCK_PREDICT) claim_declared(c, &p, s);
+            if (s->block != BLOCK_PREDICT) require_declared(c, &p, s);
             break;
         case STMT_FOR: {
             look(c, &p, s->index->lo);
@@ -540,7 +538,7 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
                 enter(c, &p, s->index->name, elaborate(c->g, s->index->lo, p.env, 0, NULL), elaborate(c->g, s->index->hi, p.env, 0, NULL));
             p.env = env_bind(c->g, p.env, s->index, ex_index(i));
             walk(c, s->body, &p);
-            claim_from_one(c, &p, i);
+            require_from_one(c, &p, i);
             break;
         }
         case STMT_IF: {
@@ -555,31 +553,30 @@ static void walk(Claims *c, const Stmt *s, const Place *at)
     }
 }
 
-bool find_claims(Graph *g)
+bool find_requirements(Graph *g)
 {
-    Claims c = {.g = g, .last = &g->claims};
-    if (!find_coverage(&c) || !claim_arguments(&c)) return false;
+    Requirements c = {.g = g, .last = &g->requirements};
+    if (!find_coverage(&c) || !require_arguments(&c)) return false;
     for (const Block *b = g->model->blocks; b; b = b->next) walk(&c, b->body, &(Place){.span = b->span});
     for (int i = 0; i < g->nvars; i++)
         if (var_unknown(g->vars[i]) &&
             (g->vars[i]->constraint == CONSTRAINT_ORDERED || g->vars[i]->constraint == CONSTRAINT_POSITIVE_ORDERED ||
              g->vars[i]->constraint == CONSTRAINT_SUM_TO_ZERO))
-            claim_whole(&c, g->vars[i]);
-    for (const Step *s = g->steps; s; s = s->next)  // a value that is tried may be outside, too
+            require_whole(&c, g->vars[i]);
+    for (const Update *s = g->updates; s; s = s->next)  // a value that is tried may be outside, too
         if (s->conditional && s->conditional->u) s->conditional->u->var->wild = s->conditional->var->wild;
     return diags_errors(g->diags) == 0;
 }
 
-void claims_print(FILE *out, const Graph *g)
+void requirements_print(FILE *out, const Graph *g)
 {
-    for (const Claim *k = g->claims; k; k = k->next) {
+    for (const Requirement *k = g->requirements; k; k = k->next) {
         fprintf(out, "claim %s: not ", k->name);
         for (int i = 0; i < k->nparts; i++) {
             if (i) fputs(", not ", out);
             ex_print(out, k->fails[i]);
         }
-        const Plates p = {k->loops.n, (Index **)k->loops.index, k->loops.guard};
-        plates_print(out, &p);
-        fprintf(out, "    (%s)\n", claims_line((Graph *)g, k->span));
+        plates_print(out, &k->loops);
+        fprintf(out, "    (%s)\n", requirements_line((Graph *)g, k->span));
     }
 }

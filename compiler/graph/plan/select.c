@@ -1,50 +1,50 @@
-// compete.c -- unknowns that gradients may move together in place of their steps: both ways are in the program, and the warm-up of a run
-// selects one (runtime/host/choice.c).
+// select.c -- unknowns that gradients may move together in place of their steps: both ways are in the program, and the warm-up of a run
+// selects one (runtime/host/selection.c).
 //
 //   before   exact, slice and other steps, of a connected set of continuous unknowns
 //   after    the same for runs without gradients, and one nuts step of all of them for runs with
 //
-// Needs: the steps of the sweep.     Gives: g->competitions, g->no_competition with a reason, Step.when.
+// Needs: the steps of the sweep.     Gives: g->selections, g->no_selection with a reason, Update.when.
 #include <string.h>
-#include "compete.h"
+#include "select.h"
 #include "../conditional.h"
-#include "../step.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
-#include "../updates/steps.h"
+#include "../updates/updates.h"
 #include "../updates/nuts.h"
 
 // A slice of reals that gmc has chosen: a move along gradients may stand beside it.
-static bool is_sliced(const Step *s, const Graph *g)
+static bool is_sliced(const Update *s, const Graph *g)
 {
     const Var *v = s->block[0];
-    if (s->kind == STEP_ELLIPTICAL) return !request_of(g, v);
-    if (s->kind != STEP_SLICE || s->imputes || v->discrete || request_of(g, v)) return false;
+    if (s->kind == UPDATE_ELLIPTICAL) return !request_of(g, v);
+    if (s->kind != UPDATE_SLICE || s->imputes || v->discrete || request_of(g, v)) return false;
     return v->constraint == CONSTRAINT_SUM_TO_ZERO ||
            (v->constraint == CONSTRAINT_NONE && (!s->conditional->whole || s->conditional->recursion));
 }
 
-// A competition of the block: the move along gradients comes last in the sweep, since no other step reads what it leaves out. Steps of the
+// A selection of the block: the move along gradients comes last in the sweep, since no other step reads what it leaves out. Updates of the
 // block, and of auxiliaries that are `theirs`, by the number of a variable, belong to the other method.
-static Step *add_competition(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
+static Update *add_selection(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
 {
-    Competition *c = NEW(g->arena, Competition), **last = &g->competitions;
-    *c = (Competition){.number = 1, .n = n, .block = block, .coupled = coupled};
+    Selection *c = NEW(g->arena, Selection), **last = &g->selections;
+    *c = (Selection){.number = 1, .n = n, .block = block, .coupled = coupled};
     for (; *last; last = &(*last)->next) c->number++;
     *last = c;
-    Step *move = nuts_step(g, &all_by_nuts, block, n, true);
-    for (Step *s = g->steps; s; s = s->next) {
+    Update *move = nuts_update(g, &all_by_nuts, block, n, true);
+    for (Update *s = g->updates; s; s = s->next) {
         if (s->imputes || s->when != EVERY_SWEEP || !theirs[s->block[0]->id]) continue;
         s->when = WITHOUT_GRADIENTS;
-        s->competition = c;
+        s->selection = c;
         c->auxiliaries |= s->block[0]->kind == VAR_AUXILIARY;
     }
     move->when = WITH_GRADIENTS;
-    move->competition = c;
+    move->selection = c;
     move->reason = reason;
-    step_append(&g->steps, move);
+    update_append(&g->updates, move);
     return move;
 }
 
@@ -109,25 +109,25 @@ static bool is_requested(const Graph *g, const Var *v)
 }
 
 // more kernels than these, and those of the move beside them, would keep the C compiler too long
-enum { MOST_COMPETING_STEPS = 40 };
+enum { MOST_TRIAL_UPDATES = 40 };
 
-static bool draws_of_set(const Step *s, const int *set, int which)
+static bool draws_of_set(const Update *s, const int *set, int which)
 {
     for (int i = 0; i < s->nblock; i++)
         if (set[s->block[i]->id] == which) return true;
     return false;
 }
 
-// Why there is no competition for a set, in words for --explain.
+// Why there is no selection for a set, in words for --explain.
 static const char *not_worth(Graph *g, const int *set, int which, Var *const *block, int n)
 {
     int steps = 0;
-    const Step *only = NULL;
+    const Update *only = NULL;
     const bool offers = g->offers && reads_sum(g, block, n);
     if (!offers && reads_sum(g, block, n)) return "the model asks for unknowns to be summed out";
-    for (const Step *s = g->steps; s; s = s->next) {
+    for (const Update *s = g->updates; s; s = s->next) {
         if (s->imputes || !draws_of_set(s, set, which)) continue;
-        if (s->kind == STEP_NUTS) return "gradients move some of it as it is";
+        if (s->kind == UPDATE_NUTS) return "gradients move some of it as it is";
         if (s->when != EVERY_SWEEP) return "auxiliaries are drawn in one way on a CPU and in another on a GPU";
         for (int i = 0; i < s->nblock; i++)
             if (is_requested(g, s->block[i])) return "the model asks for a method";
@@ -136,15 +136,15 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
         steps++;
     }
     const Conditional *c = only ? only->conditional : NULL;
-    if (steps == 1 && !offers && (only->kind == STEP_GAUSSIAN || (c && (c->array || (c->nbatch == c->var->rank && !c->whole)))))
-        return only->kind == STEP_SLICE || only->kind == STEP_METROPOLIS ? "its elements do not depend on each other"
-                                                                         : "one step draws all of it exactly";
-    if (steps > MOST_COMPETING_STEPS)
-        return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_COMPETING_STEPS);
+    if (steps == 1 && !offers && (only->kind == UPDATE_GAUSSIAN || (c && (c->array || (c->nbatch == c->var->rank && !c->whole)))))
+        return only->kind == UPDATE_SLICE || only->kind == UPDATE_METROPOLIS ? "its elements do not depend on each other"
+                                                                             : "one step draws all of it exactly";
+    if (steps > MOST_TRIAL_UPDATES)
+        return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_TRIAL_UPDATES);
     for (int i = 0; i < g->nvars; i++) {
         Var *a = g->vars[i];
         if (a->kind != VAR_AUXILIARY || set[a->id] != which) continue;
-        for (const Step *s = g->steps; s; s = s->next) {
+        for (const Update *s = g->updates; s; s = s->next) {
             if (s->imputes || s->collapsed || set[s->block[0]->id] == which) continue;
             const Reading of = factors_of_block(g, s->block, s->nblock);
             for (int q = 0; q < of.n; q++)
@@ -160,14 +160,14 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
 }
 
 // The step of an unknown that is offered, if each of its elements is drawn there given all others.
-static Step *step_of_offered(Graph *g, const Var *v)
+static Update *update_of_offered(Graph *g, const Var *v)
 {
-    Step *found = NULL;
-    for (Step *s = g->steps; s; s = s->next)
+    Update *found = NULL;
+    for (Update *s = g->updates; s; s = s->next)
         for (int i = 0; i < s->nblock; i++) {
             if (s->block[i] != v || s->imputes) continue;
             const Conditional *c = s->conditional;
-            if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != STEP_ENUM && s->kind != STEP_EXACT) || !c || c->whole ||
+            if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != UPDATE_ENUM && s->kind != UPDATE_EXACT) || !c || c->whole ||
                 (c->nbatch < v->rank && !s->by_messages))
                 return NULL;
             found = s;
@@ -200,11 +200,11 @@ static int offered_to(Graph *g, Var *const *block, int n, Var **out)
 {
     const int m = summed_out_of(g, block, n, g->offers, out);
     for (int i = 0; i < m; i++)
-        if (!step_of_offered(g, out[i])) return -1;
+        if (!update_of_offered(g, out[i])) return -1;
     return m;
 }
 
-static void take_out(Step **list, const Step *s)
+static void take_out(Update **list, const Update *s)
 {
     while (*list != s) list = &(*list)->next;
     *list = s->next;
@@ -213,7 +213,7 @@ static void take_out(Step **list, const Step *s)
 // A tree stays together, in its order: what a child is summed out of is drawn before it, and nothing between reads its value.
 static bool is_of_tree(const Var *v) { return v->parent || v->summed; }
 
-static bool follows(const Step *s, Var *const *list, int n)
+static bool follows(const Update *s, Var *const *list, int n)
 {
     bool any = false, tree = false;
     for (int i = 0; i < n; i++) {
@@ -225,15 +225,15 @@ static bool follows(const Step *s, Var *const *list, int n)
 
 // The move and then the draws of what it saw summed out, where the first of these stood: nothing between reads values that are not of this
 // joint law.
-static void draw_after(Graph *g, Step *move, Var *const *summed, int n)
+static void draw_after(Graph *g, Update *move, Var *const *summed, int n)
 {
-    take_out(&g->steps, move);
-    Step **at = &g->steps, *last = move;
+    take_out(&g->updates, move);
+    Update **at = &g->updates, *last = move;
     while (!follows(*at, summed, n)) at = &(*at)->next;
-    for (Step *s = *at, *next; s; s = next) {
+    for (Update *s = *at, *next; s; s = next) {
         next = s->next;
         if (!follows(s, summed, n)) continue;
-        take_out(&g->steps, s);
+        take_out(&g->updates, s);
         last = last->next = s;
     }
     last->next = *at;
@@ -244,7 +244,7 @@ static void draw_after(Graph *g, Step *move, Var *const *summed, int n)
 static void compete_in_sets(Graph *g, int offers, bool *in)
 {
     const int *set = connected_sets(g, offers);
-    Alone **last = &g->no_competition;
+    Alone **last = &g->no_selection;
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         if (!var_unknown(v) || v->kind == VAR_AUXILIARY || set[v->id] != v->id || in[v->id]) continue;
@@ -268,25 +268,25 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
             continue;
         }
         int sliced = 0;
-        for (const Step *s = g->steps; s; s = s->next)
+        for (const Update *s = g->updates; s; s = s->next)
             if (theirs[s->block[0]->id] && is_sliced(s, g)) {
                 sliced++;
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
-        Step *move = add_competition(g, block, n, theirs, coupled || sliced > 1, "it competes with the steps of these unknowns");
+        Update *move = add_selection(g, block, n, theirs, coupled || sliced > 1, "it competes with the steps of these unknowns");
         for (int k = 0; k < n; k++) {
             block[k]->sums -= offers;
             in[block[k]->id] = true;
         }
         if (!offers) continue;
         move->over_sum = move->marginal = true;
-        move->competition->summed = summed;
-        move->competition->nsummed = nsummed;
+        move->selection->summed = summed;
+        move->selection->nsummed = nsummed;
         draw_after(g, move, summed, nsummed);
     }
 }
 
-bool compete(Graph *g)
+bool select_method(Graph *g)
 {
     bool *in = NEW_N(g->arena, bool, g->nvars + 1);
     if (g->offers) compete_in_sets(g, g->offers, in);
@@ -297,7 +297,7 @@ bool compete(Graph *g)
 // In what is left, variables that are sliced and coupled.
 bool move_together(Graph *g)
 {
-    for (Step *first = g->steps; first; first = first->next) {
+    for (Update *first = g->updates; first; first = first->next) {
         if (first->when != EVERY_SWEEP || !is_sliced(first, g)) continue;
         Var **block = NEW_N(g->arena, Var *, g->nvars + 1);
         bool *theirs = NEW_N(g->arena, bool, g->nvars + 1);
@@ -308,7 +308,7 @@ bool move_together(Graph *g)
         for (bool more = true; more;) {
             more = false;
             const Reading of = factors_of_block(g, block, n);
-            for (Step *s = first; s; s = s->next) {
+            for (Update *s = first; s; s = s->next) {
                 bool meets = false;
                 if (s->when != EVERY_SWEEP || !is_sliced(s, g) || theirs[s->block[0]->id]) continue;
                 for (int q = 0; q < of.n; q++)
@@ -321,8 +321,8 @@ bool move_together(Graph *g)
         const char *why = NULL;
         for (int i = 0; i < n && coupled; i++) coupled = has_gradient(g, block[i], &why);
         if (coupled && !block_jumps(g, block, n))
-            add_competition(g, block, n, theirs, true,
-                            "no family has their statistics, and they depend on each other; it competes with their slices");
+            add_selection(g, block, n, theirs, true,
+                          "no family has their statistics, and they depend on each other; it competes with their slices");
     }
     return true;
 }

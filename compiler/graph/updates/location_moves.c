@@ -1,4 +1,4 @@
-// shifts.c -- moves of a location together with what it is the location of, and against what it is added to.
+// location_moves.c -- moves of a location together with what it is the location of, and against what it is added to.
 //
 //   before   theta[j] ~ normal(mu, tau)                     after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from
 //   p(moved) dc before   y[i] ~ poisson_log(a + u[g[i]])                after   also: (a, u[j]) becomes (a + c, u[j] - c)
@@ -14,17 +14,17 @@
 // Where factors hold several elements of c, as the prior of a field does that is beside independent effects of the same places, all of c is
 // drawn at once if it is jointly normal.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (EXACT, SLICE or GAUSSIAN) with `orbit` set, after which T_c is applied.
+// Needs: the steps of the schedule.     Gives: steps of c (EXACT, SLICE or GAUSSIAN) with `group_move` set, after which T_c is applied.
 // Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may
 // be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it.
 // What moves enters no recursion but by sums that stay as they are (those over the states of chains are computed before they are read),
 // decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out. A statement
 // without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of
-// variables that are drawn together as it is, is not made. infer { mu by gibbs(orbit = off); } leaves out all that move mu.
+// variables that are drawn together as it is, is not made. infer { mu by gibbs(group_move = off); } leaves out all that move mu.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "shifts.h"
+#include "location_moves.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
@@ -36,7 +36,7 @@
 #include "../algebra/few_rows.h"
 #include "../algebra/sets.h"
 #include "group.h"
-#include "steps.h"
+#include "updates.h"
 
 enum { MOST_NAMED = 4 };  // variables in the name of c
 // of a sparse joint normal: times that of going through its terms; and so many of them, with those of the model
@@ -45,44 +45,44 @@ enum { MOST_WORK = 100, MOST_JOINT = 64 };
 // sum, make thousands of moves, not a million
 enum { MOST_LEVELS = 8, MOST_AGAINST = 8 };
 
-typedef struct Shifted {  // v[index..] + by
+typedef struct Relocated {  // v[index..] + by
     Var *var;
     Index *index[MAX_RANK];
     Expr *by;  // in terms of the indices and of elements of c
-} Shifted;
+} Relocated;
 
-typedef struct Shift {
+typedef struct LocationMove {
     Group group;
     int n, size;
-    Shifted *of;
+    Relocated *of;
     int joint;  // once it is made: of a sparse joint normal, its number
-} Shift;
+} LocationMove;
 
-static const Shifted *moving(const Shift *a, const Var *v)
+static const Relocated *moving(const LocationMove *a, const Var *v)
 {
     for (int i = 0; i < a->n; i++)
         if (a->of[i].var == v) return &a->of[i];
     return NULL;
 }
 
-static bool moves(const Group *x, const Var *v) { return moving((const Shift *)x, v); }
+static bool moves(const Group *x, const Var *v) { return moving((const LocationMove *)x, v); }
 
 static Expr *becomes(Group *x, Expr *ref)
 {
-    const Shifted *m = moving((const Shift *)x, ref->var);
+    const Relocated *m = moving((const LocationMove *)x, ref->var);
     return ex_add2(ref, at_subscripts(m->by, ref->nargs, m->index, ref->args));
 }
 
 // Moves that begin alike have one list, of which each knows how much is its own: what is kept is copied.
-static void add(Shift *a, Shifted s)
+static void add(LocationMove *a, Relocated s)
 {
     ROOM(a->group.g->arena, a->of, a->n, a->size);
     a->of[a->n++] = s;
 }
 
-static Shift copied(const Shift *a)
+static LocationMove copied(const LocationMove *a)
 {
-    Shift to = *a;
+    LocationMove to = *a;
     to.of = arena_copy(a->group.g->arena, a->of, sizeof *a->of * (size_t)a->n);
     to.size = a->n;
     return to;
@@ -163,7 +163,7 @@ static bool is_open(const Expr *end) { return end->kind == EX_NUM && isinf(end->
 // Ends: what is added to all three is taken away, and if c alone remains in the first, so is the rest.
 static Expr *moved_between(Group *x, Expr *e)
 {
-    Shift *a = (Shift *)x;
+    LocationMove *a = (LocationMove *)x;
     Expr *arg[3], *held[3];
     if (e->kind != EX_CALL || e->fn != FN_WITHIN) return NULL;
     for (int i = 0; i < 3; i++) held[i] = terms_of(arg[i] = group_moved_part(x, e->args[i]), x->by);
@@ -181,7 +181,7 @@ static Expr *moved_between(Group *x, Expr *e)
     return ex_call3("within", arg[0], arg[1], arg[2]);
 }
 
-static bool is_invariant(Shift *a, Expr *e)
+static bool is_invariant(LocationMove *a, Expr *e)
 {
     Expr *now = group_moved(&a->group, e);
     return !a->group.failed && !ex_mentions(spread(now, a->group.by), a->group.by);
@@ -191,13 +191,13 @@ static bool is_invariant(Shift *a, Expr *e)
 
 static bool is_plain(const Graph *g, const Var *v)
 {
-    return is_plain_real(v) && v->kind != VAR_AUXILIARY && !is_switched_off(g, v, SETTING_ORBIT);
+    return is_plain_real(v) && v->kind != VAR_AUXILIARY && !is_switched_off(g, v, SETTING_GROUP_MOVE);
 }
 
 // Whether e, in terms of the indices of w, cannot be read for every element of w: subscripts are no indices over the same range.
 static Look test_out_of_reach(const Expr *e, void *with)
 {
-    const Shifted *m = with;
+    const Relocated *m = with;
     if (e->kind != EX_REF) return LOOK;
     for (int d = 0; d < e->nargs; d++)
         for (int k = 0; k < m->var->rank; k++)
@@ -247,7 +247,7 @@ static Expr *slope_of(Expr *term, const Var *v, Expr **ref)
 }
 
 // How w would have to move for a sum that holds it and c to stay as it was; false: it cannot be told for an element of w.
-static bool found_for(const Shift *a, const Factor *f, const Expr *sum, Expr *term, Var *w, Shifted *out)
+static bool found_for(const LocationMove *a, const Factor *f, const Expr *sum, Expr *term, Var *w, Relocated *out)
 {
     Expr *ref, *x = slope_of(term, w, &ref);
     if (!x || ref->loose || x->loose || ex_mentions(x, a->group.by) || group_mentions(&a->group, x)) return false;
@@ -260,7 +260,7 @@ static bool found_for(const Shift *a, const Factor *f, const Expr *sum, Expr *te
         if (!slope || t->loose || group_mentions(&a->group, t) || ex_mentions(t, w)) return false;
         by = ex_sub(by, ex_div(t, x));
     }
-    *out = (Shifted){.var = w};
+    *out = (Relocated){.var = w};
     var_element(a->group.g, w, out->index);
     for (int k = 0; k < w->rank; k++)
         if (ref->args[k]->kind != EX_NUM) by = ex_replace(by, ref->args[k], ex_index(out->index[k]));
@@ -271,11 +271,11 @@ static bool found_for(const Shift *a, const Factor *f, const Expr *sum, Expr *te
 }
 
 typedef struct Finding {
-    const Shift *a;
+    const LocationMove *a;
     const Factor *f;
     Var *w;
     int n, size;
-    Shifted *found;
+    Relocated *found;
 } Finding;
 
 static Look find_sums(const Expr *e, void *with)
@@ -284,7 +284,7 @@ static Look find_sums(const Expr *e, void *with)
     if (!ex_mentions(e, p->a->group.by) || !ex_mentions(e, p->w)) return SKIP;
     if (e->kind != EX_ADD) return LOOK;
     for (int i = 0; i < e->nargs; i++) {
-        Shifted s;
+        Relocated s;
         if (!ex_mentions(e->args[i], p->w) || !found_for(p->a, p->f, e, e->args[i], p->w, &s)) continue;
         ROOM(p->a->group.g->arena, p->found, p->n, p->size);
         p->found[p->n++] = s;
@@ -293,7 +293,7 @@ static Look find_sums(const Expr *e, void *with)
 }
 
 // What the log density of f becomes; NULL: it stays as it was, or cannot be brought back.
-static Expr *changed(Shift *a, const Factor *f)
+static Expr *changed(LocationMove *a, const Factor *f)
 {
     if (!factor_counts_at(f, 0, false) || !group_mentions(&a->group, f->log_density)) return NULL;
     Expr *now = spread(group_moved(&a->group, f->log_density), a->group.by);
@@ -301,14 +301,14 @@ static Expr *changed(Shift *a, const Factor *f)
 }
 
 // Moves w, too, such that f, which has changed, stays as it was. false: no such move is found.
-static bool bring_back(Shift *a, const Factor *f, Expr *now, Var *w)
+static bool bring_back(LocationMove *a, const Factor *f, Expr *now, Var *w)
 {
     for (int i = 0; i < a->n; i++)
         if (ex_mentions(a->of[i].by, w)) return false;
     Finding p = {.a = a, .f = f, .w = w};
     ex_find(now, find_sums, &p);
     for (int i = 0; i < p.n; i++) {
-        Shift more = *a;
+        LocationMove more = *a;
         add(&more, p.found[i]);
         if (!is_invariant(&more, f->log_density)) continue;
         *a = more;
@@ -319,7 +319,7 @@ static bool bring_back(Shift *a, const Factor *f, Expr *now, Var *w)
 
 // ---- the law of c ----
 
-static Reading factors_moving(const Shift *a)
+static Reading factors_moving(const LocationMove *a)
 {
     Var **block = NEW_N(a->group.g->arena, Var *, a->n + 1);
     for (int i = 0; i < a->n; i++) block[i] = a->of[i].var;
@@ -327,7 +327,7 @@ static Reading factors_moving(const Shift *a)
 }
 
 // The ends that v has by numbers, as a factor over its elements.
-static Factor *ends_of(Shift *a, const Shifted *m, const Factor *like)
+static Factor *ends_of(LocationMove *a, const Relocated *m, const Factor *like)
 {
     Graph *g = a->group.g;
     if (is_unbounded(m->var)) return NULL;
@@ -335,10 +335,7 @@ static Factor *ends_of(Shift *a, const Shifted *m, const Factor *like)
     for (int k = 0; k < m->var->rank; k++) at[k] = ex_index(m->index[k]);
     Expr *within = group_moved(
         &a->group, ex_call3("within", ex_ref(m->var, m->var->rank, at), ex_num(m->var->lower_number), ex_num(m->var->upper_number)));
-    return factor_of_ends(
-        g, like,
-        (Plates){.n = m->var->rank, .index = index_list(g->arena, m->index, m->var->rank, 0), .guard = var_domain(g, m->var, m->index)},
-        within);
+    return factor_of_ends(g, like, loops_of_indices(m->index, m->var->rank, var_domain(g, m->var, m->index)), within);
 }
 
 // A matrix that the sweep makes would be inverted, or summed up, once more.
@@ -353,7 +350,7 @@ static Look test_matrix(const Expr *e, void *with)
 }
 
 // The factors of c; false: a condition is not met, or there is none that the move leaves as it was.
-static bool factors_of_c(Shift *a, Reading *out)
+static bool factors_of_c(LocationMove *a, Reading *out)
 {
     const Reading of = factors_moving(a);
     bool gains = false;
@@ -387,7 +384,7 @@ static bool factors_of_c(Shift *a, Reading *out)
 
 // Whether m moves by elements of c at its own subscripts alone.
 typedef struct Direct {
-    const Shifted *m;
+    const Relocated *m;
     bool other;
 } Direct;
 
@@ -401,7 +398,7 @@ static void find_other(Expr *ref, void *with)
     }
 }
 
-static bool moves_directly(const Shifted *m, const Var *c)
+static bool moves_directly(const Relocated *m, const Var *c)
 {
     Direct d = {.m = m};
     ex_references(m->by, c, find_other, &d);
@@ -411,11 +408,11 @@ static bool moves_directly(const Shifted *m, const Var *c)
 // Of how many elements that c[..] moves, for each element of c, a statement without a condition says that they are there: where there are
 // none c has no law. NULL: there is no such statement. It draws something by indices over all that c has, and over others, which are
 // counted.
-static Expr *surely_moved(const Shift *a)
+static Expr *surely_moved(const LocationMove *a)
 {
     Expr *all = NULL;
     for (int i = 0; i < a->n; i++) {
-        const Shifted *m = &a->of[i];
+        const Relocated *m = &a->of[i];
         if (!moves_directly(m, a->group.by)) continue;
         const Reading of = factors_of(a->group.g, m->var);
         for (int q = 0; q < of.n; q++) {
@@ -444,16 +441,16 @@ static Expr *surely_moved(const Shift *a)
 }
 
 // All of it is one draw as it is.
-static bool is_drawn_at_once(const Shift *a)
+static bool is_drawn_at_once(const LocationMove *a)
 {
-    const Step *s = step_that_draws(a->group.g, a->of[0].var);
+    const Update *s = update_that_draws(a->group.g, a->of[0].var);
     for (int i = 1; i < a->n; i++)
-        if (step_that_draws(a->group.g, a->of[i].var) != s) return false;
-    return s && (s->kind == STEP_GAUSSIAN || s->kind == STEP_TURNS);
+        if (update_that_draws(a->group.g, a->of[i].var) != s) return false;
+    return s && (s->kind == UPDATE_GAUSSIAN || s->kind == UPDATE_CATEGORIES);
 }
 
 // Whether a recursion has the values that it had: what its statements read of what moves are sums that stay as they are.
-static bool keeps(Shift *a, const Series *e)
+static bool keeps(LocationMove *a, const Series *e)
 {
     for (const Site *t = e->sites; t; t = t->next) {
         if (t->ode || group_mentions(&a->group, t->plates.guard) || !t->value) return false;
@@ -466,10 +463,10 @@ static bool keeps(Shift *a, const Series *e)
     return true;
 }
 
-// The competition whose steps this is one of; false: they are not drawn in the same sweeps, or a recursion would have to be computed again.
-static bool sweeps_of(Shift *a, Competition **competition)
+// The selection whose steps this is one of; false: they are not drawn in the same sweeps, or a recursion would have to be computed again.
+static bool sweeps_of(LocationMove *a, Selection **selection)
 {
-    *competition = NULL;
+    *selection = NULL;
     for (const Series *e = a->group.g->series; e; e = e->next) {
         bool reads = false;
         for (int i = 0; i < a->n; i++) reads |= series_follows(e, a->of[i].var);
@@ -477,10 +474,10 @@ static bool sweeps_of(Shift *a, Competition **competition)
     }
     for (int i = 0; i < a->n; i++) {
         const Var *v = a->of[i].var;
-        const Step *s = step_in_sweep(a->group.g, v);
+        const Update *s = update_in_sweep(a->group.g, v);
         if (!s) return false;
-        if (s->competition && *competition && s->competition != *competition) return false;
-        if (s->competition) *competition = s->competition;
+        if (s->selection && *selection && s->selection != *selection) return false;
+        if (s->selection) *selection = s->selection;
     }
     return true;
 }
@@ -497,9 +494,9 @@ static Expr *renamed(Expr *e, void *with)
 }
 
 // The same with a variable of its own for c.
-static Shift with_name(const Shift *from)
+static LocationMove with_name(const LocationMove *from)
 {
-    Shift a = copied(from);
+    LocationMove a = copied(from);
     const char *name = "shift";
     for (int i = 0; i < a.n && i < MOST_NAMED; i++) name = arena_printf(a.group.g->arena, "%s_%s", name, a.of[i].var->name);
     a.group.by = var_hidden(a.group.g, name, a.of[0].var->span, from->group.by->rank, from->group.by->dim);
@@ -508,7 +505,7 @@ static Shift with_name(const Shift *from)
 }
 
 // The joint normal that c is if factors hold several of its elements, as the prior of a field does; NULL: it is none, or one without zeros.
-static Step *joint_step(Graph *g, Var *c, const Reading *of)
+static Update *joint_update(Graph *g, Var *c, const Reading *of)
 {
     BlockTerm *terms;
     const char *why;
@@ -524,49 +521,49 @@ static Step *joint_step(Graph *g, Var *c, const Reading *of)
         for (int k = 0; k < nbatch && t->degree == 2; k++)
             if (t->ref[0]->args[k] != t->ref[1]->args[k]) nbatch = k;
     if (!band && !sparse && !nbatch) return NULL;
-    Step *s = NEW(g->arena, Step);
-    *s = (Step){.kind = STEP_GAUSSIAN,
-                .joint = sparse ? ++g->njoint : 0,
-                .gaussian = {.terms = terms,
-                             .band = band,
-                             .nbatch = nbatch,
-                             .most_work = MOST_WORK,
-                             .no_rows = "it is what terms of a sum are moved against each other by"}};
+    Update *s = NEW(g->arena, Update);
+    *s = (Update){.kind = UPDATE_GAUSSIAN,
+                  .joint = sparse ? ++g->njoint : 0,
+                  .gaussian = {.terms = terms,
+                               .band = band,
+                               .nbatch = nbatch,
+                               .most_work = MOST_WORK,
+                               .no_rows = "it is what terms of a sum are moved against each other by"}};
     s->gaussian.sparse = s->joint;
     return s;
 }
 
-static Step *shift_step(const Shift *from, bool in_sum)
+static Update *location_move(const LocationMove *from, bool in_sum)
 {
-    Competition *competition;
+    Selection *selection;
     Reading of = {0};
-    Shift a = *from;
+    LocationMove a = *from;
     Expr *there = surely_moved(from);
-    if (!there || is_drawn_at_once(from) || !sweeps_of(&a, &competition) || !factors_of_c(&a, &of)) return NULL;
+    if (!there || is_drawn_at_once(from) || !sweeps_of(&a, &selection) || !factors_of_c(&a, &of)) return NULL;
     a = with_name(from);
     factors_of_c(&a, &of);
     Graph *g = a.group.g;
     Conditional *c = law_of_move(g, a.group.by, &of, true);
     const bool apart = draws_apart(c);
-    Step *joint = apart || c->recursion || !a.group.by->rank ? NULL : joint_step(g, a.group.by, &of);
+    Update *joint = apart || c->recursion || !a.group.by->rank ? NULL : joint_update(g, a.group.by, &of);
     if (!apart && !joint) {
         a.group.by->kind = VAR_ELEMENT;
         return NULL;
     }
-    Orbit *o = orbit_new(g, a.group.by, true, a.n);
+    GroupMove *o = group_move_new(g, a.group.by, true, a.n);
     o->where = there->kind == EX_NUM ? NULL : ex_call2("<=", ex_num(1), there);
     for (int i = 0; i < a.n; i++) {
-        Carried *to = orbit_carry_at(o, a.of[i].var, a.of[i].index);
+        Carried *to = group_move_carry_at(o, a.of[i].var, a.of[i].index);
         to->value = ex_add2(to->element, a.of[i].by);
     }
     const char *reason = in_sum     ? "given each other, the terms of a sum hardly move"
                          : a.n == 1 ? "given each other, its elements hardly move as a whole"
                                     : "given what it is the location of, a location hardly moves where data say little of that";
-    Step *s = group_step(g,
-                         joint       ? STEP_GAUSSIAN
-                         : c->family ? STEP_EXACT
-                                     : STEP_SLICE,
-                         a.of[0].var->span, joint ? NULL : c, o, competition, reason);
+    Update *s = group_update(g,
+                             joint       ? UPDATE_GAUSSIAN
+                             : c->family ? UPDATE_EXACT
+                                         : UPDATE_SLICE,
+                             a.of[0].var->span, joint ? NULL : c, o, selection, reason);
     if (joint) s->joint = joint->joint;
     if (joint) s->gaussian = joint->gaussian;
     return s;
@@ -578,20 +575,20 @@ typedef struct Moves {
     Graph *g;
     Var *c;  // while moves are looked for
     int n, size;
-    Shift *made;
-    Step **last;
+    LocationMove *made;
+    Update **last;
 } Moves;
 
 // Of the same variables: the first of them has the most elements of c, and the others are among its moves. Of a joint normal that may be
 // too much work the next one stands in for it.
-static bool is_same(const Shift *a, const Shift *b)
+static bool is_same(const LocationMove *a, const LocationMove *b)
 {
     bool same = a->n == b->n;
     for (int i = 0; i < a->n && same; i++) same = moving(b, a->of[i].var);
     return same;
 }
 
-static void make(Moves *m, const Shift *a, bool in_sum)
+static void make(Moves *m, const LocationMove *a, bool in_sum)
 {
     int joint = 0;
     for (int i = 0; i < m->n; i++) {
@@ -599,32 +596,32 @@ static void make(Moves *m, const Shift *a, bool in_sum)
         if (m->made[i].joint <= 0 || m->made[i].group.by->rank <= a->group.by->rank) return;
         joint = m->made[i].joint;
     }
-    Step *s = shift_step(a, in_sum);
+    Update *s = location_move(a, in_sum);
     if (!s) return;
     if (joint) s->joint = -joint;  // where that is not drawn jointly
     ROOM(m->g->arena, m->made, m->n, m->size);
     m->made[m->n] = copied(a);
     m->made[m->n].joint = s->joint;
-    m->made[m->n++].group.by = s->orbit->by;
+    m->made[m->n++].group.by = s->group_move->by;
     s->next = *m->last;
     *m->last = s;
     m->last = &s->next;
 }
 
 // Factors that this changes, brought back by one variable each; of the many terms that a sum may have, by the first of them.
-static void make_against(Moves *m, const Shift *a)
+static void make_against(Moves *m, const LocationMove *a)
 {
     const Reading of = factors_moving(a);
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
         const Var *drawn = var_drawn(f);
         if (drawn && !drawn->rank && moving(a, drawn)) continue;  // its location has others to take along
-        Shift from = *a;
+        LocationMove from = *a;
         Expr *now = changed(&from, f);
         for (int i = 0, n = 0; now && i < m->g->nvars && n < MOST_AGAINST; i++) {
             Var *w = m->g->vars[i];
             if (w == drawn || !ex_mentions(f->log_density, w) || moving(a, w) || !is_plain(m->g, w)) continue;
-            Shift more = from;
+            LocationMove more = from;
             if (!bring_back(&more, f, now, w)) continue;
             make(m, &more, !drawn || !moving(a, drawn));
             n++;
@@ -633,10 +630,10 @@ static void make_against(Moves *m, const Shift *a)
 }
 
 // What is drawn about something that moves, moves with it.
-static bool next_level(Shift *a)
+static bool next_level(LocationMove *a)
 {
     const Reading of = factors_moving(a);
-    Shift from = *a, level = *a;
+    LocationMove from = *a, level = *a;
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
         Var *w = var_drawn(f);
@@ -653,8 +650,8 @@ static bool next_level(Shift *a)
 static void begin_with(Moves *m, Var *v, unsigned kept)
 {
     Graph *g = m->g;
-    Shift a = {.group = {.g = g, .by = m->c, .moves = moves, .becomes = becomes, .instead = moved_between, .sums = true}};
-    Shifted s = {.var = v};
+    LocationMove a = {.group = {.g = g, .by = m->c, .moves = moves, .becomes = becomes, .instead = moved_between, .sums = true}};
+    Relocated s = {.var = v};
     Expr *at[MAX_RANK];
     var_element(g, v, s.index);
     m->c->rank = 0;
@@ -680,17 +677,17 @@ static int subscripts_in(unsigned kept)
 }
 
 // Those with the most subscripts first: u[j] + c[j] against x[i] - c[g[i]] is more than both by one number, whichever is declared first.
-bool find_shifts(Graph *g)
+bool find_location_moves(Graph *g)
 {
-    Moves m = {.g = g, .last = &g->steps};
-    for (Step **at = &g->steps; *at; at = &(*at)->next)
+    Moves m = {.g = g, .last = &g->updates};
+    for (Update **at = &g->updates; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) m.last = &(*at)->next;
     m.c = var_unique(g, "shift", VAR_ELEMENT);
     const int n = g->nvars;
     for (int rank = MAX_RANK; rank >= 0; rank--)
         for (int i = 0; i < n; i++) {
             Var *v = g->vars[i];
-            if (v->rank < rank || !is_plain(g, v) || !step_that_draws(g, v)) continue;
+            if (v->rank < rank || !is_plain(g, v) || !update_that_draws(g, v)) continue;
             for (unsigned kept = 1u << v->rank; kept-- > 0;)
                 if (subscripts_in(kept) == rank) begin_with(&m, v, kept);
         }

@@ -1,4 +1,4 @@
-// steps.c -- what the host does: a function for each step of the schedule, the sweep that takes them in turn, setup before it and what a
+// updates.c -- what the host does: a function for each step of the schedule, the sweep that takes them in turn, setup before it and what a
 // run asks for after it.
 #include "program.h"
 
@@ -25,8 +25,8 @@ static void emit_row_sizes(Out *o, const Program *p)
             line(o, "return %s;", p->row_widths ? "-1" : extent_c(o, p->row_width, LOOSE));
         }
     }
-    for (const Step *s = o->g->steps; s; s = s->next) {
-        const Rows *r = s->kind == STEP_GAUSSIAN ? s->gaussian.rows : NULL;
+    for (const Update *s = o->g->updates; s; s = s->next) {
+        const Rows *r = s->kind == UPDATE_GAUSSIAN ? s->gaussian.rows : NULL;
         if (!r) continue;
         line(o, "// Whether there are fewer rows than coefficients%s.", r->told ? ", or rows are told one by one" : "");
         FUNCTION("static int few_%s(const GmRun *run)", r->name)
@@ -47,22 +47,22 @@ static bool constant(const Count *c)
 }
 
 // A step that launches one kernel, whatever the data: its row in the table of steps says all.
-static bool one_kernel(const StepCode *s)
+static bool one_kernel(const UpdateCode *s)
 {
     const Launch *l = s->launches.first;
-    if (s->step->when != EVERY_SWEEP || s->step->joint || (s->step->joined && s->step->joined->where) || !l || l->next ||
+    if (s->update->when != EVERY_SWEEP || s->update->joint || (s->update->joined && s->update->joined->where) || !l || l->next ||
         l->when != ALWAYS || (l->kind != LAUNCH_TEAM && l->kind != LAUNCH_ONCE))
         return false;
     for (int i = 0; i < l->nargs; i++) {
         if (l->arg[i].kind != ARG_WORK) return false;
-        for (int k = 0; k < l->kernel->nturns; k++)
+        for (int k = 0; k < l->kernel->niterations; k++)
             if (!constant(&l->kernel->turns[k])) return false;
     }
     return true;
 }
 
 // Sizes say whether unknowns are drawn together or in turn.
-static void emit_where_joined(Out *o, const Step *s)
+static void emit_where_joined(Out *o, const Update *s)
 {
     const Joined *j = s->joined;
     if (!j || !j->where) return;
@@ -80,43 +80,43 @@ static void emit_stage(Out *o, const char *name, const char *comment, const Laun
 }
 
 // The row of step i in the table of steps.
-static const char *step_row(const Out *o, const StepCode *code, int i)
+static const char *update_row(const Out *o, const UpdateCode *code, int i)
 {
     static const char *const macro[] = {[EVERY_SWEEP] = "STEP",
-                                        [WITHOUT_GRADIENTS] = "STEP_WITHOUT_GRADIENTS",
-                                        [WITH_GRADIENTS] = "STEP_WITH_GRADIENTS",
-                                        [ON_CPU] = "STEP_ON_CPU",
-                                        [ON_GPU] = "STEP_ON_GPU"};
+                                        [WITHOUT_GRADIENTS] = "UPDATE_WITHOUT_GRADIENTS",
+                                        [WITH_GRADIENTS] = "UPDATE_WITH_GRADIENTS",
+                                        [ON_CPU] = "UPDATE_ON_CPU",
+                                        [ON_GPU] = "UPDATE_ON_GPU"};
     const Launch *l = code->launches.first;
-    const Step *s = code->step;
+    const Update *s = code->update;
     const char *which = text(o, "\"%s\", step_%d", code->name, i + 1);
-    if (s->joint && s->competition) return text(o, "STEP_JOINT_WITHOUT_GRADIENTS(%s, %d, %d)", which, s->competition->number, s->joint);
-    if (s->joint) return text(o, "STEP_JOINT(%s, %d)", which, s->joint);
-    if (s->competition) return text(o, "%s(%s, %d)", macro[s->when], which, s->competition->number);
+    if (s->joint && s->selection) return text(o, "UPDATE_JOINT_WITHOUT_GRADIENTS(%s, %d, %d)", which, s->selection->number, s->joint);
+    if (s->joint) return text(o, "UPDATE_JOINT(%s, %d)", which, s->joint);
+    if (s->selection) return text(o, "%s(%s, %d)", macro[s->when], which, s->selection->number);
     if (s->when != EVERY_SWEEP) return text(o, "%s(%s)", macro[s->when], which);
-    if (!one_kernel(code)) return text(o, "%s(%s)", s->kind == STEP_NUTS ? "STEP_MOVE" : "STEP", which);
-    if (l->kind == LAUNCH_TEAM) return text(o, "STEP_TEAM(\"%s\", %s, %s)", code->name, l->kernel->name, work_text(o, l->kernel));
-    return text(o, "STEP_ONCE(\"%s\", %s)", code->name, l->kernel->name);
+    if (!one_kernel(code)) return text(o, "%s(%s)", s->kind == UPDATE_NUTS ? "UPDATE_HMC" : "STEP", which);
+    if (l->kind == LAUNCH_TEAM) return text(o, "UPDATE_TEAM(\"%s\", %s, %s)", code->name, l->kernel->name, work_text(o, l->kernel));
+    return text(o, "UPDATE_ONCE(\"%s\", %s)", code->name, l->kernel->name);
 }
 
-static void emit_steps(Out *o, const Program *p)
+static void emit_updates(Out *o, const Program *p)
 {
-    for (int i = 0; i < p->nsteps; i++) {
-        const StepCode *s = &p->steps[i];
+    for (int i = 0; i < p->nupdates; i++) {
+        const UpdateCode *s = &p->updates[i];
         if (one_kernel(s)) continue;
         if (s->density.first) emit_stage(o, s->density_name, "", &s->density);
         if (s->jacobian.first) emit_stage(o, s->jacobian_name, "", &s->jacobian);
         FUNCTION("static void step_%d(GmRun *run)            // %s", i + 1, s->name)
         {
-            emit_where_joined(o, s->step);
+            emit_where_joined(o, s->update);
             emit_launches(o, &s->launches);
         }
     }
     line(o, "// What each step draws, and what it launches.");
-    ENDING("};", "static const GmStep steps[] =")
+    ENDING("};", "static const GmUpdate updates[] =")
     {
-        for (int i = 0; i < p->nsteps; i++) line(o, "%s,", step_row(o, &p->steps[i], i));
-        if (!p->nsteps) line(o, "{0},");
+        for (int i = 0; i < p->nupdates; i++) line(o, "%s,", update_row(o, &p->updates[i], i));
+        if (!p->nupdates) line(o, "{0},");
     }
     blank(o);
 }
@@ -133,45 +133,45 @@ static void for_draws(Out *o, const char *name)
 static int emit_expect(Out *o, const Program *p)
 {
     int n = 0;
-    while (n < p->nsteps && p->steps[n].step->does == EXPECTS) n++;
+    while (n < p->nupdates && p->updates[n].update->does == EXPECTS) n++;
     FUNCTION("static void expect(GmRun *run)      // expectations, and what the log density reads of them")
     {
         emit_launches(o, &p->before);
-        if (n) line(o, "take_steps(run, steps, %d);", n);
+        if (n) line(o, "take_updates(run, updates, %d);", n);
     }
     for_draws(o, "expect");
     return n;
 }
 
 // The steps from i on that are taken at one go: none of them asks for launches before it; which is the next.
-static int emit_steps_from(Out *o, const Program *p, int i)
+static int emit_updates_from(Out *o, const Program *p, int i)
 {
-    const bool imputes = p->steps[i].step->imputes;
-    for (const Launch *l = p->steps[i].again ? p->again.first : NULL; l; l = l->next) {
+    const bool imputes = p->updates[i].update->imputes;
+    for (const Launch *l = p->updates[i].again ? p->again.first : NULL; l; l = l->next) {
         part(o, "if (ANY_MISSING(run)) ");
         emit_one_launch(o, l);
     }
-    emit_launches(o, &p->steps[i].made);
+    emit_launches(o, &p->updates[i].made);
     int next = i + 1;
-    while (next < p->nsteps && p->steps[next].step->imputes == imputes && !(p->steps[next].again && p->again.first) &&
-           !p->steps[next].made.first)
+    while (next < p->nupdates && p->updates[next].update->imputes == imputes && !(p->updates[next].again && p->again.first) &&
+           !p->updates[next].made.first)
         next++;
-    const char *from = i ? text(o, "&steps[%d]", i) : "steps", *name = next - i == 1 ? text(o, "      // %s", p->steps[i].name) : "";
-    line(o, "%stake_steps(run, %s, %d);%s", imputes ? "if (ANY_MISSING(run)) " : "", from, next - i, name);
+    const char *from = i ? text(o, "&updates[%d]", i) : "updates", *name = next - i == 1 ? text(o, "      // %s", p->updates[i].name) : "";
+    line(o, "%stake_updates(run, %s, %d);%s", imputes ? "if (ANY_MISSING(run)) " : "", from, next - i, name);
     return next;
 }
 
 static void emit_sweep(Out *o, const Program *p)
 {
     bool keeps = false;
-    for (int i = 0; i < p->nsteps; i++) keeps |= p->steps[i].made.first != NULL;
+    for (int i = 0; i < p->nupdates; i++) keeps |= p->updates[i].made.first != NULL;
     const int first = o->g->method == METHOD_EM ? emit_expect(o, p) : 0;
     FUNCTION("static void sweep(GmRun *run)%s",
              o->g->method == METHOD_EM ? "      // maximises, then finds the expectations where that has led" : "")
     {
         if (keeps) line(o, "run->kept = 1;");
         emit_launches(o, &p->before);
-        for (int i = first; i < p->nsteps;) i = emit_steps_from(o, p, i);
+        for (int i = first; i < p->nupdates;) i = emit_updates_from(o, p, i);
         if (keeps) line(o, "run->kept = 0;");
         if (o->g->method == METHOD_EM) line(o, "expect(run);");
     }
@@ -225,7 +225,7 @@ static void emit_joint(Out *o, const Program *p)
 void emit_host(Out *o, const Program *p)
 {
     emit_row_sizes(o, p);
-    emit_steps(o, p);
+    emit_updates(o, p);
     emit_sweep(o, p);
     emit_setup(o, p);
     emit_derive(o, p);
@@ -245,8 +245,8 @@ const char *host_members(const Out *o, const Program *p)
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);
     if (p->row_width) all = text(o, "%s, .row_width = row_width", all);
     const char *together = NULL;
-    for (const Step *s = p->g->steps; s; s = s->next)
-        for (int i = 0; s->kind == STEP_NUTS && s->nuts.chees && i < s->nblock; i++)
+    for (const Update *s = p->g->updates; s; s = s->next)
+        for (int i = 0; s->kind == UPDATE_NUTS && s->nuts.chees && i < s->nblock; i++)
             together = together ? text(o, "%s, %s", together, s->block[i]->name) : s->block[i]->name;
     if (together) all = text(o, "%s, .by_chees = \"%s\"", all, together);
     if (p->g->method == METHOD_EM)

@@ -1,6 +1,6 @@
-// orbits.c -- group moves, whoever proposes them (graph/updates/group.c): c is 1, is drawn as any unknown, and moves what it acts on.
+// group_moves.c -- group moves, whoever proposes them (graph/updates/group.c): c is 1, is drawn as any unknown, and moves what it acts on.
 //
-//   before_c      c[k] = 1                          a slice starts there, and so does the claim of an exact draw; 0, of a translation
+//   before_c      c[k] = 1                          a slice starts there, and so does the ratio of an exact draw; 0, of a translation
 //   draw_c        its conditional                   as that of any unknown: density.c
 //   move_tau      tau = c*tau, theta[j] = mu + c*(theta[j] - mu)
 //   add_c         mu = mu + c, theta[j] = theta[j] + c
@@ -19,19 +19,19 @@ static Expr *product(const Count *c)
 }
 
 // How many translations of the same, such as locations of one plate, share what its rows are worth passing over.
-static int sharing(const Lower *p, const Step *s)
+static int sharing(const Lower *p, const Update *s)
 {
     int n = 1;
-    for (const Step *t = p->g->steps; t; t = t->next)
-        n += t != s && t->orbit && t->orbit->added && t->kind == STEP_SLICE && t->when == s->when &&
-             t->orbit->moved[t->orbit->n - 1].var == s->orbit->moved[s->orbit->n - 1].var;
+    for (const Update *t = p->g->updates; t; t = t->next)
+        n += t != s && t->group_move && t->group_move->added && t->kind == UPDATE_SLICE && t->when == s->when &&
+             t->group_move->moved[t->group_move->n - 1].var == s->group_move->moved[s->group_move->n - 1].var;
     return n;
 }
 
 // The turns of a loop, unless it goes over elements.
 static Expr *of_others(const Loops *l, const Expr *elements)
 {
-    const Count turns = turns_of_loops(l);
+    const Count turns = iterations_of_loops(l);
     Expr *n = product(&turns);
     bool own = n->kind == EX_NUM || elements == n;
     for (int i = 0; i < (elements->kind == EX_ADD ? elements->nargs : 0); i++) own |= elements->args[i] == n;
@@ -47,9 +47,9 @@ static bool is_binary(const Factor *f)
 
 // Where the move pays: always, if what c is drawn from are sums over what moves, or over data alone, which leave the sweep. Else each sweep
 // passes over the rows of a statement, or over the pairs of two plates: for plates with few rows an element.
-static Expr *where_it_pays(Lower *p, const Step *s)
+static Expr *where_it_pays(Lower *p, const Update *s)
 {
-    const Orbit *o = s->orbit;
+    const GroupMove *o = s->group_move;
     if (o->by->discrete || o->by_priors || o->nwindows) return NULL;  // it costs what a draw of either does
     Expr *elements = ex_num(0), *rows = ex_num(0);
     for (int i = 0; i < o->n; i++) {
@@ -57,19 +57,19 @@ static Expr *where_it_pays(Lower *p, const Step *s)
         if (o->moved[i].plates || o->added) elements = ex_add2(elements, product(&n));
     }
     const Loops *last = NULL;
-    for (const BlockTerm *t = s->kind == STEP_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
+    for (const BlockTerm *t = s->kind == UPDATE_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
         if ((last && memcmp(last, &t->loops, sizeof *last) == 0) || (t->degree == 2 && listed_in(s, t->factor))) continue;
         last = &t->loops;
         rows = ex_add2(rows, of_others(last, elements));
     }
-    for (const Part *q = s->kind == STEP_EXACT      ? s->conditional->natural
-                         : s->kind == STEP_GAUSSIAN ? NULL
-                                                    : s->conditional->density,
+    for (const Part *q = s->kind == UPDATE_EXACT      ? s->conditional->natural
+                         : s->kind == UPDATE_GAUSSIAN ? NULL
+                                                      : s->conditional->density,
                     *before = NULL;
          q; before = q, q = q->next) {
         // one pass for both
         if (before && before->factor == q->factor && memcmp(&before->loops, &q->loops, sizeof q->loops) == 0) continue;
-        if (s->kind == STEP_EXACT && hoisted_part(p, s->conditional, q)) continue;
+        if (s->kind == UPDATE_EXACT && hoisted_part(p, s->conditional, q)) continue;
         rows = ex_add2(rows, ex_mul2(ex_num(!o->added && is_binary(q->factor) ? 1.0 / OF_TWO_VALUES : 1), of_others(&q->loops, elements)));
     }
     if (o->added) rows = ex_mul2(ex_num(sharing(p, s)), rows);
@@ -90,8 +90,8 @@ static void find_partners(Lower *p, const Transfer *t)
         Node *lane = enter(p, NODE_LANE);
         put_random(p, t->distance[d], distance, far, "transfer_distance", n, NULL);
         put_random(p, t->distance[d], distance, begin, "transfer_phase", n, local_ref(far))->draw.goes_on = true;
-        put_update(p, UPDATE_SET, place_element(distance), local_ref(far));
-        put_update(p, UPDATE_SET, place_element(phase), local_ref(begin));
+        put_assign(p, ASSIGN_SET, place_element(distance), local_ref(far));
+        put_assign(p, ASSIGN_SET, place_element(phase), local_ref(begin));
         leave(p, lane);
         close_kernel(p);
         launch_team(p, k);
@@ -100,7 +100,7 @@ static void find_partners(Lower *p, const Transfer *t)
         Loops l = {.n = 1, .index = {index_new("k", ex_num(1), n)}};
         Expr *at = ex_index(l.index[0]), *partner = ex_ref(t->partner[d], 1, &at);
         Node *nest = enter_nest(p, NODE_NEST, &l, 1, partner->args, NULL);
-        put_update(p, UPDATE_SET, place_element(partner), ex_call("transfer_partner", 4, (Expr *[]){at, n, distance, phase}));
+        put_assign(p, ASSIGN_SET, place_element(partner), ex_call("transfer_partner", 4, (Expr *[]){at, n, distance, phase}));
         leave(p, nest);
         close_kernel(p);
         launch_team(p, k);
@@ -118,7 +118,7 @@ static void draw_places(Lower *p, const Transfer *t)
             Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", t->place[side][d]->name), "wide");
             Node *lane = enter(p, NODE_LANE);
             put_random(p, t->place[side][d], place, x, "discrete_uniform", ex_num(1), moved[side]->dim[d]);
-            put_update(p, UPDATE_SET, place_element(place), local_ref(x));
+            put_assign(p, ASSIGN_SET, place_element(place), local_ref(x));
             leave(p, lane);
             close_kernel(p);
             launch_team(p, k);
@@ -134,7 +134,7 @@ static void find_room(Lower *p, const Transfer *t)
     for (int d = 0; d < of->rank; d++) at[d] = ex_index(t->element[d]);
     *c = (Conditional){.var = of, .nbatch = of->rank, .current = ex_ref(of, of->rank, at), .u = ex_ref(of, of->rank, at)};
     memcpy(c->element, t->element, sizeof c->element);
-    const Step s = {.kind = STEP_SLICE, .nblock = 1, .block = &of, .conditional = c};
+    const Update s = {.kind = UPDATE_SLICE, .nblock = 1, .block = &of, .conditional = c};
     note(p, "How far each may move, and among which values it is drawn");
     Kernel *k = of->rank ? open_elements_kernel(p, BY_ELEMENT, &s, words(p, "room_of_%s", of->name))
                          : open_kernel(p, KERNEL_TEAM, words(p, "room_of_%s", of->name), "wide");
@@ -147,10 +147,10 @@ static void find_room(Lower *p, const Transfer *t)
     Expr *to = ex_ref(t->step, of->rank, at);
     put_random(p, t->step, to, step, "transfer_step", local_ref(low), local_ref(high));
     put_random(p, t->step, to, below, "transfer_below", local_ref(low), local_ref(high))->draw.goes_on = true;
-    put_update(p, UPDATE_SET, place_element(to), local_ref(step));
-    put_update(p, UPDATE_SET, place_element(ex_ref(t->first, of->rank, at)),
+    put_assign(p, ASSIGN_SET, place_element(to), local_ref(step));
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(t->first, of->rank, at)),
                ex_call3("transfer_first", local_ref(low), local_ref(step), local_ref(below)));
-    put_update(p, UPDATE_SET, place_element(ex_ref(t->last, of->rank, at)),
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(t->last, of->rank, at)),
                ex_call3("transfer_last", local_ref(high), local_ref(step), local_ref(below)));
     leave_elements(p, &o);
     if (lane) leave(p, lane);
@@ -159,40 +159,40 @@ static void find_room(Lower *p, const Transfer *t)
     else launch_elements(p, &s, BY_ELEMENT, NULL, k);
 }
 
-void before_orbit(Lower *p, const Step *s)
+void before_group_move(Lower *p, const Update *s)
 {
-    if (s->orbit->transfer) {
-        if (s->orbit->transfer->other) draw_places(p, s->orbit->transfer);
-        else find_partners(p, s->orbit->transfer);
-        find_room(p, s->orbit->transfer);
+    if (s->group_move->transfer) {
+        if (s->group_move->transfer->other) draw_places(p, s->group_move->transfer);
+        else find_partners(p, s->group_move->transfer);
+        find_room(p, s->group_move->transfer);
     }
-    Var *c = s->orbit->by;
+    Var *c = s->group_move->by;
     Expr *where = where_it_pays(p, s);
     if (where) with_extent(launch(p, LAUNCH_WHERE, NULL), where);
-    const bool checked = s->kind == STEP_EXACT || (s->kind == STEP_GAUSSIAN && !s->gaussian.scales);
+    const bool checked = s->kind == UPDATE_EXACT || (s->kind == UPDATE_GAUSSIAN && !s->gaussian.scales);
     if (checked) launch(p, LAUNCH_CHECKED, NULL);
     note(p, "Nothing has moved yet");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", c->name), "wide");
     Loops l = {.n = c->rank};
     Expr *element = var_element(p->g, c, l.index);
     Node *nest = c->rank ? enter_nest(p, NODE_NEST, &l, c->rank, element->args, NULL) : enter(p, NODE_LANE);
-    put_update(p, UPDATE_SET, place_element(element), ex_num(s->orbit->added ? 0 : 1));
+    put_assign(p, ASSIGN_SET, place_element(element), ex_num(s->group_move->added ? 0 : 1));
     leave(p, nest);
     close_kernel(p);
     launch_team(p, k);
     if (checked) launch(p, LAUNCH_END, NULL);
-    for (int i = 0; i < s->orbit->nwindows; i++) fill_window(p, &s->orbit->window[i]);
+    for (int i = 0; i < s->group_move->nwindows; i++) fill_window(p, &s->group_move->window[i]);
 }
 
-// With --check: the claim of the draw is of the density of c, log p(moved) + J log c - log c; that of the model has the first alone.
-static void put_jacobian(Lower *p, const Step *s, const Carried *m)
+// With --check: the ratio of the draw is of the density of c, log p(moved) + J log c - log c; that of the model has the first alone.
+static void put_jacobian(Lower *p, const Update *s, const Carried *m)
 {
-    if (m->log_jacobian && !ex_is_num(m->log_jacobian, 0)) put(p, NODE_CLAIM)->claim.value = ex_neg(m->log_jacobian);
-    if (s->kind != STEP_EXACT || s->marginal || s->orbit->added) return;
+    if (m->log_jacobian && !ex_is_num(m->log_jacobian, 0)) put(p, NODE_RATIO)->ratio.value = ex_neg(m->log_jacobian);
+    if (s->kind != UPDATE_EXACT || s->marginal || s->group_move->added) return;
     Expr *value = ex_mul2(ex_num(-m->power), ex_log(m->c));
     if (m->where) value = ex_call3("if_else", m->where, value, ex_num(0));
     if (m->triangle) value = ex_call3("if_else", ex_call2("<=", m->element->args[1], m->element->args[0]), value, ex_num(0));
-    put(p, NODE_CLAIM)->claim.value = value;
+    put(p, NODE_RATIO)->ratio.value = value;
 }
 
 // Logarithms that are kept (logs.c), before the element moves, whose own they are made of. Gives what the element becomes.
@@ -234,7 +234,7 @@ static Expr *where_it_moves(const Carried *m, Index *const *index)
     return exists && other ? ex_call2("&&", exists, other) : exists ? exists : other;
 }
 
-static void move_elements(Lower *p, const Step *s, const Carried *m)
+static void move_elements(Lower *p, const Update *s, const Carried *m)
 {
     Loops l = {.n = m->var->rank};
     for (int d = 0; d < m->var->rank; d++) l.index[d] = index_new(m->index[d]->name, ex_num(1), m->var->dim[d]);
@@ -242,18 +242,18 @@ static void move_elements(Lower *p, const Step *s, const Carried *m)
     l.guard = where_it_moves(m, l.index);
     Node *nest = m->var->rank ? enter_nest(p, NODE_NEST, &l, m->var->rank, here.element->args, NULL) : enter(p, NODE_LANE);
     put_jacobian(p, s, &here);
-    Expr *value = put_moved_logs(p, here.element, here.value, l.guard, !s->orbit->added);
+    Expr *value = put_moved_logs(p, here.element, here.value, l.guard, !s->group_move->added);
     Node *exists = !m->var->rank && l.guard ? enter(p, NODE_IF) : NULL;
     if (exists) exists->test.condition = l.guard;
-    put_update(p, UPDATE_SET, place_element(here.element), value);
+    put_assign(p, ASSIGN_SET, place_element(here.element), value);
     if (exists) leave(p, exists);
     leave(p, nest);
 }
 
-void along_orbit(Lower *p, const Step *s)
+void along_group_move(Lower *p, const Update *s)
 {
-    const Orbit *o = s->orbit;
-    const bool haar = s->kind == STEP_EXACT && !s->marginal && !o->added;
+    const GroupMove *o = s->group_move;
+    const bool haar = s->kind == UPDATE_EXACT && !s->marginal && !o->added;
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
     note(p,
          haar ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too."

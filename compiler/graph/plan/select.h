@@ -1,9 +1,9 @@
-// compete.h -- unknowns that gradients may move together in place of their steps.
-#ifndef GMC_GRAPH_COMPETE_H
-#define GMC_GRAPH_COMPETE_H
+// select.h -- unknowns that gradients may move together in place of their steps.
+#ifndef GMC_GRAPH_SELECT_H
+#define GMC_GRAPH_SELECT_H
 #include "../graph.h"
 
-bool compete(Graph *g);        // connected sets of unknowns
+bool select_method(Graph *g);  // connected sets of unknowns
 bool move_together(Graph *g);  // what would be sliced one by one, and depends on each other
 // the unknowns that are summed out of what the block reads with so many sums behind it; their number
 int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out);

@@ -1,4 +1,4 @@
-// trials.c -- what the trials of a sampler leave as it is in each row that they sum over is computed once, in an array that is filled
+// unchanged.c -- what the trials of a sampler leave as it is in each row that they sum over is computed once, in an array that is filled
 // before them.
 //
 //   before   slice b                                                               after   nest i in 1:N: rest[i] = a + c*z[i] + u[g[i]]
@@ -7,7 +7,7 @@
 //
 // A trial for one coefficient of a predictor then costs a product a row, however many terms the predictor has. Terms of a sum, and factors
 // of a product, that trials leave alone are one array. What stands in a choice stays there: it may not exist elsewhere. An array is worth
-// it where it saves more reads than it takes, or a function. Steps take turns with the arrays, which hold nothing from one step to the
+// it where it saves more reads than it takes, or a function. Updates take turns with the arrays, which hold nothing from one step to the
 // next.
 #include <math.h>
 #include "lower.h"
@@ -113,7 +113,7 @@ static Expr *in_array(Trials *t, Expr *e)
     for (int k = 0; k < t->loops->n; k++) at[k] = ex_index(t->loops->index[k]);
     Expr *element = ex_ref(array_for(t), t->loops->n, at);
     Node *n = enter_nest(t->p, NODE_NEST, t->loops, t->loops->n, at, NULL);
-    put_update(t->p, UPDATE_SET, place_element(element), e);
+    put_assign(t->p, ASSIGN_SET, place_element(element), e);
     leave(t->p, n);
     return element;
 }

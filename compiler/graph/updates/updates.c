@@ -1,6 +1,6 @@
-// steps.c -- steps are made; and which step of the sweep draws a variable, for moves that are added to a schedule.
+// updates.c -- steps are made; and which step of the sweep draws a variable, for moves that are added to a schedule.
 #include <math.h>
-#include "steps.h"
+#include "updates.h"
 #include "../conditional.h"
 #include "../terms/supports.h"
 #include "../terms/requests.h"
@@ -16,20 +16,20 @@ bool is_of_series(const Graph *g, const Var *v)
     return false;
 }
 
-const Step *step_of_integers(Graph *g, const Var *v)
+const Update *step_of_integers(Graph *g, const Var *v)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summed || v->sums ||
-        v->messages || v->hidden || v->sites || !isfinite(v->lower_number) || is_switched_off(g, v, SETTING_ORBIT))
+        v->messages || v->hidden || v->sites || !isfinite(v->lower_number) || is_switched_off(g, v, SETTING_GROUP_MOVE))
         return NULL;
     if (is_of_series(g, v)) return NULL;
-    const Step *s = step_that_draws(g, v);
-    return s && (s->kind == STEP_SLICE || s->kind == STEP_ENUM || s->kind == STEP_METROPOLIS) && s->nblock == 1 && s->when == EVERY_SWEEP &&
-                   !s->over_sum && !s->collapsed && !s->predictive && !s->by_messages
+    const Update *s = update_that_draws(g, v);
+    return s && (s->kind == UPDATE_SLICE || s->kind == UPDATE_ENUM || s->kind == UPDATE_METROPOLIS) && s->nblock == 1 &&
+                   s->when == EVERY_SWEEP && !s->over_sum && !s->collapsed && !s->predictive && !s->by_messages
                ? s
                : NULL;
 }
 
-const Step *step_of_count(Graph *g, const Var *v)
+const Update *step_of_count(Graph *g, const Var *v)
 {
     const Expr *last = end_of_summed(v, 1);
     if (v->upper_number - v->lower_number < FEW_VALUES || (last && last->kind == EX_NUM && last->number - v->lower_number < FEW_VALUES))
@@ -37,52 +37,52 @@ const Step *step_of_count(Graph *g, const Var *v)
     return step_of_integers(g, v);
 }
 
-const Step *step_that_draws(const Graph *g, const Var *v)
+const Update *update_that_draws(const Graph *g, const Var *v)
 {
-    for (const Step *s = g->steps; s; s = s->next)
+    for (const Update *s = g->updates; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
             if (s->block[i] == v && !s->imputes && !s->proposal && s->when != WITH_GRADIENTS) return s;
     return NULL;
 }
 
-const Step *step_in_sweep(const Graph *g, const Var *v)
+const Update *update_in_sweep(const Graph *g, const Var *v)
 {
-    const Step *s = step_that_draws(g, v);
-    return s && s->kind != STEP_NUTS && (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->over_sum ? s : NULL;
+    const Update *s = update_that_draws(g, v);
+    return s && s->kind != UPDATE_NUTS && (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->over_sum ? s : NULL;
 }
 
 // Labels: a lane adds up the few rows that name its element. Reals with many rows each are few, and all lanes add up those of one of them.
-bool by_data_colours(const Step *s)
+bool by_data_colours(const Update *s)
 {
-    return (s->kind == STEP_ENUM || s->kind == STEP_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes &&
+    return (s->kind == UPDATE_ENUM || s->kind == UPDATE_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes &&
            !s->by_messages && !s->predictive && s->does != EXPECTS;
 }
 
 // ---- steps are made ----
 
-Step *step_new(Graph *g, StepKind kind, Span at)
+Update *update_new(Graph *g, UpdateKind kind, Span at)
 {
-    Step *s = NEW(g->arena, Step);
+    Update *s = NEW(g->arena, Update);
     s->kind = kind;
     s->span = at;
     return s;
 }
 
-void step_append(Step **list, Step *s)
+void update_append(Update **list, Update *s)
 {
     while (*list) list = &(*list)->next;
     *list = s;
 }
 
-Step **steps_of_sweep(Graph *g)
+Update **updates_of_sweep(Graph *g)
 {
-    Step **last = &g->steps;
-    for (Step **at = &g->steps; *at; at = &(*at)->next)
+    Update **last = &g->updates;
+    for (Update **at = &g->updates; *at; at = &(*at)->next)
         if ((*at)->when != WITH_GRADIENTS) last = &(*at)->next;
     return last;
 }
 
-void step_insert(Step ***at, Step *s)
+void update_insert(Update ***at, Update *s)
 {
     if (!s) return;
     s->next = **at;
@@ -90,9 +90,9 @@ void step_insert(Step ***at, Step *s)
     *at = &s->next;
 }
 
-Step *gaussian_step(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason)
+Update *gaussian_update(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason)
 {
-    Step *s = step_new(g, STEP_GAUSSIAN, block[0]->span);
+    Update *s = update_new(g, UPDATE_GAUSSIAN, block[0]->span);
     s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
     s->nblock = n;
     s->gaussian.arrow = arrow;
@@ -103,9 +103,9 @@ Step *gaussian_step(Graph *g, Var *const *block, int n, bool arrow, int nbatch, 
     return s;
 }
 
-Step *single_step(Graph *g, StepKind kind, Var *v, Conditional *c, bool collapsed, const char *reason)
+Update *single_update(Graph *g, UpdateKind kind, Var *v, Conditional *c, bool collapsed, const char *reason)
 {
-    Step *s = step_new(g, kind, v->span);
+    Update *s = update_new(g, kind, v->span);
     s->block = arena_copy(g->arena, &v, sizeof v);
     s->nblock = 1;
     s->conditional = c;

@@ -1,15 +1,15 @@
-// step.h -- a step of the sweep: what it draws, and from what.
-#ifndef GMC_GRAPH_STEP_H
-#define GMC_GRAPH_STEP_H
+// update.h -- a step of the sweep: what it draws, and from what.
+#ifndef GMC_GRAPH_UPDATE_H
+#define GMC_GRAPH_UPDATE_H
 #include "graph.h"
 
 typedef enum {
-#define UPDATE(id, name, describe, lower, what) STEP_##id,
+#define UPDATE(id, name, describe, lower, what) UPDATE_##id,
 #include "updates.def"
-} StepKind;
+} UpdateKind;
 
-typedef struct Competition {  // two ways to draw the same unknowns; a run finds out which is better (runtime/host/choice.c)
-    int number;               // from 1
+typedef struct Selection {  // two ways to draw the same unknowns; a run finds out which is better (runtime/host/selection.c)
+    int number;             // from 1
     int n;
     // continuous unknowns that meet in factors as written, all of a connected set, or those of it that would be sliced
     Var **block;
@@ -17,23 +17,23 @@ typedef struct Competition {  // two ways to draw the same unknowns; a run finds
     bool coupled;      // unknowns that would be sliced depend on each other: without a measurement gradients move the block
     int nsummed;
     Var **summed;  // discrete unknowns that the move sees summed out; their draws follow it
-    struct Competition *next;
-} Competition;
+    struct Selection *next;
+} Selection;
 
-typedef struct Alone {  // a connected set without a competition, and why
+typedef struct Alone {  // a connected set without a selection, and why
     int n;
     Var **block;
     const char *because;
     struct Alone *next;
 } Alone;
 
-typedef struct Carried {  // an unknown that a move along an orbit changes: element becomes value
+typedef struct Carried {  // an unknown that a move along an group_move changes: element becomes value
     Var *var;
     int power;  // it is multiplied by c^power
     Index *index[MAX_RANK];
     Expr *element, *c, *value;  // in terms of the indices
     Expr *fixed;                // an element that stays where it is; or NULL
-    const Plates *plates;       // of the statement that draws it; NULL: it has the shape of c
+    const Loops *plates;        // of the statement that draws it; NULL: it has the shape of c
     bool triangle;              // a matrix, whose elements above the diagonal are no coordinates
     Expr *where;                // it moves; NULL: everywhere
     Expr *log_jacobian;         // windows.c: of its move; NULL: as power says
@@ -66,10 +66,10 @@ typedef struct Transfer {
     Expr *lowest, *highest;  // the least and the most that element may move by
 } Transfer;
 
-// orbits.c, exchanges.c, transfers.c, shifts.c, windows.c, reflections.c: the step draws c, and then moves these
-typedef struct Orbit {
+// scale_moves.c, exchanges.c, transfers.c, location_moves.c, windows.c, reflections.c: the step draws c, and then moves these
+typedef struct GroupMove {
     Var *by;         // c: 1 leaves all as it is
-    bool added;      // or 0 does: exchanges.c, transfers.c, shifts.c, reflections.c
+    bool added;      // or 0 does: exchanges.c, transfers.c, location_moves.c, reflections.c
     bool by_priors;  // what moves has no other terms in the law of c
     Expr *where;     // sizes: something moves; NULL: always
     int n;
@@ -77,10 +77,10 @@ typedef struct Orbit {
     int nwindows;
     Window *window;            // counts that are summed out for c, and drawn after it
     const Transfer *transfer;  // what c moves was found before it was drawn; or NULL
-} Orbit;
+} GroupMove;
 
 typedef struct Without {  // conjugates.c: a plate that a step sees integrated out
-    const struct Step *plate;
+    const struct Update *plate;
     int n;
     const struct Part **part;  // sums over rows in natural parameters of an element, and
     // what stands for them in the law: sum[i][element]. Lowering puts statistics of data in their place, or sums that are made before the
@@ -116,8 +116,8 @@ typedef struct Description {  // all text is in the model's names; NULL: nothing
     const char *elements;  // what runs in parallel
 } Description;
 
-typedef struct Step {
-    StepKind kind;
+typedef struct Update {
+    UpdateKind kind;
     Span span;
     int nblock;
     Var **block;                    // GAUSSIAN: dense variables first, then the diagonal one if `arrow`; else one
@@ -132,19 +132,19 @@ typedef struct Step {
     const struct Joined *joined;
     bool over_sum;  // it sees unknowns summed out
     bool imputes;   // missing values of data only
-    // WITH and WITHOUT: a method of its competition, of which a run takes one
+    // WITH and WITHOUT: a method of its selection, of which a run takes one
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;
-    struct Competition *competition;  // or NULL: there is one way to draw the block
+    struct Selection *selection;  // or NULL: there is one way to draw the block
     // the number of a sparse block: this step is it; -number: it stands in for it, on a GPU and where that would be too much work; 0:
     // neither
     int joint;
-    const struct Step *in_turns;     // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
+    const struct Update *in_turns;   // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
     const Description *description;  // describe.c: for readers
     // EXPECTS, MAXIMISES: a program for modes finds expectations of the block, or the mode of its conditional
     enum { DRAWS, EXPECTS, MAXIMISES } does;
     struct Expected *expected;            // EXPECTS: the arrays that it fills; NULL: another step
     const struct Predictive *predictive;  // ENUM: weights that are integrated out, or NULL
-    const Orbit *orbit;                   // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
+    const GroupMove *group_move;          // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
     const Proposal *proposal;             // GAUSSIAN: what is drawn is a proposal, which is accepted or not; or NULL
     const struct White *white;            // SLICE: given the white noise of a vector, which moves along; or NULL
     union {
@@ -172,9 +172,9 @@ typedef struct Step {
             int ndense;
             const struct Rows *listed;  // of a sparse block: factors whose terms of degree 2 are told row by row; or NULL
         } gaussian;
-        struct Turns *turns;      // TURNS
-        struct {                  // ENUM
-            Expr *lower, *upper;  // values
+        struct Categories *turns;  // TURNS
+        struct {                   // ENUM
+            Expr *lower, *upper;   // values
             // if predictive: which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at
             // once. NULL: elements take turns
             Expr *shelf, *shelves;
@@ -197,6 +197,6 @@ typedef struct Step {
             int sums;           // of factor_counts_at: how many sums over values of others it sees
         } nuts;
     };
-    struct Step *next;
-} Step;
+    struct Update *next;
+} Update;
 #endif

@@ -1,28 +1,28 @@
-// turns.c -- steps whose columns take turns (graph/updates/turns.c): predictors of all categories, then for each category its latents, its
-// joint normal, and its predictors again.
+// categories.c -- steps whose columns take turns (graph/updates/categories.c): predictors of all categories, then for each category its
+// latents, its joint normal, and its predictors again.
 //
 //   eta[i, k] for all k                                     PRODUCT, and a kernel
 //   for each category                                       the host's loop; kernels read from the state whose turn it is
 //     column = B[, turn]
 //     omega[i] ~ polya_gamma(n[i], eta[i, turn] - offset[i])
-//     column ~ joint normal                                 as any other: step_gaussian
+//     column ~ joint normal                                 as any other: update_gaussian
 //     B[, turn] = column, eta[i, turn]
 #include <math.h>
 #include "lower.h"
 
-static Expr *turn_of(const Turns *t) { return ex_ref(t->turn, 0, NULL); }
-static Expr *turn_before(const Turns *t) { return ex_sub(turn_of(t), ex_num(1)); }
+static Expr *turn_of(const Categories *t) { return ex_ref(t->turn, 0, NULL); }
+static Expr *turn_before(const Categories *t) { return ex_sub(turn_of(t), ex_num(1)); }
 
-static void put_first_turn(Lower *p, const Turns *t)
+static void put_first_turn(Lower *p, const Categories *t)
 {
     const Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "first_turn_of_%s", t->var[0]->name), "wide");
-    put_update(p, UPDATE_SET, place_element(turn_of(t)), t->lo);
+    put_assign(p, ASSIGN_SET, place_element(turn_of(t)), t->lo);
     close_kernel(p);
     launch(p, LAUNCH_ONCE, k);
 }
 
 // Columns from their variables; or back, and it is the next one's turn.
-static void copy_columns(Lower *p, const Turns *t, bool back)
+static void copy_columns(Lower *p, const Categories *t, bool back)
 {
     note(p, back ? "The columns that were drawn, to their places; the next ones" : "The columns whose turn it is");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, back ? "put_%s" : "take_%s", t->column[0]->name), "wide");
@@ -36,13 +36,13 @@ static void copy_columns(Lower *p, const Turns *t, bool back)
             else at[d] = own[m] = ex_index(l.index[m]), m++;
         Expr *of_variable = ex_ref(v, v->rank, at);
         Node *nest = c->rank ? enter_nest(p, NODE_NEST, &l, c->rank, own, NULL) : enter(p, NODE_LANE);
-        put_update(p, UPDATE_SET, place_element(back ? of_variable : of_column), back ? of_column : of_variable);
+        put_assign(p, ASSIGN_SET, place_element(back ? of_variable : of_column), back ? of_column : of_variable);
         leave(p, nest);
     }
     if (back) {
         put(p, NODE_BARRIER);
         Node *one = enter(p, NODE_LANE);
-        put_update(p, UPDATE_SET, place_element(turn_of(t)), ex_add2(turn_of(t), ex_num(1)));
+        put_assign(p, ASSIGN_SET, place_element(turn_of(t)), ex_add2(turn_of(t), ex_num(1)));
         leave(p, one);
     }
     close_kernel(p);
@@ -59,7 +59,7 @@ typedef struct Over {
 static Over enter_rows(Lower *p, const Softmax *s, bool categories)
 {
     Over o = {.of = categories ? s->all : s->latent};
-    const Plates *plates = &s->factor->plates;
+    const Loops *plates = &s->factor->plates;
     if (o.of->rank == 0) return o;
     o.each = enter(p, NODE_LOOP);
     o.each->loop.how = SHARE_EACH;
@@ -113,7 +113,7 @@ static void put_predictors(Lower *p, const Softmax *s)
     note(p, "The predictors of all categories");
     Kernel *k = open_kernel(p, elements(s->all), words(p, "predict_%s", s->all->name), number_of(p, s->all));
     const Over o = enter_rows(p, s, true);
-    put_update(p, UPDATE_SET, place_element(eta_at(s, ex_index(s->k))), s->eta);
+    put_assign(p, ASSIGN_SET, place_element(eta_at(s, ex_index(s->k))), s->eta);
     close_rows(p, o, k);
 }
 
@@ -127,14 +127,14 @@ static Expr *let(Lower *p, const char *name, Expr *value, const char *type)
     return local_ref(v);
 }
 
-static void note_latents(Lower *p, const Turns *t, const Softmax *s)
+static void note_latents(Lower *p, const Categories *t, const Softmax *s)
 {
     note(p, "%s ~ polya_gamma(%s, %s), %s the log of the sum of exp of the other predictors", math(p, latent_of(s)), math(p, s->count),
          math(p, ex_sub(eta_at(s, turn_of(t)), s->offset)), math(p, s->offset));
 }
 
 // The latent of one row, and its offset.
-static void put_latent(Lower *p, const Turns *t, const Softmax *s)
+static void put_latent(Lower *p, const Categories *t, const Softmax *s)
 {
     Expr *turn = turn_of(t);
     const char *number = p->open->number;
@@ -154,11 +154,11 @@ static void put_latent(Lower *p, const Turns *t, const Softmax *s)
     d->draw.arg[0].value = s->count;
     d->draw.arg[1].value = natural;
     d->draw.check = DRAW_FINITE;
-    put_update(p, UPDATE_SET, place_element(latent_of(s)), local_ref(x));
-    put_update(p, UPDATE_SET, place_element(s->offset), offset);
+    put_assign(p, ASSIGN_SET, place_element(latent_of(s)), local_ref(x));
+    put_assign(p, ASSIGN_SET, place_element(s->offset), offset);
 }
 
-static void put_latents(Lower *p, const Turns *t, const Softmax *s)
+static void put_latents(Lower *p, const Categories *t, const Softmax *s)
 {
     note_latents(p, t, s);
     Kernel *k = open_kernel(p, elements(s->latent), words(p, "draw_%s", s->latent->name), number_of(p, s->latent));
@@ -167,41 +167,41 @@ static void put_latents(Lower *p, const Turns *t, const Softmax *s)
     close_rows(p, o, k);
 }
 
-// The predictor of a row in the category that was drawn. With --check: the joint normal claims log q(new | omega) - log q(old | omega);
+// The predictor of a row in the category that was drawn. With --check: the joint normal ratios log q(new | omega) - log q(old | omega);
 // that of the model has omega integrated out, and log p(omega | new) - log p(omega | old) less.
-static void put_predictor_again(Lower *p, const Step *step, const Softmax *s, Expr *category)
+static void put_predictor_again(Lower *p, const Update *update, const Softmax *s, Expr *category)
 {
-    Expr *eta = eta_at(s, category), *new = let(p, "drawn", ex_replace(s->own, turn_of(step->turns), category), "wide");
-    if (!step->marginal) {
+    Expr *eta = eta_at(s, category), *new = let(p, "drawn", ex_replace(s->own, turn_of(update->turns), category), "wide");
+    if (!update->marginal) {
         Expr *was = ex_sub(eta, s->offset), *is = ex_sub(new, s->offset), *half = ex_num(0.5);
         Node *checking = enter(p, NODE_IF);
         checking->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
         Expr *terms[] = {ex_mul2(half, ex_mul2(latent_of(s), ex_pow(is, 2))), ex_neg(ex_mul2(half, ex_mul2(latent_of(s), ex_pow(was, 2)))),
                          ex_mul2(s->count, ex_call1("log1p_exp", was)), ex_neg(ex_mul2(s->count, ex_call1("log1p_exp", is))),
                          ex_mul2(half, ex_mul2(s->count, ex_sub(new, eta)))};
-        Expr *claim[5];
-        for (int i = 0; i < 5; i++) claim[i] = let(p, words(p, "claim%d", i + 1), terms[i], "wide");
-        put(p, NODE_CLAIM)->claim.value = ex_add(5, claim);
+        Expr *ratio[5];
+        for (int i = 0; i < 5; i++) ratio[i] = let(p, words(p, "claim%d", i + 1), terms[i], "wide");
+        put(p, NODE_RATIO)->ratio.value = ex_add(5, ratio);
         leave(p, checking);
     }
-    put_update(p, UPDATE_SET, place_element(eta), new);
+    put_assign(p, ASSIGN_SET, place_element(eta), new);
 }
 
-static void put_predictors_again(Lower *p, const Step *step, const Softmax *s)
+static void put_predictors_again(Lower *p, const Update *update, const Softmax *s)
 {
     note(p, "The predictors of the category that was drawn");
     Kernel *k = open_kernel(p, elements(s->latent), words(p, "update_%s", s->all->name), number_of(p, s->all));
     const Over o = enter_rows(p, s, false);
-    put_predictor_again(p, step, s, turn_before(step->turns));
+    put_predictor_again(p, update, s, turn_before(update->turns));
     close_rows(p, o, k);
 }
 
 // One reading of the matrix for what is left of the turn before, for the latents, and for the sums that the draw of the column needs.
-static void put_row_pass(Lower *p, const Step *step, const RowDot *dot)
+static void put_row_pass(Lower *p, const Update *update, const RowDot *dot)
 {
-    const Turns *t = step->turns;
+    const Categories *t = update->turns;
     const Softmax *s = t->softmax;
-    const RowSum *r = fused_sum(p, step);
+    const RowSum *r = fused_sum(p, update);
     note_latents(p, t, s);
     note(p, "Before: the predictors of the category that was drawn last");
     Kernel *k = open_kernel(p, KERNEL_ROW, words(p, "draw_%s", s->latent->name), number_of(p, s->latent));
@@ -211,7 +211,7 @@ static void put_row_pass(Lower *p, const Step *step, const RowDot *dot)
     know->let.local = local_new(p->g->arena, "dot");
     Node *later = enter(p, NODE_IF);
     later->test.condition = ex_call2("<", t->lo, turn_of(t));
-    put_predictor_again(p, step, s, turn_before(t));
+    put_predictor_again(p, update, s, turn_before(t));
     leave(p, later);
     put_latent(p, t, s);
     put(p, NODE_RETURN)->row.weight = r ? ex_replace_index(r->weight, r->row, ex_index((Index *)k->row)) : ex_num(0);
@@ -225,17 +225,17 @@ static void put_row_pass(Lower *p, const Step *step, const RowDot *dot)
 }
 
 // What all categories are moved by: zero before it is drawn, added to all of them afterwards.
-static void put_shift(Lower *p, const Step *s)
+static void put_shift(Lower *p, const Update *s)
 {
-    const Turns *t = s->turns;
+    const Categories *t = s->turns;
     note(p, "What all categories are moved by together");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", t->by[0]->name), "wide");
     for (int i = 0; i < t->n; i++) put_fill(p, t->by[i], count_dims(t->by[i], 0, t->by[i]->rank), false);
     close_kernel(p);
     launch_team(p, k);
-    p->step = t->shift;
-    step_gaussian(p, t->shift);
-    p->step = s;
+    p->update = t->shift;
+    update_gaussian(p, t->shift);
+    p->update = s;
     note(p, "All categories move");
     k = open_kernel(p, KERNEL_TEAM, words(p, "add_%s", t->by[0]->name), "wide");
     for (int i = 0; i < t->n; i++) {
@@ -246,7 +246,7 @@ static void put_shift(Lower *p, const Step *s)
         for (int d = 0; d < v->rank; d++)
             if (d != t->at[i]) own[n++] = element->args[d];
         Node *nest = enter_nest(p, NODE_NEST, &l, v->rank, element->args, NULL);
-        put_update(p, UPDATE_ADD, place_element(element), ex_ref(t->by[i], n, own));
+        put_assign(p, ASSIGN_ADD, place_element(element), ex_ref(t->by[i], n, own));
         leave(p, nest);
     }
     close_kernel(p);
@@ -255,27 +255,27 @@ static void put_shift(Lower *p, const Step *s)
 
 static void checked_only(Lower *p, bool begins) { launch(p, begins ? LAUNCH_CHECKED : LAUNCH_END, NULL); }
 
-void step_turns(Lower *p, const Step *s)
+void update_categories(Lower *p, const Update *s)
 {
-    const Turns *t = s->turns;
+    const Categories *t = s->turns;
     for (const Softmax *m = t->softmax; m; m = m->next) put_predictors(p, m);
     put_first_turn(p, t);
     with_extent(launch(p, LAUNCH_TURNS, NULL), ex_length(t->lo, t->hi));
     RowDot dot;
-    const bool once = turns_dot(p->out, s, &dot);
+    const bool once = categories_dot(p->out, s, &dot);
     if (once) put_row_pass(p, s, &dot);
     else
         for (const Softmax *m = t->softmax; m; m = m->next) put_latents(p, t, m);
-    checked_only(p, true);  // the claim of the joint normal knows where it was; its draw has no use for that
+    checked_only(p, true);  // the ratio of the joint normal knows where it was; its draw has no use for that
     copy_columns(p, t, false);
     checked_only(p, false);
-    p->step = t->draw;
-    step_gaussian(p, t->draw);
-    p->step = s;
+    p->update = t->draw;
+    update_gaussian(p, t->draw);
+    p->update = s;
     copy_columns(p, t, true);
     for (const Softmax *m = t->softmax; m && !once; m = m->next) put_predictors_again(p, s, m);
     launch(p, LAUNCH_END, NULL);
-    if (once && !s->marginal) {  // the claim of the last turn
+    if (once && !s->marginal) {  // the ratio of the last turn
         checked_only(p, true);
         put_predictors_again(p, s, t->softmax);
         checked_only(p, false);

@@ -1,4 +1,4 @@
-// orbits.c -- moves of a scale together with what it scales, and against what it is multiplied with.
+// scale_moves.c -- moves of a scale together with what it scales, and against what it is multiplied with.
 //
 //   before   theta[j] ~ normal(mu, tau)
 //   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the
@@ -13,7 +13,7 @@
 //
 // Of vectors with a covariance, that moves along: a matrix, or what it is made of.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `orbit` set, after which T_c is applied.
+// Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `group_move` set, after which T_c is applied.
 // Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved
 // about 0; the plate's statement draws v[i, j] over i and j, in which the scale stands once, and is invariant up to a power of c, for one
 // of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another
@@ -24,7 +24,7 @@
 // an array whole, and meets nothing that is summed out.
 #include <math.h>
 #include <string.h>
-#include "orbits.h"
+#include "scale_moves.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
 #include "../terms/factor.h"
@@ -32,7 +32,7 @@
 #include "../algebra/polynomial.h"
 #include "../algebra/conditionals.h"
 #include "group.h"
-#include "steps.h"
+#include "updates.h"
 
 enum { MOST_MOVED = 8 };
 
@@ -416,7 +416,7 @@ static Reading factors_moved(Graph *g, const Action *a)
 
 // A factor with one instance for each element of c, at the indices of p; NULL: it is another one. What these add to the power of c is then
 // one term, which often vanishes.
-static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Plates *p)
+static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Loops *p)
 {
     const Expr *c = only_outside_sums(e, a->group.by);
     if (!c || f->plates.guard || f->plates.n != p->n) return NULL;
@@ -461,7 +461,7 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
 {
     const Reading of = factors_moved(g, a);
     out->factor = NEW_N(g->arena, Factor *, of.n + 1);
-    Plates p = {.n = a->group.by->rank, .index = NEW_N(g->arena, Index *, a->group.by->rank + 1)};
+    Loops p = {.n = a->group.by->rank};
     Expr *power = ex_num(-1);
     for (int i = 0; i < a->n; i++)
         if (!a->mover[i].factor || !ex_mentions(a->mover[i].factor->log_density, a->mover[i].var))
@@ -497,19 +497,19 @@ static bool factors_of_c(Graph *g, Action *a, Reading *out)
     return true;
 }
 
-static Step *orbit_step(Graph *g, Action *a)
+static Update *scale_move(Graph *g, Action *a)
 {
-    Competition *competition = NULL;
+    Selection *selection = NULL;
     Reading of = {0};
     for (int i = 0; i < a->n; i++)
-        if (!in_one_sweep(g, a->mover[i].var, i, &competition)) return NULL;
+        if (!in_one_sweep(g, a->mover[i].var, i, &selection)) return NULL;
     if (!factors_of_c(g, a, &of)) return NULL;
     Conditional *c = law_of_move(g, a->group.by, &of, true);
     if (!draws_apart(c)) return NULL;
-    Orbit *o = orbit_new(g, a->group.by, false, a->n);
+    GroupMove *o = group_move_new(g, a->group.by, false, a->n);
     for (int i = 0; i < a->n; i++) {
         const Mover *m = &a->mover[i];
-        Carried *to = orbit_carry_at(o, m->var, m->index);
+        Carried *to = group_move_carry_at(o, m->var, m->index);
         to->power = m->power;
         to->plates = m->factor ? &m->factor->plates : NULL;
         to->triangle = m->var->constraint != CONSTRAINT_NONE;
@@ -517,8 +517,8 @@ static Step *orbit_step(Graph *g, Action *a)
         to->c = coordinate_at(a, m, to->element->args);
         to->value = moved_element(a, m, to->element->args);
     }
-    return group_step(g, c->family ? STEP_EXACT : STEP_SLICE, a->mover[0].var->span, c, o, competition,
-                      "given what it scales, a scale hardly moves where data say little of that");
+    return group_update(g, c->family ? UPDATE_EXACT : UPDATE_SLICE, a->mover[0].var->span, c, o, selection,
+                        "given what it scales, a scale hardly moves where data say little of that");
 }
 
 // c, one number or an element for each of the scale.
@@ -534,9 +534,9 @@ static Action action_of(Graph *g, Var *by)
     return (Action){.group = {.g = g, .by = by, .moves = moves, .becomes = becomes, .instead = moved_otherwise, .sums = true}};
 }
 
-static Step *scale_step(Graph *g, Var *s)
+static Update *scale_update(Graph *g, Var *s)
 {
-    if (is_switched_off(g, s, SETTING_ORBIT)) return NULL;
+    if (is_switched_off(g, s, SETTING_GROUP_MOVE)) return NULL;
     if (!is_plain_real(s) || s->kind == VAR_AUXILIARY || !is_scale(s)) return NULL;
     static const int powers[] = {1, 2, -2, -1};
     const Reading of = factors_of(g, s);
@@ -561,12 +561,12 @@ static Step *scale_step(Graph *g, Var *s)
             if (!var_drawn(f)) add_field(&a, f);
             else if (f->value->var != s && var_unknown(f->value->var)) add_plate(&a, f);
         }
-        Step *step = NULL;
+        Update *update = NULL;
         if (a.n > 1) {
             add_auxiliaries(&a);
-            step = orbit_step(g, &a);
+            update = scale_move(g, &a);
         }
-        if (step) return step;
+        if (update) return update;
     }
     if (by) by->kind = VAR_ELEMENT;
     return NULL;
@@ -612,9 +612,10 @@ static void add_plates_of_auxiliaries(Action *a, const Var *v)
     }
 }
 
-static Step *step_against(Graph *g, Var *s, Var *z)
+static Update *step_against(Graph *g, Var *s, Var *z)
 {
-    if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, SETTING_ORBIT)) return NULL;
+    if (!is_plain_real(z) || z->kind == VAR_AUXILIARY || !z->rank || !is_positive(z) || is_switched_off(g, z, SETTING_GROUP_MOVE))
+        return NULL;
     const Reading of_s = factors_of(g, s), of_z = factors_of(g, z);
     bool meet = false;
     for (int q = 0; q < of_z.n && !meet; q++)
@@ -634,15 +635,15 @@ static Step *step_against(Graph *g, Var *s, Var *z)
             good = !factor_counts_at(f, 0, false) || draws(f, s) || draws(f, z) || is_invariant(&a, f->log_density, &times);
         }
     }
-    Step *step = NULL;
+    Update *update = NULL;
     if (good) {
         add_auxiliaries(&a);
         add_plates_of_auxiliaries(&a, z);
-        step = orbit_step(g, &a);
+        update = scale_move(g, &a);
     }
-    if (!step) by->kind = VAR_ELEMENT;
-    else step->reason = "given each other, the factors of a product hardly move";
-    return step;
+    if (!update) by->kind = VAR_ELEMENT;
+    else update->reason = "given each other, the factors of a product hardly move";
+    return update;
 }
 
 // ---- vectors by their covariance ----
@@ -703,7 +704,7 @@ static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int powe
             Var *v = g->vars[i];
             bool read = false;
             for (int k = 0; k < f->nargs; k++) read |= ex_rank(f->args[k]) == 2 && ex_mentions(f->args[k], v);
-            if (!read || (alone && v != alone) || a->n == MOST_MOVED - 1 || is_switched_off(g, v, SETTING_ORBIT)) continue;
+            if (!read || (alone && v != alone) || a->n == MOST_MOVED - 1 || is_switched_off(g, v, SETTING_GROUP_MOVE)) continue;
             if (side == 0 && is_drawn_matrix(v)) {
                 if (matrix) return false;
                 Mover m = mover_of_scale(g, v, power);
@@ -728,25 +729,26 @@ static bool add_scales_of(Action *a, const Factor *f, const Var *alone, int powe
 
 static bool moves_both(const Graph *g, const Var *v, const Var *w)
 {
-    for (const Step *s = g->steps; s; s = s->next) {
+    for (const Update *s = g->updates; s; s = s->next) {
         int found = 0;
-        for (int i = 0; s->orbit && i < s->orbit->n; i++) found += s->orbit->moved[i].var == v || s->orbit->moved[i].var == w;
+        for (int i = 0; s->group_move && i < s->group_move->n; i++)
+            found += s->group_move->moved[i].var == v || s->group_move->moved[i].var == w;
         if (found == 2) return true;
     }
     return false;
 }
 
-static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
+static Update *vectors_step(Graph *g, const Factor *f, const Var *alone)
 {
     static const int powers[] = {1, 2, -2, -1};
     Var *by = NULL;
     if (!draws_vectors(g, f)) return NULL;
-    const Step *drawn = step_that_draws(g, f->value->var);
+    const Update *drawn = update_that_draws(g, f->value->var);
     for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
         Action a = action_of(g, by);
         if (!add_scales_of(&a, f, alone, powers[k])) continue;
         // whiten.c moves each scale by itself
-        if (drawn && drawn->kind == STEP_ELLIPTICAL && a.mover[0].var->constraint == CONSTRAINT_NONE) return NULL;
+        if (drawn && drawn->kind == UPDATE_ELLIPTICAL && a.mover[0].var->constraint == CONSTRAINT_NONE) return NULL;
         bool told = false;
         const int nscales = a.n;
         for (int i = 0; i < nscales; i++) {
@@ -759,39 +761,39 @@ static Step *vectors_step(Graph *g, const Factor *f, const Var *alone)
         if (!add_vectors(&a, f)) continue;
         for (const Factor *other = f->next; other; other = other->next)
             if (mentions_moved(other->log_density, &a) && draws_vectors(g, other)) add_vectors(&a, other);
-        Step *step = orbit_step(g, &a);
-        if (step) return step;
+        Update *update = scale_move(g, &a);
+        if (update) return update;
     }
     if (by) by->kind = VAR_ELEMENT;
     return NULL;
 }
 
-bool find_orbits(Graph *g)
+bool find_scale_moves(Graph *g)
 {
-    Step **last = steps_of_sweep(g);
+    Update **last = updates_of_sweep(g);
     const int n = g->nvars;
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
-        Step *s = scale_step(g, v);
+        Update *s = scale_update(g, v);
         for (int k = -1; k < n; k++) {
             if (k >= 0)
-                s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) && !is_switched_off(g, v, SETTING_ORBIT) &&
-                            v != g->vars[k]
+                s = is_plain_real(v) && v->kind != VAR_AUXILIARY && !v->rank && is_positive(v) &&
+                            !is_switched_off(g, v, SETTING_GROUP_MOVE) && v != g->vars[k]
                         ? step_against(g, v, g->vars[k])
                         : NULL;
-            step_insert(&last, s);
+            update_insert(&last, s);
         }
     }
     for (const Factor *f = g->factors; f; f = f->next) {
         bool any = false;
         for (int i = 0; i <= n && !(i == n && any); i++) {
             const Var *alone = i < n ? g->vars[i] : NULL;
-            Step *s = NULL;
+            Update *s = NULL;
             if (alone && !(is_drawn_matrix(alone) || is_scale(alone))) continue;
             const bool moved = alone && f->value && f->value->kind == EX_REF && moves_both(g, alone, f->value->var);
             if (!moved) s = vectors_step(g, f, alone);
             any |= moved || s;
-            step_insert(&last, s);
+            update_insert(&last, s);
         }
     }
     return true;

@@ -1,6 +1,6 @@
-// turns.h -- coefficients by category, one category after the other.
-#ifndef GMC_GRAPH_TURNS_H
-#define GMC_GRAPH_TURNS_H
+// categories.h -- coefficients by category, one category after the other.
+#ifndef GMC_GRAPH_CATEGORIES_H
+#define GMC_GRAPH_CATEGORIES_H
 #include "../graph.h"
 
 typedef struct Softmax {  // -count*log_sum_exp(k, eta) in a factor
@@ -16,20 +16,20 @@ typedef struct Softmax {  // -count*log_sum_exp(k, eta) in a factor
     struct Softmax *next;
 } Softmax;
 
-typedef struct Turns {  // what is drawn one category after the other
+typedef struct Categories {  // what is drawn one category after the other
     int n;
     Var **var, **column;  // column: the elements of var whose subscript `at` is `turn`
     int *at;              // -1: the variable has one category alone, lo = hi, and the column is all of it
     Expr *lo, *hi;        // the categories
     Var *turn;            // the one whose turn it is
     Softmax *softmax;
-    struct Step *draw;   // STEP_GAUSSIAN of the columns
-    struct Step *shift;  // the same of what all categories are moved by together, if the softmaxes do not see that; or NULL
-    Var **by;            // its variables
-} Turns;
+    struct Update *draw;   // UPDATE_GAUSSIAN of the columns
+    struct Update *shift;  // the same of what all categories are moved by together, if the softmaxes do not see that; or NULL
+    Var **by;              // its variables
+} Categories;
 
 // a step that draws some of them category by category; NULL: there are none
-Step *turns_step(Graph *g, Var *const *free, int nfree);
-Step *turns_block(Graph *g, Var *const *block, int n);  // the same of all of them together
-void complete_turns(Graph *g, Step *s);                 // once find_domains has been there
+Update *categories_update(Graph *g, Var *const *free, int nfree);
+Update *categories_block(Graph *g, Var *const *block, int n);  // the same of all of them together
+void complete_categories(Graph *g, Update *s);                 // once find_domains has been there
 #endif

@@ -1,4 +1,4 @@
-// turns.c -- coefficients by category that meet in a softmax: the columns take turns, each with Polya-Gamma latents of its own.
+// categories.c -- coefficients by category that meet in a softmax: the columns take turns, each with Polya-Gamma latents of its own.
 //
 //   before   y[i] ~ categorical_logit(X[i] * B):     sum(j, X[i,j]*B[j,y[i]]) - log_sum_exp(k, sum(j, X[i,j]*B[j,k]))
 //   after    for c in 1:K     eta[i,k] = sum(j, X[i,j]*B[j,k])     C[i] = log_sum_exp(k other than c, eta[i,k])
@@ -13,11 +13,11 @@
 // Categories may be an index of variables, or be listed: variables that enter one of them alone have one turn. The log of a sum of
 // exponentials that is written out is a softmax as well.
 //
-// Needs: augment done.     Gives: a step of kind STEP_TURNS, which draws one or more variables by category.
+// Needs: augment done.     Gives: a step of kind UPDATE_CATEGORIES, which draws one or more variables by category.
 #include <math.h>
 #include <string.h>
-#include "turns.h"
-#include "../step.h"
+#include "categories.h"
+#include "../update.h"
 #include "../terms/var.h"
 #include "../terms/ranges.h"
 #include "../terms/requests.h"
@@ -148,12 +148,12 @@ static void range_of_categories(Graph *g, const Var *v, int at, Expr **lo, Expr 
 
 typedef struct Taking {
     Graph *g;
-    Turns *t;
+    Categories *t;
     Expr *turn;        // the category whose turn it is
     Softmax *softmax;  // of this factor, in a list that other factors' precede
 } Taking;
 
-static int member_of(const Turns *t, const Var *v)
+static int member_of(const Categories *t, const Var *v)
 {
     for (int i = 0; i < t->n; i++)
         if (t->var[i] == v) return i;
@@ -161,9 +161,9 @@ static int member_of(const Turns *t, const Var *v)
 }
 
 static bool test_member(const Var *v, void *with) { return member_of(with, v) >= 0; }
-static bool mentions_members(const Expr *e, const Turns *t) { return ex_any_var(e, test_member, (void *)t); }
+static bool mentions_members(const Expr *e, const Categories *t) { return ex_any_var(e, test_member, (void *)t); }
 
-static Expr *column_of(const Turns *t, int member, const Expr *ref)
+static Expr *column_of(const Categories *t, int member, const Expr *ref)
 {
     Expr *at[MAX_RANK];
     int n = 0;
@@ -215,7 +215,7 @@ static Expr *where_turn_within(const Taking *k, Expr *lo, Expr *hi)
 
 // Do all references to members in the body of a sum name the category by the sum's own index?
 typedef struct OwnIndex {
-    const Turns *t;
+    const Categories *t;
     const Index *k;
     bool other;
 } OwnIndex;
@@ -236,7 +236,7 @@ static Look test_own_index(const Expr *e, void *with)
 static Expr *take(Expr *e, void *with)
 {
     Taking *k = with;
-    const Turns *t = k->t;
+    const Categories *t = k->t;
     if (!mentions_members(e, t)) return e;
     for (const Softmax *s = k->softmax; s; s = s->next)
         if (s->sum == e) return ex_add2(ex_mul2(ex_num(0.5), ex_sub(s->own, s->offset)), s->offset);
@@ -262,7 +262,7 @@ static Expr *take(Expr *e, void *with)
 // ---- softmaxes ----
 
 typedef struct Softmaxes {
-    const Turns *t;
+    const Categories *t;
     Expr *sum[8];
     int n;
     bool many;
@@ -287,7 +287,7 @@ static Look find_sums(const Expr *e, void *with)
 static Var *row_variable(Graph *g, const Factor *f, const char *name, Expr *categories)
 {
     Var *v = var_unique(g, name, VAR_AUXILIARY);
-    const Plates *p = &f->plates;
+    const Loops *p = &f->plates;
     v->span = f->span;
     loop_extents(p, v->dim);
     v->rank = p->n;
@@ -382,7 +382,7 @@ static Expr *entries_first(Expr *e)
 }
 
 // All references of the factor name the category by one of its plates: that plate is solved for the turn.
-static Index *solved_plate(const Turns *t, const Factor *f)
+static Index *solved_plate(const Categories *t, const Factor *f)
 {
     for (int i = 0; i < f->plates.n; i++) {
         OwnIndex own = {t, f->plates.index[i], false};
@@ -403,14 +403,13 @@ static bool left_as_written(const Graph *g, const Factor *f)
 static bool factor_terms(Taking *k, const Factor *f, BlockTerm ***last, const char **because)
 {
     Graph *g = k->g;
-    Turns *t = k->t;
+    Categories *t = k->t;
     Factor *shadow = arena_copy(g->arena, f, sizeof *f);
     k->softmax = NULL;
     Softmaxes sums = {.t = t};
     ex_find(f->log_density, find_sums, &sums);
     Index *plate = sums.n ? NULL : solved_plate(t, f);
     if (plate) {
-        shadow->plates.index = NEW_N(g->arena, Index *, f->plates.n + 1);
         shadow->plates.n = 0;
         shadow->log_density = ex_replace_index(f->log_density, plate, k->turn);
         if (f->plates.guard) shadow->plates.guard = ex_replace_index(f->plates.guard, plate, k->turn);
@@ -510,22 +509,22 @@ static Var *new_column(Graph *g, const Var *v, int at, const char *stem)
 }
 
 // The step of these variables; NULL, and why: they are not drawn so.
-static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi, bool *dense, const char **because)
+static Update *try_update(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi, bool *dense, const char **because)
 {
-    Turns *t = NEW(g->arena, Turns);
-    *t = (Turns){.n = n,
-                 .var = arena_copy(g->arena, var, sizeof *var * (size_t)n),
-                 .at = arena_copy(g->arena, at, sizeof *at * (size_t)n),
-                 .column = NEW_N(g->arena, Var *, n),
-                 .lo = lo,
-                 .hi = hi};
+    Categories *t = NEW(g->arena, Categories);
+    *t = (Categories){.n = n,
+                      .var = arena_copy(g->arena, var, sizeof *var * (size_t)n),
+                      .at = arena_copy(g->arena, at, sizeof *at * (size_t)n),
+                      .column = NEW_N(g->arena, Var *, n),
+                      .lo = lo,
+                      .hi = hi};
     t->turn = var_unique(g, arena_printf(g->arena, "turn_%s", var[0]->name), VAR_AUXILIARY);
     t->turn->base = BASE_INT;
     t->turn->discrete = t->turn->hidden = true;
     t->turn->span = var[0]->span;
     for (int i = 0; i < n; i++) t->column[i] = new_column(g, var[i], at[i], "column");
     Taking k = {.g = g, .t = t, .turn = at[0] < 0 ? lo : ex_ref(t->turn, 0, NULL)};
-    Step *draw = NEW(g->arena, Step);
+    Update *draw = NEW(g->arena, Update);
     BlockTerm **last = &draw->gaussian.terms;
     const Reading enters = factors_of_block(g, var, n);
     for (int q = 0; q < enters.n; q++) {
@@ -541,14 +540,14 @@ static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo,
     }
     if (!t->softmax) return NULL;
     for (int i = 0; i < n; i++) dense[i] = is_dense(draw->gaussian.terms, t->column[i]);
-    Step *s = NEW(g->arena, Step);
-    s->kind = STEP_TURNS;
+    Update *s = NEW(g->arena, Update);
+    s->kind = UPDATE_CATEGORIES;
     s->span = draw->span = var[0]->span;
     s->block = t->var;
     s->nblock = n;
     s->turns = t;
     s->reason = "in a softmax each category is logistic given the others";
-    draw->kind = STEP_GAUSSIAN;
+    draw->kind = UPDATE_GAUSSIAN;
     draw->block = t->column;
     draw->nblock = n;
     draw->gaussian.arrow = n > 1 && !dense[n - 1];
@@ -566,7 +565,7 @@ static Step *try_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo,
 // as a function of it. The moves are a group of translations, so nothing but that density enters (Liu and Sabatti 2000).
 
 typedef struct Shifting {
-    const Turns *t;
+    const Categories *t;
     enum { ADD_SHIFT, ONLY_SHIFT, ONLY_REST } what;
     Expr *moved[8];
     Expr *const *sum;
@@ -589,16 +588,16 @@ static Expr *shifted(Expr *e, void *with)
     return s->what == ADD_SHIFT ? ex_add2(e, by) : s->what == ONLY_SHIFT ? by : ex_num(0);
 }
 
-static Step *shift_of(Graph *g, const Step *of)
+static Update *shift_of(Graph *g, const Update *of)
 {
-    Turns *t = of->turns;
+    Categories *t = of->turns;
     for (int i = 0; i < t->n; i++)
         if (t->at[i] < 0 || !ex_is_num(t->lo, 1) || t->hi != t->var[i]->dim[t->at[i]]) return NULL;
     for (const Softmax *m = t->softmax; m; m = m->next)
         if (m->k->lo != t->lo || m->k->hi != t->hi) return NULL;
     t->by = NEW_N(g->arena, Var *, t->n);
     for (int i = 0; i < t->n; i++) t->by[i] = new_column(g, t->var[i], t->at[i], "shift");
-    Step *s = NEW(g->arena, Step);
+    Update *s = NEW(g->arena, Update);
     BlockTerm **last = &s->gaussian.terms;
     const Reading enters = factors_of_block(g, t->var, t->n);
     for (int q = 0; q < enters.n; q++) {
@@ -639,7 +638,7 @@ static Step *shift_of(Graph *g, const Step *of)
             last = &b->next;
         }
     }
-    s->kind = STEP_GAUSSIAN;
+    s->kind = UPDATE_GAUSSIAN;
     s->span = of->span;
     s->block = t->by;
     s->nblock = t->n;
@@ -654,17 +653,17 @@ static Step *shift_of(Graph *g, const Step *of)
 }
 
 // The same; the variables of an attempt that fails are nobody's.
-static Step *step_of(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi, bool *dense, const char **because)
+static Update *update_of(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi, bool *dense, const char **because)
 {
     const int first = g->nvars;
-    Step *s = try_step(g, var, at, n, lo, hi, dense, because);
+    Update *s = try_update(g, var, at, n, lo, hi, dense, because);
     for (int i = first; i < g->nvars && !s; i++) g->vars[i]->kind = VAR_ELEMENT;
     return s;
 }
 
-static void forget(Graph *g, const Step *s)
+static void forget(Graph *g, const Update *s)
 {
-    const Turns *t = s->turns;
+    const Categories *t = s->turns;
     t->turn->kind = VAR_ELEMENT;
     for (int i = 0; i < t->n; i++) t->column[i]->kind = VAR_ELEMENT;
     for (const Softmax *m = t->softmax; m; m = m->next) m->all->kind = m->latent->kind = m->offset->var->kind = VAR_ELEMENT;
@@ -674,11 +673,11 @@ static void forget(Graph *g, const Step *s)
 // ---- which variables go together ----
 
 // Coefficients and one plate of effects are drawn together, if they are jointly normal; else each by itself.
-static Step *largest_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi)
+static Update *largest_step(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi)
 {
     bool dense[16];
     const char *because = NULL;
-    Step *s = step_of(g, var, at, n, lo, hi, dense, &because);
+    Update *s = update_of(g, var, at, n, lo, hi, dense, &because);
     if (s && n > 1) {
         int effects = -1, m = 0, at2[16];
         Var *kept[16];
@@ -696,10 +695,10 @@ static Step *largest_step(Graph *g, Var *const *var, const int *at, int n, Expr 
         }
         if (effects >= 0 && (m < n || effects != n - 1)) {
             forget(g, s);
-            s = step_of(g, kept, at2, m, lo, hi, dense, &because);
+            s = update_of(g, kept, at2, m, lo, hi, dense, &because);
         }
     }
-    for (int m = 0; m < n && !s && n > 1; m++) s = step_of(g, &var[m], &at[m], 1, lo, hi, dense, &because);
+    for (int m = 0; m < n && !s && n > 1; m++) s = update_of(g, &var[m], &at[m], 1, lo, hi, dense, &because);
     if (!s) return NULL;
     if (s->nblock == 1 && s->turns->column[0]->rank && !dense[0]) s->turns->draw->gaussian.nbatch = s->turns->column[0]->rank;
     s->turns->shift = shift_of(g, s);
@@ -708,7 +707,7 @@ static Step *largest_step(Graph *g, Var *const *var, const int *at, int n, Expr 
 }
 
 // Variables with a subscript that is the category.
-static Step *step_by_subscript(Graph *g, const Expr *sum, Var *const *free, int nfree)
+static Update *step_by_subscript(Graph *g, const Expr *sum, Var *const *free, int nfree)
 {
     Index *k = index_new(sum->index->name, sum->args[0], sum->args[1]);
     Expr *eta = ex_open(sum, k), *lo = NULL, *hi = NULL;
@@ -730,7 +729,7 @@ static Step *step_by_subscript(Graph *g, const Expr *sum, Var *const *free, int 
 }
 
 // Variables that enter one category alone, of a softmax whose categories are listed: [a1 + b1*x[i], a2 + b2*x[i], 0].
-static Step *step_of_listed(Graph *g, const Expr *sum, Var *const *free, int nfree)
+static Update *update_of_listed(Graph *g, const Expr *sum, Var *const *free, int nfree)
 {
     if (!is_listed(sum)) return NULL;
     const int lo = (int)sum->args[0]->number, hi = (int)sum->args[1]->number;
@@ -744,33 +743,33 @@ static Step *step_of_listed(Graph *g, const Expr *sum, Var *const *free, int nfr
             var[n] = free[m];
             at[n++] = -1;
         }
-        Step *s = n ? largest_step(g, var, at, n, ex_num(c), ex_num(c)) : NULL;
+        Update *s = n ? largest_step(g, var, at, n, ex_num(c), ex_num(c)) : NULL;
         if (s) return s;
     }
     return NULL;
 }
 
-Step *turns_step(Graph *g, Var *const *free, int nfree)
+Update *categories_update(Graph *g, Var *const *free, int nfree)
 {
     if (g->nsums) return NULL;
     for (Factor *f = g->factors; f; f = f->next) {
         if (f->replaced || nfree == 0) continue;
-        Turns any = {.n = nfree, .var = (Var **)free};
+        Categories any = {.n = nfree, .var = (Var **)free};
         Softmaxes sums = {.t = &any};
         ex_find(f->log_density, find_sums, &sums);
         for (int i = 0; i < sums.n; i++) {
             const Expr *sum = log_sum_of(sums.sum[i]);
-            Step *s = step_by_subscript(g, sum, free, nfree);
-            if (!s) s = step_of_listed(g, sum, free, nfree);
+            Update *s = step_by_subscript(g, sum, free, nfree);
+            if (!s) s = update_of_listed(g, sum, free, nfree);
             if (s) return s;
         }
     }
     return NULL;
 }
 
-Step *turns_block(Graph *g, Var *const *block, int n)
+Update *categories_block(Graph *g, Var *const *block, int n)
 {
-    Step *s = turns_step(g, block, n);
+    Update *s = categories_update(g, block, n);
     if (!s || s->nblock == n) return s;
     forget(g, s);
     for (int i = 0; i < s->nblock && s->turns->shift; i++) s->turns->by[i]->kind = VAR_ELEMENT;
@@ -778,9 +777,9 @@ Step *turns_block(Graph *g, Var *const *block, int n)
 }
 
 // Elements that no statement draws are independent and standard normal, so that the precision is regular.
-void complete_turns(Graph *g, Step *s)
+void complete_categories(Graph *g, Update *s)
 {
-    Turns *t = s->turns;
+    Categories *t = s->turns;
     BlockTerm **last = &t->draw->gaussian.terms;
     while (*last) last = &(*last)->next;
     for (int i = 0; i < t->n; i++) {

@@ -1,4 +1,4 @@
-// choice.c -- method selection: Gibbs updates, or NUTS with Gibbs updates in between, by a trial in warm-up of W sweeps.
+// selection.c -- method selection: Gibbs updates, or NUTS with Gibbs updates in between, by a trial in warm-up of W sweeps.
 //
 //   sweep 0 ..... W/12 ......... W/4 .................. 9W/20 ............ 13W/20 ............ 9W/10 ....... W
 //         Gibbs        measured       NUTS adapts             measured            NUTS adapts         checked         where NUTS has won
@@ -36,19 +36,19 @@
 #include <string.h>
 
 enum {
-    LEAST_MOVES = GM_LEAST_MOVES,        // sweeps of warm-up in which NUTS learns anything
-    FIRST_SWEEPS = 20,                   // Gibbs updates, from a start that may be far out
-    LEAST_MEASURED = GM_LEAST_MEASURED,  // sweeps of warm-up that are enough to measure
-    MOST_ELEMENTS = 32,                  // that are looked at
-    MOST_DRAWS = 1000,                   // of these, at most: every second sweep, every third, ... where there would be more
-    LEAST_EVALUATIONS = 3,               // a trajectory that turns back at once has as many
-    SHORT_TRAJECTORY = 7,                // evaluations of one that turns back soon
-    SHARE_OF_GIBBS = 10,                 // where nothing diverged, Gibbs updates between transitions take this part of the work at most
-    APART = 20,                          // sweeps between two meetings of a trial
-    LEAST_TRIAL = 60,                    // sweeps, of which half are measured
-    PLANNED_AGAIN = 4,                   // meetings after which chains in step learn a second time how long their trial is
-    MOST_COORDINATES = 200000,           // of the unknowns: NUTS keeps 48 numbers for each
-    ENOUGH_A_CHAIN = 20,                 // effective draws by Gibbs updates that a verdict needs
+    LEAST_TRAJECTORIES = GM_LEAST_TRAJECTORIES,  // sweeps of warm-up in which NUTS learns anything
+    FIRST_SWEEPS = 20,                           // Gibbs updates, from a start that may be far out
+    LEAST_MEASURED = GM_LEAST_MEASURED,          // sweeps of warm-up that are enough to measure
+    MOST_ELEMENTS = 32,                          // that are looked at
+    MOST_DRAWS = 1000,                           // of these, at most: every second sweep, every third, ... where there would be more
+    LEAST_EVALUATIONS = 3,                       // a trajectory that turns back at once has as many
+    SHORT_TRAJECTORY = 7,                        // evaluations of one that turns back soon
+    SHARE_OF_GIBBS = 10,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
+    APART = 20,                 // sweeps between two meetings of a trial
+    LEAST_TRIAL = 60,           // sweeps, of which half are measured
+    PLANNED_AGAIN = 4,          // meetings after which chains in step learn a second time how long their trial is
+    MOST_COORDINATES = 200000,  // of the unknowns: NUTS keeps 48 numbers for each
+    ENOUGH_A_CHAIN = 20,        // effective draws by Gibbs updates that a verdict needs
     // with fewer, and so many more for a second window, a chain may take any time to get around
     HARDLY_A_CHAIN = 4,
     HARDLY_MORE = 2,
@@ -123,13 +123,13 @@ typedef struct Costs {
     Cost gibbs, move, evaluation;
 } Costs;
 
-struct GmChoices {
+struct GmTrials {
     const GmModel *model;
     const GmMemory *memory;
     int chains, n;
     long warmup;
-    GmMethod method;   // that the user asked for
-    GmChoice *choice;  // by chain and set of unknowns, as everything of chains
+    GmMethod method;       // that the user asked for
+    GmSelected *selected;  // by chain and set of unknowns, as everything of chains
     Watch *watch;
     Trial *trial;  // by set of unknowns
     Costs *cost;
@@ -184,7 +184,7 @@ double gm_different_rows(long rows, int n, const GmDataRows *arrays)
     return (double)different;
 }
 
-static Costs costs_of(const GmCompetition *of, const void *data, bool on_gpu)
+static Costs costs_of(const GmSelection *of, const void *data, bool on_gpu)
 {
     double c[GM_COSTS] = {0};
     of->cost(data, c);
@@ -207,24 +207,24 @@ static const char *not_measured(const Costs *c, bool latents, long coordinates, 
                                             : NULL;
 }
 
-static void settle(GmChoices *w, int k, bool nuts, const char *because);
-static void set_sweep(GmChoices *w, int chain, int k, long sweep);
+static void settle(GmTrials *w, int k, bool nuts, const char *because);
+static void set_sweep(GmTrials *w, int chain, int k, long sweep);
 
-GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu)
+GmTrials *gm_trials_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu)
 {
-    if (!model->n_competitions) return NULL;
-    GmChoices *w = gm_alloc(1, sizeof *w);
-    *w = (GmChoices){.model = model,
-                     .memory = m,
-                     .chains = o->chains,
-                     .n = model->n_competitions,
-                     .warmup = o->warmup,
-                     .method = o->method,
-                     .in_step = on_gpu,
-                     .by = "NUTS",
-                     .met = -1};
+    if (!model->n_selections) return NULL;
+    GmTrials *w = gm_alloc(1, sizeof *w);
+    *w = (GmTrials){.model = model,
+                    .memory = m,
+                    .chains = o->chains,
+                    .n = model->n_selections,
+                    .warmup = o->warmup,
+                    .method = o->method,
+                    .in_step = on_gpu,
+                    .by = "NUTS",
+                    .met = -1};
     const size_t n = (size_t)w->n, all = n * (size_t)w->chains;
-    w->choice = gm_alloc(all, sizeof *w->choice);
+    w->selected = gm_alloc(all, sizeof *w->selected);
     w->watch = gm_alloc(all, sizeof *w->watch);
     w->trial = gm_alloc(n, sizeof *w->trial);
     w->cost = gm_alloc(n, sizeof *w->cost);
@@ -232,7 +232,7 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     w->elements = gm_alloc(n, sizeof *w->elements);
     w->measures = gm_alloc(n, sizeof *w->measures);
     for (int k = 0; k < w->n; k++) {
-        const GmCompetition *of = &model->competitions[k];
+        const GmSelection *of = &model->selections[k];
         long coordinates = 0;
         for (const int *f = of->fields; *f; f++) coordinates += gm_shape_size(&m->shape[*f - 1]);
         bool latents = false;
@@ -240,13 +240,13 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
             for (const int *f = of->latents; *f; f++) latents |= d->column[c].field == *f - 1;
         w->cost[k] = costs_of(of, data->data, on_gpu);
         w->elements[k] = choose_elements(m, of->fields, w->element[k]);
-        for (int c = 0; c < w->chains; c++) w->choice[c * w->n + k].adapts = o->warmup;
+        for (int c = 0; c < w->chains; c++) w->selected[c * w->n + k].adapts = o->warmup;
         const bool asked = w->method != GM_METHOD_AUTO, beyond = on_gpu && k >= MOST_IN_STEP;
         const char *never = not_measured(&w->cost[k], latents, coordinates, LEAST_MEASURED, beyond),
                    *fixed = asked ? never : not_measured(&w->cost[k], latents, coordinates, o->warmup, beyond);
         w->trial[k] = (Trial){.stage = fixed || asked ? STAGE_FIXED : STAGE_GIBBS, .because = fixed};
         w->measures[k] = !fixed && !asked;
-        if (never || w->method == GM_METHOD_GIBBS || (!asked && fixed && (o->warmup < LEAST_MOVES || !of->coupled)))
+        if (never || w->method == GM_METHOD_GIBBS || (!asked && fixed && (o->warmup < LEAST_TRAJECTORIES || !of->coupled)))
             settle(w, k, false, fixed);
         else if (asked && o->warmup <= FIRST_SWEEPS) settle(w, k, true, NULL);
         for (int c = 0; c < w->chains; c++) set_sweep(w, c, k, 0);
@@ -257,15 +257,15 @@ GmChoices *gm_choices_open(const GmModel *model, const GmMemory *m, const GmData
     return w;
 }
 
-GmChoice *gm_choices_of(GmChoices *w) { return w ? w->choice : NULL; }
+GmSelected *gm_trials_of(GmTrials *w) { return w ? w->selected : NULL; }
 
-bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions *o)
+bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o)
 {
     bool moves = false;
-    for (int k = 0; k < model->n_steps && model->step_moves; k++) moves |= model->step_moves(k);
+    for (int k = 0; k < model->n_updates && model->update_hmc; k++) moves |= model->update_hmc(k);
     const char *const method[] = {"auto", "gibbs", "nuts", "both"};
     if (o->method == GM_METHOD_AUTO) return true;
-    if (model->n_competitions == 0 && (o->method != GM_METHOD_GIBBS || moves)) {
+    if (model->n_selections == 0 && (o->method != GM_METHOD_GIBBS || moves)) {
         gm_error("--method %s: this program holds no choice of method: `gmc --method` or an `infer` block of its model made it, or NUTS "
                  "has nothing to offer for its unknowns. Compile the model with another",
                  method[o->method]);
@@ -273,7 +273,7 @@ bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions 
     }
     for (int k = 0; w && k < w->n; k++)
         if (o->method != GM_METHOD_GIBBS && w->trial[k].because) {
-            gm_error("--method %s: not for %s: %s", method[o->method], model->competitions[k].name, w->trial[k].because);
+            gm_error("--method %s: not for %s: %s", method[o->method], model->selections[k].name, w->trial[k].because);
             return false;
         }
     return true;
@@ -282,10 +282,10 @@ bool gm_choices_allow(const GmChoices *w, const GmModel *model, const GmOptions 
 // ---- costs, of one chain ----
 
 // Of one chain, where chains that go in step bear together what is spent whatever their number.
-static double cost_of(const GmChoices *w, Cost c) { return c.alone / (w->in_step ? w->chains : 1) + c.work; }
+static double cost_of(const GmTrials *w, Cost c) { return c.alone / (w->in_step ? w->chains : 1) + c.work; }
 
 // rounds: evaluations of the chain of those in step that makes most.
-static double cost_of_move(const GmChoices *w, int k, double evaluations, double rounds)
+static double cost_of_move(const GmTrials *w, int k, double evaluations, double rounds)
 {
     return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work});
 }
@@ -294,7 +294,7 @@ static double cost_of_move(const GmChoices *w, int k, double evaluations, double
 
 // Where a Gibbs sweep costs more than two short trajectories, fewer are made, half at least: what they take would be much of a run that
 // NUTS wins.
-static Window gibbs_window(const GmChoices *w, int k)
+static Window gibbs_window(const GmTrials *w, int k)
 {
     const double share = clamp(2 * cost_of_move(w, k, SHORT_TRAJECTORY, SHORT_TRAJECTORY) / cost_of(w, w->cost[k].gibbs), 0.5, 1);
     return (Window){(long)(share * (double)(w->warmup / 12)), (long)(share * (double)(w->warmup / 4))};
@@ -305,10 +305,10 @@ static long measured_from(long warmup) { return warmup * 9 / 20; }
 static long tried_to(long warmup) { return warmup * 13 / 20; }
 static long adapted_at(long warmup) { return warmup * 9 / 10; }
 
-long gm_choices_warmup(long warmup) { return measured_from(warmup) - warmup / 4; }
+long gm_trials_warmup(long warmup) { return measured_from(warmup) - warmup / 4; }
 
 // What is measured in a stage; empty where nothing is.
-static Window measured(const GmChoices *w, int k)
+static Window measured(const GmTrials *w, int k)
 {
     const Trial *t = &w->trial[k];
     switch (t->stage) {
@@ -327,7 +327,7 @@ static Window measured(const GmChoices *w, int k)
 static Method measured_method(Stage s) { return s == STAGE_NUTS || s == STAGE_NUTS_AGAIN ? NUTS_AND_GIBBS : GIBBS; }
 
 // row: the elements, or NULL: they are in the memory of the CPU.
-static void keep(GmChoices *w, int chain, int k, long sweep, const double *row)
+static void keep(GmTrials *w, int chain, int k, long sweep, const double *row)
 {
     Watch *x = &w->watch[chain * w->n + k];
     const Method m = measured_method(w->trial[k].stage);
@@ -341,7 +341,7 @@ static void keep(GmChoices *w, int chain, int k, long sweep, const double *row)
 }
 
 // Of the draws of a window that has ended, which are added to those of an earlier one; then they are forgotten.
-static void add_sizes(GmChoices *w, int k, Method m, long sweeps)
+static void add_sizes(GmTrials *w, int k, Method m, long sweeps)
 {
     Sizes *s = &w->trial[k].sizes[m];
     const long draws = w->watch[k].n[m], chains = w->chains;
@@ -377,7 +377,7 @@ static void add_sizes(GmChoices *w, int k, Method m, long sweeps)
 }
 
 // Elements that do not exist stay where they began, in each chain elsewhere; Gibbs updates may also have one stuck that NUTS moves.
-static bool counts(const GmChoices *w, int k, int i, Method m)
+static bool counts(const GmTrials *w, int k, int i, Method m)
 {
     const Trial *t = &w->trial[k];
     const bool nuts_moves = t->sizes[NUTS_AND_GIBBS].sweeps > 0 && !t->sizes[NUTS_AND_GIBBS].still[i];
@@ -385,7 +385,7 @@ static bool counts(const GmChoices *w, int k, int i, Method m)
 }
 
 // Of the slowest element, of all chains; 0: none moves.
-static double slowest(const GmChoices *w, int k, Method m, bool apart)
+static double slowest(const GmTrials *w, int k, Method m, bool apart)
 {
     const Sizes *s = &w->trial[k].sizes[m];
     double least = INFINITY;
@@ -396,15 +396,15 @@ static double slowest(const GmChoices *w, int k, Method m, bool apart)
 
 // Where neither method leads from one mode to another, all chains together tell of modes alone; then what the chains tell one by one
 // counts.
-static bool takes_apart(const GmChoices *w, int k)
+static bool takes_apart(const GmTrials *w, int k)
 {
     return w->trial[k].sizes[NUTS_AND_GIBBS].sweeps > 0 &&
            fmax(slowest(w, k, GIBBS, false), slowest(w, k, NUTS_AND_GIBBS, false)) < HARDLY_A_CHAIN * w->chains;
 }
 
-static double a_chain(const GmChoices *w, int k, Method m) { return slowest(w, k, m, takes_apart(w, k)) / w->chains; }
+static double a_chain(const GmTrials *w, int k, Method m) { return slowest(w, k, m, takes_apart(w, k)) / w->chains; }
 
-static double a_sweep(const GmChoices *w, int k, Method m)
+static double a_sweep(const GmTrials *w, int k, Method m)
 {
     return a_chain(w, k, m) / (double)(w->trial[k].sizes[m].sweeps ? w->trial[k].sizes[m].sweeps : 1);
 }
@@ -416,11 +416,11 @@ typedef struct Totals {
 } Totals;
 
 // Of all chains, of the transitions since their counts began anew.
-static Totals totals_of(const GmChoices *w, int k)
+static Totals totals_of(const GmTrials *w, int k)
 {
     Totals all = {0};
     for (int chain = 0; chain < w->chains; chain++) {
-        const GmChoice *c = &w->choice[chain * w->n + k];
+        const GmSelected *c = &w->selected[chain * w->n + k];
         all.work +=
             (double)c->moves * cost_of(w, w->cost[k].move) +
             cost_of(w, (Cost){(double)c->rounds * w->cost[k].evaluation.alone, (double)c->evaluations * w->cost[k].evaluation.work}) +
@@ -434,7 +434,7 @@ static Totals totals_of(const GmChoices *w, int k)
 }
 
 // Of a sweep by NUTS, with its share of a Gibbs sweep.
-static double with_gibbs(const GmChoices *w, int k, double move)
+static double with_gibbs(const GmTrials *w, int k, double move)
 {
     const Trial *t = &w->trial[k];
     return move + (t->every ? t->cost[GIBBS] / (double)t->every : 0);
@@ -442,7 +442,7 @@ static double with_gibbs(const GmChoices *w, int k, double move)
 
 // Of how many sweeps one makes the Gibbs updates besides; move: the cost of a transition. all: as much of them as work allows that is not
 // more than NUTS takes.
-static long share_of_gibbs(const GmChoices *w, int k, double move, bool all)
+static long share_of_gibbs(const GmTrials *w, int k, double move, bool all)
 {
     const double gibbs = w->trial[k].cost[GIBBS];
     if (!(move > 0)) return 1;
@@ -451,7 +451,7 @@ static long share_of_gibbs(const GmChoices *w, int k, double move, bool all)
 
 // ---- the trial ----
 
-void gm_choice_moved(GmChoice *c, long evaluations, int divergent, int failed, double energy, double metric)
+void gm_selected_moved(GmSelected *c, long evaluations, int divergent, int failed, double energy, double metric)
 {
     const double jump = energy - c->energy, away = energy - c->mean;
     c->jumps += c->moves > 0 ? jump * jump : 0;
@@ -466,53 +466,54 @@ void gm_choice_moved(GmChoice *c, long evaluations, int divergent, int failed, d
 }
 
 // What transitions report begins anew; sweeps are counted from `first`, and adapt in so many.
-static void begin_counts(GmChoices *w, int k, long first, long adapts, double target)
+static void begin_counts(GmTrials *w, int k, long first, long adapts, double target)
 {
     for (int chain = 0; chain < w->chains; chain++) {
-        GmChoice *c = &w->choice[chain * w->n + k];
-        *c = (GmChoice){.gradients = c->gradients, .also = c->also, .fails = c->fails, .first = first, .adapts = adapts, .target = target};
+        GmSelected *c = &w->selected[chain * w->n + k];
+        *c =
+            (GmSelected){.gradients = c->gradients, .also = c->also, .fails = c->fails, .first = first, .adapts = adapts, .target = target};
     }
     w->trial[k].met_work = 0;
     w->trial[k].met_moves = 0;
 }
 
-static void settle(GmChoices *w, int k, bool nuts, const char *because)
+static void settle(GmTrials *w, int k, bool nuts, const char *because)
 {
     Trial *t = &w->trial[k];
-    const int told = w->model->competitions[k].told - 1;
+    const int told = w->model->selections[k].told - 1;
     t->nuts = nuts;
     t->because = because;
     t->stage = STAGE_DONE;
     for (int chain = 0; chain < w->chains; chain++) {
         Watch *x = &w->watch[chain * w->n + k];
-        GmChoice *c = &w->choice[chain * w->n + k];
+        GmSelected *c = &w->selected[chain * w->n + k];
         for (int m = 0; m < METHODS; m++) {
             free(x->draw[m]);
             x->draw[m] = NULL;
         }
         if (nuts) continue;
-        *c = (GmChoice){.adapts = w->warmup};  // what transitions report is 0 where none is made
+        *c = (GmSelected){.adapts = w->warmup};  // what transitions report is 0 where none is made
         memset(gm_state_array(w->model, w->memory, chain, told), 0, sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[told]));
     }
     t->every = !nuts ? 0 : w->method == GM_METHOD_BOTH ? 1 : w->method == GM_METHOD_NUTS ? 0 : t->every;
 }
 
-static void begin_check(GmChoices *w, int k)
+static void begin_check(GmTrials *w, int k)
 {
-    const GmChoice *c = &w->choice[k];
+    const GmSelected *c = &w->selected[k];
     w->trial[k].stage = STAGE_CHECK;
     begin_counts(w, k, c->first, c->adapts, c->target);
 }
 
 // NUTS has won, and adapts until its transitions are counted again.
-static void take_nuts(GmChoices *w, int k, const char *because)
+static void take_nuts(GmTrials *w, int k, const char *because)
 {
     const bool again = w->trial[k].stage == STAGE_NUTS_AGAIN;
     w->trial[k].nuts = true;
     w->trial[k].because = because;
     w->trial[k].stage = STAGE_ADAPTS;
     for (int chain = 0; chain < w->chains; chain++) {
-        GmChoice *c = &w->choice[chain * w->n + k];
+        GmSelected *c = &w->selected[chain * w->n + k];
         c->first = 0;
         c->adapts = again ? nuts_again(w->warmup).to : adapted_at(w->warmup);
     }
@@ -520,20 +521,20 @@ static void take_nuts(GmChoices *w, int k, const char *because)
 }
 
 // However slow a chain is, it seems to have one or two effective draws of each window.
-static bool hardly_moves(const GmChoices *w, int k)
+static bool hardly_moves(const GmTrials *w, int k)
 {
     return a_chain(w, k, GIBBS) < HARDLY_A_CHAIN + HARDLY_MORE * (w->trial[k].sizes[GIBBS].windows - 1);
 }
 
 // The end of what is measured by Gibbs updates: NUTS has a trial if it can win.
-static void begin_trial(GmChoices *w, int k, long done)
+static void begin_trial(GmTrials *w, int k, long done)
 {
     Trial *t = &w->trial[k];
     const Window in = measured(w, k);
     add_sizes(w, k, GIBBS, in.to - in.from);
     t->cost[GIBBS] = cost_of(w, w->cost[k].gibbs);
     for (int chain = 0; chain < w->chains; chain++)
-        t->cost[GIBBS] += w->choice[chain * w->n + k].scales / (double)((in.to - in.from) * w->chains);
+        t->cost[GIBBS] += w->selected[chain * w->n + k].scales / (double)((in.to - in.from) * w->chains);
     t->hardly = hardly_moves(w, k);
     const double move = cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS);
     if (a_sweep(w, k, GIBBS) * move > best * t->cost[GIBBS]) {
@@ -561,7 +562,7 @@ static double factor_for(double divergent, double transitions, bool stuck)
 // Whether what was found is enough for NUTS, and for a verdict.
 typedef enum { LOST, MAY_WIN, WON } Verdict;
 
-static Verdict verdict_of(GmChoices *w, int k, double transitions, double divergent, bool stuck)
+static Verdict verdict_of(GmTrials *w, int k, double transitions, double divergent, bool stuck)
 {
     Trial *t = &w->trial[k];
     const double gibbs = a_sweep(w, k, GIBBS), nuts = a_sweep(w, k, NUTS_AND_GIBBS), of_gibbs = a_chain(w, k, GIBBS),
@@ -575,7 +576,7 @@ static Verdict verdict_of(GmChoices *w, int k, double transitions, double diverg
 }
 
 // Beside the ratio and the share of divergent transitions, which are printed.
-static const char *reason_of(const GmChoices *w, int k, const Totals *all)
+static const char *reason_of(const GmTrials *w, int k, const Totals *all)
 {
     if (a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return no_better;
     return all->divergent == 0 && all->stuck ? "the energy of its transitions hardly changes" : NULL;
@@ -583,19 +584,16 @@ static const char *reason_of(const GmChoices *w, int k, const Totals *all)
 
 // What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; two thirds, where these hardly
 // move something. It does not depend on the draws of this run, since their number does not change what they are.
-static double affordable(const GmChoices *w, int k)
-{
-    return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup;
-}
+static double affordable(const GmTrials *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
 // And a second one: as much as where Gibbs updates hardly move something, if the first would have won but for its divergent transitions.
-static double affordable_again(const GmChoices *w, int k)
+static double affordable_again(const GmTrials *w, int k)
 {
     return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k);
 }
 
 // Whether NUTS that has lost is tried once more, with more sweeps to adapt: there were too few effective draws for a verdict.
-static bool is_worth_another(const GmChoices *w, int k)
+static bool is_worth_another(const GmTrials *w, int k)
 {
     const Trial *t = &w->trial[k];
     const double sweeps = (double)(nuts_again(w->warmup).to - tried_to(w->warmup));
@@ -603,13 +601,13 @@ static bool is_worth_another(const GmChoices *w, int k)
            sweeps * t->cost[NUTS_AND_GIBBS] < affordable_again(w, k);
 }
 
-static void decide(GmChoices *w, int k, long done)
+static void decide(GmTrials *w, int k, long done)
 {
     Trial *t = &w->trial[k];
     const Totals all = totals_of(w, k);
     const Verdict v = verdict_of(w, k, (double)t->transitions, (double)t->divergent, all.stuck);
     const char *because = reason_of(w, k, &all);
-    if (v == WON) take_nuts(w, k, w->choice[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
+    if (v == WON) take_nuts(w, k, w->selected[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
     else if (v == MAY_WIN) {
         t->stage = STAGE_GIBBS_AGAIN;
         t->again = (Window){done, done + w->warmup * 3 / 20};
@@ -625,15 +623,15 @@ static void decide(GmChoices *w, int k, long done)
 }
 
 // The measured part begins: what is tried from here on is what would be taken.
-static void begin_measuring(GmChoices *w, int k, double move)
+static void begin_measuring(GmTrials *w, int k, double move)
 {
     Trial *t = &w->trial[k];
-    const GmChoice *c = &w->choice[k];
+    const GmSelected *c = &w->selected[k];
     t->every = share_of_gibbs(w, k, move, c->target > 0);
     begin_counts(w, k, c->first, c->adapts, c->target);
 }
 
-static void end_measuring(GmChoices *w, int k, long done, long sweeps)
+static void end_measuring(GmTrials *w, int k, long done, long sweeps)
 {
     Trial *t = &w->trial[k];
     const Totals all = totals_of(w, k);
@@ -646,7 +644,7 @@ static void end_measuring(GmChoices *w, int k, long done, long sweeps)
 }
 
 // A meeting of a trial.
-static void look_at_trial(GmChoices *w, int k, long done)
+static void look_at_trial(GmTrials *w, int k, long done)
 {
     Trial *t = &w->trial[k];
     const Totals all = totals_of(w, k);
@@ -680,7 +678,7 @@ static void look_at_trial(GmChoices *w, int k, long done)
             const long half = t->from + (measured_from(w->warmup) - t->from) * (to - t->from) / (tried_to(w->warmup) - t->from);
             t->measured = half > done ? half : done;
             w->plans++;
-            for (int chain = 0; chain < w->chains; chain++) w->choice[chain * w->n + k].adapts = t->measured - t->from;
+            for (int chain = 0; chain < w->chains; chain++) w->selected[chain * w->n + k].adapts = t->measured - t->from;
         }
         t->to = to > t->measured + LEAST_TRIAL / 2 ? to : t->measured + LEAST_TRIAL / 2;
     } else if (!adapting && room < -affordable(w, k) / sweep && done - t->measured >= LEAST_TRIAL / 2) t->to = done;
@@ -689,7 +687,7 @@ static void look_at_trial(GmChoices *w, int k, long done)
 }
 
 // NUTS that has won: transitions are counted once more when it adapts no longer.
-static void check(GmChoices *w, int k)
+static void check(GmTrials *w, int k)
 {
     Trial *t = &w->trial[k];
     const Totals all = totals_of(w, k);
@@ -702,7 +700,7 @@ static void check(GmChoices *w, int k)
 }
 
 // After how many sweeps chains meet next for these unknowns, if `done` are made; LONG_MAX: never.
-static long next_of(const GmChoices *w, int k, long done)
+static long next_of(const GmTrials *w, int k, long done)
 {
     const Trial *t = &w->trial[k];
     const long W = w->warmup, at = t->from + ((done - t->from) / APART + 1) * APART;
@@ -713,7 +711,7 @@ static long next_of(const GmChoices *w, int k, long done)
     case STAGE_GIBBS_AGAIN: return t->again.to;
     case STAGE_NUTS_AGAIN:
         return done < nuts_again(W).from && nuts_again(W).from < at ? nuts_again(W).from : nuts_again(W).to < at ? nuts_again(W).to : at;
-    case STAGE_ADAPTS: return w->choice[k].adapts;
+    case STAGE_ADAPTS: return w->selected[k].adapts;
     case STAGE_CHECK: return W - 1;
     case STAGE_DONE: break;
     }
@@ -721,7 +719,7 @@ static long next_of(const GmChoices *w, int k, long done)
 }
 
 // All chains have met after so many sweeps.
-static void meet(GmChoices *w, int k, long done)
+static void meet(GmTrials *w, int k, long done)
 {
     Trial *t = &w->trial[k];
     const Window in = measured(w, k);
@@ -753,16 +751,16 @@ static void meet(GmChoices *w, int k, long done)
 }
 
 // What a chain takes in a sweep, as its last one left it.
-static void set_sweep(GmChoices *w, int chain, int k, long sweep)
+static void set_sweep(GmTrials *w, int chain, int k, long sweep)
 {
     const Trial *t = &w->trial[k];
-    GmChoice *c = &w->choice[chain * w->n + k];
+    GmSelected *c = &w->selected[chain * w->n + k];
     c->gradients = t->nuts && !c->fails;  // a Gibbs sweep leads to where the density is finite
     c->fails = 0;
     c->also = c->gradients && t->every && sweep % t->every == 0;
 }
 
-void gm_choices_after(GmChoices *w, int chain, long sweep)
+void gm_trials_after(GmTrials *w, int chain, long sweep)
 {
     for (int k = 0; w && k < w->n; k++) {
         if (w->trial[k].stage != STAGE_DONE) keep(w, chain, k, sweep, NULL);
@@ -772,7 +770,7 @@ void gm_choices_after(GmChoices *w, int chain, long sweep)
 
 // ---- meetings ----
 
-static long next_meeting(const GmChoices *w, long done)
+static long next_meeting(const GmTrials *w, long done)
 {
     long next = LONG_MAX;
     for (int k = 0; k < w->n; k++) {
@@ -782,7 +780,7 @@ static long next_meeting(const GmChoices *w, long done)
     return next;
 }
 
-void gm_choices_meet(GmChoices *w, long done)
+void gm_trials_meet(GmTrials *w, long done)
 {
     if (!w) return;
     for (int k = 0; k < w->n; k++) {
@@ -794,21 +792,21 @@ void gm_choices_meet(GmChoices *w, long done)
 
 // ---- chains in step ----
 
-static bool is_watched(const GmChoices *w, int k, long sweep)
+static bool is_watched(const GmTrials *w, int k, long sweep)
 {
     const Window in = measured(w, k);
     const Trial *t = &w->trial[k];
-    return (t->stage == STAGE_NUTS && sweep >= t->from) || (t->stage == STAGE_CHECK && sweep >= w->choice[k].adapts) ||
+    return (t->stage == STAGE_NUTS && sweep >= t->from) || (t->stage == STAGE_CHECK && sweep >= w->selected[k].adapts) ||
            (sweep >= in.from && sweep < in.to);
 }
 
 // Rows between two meetings are GM_WATCHED at most.
-static long next_in_step(const GmChoices *w, long done)
+static long next_in_step(const GmTrials *w, long done)
 {
     long next = next_meeting(w, done);
     for (int k = 0; k < w->n; k++) {
         const Window in = measured(w, k);
-        const long from = w->trial[k].stage == STAGE_CHECK ? w->choice[k].adapts : in.from;
+        const long from = w->trial[k].stage == STAGE_CHECK ? w->selected[k].adapts : in.from;
         if (w->trial[k].stage == STAGE_DONE || w->trial[k].stage == STAGE_FIXED || w->trial[k].stage == STAGE_ADAPTS) continue;
         // wherever a batch ends, the same
         const long at = done < from ? from + GM_WATCHED : from + ((done - from) / GM_WATCHED + 1) * GM_WATCHED;
@@ -817,91 +815,91 @@ static long next_in_step(const GmChoices *w, long done)
     return next;
 }
 
-bool gm_choices_due(const GmChoices *w, long done)
+bool gm_trials_due(const GmTrials *w, long done)
 {
     return w && w->in_step && done > 0 && w->met != done && next_in_step(w, done - 1) == done;
 }
 
-long gm_choices_until(const GmChoices *w, long sweep, long batch)
+long gm_trials_until(const GmTrials *w, long sweep, long batch)
 {
     const long at = !w ? 0 : w->in_step ? next_in_step(w, sweep) : next_meeting(w, sweep);
     return w && sweep < at && batch > at - sweep ? at - sweep : batch;
 }
 
 // Numbers of a chain in a row: elements, and what transitions report.
-enum { TOLD_EVALUATIONS, TOLD_DIVERGENT, TOLD_FAILED, TOLD_ENERGY, TOLD };
+enum { TRIAL_EVALUATIONS, TRIAL_DIVERGENT, TRIAL_FAILED, TRIAL_ENERGY, LISTED };
 
-long gm_choices_columns(const GmChoices *w, GmWatched *out)
+long gm_trials_columns(const GmTrials *w, GmWatched *out)
 {
     long n = 0;
     for (int k = 0; k < w->n; k++) {
         if (!w->measures[k]) continue;
-        const int machine = w->model->competitions[k].machine - 1;
-        const GmWatched told[TOLD] = {{machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT},
-                                      {machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT},
-                                      {machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT},
-                                      {machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE}};
+        const int machine = w->model->selections[k].machine - 1;
+        const GmWatched told[LISTED] = {{machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT},
+                                        {machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT},
+                                        {machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT},
+                                        {machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE}};
         for (int i = 0; i < w->elements[k]; i++, n++)
             if (out) out[n] = (GmWatched){(int)w->element[k][i][0], w->element[k][i][1], w->model->state[w->element[k][i][0]].type};
-        for (int i = 0; i < TOLD; i++, n++)
+        for (int i = 0; i < LISTED; i++, n++)
             if (out) out[n] = told[i];
     }
     return n;
 }
 
-bool gm_choices_watch(const GmChoices *w, long sweep)
+bool gm_trials_watch(const GmTrials *w, long sweep)
 {
     bool wanted = false;
     for (int k = 0; w && w->in_step && k < w->n; k++) wanted |= is_watched(w, k, sweep);
     return wanted;
 }
 
-uint64_t gm_choices_form(GmChoices *w, long sweep)
+uint64_t gm_trials_form(GmTrials *w, long sweep)
 {
     uint64_t form = 0;
     for (int k = 0; w && k < w->n; k++) {
         for (int chain = 0; chain < w->chains; chain++) set_sweep(w, chain, k, sweep);
-        const GmChoice *c = &w->choice[k];
+        const GmSelected *c = &w->selected[k];
         if (k < MOST_IN_STEP) form |= ((uint64_t)c->gradients | (uint64_t)c->also << 1 | (uint64_t)(c->first > 0) << 2) << BITS * k;
     }
     return form | (w ? w->plans << BITS * MOST_IN_STEP : 0);
 }
 
-static void take_row(GmChoices *w, int k, long sweep, const double *row, long apart)
+static void take_row(GmTrials *w, int k, long sweep, const double *row, long apart)
 {
     const double *told = row + w->elements[k];
     double most = 0;
     if (!is_watched(w, k, sweep)) return;
     for (int chain = 0; chain < w->chains && w->trial[k].nuts; chain++) {
         const double *t = told + chain * apart;
-        gm_choice_moved(&w->choice[chain * w->n + k], (long)t[TOLD_EVALUATIONS], t[TOLD_DIVERGENT] != 0, t[TOLD_FAILED] != 0,
-                        t[TOLD_ENERGY], t[TOLD_EVALUATIONS] * gm_metrics_work(w->metrics, k + 1, chain));
-        most = fmax(most, t[TOLD_EVALUATIONS]);
+        gm_selected_moved(&w->selected[chain * w->n + k], (long)t[TRIAL_EVALUATIONS], t[TRIAL_DIVERGENT] != 0, t[TRIAL_FAILED] != 0,
+                          t[TRIAL_ENERGY], t[TRIAL_EVALUATIONS] * gm_metrics_work(w->metrics, k + 1, chain));
+        most = fmax(most, t[TRIAL_EVALUATIONS]);
     }
     for (int chain = 0; chain < w->chains; chain++) {
-        GmChoice *c = &w->choice[chain * w->n + k];
+        GmSelected *c = &w->selected[chain * w->n + k];
         c->rounds += (long)most;
         c->fails = 0;  // chains in step stay where they are
         keep(w, chain, k, sweep, row + chain * apart);
     }
 }
 
-void gm_choices_watched(GmChoices *w, long done, long n, const double *rows)
+void gm_trials_watched(GmTrials *w, long done, long n, const double *rows)
 {
-    const long apart = gm_choices_columns(w, NULL);
+    const long apart = gm_trials_columns(w, NULL);
     w->met = done;
-    for (int k = 0, at = 0; k < w->n; at += w->measures[k] ? w->elements[k] + TOLD : 0, k++)
+    for (int k = 0, at = 0; k < w->n; at += w->measures[k] ? w->elements[k] + LISTED : 0, k++)
         for (long i = 0; i < n && w->measures[k] && w->trial[k].stage != STAGE_DONE; i++)
             take_row(w, k, done - n + i, rows + i * apart * w->chains + at, apart);
-    gm_choices_meet(w, done);
+    gm_trials_meet(w, done);
 }
 
-void gm_choices_know(GmChoices *w, const struct GmMetrics *metrics)
+void gm_trials_know(GmTrials *w, const struct GmMetrics *metrics)
 {
     if (w) w->metrics = metrics;
 }
 
-void gm_choices_move_by(GmChoices *w, const char *name)
+void gm_trials_move_by(GmTrials *w, const char *name)
 {
     if (w) w->by = name;
 }
@@ -923,13 +921,13 @@ static void say_divergent(FILE *to, const Trial *t)
     if (t->divergent > 0) fprintf(to, ", %.*f %% divergent transitions", percent < 1 ? 2 : 0, percent);
 }
 
-static void say(FILE *to, const GmChoices *w, int k)
+static void say(FILE *to, const GmTrials *w, int k)
 {
     const Trial *t = &w->trial[k];
     fprintf(to, "Sampler: %s", t->nuts ? w->by : "Gibbs");
     if (t->nuts && t->every == 1) fprintf(to, " with a Gibbs sweep after each transition");
     else if (t->nuts && t->every > 1) fprintf(to, " with a Gibbs sweep after every %ld transitions", t->every);
-    fprintf(to, " for %s", w->model->competitions[k].name);
+    fprintf(to, " for %s", w->model->selections[k].name);
     if (w->method != GM_METHOD_AUTO) fprintf(to, ", as --method asks");
     if (t->ratio > 0) {
         fprintf(to, t->nuts ? "; in warm-up " : ". %s was tried: ", w->by);
@@ -942,7 +940,7 @@ static void say(FILE *to, const GmChoices *w, int k)
     fprintf(to, ".\n");
 }
 
-void gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before)
+void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before)
 {
     (void)chain;
     for (int k = 0; w && k < w->n; k++) {
@@ -951,24 +949,24 @@ void gm_choices_note(FILE *to, const GmChoices *w, int chain, const char *before
     }
 }
 
-const char *gm_choices_of_moves(const GmChoices *w, int field, bool *gibbs_between)
+const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between)
 {
     for (int k = 0; w && k < w->n; k++)
-        if (w->model->competitions[k].told - 1 == field) {
+        if (w->model->selections[k].told - 1 == field) {
             *gibbs_between = w->trial[k].every > 0;
-            return w->model->competitions[k].name;
+            return w->model->selections[k].name;
         }
     return NULL;
 }
 
-void gm_choices_print(FILE *to, const GmChoices *w) { gm_choices_note(to, w, 0, ""); }
+void gm_trials_print(FILE *to, const GmTrials *w) { gm_trials_note(to, w, 0, ""); }
 
-void gm_choices_close(GmChoices *w)
+void gm_trials_close(GmTrials *w)
 {
     if (!w) return;
     for (int i = 0; i < w->chains * w->n; i++)
         for (int m = 0; m < METHODS; m++) free(w->watch[i].draw[m]);
-    free(w->choice);
+    free(w->selected);
     free(w->watch);
     free(w->trial);
     free(w->cost);
