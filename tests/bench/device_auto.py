@@ -96,8 +96,8 @@ MODELS = [
     ("state space, 10^5 places", bench("walk"), [], [], drawn("walk", 100_000, 4), 4, 100),
     ("hidden Markov, 3000 times", bench("hmm"), [], [], drawn("hmm", 3000, 4), 4, 700),
     ("field, 40 x 40", bench("field"), [], [], drawn("field", 1600, 23), 4, 500),
-    ("Poisson regression, 2000 x 5, NUTS", bench("moves_poisson"), [], [], poisson(2000, 5, 50), 4, 1500),
-    ("Poisson regression, 10^5 x 20, NUTS", bench("moves_poisson"), [], [], poisson(100_000, 20, 1000), 4, 100),
+    ("Poisson regression, 2000 x 5, NUTS", bench("nuts_poisson"), [], [], poisson(2000, 5, 50), 4, 1500),
+    ("Poisson regression, 10^5 x 20, NUTS", bench("nuts_poisson"), [], [], poisson(100_000, 20, 1000), 4, 100),
 ]
 
 

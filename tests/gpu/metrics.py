@@ -2,7 +2,7 @@
 
     metrics.py build FOLDER          compiles the models
     metrics.py run FOLDER [DEVICE]   runs them on a GPU (or `cpu`) and checks
-    metrics.py stub FOLDER           what can be seen without a GPU: moves by one lane, in a stub of a driver (stub_moves.cpp)
+    metrics.py stub FOLDER           what can be seen without a GPU: moves by one lane, in a stub of a driver (stub_nuts.cpp)
 
 If this failed, moves with a metric of low rank or a dense one would have another law on a GPU than the density that they are asked for, or would not learn what makes trajectories short. Means and variances of draws
 are compared with exact ones, by batch means: |z| < 6, some 300 comparisons by a t distribution of more than 100 degrees of freedom: 3e-6 false alarms a run; seeds are fixed.
@@ -123,7 +123,7 @@ def stub(folder):
     os.makedirs(folder, exist_ok=True)
     library, here = os.path.join(folder, "stub.so"), os.path.dirname(os.path.abspath(__file__))
     subprocess.run(["cc", "-std=gnu11", "-fPIC", "-O1", "-DSTUB_MOVES", "-c", "-o", library + ".1.o", os.path.join(here, "stub_cuda.c")], check=True)
-    subprocess.run(["c++", "-std=c++17", "-fPIC", "-O2", "-w", "-c", "-o", library + ".2.o", os.path.join(here, "stub_moves.cpp")], check=True)
+    subprocess.run(["c++", "-std=c++17", "-fPIC", "-O2", "-w", "-c", "-o", library + ".2.o", os.path.join(here, "stub_nuts.cpp")], check=True)
     subprocess.run(["c++", "-shared", "-o", library, library + ".1.o", library + ".2.o"], check=True)
     env = {**os.environ, "XDG_CACHE_HOME": os.path.join(folder, "cache"), **{v: library for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS", "GMC_CUSOLVER")}}
     with open(os.path.join(folder, "held.json"), "w") as f:

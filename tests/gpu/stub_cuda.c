@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifdef STUB_MOVES
+#ifdef STUB_NUTS
 void stub_move(const char *states, const GmPlace *place, const GmHmc *of, int chain);
 #endif
 
@@ -338,7 +338,7 @@ int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a,
     const char *name = (const char *)f;
     if (strcmp(name, "gm_next_sweep") == 0) (*(GmPlace **)parameters[0])->sweep++;
     else if (strcmp(name, "gm_gathered") == 0) ++**(uint64_t **)parameters[1];
-#ifdef STUB_MOVES
+#ifdef STUB_NUTS
     else if (strcmp(name, "gm_hmc") == 0) {             // made as a whole when it begins
         const GmPlace *place = *(GmPlace **)parameters[1];
         for (int chain = *(int *)parameters[4]; *(int *)parameters[3] && chain < *(int *)parameters[4] + (int)y; chain++) stub_move(*(const char **)parameters[0], place, parameters[2], chain);

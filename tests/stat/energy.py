@@ -12,7 +12,7 @@ import subprocess
 
 import numpy as np
 
-from geweke_moves import one_program
+from geweke_hmc import one_program
 from program import Workplace, report
 
 rng = np.random.default_rng(5)

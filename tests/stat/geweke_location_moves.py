@@ -3,7 +3,7 @@
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 600 moments, twice, ring falsely once in 30000 runs. Seeds are fixed. With what is added to all but the first variable doubled by hand, each of five models in which several move failed: |z| of 25 to 53, or counts without an end.
 
-    geweke_shifts.py [NAME...]
+    geweke_location_moves.py [NAME...]
 """
 import re
 import subprocess

@@ -1,9 +1,9 @@
 """Moves along gradients on a GPU: milliseconds a gradient of all chains, effective draws a second.
 
-    moves_gpu.py build FOLDER            compiles the models
-    moves_gpu.py run FOLDER [NAME...]    measures; needs NumPy. A NAME is a part of a workload's name
-    moves_gpu.py many FOLDER [NAME...]   64 chains: each for itself (NUTS) and together (ChEES-HMC)
-    moves_gpu.py profile FOLDER NAME     the time of each kernel
+    nuts_gpu.py build FOLDER            compiles the models
+    nuts_gpu.py run FOLDER [NAME...]    measures; needs NumPy. A NAME is a part of a workload's name
+    nuts_gpu.py many FOLDER [NAME...]   64 chains: each for itself (NUTS) and together (ChEES-HMC)
+    nuts_gpu.py profile FOLDER NAME     the time of each kernel
 
 Milliseconds a gradient are those of the sweeps after warm-up over the answers that a sweep has asked for: those of the chain that asked for most, since chains go in step. Effective draws are the
 summary's ess_bulk, the least of the coefficients that the data were made with (of the multinomial regression: its intercepts); a second counts everything from the first sweep to the last, warm-up included. Data are random, seeds are
@@ -24,14 +24,14 @@ GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 
 #  name, model, sizes, {chains: target ms a gradient}, sweeps of warm-up and after it, coefficients
 WORKLOADS = [
-    ("Poisson regression, 10^6 x 20, 10^4 groups", "moves_poisson", (1_000_000, 20, 10_000), {1: 0.25, 4: 0.5}, 150, 100, "beta"),
-    ("horseshoe probit, 10^4 x 100", "moves_horseshoe", (10_000, 100), {1: None, 4: None, 16: None}, 300, 300, "beta"),
-    ("multinomial regression, 60000 x 785, 10 classes", "moves_multinomial", (60_000, 785), {1: 0.30, 4: 0.45, 16: 1.1}, 60, 40, "b"),
+    ("Poisson regression, 10^6 x 20, 10^4 groups", "nuts_poisson", (1_000_000, 20, 10_000), {1: 0.25, 4: 0.5}, 150, 100, "beta"),
+    ("horseshoe probit, 10^4 x 100", "nuts_horseshoe", (10_000, 100), {1: None, 4: None, 16: None}, 300, 300, "beta"),
+    ("multinomial regression, 60000 x 785, 10 classes", "nuts_multinomial", (60_000, 785), {1: 0.30, 4: 0.45, 16: 1.1}, 60, 40, "b"),
 ]
 
 MANY = [
-    ("Poisson regression, 10^5 x 20, 10^3 groups", "moves_poisson", (100_000, 20, 1_000), 64, 150, 100, "beta"),
-    ("horseshoe probit, 10^4 x 100", "moves_horseshoe", (10_000, 100), 64, 300, 300, "beta"),
+    ("Poisson regression, 10^5 x 20, 10^3 groups", "nuts_poisson", (100_000, 20, 1_000), 64, 150, 100, "beta"),
+    ("horseshoe probit, 10^4 x 100", "nuts_horseshoe", (10_000, 100), 64, 300, 300, "beta"),
 ]
 
 
@@ -45,14 +45,14 @@ def data(folder, model, sizes):
     """The arguments, and the coefficients that the data were made with."""
     r = np.random.default_rng(1)
     n, p = sizes[:2]
-    X = r.standard_normal((n, p)) * (0.3 if model == "moves_poisson" else 1)
+    X = r.standard_normal((n, p)) * (0.3 if model == "nuts_poisson" else 1)
     beta = np.zeros(p)
-    if model == "moves_multinomial":                 # as many pixels are not 0 as in images of digits
+    if model == "nuts_multinomial":                 # as many pixels are not 0 as in images of digits
         X = np.where(r.random((n, p)) < 0.19, r.random((n, p)), 0).astype(np.float32)
         beta = np.linspace(-1, 1, 10)
         B = np.where(r.random((p, 10)) < 0.1, 0.5 * r.standard_normal((p, 10)), 0)
         arrays = {"y": (beta + X @ B + r.gumbel(size=(n, 10))).argmax(1).astype(np.int32) + 1}
-    elif model == "moves_poisson":
+    elif model == "nuts_poisson":
         beta[:] = 0.3 * r.standard_normal(p)
         g = r.integers(1, sizes[2] + 1, n).astype(np.int32)
         arrays = {"g": g, "y": r.poisson(np.exp(0.3 + X @ beta + 0.5 * r.standard_normal(sizes[2])[g - 1])).astype(np.int32)}
@@ -62,7 +62,7 @@ def data(folder, model, sizes):
     for name, values in {"X": X, **arrays}.items():
         np.save(os.path.join(folder, "%s_%s.npy" % (model, name)), values)
     with open(os.path.join(folder, model + ".json"), "w") as f:
-        json.dump({"G": sizes[2]} if len(sizes) > 2 else {"K": 10} if model == "moves_multinomial" else {}, f)
+        json.dump({"G": sizes[2]} if len(sizes) > 2 else {"K": 10} if model == "nuts_multinomial" else {}, f)
     return [model + ".json"] + ["%s=%s_%s.npy" % (name, model, name) for name in ("X", *arrays)], beta
 
 

@@ -1,4 +1,4 @@
-// stub_moves.cpp -- moves along gradients for the stub of a driver (stub_cuda.c, built with -DSTUB_MOVES): device/nuts.h as kernels have it, by one lane, of a normal distribution whose coordinates are standard but for
+// stub_nuts.cpp -- moves along gradients for the stub of a driver (stub_cuda.c, built with -DSTUB_MOVES): device/nuts.h as kernels have it, by one lane, of a normal distribution whose coordinates are standard but for
 // their sum, signs alternating, whose variance is a hundredth. What the host makes of metrics on a GPU can be seen without one.
 #include "../../runtime/device/base.h"
 #include "../../runtime/device/rng.h"

@@ -1,6 +1,6 @@
 """Effective draws of a scale or a location with and without moves along orbits (docs/conditionals.md, section 7), 4 chains of 5000 draws by --method gibbs on one core: time, effective size of the scale or location, and of what mixes worst.
 
-    orbits.py [GMC [NAME...]]        a NAME is a part of a model's name
+    scale_moves.py [GMC [NAME...]]        a NAME is a part of a model's name
 """
 import json
 import math

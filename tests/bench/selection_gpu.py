@@ -1,8 +1,8 @@
 """Steps and moves along gradients where they compete, on a GPU: effective draws a second of each, and which of them a program takes by itself.
 
-    choice_gpu.py build FOLDER           compiles each model by --method gibbs, --method nuts and by default
-    choice_gpu.py run FOLDER [NAME...]   measures. A NAME is a part of a workload's name
-    choice_gpu.py [NAME...]              both
+    selection_gpu.py build FOLDER           compiles each model by --method gibbs, --method nuts and by default
+    selection_gpu.py run FOLDER [NAME...]   measures. A NAME is a part of a workload's name
+    selection_gpu.py [NAME...]              both
 
 Effective draws are the least ess_bulk of the summary over all unknowns; a second counts everything from the first sweep to the last, warm-up included. Data are random, seeds are fixed. The posterior means
 of the first unknown must agree within 6 of their errors, and what is taken must not be slower than the better method by more than a factor of 3: else it says so, with exit status 1. A warm-up of W sweeps tries both

@@ -4,7 +4,7 @@ with the moves; --explain must say what moves, or that nothing does.
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 500 moments ring falsely once in 60000 runs. Seeds are fixed. With the Jacobian's power wrong by one, by hand, every model
 with moves failed, with |z| from 9 to 300; with signs turned whatever their density says, 57.
 
-    geweke_orbits.py [NAME...]
+    geweke_scale_moves.py [NAME...]
 """
 import re
 import subprocess
@@ -361,7 +361,7 @@ def said(w, name, model):
         f.write(model)
     text = subprocess.run([GMC, "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
     steps = re.findall(r"^(.*), together along an orbit.*\n(?:.+\n)*? +then (.*)$", text, re.M)
-    return [who for who, becomes in steps if "shift_" not in becomes]          # those have geweke_shifts.py
+    return [who for who, becomes in steps if "shift_" not in becomes]          # those have geweke_location_moves.py
 
 
 def compare(w, name, model, data, transforms, orbits, direct):

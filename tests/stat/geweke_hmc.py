@@ -1,6 +1,6 @@
 """Geweke's joint distribution test (geweke.py) of moves along gradients: all responses are missing, so what is drawn from is the prior and the data's distribution under it.
 
-    geweke_moves.py
+    geweke_hmc.py
 
 1. Each transform of docs/gradients.md, in a program by `nuts`, one by `hmc` and one by `chees`: independent blocks, of each an unknown of a constrained type and responses that depend on it, which Gibbs steps draw in
    the same sweep. With log |J| and its derivative a tenth smaller than they are, by hand, 15 of 20 transforms and methods failed, with |z| up to 110. Unit vectors (whose length is no matter), factors of
