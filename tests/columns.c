@@ -1,7 +1,7 @@
 // columns.c -- files of draws for tests that are written in Python, which takes ten times as long to read numbers.
 //
-//   columns FILE.csv ...     for each file a line with the names; a line with the number of draws and the bytes of the comments below the names; these comments;
-//                            the draws as doubles, column after column
+//   columns FILE.csv ...     for each file a line with the names; a line with the number of draws and the bytes of the comments
+//                            below the names; these comments; the draws as doubles, column after column
 //
 // Numbers are right to the last bit but one. Exit status 1 if a row is longer or shorter than the names.
 #include <stdint.h>

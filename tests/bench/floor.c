@@ -9,7 +9,14 @@
 #include "gm.h"
 
 const GmModel gm_model;
-void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what) { (void)run; (void)chain; (void)variable; (void)element; (void)what; }
+void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what)
+{
+    (void)run;
+    (void)chain;
+    (void)variable;
+    (void)element;
+    (void)what;
+}
 
 static double now(void)
 {
@@ -18,13 +25,17 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int by_size(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int by_size(const void *a, const void *b)
+{
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
 
 int main(int argc, char **argv)
 {
     const long n = argc > 1 ? atol(argv[1]) : 10000, p = argc > 2 ? atol(argv[2]) : 100;
     enum { REPEATS = 21 };
-    double *X = malloc(sizeof *X * (size_t)(n * p)), *b = calloc((size_t)p, sizeof *b), *h = calloc((size_t)p, sizeof *h), *z = malloc(sizeof *z * (size_t)n);
+    double *X = malloc(sizeof *X * (size_t)(n * p)), *b = calloc((size_t)p, sizeof *b), *h = calloc((size_t)p, sizeof *h),
+           *z = malloc(sizeof *z * (size_t)n);
     double *J = malloc(sizeof *J * (size_t)(p * p)), *G = malloc(sizeof *G * (size_t)(p * p)), t[3][REPEATS];
     const Sweep at = {1, 0, 1};
     Stream g = stream(at, 1, 0);

@@ -57,7 +57,8 @@ static void check(const char *what, Arena *a, const char *text, bool right)
     }
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     bool good = (diags_errors(d) == 0) == right && seconds < SECONDS;
-    printf("%s: %s: %d errors (%s expected), %.2f s (at most %.0f)\n", good ? "ok" : "FAILED", what, diags_errors(d), right ? "none" : "some", seconds, SECONDS);
+    printf("%s: %s: %d errors (%s expected), %.2f s (at most %.0f)\n", good ? "ok" : "FAILED", what, diags_errors(d),
+           right ? "none" : "some", seconds, SECONDS);
     failed |= !good;
 }
 
@@ -83,9 +84,14 @@ int main(void)
     check("the same backwards", a, lines(a, "prior { a0 = 1;\n", "a%d = a%d + 2*a%d;\n", 500, true, "}"), true);
     check("a chain of 20,000 definitions", a, lines(a, "prior { a0 = 1;\n", "a%d = a%d + 2*a%d;\n", 20000, false, "}"), false);
     check("the same backwards", a, lines(a, "prior { a0 = 1;\n", "a%d = a%d + 2*a%d;\n", 20000, true, "}"), false);
-    check("a circle of 400 series", a, lines(a, "prior { a0[1] = 1; for (t in 2:3) a0[t] = a400[t - 1];\n", "for (t in 1:3) a%d[t] = a%d[t] + 2*a%d[t];\n", 400, false, "}"), true);
-    check("sizes that double 60 times", a, lines(a, "let { a0 = 2;\n", "a%d = a%d + a%d;\n", 60, false, "vector[a60] x = rep_vector(0, a60); }"), true);
-    check("sizes that are squared 60 times", a, lines(a, "let { a0 = 2;\n", "a%d = a%d * a%d;\n", 60, false, "vector[a60] x = rep_vector(0, a60); }"), true);
+    check("a circle of 400 series", a,
+          lines(a, "prior { a0[1] = 1; for (t in 2:3) a0[t] = a400[t - 1];\n", "for (t in 1:3) a%d[t] = a%d[t] + 2*a%d[t];\n", 400, false,
+                "}"),
+          true);
+    check("sizes that double 60 times", a,
+          lines(a, "let { a0 = 2;\n", "a%d = a%d + a%d;\n", 60, false, "vector[a60] x = rep_vector(0, a60); }"), true);
+    check("sizes that are squared 60 times", a,
+          lines(a, "let { a0 = 2;\n", "a%d = a%d * a%d;\n", 60, false, "vector[a60] x = rep_vector(0, a60); }"), true);
     check("matrices of vectors of matrices", a,
           lines(a, "data { int N; }\nlet { a0 = rep_vector(0, N);\n", "a%d = to_vector(rep_matrix(1, size(a%d), size(a%d)));\n", 60, false,
                 "b = a60 + a60; }"), true);

@@ -1,4 +1,5 @@
-// If this fails, docs/errors.md lacks a message or is wrong about one, or docs/language.md shows a model that does not pass or lacks a function.
+// If this fails, docs/errors.md lacks a message or is wrong about one, or docs/language.md shows a model that does not pass or lacks a
+// function.
 //
 // Every code of diag.def has its section. Each "Wrong" example gives that code and no other error; each "Right" one, and each example of
 // the manual, passes the front end.
@@ -32,7 +33,8 @@ static void load(Arena *a, const char *folder, Library *lib, Diags *d)
     DIR *dir = opendir(folder);
     for (const struct dirent *f; dir && (f = readdir(dir)); ) {
         size_t n = strlen(f->d_name);
-        if (n > 3 && strcmp(f->d_name + n - 3, ".gm") == 0) front_parse_library(a, source_read(a, arena_printf(a, "%s/%s", folder, f->d_name)), d, lib);
+        if (n > 3 && strcmp(f->d_name + n - 3, ".gm") == 0)
+            front_parse_library(a, source_read(a, arena_printf(a, "%s/%s", folder, f->d_name)), d, lib);
     }
     if (dir) closedir(dir);
 }

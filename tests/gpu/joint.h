@@ -40,7 +40,8 @@ static __device__ double joint_number(uint64_t seed, uint32_t variable, uint64_t
 
 __global__ void joint_numbers(uint64_t seed, uint32_t variable, long n, double *out)
 {
-    for (long e = blockIdx.x * (long)blockDim.x + threadIdx.x; e < n; e += (long)gridDim.x * blockDim.x) out[e] = joint_number(seed, variable, e);
+    for (long e = blockIdx.x * (long)blockDim.x + threadIdx.x; e < n; e += (long)gridDim.x * blockDim.x)
+        out[e] = joint_number(seed, variable, e);
 }
 
 // J[n, n] = diag(0.5 to 2) + B B' / RANK with B[n, RANK] standard normal: no eigenvalue below 0.5.
@@ -57,7 +58,8 @@ __global__ void joint_matrix(uint64_t seed, long n, const double *B, solve *J)
 
 __global__ void joint_shift(uint64_t seed, long n, solve *h)
 {
-    for (long j = blockIdx.x * (long)blockDim.x + threadIdx.x; j < n; j += (long)gridDim.x * blockDim.x) h[j] = (solve)(3 * joint_number(seed, 2, j));
+    for (long j = blockIdx.x * (long)blockDim.x + threadIdx.x; j < n; j += (long)gridDim.x * blockDim.x)
+        h[j] = (solve)(3 * joint_number(seed, 2, j));
 }
 
 // Chains with matrices of their own, and copies of what a draw destroys.
@@ -95,7 +97,15 @@ static Joint joint_new(long n, int chains, bool scaled, uint64_t seed)
     b.scale = scaled ? offsetof(State, scale) : (size_t)-1;
     double *B = on_device<double>((size_t)(n * RANK));
     for (int c = 0; c < chains; c++) {
-        State s = { on_device<solve>((size_t)(n * n)), on_device<solve>((size_t)n), on_device<wide>((size_t)n), on_device<wide>(3), 0, 0, 0, 0 }, k = s;
+        State s = {on_device<solve>((size_t)(n * n)),
+                   on_device<solve>((size_t)n),
+                   on_device<wide>((size_t)n),
+                   on_device<wide>(3),
+                   0,
+                   0,
+                   0,
+                   0},
+              k = s;
         k.J = on_device<solve>((size_t)(n * n));
         k.h = on_device<solve>((size_t)n);
         joint_numbers<<<1024, 256>>>(seed + (uint64_t)c, 1, n * RANK, B);
@@ -139,8 +149,8 @@ static void joint_launch(Joint *b, cudaStream_t stream, long blocks = 0)
     if (!blocks) blocks = dense_blocks(b->n, b->chains, 132);
     CK(cudaMemsetAsync(b->scratch, 255, (size_t)DENSE_BYTES(b->n, (long)b->chains, (long)sizeof(solve)), stream));
     const DenseRows none = {};
-    gm_dense_tiles<<<(unsigned)blocks, DENSE_THREADS, 0, stream>>>(b->states, b->place, VAR_x, "x", b->n, b->chains, offsetof(State, J), offsetof(State, h), offsetof(State, x),
-                                                                   b->scale, b->scratch, none);
+    gm_dense_tiles<<<(unsigned)blocks, DENSE_THREADS, 0, stream>>>(b->states, b->place, VAR_x, "x", b->n, b->chains, offsetof(State, J),
+                                                                   offsetof(State, h), offsetof(State, x), b->scale, b->scratch, none);
     CK(cudaGetLastError());
 }
 
@@ -148,7 +158,8 @@ static void joint_launch_small(Joint *b, cudaStream_t stream)
 {
     const size_t shared = sizeof(double) * (size_t)((b->n + 1) * (b->n | 1) + b->n);
     CK(cudaFuncSetAttribute(gm_dense_small, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024 - 1024));
-    gm_dense_small<<<dim3(1, (unsigned)b->chains), 256, shared, stream>>>(b->states, b->place, VAR_x, "x", b->n, offsetof(State, J), offsetof(State, h), offsetof(State, x), b->scale);
+    gm_dense_small<<<dim3(1, (unsigned)b->chains), 256, shared, stream>>>(b->states, b->place, VAR_x, "x", b->n, offsetof(State, J),
+                                                                          offsetof(State, h), offsetof(State, x), b->scale);
     CK(cudaGetLastError());
 }
 

@@ -1,5 +1,5 @@
-// If this failed, a joint normal draw on a GPU, dense or from few rows, would come from the wrong law for some number of elements or chains, depend on which block does what, or
-// take a matrix that is not positive definite for one that is, or never end.
+// If this failed, a joint normal draw on a GPU, dense or from few rows, would come from the wrong law for some number of elements or
+// chains, depend on which block does what, or take a matrix that is not positive definite for one that is, or never end.
 //
 // Needs a GPU. `joint_draws quick`: for a run under compute-sanitizer.
 //
@@ -126,7 +126,8 @@ static void one(long n, int chains, bool scaled)
     for (long blocks : grids) {
         if (blocks == 1 && n > 500) continue;
         draw(&b, scale, blocks);
-        for (int c = 0; c < chains; c++) other += memcmp(on_host(b.state[c].x, (size_t)n).data(), x[c].data(), sizeof(double) * (size_t)n) != 0;
+        for (int c = 0; c < chains; c++)
+            other += memcmp(on_host(b.state[c].x, (size_t)n).data(), x[c].data(), sizeof(double) * (size_t)n) != 0;
     }
     check(what, "other bits", (double)other, 0);
     check(what, "faults", on_host(b.place, 1)[0].fault, 0);
@@ -269,12 +270,15 @@ static void few(long n, long p, int chains, bool scaled)
     unsigned char *scratch = on_device<unsigned char>(bytes);
     gm_rows_prior<<<dim3((unsigned)(p + 255) / 256, y_chains), 256>>>(states, place, VAR_x, "x", r);
     if (n > 0) {
-        gm_rows_products<<<dim3((unsigned)(n + r.chunks * DENSE_PAIRS(DENSE_TILES(n))), y_chains), DENSE_THREADS>>>(states, place, VAR_x, r);
+        gm_rows_products<<<dim3((unsigned)(n + r.chunks * DENSE_PAIRS(DENSE_TILES(n))), y_chains), DENSE_THREADS>>>(states, place, VAR_x,
+                                                                                                                    r);
         const unsigned blocks = (unsigned)dense_blocks(n, chains, 132);
         if (sizeof(solve) == 8)
-            gm_dense_tiles<<<blocks, DENSE_THREADS>>>(states, place, VAR_x, "x", n, chains, offsetof(State, M), (size_t)-1, (size_t)-1, at_scale, scratch, r);
+            gm_dense_tiles<<<blocks, DENSE_THREADS>>>(states, place, VAR_x, "x", n, chains, offsetof(State, M), (size_t)-1, (size_t)-1,
+                                                      at_scale, scratch, r);
         else
-            gm_rows_tiles<<<blocks, DENSE_THREADS>>>(states, place, VAR_x, "x", n, chains, offsetof(State, M), (size_t)-1, (size_t)-1, at_scale, scratch, r);
+            gm_rows_tiles<<<blocks, DENSE_THREADS>>>(states, place, VAR_x, "x", n, chains, offsetof(State, M), (size_t)-1, (size_t)-1,
+                                                     at_scale, scratch, r);
     } else if (scaled) gm_rows_scale<<<dim3(1, y_chains), DENSE_THREADS>>>(states, place, VAR_x, at_scale, r);
     gm_rows_place<<<dim3((unsigned)(p + 31) / 32, y_chains), DENSE_THREADS>>>(states, place, "x", offsetof(State, x), at_scale, scratch, r);
     CK(cudaGetLastError());
@@ -282,7 +286,8 @@ static void few(long n, long p, int chains, bool scaled)
     double worst = 0, worst_scale = 0;
     for (int c = 0; c < chains; c++) {
         double s, size = 0, error = 0;
-        const std::vector<double> right = few_reference(kept[c], place, c, n, p, scaled ? scale : NULL, &s), x = on_host(state[c].x, (size_t)p);
+        const std::vector<double> right = few_reference(kept[c], place, c, n, p, scaled ? scale : NULL, &s),
+                                  x = on_host(state[c].x, (size_t)p);
         for (long j = 0; j < p; j++) {
             size = std::max(size, fabs(right[j]));
             if (!(fabs(x[j] - right[j]) <= error)) error = fabs(x[j] - right[j]);
@@ -295,7 +300,8 @@ static void few(long n, long p, int chains, bool scaled)
     check(what, "faults", on_host(place, 1)[0].fault, 0);
     for (int c = 0; c < chains; c++)
         for (State s : { state[c], kept[c] })
-            for (void *array : { (void *)s.D, (void *)s.h, (void *)s.rows, (void *)s.y, (void *)s.M, (void *)s.x, (void *)s.scale }) cudaFree(array);
+            for (void *array : {(void *)s.D, (void *)s.h, (void *)s.rows, (void *)s.y, (void *)s.M, (void *)s.x, (void *)s.scale})
+                cudaFree(array);
     for (void *array : { (void *)states, (void *)place, (void *)r.scratch, (void *)scratch }) cudaFree(array);
 }
 
@@ -309,7 +315,7 @@ int main(int argc, char **argv)
         if (n < 1000) one(n, 4, n % 2 == 1);
     }
     if (!quick) one(1000, 4, true);
-    static const long fews[][2] = { { 0, 5 }, { 1, 1 }, { 1, 40 }, { 31, 33 }, { 40, 150 }, { 64, 64 }, { 65, 300 }, { 130, 500 }, { 425, 700 } };
+    static const long fews[][2] = {{0, 5}, {1, 1}, {1, 40}, {31, 33}, {40, 150}, {64, 64}, {65, 300}, {130, 500}, {425, 700}};
     for (size_t k = 0; k < sizeof fews / sizeof *fews; k++) {
         if (quick && fews[k][0] > 65) break;
         few(fews[k][0], fews[k][1], 1, k % 2 == 0);

@@ -1,4 +1,5 @@
-// If this failed, NUTS on a GPU would have another law than on a CPU, or a trajectory would depend on whether its evaluations are launches of their own, or on how many threads share it.
+// If this failed, NUTS on a GPU would have another law than on a CPU, or a trajectory would depend on whether its evaluations are launches
+// of their own, or on how many threads share it.
 //
 // Needs a GPU. `nuts quick`: for a run under compute-sanitizer. Seeds are fixed; false alarms: 2e-9 for each bound of 6.
 #include <cstdio>
@@ -7,7 +8,14 @@
 #include "../../runtime/device/nuts.h"
 #include "../runtime/chained_normals.h"
 
-#define CK(call) do { const cudaError_t e_ = (call); if (e_) { printf("failed %s: %s\n", #call, cudaGetErrorString(e_)); return 1; } } while (0)
+#define CK(call)                                                      \
+    do {                                                              \
+        const cudaError_t e_ = (call);                                \
+        if (e_) {                                                     \
+            printf("failed %s: %s\n", #call, cudaGetErrorString(e_)); \
+            return 1;                                                 \
+        }                                                             \
+    } while (0)
 #define N   5
 
 static __device__ void begin(Nuts *m, int chain, long sweep, long warmup)
@@ -36,11 +44,13 @@ static __global__ void runs(wide *rooms, long n, long room, int chains, long swe
 }
 
 // By a block, or by several; the first thread answers.
-static __global__ void __launch_bounds__(1024) runs_of_blocks(wide *rooms, long n, long room, long sweeps, long warmup, volatile double *answers, double *shares, uint32_t *meetings)
+static __global__ void __launch_bounds__(1024)
+    runs_of_blocks(wide *rooms, long n, long room, long sweeps, long warmup, volatile double *answers, double *shares, uint32_t *meetings)
 {
     const int chain = (int)blockIdx.y;
     for (long k = 0; k < sweeps; k++) {
-        Nuts m = nuts_shared(rooms + chain * room, n, gridDim.x > 1 ? shares + chain * 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS : (double *)0, meetings + 2 * chain);
+        Nuts m = nuts_shared(rooms + chain * room, n, gridDim.x > 1 ? shares + chain * 2 * NUTS_MOST_BLOCKS * NUTS_MOST_SUMS : (double *)0,
+                             meetings + 2 * chain);
         begin(&m, chain, k, warmup);
         while (nuts_next(&m)) {
             nuts_meet(&m);
@@ -118,14 +128,17 @@ static int by_lanes(long n, int blocks, int lanes, int chains, long sweeps)
         CK(cudaMemset(rooms, 0, bytes));
         volatile double *to = answers;
         void *parameters[] = {&rooms, &n, &room, &sweeps, &sweeps, &to, &shares, &meetings};
-        if (k) CK(cudaLaunchCooperativeKernel((const void *)runs_of_blocks, dim3((unsigned)blocks, (unsigned)chains), dim3((unsigned)lanes), parameters, 0, NULL));
+        if (k)
+            CK(cudaLaunchCooperativeKernel((const void *)runs_of_blocks, dim3((unsigned)blocks, (unsigned)chains), dim3((unsigned)lanes),
+                                           parameters, 0, NULL));
         else runs<<<(chains + 31) / 32, 32>>>(rooms, n, room, chains, sweeps, sweeps);
         collect<<<(chains + 31) / 32, 32>>>(rooms, n, room, chains, x_there, steps_there);
         CK(cudaMemcpy(x[k].data(), x_there, sizeof(double) * x[k].size(), cudaMemcpyDeviceToHost));
         CK(cudaMemcpy(steps[k].data(), steps_there, sizeof(double) * steps[k].size(), cudaMemcpyDeviceToHost));
     }
     double apart = 0, others = 0;
-    for (size_t i = 0; i < x[0].size(); i++) apart = x[0][i] == x[0][i] && x[1][i] == x[1][i] ? fmax(apart, fabs(x[0][i] - x[1][i])) : INFINITY;
+    for (size_t i = 0; i < x[0].size(); i++)
+        apart = x[0][i] == x[0][i] && x[1][i] == x[1][i] ? fmax(apart, fabs(x[0][i] - x[1][i])) : INFINITY;
     for (int c = 0; c < chains; c++) others += steps[0][c] != steps[1][c];
     char what[100];
     snprintf(what, sizeof what, "%ld coordinates by %d x %d threads", n, blocks, lanes);
@@ -178,7 +191,8 @@ int main(int argc, char **argv)
             check("normals in a chain", "z covariance", fabs(product - pow(RHO, i - j)) / sqrt((squares - product * product) / chains), 6);
         }
 
-    // Evaluations in launches of their own: the same trajectories. Compilers may contract sums differently, so not to the last bit, and only for some sweeps.
+    // Evaluations in launches of their own: the same trajectories. Compilers may contract sums differently, so not to the last bit, and
+    // only for some sweeps.
     const int few = chains < 1000 ? chains : 1000;
     const long short_run = 6;
     CK(cudaMemset(rooms, 0, bytes));
@@ -208,8 +222,9 @@ int main(int argc, char **argv)
     check("a launch for each evaluation", "apart", apart, 1e-6);
 
     // With few sweeps, as rounding grows along trajectories.
-    if (by_lanes(5, 1, 32, quick ? 4 : 100, 6) || by_lanes(70, 1, 32, quick ? 2 : 100, 4) || by_lanes(301, 1, 96, quick ? 2 : 50, 4) || by_lanes(2500, 2, 256, quick ? 1 : 10, 4)
-        || by_lanes(2500, 16, 32, quick ? 1 : 10, 4)) return 1;
+    if (by_lanes(5, 1, 32, quick ? 4 : 100, 6) || by_lanes(70, 1, 32, quick ? 2 : 100, 4) || by_lanes(301, 1, 96, quick ? 2 : 50, 4) ||
+        by_lanes(2500, 2, 256, quick ? 1 : 10, 4) || by_lanes(2500, 16, 32, quick ? 1 : 10, 4))
+        return 1;
     printf("%s: %d failed\n", failures ? "failed" : "passed", failures);
     return failures > 0;
 }

@@ -1,4 +1,5 @@
-// If this failed, predictors of several outputs on a GPU, or what their coefficients get from the rows, would be wrong for some sizes, or would depend on what chains run beside.
+// If this failed, predictors of several outputs on a GPU, or what their coefficients get from the rows, would be wrong for some sizes, or
+// would depend on what chains run beside.
 //
 // Needs a GPU. Seeds are fixed; nothing is random but data.
 // nvcc:
@@ -37,7 +38,8 @@ static double host_uniform(void)
     return (double)(state_of_host >> 11) * 1.11022302462515654e-16;
 }
 
-// Predictors against plain loops in double; sums and totals against plain loops over the weights and predictors that came out; chains together or alone: the same bits.
+// Predictors against plain loops in double; sums and totals against plain loops over the weights and predictors that came out; chains
+// together or alone: the same bits.
 static void one(long n, long p, long K, int chains, bool with_e)
 {
     char what[160];
@@ -47,7 +49,8 @@ static void one(long n, long p, long K, int chains, bool with_e)
         check(what, "does not fit", 1, 0);
         return;
     }
-    snprintf(what, sizeof what, "X[%ld, %ld], %ld%s outputs, %d chains (%s, %d x %d, tile %d)", n, p, K, with_e ? " + 1" : "", chains, plan.kernel, plan.pass.batches, plan.pass.together, 16 * plan.pass.groups);
+    snprintf(what, sizeof what, "X[%ld, %ld], %ld%s outputs, %d chains (%s, %d x %d, tile %d)", n, p, K, with_e ? " + 1" : "", chains,
+             plan.kernel, plan.pass.batches, plan.pass.together, 16 * plan.pass.groups);
     std::vector<float> X((size_t)(n * p));
     std::vector<int> y((size_t)n);
     for (float &x : X) x = (float)(2 * host_uniform() - 1);
@@ -87,7 +90,8 @@ static void one(long n, long p, long K, int chains, bool with_e)
     for (int c = 0; c < chains; c++) {
         const long all = K + with_e;
         const std::vector<real> eta_B = on_host(states[c].X_B, (size_t)(n * K)), w_B = on_host(states[c].weight_B, (size_t)(n * K));
-        const std::vector<real> eta_e = with_e ? on_host(states[c].X_e, (size_t)n) : std::vector<real>(), w_e = with_e ? on_host(states[c].weight_e, (size_t)n) : std::vector<real>();
+        const std::vector<real> eta_e = with_e ? on_host(states[c].X_e, (size_t)n) : std::vector<real>(),
+                                w_e = with_e ? on_host(states[c].weight_e, (size_t)n) : std::vector<real>();
         out[c] = on_host(states[c].out_B, (size_t)(p * K));
         total[c] = on_host(states[c].totals, 2);
         const std::vector<double> out_e = on_host(states[c].out_e, (size_t)p), sums = on_host(states[c].sums, (size_t)K);
@@ -148,7 +152,9 @@ static void one(long n, long p, long K, int chains, bool with_e)
         for (int c = 0; c < chains; c++) {
             const bool goes = few ? c == chains - 1 : c % 2 == 1;
             const std::vector<double> again = on_host(states[c].out_B, (size_t)(p * K)), total_again = on_host(states[c].totals, 2);
-            if (goes) other += memcmp(again.data(), out[c].data(), again.size() * sizeof(double)) != 0 || memcmp(total_again.data(), total[c].data(), 2 * sizeof(double)) != 0;
+            if (goes)
+                other += memcmp(again.data(), out[c].data(), again.size() * sizeof(double)) != 0 ||
+                         memcmp(total_again.data(), total[c].data(), 2 * sizeof(double)) != 0;
             else other += total_again[0] == total_again[0] || again[0] == again[0];
         }
     }
@@ -166,7 +172,8 @@ static void one(long n, long p, long K, int chains, bool with_e)
         CK(cudaDeviceSynchronize());
         products_free(&alone);
         const std::vector<double> again = on_host(states[c].out_B, (size_t)(p * K)), total_again = on_host(states[c].totals, 2);
-        other += memcmp(again.data(), out[c].data(), again.size() * sizeof(double)) != 0 || memcmp(total_again.data(), total[c].data(), 2 * sizeof(double)) != 0;
+        other += memcmp(again.data(), out[c].data(), again.size() * sizeof(double)) != 0 ||
+                 memcmp(total_again.data(), total[c].data(), 2 * sizeof(double)) != 0;
     }
     if (chains > 1) check(what, "bits, alone", (double)other, 0);
 

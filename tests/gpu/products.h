@@ -1,4 +1,5 @@
-// products.h -- products of rows by themselves, as an emitted program would have them, and how the host launches them. For products.cu and the bench.
+// products.h -- products of rows by themselves, as an emitted program would have them, and how the host launches them. For products.cu and
+// the bench.
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
 
@@ -38,7 +39,8 @@ typedef struct State { wide *B, *e, *out_B, *out_e, *sums, *totals; real *X_B, *
 #include "../../runtime/device/products_pass.h"
 
 // Multinomial regression on B[p, K], and a scale exp(X e), e[p], of the logit of the first class: lp and 1 are added up.
-template <class Rows> static __device__ __forceinline__ void rows_of_B_span(GmContext *GM, const Data *d, const State *s, const Sweep, const Rows &gm_rows)
+template <class Rows>
+static __device__ __forceinline__ void rows_of_B_span(GmContext *GM, const Data *d, const State *s, const Sweep, const Rows &gm_rows)
 {
     wide lp = 0, count = 0;
     SPAN (i, d->N, &lp, &count) {
@@ -87,8 +89,10 @@ static const void *products_kernel(const char *name)
 static void products_prepare(ProductsPlan *plan, const Data &d, bool with_e)
 {
     ProductsPass *pass = &plan->pass;
-    const ProductsOf B = { offsetof(State, X_B), offsetof(State, weight_B), offsetof(State, B), offsetof(State, out_B), offsetof(State, sums), d.K, 0 };
-    const ProductsOf e = { offsetof(State, X_e), offsetof(State, weight_e), offsetof(State, e), offsetof(State, out_e), PRODUCTS_NO_FIELD, 1, 0 };
+    const ProductsOf B = {
+        offsetof(State, X_B), offsetof(State, weight_B), offsetof(State, B), offsetof(State, out_B), offsetof(State, sums), d.K, 0};
+    const ProductsOf e = {
+        offsetof(State, X_e), offsetof(State, weight_e), offsetof(State, e), offsetof(State, out_e), PRODUCTS_NO_FIELD, 1, 0};
     pass->of[0] = B;
     pass->of[1] = e;
     pass->count = 1 + with_e;
@@ -100,7 +104,8 @@ static void products_prepare(ProductsPlan *plan, const Data &d, bool with_e)
     CK(cudaMemset(pass->part, 255, (size_t)plan->part * sizeof(float)));
     const void *kernel = products_kernel(plan->kernel);
     if (plan->shared > 48 * 1024) CK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan->shared));
-    if (plan->shared > 48 * 1024 && pass->narrow) CK(cudaFuncSetAttribute(products_kernel(plan->narrow), cudaFuncAttributeMaxDynamicSharedMemorySize, plan->shared));
+    if (plan->shared > 48 * 1024 && pass->narrow)
+        CK(cudaFuncSetAttribute(products_kernel(plan->narrow), cudaFuncAttributeMaxDynamicSharedMemorySize, plan->shared));
 }
 
 static void products_free(ProductsPlan *plan)
@@ -116,7 +121,8 @@ static void products_launch(const ProductsPlan *plan, Data d, State *states, GmP
     void *others[] = { &states, &place, &pass }, *rows[] = { &d, &states, &place, &pass };
     CK(cudaLaunchKernel((const void *)gm_products_pieces, dim3((unsigned)plan->piece_blocks), dim3(256), others, 0, stream));
     for (int k = 0; k < (pass.narrow ? 2 : 1) && pass.chunks > 0; k++)
-        CK(cudaLaunchKernel(products_kernel(k ? plan->narrow : plan->kernel), dim3((unsigned)(pass.chunks * pass.batches)), dim3(PRODUCTS_THREADS), rows, (size_t)plan->shared, stream));
+        CK(cudaLaunchKernel(products_kernel(k ? plan->narrow : plan->kernel), dim3((unsigned)(pass.chunks * pass.batches)),
+                            dim3(PRODUCTS_THREADS), rows, (size_t)plan->shared, stream));
     CK(cudaLaunchKernel((const void *)gm_products_sums, dim3((unsigned)plan->sum_blocks), dim3(256), others, 0, stream));
 }
 

@@ -1,5 +1,5 @@
-// If this failed, a row pass on a GPU would give wrong predictors, draws or sums for some width of the matrix, or results that depend on what
-// runs beside them; or latents in single precision would come from the wrong law.
+// If this failed, a row pass on a GPU would give wrong predictors, draws or sums for some width of the matrix, or results that depend on
+// what runs beside them; or latents in single precision would come from the wrong law.
 //
 // Needs a GPU. Seeds are fixed; false alarms: 7e-10 for a Kolmogorov-Smirnov bound of 3.3, 2e-9 for a mean at 6.
 // nvcc: -DROWS_KEEP_DOT
@@ -124,7 +124,8 @@ static void one_matrix(long n, long p, int chains)
         if (!(error <= worst_total)) worst_total = error;
     }
     const RowPlan plan = row_plan(n, p, chains, (int)sizeof(real), 227 * 1024);
-    snprintf(what, sizeof what, "X[%ld, %ld], %d chains (%s, %ld chunks, %d stages)", n, p, chains, plan.kernel, plan.pass.chunks, plan.pass.stages);
+    snprintf(what, sizeof what, "X[%ld, %ld], %d chains (%s, %ld chunks, %d stages)", n, p, chains, plan.kernel, plan.pass.chunks,
+             plan.pass.stages);
     check(what, "dot", worst_dot, fine);
     check(what, "sum", worst_sum, fine);
     check(what, "total", worst_total, fine);
@@ -252,8 +253,8 @@ static void truncated(double h, double q, double lo, double hi)
 int main(int argc, char **argv)
 {
     const int quick = argc > 1 && !strcmp(argv[1], "quick");     // for a run under compute-sanitizer
-    static const long widths[] = { 1, 2, 3, 7, 8, 9, 12, 16, 17, 31, 32, 33, 63, 100, 128, 129, 141, 200, 256, 257, 500, 512, 513, 785, 1000, 1024, 1025,
-                                   1500, 3000, 4095, 4097, 6001, 16384, 16385, 20001 };
+    static const long widths[] = {1,   2,   3,   7,   8,   9,   12,   16,   17,   31,   32,   33,   63,   100,  128,   129,   141,  200,
+                                  256, 257, 500, 512, 513, 785, 1000, 1024, 1025, 1500, 3000, 4095, 4097, 6001, 16384, 16385, 20001};
     int k = 0;
     for (long p : widths) {
         const long n = quick ? 40 + k : std::min(20011L, 3000000 / p + 37);
@@ -270,7 +271,7 @@ int main(int argc, char **argv)
             truncated(mean, -0.5, 0, INFINITY);
             truncated(-mean, -0.5, -INFINITY, 0);
         }
-        static const double ends[][2] = { { -1, 2 }, { -0.02, 0.02 }, { 0.5, 0.6 }, { -3, -1 }, { 2, 30 }, { 6, 6.2 }, { -30, 0.25 }, { -9, 9 } };
+        static const double ends[][2] = {{-1, 2}, {-0.02, 0.02}, {0.5, 0.6}, {-3, -1}, {2, 30}, {6, 6.2}, {-30, 0.25}, {-9, 9}};
         for (size_t e = 0; e < sizeof ends / sizeof *ends; e++) truncated(12, -2, 3 + 0.5 * ends[e][0], 3 + 0.5 * ends[e][1]);
     }
     printf("%s: %d failed\n", failures ? "failed" : "ok", failures);

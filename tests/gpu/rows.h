@@ -42,10 +42,12 @@ enum { VAR_z = 3 };
 
 #include "../../runtime/device/row_pass.h"
 
-#define ROW(name, k)                                                                                                                            \
-    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data *d, const State *s, const Sweep at, const long k, const real dot); \
-    ROW_PASS_KERNELS(name)                                                                                                                      \
-    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data *d, const State *s, const Sweep at, const long k, const real dot)
+#define ROW(name, k)                                                                                                                   \
+    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data *d, const State *s, const Sweep at, const long k, \
+                                                           const real dot);                                                            \
+    ROW_PASS_KERNELS(name)                                                                                                             \
+    static __device__ __forceinline__ RowWeight name##_row(GmContext *GM, const Data *d, const State *s, const Sweep at, const long k, \
+                                                           const real dot)
 
 ROW(draw_z, k) {
     const real h = (real)*s->alpha + dot;
@@ -87,7 +89,8 @@ static const void *row_kernel(const char *name)
     exit(1);
 }
 
-// One row pass over all chains, not more than `most` in one reading. `partial` must hold the largest plan's doubles. use: 1 dot, 2 sums, 3 both.
+// One row pass over all chains, not more than `most` in one reading. `partial` must hold the largest plan's doubles. use: 1 dot, 2 sums, 3
+// both.
 static void launch_rows(Data d, State *states, GmPlace *place, int chains, int most, int use, double *partial)
 {
     RowPlan plan;
@@ -103,7 +106,8 @@ static void launch_rows(Data d, State *states, GmPlace *place, int chains, int m
         if (plan.shared > 48 * 1024) CK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared));
         void *arguments[] = { &d, &states, &place, &plan.pass };
         CK(cudaLaunchKernel(kernel, dim3((unsigned)plan.pass.chunks), dim3((unsigned)plan.threads), arguments, (size_t)plan.shared, 0));
-        if (use & 2) CK(cudaLaunchKernel((const void *)gm_row_pass_sums, dim3((unsigned)plan.sum_blocks), dim3(ROW_SUM_THREADS), arguments, 0, 0));
+        if (use & 2)
+            CK(cudaLaunchKernel((const void *)gm_row_pass_sums, dim3((unsigned)plan.sum_blocks), dim3(ROW_SUM_THREADS), arguments, 0, 0));
     }
 }
 

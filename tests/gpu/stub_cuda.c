@@ -1,13 +1,15 @@
-// stub_cuda.c -- a driver, an NVRTC, a cuBLAS and a cuSOLVER for tests on machines without a GPU: one shared library, which GMC_CUDA, GMC_NVRTC,
-// GMC_CUBLAS and GMC_CUSOLVER name. Device memory is memory of the host; copies are made, and checked against the ends of what they touch. Kernels
-// do nothing, but those that count sweeps and draws, moves, which ask three times, and row passes, which are recorded.
+// stub_cuda.c -- a driver, an NVRTC, a cuBLAS and a cuSOLVER for tests on machines without a GPU: one shared library, which GMC_CUDA,
+// GMC_NVRTC, GMC_CUBLAS and GMC_CUSOLVER name. Device memory is memory of the host; copies are made, and checked against the ends of what
+// they touch. Kernels do nothing, but those that count sweeps and draws, trajectories of three evaluations, and row passes, which are recorded.
 //
-//   STUB_FAIL="cuMemAlloc=2@3,cuEventSynchronize=999@20"   the third call of cuMemAlloc gives 2, ...; after a result that a GPU does not survive
-//                                                          (214, from 700 on) all later calls give it too
-//   STUB_DRIVER=12000  STUB_DEVICES=1  STUB_CAPABILITY=90  STUB_MEMORY=1e9          what there is; STUB_ELEMENT=4: bytes of an element of a matrix
+//   STUB_FAIL="cuMemAlloc=2@3,cuEventSynchronize=999@20"   the third call of cuMemAlloc gives 2, ...; after a result that a GPU does
+//                                                          not survive (214, from 700 on) all later calls give it too
+//   STUB_DRIVER=12000  STUB_DEVICES=1  STUB_CAPABILITY=90  STUB_MEMORY=1e9          what there is
+//   STUB_ELEMENT=4     bytes of an element of a matrix
 //   STUB_LAUNCH=0.001  seconds that a launch takes (0)
-//   STUB_LOG=FILE      gets a line for each allocation ("alloc BYTES", "host BYTES") and at the end: the most bytes taken, bytes copied from the
-//                      host while kernels ran, and of each row pass the rows that it saw: how many, a hash of their bits, in the order of the rows
+//   STUB_LOG=FILE      gets a line for each allocation ("alloc BYTES", "host BYTES") and at the end: the most bytes taken, bytes copied
+//                      from the host while kernels ran, and of each row pass the rows that it saw: how many, a hash of their bits, in
+//                      the order of the rows
 //
 // As a driver does it refuses memory of no bytes, launches of no blocks and work on no address.
 // With -DSTUB_OLD it lacks what came last: cuGraphInstantiateWithFlags, nvrtcGetCUBIN, cublasSgemm_v2, cusolverDnSpotrf.
@@ -160,8 +162,11 @@ int cuDeviceGetAttribute(int *to, int attribute, CUdevice d)
 {
     (void)d;
     const int capability = (int)setting("STUB_CAPABILITY", 90);
-    *to = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? 132 : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? capability / 10
-        : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? capability % 10 : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 232448 : 1;
+    *to = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? 132
+          : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR          ? capability / 10
+          : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR          ? capability % 10
+          : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 232448
+                                                                               : 1;
     return 0;
 }
 
@@ -222,7 +227,10 @@ static int copy(void *to, const void *from, size_t bytes, const void *on_device)
     return 0;
 }
 
-int cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) { return copy((void *)(uintptr_t)to, from, bytes, (void *)(uintptr_t)to); }
+int cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+    return copy((void *)(uintptr_t)to, from, bytes, (void *)(uintptr_t)to);
+}
 
 int cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) { return copy(to, (void *)(uintptr_t)from, bytes, (void *)(uintptr_t)from); }
 
@@ -268,13 +276,16 @@ QUIET(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, CUdevice d __attr
 QUIET(cuCtxSetCurrent, cuCtxSetCurrent, CUcontext c __attribute__((unused)))
 QUIET(cuCtxSetLimit, cuCtxSetLimit, int a __attribute__((unused)), size_t b __attribute__((unused)))
 QUIET(cuModuleUnload, cuModuleUnload, CUmodule m __attribute__((unused)))
-QUIET(cuFuncSetAttribute, cuFuncSetAttribute, CUfunction f __attribute__((unused)), int a __attribute__((unused)), int b __attribute__((unused)))
+QUIET(cuFuncSetAttribute, cuFuncSetAttribute, CUfunction f __attribute__((unused)), int a __attribute__((unused)),
+      int b __attribute__((unused)))
 QUIET(cuStreamDestroy_v2, cuStreamDestroy, CUstream s __attribute__((unused)))
 QUIET(cuStreamSynchronize, cuStreamSynchronize, CUstream s __attribute__((unused)))
-QUIET(cuStreamWaitEvent, cuStreamWaitEvent, CUstream s __attribute__((unused)), CUevent e __attribute__((unused)), unsigned flags __attribute__((unused)))
+QUIET(cuStreamWaitEvent, cuStreamWaitEvent, CUstream s __attribute__((unused)), CUevent e __attribute__((unused)),
+      unsigned flags __attribute__((unused)))
 QUIET(cuStreamEndCapture, cuStreamEndCapture, CUstream s __attribute__((unused)), CUgraph *g __attribute__((unused)))
 #ifndef STUB_OLD
-QUIET(cuGraphInstantiateWithFlags, cuGraphInstantiate, CUgraphExec *e __attribute__((unused)), CUgraph g __attribute__((unused)), unsigned long long f __attribute__((unused)))
+QUIET(cuGraphInstantiateWithFlags, cuGraphInstantiate, CUgraphExec *e __attribute__((unused)), CUgraph g __attribute__((unused)),
+      unsigned long long f __attribute__((unused)))
 #endif
 QUIET(cuGraphLaunch, cuGraphLaunch, CUgraphExec e __attribute__((unused)), CUstream s __attribute__((unused)))
 QUIET(cuGraphExecDestroy, cuGraphExecDestroy, CUgraphExec e __attribute__((unused)))
@@ -303,7 +314,8 @@ static int is_pass(const char *name)
     const char *at = strrchr(name, '_');
     if (at && at > name)
         for (at--; at > name && *at != '_'; at--) { }
-    return at && at - name >= 5 && strncmp(at - 5, "_rows", 5) == 0 && strncmp(name, "gm_", 3) != 0 && (at[1] == 'n' || at[1] == 'w' || at[1] == 'a');
+    return at && at - name >= 5 && strncmp(at - 5, "_rows", 5) == 0 && strncmp(name, "gm_", 3) != 0 &&
+           (at[1] == 'n' || at[1] == 'w' || at[1] == 'a');
 }
 
 // A row pass: its rows are hashed, in order.
@@ -328,7 +340,8 @@ static void pass_over(const char *name, const RowPass *pass, unsigned blocks_x)
     seen[k].next = last;
 }
 
-int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, CUstream s, void **parameters, void **extra)
+int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, CUstream s,
+                   void **parameters, void **extra)
 {
     (void)shared, (void)s, (void)extra;
     CALL(cuLaunchKernel);
@@ -341,7 +354,8 @@ int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a,
 #ifdef STUB_NUTS
     else if (strcmp(name, "gm_hmc") == 0) {             // made as a whole when it begins
         const GmPlace *place = *(GmPlace **)parameters[1];
-        for (int chain = *(int *)parameters[4]; *(int *)parameters[3] && chain < *(int *)parameters[4] + (int)y; chain++) stub_move(*(const char **)parameters[0], place, parameters[2], chain);
+        for (int chain = *(int *)parameters[4]; *(int *)parameters[3] && chain < *(int *)parameters[4] + (int)y; chain++)
+            stub_move(*(const char **)parameters[0], place, parameters[2], chain);
         if (*(uint32_t **)parameters[7]) **(uint32_t **)parameters[7] = 0;
     }
 #endif
@@ -353,7 +367,8 @@ int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a,
     return 0;
 }
 
-int cuLaunchCooperativeKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, CUstream s, void **parameters)
+int cuLaunchCooperativeKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared,
+                              CUstream s, void **parameters)
 {
     return cuLaunchKernel(f, x, y, z, a, b, c, shared, s, parameters, NULL);
 }

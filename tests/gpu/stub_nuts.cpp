@@ -1,5 +1,6 @@
-// stub_nuts.cpp -- moves along gradients for the stub of a driver (stub_cuda.c, built with -DSTUB_MOVES): device/nuts.h as kernels have it, by one lane, of a normal distribution whose coordinates are standard but for
-// their sum, signs alternating, whose variance is a hundredth. What the host makes of metrics on a GPU can be seen without one.
+// stub_nuts.cpp -- moves along gradients for the stub of a driver (stub_cuda.c, built with -DSTUB_MOVES): device/nuts.h as kernels have it,
+// by one lane, of a normal distribution whose coordinates are standard but for their sum, signs alternating, whose variance is a hundredth.
+// What the host makes of metrics on a GPU can be seen without one.
 #include "../../runtime/device/base.h"
 #include "../../runtime/device/rng.h"
 #include "../../runtime/device/normal.h"
@@ -23,10 +24,14 @@ static uint32_t atomicAdd(uint32_t *at, uint32_t by) { return (*at += by) - by; 
 
 static const double held = 99;
 
-// Of all moves after warm-up: their number, leapfrog steps, squares of the first coordinate and of the sum over the root of n. Printed at the end.
+// Of all moves after warm-up: their number, leapfrog steps, squares of the first coordinate and of the sum over the root of n. Printed at
+// the end.
 static double moves, steps, squares, squares_of_sum;
 
-static void print(void) { fprintf(stderr, "stub: %.0f moves, %.2f steps, variances %.4f %.5f\n", moves, steps / moves, squares / moves, squares_of_sum / moves); }
+static void print(void)
+{
+    fprintf(stderr, "stub: %.0f moves, %.2f steps, variances %.4f %.5f\n", moves, steps / moves, squares / moves, squares_of_sum / moves);
+}
 
 extern "C" void stub_move(const char *states, const GmPlace *place, const GmHmc *of, int chain)
 {

@@ -1,4 +1,5 @@
-// If this failed, X' diag(w) X by tensor cores would be wrong for some sizes, or less exact than single precision, or would depend on what chains run beside.
+// If this failed, X' diag(w) X by tensor cores would be wrong for some sizes, or less exact than single precision, or would depend on what
+// chains run beside.
 //
 // Needs a GPU of compute capability 8.0 or later. Seeds are fixed; nothing is random but data.
 // nvcc:
@@ -13,7 +14,10 @@
 #include "../../runtime/device/base.h"
 
 typedef struct State { float *w; } State;
-template <typename T> static __device__ T *gm_array(const State *states, int chain, uint64_t offset) { return *(T *const *)((const char *)&states[chain] + offset); }
+template <typename T> static __device__ T *gm_array(const State *states, int chain, uint64_t offset)
+{
+    return *(T *const *)((const char *)&states[chain] + offset);
+}
 #include "../../runtime/device/weighted_cores.h"
 
 #define CK(call)                                                                                        \
@@ -49,7 +53,8 @@ static double host_uniform(void)
     return (double)(state_of_host >> 11) * 1.11022302462515654e-16;
 }
 
-// Against sums in double of the numbers in single precision. Weights of both signs; a column of ones, all of whose products with itself have one sign.
+// Against sums in double of the numbers in single precision. Weights of both signs; a column of ones, all of whose products with itself
+// have one sign.
 static void one(long n, long p, long chunk, int chains)
 {
     char what[100];

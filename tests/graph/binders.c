@@ -1,4 +1,5 @@
-// If this fails, an expression that is put into the body of a sum would be changed there, or the sums around would come apart: max(j in 1:N, w[j]) within sum(k in 1:N, ..) would read w[k].
+// If this fails, an expression that is put into the body of a sum would be changed there, or the sums around would come apart: max(j in
+// 1:N, w[j]) within sum(k in 1:N, ..) would read w[k].
 #include <stdio.h>
 #include <string.h>
 #include "../../compiler/base/arena.h"
@@ -14,7 +15,8 @@ static void check(const char *what, Expr *got, Expr *wanted)
     failed += got != wanted;
 }
 
-static Var N = {.name = "N", .kind = VAR_DATA}, w = {.name = "w", .kind = VAR_DATA, .rank = 1}, X = {.name = "X", .kind = VAR_DATA, .rank = 2}, s = {.name = "s", .kind = VAR_PART};
+static Var N = {.name = "N", .kind = VAR_DATA}, w = {.name = "w", .kind = VAR_DATA, .rank = 1},
+           X = {.name = "X", .kind = VAR_DATA, .rank = 2}, s = {.name = "s", .kind = VAR_PART};
 
 static Expr *n_of(void)               { return ex_ref(&N, 0, NULL); }
 static Expr *w_at(Expr *i)            { return ex_ref(&w, 1, &i); }

@@ -163,7 +163,8 @@ static void run_off(const char *what, long n, GmTarget *target, void *of, const 
         off = a->gain < 1e-3 && gm_ascent_runs_off(a);
     if (!off)
         off = gm_ascent_runs_off(a);
-    check(off == does && (a->state == GM_ASCENT_RUNS_OFF) == does, "%s: %s (after %ld evaluations)", what, off ? "runs off" : "does not run off", a->evaluations);
+    check(off == does && (a->state == GM_ASCENT_RUNS_OFF) == does, "%s: %s (after %ld evaluations)", what,
+          off ? "runs off" : "does not run off", a->evaluations);
     gm_ascent_close(a);
 }
 

@@ -1,4 +1,5 @@
-// If this failed, labels of components would be permuted otherwise than costs say: the assignment would not be the one of least cost, or no permutation.
+// If this failed, labels of components would be permuted otherwise than costs say: the assignment would not be the one of least cost, or no
+// permutation.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,8 @@
 static void put_json(const char *path, const char *name, const char *value)
 {
     static const char *const names[] = { "N", "J", "K", "group", "y", "X", "w" };
-    static const char *const values[] = { "5", "2", "2", "[1, 2, 1, 2, 2]", "[1.5, 3, -0.5, 4, 5]", "[[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]]", "[0.25, 0.75]" };
+    static const char *const values[] = {
+        "5", "2", "2", "[1, 2, 1, 2, 2]", "[1.5, 3, -0.5, 4, 5]", "[[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]]", "[0.25, 0.75]"};
     char text[2000];
     size_t n = (size_t)snprintf(text, sizeof text, "{ \"none\": 0");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -39,7 +40,8 @@ static void bad_value(const char *name, const char *value, const char *message)
 
 static void values(void)
 {
-    bad_value("group", "[1, 2, 3, 2, 2]", "d.json: group[3] = 3 is above its upper bound 2 (declared int<lower=1, upper=J> group[N], toy.gm:5)");
+    bad_value("group", "[1, 2, 3, 2, 2]",
+              "d.json: group[3] = 3 is above its upper bound 2 (declared int<lower=1, upper=J> group[N], toy.gm:5)");
     bad_value("group", "[1, 2, 0, 2, 2]", "group[3] = 0 is below its lower bound 1");
     bad_value("group", "[1, 2, 1.5, 2, 2]", "d.json: group[3] = 1.5 is not a whole number");
     bad_value("group", "[1, 2, null, 2, 2]", "group[3] is missing");
@@ -56,7 +58,8 @@ static void values(void)
     bad_value("y", "[1, 2, NaN, 4, 5]", "write null for a missing value");
     bad_value("y", "[1, 2, \"Inf\", 4, 5]", "y[3] = inf is above its upper bound 100");
     bad_value("y", "[1, 2, \"1e999\", 4, 5]", "is too large for a double");
-    bad_value("X", "[[1, 2], [3, 4], [5, 6, 7], [7, 8], [9, 10]]", "the rows of X differ in length: the one that begins at X[3, 1] has 3 values, the first has 2");
+    bad_value("X", "[[1, 2], [3, 4], [5, 6, 7], [7, 8], [9, 10]]",
+              "the rows of X differ in length: the one that begins at X[3, 1] has 3 values, the first has 2");
     bad_value("X", "[[1, 2], [3, 4], 5, [7, 8], [9, 10]]", "X[3, 1] is a number where an array of 2 should be");
     bad_value("X", "[[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]", "X has size 2 x 5, but should have 5 x 2");
     bad_value("X", "[]", "X has size 0, but should have 5 x 2");
@@ -103,7 +106,8 @@ static void files(void)
 
 static void tables(void)
 {
-    put_text("rest.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75] }");
+    put_text("rest.json",
+             "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75] }");
     const struct { const char *text, *message; } bad[] = {
         { "", "t.csv: is empty" },
         { "y\n1\n2\n", "t.csv: y has size 2, but should have 5" },
@@ -139,7 +143,8 @@ static void tables(void)
 // What is no table of names and numbers, or could be read in two ways.
 static void odd_tables(void)
 {
-    put_text("rest.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75] }");
+    put_text("rest.json",
+             "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75] }");
     put_text("gw.json", "{ \"group\": [1, 2, 1, 2, 2], \"y\": [1, 2, 3, 4, 5], \"w\": [0.25, 0.75] }");
     const struct { const char *text, *message; } bad[] = {
         { "y,z\n\"1\"7,2\n", "t.csv: line 2: `7,2` follows a quote that is closed" },
@@ -222,7 +227,8 @@ static void arrays(void)
     snprintf(npy + 10, 118, "{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807), }");
     put("huge.npy", npy, 128);
     refused("gw.json X=huge.npy", "huge.npy: the header is not understood");
-    static const char *const shapes[] = { "(4611686018427387904, 4611686018427387904, 0)", "(0, 9223372036854775807, 9223372036854775807)", "(99999999999999999999,)" };
+    static const char *const shapes[] = {"(4611686018427387904, 4611686018427387904, 0)", "(0, 9223372036854775807, 9223372036854775807)",
+                                         "(99999999999999999999,)"};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         snprintf(npy + 10, 118, "{'descr': '<f8', 'fortran_order': True, 'shape': %s, }", shapes[i]);
         put("beyond.npy", npy, 128);

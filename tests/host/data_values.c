@@ -45,7 +45,8 @@ static void put_npy(const char *path, int version, const char *descr, bool fortr
 {
     char file[1000] = "\x93NUMPY", header[200];
     const size_t begin = version == 1 ? 10 : 12;
-    size_t n = (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr, fortran ? "True" : "False", shape);
+    size_t n = (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr,
+                                fortran ? "True" : "False", shape);
     while ((begin + n + 1) % 64)
         header[n++] = ' ';
     header[n++] = '\n';
@@ -100,7 +101,10 @@ static void long_tables(void)
     bool good = true;
     for (int end = 0; end < 3; end++)
         for (int more = 0; more < 4; more++) {
-            size_t n = (size_t)sprintf(text, "%.*sgroup,y%s", 9 * more, "# a text\n# a text\n# a text\n", end == 0 ? "\n" : end == 1 ? "\r\n" : "\r");
+            size_t n = (size_t)sprintf(text, "%.*sgroup,y%s", 9 * more, "# a text\n# a text\n# a text\n",
+                                       end == 0   ? "\n"
+                                       : end == 1 ? "\r\n"
+                                                  : "\r");
             for (int i = 0; i < ROWS; i++)
                 n += (size_t)sprintf(text + n, "%d,%d%s", 1 + i % 2, i % 100, end == 0 ? "\n" : end == 1 ? "\r\n" : "\r");
             put("long.csv", text, n - (more == 3));
@@ -120,7 +124,8 @@ static void tables(void)
     put_text("w.json", "{ \"w\": [0.25, 0.75] }");
     put_text("Xw.json", "{ \"w\": [0.25, 0.75], \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]] }");
     put_text("all.csv", "y,X.1,name,X.2,group\n1.5,1,\"a, b\",2,1\n3,3,b,4,2\n-0.5,5,\"say \"\"c\"\"\",6,1.0\n4,7,,8,2\n5,9,e,10,2\n");
-    put_text("brackets.csv", "\xef\xbb\xbf" "\"X[2]\",\"X[1]\",group, y \r\n2,1,1,1.5\r\n4,3,2,3\r\n6,5,1,-0.5\r\n8,7,2,4\r\n10,9,2,5e0\r\n\r\n");
+    put_text("brackets.csv", "\xef\xbb\xbf"
+                             "\"X[2]\",\"X[1]\",group, y \r\n2,1,1,1.5\r\n4,3,2,3\r\n6,5,1,-0.5\r\n8,7,2,4\r\n10,9,2,5e0\r\n\r\n");
     put_text("all.tsv", "# a comment\ngroup\ty\n1\t1.5\n2\t3\n1\t-0.5\n2\t4\n2\t5");
     put_text("X.csv", "a,b\n1,2\n3,4\n5,6\n7,8\n9,10\n");
     put_text("wide.csv", "id,a,b,c\n1,1,2,0\n2,3,4,0\n3,5,6,0\n4,7,8,0\n5,9,10,0\n");
@@ -161,9 +166,11 @@ int main(void)
     enter_scratch();
     gm_quiet = true;
     put_text("data.json", toy_json);
-    put_text("other_forms.json", "{ \"N\": [5], \"J\": 2.0, \"K\": 2, \"group\": [1, 2.0, 1, 2, 2], \"y\": [1.5, 3, -0.5, 4, 5e0], \"other\": {\"a\": 1},\n"
-                             "  \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75], \"s\": 2 }\n");
-    put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [null, \"NA\", 2, \"NaN\", \"nan\"], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
+    put_text("other_forms.json",
+             "{ \"N\": [5], \"J\": 2.0, \"K\": 2, \"group\": [1, 2.0, 1, 2, 2], \"y\": [1.5, 3, -0.5, 4, 5e0], \"other\": {\"a\": 1},\n"
+             "  \"X\": [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]], \"w\": [0.25, 0.75], \"s\": 2 }\n");
+    put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [null, \"NA\", 2, \"NaN\", \"nan\"], \"X\": [[1], [1], [1], [1], "
+                        "[1]], \"w\": [0.5, 0.5] }");
     same_data("data.json");
     same_data("other_forms.json");
     put_text("mark.json", "\xef\xbb\xbf");

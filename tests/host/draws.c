@@ -1,5 +1,5 @@
-// If this failed, numbers in the files of draws would not read back to the doubles that were drawn, or rows would be lost, doubled or out of order between the
-// chains and the threads that write them.
+// If this failed, numbers in the files of draws would not read back to the doubles that were drawn, or rows would be lost, doubled or out
+// of order between the chains and the threads that write them.
 #include "toy.h"
 
 #include <pthread.h>
@@ -140,7 +140,8 @@ static void rows(long draws, long columns, long held, bool full)
         fclose(file[c]);
         good = good && ((full && c == 1) || (!p[c].failed && is_whole(name[c], c, draws, columns)));
     }
-    check(good, "%ld rows of %ld columns, %ld held: all in their files, in order%s", draws, columns, held, full ? ", but those of a full disk" : "");
+    check(good, "%ld rows of %ld columns, %ld held: all in their files, in order%s", draws, columns, held,
+          full ? ", but those of a full disk" : "");
     if (full)
         check(p[1].failed, "a full disk stops its chain");
     free(memory);
@@ -168,7 +169,8 @@ int main(void)
 {
     enter_scratch();
     numbers();
-    check(gm_writer_held(3, 1000000) >= 2 && gm_writer_held(1000000, 1000000) == 2 && gm_writer_held(1000000, 1) == 1, "two rows are held, or all");
+    check(gm_writer_held(3, 1000000) >= 2 && gm_writer_held(1000000, 1000000) == 2 && gm_writer_held(1000000, 1) == 1,
+          "two rows are held, or all");
     rows(100000, 3, gm_writer_held(3, 100000), false);
     rows(30000, 3, 30000, false);                        // all stay in memory
     rows(40, 30000, 2, false);

@@ -2,11 +2,28 @@
 #include "toy.h"
 
 // Variables of every constraint, without a model around them.
-enum { REAL, POSITIVE, ABOVE, INTERVAL, NEGATIVE, CATEGORY, COUNT, SIMPLEX, ORDERED, POSITIVE_ORDERED, UNIT, COVARIANCE, CHOLESKY, SIMPLEXES, N_VARIABLES };
+enum {
+    REAL,
+    POSITIVE,
+    ABOVE,
+    INTERVAL,
+    NEGATIVE,
+    CATEGORY,
+    COUNT,
+    SIMPLEX,
+    ORDERED,
+    POSITIVE_ORDERED,
+    UNIT,
+    COVARIANCE,
+    CHOLESKY,
+    SIMPLEXES,
+    N_VARIABLES
+};
 
 typedef struct Supports { void *array[N_VARIABLES]; } Supports;
 
-#define FIELD(id, t, c, r) [id] = { .name = #id, .type = t, .role = GM_LATENT, .constraint = c, .rank = r, .offset = offsetof(Supports, array[id]) }
+#define FIELD(id, t, c, r) \
+    [id] = {.name = #id, .type = t, .role = GM_LATENT, .constraint = c, .rank = r, .offset = offsetof(Supports, array[id])}
 static const GmField supports_state[] = {
     FIELD(REAL, GM_REAL, GM_ANY, 1),        FIELD(POSITIVE, GM_REAL, GM_ANY, 1),       FIELD(ABOVE, GM_REAL, GM_ANY, 1),
     FIELD(INTERVAL, GM_REAL, GM_ANY, 1),    FIELD(NEGATIVE, GM_REAL, GM_ANY, 1),       FIELD(CATEGORY, GM_INT, GM_ANY, 1),
@@ -37,7 +54,7 @@ typedef struct Start { GmMemory memory; GmData data; GmRun run; GmOptions option
 
 static Start started(int chains, int first_chain, double radius)
 {
-    Start s = { .options = { .init_radius = radius, .chains = chains }, .run = { .seed = 11, .first_chain = first_chain, .chains = chains } };
+    Start s = {.options = {.init_radius = radius, .chains = chains}, .run = {.seed = 11, .first_chain = first_chain, .chains = chains}};
     gm_memory_open(&s.memory, &supports, &s.data, chains, 0, false);
     gm_initial(&supports, &s.memory, &s.data, &s.options, &s.run);
     return s;
@@ -49,7 +66,8 @@ static void inside(double radius)
     for (int f = 0; f < N_VARIABLES; f++) {
         bool good = true;
         for (int c = 0; c < 2; c++)
-            good = good && gm_check_values(&supports_state[f], &s.memory.shape[f], gm_state_array(&supports, &s.memory, c, f), "start", NULL);
+            good =
+                good && gm_check_values(&supports_state[f], &s.memory.shape[f], gm_state_array(&supports, &s.memory, c, f), "start", NULL);
         check(good, "radius %g: %s starts inside its support", radius, supports_state[f].name);
     }
     gm_memory_close(&s.memory);
@@ -63,8 +81,8 @@ static void spread(void)
         const void *first = gm_state_array(&supports, &s.memory, 0, f), *second = gm_state_array(&supports, &s.memory, 1, f);
         const bool fixed = f == COVARIANCE || f == CHOLESKY || f == COUNT;
         check(fixed == (memcmp(first, second, bytes) == 0), "%s: chains start %s", supports_state[f].name, fixed ? "together" : "apart");
-        check(memcmp(second, gm_state_array(&supports, &later.memory, 0, f), bytes) == 0, "%s: chain 2 starts alike with and without chain 1",
-              supports_state[f].name);
+        check(memcmp(second, gm_state_array(&supports, &later.memory, 0, f), bytes) == 0,
+              "%s: chain 2 starts alike with and without chain 1", supports_state[f].name);
     }
     // 2000 uniforms on (-1, 1): the mean has sd 1 / sqrt(3 * 2000) = 0.0129; |z| < 6 rings falsely 2 times in 10^9 (seed 11).
     double sum = 0;
@@ -78,7 +96,8 @@ static void spread(void)
         for (int i = 0; i < 1000; i++)
             count[((int32_t *)gm_state_array(&supports, &s.memory, c, CATEGORY))[i]]++;
     for (int k = 1; k <= 3; k++)
-        check(fabs(count[k] - 2000 / 3.0) / 21.1 < 6, "CATEGORY: %d of 2000 start at %d, |z| = %.2f < 6", count[k], k, fabs(count[k] - 2000 / 3.0) / 21.1);
+        check(fabs(count[k] - 2000 / 3.0) / 21.1 < 6, "CATEGORY: %d of 2000 start at %d, |z| = %.2f < 6", count[k], k,
+              fabs(count[k] - 2000 / 3.0) / 21.1);
     gm_memory_close(&s.memory);
     gm_memory_close(&later.memory);
 }
@@ -99,18 +118,22 @@ static void imputed(void)
     GmOptions o = { .init_radius = 1, .chains = 2 };
     const GmRun run = { .seed = 11, .chains = 2 };
     char *input[] = { "na.json" }, *whole[] = { "data.json" };
-    put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [null, 1, 2, 6, null], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
+    put_text("na.json",
+             "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [null, 1, 2, 6, null], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
     put_text("data.json", toy_json);
-    const bool good = gm_data_open(&d, &toy, input, 1, NULL) && gm_memory_open(&m, &toy, &d, 2, 0, false) && gm_initial(&toy, &m, &d, &o, &run);
+    const bool good =
+        gm_data_open(&d, &toy, input, 1, NULL) && gm_memory_open(&m, &toy, &d, 2, 0, false) && gm_initial(&toy, &m, &d, &o, &run);
     const double *y = gm_state_array(&toy, &m, 0, VAR_y);
-    check(good && fabs(y[0] - 3) < 1e-12 && y[0] == y[4] && y[3] == 6, "missing reals start at the mean of the others");      // 3 = (1 + 2 + 6) / 3, rounded
+    check(good && fabs(y[0] - 3) < 1e-12 && y[0] == y[4] && y[3] == 6,
+          "missing reals start at the mean of the others");  // 3 = (1 + 2 + 6) / 3, rounded
     check(y != gm_state_array(&toy, &m, 1, VAR_y) && y != ((ToyData *)d.data)->y, "each chain has its own copy");
     check(gm_state_array(&toy, &m, 0, VAR_count) == gm_state_array(&toy, &m, 1, VAR_count) &&
               gm_state_array(&toy, &m, 0, VAR_total) != gm_state_array(&toy, &m, 1, VAR_total),
           "a shared sum is one array for all chains, others are not");
     gm_memory_close(&m);
     gm_data_close(&d, &toy);
-    check(gm_data_open(&d, &toy, whole, 1, NULL) && gm_memory_open(&m, &toy, &d, 2, 0, false) && gm_state_array(&toy, &m, 1, VAR_y) == (void *)((ToyData *)d.data)->y,
+    check(gm_data_open(&d, &toy, whole, 1, NULL) && gm_memory_open(&m, &toy, &d, 2, 0, false) &&
+              gm_state_array(&toy, &m, 1, VAR_y) == (void *)((ToyData *)d.data)->y,
           "nothing missing: State holds the data itself");
     gm_memory_close(&m);
     gm_data_close(&d, &toy);

@@ -62,17 +62,22 @@ static void layout(void)
     check(run_on("--samples 3 --no-lp --params beta -o p") == 0 && holds("p_1.csv", "\nbeta.1,beta.2\n"), "--params and --no-lp");
     check(run_on("--samples 3 --params betta -o q") == 2 && holds("err.txt", "no variable `betta`") && !exists("q_1.csv"),
           "--params with an unknown name is refused");
-    check(run_on("--samples 3 --params mu,beta,mu -o q") == 2 && holds("err.txt", "given twice") && run_on("--samples 3 --params , -o q") == 2 &&
-          holds("err.txt", "a name is missing") && run_on("--samples 3 --params mu, -o q") == 2 && !exists("q_1.csv"), "--params with a name twice, or none, is refused");
+    check(run_on("--samples 3 --params mu,beta,mu -o q") == 2 && holds("err.txt", "given twice") &&
+              run_on("--samples 3 --params , -o q") == 2 && holds("err.txt", "a name is missing") &&
+              run_on("--samples 3 --params mu, -o q") == 2 && !exists("q_1.csv"),
+          "--params with a name twice, or none, is refused");
     check(run_on("--samples 3 -o there/is/none") == 2 && holds("err.txt", "cannot be written"), "an output folder that is not there");
 }
 
 static void missing(void)
 {
-    put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [1.5, null, -0.5, \"NA\", 5], \"X\": [[1], [1], [1], [1], [1]], \"w\": [0.5, 0.5] }");
-    check(fit("na.json --seed 7 --samples 20 --params all -o m") == 0 && holds("m_1.csv", ",y.2,y.4,"), "--params all holds the missing values");
+    put_text("na.json", "{ \"J\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [1.5, null, -0.5, \"NA\", 5], \"X\": [[1], [1], [1], [1], [1]], "
+                        "\"w\": [0.5, 0.5] }");
+    check(fit("na.json --seed 7 --samples 20 --params all -o m") == 0 && holds("m_1.csv", ",y.2,y.4,"),
+          "--params all holds the missing values");
     check(holds("m_1.csv", "\n# N: 5, from the size of group\n"), "and written into the files");
-    check(holds("err.txt", "N = 5, from the size of group") && holds("err.txt", "K = 1, from the size of X"), "sizes are inferred and told");
+    check(holds("err.txt", "N = 5, from the size of group") && holds("err.txt", "K = 1, from the size of X"),
+          "sizes are inferred and told");
     check(fit("na.json --seed 7 --check") == 0 && holds("out.txt", "idle") && holds("out.txt", "not an exact step"), "--check passes");
     toy_wrong = 1;
     check(fit("na.json --seed 7 --check") == 1 && holds("out.txt", "FAILED"), "--check finds a wrong step");
@@ -103,7 +108,8 @@ static void full_disk(void)
     setrlimit(RLIMIT_FSIZE, &before);
     const long kept = count_draws("full_1.csv");
     check(status == 4 && holds("err.txt", "cannot be written: File too large"), "a file that cannot grow: status %d", status);
-    check(kept > 500 && kept < 3000 && kept == count_draws("full_2.csv") && kept == count_draws("full_4.csv"), "%ld draws kept in every file", kept);
+    check(kept > 500 && kept < 3000 && kept == count_draws("full_2.csv") && kept == count_draws("full_4.csv"),
+          "%ld draws kept in every file", kept);
     char *text = get_text("full_3.csv");
     check(text[0] && text[strlen(text) - 1] == '\n', "its last row is whole");
     free(text);
@@ -122,7 +128,8 @@ static void early_ends(void)
           "a fault before the first draw leaves older files");
     toy_fault_at = -1;
     toy_fault_between = 30;
-    check(run_on("--samples 50 --warmup 20 -o h") == 4 && count_draws("h_1.csv") == 10 && count_draws("h_4.csv") == 10 && holds("err.txt", "10 draws per chain"),
+    check(run_on("--samples 50 --warmup 20 -o h") == 4 && count_draws("h_1.csv") == 10 && count_draws("h_4.csv") == 10 &&
+              holds("err.txt", "10 draws per chain"),
           "a fault after two of four chains kept their draw: all files are cut to the shortest");
     check(run_on("--samples 10 --warmup 20 -o h10") == 0 && same_draws("h_1.csv", "h10_1.csv"), "what is cut ends with a whole row");
     toy_fault_between = -1;
@@ -158,7 +165,8 @@ static void changed_data(void)
     while (system("ls changed*.part >/dev/null 2>&1") != 0)
         usleep(5000);
     put_array("X.npy");
-    check(wait_fit(child) == 4 && holds("err.txt", "X.npy: was written to while the program ran"), "data that are written to during a run are noticed");
+    check(wait_fit(child) == 4 && holds("err.txt", "X.npy: was written to while the program ran"),
+          "data that are written to during a run are noticed");
     toy_slow = 0;
     put_array("X.npy");
     check(fit("rest.json X=X.npy --samples 3 --warmup 2 --chains 1") == 0, "as they are they are read");
@@ -194,7 +202,8 @@ static void interrupted_early(void)
         usleep(5000);
     usleep(50000);
     kill(child, SIGINT);
-    check(wait_fit(child) == 130 && system("ls early* >/dev/null 2>&1") != 0, "Ctrl-C while data are looked at ends the program, without files");
+    check(wait_fit(child) == 130 && system("ls early* >/dev/null 2>&1") != 0,
+          "Ctrl-C while data are looked at ends the program, without files");
 }
 
 static void initial_values(void)
@@ -202,21 +211,29 @@ static void initial_values(void)
     put_text("init.json", "{ \"mu\": 1, \"beta\": [3, 4] }");
     put_text("bad.json", "{ \"beta\": [3, 4, 5] }");
     check(run_on("--samples 1 --warmup 0 --init init.json") == 0, "--init FILE is read");
-    check(run_on("--samples 1 --init bad.json") == 2 && holds("err.txt", "beta has size 3, but should have 2"), "--init FILE: a wrong shape is refused");
+    check(run_on("--samples 1 --init bad.json") == 2 && holds("err.txt", "beta has size 3, but should have 2"),
+          "--init FILE: a wrong shape is refused");
     put_text("slip.json", "{ \"mu\": 1, \"betta\": 3 }");
-    check(run_on("-q --samples 1 --init slip.json") == 0 && holds("err.txt", "no variable betta"), "--init FILE: a name of nothing is said, also with -q");
+    check(run_on("-q --samples 1 --init slip.json") == 0 && holds("err.txt", "no variable betta"),
+          "--init FILE: a name of nothing is said, also with -q");
     put_text("none.json", "{ \"mu\": null }");
-    check(run_on("--samples 1 --init none.json") == 2 && holds("err.txt", "mu is missing, but a start is a number"), "--init FILE: a start is a number");
+    check(run_on("--samples 1 --init none.json") == 2 && holds("err.txt", "mu is missing, but a start is a number"),
+          "--init FILE: a start is a number");
     put_text("last.csv", "# a comment\nlp__,beta.2,beta.1,mu\n-1,4,3,1\n-2,40,30,0.5\n# Elapsed\n");
     check(run_on("--samples 1 --warmup 0 --init last.csv") == 0, "--init FILE.csv: the last draw is read");
     put_text("part.csv", "lp__,beta.1,mu\n-2,30,0.5\n");
-    check(run_on("--samples 1 --init part.csv") == 2 && holds("err.txt", "no column of beta[2]"), "--init FILE.csv: an element that is missing is refused");
+    check(run_on("--samples 1 --init part.csv") == 2 && holds("err.txt", "no column of beta[2]"),
+          "--init FILE.csv: an element that is missing is refused");
     put_text("cut.csv", "lp__,beta.1,beta.2,mu\n-2,30,0.5,1\n-3,3");
-    check(run_on("--samples 1 --init cut.csv") == 2 && holds("err.txt", "the file was cut off"), "--init FILE.csv: a line that was cut off is refused");
+    check(run_on("--samples 1 --init cut.csv") == 2 && holds("err.txt", "the file was cut off"),
+          "--init FILE.csv: a line that was cut off is refused");
     put_text("other.csv", "lp__,gamma\n-2,30\n");
-    check(run_on("--samples 1 --init other.csv") == 2 && holds("err.txt", "none of its columns"), "--init FILE.csv: draws of another model are refused");
+    check(run_on("--samples 1 --init other.csv") == 2 && holds("err.txt", "none of its columns"),
+          "--init FILE.csv: draws of another model are refused");
     put_text("device.csv", "");
-    check(remove("device.csv") == 0 && symlink("/dev/zero", "device.csv") == 0 && run_on("--samples 1 --init device.csv") == 2 && holds("err.txt", "is a device"), "--init FILE.csv: a device is refused");
+    check(remove("device.csv") == 0 && symlink("/dev/zero", "device.csv") == 0 && run_on("--samples 1 --init device.csv") == 2 &&
+              holds("err.txt", "is a device"),
+          "--init FILE.csv: a device is refused");
     check(run_on("--samples 1 --init 0") == 0 && run_on("--samples 1 --init -3") == 2, "--init RADIUS");
 }
 
@@ -226,7 +243,8 @@ static void flags(void)
     check(fit("--version") == 0, "--version");
     check(fit("data.json --sample-size 3") == 2 && holds("err.txt", "--sample-size: no such option"), "an unknown flag is named");
     check(fit("data.json --chains 0") == 2 && holds("err.txt", "--chains: `0`"), "--chains 0 is refused");
-    check(fit("data.json --seed -1") == 2 && fit("data.json --samples 1e3") == 2 && fit("data.json --chains") == 2, "bad values of flags are refused");
+    check(fit("data.json --seed -1") == 2 && fit("data.json --samples 1e3") == 2 && fit("data.json --chains") == 2,
+          "bad values of flags are refused");
 }
 
 // The posterior mean of mu in closed form: mu ~ normal(0, 10), mean of group j ~ normal(mu, sqrt(1 + 4 / count[j])).

@@ -1,7 +1,9 @@
-// If this failed, method selection would depend on how a run is cut into batches, chains would take different methods, or all of them the worse of two.
+// If this failed, method selection would depend on how a run is cut into batches, chains would take different methods, or all of them the
+// worse of two.
 //
-// Rows of two chains are made here: autoregressions, whose effective draws are known ((1 - r)/(1 + r) a sweep), and trajectories of a given length. A model of nothing but a selection says what sweeps cost.
-// Effective draws of 260 sweeps are known to a factor of 1.5 or so; what must win here wins by a factor of 5: no choice would change with other numbers more often than once in 10^6.
+// Rows of two chains are made here: autoregressions, whose effective draws are known ((1 - r)/(1 + r) a sweep), and trajectories of a given
+// length. A model of nothing but a selection says what sweeps cost. Effective draws of 260 sweeps are known to a factor of 1.5 or so; what
+// must win here wins by a factor of 5: no choice would change with other numbers more often than once in 10^6.
 #include "toy.h"
 #include "../../runtime/device/normal.h"
 
@@ -26,7 +28,8 @@ static void cost_of(const void *data, double *cost)
 }
 
 static const int fields[] = { 1, 0 }, latents[] = { 0 };
-static const GmSelection selections[] = { { .name = "x", .coupled = 1, .fields = fields, .told = 2, .machine = 3, .latents = latents, .cost = cost_of } };
+static const GmSelection selections[] = {
+    {.name = "x", .coupled = 1, .fields = fields, .told = 2, .machine = 3, .latents = latents, .cost = cost_of}};
 
 static void shape(int field, const void *data, GmShape *out)
 {
@@ -34,13 +37,35 @@ static void shape(int field, const void *data, GmShape *out)
     out->dim[0] = field == 0 ? ELEMENTS : field == 1 ? 6 : 8;
 }
 
-static const GmModel model = { .name = "choices", .source = "choices.gm", .state = state, .n_state = 3, .state_size = sizeof(State), .state_shape = shape, .selections = selections, .n_selections = 1 };
+static const GmModel model = {.name = "choices",
+                              .source = "choices.gm",
+                              .state = state,
+                              .n_state = 3,
+                              .state_size = sizeof(State),
+                              .state_shape = shape,
+                              .selections = selections,
+                              .n_selections = 1};
 
-// Correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0; by how many standard deviations the chains stand apart while steps, or moves, are made; one move in so many
-// diverges, or none; correlation of neighbouring energies, and of neighbouring draws of the first element by steps, if it is not that of all; whether moves leave the first element where it is, in each chain elsewhere; how far from where moves are steps stand, all chains.
-typedef struct Truth { double steps, moves; int length, fails_at; double steps_apart, moves_apart; int diverges; double sticks, first_sticks; bool first_left; double steps_off; } Truth;
+// Correlation of neighbouring draws; evaluations of a trajectory; the sweep from which moves fail, or 0; by how many standard deviations
+// the chains stand apart while steps, or moves, are made; one move in so many diverges, or none; correlation of neighbouring energies, and
+// of neighbouring draws of the first element by steps, if it is not that of all; whether moves leave the first element where it is, in each
+// chain elsewhere; how far from where moves are steps stand, all chains.
+typedef struct Truth {
+    double steps, moves;
+    int length, fails_at;
+    double steps_apart, moves_apart;
+    int diverges;
+    double sticks, first_sticks;
+    bool first_left;
+    double steps_off;
+} Truth;
 
-typedef struct Outcome { bool gradients; long first, last, also; int forms; char said[400]; } Outcome;    // sweeps in which moves are made; forms that sweeps had
+typedef struct Outcome {
+    bool gradients;
+    long first, last, also;
+    int forms;
+    char said[400];
+} Outcome;  // sweeps in which moves are made; forms that sweeps had
 
 // A warm-up in batches of at most `most` sweeps.
 static Outcome run_warmup(Truth t, long warmup, long most)
@@ -85,7 +110,9 @@ static Outcome run_warmup(Truth t, long warmup, long most)
             check_quiet(n < GM_WATCHED, "rows between two meetings: at most %d", GM_WATCHED);
             for (int chain = 0; chain < CHAINS; chain++) {
                 double *row = rows + (n * CHAINS + chain) * COLUMNS;
-                for (int i = 0; i < ELEMENTS; i++) row[i] = x[chain][i] + chain * (c[chain].gradients ? t.moves_apart : t.steps_apart) + (c[chain].gradients ? 0 : t.steps_off);
+                for (int i = 0; i < ELEMENTS; i++)
+                    row[i] =
+                        x[chain][i] + chain * (c[chain].gradients ? t.moves_apart : t.steps_apart) + (c[chain].gradients ? 0 : t.steps_off);
                 row[ELEMENTS] = t.length;
                 row[ELEMENTS + 1] = t.diverges && sweep % t.diverges == 0;
                 row[ELEMENTS + 2] = t.fails_at && sweep >= t.fails_at;
@@ -105,7 +132,8 @@ static Outcome run_warmup(Truth t, long warmup, long most)
     return out;
 }
 
-// Chains that are not in step, on a CPU: trajectories are of a length for each chain. From which sweep on each makes moves to the end; WARMUP: none. The sweep after which it gave a trial up; the last of its moves.
+// Chains that are not in step, on a CPU: trajectories are of a length for each chain. From which sweep on each makes moves to the end;
+// WARMUP: none. The sweep after which it gave a trial up; the last of its moves.
 typedef struct Apart { long from[MANY], tried[MANY], last[MANY]; char said[400]; } Apart;
 
 // diverges, careful: one move in so many does, or none, and where smaller steps are asked for.
@@ -155,23 +183,32 @@ int main(void)
     enum { QUARTER = WARMUP / 4, TRIED = WARMUP * 13 / 20, AGAIN = WARMUP * 16 / 20 };
     set_price(100, 100, 100);
     const Outcome sticky = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, WARMUP, 100000);
-    check(sticky.gradients && sticky.first == QUARTER && sticky.last == WARMUP - 1, "Gibbs updates that hardly move lose: NUTS from sweep %ld to %ld", sticky.first, sticky.last);
-    check(sticky.also > (TRIED - QUARTER) / 2 && sticky.also < WARMUP - QUARTER, "Gibbs updates after every second transition once these are measured, for a tenth of the work: %ld", sticky.also);
-    check(strstr(sticky.said, "Sampler: NUTS with a Gibbs sweep after every 2 transitions for x; in warm-up more than 10 times as many effective draws per second") != NULL, "what is said: %s", sticky.said);
+    check(sticky.gradients && sticky.first == QUARTER && sticky.last == WARMUP - 1,
+          "Gibbs updates that hardly move lose: NUTS from sweep %ld to %ld", sticky.first, sticky.last);
+    check(sticky.also > (TRIED - QUARTER) / 2 && sticky.also < WARMUP - QUARTER,
+          "Gibbs updates after every second transition once these are measured, for a tenth of the work: %ld", sticky.also);
+    check(strstr(sticky.said, "Sampler: NUTS with a Gibbs sweep after every 2 transitions for x; in warm-up more than 10 times as many "
+                              "effective draws per second") != NULL,
+          "what is said: %s", sticky.said);
     for (long most = 1; most < 1000; most *= 7) {
         const Outcome same = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, WARMUP, most);
-        check(same.gradients && same.first == sticky.first && same.also == sticky.also && strcmp(same.said, sticky.said) == 0, "batches of %ld sweeps: the same choice", most);
+        check(same.gradients && same.first == sticky.first && same.also == sticky.also && strcmp(same.said, sticky.said) == 0,
+              "batches of %ld sweeps: the same choice", most);
     }
     const Outcome moving = run_warmup((Truth){ .steps = 0, .moves = 0, .length = 7 }, WARMUP, 100000);
-    check(!moving.gradients && moving.first < 0 && strstr(moving.said, "NUTS was not tried, since even independent draws"), "Gibbs updates that mix: no trial; %s", moving.said);
+    check(!moving.gradients && moving.first < 0 && strstr(moving.said, "NUTS was not tried, since even independent draws"),
+          "Gibbs updates that mix: no trial; %s", moving.said);
     set_price(100, 10, 10);
     const Outcome worse = run_warmup((Truth){ .steps = 0.9, .moves = 0.98, .length = 3 }, WARMUP, 100000);
-    check(!worse.gradients && worse.last == TRIED - 1 && strstr(worse.said, "Sampler: Gibbs for x. NUTS was tried: about 0."), "NUTS that mixes worse: tried until %ld; %s", worse.last, worse.said);
+    check(!worse.gradients && worse.last == TRIED - 1 && strstr(worse.said, "Sampler: Gibbs for x. NUTS was tried: about 0."),
+          "NUTS that mixes worse: tried until %ld; %s", worse.last, worse.said);
     set_price(100, 100, 100);
     const Outcome slow = run_warmup((Truth){ .steps = 0.9, .moves = 0, .length = 1023 }, WARMUP, 100000);
-    check(!slow.gradients && slow.last == QUARTER + 19 && strstr(slow.said, "was not tried to the end"), "trajectories that are too long: tried until %ld; %s", slow.last, slow.said);
+    check(!slow.gradients && slow.last == QUARTER + 19 && strstr(slow.said, "was not tried to the end"),
+          "trajectories that are too long: tried until %ld; %s", slow.last, slow.said);
     const Outcome failing = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7, .fails_at = QUARTER + 30 }, WARMUP, 100000);
-    check(!failing.gradients && failing.last == QUARTER + 39 && strstr(failing.said, "no finite density"), "transitions that fail: tried until %ld; %s", failing.last, failing.said);
+    check(!failing.gradients && failing.last == QUARTER + 39 && strstr(failing.said, "no finite density"),
+          "transitions that fail: tried until %ld; %s", failing.last, failing.said);
     set_price(100, 20, 20);
     const Outcome one = run_warmup((Truth){ .steps = 0.5, .moves = 0, .length = 7, .first_sticks = 0.99 }, WARMUP, 100000);
     check(one.gradients, "Gibbs updates that hardly move one of five elements: NUTS; %s", one.said);
@@ -186,7 +223,8 @@ int main(void)
     check(modes.gradients, "Gibbs updates that mix in each chain, and do not lead from one to the other: NUTS; %s", modes.said);
     const Outcome together = run_warmup((Truth){ .steps = 0.8, .moves = 0.5, .length = 7 }, WARMUP, 100000);
     check(!together.gradients, "the same where chains are in one place: Gibbs; %s", together.said);
-    const Outcome both = run_warmup((Truth){ .steps = 0.98, .moves = 0, .length = 7, .steps_apart = 100, .moves_apart = 100 }, WARMUP, 100000);
+    const Outcome both =
+        run_warmup((Truth){.steps = 0.98, .moves = 0, .length = 7, .steps_apart = 100, .moves_apart = 100}, WARMUP, 100000);
     check(both.gradients, "where neither method leads from one mode to the other, what mixes within them: NUTS; %s", both.said);
     // A random walk that goes a short way in the window seems to have an effective draw or two, however slow it is, and however cheap.
     set_price(400, 1, 1);
@@ -197,27 +235,34 @@ int main(void)
     check(crawl.gradients, "Gibbs updates that hardly get around, at a 34th of the cost: NUTS; %s", crawl.said);
     // Elements that follow one that does not get around tell nothing.
     set_price(100, 100, 100);
-    const Outcome follow = run_warmup((Truth){ .steps = 0.3, .moves = 0.3, .length = 3, .first_sticks = 0.9999, .steps_off = 2 }, WARMUP, 100000);
+    const Outcome follow =
+        run_warmup((Truth){.steps = 0.3, .moves = 0.3, .length = 3, .first_sticks = 0.9999, .steps_off = 2}, WARMUP, 100000);
     check(follow.gradients, "Gibbs updates that hardly move one element and stand beside the others: NUTS; %s", follow.said);
     // Where Gibbs updates have few effective draws they are measured again before NUTS wins: none of its transitions is made until 16W/20.
     const Outcome again = run_warmup((Truth){ .steps = 0.95, .moves = 0.2, .length = 7 }, WARMUP, 100000);
-    check(again.gradients && again.also <= WARMUP - QUARTER - (AGAIN - TRIED), "7 effective draws of a chain by Gibbs updates: measured again; %s", again.said);
-    // Where NUTS alone gets around, it is taken though Gibbs updates seem to give as many effective draws for the same work: 1.2 in their window.
+    check(again.gradients && again.also <= WARMUP - QUARTER - (AGAIN - TRIED),
+          "7 effective draws of a chain by Gibbs updates: measured again; %s", again.said);
+    // Where NUTS alone gets around, it is taken though Gibbs updates seem to give as many effective draws for the same work: 1.2 in their
+    // window.
     set_price(10, 60, 100);
     const Outcome behind = run_warmup((Truth){ .steps = 0.995, .moves = 0, .length = 3 }, WARMUP, 100000);
-    check(behind.gradients && strstr(behind.said, "hardly moved"), "NUTS that gets around, where Gibbs updates hardly do, at 37 times the cost: NUTS; %s", behind.said);
+    check(behind.gradients && strstr(behind.said, "hardly moved"),
+          "NUTS that gets around, where Gibbs updates hardly do, at 37 times the cost: NUTS; %s", behind.said);
     set_price(10, 10, 20);
     const Outcome known = run_warmup((Truth){ .steps = 0.9, .moves = 0.8, .length = 3 }, WARMUP, 100000);
     check(!known.gradients && strstr(known.said, "about 0."), "half the gain where Gibbs updates get around: Gibbs; %s", known.said);
-    // Divergent transitions: 8 % where NUTS gives some 4 times the effective draws, 0.5 % where 11 times, 20 % where Gibbs updates hardly move; and energies that hardly change.
+    // Divergent transitions: 8 % where NUTS gives some 4 times the effective draws, 0.5 % where 11 times, 20 % where Gibbs updates hardly
+    // move; and energies that hardly change.
     static const struct { double steps; int diverges; double sticks; bool gradients; } border[] = {
         { 0.95, 12, 0, false }, { 0.98, 200, 0, true }, { 0.999, 5, 0, true }, { 0.999, 70, 0.99, true }, { 0.95, 0, 0.99, false },
     };
     set_price(100, 150, 150);
     for (size_t i = 0; i < sizeof border / sizeof *border; i++) {
-        const Outcome way = run_warmup((Truth){ .steps = border[i].steps, .length = 7, .diverges = border[i].diverges, .sticks = border[i].sticks }, WARMUP, 100000);
-        check(way.gradients == border[i].gradients, "Gibbs updates with a correlation of %g, one transition in %d diverges, energies with one of %g: %s; %s", border[i].steps, border[i].diverges, border[i].sticks,
-              border[i].gradients ? "NUTS" : "Gibbs", way.said);
+        const Outcome way = run_warmup(
+            (Truth){.steps = border[i].steps, .length = 7, .diverges = border[i].diverges, .sticks = border[i].sticks}, WARMUP, 100000);
+        check(way.gradients == border[i].gradients,
+              "Gibbs updates with a correlation of %g, one transition in %d diverges, energies with one of %g: %s; %s", border[i].steps,
+              border[i].diverges, border[i].sticks, border[i].gradients ? "NUTS" : "Gibbs", way.said);
     }
     // The evaluations of all chains together are those of the chain that makes most; what is spent alone is shared.
     set_price(100, 0, 1000);
@@ -234,16 +279,22 @@ int main(void)
     // On a CPU, too, chains decide together.
     set_price(100, 100, 100);
     const Apart same = run_apart(0.99, (int[]){ 3, 7, 11 }, 0, 0);
-    check(same.from[0] == QUARTER && same.from[1] == QUARTER && same.from[2] == QUARTER, "three chains: NUTS from sweep %ld, %ld and %ld on; %s", same.from[0], same.from[1], same.from[2], same.said);
+    check(same.from[0] == QUARTER && same.from[1] == QUARTER && same.from[2] == QUARTER,
+          "three chains: NUTS from sweep %ld, %ld and %ld on; %s", same.from[0], same.from[1], same.from[2], same.said);
     const Apart endless = run_apart(0.8, (int[]){ 3, 3, 1023 }, 0, 0);
-    check(endless.from[0] == WARMUP && endless.from[1] == WARMUP && endless.from[2] == WARMUP && strstr(endless.said, "Sampler: Gibbs"), "one of three goes on and on: all take Gibbs updates; %s", endless.said);
-    // NUTS that diverges where Gibbs updates have 7 effective draws of a chain is tried again with smaller steps; where they have 20 (30 here), it is not.
+    check(endless.from[0] == WARMUP && endless.from[1] == WARMUP && endless.from[2] == WARMUP && strstr(endless.said, "Sampler: Gibbs"),
+          "one of three goes on and on: all take Gibbs updates; %s", endless.said);
+    // NUTS that diverges where Gibbs updates have 7 effective draws of a chain is tried again with smaller steps; where they have 20 (30
+    // here), it is not.
     set_price(100, 50, 100);
     const Apart careful = run_apart(0.93, (int[]){ 3, 3, 3 }, 6, 0);
-    check(careful.from[0] == QUARTER && careful.from[2] == QUARTER && strstr(careful.said, "acceptance of 0.95"), "transitions that diverge no more: NUTS from sweep %ld on; %s", careful.from[0], careful.said);
+    check(careful.from[0] == QUARTER && careful.from[2] == QUARTER && strstr(careful.said, "acceptance of 0.95"),
+          "transitions that diverge no more: NUTS from sweep %ld on; %s", careful.from[0], careful.said);
     const Apart still = run_apart(0.93, (int[]){ 3, 3, 3 }, 6, 6);
-    check(still.last[0] == WARMUP * 19 / 20 - 1 && strstr(still.said, "Sampler: Gibbs"), "transitions that still diverge: tried until %ld; %s", still.last[0], still.said);
+    check(still.last[0] == WARMUP * 19 / 20 - 1 && strstr(still.said, "Sampler: Gibbs"),
+          "transitions that still diverge: tried until %ld; %s", still.last[0], still.said);
     const Apart once = run_apart(0.7, (int[]){ 3, 3, 3 }, 6, 0);
-    check(once.last[0] < TRIED && strstr(once.said, "divergent"), "where Gibbs updates get around: tried until %ld; %s", once.last[0], once.said);
+    check(once.last[0] < TRIED && strstr(once.said, "divergent"), "where Gibbs updates get around: tried until %ld; %s", once.last[0],
+          once.said);
     return failures > 0;
 }

@@ -1,6 +1,8 @@
-// If this failed, joint normals with a sparse precision would be drawn from another distribution, or a precision that is not positive definite would be taken.
+// If this failed, joint normals with a sparse precision would be drawn from another distribution, or a precision that is not positive
+// definite would be taken.
 //
-// Matrices whose entries and order are chosen at random, J = (entries) + a diagonal that dominates: L L' is J in that order, to rounding, L has no entries that a dense factor has not, and both solutions solve.
+// Matrices whose entries and order are chosen at random, J = (entries) + a diagonal that dominates: L L' is J in that order, to rounding, L
+// has no entries that a dense factor has not, and both solutions solve.
 #include "toy.h"
 #include "../../runtime/backends/simplicial.h"
 
@@ -74,7 +76,8 @@ static void try_matrix(int n, double meet, double strength)
         }
         double left = 0;
         for (int i = 0; i < n; i++) left = fmax(left, fabs(work[i]));
-        check(bad == 0 && most < 1e-12 && residual < 1e-12 && other < 1e-12 && left == 0 && missing == 0, "%d elements, %d entries, %ld in the factor: off by %.1g, %.1g, %.1g", n, entries, s->entries, most, residual, other);
+        check(bad == 0 && most < 1e-12 && residual < 1e-12 && other < 1e-12 && left == 0 && missing == 0,
+              "%d elements, %d entries, %ld in the factor: off by %.1g, %.1g, %.1g", n, entries, s->entries, most, residual, other);
     }
     free(L);
     free(work);

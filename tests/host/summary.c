@@ -62,8 +62,8 @@ static void against_arviz(void)
     }
 }
 
-// An autoregression of correlation a has effective size S (1 - a) / (1 + a). 4 x 20000 draws estimate the integrated time to about 4 % (a = 0.5);
-// the bound is six times that. The series is fixed.
+// An autoregression of correlation a has effective size S (1 - a) / (1 + a). 4 x 20000 draws estimate the integrated time to about 4 % (a =
+// 0.5); the bound is six times that. The series is fixed.
 static void against_theory(void)
 {
     double *x = series(4, 20000, 0.5, 0);
@@ -114,8 +114,8 @@ static int print_file(const char *path, int chains, long draws)
         return 1;
     fclose(f);
     const GmSummary s = gm_summarise(x, chains, draws);
-    printf("mean %.17g\nsd %.17g\nq5 %.17g\nq50 %.17g\nq95 %.17g\nmcse %.17g\ness_bulk %.17g\ness_tail %.17g\nrhat %.17g\n", s.mean, s.sd, s.q5,
-           s.q50, s.q95, s.mcse, s.ess_bulk, s.ess_tail, s.rhat);
+    printf("mean %.17g\nsd %.17g\nq5 %.17g\nq50 %.17g\nq95 %.17g\nmcse %.17g\ness_bulk %.17g\ness_tail %.17g\nrhat %.17g\n", s.mean, s.sd,
+           s.q5, s.q50, s.q95, s.mcse, s.ess_bulk, s.ess_tail, s.rhat);
     free(x);
     return 0;
 }

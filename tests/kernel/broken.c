@@ -13,7 +13,13 @@ static Launch launched;
 static Var *variable(const char *name, VarKind kind, int rank)
 {
     Var *v = NEW(a, Var);
-    *v = (Var){.name = intern(name), .kind = kind, .id = g.nvars, .base = BASE_REAL, .rank = rank, .lower_number = -INFINITY, .upper_number = INFINITY};
+    *v = (Var){.name = intern(name),
+               .kind = kind,
+               .id = g.nvars,
+               .base = BASE_REAL,
+               .rank = rank,
+               .lower_number = -INFINITY,
+               .upper_number = INFINITY};
     for (int k = 0; k < rank; k++) v->dim[k] = ex_num(10);
     ROOM(a, g.vars, g.nvars, g.vars_size);
     g.vars[g.nvars++] = v;
@@ -60,7 +66,8 @@ int main(void)
     expr_start(a);
     g.arena = a;
     p.g = &g;
-    Var *y = variable("y", VAR_DATA, 1), *mu = variable("mu", VAR_PARAMETER, 0), *b = variable("b", VAR_PARAMETER, 1), *c = variable("c", VAR_LET, 1);
+    Var *y = variable("y", VAR_DATA, 1), *mu = variable("mu", VAR_PARAMETER, 0), *b = variable("b", VAR_PARAMETER, 1),
+        *c = variable("c", VAR_LET, 1);
     place_variables(&p);
     Var *nowhere = variable("nowhere", VAR_SUM, 0);
     Index *i = index_new(intern("i"), ex_num(1), ex_num(10));
@@ -73,11 +80,15 @@ int main(void)
     loop->loop.index[0] = i;
 
     loop->body = assign(ASSIGN_ADD, to_t, y_i);
-    try("a sum in a loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), then(loop, assign(ASSIGN_SET, to_mu, local_ref(t)))), false, NULL);
-    try("an index without its loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), assign(ASSIGN_ADD, to_t, y_i)), false, "`i` stands outside a loop");
-    try("the same in a branch of a choice", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_call3("if_else", ex_call2("<", m, ex_num(0)), y_i, ex_num(0))), false, "`i` stands outside a loop");
+    try("a sum in a loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), then(loop, assign(ASSIGN_SET, to_mu, local_ref(t)))), false,
+        NULL);
+    try("an index without its loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), assign(ASSIGN_ADD, to_t, y_i)), false,
+        "`i` stands outside a loop");
+    try("the same in a branch of a choice", KERNEL_TEAM,
+        assign(ASSIGN_SET, to_mu, ex_call3("if_else", ex_call2("<", m, ex_num(0)), y_i, ex_num(0))), false, "`i` stands outside a loop");
     try("a local that is not declared", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, local_ref(t)), false, "`t` is read before it is declared");
-    try("a constant that is added to", KERNEL_TEAM, then(let(t, ex_num(0), "wide", false), assign(ASSIGN_ADD, to_t, m)), false, "`t` is constant");
+    try("a constant that is added to", KERNEL_TEAM, then(let(t, ex_num(0), "wide", false), assign(ASSIGN_ADD, to_t, m)), false,
+        "`t` is constant");
     loop->body = assign(ASSIGN_SET, (Place){.element = y_i}, ex_num(0));
     try("data that are written", KERNEL_TEAM, loop, false, "data are written");
     loop->body = assign(ASSIGN_SET, (Place){.element = c_i}, ex_num(0));
@@ -85,7 +96,9 @@ int main(void)
     try("an array without a place", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_ref(nowhere, 0, NULL)), false, "has no place");
     Index *j = index_new(intern("j"), ex_num(1), ex_num(10));
     Expr *of_j = ex_index(j);
-    try("a sum without a name", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_reduce("sum", j, ex_num(1), ex_num(10), ex_mul2(ex_ref(y, 1, &of_j), ex_ref(b, 1, &of_j)))), false, "has no name");
+    try("a sum without a name", KERNEL_TEAM,
+        assign(ASSIGN_SET, to_mu, ex_reduce("sum", j, ex_num(1), ex_num(10), ex_mul2(ex_ref(y, 1, &of_j), ex_ref(b, 1, &of_j)))), false,
+        "has no name");
     loop->loop.how = SHARE_SUM_ALONG;
     loop->loop.ntotals = 1;
     loop->loop.total[0] = t;

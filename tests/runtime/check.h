@@ -116,7 +116,8 @@ __attribute__((unused)) static void check_mean(const char *what, double mean)
 }
 
 // Kolmogorov-Smirnov distance of the sorted draws from the distribution function `cdf`, an expression in x, taken at every 200th order
-// statistic: never above the full distance, so the false alarm rate holds, and below it by at most 1e-4 in probability, a tenth of the bound.
+// statistic: never above the full distance, so the false alarm rate holds, and below it by at most 1e-4 in probability, a tenth of the
+// bound.
 #define CHECK_KS(what, cdf)                                                                              \
     do {                                                                                                 \
         sort_draws();                                                                                    \

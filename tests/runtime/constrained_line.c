@@ -1,7 +1,9 @@
-// If this failed, a move along gradients would leave a simplex, an order, a sphere, a plane or the positive definite matrices, forget a Jacobian, or follow a wrong slope.
+// If this failed, a move along gradients would leave a simplex, an order, a sphere, a plane or the positive definite matrices, forget a
+// Jacobian, or follow a wrong slope.
 //
-// Images satisfy their constraint and come back; log |J| is that of a determinant of central differences; the chain rule is the difference of F(x(y)) + log |J| for a
-// function F of all elements. Differences have an error of h^2 and a rounding of eps / h: 1e-7 in all, relative to what they come from.
+// Images satisfy their constraint and come back; log |J| is that of a determinant of central differences; the chain rule is the difference
+// of F(x(y)) + log |J| for a function F of all elements. Differences have an error of h^2 and a rounding of eps / h: 1e-7 in all, relative
+// to what they come from.
 #include "check.h"
 #include "../../runtime/device/constrained_line.h"
 
@@ -15,10 +17,13 @@ typedef struct Kind {
     double    (*chain)(long, const double *, const double *, const double *, double *, double *);
 } Kind;
 
-#define WITHIN(name, lo, hi)                                                                                                                                        \
-    static void name##_from_line(long n, const double *y, double *x) { ordered_within_from_line(n, lo, hi, y, x); }                                                  \
-    static void name##_to_line(long n, const double *x, double *y, double *work) { ordered_within_to_line(n, lo, hi, x, y, work); }                                   \
-    static double name##_chain(long n, const double *y, const double *x, const double *slope, double *out, double *work) { return ordered_within_chain(n, lo, hi, y, x, slope, out, work); }
+#define WITHIN(name, lo, hi)                                                                                                        \
+    static void name##_from_line(long n, const double *y, double *x) { ordered_within_from_line(n, lo, hi, y, x); }                 \
+    static void name##_to_line(long n, const double *x, double *y, double *work) { ordered_within_to_line(n, lo, hi, x, y, work); } \
+    static double name##_chain(long n, const double *y, const double *x, const double *slope, double *out, double *work)            \
+    {                                                                                                                               \
+        return ordered_within_chain(n, lo, hi, y, x, slope, out, work);                                                             \
+    }
 
 WITHIN(above_2, 2, INFINITY)
 WITHIN(below_1, -INFINITY, 1)
@@ -37,7 +42,9 @@ static long elements_of_density(const Kind *k, long n, long *at)
     long m = 0;
     for (long i = 0; i < (k->matrix ? n * n : n); i++) {
         const long row = i / n, column = i % n;
-        if (k->density == ALL || ((k->density == BUT_LAST || k->density == PLANE) && i < n - 1) || (k->density == LOWER && column <= row) || (k->density == BELOW && column < row)) at[m++] = i;
+        if (k->density == ALL || ((k->density == BUT_LAST || k->density == PLANE) && i < n - 1) || (k->density == LOWER && column <= row) ||
+            (k->density == BELOW && column < row))
+            at[m++] = i;
     }
     return m;
 }
@@ -53,8 +60,11 @@ static double outside(const Kind *k, long n, const double *x)
         if ((k->from == ordered_from_line || k->from == positive_ordered_from_line) && i && !(x[i] > x[i - 1])) return 1;
     }
     for (long i = 0; i < n && !k->matrix; i++) {
-        if (i && (k->from == above_2_from_line || k->from == below_1_from_line || k->from == between_from_line) && !(x[i] > x[i - 1])) return 1;
-        if ((k->from == above_2_from_line && !(x[i] > 2)) || (k->from == below_1_from_line && !(x[i] < 1)) || (k->from == between_from_line && !(x[i] > -1 && x[i] < 3))) return 1;
+        if (i && (k->from == above_2_from_line || k->from == below_1_from_line || k->from == between_from_line) && !(x[i] > x[i - 1]))
+            return 1;
+        if ((k->from == above_2_from_line && !(x[i] > 2)) || (k->from == below_1_from_line && !(x[i] < 1)) ||
+            (k->from == between_from_line && !(x[i] > -1 && x[i] < 3)))
+            return 1;
     }
     if (k->from == simplex_from_line) return fabs(sum - 1);
     if (k->from == sum_to_zero_from_line) return fabs(sum);
@@ -104,7 +114,10 @@ static double some_density(long size, const double *x, double *slope)
 
 static long coordinates(const Kind *k, long n)
 {
-    return k->density == BUT_LAST || k->density == PLANE ? n - 1 : k->density == BELOW ? n * (n - 1) / 2 : k->density == LOWER ? n * (n + 1) / 2 : n;
+    return k->density == BUT_LAST || k->density == PLANE ? n - 1
+           : k->density == BELOW                         ? n * (n - 1) / 2
+           : k->density == LOWER                         ? n * (n + 1) / 2
+                                                         : n;
 }
 
 static double target(const Kind *k, long n, const double *y, double *gradient)
@@ -158,7 +171,8 @@ static void check_at(const Kind *k, long n, double scale, long seed)
     if (k->density) check(what, "Jacobian", selected != m ? 1 : fabs(log_abs_determinant(m, J) + slant - log_jacobian), 1e-5);
 }
 
-static void check_boundary(const char *what, void (*to)(long, const double *, double *, double *), void (*from)(long, const double *, double *), long n, long size, const double *x)
+static void check_boundary(const char *what, void (*to)(long, const double *, double *, double *),
+                           void (*from)(long, const double *, double *), long n, long size, const double *x)
 {
     double y[MOST] = {0}, near[MOST], work[2 * MOST], worst = 0;
     to(n, x, y, work);

@@ -81,15 +81,18 @@ static void gammas(void)
     check_moments("gamma_shape_rate(30, 2)", 15, 7.5);
     DRAW((gamma_shape_rate(g, 1e14, 1) - 1e14) / 1e7);
     CHECK_KS("gamma_shape_rate(1e14, 1)", gsl_cdf_ugaussian_P(x));                           // skewness 2e-7
-    // Shape 1e-5: P(X <= x) = x^shape / Gamma(1 + shape) to relative 1e-5 x. Below 2.2e-308, where 99.3 % of the mass is, draws are clamped.
+    // Shape 1e-5: P(X <= x) = x^shape / Gamma(1 + shape) to relative 1e-5 x. Below 2.2e-308, where 99.3 % of the mass is, draws are
+    // clamped.
     DRAW(gamma_shape_rate(g, 1e-5, 1));
     check_range("gamma_shape_rate(1e-5, 1)", GM_TINY, 50);
     double tiny = 0;
     for (long i = 0; i < DRAWS; i++) tiny += draws[i] <= GM_TINY;
     const double p_tiny = exp(1e-5 * log(GM_TINY) - gsl_sf_lngamma(1 + 1e-5));
-    check("gamma_shape_rate(1e-5, 1) below the smallest double", "z", fabs(tiny - DRAWS * p_tiny) / sqrt(DRAWS * p_tiny * (1 - p_tiny)), BOUND_Z);
+    check("gamma_shape_rate(1e-5, 1) below the smallest double", "z", fabs(tiny - DRAWS * p_tiny) / sqrt(DRAWS * p_tiny * (1 - p_tiny)),
+          BOUND_Z);
     DRAW(log_gamma_standard(g, 1e-5));
-    CHECK_KS("log_gamma_standard(1e-5)", x < -1 ? exp(1e-5 * x - gsl_sf_lngamma(1 + 1e-5)) * (1 - 1e-5 * exp(x)) : gsl_cdf_gamma_P(exp(x), 1e-5, 1));
+    CHECK_KS("log_gamma_standard(1e-5)",
+             x < -1 ? exp(1e-5 * x - gsl_sf_lngamma(1 + 1e-5)) * (1 - 1e-5 * exp(x)) : gsl_cdf_gamma_P(exp(x), 1e-5, 1));
     CASE_KS(inv_gamma_shape_scale(g, 2.5, 3), gsl_cdf_gamma_Q(1 / x, 2.5, 1.0 / 3));
     CASE_KS(root_inv_gamma(g, 2.5, 3), gsl_cdf_gamma_Q(1 / (x * x), 2.5, 1.0 / 3));
     CASE_KS(chi_square(g, 3), gsl_cdf_chisq_P(x, 3));
@@ -185,7 +188,8 @@ static void others(void)
     TABULATE(-10, 10, -0.5 * t * t + log(0.5 * erfc(-3 * t / sqrt(2)) + 1e-300));
     CASE_KS(skew_normal(g, 1, 2, 3), tabulated((x - 1) / 2));
     // Normal plus exponential: integral of the convolution, F = Phi(z) - exp(-l y + l^2 s^2 / 2) Phi(z - l s).
-    CASE_KS(exp_mod_normal(g, 1, 2, 0.7), gsl_cdf_ugaussian_P((x - 1) / 2) - exp(-0.7 * (x - 1) + 0.98) * gsl_cdf_ugaussian_P((x - 1) / 2 - 1.4));
+    CASE_KS(exp_mod_normal(g, 1, 2, 0.7),
+            gsl_cdf_ugaussian_P((x - 1) / 2) - exp(-0.7 * (x - 1) + 0.98) * gsl_cdf_ugaussian_P((x - 1) / 2 - 1.4));
 
     static const double kappas[] = { 0, 1e-7, 1e-3, 0.5, 3, 200, 1e5 };
     for (unsigned k = 0; k < sizeof kappas / sizeof *kappas; k++) {

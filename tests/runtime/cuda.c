@@ -11,17 +11,20 @@ static const char source[] =
     "#include \"special.h\"\n#include \"rng.h\"\n#include \"normal.h\"\n#include \"exponential.h\"\n#include \"truncated.h\"\n"
     "#include \"gamma.h\"\n#include \"beta.h\"\n#include \"inverse_gaussian.h\"\n#include \"gig.h\"\n#include \"polya_gamma.h\"\n"
     "#include \"discrete.h\"\n#include \"student.h\"\n#include \"others.h\"\n#include \"dirichlet.h\"\n#include \"chol.h\"\n"
-    "#include \"multivariate.h\"\n#include \"slice.h\"\n#include \"truncated_single.h\"\n#include \"polya_gamma_single.h\"\n#include \"nuts.h\"\n"
+    "#include \"multivariate.h\"\n#include \"slice.h\"\n#include \"truncated_single.h\"\n#include \"polya_gamma_single.h\"\n#include "
+    "\"nuts.h\"\n"
     "extern \"C\" __global__ void all(double *x, int32_t *count, long n)\n"
     "{\n"
     "    Sweep at; at.seed = 1; at.chain = 0; at.sweep = 2;\n"
     "    Stream s = stream(at, 3, threadIdx.x), *g = &s;\n"
     "    x[0] = normal_natural(g, x[0], x[1]) + normal_natural_truncated(g, x[0], x[1], x[2], INFINITY);\n"
-    "    x[1] = gamma_shape_rate(g, x[0], 1) + power_gamma_natural_truncated(g, -2, x[0], x[1], 0, 1) + beta_natural_truncated(g, x[0], x[1], 0, x[2]);\n"
+    "    x[1] = gamma_shape_rate(g, x[0], 1) + power_gamma_natural_truncated(g, -2, x[0], x[1], 0, 1) + beta_natural_truncated(g, x[0], "
+    "x[1], 0, x[2]);\n"
     "    x[2] = inverse_gaussian_mean_shape(g, x[0], 1) + gig_p_a_b(g, x[0], x[1], x[2]) + polya_gamma_natural(g, x[0], x[1]);\n"
     "    x[3] = (double)(poisson(g, x[0]) + binomial(g, n, x[1]) + hypergeometric(g, n, n, n) + neg_binomial_2(g, x[0], x[1]));\n"
     "    x[4] = student_t(g, x[0], 0, 1) + von_mises_natural(g, x[0], x[1]) + skew_normal(g, 0, 1, x[0]) + log_bessel_k(x[0], x[1]);\n"
-    "    x[5] = (double)categorical_log_weights(g, x + 6, n) + trigamma(x[0]) + log_Phi(x[1]) + log_bessel_i0(x[2]) + lchoose(x[0], x[1]);\n"
+    "    x[5] = (double)categorical_log_weights(g, x + 6, n) + trigamma(x[0]) + log_Phi(x[1]) + log_bessel_i0(x[2]) + lchoose(x[0], "
+    "x[1]);\n"
     "    dirichlet(g, x, n, x + n);\n"
     "    multinomial(g, n, x, n, count);\n"
     "    count[0] += (int32_t)(normal_precision_shift(g, n, x, x + n * n, x) + wishart_natural(g, x[0], x, n, x + n, x + 9 * n)\n"
@@ -31,7 +34,8 @@ static const char source[] =
     "    slice_begin_log(&sl, g, x[0], 0, INFINITY, 1);\n"
     "    while (slice_next(&sl)) sl.log_density = -sl.x;\n"
     "    x[0] = sl.x;\n"
-    "    x[1] = normal_natural_truncated(g, (float)x[0], -0.5f, 0, INFINITY) + polya_gamma_natural(g, 1, (float)x[0]) + polya_gamma(g, n, (float)x[0]);\n"
+    "    x[1] = normal_natural_truncated(g, (float)x[0], -0.5f, 0, INFINITY) + polya_gamma_natural(g, 1, (float)x[0]) + polya_gamma(g, n, "
+    "(float)x[0]);\n"
     "    NutsSettings how;\n"
     "    how.steps = how.max_depth = how.same_density = 0; how.metric = NUTS_ADAPTED; how.step = how.target = how.temperature = 0;\n"
     "    Nuts *m = nuts_of(x + 100, n);\n"
@@ -43,7 +47,8 @@ static const char source[] =
     "}\n"
     // A row pass, with what kernels.h gives an emitted program; the shapes for one width.
     "struct Data { long n; };\nstruct State { wide *beta, *out; };\n"
-    "struct GmPlace { uint64_t seed; int32_t *going; };\nstruct GmContext { GmPlace *place; int chain, half; };\nstruct RowWeight { real shift, more; };\n"
+    "struct GmPlace { uint64_t seed; int32_t *going; };\nstruct GmContext { GmPlace *place; int chain, half; };\nstruct RowWeight { real "
+    "shift, more; };\n"
     "DEVICE Sweep gm_sweep_place(const GmPlace *p, int chain) { Sweep at; at.seed = p->seed; at.chain = chain; at.sweep = 1; return at; }\n"
     "#define GM_ROWS_WIDTH 1000\n#include \"row_pass.h\"\n"
     "DEVICE RowWeight rows_row(GmContext *, const Data *, const State *s, const Sweep, const long, const real dot)\n"
@@ -111,7 +116,8 @@ static void with_nvcc(void)
         fputs(source, f);
         fclose(f);
     }
-    snprintf(command, sizeof command, "%s -arch=sm_80 -G -Werror all-warnings -I%s -ptx -o %s/all.ptx %s", nvcc, header_folder(), folder, path);
+    snprintf(command, sizeof command, "%s -arch=sm_80 -G -Werror all-warnings -I%s -ptx -o %s/all.ptx %s", nvcc, header_folder(), folder,
+             path);
     check("nvcc compiles the headers for sm_80", "status", system(command) != 0, 0);
     snprintf(command, sizeof command, "%s/all.ptx", folder);
     remove(command);

@@ -58,13 +58,15 @@ static void categories(void)
 
     Sweep  at = { SEED, 2, 0 };
     Stream s = stream(at, 78, 0);
-    double none[3] = { -INFINITY, -INFINITY, -INFINITY }, bad[3] = { 0, NAN, 0 }, zero[3] = { 0, 0, 0 }, one[3] = { -INFINITY, -1e300, -INFINITY };
+    double none[3] = {-INFINITY, -INFINITY, -INFINITY}, bad[3] = {0, NAN, 0}, zero[3] = {0, 0, 0}, one[3] = {-INFINITY, -1e300, -INFINITY};
     check("impossible categories give 0", "not",
-          categorical_log_weights(&s, none, 3) != 0 || categorical_log_weights(&s, bad, 3) != 0 || categorical_weights(&s, zero, 3) != 0, 0);
+          categorical_log_weights(&s, none, 3) != 0 || categorical_log_weights(&s, bad, 3) != 0 || categorical_weights(&s, zero, 3) != 0,
+          0);
     check("the only possible category", "not", categorical_log_weights(&s, one, 3) != 2, 0);
 }
 
-// Weights that come some at a time: impossible ones first, none possible in one go, a larger one than all before; and one go is a draw from all.
+// Weights that come some at a time: impossible ones first, none possible in one go, a larger one than all before; and one go is a draw from
+// all.
 static void some_at_a_time(void)
 {
     static const double w[8] = { 0, 0, 0.5, 1e-3, 0, 0, 3, 2 };
@@ -100,7 +102,8 @@ static void some_at_a_time(void)
 // Products of two tables of six values, in rows of eight; and what is no choice: nothing possible, numbers out of range, none.
 static void by_products(void)
 {
-    static const real a[8] = { 1, 0.5, 0, 1e-3, 0.25, 1, 0, 0 }, b[8] = { 0, 0.5, 1, 1, 0.5, 0.75, 0, 0 }, one[8] = { 0, 0, 0, 0, 0, 1e-200, 0, 0 }, small[8] = { 0, 0, 0, 0, 0, 1e-60, 0, 0 }, bad[8] = { 0, NAN, 0, 0, 0, 1 };
+    static const real a[8] = {1, 0.5, 0, 1e-3, 0.25, 1, 0, 0}, b[8] = {0, 0.5, 1, 1, 0.5, 0.75, 0, 0},
+                      one[8] = {0, 0, 0, 0, 0, 1e-200, 0, 0}, small[8] = {0, 0, 0, 0, 0, 1e-60, 0, 0}, bad[8] = {0, NAN, 0, 0, 0, 1};
     double expected[7] = { 0 }, observed[7] = { 0 }, total = 0, sum = 0;
     for (int k = 0; k < 6; k++) total += a[k] * b[k];
     for (int k = 0; k < 6; k++) expected[k + 1] = DRAWS * a[k] * b[k] / total;
@@ -115,7 +118,8 @@ static void by_products(void)
     Sweep  at = { SEED, 5, 0 };
     Stream s = stream(at, 84, 0);
     check("the only possible value", "not", choose_by_weights(&s, 6, 1, (const real *const[]){ one }) != 6, 0);
-    check("a product below the range of numbers is no choice", "not", choose_by_weights(&s, 6, 2, (const real *const[]){ one, small }) != 0, 0);
+    check("a product below the range of numbers is no choice", "not", choose_by_weights(&s, 6, 2, (const real *const[]){one, small}) != 0,
+          0);
     check("a weight that is no number is no choice", "not", choose_by_weights(&s, 6, 2, (const real *const[]){ a, bad }) != 0, 0);
     for (long v = 1; v <= 6; v++)
         if (v != 1 && v != 3) sum += fabs(log_of_weights(2, both, v) - log(a[v - 1] * b[v - 1]));
@@ -167,7 +171,7 @@ static void transfers(void)
     check("partners that are not each other's", "count", (double)wrong, 0);
     check("pairs that are never made", "count", (double)never, 0);
 
-    static double observed[2][4096];          // how often each pair of step and place of the first value comes, from two places that lie 60 apart
+    static double observed[2][4096];  // how often each pair of step and place of the first value comes, from two places that lie 60 apart
     long outside = 0, far = 0;
     memset(observed, 0, sizeof observed);
     for (int from = 0; from < 2; from++)
@@ -191,7 +195,8 @@ static void transfers(void)
     check("windows from two of their values", "z", most, 6);
     check("no window holds both", "not", total < 1000, 0);
     check("the widest windows", "share", fabs((double)far / 800000 - 0.2), 0.01);
-    const int all = transfer_step(&s, -3, 28) == 1 && transfer_below(&s, -3, 28) == 3 && transfer_first(-3, 1, 3) == -3 && transfer_last(28, 1, 3) == 28;
+    const int all = transfer_step(&s, -3, 28) == 1 && transfer_below(&s, -3, 28) == 3 && transfer_first(-3, 1, 3) == -3 &&
+                    transfer_last(28, 1, 3) == 28;
     check("few values: all", "not", !all, 0);
 }
 
@@ -219,7 +224,8 @@ int main(void)
     CASE_COUNTS(neg_binomial_alpha_beta(g, 2.5, 0.5), neg_binomial_density(k, 2.5, 1.0 / 3), 5, 15);
     CASE_COUNTS(neg_binomial_2(g, 6, 0.8), neg_binomial_density(k, 0.8, 0.8 / 6.8), 6, 51);
     CASE_COUNTS(beta_binomial(g, 30, 2, 3), beta_binomial_density(k, 30, 2, 3), 12, 30 * 6.0 / 25 * 35 / 6);
-    CASE_COUNTS(hypergeometric(g, 30, 50, 70), k <= 30 ? gsl_ran_hypergeometric_pdf((unsigned)k, 50, 70, 30) : 0, 12.5, 12.5 * (7.0 / 12) * 90 / 119);
+    CASE_COUNTS(hypergeometric(g, 30, 50, 70), k <= 30 ? gsl_ran_hypergeometric_pdf((unsigned)k, 50, 70, 30) : 0, 12.5,
+                12.5 * (7.0 / 12) * 90 / 119);
     CASE_COUNTS(hypergeometric(g, 95, 50, 50), k <= 50 ? gsl_ran_hypergeometric_pdf((unsigned)k, 50, 50, 95) : 0, 47.5, 95 * 0.25 * 5 / 99);
     CASE_COUNTS(discrete_uniform(g, 3, 12), k >= 3 && k <= 12 ? 0.1 : 0, 7.5, 99.0 / 12);
     categories();

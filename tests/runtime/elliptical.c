@@ -1,4 +1,5 @@
-// If this failed, a vector that is moved along an ellipse would not leave its posterior invariant, or a start of density 0 would go unnoticed.
+// If this failed, a vector that is moved along an ellipse would not leave its posterior invariant, or a start of density 0 would go
+// unnoticed.
 #include "check.h"
 #include "../../runtime/device/elliptical.h"
 #include <gsl/gsl_cdf.h>
@@ -34,9 +35,15 @@ static double total_moved, total_failed;
 int main(void)
 {
     CASE_INVARIANT("flat likelihood", normal_standard(g), 0, 0.0, gsl_cdf_ugaussian_P(x));
-    CASE_INVARIANT("normal likelihood", (0.5 + 4 * 1.7) / 5 + normal_standard(g) / sqrt(5), 0.5, -2 * (x - 1.7) * (x - 1.7), gsl_cdf_ugaussian_P((x - (0.5 + 4 * 1.7) / 5) * sqrt(5)));
-    CASE_INVARIANT("narrow likelihood, far out", (2500 * 3.0) / 2501 + normal_standard(g) / sqrt(2501), 0, -1250 * (x - 3) * (x - 3), gsl_cdf_ugaussian_P((x - 7500.0 / 2501) * sqrt(2501)));
-    CASE_INVARIANT("likelihood 0 or NaN below 0", fabs(normal_standard(g)), 0, x > 0 ? 0.0 : x > -1 ? -INFINITY : NAN, 2 * gsl_cdf_ugaussian_P(x) - 1);
+    CASE_INVARIANT("normal likelihood", (0.5 + 4 * 1.7) / 5 + normal_standard(g) / sqrt(5), 0.5, -2 * (x - 1.7) * (x - 1.7),
+                   gsl_cdf_ugaussian_P((x - (0.5 + 4 * 1.7) / 5) * sqrt(5)));
+    CASE_INVARIANT("narrow likelihood, far out", (2500 * 3.0) / 2501 + normal_standard(g) / sqrt(2501), 0, -1250 * (x - 3) * (x - 3),
+                   gsl_cdf_ugaussian_P((x - 7500.0 / 2501) * sqrt(2501)));
+    CASE_INVARIANT("likelihood 0 or NaN below 0", fabs(normal_standard(g)), 0,
+                   x > 0    ? 0.0
+                   : x > -1 ? -INFINITY
+                            : NAN,
+                   2 * gsl_cdf_ugaussian_P(x) - 1);
 
     Sweep  at = { SEED, 0, 0 };
     Stream s = stream(at, 99999, 0);

@@ -7,7 +7,8 @@ typedef struct Pairs { long n, count; int (*pair)[2]; int *first, *row; } Pairs;
 
 static Pairs open_pairs(long n, long most)
 {
-    return (Pairs){n, 0, malloc(sizeof(int[2]) * (size_t)most), calloc((size_t)n + 1, sizeof(int)), malloc(sizeof(int) * (size_t)(most + n))};
+    return (Pairs){n, 0, malloc(sizeof(int[2]) * (size_t)most), calloc((size_t)n + 1, sizeof(int)),
+                   malloc(sizeof(int) * (size_t)(most + n))};
 }
 
 static void add(Pairs *p, long i, long j)

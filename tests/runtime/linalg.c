@@ -137,7 +137,8 @@ static void law(const char *what, Route route)
     check(what, "z cov", worst_cov, BOUND_Z);
 }
 
-// A draw is its mean plus noise that does not depend on h0 and y: with the same stream the difference of two draws is a difference of means.
+// A draw is its mean plus noise that does not depend on h0 and y: with the same stream the difference of two draws is a difference of
+// means.
 static void exact_mean(const char *what, Route route, double bound)
 {
     double with[P], without[P], keep_h[P], keep_y[N], keep[P], worst = 0;
@@ -231,7 +232,8 @@ static void refusals(void)
     check("no rows", "error", worst, 1e-14);
 }
 
-// X beta, for widths and numbers of rows on either side of those that are taken by fours; arrays end where they end, for the address sanitizer.
+// X beta, for widths and numbers of rows on either side of those that are taken by fours; arrays end where they end, for the address
+// sanitizer.
 static void row_products(void)
 {
     double worst = 0;
@@ -239,7 +241,8 @@ static void row_products(void)
     Stream g = stream((Sweep){.seed = SEED}, 77, 0);
     for (long p = 0; p <= 70; p++)
         for (long n = 1; n <= 9; n += p % 3 + 1) {
-            double *X = malloc(sizeof *X * (size_t)(n * p + !p)), *beta = malloc(sizeof *beta * (size_t)(p + !p)), *dot = malloc(sizeof *dot * (size_t)n), one;
+            double *X = malloc(sizeof *X * (size_t)(n * p + !p)), *beta = malloc(sizeof *beta * (size_t)(p + !p)),
+                   *dot = malloc(sizeof *dot * (size_t)n), one;
             for (long e = 0; e < n * p; e++) X[e] = normal_standard(&g);
             for (long j = 0; j < p; j++) beta[j] = normal_standard(&g);
             rows_times(n, p, X, beta, dot);
@@ -256,7 +259,8 @@ static void row_products(void)
         }
     check("products of rows and a vector", "error", worst, 1e-13);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) check("products of short rows, wherever a row stands", "differ", differ, 0);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        check("products of short rows, wherever a row stands", "differ", differ, 0);
 #endif
 }
 
@@ -269,7 +273,8 @@ static void matrix_products(void)
     for (int t = 0; t < 2 * 7 * 7 * 4; t++) {
         const long p = width[t / 2 % 7], k = outputs[t / 14 % 7], n = rows[t / 98];
         const int transposed = t % 2;
-        double *X = malloc(sizeof *X * (size_t)(n * p + !p)), *B = malloc(sizeof *B * (size_t)(k * p + !p)), *eta = malloc(sizeof *eta * (size_t)(n * k));
+        double *X = malloc(sizeof *X * (size_t)(n * p + !p)), *B = malloc(sizeof *B * (size_t)(k * p + !p)),
+               *eta = malloc(sizeof *eta * (size_t)(n * k));
         double *W = malloc(sizeof *W * (size_t)(n * k)), *out = malloc(sizeof *out * (size_t)(k * p + !p));
         for (long e = 0; e < n * p; e++) X[e] = normal_standard(&g);
         for (long e = 0; e < k * p; e++) { B[e] = normal_standard(&g); out[e] = e; }
@@ -318,8 +323,9 @@ static double marginal_by_hand(int n, const double *J, const double *h)
     return (double)v;
 }
 
-// Seasons g[t] ~ normal(-g[t - 1] - g[t - 2] - g[t - 3], s), and effects u[j] ~ normal(mu, s), seen with errors of 0.25, s from 0.1 to 3e-9: a factor loses up to all digits. A density is
-// right or there is none; before there was such a bound it rose by 5 at 5e-8, and a scale was drawn to there.
+// Seasons g[t] ~ normal(-g[t - 1] - g[t - 2] - g[t - 3], s), and effects u[j] ~ normal(mu, s), seen with errors of 0.25, s from 0.1 to
+// 3e-9: a factor loses up to all digits. A density is right or there is none; before there was such a bound it rose by 5 at 5e-8, and a
+// scale was drawn to there.
 static void marginals_of_small_scales(void)
 {
     enum { T = 48, U = 6 };

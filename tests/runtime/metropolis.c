@@ -48,16 +48,20 @@ static double total_moved, total_failed;
 
 int main(void)
 {
-    CASE_INVARIANT("normal, width 2", normal_standard(g), metropolis_begin(&m, g, x0, -INFINITY, INFINITY, 2), -0.5 * m.x * m.x, gsl_cdf_ugaussian_P(x));
-    CASE_INVARIANT("normal, width 0.05", normal_standard(g), metropolis_begin(&m, g, x0, -INFINITY, INFINITY, 0.05), -0.5 * m.x * m.x, gsl_cdf_ugaussian_P(x));
-    CASE_INVARIANT("normal on [0.5, 1.2]", normal_truncated(g, 0, 1, 0.5, 1.2), metropolis_begin(&m, g, x0, 0.5, 1.2, 0.3), -0.5 * m.x * m.x,
+    CASE_INVARIANT("normal, width 2", normal_standard(g), metropolis_begin(&m, g, x0, -INFINITY, INFINITY, 2), -0.5 * m.x * m.x,
+                   gsl_cdf_ugaussian_P(x));
+    CASE_INVARIANT("normal, width 0.05", normal_standard(g), metropolis_begin(&m, g, x0, -INFINITY, INFINITY, 0.05), -0.5 * m.x * m.x,
+                   gsl_cdf_ugaussian_P(x));
+    CASE_INVARIANT("normal on [0.5, 1.2]", normal_truncated(g, 0, 1, 0.5, 1.2), metropolis_begin(&m, g, x0, 0.5, 1.2, 0.3),
+                   -0.5 * m.x * m.x,
                    (gsl_cdf_ugaussian_P(x) - gsl_cdf_ugaussian_P(0.5)) / (gsl_cdf_ugaussian_P(1.2) - gsl_cdf_ugaussian_P(0.5)));
     CASE_INVARIANT("uniform on [0, 1], width 3", uniform_open(g), metropolis_begin(&m, g, x0, 0, 1, 3), 0, x);
-    CASE_INVARIANT("gamma(0.5) on the log scale", gamma_shape_rate(g, 0.5, 1), metropolis_begin_log(&m, g, x0, 0, INFINITY, 2), -0.5 * log(m.x) - m.x,
-                   gsl_cdf_gamma_P(x, 0.5, 1));
-    CASE_INVARIANT("gamma(2) whose density is NaN below 0", gamma_shape_rate(g, 2, 1), metropolis_begin(&m, g, x0, -INFINITY, INFINITY, 1), log(m.x) - m.x,
-                   gsl_cdf_gamma_P(x, 2, 1));
-    CASE_ADAPTED("normal of sd 0.001 from width 1", 1, metropolis_begin(&m, g, x0, -INFINITY, INFINITY, width), -0.5e6 * (m.x - 1) * (m.x - 1));
+    CASE_INVARIANT("gamma(0.5) on the log scale", gamma_shape_rate(g, 0.5, 1), metropolis_begin_log(&m, g, x0, 0, INFINITY, 2),
+                   -0.5 * log(m.x) - m.x, gsl_cdf_gamma_P(x, 0.5, 1));
+    CASE_INVARIANT("gamma(2) whose density is NaN below 0", gamma_shape_rate(g, 2, 1), metropolis_begin(&m, g, x0, -INFINITY, INFINITY, 1),
+                   log(m.x) - m.x, gsl_cdf_gamma_P(x, 2, 1));
+    CASE_ADAPTED("normal of sd 0.001 from width 1", 1, metropolis_begin(&m, g, x0, -INFINITY, INFINITY, width),
+                 -0.5e6 * (m.x - 1) * (m.x - 1));
     CASE_ADAPTED("normal of sd 1000 from width 1", 1, metropolis_begin(&m, g, x0, -INFINITY, INFINITY, width), -0.5e-6 * m.x * m.x);
     CASE_ADAPTED("gamma(3) on the log scale", 1e-3, metropolis_begin_log(&m, g, x0, 0, INFINITY, width), 2 * log(m.x) - m.x);
     Sweep      at = { SEED, 0, 0 };

@@ -1,6 +1,7 @@
-// Maxima and expectations of the families (modes.h), beside densities evaluated around the maximum and sums over a fine grid. Nothing is random. Maxima are looked for at 200 places around; expectations are
-// those of 200,000 points, to 1e-6.
-// If this failed, steps of expectation-maximisation would stop beside the maxima of their conditionals, or tell parameters other expectations than those of the latents.
+// Maxima and expectations of the families (modes.h), beside densities evaluated around the maximum and sums over a fine grid. Nothing is
+// random. Maxima are looked for at 200 places around; expectations are those of 200,000 points, to 1e-6. If this failed, steps of
+// expectation-maximisation would stop beside the maxima of their conditionals, or tell parameters other expectations than those of the
+// latents.
 #include "modes.h"
 #include <stdio.h>
 
@@ -24,7 +25,8 @@ static void is_highest(const char *what, Density *f, const double *p, double mod
     if (!(mode >= lo && mode <= hi)) { fault(what, mode, lo); return; }
     const double top = f(mode, p);
     for (int i = 0; i <= 200; i++) {
-        const double share = (i + 0.5) / 201, far = is_finite(hi) ? lo + share * (hi - lo) : lo + share / (1 - share), near = mode + (i - 100) * 1e-4 * fabs(mode);
+        const double share = (i + 0.5) / 201, far = is_finite(hi) ? lo + share * (hi - lo) : lo + share / (1 - share),
+                     near = mode + (i - 100) * 1e-4 * fabs(mode);
         if (f(far, p) > top + 1e-12 * fabs(top)) { fault(what, mode, far); return; }
         if (near > lo && near < hi && f(near, p) > top + 1e-12 * fabs(top)) { fault(what, mode, near); return; }
     }
@@ -71,14 +73,18 @@ int main(void)
     static const double g[][4] = {{1, 3, -2, 0}, {-1, -5, -2, 0}, {-2, -7, -1.5, 0}, {2, 2, -0.5, 0}};
     for (int i = 0; i < 4; i++) {
         const double *p = g[i], mode = power_gamma_natural_mode(p[0], p[1], p[2]), far = p[0] > 0 ? 30 : 200;
-        same("power_gamma: mean of the logarithm", power_gamma_natural_mean(0, p[0], p[1], p[2]), mean_of(log_gig, p, mode, 0, far, t_log), 1e-5);
-        same("power_gamma: mean of the power", power_gamma_natural_mean(1, p[0], p[1], p[2]), mean_of(log_gig, p, mode, 0, far, t_power), 1e-5);
+        same("power_gamma: mean of the logarithm", power_gamma_natural_mean(0, p[0], p[1], p[2]), mean_of(log_gig, p, mode, 0, far, t_log),
+             1e-5);
+        same("power_gamma: mean of the power", power_gamma_natural_mean(1, p[0], p[1], p[2]), mean_of(log_gig, p, mode, 0, far, t_power),
+             1e-5);
     }
     static const double orders[] = {-0.5, -1.5};
     for (int i = 0; i < 2; i++) {
         const double p[] = {1, orders[i], -0.7, -1.4}, mode = power_gig_natural_mode(1, p[1], p[2], p[3]);
-        same("power_gig: mean of the power", power_gig_natural_mean(1, 1, p[1], p[2], p[3]), mean_of(log_gig, p, mode, 0, 60, t_power), 1e-6);
-        same("power_gig: mean of its inverse", power_gig_natural_mean(2, 1, p[1], p[2], p[3]), mean_of(log_gig, p, mode, 0, 60, t_inverse), 1e-6);
+        same("power_gig: mean of the power", power_gig_natural_mean(1, 1, p[1], p[2], p[3]), mean_of(log_gig, p, mode, 0, 60, t_power),
+             1e-6);
+        same("power_gig: mean of its inverse", power_gig_natural_mean(2, 1, p[1], p[2], p[3]), mean_of(log_gig, p, mode, 0, 60, t_inverse),
+             1e-6);
     }
     const double b[] = {1.5, 3};
     is_highest("beta", log_beta_density, b, beta_natural_mode(b[0], b[1]), 0, 1);
@@ -92,10 +98,14 @@ int main(void)
     for (int i = 0; i < 7; i++) {
         const double lo = ends[i][0], hi = ends[i][1], mode = normal_natural_truncated_mode(n[0], n[1], lo, hi);
         is_highest("normal between", log_normal_density, n, mode, lo, hi);
-        same("normal between: mean", normal_natural_truncated_mean(0, n[0], n[1], lo, hi), mean_of(log_normal_density, n, mode, lo, hi, t_x), 1e-7);
-        same("normal between: mean square", normal_natural_truncated_mean(1, n[0], n[1], lo, hi), mean_of(log_normal_density, n, mode, lo, hi, t_square), 1e-7);
-        same("normal above: mean", normal_natural_truncated_mean(0, n[0], n[1], lo, INFINITY), mean_of(log_normal_density, n, fmax(lo, 0.4 / 1.4), lo, fmax(lo, 1) + 9, t_x), 1e-6);
-        same("normal below: mean", normal_natural_truncated_mean(0, n[0], n[1], -INFINITY, hi), mean_of(log_normal_density, n, fmin(hi, 0.4 / 1.4), fmin(hi, 0) - 9, hi, t_x), 1e-6);
+        same("normal between: mean", normal_natural_truncated_mean(0, n[0], n[1], lo, hi),
+             mean_of(log_normal_density, n, mode, lo, hi, t_x), 1e-7);
+        same("normal between: mean square", normal_natural_truncated_mean(1, n[0], n[1], lo, hi),
+             mean_of(log_normal_density, n, mode, lo, hi, t_square), 1e-7);
+        same("normal above: mean", normal_natural_truncated_mean(0, n[0], n[1], lo, INFINITY),
+             mean_of(log_normal_density, n, fmax(lo, 0.4 / 1.4), lo, fmax(lo, 1) + 9, t_x), 1e-6);
+        same("normal below: mean", normal_natural_truncated_mean(0, n[0], n[1], -INFINITY, hi),
+             mean_of(log_normal_density, n, fmin(hi, 0.4 / 1.4), fmin(hi, 0) - 9, hi, t_x), 1e-6);
     }
     same("normal far out", normal_natural_truncated_mean(0, 0, -0.5, 50, INFINITY), 50.019984, 1e-7);
     // E of polya_gamma(b, c) is -d/d(c^2/2) of the log of cosh(c/2)^-b.

@@ -73,7 +73,8 @@ static void factors(void)
     check("A A^-1 - I", "error", off_identity(keep, inverse, M), 1e-13);
     double sign, of_general[9], general[9] = {0, 2, -1, 3, 0.5, 1, 1, 1, 4}, copy[9];
     memcpy(copy, general, sizeof copy);
-    check("log |det| of a matrix that is not symmetric", "error", fabs(gauss_jordan(copy, 3, of_general, &sign) - log(24.5)) + fabs(sign + 1), 1e-14);
+    check("log |det| of a matrix that is not symmetric", "error",
+          fabs(gauss_jordan(copy, 3, of_general, &sign) - log(24.5)) + fabs(sign + 1), 1e-14);
     check("its inverse", "error", off_identity(general, of_general, 3), 1e-14);
     check("it is not symmetric", "not", matrix_is_symmetric(general, 3) + !matrix_is_symmetric(keep, M), 0);
     memcpy(copy, (double[]){1, 2, 2, 4}, 4 * sizeof *copy);
@@ -179,8 +180,11 @@ static void wishart_case(const char *what, double df, int how)
     double out[D * D], work[3 * D * D], B[D * D];
     for (int i = 0; i < D * D; i++) B[i] = -0.5 * Sinv[i];
     const double scale = quadratic(S, direction);
-#define WISHART (how == 0 ? wishart(g, df, S, D, out, work) : how == 1 ? wishart_df_inverse_scale(g, df, Sinv, D, out, work) \
-                 : how == 2 ? wishart_natural(g, 0.5 * (df - D - 1), B, D, out, work) : (wishart_df_scale_cholesky(g, df, L, D, out, work), 0L))
+#define WISHART                                                           \
+    (how == 0   ? wishart(g, df, S, D, out, work)                         \
+     : how == 1 ? wishart_df_inverse_scale(g, df, Sinv, D, out, work)     \
+     : how == 2 ? wishart_natural(g, 0.5 * (df - D - 1), B, D, out, work) \
+                : (wishart_df_scale_cholesky(g, df, L, D, out, work), 0L))
     DRAW((WISHART, quadratic(out, direction) / scale));
     CHECK_KS(what, gsl_cdf_chisq_P(x, df));
     DRAW((WISHART, out[1]));

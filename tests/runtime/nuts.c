@@ -1,4 +1,5 @@
-// If this failed, unknowns drawn together by NUTS or HMC would not have their joint distribution, trees would not be those of the method, or warm-up would not learn step and metric.
+// If this failed, unknowns drawn together by NUTS or HMC would not have their joint distribution, trees would not be those of the method,
+// or warm-up would not learn step and metric.
 //
 // 100,000 draws a law. Bounds as in check.h: false alarms 2e-9 for z, 7e-10 for KS; where a bound is another it is told there.
 #define DRAWS 100000
@@ -65,7 +66,8 @@ static double bounded(long n, const double *x, double *g)       // exponential: 
     return x[0] > 0 ? -x[0] : -INFINITY;
 }
 
-static double counts(long n, const double *x, double *g)        // exp(x_i) ~ gamma(50 (i + 1), 1): far above its mode the gradient is that of an exponential
+// exp(x_i) ~ gamma(50 (i + 1), 1): far above its mode the gradient is that of an exponential.
+static double counts(long n, const double *x, double *g)
 {
     double lp = 0;
     for (long i = 0; i < n; i++) {
@@ -318,7 +320,10 @@ static double score_first(const double *x)     { return gsl_cdf_ugaussian_P(x[0]
 static double score_fifth(const double *x)     { return gsl_cdf_ugaussian_P(x[4]); }
 static double score_gap(const double *x)       { return gsl_cdf_ugaussian_P((x[1] - x[0]) / sqrt(2 * (1 - RHO))); }
 static double score_pair(const double *x)      { return gsl_cdf_ugaussian_P((x[3] + x[4]) / sqrt(2 * (1 + RHO))); }
-static double score_length(const double *x)    { return gsl_cdf_chisq_P(x[0] * x[0] + (x[1] - RHO * x[0]) * (x[1] - RHO * x[0]) / (1 - RHO * RHO), 2); }
+static double score_length(const double *x)
+{
+    return gsl_cdf_chisq_P(x[0] * x[0] + (x[1] - RHO * x[0]) * (x[1] - RHO * x[0]) / (1 - RHO * RHO), 2);
+}
 static double score_log_gamma(const double *x) { return gsl_cdf_gamma_P(exp(x[0]), SHAPE, 1); }
 static double score_exponential(const double *x) { return gsl_cdf_exponential_P(x[0], 1); }
 static double score_banana(const double *x)    { return gsl_cdf_ugaussian_P((x[1] - x[0] * x[0] + 1) / 0.7); }
@@ -347,7 +352,8 @@ static void invariant(const char *what, long n, Density *f, Exact *exact, int ti
         stuck += x[0] == before;
         memcpy(all[k], x, sizeof x);
     }
-    printf("     %-60s %.1f steps a transition, %.2g divergent\n", what, (double)total_leapfrogs / DRAWS / times, (double)total_divergent / DRAWS / times);
+    printf("     %-60s %.1f steps a transition, %.2g divergent\n", what, (double)total_leapfrogs / DRAWS / times,
+           (double)total_divergent / DRAWS / times);
     check(what, "failed", (double)total_failed, 0);
     check(what, "stuck", (double)stuck, 0.5 * DRAWS);
     for (int k = 0; scores[k]; k++) {
@@ -359,8 +365,9 @@ static void invariant(const char *what, long n, Density *f, Exact *exact, int ti
 
 static void invariances(void)
 {
-    static Score *const gauss[] = { score_first, score_fifth, score_gap, score_pair, score_length, NULL }, *const skewed[] = { score_log_gamma, NULL },
-                       *const bent[] = { score_first, score_banana, NULL }, *const half[] = { score_exponential, NULL };
+    static Score *const gauss[] = {score_first, score_fifth, score_gap, score_pair, score_length, NULL},
+                        *const skewed[] = {score_log_gamma, NULL}, *const bent[] = {score_first, score_banana, NULL},
+                        *const half[] = {score_exponential, NULL};
     NutsSettings s;
     memset(&s, 0, sizeof s);
     s.metric = NUTS_GIVEN;
@@ -445,7 +452,8 @@ static void integrator(void)
 
 // ---- warm-up ----
 
-// Mean and variance of coordinate i against known ones, from draws of a chain: standard errors from 50 batches. A t of 49 degrees of freedom above 8 is a matter of 2e-10.
+// Mean and variance of coordinate i against known ones, from draws of a chain: standard errors from 50 batches. A t of 49 degrees of
+// freedom above 8 is a matter of 2e-10.
 static void batch_check(const char *what, const double *x, long count, double mean, double variance)
 {
     for (int power = 1; power <= 2; power++) {
@@ -495,7 +503,8 @@ static void warm_up(void)
     for (long i = 0; i < 7; i++) nuts_position(m)[i] = 1;
     total_evaluations = total_leapfrogs = 0;
     Run r = run(m, 21, &s, 1000, 10000, scaled);
-    printf("     scales 1e-3 to 1e3: step %.3f, acceptance %.3f, %.1f steps a draw, %.1f in warm-up\n", r.step, r.accept, r.leapfrogs, r.warm_leapfrogs / 1000);
+    printf("     scales 1e-3 to 1e3: step %.3f, acceptance %.3f, %.1f steps a draw, %.1f in warm-up\n", r.step, r.accept, r.leapfrogs,
+           r.warm_leapfrogs / 1000);
     check("scales 1e-3 to 1e3", "acceptance", fabs(r.accept - 0.8), 0.07);
     check("scales 1e-3 to 1e3", "steps", r.leapfrogs, 8);
     check("scales 1e-3 to 1e3", "diverged", r.divergent, 0);
@@ -506,16 +515,18 @@ static void warm_up(void)
         check(what, "metric", fabs(nuts_metric(m)[i] / (sd * sd) - 1), 1e-6);      // gradients are linear: no noise
         batch_check(what, kept[i], 10000, (double)i * sd, sd * sd);
     }
-    // Correlated: the Fisher divergence's metric is the sd of x_i over that of its gradient, sqrt((1 - RHO^2) / (1 + RHO^2)) within the chain, sqrt(1 - RHO^2) at its ends.
+    // Correlated: the Fisher divergence's metric is the sd of x_i over that of its gradient, sqrt((1 - RHO^2) / (1 + RHO^2)) within the
+    // chain, sqrt(1 - RHO^2) at its ends.
     m = machine(5);
     r = run(m, 22, &s, 1000, 10000, chained);
     printf("     5 normals in a chain: step %.3f, acceptance %.3f, %.1f steps a draw\n", r.step, r.accept, r.leapfrogs);
     check("5 normals in a chain", "acceptance", fabs(r.accept - 0.8), 0.07);
-    check("5 normals in a chain", "metric", fabs(nuts_metric(m)[2] / sqrt((1 - RHO * RHO) / (1 + RHO * RHO)) - 1), 0.3);    // of some 100 draws
+    check("5 normals in a chain", "metric", fabs(nuts_metric(m)[2] / sqrt((1 - RHO * RHO) / (1 + RHO * RHO)) - 1),
+          0.3);  // of some 100 draws
     check("5 normals in a chain", "metric", fabs(nuts_metric(m)[0] / sqrt(1 - RHO * RHO) - 1), 0.3);
     for (long i = 0; i < 5; i++) batch_check("5 normals in a chain", kept[i], 10000, 0, 1);
-    // n = 1 and n = 1000. An energy error of a normal is step^2 / 8 times the change of x^2, and changes along the trajectory have half their greatest variance:
-    // acceptance 0.8 needs the sum's variance n step^4 / 32 to be 0.507^2.
+    // n = 1 and n = 1000. An energy error of a normal is step^2 / 8 times the change of x^2, and changes along the trajectory have half
+    // their greatest variance: acceptance 0.8 needs the sum's variance n step^4 / 32 to be 0.507^2.
     m = machine(1);
     r = run(m, 23, &s, 300, 10000, standard);
     printf("     1 normal: step %.3f, acceptance %.3f, %.1f steps a draw\n", r.step, r.accept, r.leapfrogs);
@@ -536,7 +547,8 @@ static void warm_up(void)
         for (long i = 0; i < 7; i++) nuts_position(m)[i] = scale_of(7, i) * ((double)i + 3 * sin((double)i + 1));
         r = run(m, 25, &s, warmup, 5000, scaled);
         snprintf(what, sizeof what, "scales 1e-3 to 1e3 after a warm-up of %ld", warmup);
-        printf("     %-60s step %.3f, acceptance %.3f, %.1f steps a draw, %.1f in warm-up\n", what, r.step, r.accept, r.leapfrogs, r.warm_leapfrogs / (double)(warmup + !warmup));
+        printf("     %-60s step %.3f, acceptance %.3f, %.1f steps a draw, %.1f in warm-up\n", what, r.step, r.accept, r.leapfrogs,
+               r.warm_leapfrogs / (double)(warmup + !warmup));
         if (warmup) {
             check(what, "acceptance", fabs(r.accept - 0.8), 0.15);
             check(what, "steps", r.leapfrogs, 12);
@@ -561,9 +573,14 @@ static void warm_up(void)
     for (long i = 0; i < 5; i++) batch_check("NUTS at temperature 4", kept[i], 10000, 0, 4);
     s.temperature = 0;
     check("a temperature of 1000 falls by 0.9 a sweep", "off", fabs(nuts_temperature(1000, 30, 100) / (1000 * pow(0.9006, 30)) - 1), 0.01);
-    check("it is 1000 at first, and 1 from two thirds on", "not", !(nuts_temperature(1000, 0, 100) == 1000 && nuts_temperature(1000, 65, 100) > 1 && nuts_temperature(1000, 66, 100) == 1 && nuts_temperature(1000, 5000, 100) == 1), 0);
-    check("without annealing, or without warm-up, it is 1", "not", !(nuts_temperature(0, 0, 100) == 1 && nuts_temperature(1000, 0, 0) == 1), 0);
-    // Curvature without bound: the steps diverge, and that is told. Where exp(v / 2) is 0.018 a step of 0.4 leads out of the law from nearly everywhere.
+    check("it is 1000 at first, and 1 from two thirds on", "not",
+          !(nuts_temperature(1000, 0, 100) == 1000 && nuts_temperature(1000, 65, 100) > 1 && nuts_temperature(1000, 66, 100) == 1 &&
+            nuts_temperature(1000, 5000, 100) == 1),
+          0);
+    check("without annealing, or without warm-up, it is 1", "not", !(nuts_temperature(0, 0, 100) == 1 && nuts_temperature(1000, 0, 0) == 1),
+          0);
+    // Curvature without bound: the steps diverge, and that is told. Where exp(v / 2) is 0.018 a step of 0.4 leads out of the law from
+    // nearly everywhere.
     m = machine(10);
     r = run(m, 29, &s, 1000, 10000, funnel);
     printf("     funnel: step %.3f, acceptance %.3f, %.1f steps a draw, %g divergent\n", r.step, r.accept, r.leapfrogs, r.divergent);
@@ -587,14 +604,16 @@ static void far_out(void)
         for (long i = 0; i < 5; i++) nuts_position(m)[i] = 14;
         const Run r = run(m, 30, &s, warmup, 200, counts);
         snprintf(what, sizeof what, "from a gradient of 10^6, warm-up of %ld", warmup);
-        printf("     %-60s step %.3f, acceptance %.3f, %.1f steps a draw, %.1f in warm-up\n", what, r.step, r.accept, r.leapfrogs, r.warm_leapfrogs / (double)(warmup + !warmup));
+        printf("     %-60s step %.3f, acceptance %.3f, %.1f steps a draw, %.1f in warm-up\n", what, r.step, r.accept, r.leapfrogs,
+               r.warm_leapfrogs / (double)(warmup + !warmup));
         check(what, "1 - accepted", 1 - r.accept, 0.3);
         check(what, "steps", warmup ? r.leapfrogs : 0, 10);
         for (long i = 0; i < 5 && warmup > 0; i++) check(what, "metric", fabs(log(nuts_metric(m)[i] * 50 * (double)(i + 1))), 1);
     }
 }
 
-// As one step of a sweep, its density changing with what the other step draws: precision ~ gamma(3, 1), x_i ~ normal(0, precision^(-1/2)). Then var(x_i) = E 1 / precision = 1 / 2.
+// As one step of a sweep, its density changing with what the other step draws: precision ~ gamma(3, 1), x_i ~ normal(0, precision^(-1/2)).
+// Then var(x_i) = E 1 / precision = 1 / 2.
 static void composed(void)
 {
     const long n = 5, warmup = 500, count = 20000;
@@ -673,7 +692,8 @@ static void starts(void)
 enum { ROTATED = 40 };
 static double turned[ROTATED][ROTATED], spread[ROTATED];
 
-// Normal, with variances `spread` along directions that are no coordinates: x = turned' z. Five of them are 100 and more, or 1/100 and less; the condition is 10^4 of scales that have no pattern.
+// Normal, with variances `spread` along directions that are no coordinates: x = turned' z. Five of them are 100 and more, or 1/100 and
+// less; the condition is 10^4 of scales that have no pattern.
 static void rotate_target(void)
 {
     const Sweep at = { SEED, 7, 0 };
@@ -732,8 +752,9 @@ static void draw_rotated(Stream *g, double *x)
     }
 }
 
-// A warm-up that learns the metric, then what the metric must be: steps are few, moments exact. Then the integrator with it: back to where it came from, an energy error that falls four times as the step halves,
-// and E exp(-dH) = 1, whose momenta have to be drawn from the law of the kinetic energy.
+// A warm-up that learns the metric, then what the metric must be: steps are few, moments exact. Then the integrator with it: back to where
+// it came from, an energy error that falls four times as the step halves, and E exp(-dH) = 1, whose momenta have to be drawn from the law
+// of the kinetic energy.
 static void metric_of_kind(MetricKind kind, const char *what, double most_steps, int steps)
 {
     const long n = ROTATED, count = 4000;
@@ -753,8 +774,8 @@ static void metric_of_kind(MetricKind kind, const char *what, double most_steps,
         for (int j = 0; j < 5; j++) along[j * count + k - 1000] = rotated_score(x, j < 4 ? 2 * j : 5);
         for (long i = 0; i < 3; i++) kept[i][k - 1000] = x[i];
     }
-    printf("     %-40s step %.3f, acceptance %.3f, %.1f steps a draw, rank %d, eigenvalues from %.2g to %.2g, measured gain %.3g\n", what, m->step, accepted, leapfrogs, m->linear->rank,
-           m->linear->smallest, m->linear->largest, m->linear->gain);
+    printf("     %-40s step %.3f, acceptance %.3f, %.1f steps a draw, rank %d, eigenvalues from %.2g to %.2g, measured gain %.3g\n", what,
+           m->step, accepted, leapfrogs, m->linear->rank, m->linear->smallest, m->linear->largest, m->linear->gain);
     check(what, "steps", leapfrogs, most_steps);
     check(what, "acceptance", fabs(accepted - 0.8), 0.1);
     check(what, "unused", m->linear->used != (kind != METRIC_DIAGONAL), 0);
@@ -789,7 +810,8 @@ static void metric_of_kind(MetricKind kind, const char *what, double most_steps,
                 continue;
             }
             steps_of(m, -1, 0.25 * step, 16, rotated);
-            for (long i = 0; i < n; i++) back = fmax(back, fabs(nuts_position(m)[i] - x[i]) + fabs(nuts_vector(m, NUTS_MOMENTUM)[i] - p[i]));
+            for (long i = 0; i < n; i++)
+                back = fmax(back, fabs(nuts_position(m)[i] - x[i]) + fabs(nuts_vector(m, NUTS_MOMENTUM)[i] - p[i]));
         }
     }
     snprintf(name, sizeof name, "%s, 16 steps and 16 back", what);
@@ -802,7 +824,8 @@ static void metric_of_kind(MetricKind kind, const char *what, double most_steps,
     metric_close(m->linear);
 }
 
-// Standard normals whose sum, signs alternating, is held to a hundredth of its variance: one narrow direction in more coordinates than there are draws to learn from.
+// Standard normals whose sum, signs alternating, is held to a hundredth of its variance: one narrow direction in more coordinates than
+// there are draws to learn from.
 #define HELD 99.0
 static double held(long n, const double *x, double *g)
 {
@@ -833,7 +856,8 @@ static void metric_of_many(MetricKind kind, const char *what)
         along[k - 600] = sum / sqrt((double)n / (1 + HELD));
         kept[0][k - 600] = x[0];
     }
-    printf("     %-40s step %.3f, %.1f steps a draw, rank %d, eigenvalues from %.2g to %.2g, gain %.3g\n", what, m->step, leapfrogs, m->linear->rank, m->linear->smallest, m->linear->largest, m->linear->gain);
+    printf("     %-40s step %.3f, %.1f steps a draw, rank %d, eigenvalues from %.2g to %.2g, gain %.3g\n", what, m->step, leapfrogs,
+           m->linear->rank, m->linear->smallest, m->linear->largest, m->linear->gain);
     check(what, "steps", leapfrogs, kind == METRIC_DIAGONAL ? 100 : 20);
     check(what, "not used as asked", m->linear->used != (kind != METRIC_DIAGONAL), 0);
     batch_check(what, kept[0], count, 0, 1 - HELD / (1 + HELD) / (double)n);
@@ -859,7 +883,8 @@ static void metric_not_taken(void)
     metric_close(m->linear);
 }
 
-// Where moves diverge the curvature is not that of one metric: a choice goes back to the diagonal, in its trial and later, and stays there; what is asked for stays. Draws are exact, and trajectories short where the metric is used.
+// Where moves diverge the curvature is not that of one metric: a choice goes back to the diagonal, in its trial and later, and stays there;
+// what is asked for stays. Draws are exact, and trajectories short where the metric is used.
 static void metric_given_up(MetricKind kind, MetricStage diverges_when, int used, const char *what)
 {
     double diagonal[ROTATED], x[ROTATED], g[ROTATED];

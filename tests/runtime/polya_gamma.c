@@ -39,7 +39,8 @@ static void envelopes(void)
             else above = fmax(above, want / (f.height * exp(-0.125 * GM_PI * GM_PI * x)) - 1);
             if (h < 1 || x < POLYA_GAMMA_CUT) continue;
             const double one = 0.5 * GM_PI * exp(-0.125 * GM_PI * GM_PI * x);
-            worst_right = fmax(worst_right, fmax(jacobi_below_density_right((want + 1e-6) / one, x), !jacobi_below_density_right((want - 1e-6) / one, x)));
+            worst_right = fmax(
+                worst_right, fmax(jacobi_below_density_right((want + 1e-6) / one, x), !jacobi_below_density_right((want - 1e-6) / one, x)));
         }
     }
     check("density of J(h) in the acceptance test", "error", worst, 1e-6);
@@ -96,7 +97,8 @@ int main(void)
 
     Sweep  at = { SEED, 0, 0 };
     Stream s = stream(at, 99999, 0);
-    check("b = 0 is 0, tiny b and huge c are positive", "not", !(polya_gamma(&s, 0, 1) == 0 && polya_gamma(&s, 1e-3, 1) > 0 && polya_gamma(&s, 1, 1e200) > 0), 0);
+    check("b = 0 is 0, tiny b and huge c are positive", "not",
+          !(polya_gamma(&s, 0, 1) == 0 && polya_gamma(&s, 1e-3, 1) > 0 && polya_gamma(&s, 1, 1e200) > 0), 0);
     check("NaN in, NaN out", "not", !isnan(polya_gamma(&s, NAN, 1)) || !isnan(polya_gamma(&s, 1, NAN)), 0);
     return finish();
 }

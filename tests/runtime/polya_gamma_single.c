@@ -5,7 +5,8 @@
 #include "polya_gamma_law.h"
 #include "../../runtime/device/polya_gamma_single.h"
 
-// The quotient that decides a proposal is at most 1, and proposals are accepted as often as said, for all z. Where it exceeds 1 the law would lose mass.
+// The quotient that decides a proposal is at most 1, and proposals are accepted as often as said, for all z. Where it exceeds 1 the law
+// would lose mass.
 static void bounds(void)
 {
     double most = 0, least_accepted = 1, far_accepted = 1;
@@ -49,14 +50,16 @@ static void one(double b, double c)
 int main(void)
 {
     bounds();
-    static const double cases[][2] = { { 1, 0 }, { 1, 0.1 }, { 1, 1 }, { 1, 2 }, { 1, 3.25 }, { 1, 8 }, { 1, 30 }, { 1, 500 }, { 2, 1 }, { 5, 0 }, { 7, 4 }, { 0.5, 2 }, { 20, 1 } };
+    static const double cases[][2] = {{1, 0},   {1, 0.1}, {1, 1}, {1, 2}, {1, 3.25}, {1, 8}, {1, 30},
+                                      {1, 500}, {2, 1},   {5, 0}, {7, 4}, {0.5, 2},  {20, 1}};
     for (unsigned k = 0; k < sizeof cases / sizeof *cases; k++) one(cases[k][0], cases[k][1]);
     CASE_KS((polya_gamma_single(g, 1, 2e5f) - 0.25e-5 * 1) / sqrt(polya_gamma_law_variance(1, 2e5)), 0.5 * erfc(-x / sqrt(2)));
     int wrong = 0;
     Sweep  at = { SEED, 0, 0 };
     Stream g = stream(at, 1, 1);
     wrong += polya_gamma_single(&g, 1, NAN) == polya_gamma_single(&g, 1, NAN);
-    wrong += !(polya_gamma_single(&g, 1, INFINITY) > 0) + !(polya_gamma_single(&g, 1, 1e30f) < 1e-29f) + !(polya_gamma_single(&g, 1, -1e7f) > 0);
+    wrong +=
+        !(polya_gamma_single(&g, 1, INFINITY) > 0) + !(polya_gamma_single(&g, 1, 1e30f) < 1e-29f) + !(polya_gamma_single(&g, 1, -1e7f) > 0);
     wrong += polya_gamma_single(&g, 0, 1) != 0;
     check("unusual arguments of polya_gamma_single", "wrong", wrong, 0);
     return finish();

@@ -36,21 +36,26 @@ static double total_evaluations, total_moved, total_failed;
 
 int main(void)
 {
-    CASE_INVARIANT("normal, width 2", normal_standard(g), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 2), -0.5 * sl.x * sl.x, gsl_cdf_ugaussian_P(x));
-    CASE_INVARIANT("normal, width 0.05", normal_standard(g), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 0.05), -0.5 * sl.x * sl.x, gsl_cdf_ugaussian_P(x));
-    CASE_INVARIANT("normal, width 1000", normal_standard(g), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 1000), -0.5 * sl.x * sl.x, gsl_cdf_ugaussian_P(x));
+    CASE_INVARIANT("normal, width 2", normal_standard(g), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 2), -0.5 * sl.x * sl.x,
+                   gsl_cdf_ugaussian_P(x));
+    CASE_INVARIANT("normal, width 0.05", normal_standard(g), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 0.05), -0.5 * sl.x * sl.x,
+                   gsl_cdf_ugaussian_P(x));
+    CASE_INVARIANT("normal, width 1000", normal_standard(g), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 1000), -0.5 * sl.x * sl.x,
+                   gsl_cdf_ugaussian_P(x));
     CASE_INVARIANT("two modes, width 1.5", uniform_open(g) < 0.3 ? normal_mean_sd(g, -2, 1) : normal_mean_sd(g, 3, 0.5),
-                   slice_begin(&sl, g, x0, -INFINITY, INFINITY, 1.5), two_modes(sl.x), 0.3 * gsl_cdf_ugaussian_P(x + 2) + 0.7 * gsl_cdf_ugaussian_P(2 * (x - 3)));
+                   slice_begin(&sl, g, x0, -INFINITY, INFINITY, 1.5), two_modes(sl.x),
+                   0.3 * gsl_cdf_ugaussian_P(x + 2) + 0.7 * gsl_cdf_ugaussian_P(2 * (x - 3)));
     CASE_INVARIANT("normal on [0.5, 1.2]", normal_truncated(g, 0, 1, 0.5, 1.2), slice_begin(&sl, g, x0, 0.5, 1.2, 0.3), -0.5 * sl.x * sl.x,
                    (gsl_cdf_ugaussian_P(x) - gsl_cdf_ugaussian_P(0.5)) / (gsl_cdf_ugaussian_P(1.2) - gsl_cdf_ugaussian_P(0.5)));
     CASE_INVARIANT("uniform on [0, 1], width 3", uniform_open(g), slice_begin(&sl, g, x0, 0, 1, 3), 0, x);
-    CASE_INVARIANT("gamma(0.5) on the log scale", gamma_shape_rate(g, 0.5, 1), slice_begin_log(&sl, g, x0, 0, INFINITY, 2), -0.5 * log(sl.x) - sl.x,
-                   gsl_cdf_gamma_P(x, 0.5, 1));
-    CASE_INVARIANT("gamma(3) above 2 on the log scale", gamma_shape_rate_truncated(g, 3, 1, 2, INFINITY), slice_begin_log(&sl, g, x0, 2, INFINITY, 0.5),
-                   2 * log(sl.x) - sl.x, 1 - gsl_cdf_gamma_Q(x, 3, 1) / gsl_cdf_gamma_Q(2, 3, 1));
+    CASE_INVARIANT("gamma(0.5) on the log scale", gamma_shape_rate(g, 0.5, 1), slice_begin_log(&sl, g, x0, 0, INFINITY, 2),
+                   -0.5 * log(sl.x) - sl.x, gsl_cdf_gamma_P(x, 0.5, 1));
+    CASE_INVARIANT("gamma(3) above 2 on the log scale", gamma_shape_rate_truncated(g, 3, 1, 2, INFINITY),
+                   slice_begin_log(&sl, g, x0, 2, INFINITY, 0.5), 2 * log(sl.x) - sl.x,
+                   1 - gsl_cdf_gamma_Q(x, 3, 1) / gsl_cdf_gamma_Q(2, 3, 1));
     // Support known to the density only: NaN below 0 (a logarithm) counts as 0.
-    CASE_INVARIANT("gamma(2) whose density is NaN below 0", gamma_shape_rate(g, 2, 1), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 1), log(sl.x) - sl.x,
-                   gsl_cdf_gamma_P(x, 2, 1));
+    CASE_INVARIANT("gamma(2) whose density is NaN below 0", gamma_shape_rate(g, 2, 1), slice_begin(&sl, g, x0, -INFINITY, INFINITY, 1),
+                   log(sl.x) - sl.x, gsl_cdf_gamma_P(x, 2, 1));
     // Where x0 lies in the first bracket is uniform: with brackets that miss a mode, reversibility rests on it.
     DRAW(({
         Slice sl;

@@ -25,7 +25,8 @@ int main(void)
     OVER("log_Phi on [-29, 8]", -29, 8, 3700, log_Phi(x),
          x > 0 ? log1pl(-0.5L * erfcl((long double)x / sqrtl(2))) : logl(0.5L * erfcl(-(long double)x / sqrtl(2))), 0, 1e-13);
     OVER("log_Phi on [-100, -29]", -100, -29, 710, log_Phi(x), logl(0.5L * erfcl(-(long double)x / sqrtl(2))), 0, 1e-14);
-    OVER("log_Phi_dx on [-100, 37]", -100, 37, 1370, log_Phi_dx(x), expl(-0.5L * x * x) * sqrtl(0.63661977236758134308L) / erfcl(-(long double)x / sqrtl(2)), 0, 1e-12);
+    OVER("log_Phi_dx on [-100, 37]", -100, 37, 1370, log_Phi_dx(x),
+         expl(-0.5L * x * x) * sqrtl(0.63661977236758134308L) / erfcl(-(long double)x / sqrtl(2)), 0, 1e-12);
     check_close("log_Phi_dx(-1e10)", log_Phi_dx(-1e10), 1e10, 1, 1e-15);
     check("log_Phi(-1e150) is finite", "not", !is_finite(log_Phi(-1e150)), 0);
     OVER("inv_Phi(Phi(x)) on [-37, 0]", -37, 0, 3700, inv_Phi(Phi(x)), x, 1e-3, 1e-14);
@@ -42,19 +43,30 @@ int main(void)
     OVER("expm1_row", -60, 709.7, 200000, expm1_row(x), expm1l(x), 0, 4.5e-16);
     OVER("expm1_row near 0", -0.5, 0.5, 20001, expm1_row(x), expm1l(x), 1e-300, 4.5e-16);
     OVER("expm1_row very near 0", -1e-9, 1e-9, 2001, expm1_row(x), expm1l(x), 1e-300, 4.5e-16);
-    check("expm1_row, log1m_exp at the ends", "differ", expm1_row(-INFINITY) != -1 || expm1_row(INFINITY) != INFINITY || !isnan(expm1_row(NAN)) || log1m_exp(0) != -INFINITY || log1m_exp(-INFINITY) != 0 || !isnan(log1m_exp(NAN)) || !isnan(log1m_exp(1)), 0);
+    check("expm1_row, log1m_exp at the ends", "differ",
+          expm1_row(-INFINITY) != -1 || expm1_row(INFINITY) != INFINITY || !isnan(expm1_row(NAN)) || log1m_exp(0) != -INFINITY ||
+              log1m_exp(-INFINITY) != 0 || !isnan(log1m_exp(NAN)) || !isnan(log1m_exp(1)),
+          0);
     OVER("log1p_unit", -0.5, 1, 3000, log1p_unit(x), log1pl(x), 0, 4.5e-16);
     OVER("log1p_row", -0.999, 30, 200000, log1p_row(x), log1pl(x), 0, 4.5e-16);
     OVER("log1p_row(x^9)", -0.9, 60, 20000, log1p_row(pow(x, 9)), log1pl((long double)pow(x, 9)), 1e-300, 4.5e-16);
-    check("log1p_row and log1m at the ends", "differ", log1p_row(-1) != -INFINITY || log1p_row(INFINITY) != INFINITY || !isnan(log1p_row(NAN)) || !isnan(log1p_row(-2)) || log1m(1) != -INFINITY || log1m(0) != 0, 0);
+    check("log1p_row and log1m at the ends", "differ",
+          log1p_row(-1) != -INFINITY || log1p_row(INFINITY) != INFINITY || !isnan(log1p_row(NAN)) || !isnan(log1p_row(-2)) ||
+              log1m(1) != -INFINITY || log1m(0) != 0,
+          0);
     OVER("log_kept, between", 1e-9, 50, 2000, log_kept(x, -3), logl(x), 0, 4.5e-16);
     OVER("log1m_kept, between", 1e-9, 0.999999, 2000, log1m_kept(x, -3), log1pl(-x), 0, 4.5e-16);
     check("log_kept where the value has rounded, and where it belongs to another", "differ",
-          log_kept(0, -900) != -900 || log_kept(GM_LEAST, -750) != -750 || log_kept(GM_MOST, 800) != 800 || fabs(log_kept(GM_LEAST, -3) + 690.7755278982137) > 1e-10 || log_kept(0, -3) < -709, 0);
+          log_kept(0, -900) != -900 || log_kept(GM_LEAST, -750) != -750 || log_kept(GM_MOST, 800) != 800 ||
+              fabs(log_kept(GM_LEAST, -3) + 690.7755278982137) > 1e-10 || log_kept(0, -3) < -709,
+          0);
     check("log1m_kept where the value has rounded, and where it belongs to another", "differ",
-          log1m_kept(1, -50) != -50 || log1m_kept(1 - 1.1102230246251565e-16, -36.5) != -36.5 || fabs(log1m_kept(1, -3) + 36.04) > 0.1 || fabs(log1m_kept(0.75, -50) - log(0.25)) > 1e-15, 0);
+          log1m_kept(1, -50) != -50 || log1m_kept(1 - 1.1102230246251565e-16, -36.5) != -36.5 || fabs(log1m_kept(1, -3) + 36.04) > 0.1 ||
+              fabs(log1m_kept(0.75, -50) - log(0.25)) > 1e-15,
+          0);
     {
-        static const double ends[] = { 0, -0.0, 1, INFINITY, -INFINITY, NAN, -1, 4.9406564584124654e-324, 1.7976931348623157e308, 710, -746, 1e300, -1e300 };
+        static const double ends[] = {0,   -0.0, 1,     INFINITY, -INFINITY, NAN, -1, 4.9406564584124654e-324, 1.7976931348623157e308,
+                                      710, -746, 1e300, -1e300};
         int differ = 0;
         for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
             const double x = ends[k], e = exp(x), l = log(x);
@@ -64,7 +76,10 @@ int main(void)
         check("exp_row and log_row at the ends", "differ", differ, 0);
     }
     OVER("erfc_scaled", 0, 20, 4000, erfc_scaled(x), expl((long double)x * x) * erfcl(x), 0, 1e-15);
-    check("log_Phi, log_Phi_dx at the ends", "differ", log_Phi(-INFINITY) != -INFINITY || log_Phi(INFINITY) != 0 || !isnan(log_Phi(NAN)) || log_Phi_dx(INFINITY) != 0 || !isnan(log_Phi_dx(NAN)), 0);
+    check("log_Phi, log_Phi_dx at the ends", "differ",
+          log_Phi(-INFINITY) != -INFINITY || log_Phi(INFINITY) != 0 || !isnan(log_Phi(NAN)) || log_Phi_dx(INFINITY) != 0 ||
+              !isnan(log_Phi_dx(NAN)),
+          0);
     OVER("log1p_exp", -700, 700, 14000, log1p_exp(x), x > 40 ? x : log1pl(expl(x)), 0, 1e-15);
     OVER("log1m_exp", -50, -1e-9, 5000, log1m_exp(x), x < -1 ? log1pl(-expl(x)) : logl(-expm1l(x)), 0, 1e-15);
     OVER("log_sum_exp", -40, 40, 800, log_sum_exp2(x, 1), logl(expl(x) + expl(1)), 1, 2e-15);
@@ -88,9 +103,12 @@ int main(void)
     OVER("digamma_positive", 1e-3, 60, 60000, digamma_positive(x), gsl_sf_psi(x), 1, 4e-15);
     OVER("digamma_positive far out", 60, 1e6, 10000, digamma_positive(x), gsl_sf_psi(x), 0, 1e-15);
     check("lgamma_positive, digamma_positive at the ends", "differ",
-          lgamma_positive(0) != INFINITY || lgamma_positive(INFINITY) != INFINITY || !isnan(lgamma_positive(NAN)) || digamma_positive(0) != -INFINITY || digamma_positive(INFINITY) != INFINITY || !isnan(digamma_positive(NAN)), 0);
+          lgamma_positive(0) != INFINITY || lgamma_positive(INFINITY) != INFINITY || !isnan(lgamma_positive(NAN)) ||
+              digamma_positive(0) != -INFINITY || digamma_positive(INFINITY) != INFINITY || !isnan(digamma_positive(NAN)),
+          0);
     OVER("trigamma", 1e-3, 50, 5000, trigamma(x), gsl_sf_psi_1(x), 1e-3, 1e-13);
-    OVER("stirling_error", 0.5, 60, 596, stirling_error(x), lgammal((long double)x + 1) - ((long double)x + 0.5L) * logl(x) + x - 0.91893853320467274178L, 0, 1e-11);
+    OVER("stirling_error", 0.5, 60, 596, stirling_error(x),
+         lgammal((long double)x + 1) - ((long double)x + 0.5L) * logl(x) + x - 0.91893853320467274178L, 0, 1e-11);
     OVER("lbeta(x, 2.5)", 0.1, 300, 3000, lbeta(x, 2.5), lgammal(x) + lgammal(2.5L) - lgammal((long double)x + 2.5L), 1, 2e-13);
     OVER("lbeta(x, 40)", 0.1, 300, 3000, lbeta(x, 40), lgammal(x) + lgammal(40) - lgammal((long double)x + 40), 1, 2e-13);
     check_close("lbeta(1e10, 3)", lbeta(1e10, 3), (double)logl(2 / (1e10L * (1e10L + 1) * (1e10L + 2))), 1, 1e-14);
@@ -111,7 +129,8 @@ int main(void)
     check_close("times_log(1, log(0)) is -infinity", times_log(1, log(0)) == -INFINITY, 1, 1, 0);
     double table = 0;
     for (int n = 0; n < LOG_FACTORIALS; n++)
-        for (int k = 0; k <= n; k++) table = fmax(table, fabs(lchoose(n, k) - (double)(lgammal(n + 1.0L) - lgammal(k + 1.0L) - lgammal(n - k + 1.0L))));
+        for (int k = 0; k <= n; k++)
+            table = fmax(table, fabs(lchoose(n, k) - (double)(lgammal(n + 1.0L) - lgammal(k + 1.0L) - lgammal(n - k + 1.0L))));
     check("lchoose of counts in the table", "largest difference", table, 3e-13);
     check_close("lchoose(2.5, 1.5)", lchoose(2.5, 1.5), log(2.5), 1, 1e-14);
     check_close("choose(30, 15)", choose(30, 15), 155117520, 1, 0);
@@ -146,19 +165,22 @@ int main(void)
     }
     OVER("log_gamma_q(1, x)", 0, 1e5, 400, log_gamma_q(1, x), -x, 1e-3, 1e-14);
     OVER("log_inc_beta(x, 1, 1e-20)", 0.1, 1e5, 400, log_inc_beta(x, 1, 1e-20), x * log(1e-20), 0, 1e-14);
-    OVER("log_gamma_q(1e-9, x), by the exponential integral", 0.01, 1.4, 100, log_gamma_q(1e-9, x), log(1e-9 * gsl_sf_expint_E1(x)), 0, 1e-9);
+    OVER("log_gamma_q(1e-9, x), by the exponential integral", 0.01, 1.4, 100, log_gamma_q(1e-9, x), log(1e-9 * gsl_sf_expint_E1(x)), 0,
+         1e-9);
     check_close("log_gamma_q(1e6, 1.02e6)", log_gamma_q(1e6, 1.02e6), -201.28990877964141301, 1, 1e-11);
     check_close("log_gamma_p(1e6, 0.98e6)", log_gamma_p(1e6, 0.98e6), -206.62442346169690964, 1, 1e-11);
     check_close("log_gamma_p(300, 1)", log_gamma_p(300, 1), -1415.9025221917654503, 1, 1e-13);
     check_close("log_inc_beta(2000, 3000, 0.3)", log_inc_beta(2000, 3000, 0.3), -116.50481995817108056, 1, 1e-12);
     check_close("std_student_t_lcdf(-1e200, 2)", std_student_t_lcdf(-1e200, 2), -2 * log(1e200) - log(2), 1, 1e-14);
     check("incomplete functions at their ends", "differ",
-          gamma_p(2, 0) != 0 || gamma_q(2, 0) != 1 || gamma_q(2, INFINITY) != 0 || gamma_p(0, 1) != 1 || inc_beta(2, 3, 0) != 0 || inc_beta(2, 3, 1) != 1 ||
-          inc_beta(0, 3, 0.5) != 1 || inc_beta(3, 0, 0.5) != 0 || std_student_t_lcdf(0, 3) != log(0.5), 0);
-    check("incomplete functions outside of their domain", "not NaN", !isnan(gamma_p(-1, 1)) + !isnan(gamma_p(1, -1)) + !isnan(inc_beta(1, 1, 1.5)) + !isnan(inc_beta(-1, 1, 0.5)), 0);
+          gamma_p(2, 0) != 0 || gamma_q(2, 0) != 1 || gamma_q(2, INFINITY) != 0 || gamma_p(0, 1) != 1 || inc_beta(2, 3, 0) != 0 ||
+              inc_beta(2, 3, 1) != 1 || inc_beta(0, 3, 0.5) != 1 || inc_beta(3, 0, 0.5) != 0 || std_student_t_lcdf(0, 3) != log(0.5),
+          0);
+    check("incomplete functions outside of their domain", "not NaN",
+          !isnan(gamma_p(-1, 1)) + !isnan(gamma_p(1, -1)) + !isnan(inc_beta(1, 1, 1.5)) + !isnan(inc_beta(-1, 1, 0.5)), 0);
 
-    // Derivatives by shapes and orders: against differences of the functions (error h^4 = 1e-12 of a fifth derivative, and 1e-13 / h), and in tails against values of
-    // 40 digits (mpmath).
+    // Derivatives by shapes and orders: against differences of the functions (error h^4 = 1e-12 of a fifth derivative, and 1e-13 / h), and
+    // in tails against values of 40 digits (mpmath).
 #define SLOPE(f, h) ((f(-2 * (h)) - 8 * f(-(h)) + 8 * f(h) - f(2 * (h))) / (12 * (h)))
 #define BY_P(s)     log_gamma_p(a + (s), x)
 #define BY_Q(s)     log_gamma_q(a + (s), x)
@@ -185,18 +207,23 @@ int main(void)
     }
     check_close("log_gamma_p_da(40, 1)", log_gamma_p_da(40, 1) / -3.7019360360565354207, 1, 1, 1e-9);
     check_close("log_gamma_p_da(2, 60)", log_gamma_p_da(2, 60) / -1.9700535528457558929e-24, 1, 1, 1e-9);
-    check_close("log_gamma_q_da(0.0009765625, 0.0009765625)", log_gamma_q_da(0.0009765625, 0.0009765625) / 1020.9539933539444914, 1, 1, 1e-9);
+    check_close("log_gamma_q_da(0.0009765625, 0.0009765625)", log_gamma_q_da(0.0009765625, 0.0009765625) / 1020.9539933539444914, 1, 1,
+                1e-9);
     check_close("log_gamma_q_da(3, 500)", log_gamma_q_da(3, 500) / 5.2938277473239788224, 1, 1, 1e-9);
     check_close("log_inc_beta_da(40, 60, 0.984375)", log_inc_beta_da(40, 60, 0.984375) / -1.1624877686262717792e-81, 1, 1, 1e-9);
     check_close("log_inc_beta_db(3, 60, 0.9375)", log_inc_beta_db(3, 60, 0.9375) / 2.5831589139132885921e-69, 1, 1, 1e-9);
-    check_close("log_inc_beta_da(0.03125, 60, 9.5367431640625e-07)", log_inc_beta_da(0.03125, 60, 9.5367431640625e-07) / -9.2495300890323493459, 1, 1, 1e-9);
+    check_close("log_inc_beta_da(0.03125, 60, 9.5367431640625e-07)",
+                log_inc_beta_da(0.03125, 60, 9.5367431640625e-07) / -9.2495300890323493459, 1, 1, 1e-9);
     check_close("log_inc_beta_db(900, 0.125, 0.25)", log_inc_beta_db(900, 0.125, 0.25) / 14.903158355561341197, 1, 1, 1e-9);
     check_close("std_student_t_lcdf_dnu(40, 30)", std_student_t_lcdf_dnu(40, 30) / 1.0451387728781779253e-27, 1, 1, 1e-9);
     check_close("std_student_t_lcdf_dnu(-10000.0, 2.5)", std_student_t_lcdf_dnu(-10000.0, 2.5) / -8.4147320335651958731, 1, 1, 1e-9);
     check_close("log_bessel_k_dp(50, 0.125)", log_bessel_k_dp(50, 0.125) / 6.6745800225898729713, 1, 1, 1e-9);
     OVER("log_bessel_i0_dx", 0.01, 100, 1000, log_bessel_i0_dx(x), gsl_sf_bessel_I1_scaled(x) / gsl_sf_bessel_I0_scaled(x), 0, 1e-14);
     check_close("log_bessel_i0_dx(-2)", log_bessel_i0_dx(-2), -gsl_sf_bessel_I1(2) / gsl_sf_bessel_I0(2), 1, 1e-14);
-    check("derivatives outside of their domain", "not NaN", !isnan(log_gamma_p_da(-1, 1)) + !isnan(log_gamma_q_da(1, -1)) + !isnan(log_inc_beta_da(1, 1, 1.5)) + !isnan(std_student_t_lcdf_dnu(1, -1)), 0);
+    check("derivatives outside of their domain", "not NaN",
+          !isnan(log_gamma_p_da(-1, 1)) + !isnan(log_gamma_q_da(1, -1)) + !isnan(log_inc_beta_da(1, 1, 1.5)) +
+              !isnan(std_student_t_lcdf_dnu(1, -1)),
+          0);
     return finish();
 }
 

@@ -1,6 +1,7 @@
 // If this failed, normals given that their sum is 0 would have another law, or another sum.
 //
-// The law is worked out by eliminating the last element, x[n - 1] = -(the others): their precision is B'J B and their shift B'h with B = [I; -1'].
+// The law is worked out by eliminating the last element, x[n - 1] = -(the others): their precision is B'J B and their shift B'h with B =
+// [I; -1'].
 #include "check.h"
 #include "../../runtime/device/sum_to_zero.h"
 #include <gsl/gsl_cdf.h>

@@ -1,4 +1,5 @@
-// If this failed, a truncated draw would come from the wrong law, or leave its interval: probit, tobit and bounded parameters would be wrong.
+// If this failed, a truncated draw would come from the wrong law, or leave its interval: probit, tobit and bounded parameters would be
+// wrong.
 #include "check.h"
 #include "normal_law.h"
 #include "../../runtime/device/truncated.h"
@@ -90,7 +91,8 @@ static void first_cells(void)
         const int    n = normal_cell_below(a);           // cells 256.. lie above 0; those below mirror them
         const double left = n >= GM_CELLS / 2 ? gm_cell_sides[n - GM_CELLS / 2] : n > 0 ? -gm_cell_sides[GM_CELLS / 2 - n] : -INFINITY;
         const int    m = n + 3;
-        const double later = m >= GM_CELLS / 2 ? m < GM_CELLS ? gm_cell_sides[m - GM_CELLS / 2] : INFINITY : -gm_cell_sides[GM_CELLS / 2 - m];
+        const double later =
+            m >= GM_CELLS / 2 ? m < GM_CELLS ? gm_cell_sides[m - GM_CELLS / 2] : INFINITY : -gm_cell_sides[GM_CELLS / 2 - m];
         missing += !(left <= a);
         wasted += later <= a;
     }
@@ -137,20 +139,24 @@ int main(void)
 
     // Gamma on intervals, from whichever tail is small.
     CASE_KS(gamma_shape_rate_truncated(g, 3, 2, 0, 1), gsl_cdf_gamma_P(x, 3, 0.5) / gsl_cdf_gamma_P(1, 3, 0.5));
-    CASE_KS(gamma_shape_rate_truncated(g, 3, 2, 1, 2.5), (gsl_cdf_gamma_P(x, 3, 0.5) - gsl_cdf_gamma_P(1, 3, 0.5)) / (gsl_cdf_gamma_P(2.5, 3, 0.5) - gsl_cdf_gamma_P(1, 3, 0.5)));
+    CASE_KS(gamma_shape_rate_truncated(g, 3, 2, 1, 2.5),
+            (gsl_cdf_gamma_P(x, 3, 0.5) - gsl_cdf_gamma_P(1, 3, 0.5)) / (gsl_cdf_gamma_P(2.5, 3, 0.5) - gsl_cdf_gamma_P(1, 3, 0.5)));
     CASE_KS(gamma_shape_rate_truncated(g, 0.2, 2, 40, INFINITY), 1 - gsl_cdf_gamma_Q(x, 0.2, 0.5) / gsl_cdf_gamma_Q(40, 0.2, 0.5));
-    CASE_KS(gamma_shape_rate_truncated(g, 0.05, 1, 0, 1e-3), pow(x / 1e-3, 0.05) * (1 - 0.05 * x / 1.05) / (1 - 0.05e-3 / 1.05));   // series, 1e-7
+    CASE_KS(gamma_shape_rate_truncated(g, 0.05, 1, 0, 1e-3),
+            pow(x / 1e-3, 0.05) * (1 - 0.05 * x / 1.05) / (1 - 0.05e-3 / 1.05));  // series, 1e-7
     CASE_KS(gamma_shape_rate_truncated(g, 500, 1, 0, 300), gsl_cdf_gamma_P(x, 500, 1) / gsl_cdf_gamma_P(300, 500, 1));
     CASE_KS(gamma_shape_rate_truncated(g, 3, 2, 0, INFINITY), gsl_cdf_gamma_P(x, 3, 0.5));
-    CASE_KS((gamma_shape_rate_truncated(g, 3, 2, 5, 5 + 1e-7) - 5) / 1e-7, x);                           // log density varies by 2e-7; x is rounded to 1e-8
+    CASE_KS((gamma_shape_rate_truncated(g, 3, 2, 5, 5 + 1e-7) - 5) / 1e-7, x);  // log density varies by 2e-7; x is rounded to 1e-8
     DRAW(gamma_shape_rate_truncated(g, 1e10, 1, 1e10 + 4e5, 1e10 + 6e5));                                // 4 to 6 sd out
     check_range("gamma_shape_rate_truncated(1e10, ...)", 1e10 + 4e5, 1e10 + 6e5);
     CHECK_KS("gamma_shape_rate_truncated(1e10, ...) is nearly normal", normal_between((x - 1e10) / 1e5, 4, 6));   // skewness 2e-5
 
     // An sd whose variance is inverse gamma, below 1: sigma ~ uniform(0, 1) in a normal likelihood. x^-2 is a gamma above 1.
     CASE_KS(power_gamma_natural_truncated(g, -2, -9, -0.1, 0, 1), gsl_cdf_gamma_Q(1 / (x * x), 4, 10) / gsl_cdf_gamma_Q(1, 4, 10));
-    CASE_KS(power_gamma_natural_truncated(g, 2, 3, -0.7, 0.5, INFINITY), 1 - gsl_cdf_gamma_Q(x * x, 2, 1 / 0.7) / gsl_cdf_gamma_Q(0.25, 2, 1 / 0.7));
-    CASE_KS(inv_gamma_shape_scale_truncated(g, 2, 3, 1, 10), (gsl_cdf_gamma_Q(1 / x, 2, 1.0 / 3) - gsl_cdf_gamma_Q(1, 2, 1.0 / 3)) / (gsl_cdf_gamma_Q(0.1, 2, 1.0 / 3) - gsl_cdf_gamma_Q(1, 2, 1.0 / 3)));
+    CASE_KS(power_gamma_natural_truncated(g, 2, 3, -0.7, 0.5, INFINITY),
+            1 - gsl_cdf_gamma_Q(x * x, 2, 1 / 0.7) / gsl_cdf_gamma_Q(0.25, 2, 1 / 0.7));
+    CASE_KS(inv_gamma_shape_scale_truncated(g, 2, 3, 1, 10), (gsl_cdf_gamma_Q(1 / x, 2, 1.0 / 3) - gsl_cdf_gamma_Q(1, 2, 1.0 / 3)) /
+                                                                 (gsl_cdf_gamma_Q(0.1, 2, 1.0 / 3) - gsl_cdf_gamma_Q(1, 2, 1.0 / 3)));
     // Improper without the bounds: x^2.5 on (0, 3], x^-4 above 2, x^-1 between, and x^-1 exp(-x) above 1e-3.
     CASE_KS(power_natural_truncated(g, 2.5, 0, 3), pow(x / 3, 3.5));
     CASE_KS(power_natural_truncated(g, -4, 2, INFINITY), 1 - pow(x / 2, -3));
@@ -184,10 +190,13 @@ int main(void)
     // Beta on intervals.
     CASE_KS(beta_natural_truncated(g, 1, 2, 0, 1), gsl_cdf_beta_P(x, 2, 3));
     CASE_KS(beta_natural_truncated(g, 1, 2, 0.9, 1), 1 - gsl_cdf_beta_Q(x, 2, 3) / gsl_cdf_beta_Q(0.9, 2, 3));
-    CASE_KS(beta_natural_truncated(g, -0.9, -0.95, 0.2, 0.7), (gsl_cdf_beta_P(x, 0.1, 0.05) - gsl_cdf_beta_P(0.2, 0.1, 0.05)) / (gsl_cdf_beta_P(0.7, 0.1, 0.05) - gsl_cdf_beta_P(0.2, 0.1, 0.05)));
-    CASE_KS(beta_natural_truncated(g, 40, 60, 0.1, 0.2), (gsl_cdf_beta_P(x, 41, 61) - gsl_cdf_beta_P(0.1, 41, 61)) / (gsl_cdf_beta_P(0.2, 41, 61) - gsl_cdf_beta_P(0.1, 41, 61)));
+    CASE_KS(beta_natural_truncated(g, -0.9, -0.95, 0.2, 0.7), (gsl_cdf_beta_P(x, 0.1, 0.05) - gsl_cdf_beta_P(0.2, 0.1, 0.05)) /
+                                                                  (gsl_cdf_beta_P(0.7, 0.1, 0.05) - gsl_cdf_beta_P(0.2, 0.1, 0.05)));
+    CASE_KS(beta_natural_truncated(g, 40, 60, 0.1, 0.2),
+            (gsl_cdf_beta_P(x, 41, 61) - gsl_cdf_beta_P(0.1, 41, 61)) / (gsl_cdf_beta_P(0.2, 41, 61) - gsl_cdf_beta_P(0.1, 41, 61)));
     CASE_KS(beta_natural_truncated(g, -2, 0, 0.1, 0.5), (10 - 1 / x) / 8);
-    CASE_KS(beta_natural_truncated(g, -2, -2, 0.1, 0.9), 0.5 + (1 / (1 - x) - 1 / x + 2 * logit(x)) / (2 * (1 / 0.1 - 1 / 0.9 + 2 * logit(0.9))));
+    CASE_KS(beta_natural_truncated(g, -2, -2, 0.1, 0.9),
+            0.5 + (1 / (1 - x) - 1 / x + 2 * logit(x)) / (2 * (1 / 0.1 - 1 / 0.9 + 2 * logit(0.9))));
     CASE_KS(beta_natural_truncated(g, 0, 0, 0.25, 0.75), 2 * (x - 0.25));
 
     // Generalised inverse Gaussian on an interval: density integrated in t = log x.
@@ -199,14 +208,24 @@ int main(void)
     // Degenerate and illegal.
     Sweep  at = { SEED, 0, 0 };
     Stream s = stream(at, 99999, 0);
-    check("lo == hi", "differs", normal_truncated(&s, 0, 1, 2, 2) != 2 || gamma_shape_rate_truncated(&s, 1, 1, 2, 2) != 2 || beta_natural_truncated(&s, 1, 1, 0.5, 0.5) != 0.5, 0);
+    check("lo == hi", "differs",
+          normal_truncated(&s, 0, 1, 2, 2) != 2 || gamma_shape_rate_truncated(&s, 1, 1, 2, 2) != 2 ||
+              beta_natural_truncated(&s, 1, 1, 0.5, 0.5) != 0.5,
+          0);
     check("sd 0", "differs", normal_truncated(&s, 5, 0, 2, 3) != 3, 0);
     check("lo > hi is NaN", "not", !isnan(normal_truncated(&s, 0, 1, 3, 2)) || !isnan(gamma_shape_rate_truncated(&s, 1, 1, 3, 2)), 0);
-    check("improper is NaN", "not", !isnan(normal_natural_truncated(&s, 1, 0, 0, INFINITY)) || !isnan(power_natural_truncated(&s, 1, 2, INFINITY))
-          || !isnan(power_natural_truncated(&s, -2, 0, 1)) || !isnan(normal_natural_truncated(&s, 1, 0.5, 0, INFINITY)), 0);
-    check("no mean is NaN", "not", !isnan(normal_natural_truncated(&s, NAN, -0.5, 0, INFINITY)) || !isnan(normal_natural_truncated(&s, NAN, -0.5, 0, 1))
-          || !isnan(normal_truncated(&s, NAN, 1, -INFINITY, 0)), 0);
-    check("infinite natural parameter: the end, or not finite", "not", normal_natural_truncated(&s, -INFINITY, -0.5, 0, INFINITY) != 0
-          || normal_natural_truncated(&s, INFINITY, -0.5, -INFINITY, 0) != 0 || is_finite(normal_natural_truncated(&s, INFINITY, -0.5, 0, INFINITY)), 0);
+    check("improper is NaN", "not",
+          !isnan(normal_natural_truncated(&s, 1, 0, 0, INFINITY)) || !isnan(power_natural_truncated(&s, 1, 2, INFINITY)) ||
+              !isnan(power_natural_truncated(&s, -2, 0, 1)) || !isnan(normal_natural_truncated(&s, 1, 0.5, 0, INFINITY)),
+          0);
+    check("no mean is NaN", "not",
+          !isnan(normal_natural_truncated(&s, NAN, -0.5, 0, INFINITY)) || !isnan(normal_natural_truncated(&s, NAN, -0.5, 0, 1)) ||
+              !isnan(normal_truncated(&s, NAN, 1, -INFINITY, 0)),
+          0);
+    check("infinite natural parameter: the end, or not finite", "not",
+          normal_natural_truncated(&s, -INFINITY, -0.5, 0, INFINITY) != 0 ||
+              normal_natural_truncated(&s, INFINITY, -0.5, -INFINITY, 0) != 0 ||
+              is_finite(normal_natural_truncated(&s, INFINITY, -0.5, 0, INFINITY)),
+          0);
     return finish();
 }

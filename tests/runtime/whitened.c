@@ -1,4 +1,5 @@
-// If this failed, a move along gradients would take a vector with a normal prior elsewhere than its coordinates say, forget its Jacobian, or follow a wrong slope.
+// If this failed, a move along gradients would take a vector with a normal prior elsewhere than its coordinates say, forget its Jacobian,
+// or follow a wrong slope.
 #include "check.h"
 #include "../../runtime/device/whitened.h"
 #include <string.h>
@@ -89,7 +90,8 @@ static void check_case(int precision, double c)
     for (int i = 0; i < N; i++) check(what, "by coordinate", fabs(by[i] - difference(&k, &k.q[i])), 2e-8);
     for (int i = 0; i < N; i++) check(what, "by mean", fabs(by_mean[i] - difference(&k, &k.m[i])), 2e-8);
     for (int i = 0; i < N; i++)
-        for (int j = 0; j <= i; j++) check(what, "by factor", fabs((i == j ? pivot[i] : left[i] * right[j]) - difference(&k, &k.L[i * N + j])), 2e-7);
+        for (int j = 0; j <= i; j++)
+            check(what, "by factor", fabs((i == j ? pivot[i] : left[i] * right[j]) - difference(&k, &k.L[i * N + j])), 2e-7);
 }
 
 int main(void)

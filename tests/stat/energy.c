@@ -1,4 +1,5 @@
-// A sampler in place of host/nuts.c: after warm-up, before each move, it measures what leapfrog steps do to the energy under the density kernels of a program, and prints it at the end.
+// A sampler in place of host/nuts.c: after warm-up, before each move, it measures what leapfrog steps do to the energy under the density
+// kernels of a program, and prints it at the end.
 //
 //   steps of the size that was adapted                    E exp(-dH) = 1 in the stationary distribution (Neal 2011)
 //   steps of an eighth of it, and twice as many of half   the error of the energy is of second order: medians of |dH| are 4 to 1

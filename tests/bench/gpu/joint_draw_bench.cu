@@ -1,9 +1,11 @@
-// joint_draw_bench.cu -- how long a joint normal draw takes on a GPU: gm_dense_tiles, beside one block alone and beside cuSOLVER and cuBLAS.
+// joint_draw_bench.cu -- how long a joint normal draw takes on a GPU: gm_dense_tiles, beside one block alone and beside cuSOLVER and
+// cuBLAS.
 //
-//   nvcc -O3 -arch=native -std=c++17 -DGM_SOLVE_PRECISION=double -o joint_draw_bench joint_draw_bench.cu -lcusolver -lcublas && ./joint_draw_bench [n...]
+//   nvcc -O3 -arch=native -std=c++17 -DGM_SOLVE_PRECISION=double -o joint_draw_bench joint_draw_bench.cu -lcusolver -lcublas
+//   ./joint_draw_bench [n...]
 //
-// Medians of 15 replays of a graph by events, with fresh matrices each time. The libraries: potrf and two trsv for each chain, chains on streams of their own;
-// neither noise nor scale move.
+// Medians of 15 replays of a graph by events, with fresh matrices each time. The libraries: potrf and two trsv for each chain, chains on
+// streams of their own; neither noise nor scale move.
 #include "../../gpu/joint.h"
 #include <algorithm>
 #include <cublas_v2.h>
@@ -58,12 +60,30 @@ static cudaEvent_t fork_event, join_event[4];
 static solve *work_space[4];
 static int *info;
 
-static cusolverStatus_t potrf_size(int k, int n, double *A, int *size) { return cusolverDnDpotrf_bufferSize(solver[k], CUBLAS_FILL_MODE_UPPER, n, A, n, size); }
-static cusolverStatus_t potrf_size(int k, int n, float *A, int *size)  { return cusolverDnSpotrf_bufferSize(solver[k], CUBLAS_FILL_MODE_UPPER, n, A, n, size); }
-static void potrf(int k, int n, double *A, int size) { cusolverDnDpotrf(solver[k], CUBLAS_FILL_MODE_UPPER, n, A, n, (double *)work_space[k], size, info + k); }
-static void potrf(int k, int n, float *A, int size)  { cusolverDnSpotrf(solver[k], CUBLAS_FILL_MODE_UPPER, n, A, n, (float *)work_space[k], size, info + k); }
-static void trsv(int k, cublasOperation_t op, int n, const double *A, double *x) { cublasDtrsv(blas[k], CUBLAS_FILL_MODE_UPPER, op, CUBLAS_DIAG_NON_UNIT, n, A, n, x, 1); }
-static void trsv(int k, cublasOperation_t op, int n, const float *A, float *x)   { cublasStrsv(blas[k], CUBLAS_FILL_MODE_UPPER, op, CUBLAS_DIAG_NON_UNIT, n, A, n, x, 1); }
+static cusolverStatus_t potrf_size(int k, int n, double *A, int *size)
+{
+    return cusolverDnDpotrf_bufferSize(solver[k], CUBLAS_FILL_MODE_UPPER, n, A, n, size);
+}
+static cusolverStatus_t potrf_size(int k, int n, float *A, int *size)
+{
+    return cusolverDnSpotrf_bufferSize(solver[k], CUBLAS_FILL_MODE_UPPER, n, A, n, size);
+}
+static void potrf(int k, int n, double *A, int size)
+{
+    cusolverDnDpotrf(solver[k], CUBLAS_FILL_MODE_UPPER, n, A, n, (double *)work_space[k], size, info + k);
+}
+static void potrf(int k, int n, float *A, int size)
+{
+    cusolverDnSpotrf(solver[k], CUBLAS_FILL_MODE_UPPER, n, A, n, (float *)work_space[k], size, info + k);
+}
+static void trsv(int k, cublasOperation_t op, int n, const double *A, double *x)
+{
+    cublasDtrsv(blas[k], CUBLAS_FILL_MODE_UPPER, op, CUBLAS_DIAG_NON_UNIT, n, A, n, x, 1);
+}
+static void trsv(int k, cublasOperation_t op, int n, const float *A, float *x)
+{
+    cublasStrsv(blas[k], CUBLAS_FILL_MODE_UPPER, op, CUBLAS_DIAG_NON_UNIT, n, A, n, x, 1);
+}
 
 static void by_libraries(Joint *b, cudaStream_t stream)
 {
@@ -95,7 +115,8 @@ int main(int argc, char **argv)
         cublasSetStream(blas[k], side[k]);
         cublasSetWorkspace(blas[k], on_device<char>(32 << 20), 32 << 20);
     }
-    printf("joint normal draws in %s precision, microseconds\n%6s %7s %10s %10s %10s\n", sizeof(solve) == 8 ? "double" : "single", "n", "chains", "tiles", "one block", "libraries");
+    printf("joint normal draws in %s precision, microseconds\n%6s %7s %10s %10s %10s\n", sizeof(solve) == 8 ? "double" : "single", "n",
+           "chains", "tiles", "one block", "libraries");
     static const long sizes[] = { 4, 16, 32, 64, 96, 128, 141, 200, 425, 1000, 1500, 2000, 3000, 4096, 6000 };
     std::vector<long> chosen(sizes, sizes + sizeof sizes / sizeof *sizes);
     if (argc > 1) chosen.clear();

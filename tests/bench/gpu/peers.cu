@@ -6,9 +6,10 @@
 //   peers multinomial N P           eight such sweeps, without the sums over other categories
 //   peers walk N NUMBERS, hmm N VALUES, crossed N LEVELS, topics N P, factors N P, mixture N P        floors alone, but for mixture
 //
-// Lines `read MS` (reading the data once), `cholesky MS` (cuSOLVER's of the smaller side), `peer MS` (the sweep by cuBLAS, cuSOLVER and elementwise
-// kernels, in single precision) and, for normals, `own MS`. Medians of 15 by events; data are random. The elementwise kernels draw with gmc's samplers, so that
-// the peer differs in nothing but reading X twice and launching one thing after another; `normals` inverts cuRAND's uniforms.
+// Lines `read MS` (reading the data once), `cholesky MS` (cuSOLVER's of the smaller side), `peer MS` (the sweep by cuBLAS, cuSOLVER and
+// elementwise kernels, in single precision) and, for normals, `own MS`. Medians of 15 by events; data are random. The elementwise kernels
+// draw with gmc's samplers, so that the peer differs in nothing but reading X twice and launching one thing after another; `normals`
+// inverts cuRAND's uniforms.
 #include <algorithm>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
@@ -231,7 +232,7 @@ static double cholesky(long p)
     CK(cudaMemset(XtX, 0, sizeof(float) * (size_t)(p * p)));
     std::vector<float> ones((size_t)p, 2.0f);
     CK(cudaMemcpy(prior, ones.data(), sizeof(float) * (size_t)p, cudaMemcpyHostToDevice));
-    RUN(precision, p, XtX, prior, j.J);                  // its own factor's time does not depend on the numbers; the diagonal stays positive
+    RUN(precision, p, XtX, prior, j.J);  // its own factor's time does not depend on the numbers; the diagonal stays positive
     return median_ms([&] { j.factor(); });
 }
 
@@ -332,7 +333,8 @@ int main(int argc, char **argv)
         return 0;
     }
     if (!strcmp(what, "intercepts")) {                   // a response and a group a row
-        float *y = floats(2 * (size_t)n), *m = floats((size_t)n), *sum = floats((size_t)p), *count = floats((size_t)p), *u = floats((size_t)p), *sse = floats(1);
+        float *y = floats(2 * (size_t)n), *m = floats((size_t)n), *sum = floats((size_t)p), *count = floats((size_t)p),
+              *u = floats((size_t)p), *sse = floats(1);
         int *group;
         CK(cudaMalloc(&group, sizeof *group * (size_t)n));
         RUN(fill, y, 2 * n, 1.0f);
@@ -356,7 +358,7 @@ int main(int argc, char **argv)
         else printf("read %.4f\n", chains * (gathering<double>(n, p, 6000, room) + gathering<double>(n, p, 4000, room)));
         return 0;
     }
-    if (!strcmp(what, "crossed")) {                      // each row looks up the other effect for the sums of each, and is read once more for the residual
+    if (!strcmp(what, "crossed")) {  // each row looks up the other effect for the sums of each, and is read once more for the residual
         float *y = floats(5 * (size_t)n), *room = floats(2 * (size_t)p), *out = floats(2);
         int *key;
         CK(cudaMalloc(&key, sizeof *key * (size_t)n));
@@ -370,7 +372,7 @@ int main(int argc, char **argv)
         printf("read %.4f\n", chains * ms);
         return 0;
     }
-    if (!strcmp(what, "walk")) {                         // p numbers of each place (its row of the band, shift and draw), each read and written as a double
+    if (!strcmp(what, "walk")) {  // p numbers of each place (its row of the band, shift and draw), each read and written as a double
         float *x = floats(4 * (size_t)(n * p));
         RUN(fill, x, 4 * n * p, 1.0f);
         printf("read %.4f\n", chains * reading(x, 4 * (size_t)(n * p)));
@@ -383,19 +385,25 @@ int main(int argc, char **argv)
         printf("read %.4f\n", chains * reading(x, count));
         return 0;
     }
-    if (!strcmp(what, "mixture")) {                      // of K normals: each row times the triangles of all components; by cuBLAS the squares, without what is made of the products
+    if (!strcmp(what, "mixture")) {  // of K normals: each row times the triangles of all components; by cuBLAS the squares, without what is
+                                     // made of the products
         const long K = 256, chunk = 1 << 16, threads = 2048L * 132, turns = n * K * (p * (p + 1) / 2 + p) / 8 / threads;
         float *X = floats((size_t)(n * p)), *roots = floats((size_t)(p * p * K)), *z = floats((size_t)(chunk * p * K));
         RUN(fill, X, n * p, 1.0f);
         RUN(fill, roots, p * p * K, 1.0f);
-        printf("read %.4f\n", reading(X, (size_t)(n * p)) + median_ms([&] { multiply_adds<<<2048 * 132 / 256, 256>>>(turns, z); CK(cudaGetLastError()); }));
+        printf("read %.4f\n", reading(X, (size_t)(n * p)) + median_ms([&] {
+                                  multiply_adds<<<2048 * 132 / 256, 256>>>(turns, z);
+                                  CK(cudaGetLastError());
+                              }));
         printf("peer %.4f\n", median_ms([&] {
             for (long at = 0; at < n; at += chunk)
-                CK(cublasSgemm(blas, CUBLAS_OP_T, CUBLAS_OP_N, (int)(p * K), (int)(n - at < chunk ? n - at : chunk), (int)p, &one, roots, (int)p, X + at * p, (int)p, &zero, z, (int)(p * K)));
+                CK(cublasSgemm(blas, CUBLAS_OP_T, CUBLAS_OP_N, (int)(p * K), (int)(n - at < chunk ? n - at : chunk), (int)p, &one, roots,
+                               (int)p, X + at * p, (int)p, &zero, z, (int)(p * K)));
         }));
         return 0;
     }
-    float *X = floats((size_t)(n * p)), *beta = floats((size_t)(p * chains)), *m = floats((size_t)(n * chains)), *z = floats((size_t)(n * chains)), *prior = floats((size_t)p);
+    float *X = floats((size_t)(n * p)), *beta = floats((size_t)(p * chains)), *m = floats((size_t)(n * chains)),
+          *z = floats((size_t)(n * chains)), *prior = floats((size_t)p);
     RUN(fill, X, n * p, 1.0f);
     RUN(fill, beta, p * chains, 0.01f);
     RUN(fill, z, n * chains, 1.0f);

@@ -1,4 +1,5 @@
-// row_pass_bench.cu -- how long a probit row pass takes on a GPU (dots, truncated normals, X'z), beside reading X alone; and the draws by themselves.
+// row_pass_bench.cu -- how long a probit row pass takes on a GPU (dots, truncated normals, X'z), beside reading X alone; and the draws by
+// themselves.
 //
 //   nvcc -O3 -arch=native -std=c++17 -o row_pass_bench row_pass_bench.cu && ./row_pass_bench [tune]
 //
@@ -41,7 +42,8 @@ __global__ void fill(real *x, long n, double scale)
 
 __global__ void fill_bits(unsigned char *y, long n)
 {
-    for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x) y[i] = (unsigned char)((i * 2654435761u >> 13) & 1);
+    for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x)
+        y[i] = (unsigned char)((i * 2654435761u >> 13) & 1);
 }
 
 __global__ void read_all(const float4 *x, long n, float *out)
@@ -109,8 +111,8 @@ static void one(long n, long p, int chains, int tune, const char *what)
     const double both = median_ms([&] { launch_rows(d, on, place, chains, 4, 3, partial); });
     const double dots = median_ms([&] { launch_rows(d, on, place, chains, 4, 1, partial); });
     const RowPlan plan = row_plan(n, p, chains, (int)sizeof(real), 227 * 1024);
-    printf("%9ld %6ld %d  %-15s %6ld %d %9.4f %8.4f %7.2f %8.2f %10.4f  %s\n", n, p, chains, plan.kernel, plan.pass.chunks, plan.pass.stages, both, floor, bytes / both / 1e9,
-           both / floor, dots, what);
+    printf("%9ld %6ld %d  %-15s %6ld %d %9.4f %8.4f %7.2f %8.2f %10.4f  %s\n", n, p, chains, plan.kernel, plan.pass.chunks,
+           plan.pass.stages, both, floor, bytes / both / 1e9, both / floor, dots, what);
     if (tune)
         for (int stages = plan.pass.stages ? 2 : 0; stages <= (plan.pass.stages ? 5 : 0); stages++)
             for (long rows = plan.pass.rows / 2 / 8 * 8; rows <= 4 * plan.pass.rows; rows *= 2) {
@@ -130,9 +132,16 @@ static void one(long n, long p, int chains, int tune, const char *what)
                 const void *kernel = row_kernel(other.kernel);
                 void *arguments[] = { &d, &on, &place, &other.pass };
                 if (other.shared > 48 * 1024) CK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, other.shared));
-                const double pass = median_ms([&] { CK(cudaLaunchKernel(kernel, dim3((unsigned)other.pass.chunks), dim3((unsigned)other.threads), arguments, (size_t)other.shared, 0)); });
-                const double sums = median_ms([&] { CK(cudaLaunchKernel((const void *)gm_row_pass_sums, dim3((unsigned)other.sum_blocks), dim3(ROW_SUM_THREADS), arguments, 0, 0)); });
-                printf("      stages %d rows %ld chunks %ld shared %d: %.4f + %.4f\n", stages, rows, other.pass.chunks, other.shared, pass, sums);
+                const double pass = median_ms([&] {
+                    CK(cudaLaunchKernel(kernel, dim3((unsigned)other.pass.chunks), dim3((unsigned)other.threads), arguments,
+                                        (size_t)other.shared, 0));
+                });
+                const double sums = median_ms([&] {
+                    CK(cudaLaunchKernel((const void *)gm_row_pass_sums, dim3((unsigned)other.sum_blocks), dim3(ROW_SUM_THREADS), arguments,
+                                        0, 0));
+                });
+                printf("      stages %d rows %ld chunks %ld shared %d: %.4f + %.4f\n", stages, rows, other.pass.chunks, other.shared, pass,
+                       sums);
             }
     for (int c = 0; c < chains; c++) {
         cudaFree(states[c].alpha);
@@ -155,7 +164,8 @@ int main(int argc, char **argv)
     CK(cudaMalloc(&sink, 4));
     fill<<<132 * 16, 256>>>(X, total, 1.7);
     CK(cudaDeviceSynchronize());
-    printf("precision: %d bytes\n        n      p c  kernel          chunks st   pass ms  read ms    TB/s    ratio  dots alone\n", (int)sizeof(real), 227 * 1024);
+    printf("precision: %d bytes\n        n      p c  kernel          chunks st   pass ms  read ms    TB/s    ratio  dots alone\n",
+           (int)sizeof(real), 227 * 1024);
     one(1000000, 1000, 1, tune, "target 1.05");
     one(1000000, 1000, 2, 0, "");
     one(1000000, 1000, 4, tune, "target 1.25");

@@ -1,10 +1,12 @@
-// sparse_peer.cu -- what cuDSS takes to factor and solve the sparse precisions of docs/performance.md, beside whose joint draws it is a peer.
+// sparse_peer.cu -- what cuDSS takes to factor and solve the sparse precisions of docs/performance.md, beside whose joint draws it is a
+// peer.
 //
 //   nvcc -O3 -std=c++17 -arch=native -I INCLUDE -o sparse_peer tests/bench/gpu/sparse_peer.cu -L LIB -lcudss && ./sparse_peer
 //
-// INCLUDE and LIB: folders of the wheel nvidia-cudss-cu13 (pip install). A line for each precision and number of chains: entries of the lower triangle and of
-// the factor, milliseconds of the analysis (once), of a factorisation with new numbers and of a forward and a backward solve: medians of 15 by events, with
-// the launches. A draw needs these, its noise and its sums besides. Chains are one uniform batch. The residual of each solution is checked.
+// INCLUDE and LIB: folders of the wheel nvidia-cudss-cu13 (pip install). A line for each precision and number of chains: entries of the
+// lower triangle and of the factor, milliseconds of the analysis (once), of a factorisation with new numbers and of a forward and a
+// backward solve: medians of 15 by events, with the launches. A draw needs these, its noise and its sums besides. Chains are one uniform
+// batch. The residual of each solution is checked.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,7 +18,14 @@
 #include <random>
 #include <vector>
 
-#define CK(call)  do { cudaError_t e_ = (call); if (e_ != cudaSuccess) { fprintf(stderr, "%s\n", cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CK(call)                                             \
+    do {                                                     \
+        cudaError_t e_ = (call);                             \
+        if (e_ != cudaSuccess) {                             \
+            fprintf(stderr, "%s\n", cudaGetErrorString(e_)); \
+            exit(1);                                         \
+        }                                                    \
+    } while (0)
 #define CKD(call) do { int e_ = (call); if (e_) { fprintf(stderr, "cuDSS: status %d, line %d\n", e_, __LINE__); exit(1); } } while (0)
 
 typedef std::vector<std::map<int, double>> Lower;       // by row: column <= row, value
@@ -119,7 +128,8 @@ static void measure(const char *name, const Lower &a, int chains)
     CKD(cudssConfigSet(config, CUDSS_CONFIG_IR_N_STEPS, &none, sizeof none));
     if (chains > 1) CKD(cudssConfigSet(config, CUDSS_CONFIG_UBATCH_SIZE, &chains, sizeof chains));
     CKD(cudssDataCreate(handle, &data));
-    CKD(cudssMatrixCreateCsr(&A, n, n, (int64_t)entries, first_d, nullptr, column_d, value_d, CUDA_R_32I, CUDA_R_64F, CUDSS_MTYPE_SPD, CUDSS_MVIEW_LOWER, CUDSS_BASE_ZERO));
+    CKD(cudssMatrixCreateCsr(&A, n, n, (int64_t)entries, first_d, nullptr, column_d, value_d, CUDA_R_32I, CUDA_R_64F, CUDSS_MTYPE_SPD,
+                             CUDSS_MVIEW_LOWER, CUDSS_BASE_ZERO));
     CKD(cudssMatrixCreateDn(&X, n, 1, n, x_d, CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
     CKD(cudssMatrixCreateDn(&B, n, 1, n, right_d, CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
 
@@ -155,7 +165,8 @@ static void measure(const char *name, const Lower &a, int chains)
     int64_t filled = 0;
     size_t written;
     CKD(cudssDataGet(handle, data, CUDSS_DATA_LU_NNZ, &filled, sizeof filled, &written));
-    printf("| %s | %d | %zu | %lld | %.1f | %.3f | %.3f | %.3f |%s\n", name, chains, entries, (long long)filled, analysis, factor, solve, both, worst < 1e-6 ? "" : " WRONG");
+    printf("| %s | %d | %zu | %lld | %.1f | %.3f | %.3f | %.3f |%s\n", name, chains, entries, (long long)filled, analysis, factor, solve,
+           both, worst < 1e-6 ? "" : " WRONG");
     if (!(worst < 1e-6)) exit(1);
     cudssMatrixDestroy(A);
     cudssMatrixDestroy(X);

@@ -1,4 +1,5 @@
-// Runs a command; then a line with its processor seconds, children included, and its peak memory in MB. (A process that starts another leaves it its own peak, so this one is small.)
+// Runs a command; then a line with its processor seconds, children included, and its peak memory in MB. (A process that starts another
+// leaves it its own peak, so this one is small.)
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,6 +17,8 @@ int main(int argc, char **argv)
         _exit(127);
     }
     if (pid < 0 || wait4(pid, &status, 0, &used) < 0) return 126;
-    printf("\nused %.6f %.2f\n", (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec), (double)used.ru_maxrss / 1024);
+    printf("\nused %.6f %.2f\n",
+           (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec),
+           (double)used.ru_maxrss / 1024);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
 }

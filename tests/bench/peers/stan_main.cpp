@@ -1,4 +1,5 @@
-// NUTS with Stan's defaults on the headers that httpstan ships: PROGRAM data.json draws.csv SEED WARMUP DRAWS. Prints processor seconds of warm-up and of sampling.
+// NUTS with Stan's defaults on the headers that httpstan ships: PROGRAM data.json draws.csv SEED WARMUP DRAWS. Prints processor seconds of
+// warm-up and of sampling.
 #include <stan/callbacks/interrupt.hpp>
 #include <stan/callbacks/stream_logger.hpp>
 #include <stan/callbacks/stream_writer.hpp>
@@ -38,8 +39,9 @@ int main(int, char **argv) {
   stan::callbacks::interrupt interrupt;
   stan::io::empty_var_context init;
   const double start = cpu();
-  const int status = stan::services::sample::hmc_nuts_diag_e_adapt(model, init, seed, 1, 2, std::stoi(argv[4]), std::stoi(argv[5]), 1, false, 0, 1, 0, 10, 0.8,
-                                                                   0.05, 0.75, 10, 75, 50, 25, interrupt, logger, none, draws, none);
+  const int status =
+      stan::services::sample::hmc_nuts_diag_e_adapt(model, init, seed, 1, 2, std::stoi(argv[4]), std::stoi(argv[5]), 1, false, 0, 1, 0, 10,
+                                                    0.8, 0.05, 0.75, 10, 75, 50, 25, interrupt, logger, none, draws, none);
   std::cout << "\nprocessor seconds " << draws.adapted - start << " " << cpu() - draws.adapted << "\n";
   return status;
 }

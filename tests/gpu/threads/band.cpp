@@ -1,4 +1,5 @@
-// Scans of band_scan.h, by lanes that take turns on a CPU, beside band_factor and band_solve of one lane: the same factor, and the same draws from the same streams, up to rounding. Arguments: panels, length, width, lag and border, again and again.
+// Scans of band_scan.h, by lanes that take turns on a CPU, beside band_factor and band_solve of one lane: the same factor, and the same
+// draws from the same streams, up to rounding. Arguments: panels, length, width, lag and border, again and again.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
 #include "../../../runtime/device/rng.h"
@@ -56,7 +57,8 @@ static double difference(const wide *a, const wide *b, long n)
 static Band band_of(const long *a)
 {
     const long rows = a[0] * a[1] * a[2], n = a[4];
-    return (Band){a[0], a[1], a[2], a[3], n, global<wide>(rows * (a[3] + 1) * a[2] + 1), global<wide>(rows + 1), global<wide>(rows * n + 1), NULL, NULL};
+    return (Band){a[0], a[1], a[2], a[3], n, global<wide>(rows * (a[3] + 1) * a[2] + 1), global<wide>(rows + 1), global<wide>(rows * n + 1),
+                  NULL, NULL};
 }
 
 int main(int argc, char **argv)
@@ -74,7 +76,10 @@ int main(int argc, char **argv)
         for (long p = 0; p < a[0]; p++) {                      // L L', of a band L
             std::vector<double> L(rows * m);
             for (long r = 0; r < rows; r++)
-                for (long q = 0; q < m; q++) L[r * m + q] = q == a[3] * w + r % w ? 1 + fabs(uniform()) : q < a[3] * w + r % w && (r / w - a[3]) * w + q >= 0 ? uniform() : 0;
+                for (long q = 0; q < m; q++)
+                    L[r * m + q] = q == a[3] * w + r % w                                 ? 1 + fabs(uniform())
+                                   : q < a[3] * w + r % w && (r / w - a[3]) * w + q >= 0 ? uniform()
+                                                                                         : 0;
             for (long r = 0; r < rows; r++)
                 for (long q = 0; q < m; q++) {
                     const long from = (r / w - a[3]) * w, c = from + q, of_c = (c / w - a[3]) * w;
@@ -105,16 +110,21 @@ int main(int argc, char **argv)
             if (status || *failed) printf("status %d, pivot %ld\n", status, *failed);
             for (long r = 0; r < all; r++)                     // what neither sets
                 for (long q = 0; q < m; q++)
-                    if ((r % rows / w - a[3]) * w + q < 0 || (r % rows / w - a[3]) * w + q > r % rows) made.B[r * m + q] = given.B[r * m + q] = 0;
-            worst = fmax(worst, fmax(difference(made.B, given.B, all * m), fmax(difference(made.E, given.E, all * a[4]), difference(x, want, all))));
+                    if ((r % rows / w - a[3]) * w + q < 0 || (r % rows / w - a[3]) * w + q > r % rows)
+                        made.B[r * m + q] = given.B[r * m + q] = 0;
+            worst = fmax(
+                worst, fmax(difference(made.B, given.B, all * m), fmax(difference(made.E, given.E, all * a[4]), difference(x, want, all))));
             if (known) break;
         }
         made = start;                                          // a pivot that is lost is told
         made.B[(all - 1) * m + a[3] * w + (rows - 1) % w] = -1;
         *failed = 0;
         const int status = run_blocks(1, kernel);
-        if (worst < 1e-12 && !status && *failed == all) printf("%ld chains of %ld times %ld elements, lag %ld, border %ld agree\n", a[0], a[1], w, a[3], a[4]);
-        else printf("%ld chains of %ld times %ld elements, lag %ld, border %ld: off by %.1e, pivot %ld of %ld\n", a[0], a[1], w, a[3], a[4], worst, *failed, all);
+        if (worst < 1e-12 && !status && *failed == all)
+            printf("%ld chains of %ld times %ld elements, lag %ld, border %ld agree\n", a[0], a[1], w, a[3], a[4]);
+        else
+            printf("%ld chains of %ld times %ld elements, lag %ld, border %ld: off by %.1e, pivot %ld of %ld\n", a[0], a[1], w, a[3], a[4],
+                   worst, *failed, all);
     }
     return 0;
 }

@@ -1,4 +1,5 @@
-// Routines of crew.h, by lanes that take turns on a CPU, beside those of one lane: the same draws from the same streams, up to rounding. Arguments: rows of the matrices and how many, in pairs.
+// Routines of crew.h, by lanes that take turns on a CPU, beside those of one lane: the same draws from the same streams, up to rounding.
+// Arguments: rows of the matrices and how many, in pairs.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
 #include "../../../runtime/device/rng.h"
@@ -31,8 +32,9 @@ static void kernel()
         CREW(log_determinant_into, n, a, log_det + e);
         for (int kind = NORMAL; kind < KINDS; kind++) {
             Stream g = stream_of(e, kind);
-            const wide bad = kind == NORMAL ? CREW(normal_draw, &g, n, a, h + e * n, made[kind] + at)
-                           : kind == WISHART ? CREW(wishart_natural, &g, 2.0, b, n, made[kind] + at, CREW_SCRATCH(0)) : CREW(inv_wishart_natural, &g, -(wide)n - 3, b, n, made[kind] + at, CREW_SCRATCH(0));
+            const wide bad = kind == NORMAL    ? CREW(normal_draw, &g, n, a, h + e * n, made[kind] + at)
+                             : kind == WISHART ? CREW(wishart_natural, &g, 2.0, b, n, made[kind] + at, CREW_SCRATCH(0))
+                                               : CREW(inv_wishart_natural, &g, -(wide)n - 3, b, n, made[kind] + at, CREW_SCRATCH(0));
             if (bad) made[kind][at] = NAN;
         }
     }

@@ -1,6 +1,8 @@
-// cuda_by_threads.h -- enough of CUDA to run device headers of teams on a CPU: a block is a process, whose static data are its shared memory, and whose 256 lanes take turns on stacks of their own. A lane goes
-// on until it has to wait, then the next one does: in ascending order up to one barrier of the block, in descending order up to the next, so that a lane that reads what nobody has made it wait for reads what was there before.
-// For code in which all lanes of a block, or of a warp, meet at every wait and every exchange: lanes that do not would hang here.
+// cuda_by_threads.h -- enough of CUDA to run device headers of teams on a CPU: a block is a process, whose static data are its shared
+// memory, and whose 256 lanes take turns on stacks of their own. A lane goes on until it has to wait, then the next one does: in ascending
+// order up to one barrier of the block, in descending order up to the next, so that a lane that reads what nobody has made it wait for
+// reads what was there before. For code in which all lanes of a block, or of a warp, meet at every wait and every exchange: lanes that do
+// not would hang here.
 #ifndef CUDA_BY_THREADS_H
 #define CUDA_BY_THREADS_H
 #include <math.h>
@@ -104,8 +106,14 @@ template <typename Is> static unsigned lanes_that(Is is)
     return all;
 }
 
-static unsigned __ballot_sync(unsigned, int p) { return exchanged(p != 0, __syncwarp, [] { return lanes_that([](long v) { return v != 0; }); }); }
-static unsigned __match_any_sync(unsigned, int v) { return exchanged(v, __syncwarp, [v] { return lanes_that([v](long w) { return w == v; }); }); }
+static unsigned __ballot_sync(unsigned, int p)
+{
+    return exchanged(p != 0, __syncwarp, [] { return lanes_that([](long v) { return v != 0; }); });
+}
+static unsigned __match_any_sync(unsigned, int v)
+{
+    return exchanged(v, __syncwarp, [v] { return lanes_that([v](long w) { return w == v; }); });
+}
 static int __shfl_up_sync(unsigned, int v, int by)
 {
     return exchanged(v, __syncwarp, [v, by] { return (int)(threadIdx.x & 31) >= by ? (int)shown[threadIdx.x - by] : v; });
@@ -143,7 +151,8 @@ static void lane()
 
 static void run_lanes()
 {
-    char *const stacks = (char *)mmap(0, (size_t)GM_THREADS * LANE_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *const stacks =
+        (char *)mmap(0, (size_t)GM_THREADS * LANE_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stacks == MAP_FAILED) _exit(2);
     for (long k = 0; k < GM_THREADS; k++) {
         getcontext(&lanes[k].start);

@@ -42,7 +42,8 @@ int main(int argc, char **argv)
     if (argc < 4) return 2;
     N = atol(argv[1]), K = atol(argv[2]);
     key = global<int>(N), keys = global<int>(N), first = global<int>(K + 1), rows = global<int>(N), spare = global<int>(N);
-    X = global<wide>(N * P), sum = global<wide>(K * P), again = global<wide>(K * P), product = global<wide>(K * P * P), partial = global<wide>(GM_ROOM);
+    X = global<wide>(N * P), sum = global<wide>(K * P), again = global<wide>(K * P), product = global<wide>(K * P * P),
+    partial = global<wide>(GM_ROOM);
     std::vector<double> sums(K * P), products(K * P * P);
     srand(7);
     for (long i = 0; i < N; i++) {

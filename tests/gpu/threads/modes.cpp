@@ -1,4 +1,5 @@
-// What finds modes of mixtures on a GPU, by threads: probabilities of values (expect_rows of classify.h) and sums of weights times columns (columns.h), beside plain loops in double precision. Arguments: rows, values, blocks.
+// What finds modes of mixtures on a GPU, by threads: probabilities of values (expect_rows of classify.h) and sums of weights times columns
+// (columns.h), beside plain loops in double precision. Arguments: rows, values, blocks.
 #define GM_PRECISION float
 #define GM_MODES
 #define GM_ROWS_WIDTH 5
@@ -41,7 +42,8 @@ static void kernel()
     GmContext context = {0}, *GM = &context;
     Sweep at = {};
     at.sweep = sweep;
-    if (!expect_rows(GM, at, 1, "c", N, 1, K, X, centre, root, probability, evidence, -0.5, [&](long x) -> wide { return of[x - 1]; })) *wrong_rows += 1000000;
+    if (!expect_rows(GM, at, 1, "c", N, 1, K, X, centre, root, probability, evidence, -0.5, [&](long x) -> wide { return of[x - 1]; }))
+        *wrong_rows += 1000000;
     team_barrier(GM);
     const auto split = [&](long m) -> Column {
         if (m < 1) return Column{0, 0, 0, 0, {}};
@@ -59,7 +61,8 @@ int main(int argc, char **argv)
     if (argc < 4) return 2;
     N = atol(argv[1]), K = atol(argv[2]);
     X = global<float>(N * P), probability = global<float>(N * K), evidence = global<wide>(N), wrong_rows = global<long>(1);
-    centre = global<wide>(K * P), root = global<wide>(K * P * P), of = global<wide>(K), sums = global<wide>(K * (1 + P * P)), room = global<wide>(ROOM);
+    centre = global<wide>(K * P), root = global<wide>(K * P * P), of = global<wide>(K), sums = global<wide>(K * (1 + P * P)),
+    room = global<wide>(ROOM);
     srand(7);
     const auto uniform = [] { return rand() / (RAND_MAX + 1.0); };
     for (long e = 0; e < K * P; e++) centre[e] = 3 + 2 * uniform();
@@ -84,16 +87,19 @@ int main(int argc, char **argv)
         worst = fmax(worst, fabs(top + log(total) - evidence[i]));
         for (long k = 0; k < K; k++) {
             worst = fmax(worst, fabs(exp(lp[k] - top) / total - probability[i * K + k]));
-            for (int m = 0; m < 1 + P * P; m++) known[k * (1 + P * P) + m] += probability[i * K + k] * (m ? (X[i * P + (m - 1) / P] - 2.0) * X[i * P + (m - 1) % P] : 1);
+            for (int m = 0; m < 1 + P * P; m++)
+                known[k * (1 + P * P) + m] += probability[i * K + k] * (m ? (X[i * P + (m - 1) / P] - 2.0) * X[i * P + (m - 1) % P] : 1);
         }
     }
     for (long e = 0; e < K * (1 + P * P); e++) off = fmax(off, fabs(known[e] - sums[e])), most = fmax(most, known[e]);
-    printf("%ld rows, %ld values: status %d, %ld faults, probabilities and logarithms %s, sums %s\n", N, K, status, *wrong_rows, worst < 1e-4 ? "agree" : "differ", off < 5e-6 * most ? "agree" : "differ");
+    printf("%ld rows, %ld values: status %d, %ld faults, probabilities and logarithms %s, sums %s\n", N, K, status, *wrong_rows,
+           worst < 1e-4 ? "agree" : "differ", off < 5e-6 * most ? "agree" : "differ");
     if (worst >= 1e-4 || off >= 5e-6 * most) printf("off by %g and %g of %g\n", worst, off, most);
     sweep = 1;                                           // the first iteration: a random partition
     status = run_blocks(atoi(argv[3]), kernel);
     long certain = 0, others = 0;
-    for (long e = 0; e < N * K; e++) certain += probability[e] == 1, others += probability[e] != 1 && probability[e] != 0 && fabs(probability[e] - 0.5 / N) > 1e-6 / N;
+    for (long e = 0; e < N * K; e++)
+        certain += probability[e] == 1, others += probability[e] != 1 && probability[e] != 0 && fabs(probability[e] - 0.5 / N) > 1e-6 / N;
     printf("at random: status %d, %s\n", status, others == 0 && certain > 0 && certain < 6 * K + 20 ? "a partition" : "no partition");
     return 0;
 }

@@ -1,4 +1,5 @@
-// Draws of sparse_tiles.h, by lanes that take turns on a CPU, beside a dense factor: the same draw in the same order of elements. Arguments: blocks; sides of grids, or -n for effects of n groups crossed with n others.
+// Draws of sparse_tiles.h, by lanes that take turns on a CPU, beside a dense factor: the same draw in the same order of elements.
+// Arguments: blocks; sides of grids, or -n for effects of n groups crossed with n others.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
 #include "../../../runtime/device/rng.h"
@@ -62,7 +63,10 @@ template <typename T> static T dense_inverse_root(T p) { return 1 / sqrt(p); }
 typedef double solve;
 typedef struct GmPlace { int fault; } GmPlace;
 typedef struct State { wide *x, *scale; } State;
-template <typename T> static T *gm_array(const State *states, int chain, uint64_t offset) { return offset == ~(uint64_t)0 ? (T *)0 : *(T *const *)((const char *)&states[chain] + offset); }
+template <typename T> static T *gm_array(const State *states, int chain, uint64_t offset)
+{
+    return offset == ~(uint64_t)0 ? (T *)0 : *(T *const *)((const char *)&states[chain] + offset);
+}
 static Sweep gm_sweep_of(const GmPlace *, int chain) { return {5, (uint32_t)chain, 3}; }
 static void gm_not_proper(GmPlace *place, int, const char *, long) { place->fault = 1; }
 static double gm_noise(const Stream *g, long k)
@@ -70,7 +74,10 @@ static double gm_noise(const Stream *g, long k)
     Stream part = stream_part(g, (uint64_t)k);
     return normal_standard(&part);
 }
-static double gm_scale_drawn(Stream *g, double count, double rest) { return rest > 0 && count > 0 ? sqrt(gamma_shape_rate(g, count / 2, rest / 2)) : 1; }
+static double gm_scale_drawn(Stream *g, double count, double rest)
+{
+    return rest > 0 && count > 0 ? sqrt(gamma_shape_rate(g, count / 2, rest / 2)) : 1;
+}
 static double gm_block_sum(double x)
 {
     static double part[8];
@@ -139,7 +146,9 @@ static void draw(int blocks, int size)
         else i = j = 0;                                    // a place of many terms
         row.push_back((int)i), column.push_back((int)j);
         for (int c = 0; c < CHAINS; c++) {
-            const double v = i < 0 ? rand() / (RAND_MAX + 1.0) - 0.5 : i == j ? (k < pairs + n ? (grid ? 2.2 : 8 + (i == 0) * 3 * n) : 0.01) : -(0.3 + 0.5 * rand() / (RAND_MAX + 1.0));
+            const double v = i < 0    ? rand() / (RAND_MAX + 1.0) - 0.5
+                             : i == j ? (k < pairs + n ? (grid ? 2.2 : 8 + (i == 0) * 3 * n) : 0.01)
+                                      : -(0.3 + 0.5 * rand() / (RAND_MAX + 1.0));
             value[c].push_back(v);
             if (i < 0) h[c][j] += v;
             else J[c][i * n + j] += v, J[c][j * n + i] += v;       // twice on the diagonal
@@ -164,8 +173,28 @@ static void draw(int blocks, int size)
         std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return (a / size % 6 == 5) < (b / size % 6 == 5); });
     GmTiles *t = gm_tiles_open(n, first.data(), rows_of.data(), order.data(), 1e9);
     GmTileSums u = gm_tiles_sums(t, first.data(), rows_of.data(), slot.data(), terms, row.data(), column.data());
-    plan = {n, t->tiles, t->factor, t->stored, u.sums, u.parts, u.longs, t->tasks, terms, shared(u.sum, u.sums), shared(u.longer, u.longs), shared(u.list, terms), shared(t->task, t->tasks), shared(t->update, t->updates),
-            shared(t->back, t->tiles), shared(t->first_below, t->tiles + 1), shared(t->below, t->factor - t->tiles), shared(t->begin, t->tiles + 1), shared(t->element, n), global<double>(CHAINS * terms), global<double>(CHAINS * u.parts + 1), NULL};
+    plan = {n,
+            t->tiles,
+            t->factor,
+            t->stored,
+            u.sums,
+            u.parts,
+            u.longs,
+            t->tasks,
+            terms,
+            shared(u.sum, u.sums),
+            shared(u.longer, u.longs),
+            shared(u.list, terms),
+            shared(t->task, t->tasks),
+            shared(t->update, t->updates),
+            shared(t->back, t->tiles),
+            shared(t->first_below, t->tiles + 1),
+            shared(t->below, t->factor - t->tiles),
+            shared(t->begin, t->tiles + 1),
+            shared(t->element, n),
+            global<double>(CHAINS * terms),
+            global<double>(CHAINS * u.parts + 1),
+            NULL};
     const size_t poisoned = SPARSE_HEAD(&plan, (long)CHAINS), bytes = poisoned + CHAINS * SPARSE_ZERO(&plan);
     plan.scratch = global<unsigned char>(bytes);
     states = global<State>(CHAINS), place = global<GmPlace>(1);
@@ -208,8 +237,12 @@ static void draw(int blocks, int size)
         }
         if (scaled) break;
     }
-    if (!status && worst < 1e-11) printf("%ld elements, %ld tiles of %ld, %ld pieces, %ld products, %d in turn: the draws agree\n", n, t->factor, t->tiles * (t->tiles + 1) / 2, t->stored - t->factor, t->updates, t->height);
-    else printf("%ld elements, %ld tiles, %ld products, %d in turn: status %d, off by %.1e\n", n, t->stored, t->updates, t->height, status, worst);
+    if (!status && worst < 1e-11)
+        printf("%ld elements, %ld tiles of %ld, %ld pieces, %ld products, %d in turn: the draws agree\n", n, t->factor,
+               t->tiles * (t->tiles + 1) / 2, t->stored - t->factor, t->updates, t->height);
+    else
+        printf("%ld elements, %ld tiles, %ld products, %d in turn: status %d, off by %.1e\n", n, t->stored, t->updates, t->height, status,
+               worst);
     gm_tiles_sums_close(&u);
     gm_tiles_close(t);
 }
