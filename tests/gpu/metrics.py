@@ -122,7 +122,7 @@ def run(folder, device):
 def stub(folder):
     os.makedirs(folder, exist_ok=True)
     library, here = os.path.join(folder, "stub.so"), os.path.dirname(os.path.abspath(__file__))
-    subprocess.run(["cc", "-std=gnu11", "-fPIC", "-O1", "-DSTUB_MOVES", "-c", "-o", library + ".1.o", os.path.join(here, "stub_cuda.c")], check=True)
+    subprocess.run(["cc", "-std=gnu11", "-fPIC", "-O1", "-DSTUB_NUTS", "-c", "-o", library + ".1.o", os.path.join(here, "stub_cuda.c")], check=True)
     subprocess.run(["c++", "-std=c++17", "-fPIC", "-O2", "-w", "-c", "-o", library + ".2.o", os.path.join(here, "stub_nuts.cpp")], check=True)
     subprocess.run(["c++", "-shared", "-o", library, library + ".1.o", library + ".2.o"], check=True)
     env = {**os.environ, "XDG_CACHE_HOME": os.path.join(folder, "cache"), **{v: library for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS", "GMC_CUSOLVER")}}

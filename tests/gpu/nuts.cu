@@ -1,4 +1,4 @@
-// If this failed, NUTS on a GPU would have another law than on a CPU, or a trajectory would depend on whether its evaluations are launches
+// If this failed, NUTS on a GPU would have another law than on a CPU. Or a trajectory would depend on whether its evaluations are launches
 // of their own, or on how many threads share it.
 //
 // Needs a GPU. `nuts quick`: for a run under compute-sanitizer. Seeds are fixed; false alarms: 2e-9 for each bound of 6.

@@ -1,5 +1,5 @@
-// If this failed, predictors of several outputs on a GPU, or what their coefficients get from the rows, would be wrong for some sizes, or
-// would depend on what chains run beside.
+// If this failed, predictors of several outputs on a GPU, or the sums of rows for their coefficients, would be wrong for some sizes. Or
+// they would depend on which chains run together.
 //
 // Needs a GPU. Seeds are fixed; nothing is random but data.
 // nvcc:

@@ -1,6 +1,6 @@
-// stub_nuts.cpp -- moves along gradients for the stub of a driver (stub_cuda.c, built with -DSTUB_MOVES): device/nuts.h as kernels have it,
-// by one lane, of a normal distribution whose coordinates are standard but for their sum, signs alternating, whose variance is a hundredth.
-// What the host makes of metrics on a GPU can be seen without one.
+// stub_nuts.cpp -- HMC for the stub of a driver (stub_cuda.c, built with -DSTUB_NUTS): device/nuts.h as kernels have it, by one lane. The
+// target is a normal distribution whose coordinates are standard but for their sum, signs alternating, whose variance is a hundredth. It
+// shows without a GPU what the host makes of metrics on a GPU.
 #include "../../runtime/device/base.h"
 #include "../../runtime/device/rng.h"
 #include "../../runtime/device/normal.h"

@@ -1,5 +1,5 @@
-// If this failed, --device auto would take a device that is slower than the other by more than was known, start a GPU for runs that end
-// sooner, or say something else than it does.
+// If this failed, --device auto would take a device that is slower than the other by more than was known, or start a GPU for runs that end
+// sooner. Or it would not say what it does.
 #include "toy.h"
 #include "../../runtime/host/device_auto.h"
 

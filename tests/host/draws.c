@@ -1,4 +1,4 @@
-// If this failed, numbers in the files of draws would not read back to the doubles that were drawn, or rows would be lost, doubled or out
+// If this failed, numbers in the files of draws would not read back to the doubles that were drawn. Or rows would be lost, doubled or out
 // of order between the chains and the threads that write them.
 #include "toy.h"
 

@@ -1,5 +1,5 @@
-// If this failed, solutions of differential equations or their derivatives would be wrong, would change when derivatives are asked for, or
-// equations without a solution would not be told.
+// If this failed, solutions of differential equations or their derivatives would be wrong, or would change when derivatives are needed. Or
+// equations without a solution would not be reported.
 #include "toy.h"
 #include "ode.h"
 

@@ -1,5 +1,5 @@
-// chained_normals.h -- the law that tests of moves along gradients sample: x_0 ~ normal(0, 1), x_i ~ normal(RHO x_(i-1), sqrt(1 - RHO^2)).
-// Every x_i is standard normal.
+// chained_normals.h -- the law that tests of HMC sample: x_0 ~ normal(0, 1), x_i ~ normal(RHO x_(i-1), sqrt(1 - RHO^2)). Every x_i is
+// standard normal.
 #ifndef CHAINED_NORMALS_H
 #define CHAINED_NORMALS_H
 

@@ -2,7 +2,7 @@
 //
 // Each case draws n = DRAWS values, each from a stream of its own as in an emitted program. The seed is fixed, so a false alarm is a
 // matter of once and for all; its probability is 2e-9 for a normal statistic (bound 6), 7e-10 for sqrt(n) times the
-// Kolmogorov-Smirnov distance (bound 3.3: 2 exp(-2 3.3^2)), 1e-9 for a chi-square, which is turned into a normal score.
+// Kolmogorov-Smirnov distance (bound 3.3: 2 exp(-2 3.3^2)), 1e-9 for a chi-square, which is made a normal score.
 #ifndef CHECK_H
 #define CHECK_H
 

@@ -1,4 +1,4 @@
-// If this failed, a move along gradients would leave a simplex, an order, a sphere, a plane or the positive definite matrices, forget a
+// If this failed, a transform for HMC would leave a simplex, an order, a sphere, a plane or the positive definite matrices, forget a
 // Jacobian, or follow a wrong slope.
 //
 // Images satisfy their constraint and come back; log |J| is that of a determinant of central differences; the chain rule is the difference

@@ -1,4 +1,4 @@
-// If this failed, a continuous draw would come from the wrong law, or turn into 0, infinity or NaN for legal parameters.
+// If this failed, a continuous draw would come from the wrong law, or become 0, infinity or NaN for legal parameters.
 #include "check.h"
 #include "../../runtime/device/normal.h"
 #include "../../runtime/device/exponential.h"

@@ -1,4 +1,4 @@
-// If this failed, a vector that is moved along an ellipse would not leave its posterior invariant, or a start of density 0 would go
+// If this failed, a vector that is drawn by elliptical slices would not leave its posterior invariant, or a start of density 0 would go
 // unnoticed.
 #include "check.h"
 #include "../../runtime/device/elliptical.h"

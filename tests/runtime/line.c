@@ -1,4 +1,4 @@
-// If this failed, a move along gradients would leave an interval, forget its Jacobian, or follow a wrong slope near an end.
+// If this failed, the transform of a scalar for HMC would leave an interval, forget its Jacobian, or follow a wrong slope near an end.
 #include "check.h"
 #include "../../runtime/device/line.h"
 

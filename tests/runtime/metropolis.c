@@ -1,4 +1,4 @@
-// If this failed, a parameter drawn by Metropolis steps would not leave its conditional invariant, or its width would not settle.
+// If this failed, a parameter drawn by Metropolis updates would not leave its conditional invariant, or its width would not settle.
 #include "check.h"
 #include "../../runtime/device/metropolis.h"
 #include "../../runtime/device/gamma.h"

@@ -1,7 +1,8 @@
+// If this failed, iterations of expectation-maximisation would stop beside the maxima of their conditionals, or use wrong expectations of
+// the latents.
+//
 // Maxima and expectations of the families (modes.h), beside densities evaluated around the maximum and sums over a fine grid. Nothing is
-// random. Maxima are looked for at 200 places around; expectations are those of 200,000 points, to 1e-6. If this failed, steps of
-// expectation-maximisation would stop beside the maxima of their conditionals, or tell parameters other expectations than those of the
-// latents.
+// random. Maxima are looked for at 200 places around; expectations are those of 200,000 points, to 1e-6.
 #include "modes.h"
 #include <stdio.h>
 

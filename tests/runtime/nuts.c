@@ -1,7 +1,7 @@
 // If this failed, unknowns drawn together by NUTS or HMC would not have their joint distribution, trees would not be those of the method,
 // or warm-up would not learn step and metric.
 //
-// 100,000 draws a law. Bounds as in check.h: false alarms 2e-9 for z, 7e-10 for KS; where a bound is another it is told there.
+// 100,000 draws a law. Bounds as in check.h: false alarms 2e-9 for z, 7e-10 for KS; a bound that differs is given where it is used.
 #define DRAWS 100000
 #include "check.h"
 #include "../../runtime/device/nuts.h"

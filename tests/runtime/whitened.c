@@ -1,5 +1,5 @@
-// If this failed, a move along gradients would take a vector with a normal prior elsewhere than its coordinates say, forget its Jacobian,
-// or follow a wrong slope.
+// If this failed, the transform for HMC of a vector with a normal prior would give other values than its coordinates mean, forget its
+// Jacobian, or follow a wrong slope.
 #include "check.h"
 #include "../../runtime/device/whitened.h"
 #include <string.h>

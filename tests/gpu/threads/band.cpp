@@ -1,5 +1,5 @@
-// Scans of band_scan.h, by lanes that take turns on a CPU, beside band_factor and band_solve of one lane: the same factor, and the same
-// draws from the same streams, up to rounding. Arguments: panels, length, width, lag and border, again and again.
+// Scans of band_scan.h, by lanes that run alternately on a CPU, beside band_factor and band_solve of one lane: the same factor, and the
+// same draws from the same streams, up to rounding. Arguments: panels, length, width, lag and border, again and again.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
 #include "../../../runtime/device/rng.h"

@@ -1,5 +1,5 @@
-// Routines of crew.h, by lanes that take turns on a CPU, beside those of one lane: the same draws from the same streams, up to rounding.
-// Arguments: rows of the matrices and how many, in pairs.
+// Routines of crew.h, by lanes that run alternately on a CPU, beside those of one lane: the same draws from the same streams, up to
+// rounding. Arguments: rows of the matrices and how many, in pairs.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
 #include "../../../runtime/device/rng.h"

@@ -1,8 +1,8 @@
-// cuda_by_threads.h -- enough of CUDA to run device headers of teams on a CPU: a block is a process, whose static data are its shared
-// memory, and whose 256 lanes take turns on stacks of their own. A lane goes on until it has to wait, then the next one does: in ascending
-// order up to one barrier of the block, in descending order up to the next, so that a lane that reads what nobody has made it wait for
-// reads what was there before. For code in which all lanes of a block, or of a warp, meet at every wait and every exchange: lanes that do
-// not would hang here.
+// cuda_by_threads.h -- enough of CUDA to run device headers of teams on a CPU. A block is a process, whose static data are its shared
+// memory, and whose 256 lanes run alternately on stacks of their own. A lane goes on until it has to wait, then the next one does: in
+// ascending order up to one barrier of the block, in descending order up to the next. So a lane that reads a value before the barrier that
+// protects it reads the old value. For code in which all lanes of a block, or of a warp, meet at every wait and every exchange: lanes that
+// do not would hang here.
 #ifndef CUDA_BY_THREADS_H
 #define CUDA_BY_THREADS_H
 #include <math.h>

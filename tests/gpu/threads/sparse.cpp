@@ -1,4 +1,4 @@
-// Draws of sparse_tiles.h, by lanes that take turns on a CPU, beside a dense factor: the same draw in the same order of elements.
+// Draws of sparse_tiles.h, by lanes that run alternately on a CPU, beside a dense factor: the same draw in the same order of elements.
 // Arguments: blocks; sides of grids, or -n for effects of n groups crossed with n others.
 #include "../../../runtime/device/base.h"
 #include "../../../runtime/device/special.h"
