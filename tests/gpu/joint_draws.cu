@@ -1,5 +1,5 @@
-// If this failed, a joint normal draw on a GPU, dense or from few rows, would come from the wrong law for some number of elements or
-// chains, or depend on which block does what. Or it would accept a matrix that is not positive definite, or never end.
+// If this failed, a joint normal draw on a GPU, dense or from few rows, would come from the wrong law for some size or number of
+// chains. Or it would depend on which block does what. Or it would accept a matrix that is not positive definite, or never end.
 //
 // Needs a GPU. `joint_draws quick`: for a run under compute-sanitizer.
 //

@@ -136,7 +136,7 @@ def stub(folder):
             f.write("model %s\n" % name + HELD % moves)
         subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, name)], check=True, env=env)
         ran = subprocess.run(["./" + name, "held.json", "--device", "gpu", "--chains", "2", "--warmup", "700", "--samples", "2000", "--no-lp", "--seed", "1"], cwd=folder, capture_output=True, text=True, env=env)
-        found = re.search(r"stub: (\d+) moves, (\S+) steps, variances (\S+) (\S+)", ran.stderr)
+        found = re.search(r"stub: (\d+) transitions, (\S+) steps, variances (\S+) (\S+)", ran.stderr)
         told = re.search(r"^x: (metric.*)$", ran.stdout, re.M)
         # 4000 draws: the variance of a normal is known to 2.2 % and, where draws are correlated, some more.
         good = ran.returncode == 0 and found and found.group(1) == "4000" and float(found.group(2)) <= most and abs(float(found.group(3)) / (1 - 0.99 / 60) - 1) < 0.25 and abs(float(found.group(4)) / 0.01 - 1) < 0.25

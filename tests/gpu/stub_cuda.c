@@ -1,6 +1,7 @@
 // stub_cuda.c -- a driver, an NVRTC, a cuBLAS and a cuSOLVER for tests on machines without a GPU: one shared library, which GMC_CUDA,
 // GMC_NVRTC, GMC_CUBLAS and GMC_CUSOLVER name. Device memory is memory of the host; copies are made, and checked against the ends of what
-// they touch. Kernels do nothing, but those that count sweeps and draws, trajectories of three evaluations, and row passes, which are recorded.
+// they touch. Kernels do nothing, but those that count sweeps and draws, trajectories of three evaluations, and row passes, which are
+// recorded.
 //
 //   STUB_FAIL="cuMemAlloc=2@3,cuEventSynchronize=999@20"   the third call of cuMemAlloc gives 2, ...; after a result that a GPU does
 //                                                          not survive (214, from 700 on) all later calls give it too
@@ -359,7 +360,7 @@ int cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned a,
         if (*(uint32_t **)parameters[7]) **(uint32_t **)parameters[7] = 0;
     }
 #endif
-    else if (strcmp(name, "gm_hmc") == 0) {             // a move asks three times
+    else if (strcmp(name, "gm_hmc") == 0) {             // a trajectory has three evaluations
         static int rounds;
         rounds = *(int *)parameters[3] ? 0 : rounds + 1;
         if (*(uint32_t **)parameters[7]) **(uint32_t **)parameters[7] = rounds < 3;

@@ -24,13 +24,14 @@ static uint32_t atomicAdd(uint32_t *at, uint32_t by) { return (*at += by) - by; 
 
 static const double held = 99;
 
-// Of all moves after warm-up: their number, leapfrog steps, squares of the first coordinate and of the sum over the root of n. Printed at
-// the end.
-static double moves, steps, squares, squares_of_sum;
+// Of all transitions after warm-up: their number, leapfrog steps, squares of the first coordinate and of the sum over the root of n.
+// Printed at the end.
+static double transitions, steps, squares, squares_of_sum;
 
 static void print(void)
 {
-    fprintf(stderr, "stub: %.0f moves, %.2f steps, variances %.4f %.5f\n", moves, steps / moves, squares / moves, squares_of_sum / moves);
+    fprintf(stderr, "stub: %.0f transitions, %.2f steps, variances %.4f %.5f\n", transitions, steps / transitions,
+            squares / transitions, squares_of_sum / transitions);
 }
 
 extern "C" void stub_move(const char *states, const GmPlace *place, const GmHmc *of, int chain)

@@ -31,7 +31,7 @@ static Expr *largest(int higher)
     return ex_reduce("max", j, ex_num(1), n_of(), of);
 }
 
-// sum(k, [X[k, k] <= a] * max(j, X[k, j] * b)), in which a stands under one binder and b under two.
+// sum(k, [X[k, k] <= a] * max(j, X[k, j] * b)), in which a is under one binder and b under two.
 static Expr *nested(Expr *a, Expr *b)
 {
     Index *j = index_new("j", ex_num(1), n_of()), *k = index_new("k", ex_num(1), n_of());

@@ -54,7 +54,7 @@ int main(void)
             }
             cases++;
         }
-    // A thousand labels: the permutation by which the rows were moved is found again.
+    // A thousand labels: the permutation by which the rows were reordered is found again.
     enum { MANY = 1000 };
     double *cost = gm_alloc((size_t)MANY * MANY, sizeof *cost);
     int *to = gm_alloc(MANY, sizeof *to), wrong = 0;

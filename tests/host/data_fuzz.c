@@ -15,7 +15,8 @@ static uint64_t next(void)
 // Changes, removes or doubles a few bytes; sometimes cuts the end off. Returns the new length; `room` is never passed.
 static size_t damage(char *bytes, size_t n, size_t room)
 {
-    static const char *const pieces[] = { "[", "]", "{", "}", "\"", ",", ":", "null", "-", "1e999", ".", "\n", "NaN", "[[[[", "(", "'", "9999999999999", "\r", "=" };
+    static const char *const pieces[] = { "[",   "]", "{",  "}",   "\"",   ",", ":", "null",          "-",  "1e999",
+                                         ".",   "\n", "NaN", "[[[[", "(", "'", "9999999999999", "\r", "=" };
     for (uint64_t times = 1 + next() % 4; times > 0; times--) {
         const size_t at = n ? next() % n : 0;
         switch (next() % 5) {

@@ -57,7 +57,7 @@ static void no_slower(void)
 
 static void costs(void)
 {
-    // by steps; a move, each evaluation; the same on a GPU: alone, the work of a chain; scales
+    // by Gibbs updates; a trajectory, each evaluation; the same on a GPU: alone, the work of a chain; scales
     const double c[GM_COSTS] = { 1000, 500, 100, 10000, 5, 3000, 2, 1000, 1, 0 };
     const double one = gm_cost_on_cpu(c, true, false, 1, 1);
     check(one > 1e-7 && one < 1e-6, "a sweep of 1000 multiply-adds takes %g s", one);
@@ -76,7 +76,7 @@ static void costs(void)
     const double g = gm_cost_on_gpu(c, true, false, 1, false, 132), many = gm_cost_on_gpu(c, true, false, 1000, false, 132);
     check(fabs(g - 4e-9 * 10005) < 1e-15 && fabs(many - 4e-9 * 15000) < 1e-12, "1000 chains take %.2f times as long as one on a GPU",
           many / g);
-    check(gm_cost_on_gpu(c, true, false, 1000, true, 132) > 900 * g, "unless they take turns");
+    check(gm_cost_on_gpu(c, true, false, 1000, true, 132) > 900 * g, "unless chains run one after another");
     check(gm_cost_on_gpu(c, true, false, 1000, false, 66) > many, "half a GPU takes longer");
     const double scales[GM_COSTS] = { 1000, [GM_COST_OF_SCALES] = 1e9 };
     check(gm_cost_on_cpu(scales, true, false, 1, 1) < 1100 * one, "draws of scales are rationed: %g s",
@@ -106,19 +106,19 @@ static void words(void)
     }
 }
 
-// What chains hold is put back after sweeps that are measured.
+// The state of chains is put back after sweeps that are measured.
 static void kept(void)
 {
-    char one[] = "0123456789", two[] = "abcdefghij", shared[] = "shared", turns[] = "turns";
-    void *block[] = { one, two, shared, turns };
-    GmMemory m = { .chains = 2, .block = block, .bytes = { sizeof one, sizeof shared, sizeof turns } };
+    char one[] = "0123456789", two[] = "abcdefghij", shared[] = "shared", third[] = "third";
+    void *block[] = { one, two, shared, third };
+    GmMemory m = { .chains = 2, .block = block, .bytes = { sizeof one, sizeof shared, sizeof third } };
     check(gm_memory_keep(&m, 10) == NULL, "more than there is room for");
     GmKept *k = gm_memory_keep(&m, 1000);
-    one[3] = two[9] = shared[0] = turns[1] = '!';
+    one[3] = two[9] = shared[0] = third[1] = '!';
     gm_memory_back(&m, k);
     const bool same =
-        strcmp(one, "0123456789") == 0 && strcmp(two, "abcdefghij") == 0 && strcmp(shared, "shared") == 0 && strcmp(turns, "turns") == 0;
-    check(same, "%s %s %s %s", one, two, shared, turns);
+        strcmp(one, "0123456789") == 0 && strcmp(two, "abcdefghij") == 0 && strcmp(shared, "shared") == 0 && strcmp(third, "third") == 0;
+    check(same, "%s %s %s %s", one, two, shared, third);
 }
 
 int main(void)

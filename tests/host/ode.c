@@ -143,10 +143,10 @@ static void none(int stiff)
           gm_ode_failure() ? gm_ode_failure() : "");
     o.time[1] = 0.25;
     why = gm_ode_solve(&o, z, S);
-    check(why && strstr(why, "decrease"), "times that decrease are told: %s", why ? why : "");
+    check(why && strstr(why, "decrease"), "times that decrease are reported: %s", why ? why : "");
     o.from = 0.75;
     why = gm_ode_solve(&o, z, S);
-    check(why && strstr(why, "before that of the start"), "times before the start are told: %s", why ? why : "");
+    check(why && strstr(why, "before that of the start"), "times before the start are reported: %s", why ? why : "");
     gm_ode_end(&o);
 }
 

@@ -45,7 +45,7 @@ static void layout(void)
 {
     check(holds("a_1.csv", "\nlp__,mu,beta.1,beta.2,twice.1.1,twice.2.1,twice.1.2,twice.2.2,twice.1.3,twice.2.3,y_rep\n"),
           "columns: lp__, declaration order, first index fastest");
-    check(holds("a_1.csv", ",11,21,12,22,13,23,"), "elements stand under their labels");
+    check(holds("a_1.csv", ",11,21,12,22,13,23,"), "elements are under their labels");
     check(holds("a_1.csv", "#   seed = 7\n") && holds("a_1.csv", "num_samples = 50\n") && holds("a_1.csv", "# model = toy\n"),
           "comments name model, seed and settings");
     check(count_draws("a_1.csv") == 50, "50 draws: %ld rows", count_draws("a_1.csv"));
@@ -77,10 +77,10 @@ static void missing(void)
           "--params all holds the missing values");
     check(holds("m_1.csv", "\n# N: 5, from the size of group\n"), "and written into the files");
     check(holds("err.txt", "N = 5, from the size of group") && holds("err.txt", "K = 1, from the size of X"),
-          "sizes are inferred and told");
+          "sizes are inferred and reported");
     check(fit("na.json --seed 7 --check") == 0 && holds("out.txt", "idle") && holds("out.txt", "not an exact step"), "--check passes");
     toy_wrong = 1;
-    check(fit("na.json --seed 7 --check") == 1 && holds("out.txt", "FAILED"), "--check finds a wrong step");
+    check(fit("na.json --seed 7 --check") == 1 && holds("out.txt", "FAILED"), "--check finds a wrong update");
     toy_wrong = 0;
 }
 
@@ -96,7 +96,7 @@ static bool same_draws(const char *a, const char *b)
     return same;
 }
 
-// A limit on the size of files stands for a disk that is full.
+// A limit on the size of files imitates a disk that is full.
 static void full_disk(void)
 {
     struct rlimit before, small = { .rlim_cur = 150000 };

@@ -96,7 +96,7 @@ static void edges(void)
     for (int i = 0; i < 40; i++)
         x[i] = i / 10;
     s = gm_summarise(x, 4, 10);
-    is_true("chains that never move, each elsewhere: R-hat is huge, few of 40 draws are effective", s.rhat > 1e6 && s.ess_bulk < 11);
+    is_true("chains that never change, each elsewhere: R-hat is huge, few of 40 draws are effective", s.rhat > 1e6 && s.ess_bulk < 11);
     for (int i = 0; i < 40; i++)
         x[i] = i % 2;
     s = gm_summarise(x, 4, 10);

@@ -26,7 +26,7 @@
 
 static long toy_fault_at = -1;      // sweep in which chain 1 reports a fault
 static long toy_fault_between = -1; // sweep after which chain 2 reports a fault: chains 0 and 1 have kept its draw by then
-static int  toy_wrong;              // the step of beta forgets the prior
+static int  toy_wrong;              // the update of beta forgets the prior
 static int  toy_slow;               // milliseconds that a sweep sleeps
 
 typedef struct ToyData {
@@ -140,7 +140,7 @@ static double toy_log_normal(double x, double mean, double sd)
     return -0.5 * (x - mean) * (x - mean) / (sd * sd) - log(sd) - 0.91893853320467274178;
 }
 
-// x <- normal(mean, sd), adding log q(new) - log q(old) to the chain's claim.
+// x <- normal(mean, sd), adding log q(new) - log q(old) to the chain's ratio check.
 static void toy_draw(GmRun *run, int c, int variable, long element, double *x, double mean, double sd)
 {
     Stream g = stream(toy_at(run, c), (uint32_t)variable, (uint64_t)element);
@@ -188,7 +188,7 @@ static void toy_step(GmRun *run, int k)
                 toy_draw(run, c, VAR_y, at, &s->y[at], s->beta[d->group[at] - 1], d->s);
             }
             break;
-        case 3:                                          // a step that claims nothing, and moves nothing
+        case 3:                                          // an update without a ratio check, which changes nothing
             run->check_log_q[c] = run->checking ? NAN : 0;
             break;
         }

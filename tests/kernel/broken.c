@@ -92,7 +92,7 @@ int main(void)
     loop->body = assign(ASSIGN_SET, (Place){.element = y_i}, ex_num(0));
     try("data that are written", KERNEL_TEAM, loop, false, "data are written");
     loop->body = assign(ASSIGN_SET, (Place){.element = c_i}, ex_num(0));
-    try("what is one for all chains, written by a step", KERNEL_TEAM, loop, false, "one for all chains");
+    try("what is one for all chains, written by an update", KERNEL_TEAM, loop, false, "one for all chains");
     try("an array without a place", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_ref(nowhere, 0, NULL)), false, "has no place");
     Index *j = index_new(intern("j"), ex_num(1), ex_num(10));
     Expr *of_j = ex_index(j);
@@ -103,7 +103,7 @@ int main(void)
     loop->loop.ntotals = 1;
     loop->loop.total[0] = t;
     loop->body = assign(ASSIGN_ADD, to_t, b_i);
-    try("turns shared by one lane", KERNEL_ONCE, then(let(t, ex_num(0), "wide", true), loop), false, "turns are shared");
+    try("iterations shared by one lane", KERNEL_ONCE, then(let(t, ex_num(0), "wide", true), loop), false, "turns are shared");
     try("a kernel that nothing launches", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_num(0)), true, "nothing launches it");
     printf("%d failed\n", failed);
     return failed > 0;

@@ -178,7 +178,7 @@ static void check_boundary(const char *what, void (*to)(long, const double *, do
     to(n, x, y, work);
     from(n, y, near);
     for (long i = 0; i < size; i++) worst = fabs(near[i] - x[i]) <= worst ? worst : fabs(near[i] - x[i]);
-    check(what, "boundary", worst, 1e-4);        // sqrt(1e-10) where an element is the root of what moves
+    check(what, "boundary", worst, 1e-4);        // sqrt(1e-10) where an element is the root of a coordinate
     double moved = 0;
     for (long i = 0; i < size; i++) moved += near[i] != x[i];
     check(what, "inside", moved == 0, 0);

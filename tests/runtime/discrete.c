@@ -96,7 +96,7 @@ static void some_at_a_time(void)
     weigh_values(&all, &s, none, 0, 2);
     check("impossible values are not chosen", "count", (double)all.chosen, 0);
     weigh_values(&never, &s, bad, 0, 2);
-    check("a weight that is no number is told", "not", !never.wrong, 0);
+    check("a weight that is no number is reported", "not", !never.wrong, 0);
 }
 
 // Products of two tables of six values, in rows of eight; and what is no choice: nothing possible, numbers out of range, none.

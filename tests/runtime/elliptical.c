@@ -6,8 +6,8 @@
 
 static double total_moved, total_failed;
 
-// One turn from x0, with a normal prior of mean `mean` and sd 1, and the log of the likelihood at x.
-#define TURN(mean, f)                                                                                    \
+// One elliptical slice from x0, with a normal prior of mean `mean` and sd 1, and the log of the likelihood at x.
+#define SLICE(mean, f)                                                                                   \
     ({                                                                                                   \
         const double normal = (mean) + normal_standard(g);                                               \
         double x = x0;                                                                                   \
@@ -22,11 +22,11 @@ static double total_moved, total_failed;
         x;                                                                                               \
     })
 
-// An exact draw from the posterior, two turns: if it is invariant the result has its law. Also that it moves.
+// An exact draw from the posterior, two updates: if it is invariant the result has its law. Also that it changes.
 #define CASE_INVARIANT(what, start, mean, f, cdf)                                                        \
     do {                                                                                                 \
         total_moved = total_failed = 0;                                                                  \
-        DRAW(({ double x0 = (start); for (int k_ = 0; k_ < 2; k_++) x0 = TURN(mean, f); x0; }));         \
+        DRAW(({ double x0 = (start); for (int k_ = 0; k_ < 2; k_++) x0 = SLICE(mean, f); x0; }));        \
         check(what, "failed", total_failed, 0);                                                          \
         check(what, "stuck", 2.0 * DRAWS - total_moved, 10);                                             \
         CHECK_KS(what, cdf);                                                                             \

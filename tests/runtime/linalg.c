@@ -198,7 +198,7 @@ static void claims(void)
     gm_quadratic_before(P, J, h, from);
     const double dense = gm_quadratic_after(to);
     gm_rows_before(N, P, D, h0, rows, y, from);
-    check_close("the claim of the rows route", gm_rows_after(to), dense, 1, 1e-13);
+    check_close("the ratio check of the rows route", gm_rows_after(to), dense, 1, 1e-13);
 }
 
 static void refusals(void)
@@ -260,7 +260,7 @@ static void row_products(void)
     check("products of rows and a vector", "error", worst, 1e-13);
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        check("products of short rows, wherever a row stands", "differ", differ, 0);
+        check("products of short rows, wherever a row begins", "differ", differ, 0);
 #endif
 }
 

@@ -7,7 +7,7 @@
 
 static double total_moved, total_failed;
 
-// One update by a step set up by `begin`, with log density `f` at m.x.
+// One update set up by `begin`, with log density `f` at m.x.
 #define UPDATE(begin, f)                                                                                 \
     ({                                                                                                   \
         Metropolis m;                                                                                    \
@@ -19,7 +19,7 @@ static double total_moved, total_failed;
         m.x;                                                                                             \
     })
 
-// An exact draw from the target, two updates: if the target is invariant the result has its law. Also that it moves.
+// An exact draw from the target, two updates: if the target is invariant the result has its law. Also that it changes.
 #define CASE_INVARIANT(what, start, begin, f, cdf)                                                       \
     do {                                                                                                 \
         total_moved = total_failed = 0;                                                                  \
@@ -29,7 +29,7 @@ static double total_moved, total_failed;
         CHECK_KS(what, cdf);                                                                             \
     } while (0)
 
-// The rate at which steps at the adapted width are accepted.
+// The rate at which proposals of the adapted width are accepted.
 #define CASE_ADAPTED(what, first, begin, f)                                                              \
     do {                                                                                                 \
         double x0 = 1, width = (first), rate = 0;                                                        \

@@ -1,5 +1,5 @@
-// If this failed, unknowns drawn together by NUTS or HMC would not have their joint distribution, trees would not be those of the method,
-// or warm-up would not learn step and metric.
+// If this failed, unknowns drawn together by NUTS or HMC would not have their joint distribution, or trees would not be those of the method.
+// Or warm-up would not learn step size and metric.
 //
 // 100,000 draws a law. Bounds as in check.h: false alarms 2e-9 for z, 7e-10 for KS; a bound that differs is given where it is used.
 #define DRAWS 100000
@@ -123,7 +123,7 @@ static void transition(Nuts *m, Stream *g, const double *x, const NutsSettings *
     total_failed += m->failed;
 }
 
-// A chain that only it moves: every sweep continues with the density and gradient of the last.
+// A chain that nothing else updates: every sweep continues with the density and gradient of the last.
 static void sweep_alone(Nuts *m, uint32_t variable, const NutsSettings *s, long sweep, long warmup, Density *f)
 {
     const Sweep at = { SEED, 0, (uint64_t)sweep };
@@ -328,7 +328,7 @@ static double score_log_gamma(const double *x) { return gsl_cdf_gamma_P(exp(x[0]
 static double score_exponential(const double *x) { return gsl_cdf_exponential_P(x[0], 1); }
 static double score_banana(const double *x)    { return gsl_cdf_ugaussian_P((x[1] - x[0] * x[0] + 1) / 0.7); }
 
-// Exact draws, `times` transitions with a metric that is wrong by up to 7 in variance, and the law again. Also that it moves.
+// Exact draws, `times` transitions with a metric that is wrong by up to 7 in variance, and the law again. Also that it changes.
 static void invariant(const char *what, long n, Density *f, Exact *exact, int times, const NutsSettings *s, Score *const *scores)
 {
     static double all[DRAWS][30];
@@ -579,7 +579,7 @@ static void warm_up(void)
           0);
     check("without annealing, or without warm-up, it is 1", "not", !(nuts_temperature(0, 0, 100) == 1 && nuts_temperature(1000, 0, 0) == 1),
           0);
-    // Curvature without bound: the steps diverge, and that is told. Where exp(v / 2) is 0.018 a step of 0.4 leads out of the law from
+    // Curvature without bound: the steps diverge, and that is reported. Where exp(v / 2) is 0.018 a step of 0.4 leads out of the law from
     // nearly everywhere.
     m = machine(10);
     r = run(m, 29, &s, 1000, 10000, funnel);
@@ -612,7 +612,7 @@ static void far_out(void)
     }
 }
 
-// As one step of a sweep, its density changing with what the other step draws: precision ~ gamma(3, 1), x_i ~ normal(0, precision^(-1/2)).
+// As one update of a sweep, its density changing with what the other draws: precision ~ gamma(3, 1), x_i ~ normal(0, precision^(-1/2)).
 // Then var(x_i) = E 1 / precision = 1 / 2.
 static void composed(void)
 {
@@ -753,8 +753,8 @@ static void draw_rotated(Stream *g, double *x)
 }
 
 // A warm-up that learns the metric, then what the metric must be: steps are few, moments exact. Then the integrator with it: back to where
-// it came from, an energy error that falls four times as the step halves, and E exp(-dH) = 1, whose momenta have to be drawn from the law
-// of the kinetic energy.
+// it came from, with an energy error that falls four times as the step halves. And E exp(-dH) = 1, whose momenta have to be drawn from the
+// law of the kinetic energy.
 static void metric_of_kind(MetricKind kind, const char *what, double most_steps, int steps)
 {
     const long n = ROTATED, count = 4000;
@@ -883,8 +883,8 @@ static void metric_not_taken(void)
     metric_close(m->linear);
 }
 
-// Where moves diverge the curvature is not that of one metric: a choice goes back to the diagonal, in its trial and later, and stays there;
-// what is asked for stays. Draws are exact, and trajectories short where the metric is used.
+// Where transitions diverge the curvature is not that of one metric: a chosen metric goes back to the diagonal, in its trial and later, and
+// stays there; a requested one stays. Draws are exact, and trajectories short where the metric is used.
 static void metric_given_up(MetricKind kind, MetricStage diverges_when, int used, const char *what)
 {
     double diagonal[ROTATED], x[ROTATED], g[ROTATED];

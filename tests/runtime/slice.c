@@ -23,7 +23,7 @@ static double total_evaluations, total_moved, total_failed;
         sl.x;                                                                                            \
     })
 
-// An exact draw from the target, one update, and again: if the target is invariant the result has its law. Also that it moves.
+// An exact draw from the target, one update, and again: if the target is invariant the result has its law. Also that it changes.
 #define CASE_INVARIANT(what, start, begin, f, cdf)                                                       \
     do {                                                                                                 \
         total_evaluations = total_moved = total_failed = 0;                                              \

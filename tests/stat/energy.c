@@ -1,5 +1,5 @@
-// A sampler in place of host/nuts.c: after warm-up, before each move, it measures what leapfrog steps do to the energy under the density
-// kernels of a program, and prints it at the end.
+// A sampler in place of host/nuts.c: after warm-up, before each transition, it measures what leapfrog steps do to the energy under the
+// density kernels of a program, and prints it at the end.
 //
 //   steps of the size that was adapted                    E exp(-dH) = 1 in the stationary distribution (Neal 2011)
 //   steps of an eighth of it, and twice as many of half   the error of the energy is of second order: medians of |dH| are 4 to 1
@@ -16,7 +16,7 @@ static const struct { int from_start, side, steps; double size; } piece[PIECES] 
 
 static struct {
     const Nuts *moved;                   // the first block of the program; others are left alone
-    Nuts    kept;                        // of the move that follows
+    Nuts    kept;                        // of the transition that follows
     int     asked, at, steps;            // pieces and steps so far
     wide   *start;                       // position, gradient, momentum
     double *change[3];                   // dH of the pieces forward, of each measurement
@@ -96,7 +96,7 @@ void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settin
 int gm_nuts_ask(Nuts *m)
 {
     if (m != E.moved || E.at == PIECES) return nuts_next(m);
-    if (E.asked++ == 0) {                // the density where the chain stands
+    if (E.asked++ == 0) {                // the density at the chain's state
         E.kept = *m;
         return 1;
     }

@@ -5,7 +5,7 @@
 //   ./joint_draw_bench [n...]
 //
 // Medians of 15 replays of a graph by events, with fresh matrices each time. The libraries: potrf and two trsv for each chain, chains on
-// streams of their own; neither noise nor scale move.
+// streams of their own; no noise and no scale move.
 #include "../../gpu/joint.h"
 #include <algorithm>
 #include <cublas_v2.h>

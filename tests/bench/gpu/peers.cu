@@ -273,7 +273,7 @@ template <typename T> static double gathering(long n, long p, long rows, const f
     return median_ms([&] { gathered<T><<<2048 * 132 / 256, 256>>>(n, p, rows, (const T *)room, (T *)room); CK(cudaGetLastError()); });
 }
 
-// Multiply-adds of single precision in registers, eight chains a thread: what `turns` of them take.
+// Multiply-adds of single precision in registers, eight chains a thread: what so many of them take.
 __global__ void multiply_adds(long turns, float *out)
 {
     float a[8], x = 1 + 1e-7f * threadIdx.x, y = 1e-9f * blockIdx.x;
@@ -372,7 +372,7 @@ int main(int argc, char **argv)
         printf("read %.4f\n", chains * ms);
         return 0;
     }
-    if (!strcmp(what, "walk")) {  // p numbers of each place (its row of the band, shift and draw), each read and written as a double
+    if (!strcmp(what, "walk")) {  // p numbers of each place (its row of the band, linear term and draw), each read and written as a double
         float *x = floats(4 * (size_t)(n * p));
         RUN(fill, x, 4 * n * p, 1.0f);
         printf("read %.4f\n", chains * reading(x, 4 * (size_t)(n * p)));

@@ -116,7 +116,7 @@ int main(int argc, char **argv)
                 worst, fmax(difference(made.B, given.B, all * m), fmax(difference(made.E, given.E, all * a[4]), difference(x, want, all))));
             if (known) break;
         }
-        made = start;                                          // a pivot that is lost is told
+        made = start;                                          // a pivot that is lost is reported
         made.B[(all - 1) * m + a[3] * w + (rows - 1) % w] = -1;
         *failed = 0;
         const int status = run_blocks(1, kernel);

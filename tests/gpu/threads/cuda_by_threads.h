@@ -37,7 +37,7 @@ static volatile long shown[GM_THREADS];                      // what lanes excha
 // A lane begins on its stack, and goes on where it last waited.
 static struct Lane { ucontext_t start; jmp_buf at; bool begun, ended; } lanes[GM_THREADS];
 static ucontext_t block_ended;
-static unsigned to_next = 1;                                 // modulo the lanes: the order of turns
+static unsigned to_next = 1;                                 // modulo the lanes: the order in which lanes go on
 
 static void next_lane()
 {

@@ -125,7 +125,7 @@ static void draw(int blocks, int size)
 {
     const bool grid = size > 0;
     const long n = grid ? (long)size * size : 1 - 2 * (long)size, rows = grid ? n : 3 * n;
-    std::vector<long> one, other;                          // pairs that are told: they may come again
+    std::vector<long> one, other;                          // pairs that are listed: they may come again
     for (long i = 0; i < n && grid; i++) {
         if ((i + 1) % size) one.push_back(i), other.push_back(i + 1);
         if (i + size < n) one.push_back(i + size), other.push_back(i);
