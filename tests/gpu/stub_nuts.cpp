@@ -61,13 +61,13 @@ extern "C" void stub_move(const char *states, const GmPlace *place, const GmHmc 
     for (long i = 0; i < m.n; i++) position[i] = nuts_position(&m)[i];
     nuts_kept(room, &m);
     wide *const says = *(wide *const *)(state + of->moves);
-    const double told[] = {m.accept_stat, m.stepsize, (double)m.treedepth, (double)m.n_leapfrog, (double)m.divergent, m.energy};
-    for (int k = 0; k < 6; k++) says[k] = told[k];
+    const double diagnostics[] = {m.accept_stat, m.stepsize, (double)m.treedepth, (double)m.n_leapfrog, (double)m.divergent, m.energy};
+    for (int k = 0; k < 6; k++) says[k] = diagnostics[k];
     if ((long)place->sweep < place->warmup) return;
     double sum = 0;
     for (long i = 0; i < m.n; i++) sum += i % 2 ? -position[i] : position[i];
-    if (moves == 0) atexit(print);
-    moves++;
+    if (transitions == 0) atexit(print);
+    transitions++;
     steps += m.n_leapfrog;
     squares += position[0] * position[0];
     squares_of_sum += sum * sum / (double)m.n;
