@@ -1,5 +1,5 @@
-// If this failed, unknowns drawn together by NUTS or HMC would not have their joint distribution, or trees would not be those of the method.
-// Or warm-up would not learn step size and metric.
+// If this failed, unknowns drawn together by NUTS or HMC would not have their joint distribution, or trees would not be those of the
+// method. Or warm-up would not learn step size and metric.
 //
 // 100,000 draws a law. Bounds as in check.h: false alarms 2e-9 for z, 7e-10 for KS; a bound that differs is given where it is used.
 #define DRAWS 100000
