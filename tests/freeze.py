@@ -5,7 +5,7 @@
     freeze.py --renew    writes tests/freeze.txt anew (`make freeze`)
     freeze.py FILE.gm    compares some models
 
-A change of gmc that should leave all as it is, a move of code or a new name within it, is done when this says so.
+A change of gmc that should leave all as it is, code that goes elsewhere or has a new name, is done when this says so.
 """
 import base64
 import concurrent.futures

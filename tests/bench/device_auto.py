@@ -31,7 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 LIMIT, BOUND, FORGIVEN = 3.5, 1.5, 0.1
 BUDGET = 140                         # seconds of all runs; models that are left are named
-FEW = 50                             # sweeps of warm-up, in which methods do not compete: the same draws on both devices
+FEW = 50                             # sweeps of warm-up, too short for method selection: the same draws on both devices
 
 
 def example(name):

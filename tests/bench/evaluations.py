@@ -3,8 +3,8 @@
 
     tests/bench/evaluations.py [--gmc build/gmc] [--work DIR]
 
-Mixtures and topics of tests/bench/mixtures, their indicators summed out: 20 leapfrog steps a sweep that hardly move, so 21 evaluations, and one draw of the indicators; the difference of runs of 12 and 2 sweeps, the
-least of three. Counted is the cost by which steps and moves are compared (kernel/cost.c), in multiply-adds of 0.4 ns, where such moves compete.
+Mixtures and topics of tests/bench/mixtures, their indicators summed out: 20 leapfrog steps a sweep, each very short, so 21 evaluations, and one draw of the indicators; the difference of runs of 12 and 2 sweeps, the
+least of three. Counted is the cost by which Gibbs updates and NUTS are compared (kernel/cost.c), in multiply-adds of 0.4 ns, where there is method selection.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def processor_time(command):
 
 def counted(gmc, source, data):
     text = subprocess.run([gmc, "-q", source, "--emit=cuda"], check=True, capture_output=True, text=True).stdout
-    if ".summed" not in text:                     # moves that compete have the indicators as they are
+    if ".summed" not in text:                     # NUTS under method selection has the indicators as they are
         return ""
     cost = re.search(r"cost\[2\] = (.*);", text).group(1).replace("(double)", "").replace("d->", "")
     return "%.3g" % (eval(cost, {"pow": pow, "fmax": max, **{k: v for k, v in data.items() if np.ndim(v) == 0}}) * 0.4e-6)

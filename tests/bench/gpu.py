@@ -121,7 +121,7 @@ def data(folder, model, n, p):
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
     if model == "trend":
         r = np.random.default_rng(3)
-        slope = (1e-4 * r.standard_normal(n)).cumsum()                        # as in the model; so small a scale that single precision tells responses apart
+        slope = (1e-4 * r.standard_normal(n)).cumsum()                        # as in the model; so small a scale that single precision distinguishes responses
         level = (np.concatenate([[0], slope[:-1]]) + 0.3 * r.standard_normal(n)).cumsum()
         np.save(os.path.join(folder, "y.npy"), level + 0.5 * r.standard_normal(n))
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Moves along gradients beside exact conditionals and slices: effective draws a second of the worst parameter, one chain on one core.
+"""NUTS beside Gibbs updates and slices: effective draws a second of the worst parameter, one chain on one core.
 
     tests/bench/nuts.py [NAME...]
 

@@ -1,11 +1,11 @@
-"""Moves along gradients on a GPU: milliseconds a gradient of all chains, effective draws a second.
+"""NUTS and HMC on a GPU: milliseconds a gradient of all chains, effective draws a second.
 
     nuts_gpu.py build FOLDER            compiles the models
     nuts_gpu.py run FOLDER [NAME...]    measures; needs NumPy. A NAME is a part of a workload's name
     nuts_gpu.py many FOLDER [NAME...]   64 chains: each for itself (NUTS) and together (ChEES-HMC)
     nuts_gpu.py profile FOLDER NAME     the time of each kernel
 
-Milliseconds a gradient are those of the sweeps after warm-up over the answers that a sweep has asked for: those of the chain that asked for most, since chains go in step. Effective draws are the
+Milliseconds a gradient are those of the sweeps after warm-up over the gradients that a sweep needed: those of the chain that needed most, since chains run in lockstep. Effective draws are the
 summary's ess_bulk, the least of the coefficients that the data were made with (of the multinomial regression: its intercepts); a second counts everything from the first sweep to the last, warm-up included. Data are random, seeds are
 fixed; coefficients must lie within 6 sd of those of the data.
 """

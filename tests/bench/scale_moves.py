@@ -1,4 +1,4 @@
-"""Effective draws of a scale or a location with and without moves along orbits (docs/conditionals.md, section 7), 4 chains of 5000 draws by --method gibbs on one core: time, effective size of the scale or location, and of what mixes worst.
+"""Effective draws of a scale or a location with and without group moves (docs/conditionals.md, section 7), 4 chains of 5000 draws by --method gibbs on one core: time, effective size of the scale or location, and of what mixes worst.
 
     scale_moves.py [GMC [NAME...]]        a NAME is a part of a model's name
 """
@@ -53,7 +53,7 @@ loads = [[0.5, 0], [0.1, 0.5], [0.9, -0.6], [0.7, 0.8], [-0.8, 0.7], [0.6, -0.9]
 scores = [[random.gauss(0, 1) for _ in range(2)] for _ in range(200)]
 responses = {"N": 200, "P": 8, "K": 2, "y": [[sum(a * b for a, b in zip(l, f)) + random.gauss(0, 0.5) for l in loads] for f in scores]}
 
-#  name, model, data, what leaves the moves out, what is looked at
+#  name, model, data, what switches the group moves off, what is looked at
 MODELS = [
     ("eight schools", "data { int J; vector[J] y, sd; } prior { a ~ normal(0, 5); tau ~ half_cauchy(0, 5); for (j in 1:J) u[j] ~ normal(a, tau); } likelihood { for (j in 1:J) y[j] ~ normal(u[j], sd[j]); }",
      {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sd": [15, 10, 16, 11, 9, 11, 10, 18]}, "tau by gibbs(group_move = off);", "tau"),

@@ -229,7 +229,7 @@ def main():
         for runs in kept.values():
             for key in list(runs):
                 if key.split()[0] in o.again.split(",") or key == "failed": del runs[key]
-        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:                      # seed by seed, so that what is kept of a run that ended early tells of all models
+        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:                      # seed by seed, so that what is kept of a run that ended early has some of all models
             keep([pool.submit(build, m) for m in wanted])
             keep([pool.submit(one, (m, "%s %d" % (method, s))) for s in seeds for m in wanted for method in o.methods.split(",")
                   if "failed" not in kept.get(m[0], {}) and "%s %d" % (method, s) not in kept.get(m[0], {})])

@@ -1,4 +1,4 @@
-"""Steps and moves along gradients where they compete, on a GPU: effective draws a second of each, and which of them a program takes by itself.
+"""Gibbs updates and NUTS under method selection, on a GPU: effective draws a second of each, and which of them a program takes by itself.
 
     selection_gpu.py build FOLDER           compiles each model by --method gibbs, --method nuts and by default
     selection_gpu.py run FOLDER [NAME...]   measures. A NAME is a part of a workload's name

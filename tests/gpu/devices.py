@@ -5,9 +5,9 @@
     devices.py compare FOLDER [NAME...]      of these parts 1, 3 and 4
     devices.py compile                programs with code for GPUs in them, by NVRTC
 
-1. Every model of tests/graph, every example and 15 random models: --compare-devices, three sweeps step by step from the same state in
+1. Every model of tests/graph, every example and 15 random models: --compare-devices, three sweeps update by update from the same state in
    double precision. Variables agree to 1e-9, ints exactly; to BY_ROWS where coefficients are drawn by a system of the rows.
-2. Every example, and models of moves along gradients, each chain for itself and together, in mixed, single and double precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about
+2. Every example, and models drawn by HMC and NUTS, each chain for itself and together, in mixed, single and double precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about
    150 degrees of freedom, so a false alarm is rarer than 1 in 10^5 for all of them together. An example runs as its README says; those of ASKED with
    log-likelihoods and replicates.
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
@@ -131,7 +131,7 @@ prior {
 likelihood { for (i in 1:N) y[i] ~ normal(X[i] * beta, sigma); }
 """
 
-# Moves along gradients: NUTS with rows of a matrix, groups, bounds and a simplex; HMC beside a Gibbs step.
+# NUTS with rows of a matrix, groups, bounds and a simplex; HMC beside a Gibbs update.
 MOVES = """
 model moves
 data { int N, p, G; matrix[N, p] X; int<lower=1, upper=G> g[N]; int<lower=0, upper=1> y[N]; int<lower=1, upper=3> z[N]; vector[N] v; }
@@ -276,7 +276,7 @@ def build(folder):
     models = [m for m in models if m[0] != "definitions_chain" and takes_random_data(m[1])]
     for name in ("moves", "together", "several", "nearly_singular"):
         shown[name] = ([name + "_0.json"], [])
-    given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],       # the second: several chunks of turns, more columns than a block has threads
+    given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],       # the second: several chunks of iterations, more columns than a block has threads
               "together": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],
               "several": [several_data(300, 8, 3), several_data(1500, 141, 4)],
               "lags": [chain_data(5000), chain_data(331)], "trends": [chain_data(3, 1501)], "vectors": [chain_data(1201, 5)],
@@ -292,7 +292,7 @@ def build(folder):
         if not compile_program(folder, name, source):     # a model that is refused
             return None
         data = given[name] if name in given else [random_data(text, 1)]
-        # of a field the mean is told apart from the level by one node alone: drawn with all tiles, where no library finds an order, it is off by 1.4e-9
+        # the mean of a field and the level are identified by one node alone: drawn with all tiles, where no library finds an order, it is off by 1.4e-9
         if name in ("field", "nearly_singular") or "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source], capture_output=True, text=True).stdout:
             by_rows.append(name)
             if name not in ("wide", "field", "nearly_singular"):
@@ -330,7 +330,7 @@ TURNS = itertools.cycle(range(gpus()))
 
 
 def fit(folder, name, inputs, *options, seconds=120):
-    """Runs a program on the GPU whose turn it is; a program that names its GPU sees all of them."""
+    """Runs a program on the next GPU in order; a program that names its GPU sees all of them."""
     words = inputs.split() if isinstance(inputs, str) else inputs
     seen = os.environ if any(o.startswith("gpu:") for o in options) else {**os.environ, "CUDA_VISIBLE_DEVICES": str(next(TURNS))}
     try:
@@ -345,7 +345,7 @@ def draws(folder, stem, chains=4):
         with open(os.path.join(folder, "%s_%d.csv" % (stem, c))) as f:
             names = next(line for line in f if line[0] != "#").strip().split(",")
             out.append(np.loadtxt(f, delimiter=",", comments="#", ndmin=2))
-    kept = [k for k, name in enumerate(names) if name == "lp__" or not name.endswith("__")]          # what a sampler says of its moves is no quantity
+    kept = [k for k, name in enumerate(names) if name == "lp__" or not name.endswith("__")]          # a sampler's diagnostics are no quantity
     return [names[k] for k in kept], np.array(out)[:, :, kept]
 
 
@@ -494,7 +494,7 @@ def clock(what, n, started=time.monotonic()):
 # ---- compile ----
 
 def compile_all():
-    """What gmc puts into a program, without a GPU: PTX, and machine code in every precision, of a model with little of the runtime where one with moves along gradients has shown that it compiles.
+    """What gmc puts into a program, without a GPU: PTX, and machine code in every precision, of a model with little of the runtime where one drawn by NUTS has shown that it compiles.
     Whether all models compile is asked by nvrtc.py."""
     import tempfile
     small = "tests/graph/conj_uniform_mean.gm"

@@ -225,14 +225,14 @@ def statuses(place):
     report(ran.returncode == 5 and "there is no GPU 2; they are numbered from 0 to 1" in ran.stderr, "gpu:2 of two: status %d" % ran.returncode)
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu:1", *SHORT, STUB_DEVICES="2")
     report(ran.returncode == 0 and "GPU 1 (Stub 1" in ran.stderr, "gpu:1 of two: status %d" % ran.returncode)
-    # Moves along gradients, by a driver without loops in graphs: the host asks after each round.
+    # HMC, by a driver without loops in graphs: the host asks after each round.
     inputs = place.data("moves", 1000, 3)
     ran = place.fit("moves", inputs, "--device", "gpu", "--profile", *SHORT)
     launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))
     report(ran.returncode == 0 and launches.get("gm_hmc") == "40" and launches.get("density_beta") == "30", "moves: status %d, %s and %s launches" % (ran.returncode, launches.get("gm_hmc"), launches.get("density_beta")))
     ran = place.fit("moves", inputs, "--device", "gpu", *SHORT)
     report(ran.returncode == 0, "moves without --profile: status %d %s" % (ran.returncode, ran.stderr if ran.returncode else ""))
-    # What competes is drawn by Gibbs updates up to a quarter of warm-up, then by NUTS and Gibbs updates. The stub's rows say that no density was finite,
+    # What has method selection is drawn by Gibbs updates up to a quarter of warm-up, then by NUTS and Gibbs updates. The stub's rows say that no density was finite,
     # so Gibbs updates win after the first 20 sweeps, at the next meeting. Rows are of sweeps 33 to 119, and 10 draws.
     ran = place.fit("logistic", place.data("logistic", 1000, 3), "--device", "gpu", "--profile", "--chains", "2", "--warmup", "400", "--samples", "10")
     launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))

@@ -381,7 +381,7 @@ def cases():
     found = []
 
     def call(text, law, single=True, scale=None):
-        """A plain call; its numbers become `real` where that is single precision. scale: C that turns x into what has the law."""
+        """A plain call; its numbers become `real` where that is single precision. scale: C that makes of x what has the law."""
         numbers = re.fullmatch(r"(\w+)\(g((?:, [-+.\w]+)*)\)", text)
         arguments = [a for a in numbers.group(2).split(", ") if a] if numbers else []
         written = text if not numbers else "%s(g%s)" % (numbers.group(1), "".join(", (real)(%s)" % a for a in arguments))
@@ -653,7 +653,7 @@ def cases():
     step = "KEPT(slice_begin_logit_kept(&sl, g, x, log(x), log1p(-x), 0, 1, 2), 2 * log1p(-sl.x))"
     body("slice_begin_logit_kept: beta(1, 3)", "x = beta_a_b(g, 1, 3); %s %s" % (step, step), C(st.beta(1, 3)))
 
-    # Metropolis: the same, with two steps
+    # Metropolis: the same, with two updates
     for width in (2.4, 0.3):
         step = "STEP(metropolis_begin(&m, g, x, -INFINITY, INFINITY, %g), -0.5 * m.x * m.x)" % width
         body("metropolis_begin: normal, width %g" % width, "x = normal_standard(g); %s %s" % (step, step), C(normal))

@@ -1,10 +1,10 @@
-"""Metrics of moves along gradients that are not diagonal: normal distributions have their moments, trajectories are short, and a seed gives the same draws.
+"""Metrics of HMC and NUTS that are not diagonal: normal distributions have their moments, trajectories are short, and a seed gives the same draws.
 
     metrics.py build FOLDER          compiles the models
     metrics.py run FOLDER [DEVICE]   runs them on a GPU (or `cpu`) and checks
-    metrics.py stub FOLDER           what can be seen without a GPU: moves by one lane, in a stub of a driver (stub_nuts.cpp)
+    metrics.py stub FOLDER           what can be seen without a GPU: trajectories by one lane, in a stub of a driver (stub_nuts.cpp)
 
-If this failed, moves with a metric of low rank or a dense one would have another law on a GPU than the density that they are asked for, or would not learn what makes trajectories short. Means and variances of draws
+If this failed, HMC with a metric of low rank or a dense one would have another law on a GPU than the model's, or would not learn what makes trajectories short. Means and variances of draws
 are compared with exact ones, by batch means: |z| < 6, some 300 comparisons by a t distribution of more than 100 degrees of freedom: 3e-6 false alarms a run; seeds are fixed.
 """
 import json
@@ -21,7 +21,7 @@ GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 TURNED = "data { int n; vector[n] y, s; matrix[n, n] A; }\nprior { for (i in 1:n) x[i] ~ normal(0, 100000); }\nlikelihood { for (k in 1:n) y[k] ~ normal(A[k] * x, s[k]); }\ninfer { x by %s; }\n"
 HELD = "data { int n; real y, s; vector[n] a; }\nprior { for (i in 1:n) x[i] ~ normal(0, 1); }\nlikelihood { y ~ normal(dot_product(a, x), s); }\npredict { total = dot_product(a, x); }\ninfer { x by %s; }\n"
 
-#  name, text, coordinates, chains, what moves them, most leapfrog steps a draw, words of the summary
+#  name, text, coordinates, chains, what draws them, most leapfrog steps a draw, words of the summary
 CASES = [
     ("turned_dense", TURNED, 40, 8, "nuts(metric = dense)", 12, "metric dense"),
     ("turned_low_rank", TURNED, 40, 8, "nuts(metric = low_rank)", 12, "metric of low rank"),

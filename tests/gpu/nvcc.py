@@ -1,4 +1,4 @@
-"""Golden programs, and one of moves along gradients, both halves, through nvcc as they stand."""
+"""Golden programs, and one drawn by NUTS, both halves, through nvcc as they stand."""
 import os
 import subprocess
 import sys

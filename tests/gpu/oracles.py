@@ -24,7 +24,7 @@ import run as oracles
 
 MOST_SECONDS = 120
 LEFT_OUT = {"pdb_accel_gp": "its sweeps take a GPU longer than that"}
-# Of each kind of kernel: sums by group, joint normals by blocks and by tiles, slices, moves along gradients, chains of states, weighted cross products, rows of matrices.
+# Of each kind of kernel: sums by group, joint normals by blocks and by tiles, slices, NUTS, chains of states, weighted cross products, rows of matrices.
 SANITIZED = ("bugs_rats", "bugs_schools", "bugs_seeds", "bugs_pump", "bugs_birats2", "pdb_hmm_example", "pdb_eight_schools_noncentered", "pdb_gp_regr", "ref_lasso_diabetes", "ref_multinomial_iris")
 
 

@@ -20,7 +20,7 @@ import toolkit
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 # What a sweep is made of: row passes, weighted products of columns, an arrow of intercepts and slopes with a team for each chain, colours of a time series with
-# missing values, rows fewer than columns, a series computed in the sweep, a mixture's indicators, thresholds on one team, joint draws beyond one block, moves along gradients.
+# missing values, rows fewer than columns, a series computed in the sweep, a mixture's indicators, thresholds on one team, joint draws beyond one block, NUTS.
 MODELS = ["probit", "logistic", "hierarchical_normal", "ar1_missing", "lasso", "rows_horseshoe", "series_garch", "mixture", "ordinal_probit", "wide", "moves"]
 TOOLS = ("memcheck", "racecheck")
 AT_ONCE = 6

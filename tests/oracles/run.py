@@ -53,7 +53,7 @@ def run_step(command, log, timeout):
 
 
 def reason(log, status, step, timeout):
-    """A line about a step that went wrong: its first error, or its last line of output."""
+    """A line about a command that went wrong: its first error, or its last line of output."""
     if status is None:
         return f"{step}: more than {timeout:g} s"
     lines = [s.strip() for s in (text_of(log) or "").splitlines() if s.strip()]

@@ -1,4 +1,4 @@
-"""Modes by expectation-maximisation (gmc --method em) beside densities written down here with the latents integrated out: the log density that is told, its slope where the program has stopped,
+"""Modes by expectation-maximisation (gmc --method em) beside densities written down here with the latents integrated out: the log density that is printed, its slope where the program has stopped,
 traces that never fall; closed forms; another program that climbs along gradients; an iteration of EM written out; what is refused."""
 import json
 import os
@@ -308,7 +308,7 @@ with Workplace() as w:
         short[some], said = mode(w, w.path("process"), d, "--starts", "1", "--iterations", str(some))
         told("after %d" % some, "no mode yet, where --iterations %d has led" % some in said, said)
     told("higher each time", short[1]["lp__"] < short[2]["lp__"] < short[15]["lp__"] < process(d)(x) + 1e-9, short)
-    wide = dict(N=4200, K=250, y=np.r_[y, rng.standard_normal(4200 - n) * 3])       # 8.4 MB of probabilities a start: eight starts take turns, two do not
+    wide = dict(N=4200, K=250, y=np.r_[y, rng.standard_normal(4200 - n) * 3])       # 8.4 MB of probabilities a start: eight starts run one after another, two do not
     traces = {}
     for starts in ("2", "8"):
         mode(w, w.path("normals"), wide, "--starts", starts, "--iterations", "12")

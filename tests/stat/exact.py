@@ -81,7 +81,7 @@ def normal_known_answer():
 
 
 def forms_of_probit():
-    """The loop, the vectorised form and the explicit latent are one model; turning y over turns the sign of beta."""
+    """The loop, the vectorised form and the explicit latent are one model; the opposite of y gives the opposite sign of beta."""
     forms = {
         "loop": ("prior { for (j in 1:p) b[j] ~ normal(0, 2); }\nlikelihood { for (i in 1:N) y[i] ~ bernoulli(Phi(X[i] * b)); }", y),
         "vectorised": ("prior { vector[p] b ~ normal(0, 2); }\nlikelihood { y ~ bernoulli(Phi(X * b)); }", y),
@@ -165,7 +165,7 @@ def joint_normal(name, got, design, target, weight, precision, shift=0):
 
 
 def blocks():
-    """Crossed effects drawn together and one by one; more coefficients than rows, with latents whose scale moves with them or without."""
+    """Crossed effects drawn together and one by one; more coefficients than rows, with latents whose scale has a scale move or not."""
     J, K, N = 4, 3, 12
     g, h = rng.integers(J, size=N), rng.integers(K, size=N)
     v = np.round(rng.normal(size=N), 2)
@@ -423,7 +423,7 @@ def categories():
     near("counts of categories: var a.1", (d["a.1"] - m1) ** 2, (weight * (a1 - m1) ** 2).sum())
     near("counts of categories: var a.2", (d["a.2"] - m2) ** 2, (weight * (a2 - m2) ** 2).sum())
     near("counts of categories: cov a.1 a.2", (d["a.1"] - m1) * (d["a.2"] - m2), (weight * (a1 - m1) * (a2 - m2)).sum())
-    # Categories that are listed, and the log of a sum that is written out: a step for each.
+    # Categories that are listed, and the log of a sum that is written out: an update for each.
     d = draws("listed", """data { int N; } prior { a1 ~ normal(0, 2); a2 ~ normal(0, 2); }
     likelihood { for (i in 1:N) target += 2 * a1 + 5 * a2 - 20 * log(1 + exp(a1) + exp(a2)); } infer { a1 by gibbs; a2 by gibbs; }""", {"N": 1}, samples=100000)
     near("categories that are listed: E a1", d["a1"], m1)

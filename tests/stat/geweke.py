@@ -187,7 +187,7 @@ def categories_reference():
     return {"a.1": a[0], "B.1.1": B[0][0], "B.2.2": B[1][1], "u.1.1": u[0][0], "u.2.2": u[1][1], "tau.1": tau[0], "y.1": y[0], "y.3": y[1]}
 
 
-# The errors' scale follows the effects': with fixed errors a large effect and its imputed response would hold each other in place.
+# The errors' scale follows the effects': with fixed errors a large effect and its imputed response would determine each other.
 @test("""data { vector[2] y; }
 prior { tau ~ half_cauchy(0, 1); for (j in 1:2) { lambda[j] ~ half_cauchy(0, 1); beta[j] ~ normal(0, tau * lambda[j]); } }
 likelihood { for (j in 1:2) y[j] ~ normal(beta[j], 2 * tau * lambda[j]); }""",

@@ -1,12 +1,12 @@
-"""Geweke's joint distribution test (geweke.py) of moves along gradients: all responses are missing, so what is drawn from is the prior and the data's distribution under it.
+"""Geweke's joint distribution test (geweke.py) of HMC, NUTS and ChEES-HMC: all responses are missing, so what is drawn from is the prior and the data's distribution under it.
 
     geweke_hmc.py
 
-1. Each transform of docs/gradients.md, in a program by `nuts`, one by `hmc` and one by `chees`: independent blocks, of each an unknown of a constrained type and responses that depend on it, which Gibbs steps draw in
+1. Each transform of docs/gradients.md, in a program by `nuts`, one by `hmc` and one by `chees`: independent blocks, of each an unknown of a constrained type and responses that depend on it, which Gibbs updates draw in
    the same sweep. With log |J| and its derivative a tenth smaller than they are, by hand, 15 of 20 transforms and methods failed, with |z| up to 110. Unit vectors (whose length is no matter), factors of
    covariances, and factors of correlations under `hmc` had 3.7 to 5.3: an error as small as that is not seen there.
-2. Compositions: a scale and an error that move while their effects are drawn exactly; labels, chains of states, and trees, that are summed out beside what moves; a set for which the run chooses between steps and
-   moves, once where moves win and some sweeps make the steps besides, once where steps win.
+2. Compositions: a scale and an error drawn by NUTS while their effects are drawn exactly; labels, chains of states, and trees, that are summed out for NUTS; a set with method selection between Gibbs updates and
+   NUTS, once where NUTS wins and some sweeps make the Gibbs updates besides, once where Gibbs updates win.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 1100 moments ring falsely once in 30000 runs. Seeds are fixed.
 """
@@ -169,7 +169,7 @@ def factor_of_covariance():
     return {"F.1.1": f11, "F.2.1": f21, "F.2.2": f22, "F.3.2": f32, "F.3.3": f33, "y_F.2": normal(f32), "y_F.3": normal(f33)}
 
 
-# Effects whose centres and spreads move with them, of each other, and along a recursion: some responses tell little of them, others more (with sds of 0.1, draws are too slow in `hmc` for their errors to be known).
+# Effects whose centres and spreads are drawn with them, of each other, and along a recursion: some responses carry little information on them, others more (with sds of 0.1, draws are too slow in `hmc` for their errors to be known).
 @Block("vector[4] y_ef; vector[5] y_wk;",
        "m_ef ~ normal(1, 1); s_ef ~ gamma(16, 16); for (j in 1:4) ef[j] ~ normal(m_ef, s_ef); phi_wk ~ uniform(-0.9, 0.9); s_wk ~ gamma(16, 16); "
        "wk[1] ~ normal(m_ef, 2 * s_wk); for (k in 2:5) wk[k] ~ normal(phi_wk * wk[k - 1] + ef[1], s_wk); for (j in 1:2) tl[j] ~ student_t(5, ef[j], s_ef);",
@@ -199,7 +199,7 @@ def effects_of_sums():
             "y_sm.1": normal(sm[0], 0.2), "y_sm.2": normal(sm[1], 2)}
 
 
-# Vectors: by a covariance that moves, by a factor, by a precision that is scaled.
+# Vectors: by a covariance that is drawn with them, by a factor, by a precision that is scaled.
 @Block("cov_matrix[2] Q_pv; vector[3] y_cv; vector[2] y_gv; vector[2] y_pv;",
        "for (d in 1:2) t_cv[d] ~ gamma(16, 16); r_cv ~ uniform(-0.8, 0.8); m_cv ~ normal(0, 1); for (i in 1:2, k in 1:2) S_cv[i, k] = t_cv[i] * t_cv[k] * (i == k ? 1 : r_cv); "
        "for (i in 1:3) cv[i] ~ multi_normal(rep_vector(m_cv, 2), S_cv); cholesky_factor_corr[2] L_gv ~ lkj_corr_cholesky(2); for (i in 1:2) gv[i] ~ multi_normal_cholesky(cv[i], L_gv); "
@@ -226,7 +226,7 @@ def effects_of_vectors():
 
 
 def one_program(by):
-    """All blocks as one model, whose unknowns are moved together by a method, and its data."""
+    """All blocks as one model, whose unknowns are drawn together by a method, and its data."""
     names = ", ".join(name for b in Block.all for name in b.unknowns)
     text = [" ".join(getattr(b, part) for b in Block.all) for part in ("data", "prior", "likelihood")]
     return "data { %s }\nprior { %s }\nlikelihood { %s }\ninfer { (%s) by %s; }\n" % (*text, names, by), {k: v for b in Block.all for k, v in b.values.items()}
@@ -249,7 +249,7 @@ def of_gibbs(name, request):
     return name + " by moves", model + "\ninfer { %s }\n" % request, data, columns, direct, None
 
 
-# Two that hold each other: slices hardly move them.
+# Two that nearly determine each other: slices mix slowly.
 PAIR = """data { int<lower=0> y[2]; }
 prior { a ~ normal(-1, 0.5); b ~ normal(exp(a), 0.05); }
 likelihood { y[1] ~ poisson_log(a); y[2] ~ poisson_log(b); }
@@ -258,7 +258,7 @@ FEW = """data { int N; int<lower=0> y[N]; }
 prior { r ~ gamma(3, 2); for (i in 1:N) theta[i] ~ gamma(2, r); }
 likelihood { for (i in 1:N) y[i] ~ poisson(theta[i]); }
 """
-# A tree of discrete unknowns, which moves see summed out and steps draw parent first, beside an observation of both, with auxiliaries or (files of draws that hold auxiliaries are of steps) without.
+# A tree of discrete unknowns, summed out for NUTS and drawn parent first by Gibbs updates, beside an observation of both. With auxiliaries, or without (files of draws with auxiliaries are of Gibbs updates).
 TREE = """data { int S, n; int<lower=0> y[S, n]; int<lower=0%s> v[S]; }
 prior { omega ~ beta(2, 2); a ~ normal(-1, 0.5); b ~ normal(exp(a), %g); for (k in 1:S) lp[k] ~ normal(b, 0.7); }
 latent { for (k in 1:S) { w[k] ~ bernoulli(omega); for (i in 1:n) z[k, i] ~ bernoulli(w[k] * inv_logit(a)); } }

@@ -1,8 +1,8 @@
-"""Geweke's joint distribution test (geweke.py) of moves along orbits (docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the prior and the data's distribution under it. Models are drawn
-with the moves; --explain must say what moves, or that nothing does.
+"""Geweke's joint distribution test (geweke.py) of scale moves and reflections (docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the prior and the data's distribution under it. Models are drawn
+with the group moves; --explain must name what each changes, or name none.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 500 moments ring falsely once in 60000 runs. Seeds are fixed. With the Jacobian's power wrong by one, by hand, every model
-with moves failed, with |z| from 9 to 300; with signs turned whatever their density says, 57.
+with group moves failed, with |z| from 9 to 300; with signs reflected whatever their density says, 57.
 
     geweke_scale_moves.py [NAME...]
 """
@@ -23,7 +23,7 @@ Y = "for (i in 1:5) y[i] ~ normal(u[g[i]], 0.7);"
 tests = []
 
 
-K = {"data": "int<lower=0, upper=1> k[5];", "likelihood": "for (i in 1:5) k[i] ~ bernoulli_logit(u[g[i]]);", "values": {"k": null}}       # heavy tails of u cross these in one step, which they do not cross in responses of one width
+K = {"data": "int<lower=0, upper=1> k[5];", "likelihood": "for (i in 1:5) k[i] ~ bernoulli_logit(u[g[i]]);", "values": {"k": null}}       # heavy tails of u cross these in one update, which they do not cross in responses of one width
 
 
 def test(orbits, prior, transforms, data="", likelihood=Y, values=None):
@@ -342,7 +342,7 @@ ALIVE = "for (i in 1:3, t in 1:3) if (t == 1) z[i, t] ~ bernoulli(inv_logit(m + 
 @test(["s, e"], "s ~ gamma(3, 2) T[, 4]; m ~ normal(0.5, 0.5); for (i in 1:3) e[i] ~ normal(0, s); %s" % ALIVE,
       {"s": log, "m": identity, "e.1": squash, "e.3": squash, "z.1.1": identity, "z.2.3": identity, "k.3.1": identity, "k.2.2": identity}, data="int<lower=0, upper=1> k[3, 3];",
       likelihood="for (i in 1:3, t in 1:3) k[i, t] ~ bernoulli(0.8 * z[i, t]);", values={"k": [[None] * 3] * 3})
-def effects_on_a_chain():                        # sums over the chain read what moves, too
+def effects_on_a_chain():                        # sums over the chain read what the group move changes, too
     s = gamma(3, 2)
     while (s > 4).any():
         s = np.where(s > 4, gamma(3, 2), s)

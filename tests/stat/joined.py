@@ -3,7 +3,7 @@
     joined.py [NAME ...]
 
 All else is data, or summed out, so draws are independent, but for a missing value. Paths of all unknowns together are counted over DRAWS sweeps and held against their exact probabilities, of an enumeration of all paths here that knows nothing of chains; the smallest
-probability of a chi-square statistic is at least 1e-7: a false alarm is rarer than that for each run. A path that is impossible must not be drawn. Each model is drawn with a CPU's steps and with those of a GPU, on a CPU; where sizes
+probability of a chi-square statistic is at least 1e-7: a false alarm is rarer than that for each run. A path that is impossible must not be drawn. Each model is drawn with a CPU's updates and with those of a GPU, on a CPU; where sizes
 decide, with sizes for which unknowns are drawn together, and in turn.
 """
 import itertools

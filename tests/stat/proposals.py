@@ -1,7 +1,7 @@
 """Scales proposed together with what they are the scales of (compiler/graph/updates/proposals.c): against the posterior by quadrature in NumPy, and by Geweke's joint distribution test (geweke.py).
 
 Quadrature: over the logarithm of each scale and standardised elements, so that the grid holds what matters at any scale. Means of the scale's logarithm, of elements and of their squares are compared; the bound is 6 Monte
-Carlo errors, as in geweke.py: some 60 numbers ring falsely once in 10^5 runs, seeds are fixed. Each program passes --check, in which what is accepted claims how the density of the model has changed. Programs made with a copy of
+Carlo errors, as in geweke.py: some 60 numbers ring falsely once in 10^5 runs, seeds are fixed. Each program passes --check, which compares what is accepted with the change of the model's density. Programs made with a copy of
 the runtime that accepts all proposals have to fail.
 
     proposals.py [NAME...]

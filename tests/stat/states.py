@@ -6,7 +6,7 @@ Laws: all else is data, so draws are independent. Pairs of states, of neighbours
 from the forward and backward recursions in logarithms here; the smallest probability of a chi-square statistic, times the number of pairs, is at least 1e-7: a false alarm is rarer than that for each model. A pair that
 is impossible must not be drawn. Lengths are such that chains have chunks, groups of chunks, and ends of either.
 
-Draws: each element uses the random number that the serial recursion of the CPU uses for it, so programs that take a GPU's steps give the same files, but for rounding: it could change one draw in 10^12.
+Draws: each element uses the random number that the serial recursion of the CPU uses for it, so programs that take a GPU's updates give the same files, but for rounding: it could change one draw in 10^12.
 With one thread, and with a team of two.
 """
 import os
@@ -151,7 +151,7 @@ def chi_square(count, p):
 
 class Programs(Workplace):
     def build(self, name, model, like_gpu, flags=("--method", "gibbs")):
-        """The program, made once. It takes a CPU's steps or a GPU's."""
+        """The program, made once. It takes a CPU's updates or a GPU's."""
         name += "_gpu" if like_gpu else "_cpu"
         if not os.path.exists(self.path(name)):
             before = os.environ.get("CC")

@@ -2,8 +2,8 @@
 
     trees.py [NAME ...]
 
-All else is data, so draws are independent, but for missing values and for several parents of one child, which take turns. Values of all unknowns together are counted over sweeps and held against their exact probabilities, of an
-enumeration here that knows nothing of trees; the smallest probability of a chi-square statistic is at least 1e-7 (joined.py). What is impossible must not be drawn. Each model is drawn with a CPU's steps and with those of a GPU, on
+All else is data, so draws are independent, but for missing values and for several parents of one child, which are drawn one after another. Values of all unknowns together are counted over sweeps and held against their exact probabilities, of an
+enumeration here that knows nothing of trees; the smallest probability of a chi-square statistic is at least 1e-7 (joined.py). What is impossible must not be drawn. Each model is drawn with a CPU's updates and with those of a GPU, on
 a CPU. `--explain` has to say that the first name of a case is drawn with others summed out, so that it is this that is tested.
 """
 import subprocess
@@ -114,7 +114,7 @@ likelihood { for (k in 1:S, i in 1:n) y[k, i] ~ normal(a[k, i] + b[k, i] + 0.3 *
 
 
 def two_parents(rng):
-    """A child of a row and of a column, which take turns."""
+    """A child of a row and of a column, which are drawn one after another."""
     y = [[0.9, 0.1], [0.4, -0.3]]
     model = """data { int S, n; matrix[S, n] y; }
 latent { for (k in 1:S) w[k] ~ bernoulli(0.6); for (i in 1:n) v[i] ~ bernoulli(0.7); for (k in 1:S, i in 1:n) z[k, i] ~ bernoulli(0.8 * w[k] * v[i]); }
