@@ -9,7 +9,8 @@
 3. The same program on damaged data: values at the ends of their types, missing, of another shape. It must refuse them or run.
 4. C tests of tests/host, tests/front and tests/graph with sanitizers; tests/host/draws with the thread sanitizer.
 
-A line for each that fails, with the sanitizer's first words; the last line counts. What a run says of the model (a check that fails, a fault) is no matter here.
+A line for each that fails, with the sanitizer's first words; the last line counts. What a run says of the model (a check that fails, a
+fault) is no matter here.
 """
 import concurrent.futures
 import copy

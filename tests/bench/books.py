@@ -2,9 +2,11 @@
 
     books.py [GMC [NAME...]]        a NAME is a part of a model's name
 
-4 chains of 1000 sweeps of warm-up and 5000 draws, one seed, every unknown that the model names (--params all): the least bulk effective size of 20,000 (rank-normalised; Vehtari et al. 2021), seconds of
-processor time. Closed capture with heterogeneity, survival, multistate and occupancy models follow Kery and Schaub (2012), binomial mixtures Royle (2004), communities Dorazio and Royle (2005), tumours Gelman et al.
-(2013, chapter 5), ideal points Clinton, Jackman and Rivers (2004); their data are drawn here with fixed seeds, so effective sizes depend on the seed of the run alone.
+4 chains of 1000 sweeps of warm-up and 5000 draws, one seed, every unknown that the model names (--params all): the least bulk effective
+size of 20,000 (rank-normalised; Vehtari et al. 2021), seconds of processor time. Closed capture with heterogeneity, survival, multistate
+and occupancy models follow Kery and Schaub (2012), binomial mixtures Royle (2004), communities Dorazio and Royle (2005), tumours Gelman et
+al. (2013, chapter 5), ideal points Clinton, Jackman and Rivers (2004); their data are drawn here with fixed seeds, so effective sizes
+depend on the seed of the run alone.
 """
 
 import json

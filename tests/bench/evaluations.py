@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What an evaluation of a log density with its slopes takes where values are summed out, beside what is counted for it: milliseconds of processor time of one core.
+"""What an evaluation of a log density with its slopes takes where values are summed out, beside what is counted for it: milliseconds of
+processor time of one core.
 
     tests/bench/evaluations.py [--gmc build/gmc] [--work DIR]
 
-Mixtures and topics of tests/bench/mixtures, their indicators summed out: 20 leapfrog steps a sweep, each very short, so 21 evaluations, and one draw of the indicators; the difference of runs of 12 and 2 sweeps, the
-least of three. Counted is the cost by which Gibbs updates and NUTS are compared (kernel/cost.c), in multiply-adds of 0.4 ns, where there is method selection.
+Mixtures and topics of tests/bench/mixtures, their indicators summed out: 20 leapfrog steps a sweep, each very short, so 21 evaluations, and
+one draw of the indicators; the difference of runs of 12 and 2 sweeps, the least of three. Counted is the cost by which Gibbs updates and
+NUTS are compared (kernel/cost.c), in multiply-adds of 0.4 ns, where there is method selection.
 """
 import argparse
 import json

@@ -4,12 +4,13 @@
     gpu.py build FOLDER [ARCH]           compiles only; ARCH (sm_90) for a machine without a GPU
     gpu.py run FOLDER [NAME...]          measures what was built; needs NumPy, and some 10 GB in FOLDER for the largest data
 
-Measured: milliseconds a sweep of the whole program in mixed precision (and single), draws leaving; the median of batches of sweeps between two events, from the line that
-ends a run. Floor: reading the data once and a Cholesky factor of the smaller side by cuSOLVER, measured in the same run. Peer: the same sweep by cuBLAS,
-cuSOLVER and elementwise kernels (tests/bench/gpu/peers.cu); both need nvcc. Data are random and seeds are fixed; the draws must be finite and lie
-around the parameters that the data were made with (6 sd). Modes (--method em): an iteration of one start, from runs of 8 and 40; the log density never falls, and the mean of the mixture is that of the rows. Its floor is twice that of
-a sweep of the same mixture: densities and weighted cross products are as many multiply-adds. Start-up: seconds
-of a run outside its sweeps, at most 3 and a second for each GB of data. A failed check is said and gives exit status 1.
+Measured: milliseconds a sweep of the whole program in mixed precision (and single), draws leaving; the median of batches of sweeps between
+two events, from the line that ends a run. Floor: reading the data once and a Cholesky factor of the smaller side by cuSOLVER, measured in
+the same run. Peer: the same sweep by cuBLAS, cuSOLVER and elementwise kernels (tests/bench/gpu/peers.cu); both need nvcc. Data are random
+and seeds are fixed; the draws must be finite and lie around the parameters that the data were made with (6 sd). Modes (--method em): an
+iteration of one start, from runs of 8 and 40; the log density never falls, and the mean of the mixture is that of the rows. Its floor is
+twice that of a sweep of the same mixture: densities and weighted cross products are as many multiply-adds. Start-up: seconds of a run
+outside its sweeps, at most 3 and a second for each GB of data. A failed check is said and gives exit status 1.
 """
 import json
 import math

@@ -2,8 +2,9 @@
 
     joined.py
 
-A chain of 3 states and one of 2, 400 observations of the sum of a level of each and noise, all numbers known but the states. Draws, in 4 chains of 5000, of every 4th element whose posterior has a standard deviation of 0.1 or more: the least
-and the median effective number, and seconds of a processor.
+A chain of 3 states and one of 2, 400 observations of the sum of a level of each and noise, all numbers known but the states. Draws, in 4
+chains of 5000, of every 4th element whose posterior has a standard deviation of 0.1 or more: the least and the median effective number, and
+seconds of a processor.
 """
 import json
 import os

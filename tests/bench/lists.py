@@ -1,4 +1,5 @@
-"""Regressions on sparse columns and a field whose sum is nearly 0: seconds of processor time a sweep by each route of the joint normal (GM_JOINT), and what --profile says of it.
+"""Regressions on sparse columns and a field whose sum is nearly 0: seconds of processor time a sweep by each route of the joint normal
+(GM_JOINT), and what --profile says of it.
 
     lists.py [SWEEPS]
 """

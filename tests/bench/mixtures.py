@@ -3,10 +3,11 @@
 
     tests/bench/mixtures.py [NAME...] [--work DIR] [--sweeps 2000] [--jags-sweeps 100] [--without-jags]
 
-Models are tests/bench/mixtures/NAME.gm and .jags; data are simulated here from fixed seeds. Both start where they start by themselves, and get a warm-up of a fifth of their sweeps beside it. Effective draws are
-ArviZ's ess_bulk, its median over what is compared: labels are sorted by the first coordinate of their means in each draw (normals, multivariate); topics are compared as
-sum(k, theta[d, k]*phi[k, v]) of 40 pairs of a document and a word, which labels do not change. With few JAGS sweeps its figure is rough (its effective draws are known to a factor of some 1.5); the time of a
-sweep is not. Time to build: reading the model and data, for gmc the compiler too.
+Models are tests/bench/mixtures/NAME.gm and .jags; data are simulated here from fixed seeds. Both start where they start by themselves, and
+get a warm-up of a fifth of their sweeps beside it. Effective draws are ArviZ's ess_bulk, its median over what is compared: labels are
+sorted by the first coordinate of their means in each draw (normals, multivariate); topics are compared as sum(k, theta[d, k]*phi[k, v]) of
+40 pairs of a document and a word, which labels do not change. With few JAGS sweeps its figure is rough (its effective draws are known to a
+factor of some 1.5); the time of a sweep is not. Time to build: reading the model and data, for gmc the compiler too.
 
 Needs build/gmc, jags, numpy and arviz.
 """

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Modes of mixtures by expectation-maximisation, on the CPU: milliseconds an iteration beside those of a Gibbs sweep, and iterations until the mode of 8 starts is found. Seconds of a core (user time), one run.
+"""Modes of mixtures by expectation-maximisation, on the CPU: milliseconds an iteration beside those of a Gibbs sweep, and iterations until
+the mode of 8 starts is found. Seconds of a core (user time), one run.
 
     tests/bench/modes.py [NAME...]
 
-Models and data are those of mixtures.py (normals, multivariate). An iteration: the difference of runs of 60 and 20, a sweep that of 250 and 50, so that reading data and the like are in neither.
+Models and data are those of mixtures.py (normals, multivariate). An iteration: the difference of runs of 60 and 20, a sweep that of 250 and
+50, so that reading data and the like are in neither.
 """
 import json
 import os

@@ -1,4 +1,5 @@
-"""Matrices of predictors most of whose elements are 0, and dense ones of many columns: ms of processor time a sweep by the route that is chosen and by others (GM_JOINT), and what --profile says of it.
+"""Matrices of predictors most of whose elements are 0, and dense ones of many columns: ms of processor time a sweep by the route that is
+chosen and by others (GM_JOINT), and what --profile says of it.
 
     nonzeros.py [SWEEPS]
 """

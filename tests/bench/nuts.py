@@ -3,8 +3,9 @@
 
     tests/bench/nuts.py [NAME...]
 
-Models of tests/oracles with their data, compiled by --method gibbs and --method nuts; 4000 draws after 1000 sweeps of warm-up, whose time is taken off. Effective
-draws are the summary's ess_bulk. Microseconds a leapfrog step are those of the sampling over the sum of n_leapfrog__.
+Models of tests/oracles with their data, compiled by --method gibbs and --method nuts; 4000 draws after 1000 sweeps of warm-up, whose time
+is taken off. Effective draws are the summary's ess_bulk. Microseconds a leapfrog step are those of the sampling over the sum of
+n_leapfrog__.
 """
 import csv
 import os

@@ -5,9 +5,10 @@
     nuts_gpu.py many FOLDER [NAME...]   64 chains: each for itself (NUTS) and together (ChEES-HMC)
     nuts_gpu.py profile FOLDER NAME     the time of each kernel
 
-Milliseconds a gradient are those of the sweeps after warm-up over the gradients that a sweep needed: those of the chain that needed most, since chains run in lockstep. Effective draws are the
-summary's ess_bulk, the least of the coefficients that the data were made with (of the multinomial regression: its intercepts); a second counts everything from the first sweep to the last, warm-up included. Data are random, seeds are
-fixed; coefficients must lie within 6 sd of those of the data.
+Milliseconds a gradient are those of the sweeps after warm-up over the gradients that a sweep needed: those of the chain that needed most,
+since chains run in lockstep. Effective draws are the summary's ess_bulk, the least of the coefficients that the data were made with (of the
+multinomial regression: its intercepts); a second counts everything from the first sweep to the last, warm-up included. Data are random,
+seeds are fixed; coefficients must lie within 6 sd of those of the data.
 """
 import json
 import math
@@ -100,7 +101,8 @@ def run(folder, only):
 
 
 def measured(folder, chains, beta, kept, table):
-    """Leapfrog steps [chain, sweep]; effective draws of the worst coefficient that is not 0; how far the farthest of them is from what the data were made with, in sd."""
+    """Leapfrog steps [chain, sweep]; effective draws of the worst coefficient that is not 0; how far the farthest of them is from what the
+    data were made with, in sd."""
     drawn = columns(folder, chains)
     strong = [j for j in range(len(beta)) if beta[j] != 0]
     x = {j: np.concatenate([c["%s.%d" % (kept, j + 1)] for c in drawn]) for j in strong}

@@ -3,13 +3,18 @@
 
     tests/bench/peers.py compile|run|table [NAME...] --work DIR [--httpstan DIR] [--nutpie PYTHON] [--jags JAGS] [--methods auto,nuts] [--seeds 3]
 
-Models are those of tests/oracles, or stand in tests/bench/peers beside their Stan programs; simulated data are made here, from fixed seeds. All contenders get the same data, priors and
-parameters, and as many iterations of warm-up (1000). They run in turn, with one thread; seconds are those of the processor, all threads of a process together, so that a busy machine disturbs the
-ratios less; those of warm-up have all that comes before the first draw, reading the data and loading libraries too. Draws are as many as take about --target seconds (1000 at least); effective draws are ArviZ's ess_bulk of the parameters that are compared; figures are medians over seeds.
-Of several Stan programs of one model (centred or not) the best one counts. Means of contenders are compared with each other, of all parameters that are named: a difference beyond 5 standard errors is said, and so are parameters that one of them lacks.
+Models are those of tests/oracles, or stand in tests/bench/peers beside their Stan programs; simulated data are made here, from fixed seeds.
+All contenders get the same data, priors and parameters, and as many iterations of warm-up (1000). They run in turn, with one thread;
+seconds are those of the processor, all threads of a process together, so that a busy machine disturbs the ratios less; those of warm-up
+have all that comes before the first draw, reading the data and loading libraries too. Draws are as many as take about --target seconds
+(1000 at least); effective draws are ArviZ's ess_bulk of the parameters that are compared; figures are medians over seeds. Of several Stan
+programs of one model (centred or not) the best one counts. Means of contenders are compared with each other, of all parameters that are
+named: a difference beyond 5 standard errors is said, and so are parameters that one of them lacks.
 
-Needs build/gmc, numpy, pandas and arviz; g++ and the folder of PyPI's httpstan (4.13 has Stan 2.35: `pip install httpstan`, its folder in site-packages), which has stanc and
-Stan's headers; for nutpie a Python with pymc, numba and nutpie; JAGS runs what stands in tests/bench/peers/NAME.jags, with its module of generalised linear models, which draws effects in blocks. A Stan program takes about a minute to compile, some 1 GB for all of them. Results are kept in DIR/results.csv: `run` adds to them.
+Needs build/gmc, numpy, pandas and arviz; g++ and the folder of PyPI's httpstan (4.13 has Stan 2.35: `pip install httpstan`, its folder in
+site-packages), which has stanc and Stan's headers; for nutpie a Python with pymc, numba and nutpie; JAGS runs what stands in
+tests/bench/peers/NAME.jags, with its module of generalised linear models, which draws effects in blocks. A Stan program takes about a
+minute to compile, some 1 GB for all of them. Results are kept in DIR/results.csv: `run` adds to them.
 """
 import argparse
 import csv

@@ -1,4 +1,5 @@
-"""Effective draws of a scale or a location with and without group moves (docs/conditionals.md, section 7), 4 chains of 5000 draws by --method gibbs on one core: time, effective size of the scale or location, and of what mixes worst.
+"""Effective draws of a scale or a location with and without group moves (docs/conditionals.md, section 7), 4 chains of 5000 draws by
+--method gibbs on one core: time, effective size of the scale or location, and of what mixes worst.
 
     scale_moves.py [GMC [NAME...]]        a NAME is a part of a model's name
 """

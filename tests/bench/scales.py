@@ -1,5 +1,6 @@
-"""Effective draws of a scale with and without scale moves, and draws with a joint normal integrated out (docs/conditionals.md, section 7), 4 chains of 5000 draws by --method gibbs on one core: processor time, effective size of the
-scale, of what mixes worst, and of that a second.
+"""Effective draws of a scale with and without scale moves, and draws with a joint normal integrated out (docs/conditionals.md, section 7),
+4 chains of 5000 draws by --method gibbs on one core: processor time, effective size of the scale, of what mixes worst, and of that a
+second.
 
     scales.py [GMC] [NAME ...]       models whose name holds a NAME; without one all
 """

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Method selection against the better of its two methods: effective draws a second of processor time by Gibbs, by NUTS, and by what programs choose for themselves (docs/performance.md).
+"""Method selection against the better of its two methods: effective draws a second of processor time by Gibbs, by NUTS, and by what
+programs choose for themselves (docs/performance.md).
 
     selection.py [NAME ...] [--seeds 10] [--jobs 2] [--methods auto,gibbs,nuts] [--results FILE] [--long] [--report]
 
-A NAME is a part of the name of a folder of tests/bench/selection, an example or an oracle; without one all are run, in some 3 hours of a core. 4 chains of 1000 sweeps of warm-up and 2000 draws, one thread.
-Of a run: what was taken, the share of divergent transitions, the smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), processor time without summary (the best
-of two or, below 0.05 s, five runs, if short), and R-hat. A method that does not end in time counts as one with no effective draws. --long adds a run of 20,000 draws a chain by the method that mixes better. Where its R-hat is below
-1.005, and that of a default run below 1.02, their means must agree to 4.5 Monte Carlo errors: of 2500 means one or two in a hundred reports ring falsely.
-Results are kept in FILE (build/selection.json), so that methods and seeds can be added; a run there is not repeated. Models whose chains may be in different modes of labels or signs stand apart.
-Exit status 1 if a condition at the end is not met, or a program failed. Python 3 standard library only.
+A NAME is a part of the name of a folder of tests/bench/selection, an example or an oracle; without one all are run, in some 3 hours of a
+core. 4 chains of 1000 sweeps of warm-up and 2000 draws, one thread. Of a run: what was taken, the share of divergent transitions, the
+smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), processor time without summary (the
+best of two or, below 0.05 s, five runs, if short), and R-hat. A method that does not end in time counts as one with no effective draws.
+--long adds a run of 20,000 draws a chain by the method that mixes better. Where its R-hat is below 1.005, and that of a default run below
+1.02, their means must agree to 4.5 Monte Carlo errors: of 2500 means one or two in a hundred reports ring falsely. Results are kept in FILE
+(build/selection.json), so that methods and seeds can be added; a run there is not repeated. Models whose chains may be in different modes
+of labels or signs stand apart. Exit status 1 if a condition at the end is not met, or a program failed. Python 3 standard library only.
 """
 import argparse
 import concurrent.futures

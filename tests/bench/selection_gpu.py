@@ -4,9 +4,10 @@
     selection_gpu.py run FOLDER [NAME...]   measures. A NAME is a part of a workload's name
     selection_gpu.py [NAME...]              both
 
-Effective draws are the least ess_bulk of the summary over all unknowns; a second counts everything from the first sweep to the last, warm-up included. Data are random, seeds are fixed. The posterior means
-of the first unknown must agree within 6 of their errors, and what is taken must not be slower than the better method by more than a factor of 3: else it says so, with exit status 1. A warm-up of W sweeps tries both
-ways for 0.65 W of them, so that of two methods of which one is far slower the choice costs up to that much of its time.
+Effective draws are the least ess_bulk of the summary over all unknowns; a second counts everything from the first sweep to the last,
+warm-up included. Data are random, seeds are fixed. The posterior means of the first unknown must agree within 6 of their errors, and what
+is taken must not be slower than the better method by more than a factor of 3: else it says so, with exit status 1. A warm-up of W sweeps
+tries both ways for 0.65 W of them, so that of two methods of which one is far slower the choice costs up to that much of its time.
 """
 import json
 import math

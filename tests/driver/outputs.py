@@ -1,5 +1,5 @@
-"""What gmc writes, and what it leaves alone: an output never takes the place of what is read, of a device, a pipe or a folder; programs made at once under one name are whole; a signal, a compiler
-that fails and a full disk leave nothing behind but what a message names.
+"""What gmc writes, and what it leaves alone: an output never takes the place of what is read, of a device, a pipe or a folder; programs
+made at once under one name are whole; a signal, a compiler that fails and a full disk leave nothing behind but what a message names.
 
     outputs.py GMC CC DIRECTORY"""
 import os

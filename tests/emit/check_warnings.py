@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compiles what gmc emits for every test model with warnings on, as far as the C compiler checks the text. What is emitted may leave alone a parameter (a kernel has
-the same ones whatever it reads), and nothing else: a variable that nobody reads, a comparison of other types or a missing return is a mistake of the emitter. So is a float, or a real that becomes a whole number unsaid:
-`x ? n : INFINITY` of an int n is a float in C, where INFINITY is one, and rounds counts above 2^24.
+"""Compiles what gmc emits for every test model with warnings on, as far as the C compiler checks the text. What is emitted may leave alone
+a parameter (a kernel has the same ones whatever it reads), and nothing else: a variable that nobody reads, a comparison of other types or a
+missing return is a mistake of the emitter. So is a float, or a real that becomes a whole number unsaid: `x ? n : INFINITY` of an int n is a
+float in C, where INFINITY is one, and rounds counts above 2^24.
 
     check_warnings.py [FILE.gm ...]
 """

@@ -4,8 +4,9 @@
     all.py build FOLDER [ARCH]      on a machine without a GPU, for one of the architecture ARCH (sm_90)
     all.py run FOLDER [PART...]     there: with the NVIDIA driver, NVRTC and NumPy, and what of the CUDA Toolkit the parts ask for
 
-Parts: laws (the law of every sampler: laws.py), programs (tests/gpu/*.cu, by nvcc), models (the CPU against the GPU: devices.py), modes (the same of programs for modes: modes.py),
-oracles (posteriors against reference draws: oracles.py), sanitize (compute-sanitizer over programs and over ten oracles). A part that lacks a tool says so and is no failure. The last line counts the parts that failed.
+Parts: laws (the law of every sampler: laws.py), programs (tests/gpu/*.cu, by nvcc), models (the CPU against the GPU: devices.py), modes
+(the same of programs for modes: modes.py), oracles (posteriors against reference draws: oracles.py), sanitize (compute-sanitizer over
+programs and over ten oracles). A part that lacks a tool says so and is no failure. The last line counts the parts that failed.
 """
 import os
 import subprocess

@@ -7,9 +7,9 @@
 
 1. Every model of tests/graph, every example and 15 random models: --compare-devices, three sweeps update by update from the same state in
    double precision. Variables agree to 1e-9, ints exactly; to BY_ROWS where coefficients are drawn by a system of the rows.
-2. Every example, and models drawn by HMC and NUTS, each chain for itself and together, in mixed, single and double precision: posterior means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about
-   150 degrees of freedom, so a false alarm is rarer than 1 in 10^5 for all of them together. An example runs as its README says; those of ASKED with
-   log-likelihoods and replicates.
+2. Every example, and models drawn by HMC and NUTS, each chain for itself and together, in mixed, single and double precision: posterior
+   means against the CPU's, |z| < 6 by batch means of 4 chains of 20 batches: a t with about 150 degrees of freedom, so a false alarm is
+   rarer than 1 in 10^5 for all of them together. An example runs as its README says; those of ASKED with log-likelihoods and replicates.
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
 4. Faults: one line that names the variable, exit status 4.
 5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd of those of the data.
@@ -158,7 +158,8 @@ def moves_data(n, p, groups):
             "z": r.choice([1, 2, 3], n, p=[0.5, 0.3, 0.2]).tolist(), "v": (0.8 + 1.5 * r.normal(size=n)).round(3).tolist()}
 
 
-# Predictors of several outputs: two matrices of coefficients in one reading of the rows, a scale that they add up a slope for, rows that a condition leaves out.
+# Predictors of several outputs: two matrices of coefficients in one reading of the rows, a scale that they add up a slope for, rows that a
+# condition leaves out.
 SEVERAL = """
 model several
 data { int N, p; int<lower=2> K; matrix[N, p] X; int<lower=1, upper=K> y[N], z[N]; vector[N] v; }
@@ -220,8 +221,9 @@ def compile_program(folder, name, source, *options):
 
 
 def examples():
-    """{name: (the arguments after ./fit, the files they need)} of every folder of examples/, from the first ./fit line of its README. Not of those whose data are made first (prepare.py, .npy), nor of
-    those whose components have no order, so that two runs agree on no element (`fit relabel`), nor of those that are about other data (--new)."""
+    """{name: (the arguments after ./fit, the files they need)} of every folder of examples/, from the first ./fit line of its README. Not
+    of those whose data are made first (prepare.py, .npy), nor of those whose components have no order, so that two runs agree on no element
+    (`fit relabel`), nor of those that are about other data (--new)."""
     found = {}
     for model in sorted(glob.glob(os.path.join(ROOT, "examples/*/*.gm"))):
         folder, name = os.path.dirname(model), os.path.basename(model)[:-3]
@@ -243,7 +245,8 @@ def examples():
     return found
 
 
-# A covariance that has a factor only where distances are in double precision: rounded to single precision, its least eigenvalue is -2e-8 a^2. What it magnifies rounding by is 1e9, so that devices agree to BY_ROWS.
+# A covariance that has a factor only where distances are in double precision: rounded to single precision, its least eigenvalue is -2e-8
+# a^2. What it magnifies rounding by is 1e9, so that devices agree to BY_ROWS.
 NEARLY_SINGULAR = """
 model nearly_singular
 data { int N; vector[N] x, y; }
@@ -494,8 +497,8 @@ def clock(what, n, started=time.monotonic()):
 # ---- compile ----
 
 def compile_all():
-    """What gmc puts into a program, without a GPU: PTX, and machine code in every precision, of a model with little of the runtime where one drawn by NUTS has shown that it compiles.
-    Whether all models compile is asked by nvrtc.py."""
+    """What gmc puts into a program, without a GPU: PTX, and machine code in every precision, of a model with little of the runtime where
+    one drawn by NUTS has shown that it compiles. Whether all models compile is asked by nvrtc.py."""
     import tempfile
     small = "tests/graph/conj_uniform_mean.gm"
     models = ["tests/golden/eight_schools/model.gm", small, small, "examples/logistic/logistic.gm"]

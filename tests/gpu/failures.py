@@ -1,4 +1,5 @@
-"""What a program does about a GPU that is not there, is too old, has too little memory, or fails. No GPU is needed: stub_cuda.c stands for the driver and the libraries.
+"""What a program does about a GPU that is not there, is too old, has too little memory, or fails. No GPU is needed: stub_cuda.c stands for
+the driver and the libraries.
 
     failures.py              all parts
     failures.py NAME...      some: statuses, cache, auto, sizes, pieces, memory, wheels
@@ -232,8 +233,9 @@ def statuses(place):
     report(ran.returncode == 0 and launches.get("gm_hmc") == "40" and launches.get("density_beta") == "30", "moves: status %d, %s and %s launches" % (ran.returncode, launches.get("gm_hmc"), launches.get("density_beta")))
     ran = place.fit("moves", inputs, "--device", "gpu", *SHORT)
     report(ran.returncode == 0, "moves without --profile: status %d %s" % (ran.returncode, ran.stderr if ran.returncode else ""))
-    # What has method selection is drawn by Gibbs updates up to a quarter of warm-up, then by NUTS and Gibbs updates. The stub's rows say that no density was finite,
-    # so Gibbs updates win after the first 20 sweeps, at the next meeting. Rows are of sweeps 33 to 119, and 10 draws.
+    # What has method selection is drawn by Gibbs updates up to a quarter of warm-up, then by NUTS and Gibbs updates. The stub's rows say
+    # that no density was finite, so Gibbs updates win after the first 20 sweeps, at the next meeting. Rows are of sweeps 33 to 119, and 10
+    # draws.
     ran = place.fit("logistic", place.data("logistic", 1000, 3), "--device", "gpu", "--profile", "--chains", "2", "--warmup", "400", "--samples", "10")
     launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))
     report(ran.returncode == 0 and launches.get("gm_hmc") == "80" and launches.get("density_beta") == "60" and launches.get("collect_beta") == "410" and launches.get("gm_gather") == "97",

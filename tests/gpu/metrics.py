@@ -4,8 +4,9 @@
     metrics.py run FOLDER [DEVICE]   runs them on a GPU (or `cpu`) and checks
     metrics.py stub FOLDER           what can be seen without a GPU: trajectories by one lane, in a stub of a driver (stub_nuts.cpp)
 
-If this failed, HMC with a metric of low rank or a dense one would have another law on a GPU than the model's, or would not learn what makes trajectories short. Means and variances of draws
-are compared with exact ones, by batch means: |z| < 6, some 300 comparisons by a t distribution of more than 100 degrees of freedom: 3e-6 false alarms a run; seeds are fixed.
+If this failed, HMC with a metric of low rank or a dense one would have another law on a GPU than the model's, or would not learn what makes
+trajectories short. Means and variances of draws are compared with exact ones, by batch means: |z| < 6, some 300 comparisons by a t
+distribution of more than 100 degrees of freedom: 3e-6 false alarms a run; seeds are fixed.
 """
 import json
 import math

@@ -4,11 +4,13 @@
     modes.py build FOLDER
     modes.py run FOLDER
 
-Each model: --compare-devices in double precision, to 1e-6 (numerical maxima) and nearly always far closer; then the log densities of 8 iterations of 3 starts, one of which begins with random parameters: those of the CPU to 1e-9 of
-themselves in double and to 3e-6 in mixed precision, where data and probabilities are single; to 1e-5 where maxima are found by comparing values of the density: such a maximum is known to the root of rounding, and brackets
-are left early by what they meet;
-to 1e-4 in mixed precision for mixtures of matrices, whose products of coordinates are added in single precision, 1024 rows at a time (right to 1e-6 of sums of absolute values), about the mean of all rows: with components 4 to 8 widths apart these are up to some 60 times those about a component's mean. Nothing is random but the data, whose seed is fixed.
-Sizes are such that rows, values and columns fill no tile of the kernels (columns.h, classify.h), or several.
+Each model: --compare-devices in double precision, to 1e-6 (numerical maxima) and nearly always far closer; then the log densities of 8
+iterations of 3 starts, one of which begins with random parameters: those of the CPU to 1e-9 of themselves in double and to 3e-6 in mixed
+precision, where data and probabilities are single; to 1e-5 where maxima are found by comparing values of the density: such a maximum is
+known to the root of rounding, and brackets are left early by what they meet; to 1e-4 in mixed precision for mixtures of matrices, whose
+products of coordinates are added in single precision, 1024 rows at a time (right to 1e-6 of sums of absolute values), about the mean of all
+rows: with components 4 to 8 widths apart these are up to some 60 times those about a component's mean. Nothing is random but the data,
+whose seed is fixed. Sizes are such that rows, values and columns fill no tile of the kernels (columns.h, classify.h), or several.
 """
 import json
 import os

@@ -1,8 +1,8 @@
 """Compiles the device half of models in mixed precision for compute capability 8.0 (the argument 80: every model of the tests and examples) or 9.0 (90: golden
-programs, examples and benchmarks; the rest is in 80, and what differs is the runtime), to PTX, without optimisation where NVRTC can (12.8 on). For 8.0 nine in ten models, by their names, but for golden programs, end
-after NVRTC's front end (13 on), which refuses what is no CUDA: the code that it would make of them is that of the runtime's headers and of the same few kinds of loops. (tests/gpu/compiles.test goes on to
-optimised machine code for some.) Golden programs go through the front end in double and
-single precision too. Needs NVRTC; no GPU."""
+programs, examples and benchmarks; the rest is in 80, and what differs is the runtime), to PTX, without optimisation where NVRTC can (12.8
+on). For 8.0 nine in ten models, by their names, but for golden programs, end after NVRTC's front end (13 on), which refuses what is no
+CUDA: the code that it would make of them is that of the runtime's headers and of the same few kinds of loops. (tests/gpu/compiles.test goes
+on to optimised machine code for some.) Golden programs go through the front end in double and single precision too. Needs NVRTC; no GPU."""
 import glob
 import os
 import subprocess

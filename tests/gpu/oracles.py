@@ -4,7 +4,8 @@
     oracles.py run FOLDER [NAME...]    there: runs them, as many at a time as there are cores, and compares as tests/oracles/run.py does
     oracles.py sanitize FOLDER         compute-sanitizer's memcheck over ten of them, a few sweeps each
 
-One line an oracle, its seconds and the worst z; a run that does not end in 120 s fails, and what is known to take longer is left out and named. Exit status 0 if nothing failed; without compute-sanitizer it says so.
+One line an oracle, its seconds and the worst z; a run that does not end in 120 s fails, and what is known to take longer is left out and
+named. Exit status 0 if nothing failed; without compute-sanitizer it says so.
 """
 import os
 import shlex

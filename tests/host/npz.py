@@ -1,5 +1,6 @@
-"""Sparse matrices of scipy.sparse.save_npz: the draws of a program are those from the same matrix as a dense .npy file, whatever format, order and compression the file has; and every file that is not
-right is refused in one line that says what is wrong, also after random damage.
+"""Sparse matrices of scipy.sparse.save_npz: the draws of a program are those from the same matrix as a dense .npy file, whatever format,
+order and compression the file has; and every file that is not right is refused in one line that says what is wrong, also after random
+damage.
 
     npz.py GMC DIRECTORY"""
 import json

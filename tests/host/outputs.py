@@ -1,5 +1,5 @@
-"""What a run writes, and what it leaves alone: no output of any command takes the place of a file that is read, of a device, a pipe or a folder; signals, full disks and names that cannot be taken lose
-no draws, and leave no temporary files but those that a message names.
+"""What a run writes, and what it leaves alone: no output of any command takes the place of a file that is read, of a device, a pipe or a
+folder; signals, full disks and names that cannot be taken lose no draws, and leave no temporary files but those that a message names.
 
     outputs.py GMC DIRECTORY"""
 import json

@@ -2,7 +2,9 @@
 
     knots.py OBJECTS [-v]        OBJECTS: build/obj; -v names the files of each circle, and the calls that close it
 
-A file of compiler/graph calls what its README names before it, and nothing behind it, but for files of one circle. A circle is a strongly connected component (Tarjan 1972, SIAM Journal on Computing 1). MOST has the size of the largest in each folder; a smaller one is to be written down there, so that none grows again."""
+A file of compiler/graph calls what its README names before it, and nothing behind it, but for files of one circle. A circle is a strongly
+connected component (Tarjan 1972, SIAM Journal on Computing 1). MOST has the size of the largest in each folder; a smaller one is to be
+written down there, so that none grows again."""
 import os
 import re
 import subprocess

@@ -1,4 +1,5 @@
-"""Files that documentation and comments name, as `kernel/share.c` or runtime/host/fault.c, are there: a file that gets another place takes its mentions with it.
+"""Files that documentation and comments name, as `kernel/share.c` or runtime/host/fault.c, are there: a file that gets another place takes
+its mentions with it.
 
     paths.py ROOT"""
 import os

@@ -2,8 +2,9 @@
 
     readmes.py ROOT OBJECTS        OBJECTS: build/obj of the tree ROOT
 
-A file is named where its name and a colon begin what is said of it: `- order, colours: ...`, also after the end of another sentence. `lower.h` stands for that file, `colours` for all of that name that are
-not named with their endings. A folder within the folder is one name, and has a README of its own. Files of one circle (knots.py) may stand in any order, since none of their orders is right."""
+A file is named where its name and a colon begin what is said of it: `- order, colours: ...`, also after the end of another sentence.
+`lower.h` stands for that file, `colours` for all of that name that are not named with their endings. A folder within the folder is one
+name, and has a README of its own. Files of one circle (knots.py) may stand in any order, since none of their orders is right."""
 import os
 import re
 import sys

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Prints, for each oracle model, the least effective size of its unknowns and what is computed of them, under default settings: a table for docs/performance.md.
+"""Prints, for each oracle model, the least effective size of its unknowns and what is computed of them, under default settings: a table for
+docs/performance.md.
 
     effective.py [NAME ...] [--gmc build/gmc] [--build build/effective] [--timeout 600] [--gibbs]
 
-A NAME is a folder here, or part of its name; without one all are run, each with 4 chains of 5000 draws after 1000 sweeps of warm-up and one seed, whatever its `settings` say. --gibbs: by Gibbs updates (gmc --method gibbs).
-The effective size is that of the summary (ess_bulk, rank-normalised; Vehtari et al. 2021), lp__ left out. `steps` or `moves` is what the chains took where both were tried. Exit status 1 if a program failed.
-The table depends on the seed, not on the machine. Python 3 standard library only; CC is the compiler of the programs.
+A NAME is a folder here, or part of its name; without one all are run, each with 4 chains of 5000 draws after 1000 sweeps of warm-up and one
+seed, whatever its `settings` say. --gibbs: by Gibbs updates (gmc --method gibbs). The effective size is that of the summary (ess_bulk,
+rank-normalised; Vehtari et al. 2021), lp__ left out. `steps` or `moves` is what the chains took where both were tried. Exit status 1 if a
+program failed. The table depends on the seed, not on the machine. Python 3 standard library only; CC is the compiler of the programs.
 """
 import argparse
 import os

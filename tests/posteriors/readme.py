@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""readme.py [--renew]: whether the list of cases in README.md is that of the folders, a line for each with the note of its expect.json; --renew writes it anew. Exit status 1 if it is not current."""
+"""readme.py [--renew]: whether the list of cases in README.md is that of the folders, a line for each with the note of its expect.json;
+--renew writes it anew. Exit status 1 if it is not current."""
 import json
 import os
 import sys

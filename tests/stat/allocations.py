@@ -2,7 +2,8 @@
 the parameters of components, empty ones among them, come to. Nothing compared depends on the labels, or the labels are exchangeable.
 z is the difference over its Monte Carlo error; the bound is 6 and the seeds are fixed: a change of random numbers rings falsely less than once in 10^6 checks.
 
-One component is compared with the closed form of its normal-inverse-Wishart posterior (Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution)."""
+One component is compared with the closed form of its normal-inverse-Wishart posterior (Murphy 2007, Conjugate Bayesian analysis of the
+Gaussian distribution)."""
 from itertools import product
 
 import numpy as np

@@ -2,9 +2,10 @@
 
     chains.py [NAME ...]
 
-All that scales the normals is data, so the posterior is normal and one update draws from it: mean and covariance come from dense algebra here. z is the difference of a mean
-(of all elements), and of the mean of squares of random combinations of the elements, over its error for independent draws. The bound is 6: with the fixed seeds a run that passes keeps passing, a change of
-random numbers rings falsely less than once in 10^5 runs. Autocorrelation of the combinations is below 6/sqrt(draws) in the same sense.
+All that scales the normals is data, so the posterior is normal and one update draws from it: mean and covariance come from dense algebra
+here. z is the difference of a mean (of all elements), and of the mean of squares of random combinations of the elements, over its error for
+independent draws. The bound is 6: with the fixed seeds a run that passes keeps passing, a change of random numbers rings falsely less than
+once in 10^5 runs. Autocorrelation of the combinations is below 6/sqrt(draws) in the same sense.
 """
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 """The ratio identity on many models: the difference of the log joint between two values of a variable is the difference of the
 log conditional that its update draws from. Every model of tests/graph, every example and 25 random models are compiled,
-get small random data (twice if a joint draw has a route for few rows), and run with --check, whose bounds are stated in the runtime (check.c). No check here is random: seeds are fixed.
+get small random data (twice if a joint draw has a route for few rows), and run with --check, whose bounds are stated in the runtime
+(check.c). No check here is random: seeds are fixed.
 
     check_all.py                 all
     check_all.py random 7        the random model with seed 7, printed

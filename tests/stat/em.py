@@ -1,5 +1,6 @@
-"""Modes by expectation-maximisation (gmc --method em) beside densities written down here with the latents integrated out: the log density that is printed, its slope where the program has stopped,
-traces that never fall; closed forms; another program that climbs along gradients; an iteration of EM written out; what is refused."""
+"""Modes by expectation-maximisation (gmc --method em) beside densities written down here with the latents integrated out: the log density
+that is printed, its slope where the program has stopped, traces that never fall; closed forms; another program that climbs along gradients;
+an iteration of EM written out; what is refused."""
 import json
 import os
 import subprocess

@@ -1,10 +1,11 @@
 """The energy along trajectories under the density kernels of programs (energy.c, which stands in for the sampler of host/nuts.c).
 
-E exp(-dH) = 1 in the stationary distribution: |z| < 6 of 50 batches, P(|t| > 6) = 2e-7 with 49 degrees of freedom. It would not hold if the density by the coordinates were another than that of the draws
-that steps for other unknowns make with them. The error of the energy of half the step is a fourth: the ratio of medians is known to some 2 %. If a derivative were not that of the density, or the density
-jumped, errors would stay as they are. And steps are undone by as many backwards, to 1e-9 of the position.
-Of 8 seeds of `multivariate` one fails by either of two sets of compiler flags, whose kernels differ by rounding alone: a ratio of 1.7 to 2.0, and steps undone to 0.1. Steps too long for trajectories
-to be stable would do that; it has not been shown. The seed is one of the others.
+E exp(-dH) = 1 in the stationary distribution: |z| < 6 of 50 batches, P(|t| > 6) = 2e-7 with 49 degrees of freedom. It would not hold if the
+density by the coordinates were another than that of the draws that steps for other unknowns make with them. The error of the energy of half
+the step is a fourth: the ratio of medians is known to some 2 %. If a derivative were not that of the density, or the density jumped, errors
+would stay as they are. And steps are undone by as many backwards, to 1e-9 of the position. Of 8 seeds of `multivariate` one fails by either
+of two sets of compiler flags, whose kernels differ by rounding alone: a ratio of 1.7 to 2.0, and steps undone to 0.1. Steps too long for
+trajectories to be stable would do that; it has not been shown. The seed is one of the others.
 """
 import os
 import re
@@ -34,7 +35,8 @@ likelihood {
 infer { (a, b, tau, u, B, w, q, length, z) by nuts; }
 """
 
-# Values summed out whose probabilities several slopes need: of groups that data name, of places that rows name, of all rows; under a condition, with missing values, where a choice leaves a sum out.
+# Values summed out whose probabilities several slopes need: of groups that data name, of places that rows name, of all rows; under a
+# condition, with missing values, where a choice leaves a sum out.
 MIXTURES = """data { int<lower=0> N, D, K, V; int<lower=1, upper=D> doc[N]; int<lower=1, upper=V> word[N]; vector[N] x; real y[N]; int<lower=0, upper=1> seen[N]; int<lower=0> n[N]; }
 prior {
   for (d in 1:D) theta[d] ~ dirichlet(rep_vector(2, K));

@@ -276,7 +276,8 @@ def truncated_counts():
 
 
 def mixtures():
-    """Mixtures by their indicators and as written: means of two components, zero-inflated counts, a prior of two widths, a missing value, a plate of components."""
+    """Mixtures by their indicators and as written: means of two components, zero-inflated counts, a prior of two widths, a missing value, a
+    plate of components."""
     v = np.array([-1.2, 0.3, 2.5, 3.1, 2.2])
     g = np.linspace(-6, 8, 561)                   # the trapezoid rule's error on this smooth density is below 1e-8
     m1, m2 = np.meshgrid(g, g, indexing="ij")
@@ -319,7 +320,8 @@ def mixtures():
 
 
 def grid(f, *axes):
-    """Midpoints of boxes (lo, hi, n) and the weights of the density exp(f) there. The rule's error with smooth f and 60 points an axis is below 1e-3 of the spread."""
+    """Midpoints of boxes (lo, hi, n) and the weights of the density exp(f) there. The rule's error with smooth f and 60 points an axis is
+    below 1e-3 of the spread."""
     points = np.meshgrid(*[lo + (hi - lo) * (np.arange(n) + 0.5) / n for lo, hi, n in axes], indexing="ij")
     lp = f(*points)
     weight = np.exp(lp - lp.max())
@@ -413,7 +415,8 @@ def one_after_the_other():
 
 
 def categories():
-    """Counts of three categories by Polya-Gamma, moments by quadrature over both logits: if latents were drawn under an old offset, variances would be 0.5114 and 0.2745 and the covariance 0.0814."""
+    """Counts of three categories by Polya-Gamma, moments by quadrature over both logits: if latents were drawn under an old offset,
+    variances would be 0.5114 and 0.2745 and the covariance 0.0814."""
     d = draws("counts", """data { int K; int<lower=0> Y[K]; } prior { for (k in 1:K - 1) a[k] ~ normal(0, 2); }
     likelihood { Y ~ multinomial_logit(append_row(a, [0])); } infer { a by gibbs; }""", {"K": 3, "Y": [2, 5, 13]}, samples=100000)
     (a1, a2), weight = grid(lambda a1, a2: -(a1 ** 2 + a2 ** 2) / 8 + 2 * a1 + 5 * a2 - 20 * np.logaddexp(np.logaddexp(a1, a2), 0), (-7, 3, 400), (-7, 3, 400))

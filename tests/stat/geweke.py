@@ -403,7 +403,8 @@ def scale_of_three():
 
 
 def differences(draws, known, transforms, groups=None):
-    """z of the mean of each column of `transforms`, and of each product of two of one group (default: all columns are one), between draws of chains and independent ones."""
+    """z of the mean of each column of `transforms`, and of each product of two of one group (default: all columns are one), between draws
+    of chains and independent ones."""
     chain, forward, z = {}, {}, {}
     for column, f in transforms.items():
         v = f(known[column])

@@ -1,7 +1,9 @@
-"""Geweke's joint distribution test (geweke.py) of parameters of plates of conjugate unknowns that are drawn with the plate integrated out (graph/updates/conjugates.c; docs/conditionals.md, section 7): all responses are missing, so what is
-drawn from is the prior and the data's distribution under it. --explain must say what is integrated out of which law.
+"""Geweke's joint distribution test (geweke.py) of parameters of plates of conjugate unknowns that are drawn with the plate integrated out
+(graph/updates/conjugates.c; docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the prior and the data's
+distribution under it. --explain must say what is integrated out of which law.
 
-z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 250 moments ring falsely once in 120000 runs. Seeds are fixed.
+z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 250 moments ring falsely once in 120000
+runs. Seeds are fixed.
 
     geweke_conjugates.py [NAME...]
 """

@@ -1,14 +1,18 @@
-"""Geweke's joint distribution test (geweke.py) of HMC, NUTS and ChEES-HMC: all responses are missing, so what is drawn from is the prior and the data's distribution under it.
+"""Geweke's joint distribution test (geweke.py) of HMC, NUTS and ChEES-HMC: all responses are missing, so what is drawn from is the prior
+and the data's distribution under it.
 
     geweke_hmc.py
 
-1. Each transform of docs/gradients.md, in a program by `nuts`, one by `hmc` and one by `chees`: independent blocks, of each an unknown of a constrained type and responses that depend on it, which Gibbs updates draw in
-   the same sweep. With log |J| and its derivative a tenth smaller than they are, by hand, 15 of 20 transforms and methods failed, with |z| up to 110. Unit vectors (whose length is no matter), factors of
-   covariances, and factors of correlations under `hmc` had 3.7 to 5.3: an error as small as that is not seen there.
-2. Compositions: a scale and an error drawn by NUTS while their effects are drawn exactly; labels, chains of states, and trees, that are summed out for NUTS; a set with method selection between Gibbs updates and
-   NUTS, once where NUTS wins and some sweeps make the Gibbs updates besides, once where Gibbs updates win.
+1. Each transform of docs/gradients.md, in a program by `nuts`, one by `hmc` and one by `chees`: independent blocks, of each an unknown of a
+   constrained type and responses that depend on it, which Gibbs updates draw in the same sweep. With log |J| and its derivative a tenth
+   smaller than they are, by hand, 15 of 20 transforms and methods failed, with |z| up to 110. Unit vectors (whose length is no matter),
+   factors of covariances, and factors of correlations under `hmc` had 3.7 to 5.3: an error as small as that is not seen there.
+2. Compositions: a scale and an error drawn by NUTS while their effects are drawn exactly; labels, chains of states, and trees, that are
+   summed out for NUTS; a set with method selection between Gibbs updates and NUTS, once where NUTS wins and some sweeps make the Gibbs
+   updates besides, once where Gibbs updates win.
 
-z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 1100 moments ring falsely once in 30000 runs. Seeds are fixed.
+z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 1100 moments ring falsely once in 30000
+runs. Seeds are fixed.
 """
 import os
 import re
@@ -169,7 +173,8 @@ def factor_of_covariance():
     return {"F.1.1": f11, "F.2.1": f21, "F.2.2": f22, "F.3.2": f32, "F.3.3": f33, "y_F.2": normal(f32), "y_F.3": normal(f33)}
 
 
-# Effects whose centres and spreads are drawn with them, of each other, and along a recursion: some responses carry little information on them, others more (with sds of 0.1, draws are too slow in `hmc` for their errors to be known).
+# Effects whose centres and spreads are drawn with them, of each other, and along a recursion: some responses carry little information on
+# them, others more (with sds of 0.1, draws are too slow in `hmc` for their errors to be known).
 @Block("vector[4] y_ef; vector[5] y_wk;",
        "m_ef ~ normal(1, 1); s_ef ~ gamma(16, 16); for (j in 1:4) ef[j] ~ normal(m_ef, s_ef); phi_wk ~ uniform(-0.9, 0.9); s_wk ~ gamma(16, 16); "
        "wk[1] ~ normal(m_ef, 2 * s_wk); for (k in 2:5) wk[k] ~ normal(phi_wk * wk[k - 1] + ef[1], s_wk); for (j in 1:2) tl[j] ~ student_t(5, ef[j], s_ef);",
@@ -258,7 +263,8 @@ FEW = """data { int N; int<lower=0> y[N]; }
 prior { r ~ gamma(3, 2); for (i in 1:N) theta[i] ~ gamma(2, r); }
 likelihood { for (i in 1:N) y[i] ~ poisson(theta[i]); }
 """
-# A tree of discrete unknowns, summed out for NUTS and drawn parent first by Gibbs updates, beside an observation of both. With auxiliaries, or without (files of draws with auxiliaries are of Gibbs updates).
+# A tree of discrete unknowns, summed out for NUTS and drawn parent first by Gibbs updates, beside an observation of both. With auxiliaries,
+# or without (files of draws with auxiliaries are of Gibbs updates).
 TREE = """data { int S, n; int<lower=0> y[S, n]; int<lower=0%s> v[S]; }
 prior { omega ~ beta(2, 2); a ~ normal(-1, 0.5); b ~ normal(exp(a), %g); for (k in 1:S) lp[k] ~ normal(b, 0.7); }
 latent { for (k in 1:S) { w[k] ~ bernoulli(omega); for (i in 1:n) z[k, i] ~ bernoulli(w[k] * inv_logit(a)); } }

@@ -1,7 +1,10 @@
-"""Geweke's joint distribution test (geweke.py) of location moves (docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the prior and the data's distribution under it. Models are drawn with the group moves, and once more with
-`group_move = off`; --explain must name what each group move changes, or name none.
+"""Geweke's joint distribution test (geweke.py) of location moves (docs/conditionals.md, section 7): all responses are missing, so what is
+drawn from is the prior and the data's distribution under it. Models are drawn with the group moves, and once more with `group_move = off`;
+--explain must name what each group move changes, or name none.
 
-z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 600 moments, twice, ring falsely once in 30000 runs. Seeds are fixed. With what is added to all but the first variable doubled by hand, each of five models in which several change failed: |z| of 25 to 53, or counts without an end.
+z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 600 moments, twice, ring falsely once in
+30000 runs. Seeds are fixed. With what is added to all but the first variable doubled by hand, each of five models in which several change
+failed: |z| of 25 to 53, or counts without an end.
 
     geweke_location_moves.py [NAME...]
 """

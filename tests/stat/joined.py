@@ -1,10 +1,13 @@
-"""If this fails, discrete unknowns that are drawn together by the product of their values (compiler/graph/rewrite/joined.c) are not a draw from their joint law.
+"""If this fails, discrete unknowns that are drawn together by the product of their values (compiler/graph/rewrite/joined.c) are not a draw
+from their joint law.
 
     joined.py [NAME ...]
 
-All else is data, or summed out, so draws are independent, but for a missing value. Paths of all unknowns together are counted over DRAWS sweeps and held against their exact probabilities, of an enumeration of all paths here that knows nothing of chains; the smallest
-probability of a chi-square statistic is at least 1e-7: a false alarm is rarer than that for each run. A path that is impossible must not be drawn. Each model is drawn with a CPU's updates and with those of a GPU, on a CPU; where sizes
-decide, with sizes for which unknowns are drawn together, and in turn.
+All else is data, or summed out, so draws are independent, but for a missing value. Paths of all unknowns together are counted over DRAWS
+sweeps and held against their exact probabilities, of an enumeration of all paths here that knows nothing of chains; the smallest
+probability of a chi-square statistic is at least 1e-7: a false alarm is rarer than that for each run. A path that is impossible must not be
+drawn. Each model is drawn with a CPU's updates and with those of a GPU, on a CPU; where sizes decide, with sizes for which unknowns are
+drawn together, and in turn.
 """
 import itertools
 import sys
@@ -32,7 +35,8 @@ def rows(rng, *shape):
 
 
 class Case:
-    """model, data, sites [(name, first, last)] in order, log density of a path (dict of names). Where a value is missing, or unknowns are drawn in turn, a draw depends on the one before: every so many are counted."""
+    """model, data, sites [(name, first, last)] in order, log density of a path (dict of names). Where a value is missing, or unknowns are
+    drawn in turn, a draw depends on the one before: every so many are counted."""
 
     def __init__(self, model, data, sites, density, every=1):
         self.model, self.data, self.sites, self.density, self.every = model, data, sites, density, every
@@ -68,7 +72,8 @@ def one_element(rng):
 
 
 def given_new(rng):
-    """The transition of the second knows the new state of the first, by data of the time; some transitions are impossible; two observations a state, one of them under a condition, one missing."""
+    """The transition of the second knows the new state of the first, by data of the time; some transitions are impossible; two observations
+    a state, one of them under a condition, one missing."""
     T, P, Q = 3, rows(rng, 3, 3, 3), rows(rng, 3, 2, 2)
     P[1, 0, 1] = 0
     P[1, 0] /= P[1, 0].sum()
@@ -162,7 +167,8 @@ infer { c by marginal; }"""
 
 
 def panel(rng):
-    """A chain for each of three individuals, time the first subscript, of lengths 2, 1 and 2; transitions by a covariate of the individual. The second unknown begins at the second time."""
+    """A chain for each of three individuals, time the first subscript, of lengths 2, 1 and 2; transitions by a covariate of the individual.
+    The second unknown begins at the second time."""
     n, x, y = [2, 1, 2], [0.0, 0.2, 0.3], [[1.0, 0.2, 2.4], [2.0, 9.9, 1.1]]
     model = """data { int I, T; int n[I]; vector[I] x; array[T, I] real y; }
 latent { for (i in 1:I) { u[1, i] ~ bernoulli(0.5); for (t in 2:n[i]) u[t, i] ~ bernoulli(0.2 + 0.5*u[t-1, i] + x[i]); for (t in 2:n[i]) v[t, i] ~ discrete_range(0, 2); } }

@@ -1,5 +1,6 @@
-"""Modes beside closed forms and beside optima of scipy: of the density of the unknowns as declared and of that of their coordinates, for every kind of support that has a closed form; the best
-of two modes; densities without a mode, and programs without a density of all unknowns; the files, and a run that starts at the mode."""
+"""Modes beside closed forms and beside optima of scipy: of the density of the unknowns as declared and of that of their coordinates, for
+every kind of support that has a closed form; the best of two modes; densities without a mode, and programs without a density of all
+unknowns; the files, and a run that starts at the mode."""
 import json
 import os
 import subprocess

@@ -2,8 +2,8 @@
 
     new_data.py            needs numpy and scipy
 
-Nothing is random: means, sds and logs of mean densities in the table are compared with those that NumPy makes of the draws in the files, relative 1e-9. Replicates are drawn: the mean of 400
-residuals in units of its standard error is beyond 6 once in 10^9 runs.
+Nothing is random: means, sds and logs of mean densities in the table are compared with those that NumPy makes of the draws in the files,
+relative 1e-9. Replicates are drawn: the mean of 400 residuals in units of its standard error is beyond 6 once in 10^9 runs.
 """
 import csv
 import json

@@ -52,7 +52,8 @@ class Workplace:
         return path
 
     def draws(self, program, data, samples, seed=1, chains=4, warmup=1000, params="all,auxiliaries", thin=1):
-        """Runs the program. Gives a dictionary from a column of the draws (`theta.1`) to an array [chain, draw]; `said` has the comments below the names of the columns, by chain."""
+        """Runs the program. Gives a dictionary from a column of the draws (`theta.1`) to an array [chain, draw]; `said` has the comments
+        below the names of the columns, by chain."""
         out = program + "_draws"
         ran = subprocess.run([program, data, "--samples", str(samples), "--warmup", str(warmup), "--chains", str(chains), "--thin", str(thin),
                               "--seed", str(seed), "-o", out, "--no-summary", "--params", params, "--threads", "1", "-q"], capture_output=True, text=True)

@@ -1,8 +1,10 @@
-"""Scales proposed together with what they are the scales of (compiler/graph/updates/proposals.c): against the posterior by quadrature in NumPy, and by Geweke's joint distribution test (geweke.py).
+"""Scales proposed together with what they are the scales of (compiler/graph/updates/proposals.c): against the posterior by quadrature in
+NumPy, and by Geweke's joint distribution test (geweke.py).
 
-Quadrature: over the logarithm of each scale and standardised elements, so that the grid holds what matters at any scale. Means of the scale's logarithm, of elements and of their squares are compared; the bound is 6 Monte
-Carlo errors, as in geweke.py: some 60 numbers ring falsely once in 10^5 runs, seeds are fixed. Each program passes --check, which compares what is accepted with the change of the model's density. Programs made with a copy of
-the runtime that accepts all proposals have to fail.
+Quadrature: over the logarithm of each scale and standardised elements, so that the grid holds what matters at any scale. Means of the
+scale's logarithm, of elements and of their squares are compared; the bound is 6 Monte Carlo errors, as in geweke.py: some 60 numbers ring
+falsely once in 10^5 runs, seeds are fixed. Each program passes --check, which compares what is accepted with the change of the model's
+density. Programs made with a copy of the runtime that accepts all proposals have to fail.
 
     proposals.py [NAME...]
 """
@@ -25,7 +27,8 @@ exact, drawn = [], []
 
 
 def law(text, data, proposed, wrong=True):
-    """The function makes (axes, values, log density): axes by name, in which the log density of all (with Jacobians) is given, and the named numbers. `wrong`: whether accepting all proposals shows."""
+    """The function makes (axes, values, log density): axes by name, in which the log density of all (with Jacobians) is given, and the
+    named numbers. `wrong`: whether accepting all proposals shows."""
     def add(make):
         exact.append((make.__name__, text, data, proposed, make, wrong))
         return make

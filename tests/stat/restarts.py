@@ -1,8 +1,10 @@
-"""Chains that begin again (runtime/host/restarts.c). m has two modes, 12 and -12, of standard deviation 1, that of m > 0 with exp(w) times the probability of the other; the D numbers x are normal with a standard deviation of 1 where m < 0 and of
-exp(k) where m > 0, so log densities differ by w - k D, and probabilities know nothing of k. A chain starts near m = 0 and stays in the mode that it reaches first.
+"""Chains that begin again (runtime/host/restarts.c). m has two modes, 12 and -12, of standard deviation 1, that of m > 0 with exp(w) times
+the probability of the other; the D numbers x are normal with a standard deviation of 1 where m < 0 and of exp(k) where m > 0, so log
+densities differ by w - k D, and probabilities know nothing of k. A chain starts near m = 0 and stays in the mode that it reaches first.
 
-Printed for each case: in how many of six runs no chain began again, or, where the probability of one mode is next to none, all chains were in the other at the end; and whether the runs are informative: chains that began again, or that stayed in both modes, in half of them or more. Seeds are fixed.
-With entropies left out of the bounds by hand, `narrow` and `broad` fail.
+Printed for each case: in how many of six runs no chain began again, or, where the probability of one mode is next to none, all chains were
+in the other at the end; and whether the runs are informative: chains that began again, or that stayed in both modes, in half of them or
+more. Seeds are fixed. With entropies left out of the bounds by hand, `narrow` and `broad` fail.
 """
 import subprocess
 

@@ -1,7 +1,9 @@
-"""Scales that are drawn with a joint normal integrated out (compiler/graph/updates/scales.c) against their posterior by quadrature in NumPy: the joint normal is integrated out by its algebra, dense, at each point of a grid over the logarithms
-of the scales (or the numbers themselves). Means of these coordinates and of their squares and products are compared, and two elements of the joint normal. The bound is 6 Monte Carlo errors; of some 250 numbers one exceeds
-it falsely once in 10^6 runs; seeds are fixed. Each program also passes --check, and --explain must say that the scales are drawn so. They are compiled with a copy of the runtime
-that draws scales so in each sweep, whatever it gains; then with one that leaves -log|J|/2 out as well, and have to fail.
+"""Scales that are drawn with a joint normal integrated out (compiler/graph/updates/scales.c) against their posterior by quadrature in
+NumPy: the joint normal is integrated out by its algebra, dense, at each point of a grid over the logarithms of the scales (or the numbers
+themselves). Means of these coordinates and of their squares and products are compared, and two elements of the joint normal. The bound is 6
+Monte Carlo errors; of some 250 numbers one exceeds it falsely once in 10^6 runs; seeds are fixed. Each program also passes --check, and
+--explain must say that the scales are drawn so. They are compiled with a copy of the runtime that draws scales so in each sweep, whatever
+it gains; then with one that leaves -log|J|/2 out as well, and have to fail.
 
     scales.py [NAME...]
 """
@@ -66,7 +68,8 @@ def half_cauchy(t, s):
 
 
 def model(text, data, **scales):
-    """`scales`: name -> (log prior of it, grid of its coordinate, whether that is the logarithm). The function makes the Joint at given scales, elements `names` of x."""
+    """`scales`: name -> (log prior of it, grid of its coordinate, whether that is the logarithm). The function makes the Joint at given
+    scales, elements `names` of x."""
     def add(make):
         models.append((make.__name__, text, data, scales, make))
         return make

@@ -1,6 +1,7 @@
-"""What a run takes by method selection: NUTS for coefficients that slices draw slowly, Gibbs updates for conjugate ones, with posteriors by quadrature from runs that have tried both
-in warm-up; the same draws with any number of threads; what is said of it; one lp__ whichever is taken. Bounds of 6 Monte Carlo errors, seeds fixed: a change of random numbers rings
-falsely less than once in 10^6 checks. That the better method wins is sure by a factor: with this seed gradients give more than 2 and some 0.2 times the effective draws, 1.3 decides."""
+"""What a run takes by method selection: NUTS for coefficients that slices draw slowly, Gibbs updates for conjugate ones, with posteriors by
+quadrature from runs that have tried both in warm-up; the same draws with any number of threads; what is said of it; one lp__ whichever is
+taken. Bounds of 6 Monte Carlo errors, seeds fixed: a change of random numbers rings falsely less than once in 10^6 checks. That the better
+method wins is sure by a factor: with this seed gradients give more than 2 and some 0.2 times the effective draws, 1.3 decides."""
 import os
 import subprocess
 

@@ -1,6 +1,8 @@
-"""Joint normals of several plates against their algebra in NumPy: with all scales known the posterior is one normal, and each sweep is an independent draw from it. Its mean and
-covariance are compared whole: with L L' the covariance, w = L^-1 (x - mean) is standard normal, so sums of w over the draws and of w w' - I have known variances. The bound is 6: of some
-2000 numbers one exceeds it falsely once in 10^5 runs; seeds are fixed. The same models are drawn by CHOLMOD, by conjugate gradients where there are rows of lists, dense, and (by their means and variances) plate by plate, and checked by --check."""
+"""Joint normals of several plates against their algebra in NumPy: with all scales known the posterior is one normal, and each sweep is an
+independent draw from it. Its mean and covariance are compared whole: with L L' the covariance, w = L^-1 (x - mean) is standard normal, so
+sums of w over the draws and of w w' - I have known variances. The bound is 6: of some 2000 numbers one exceeds it falsely once in 10^5
+runs; seeds are fixed. The same models are drawn by CHOLMOD, by conjugate gradients where there are rows of lists, dense, and (by their
+means and variances) plate by plate, and checked by --check."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,7 @@
-"""Starts of HMC and NUTS: where the random start has no density, a recursion having made a variance negative or a covariance being no covariance, another one is tried; all chains of
-eight seeds run, and give the same draws with any number of threads. What is given, or has no density anywhere, stays where it is and is reported. --check starts where runs do, and looks at annealed HMC where it is not hot: there variables lie so near an end that
-differences of the density are no evidence."""
+"""Starts of HMC and NUTS: where the random start has no density, a recursion having made a variance negative or a covariance being no
+covariance, another one is tried; all chains of eight seeds run, and give the same draws with any number of threads. What is given, or has
+no density anywhere, stays where it is and is reported. --check starts where runs do, and looks at annealed HMC where it is not hot: there
+variables lie so near an end that differences of the density are no evidence."""
 import os
 import subprocess
 

@@ -2,12 +2,13 @@
 
     states.py [NAME ...]
 
-Laws: all else is data, so draws are independent. Pairs of states, of neighbours and of elements further apart, are counted over DRAWS sweeps and held against their exact probabilities, which come
-from the forward and backward recursions in logarithms here; the smallest probability of a chi-square statistic, times the number of pairs, is at least 1e-7: a false alarm is rarer than that for each model. A pair that
-is impossible must not be drawn. Lengths are such that chains have chunks, groups of chunks, and ends of either.
+Laws: all else is data, so draws are independent. Pairs of states, of neighbours and of elements further apart, are counted over DRAWS
+sweeps and held against their exact probabilities, which come from the forward and backward recursions in logarithms here; the smallest
+probability of a chi-square statistic, times the number of pairs, is at least 1e-7: a false alarm is rarer than that for each model. A pair
+that is impossible must not be drawn. Lengths are such that chains have chunks, groups of chunks, and ends of either.
 
-Draws: each element uses the random number that the serial recursion of the CPU uses for it, so programs that take a GPU's updates give the same files, but for rounding: it could change one draw in 10^12.
-With one thread, and with a team of two.
+Draws: each element uses the random number that the serial recursion of the CPU uses for it, so programs that take a GPU's updates give the
+same files, but for rounding: it could change one draw in 10^12. With one thread, and with a team of two.
 """
 import os
 import subprocess

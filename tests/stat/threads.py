@@ -1,4 +1,5 @@
-"""The first chain of a probit regression of 20,000 rows and 150 columns, and of a mixture of regressions of 40,000 rows, run with different numbers of threads and of other chains."""
+"""The first chain of a probit regression of 20,000 rows and 150 columns, and of a mixture of regressions of 40,000 rows, run with different
+numbers of threads and of other chains."""
 import os
 import subprocess
 

@@ -1,6 +1,7 @@
-"""Chains that adapt together (`by chees`, `--moves chees`): posteriors that are known, alone and beside other updates, the same draws with any number of threads, effective draws for the same work
-beside NUTS, and what is said. Bounds of 6 Monte Carlo errors (from 25 batches of each of 32 chains: 3e-9 a check), seeds fixed. Effective draws of the worse of an element and its
-square, since antithetic draws have good means and poor squares; on these two models ChEES has 2.8 and 2.5 times those of NUTS, so that 1 is sure.
+"""Chains that adapt together (`by chees`, `--moves chees`): posteriors that are known, alone and beside other updates, the same draws with
+any number of threads, effective draws for the same work beside NUTS, and what is said. Bounds of 6 Monte Carlo errors (from 25 batches of
+each of 32 chains: 3e-9 a check), seeds fixed. Effective draws of the worse of an element and its square, since antithetic draws have good
+means and poor squares; on these two models ChEES has 2.8 and 2.5 times those of NUTS, so that 1 is sure.
 
     together.py [PART...]
 """

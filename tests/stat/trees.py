@@ -2,9 +2,11 @@
 
     trees.py [NAME ...]
 
-All else is data, so draws are independent, but for missing values and for several parents of one child, which are drawn one after another. Values of all unknowns together are counted over sweeps and held against their exact probabilities, of an
-enumeration here that knows nothing of trees; the smallest probability of a chi-square statistic is at least 1e-7 (joined.py). What is impossible must not be drawn. Each model is drawn with a CPU's updates and with those of a GPU, on
-a CPU. `--explain` has to say that the first name of a case is drawn with others summed out, so that it is this that is tested.
+All else is data, so draws are independent, but for missing values and for several parents of one child, which are drawn one after another.
+Values of all unknowns together are counted over sweeps and held against their exact probabilities, of an enumeration here that knows
+nothing of trees; the smallest probability of a chi-square statistic is at least 1e-7 (joined.py). What is impossible must not be drawn.
+Each model is drawn with a CPU's updates and with those of a GPU, on a CPU. `--explain` has to say that the first name of a case is drawn
+with others summed out, so that it is this that is tested.
 """
 import subprocess
 import sys
@@ -50,7 +52,8 @@ likelihood { for (k in 1:S, i in 1:n) y[k, i] ~ binomial(3, z[k, i] * p[k]); }""
 
 
 def gathered(rng):
-    """Children find their parent by data, one by two rows of observations, of which one is missing; conditions; a parent without children; some children do not exist."""
+    """Children find their parent by data, one by two rows of observations, of which one is missing; conditions; a parent without children;
+    some children do not exist."""
     g, has, y, Q = [1, 3, 3, 1], [1, 1, 0, 1], [0.4, 2.0, 9.0, None], rng.dirichlet(np.ones(3), 3).round(3)
     Q[0] = [0.5, 0.5, 0]
     Q[2] = 1 - Q[1]

@@ -5,8 +5,8 @@ real argument, also far out in its tails, and the models below.
     gradient.py GMC [NAME ...]        needs numpy, scipy and mpmath
 
 The log density is that of the factors which --emit=graph prints, by the formulas of the stdlib's .gm files, which gmlib.py reads. Central differences with
-h = 1e-14 of the argument's size lose h^2 = 1e-28 of the size of the third derivative, and 1e-50/h: nothing that 1e-6 of the derivative could hide. Nothing here is random but
-the points, which are the same in every run.
+h = 1e-14 of the argument's size lose h^2 = 1e-28 of the size of the third derivative, and 1e-50/h: nothing that 1e-6 of the derivative
+could hide. Nothing here is random but the points, which are the same in every run.
 """
 import math
 import os

@@ -1,4 +1,5 @@
-"""Models of peers.py for nutpie, written for PyMC: nutpie_models.py NAME data.json draws.npz SEED DRAWS. Numba compiles; seconds are those of the processor, compiling apart."""
+"""Models of peers.py for nutpie, written for PyMC: nutpie_models.py NAME data.json draws.npz SEED DRAWS. Numba compiles; seconds are those
+of the processor, compiling apart."""
 import json
 import sys
 import time
