@@ -25,12 +25,12 @@ COUNTS = "int<lower=0> k[5];"
 tests = []
 
 
-def test(orbits, prior, likelihood, transforms, data="", values=None, off=None):
-    """`orbits`: what moves, as --explain says it. `off`: unknowns that no group move changes then."""
+def test(group_moves, prior, likelihood, transforms, data="", values=None, off=None):
+    """`group_moves`: what the group moves change, as --explain names it. `off`: unknowns that no group move changes then."""
     def add(direct):
         model = "data { int g[5], h[5]; %s %s }\nprior { %s }\nlikelihood { %s }\n" % (COUNTS if " k[i] ~" in likelihood else "", data, prior, likelihood)
         all_values = {"g": G, "h": H, **({"k": null} if " k[i] ~" in likelihood else {}), **(values or {})}
-        tests.append((direct.__name__, model, all_values, transforms, orbits, direct))
+        tests.append((direct.__name__, model, all_values, transforms, group_moves, direct))
         if off:
             tests.append((direct.__name__ + "_off", model + "infer { %s }\n" % " ".join("%s by gibbs(group_move = off);" % v for v in off), all_values, transforms, [], direct))
         return direct
@@ -236,10 +236,10 @@ def said(w, name, model):
     return [", ".join(sorted(who.split(", "))) for who, becomes in steps if "shift_" in becomes]
 
 
-def compare(w, name, model, data, transforms, orbits, direct):
+def compare(w, name, model, data, transforms, group_moves, direct):
     found = said(w, name, model)
-    if sorted(found) != sorted(orbits):
-        return False, "%s: by translation move %s in place of %s" % (name, found, orbits)
+    if sorted(found) != sorted(group_moves):
+        return False, "%s: location moves of %s in place of %s" % (name, found, group_moves)
     return geweke.compare(w, name, model, data, transforms, direct, ["--method", "gibbs"], samples=4000, thin=8, warmup=400)
 
 

@@ -28,12 +28,12 @@ tests = []
 K = {"data": "int<lower=0, upper=1> k[5];", "likelihood": "for (i in 1:5) k[i] ~ bernoulli_logit(u[g[i]]);", "values": {"k": null}}       # heavy tails of u cross these in one update, which they do not cross in responses of one width
 
 
-def test(orbits, prior, transforms, data="", likelihood=Y, values=None):
-    """`orbits`: what moves, as --explain says it."""
+def test(group_moves, prior, transforms, data="", likelihood=Y, values=None):
+    """`group_moves`: what the group moves change, as --explain names it."""
     def add(direct):
         normals = " y[i] ~" in likelihood
         model = "data { int g[5]; %s %s }\nprior { %s }\nlikelihood { %s }\n" % ("vector[5] y;" if normals else "", data, prior, likelihood)
-        tests.append((direct.__name__, model, {"g": G, **({"y": null} if normals else {}), **(values or {})}, {**transforms, **({"y.3": squash} if normals else {})}, orbits, direct))
+        tests.append((direct.__name__, model, {"g": G, **({"y": null} if normals else {}), **(values or {})}, {**transforms, **({"y.3": squash} if normals else {})}, group_moves, direct))
         return direct
     return add
 
@@ -366,10 +366,10 @@ def said(w, name, model):
     return [who for who, becomes in steps if "shift_" not in becomes]          # those have geweke_location_moves.py
 
 
-def compare(w, name, model, data, transforms, orbits, direct):
+def compare(w, name, model, data, transforms, group_moves, direct):
     found = said(w, name, model)
-    if found != orbits:
-        return False, "%s: along orbits move %s in place of %s" % (name, found, orbits)
+    if found != group_moves:
+        return False, "%s: scale moves of %s in place of %s" % (name, found, group_moves)
     return geweke.compare(w, name, model, data, transforms, direct, ["--method", "gibbs"], samples=4000, thin=8, warmup=400)
 
 
