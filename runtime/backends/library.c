@@ -61,19 +61,19 @@ void *gm_library_open(const char *const *sonames, const char *const *helpers, co
                       size_t room)
 {
     Search s = {sonames, helpers, why, room, NULL};
-    const char *told = variable ? getenv(variable) : NULL;
-    if (told && *told) {
+    const char *named = variable ? getenv(variable) : NULL;
+    if (named && *named) {
         struct stat there;
-        if (stat(told, &there) == 0 && S_ISDIR(there.st_mode)) {
-            snprintf(why, room, "there is no %s in %s (%s)", sonames[0], told, variable);
-            open_in(&s, told);
+        if (stat(named, &there) == 0 && S_ISDIR(there.st_mode)) {
+            snprintf(why, room, "there is no %s in %s (%s)", sonames[0], named, variable);
+            open_in(&s, named);
         } else {
-            snprintf(why, room, "there is no file %s (%s)", told, variable);
+            snprintf(why, room, "there is no file %s (%s)", named, variable);
             char folder[PATH_MAX];
-            snprintf(folder, sizeof folder, "%s", told);
+            snprintf(folder, sizeof folder, "%s", named);
             char *slash = strrchr(folder, '/');
             if (slash) *slash = 0;
-            open_file(&s, told, slash ? folder : ".");
+            open_file(&s, named, slash ? folder : ".");
         }
         return s.found;
     }

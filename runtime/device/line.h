@@ -2,8 +2,10 @@
 // no scales.
 //
 //   lo, hi       the ends, of which either or both may be infinite; T is the identity, lo + exp(y), hi - exp(y), or lo + (hi - lo)
-//   inv_logit(y) from_line    T(y)                 to_line      its inverse line_slope   dT/dy                line_log_slope   log |dT/dy|
-//   line_bend   d log |dT/dy| / dy line_by_lower, line_by_upper      what a density and log |dT/dy| change with an end
+//                inv_logit(y)
+//   from_line    T(y)                 to_line      its inverse
+//   line_slope   dT/dy                line_log_slope   log |dT/dy|           line_bend   d log |dT/dy| / dy
+//   line_by_lower, line_by_upper      what a density and log |dT/dy| change with an end
 //
 // Ends that are equal, and do not move, leave one value: y then has a logistic distribution of its own.
 //

@@ -36,9 +36,9 @@ static __device__ void gm_raise(GmPlace *place, int chain, const char *variable,
     place->fault_what = what;
 }
 
-#define GM_NOT_PROPER                                                                                                                 \
-    "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a "       \
-    "coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre " \
+#define GM_NOT_PROPER                                                                                                           \
+    "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a " \
+    "coefficient or a part of a graph that neither identifies, or columns that are collinear to within rounding: centre "       \
     "them), or a value it depends on overflowed or fell to 0"
 
 // Whether a joint normal that cannot be drawn may stay where it is, as on a CPU (fault.c), but counted for all blocks of a chain together.
@@ -154,7 +154,7 @@ static __device__ double gm_block_sum(double x)
     return sum;
 }
 
-// One block a chain, for n that fits: the rows of J with h as row n lie in shared memory; factoring turns row n into L^-1 h.
+// One block a chain, for n that fits: the rows of J with h as row n lie in shared memory; after factoring row n is L^-1 h.
 GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, const char *name, long n, uint64_t at_J, uint64_t at_h,
                          uint64_t at_x, uint64_t at_scale)
 {
@@ -366,7 +366,7 @@ GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint
 
 #endif
 
-// ---- moves along gradients (nuts.h) ----
+// ---- HMC (nuts.h) ----
 
 #if defined(GM_HMC) && !defined(GM_HMC_APART)  // apart: compiled alone, for programs of any model (host/device_image.c)
 
@@ -394,10 +394,11 @@ static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
 }
 
 // A block a chain, of 32 threads or more, or several that run at once, which share its vectors; blockIdx.y: the chain, from `first` on, of
-// all `chains`. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position`
-// where the next answer is wanted, or the draw, and in `told` how many chains ask. A chain that has its draw waits for the others there.
+// all `chains`. `begins`: the chain's state is in `position`, and this is the first round; else the density has been evaluated. Leaves at
+// `position` where the density is to be evaluated next, or the draw, and in `asking` how many chains need it. A chain that has its draw
+// waits for the others there.
 extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
-    gm_hmc(const State *states, GmPlace *place, const GmHmc of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
+    gm_hmc(const State *states, GmPlace *place, const GmHmc of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *asking)
 {
     const int chain = first + (int)blockIdx.y;
     wide *room = gm_array<wide>(states, of.state_size, chain, of.machine), *__restrict__ position =
@@ -433,7 +434,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
     }
     if (m.lane != 0) return;
     if (!more) {
-        wide *says = gm_array<wide>(states, of.state_size, chain, of.moves);
+        wide *says = gm_array<wide>(states, of.state_size, chain, of.diagnostics);
         says[0] = m.accept_stat;
         says[1] = m.stepsize;
         says[2] = m.treedepth;
@@ -443,8 +444,8 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
         if (chains <= GM_MOST_IDLE) atomicOr(&place->idle[chain / 32], 1u << chain % 32);
         if (m.failed && !of.selection)
             gm_raise(place, chain, of.name, -1,
-                     m.failed == 1 ? "the log density is not finite where the chain stands"
-                                   : "the gradient of the log density is not finite where the chain stands");
+                     m.failed == 1 ? "the log density is not finite at the chain's state"
+                                   : "the gradient of the log density is not finite at the chain's state");
     } else atomicAdd(&asks->going_on, 1u);
     __threadfence();
     if (atomicAdd(&asks->arrived, 1u) != (uint32_t)chains - 1) return;
@@ -452,8 +453,8 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
     asks->arrived = 0;
     asks->ask = ask;
     gm_leave_out(place, chains, (int)ask);
-    if (!told) return;  // the host is not to know
-    *told = ask;
+    if (!asking) return;  // the host is not to know
+    *asking = ask;
     __threadfence_system();
 }
 

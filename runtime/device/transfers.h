@@ -6,9 +6,8 @@
 //               pair, from 0, add up to the phase modulo n: all pairs are as likely. So are all made where n is small, but 2, and half of
 //               them elsewhere
 //   window      the move is a multiple of `step`, drawn from GM_TRANSFER_VALUES values, of which `below` are below 0. If all that it may
-//   be,
-//               low .. high, are no more, they are these. Else the step is a power of 2, at most what makes the window as wide as high -
-//               low, and below is uniform. A move changes low and high alike, so the same window is as likely to be drawn from its other
+//               be, low .. high, are no more, they are these. Else the step is a power of 2, at most what makes the window as wide as high
+//               - low, and below is uniform. A move changes low and high alike, so the same window is as likely to be drawn from its other
 //               end
 //   parameters  n >= 1; low <= 0 <= high, whole numbers
 //   used by     steps of compiler/graph/updates/transfers.c

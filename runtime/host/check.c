@@ -4,8 +4,8 @@
 //
 //   log p(new, rest) - log p(old, rest)  =  log q(new) - log q(old),
 //
-// and normalising constants cancel. The left side is evaluated from the model as written; the right side is what the step itself
-// adds up while it draws (run->check_log_q). The two are compared step by step for some sweeps of all chains.
+// and normalising constants cancel. The left side is evaluated from the model as written; the right side is what the update itself adds up
+// while it draws (run->check_log_q). The two are compared update by update for some sweeps of all chains.
 #include "host.h"
 
 #include <float.h>
@@ -170,7 +170,7 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
     int width = 4;
     for (int k = 0; k < model->n_updates; k++)
         if ((int)strlen(model->update_name(k)) > width) width = (int)strlen(model->update_name(k));
-    printf("%-*s  %14s  %10s  %8s\n", width, "step", "max difference", "bound", "claims");
+    printf("%-*s  %14s  %10s  %8s\n", width, "update", "max difference", "bound", "ratios");
     bool good = true;
     long ratios = 0;
     for (int k = 0; k < model->n_updates; k++) {
@@ -195,7 +195,7 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
             good = false;
         }
     }
-    printf("%ld claims\n", ratios);
+    printf("%ld ratios checked\n", ratios);
     return report_gradients() && good;
 }
 
@@ -214,7 +214,7 @@ int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const Gm
                 run->check_size[c] = 0;
                 run->check_ratios[c] = 0;
             }
-            model->step(run, k);
+            model->update(run, k);
             for (int c = 0; c < run->chains; c++) {
                 const double after = model->log_joint(run, c);
                 compare(&verdict[k], run, c, before[c], after, in_data + terms_of_state(model, m, c),

@@ -8,9 +8,9 @@
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
 //   device_sparse.c   joint normals whose precision has few entries
 //   device_plan.c     where Data and State lie; what stays in the memory of the host
-//   device_modes.c    starts of `map` that take turns in the State of one chain
-//   device_metrics.c  metrics of moves that are not diagonal: what chains note goes to the host, what it makes of that comes back
-//   device_moves.c    moves along gradients: rounds of launches until no chain asks
+//   device_modes.c    starts of `map` that share the State of one chain
+//   device_metrics.c  metrics of HMC that are not diagonal: what chains note goes to the host, the new metrics come back
+//   device_moves.c    HMC updates: rounds of launches until every chain has its draw
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
 //   device_open.c     opens and closes the device
 //   device_auto.c     whether a run is made on it, with --device auto
@@ -67,7 +67,7 @@ typedef struct GmArray {
 // bytes of a buffer for pieces that no piece fills: for its alignment, and reading to a multiple of 16
 enum { GM_PIECE_MARGIN = 512 };
 
-// A move along gradients whose chains may have metrics that are not diagonal.
+// An HMC update whose chains may have metrics that are not diagonal.
 typedef struct GmDeviceMetric {
     GmHmc of;
     size_t first, apart;  // in the work space: bytes before the first chain's part; of a chain
@@ -126,7 +126,7 @@ typedef struct GmDevice {
     CUmodule loop_module;  // the kernel that decides whether one goes on
     CUfunction loop_kernel;
     CUstream loop_stream;    // in which the body of one is captured
-    uint32_t *told;          // how many chains ask; pinned
+    uint32_t *asking;        // how many chains ask; pinned
     GmHmc moved;             // the last move
     GmDeviceMetric *metric;  // of the moves that may have others than diagonal ones
     int n_metrics;
@@ -138,7 +138,7 @@ typedef struct GmDevice {
     double pace[GM_MOST_PACES];  // ms a sweep of the last batches, of pace_sweeps sweeps or nearly as many
     long paces, pace_sweeps;
     CUdeviceptr column, kept, ring;
-    GmTrials *selected;             // NULL: nothing competes
+    GmTrials *selected;             // NULL: no methods to select from
     long watched_columns, watched;  // numbers of a chain in a row; rows since the last meeting
     CUdeviceptr watched_column, watched_kept, watched_ring;
     bool profile;
@@ -186,7 +186,7 @@ void gm_device_graphs_drop(GmDevice *d);
 bool gm_device_image(GmDevice *d, char *why, size_t room);  // loads the program's code; false: `why` says what is missing
 // How many programs NVRTC would have to compile first: they are neither put in nor cached. moves: some along gradients may be made.
 int gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves);
-bool gm_device_hmc_image(GmDevice *d);  // that of moves along gradients, if it is not there yet; false after a message
+bool gm_device_hmc_image(GmDevice *d);  // that of HMC, if it is not there yet; false after a message
 
 // ---- device_memory.c ----
 
@@ -282,7 +282,7 @@ void gm_device_metrics_close(GmDevice *d);
 
 // ---- device_moves.c ----
 
-// Moves along gradients: what they hold is given back.
+// HMC: its memory is freed.
 void gm_device_hmc_close(GmDevice *d);
 
 // chains that adapt together: step and length of their trajectories, after warm-up

@@ -1,7 +1,7 @@
 // device_sparse.c -- joint normals whose precision has few entries on a GPU (runtime/device/sparse_tiles.h, backends/tiles.h).
 //
-// Where a term is told follows from data alone: a kernel says where, once, and from then on each sweep collects values, adds up those of
-// each place and factors the tiles. What that needs lies in two pieces of memory of the card: what the plan says, and what chains work in.
+// Where a term goes follows from data alone: a kernel lists the places once. From then on each sweep collects values, adds up those of each
+// place and factors the tiles. That takes two pieces of GPU memory: the plan, and the work space of chains.
 #include "device_inside.h"
 #include "../backends/sparse.h"
 #include "../backends/tiles.h"
@@ -56,7 +56,7 @@ static GmDeviceSparse *sparse(GmDevice *d, int number)
 }
 
 // The kernel does what `mode` says with the terms.
-static void tell(GmRun *run, const char *kernel, int number, GmDeviceSparse *s, int mode)
+static void list_terms(GmRun *run, const char *kernel, int number, GmDeviceSparse *s, int mode)
 {
     GmDevice *d = run->device;
     s->terms.mode = mode;
@@ -137,7 +137,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
     if (!gm_device_have(d, &turns, bytes, "the terms of a joint normal")) return;
     s->terms.turns = (int64_t *)(uintptr_t)turns;
     gm_device_fill(d, turns, 0, bytes, "clearing memory");
-    tell(run, kernel, number, s, GM_TERMS_MEASURE);
+    list_terms(run, kernel, number, s, GM_TERMS_MEASURE);
     int64_t counted = 0;
     gm_device_good(d, gm_device_get(d, &counted, turns, bytes), "the terms of a joint normal");
     gm_device_give(d, &turns, bytes);
@@ -146,7 +146,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
     bytes = sizeof *first * (size_t)(counted + 1);
     if (!d->failed && gm_device_have(d, &room, bytes, "the terms of a joint normal")) {
         s->terms.first = (int32_t *)(uintptr_t)room;
-        tell(run, kernel, number, s, GM_TERMS_COUNT);
+        list_terms(run, kernel, number, s, GM_TERMS_COUNT);
         gm_device_good(d, gm_device_get(d, first, room, bytes), "the terms of a joint normal");
     }
     long count = 0;
@@ -164,7 +164,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
         if (gm_device_have(d, &noted, places, "the terms of a joint normal")) {
             s->terms.row = (int32_t *)(uintptr_t)noted;
             s->terms.column = s->terms.row + count;
-            tell(run, kernel, number, s, GM_TERMS_NOTE);
+            list_terms(run, kernel, number, s, GM_TERMS_NOTE);
             gm_device_good(d, gm_device_get(d, row, noted, places), "the terms of a joint normal");
             gm_device_give(d, &noted, places);
         }
@@ -179,7 +179,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
         if (t) {
             const int *of, *rows, *slot = gm_sparse_slots(number, &of, &rows);
             GmTileSums sums = gm_tiles_sums(t, of, rows, slot, count, row, row + count);
-            if (sums.list && lay_out(d, s, t, &sums, first)) tell(run, kernel, number, s, GM_TERMS_COLLECT);
+            if (sums.list && lay_out(d, s, t, &sums, first)) list_terms(run, kernel, number, s, GM_TERMS_COLLECT);
             else gm_pattern_in_turn(number, n, name);
             gm_tiles_sums_close(&sums);
         }

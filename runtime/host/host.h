@@ -61,8 +61,7 @@ char *gm_shape_text(int rank, const long *dim);                                 
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
 char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
 int gm_data_of_imputed(const GmModel *model, int state_field);                    // the data field behind it, or -1
-// Whether an unknown is among those that a move along gradients is about: `moved`, or `summed` out in its density (or NULL), names with
-// commas between.
+// Whether an unknown is among those of an HMC update: `moved`, or `summed` out in its density (or NULL), names with commas between.
 bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
 
 // ---- options.c: the command line ----
@@ -226,7 +225,7 @@ void gm_data_close(GmData *d, const GmModel *m);
 
 // Checks elements against bounds and constraint; false after one line. `missing` (or NULL) gets the positions of missing values.
 bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing);
-// Does the value have the declared shape, or one that a file cannot tell from it? false after one line.
+// Does the value have the declared shape, or one that looks the same in a file? false after one line.
 bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
 
 // ---- memory.c: State, one per chain ----
@@ -272,7 +271,7 @@ bool gm_fault_of_data(const GmModel *model);  // raised, and about data or what 
 // to blame: what they hold there is printed, and no chain is named. Later `d` is NULL.
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
 
-// ---- singular.c: matrices that rounding cannot tell from singular ones ----
+// ---- singular.c: matrices that are singular to within rounding ----
 
 bool gm_nearly_singular(const double *A, long n, double *L);                   // symmetric; L: room for n by n
 char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);  // one of the state in words, or NULL
@@ -288,7 +287,7 @@ bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues 
 // or NULL), so a start that was inside stays. false after a message that names the factor: no such start was found.
 bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun *run, const bool *given);
 
-// The first factor of the model that is 0 or no number where the chain stands, in words, or NULL; the caller frees. `chain` counts from 0.
+// The first factor of the model that is 0 or no number at the chain's state, in words, or NULL; the caller frees. `chain` counts from 0.
 char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, int chain);
 
 // ---- initial.c: where chains start ----
@@ -304,7 +303,7 @@ void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *r
 // elements of definitions and predictions that no statement computes: NaN, or no integer
 void gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);
 
-// ---- starts.c: where moves along gradients begin ----
+// ---- starts.c: where HMC updates begin ----
 
 // For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
 int gm_find_start(GmRun *one, const GmHmc *of, void (*density)(GmRun *));
@@ -312,7 +311,7 @@ int gm_find_start(GmRun *one, const GmHmc *of, void (*density)(GmRun *));
 // Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
 void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 
-// What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On
+// What is observed and has no finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts from 0. On
 // the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
 
@@ -323,7 +322,7 @@ char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData 
 enum { GM_SECOND_STARTS = 100 };  // random places that are looked at
 int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, GmRun *run);
 
-// ---- metrics.c: metrics of moves along gradients that are not diagonal ----
+// ---- metrics.c: metrics of HMC that are not diagonal ----
 
 typedef struct GmMetrics GmMetrics;
 
@@ -336,7 +335,7 @@ void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);
 double gm_metrics_work(const GmMetrics *w, int selection, int chain);
 // what a chain has taken, a line a move that is not diagonal
 void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before);
-void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected);  // selected: NULL, where nothing competes
+void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected);  // selected: NULL, where there is no method selection
 void gm_metrics_close(GmMetrics *w);
 
 // ---- convergence.c: R-hat, effective sample sizes, Monte Carlo errors ----
@@ -363,10 +362,10 @@ enum { GM_LEAST_TRAJECTORIES = 100, GM_LEAST_MEASURED = 300 };
 
 typedef struct GmDraws GmDraws;  // draws.c
 
-// NULL: nothing competes
+// NULL: no methods to select from
 GmTrials *gm_trials_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);
-long gm_trials_warmup(long warmup);  // sweeps in which moves that compete adapt before they are measured
-// whether the method that the user asks for can be had; if not, it is said
+long gm_trials_warmup(long warmup);  // sweeps in which NUTS under selection adapts before it is measured
+// whether the method that the user asks for is available; if not, a message says so
 bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o);
 GmSelected *gm_trials_of(GmTrials *w);  // for GmRun
 // after each sweep, by each chain for itself: measures, and settles what the next one takes
@@ -391,7 +390,7 @@ bool gm_trials_watch(const GmTrials *w, long sweep);  // whether its row is want
 bool gm_trials_due(const GmTrials *w, long done);     // whether chains meet after so many sweeps, and have not yet
 // the meeting: the rows of the last n sweeps, [n][chains][columns]
 void gm_trials_watched(GmTrials *w, long done, long n, const double *rows);
-// what metrics of moves cost on a GPU; elsewhere moves tell
+// what metrics of HMC cost on a GPU; on a CPU that is counted as it happens
 void gm_trials_know(GmTrials *w, const GmMetrics *metrics);
 void gm_trials_move_by(GmTrials *w, const char *name);  // what moves are called: "NUTS" unless it is said
 // what a chain has taken: a line a selection, each after `before`
@@ -406,7 +405,7 @@ void gm_trials_close(GmTrials *w);
 typedef struct GmRestarts GmRestarts;
 
 GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);  // NULL: none can
-// before each move along gradients, by each chain for itself
+// before each HMC update, by each chain for itself
 void gm_restarts_moves(GmRestarts *w, int chain, const GmHmc *of);
 void gm_restarts_after(GmRestarts *w, const GmRun *one);  // after each sweep
 // sweeps from `sweep` on, of at most `batch`, after which chains meet
@@ -421,9 +420,9 @@ void gm_restarts_close(GmRestarts *w);
 // ---- together.c: chains that adapt together (device/chees.h) ----
 
 bool gm_together_possible(const GmModel *model, const GmOptions *o);  // else a message
-// once the device is known: sets run->company and run->together
+// once the device is known: sets run->together_mode and run->together
 void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);
-bool gm_together_competes(const GmRun *run, const GmModel *model);  // whether they make moves together that compete with steps
+bool gm_together_selected(const GmRun *run, const GmModel *model);  // whether chains adapt HMC together that is under method selection
 long gm_together_until(const GmRun *run, long batch);  // sweeps from run->sweep on, of at most `batch`, after which chains meet
 // after so many sweeps of all chains, on a CPU: they adapt, if it is time
 void gm_together_meet(GmRun *run, const GmModel *model, long done);
@@ -454,8 +453,8 @@ long gm_writer_held(long columns, long most);            // rows to hold for eac
 // ---- adaptation.c: what NUTS has learned, for the files ----
 
 typedef struct GmAdaptation {
-    bool moves, by_nuts;  // there are moves along gradients; this chain draws by them
-    double step;          // of the first block; 0 without
+    bool moves, by_nuts;  // there are HMC updates; this chain draws by them
+    double step;          // step size of the first block; 0: there is none
     int depth;            // its doublings at most
     long n;               // coordinates of all blocks
     double *metric;       // the diagonal of the inverse metric, 1 where nothing was learned; the caller frees

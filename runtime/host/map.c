@@ -3,9 +3,9 @@
 // What is maximised is the density of the unknowns as they are declared: of log p(x(q)) the maximum over coordinates q without bounds, with
 // --jacobian that of log p(x(q)) + log |dx/dq|, the density by q. The mode of a scale in (0, inf) is not exp of the mode of its logarithm.
 //
-// Each move along gradients of the program is one ascent. Together they have to hold every unknown, and to hold sets that no factor
-// connects (those that compete with steps are such): the maximum over each is then the maximum over all. A program without is refused, with
-// the command that makes one.
+// Each HMC update of the program is one ascent. Together they have to include every unknown, and no factor may connect the sets of two of
+// them (sets under method selection are such). Then the maximum over each is the maximum over all. A program without such updates is
+// refused, with the command that makes one.
 //
 // Whether an ascent runs off (coefficients under perfect separation, improper densities) is asked after 50, 100, 200, ... evaluations,
 // where what a step gains becomes small, and at its end. What it runs off along has to lead an unknown to infinity: a scale that falls to
@@ -29,7 +29,7 @@ typedef struct Climb {  // of one start in one block
     char *runs_off;             // RUNS_OFF: the unknown that does
 } Climb;
 
-// summed: discrete unknowns; alone: no factor connects it with another block; constant: the log joint density tells it
+// summed: discrete unknowns; alone: no factor connects it with another block; constant: what its log density lacks of the log joint
 typedef struct Block {
     char *name, *summed;
     bool alone, constant;
@@ -478,7 +478,7 @@ static void print_ends(const Map *map, const GmMemory *m, int start)
 }
 
 // The mode with its definitions, to the screen and to files.
-static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int start, int reached)
+static int report(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int start, int reached)
 {
     const GmOptions *o = map->options;
     const double lp = whole(map, start), slope = worst(map, start)->slope;
@@ -534,7 +534,7 @@ static bool iterate(Map *map, GmRun *run, GmRun *on_device, const GmMemory *m, c
     return *status == GM_EXIT_OK;
 }
 
-// Each move along gradients of the program becomes an ascent, of each start.
+// Each HMC update of the program becomes an ascent, of each start.
 static void climb_all(Map *map, GmRun *run)
 {
     run->host = map;
@@ -543,7 +543,7 @@ static void climb_all(Map *map, GmRun *run)
     for (int k = 0; k < map->model->n_updates && map->n_blocks < MOST_BLOCKS; k++) {
         if (!map->model->update_hmc || !map->model->update_hmc(k)) continue;
         map->at = map->n_blocks;
-        map->model->step(run, k);
+        map->model->update(run, k);
         map->n_blocks++;
     }
     run->seeking = 0;
@@ -605,7 +605,7 @@ int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, cons
             if (!is_told_as_mode(worst(&map, c)) || whole(&map, c) < height - slack) continue;
             reached++;
             if (whole(&map, c) >= height - 1e-3 * slack && worst(&map, c)->slope < worst(&map, best)->slope)
-                best = c;  // as high, as far as doubles tell, and closer
+                best = c;  // as high to within rounding, and closer
         }
         int highest = 0;
         for (int c = 1; c < o->chains; c++)
@@ -634,7 +634,7 @@ int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, cons
             free(where);
             free(zero);
             status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_NO_MODE;
-        } else status = tell(&map, run, m, d, best, reached);
+        } else status = report(&map, run, m, d, best, reached);
     }
 end:
     close_map(&map);

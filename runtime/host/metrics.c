@@ -1,24 +1,24 @@
-// metrics.c -- the metrics of a run's moves along gradients that are not diagonal, or may become so (metric.h): one for each move and
-// chain, from its first move on.
+// metrics.c -- the metrics of a run's HMC updates that are not diagonal, or may become so (metric.h): one for each update and chain, from
+// its first trajectory on.
 #include "host.h"
 #include "../device/metric.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-// What the move itself does with each coordinate in an evaluation, in multiply-adds, besides the density, whose cost is known where it
-// competes with steps.
+// What HMC itself does with each coordinate in an evaluation, in multiply-adds, besides the density. The cost of the density is known where
+// there is method selection.
 static const double of_move = 30;
 
-// On a GPU costs are in multiply-adds that wait for each other (kernel/cost.c): those of a density that does not compete, some launches; a
-// number that is read; a sum by a team of its turns; the turns of a product with a dense metric, of whose reads a lane has some on their
-// way at a time.
+// On a GPU costs are in multiply-adds that wait for each other (kernel/cost.c). A density outside method selection costs some launches. The
+// others are of a number that is read, of a sum by a team, of a square root, and of an iteration of a product with a dense metric. In the
+// last a lane has several reads on their way at a time.
 static const double some_launches = 3000, of_number = 8.0 / 20000, of_sum = 200, of_root = 40, of_turn = 5;
 
 typedef struct Kept {
     uint64_t machine;  // which move it is
-    const char *name;  // of what it moves
-    int selection;     // where it competes with steps, counted from 1; else 0
+    const char *name;  // of its unknowns
+    int selection;     // under which there is method selection, counted from 1; else 0
     Metric *metric;    // NULL: diagonal
     struct Kept *next;
 } Kept;
@@ -68,9 +68,7 @@ static Kept *keep(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
                     sizes);
     } else if (metric_is_looked_at(of->coordinates, of->metric)) {
         k->metric = metric_open(of->coordinates, of->metric, cost_of(w, of), run->warmup);
-        if (!k->metric)
-            gm_fault(run, chain, of->name, -1,
-                     "there is no memory for the metric of a move along gradients: nuts(metric = diagonal) needs less");
+        if (!k->metric) gm_fault(run, chain, of->name, -1, "there is no memory for the metric of NUTS: nuts(metric = diagonal) needs less");
     }
     return k;
 }
@@ -131,17 +129,17 @@ void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected)
     for (int c = 0; w && c < w->chains; c++)
         for (const Kept *k = w->first[c]; k; k = k->next) {
             int used = 0, least = METRIC_RANK, most = 0;
-            bool dense = false, told = false;
+            bool dense = false, listed = false;
             for (int other = 0; other < w->chains; other++)
                 for (const Kept *o = w->first[other]; o; o = o->next) {
                     if (o->machine != k->machine || !is_taken(w, selected, o, other)) continue;
-                    told |= other < c;
+                    listed |= other < c;
                     used++;
                     dense = o->metric->full;
                     least = o->metric->rank < least ? o->metric->rank : least;
                     most = o->metric->rank > most ? o->metric->rank : most;
                 }
-            if (!is_taken(w, selected, k, c) || told) continue;
+            if (!is_taken(w, selected, k, c) || listed) continue;
             fprintf(to, "%s: metric %s", k->name, kind_of(k->metric));
             if (!dense && least < most) fprintf(to, ", %d to %d directions", least, most);
             else if (!dense) fprintf(to, ", %d direction%s", most, most > 1 ? "s" : "");

@@ -1,23 +1,23 @@
 // restarts.c -- chains that are where there is next to no probability begin again where others are.
 //
 //   sweep 0 ............... 3W/10 ................ 9W/20 ............... 13W/20 ............... 17W/20 ............... W
-//                             noted: draws of a move along gradients that holds all unknowns, their gradients and log densities
+//                             noted: draws of an HMC update of all unknowns, their gradients and log densities
 //                                                    chains are compared, and some begin again from another's place; twice more after what
 //                                                    is noted from then on
 //
 // A trial of NUTS that Gibbs updates win (selection.c) is noted as far as it goes.
 //
 // A chain that samples its part a of the space has E log p = log P(a) + constant - H, H the entropy of p within a. For any smooth density H
-// is at most that of a normal of the same covariance S, and at least that of one whose precision is the Fisher information J = E (d log
-// p)(d log p)' (Stam 1959; Dembo, Cover and Thomas 1991, IEEE Transactions on Information Theory 37, theorems 13 and 28):
+// is at most that of a normal of the same covariance S. It is at least that of a normal whose precision is the Fisher information J = E (d
+// log p)(d log p)' (Stam 1959; Dembo, Cover and Thomas 1991, IEEE Transactions on Information Theory 37, theorems 13 and 28):
 //
 //   E log p + n/2 log(2 pi e) - log det J/2  <=  log P(a) + constant  <=  E log p + n/2 log(2 pi e) + log det S/2
 //
 // and either determinant is at most the product of those of blocks on its diagonal (Fischer). So what a chain has seen of its part bounds
 // the probability of it from both sides: in whatever coordinates, and however many parts there are. Where the upper bound of a chain is
-// below the lower one of another by far, its part holds next to nothing, and it goes on from a place of a chain of which that is not so.
-// Parts of like probability are left alone, as are a mode that is high and narrow and one that is low and broad, which no comparison of
-// heights tells apart.
+// below the lower one of another by far, its part has next to no probability. The chain then goes on from a place of a chain of which that
+// is not so. Parts of like probability are left alone. So are a mode that is high and narrow and one that is low and broad, which no
+// comparison of heights could decide.
 //
 // Blocks are coordinates that go together in the draws (or gradients): any partition gives bounds. Estimated determinants of k coordinates
 // from N draws are low by k(k + 1)/4N, about, in logarithm, halved, which is added. All this is in warm-up: later draws know nothing of it.
@@ -45,8 +45,8 @@ static const double together = 0.35;  // correlation of coordinates of one block
 typedef struct Noted {               // of a chain
     uint64_t machine, standardised;  // of the move, by offsets; machine 0: none was made yet
     long coordinates;
-    int selection;                      // where it competes with steps, counted from 1; else 0
-    bool other;                         // it makes another one, or one that does not hold all unknowns
+    int selection;                      // under which there is method selection, counted from 1; else 0
+    bool other;                         // it makes another one, or one that does not include all unknowns
     long n;                             // draws
     double *draw, *gradient, *density;  // [n][coordinates], [n]
     int from;                           // -1, or the chain from which it began again
@@ -239,7 +239,7 @@ static double most_log_det(const double *x, long n, int k, bool about_mean, doub
     return sum;
 }
 
-// Draws that tell as much as the noted ones where these are independent, by the median of some coordinates.
+// The number of independent draws that are worth as much as the noted ones, by the median of some coordinates.
 static double effective_draws(const Noted *x)
 {
     const long k = x->coordinates, some = k < SOME ? k : SOME;

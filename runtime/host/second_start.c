@@ -7,7 +7,7 @@
 //
 //   draw again       all unknowns at random, first within 2 of zero on the unbounded scale and then nearer
 //   change           some of them, from the place with the fewest factors that are 0, as long as there are no more of these (feasible.c:
-//   min-conflicts)
+//                    min-conflicts)
 //
 // Factors are counted with the recursions and solutions as computed there. All chains that have a density, or come to one by themselves,
 // stay as they were.
@@ -73,7 +73,7 @@ static bool has_density(const GmModel *model, const GmRun *run, int chain)
     return isfinite(model->log_joint(&one, chain)) && !tried;
 }
 
-// 0: there is one where the chain stands. Else 1, and the factors that are 0 there.
+// 0: there is one at the chain's state. Else 1, and the factors that are 0 there.
 static double lacks(Place *p) { return has_density(p->model, &p->run, p->chain) ? 0 : 1 + (double)zeros(p); }
 
 // ---- the unknowns of a chain ----

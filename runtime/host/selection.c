@@ -6,24 +6,24 @@
 //                                                                                 few effective draws for a verdict NUTS, adapts until
 //                                                                                 3W/4, measured again until 19W/20     where both had
 //
-// What is measured is the effective sample size of the slowest of some elements, of their normal scores and of both tails (draws that are
-// antithetic have good means and poor tails), of all chains together. It is divided by what the draws cost. Costs are counted in
-// multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws on any machine and for any number of
-// threads. All chains take the same, and decide where they meet: after sweeps that are known beforehand.
+// What is measured is the effective sample size of the slowest of some elements, by their normal scores and both tails, of all chains
+// together. (Antithetic draws have good means and poor tails.) It is divided by what the draws cost. Costs are counted in multiply-adds and
+// in evaluations of a density, never in seconds: the same seed gives the same draws on any machine and for any number of threads. All
+// chains take the same method. They decide where they meet, after sweeps that are known beforehand.
 //
 // What is tried is what would be taken: a NUTS transition, and Gibbs updates after every k-th. Exact conditionals and slices lead out of a
 // narrow part of the distribution, the neck of a funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates
 // follow each transition where any diverged. Elsewhere they have a tenth of the work.
 //
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So
-// NUTS has to win by a factor, and by a larger one the more diverged. A verdict needs 20 effective draws a chain by Gibbs updates, of a
-// window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have less
-// than 4 and NUTS gets around, NUTS is taken at up to twice the cost. Where NUTS loses nearly, with as few draws by Gibbs updates, it is
-// tried once more. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has
-// cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly move something).
+// NUTS has to be better by a factor, and by a larger one the more diverged. A decision needs 20 effective draws a chain by Gibbs updates,
+// of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have
+// less than 4 and NUTS mixes, NUTS is taken at up to twice the cost. Where NUTS is nearly as good, with as few draws by Gibbs updates, it
+// is tried once more. No transition gives more than an independent draw, so a trial ends where even these would not be enough. It also ends
+// where it has cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly change an element).
 //
-// What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law
-// of one valid kernel.
+// What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density at the chain's state: the draws have the
+// law of one valid kernel.
 //
 // On a GPU a launch serves all chains: a sweep by NUTS goes on until the last chain has its draw. What launches cost whatever the number of
 // chains is counted once for all of them.
@@ -199,7 +199,7 @@ static const char SHORT[] = "not measured in a warm-up of less than 300 sweeps";
 
 static const char *not_measured(const Costs *c, bool latents, long coordinates, long warmup, bool beyond)
 {
-    return isinf(c->evaluation.work)        ? "what gradients read of a matrix is not made where its rows are told"
+    return isinf(c->evaluation.work)        ? "the products of a matrix that gradients need are not computed where its rows are listed"
            : latents                        ? "the draws hold auxiliaries"
            : coordinates > MOST_COORDINATES ? "they are too many for NUTS"
            : beyond                         ? "not measured on a GPU: there are 18 other sets that are"
@@ -394,8 +394,8 @@ static double slowest(const GmTrials *w, int k, Method m, bool apart)
     return isinf(least) ? 0 : least;
 }
 
-// Where neither method leads from one mode to another, all chains together tell of modes alone; then what the chains tell one by one
-// counts.
+// Where neither method leads from one mode to another, all chains together only show that there are modes; then the chains are judged one
+// by one.
 static bool takes_apart(const GmTrials *w, int k)
 {
     return w->trial[k].sizes[NUTS_AND_GIBBS].sweeps > 0 &&
@@ -480,7 +480,7 @@ static void begin_counts(GmTrials *w, int k, long first, long adapts, double tar
 static void settle(GmTrials *w, int k, bool nuts, const char *because)
 {
     Trial *t = &w->trial[k];
-    const int told = w->model->selections[k].told - 1;
+    const int diagnostics = w->model->selections[k].diagnostics - 1;
     t->nuts = nuts;
     t->because = because;
     t->stage = STAGE_DONE;
@@ -493,7 +493,8 @@ static void settle(GmTrials *w, int k, bool nuts, const char *because)
         }
         if (nuts) continue;
         *c = (GmSelected){.adapts = w->warmup};  // what transitions report is 0 where none is made
-        memset(gm_state_array(w->model, w->memory, chain, told), 0, sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[told]));
+        memset(gm_state_array(w->model, w->memory, chain, diagnostics), 0,
+               sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[diagnostics]));
     }
     t->every = !nuts ? 0 : w->method == GM_METHOD_BOTH ? 1 : w->method == GM_METHOD_NUTS ? 0 : t->every;
 }
@@ -835,14 +836,14 @@ long gm_trials_columns(const GmTrials *w, GmWatched *out)
     for (int k = 0; k < w->n; k++) {
         if (!w->measures[k]) continue;
         const int machine = w->model->selections[k].machine - 1;
-        const GmWatched told[LISTED] = {{machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT},
-                                        {machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT},
-                                        {machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT},
-                                        {machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE}};
+        const GmWatched listed[LISTED] = {{machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT},
+                                          {machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT},
+                                          {machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT},
+                                          {machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE}};
         for (int i = 0; i < w->elements[k]; i++, n++)
             if (out) out[n] = (GmWatched){(int)w->element[k][i][0], w->element[k][i][1], w->model->state[w->element[k][i][0]].type};
         for (int i = 0; i < LISTED; i++, n++)
-            if (out) out[n] = told[i];
+            if (out) out[n] = listed[i];
     }
     return n;
 }
@@ -867,11 +868,11 @@ uint64_t gm_trials_form(GmTrials *w, long sweep)
 
 static void take_row(GmTrials *w, int k, long sweep, const double *row, long apart)
 {
-    const double *told = row + w->elements[k];
+    const double *listed = row + w->elements[k];
     double most = 0;
     if (!is_watched(w, k, sweep)) return;
     for (int chain = 0; chain < w->chains && w->trial[k].nuts; chain++) {
-        const double *t = told + chain * apart;
+        const double *t = listed + chain * apart;
         gm_selected_moved(&w->selected[chain * w->n + k], (long)t[TRIAL_EVALUATIONS], t[TRIAL_DIVERGENT] != 0, t[TRIAL_FAILED] != 0,
                           t[TRIAL_ENERGY], t[TRIAL_EVALUATIONS] * gm_metrics_work(w->metrics, k + 1, chain));
         most = fmax(most, t[TRIAL_EVALUATIONS]);
@@ -952,7 +953,7 @@ void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before)
 const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between)
 {
     for (int k = 0; w && k < w->n; k++)
-        if (w->model->selections[k].told - 1 == field) {
+        if (w->model->selections[k].diagnostics - 1 == field) {
             *gibbs_between = w->trial[k].every > 0;
             return w->model->selections[k].name;
         }

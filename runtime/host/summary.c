@@ -132,7 +132,7 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
     }
 }
 
-// Unknowns that never change, or whole numbers of which some elements do not: R-hat cannot tell whether that is their law.
+// Unknowns that never change, or whole numbers of which some elements do not: R-hat cannot show whether that is their law.
 static void print_still_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSummary *all)
 {
     static const char why[] =
@@ -182,7 +182,7 @@ static void print_reach_warnings(FILE *to, const GmDraws *d, const GmModel *mode
                 "Draw its logarithm, or narrow the prior of its scale or shape.\n",
                 far, d->chains * d->kept, label);
         free(label);
-        while (k + 1 < d->n_summarised && d->column[k + 1].field == field) k++;  // one element tells of all
+        while (k + 1 < d->n_summarised && d->column[k + 1].field == field) k++;  // one message for all elements
     }
 }
 
@@ -221,7 +221,7 @@ static void print_singular_warnings(FILE *to, const GmDraws *d, const GmModel *m
         free(A);
         if (ends > 0)
             fprintf(to,
-                    "Warning: %ld of %ld draws of %s are singular matrices as far as numbers tell. What its law has beyond is left out, "
+                    "Warning: %ld of %ld draws of %s are singular matrices to within rounding. What its law has beyond is left out, "
                     "and all estimates are without it. Narrow the prior of its shape or degrees of freedom.\n",
                     ends, looked, model->state[field].name);
     }

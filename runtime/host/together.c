@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-// chains from which on they adapt together unless they are told: below, NUTS measures as well (docs/performance.md)
+// chains from which on they adapt together by default: with fewer, NUTS is as good (docs/performance.md)
 enum {
     ENOUGH_ON_GPU = 32,
     CHUNK = 256,  // coordinates whose sums are added at a time
     WORTH_THREADS = 20000
 };  // coordinates of all chains
 
-// Moves: all, or all but those that compete with another way to draw the same.
-static int count_moves(const GmModel *model, bool competing, GmTogether *out)
+// HMC updates: all, or all but those under method selection.
+static int count_hmc(const GmModel *model, bool with_selected, GmTogether *out)
 {
     int n = 0;
     for (int f = 0; f < model->n_state; f++) {
-        bool competes = model->state[f].role != GM_DIAGNOSTIC;
-        for (int k = 0; k < model->n_selections && !competing; k++) competes |= model->selections[k].told == f + 1;
-        if (competes) continue;
-        if (out) out[n] = (GmTogether){.moves = model->state[f].offset};
+        bool left_out = model->state[f].role != GM_DIAGNOSTIC;
+        for (int k = 0; k < model->n_selections && !with_selected; k++) left_out |= model->selections[k].diagnostics == f + 1;
+        if (left_out) continue;
+        if (out) out[n] = (GmTogether){.diagnostics = model->state[f].offset};
         n++;
     }
     return n;
@@ -36,8 +36,8 @@ bool gm_together_possible(const GmModel *model, const GmOptions *o)
     const bool by_name = o->moves == GM_TRAJECTORIES_AUTO && model->by_chees;
     if (o->check || o->map || o->compare_devices || !(by_name || o->moves == GM_TRAJECTORIES_CHEES)) return true;
     char *who = by_name ? gm_format("%s by chees", model->by_chees) : gm_copy_text("--moves chees");
-    if (count_moves(model, false, NULL) == 0)
-        gm_error("%s: no unknown of this program moves along gradients in every sweep. Compile it with `gmc --method nuts`, or ask for it "
+    if (count_hmc(model, false, NULL) == 0)
+        gm_error("%s: no unknown of this program is drawn by HMC in every sweep. Compile it with `gmc --method nuts`, or ask for it "
                  "in the model: `infer { (a, b) by chees; }`",
                  who);
     else if (o->chains < CHEES_CHAINS)
@@ -59,26 +59,26 @@ bool gm_together_possible(const GmModel *model, const GmOptions *o)
 void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o)
 {
     const bool many = run->device && o->chains >= ENOUGH_ON_GPU && o->warmup >= CHEES_WARMUP;
-    run->company = o->check || o->compare_devices || o->moves == GM_TRAJECTORIES_NUTS ? GM_APART
-                   : o->moves == GM_TRAJECTORIES_CHEES                                ? GM_TOGETHER
-                   : many                                                             ? GM_TOGETHER_UNLESS_NAMED
-                                                                                      : GM_TOGETHER_BY_NAME;
-    const bool competing = run->device && gm_trials_warmup(o->warmup) >= CHEES_WARMUP &&
-                           (run->company == GM_TOGETHER || run->company == GM_TOGETHER_UNLESS_NAMED);
-    run->n_together = count_moves(model, competing, NULL);
-    if (run->company == GM_APART || run->n_together == 0 || (run->company == GM_TOGETHER_BY_NAME && !model->by_chees)) {
+    run->together_mode = o->check || o->compare_devices || o->moves == GM_TRAJECTORIES_NUTS ? GM_APART
+                         : o->moves == GM_TRAJECTORIES_CHEES                                ? GM_TOGETHER
+                         : many                                                             ? GM_TOGETHER_UNLESS_NAMED
+                                                                                            : GM_TOGETHER_BY_NAME;
+    const bool with_selected = run->device && gm_trials_warmup(o->warmup) >= CHEES_WARMUP &&
+                               (run->together_mode == GM_TOGETHER || run->together_mode == GM_TOGETHER_UNLESS_NAMED);
+    run->n_together = count_hmc(model, with_selected, NULL);
+    if (run->together_mode == GM_APART || run->n_together == 0 || (run->together_mode == GM_TOGETHER_BY_NAME && !model->by_chees)) {
         run->n_together = 0;
         return;
     }
     run->together = gm_alloc((size_t)run->n_together, sizeof *run->together);
-    count_moves(model, competing, run->together);
+    count_hmc(model, with_selected, run->together);
 }
 
-bool gm_together_competes(const GmRun *run, const GmModel *model)
+bool gm_together_selected(const GmRun *run, const GmModel *model)
 {
     for (int i = 0; i < run->n_together; i++)
         for (int k = 0; k < model->n_selections; k++)
-            if (run->together[i].moves == model->state[model->selections[k].told - 1].offset) return true;
+            if (run->together[i].diagnostics == model->state[model->selections[k].diagnostics - 1].offset) return true;
     return false;
 }
 
@@ -86,13 +86,13 @@ int gm_goes_together(GmRun *run, const GmHmc *of)
 {
     bool found = false;
     if (!run->together || of->steps || run->checking) return 0;
-    for (int k = 0; k < run->n_together; k++) found |= run->together[k].moves == of->moves;
+    for (int k = 0; k < run->n_together; k++) found |= run->together[k].diagnostics == of->diagnostics;
     if (!found) return 0;
-    if ((run->company == GM_TOGETHER_BY_NAME && of->by != GM_BY_CHEES) ||
-        (run->company == GM_TOGETHER_UNLESS_NAMED && of->by == GM_BY_NUTS))
+    if ((run->together_mode == GM_TOGETHER_BY_NAME && of->by != GM_BY_CHEES) ||
+        (run->together_mode == GM_TOGETHER_UNLESS_NAMED && of->by == GM_BY_NUTS))
         return 0;
-    for (int k = 0; k < run->n_together && run->chain <= 0; k++)  // one chain tells of it for all
-        if (run->together[k].moves == of->moves) {
+    for (int k = 0; k < run->n_together && run->chain <= 0; k++)  // one chain reports it for all
+        if (run->together[k].diagnostics == of->diagnostics) {
             run->together[k].of = *of;
             run->together[k].made = 1;
         }

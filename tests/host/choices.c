@@ -26,7 +26,7 @@ static void cost_of(const void *data, double *cost)
 }
 
 static const int fields[] = { 1, 0 }, latents[] = { 0 };
-static const GmSelection selections[] = { { .name = "x", .coupled = 1, .fields = fields, .told = 2, .machine = 3, .latents = latents, .cost = cost_of } };
+static const GmSelection selections[] = { { .name = "x", .coupled = 1, .fields = fields, .diagnostics = 2, .machine = 3, .latents = latents, .cost = cost_of } };
 
 static void shape(int field, const void *data, GmShape *out)
 {
