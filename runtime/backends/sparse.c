@@ -290,10 +290,10 @@ void gm_pattern_in_turn(int number, long n, const char *name)
     Pattern *q = pattern(number);
     free(q->text);
     q->text = room(400);
-    snprintf(
-        q->text, 400,
-        "%s: %ld elements: drawn in turn, as always on a GPU where predictors name lists of elements, or coefficients are made of matrices",
-        name, n);
+    snprintf(q->text, 400,
+             "%s: %ld elements: drawn one after the other, as always on a GPU where predictors name lists of elements, or coefficients are "
+             "made of matrices",
+             name, n);
     q->taken = false;
 }
 
@@ -446,7 +446,7 @@ static bool list_rows(Pattern *q, const char *asked, double all_pairs)
     if (q->listed) return true;
     char *text = room(900);
     const int at = say_rows(text, q);
-    snprintf(text + at, 900 - (size_t)at, "; predicted: %s %.2g ms, conjugate gradients %.2g ms (%d steps): drawn %s",
+    snprintf(text + at, 900 - (size_t)at, "; predicted: %s %.2g ms, conjugate gradients %.2g ms (%d iterations): drawn %s",
              N < n ? "by few rows" : "dense", (N < n ? few : many) / 1e6, gradients / 1e6, GUESSED_STEPS, N < n ? "by few rows" : "dense");
     free(q->text);
     q->text = text;
@@ -484,8 +484,8 @@ static bool is_full(const Pattern *q, long block)
 static void say_full(Pattern *q, long block)
 {
     char *text = room(400);
-    snprintf(text, 400, "%s: %ld elements, %ld entries, a full block of more than %ld elements in the factor: drawn in turn", q->text, q->n,
-             q->entries, block);
+    snprintf(text, 400, "%s: %ld elements, %ld entries, a full block of more than %ld elements in the factor: drawn one after the other",
+             q->text, q->n, q->entries, block);
     free(q->text);
     q->text = text;
 }
@@ -523,7 +523,7 @@ static void choose_plain(Pattern *q, const char *asked)
     char *text = room(400);
     snprintf(text, 400, "%s: %ld elements, %ld entries, %.3g in the factor, %.2g multiply-adds a draw: %s%s%s", q->text, n, q->entries,
              q->factor, work,
-             !q->taken  ? "drawn in turn"
+             !q->taken  ? "drawn one after the other"
              : q->dense ? "drawn jointly, dense"
                         : "drawn jointly, sparse",
              missing ? "; " : "", missing ? missing : "");
@@ -573,7 +573,7 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
         if (k == 2) at += snprintf(text + at, 900 - (size_t)at, " (%d steps)", GUESSED_STEPS);
     }
     snprintf(text + at, 900 - (size_t)at, ": %s%s%s",
-             !q->taken      ? "drawn by other steps"
+             !q->taken      ? "drawn by other updates"
              : q->dense     ? "drawn jointly, dense"
              : q->gradients ? "drawn jointly, by conjugate gradients"
                             : "drawn jointly, sparse",
@@ -630,12 +630,13 @@ static void choose_on_gpu(Pattern *q, const char *asked)
     char *text = room(400);
     if (q->tiles)
         snprintf(text, 400,
-                 "%s: %ld elements, %ld entries, %ld tiles of the factor of 32 x 32, %ld products of tiles a draw, %d in turn: %s%s%s",
+                 "%s: %ld elements, %ld entries, %ld tiles of the factor of 32 x 32, %ld products of tiles a draw, %d one after the other: "
+                 "%s%s%s",
                  q->text, n, q->entries, q->tiles->factor, q->tiles->updates, q->tiles->height,
-                 q->taken ? "drawn jointly, by tiles" : "drawn in turn", missing ? "; " : "", missing ? missing : "");
+                 q->taken ? "drawn jointly, by tiles" : "drawn one after the other", missing ? "; " : "", missing ? missing : "");
     else
-        snprintf(text, 400, "%s: %ld elements, %ld entries, too many products of tiles a draw: drawn in turn%s%s", q->text, n, q->entries,
-                 missing ? "; " : "", missing ? missing : "");
+        snprintf(text, 400, "%s: %ld elements, %ld entries, too many products of tiles a draw: drawn one after the other%s%s", q->text, n,
+                 q->entries, missing ? "; " : "", missing ? missing : "");
     free(q->text);
     q->text = text;
     if (q->taken) return;
@@ -776,7 +777,7 @@ const char *gm_sparse_route(int number)
     }
     if (!draws) return q->text;
     static char text[1000];
-    snprintf(text, sizeof text, "%s; %.1f steps for each of %ld solutions, %ld draws by the factor", q->text,
+    snprintf(text, sizeof text, "%s; %.1f iterations for each of %ld solutions, %ld draws by the factor", q->text,
              solved ? (double)steps / (double)solved : 0, solved, draws - solved);
     return text;
 }

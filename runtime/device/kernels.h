@@ -118,7 +118,7 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
     "them), or a value it depends on overflowed or fell to 0"
 #define NOT_SOLVED                                                                                                                   \
     "conjugate gradients do not come close enough to a solution, and its precision has no factor that fits: its columns are nearly " \
-    "collinear under a vague prior (scale them, or give the prior a smaller scale)"
+    "collinear under a vague prior (standardise them, or give the prior a smaller scale)"
 #define VERIFY(x, name, element)                             \
     do {                                                     \
         if (!is_finite(x)) FAULT(name, element, NOT_FINITE); \
@@ -203,7 +203,7 @@ DEVICE int integer_of_32_bits(GmContext *GM, wide x, const char *name)
 {
     if (x >= -2147483647 && x <= 2147483647) return (int)x;
     const long none[] = {0};
-    FAULT_AT(name, none, 0, "it is not an integer of 32 bits; a real holds larger numbers (1.0 * n)");
+    FAULT_AT(name, none, 0, "it is not an integer of 32 bits; a real has room for larger numbers (1.0 * n)");
     return 0;
 }
 

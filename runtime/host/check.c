@@ -167,7 +167,7 @@ static bool report_gradients(void)
 
 static bool report(const GmModel *model, const GmRun *run, const Verdict *verdict)
 {
-    int width = 4;
+    int width = 6;
     for (int k = 0; k < model->n_updates; k++)
         if ((int)strlen(model->update_name(k)) > width) width = (int)strlen(model->update_name(k));
     printf("%-*s  %14s  %10s  %8s\n", width, "update", "max difference", "bound", "ratios");
@@ -182,7 +182,7 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
                    run->first_chain + v->chain + 1, v->sweep + 1);
             good = false;
         } else if (v->no_ratio) {
-            printf("%14s  %10s  %8s  not an exact step: checked by construction\n", "-", "-", "-");
+            printf("%14s  %10s  %8s  no exact draw: valid by construction, no ratio to check\n", "-", "-", "-");
         } else if (v->compared == 0) {
             printf(
                 "%14s  %10s  %8s  not compared: the log joint was not finite before it, or its rounding is as large as what is compared\n",

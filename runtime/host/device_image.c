@@ -105,7 +105,7 @@ bool gm_device_hmc_image(GmDevice *d)
     char why[900];
     if (!d->moves_apart || d->moves_module) return !d->failed;
     char *text = text_of_moves();
-    if (!compile(d, text, "moves", &d->moves_module, why, sizeof why)) gm_device_refuse(d, why);
+    if (!compile(d, text, "HMC", &d->moves_module, why, sizeof why)) gm_device_refuse(d, why);
     free(text);
     return !d->failed;
 }

@@ -189,7 +189,7 @@ void gm_device_hmc(GmRun *run, const GmHmc *of, void (*density)(GmRun *))
     *d->asking = 0;
     put_move(d, &move, 1, asks);
     if (!d->capturing) {
-        while (gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a move") && *(volatile uint32_t *)d->asking) {
+        while (gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "an HMC update") && *(volatile uint32_t *)d->asking) {
             density(run);
             *d->asking = 0;
             put_move(d, &move, 0, asks);

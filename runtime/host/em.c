@@ -521,10 +521,10 @@ static void say(const Em *em, long to, int going, bool bar)
     double best = -INFINITY;
     for (int c = 0; c < em->run->chains; c++) best = fmax(best, em->end[c].log_density);
     if (bar) {
-        fprintf(stderr, "\riteration %ld, log density %.10g, %d start%s on the way ", to, best, going, going == 1 ? "" : "s");
+        fprintf(stderr, "\riteration %ld, log density %.10g, %d start%s going on ", to, best, going, going == 1 ? "" : "s");
         fflush(stderr);
     } else if (em->options->refresh > 0 && to % em->options->refresh < ROUND)
-        gm_note("iteration %ld: log density %.10g, %d start%s on the way", to, best, going, going == 1 ? "" : "s");
+        gm_note("iteration %ld: log density %.10g, %d start%s going on", to, best, going, going == 1 ? "" : "s");
 }
 
 // ---- the slope, by differences ----
@@ -779,7 +779,7 @@ GmExit gm_em(const GmModel *model, GmRun *run, GmRun *on_device, const GmMemory 
     }
     for (int c = 0; c < o->chains; c++)
         if (end[c].fell < 0) {
-            gm_error("start %d: iteration %ld lowered the log density by %.3g: a step of maximisation is wrong. Please keep the model and "
+            gm_error("start %d: iteration %ld lowered the log density by %.3g: a maximisation is wrong. Please keep the model and "
                      "the data, and report it",
                      c + 1, end[c].iterations, -end[c].fell);
             status = GM_EXIT_FAULT;

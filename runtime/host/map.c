@@ -242,14 +242,15 @@ static bool holds_all(const Map *map, const GmMemory *m, const GmData *d)
                      "where its values are finitely many",
                      field->name, field->where, model->source, field->name);
         else
-            gm_error("map: %s (%s) is drawn by a step, and this program has no density of all unknowns with its gradient: gmc --method "
-                     "nuts %s makes one that has",
-                     field->name, field->where, model->source);
+            gm_error(
+                "map: %s (%s) is drawn by a Gibbs update, and this program has no density of all unknowns with its gradient: gmc --method "
+                "nuts %s makes one that has",
+                field->name, field->where, model->source);
         return false;
     }
     for (int b = 0; b < map->n_blocks; b++)
         if (map->n_blocks > 1 && !map->block[b].alone) {
-            gm_error("map: %s are moved apart from %s, and no density of all unknowns is there: leave `infer` out, and gmc --method nuts "
+            gm_error("map: %s are drawn apart from %s, and there is no density of all unknowns: leave `infer` out, and gmc --method nuts "
                      "%s makes one",
                      map->block[b].name, map->block[b ? 0 : 1].name, model->source);
             return false;
@@ -305,11 +306,11 @@ static const char *end_of(const Climb *c)
     switch (c->state) {
     case GM_ASCENT_DONE: return "a mode";
     case GM_ASCENT_ON_ITS_WAY: return "still rising";
-    case GM_ASCENT_STUCK: return "no step leads up, but it is steep: a kink of the density, or an end of its domain";
+    case GM_ASCENT_STUCK: return "no step increases the density, but its gradient is not 0: a kink of the density, or an end of its domain";
     case GM_ASCENT_UNBOUNDED: return "the density has no bound";
     case GM_ASCENT_CUT: return "cut after --iterations";
-    case GM_ASCENT_LEFT: return "left behind: others were higher";
-    case GM_ASCENT_RUNS_OFF: return "it rises for ever, ever less";
+    case GM_ASCENT_LEFT: return "given up: others were higher";
+    case GM_ASCENT_RUNS_OFF: return "it rises for ever, more and more slowly";
     case GM_ASCENT_NOWHERE: return "the density is not finite at the start, nor at a hundred random places";
     }
     return "";
@@ -495,7 +496,7 @@ static int report(const Map *map, GmRun *run, GmMemory *m, const GmData *data, i
     const double *row = draws.memory + (long)start * draws.held * draws.n_columns;
     if (o->summary) {
         if (o->chains > 1) printf("\n");
-        printf(worst(map, start)->state == GM_ASCENT_CUT ? "no mode yet, where --iterations %ld has led: " : "", o->iterations);
+        printf(worst(map, start)->state == GM_ASCENT_CUT ? "no mode yet after --iterations %ld: " : "", o->iterations);
         printf("mode of the density of %s: log density %.10g%s, largest derivative %.2g, from %d of %d starts\n",
                o->jacobian ? "the coordinates without bounds" : "the unknowns as declared", lp, up_to(map), slope, reached, o->chains);
         print_mode(map, m, &draws, row);

@@ -154,9 +154,10 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
         }
         if (field->constraint == GM_UNIT_VECTOR && (field->role == GM_PARAMETER || field->role == GM_LATENT) &&
             m->shape[f].dim[m->shape[f].rank - 1] == 1) {
-            gm_error("data: %s is a unit vector of one element (%s): 1 or -1, and no step leads from one to the other. Write 2 * b - 1 in "
-                     "its place, b ~ bernoulli(0.5)",
-                     field->name, field->where ? field->where : "");
+            gm_error(
+                "data: %s is a unit vector of one element (%s): 1 or -1, and no update leads from one to the other. Write 2 * b - 1 in "
+                "its place, b ~ bernoulli(0.5)",
+                field->name, field->where ? field->where : "");
             return false;
         }
     }

@@ -353,8 +353,8 @@ void gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *befo
     const Noted *x = w ? &w->chain[chain] : NULL;
     if (x && x->from >= 0)
         fprintf(to,
-                "%schain %d began again in sweep %ld of warm-up from the place of chain %d: where it had been holds less than 10^%.0f of "
-                "the probability of where that is\n",
+                "%schain %d began again in sweep %ld of warm-up from the state of chain %d: its region has less than 10^%.0f of "
+                "the probability of that chain's\n",
                 before, w->first_chain + chain, x->when, w->first_chain + x->from, -floor(x->less / log(10)));
 }
 

@@ -105,7 +105,7 @@ static void profile_print(const Fit *f)
         long row;
         const GmNonzeros *few = gm_nonzeros_of(*(double **)((char *)f->data.data + field->offset), s->dim[1], &row);
         if (few)
-            printf("%s: %ld by %ld, %.3g%% of whose elements are not 0: read by these\n", field->name, few->n, few->p,
+            printf("%s: %ld by %ld, %.3g%% of whose elements are not 0: only these are read\n", field->name, few->n, few->p,
                    100 * (double)few->first[few->n] / ((double)few->n * (double)few->p));
     }
     for (int k = 1; k <= gm_sparse_blocks(); k++)
@@ -196,7 +196,7 @@ static bool explain_definition(const Fit *f)
         for (long i = 0; i < gm_shape_size(shape); i++)
             if (!isfinite(x[i])) {
                 char *name = gm_element_name(field->name, shape->rank, shape->dim, i);
-                gm_error("  %s is %s (%s): that may be what is to blame, and with it the data that it is computed from", name,
+                gm_error("  %s is %s (%s): that may be the cause, and with it the data that it is computed from", name,
                          isnan(x[i]) ? "NaN, not a number" : "infinite", field->where);
                 free(name);
                 return true;
@@ -242,7 +242,7 @@ static void explain_fault(const Fit *f)
     if (!gm_fault_raised() || explain_definition(f)) return;
     explain_place(f, gm_fault_chain() - f->run.first_chain, gm_fault_sweep() == 0);
     if (gm_fault_sweep() < f->options.warmup)
-        gm_error("  if it is the start that is to blame: --init FILE gives the values to start from, --init R starts nearer to zero (1)%s",
+        gm_error("  if the start is the cause: --init FILE gives the values to start from, --init R starts nearer to zero (1)%s",
                  f->device && gm_fault_sweep() == 0 ? "; --device cpu looks for other places" : "");
 }
 
@@ -288,7 +288,7 @@ static void note_missing(const Fit *f)
         const long n = f->data.missing[k].count;
         if (y->may_be_left_out && n > 0)
             printf("%s has %ld missing value%s, which nothing else reads, and given which the unknowns are drawn as if %s been observed: "
-                   "`infer { %s by marginal; }` in the model leaves them out, and what depends on them moves faster.\n",
+                   "`infer { %s by marginal; }` in the model integrates them out, and what depends on them mixes faster.\n",
                    y->name, n, n > 1 ? "s" : "", n > 1 ? "they had" : "it had", y->name);
     }
 }

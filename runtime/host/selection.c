@@ -71,11 +71,11 @@ static const double careful = 0.95;      // the target of a second trial whose f
 // NUTS that loses with so many times the effective draws for the same work is tried again
 static const double near = 0.5, near_hardly = 0.1;
 
-static const char smaller[] = "its steps are small, for an acceptance of 0.95, since larger ones diverged";
-static const char no_density[] = "NUTS met no finite density";
+static const char smaller[] = "its step size is small, for an acceptance of 0.95, since larger ones diverged";
+static const char no_density[] = "NUTS found no finite density";
 static const char too_dear[] = "NUTS was not tried, since even independent draws by it would cost more";
 static const char given_up[] = "NUTS was not tried to the end: even independent draws by it would cost more";
-static const char no_better[] = "it hardly moved something, either";
+static const char no_better[] = "some elements hardly changed by it, either";
 static const char unaffordable[] = "NUTS was not tried to the end: its transitions cost too much for a trial";
 
 typedef enum { GIBBS, NUTS_AND_GIBBS, METHODS } Method;
@@ -200,7 +200,7 @@ static const char SHORT[] = "not measured in a warm-up of less than 300 sweeps";
 static const char *not_measured(const Costs *c, bool latents, long coordinates, long warmup, bool beyond)
 {
     return isinf(c->evaluation.work)        ? "the products of a matrix that gradients need are not computed where its rows are listed"
-           : latents                        ? "the draws hold auxiliaries"
+           : latents                        ? "the draws include auxiliaries"
            : coordinates > MOST_COORDINATES ? "they are too many for NUTS"
            : beyond                         ? "not measured on a GPU: there are 18 other sets that are"
            : warmup < LEAST_MEASURED        ? SHORT
@@ -266,8 +266,8 @@ bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o
     const char *const method[] = {"auto", "gibbs", "nuts", "both"};
     if (o->method == GM_METHOD_AUTO) return true;
     if (model->n_selections == 0 && (o->method != GM_METHOD_GIBBS || moves)) {
-        gm_error("--method %s: this program holds no choice of method: `gmc --method` or an `infer` block of its model made it, or NUTS "
-                 "has nothing to offer for its unknowns. Compile the model with another",
+        gm_error("--method %s: this program has no method selection: `gmc --method` or an `infer` block has fixed the method, or NUTS "
+                 "suits none of its unknowns. Compile the model with another --method",
                  method[o->method]);
         return false;
     }
@@ -608,7 +608,7 @@ static void decide(GmTrials *w, int k, long done)
     const Totals all = totals_of(w, k);
     const Verdict v = verdict_of(w, k, (double)t->transitions, (double)t->divergent, all.stuck);
     const char *because = reason_of(w, k, &all);
-    if (v == WON) take_nuts(w, k, w->selected[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
+    if (v == WON) take_nuts(w, k, w->selected[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly changed some elements" : NULL);
     else if (v == MAY_WIN) {
         t->stage = STAGE_GIBBS_AGAIN;
         t->again = (Window){done, done + w->warmup * 3 / 20};
@@ -697,7 +697,7 @@ static void check(GmTrials *w, int k)
     t->transitions += all.moves;
     t->divergent += all.divergent;
     const bool kept = t->only || t->ratio > factor_for(divergent, share_of, all.stuck);
-    settle(w, k, kept, kept ? t->because : "too many diverged when it adapted no longer");
+    settle(w, k, kept, kept ? t->because : "too many transitions diverged after its adaptation");
 }
 
 // After how many sweeps chains meet next for these unknowns, if `done` are made; LONG_MAX: never.
@@ -933,7 +933,7 @@ static void say(FILE *to, const GmTrials *w, int k)
     if (t->ratio > 0) {
         fprintf(to, t->nuts ? "; in warm-up " : ". %s was tried: ", w->by);
         say_about(to, t->ratio);
-        fprintf(to, " effective draws per second%s", t->nuts ? " as by Gibbs" : "");
+        fprintf(to, " effective draws for the same work%s", t->nuts ? " as by Gibbs" : "");
         say_divergent(to, t);
     }
     if (t->because == SHORT && !t->nuts) fprintf(to, "; %s was not tried: that takes a warm-up of 300 sweeps", w->by);

@@ -41,11 +41,11 @@ bool gm_together_possible(const GmModel *model, const GmOptions *o)
                  "in the model: `infer { (a, b) by chees; }`",
                  who);
     else if (o->chains < CHEES_CHAINS)
-        gm_error("%s: chains learn from each other how long their trajectories should be, and %d %s too few: take --chains %d or more, or "
+        gm_error("%s: chains adapt the length of trajectories together, and %d %s too few: take --chains %d or more, or "
                  "--moves nuts",
                  who, o->chains, o->chains == 1 ? "is" : "are", CHEES_CHAINS);
     else if (o->warmup < CHEES_WARMUP)
-        gm_error("%s: step size, length of trajectories and metric are learned in warm-up, and %ld sweeps are too few: take --warmup %d or "
+        gm_error("%s: step size, length of trajectories and metric are adapted in warm-up, and %ld sweeps are too few: take --warmup %d or "
                  "more, or --moves nuts",
                  who, o->warmup, CHEES_WARMUP);
     else {
@@ -162,8 +162,8 @@ void gm_together_note(FILE *to, const GmRun *run, const char *before)
         const GmTogether *t = &run->together[k];
         if (t->made && t->step > 0)
             fprintf(to,
-                    "%s%s: moved along gradients by %d chains that adapt together (ChEES-HMC); steps of %.3g, trajectories of %.3g, %.1f "
-                    "steps on average\n",
+                    "%s%s: drawn by HMC of %d chains that adapt together (ChEES); step size %.3g, trajectories of length %.3g, %.1f "
+                    "leapfrog steps on average\n",
                     before, t->of.name, run->chains, t->step, t->time, t->time / t->step < 1 ? 1 : t->time / t->step);
     }
 }

@@ -157,7 +157,7 @@ int main(void)
     const Outcome sticky = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, WARMUP, 100000);
     check(sticky.gradients && sticky.first == QUARTER && sticky.last == WARMUP - 1, "Gibbs updates that hardly move lose: NUTS from sweep %ld to %ld", sticky.first, sticky.last);
     check(sticky.also > (TRIED - QUARTER) / 2 && sticky.also < WARMUP - QUARTER, "Gibbs updates after every second transition once these are measured, for a tenth of the work: %ld", sticky.also);
-    check(strstr(sticky.said, "Sampler: NUTS with a Gibbs sweep after every 2 transitions for x; in warm-up more than 10 times as many effective draws per second") != NULL, "what is said: %s", sticky.said);
+    check(strstr(sticky.said, "Sampler: NUTS with a Gibbs sweep after every 2 transitions for x; in warm-up more than 10 times as many effective draws for the same work") != NULL, "what is said: %s", sticky.said);
     for (long most = 1; most < 1000; most *= 7) {
         const Outcome same = run_warmup((Truth){ .steps = 0.99, .moves = 0, .length = 7 }, WARMUP, most);
         check(same.gradients && same.first == sticky.first && same.also == sticky.also && strcmp(same.said, sticky.said) == 0, "batches of %ld sweeps: the same choice", most);

@@ -73,7 +73,7 @@ static void missing(void)
     check(fit("na.json --seed 7 --samples 20 --params all -o m") == 0 && holds("m_1.csv", ",y.2,y.4,"), "--params all holds the missing values");
     check(holds("m_1.csv", "\n# N: 5, from the size of group\n"), "and written into the files");
     check(holds("err.txt", "N = 5, from the size of group") && holds("err.txt", "K = 1, from the size of X"), "sizes are inferred and told");
-    check(fit("na.json --seed 7 --check") == 0 && holds("out.txt", "idle") && holds("out.txt", "not an exact step"), "--check passes");
+    check(fit("na.json --seed 7 --check") == 0 && holds("out.txt", "idle") && holds("out.txt", "no exact draw"), "--check passes");
     toy_wrong = 1;
     check(fit("na.json --seed 7 --check") == 1 && holds("out.txt", "FAILED"), "--check finds a wrong step");
     toy_wrong = 0;
