@@ -131,7 +131,7 @@ typedef struct Pattern {  // of one block: the same for all chains
     bool weighted;                    // then X'WX would be made in each sweep
     bool diagonal, analysed, direct;  // the terms are a diagonal; there is a factor; that, or a dense one may be made
     bool gradients, only_gradients;
-    // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
+    // in ns, as predicted: an iteration of conjugate gradients, a draw by a factor, by the route that is taken
     double update_time, factor_time, time;
     struct Record *record;
     cholmod_factor *symbolic;
@@ -145,7 +145,7 @@ typedef struct Record {  // of one block, of one chain: what conjugate gradients
     int chain;
     long draws, solved, steps, failed;
     int npushed, pushed[MOST_APART];  // elements whose pivots were lost without the rows that are apart
-    double mean[2];  // steps by either preconditioner, the terms and all of the diagonal; later ones count more; 0: not tried
+    double mean[2];  // iterations by either preconditioner, the terms and all of the diagonal; later ones count more; 0: not tried
     struct Record *next;
 } Record;
 
@@ -490,7 +490,7 @@ static void say_full(Pattern *q, long block)
     q->text = text;
 }
 
-// The routes of a block without rows: dense, sparse, or other steps.
+// The routes of a block without rows: dense, sparse, or other updates.
 static void choose_plain(Pattern *q, const char *asked)
 {
     const long n = q->n;
@@ -600,7 +600,7 @@ static long refused_block_on_gpu(double most_updates, double most_time)
 }
 
 // The route of a block without rows on a GPU: by tiles of the factor, in the order of the elements where it is nearly full, or else in the
-// better one of CHOLMOD's minimum degree and nested dissection; or other steps.
+// better one of CHOLMOD's minimum degree and nested dissection; or other updates.
 static void choose_on_gpu(Pattern *q, const char *asked)
 {
     static const double most_updates = 4e6;
@@ -624,7 +624,7 @@ static void choose_on_gpu(Pattern *q, const char *asked)
         q->tiles = gm_tiles_open(n, q->first, q->row, q->dense ? NULL : order_of(q), most_updates);
     if (!q->dense && work < 1e5 * most_updates) dissect(q, most_updates);
     q->time = q->tiles ? time_of_tiles(q, q->tiles) : INFINITY;
-    q->taken = q->time <= q->most / 4 * separate;  // steps that stand in are few launches, and take less of a GPU than of a CPU
+    q->taken = q->time <= q->most / 4 * separate;  // the other updates are few launches, and take less of a GPU than of a CPU
     if (asked) q->taken = q->tiles && strcmp(asked, "separate") != 0;
     if (!q->taken) q->time = separate;
     char *text = room(400);
@@ -1264,7 +1264,7 @@ static bool solved_directly(const Pattern *q, Numbers *m, Record *r, double *b, 
 #endif
 }
 
-// From b to x: *steps more. false: it was not close enough.
+// From b to x: *steps more iterations. false: it was not close enough.
 static bool solved(const GmRows *R, const Pattern *q, const double *D, const double *M, const double *b, double *x, double *work, long most,
                    long *steps)
 {
@@ -1284,7 +1284,7 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
     const bool trial = draw < FIRST_DRAWS || draw % AGAIN == 0;
     const int by = draw < FIRST_DRAWS ? (int)(draw & 1) : trial ? (int)(draw / AGAIN & 1) : r->mean[1] < r->mean[0];
     if (!trial && q->direct && !q->only_gradients && r->mean[by] * q->update_time > q->factor_time) return GM_FOR_FACTOR;
-    // more steps than these are not: then there is the factor
+    // no more iterations than these: then there is the factor
     const double worth = 20 + 4 * q->factor_time / (q->update_time + 1);
     const long most = q->direct && worth < MOST_STEPS ? (long)worth : MOST_STEPS;
     if (!m->solving) m->solving = room(sizeof(double) * 8 * (size_t)n);

@@ -98,20 +98,21 @@ void gm_rows_evaluated(void);          // something is, as in looking for a mode
 
 // Blocks have numbers from 1. Between these two calls, which no other thread makes meanwhile, the kernel says what its terms are; then the
 // order is analysed and the route chosen; the environment variable GM_JOINT (sparse, gradients, dense, separate) chooses instead. n: the
-// size of the block; most: how many times the work of the steps that stand in for it a joint draw may take, by counts of multiply-adds
+// size of the block; most: how many times the work of the updates in its place a joint draw may take, by counts of multiply-adds
 // (measured: 4e9 a second within CHOLMOD, 4 ns a term).
 void gm_pattern_begin(int number, long n, double most, const char *name);
 // on_gpu: it is to be drawn on a GPU, or as there: by tiles (tiles.h), in an order that has few columns that wait for each other.
 void gm_pattern_end(int number, int on_gpu);
 
-// On a GPU, in place of both: other steps stand in for the block, which its route says.
+// On a GPU, in place of both: the block is drawn by other updates, which its route says.
 void gm_pattern_in_turn(int number, long n, const char *name);
 
-// On a GPU: the tiles of the factor, NULL if other steps stand in; and the slot of each term, with the lower triangle by columns.
+// On a GPU: the tiles of the factor, NULL if the block is drawn by other updates; and the slot of each term, with the lower triangle by
+// columns.
 const struct GmTiles *gm_sparse_tiles(int number);
 const int *gm_sparse_slots(int number, const int **first, const int **row);
 
-// Whether block `number` is drawn jointly. If not, other steps stand in for it.
+// Whether block `number` is drawn jointly. If not, other updates draw it.
 int gm_sparse_taken(int number);
 
 // Whether these do; for --check also where it is taken, if there is memory for them. They have so many bytes, which is said before the

@@ -18,7 +18,7 @@
 //               (Kingma and Ba 2015) without momentum. u is van der Corput's sequence, base 2, in the number of the sweep. Measured on 100
 //               independent normals, 50 normals correlated by 0.9 and a logistic regression: u in (1/2, 3/2) gave up to 1.5 times the draws
 //               of u in (0, 2). CHEES_COST = 0.2 kept T from wandering where C hardly changes with it.
-//   step        dual averaging (Hoffman and Gelman 2014) of the mean acceptance over chains
+//   step size   dual averaging (Hoffman and Gelman 2014) of the mean acceptance over chains
 //   metric      diagonal, as in nuts.h: sd of the draws over sd of their gradients, of all chains, over windows that double; the last 15 %
 //               of warm-up keep it
 //   errors      those of HMC (nuts.h). Fewer than CHEES_CHAINS chains or CHEES_WARMUP sweeps of warm-up give too little
@@ -40,7 +40,7 @@
 #define CHEES_COST   0.2   // how much the cost of a trajectory counts
 #define CHEES_SUMS   2     // of a chain: change of the squared distance; half its derivative by time
 
-typedef struct Chees {       // of a move of all chains
+typedef struct Chees {       // of an HMC update of all chains
     const void *states;      // State, chain by chain,
     uint64_t size, machine;  // its bytes, and the place of the machine in it
     long n;                  // coordinates
@@ -215,7 +215,7 @@ DEVICE void chees_add(const Chees *w, long i, int chain, const CheesCentre *at, 
     sums[1] += end * chees_vector(w, chain, NUTS_MOMENTUM)[i];
 }
 
-// ---- after a sweep: step and length ----
+// ---- after a sweep: step size and length ----
 
 DEVICE void chees_start(const Chees *w, Nuts *m)
 {

@@ -1,4 +1,4 @@
-// constrained_line.h -- vectors and matrices whose elements are constrained together as images of R^m, for moves that know no bounds.
+// constrained_line.h -- vectors and matrices whose elements are constrained together as images of R^m, for HMC, which knows no bounds.
 //
 //   n, m                 n numbers, or n by n row-major; m coordinates y, the density being that of the elements named below
 //
@@ -25,7 +25,7 @@
 //                        triangle
 //
 //   NAME_from_line(n, y, x)          x, at y. Upper triangles of factors are 0, other matrices are filled
-//   NAME_to_line(n, x, y, work)      y, at x, unless y stands for x already; what lies on a boundary moves inside by 1e-10 of what it is
+//   NAME_to_line(n, x, y, work)      y, at x, unless y stands for x already; what lies on a boundary is put inside by 1e-10 of what it is
 //                                    measured by
 //   NAME_chain(n, y, x, slope, out, work)   from slope, the derivatives of a log density by the elements of x as if each were free: out,
 //                                           those by y of it and log |J|; returns log |J|

@@ -2,8 +2,8 @@
 //
 //   J[n, n], h[n]   ->   L L' = J, w = L^-1 h   ->   scale s   ->   x = L'^-1 (s w + e)                    J is destroyed
 //
-// A factorisation by 32 columns at a time is bound by how long one step waits for the one before, not by arithmetic. So there is one
-// launch, and no step waits for all of another. Work is cut into tasks, and blocks take the next one from a counter:
+// A factorisation by 32 columns at a time is bound by how long one operation waits for the one before, not by arithmetic. So there is one
+// launch, and no operation waits for all of another. Work is cut into tasks, and blocks take the next one from a counter:
 //
 //   tile (i, k), i > k, by columns     P = J(i,k) - sum over j < k of L(i,j) L(k,j)', as these tiles get ready; then L(i,k) = P L(k,k)'^-1
 //   and if i = k + 1                   Q = J(i,i) - sum over j < i of L(i,j) L(i,j)'; factors Q, inverts the factor, w(i) = L(i,i)^-1 (h(i)

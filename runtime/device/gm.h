@@ -75,7 +75,7 @@ DEVICE void log_sum_add(LogSum *s, double v)
 
 DEVICE double log_sum_value(const LogSum *s) { return s->most + log(s->sum); }
 
-// Widths of slice samplers (and of Metropolis steps, metropolis.h): `first` at first, then moved during warm-up towards half of the
+// Widths of slice samplers (and of Metropolis proposals, metropolis.h): `first` at first, then changed during warm-up towards half of the
 // brackets that come out; afterwards fixed.
 DEVICE double slice_width(double stored, double first) { return stored > 0 ? stored : first; }
 

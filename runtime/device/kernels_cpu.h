@@ -19,8 +19,8 @@ typedef struct GmContext {
 #define KERNEL_ONCE(name)     KERNEL(name)
 #define KERNEL_TEAM(name)     KERNEL(name)
 #define KERNEL_PRODUCTS(name) KERNEL(name)
-// In a program of many steps most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of a
-// sampler.
+// In a program of many updates most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of
+// a sampler.
 #if defined(GM_MANY_STEPS) && !defined(GM_CHEAPLY) && defined(__GNUC__) && !defined(__clang__)
 #define GM_CHEAPLY __attribute__((optimize("O0")))
 #elif !defined(GM_CHEAPLY)
@@ -133,7 +133,7 @@ static inline void team_barrier(GmContext *c)
 #define TEAM_ONCE
 #define TEAM_VALUE(x) (x)
 
-// Copied to each sum, so that what it adds up stays in registers; a program of many steps calls them once a chunk.
+// Copied to each sum, so that what it adds up stays in registers; a program of many updates calls them once a chunk.
 #ifdef GM_MANY_STEPS
 #define GM_SUM_LINKAGE static __attribute__((noinline, unused))
 #else

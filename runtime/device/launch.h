@@ -85,7 +85,7 @@ enum {
     GM_ROWS = 4096,            // rows in a chunk of a row pass: its sums are added chunk by chunk
     GM_IN_STEP = -1,           // run->chain: a launch is for all chains
     GM_PRODUCT_CACHE = 32768,  // numbers in the rows that ROW_PRODUCTS takes at a time
-    GM_CACHE = 16 << 20,       // bytes of rows above which chains go in step
+    GM_CACHE = 16 << 20,       // bytes of rows above which chains run in lockstep
 };
 
 #define gm_here(run)                                                              \
@@ -93,7 +93,7 @@ enum {
     const State *const s = gm_of_chain(run, (run)->chain < 0 ? 0 : (run)->chain); \
     (void)d;                                                                      \
     (void)s
-// Chains in step that launches are for, by number.
+// Chains in lockstep that launches are for, by number.
 static inline int gm_chains_going(const GmRun *run) { return run->going ? run->n_going : run->chains; }
 static inline int gm_chain_going(const GmRun *run, int k) { return run->going ? run->going[k] : k; }
 
@@ -358,7 +358,7 @@ static inline void gm_normal_dense_ratio(GmRun *run, uint32_t var, const char *n
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_quadratic_before(n, J, h, x);
-    // a move of z and x together makes no ratio about x alone
+    // a scale move of z and x together has no ratio of x alone
     const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_ratio_quadratic(run, run->chain, gm_quadratic_after(x));
     if (scale) scale[2] = move.scale;
@@ -746,10 +746,10 @@ static inline uint32_t gm_stream_of_iteration(GmRun *run, uint32_t var, long ite
 //
 //   NUTS(run, density, var, machine, position, value, gradient, diagnostics, .name = "mu, tau", .coordinates = n, .depth = 8, ...)
 //
-// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmHmc, what is not written is as
-// usual. density(run) is asked for value[0], the log density by the coordinates, value[1], that by the variables, and gradient[n] at
-// position. Chains that go in step ask together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__.
-// With --check the densities make a ratio, and the gradient is compared with differences.
+// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmHmc, what is not written is as usual.
+// density(run) is asked for value[0], the log density by the coordinates, value[1], that by the variables, and gradient[n] at position.
+// Chains in lockstep need evaluations together; those that are done stay where they are. diagnostics[6] are CmdStan's accept_stat__ to
+// energy__. With --check the densities make a ratio, and the gradient is compared with differences.
 
 // The method that a chain uses for a selection; NULL: there is none, or it keeps to Gibbs updates.
 static inline GmSelected *gm_selected(const GmRun *run, int selection, int chain)
@@ -763,7 +763,7 @@ static inline GmSelected *gm_selected(const GmRun *run, int selection, int chain
 GM_C void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup);
 GM_C int gm_nuts_ask(Nuts *m);
 
-// The metric of a chain's move, if it is not diagonal or may become so, else NULL; of the library, too (host/metrics.c).
+// The metric of a chain's HMC update, if it is not diagonal or may become so, else NULL; of the library, too (host/metrics.c).
 GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmHmc *of, int chain);
 
 typedef void GmDensity(GmRun *run);
@@ -858,8 +858,8 @@ static inline GmShaken gm_nuts_shaken(GmRun *run, const GmHmc *of, GmDensity *de
     return moved;
 }
 
-// The gradient at the chain's state against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep.
-// Their error is estimated from three widths: where a variable has lost digits, near an end of its support, a density goes in steps, and
+// The gradient at the chain's state against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their
+// error is estimated from three widths: where a variable has lost digits, near an end of its support, a density is piecewise constant, and
 // two differences may agree by chance.
 static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *density)
 {
@@ -886,7 +886,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *densi
             difference = at;
             error = off;
         }
-        // so far out a variable may be one of the last numbers before its end, and hardly move
+        // so far out a variable may be one of the last numbers before its end, and hardly change
         if (fabs(x[i]) > 16 && fabs(slope - difference) > 1e-6 * (1 + fabs(slope)) + 10 * error) {
             const double wide_one = gm_nuts_difference(run, of, density, i, fabs(x[i]) / 2);
             // where the density has a kink, or ends, this difference is no check
@@ -897,7 +897,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *densi
     free(kept);
 }
 
-// What the runtime makes of a move, chain by chain: where it begins, or something else in its place.
+// What the runtime makes of an HMC update, chain by chain: where it begins, or something else in its place.
 static inline int gm_nuts_instead(GmRun *run, const GmHmc *of, GmDensity *density)
 {
     if (!run->instead) return 0;
@@ -940,7 +940,7 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmHmc of)
         gm_nuts_begin(run, &of, c);
         going[c - first] = c;
     }
-    // Chains in step that have their draw are left out of what follows.
+    // Chains in lockstep that have their draw are left out of what follows.
     for (int answered = 0; asked > 0; answered = 1) {
         int n = 0;
         for (int k = 0; k < asked; k++)
@@ -1079,8 +1079,8 @@ typedef struct GmUpdate {
     {                                                     \
         name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0, 0 \
     }
-// Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its step, or, -joint, stands in for
-// it.
+// Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its update, or, -joint, one in its
+// place.
 #define UPDATE_JOINT(name, launches, joint)                        \
     {                                                              \
         name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, joint \
@@ -1098,10 +1098,10 @@ typedef struct GmUpdate {
         name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0, 0 \
     }
 
-// Whether these do.
+// Whether updates in its place draw them.
 #define IN_PLACE_OF(run, number) gm_sparse_replaced(number)
 #ifndef GM_LIKE_GPU
-#define GM_LIKE_GPU 0  // 1, for tests: a CPU takes the steps that a GPU takes
+#define GM_LIKE_GPU 0  // 1, for tests: a CPU makes the updates that a GPU makes
 #endif
 
 #define TAKES_GPU_UPDATES(run) ((run)->device || (run)->like_gpu || GM_LIKE_GPU)
@@ -1154,7 +1154,7 @@ static inline void take_updates(GmRun *run, const GmUpdate *update, int n)
 #define GM_FOR_DRAWS(stage) \
     static void gm_##stage(GmRun *run) { all_chains(run, stage); }
 
-// The emitted program's gm_model. What follows the numbers of fields and steps are other members of it.
+// The emitted program's gm_model. What follows the numbers of fields and updates are other members of it.
 #define GM_MODEL(model_name, file, data_count, state_count, update_count, ...)                                                      \
     static void gm_batch(GmRun *one) { sweep_batch(one, sweep); }                                                                   \
     static void gm_sweep(GmRun *run)                                                                                                \

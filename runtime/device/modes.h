@@ -1,4 +1,4 @@
-// modes.h -- where densities that steps draw from have their maximum, and expectations of their statistics: for programs that look for
+// modes.h -- where the conditionals of updates have their maximum, and expectations of their statistics: for programs that look for
 // posterior modes.
 //
 //   NAME_mode   the maximum of the density that the routine NAME draws from, of the same arguments

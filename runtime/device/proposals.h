@@ -61,7 +61,7 @@ static inline int gm_may_propose(const GmRun *run)
 }
 static inline int gm_proposals_warm(const GmRun *run) { return run->sweep < run->warmup || run->checking; }
 
-// Whether the quadratics move in this sweep, by the rate in the room.
+// Whether the quadratics change in this sweep, by the rate in memory.
 static inline int gm_adapts(GmRun *run, size_t field)
 {
     if (!gm_may_propose(run)) return 0;
@@ -88,13 +88,13 @@ static inline long gm_proposals_every(const GmRun *run, int sparse, double sweep
                       fmax(GM_PROPOSALS_SHARE * (sweep + factor), GM_PROPOSALS_ENOUGH));
 }
 
-// Whether the chain makes the step in this sweep.
+// Whether the chain makes the update in this sweep.
 static inline int gm_proposes(GmRun *run, size_t field, GmSelected *selected, int sparse, double sweep_work, double trial_work,
                               double scales)
 {
     if (!gm_may_propose(run)) return 0;
     if (!run->checking && run->sweep % gm_proposals_every(run, sparse, sweep_work, trial_work, scales) != 0) {
-        // which the steps seem to cost in each sweep
+        // which the updates seem to cost in each sweep
         if (selected && run->sweep >= run->warmup / 12) selected->scales -= GM_PROPOSALS_DRAWS * trial_work;
         return 0;
     }
@@ -125,8 +125,8 @@ static inline void gm_decide(GmRun *run, uint32_t var, size_t field, int refused
     else if (run->checking) run->check_log_q[run->chain] = 0;
 }
 
-// As statements of a step's function, in this order: what a chain that adapts does next; the step goes on if the chain proposes, and faults
-// are no more than noted; the end of the proposal.
+// As statements of an update's function, in this order: what a chain that adapts does next; the update goes on if the chain proposes, and
+// faults are no more than noted; the end of the proposal.
 #define ADAPTS(run, room) gm_adapts(run, gm_of(room))
 #define PROPOSE(run, room, selection, sparse, sweep, trial, scales)                                                                       \
     int gm_refused = 0, gm_now;                                                                                                           \

@@ -118,7 +118,7 @@ GM_KERNEL gm_gathered(const GmPlace *place, uint64_t *kept)
 
 // ---- joint normal draws (linalg.h) ----
 //
-// These, moves and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_HMC and GM_WEIGHTED_GRAMS for those that it
+// These, HMC and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_HMC and GM_WEIGHTED_GRAMS for those that it
 // launches.
 
 #ifdef GM_JOINT_NORMALS
@@ -135,7 +135,7 @@ static inline __device__ double gm_noise(const Stream *g, long k)
 #endif
 }
 
-// The scale of a move; rest = Q - h'J^-1 h.
+// The factor of a scale move; rest = Q - h'J^-1 h.
 static inline __device__ double gm_scale_drawn(Stream *g, double count, double rest)
 {
     return rest > 0 && count > 0 ? sqrt(gamma_shape_rate(g, count / 2, rest / 2)) : 1;
@@ -376,13 +376,13 @@ template <typename T> static __device__ T *gm_array(const State *states, uint64_
     return *(T *const *)((const char *)states + (uint64_t)chain * size + offset);
 }
 
-// What chains ask for while they move together. The last of them to come says how many go on.
+// What chains need while they make an HMC update together. The last of them to come counts how many go on.
 struct GmAsks {
     uint32_t arrived, going_on;  // so far
     uint32_t ask;                // of the last round; what a loop on the device goes by
 };
 
-// After a round: launches are for the chains that ask, in order; at the end of the move for all.
+// After a round: launches are for the chains that need one, in order; at the end of the update for all.
 static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
 {
     if (chains > GM_MOST_IDLE || (ask && place->going[0] == ask)) return;

@@ -84,7 +84,7 @@ static double pairs_most(const GmPairs *r)
     return c < 1 ? tanh(atanh(c) + GM_SCALES_ERRORS / sqrt(r->n - 3)) : 1;
 }
 
-// Sweeps between draws that are independent, as far as the other steps go, and with draws in each sweep; 2000 at most, and where that is
+// Sweeps between draws that are independent, by the other updates alone, and with draws in each sweep; 2000 at most, and where that is
 // not known.
 static double scales_time(const GmScaleRoom *r, int drawn)
 {
@@ -188,7 +188,7 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
             if (run->sweep >= end / 3 && run->sweep < end) pairs_add(&r->own, scales_coordinate(&of[i], start), r->after);
         }
     }
-    // from then on it is measured what the steps cost (host/selection.c)
+    // from then on it is measured what the updates cost (host/selection.c)
     if (selected && run->sweep >= run->warmup / 12) selected->scales += trial * (double)trials;
     if (!run->checking) return;
     const double is = scales_density(run, density, GM_GIVEN_X);

@@ -147,7 +147,7 @@ DEVICE_CALL int slice_ask_trial(Slice *s)
     return slice_ask(s, clamp(t, s->lo, s->hi), SLICE_TRIAL);
 }
 
-// The next step out to the right, or the first trial. An end of the support ends the bracket.
+// The next step of stepping out to the right, or the first trial. An end of the support ends the bracket.
 DEVICE_CALL int slice_ask_right(Slice *s)
 {
     if (s->right >= s->hi) {

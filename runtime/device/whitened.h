@@ -1,4 +1,4 @@
-// whitened.h -- vectors with a normal prior as images of whitened ones, for moves that know neither its mean nor its covariance.
+// whitened.h -- vectors with a normal prior as images of whitened ones, for HMC, which knows neither its mean nor its covariance.
 //
 // An element with those before it has a normal distribution, of which the centre M[k] and the sd s[k] are known; it is standardised by a
 // share c[k] of its own, as in line.h:

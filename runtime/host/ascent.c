@@ -1,8 +1,8 @@
 // ascent.c -- maxima of a log density by L-BFGS.
 //
-//   direction   H * gradient by the two-loop recursion (Nocedal and Wright 2006, algorithm 7.4) over the last 6 steps, from a diagonal that
-//               is kept up to date with each step (Gilbert and Lemarechal 1989, section 4.2): coordinates may have scales that differ by
-//               orders of magnitude
+//   direction   H * gradient by the two-loop recursion (Nocedal and Wright 2006, algorithm 7.4) over the last 6 iterations, from a diagonal
+//               that is kept up to date with each step (Gilbert and Lemarechal 1989, section 4.2): coordinates may have scales that differ
+//               by orders of magnitude
 //   step        the strong Wolfe conditions (algorithms 3.5 and 3.6, c1 = 1e-4, c2 = 0.9), so that s'y > 0 for every pair; where
 //               differences of the log density drown in rounding, by slopes alone (Hager and Zhang 2005). A place at which anything is not
 //               finite lies beyond the end of the line
@@ -276,8 +276,8 @@ bool gm_ascent_step(GmAscent *a)
 
 static const double seen = 1e-13, settled = 1e-3, farthest_log = 300;
 
-// The log density that many times farther along the last step, whose largest coordinate, relative to where it stands, has the length `top`.
-// Those that move less than `settled` of that stay. Where that is too far for doubles, as for logarithms, e^300 is far.
+// The log density that many times farther along the last step, whose largest coordinate, relative to its value, has the length `top`.
+// Those that change by less than `settled` of that stay. Where that is too far for doubles, as for logarithms, e^300 is far.
 static double far_out(GmAscent *a, double times, double top)
 {
     double lp = -INFINITY;

@@ -1,6 +1,6 @@
-// check.c -- --check: does every step draw from the conditional it ratios?
+// check.c -- --check: does every update draw from its conditional?
 //
-// A step that draws x from q(x | rest) exactly has q proportional to the joint density p(x, rest). So between two values of x
+// An update that draws x from q(x | rest) exactly has q proportional to the joint density p(x, rest). So between two values of x
 //
 //   log p(new, rest) - log p(old, rest)  =  log q(new) - log q(old),
 //
@@ -23,7 +23,7 @@ typedef struct Verdict {
     double difference, bound;  // of that one
     int chain;
     long sweep;
-    bool broken, no_ratio;  // a density that is not finite after the step; a step that ratios nothing
+    bool broken, no_ratio;  // a density that is not finite after the update; an update without a ratio
 } Verdict;
 
 // Rounding: a log joint is a sum whose relative error is about 1e-16 times the square root of the number of terms, and differences
@@ -31,7 +31,7 @@ typedef struct Verdict {
 // by far: at data near 1e8 the terms of h*(x - old) + q*(x^2 - old^2) are of order 1e8 and nearly cancel, and 1e-12 is left for their
 // rounding. A wrong conditional is off by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that. Of a count
 // n the density has terms as large as n log n (lgamma, or n times a logarithm), which cancel to a few units: they are `counts`, each
-// rounded to 2^-53 of itself and met in both densities. `shaken` is how far the densities move when all unknowns move by a few units in
+// rounded to 2^-53 of itself and met in both densities. `shaken` is how far the densities change when all unknowns change by a few units in
 // their last place: a matrix that is nearly singular makes more of that.
 static double bound(double before, double after, double size, double counts, double shaken)
 {
@@ -130,7 +130,7 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
     }
 }
 
-// Gradients, of all moves.
+// Gradients, of all HMC updates.
 static struct {
     long compared, coordinate;
     double worst, slope, difference;  // of the worst: in units of its bound

@@ -63,7 +63,7 @@ static bool compile(const GmDevice *d, const char *text, const char *name, CUmod
     return loaded;
 }
 
-// ---- moves ----
+// ---- HMC ----
 
 // The headers of a program's text, without what it was emitted itself: the lines of a file stand behind a line `#line N "file"`, and the
 // first is the program's.

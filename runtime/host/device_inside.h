@@ -89,7 +89,7 @@ typedef struct GmDevice {
     size_t why_room;
     CUcontext context;
     CUmodule module, moves_module;
-    bool moves_apart;  // the kernels of moves are in moves_module, once there is a move
+    bool moves_apart;  // the kernels of HMC are in moves_module, once there is an HMC update
     CUstream stream, copies, side[GM_SIDES];
     CUevent fork, join[GM_SIDES];
     size_t limit, used;  // bytes of the card: --device-memory or 0, and those taken by now
@@ -127,8 +127,8 @@ typedef struct GmDevice {
     CUfunction loop_kernel;
     CUstream loop_stream;    // in which the body of one is captured
     uint32_t *asking;        // how many chains ask; pinned
-    GmHmc moved;             // the last move
-    GmDeviceMetric *metric;  // of the moves that may have others than diagonal ones
+    GmHmc moved;             // the last HMC update
+    GmDeviceMetric *metric;  // of HMC updates that may have others than diagonal ones
     int n_metrics;
     struct GmDeviceSparses *sparse;  // NULL: there are none
     size_t metric_bytes;             // of all
@@ -184,7 +184,7 @@ void gm_device_graphs_drop(GmDevice *d);
 // ---- device_image.c ----
 
 bool gm_device_image(GmDevice *d, char *why, size_t room);  // loads the program's code; false: `why` says what is missing
-// How many programs NVRTC would have to compile first: they are neither put in nor cached. moves: some along gradients may be made.
+// How many programs NVRTC would have to compile first: they are neither put in nor cached. moves: some HMC updates may be made.
 int gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves);
 bool gm_device_hmc_image(GmDevice *d);  // that of HMC, if it is not there yet; false after a message
 
@@ -270,7 +270,7 @@ bool gm_device_lost(const GmDevice *d);  // a call of the driver has failed, whi
 
 // ---- device_metrics.c ----
 
-// Before a move: reserves, or opens, what its chains need for metrics that are not diagonal. Not where a graph is captured.
+// Before an HMC update: reserves, or opens, what its chains need for metrics that are not diagonal. Not where a graph is captured.
 void gm_device_metrics_open(GmDevice *d, GmRun *run, const GmHmc *of);
 
 // Whether the host is to look after run->sweep sweeps, which wait for it: METRIC_ROWS apart, while warm-up lasts. And after how many of a
@@ -285,7 +285,7 @@ void gm_device_metrics_close(GmDevice *d);
 // HMC: its memory is freed.
 void gm_device_hmc_close(GmDevice *d);
 
-// chains that adapt together: step and length of their trajectories, after warm-up
+// chains that adapt together: step size and length of their trajectories, after warm-up
 void gm_device_learned(GmDevice *d, GmRun *run);
 
 // ---- device_run.c ----
@@ -306,7 +306,7 @@ double gm_device_pace(const GmDevice *d);
 
 void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps);
 
-// --compare-devices: every step from the same state on both devices; prints a table. GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
+// --compare-devices: every update from the same state on both devices; prints a table. GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
 int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m);
 
 // ---- device_open.c ----

@@ -108,7 +108,7 @@ static bool loop_works(GmDevice *d, CUdeviceptr asks)
     return result == 0;
 }
 
-// ---- moves ----
+// ---- HMC updates ----
 
 // A chain's threads are a function of its coordinates alone, as its sums depend on them: four coordinates a thread, by one block; from some
 // thousands on by several, which run at once. Chains whose blocks do not fit together are launched one after the other.
@@ -136,7 +136,7 @@ static void put_move(GmDevice *d, const GmHmc *of, int begins, CUdeviceptr asks)
                          parameters);
 }
 
-// Chains that adapt together: after their move, two launches that do nothing once warm-up is over.
+// Chains that adapt together: after their HMC update, two launches that do nothing once warm-up is over.
 static void put_adaptation(GmDevice *d, const GmHmc *of)
 {
     enum { MOST_COORDINATE_BLOCKS = 1024 };

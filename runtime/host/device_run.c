@@ -248,7 +248,7 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
     keep_pace(d, b, sweeps);
     const long n = (long)(b->kept[0] - b->kept[1]);
     if (n > 0 && b->first == 0) {                    // warm-up is over
-        for (int k = 0; k < run->n_together; k++) {  // moves that have lost are not made
+        for (int k = 0; k < run->n_together; k++) {  // HMC updates that were not selected are not made
             GmTogether *t = &run->together[k];
             if (t->made && t->of.selection && !run->selected[t->of.selection - 1].gradients) t->made = 0;
         }
@@ -471,7 +471,7 @@ static double difference(GmType type, const void *cpu, const void *gpu, long n, 
     return most > 0 ? worst / most : worst;
 }
 
-// Work arrays of a step are its own affair: they are laid out as suits each device. What it leaves in variables and in sums of data is
+// Work arrays belong to one update: they are laid out as suits each device. What it leaves in variables and in sums of data is
 // compared.
 static bool is_compared(const GmField *f) { return f->type != GM_SOLVE && (f->role != GM_SUM || f->shared); }
 

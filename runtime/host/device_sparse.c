@@ -16,7 +16,7 @@ typedef struct GmDeviceSparse {
     long n, turns;
     GmTerms terms;
     SparsePlan plan;
-    CUdeviceptr memory, work;  // 0: other steps stand in
+    CUdeviceptr memory, work;  // 0: drawn by other updates
     size_t memory_size, work_size;
 } GmDeviceSparse;
 

@@ -219,7 +219,7 @@ char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m,
     const GmColumn *c = &d->column[column];
     if (c->field < 0) return gm_copy_text("lp__");
     const GmShape *s = &m->shape[c->field];
-    if (model->state[c->field].role == GM_DIAGNOSTIC) {  // of a second block of moves: with its name
+    if (model->state[c->field].role == GM_DIAGNOSTIC) {  // of a second HMC update: with its name
         static const char *const names[GM_HMC_NUMBERS] = {"accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy"};
         bool first = true;
         for (int f = 0; f < c->field; f++) first &= model->state[f].role != GM_DIAGNOSTIC;

@@ -2,7 +2,7 @@
 // (compiler/graph/rewrite/expect.c), and none lowers the log density with latents integrated out, which is computed with the expectations.
 // A decrease beyond rounding is a fault of the program, and ends it.
 //
-//   stops     when what is left of the way, by the rate at which steps shrink (Aitken; McLachlan and Krishnan 2008, section 4.9), is below
+//   stops     when the remaining distance, by the rate at which changes shrink (Aitken; McLachlan and Krishnan 2008, section 4.9), is below
 //             1e-10 of the log density and 1e-8 of every unknown
 //   faster    after two iterations from q0 over q1 to q2, in coordinates without bounds (coordinates.c): to q0 + 2 a r + a^2 v, r = q1 -
 //             q0, v = q2 - q1 - r, a = |r|/|v| (SQUAREM: Varadhan and Roland 2008, scheme 3). If the log density there is not above that of
@@ -149,7 +149,7 @@ static void move_unknowns(const Em *em, int start, bool to_device)
     }
 }
 
-// Expectations, or an iteration, of a start; false: a step has failed. *lp: the log density after it.
+// Expectations, or an iteration, of a start; false: an update has failed. *lp: the log density after it.
 static bool take(Em *em, GmRun *one, void (*what)(GmRun *), double *lp)
 {
     int failed = 0;
@@ -223,7 +223,7 @@ static double iterate(Em *em, GmRun *one, double *change)
     const bool failed = !take(em, one, em->model->iterate_chain, &lp);
     one->sweep++;
     e->iterations++;
-    // a step whose density has no maximum: a component on one point, an improper conditional. Other starts may do better
+    // an update whose density has no maximum: a component on one point, an improper conditional. Other starts may do better
     if (failed) {
         e->state = GM_ASCENT_UNBOUNDED;
         put_last(em, one->chain);
@@ -287,7 +287,7 @@ static void accelerate(Em *em, GmRun *one)
     change_of(em, one->chain);
 }
 
-// Whether the last step leads off to infinity: however far out, the log density is higher.
+// Whether the last change leads off to infinity: however far out, the log density is higher.
 static bool runs_off(Em *em, GmRun *one)
 {
     static const double times[] = {1, 10, 1e3, 1e5};
@@ -385,7 +385,7 @@ static double density_moved(Em *em, GmRun *one, const Met *m, double t)
     return density_here(em, one);
 }
 
-// Each set to its maximum along the line on which it moves as one. Whether that has gained anything.
+// Each set to its maximum along the line on which it changes as one. Whether that has gained anything.
 static bool move_met(Em *em, GmRun *one)
 {
     GmEmEnd *e = &em->end[one->chain];
@@ -538,7 +538,7 @@ typedef struct Slope {
     Em *em;
     int chain;
     long left;
-    double most, here, gain;  // here: the log density; gain: the largest that a step would have
+    double most, here, gain;  // here: the log density; gain: the largest that a change would have
     Edge edge[MOST_EDGES];
     int edges;
 } Slope;

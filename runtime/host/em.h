@@ -9,7 +9,7 @@ typedef struct GmEmEnd {  // where a start has come to
     GmAscentState state;
     long iterations;
     double log_density;
-    double change;   // what is left of the way, by the last steps, relative to the unknowns
+    double change;   // the remaining distance, by the last iterations, relative to the unknowns
     double slope;    // the largest derivative, by differences, of the highest one; NaN: not looked at
     char *runs_off;  // RUNS_OFF: what does, for messages; to be freed
     double fell;     // below 0: the iteration that should not have

@@ -10,8 +10,8 @@
 //               back
 //
 // For chains and trees this finds a start at once (Mackworth 1977: arcs made consistent leave no dead ends in a tree). Where it finds none,
-// the elements next to them may move too, and then all; then zeros are mended one at a time; and then it is tried again in another order,
-// and from other random numbers.
+// the elements next to them may change too, and then all; then zeros are removed one at a time; and then it is tried again in another
+// order, and from other random numbers.
 #include "../device/rng.h"
 #include "factors.h"
 
@@ -454,7 +454,7 @@ static bool may_move(const GmModel *model, int f, const bool *given)
     return false;
 }
 
-// Numbers the elements that can move, and collects all instances with the elements that they may read.
+// Numbers the elements that can change, and collects all instances with the elements that they may read.
 static void search_open(Search *s, const bool *given)
 {
     const GmModel *model = s->model;
@@ -536,7 +536,7 @@ static void search_close(Search *s)
     free(s->front);
 }
 
-// Everything as it started, but for the elements that may move.
+// Everything as it started, but for the elements that may change.
 static void set_ranges(Search *s)
 {
     long n = 0;

@@ -19,7 +19,7 @@
 
 typedef enum {
     GM_EXIT_OK = 0,
-    GM_EXIT_CHECK = 1,          // --check found a step that does not draw from its conditional
+    GM_EXIT_CHECK = 1,          // --check found an update that does not draw from its conditional
     GM_EXIT_USAGE = 2,          // a bad flag, bad data, a file that cannot be read or made
     GM_EXIT_FAULT = 4,          // the sampler had to stop; the draws so far are kept
     GM_EXIT_DEVICE = 5,         // the GPU that was asked for cannot be used; nothing was written
@@ -89,7 +89,7 @@ typedef struct GmOptions {
     int threads;            // >= 1
     bool quiet, check, summary, log_joint;
     GmMethod method;       // where the program holds the selected
-    GmTrajectories moves;  // along gradients
+    GmTrajectories moves;  // how HMC trajectories are made
     GmDeviceChoice device;
     int device_number;      // of the GPU, from 0
     GmPrecision precision;  // on a GPU; mixed by default
@@ -233,7 +233,7 @@ bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
 typedef struct GmMemory {
     void *state;   // array of the emitted file's State
     void **block;  // one per chain, then the shared one, and that of expectations
-    // one per chain, and a shared one, of the arrays of steps that stand in for a joint normal, so many bytes each: the system gives what
+    // one per chain, and a shared one, of the arrays of updates in place of a joint normal, so many bytes each: the system gives what
     // is touched
     void **standing_in;
     size_t standing_in_bytes[2];
@@ -283,7 +283,7 @@ bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues 
 
 // ---- feasible.c: starts at which no factor is 0 ----
 
-// Where a chain starts outside of a factor, moves it inside: as few variables as do, and none of those that `given` marks (by state field;
+// Where a chain starts outside of a factor, puts it inside: as few variables as do, and none of those that `given` marks (by state field;
 // or NULL), so a start that was inside stays. false after a message that names the factor: no such start was found.
 bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun *run, const bool *given);
 
@@ -305,7 +305,7 @@ void gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);
 
 // ---- starts.c: where HMC updates begin ----
 
-// For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
+// For GmRun.instead: before a chain's first HMC update, a place that has a density. Always 0.
 int gm_find_start(GmRun *one, const GmHmc *of, void (*density)(GmRun *));
 
 // Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
@@ -327,13 +327,13 @@ int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const G
 typedef struct GmMetrics GmMetrics;
 
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
-// of a chain's move, from its first on; NULL: it is diagonal, for good
+// of a chain's HMC update, from its first on; NULL: it is diagonal, for good
 struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain);
-// what a chain's move has learned: its metric begins anew, diagonal
+// what a chain's HMC update has adapted: its metric begins anew, diagonal
 void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);
-// what the metric of a chain's move costs in an evaluation, in the units of costs; selections are counted from 1
+// what the metric of a chain's HMC update costs in an evaluation, in the units of costs; selections are counted from 1
 double gm_metrics_work(const GmMetrics *w, int selection, int chain);
-// what a chain has taken, a line a move that is not diagonal
+// the metrics of a chain, a line for each that is not diagonal
 void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before);
 void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected);  // selected: NULL, where there is no method selection
 void gm_metrics_close(GmMetrics *w);
@@ -374,8 +374,8 @@ void gm_trials_after(GmTrials *w, int chain, long sweep);
 long gm_trials_until(const GmTrials *w, long sweep, long batch);
 void gm_trials_meet(GmTrials *w, long done);  // after so many sweeps of all chains: they choose, if it is time
 
-// On a GPU chains go in step and take the same. What is measured comes in rows, each of the chains' columns, at meetings: after sweeps that
-// are known beforehand, so that the selected does not depend on the GPU.
+// On a GPU chains run in lockstep and take the same method. What is measured comes in rows, each of the chains' columns, at meetings: after
+// sweeps that are known beforehand, so that the selected does not depend on the GPU.
 enum { GM_WATCHED = 512 };  // rows between two meetings, at most
 // a column: an element of a field of State, or of a header in it
 typedef struct GmWatched {
@@ -392,7 +392,7 @@ bool gm_trials_due(const GmTrials *w, long done);     // whether chains meet aft
 void gm_trials_watched(GmTrials *w, long done, long n, const double *rows);
 // what metrics of HMC cost on a GPU; on a CPU that is counted as it happens
 void gm_trials_know(GmTrials *w, const GmMetrics *metrics);
-void gm_trials_move_by(GmTrials *w, const char *name);  // what moves are called: "NUTS" unless it is said
+void gm_trials_move_by(GmTrials *w, const char *name);  // how HMC is called in messages: "NUTS" by default
 // what a chain has taken: a line a selection, each after `before`
 void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before);
 // the unknowns whose transitions this diagnostic field is of, if the program holds the selected, else NULL
@@ -427,7 +427,7 @@ long gm_together_until(const GmRun *run, long batch);  // sweeps from run->sweep
 // after so many sweeps of all chains, on a CPU: they adapt, if it is time
 void gm_together_meet(GmRun *run, const GmModel *model, long done);
 void gm_together_learned(GmTogether *t, double step, double log_time);  // as the machine of a chain has them
-void gm_together_note(FILE *to, const GmRun *run, const char *before);  // a line a move, after `before`: what was learned
+void gm_together_note(FILE *to, const GmRun *run, const char *before);  // a line for each HMC update, after `before`: what was adapted
 void gm_together_close(GmRun *run);
 
 // ---- number.c: numbers as text ----
@@ -500,7 +500,7 @@ struct GmDraws {
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
 // Before the first draw of a chain: the head of its file, with what warm-up has come to.
 void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain);
-// not a quantity of the model, but what a move says of itself
+// not a quantity of the model, but a diagnostic of HMC
 bool gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row);  // one row of columns, as row `at` of the chain
 // by each chain for itself; row `at`
@@ -528,7 +528,7 @@ void gm_new_data_close(GmNewData *n);
 
 // ---- check.c ----
 
-// --check: every step against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
+// --check: every update against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
 int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m);
 
 // ---- map.c: the mode ----

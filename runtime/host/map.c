@@ -8,8 +8,8 @@
 // refused, with the command that makes one.
 //
 // Whether an ascent runs off (coefficients under perfect separation, improper densities) is asked after 50, 100, 200, ... evaluations,
-// where what a step gains becomes small, and at its end. What it runs off along has to lead an unknown to infinity: a scale that falls to
-// 0, where the density is finite, has its mode there.
+// where what an iteration gains becomes small, and at its end. What it runs off along has to lead an unknown to infinity: a scale that
+// falls to 0, where the density is finite, has its mode there.
 #include "ascent.h"
 #include "em.h"
 #include "starts.h"
@@ -128,7 +128,7 @@ static Out farthest_out(const Map *map, int chain)
 }
 
 // What was seen when it was last looked where an ascent goes.
-// next: after so many evaluations; small: or when a step gains less
+// next: after so many evaluations; small: or when an iteration gains less
 typedef struct Looked {
     long next;
     double small, log_density, rate;
@@ -167,7 +167,7 @@ static char *runs_off(const Map *map, const Target *t, GmAscent *a)
     return says;
 }
 
-// In place of a move: an ascent.
+// In place of an HMC update: an ascent.
 static int climb(GmRun *one, const GmHmc *of, void (*density_of)(GmRun *))
 {
     Map *map = one->host;
@@ -208,7 +208,7 @@ static int climb(GmRun *one, const GmHmc *of, void (*density_of)(GmRun *))
     return 1;
 }
 
-// ---- whether the moves hold every unknown ----
+// ---- whether HMC updates include every unknown ----
 
 static bool is_moved(const Map *map, const GmField *field)
 {
@@ -267,7 +267,7 @@ static double whole(const Map *map, int start)
     return sum;
 }
 
-// The log joint density has constants that moves have no use for. Where discrete unknowns are summed out it is another density, and the
+// The log joint density has constants that HMC has no use for. Where discrete unknowns are summed out it is another density, and the
 // constant stays unknown.
 static void find_constant(Map *map, GmRun *run)
 {

@@ -16,7 +16,7 @@ static const double of_move = 30;
 static const double some_launches = 3000, of_number = 8.0 / 20000, of_sum = 200, of_root = 40, of_turn = 5;
 
 typedef struct Kept {
-    uint64_t machine;  // which move it is
+    uint64_t machine;  // which HMC update it is
     const char *name;  // of its unknowns
     int selection;     // under which there is method selection, counted from 1; else 0
     Metric *metric;    // NULL: diagonal
@@ -41,7 +41,7 @@ GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains,
     return w;
 }
 
-// Chains in step on a GPU wait for the same launches and sums: these are counted once for all of them.
+// Chains in lockstep on a GPU wait for the same launches and sums: these are counted once for all of them.
 static MetricCost cost_of(const GmMetrics *w, const GmHmc *of)
 {
     const double n = (double)of->coordinates, *c = of->selection ? w->cost[of->selection - 1] : NULL;
@@ -104,7 +104,7 @@ double gm_metrics_work(const GmMetrics *w, int selection, int chain)
 
 static const char *kind_of(const Metric *m) { return m->full ? "dense" : "of low rank"; }
 
-// Whether a chain moves by it: not where steps have won.
+// Whether a chain uses it: not where Gibbs updates were selected.
 static bool is_taken(const GmMetrics *w, const GmSelected *selected, const Kept *k, int chain)
 {
     return k->metric && k->metric->used &&
@@ -125,7 +125,7 @@ void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, i
 
 void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected)
 {
-    // Moves by their first chain that has one; a chain may have none.
+    // HMC updates by their first chain that has one; a chain may have none.
     for (int c = 0; w && c < w->chains; c++)
         for (const Kept *k = w->first[c]; k; k = k->next) {
             int used = 0, least = METRIC_RANK, most = 0;

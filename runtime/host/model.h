@@ -87,7 +87,7 @@ typedef struct GmField {
     int bounded;     // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
     double lower, upper;
     int by_start;  // state: expectations of latents, for modes: nothing is kept in them while another start is at work
-    // state: only steps that stand in for the joint normal of this number (sparse.h) use it; 0: others do
+    // state: only updates in place of the joint normal of this number (sparse.h) use it; 0: others do
     int in_place_of;
     int part_of, part;           // state: 1 + the field that it is an element of, and which one; 0: an array of its own
     const char *where;           // "file.gm:12"
@@ -129,16 +129,16 @@ typedef struct GmRun {  // one run: all that emitted code may ask for
     struct GmSelected *selected;       // by chain and selection; NULL: all is drawn by Gibbs updates
     int together_mode;                 // GmTogetherMode: whether chains adapt HMC together
     struct GmTogether *together;
-    int n_together;             // those moves; NULL: no chain waits for another
+    int n_together;             // those updates; NULL: no chain waits for another
     struct GmMetrics *metrics;  // of HMC updates, where they are not diagonal; NULL: all are
-    // chains in step on a CPU: those that launches are for, while others have their draw; NULL: all
+    // chains in lockstep on a CPU: those that launches are for, while others have their draw; NULL: all
     const int *going;
     int n_going;
     int update;    // the one that gm_model.update takes
     long batch;    // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int marginal;  // GM_MARGINAL, GM_GIVEN_X; else 0
-    int kept;      // within a sweep, which makes statistics of what it draws before the first step that reads them
-    int like_gpu;  // the steps that a GPU takes, on whatever the run is
+    int kept;      // within a sweep, which makes statistics of what it draws before the first update that reads them
+    int like_gpu;  // the updates that a GPU makes, on whatever the run is
     // how long sweeps take is measured: scales are not drawn with joint normals integrated out, which is done more often when chains begin
     int timed;
     int seeking;                       // only HMC updates are made, each by `instead`
@@ -212,8 +212,8 @@ typedef struct GmHmc {
     int32_t marginal;      // auxiliaries are integrated out
     int32_t selection;     // there is another method for them, and a start that is not finite is no fault
     double accept;         // mean acceptance that the step size aims at (0.8)
-    int32_t depth, steps;  // NUTS: doublings at most (10); HMC: steps of every trajectory
-    double step;           // size of a step; else it is adapted
+    int32_t depth, steps;  // NUTS: doublings at most (10); HMC: leapfrog steps of every trajectory
+    double step;           // step size; else it is adapted
     double anneal;         // temperature of the first sweep of warm-up (1)
     const char *summed;    // discrete unknowns that its density sums out; NULL: none
     // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
@@ -229,15 +229,15 @@ typedef struct GmHmc {
 
 enum { GM_BY_NUTS = 1, GM_BY_CHEES };
 
-// Which moves that are NUTS by themselves chains make together: those that the model asks for; those, and all that it does not name; all;
-// none.
+// Which updates that are NUTS by themselves chains make together, by ChEES: those that the model asks for; those, and all that it does not
+// name; all; none.
 typedef enum { GM_TOGETHER_BY_NAME, GM_TOGETHER_UNLESS_NAMED, GM_TOGETHER, GM_APART } GmTogetherMode;
 
-typedef struct GmTogether {  // a move, in runs in which chains may adapt together
+typedef struct GmTogether {  // an HMC update, in runs in which chains may adapt together
     uint64_t diagnostics;    // the field of State that says which it is
     int made;                // chains make it together; then
     GmHmc of;
-    double step, time;  // and, once adapted, this long are its steps and its trajectories
+    double step, time;  // and, once adapted, its step size and the length of its trajectories
 } GmTogether;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its

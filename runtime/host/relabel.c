@@ -34,7 +34,7 @@ typedef struct Options {
 } Options;
 
 typedef struct Column {
-    int field;     // of state; -1: lp__; -2: something that a move says of itself
+    int field;     // of state; -1: lp__; -2: a diagnostic of HMC
     long element;  // row-major
 } Column;
 

@@ -43,7 +43,7 @@ static const double errors = 4;       // standard errors that are allowed for be
 static const double together = 0.35;  // correlation of coordinates of one block
 
 typedef struct Noted {               // of a chain
-    uint64_t machine, standardised;  // of the move, by offsets; machine 0: none was made yet
+    uint64_t machine, standardised;  // of the HMC update, by offsets; machine 0: none was made yet
     long coordinates;
     int selection;                      // under which there is method selection, counted from 1; else 0
     bool other;                         // it makes another one, or one that does not include all unknowns
@@ -72,7 +72,7 @@ GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmDa
 {
     if (o->chains < 2 || o->warmup < LEAST_WARMUP) return NULL;
     for (int f = 0; f < model->n_data; f++)
-        if (d->missing[f].count > 0)  // drawn by steps of their own
+        if (d->missing[f].count > 0)  // drawn by updates of their own
             return NULL;
     GmRestarts *w = gm_alloc(1, sizeof *w);
     *w = (GmRestarts){.model = model,
@@ -279,7 +279,7 @@ static Bounds bounds_of(const Noted *x)
                  lower = mean - most_log_det(x->gradient, x->n, (int)x->coordinates, false, effective);
     // of logarithms of standard deviations, 1/2N each, of draws and gradients
     const double error = sqrt(squares / of_density + (double)x->coordinates / effective);
-    // A chain of which many moves are refused, or whose draws spread less than their gradients allow, has not seen its part.
+    // A chain of which many proposals are refused, or whose draws spread less than their gradients allow, has not seen its part.
     return (Bounds){.known = isfinite(upper) && isfinite(lower) && lower <= upper + errors * error && 2 * moved > x->n,
                     .lower = lower,
                     .upper = upper,
@@ -290,7 +290,7 @@ static Bounds bounds_of(const Noted *x)
 
 static bool is_place(GmRole role) { return role == GM_PARAMETER || role == GM_LATENT || role == GM_AUXILIARY; }
 
-// The unknowns, and what the move has learned of them, where it is not of low rank.
+// The unknowns, and what HMC has adapted to them, where it is not of low rank.
 static void begin_again(GmRestarts *w, GmRun *run, int chain, int from)
 {
     Noted *x = &w->chain[chain];

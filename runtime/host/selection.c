@@ -46,7 +46,7 @@ enum {
     SHARE_OF_GIBBS = 10,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
     APART = 20,                 // sweeps between two meetings of a trial
     LEAST_TRIAL = 60,           // sweeps, of which half are measured
-    PLANNED_AGAIN = 4,          // meetings after which chains in step learn a second time how long their trial is
+    PLANNED_AGAIN = 4,          // meetings after which chains in lockstep learn a second time how long their trial is
     MOST_COORDINATES = 200000,  // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,        // effective draws by Gibbs updates that a verdict needs
     // with fewer, and so many more for a second window, a chain may take any time to get around
@@ -57,18 +57,18 @@ enum {
     BITS = 3,
 };
 
-// NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run
-// than in its trial (2.7 times as many in the median of 31 runs).
+// NUTS is selected with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in
+// a run than in its trial (2.7 times as many in the median of 31 runs).
 static const struct {
     double share, factor;
 } wanted[] = {{0, 1.3}, {0.003, 1.6}, {0.02, 3}, {1, 5}};
 static const double clearly = 5;  // times the factor: effective draws of few sweeps may be fewer than they seem by as much
-// where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
+// where Gibbs updates hardly change an element: NUTS has so many times their effective draws, and so many for the same work
 static const double around = 2.5, at_any_cost = 0.5;
 static const double least_energy = 0.3;  // E-BFMI below which tails may be missed (Betancourt 2016)
 static const double best = 0.85;         // effective draws of a transition, of the slowest of some elements, at most
 static const double careful = 0.95;      // the target of a second trial whose first diverged
-// NUTS that loses with so many times the effective draws for the same work is tried again
+// NUTS that is not selected, with so many times the effective draws for the same work, is tried again
 static const double near = 0.5, near_hardly = 0.1;
 
 static const char smaller[] = "its step size is small, for an acceptance of 0.95, since larger ones diverged";
@@ -104,7 +104,7 @@ typedef struct Trial {  // of a set of unknowns, by all chains
     long met_moves;       // of all chains, at the last meeting
     Window again;         // of Gibbs updates, where the first had too few effective draws for a verdict
     double ratio;         // effective draws for the same work, to those of Gibbs updates; 0: not measured
-    bool hardly, only;    // Gibbs updates hardly move something; NUTS alone gets around
+    bool hardly, only;    // Gibbs updates hardly change an element; NUTS alone mixes
     bool nuts;            // what is tried, or taken
     long every;           // sweeps, of which one makes the Gibbs updates besides; 0: none does
     const char *because;  // without numbers; or NULL
@@ -139,7 +139,7 @@ struct GmTrials {
     bool in_step;    // on a GPU
     const char *by;  // what NUTS is: "NUTS", or what takes its place
     const GmMetrics *metrics;
-    long met;        // sweeps after which chains in step have met last
+    long met;        // sweeps after which chains in lockstep have met last
     uint64_t plans;  // how often the length of a trial has changed
 };
 
@@ -194,7 +194,7 @@ static Costs costs_of(const GmSelection *of, const void *data, bool on_gpu)
                   : (Costs){{0, c[0]}, {0, c[1]}, {0, c[2]}};
 }
 
-// Why nothing is measured, or NULL. beyond: of the sets that chains in step can have.
+// Why nothing is measured, or NULL. beyond: of the sets that chains in lockstep can have.
 static const char SHORT[] = "not measured in a warm-up of less than 300 sweeps";
 
 static const char *not_measured(const Costs *c, bool latents, long coordinates, long warmup, bool beyond)
@@ -281,10 +281,10 @@ bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o
 
 // ---- costs, of one chain ----
 
-// Of one chain, where chains that go in step bear together what is spent whatever their number.
+// Of one chain, where chains in lockstep share what is spent whatever their number.
 static double cost_of(const GmTrials *w, Cost c) { return c.alone / (w->in_step ? w->chains : 1) + c.work; }
 
-// rounds: evaluations of the chain of those in step that makes most.
+// rounds: evaluations of the chain of those in lockstep that makes most.
 static double cost_of_move(const GmTrials *w, int k, double evaluations, double rounds)
 {
     return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work});
@@ -376,7 +376,7 @@ static void add_sizes(GmTrials *w, int k, Method m, long sweeps)
     free(of);
 }
 
-// Elements that do not exist stay where they began, in each chain elsewhere; Gibbs updates may also have one stuck that NUTS moves.
+// Elements that do not exist stay where they began, in each chain elsewhere; Gibbs updates may also leave one unchanged that NUTS changes.
 static bool counts(const GmTrials *w, int k, int i, Method m)
 {
     const Trial *t = &w->trial[k];
@@ -384,7 +384,7 @@ static bool counts(const GmTrials *w, int k, int i, Method m)
     return !w->model->state[w->element[k][i][0]].partial || nuts_moves || (m == GIBBS && !t->sizes[GIBBS].still[i]);
 }
 
-// Of the slowest element, of all chains; 0: none moves.
+// Of the slowest element, of all chains; 0: none changes.
 static double slowest(const GmTrials *w, int k, Method m, bool apart)
 {
     const Sizes *s = &w->trial[k].sizes[m];
@@ -440,8 +440,8 @@ static double with_gibbs(const GmTrials *w, int k, double move)
     return move + (t->every ? t->cost[GIBBS] / (double)t->every : 0);
 }
 
-// Of how many sweeps one makes the Gibbs updates besides; move: the cost of a transition. all: as much of them as work allows that is not
-// more than NUTS takes.
+// Of how many sweeps one makes the Gibbs updates besides; move: the cost of a NUTS transition. all: as much of them as work allows that is
+// not more than NUTS takes.
 static long share_of_gibbs(const GmTrials *w, int k, double move, bool all)
 {
     const double gibbs = w->trial[k].cost[GIBBS];
@@ -584,16 +584,17 @@ static const char *reason_of(const GmTrials *w, int k, const Totals *all)
 }
 
 // What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; two thirds, where these hardly
-// move something. It does not depend on the draws of this run, since their number does not change what they are.
+// change an element. It does not depend on the draws of this run, since their number does not change what they are.
 static double affordable(const GmTrials *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
-// And a second one: as much as where Gibbs updates hardly move something, if the first would have won but for its divergent transitions.
+// And a second one: as much as where Gibbs updates hardly change an element, if the first would have been better but for its divergent
+// transitions.
 static double affordable_again(const GmTrials *w, int k)
 {
     return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k);
 }
 
-// Whether NUTS that has lost is tried once more, with more sweeps to adapt: there were too few effective draws for a verdict.
+// Whether NUTS that was not selected is tried once more, with more sweeps to adapt: there were too few effective draws for a decision.
 static bool is_worth_another(const GmTrials *w, int k)
 {
     const Trial *t = &w->trial[k];
@@ -791,7 +792,7 @@ void gm_trials_meet(GmTrials *w, long done)
     }
 }
 
-// ---- chains in step ----
+// ---- chains in lockstep ----
 
 static bool is_watched(const GmTrials *w, int k, long sweep)
 {
@@ -880,7 +881,7 @@ static void take_row(GmTrials *w, int k, long sweep, const double *row, long apa
     for (int chain = 0; chain < w->chains; chain++) {
         GmSelected *c = &w->selected[chain * w->n + k];
         c->rounds += (long)most;
-        c->fails = 0;  // chains in step stay where they are
+        c->fails = 0;  // chains in lockstep stay where they are
         keep(w, chain, k, sweep, row + chain * apart);
     }
 }
@@ -905,7 +906,7 @@ void gm_trials_move_by(GmTrials *w, const char *name)
     if (w) w->by = name;
 }
 
-// ---- what came of it ----
+// ---- the result ----
 
 // A ratio that is known to a factor of two or so.
 static void say_about(FILE *to, double ratio)

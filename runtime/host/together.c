@@ -1,7 +1,7 @@
-// together.c -- chains that adapt together (device/chees.h): which moves they are, where chains meet on a CPU, what is said of it.
+// together.c -- chains that adapt together (device/chees.h): which HMC updates they are, where chains meet on a CPU, what is reported.
 //
-// On a CPU a chain leaves what the others have to know of a move in its own machine; chains meet after each sweep of warm-up from the first
-// that they share on, and one thread adapts for all, in the order of coordinates and chains: the draws do not depend on the number of
+// On a CPU a chain leaves what the others have to know of an HMC update in its own memory; chains meet after each sweep of warm-up from the
+// first that they share on, and one thread adapts for all, in the order of coordinates and chains: the draws do not depend on the number of
 // threads. On a GPU kernels do this within the sweep (device_moves.c). After warm-up nobody waits.
 #include "host.h"
 #include "../device/chees.h"
