@@ -10,14 +10,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-typedef struct Search {
+typedef struct LibrarySearch {
     const char *const *sonames, *const *helpers;
     char *why;
     size_t room;
     void *found;
-} Search;
+} LibrarySearch;
 
-static void open_helpers(const Search *s, const char *folder)
+static void open_helpers(const LibrarySearch *s, const char *folder)
 {
     for (int k = 0; s->helpers && s->helpers[k]; k++) {
         char pattern[PATH_MAX];
@@ -30,7 +30,7 @@ static void open_helpers(const Search *s, const char *folder)
     }
 }
 
-static void open_file(Search *s, const char *path, const char *folder)
+static void open_file(LibrarySearch *s, const char *path, const char *folder)
 {
     struct stat there;
     if (folder && stat(path, &there) != 0) return;
@@ -39,7 +39,7 @@ static void open_file(Search *s, const char *path, const char *folder)
     if (!s->found && folder) snprintf(s->why, s->room, "%s", dlerror());  // there, but it cannot be opened
 }
 
-static void open_in(Search *s, const char *folder)
+static void open_in(LibrarySearch *s, const char *folder)
 {
     for (int k = 0; s->sonames[k] && !s->found; k++) {
         char path[PATH_MAX];
@@ -49,7 +49,7 @@ static void open_in(Search *s, const char *folder)
 }
 
 // In every folder that the pattern names, the last in order of name first: newer versions before older ones.
-static void open_below(Search *s, const char *pattern)
+static void open_below(LibrarySearch *s, const char *pattern)
 {
     glob_t found;
     if (s->found || glob(pattern, GLOB_BRACE | GLOB_TILDE, NULL, &found) != 0) return;
@@ -60,7 +60,7 @@ static void open_below(Search *s, const char *pattern)
 void *gm_library_open(const char *const *sonames, const char *const *helpers, const char *variable, const char *wheel, char *why,
                       size_t room)
 {
-    Search s = {sonames, helpers, why, room, NULL};
+    LibrarySearch s = {sonames, helpers, why, room, NULL};
     const char *named = variable ? getenv(variable) : NULL;
     if (named && *named) {
         struct stat there;

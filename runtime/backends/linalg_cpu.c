@@ -498,12 +498,12 @@ long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *row
 
 // ---- checks ----
 
-typedef struct Kept {
+typedef struct Buffer {
     double *value;
     size_t size;
-} Kept;
+} Buffer;
 
-static double *room(Kept *k, size_t n)
+static double *room(Buffer *k, size_t n)
 {
     if (n > k->size) {
         free(k->value);
@@ -514,7 +514,7 @@ static double *room(Kept *k, size_t n)
     return k->value;
 }
 
-static _Thread_local Kept saved, quadratic;
+static _Thread_local Buffer saved, quadratic;
 static _Thread_local long kept_n, kept_m;
 static _Thread_local double kept_size;
 

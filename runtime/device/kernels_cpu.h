@@ -4,7 +4,7 @@
 
 #include <omp.h>
 
-typedef struct GmContext {
+typedef struct GmCpuContext {
     GmRun *run;
     int chain;         // within the run
     long first, last;  // elements of this call: KERNEL
@@ -140,7 +140,7 @@ static inline void team_barrier(GmContext *c)
 #define GM_SUM_LINKAGE static inline __attribute__((always_inline))
 #endif
 
-typedef struct GmSum {
+typedef struct GmCpuSum {
     long n, size, chunks, chunk, first, last;
     int started;
     wide base[GM_MOST_TOTALS], sum[GM_MOST_TOTALS];

@@ -16,7 +16,7 @@
 
 enum { GM_THREADS = 256 };  // of a block of a team: sums depend on it
 
-typedef struct GmContext {
+typedef struct GmCudaContext {
     GmPlace *place;
     int chain;  // within the run
     int half;   // of the partial sums: they alternate, so that nobody waits before the next
@@ -176,7 +176,7 @@ template <typename T> static __device__ __forceinline__ T block_value(T v)
         if (gm_thread == 0) (place_) = gm_x; \
     } while (0)
 
-typedef struct GmSum {
+typedef struct GmCudaSum {
     long n, size, chunks, chunk, first, last;
     int started;
     wide base[GM_MOST_TOTALS];
@@ -718,16 +718,16 @@ DEVICE void count_at(wide *place, wide x)
          k += gm_team ? 1 : gm_threads / 32)
 #define GROUP_LANE if (gm_team ? gm_thread == 0 : gm_lane_of_warp == 0)
 
-typedef struct GmRows {
+typedef struct GmRowCrew {
     GmSum sum;
     long first, last, step;
     int started;
-} GmRows;
+} GmRowCrew;
 
 template <int count>
-static __device__ __forceinline__ GmRows rows_begin(const GmContext *c, long team, long first, long last, wide *const (&into)[count])
+static __device__ __forceinline__ GmRowCrew rows_begin(const GmContext *c, long team, long first, long last, wide *const (&into)[count])
 {
-    GmRows r;
+    GmRowCrew r;
     r.started = 0;
     if (team) r.sum = sum_begin(c, team_chunk(last - first), last - first, into);
     r.first = first;
@@ -736,7 +736,7 @@ static __device__ __forceinline__ GmRows rows_begin(const GmContext *c, long tea
 }
 
 template <int count>
-static __device__ __forceinline__ int rows_next(GmContext *c, GmRows *r, long team, long from, wide *const (&into)[count])
+static __device__ __forceinline__ int rows_next(GmContext *c, GmRowCrew *r, long team, long from, wide *const (&into)[count])
 {
     if (team) {
         if (!sum_next(c, &r->sum, into)) return 0;
@@ -756,9 +756,9 @@ static __device__ __forceinline__ int rows_next(GmContext *c, GmRows *r, long te
     return 1;
 }
 
-#define GM_PARTS_OF_ROWS(k, first_of, ...)                                                          \
-    for (wide * gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                     \
-        for (GmRows gm_rows = rows_begin(GM, gm_team, (first_of)[k], (first_of)[(k) + 1], gm_into); \
+#define GM_PARTS_OF_ROWS(k, first_of, ...)                                                             \
+    for (wide * gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                        \
+        for (GmRowCrew gm_rows = rows_begin(GM, gm_team, (first_of)[k], (first_of)[(k) + 1], gm_into); \
              rows_next(GM, &gm_rows, gm_team, (first_of)[k], gm_into);)
 #define SUM_ROWS(i, k, first_of, rows_of, ...) \
     GM_PARTS_OF_ROWS(k, first_of, __VA_ARGS__) \

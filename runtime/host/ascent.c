@@ -169,20 +169,20 @@ static void take(GmAscent *a)
 }
 
 // A place on the line: how far, the loss (minus the log density) and its slope.
-typedef struct Trial {
+typedef struct LineTrial {
     double step, loss, slope;
-} Trial;
+} LineTrial;
 
-static Trial try(GmAscent *a, double step)
+static LineTrial try(GmAscent *a, double step)
 {
     for (long i = 0; i < a->n; i++) a->trial_x[i] = a->x[i] + step * a->direction[i];
     a->trial_density = ask(a, a->trial_x, a->trial_gradient);
     const bool finite = isfinite(a->trial_density);
-    return (Trial){step, -a->trial_density, finite ? -dot(a->n, a->trial_gradient, a->direction) : 0};
+    return (LineTrial){step, -a->trial_density, finite ? -dot(a->n, a->trial_gradient, a->direction) : 0};
 }
 
 // Between two places: where the cubic with their losses and slopes is least, if that is well inside, else the middle.
-static double between(const Trial *low, const Trial *high)
+static double between(const LineTrial *low, const LineTrial *high)
 {
     const double width = high->step - low->step, least = 0.1, middle = low->step + 0.5 * width;
     if (!isfinite(high->loss)) return low->step + 0.2 * width;
@@ -197,12 +197,12 @@ static double between(const Trial *low, const Trial *high)
 // Along the direction, to where the Wolfe conditions hold. false: nowhere.
 static bool search(GmAscent *a, double step)
 {
-    const Trial start = {0, -a->log_density, -a->gain};
+    const LineTrial start = {0, -a->log_density, -a->gain};
     const double rounding = 1e-14 * fabs(start.loss);
-    Trial low = start, high = {0, 0, 0};
+    LineTrial low = start, high = {0, 0, 0};
     bool bracketed = false;
     for (int k = 0; k < MOST_TRIALS; k++) {
-        const Trial t = try(a, step);
+        const LineTrial t = try(a, step);
         if (t.loss == -INFINITY) return true;  // a density without a bound
         const bool lower = t.loss <= start.loss + armijo * step * start.slope;
         // to within the rounding of the log density

@@ -53,10 +53,10 @@ static const double ALIKE = 1e-6, SEEN = 1e-13, STEEP = 1e-2, CLOSE_BY = 1e-6;
 
 // What is within rounding. Where data and probabilities are single, expectations of rows are right to some 1e-7 of themselves, and so are
 // all that is made of them.
-typedef struct Bounds {
+typedef struct Tolerance {
     double close, level, falls;
-} Bounds;
-static const Bounds in_double = {1e-8, 1e-10, 1e-9}, in_single = {1e-5, 1e-8, 1e-7};
+} Tolerance;
+static const Tolerance in_double = {1e-8, 1e-10, 1e-9}, in_single = {1e-5, 1e-8, 1e-7};
 
 typedef struct Trace {
     long iteration;
@@ -88,7 +88,7 @@ typedef struct Em {
     long n;        // numbers of each start
     bool in_turn;  // starts share arrays
     int there;     // whose expectations stand in them; -1: nobody's
-    Bounds within;
+    Tolerance within;
     bool single;
 } Em;
 

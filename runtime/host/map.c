@@ -21,13 +21,13 @@
 
 enum { MOST_EVALUATIONS = 20000, FIRST_LOOK = 50, LEAST_RIDGE = 400, MOST_BLOCKS = 64 };  // of each start
 
-typedef struct Climb {  // of one start in one block
+typedef struct BlockClimb {  // of one start in one block
     GmAscentState state;
     long evaluations;
     double log_density, slope;  // slope: the largest derivative by a coordinate
     double by_variables;        // the log density, if that of the coordinates is maximised
     char *runs_off;             // RUNS_OFF: the unknown that does
-} Climb;
+} BlockClimb;
 
 // summed: discrete unknowns; alone: no factor connects it with another block; constant: what its log density lacks of the log joint
 typedef struct Block {
@@ -41,8 +41,8 @@ typedef struct Map {
     const GmOptions *options;
     int n_blocks, at;  // at: the one that is climbed
     Block block[MOST_BLOCKS];
-    Climb *climb;     // by start and block
-    double constant;  // of the log density, that no block holds
+    BlockClimb *climb;  // by start and block
+    double constant;    // of the log density, that no block holds
 } Map;
 
 // ---- the density of a block ----
@@ -172,7 +172,7 @@ static int climb(GmRun *one, const GmHmc *of, void (*density_of)(GmRun *))
 {
     Map *map = one->host;
     Target t = {gm_moving(one, of, density_of), map->options->jacobian ? NULL : of->jacobian};
-    Climb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
+    BlockClimb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
     if (one->chain == 0)
         map->block[map->at] = (Block){gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->selection != 0,
                                       (!of->marginal || of->selection) && !(of->summed && *of->summed)};
@@ -197,7 +197,7 @@ static int climb(GmRun *one, const GmHmc *of, void (*density_of)(GmRun *))
         gm_ascent_polish(a, most);
         if (isfinite(a->log_density)) off = runs_off(map, &t, a);
     }
-    *c = (Climb){a->state, a->evaluations, a->log_density, 0, 0, off};
+    *c = (BlockClimb){a->state, a->evaluations, a->log_density, 0, 0, off};
     for (long i = 0; i < a->n; i++) c->slope = fmax(c->slope, fabs(a->gradient[i]));
     memcpy(t.of.position, a->x, sizeof *a->x * (size_t)a->n);
     t.of.density(one);  // the variables are where the ascent stands
@@ -291,17 +291,17 @@ static const char *up_to(const Map *map)
 }
 
 // The climb that says most of a start: the one that did not reach a mode, or the steepest.
-static const Climb *worst(const Map *map, int start)
+static const BlockClimb *worst(const Map *map, int start)
 {
-    const Climb *w = &map->climb[start * MOST_BLOCKS];
+    const BlockClimb *w = &map->climb[start * MOST_BLOCKS];
     for (int b = 1; b < map->n_blocks; b++) {
-        const Climb *c = &map->climb[start * MOST_BLOCKS + b];
+        const BlockClimb *c = &map->climb[start * MOST_BLOCKS + b];
         if (w->state == GM_ASCENT_DONE && (c->state != GM_ASCENT_DONE || c->slope > w->slope)) w = c;
     }
     return w;
 }
 
-static const char *end_of(const Climb *c)
+static const char *end_of(const BlockClimb *c)
 {
     switch (c->state) {
     case GM_ASCENT_DONE: return "a mode";
@@ -338,13 +338,13 @@ static char *where_to(const Map *map, int start)
 }
 
 static bool rises_without_end(GmAscentState s) { return s == GM_ASCENT_UNBOUNDED || s == GM_ASCENT_RUNS_OFF; }
-static bool is_told_as_mode(const Climb *c) { return c->state == GM_ASCENT_DONE || c->state == GM_ASCENT_CUT; }
+static bool is_told_as_mode(const BlockClimb *c) { return c->state == GM_ASCENT_DONE || c->state == GM_ASCENT_CUT; }
 
 static void print_starts(const Map *map, int chains)
 {
     printf("%5s %16s %12s %12s\n", "start", "log density", "slope", map->model->for_modes ? "iterations" : "evaluations");
     for (int c = 0; c < chains; c++) {
-        const Climb *w = worst(map, c);
+        const BlockClimb *w = worst(map, c);
         long evaluations = 0;
         for (int b = 0; b < map->n_blocks; b++) evaluations += map->climb[c * MOST_BLOCKS + b].evaluations;
         char slope[20] = "-";
@@ -530,7 +530,7 @@ static bool iterate(Map *map, GmRun *run, GmRun *on_device, const GmMemory *m, c
     map->n_blocks = 1;
     map->block[0] = (Block){gm_copy_text(""), gm_copy_text("latents"), true, true};
     for (int c = 0; c < o->chains; c++)
-        map->climb[c * MOST_BLOCKS] = (Climb){end[c].state, end[c].iterations, end[c].log_density, end[c].slope, 0, end[c].runs_off};
+        map->climb[c * MOST_BLOCKS] = (BlockClimb){end[c].state, end[c].iterations, end[c].log_density, end[c].slope, 0, end[c].runs_off};
     free(end);
     return *status == GM_EXIT_OK;
 }
@@ -571,7 +571,7 @@ int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d
     } else if (!holds_all(&map, m, d)) status = GM_EXIT_USAGE;
     else find_constant(&map, run);
     for (int c = 0; c < o->chains && status == GM_EXIT_OK; c++) {
-        const Climb *w = worst(&map, c);
+        const BlockClimb *w = worst(&map, c);
         if (w->state == GM_ASCENT_DONE) {
             gm_note("chain %d starts at a mode: log density %.10g%s", o->first_chain + c, whole(&map, c), up_to(&map));
             continue;

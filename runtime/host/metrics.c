@@ -15,18 +15,18 @@ static const double of_move = 30;
 // last a lane has several reads on their way at a time.
 static const double some_launches = 3000, of_number = 8.0 / 20000, of_sum = 200, of_root = 40, of_turn = 5;
 
-typedef struct Kept {
+typedef struct KeptMetric {
     uint64_t machine;  // which HMC update it is
     const char *name;  // of its unknowns
     int selection;     // under which there is method selection, counted from 1; else 0
     Metric *metric;    // NULL: diagonal
-    struct Kept *next;
-} Kept;
+    struct KeptMetric *next;
+} KeptMetric;
 
 struct GmMetrics {
     int chains;
     bool on_gpu;
-    Kept **first;  // by chain, which alone writes there
+    KeptMetric **first;  // by chain, which alone writes there
     int selections;
     double (*cost)[GM_COSTS];
 };
@@ -54,13 +54,13 @@ static MetricCost cost_of(const GmMetrics *w, const GmHmc *of)
                         .turn = shared * of_turn};
 }
 
-static Kept *keep(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
+static KeptMetric *keep(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 {
-    Kept **at = &w->first[chain];
+    KeptMetric **at = &w->first[chain];
     while (*at && (*at)->machine != of->machine) at = &(*at)->next;
     if (*at || run->sweep >= run->warmup) return *at;
-    Kept *k = *at = gm_alloc(1, sizeof *k);
-    *k = (Kept){.machine = of->machine, .name = of->name, .selection = of->selection};
+    KeptMetric *k = *at = gm_alloc(1, sizeof *k);
+    *k = (KeptMetric){.machine = of->machine, .name = of->name, .selection = of->selection};
     if (of->metric == METRIC_DENSE && of->coordinates > METRIC_MOST_DENSE) {
         const long sizes[] = {of->coordinates, METRIC_MOST_DENSE};
         gm_fault_at(run, chain, of->name,
@@ -75,7 +75,7 @@ static Kept *keep(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 
 Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 {
-    Kept *k = w ? keep(w, run, of, chain) : NULL;
+    KeptMetric *k = w ? keep(w, run, of, chain) : NULL;
     if (k && k->metric && run->sweep >= run->warmup && !metric_settle(k->metric)) {
         metric_close(k->metric);
         k->metric = NULL;
@@ -85,7 +85,7 @@ Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 
 void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup)
 {
-    for (Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
+    for (KeptMetric *k = w ? w->first[chain] : NULL; k; k = k->next) {
         if (k->machine != machine || !k->metric) continue;
         Metric *anew = metric_open(k->metric->n, k->metric->kind, k->metric->cost, warmup);
         metric_close(k->metric);
@@ -95,7 +95,7 @@ void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup)
 
 double gm_metrics_work(const GmMetrics *w, int selection, int chain)
 {
-    for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next)
+    for (const KeptMetric *k = w ? w->first[chain] : NULL; k; k = k->next)
         if (k->selection == selection && k->metric && k->metric->used) return metric_work(k->metric);
     return 0;
 }
@@ -105,7 +105,7 @@ double gm_metrics_work(const GmMetrics *w, int selection, int chain)
 static const char *kind_of(const Metric *m) { return m->full ? "dense" : "of low rank"; }
 
 // Whether a chain uses it: not where Gibbs updates were selected.
-static bool is_taken(const GmMetrics *w, const GmSelected *selected, const Kept *k, int chain)
+static bool is_taken(const GmMetrics *w, const GmSelected *selected, const KeptMetric *k, int chain)
 {
     return k->metric && k->metric->used &&
            (!k->selection || !selected || selected[(long)chain * w->selections + k->selection - 1].gradients);
@@ -113,7 +113,7 @@ static bool is_taken(const GmMetrics *w, const GmSelected *selected, const Kept 
 
 void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before)
 {
-    for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
+    for (const KeptMetric *k = w ? w->first[chain] : NULL; k; k = k->next) {
         const Metric *m = k->metric;
         if (!is_taken(w, selected, k, chain)) continue;
         fprintf(to, "%s%s: metric %s", before, k->name, kind_of(m));
@@ -127,11 +127,11 @@ void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected)
 {
     // HMC updates by their first chain that has one; a chain may have none.
     for (int c = 0; w && c < w->chains; c++)
-        for (const Kept *k = w->first[c]; k; k = k->next) {
+        for (const KeptMetric *k = w->first[c]; k; k = k->next) {
             int used = 0, least = METRIC_RANK, most = 0;
             bool dense = false, listed = false;
             for (int other = 0; other < w->chains; other++)
-                for (const Kept *o = w->first[other]; o; o = o->next) {
+                for (const KeptMetric *o = w->first[other]; o; o = o->next) {
                     if (o->machine != k->machine || !is_taken(w, selected, o, other)) continue;
                     listed |= other < c;
                     used++;
@@ -151,7 +151,7 @@ void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected)
 void gm_metrics_close(GmMetrics *w)
 {
     for (int c = 0; w && c < w->chains; c++)
-        for (Kept *k = w->first[c], *next; k; k = next) {
+        for (KeptMetric *k = w->first[c], *next; k; k = next) {
             next = k->next;
             metric_close(k->metric);
             free(k);

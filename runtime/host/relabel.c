@@ -33,10 +33,10 @@ typedef struct Options {
     long summary_rows;
 } Options;
 
-typedef struct Column {
+typedef struct DrawColumn {
     int field;     // of state; -1: lp__; -2: a diagnostic of HMC
     long element;  // row-major
-} Column;
+} DrawColumn;
 
 typedef struct Relabel {
     const GmModel *model;
@@ -46,7 +46,7 @@ typedef struct Relabel {
     long rows, draws;     // of each file; in all
     char *header;
     long n_columns;
-    Column *column;
+    DrawColumn *column;
     GmMemory memory;   // shapes alone
     long **column_of;  // by field and element; NULL: the field is not stored
     double *number;    // [draw][column], but of allocations
@@ -257,7 +257,7 @@ static bool read_columns(Relabel *r, const char *path)
                     gm_error("%s: %.*s is no variable of %s: these are draws of another model", path, (int)length, label, model->source);
                     return false;
                 }
-                r->column[c] = (Column){.field = lp ? -1 : -2};
+                r->column[c] = (DrawColumn){.field = lp ? -1 : -2};
             } else if (pass == 0) {
                 for (int d = 0; d < rank; d++)
                     if (at[d] > r->memory.shape[f].dim[d]) r->memory.shape[f].dim[d] = at[d];
@@ -270,7 +270,7 @@ static bool read_columns(Relabel *r, const char *path)
                     for (long e = 0; e < gm_shape_size(s); e++) r->column_of[f][e] = -1;
                 }
                 r->column_of[f][element] = c;
-                r->column[c] = (Column){f, element};
+                r->column[c] = (DrawColumn){f, element};
             }
             label += length + 1;
         }
@@ -424,7 +424,7 @@ static bool read_cells(Relabel *r, char *text, const Lines *l, long draw)
             else gm_error("%s: line %ld: `%.20s` is not a number", l->path, l->number, at);
             return false;
         }
-        const Column *of = &r->column[c];
+        const DrawColumn *of = &r->column[c];
         r->number[draw * r->n_columns + c] = x;
         if (holds_labels(r, of->field) && !isnan(x) && (x != floor(x) || x < 1 || x > (r->n_labels ? r->n_labels : MOST_LABELS))) {
             gm_error("%s: line %ld: %s is %g, and labels are 1 to %d", l->path, l->number, r->model->state[of->field].name, x,
@@ -721,7 +721,7 @@ static int agree(Relabel *r, double *left)
 // The column whose cell stands in column c of a draw once it is permuted; from: the label that becomes each.
 static long source_of(const Relabel *r, long c, const int *from)
 {
-    const Column *of = &r->column[c];
+    const DrawColumn *of = &r->column[c];
     const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
     if (!v || !v->dims || v->apart || v->lost) return c;
     const GmShape *s = &r->memory.shape[of->field];
@@ -828,7 +828,7 @@ static void print_summary(const Relabel *r)
     long *kept = gm_alloc((size_t)r->n_columns, sizeof *kept);
     d.column = gm_alloc((size_t)r->n_columns, sizeof *d.column);
     for (long c = 0; c < r->n_columns; c++) {
-        const Column *of = &r->column[c];
+        const DrawColumn *of = &r->column[c];
         if (of->field == -2 || holds_labels(r, of->field) || (of->field >= 0 && r->model->state[of->field].on_request)) continue;
         const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
         if (v && (v->lost || v->apart)) continue;

@@ -258,14 +258,14 @@ static double effective_draws(const Noted *x)
 }
 
 // of the logarithm of what the part of a chain holds, but for a constant that all chains have
-typedef struct Bounds {
+typedef struct MassBounds {
     bool known;
     double lower, upper, error;
-} Bounds;
+} MassBounds;
 
-static Bounds bounds_of(const Noted *x)
+static MassBounds bounds_of(const Noted *x)
 {
-    if (x->other || x->n < LEAST_NOTED) return (Bounds){.known = false};
+    if (x->other || x->n < LEAST_NOTED) return (MassBounds){.known = false};
     const double n = (double)x->n;
     double mean = 0, squares = 0;
     long moved = 0;
@@ -280,10 +280,10 @@ static Bounds bounds_of(const Noted *x)
     // of logarithms of standard deviations, 1/2N each, of draws and gradients
     const double error = sqrt(squares / of_density + (double)x->coordinates / effective);
     // A chain of which many proposals are refused, or whose draws spread less than their gradients allow, has not seen its part.
-    return (Bounds){.known = isfinite(upper) && isfinite(lower) && lower <= upper + errors * error && 2 * moved > x->n,
-                    .lower = lower,
-                    .upper = upper,
-                    .error = error};
+    return (MassBounds){.known = isfinite(upper) && isfinite(lower) && lower <= upper + errors * error && 2 * moved > x->n,
+                        .lower = lower,
+                        .upper = upper,
+                        .error = error};
 }
 
 // ---- another start ----
@@ -322,7 +322,7 @@ long gm_restarts_until(const GmRestarts *w, long sweep, long batch)
 void gm_restarts_meet(GmRestarts *w, GmRun *run, long done)
 {
     if (!w || w->round == ROUNDS || done != noted_to(w->warmup, w->round)) return;
-    Bounds *b = gm_alloc((size_t)w->chains, sizeof *b);
+    MassBounds *b = gm_alloc((size_t)w->chains, sizeof *b);
     double *less = gm_alloc((size_t)w->chains, sizeof *less);
     int best = -1, others = 0, *other = gm_alloc((size_t)w->chains, sizeof *other);
 #pragma omp parallel for num_threads(run->threads) schedule(static, 1)
