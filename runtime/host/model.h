@@ -156,7 +156,7 @@ typedef struct GmRun {  // one run: all that emitted code may ask for
 enum { GM_TERMS_COLLECT, GM_TERMS_MEASURE, GM_TERMS_COUNT, GM_TERMS_NOTE };
 typedef struct GmTerms {
     int64_t mode, count;  // count: of terms
-    int64_t *turns;
+    int64_t *iterations;
     int32_t *first, *row, *column;
     double *value;  // of each chain, `count`
 } GmTerms;
