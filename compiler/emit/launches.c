@@ -37,7 +37,7 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
     case ARG_PLACE: return var_text(o, a->var);
     case ARG_NAME: return c_name(o, a->var->name);
     case ARG_STREAM:
-        return text(o, o->in_turns ? "GM_STREAM_OF_TURN(run, VAR_%s, turn, %d)" : "VAR_%s", a->var->name, o->program->nstate + 1);
+        return text(o, o->in_turns ? "GM_STREAM_OF_ITERATION(run, VAR_%s, turn, %d)" : "VAR_%s", a->var->name, o->program->nstate + 1);
     case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
     case ARG_NUMBER: return number_c(o, a->number);
@@ -242,7 +242,7 @@ static const Launch *emit_run(Out *o, const Launch *l)
     while (!is_last(l)) {
         if (l->stands_in == o->standing_in || !l->stands_in) l = emit_standing_in(o, l);
         else
-            BLOCK ("if (STANDS_IN(run, %d))", l->stands_in) {
+            BLOCK ("if (IN_PLACE_OF(run, %d))", l->stands_in) {
                 o->standing_in = l->stands_in;
                 l = emit_standing_in(o, l);
             }

@@ -209,7 +209,7 @@ static Head loop_head(Out *o, const Node *n)
             return (Head){.c = text(o, "%s2 (%s, %s, %s, %s%s)", macro, first, a, fresh_index(o, i[1]), b, totals_text(o, n))};
         }
         // fall through
-    case SHARE_SUM_TURNS:
+    case SHARE_SUM_CREW:
     case SHARE_SPAN: {
         if (order) return rows_of_element_head(o, n, macro);
         const char *range = range_text(o, i[0], &c);

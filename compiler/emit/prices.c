@@ -138,7 +138,9 @@ bool emit_selections(Out *o, const Program *p)
                   kept = field_of(p->state, p->nstate, c->machine);
         const char *names = "";
         for (int k = 0; k < c->of->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->of->block[k]->name);
-        line(o, "{.name = \"%s\", .coupled = %d, .fields = fields_%d, .told = %d, .machine = %d, .latents = latents_%d, .cost = cost_%d},",
+        line(o,
+             "{.name = \"%s\", .coupled = %d, .fields = fields_%d, .diagnostics = %d, .machine = %d, .latents = latents_%d, .cost = "
+             "cost_%d},",
              names, c->of->coupled, number, 1 + told, 1 + kept, number, number);
     }
     blank(o);

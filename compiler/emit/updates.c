@@ -69,7 +69,7 @@ static void emit_where_joined(Out *o, const Update *s)
     const Out sizes = launching(o);
     emit_data(o);
     line(o, "(void)d;");
-    line(o, "if (%s(TAKES_GPU_STEPS(run) ? %s : %s)) return;", s->nblock > 1 ? "!" : "", expr_c(&sizes, j->on_gpu, TIGHT),
+    line(o, "if (%s(TAKES_GPU_UPDATES(run) ? %s : %s)) return;", s->nblock > 1 ? "!" : "", expr_c(&sizes, j->on_gpu, TIGHT),
          expr_c(&sizes, j->where, TIGHT));
 }
 
@@ -82,7 +82,7 @@ static void emit_stage(Out *o, const char *name, const char *comment, const Laun
 // The row of step i in the table of steps.
 static const char *update_row(const Out *o, const UpdateCode *code, int i)
 {
-    static const char *const macro[] = {[EVERY_SWEEP] = "STEP",
+    static const char *const macro[] = {[EVERY_SWEEP] = "UPDATE",
                                         [WITHOUT_GRADIENTS] = "UPDATE_WITHOUT_GRADIENTS",
                                         [WITH_GRADIENTS] = "UPDATE_WITH_GRADIENTS",
                                         [ON_CPU] = "UPDATE_ON_CPU",
@@ -94,7 +94,7 @@ static const char *update_row(const Out *o, const UpdateCode *code, int i)
     if (s->joint) return text(o, "UPDATE_JOINT(%s, %d)", which, s->joint);
     if (s->selection) return text(o, "%s(%s, %d)", macro[s->when], which, s->selection->number);
     if (s->when != EVERY_SWEEP) return text(o, "%s(%s)", macro[s->when], which);
-    if (!one_kernel(code)) return text(o, "%s(%s)", s->kind == UPDATE_NUTS ? "UPDATE_HMC" : "STEP", which);
+    if (!one_kernel(code)) return text(o, "%s(%s)", s->kind == UPDATE_NUTS ? "UPDATE_HMC" : "UPDATE", which);
     if (l->kind == LAUNCH_TEAM) return text(o, "UPDATE_TEAM(\"%s\", %s, %s)", code->name, l->kernel->name, work_text(o, l->kernel));
     return text(o, "UPDATE_ONCE(\"%s\", %s)", code->name, l->kernel->name);
 }

@@ -199,7 +199,7 @@ static bool for_team(Sharing how)
     case SHARE_COLOUR:
     case SHARE_MISSING:
     case SHARE_IN_TURN:
-    case SHARE_SUM_TURNS:
+    case SHARE_SUM_CREW:
     case SHARE_PLACES:
     case SHARE_ROWS:
     case SHARE_SPAN:
@@ -235,7 +235,7 @@ static void check_loop(Check *c, const Node *n)
     const Sharing how = n->loop.how;
     const int bound = c->n;
     if (c->shared && for_team(how) && !c->team) fail(c, "turns are shared where one lane runs the loop");
-    if (c->shared && how == SHARE_SUM_TURNS && !c->crew) fail(c, "turns are shared by a crew where there is none");
+    if (c->shared && how == SHARE_SUM_CREW && !c->crew) fail(c, "turns are shared by a crew where there is none");
     for (int i = 0; i < n->loop.n; i++) {
         if (!n->loop.of && how != SHARE_GROUPS && how != SHARE_ROWS) check_ends(c, n->loop.index[i]);
         bind(c, n->loop.index[i]);

@@ -315,7 +315,7 @@ static Cost count_loop(Counter *k, const Node *n)
         one.operations = ex_num(1);
         sum = ex_add2(ex_num(TEAM_SUM), ex_mul2(ex_num(MORE_BLOCKS), ex_pow(count_turns(n, one).operations, 1.0 / 3)));
     }
-    if (n->loop.how == SHARE_SUM_TURNS) c.lane = ex_mul2(ex_num(1.0 / CREW), c.lane);
+    if (n->loop.how == SHARE_SUM_CREW) c.lane = ex_mul2(ex_num(1.0 / CREW), c.lane);
     else if (is_shared(n->loop.how)) c.lane = ex_add2(of_a_turn, sum);
     return c;
 }

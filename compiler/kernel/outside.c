@@ -331,7 +331,7 @@ static void need_sum(Walk *w, Expr *e)
     start->let.type = lse ? "LogSum" : shared ? "wide" : w->kernel->number;
     start->let.grows = true;
     start->let.value = lse ? NULL : ex_num(sum ? 0 : product ? 1 : max ? -INFINITY : INFINITY);
-    loop->loop.how = !shared ? SHARE_SERIAL : w->who == BY_CREW_OF_LANES ? SHARE_SUM_TURNS : SHARE_SUM_ALONG;
+    loop->loop.how = !shared ? SHARE_SERIAL : w->who == BY_CREW_OF_LANES ? SHARE_SUM_CREW : SHARE_SUM_ALONG;
     loop->loop.n = loop->loop.ntotals = 1;
     loop->loop.index[0] = i;
     loop->loop.total[0] = total;

@@ -6,7 +6,7 @@
 //                                                                        lane: update a[k] += total1
 //
 // Of a sum (REDUCE), by what it adds to:
-//   locals                                         SUM_ALONG in a team, SUM_TURNS in a crew: chunks of the first loop; of the rows that
+//   locals                                         SUM_ALONG in a team, SUM_CREW in a crew: chunks of the first loop; of the rows that
 //   name the element that is drawn,
 //                                                  g[i] == k with g of the data: those alone, in the order of their groups
 //   one place                                      the same into a local, which one lane adds
@@ -55,7 +55,7 @@ static Node *into_locals(Share *s, const Node *sum)
     own_rows(s, sum, &rows, &order, &element);
     const Loops *l = &rows;
     const bool shared = (s->team || s->crew) && sum->nest.op == ASSIGN_ADD;
-    Node *n = shared ? loop_over(s, s->crew ? SHARE_SUM_TURNS : SHARE_SUM_ALONG, l->index[0], sum->nest.moving)
+    Node *n = shared ? loop_over(s, s->crew ? SHARE_SUM_CREW : SHARE_SUM_ALONG, l->index[0], sum->nest.moving)
                      : in_order(s, l, 0, sum->body, sum->nest.moving);
     n->loop.order = order;
     if (order) n->loop.index[1] = element;  // whose rows they are

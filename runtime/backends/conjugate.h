@@ -1,7 +1,7 @@
 // conjugate.h -- solving (diag(D) + R'R) x = b by conjugate gradients, R given by rows: of few entries, and of rows of matrices.
 //
-// Nothing n by n is formed: a step costs a pass over the rows. Solutions of it with b = h + D^1/2 e1 + R'e2, e1 and e2 standard normal, are
-// draws from N(J^-1 h, J^-1) with J = D + R'R, since b has the covariance J (Nishimura and Suchard 2022).
+// Nothing n by n is formed: an iteration costs a pass over the rows. Solutions of it with b = h + D^1/2 e1 + R'e2, e1 and e2 standard
+// normal, are draws from N(J^-1 h, J^-1) with J = D + R'R, since b has the covariance J (Nishimura and Suchard 2022).
 #ifndef GM_CONJUGATE_H
 #define GM_CONJUGATE_H
 
@@ -35,8 +35,8 @@ void gm_rows_diagonal(const GmRows *R, long n, const double *D, double *y);
 // e'Je <= r'D^-1 r, r = b - J x being what is left.
 #define GM_SOLVED 1e-6
 
-// x[n], from where it stands, to a solution as close as GM_SOLVED, D > 0. M: what steps are preconditioned by, a diagonal near that of J.
-// work[4 n]. Returns the number of steps; -1: not within `most`, and x is not to be used.
+// x[n], from its present value, to a solution as close as GM_SOLVED, D > 0. M: the preconditioner, a diagonal near that of J.
+// work[4 n]. Returns the number of iterations; -1: not within `most`, and x is not to be used.
 long gm_conjugate_gradients(const GmRows *R, long n, const double *D, const double *M, const double *b, double *x, double *work, long most);
 
 #endif

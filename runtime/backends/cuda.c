@@ -34,11 +34,11 @@ static char driver_missing[600], libraries_missing[700], solver_missing[700];
 static bool load_driver(void)
 {
     static const Symbol symbols[] = {GM_CUDA_FUNCTIONS(GM_SYMBOL)};
-    const char *told = getenv("GMC_CUDA");
-    void *library = dlopen(told && *told ? told : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    const char *named = getenv("GMC_CUDA");
+    void *library = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        driver_absent = !(told && *told);
-        if (told && *told)
+        driver_absent = !(named && *named);
+        if (named && *named)
             snprintf(driver_missing, sizeof driver_missing, "the NVIDIA driver cannot be loaded (GMC_CUDA): %.400s", dlerror());
         else
             snprintf(driver_missing, sizeof driver_missing,

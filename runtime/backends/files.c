@@ -25,13 +25,13 @@ static char *copy(const char *text) { return strcpy(room(NULL, strlen(text) + 1)
 
 // ---- what is read, or has been written ----
 
-typedef struct Place {
+typedef struct FilePlace {
     dev_t device;
     ino_t inode;
     bool written;
-} Place;
+} FilePlace;
 
-static Place *place;
+static FilePlace *place;
 static size_t n_places;
 
 static void remember(const char *path, bool written)
@@ -39,7 +39,7 @@ static void remember(const char *path, bool written)
     struct stat there;
     if (stat(path, &there) != 0) return;  // whoever opens it says so
     place = room(place, (n_places + 1) * sizeof *place);
-    place[n_places++] = (Place){there.st_dev, there.st_ino, written};
+    place[n_places++] = (FilePlace){there.st_dev, there.st_ino, written};
 }
 
 void gm_file_is_read(const char *path) { remember(path, false); }

@@ -1,11 +1,13 @@
 // fill.c -- a lower bound of the fill of a sparse factor (fill.h).
 //
 //   leaves   elements of few neighbours, none beside another: they are eliminated first, which joins the neighbours of each to a clique
-//   (Rose 1972) hubs     those of the rest that have most neighbours; their graph is kept as bits
+//            (Rose 1972)
+//   hubs     those of the rest that have most neighbours; their graph is kept as bits
 //
 // The k-core of a graph is what remains when elements of fewer than k neighbours are removed again and again (Seidman 1983). Where the
 // hubs' graph has a k-core its treewidth is k at least, so that each order of what remains meets a clique of k + 1 elements (Bodlaender and
-// Koster 2011). Leaves are told some at a time, the bound is looked at in between, and it is enough once it reaches what was asked for.
+// Koster 2011). Leaves are eliminated some at a time. The bound is looked at in between, and once it reaches what was asked for that is
+// enough.
 #include "fill.h"
 
 #include <stdint.h>
@@ -13,7 +15,7 @@
 #include <string.h>
 
 enum { MOST_HUBS = 20000, WORD = 64 };                    // 50 MB of bits
-static const double MOST_PAIRS = 2e9, FIRST_PAIRS = 5e7;  // pairs of neighbours that are told: some 1 ns each
+static const double MOST_PAIRS = 2e9, FIRST_PAIRS = 5e7;  // pairs of neighbours that are listed: about 1 ns each
 
 typedef struct Fill {
     long n, *begin, hubs, words;
@@ -138,12 +140,12 @@ static int has_core(Fill *f, long k)
 static int reaches(Fill *f, long block)
 {
     int *const list = f->start;
-    double told = 0, next = FIRST_PAIRS;
+    double listed = 0, next = FIRST_PAIRS;
     join_hubs(f);
-    for (long k = 0; k < f->n && told < MOST_PAIRS; k++) {
+    for (long k = 0; k < f->n && listed < MOST_PAIRS; k++) {
         if (!f->leaf[f->order[k]]) continue;
-        told += eliminate(f, f->order[k], list);
-        if (told < next) continue;
+        listed += eliminate(f, f->order[k], list);
+        if (listed < next) continue;
         if (has_core(f, block - 1)) return 1;
         next *= 2;
     }

@@ -10,14 +10,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-typedef struct Search {
+typedef struct LibrarySearch {
     const char *const *sonames, *const *helpers;
     char *why;
     size_t room;
     void *found;
-} Search;
+} LibrarySearch;
 
-static void open_helpers(const Search *s, const char *folder)
+static void open_helpers(const LibrarySearch *s, const char *folder)
 {
     for (int k = 0; s->helpers && s->helpers[k]; k++) {
         char pattern[PATH_MAX];
@@ -30,7 +30,7 @@ static void open_helpers(const Search *s, const char *folder)
     }
 }
 
-static void open_file(Search *s, const char *path, const char *folder)
+static void open_file(LibrarySearch *s, const char *path, const char *folder)
 {
     struct stat there;
     if (folder && stat(path, &there) != 0) return;
@@ -39,7 +39,7 @@ static void open_file(Search *s, const char *path, const char *folder)
     if (!s->found && folder) snprintf(s->why, s->room, "%s", dlerror());  // there, but it cannot be opened
 }
 
-static void open_in(Search *s, const char *folder)
+static void open_in(LibrarySearch *s, const char *folder)
 {
     for (int k = 0; s->sonames[k] && !s->found; k++) {
         char path[PATH_MAX];
@@ -49,7 +49,7 @@ static void open_in(Search *s, const char *folder)
 }
 
 // In every folder that the pattern names, the last in order of name first: newer versions before older ones.
-static void open_below(Search *s, const char *pattern)
+static void open_below(LibrarySearch *s, const char *pattern)
 {
     glob_t found;
     if (s->found || glob(pattern, GLOB_BRACE | GLOB_TILDE, NULL, &found) != 0) return;
@@ -60,20 +60,20 @@ static void open_below(Search *s, const char *pattern)
 void *gm_library_open(const char *const *sonames, const char *const *helpers, const char *variable, const char *wheel, char *why,
                       size_t room)
 {
-    Search s = {sonames, helpers, why, room, NULL};
-    const char *told = variable ? getenv(variable) : NULL;
-    if (told && *told) {
+    LibrarySearch s = {sonames, helpers, why, room, NULL};
+    const char *named = variable ? getenv(variable) : NULL;
+    if (named && *named) {
         struct stat there;
-        if (stat(told, &there) == 0 && S_ISDIR(there.st_mode)) {
-            snprintf(why, room, "there is no %s in %s (%s)", sonames[0], told, variable);
-            open_in(&s, told);
+        if (stat(named, &there) == 0 && S_ISDIR(there.st_mode)) {
+            snprintf(why, room, "there is no %s in %s (%s)", sonames[0], named, variable);
+            open_in(&s, named);
         } else {
-            snprintf(why, room, "there is no file %s (%s)", told, variable);
+            snprintf(why, room, "there is no file %s (%s)", named, variable);
             char folder[PATH_MAX];
-            snprintf(folder, sizeof folder, "%s", told);
+            snprintf(folder, sizeof folder, "%s", named);
             char *slash = strrchr(folder, '/');
             if (slash) *slash = 0;
-            open_file(&s, told, slash ? folder : ".");
+            open_file(&s, named, slash ? folder : ".");
         }
         return s.found;
     }

@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Opens the first of `sonames` (ending in NULL) that is found: in the file or folder that the environment variable `variable` names (if it
-// is set, nowhere else), on the system's library path, in the folders where the CUDA Toolkit installs itself, and in those of the PyPI
-// wheel `wheel` ("cuda_nvrtc") below the site-packages of the Python in use. `helpers` (ending in NULL, or NULL) are libraries that it
-// loads by name itself: they are opened first from the same folder, if they are there. NULL: not found; then `why` says where was looked.
+// Opens the first of `sonames` (ending in NULL) that is found. If the environment variable `variable` is set, the file or folder that it
+// names is the only place. Otherwise they are the system's library path, the folders where the CUDA Toolkit installs itself, and those of
+// the PyPI wheel `wheel` ("cuda_nvrtc") below the site-packages of the Python in use. `helpers` (ending in NULL, or NULL) are libraries
+// that it loads by name itself: they are opened first from the same folder, if they are there. NULL: not found; then `why` says where was
+// looked.
 void *gm_library_open(const char *const *sonames, const char *const *helpers, const char *variable, const char *wheel, char *why,
                       size_t room);
 

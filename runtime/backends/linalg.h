@@ -29,9 +29,9 @@ void rows_added(long n, long p, const double *X, const double *w, double *out);
 void rows_times_matrix(long n, long p, long k, const double *X, const double *B, int transposed, double *eta);
 void rows_added_matrix(long n, long p, long k, const double *X, const double *W, int transposed, double *out);
 
-// A scale move together with the draw. If h is linear in latents z that enter the density otherwise by exp(-Q/2), Q quadratic, and by
-// the sign of each, then with x integrated out the density of s along (s z) is s^(count-1) exp(-s^2 (Q - h'J^-1 h)/2): s^2 is
-// drawn from gamma(count/2, (Q - h'J^-1 h)/2), h is scaled, x drawn (Liu and Wu 1999; Hobert and Marchev 2008). The caller scales z.
+// A scale move together with the draw. h is linear in latents z, which otherwise enter the density by exp(-Q/2), Q quadratic, and by the
+// sign of each. With x integrated out the density of s along (s z) is s^(count-1) exp(-s^2 (Q - h'J^-1 h)/2). So s^2 is drawn from
+// gamma(count/2, (Q - h'J^-1 h)/2), h is scaled, x drawn (Liu and Wu 1999; Hobert and Marchev 2008). The caller scales z.
 typedef struct GmScale {
     double Q, count, scale;
 } GmScale;

@@ -299,7 +299,7 @@ static long factor(long n, double *J, double lost)
     return failed;
 }
 
-// The scale of a move; rest = Q - h'J^-1 h.
+// The factor of a scale move; rest = Q - h'J^-1 h.
 static void scale_draw(Stream *g, GmScale *e, double rest)
 {
     e->scale = rest > 0 && e->count > 0 ? sqrt(gamma_shape_rate(g, e->count / 2, rest / 2)) : 1;
@@ -498,12 +498,12 @@ long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *row
 
 // ---- checks ----
 
-typedef struct Kept {
+typedef struct Buffer {
     double *value;
     size_t size;
-} Kept;
+} Buffer;
 
-static double *room(Kept *k, size_t n)
+static double *room(Buffer *k, size_t n)
 {
     if (n > k->size) {
         free(k->value);
@@ -514,7 +514,7 @@ static double *room(Kept *k, size_t n)
     return k->value;
 }
 
-static _Thread_local Kept saved, quadratic;
+static _Thread_local Buffer saved, quadratic;
 static _Thread_local long kept_n, kept_m;
 static _Thread_local double kept_size;
 
@@ -534,7 +534,7 @@ const double *gm_save_logs(const double *x, const double *logs, long n)
 
 const double *gm_saved(void) { return saved.value; }
 
-// Differences of quadratics, arranged so that little cancels where x is large and moves little: with d = x - old and m = (x + old) / 2,
+// Differences of quadratics, arranged so that little cancels where x is large and changes little: with d = x - old and m = (x + old) / 2,
 //   h'x - x'Jx/2  less the same at old  =  d'(h - J m).
 // gm_quadratic_size: the terms that were added up, without their signs.
 static double add_term(double term)

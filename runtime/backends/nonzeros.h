@@ -1,7 +1,8 @@
 // nonzeros.h -- matrices of data most of whose elements are 0: what is not 0, by rows.
 //
-// They are found where they lie. Passes over rows, X'X and X'WX (linalg.h) and rows of joint normals (sparse.h) ask for the place that they
-// read, and go through these elements alone where there are some. The elements stay where they are for whatever else reads the matrix.
+// They are found by the address of the matrix. Passes over rows, X'X and X'WX (linalg.h) and rows of joint normals (sparse.h) look up the
+// address that they read. If the matrix has such a list, they go through the listed elements alone. The matrix itself stays as it is for
+// whatever else reads it.
 #ifndef GM_NONZEROS_H
 #define GM_NONZEROS_H
 

@@ -120,18 +120,18 @@ typedef struct Pattern {  // of one block: the same for all chains
     double bytes;         // of what stands in
     double most;          // a joint draw that costs more than so many separate ones gives way to these
     double factor, work;  // entries of the factor; multiply-adds of a draw
-    // rows that are told, their entries; pairs of entries that have a place; rows that have none
+    // rows that are listed, their entries; pairs of entries that have a place; rows that have none
     long rows, puts, pairs, napart;
     long *first_put;       // of each row
     int *column;           // of each entry
     unsigned char *apart;  // of each row
     GmPart *part;          // rows of matrices
     int parts;
-    bool may_be_listed, told;         // its rows, in place of what the program has besides
+    bool may_be_listed, listed;       // its rows, in place of what the program has besides
     bool weighted;                    // then X'WX would be made in each sweep
     bool diagonal, analysed, direct;  // the terms are a diagonal; there is a factor; that, or a dense one may be made
     bool gradients, only_gradients;
-    // in ns, as predicted: a step of conjugate gradients, a draw by a factor, by the route that is taken
+    // in ns, as predicted: an iteration of conjugate gradients, a draw by a factor, by the route that is taken
     double update_time, factor_time, time;
     struct Record *record;
     cholmod_factor *symbolic;
@@ -145,7 +145,7 @@ typedef struct Record {  // of one block, of one chain: what conjugate gradients
     int chain;
     long draws, solved, steps, failed;
     int npushed, pushed[MOST_APART];  // elements whose pivots were lost without the rows that are apart
-    double mean[2];  // steps by either preconditioner, the terms and all of the diagonal; later ones count more; 0: not tried
+    double mean[2];  // iterations by either preconditioner, the terms and all of the diagonal; later ones count more; 0: not tried
     struct Record *next;
 } Record;
 
@@ -290,10 +290,10 @@ void gm_pattern_in_turn(int number, long n, const char *name)
     Pattern *q = pattern(number);
     free(q->text);
     q->text = room(400);
-    snprintf(
-        q->text, 400,
-        "%s: %ld elements: drawn in turn, as always on a GPU where predictors name lists of elements, or coefficients are made of matrices",
-        name, n);
+    snprintf(q->text, 400,
+             "%s: %ld elements: drawn one after the other, as always on a GPU where predictors name lists of elements, or coefficients are "
+             "made of matrices",
+             name, n);
     q->taken = false;
 }
 
@@ -321,7 +321,7 @@ static void note(long i, long j)
     gm_entries.at++;
 }
 
-// The rows that were told. With several rows of a length that fills the factor none is apart: with so many it is full.
+// The rows that were listed. With several rows of a length that fills the factor none is apart: with so many it is full.
 static double take_rows(Pattern *q)
 {
     for (int k = 0; k < q->parts; k++) free(q->part[k].x);
@@ -398,9 +398,9 @@ static int say_rows(char *text, const Pattern *q)
     return at;
 }
 
-// ns of routes, from 20 multiply-adds a ns in LAPACK, 8 in a sparse factor, 1 ns for an entry of a row in a pass over them and 2 for one
-// that is added to its slot (measured: tests/bench/lists.py), and 0.3 ns for an element of a matrix in both passes of a step
-// (tests/bench/nonzeros.py).
+// Times of routes in ns, from 20 multiply-adds a ns in LAPACK and 8 in a sparse factor. An entry of a row takes 1 ns in a pass over the
+// rows, and 2 where it is added to its slot (measured: tests/bench/lists.py). An element of a matrix takes 0.3 ns in both passes of an
+// iteration (tests/bench/nonzeros.py).
 static const double NEVER = 1e300;
 
 typedef struct Times {
@@ -430,9 +430,9 @@ static void forget_rows(Pattern *q)
     gm_entries = (GmEntries){0};
 }
 
-// Whether rows are told, beside what the program's other routes take: dense, with X'WX made in each sweep or X'X once, and by few rows. If
-// they are not, what was noted of them goes.
-static bool tell(Pattern *q, const char *asked, double all_pairs)
+// Whether rows are listed, compared with what the program's other routes take: dense, with X'WX made in each sweep or X'X once, and by few
+// rows. If they are not, what was noted of them goes.
+static bool list_rows(Pattern *q, const char *asked, double all_pairs)
 {
     double elements = 0, squares = 0;
     for (int k = 0; k < q->parts; k++) {
@@ -441,12 +441,12 @@ static bool tell(Pattern *q, const char *asked, double all_pairs)
     }
     const double n = (double)q->n, N = (double)q->rows, gradients = GUESSED_STEPS * q->update_time, few = few_time(q),
                  many = n * n * n / 60 + n * n + (q->weighted ? N * squares / 20 + 2 * all_pairs : 0);
-    q->told = gradients < fmin(few, N < n ? NEVER : many) || !fits(q);
-    if (asked) q->told = strcmp(asked, "sparse") == 0 || strcmp(asked, "gradients") == 0;
-    if (q->told) return true;
+    q->listed = gradients < fmin(few, N < n ? NEVER : many) || !fits(q);
+    if (asked) q->listed = strcmp(asked, "sparse") == 0 || strcmp(asked, "gradients") == 0;
+    if (q->listed) return true;
     char *text = room(900);
     const int at = say_rows(text, q);
-    snprintf(text + at, 900 - (size_t)at, "; predicted: %s %.2g ms, conjugate gradients %.2g ms (%d steps): drawn %s",
+    snprintf(text + at, 900 - (size_t)at, "; predicted: %s %.2g ms, conjugate gradients %.2g ms (%d iterations): drawn %s",
              N < n ? "by few rows" : "dense", (N < n ? few : many) / 1e6, gradients / 1e6, GUESSED_STEPS, N < n ? "by few rows" : "dense");
     free(q->text);
     q->text = text;
@@ -484,13 +484,13 @@ static bool is_full(const Pattern *q, long block)
 static void say_full(Pattern *q, long block)
 {
     char *text = room(400);
-    snprintf(text, 400, "%s: %ld elements, %ld entries, a full block of more than %ld elements in the factor: drawn in turn", q->text, q->n,
-             q->entries, block);
+    snprintf(text, 400, "%s: %ld elements, %ld entries, a full block of more than %ld elements in the factor: drawn one after the other",
+             q->text, q->n, q->entries, block);
     free(q->text);
     q->text = text;
 }
 
-// The routes of a block without rows: dense, sparse, or other steps.
+// The routes of a block without rows: dense, sparse, or other updates.
 static void choose_plain(Pattern *q, const char *asked)
 {
     const long n = q->n;
@@ -523,7 +523,7 @@ static void choose_plain(Pattern *q, const char *asked)
     char *text = room(400);
     snprintf(text, 400, "%s: %ld elements, %ld entries, %.3g in the factor, %.2g multiply-adds a draw: %s%s%s", q->text, n, q->entries,
              q->factor, work,
-             !q->taken  ? "drawn in turn"
+             !q->taken  ? "drawn one after the other"
              : q->dense ? "drawn jointly, dense"
                         : "drawn jointly, sparse",
              missing ? "; " : "", missing ? missing : "");
@@ -544,11 +544,11 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
                               : work / 8 + (2 + 4 * (double)q->napart) * q->factor + 2 * (double)q->pairs + 4 * (double)q->terms + 20 * n;
     const double full = full_time(q, all_pairs), dense = q->n <= MOST_DENSE && !q->parts ? full : never,
                  factor = q->analysed ? q->factor_time : never, gradients = q->diagonal ? GUESSED_STEPS * q->update_time : never,
-                 few = q->told ? never : few_time(q), least = fmin(fmin(dense, factor), fmin(gradients, few));
+                 few = q->listed ? never : few_time(q), least = fmin(fmin(dense, factor), fmin(gradients, few));
     q->dense = small || dense <= least;
     q->gradients = !q->dense && q->diagonal && gradients <= factor;
     q->only_gradients = false;
-    q->taken = small || q->told || (least < never && few > least);
+    q->taken = small || q->listed || (least < never && few > least);
     if (asked) {
         q->dense = !q->parts && (strcmp(asked, "dense") == 0 || (!q->diagonal && !q->analysed));
         q->only_gradients = strcmp(asked, "gradients") == 0 && q->diagonal;
@@ -573,7 +573,7 @@ static void choose_with_rows(Pattern *q, const char *asked, double all_pairs)
         if (k == 2) at += snprintf(text + at, 900 - (size_t)at, " (%d steps)", GUESSED_STEPS);
     }
     snprintf(text + at, 900 - (size_t)at, ": %s%s%s",
-             !q->taken      ? "drawn by other steps"
+             !q->taken      ? "drawn by other updates"
              : q->dense     ? "drawn jointly, dense"
              : q->gradients ? "drawn jointly, by conjugate gradients"
                             : "drawn jointly, sparse",
@@ -600,7 +600,7 @@ static long refused_block_on_gpu(double most_updates, double most_time)
 }
 
 // The route of a block without rows on a GPU: by tiles of the factor, in the order of the elements where it is nearly full, or else in the
-// better one of CHOLMOD's minimum degree and nested dissection; or other steps.
+// better one of CHOLMOD's minimum degree and nested dissection; or other updates.
 static void choose_on_gpu(Pattern *q, const char *asked)
 {
     static const double most_updates = 4e6;
@@ -624,18 +624,19 @@ static void choose_on_gpu(Pattern *q, const char *asked)
         q->tiles = gm_tiles_open(n, q->first, q->row, q->dense ? NULL : order_of(q), most_updates);
     if (!q->dense && work < 1e5 * most_updates) dissect(q, most_updates);
     q->time = q->tiles ? time_of_tiles(q, q->tiles) : INFINITY;
-    q->taken = q->time <= q->most / 4 * separate;  // steps that stand in are few launches, and take less of a GPU than of a CPU
+    q->taken = q->time <= q->most / 4 * separate;  // the other updates are few launches, and take less of a GPU than of a CPU
     if (asked) q->taken = q->tiles && strcmp(asked, "separate") != 0;
     if (!q->taken) q->time = separate;
     char *text = room(400);
     if (q->tiles)
         snprintf(text, 400,
-                 "%s: %ld elements, %ld entries, %ld tiles of the factor of 32 x 32, %ld products of tiles a draw, %d in turn: %s%s%s",
+                 "%s: %ld elements, %ld entries, %ld tiles of the factor of 32 x 32, %ld products of tiles a draw, %d one after the other: "
+                 "%s%s%s",
                  q->text, n, q->entries, q->tiles->factor, q->tiles->updates, q->tiles->height,
-                 q->taken ? "drawn jointly, by tiles" : "drawn in turn", missing ? "; " : "", missing ? missing : "");
+                 q->taken ? "drawn jointly, by tiles" : "drawn one after the other", missing ? "; " : "", missing ? missing : "");
     else
-        snprintf(text, 400, "%s: %ld elements, %ld entries, too many products of tiles a draw: drawn in turn%s%s", q->text, n, q->entries,
-                 missing ? "; " : "", missing ? missing : "");
+        snprintf(text, 400, "%s: %ld elements, %ld entries, too many products of tiles a draw: drawn one after the other%s%s", q->text, n,
+                 q->entries, missing ? "; " : "", missing ? missing : "");
     free(q->text);
     q->text = text;
     if (q->taken) return;
@@ -672,7 +673,7 @@ static void end_pattern(Pattern *q, const char *asked, int on_gpu)
     }
     q->diagonal = true;
     for (long k = 0; k < q->terms; k++) q->diagonal &= noted.row[k] == noted.column[k];
-    if (q->may_be_listed && !tell(q, asked, all_pairs)) return;
+    if (q->may_be_listed && !list_rows(q, asked, all_pairs)) return;
     for (long i = 0; i < n; i++) note(i, i);  // an element without a term has a pivot of 0, which is a fault that names it
     if (pairs > MOST_PAIRS) q->pairs = -1;
     for (long i = 0; i < q->rows && q->pairs >= 0; i++)
@@ -700,29 +701,29 @@ void gm_pattern_end(int number, int on_gpu)
     exit(6);  // GM_EXIT_MEMORY
 }
 
-int gm_tell_begin(int number, long n, const char *name)
+int gm_list_begin(int number, long n, const char *name)
 {
     Pattern *q = pattern(number);
     gm_pattern_begin(number, n, 0, name);
     q->may_be_listed = true;
-    q->told = q->taken = false;
+    q->listed = q->taken = false;
     if (n > ALWAYS_DENSE || asked_route()) return 1;
     snprintf(q->text, 400, "%s: %ld elements: drawn dense", name, n);
     return 0;
 }
 
-void gm_tell_end(int number, int weighted)
+void gm_list_end(int number, int weighted)
 {
     Pattern *q = pattern(number);
     q->weighted = weighted;
     if (q->n > ALWAYS_DENSE || asked_route()) end_pattern(q, asked_route(), 0);
 }
 
-void gm_tell_on_gpu(int number, long n, const char *name)
+void gm_list_on_gpu(int number, long n, const char *name)
 {
     Pattern *q = pattern(number);
     gm_pattern_in_turn(number, n, name);
-    q->told = q->taken = false;
+    q->listed = q->taken = false;
     snprintf(q->text, 400, "%s: %ld elements: drawn dense, as always on a GPU%s", name, n,
              getenv("GM_JOINT") ? "; GM_JOINT is for CPUs" : "");
 }
@@ -746,8 +747,8 @@ int gm_sparse_guessed(void)
 
 static bool evaluated;
 
-int gm_rows_listed(int number) { return known(number)->told; }
-int gm_rows_listed_alone(int number) { return pattern(number)->told && !evaluated; }
+int gm_rows_listed(int number) { return known(number)->listed; }
+int gm_rows_listed_alone(int number) { return pattern(number)->listed && !evaluated; }
 void gm_rows_evaluated(void) { evaluated = true; }
 
 static bool checked;  // all routes are drawn
@@ -756,7 +757,7 @@ void gm_sparse_stand_in(int number, double bytes) { pattern(number)->bytes = byt
 
 void gm_sparse_checked(void) { checked = true; }
 
-int gm_sparse_stands_in(int number) { return !pattern(number)->taken || (checked && fits(pattern(number))); }
+int gm_sparse_replaced(int number) { return !pattern(number)->taken || (checked && fits(pattern(number))); }
 
 double gm_sparse_time(int number) { return known(number)->time; }
 
@@ -776,7 +777,7 @@ const char *gm_sparse_route(int number)
     }
     if (!draws) return q->text;
     static char text[1000];
-    snprintf(text, sizeof text, "%s; %.1f steps for each of %ld solutions, %ld draws by the factor", q->text,
+    snprintf(text, sizeof text, "%s; %.1f iterations for each of %ld solutions, %ld draws by the factor", q->text,
              solved ? (double)steps / (double)solved : 0, solved, draws - solved);
     return text;
 }
@@ -972,7 +973,7 @@ static void finish_collecting(const Pattern *q, Numbers *m, double *h)
     }
     for (long j = 0; j < q->n; j++) m->value[q->first[j]] *= 2;
     gm_entries = (GmEntries){0};
-    if (!q->told) return;
+    if (!q->listed) return;
     const GmRows R = rows_of(q, m);
     gm_rows_added(&R, m->target, h);
 }
@@ -1149,9 +1150,9 @@ static Record *record_of(Pattern *q, int chain)
 }
 
 #ifdef HAS_CHOLMOD
-// *exponent, unless it is NULL: h'J^-1 h/2 - log|J|/2, and no draw. x from the factor L L' = P B P' where J = B + U S U': U the rows that
-// are apart, of sign 1, and columns with one element, of sign -1, for what was added to pivots that were lost. With L^-1 P U = Q R, Q'Q =
-// I, and T = I + R S R' = G G',  J^-1 = P'L'^-1 (I + Q (T^-1 - I) Q') L^-1 P, of which I + Q (G'^-1 - I) Q' is a root.
+// *exponent, unless it is NULL: h'J^-1 h/2 - log|J|/2, and no draw. x from the factor L L' = P B P' where J = B + U S U'. U has the rows
+// that are apart, of sign 1, and columns with one element, of sign -1, for what was added to pivots that were lost. Let L^-1 P U = Q R, Q'Q
+// = I, and T = I + R S R' = G G'. Then J^-1 = P'L'^-1 (I + Q (T^-1 - I) Q') L^-1 P, of which I + Q (G'^-1 - I) Q' is a root.
 static long draw_apart(Stream *g, const Pattern *q, Numbers *m, const Record *r, const double *h, double *x, GmScale *scale,
                        double *exponent)
 {
@@ -1263,7 +1264,7 @@ static bool solved_directly(const Pattern *q, Numbers *m, Record *r, double *b, 
 #endif
 }
 
-// From b to x: *steps more. false: it was not close enough.
+// From b to x: *steps more iterations. false: it was not close enough.
 static bool solved(const GmRows *R, const Pattern *q, const double *D, const double *M, const double *b, double *x, double *work, long most,
                    long *steps)
 {
@@ -1283,7 +1284,7 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
     const bool trial = draw < FIRST_DRAWS || draw % AGAIN == 0;
     const int by = draw < FIRST_DRAWS ? (int)(draw & 1) : trial ? (int)(draw / AGAIN & 1) : r->mean[1] < r->mean[0];
     if (!trial && q->direct && !q->only_gradients && r->mean[by] * q->update_time > q->factor_time) return GM_FOR_FACTOR;
-    // more steps than these are not: then there is the factor
+    // no more iterations than these: then there is the factor
     const double worth = 20 + 4 * q->factor_time / (q->update_time + 1);
     const long most = q->direct && worth < MOST_STEPS ? (long)worth : MOST_STEPS;
     if (!m->solving) m->solving = room(sizeof(double) * 8 * (size_t)n);
@@ -1328,8 +1329,8 @@ static long draw_by_gradients(Stream *g, Pattern *q, Numbers *m, const double *h
         by_factor = true;
         if (!solved_directly(q, m, r, b, x)) return GM_NOT_SOLVED;
     }
-    const double told = good ? (double)steps : 2.0 * (double)steps;
-    r->mean[by] = r->mean[by] > 0 ? 0.8 * r->mean[by] + 0.2 * told : told;
+    const double counted = good ? (double)steps : 2.0 * (double)steps;
+    r->mean[by] = r->mean[by] > 0 ? 0.8 * r->mean[by] + 0.2 * counted : counted;
     if (by_factor) r->failed++;
     else {
         r->solved++;
@@ -1466,7 +1467,7 @@ double gm_marginal_sparse(int number, double *h, const double *x)
 double gm_sparse_work(int number)
 {
     const Pattern *q = pattern(number);
-    return q->may_be_listed ? -q->told : q->gradients ? -1 : q->work;
+    return q->may_be_listed ? -q->listed : q->gradients ? -1 : q->work;
 }
 
 // ---- checks ----

@@ -1,6 +1,6 @@
 // sparse.h -- joint normals whose precision has few entries: x ~ N(J^-1 h, J^-1), J given by its entries.
 //
-// A kernel of the program goes through all terms of degree 2 of the block and tells of each its place and what it adds (gm_sparse_add).
+// A kernel of the program goes through all terms of degree 2 of the block and passes its place and what it adds (gm_sparse_add).
 // Which places there are depends on sizes and data alone: the kernel is called once for them (gm_pattern_begin, gm_pattern_end), and each
 // place gets a slot among the entries of the lower triangle, by columns. In a sweep the same terms come in the same order, so that an entry
 // is one addition, and sums do not depend on the number of threads.
@@ -9,23 +9,22 @@
 // columns are short; or dense by LAPACK where that is less work, and x = P'L'^-1 (L^-1 P h + e) with P J P' = L L' and e standard normal
 // (Rue 2001). CHOLMOD is found when the program runs, and only by programs that have such a block.
 //
-// Linear predictors that name a list of elements for each row, y[i] ~ normal(sum(k in start[i]:end[i], x[k]*b[col[k]]), s), are told by
-// their rows (gm_sparse_row, gm_sparse_put):
+// Linear predictors that name a list of elements for each row, y[i] ~ normal(sum(k in start[i]:end[i], x[k]*b[col[k]]), s), are given row
+// by row (gm_sparse_row, gm_sparse_put):
 //     J = S + R'R,     S the terms, R the rows
 // and the route with the least predicted work is taken:
 //   factor     J's pattern has a place for each pair of entries of a row. Of a few long rows, which would fill it (a sum that is nearly 0),
-//   there is none: they change the draw by as many
-//              directions (draw_apart)
+//              there is none: they change the draw by as many directions (draw_apart)
 //   gradients  where S is a diagonal: conjugate gradients (conjugate.h), with S or the diagonal of J to precondition, whichever has needed
-//   fewer steps so far. They count: a chain whose
-//              steps cost more than a factor goes over to it, and a draw for which they do not suffice is made by the factor; where there
-//              is none the run stops, and says so.
+//              fewer steps so far. They count: a chain whose steps cost more than a factor goes over to it, and a draw for which they do
+//              not suffice is made by the factor; where there is none the run stops, and says so.
 //   dense      by LAPACK
-//   separate   other steps stand in, among them the one for few rows
+//   separate   by other updates, among them the one for few rows
 //
-// Rows that are rows of matrices of data, X * b, may be told, too, a row at once (gm_sparse_put_row): of one that has few elements other
-// than 0 (nonzeros.h) these are entries; any other is read where it lies, and leaves no route but conjugate gradients. Whether such a joint
-// normal is told at all is decided when the data are there, by what its other routes are predicted to take: dense, and by few rows.
+// Rows that are rows of matrices of data, X * b, may be listed, too, a whole row at a time (gm_sparse_put_row). Of a row that has few
+// elements other than 0 (nonzeros.h) these are entries. Any other is read from the matrix, and leaves no route but conjugate gradients.
+// Whether such a joint normal is row-listed is decided when the data are read, by what its other routes are predicted to take: dense, and
+// by few rows.
 #ifndef GM_SPARSE_H
 #define GM_SPARSE_H
 
@@ -88,38 +87,39 @@ static inline void gm_sparse_put(long j, double x)
 // The row gets x[p] at places at .. at + p - 1: a row of a matrix of data.
 void gm_sparse_put_row(long at, const double *x, long p);
 
-// Whether the rows of a joint normal are told: between `begin`, which returns 0 if it has so few elements that nothing is to be told, and
-// `end` the kernel says what they are. weighted: without them X'WX is made anew in each sweep.
-int gm_tell_begin(int number, long n, const char *name);
-void gm_tell_end(int number, int weighted);
-void gm_tell_on_gpu(int number, long n, const char *name);
+// Whether the rows of a joint normal are listed. `begin` returns 0 if it has so few elements that none need be; between `begin` and `end`
+// the kernel lists them. weighted: if they are not listed, X'WX is computed anew in each sweep.
+int gm_list_begin(int number, long n, const char *name);
+void gm_list_end(int number, int weighted);
+void gm_list_on_gpu(int number, long n, const char *name);
 int gm_rows_listed(int number);
 int gm_rows_listed_alone(int number);  // and nothing is evaluated that reads what only other routes make
 void gm_rows_evaluated(void);          // something is, as in looking for a mode
 
 // Blocks have numbers from 1. Between these two calls, which no other thread makes meanwhile, the kernel says what its terms are; then the
 // order is analysed and the route chosen; the environment variable GM_JOINT (sparse, gradients, dense, separate) chooses instead. n: the
-// size of the block; most: how many times the work of the steps that stand in for it a joint draw may take, by counts of multiply-adds
+// size of the block; most: how many times the work of the updates in its place a joint draw may take, by counts of multiply-adds
 // (measured: 4e9 a second within CHOLMOD, 4 ns a term).
 void gm_pattern_begin(int number, long n, double most, const char *name);
 // on_gpu: it is to be drawn on a GPU, or as there: by tiles (tiles.h), in an order that has few columns that wait for each other.
 void gm_pattern_end(int number, int on_gpu);
 
-// On a GPU, in place of both: other steps stand in for the block, which its route says.
+// On a GPU, in place of both: the block is drawn by other updates, which its route says.
 void gm_pattern_in_turn(int number, long n, const char *name);
 
-// On a GPU: the tiles of the factor, NULL if other steps stand in; and the slot of each term, with the lower triangle by columns.
+// On a GPU: the tiles of the factor, NULL if the block is drawn by other updates; and the slot of each term, with the lower triangle by
+// columns.
 const struct GmTiles *gm_sparse_tiles(int number);
 const int *gm_sparse_slots(int number, const int **first, const int **row);
 
-// Whether block `number` is drawn jointly. If not, other steps stand in for it.
+// Whether block `number` is drawn jointly. If not, other updates draw it.
 int gm_sparse_taken(int number);
 
 // Whether these do; for --check also where it is taken, if there is memory for them. They have so many bytes, which is said before the
 // pattern.
 void gm_sparse_stand_in(int number, double bytes);
 void gm_sparse_checked(void);
-int gm_sparse_stands_in(int number);
+int gm_sparse_replaced(int number);
 
 // How block `number` is drawn and why, a line of text; NULL: there is no such block. Numbers go up to gm_sparse_blocks().
 int gm_sparse_blocks(void);
@@ -143,7 +143,7 @@ long gm_normal_sparse(Stream *g, int number, double *h, double *x, GmScale *scal
 
 // As gm_marginal_dense, from what was collected. A draw from the same numbers that follows does not factor them again.
 double gm_marginal_sparse(int number, double *h, const double *x);
-// multiply-adds of a draw; -1: it is drawn by conjugate gradients, which give no determinant, or its rows are told; 0: they might be, and
+// multiply-adds of a draw; -1: it is drawn by conjugate gradients, which give no determinant, or its rows are listed; 0: they might be, and
 // are not
 double gm_sparse_work(int number);
 

@@ -448,11 +448,11 @@ GmTileSums gm_tiles_sums(const GmTiles *t, const int *first, const int *rows, co
     GmTileSums s = {0};
     bool good = true;
     const long n = t->n, entries = first[n], places = entries + n;
-    long *begin = room((size_t)places + 1, sizeof *begin, &good), told = 0;
+    long *begin = room((size_t)places + 1, sizeof *begin, &good), listed = 0;
     int *of = room((size_t)terms, sizeof *of, &good);
     s.list = room((size_t)terms, sizeof *s.list, &good);
     for (long k = 0; k < terms && good; k++) {
-        of[k] = (int)(row[k] < 0 ? entries + column[k] : slot[told++]);
+        of[k] = (int)(row[k] < 0 ? entries + column[k] : slot[listed++]);
         begin[of[k] + 1]++;
     }
     for (long e = 0; e < places && good; e++) {

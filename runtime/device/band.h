@@ -1,13 +1,13 @@
 // band.h -- joint normals along a chain: the precision is a band, or one for each of a panel, with a dense border.
 //
 //   density     proportional to exp(h'z + sum(p, k[p]'x[p]) - (z'A z + 2 sum(p, x[p]'E[p] z) + sum(p, x[p]'B[p] x[p]))/2), x[p] the
-//   elements of chain p, z those of the border parameters  a chain has `length` nodes of `width` elements; elements more than `lag` nodes
-//   apart share no term. B: rows of (lag + 1)*width numbers, of element a of node t those of the nodes
-//               t - lag .. t, of its own node the lower triangle. E: rows of `border` numbers. All as added up by a kernel; they become
-//               factors
+//               elements of chain p, z those of the border
+//   parameters  a chain has `length` nodes of `width` elements; elements more than `lag` nodes apart share no term. B: rows of (lag +
+//               1)*width numbers, of element a of node t those of the nodes t - lag .. t, of its own node the lower triangle. E: rows of
+//               `border` numbers. All as added up by a kernel; they become factors
 //   method      B = LL' (the Cholesky factor of a band is one: Rue 2001); z from its Schur complement A - E'B^-1 E, x given z. Noise is
-//   numbered by element, so draws do not depend on who computes what
-//               On a GPU a chain is a lane's, unless it is long: then it is cut into chunks (band_scan.h)
+//               numbered by element, so draws do not depend on who computes what On a GPU a chain is a lane's, unless it is long: then it
+//               is cut into chunks (band_scan.h)
 //   accuracy    that of a Cholesky factorisation (Higham 2002, chapter 10)
 //   test        tests/stat/chains.py; tests/gpu/devices.py beside the CPU
 #ifndef GM_BAND_H

@@ -528,7 +528,7 @@ static __device__ __noinline__ void band_scan_solve(GmContext *GM, const Band *b
     }
 }
 
-// Whether the scan takes fewer steps in turn than a lane for each chain does.
+// Whether the scan takes fewer operations one after the other than a lane for each chain does.
 DEVICE bool band_is_long(const Band *b)
 {
     const long size = b->lag * b->width, sides = b->border + 1, blocks = (b->length + b->lag - 1) / b->lag;

@@ -1,8 +1,8 @@
 // base.h -- what every device header stands on: one spelling for "a function that both targets can call".
 //
-// The samplers are compiled three ways: as C11 for CPUs, by nvcc, and by NVRTC, which has no standard headers. They therefore use
-// no library beyond the mathematical functions that CUDA offers too, no static data and no allocation, and only the part of C
-// that is also C++ (no compound literals, no designated initialisers, no variable length arrays).
+// The samplers are compiled three ways: as C11 for CPUs, by nvcc, and by NVRTC, which has no standard headers. They therefore use no
+// library beyond the mathematical functions that CUDA offers too, no static data and no allocation. They keep to the part of C that is also
+// C++: no compound literals, no designated initialisers, no variable length arrays.
 #ifndef GM_BASE_H
 #define GM_BASE_H
 
@@ -26,12 +26,12 @@ typedef unsigned long uint64_t;
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define DEVICE static inline __device__
-// Large functions, and those of unusual paths. Calling them instead of copying them to each place would halve compilation, but ptxas (13.0,
-// its default -O3) makes programs of the calls that hang or write 2 bytes beside weights[mine], an address that the kernel holds in a
-// register across the call: calls nested in calls from the row pass, on paths that few rows in 100,000 take. The same text is right with
+// Large functions, and those of unusual paths. Calling them instead of inlining them would halve compilation. But ptxas (13.0, its default
+// -O3) makes programs of the calls that hang or write 2 bytes beside weights[mine], an address that the kernel keeps in a register across
+// the call. These are calls nested in calls from the row pass, on paths that few rows in 100,000 take. The same text is right with
 // --ptxas-options=-O1 (the draws of inlined functions bit for bit) and with -O0 (one NVIDIA H200, logistic regression of 500,000 rows);
-// memcheck, racecheck, synccheck and the sanitizers of the CPU find nothing of ours. -O1 costs more than it saves (1.6 ms a sweep
-// against 1.2). GM_CALLS is for tests that only ask whether a program compiles.
+// memcheck, racecheck, synccheck and the sanitizers of the CPU find nothing of ours. -O1 costs more than it saves (1.6 ms a sweep against
+// 1.2). GM_CALLS is for tests of whether a program compiles.
 #ifdef GM_CALLS
 #define DEVICE_CALL static __device__ __noinline__
 #else
@@ -48,8 +48,8 @@ typedef unsigned long uint64_t;
 #define DEVICE_ROW DEVICE
 #endif
 
-// A pivot of a Cholesky factor below this share of its diagonal element is made of rounding alone: columns are collinear as far as doubles
-// can tell.
+// A pivot of a Cholesky factor below this share of its diagonal element is made of rounding alone: columns are collinear to within the
+// rounding of doubles.
 #define GM_PIVOT_LOST 2e-15
 
 // Below this share its logarithm and what is divided by it are too far off for a density that is compared with others: where a scale nears
@@ -84,7 +84,7 @@ typedef GM_SOLVE_PRECISION solve;  // precision matrices and shifts of joint nor
     (4 * GM_TINY)  // a Cholesky factor of a correlation matrix has more on its diagonal, so that 1 divided by it is a number
 #define GM_BELOW_ONE 0.99999999999999988898  // largest double below 1
 
-// C takes an int where a double is wanted; C++ needs to be told which of sqrt(float) and sqrt(double) is meant. nvcc's headers do that,
+// C takes an int where a double is wanted; C++ needs to know which of sqrt(float) and sqrt(double) is meant. nvcc's headers do that,
 // NVRTC has none.
 #if defined(__CUDACC_RTC__)
 #define GM_WHOLE1(f)                                \
@@ -92,26 +92,34 @@ typedef GM_SOLVE_PRECISION solve;  // precision matrices and shifts of joint nor
     DEVICE double f(long x) { return f((double)x); }
 #define GM_WHOLE2_OF(f, A, B) \
     DEVICE double f(A x, B y) { return f((double)x, (double)y); }
-#define GM_WHOLE2(f)                                                                                                           \
-    GM_WHOLE2_OF(f, int, int)                                                                                                  \
-    GM_WHOLE2_OF(f, int, long)                                                                                                 \
-    GM_WHOLE2_OF(f, int, float)                                                                                                \
-    GM_WHOLE2_OF(f, int, double)                                                                                               \
-    GM_WHOLE2_OF(f, long, int)                                                                                                 \
-    GM_WHOLE2_OF(f, long, long) GM_WHOLE2_OF(f, long, float) GM_WHOLE2_OF(f, long, double) GM_WHOLE2_OF(f, float, int)         \
-        GM_WHOLE2_OF(f, float, long) GM_WHOLE2_OF(f, double, int) GM_WHOLE2_OF(f, double, long) GM_WHOLE2_OF(f, float, double) \
-            GM_WHOLE2_OF(f, double, float)
+#define GM_WHOLE2(f)              \
+    GM_WHOLE2_OF(f, int, int)     \
+    GM_WHOLE2_OF(f, int, long)    \
+    GM_WHOLE2_OF(f, int, float)   \
+    GM_WHOLE2_OF(f, int, double)  \
+    GM_WHOLE2_OF(f, long, int)    \
+    GM_WHOLE2_OF(f, long, long)   \
+    GM_WHOLE2_OF(f, long, float)  \
+    GM_WHOLE2_OF(f, long, double) \
+    GM_WHOLE2_OF(f, float, int)   \
+    GM_WHOLE2_OF(f, float, long)  \
+    GM_WHOLE2_OF(f, double, int) GM_WHOLE2_OF(f, double, long) GM_WHOLE2_OF(f, float, double) GM_WHOLE2_OF(f, double, float)
 GM_WHOLE1(sqrt)
 GM_WHOLE1(cbrt)
 GM_WHOLE1(exp)
 GM_WHOLE1(expm1)
 GM_WHOLE1(log)
-GM_WHOLE1(log1p) GM_WHOLE1(log2) GM_WHOLE1(log10) GM_WHOLE1(lgamma) GM_WHOLE1(tgamma) GM_WHOLE1(sin) GM_WHOLE1(cos) GM_WHOLE1(tan)
-    GM_WHOLE1(asin) GM_WHOLE1(acos) GM_WHOLE1(atan) GM_WHOLE1(sinh) GM_WHOLE1(cosh) GM_WHOLE1(tanh) GM_WHOLE1(erf) GM_WHOLE1(erfc)
-        GM_WHOLE1(floor) GM_WHOLE1(ceil) GM_WHOLE1(round) GM_WHOLE1(trunc) GM_WHOLE1(fabs) GM_WHOLE2(fmax) GM_WHOLE2(fmin) GM_WHOLE2(fmod)
-            GM_WHOLE2(atan2) GM_WHOLE2(hypot) GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long) GM_WHOLE2_OF(pow, int, float)
-                GM_WHOLE2_OF(pow, int, double) GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long) GM_WHOLE2_OF(pow, long, float)
-                    GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long) GM_WHOLE2_OF(pow, double, long)
+GM_WHOLE1(log1p)
+GM_WHOLE1(log2)
+GM_WHOLE1(log10)
+GM_WHOLE1(lgamma)
+GM_WHOLE1(tgamma)
+GM_WHOLE1(sin) GM_WHOLE1(cos) GM_WHOLE1(tan) GM_WHOLE1(asin) GM_WHOLE1(acos) GM_WHOLE1(atan) GM_WHOLE1(sinh) GM_WHOLE1(cosh) GM_WHOLE1(tanh)
+    GM_WHOLE1(erf) GM_WHOLE1(erfc) GM_WHOLE1(floor) GM_WHOLE1(ceil) GM_WHOLE1(round) GM_WHOLE1(trunc) GM_WHOLE1(fabs) GM_WHOLE2(fmax)
+        GM_WHOLE2(fmin) GM_WHOLE2(fmod) GM_WHOLE2(atan2) GM_WHOLE2(hypot) GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long)
+            GM_WHOLE2_OF(pow, int, float) GM_WHOLE2_OF(pow, int, double) GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long)
+                GM_WHOLE2_OF(pow, long, float) GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long)
+                    GM_WHOLE2_OF(pow, double, long)
 #endif
 
     // The sum of two log densities: where one is that of the density 0 the other need not be a number.

@@ -3,27 +3,29 @@
 //
 //     sweep 0 ...... A                    NUTS, each chain for itself: from wherever it starts to where the distribution lies
 //     sweep A ...... W - 1                HMC of ceil(u T / step) leapfrog steps, u in (1/2, 3/2) the same for all; after each sweep step,
-//     T and metric are adapted from all chains from sweep W on                     the same, nothing is adapted
+//                                         T and metric are adapted from all chains
+//     from sweep W on                     the same, nothing is adapted
 //
 //   effects     half of the first A sweeps on, what their coordinates are is settled for all chains alike, by what the derivatives of all
-//   say (nuts.h)
+//               say (nuts.h)
 //
 //   method      ChEES-HMC (Hoffman, Radul and Sountsov 2021, An adaptive-MCMC scheme for setting trajectory lengths in Hamiltonian Monte
-//   Carlo): the change that a trajectory makes to the
-//               squared distance from the centre, C = E (|x' - E x'|^2 - |x - E x|^2)^2 / 4, is largest where the slowest directions have
-//               moved by a quarter of their period. Divided by the length, which is what it costs (Sountsov and Hoffman 2021, Focusing on
-//               difficult directions for learning HMC trajectory lengths), it asks for lengths that are too short for the draws themselves:
-//               what is made largest is log C - CHEES_COST log T. Distances are those of the metric, expectations are means over chains, of
-//               proposals weighed by their acceptance. log T follows its derivative by Adam (Kingma and Ba 2015) without momentum. u is van
-//               der Corput's sequence, base 2, in the number of the sweep. On 100 independent normals, 50 normals correlated by 0.9 and a
-//               logistic regression u in (1/2, 3/2) gave up to 1.5 times the draws of u in (0, 2), and CHEES_COST = 0.2 kept T from
-//               wandering where C hardly changes with it.
-//   step        dual averaging (Hoffman and Gelman 2014) of the mean acceptance over chains
+//               Carlo): the change that a trajectory makes to the squared distance from the centre, C = E (|x' - E x'|^2 - |x - E x|^2)^2 /
+//               4, is largest where the slowest directions have gone through a quarter of their period. C divided by the length, which is
+//               the cost, favours lengths that are too short for the draws themselves (Sountsov and Hoffman 2021, Focusing on difficult
+//               directions for learning HMC trajectory lengths). So log C - CHEES_COST log T is maximised. Distances are those of the
+//               metric, expectations are means over chains, of proposals weighed by their acceptance. log T follows its derivative by Adam
+//               (Kingma and Ba 2015) without momentum. u is van der Corput's sequence, base 2, in the number of the sweep. Measured on 100
+//               independent normals, 50 normals correlated by 0.9 and a logistic regression: u in (1/2, 3/2) gave up to 1.5 times the draws
+//               of u in (0, 2). CHEES_COST = 0.2 kept T from wandering where C hardly changes with it.
+//   step size   dual averaging (Hoffman and Gelman 2014) of the mean acceptance over chains
 //   metric      diagonal, as in nuts.h: sd of the draws over sd of their gradients, of all chains, over windows that double; the last 15 %
-//   of warm-up keep it errors      those of HMC (nuts.h). Fewer than CHEES_CHAINS chains or CHEES_WARMUP sweeps of warm-up tell too little
+//               of warm-up keep it
+//   errors      those of HMC (nuts.h). Fewer than CHEES_CHAINS chains or CHEES_WARMUP sweeps of warm-up give too little
 //   memory      that of nuts.h: start and proposal are where the two trees' draws would be, the estimates are chain 0's; what chains share
-//   each has a copy of lanes       on a GPU a thread works at a coordinate of all chains; sums over coordinates are taken by warps, and
-//   those in order test        tests/stat/together.py, tests/gpu/devices.py
+//               each has a copy of
+//   lanes       on a GPU a thread works at a coordinate of all chains; sums over coordinates are taken by warps, and those in order
+//   test        tests/stat/together.py, tests/gpu/devices.py
 #ifndef GM_CHEES_H
 #define GM_CHEES_H
 
@@ -31,14 +33,14 @@
 
 #define CHEES_CHAINS 4  // at the least
 #define CHEES_WARMUP 100
-#define CHEES_STEPS  1000  // of a trajectory, at most
-#define CHEES_DEPTH  7     // doublings at most while chains go by NUTS
+#define CHEES_STEPS  1000  // leapfrog steps of a trajectory, at most
+#define CHEES_DEPTH  7     // most doublings while chains go by NUTS.
 #define CHEES_ACCEPT 0.8   // mean acceptance, if nothing else is asked for
 #define CHEES_RATE   0.05  // a usual change of log T
 #define CHEES_COST   0.2   // how much the cost of a trajectory counts
 #define CHEES_SUMS   2     // of a chain: change of the squared distance; half its derivative by time
 
-typedef struct Chees {       // of a move of all chains
+typedef struct Chees {       // of an HMC update of all chains
     const void *states;      // State, chain by chain,
     uint64_t size, machine;  // its bytes, and the place of the machine in it
     long n;                  // coordinates
@@ -213,7 +215,7 @@ DEVICE void chees_add(const Chees *w, long i, int chain, const CheesCentre *at, 
     sums[1] += end * chees_vector(w, chain, NUTS_MOMENTUM)[i];
 }
 
-// ---- after a sweep: step and length ----
+// ---- after a sweep: step size and length ----
 
 DEVICE void chees_start(const Chees *w, Nuts *m)
 {

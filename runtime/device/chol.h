@@ -111,8 +111,8 @@ DEVICE_CALL void lower_times_transpose(const double *M, long n, double *out)
         }
 }
 
-// Whether A is symmetric but for rounding: an element differs from its mirror image by at most 1e-8 of the largest one. What is no number
-// does not tell.
+// Whether A is symmetric but for rounding: an element differs from its mirror image by at most 1e-8 of the largest one. Elements that are
+// NaN do not count.
 DEVICE_CALL int matrix_is_symmetric(const double *A, long n)
 {
     double most = 0, apart = 0;

@@ -2,7 +2,7 @@
 //
 //   place(k, m) = sum(i, P[i, k] * value(i, m))        P[n, K], m < M
 //
-// which is what expectations tell of a mixture: counts, sums and cross products of the rows by component, P'[1 X XX'] for all of them
+// as the expectations of a mixture need: counts, sums and cross products of the rows by component, P'[1 X XX'] for all of them
 // together. A block makes 128 by 128 of them from a chunk of rows, 16 rows at a time in shared memory, a lane 8 by 8 in its registers;
 // columns are computed where they are needed and never stored. Products are single, and sums of FLUSH rows, which go to sums of the chunk
 // in double precision; chunks, whose number depends on the sizes alone, are added in order. What is the same for all rows of a column, such

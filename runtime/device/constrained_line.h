@@ -1,30 +1,34 @@
-// constrained_line.h -- vectors and matrices whose elements are constrained together as images of R^m, for moves that know no bounds.
+// constrained_line.h -- vectors and matrices whose elements are constrained together as images of R^m, for HMC, which knows no bounds.
 //
 //   n, m                 n numbers, or n by n row-major; m coordinates y, the density being that of the elements named below
 //
 //   simplex              m = n - 1           x = softmax(z), z = V y with V the orthonormal basis of the vectors whose sum is 0 in which
-//   column i weighs element i + 1 against those
+//                        column i weighs element i + 1 against those
 //                                            before it (isometric log-ratio); density of all elements but one: log |J| = log(n) / 2 +
 //                                            sum(log x)
 //   ordered              m = n               from the one in the middle, x[c] = y[c], on to both sides by distances exp(y[k]); log |J| =
-//   sum(y[k], k != c). Beginning at the first, an end
+//                        sum(y[k], k != c). Beginning at the first, an end
 //                                            that is hardly known would be correlated with all that follow
 //   positive_ordered     m = n               x[k] = x[k - 1] + exp(y[k]), x[0] = 0; log |J| = sum(y)
 //   ordered_within       m = n               between lo and hi, which follow n: the same from lo on or down from hi; or the n + 1 distances
-//   are hi - lo times a simplex:
+//                        are hi - lo times a simplex:
 //                                            log |J| = n log(hi - lo) + log |J| of that simplex
 //   sum_to_zero          m = n - 1           x = V y, V as for a simplex: an isometry onto the plane of the vectors whose sum is 0; log |J|
-//   = 0 unit_vector          m = n               x = y / |y|; y would be standard normal if x were uniform: log |J| stands for -|y|^2 / 2
+//                        = 0
+//   unit_vector          m = n               x = y / |y|; y would be standard normal if x were uniform: log |J| stands for -|y|^2 / 2
 //   cholesky_corr        m = n (n - 1) / 2   rows of length 1: x[i, j] = tanh(y[i, j]) sqrt(1 - sum(x[i, k]^2, k < j)), j < i; density of
-//   the elements below the diagonal correlation          the same            x = L L', L a cholesky_corr; log |J| has sum((n - k) log L[k,
-//   k]) besides; density of the elements below the diagonal cholesky_cov         m = n (n + 1) / 2   x[i, j] = y[i, j], x[k, k] = exp(y[k,
-//   k]); log |J| = sum(y[k, k]) covariance           the same            x = L L', L a cholesky_cov; log |J| = n log 2 + sum((n - k + 2)
-//   y[k, k]); density of the lower triangle
+//                        the elements below the diagonal
+//   correlation          the same            x = L L', L a cholesky_corr; log |J| has sum((n - k) log L[k, k]) besides; density of the
+//                        elements below the diagonal
+//   cholesky_cov         m = n (n + 1) / 2   x[i, j] = y[i, j], x[k, k] = exp(y[k, k]); log |J| = sum(y[k, k])
+//   covariance           the same            x = L L', L a cholesky_cov; log |J| = n log 2 + sum((n - k + 2) y[k, k]); density of the lower
+//                        triangle
 //
 //   NAME_from_line(n, y, x)          x, at y. Upper triangles of factors are 0, other matrices are filled
-//   NAME_to_line(n, x, y, work)      y, at x, unless y stands for x already; what lies on a boundary moves inside by 1e-10 of what it is
-//   measured by NAME_chain(n, y, x, slope, out, work)   from slope, the derivatives of a log density by the elements of x as if each were
-//   free: out, those by y of it and log |J|; returns log |J|
+//   NAME_to_line(n, x, y, work)      y, at x, unless y stands for x already; what lies on a boundary is put inside by 1e-10 of what it is
+//                                    measured by
+//   NAME_chain(n, y, x, slope, out, work)   from slope, the derivatives of a log density by the elements of x as if each were free: out,
+//                                           those by y of it and log |J|; returns log |J|
 //
 // work: 2 n numbers, 2 n n for matrices. Coordinates of a triangle stand row by row.
 // Source: Stan Reference Manual, "Constraint Transforms"; Egozcue et al. 2003, Isometric logratio transformations for compositional data

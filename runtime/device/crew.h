@@ -2,15 +2,14 @@
 //
 //   EACH_MATRIX (e, count, n) {                           matrices e = 0 .. count-1 of n by n, each by a crew; in a KERNEL_TEAM
 //       CREW(inverse_into, n, A, out);                    the routine of that name, by all lanes of the crew; what it gives is the same in
-//       every lane
+//                                                         every lane
 //   }
 //
 // A crew is a lane where matrices are tiny and many, else a warp, or a block from 23 rows on. Matrices are worked on in shared memory, up
 // to 64 by 64; larger ones in memory that the crew takes for that. Routines are those of chol.h, multivariate.h and gm.h: the same steps
 // from the same random numbers, in an order of additions that depends on the size alone, so that draws are those of the CPU up to rounding.
-// All lanes of a crew draw the numbers of an element's stream, which takes no longer than one lane doing so.
-// Arguments may be anywhere in memory; out is not A. Each routine ends when all lanes see what it has written. Test:
-// tests/gpu/threads.test, devices.py (keyed_scatter)
+// All lanes of a crew draw the numbers of an element's stream, which takes no longer than one lane doing so. Arguments may be anywhere in
+// memory; out is not A. Each routine ends when all lanes see what it has written. Test: tests/gpu/threads.test, devices.py (keyed_scatter)
 #ifndef GM_CREW_H
 #define GM_CREW_H
 

@@ -2,12 +2,13 @@
 //
 //   J[n, n], h[n]   ->   L L' = J, w = L^-1 h   ->   scale s   ->   x = L'^-1 (s w + e)                    J is destroyed
 //
-// A factorisation by 32 columns at a time is bound by how long one step waits for the one before, not by arithmetic. So there is one
-// launch, and no step waits for all of another. Work is cut into tasks, and blocks take the next one from a counter:
+// A factorisation by 32 columns at a time is bound by how long one operation waits for the one before, not by arithmetic. So there is one
+// launch, and no operation waits for all of another. Work is cut into tasks, and blocks take the next one from a counter:
 //
 //   tile (i, k), i > k, by columns     P = J(i,k) - sum over j < k of L(i,j) L(k,j)', as these tiles get ready; then L(i,k) = P L(k,k)'^-1
 //   and if i = k + 1                   Q = J(i,i) - sum over j < i of L(i,j) L(i,j)'; factors Q, inverts the factor, w(i) = L(i,i)^-1 (h(i)
-//   - sum L(i,j) w(j)) then column k of tiles, from n     x(k) = L(k,k)'^-1 (s w(k) + e(k) - sum over i > k of L(i,k)' x(i))
+//                                      - sum L(i,j) w(j))
+//   then column k of tiles, from n     x(k) = L(k,k)'^-1 (s w(k) + e(k) - sum over i > k of L(i,k)' x(i))
 //
 // A task needs only tasks with smaller numbers, which blocks that run hold already: so it ends, however few blocks there are. What the next
 // factorisation waits for goes the shortest way, from tile i on the diagonal to L(i+1,i) and tile i + 1 within one task. Sums run over j in
@@ -98,7 +99,7 @@ template <typename T> static __device__ __forceinline__ void dense_store(T *tile
 //   warp 0   eliminates columns 0 to 15 of the tile                      warp 2   takes them from columns 16 to 31, then eliminates those
 //   warp 1   does the same to the identity: rows 0 to 15 of L^-1         warp 3   likewise: rows 16 to 31
 //
-// What an elimination does to rows of the identity turns them into the rows of L'^-1: a warp has row k of L^-1 when it has come to column
+// The elimination applied to rows of the identity gives the rows of L'^-1: a warp has row k of L^-1 when it has come to column
 // k. Barriers of the block cut the columns into phases of 4, 4, 4, 2 and 2 in each half; warp 1 is a phase behind who eliminates, and warp
 // 3 two, then one. Each column waits for the one before it, so that is the short way: to the next pivot first, and to the rest of the
 // columns while that is on its way.
@@ -588,15 +589,14 @@ extern "C" __global__ void __launch_bounds__(DENSE_THREADS, DENSE_RESIDENT)
 // ---- few rows ----
 //
 //   a = D^-1 h, b = D^-1/2 e1   ->   M = I + rows D^-1 rows', left = { y - rows a, e2 - rows b }   ->   t = L'^-1 L^-1 (s left[0] +
-//   left[1]), M = L L'
-//                               ->   x = s a + b + D^-1 rows' t
+//                               left[1]), M = L L' ->   x = s a + b + D^-1 rows' t
 //
 // which is gm_normal_rows of linalg.h with rows as they are, e1 and e2 standard normal. The factor takes both vectors along, so that only
 // the scale s and one solve come after it.
 
 //
-// In double in every precision: a vague prior makes M what no single precision number tells from singular (in which rows are kept, though:
-// they are data).
+// In double in every precision: with a vague prior M is singular to within the rounding of single precision (in which rows are kept,
+// though: they are data).
 
 // As gm_dense_tiles, for M where solve is single precision.
 template <typename T> struct DenseDouble {

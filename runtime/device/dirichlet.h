@@ -4,14 +4,15 @@
 //   parameters  alpha_k > 0 (a_k > -1), n >= 1 of them
 //   method      normalised gamma draws, kept as logs until the largest has been subtracted: tiny alpha do not underflow to 0/0
 //   accuracy    rounding; no x_k is below 2.2e-308, so that log x_k is finite; the logarithms themselves are exact, and kept where they are
-//   asked for test        tests/runtime/multivariate.c
+//               asked for
+//   test        tests/runtime/multivariate.c
 #ifndef GM_DIRICHLET_H
 #define GM_DIRICHLET_H
 
 #include "gamma.h"
 #include "beta.h"
 
-// Turns logs of gamma draws into the normalised point, in place; logs: of its elements, also of those that round to 0, or NULL.
+// Replaces logs of gamma draws by the normalised point, in place; logs: of its elements, also of those that round to 0, or NULL.
 DEVICE_CALL void normalise_logs(double *x, long n, double *logs)
 {
     double top = x[0], sum = 0;

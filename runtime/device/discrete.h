@@ -212,9 +212,9 @@ DEVICE_CALL long categorical_log_weights(Stream *g, double *logw, long n)
     return categorical_weights(g, logw, n);
 }
 
-// 1..n with probability proportional to exp(logw), for weights that come some at a time, at most WEIGHED_AT_ONCE: the choice moves to those
-// that come with their share of all so far (Chao 1982, a sample of one), by one uniform number each time. What is kept does not grow with
-// n. `chosen` counts from 1; 0 if all were -infinity; `wrong` if one was NaN or +infinity. n values in one go are drawn as
+// 1..n with probability proportional to exp(logw), for weights that come some at a time, at most WEIGHED_AT_ONCE: the choice changes to
+// those that come with their share of all so far (Chao 1982, a sample of one), by one uniform number each time. What is kept does not grow
+// with n. `chosen` counts from 1; 0 if all were -infinity; `wrong` if one was NaN or +infinity. n values in one go are drawn as
 // categorical_log_weights draws them. Test: tests/runtime/discrete.c.
 
 typedef struct Weighed {

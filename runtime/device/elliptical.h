@@ -4,15 +4,16 @@
 //     Ellipse e;
 //     ellipse_begin(&e, g, restarts);
 //     while (ellipse_next(&e)) {
-//         x = mean + e.cosine * (x0 - mean) + e.sine * (normal - mean);       x0: where the chain stands; normal: a draw from the prior
+//         x = mean + e.cosine * (x0 - mean) + e.sine * (normal - mean);       x0: the chain's state; normal: a draw from the prior
 //         e.log_density = <log of what multiplies the prior, at x, up to a constant>;
 //     }                                                                       x is the new value
 //
 //   target      any density relative to a normal prior of x
 //   parameters  restarts: how many angles are tried from a start of density 0, which is for warm-up alone; 0: such a start fails
 //   method      Murray, Adams and MacKay 2010, Elliptical slice sampling: an angle from a bracket around the first one, which shrinks
-//   towards 0 errors      log density at x0 not finite: e.failed = 1, and x is x0 again. At a trial -infinity, NaN or +infinity counts as
-//   density 0. test        tests/runtime/elliptical.c
+//               towards 0
+//   errors      log density at x0 not finite: e.failed = 1, and x is x0 again. At a trial -infinity, NaN or +infinity counts as density 0.
+//   test        tests/runtime/elliptical.c
 #ifndef GM_ELLIPTICAL_H
 #define GM_ELLIPTICAL_H
 

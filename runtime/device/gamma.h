@@ -6,8 +6,7 @@
 //   parameters  shape, rate, scale > 0; b < 0 and (a + 1) / k > 0 (on an interval that cuts off the divergent end: any a, b <= 0)
 //   method      Marsaglia and Tsang 2000, shapes below 1 by their power of a uniform, in logs; intervals: log_concave.h
 //   accuracy    rounding; draws stay within [2.2e-308, 1.8e308], also for shapes of 1e-5 where most of the mass lies below; the stream
-//   keeps the logarithm of the last
-//               draw by natural parameters, which is exact there
+//               keeps the logarithm of the last draw by natural parameters, which is exact there
 //   test        tests/runtime/continuous.c, tests/runtime/truncated.c
 #ifndef GM_GAMMA_H
 #define GM_GAMMA_H

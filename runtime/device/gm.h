@@ -1,4 +1,4 @@
-// gm.h -- what every emitted program includes first: samplers, special functions, what the runtime and the program tell each other.
+// gm.h -- what every emitted program includes first: samplers, special functions, and what the runtime and the program exchange.
 #ifndef GM_GM_H
 #define GM_GM_H
 
@@ -75,7 +75,7 @@ DEVICE void log_sum_add(LogSum *s, double v)
 
 DEVICE double log_sum_value(const LogSum *s) { return s->most + log(s->sum); }
 
-// Widths of slice samplers (and of Metropolis steps, metropolis.h): `first` at first, then moved during warm-up towards half of the
+// Widths of slice samplers (and of Metropolis proposals, metropolis.h): `first` at first, then changed during warm-up towards half of the
 // brackets that come out; afterwards fixed.
 DEVICE double slice_width(double stored, double first) { return stored > 0 ? stored : first; }
 
@@ -200,13 +200,13 @@ DEVICE void cholesky_decompose_into(long n, const double *A, double *out)
             else if (j > i) out[i * n + j] = 0;
 }
 
-// One coordinate of an array whose elements are constrained together, for the slice sampler. The densities are those of the
-// constraint's usual coordinates: all but the last element of a simplex, the lower triangle of a covariance matrix, the elements
-// below the diagonal of a correlation matrix or of its Cholesky factor, the angle of two coordinates of a unit vector, lines in the plane
-// of the vectors whose sum is 0 on which one element moves and all others move against it by equal parts. A slice moves an element of a
-// Cholesky factor along asinh of its quotient by the diagonal, which may be far below the rounding of the element. It moves two neighbours
-// of a simplex along the log of their ratio, with the Jacobian of that in constrained_slope: an element of 1e-20 beside one of 0.5 has no
-// number among all but the last element. A maximum (GM_LINE_SIMPLEX) is one along the element.
+// One coordinate of an array whose elements are constrained together, for the slice sampler. The densities are those of the constraint's
+// usual coordinates. Of a simplex these are all elements but the last; of a covariance matrix, the lower triangle. Of a correlation matrix
+// or its Cholesky factor they are the elements below the diagonal; of a unit vector, the angle of two coordinates. Of a vector whose sum is
+// 0 they are lines on which one element changes and all others change against it by equal parts. A slice update changes an element of a
+// Cholesky factor along asinh of its quotient by the diagonal, which may be far below the rounding of the element. It changes two
+// neighbours of a simplex along the log of their ratio, with the Jacobian of that in constrained_slope. Among all elements but the last,
+// 1e-20 beside 0.5 would be below rounding. A maximum (GM_LINE_SIMPLEX) is one along the element.
 typedef enum {
     GM_LINE_SIMPLEX,
     GM_LINE_RATIO,

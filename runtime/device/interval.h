@@ -5,12 +5,10 @@
 //   normal form    exp(A t + c[0] t^2)                  c[0] > 0: high at the ends, low between them
 //
 //   parameters     any signs. An end may be infinite where the density falls off before it: at t = -inf A > 0 and c[1] <= 0, at inf c[0] <
-//   0 or
-//                  (c[0] == 0 and A < 0); otherwise NaN
+//                  0 or (c[0] == 0 and A < 0); otherwise NaN
 //   method         each term is convex or concave by its sign; on a piece of the interval it lies below its chord or its tangent. The sum
-//   of these
-//                  lines is a hull, whose exponential is drawn by inversion; what is rejected cuts a piece in two (Gilks and Wild 1992 for
-//                  concave densities).
+//                  of these lines is a hull, whose exponential is drawn by inversion; what is rejected cuts a piece in two (Gilks and Wild
+//                  1992 for concave densities).
 //   accuracy       exact but for rounding; 1.01 to 1.45 hulls a draw, with parameters from 1 to 10^6: every rejection mends the next
 //   test           tests/runtime/truncated.c
 #ifndef GM_INTERVAL_H

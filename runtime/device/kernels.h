@@ -25,12 +25,13 @@
 //   EACH_GROUP (k, K, n) {                                groups k = 0 .. K-1 of n rows, shared among the lanes; then TEAM_BARRIER()
 //       SUM_ROWS (i, k, first, rows, &a) { a += ...; }    over the rows of group k, see ORDER_ROWS in launch.h
 //       SUM_SORTED (r, k, first, &a) { a += ...; }        the same by the places of these rows in the order of groups, where data lie by
-//       these GROUP_LANE { ... } }                              by one lane
-//   EACH_ELEMENT (k, K, n) {                              elements k = 0 .. K-1, each by a crew of lanes that suits sums of n turns
-//       SUM_TURNS (i, n, &a, &b) { a += ...; }            shared by the crew; SUM_TURNS_FROM (i, first, n, ...)
+//                                                         these
+//       GROUP_LANE { ... } }                              by one lane
+//   EACH_ELEMENT (k, K, n) {                              elements k = 0 .. K-1, each by a crew of lanes that suits sums of n terms
+//       SUM_CREW (i, n, &a, &b) { a += ...; }            shared by the crew; SUM_CREW_FROM (i, first, n, ...)
 //       ELEMENT_LANE s->x[k] = ...; }                     by one lane of the crew
 //   SUM_INTO1 (i, first, n, a, na) {                      rows i = first .. first + n - 1, added to places of the array s->a[na]; then
-//   TEAM_BARRIER()
+//                                                         TEAM_BARRIER()
 //       PLACES (j, m) { s->a[j] += ...; }                 every lane the places that are its own; PLACES2 (j, m, k, l): pairs
 //   SUM_KEYED1 (i, first, n, a, na) {                     the same where the row says which place
 //       if (OWN(key)) s->a[key] += ...; }                 SUM_INTO2 .. 4, SUM_KEYED2 .. 4: of several arrays; 0: of any
@@ -111,19 +112,19 @@ DEVICE RowWeight row_weight_and(real shift, real more)
 DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 
 #define NOT_FINITE "its draw is not a finite number: its conditional is improper, or a value it depends on overflowed"
-#define NOT_POSITIVE_DEFINITE                                                                                                         \
-    "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a "       \
-    "coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre " \
+#define NOT_POSITIVE_DEFINITE                                                                                                   \
+    "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a " \
+    "coefficient or a part of a graph that neither identifies, or columns that are collinear to within rounding: centre "       \
     "them), or a value it depends on overflowed or fell to 0"
 #define NOT_SOLVED                                                                                                                   \
     "conjugate gradients do not come close enough to a solution, and its precision has no factor that fits: its columns are nearly " \
-    "collinear under a vague prior (scale them, or give the prior a smaller scale)"
+    "collinear under a vague prior (standardise them, or give the prior a smaller scale)"
 #define VERIFY(x, name, element)                             \
     do {                                                     \
         if (!is_finite(x)) FAULT(name, element, NOT_FINITE); \
     } while (0)
 #define SUM_ALONG(i, n, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__)
-#define SUM_TURNS(i, n, ...) SUM_TURNS_FROM(i, 0, n, __VA_ARGS__)
+#define SUM_CREW(i, n, ...)  SUM_CREW_FROM(i, 0, n, __VA_ARGS__)
 #define COUNT_ROWS(i, n)     COUNT_ROWS_FROM(i, 0, n)
 #define ALONG(i, n)          ALONG_FROM (i, 0, n)
 #define LANES(i, n)          LANES_FROM(i, 0, n)
@@ -202,7 +203,7 @@ DEVICE int integer_of_32_bits(GmContext *GM, wide x, const char *name)
 {
     if (x >= -2147483647 && x <= 2147483647) return (int)x;
     const long none[] = {0};
-    FAULT_AT(name, none, 0, "it is not an integer of 32 bits; a real holds larger numbers (1.0 * n)");
+    FAULT_AT(name, none, 0, "it is not an integer of 32 bits; a real has room for larger numbers (1.0 * n)");
     return 0;
 }
 

@@ -4,12 +4,12 @@
 
 #include <omp.h>
 
-typedef struct GmContext {
+typedef struct GmCpuContext {
     GmRun *run;
     int chain;         // within the run
     long first, last;  // elements of this call: KERNEL
     int lane, lanes;   // KERNEL_TEAM
-    int half;          // of `partial`: sums take turns, so that nobody waits before the next
+    int half;          // of `partial`: sums alternate, so that nobody waits before the next
     wide *partial;     // GM_PARTIALS, of the team; NULL for a team of one
 } GmContext;
 
@@ -19,8 +19,8 @@ typedef struct GmContext {
 #define KERNEL_ONCE(name)     KERNEL(name)
 #define KERNEL_TEAM(name)     KERNEL(name)
 #define KERNEL_PRODUCTS(name) KERNEL(name)
-// In a program of many steps most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of a
-// sampler.
+// In a program of many updates most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of
+// a sampler.
 #if defined(GM_MANY_STEPS) && !defined(GM_CHEAPLY) && defined(__GNUC__) && !defined(__clang__)
 #define GM_CHEAPLY __attribute__((optimize("O0")))
 #elif !defined(GM_CHEAPLY)
@@ -45,8 +45,8 @@ typedef struct GmContext {
 #define log1p(x) log1p_row(x)
 #endif
 
-// Before a loop whose turns may be taken in any order, several at a time. (What the loop begins with stands in a loop of its own around it:
-// gcc else loses the word.)
+// Before a loop whose iterations may be taken in any order, several at a time. (Initial values are set in a loop of its own around it, or
+// gcc loses the pragma.)
 #if defined(__GNUC__) && !defined(__clang__)
 #define GM_ANY_ORDER _Pragma("GCC ivdep")
 #else
@@ -77,7 +77,7 @@ typedef struct GmContext {
 // An entry of the precision of a joint normal that is collected (backends/sparse.h).
 #define SPARSE_ADD(i, j, x)   gm_sparse_add(i, j, x)
 #define SPARSE_SHIFT(h, j, x) ((h)[j] += (x))
-// A kernel that tells these, and the loops in which it does.
+// A kernel that lists the terms of a sparse joint normal, and its loops.
 #define KERNEL_TERMS(name, number) KERNEL_TEAM(name)
 #define EACH_TERM_FROM(i, from, n) for (long gm_0 = (from), gm_to = gm_0 + (n), i = gm_0; i < gm_to; i++)
 #define EACH_TERM(i, n)            EACH_TERM_FROM(i, 0, n)
@@ -88,7 +88,7 @@ typedef struct GmContext {
 // The shift has `target` such rows more; the row gets a row of a matrix, x[p], from place j on.
 #define SPARSE_TARGET(target)   gm_sparse_target(target)
 #define SPARSE_PUT_ROW(j, x, p) gm_sparse_put_row(j, x, p)
-// Fewer rows than coefficients, or told one by one: what is made of all coefficients by all coefficients is not there.
+// Fewer rows than coefficients, or rows that are listed: no matrix of coefficients by coefficients is computed.
 #define FEW_ROWS(number, rows, size) (gm_rows_listed(number) || (rows) < (size))
 
 // ---- teams ----
@@ -133,14 +133,14 @@ static inline void team_barrier(GmContext *c)
 #define TEAM_ONCE
 #define TEAM_VALUE(x) (x)
 
-// Copied to each sum, so that what it adds up stays in registers; a program of many steps calls them once a chunk.
+// Copied to each sum, so that what it adds up stays in registers; a program of many updates calls them once a chunk.
 #ifdef GM_MANY_STEPS
 #define GM_SUM_LINKAGE static __attribute__((noinline, unused))
 #else
 #define GM_SUM_LINKAGE static inline __attribute__((always_inline))
 #endif
 
-typedef struct GmSum {
+typedef struct GmCpuSum {
     long n, size, chunks, chunk, first, last;
     int started;
     wide base[GM_MOST_TOTALS], sum[GM_MOST_TOTALS];
@@ -199,9 +199,9 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
 #define SUM_ALONG2(i, n, j, m, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__) GM_ANY_ORDER for (long j = 0; j < (m); j++)
 
 // Elements, each by one lane.
-#define PER_ELEMENT(turns, count)       ((turns) / ((count) > 0 ? (count) : 1))
-#define EACH_ELEMENT(k, count, turns)   LANES (k, count)
-#define SUM_TURNS_FROM(i, from, n, ...) for (long gm_0 = (from), i = gm_0, gm_to = gm_0 + (n); i < gm_to; i++)
+#define PER_ELEMENT(iterations, count)     ((iterations) / ((count) > 0 ? (count) : 1))
+#define EACH_ELEMENT(k, count, iterations) LANES (k, count)
+#define SUM_CREW_FROM(i, from, n, ...)     for (long gm_0 = (from), i = gm_0, gm_to = gm_0 + (n); i < gm_to; i++)
 #define ELEMENT_LANE
 
 // Sums over rows into places: every lane goes through all rows and adds to its own places.
@@ -304,7 +304,8 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 #define RATIO_QUADRATIC_AFTER(x)            gm_ratio_quadratic(GM->run, GM->chain, gm_quadratic_after(x))
 #define MARGINAL_NORMALS(count, n, J, h, x) marginal_normals(GM, count, n, J, h, x)
 
-// v: log q at the new value less log q at the old; size: what was added up for it, without signs, which tells its rounding.
+// v: log q at the new value less log q at the old; size: the sum of the absolute values of what was added up for it, which bounds its
+// rounding.
 static inline void gm_ratio(const GmRun *run, int chain, double v, double size)
 {
     if (!run->checking) return;

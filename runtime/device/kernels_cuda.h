@@ -16,10 +16,10 @@
 
 enum { GM_THREADS = 256 };  // of a block of a team: sums depend on it
 
-typedef struct GmContext {
+typedef struct GmCudaContext {
     GmPlace *place;
     int chain;  // within the run
-    int half;   // of the partial sums: they take turns, so that nobody waits before the next
+    int half;   // of the partial sums: they alternate, so that nobody waits before the next
 } GmContext;
 
 DEVICE Sweep gm_sweep_place(const GmPlace *place, int chain)
@@ -176,7 +176,7 @@ template <typename T> static __device__ __forceinline__ T block_value(T v)
         if (gm_thread == 0) (place_) = gm_x; \
     } while (0)
 
-typedef struct GmSum {
+typedef struct GmCudaSum {
     long n, size, chunks, chunk, first, last;
     int started;
     wide base[GM_MOST_TOTALS];
@@ -237,11 +237,11 @@ template <int count> static __device__ __forceinline__ int sum_next(GmContext *c
         for (GmSum gm_sum = sum_begin(GM, size, n, gm_into); sum_next(GM, &gm_sum, gm_into);) \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first + threadIdx.x; i < gm_0 + gm_sum.last; i += blockDim.x)
 
-// A pair is a lane's turn, unless there are rows enough for all lanes: then a row is, whose columns need no division.
-#define GM_PAIRS_TURNS(n, m) ((n) >= 65536 || (m) < 2 ? 1L : (long)(m))
-#define SUM_ALONG2(i, n, j, m, ...)                                                                                    \
-    for (long gm_rows_ = (n), gm_columns = (m), gm_w = GM_PAIRS_TURNS(gm_rows_, gm_columns), gm_2 = 1; gm_2; gm_2 = 0) \
-        SUM_BY(team_chunk(gm_rows_ *gm_w), gm_e, 0, gm_rows_ *gm_w, __VA_ARGS__)                                       \
+// A lane takes a pair at a time, unless there are rows enough for all lanes: then it takes a row, whose columns need no division.
+#define GM_PAIRS_ITERATIONS(n, m) ((n) >= 65536 || (m) < 2 ? 1L : (long)(m))
+#define SUM_ALONG2(i, n, j, m, ...)                                                                                         \
+    for (long gm_rows_ = (n), gm_columns = (m), gm_w = GM_PAIRS_ITERATIONS(gm_rows_, gm_columns), gm_2 = 1; gm_2; gm_2 = 0) \
+        SUM_BY(team_chunk(gm_rows_ *gm_w), gm_e, 0, gm_rows_ *gm_w, __VA_ARGS__)                                            \
     for (long i = gm_w == 1 ? gm_e : gm_e / gm_w, j = gm_e - i * gm_w, gm_j = gm_w == 1 ? gm_columns : j + 1; j < gm_j; j++)
 
 // ---- spans of rows ----
@@ -293,41 +293,41 @@ DEVICE void span_total(GmContext *c, const SpanTeam &, int, wide *place, wide x)
 
 // ---- terms of sparse joint normals (GmTerms) ----
 
-// turns of the loops before; the next term of this lane
-typedef struct GmTelling {
+// iterations of the loops before; the next term of this lane
+typedef struct GmListing {
     GmTerms to;
-    long chain, turn, at;
-} GmTelling;
+    long chain, iteration, at;
+} GmListing;
 
-DEVICE GmTelling gm_telling(const GmPlace *place, int number, int chain)
+DEVICE GmListing gm_listing(const GmPlace *place, int number, int chain)
 {
-    GmTelling t;
+    GmListing t;
     t.to = place->terms[number - 1];
     t.to.value += chain * t.to.count;
     t.chain = chain;
-    t.turn = t.at = 0;
+    t.iteration = t.at = 0;
     return t;
 }
 
-DEVICE long gm_first_turn(const GmTelling *t) { return t->to.mode == GM_TERMS_MEASURE ? 0x7fffffffffffffffL : gm_thread; }
-DEVICE int gm_turn_begins(GmTelling *t, long turn)
+DEVICE long gm_first_iteration(const GmListing *t) { return t->to.mode == GM_TERMS_MEASURE ? 0x7fffffffffffffffL : gm_thread; }
+DEVICE int gm_iteration_begins(GmListing *t, long iteration)
 {
-    t->at = t->to.mode == GM_TERMS_COUNT ? 0 : t->to.first[t->turn + turn];
+    t->at = t->to.mode == GM_TERMS_COUNT ? 0 : t->to.first[t->iteration + iteration];
     return 1;
 }
-DEVICE void gm_turn_ends(const GmTelling *t, long turn)
+DEVICE void gm_iteration_ends(const GmListing *t, long iteration)
 {
-    if (t->to.mode == GM_TERMS_COUNT && t->chain == 0) t->to.first[t->turn + turn] = (int32_t)t->at;
+    if (t->to.mode == GM_TERMS_COUNT && t->chain == 0) t->to.first[t->iteration + iteration] = (int32_t)t->at;
 }
-DEVICE int gm_turns_end(GmTelling *t, long turns)
+DEVICE int gm_iterations_end(GmListing *t, long iterations)
 {
-    if (turns > 0) t->turn += turns;
-    if (t->to.mode == GM_TERMS_MEASURE && t->chain == 0 && gm_thread == 0) *t->to.turns = t->turn;
+    if (iterations > 0) t->iteration += iterations;
+    if (t->to.mode == GM_TERMS_MEASURE && t->chain == 0 && gm_thread == 0) *t->to.iterations = t->iteration;
     return 0;
 }
-DEVICE void gm_tell(GmTelling &telling, long row, long column, double x)
+DEVICE void gm_list_term(GmListing &listing, long row, long column, double x)
 {
-    GmTelling *const t = &telling;
+    GmListing *const t = &listing;
     if (t->to.mode == GM_TERMS_COLLECT) t->to.value[t->at] = x;
     else if (t->to.mode == GM_TERMS_NOTE && t->chain == 0) {
         t->to.row[t->at] = (int32_t)row;
@@ -336,45 +336,45 @@ DEVICE void gm_tell(GmTelling &telling, long row, long column, double x)
     t->at++;
 }
 
-#define SPARSE_ADD(i, j, x)   gm_tell(gm_terms, i, j, x)
-#define SPARSE_SHIFT(h, j, x) gm_tell(gm_terms, -1, j, x)
-struct GmNoTelling {
+#define SPARSE_ADD(i, j, x)   gm_list_term(gm_terms, i, j, x)
+#define SPARSE_SHIFT(h, j, x) gm_list_term(gm_terms, -1, j, x)
+struct GmNoTerms {
 };
-static __device__ const GmNoTelling gm_terms = {};  // where a KERNEL_ONCE goes through them, which is for CPUs
-DEVICE void gm_tell(const GmNoTelling &, long, long, double) {}
-#define EACH_TERM_FROM(i, from, n)                                                                         \
-    for (long gm_0 = (from), gm_n = (n), gm_t = gm_first_turn(&gm_terms), i;                               \
-         gm_t < gm_n ? (i = gm_0 + gm_t, gm_turn_begins(&gm_terms, gm_t)) : gm_turns_end(&gm_terms, gm_n); \
-         gm_turn_ends(&gm_terms, gm_t), gm_t += gm_threads)
+static __device__ const GmNoTerms gm_terms = {};  // where a KERNEL_ONCE goes through them, which is for CPUs
+DEVICE void gm_list_term(const GmNoTerms &, long, long, double) {}
+#define EACH_TERM_FROM(i, from, n)                                                                                   \
+    for (long gm_0 = (from), gm_n = (n), gm_t = gm_first_iteration(&gm_terms), i;                                    \
+         gm_t < gm_n ? (i = gm_0 + gm_t, gm_iteration_begins(&gm_terms, gm_t)) : gm_iterations_end(&gm_terms, gm_n); \
+         gm_iteration_ends(&gm_terms, gm_t), gm_t += gm_threads)
 #define EACH_TERM(i, n) EACH_TERM_FROM(i, 0, n)
-#define EACH_TERM2(i, n, j, m)                                                                                                  \
-    for (long gm_m = (m), gm_n = gm_m > 0 ? (n)*gm_m : 0, gm_t = gm_first_turn(&gm_terms), i, j;                                \
-         gm_t < gm_n ? (i = gm_t / gm_m, j = gm_t - i * gm_m, gm_turn_begins(&gm_terms, gm_t)) : gm_turns_end(&gm_terms, gm_n); \
-         gm_turn_ends(&gm_terms, gm_t), gm_t += gm_threads)
+#define EACH_TERM2(i, n, j, m)                                                                                                            \
+    for (long gm_m = (m), gm_n = gm_m > 0 ? (n)*gm_m : 0, gm_t = gm_first_iteration(&gm_terms), i, j;                                     \
+         gm_t < gm_n ? (i = gm_t / gm_m, j = gm_t - i * gm_m, gm_iteration_begins(&gm_terms, gm_t)) : gm_iterations_end(&gm_terms, gm_n); \
+         gm_iteration_ends(&gm_terms, gm_t), gm_t += gm_threads)
 #define KERNEL_TERMS(name, number)                                                     \
-    static __device__ __forceinline__ void name##_body(GM_GIVEN, GmTelling &gm_terms); \
+    static __device__ __forceinline__ void name##_body(GM_GIVEN, GmListing &gm_terms); \
     extern "C" __global__ void name(const Data d, const State *states, GmPlace *place) \
     {                                                                                  \
         if (gm_idle(place, (int)blockIdx.y)) return;                                   \
         GmContext context = gm_context_of(place);                                      \
         const State s = states[blockIdx.y];                                            \
-        GmTelling terms = gm_telling(place, number, (int)blockIdx.y);                  \
+        GmListing terms = gm_listing(place, number, (int)blockIdx.y);                  \
         name##_body(&context, &d, &s, gm_sweep_place(place, (int)blockIdx.y), terms);  \
     }                                                                                  \
-    static __device__ __forceinline__ void name##_body(GM_GIVEN, GmTelling &gm_terms)
+    static __device__ __forceinline__ void name##_body(GM_GIVEN, GmListing &gm_terms)
 
 // ---- elements with sums ----
 //
 // An element's crew is a lane if its sums are short, else a warp; if they are long and elements few, the whole team, one element after the
 // other.
 
-#define PER_ELEMENT(turns, count) ((turns) / ((count) > 0 ? (count) : 1))
-#define EACH_ELEMENT(k, count, turns)                                      \
-    for (long gm_count = (count), gm_turns = (turns),                      \
-              gm_crew = gm_turns <= 32                        ? 1          \
-                        : gm_turns > 8192 && gm_count <= 1024 ? gm_threads \
-                                                              : 32,        \
-              k = gm_thread / gm_crew;                                     \
+#define PER_ELEMENT(iterations, count) ((iterations) / ((count) > 0 ? (count) : 1))
+#define EACH_ELEMENT(k, count, iterations)                                      \
+    for (long gm_count = (count), gm_iterations = (iterations),                 \
+              gm_crew = gm_iterations <= 32                        ? 1          \
+                        : gm_iterations > 8192 && gm_count <= 1024 ? gm_threads \
+                                                                   : 32,        \
+              k = gm_thread / gm_crew;                                          \
          k < gm_count; k += gm_threads / gm_crew)
 #define ELEMENT_LANE if (gm_crew == 1 || (gm_crew == 32 ? gm_lane_of_warp : gm_thread) == 0)
 
@@ -421,7 +421,7 @@ template <int count> static __device__ __forceinline__ int turns_next(GmContext 
     return 1;
 }
 
-#define SUM_TURNS_FROM(i, from, n, ...)                                                                     \
+#define SUM_CREW_FROM(i, from, n, ...)                                                                      \
     for (wide * gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                             \
         for (GmTurns gm_t = turns_begin(GM, gm_crew, n, gm_into); turns_next(GM, &gm_t, gm_crew, gm_into);) \
             for (long gm_0 = (from), i = gm_0 + gm_t.first; i < gm_0 + gm_t.last; i += gm_t.step)
@@ -718,16 +718,16 @@ DEVICE void count_at(wide *place, wide x)
          k += gm_team ? 1 : gm_threads / 32)
 #define GROUP_LANE if (gm_team ? gm_thread == 0 : gm_lane_of_warp == 0)
 
-typedef struct GmRows {
+typedef struct GmRowCrew {
     GmSum sum;
     long first, last, step;
     int started;
-} GmRows;
+} GmRowCrew;
 
 template <int count>
-static __device__ __forceinline__ GmRows rows_begin(const GmContext *c, long team, long first, long last, wide *const (&into)[count])
+static __device__ __forceinline__ GmRowCrew rows_begin(const GmContext *c, long team, long first, long last, wide *const (&into)[count])
 {
-    GmRows r;
+    GmRowCrew r;
     r.started = 0;
     if (team) r.sum = sum_begin(c, team_chunk(last - first), last - first, into);
     r.first = first;
@@ -736,7 +736,7 @@ static __device__ __forceinline__ GmRows rows_begin(const GmContext *c, long tea
 }
 
 template <int count>
-static __device__ __forceinline__ int rows_next(GmContext *c, GmRows *r, long team, long from, wide *const (&into)[count])
+static __device__ __forceinline__ int rows_next(GmContext *c, GmRowCrew *r, long team, long from, wide *const (&into)[count])
 {
     if (team) {
         if (!sum_next(c, &r->sum, into)) return 0;
@@ -756,9 +756,9 @@ static __device__ __forceinline__ int rows_next(GmContext *c, GmRows *r, long te
     return 1;
 }
 
-#define GM_PARTS_OF_ROWS(k, first_of, ...)                                                          \
-    for (wide * gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                     \
-        for (GmRows gm_rows = rows_begin(GM, gm_team, (first_of)[k], (first_of)[(k) + 1], gm_into); \
+#define GM_PARTS_OF_ROWS(k, first_of, ...)                                                             \
+    for (wide * gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                        \
+        for (GmRowCrew gm_rows = rows_begin(GM, gm_team, (first_of)[k], (first_of)[(k) + 1], gm_into); \
              rows_next(GM, &gm_rows, gm_team, (first_of)[k], gm_into);)
 #define SUM_ROWS(i, k, first_of, rows_of, ...) \
     GM_PARTS_OF_ROWS(k, first_of, __VA_ARGS__) \

@@ -2,7 +2,8 @@
 // places.
 //
 //   ORDER_KEYED(i, n, groups, key, keys, first, rows, spare);         key of row i, from 1: the team puts rows in the order of their keys,
-//   equal keys in the order of the rows EACH_SEGMENT (groups, n, first, places) {                         places of a group, of all totals
+//                                                                     equal keys in the order of the rows
+//   EACH_SEGMENT (groups, n, first, places) {                         places of a group, of all totals
 //       SEGMENT_PLACES2 (i, rows, j, n, k, m) {                       rows i of the group, and its n by m places
 //           ADD_TOTAL(0, s->a[(g[i] - 1) * n * m + j * m + k], x);    total 0 of 4: the place grows by the sum of x over the rows
 //       }
@@ -410,9 +411,9 @@ DEVICE int places_more(const GmSegments *g, GmPlaces *p, const int *rows)
 
 // ---- products ----
 //
-// What row i of a group adds to its places (j, k) is times(i)*factor(i, j)*factor(i, k), and to places j of a vector, if there is one,
-// vector_times(i)*factor(i, j). Some rows at a time have their factors in shared memory, each computed once; a lane has a tile of 4 by 4
-// places below the diagonal, so that eight numbers that it reads serve sixteen multiply-adds, and other lanes with the same tile take other
+// Row i of a group adds times(i)*factor(i, j)*factor(i, k) to its places (j, k). To places j of a vector, if there is one, it adds
+// vector_times(i)*factor(i, j). Some rows at a time have their factors in shared memory, each computed once. A lane has a tile of 4 by 4
+// places below the diagonal, so that eight numbers that it reads serve sixteen multiply-adds. Other lanes with the same tile take other
 // rows. These are added in a fixed order. Many groups that are small are a warp's each, others a block's, or parts of them as above: what
 // is small follows from the rows alone.
 

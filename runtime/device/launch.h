@@ -7,13 +7,13 @@
 //   LAUNCH_ROWS(draw_z, run, n, p, X, beta, out)      ROW: dot = X[k]*beta for each row, out[p] = sum of weight * X[k]
 //   LAUNCH_ROWS_AND(..., out, total)                  the same, and total[0] = the sum of what rows add to it
 //   LAUNCH_ROWS_ONLY(draw_z, run, n, p, X, beta)      nothing is added up
-//   LAUNCH_TEAM(draw_tau, run, work)      KERNEL_TEAM: `work` is the number of turns of its loops
+//   LAUNCH_TEAM(draw_tau, run, work)      KERNEL_TEAM: `work` is the number of iterations of its loops
 //   LAUNCH_ONCE(slice_R, run)             KERNEL_ONCE
 //   LAUNCH_SHARED(sums_of_data, run, work)            KERNEL_TEAM, what it computes belongs to all chains
 //
-// On the CPU, chains run in parallel, each making a batch of sweeps by itself; if there are fewer chains than threads, threads
-// share the elements of a launch. If the rows of row passes are more than caches hold, chains go in step instead, launch by launch, so
-// that rows are read from memory once for all of them. The draws are the same. On a GPU a launch serves all chains of the run.
+// On the CPU, chains run in parallel, each making a batch of sweeps by itself. If there are fewer chains than threads, threads share the
+// elements of a launch. If the rows of row passes exceed the caches, chains run in lockstep instead, launch by launch. Then rows are read
+// from memory once for all chains. The draws are the same. On a GPU a launch serves all chains of the run.
 #ifndef GM_LAUNCH_H
 #define GM_LAUNCH_H
 
@@ -85,7 +85,7 @@ enum {
     GM_ROWS = 4096,            // rows in a chunk of a row pass: its sums are added chunk by chunk
     GM_IN_STEP = -1,           // run->chain: a launch is for all chains
     GM_PRODUCT_CACHE = 32768,  // numbers in the rows that ROW_PRODUCTS takes at a time
-    GM_CACHE = 16 << 20,       // bytes of rows above which chains go in step
+    GM_CACHE = 16 << 20,       // bytes of rows above which chains run in lockstep
 };
 
 #define gm_here(run)                                                              \
@@ -93,7 +93,7 @@ enum {
     const State *const s = gm_of_chain(run, (run)->chain < 0 ? 0 : (run)->chain); \
     (void)d;                                                                      \
     (void)s
-// Chains in step that launches are for, by number.
+// Chains in lockstep that launches are for, by number.
 static inline int gm_chains_going(const GmRun *run) { return run->going ? run->n_going : run->chains; }
 static inline int gm_chain_going(const GmRun *run, int k) { return run->going ? run->going[k] : k; }
 
@@ -358,7 +358,7 @@ static inline void gm_normal_dense_ratio(GmRun *run, uint32_t var, const char *n
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_quadratic_before(n, J, h, x);
-    // a move of z and x together makes no ratio about x alone
+    // a scale move of z and x together has no ratio of x alone
     const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_ratio_quadratic(run, run->chain, gm_quadratic_after(x));
     if (scale) scale[2] = move.scale;
@@ -551,21 +551,21 @@ GM_LAUNCHES launch_tell_rows(GmRun *run, GmKernel kernel, const char *name, int 
     (void)kernel;
 #if !defined(__CUDACC__)
     if (run->device || run->like_gpu) {
-        gm_tell_on_gpu(number, n, name);
+        gm_list_on_gpu(number, n, name);
         return;
     }
-    if (gm_tell_begin(number, n, name)) gm_team(kernel, run, 0, 1);
-    gm_tell_end(number, weighted);
+    if (gm_list_begin(number, n, name)) gm_team(kernel, run, 0, 1);
+    gm_list_end(number, weighted);
 #endif
 }
 
-// Where a step takes turns, each of them has streams of its own: those of variable `var` of `count`.
-#define GM_STREAM_OF_TURN(run, var, turn, count) gm_stream_of_turn(run, var, turn, count)
-static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, uint32_t count)
+// Where an update is a loop, each iteration has streams of its own: those of variable `var` of `count`.
+#define GM_STREAM_OF_ITERATION(run, var, turn, count) gm_stream_of_iteration(run, var, turn, count)
+static inline uint32_t gm_stream_of_iteration(GmRun *run, uint32_t var, long iteration, uint32_t count)
 {
-    if (turn >= (1L << 24) / count)  // rng.h has room for 2^24
-        gm_fault(run, run->chain < 0 ? 0 : run->chain, "turns", turn, "there are more turns than streams of random numbers");
-    return var + (uint32_t)turn * count;
+    if (iteration >= (1L << 24) / count)  // rng.h has room for 2^24
+        gm_fault(run, run->chain < 0 ? 0 : run->chain, "iterations", iteration, "there are more iterations than streams of random numbers");
+    return var + (uint32_t)iteration * count;
 }
 
 // Sizes read the data, d.
@@ -615,7 +615,8 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
 // Linear algebra between kernels, for all chains of a launch.
 //
 //   PRODUCT(run, n, TIMES(p, k, X, B, eta))         eta[n, k] = X B for X[n, p], of data, and B[p, k]; TIMES_TRANSPOSED: B[k, p]. k = 1:
-//   eta[n], B[p] ROW_PRODUCTS(kernel, run, n, totals, m, TIMES_AND_BACK(p, k, X, B, eta, w, out), ...)
+//                                                   eta[n], B[p]
+//   ROW_PRODUCTS(kernel, run, n, totals, m, TIMES_AND_BACK(p, k, X, B, eta, w, out), ...)
 //                                                   such products; kernel, a KERNEL_SPAN, which reads eta, fills w[n, k] and adds to
 //                                                   totals[m]; and out = X'w, which lies as B does; TIMES_AND_SUMS: and sums[k] = 1'w. On
 //                                                   the CPU for some rows at a time; X is read from memory once
@@ -623,15 +624,16 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
 //   WEIGHTED_GRAM(run, n, p, X, w, out)             out[p, p] = X' diag(w) X, per chain
 //   ROW_SUMS(run, n, p, X, w, out)                  out[p] = X'w, per chain
 //   ORDER_ROWS(run, n, groups, key, first, rows)    rows of group k: rows[first[k]] .. rows[first[k + 1] - 1], of all chains; key[n] from
-//   1,
-//                                                   0 for a row of no group
+//                                                   1, 0 for a row of no group
 //   COLOUR_ELEMENTS(run, n, pairs, one, other, first, elements)     colour c of the elements 0 .. n - 1: elements[first[c]] ..
-//   elements[first[c + 1] - 1], of all chains; one[i] and other[i], from 1, have different
+//                                                                   elements[first[c + 1] - 1], of all chains; one[i] and other[i], from 1,
+//                                                                   have different
 //                                                   colours; first[c] = n from the last colour on
 //   NORMAL_DENSE(run, var, name, n, J, h, x)        x[n] ~ N(J^-1 h, J^-1); J and h are destroyed
 //   NORMAL_DENSE_SCALED(..., scale)                 with a scale move: scale = {Q, count, the scale drawn}, see linalg.h
 //   NORMAL_ROWS(run, var, name, n, p, D, h, R, y, M, x)          x[p] from n < p rows: precision D + R'R, shift h + R'y; M[n, n] is work
-//   space NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)      see linalg.h
+//                                                                space
+//   NORMAL_ARROW(run, var, name, n, J, h, x, m, D, E, k, u)      see linalg.h
 #define GRAM(run, n, p, scale, X, out)                                  \
     do {                                                                \
         gm_here(run);                                                   \
@@ -705,8 +707,9 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
         launch_normal_rows(run, var, name, n, p, gm_of(D), gm_of(h), gm_of(R), gm_of(y), gm_of(M), gm_of(x), gm_of(scale)); \
     } while (0)
 //   PATTERN(kernel, run, name, number, n, most, by_lanes)       which places the terms of joint normal `number` have, see sparse.h; kernel
-//   goes through them, a KERNEL_TERMS if by_lanes, else a KERNEL_ONCE, which is for CPUs NORMAL_SPARSE(kernel, run, var, name, number, h,
-//   x)          x[n] ~ N(J^-1 h, J^-1); kernel fills h, and J by SPARSE_ADD
+//                                                               goes through them, a KERNEL_TERMS if by_lanes, else a KERNEL_ONCE, which is
+//                                                               for CPUs
+//   NORMAL_SPARSE(kernel, run, var, name, number, h, x)          x[n] ~ N(J^-1 h, J^-1); kernel fills h, and J by SPARSE_ADD
 #define PATTERN(kernel, run, name, number, n, most, by_lanes)                   \
     do {                                                                        \
         gm_data(run);                                                           \
@@ -716,8 +719,9 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
     launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), GM_NO_FIELD)
 #define NORMAL_SPARSE_SCALED(kernel, run, var, name, number, h, x, scale) \
     launch_normal_sparse(run, GM_NAMED(kernel), var, name, number, gm_of(h), gm_of(x), gm_of(scale))
-//   LIST_ROWS(kernel, run, name, number, n, weighted)            whether the rows of joint normal `number` are told, see sparse.h, by that
-//   kernel; LISTED: they are; LISTED_ALONE: and what other routes read is not made
+//   LIST_ROWS(kernel, run, name, number, n, weighted)            whether the rows of joint normal `number` are listed, see sparse.h, by
+//                                                                that kernel; LISTED: they are; LISTED_ALONE: and what other routes read is
+//                                                                not made
 #define LIST_ROWS(kernel, run, name, number, n, weighted)                                \
     do {                                                                                 \
         gm_data(run);                                                                    \
@@ -738,16 +742,16 @@ static inline uint32_t gm_stream_of_turn(GmRun *run, uint32_t var, long turn, ui
         launch_normal_arrow(run, var, name, n, gm_of(J), gm_of(h), gm_of(x), m, gm_of(D), gm_of(E), gm_of(k), gm_of(u), gm_of(scale)); \
     } while (0)
 
-// ---- moves along gradients ----
+// ---- HMC ----
 //
-//   NUTS(run, density, var, machine, position, value, gradient, moves, .name = "mu, tau", .coordinates = n, .depth = 8, ...)
+//   NUTS(run, density, var, machine, position, value, gradient, diagnostics, .name = "mu, tau", .coordinates = n, .depth = 8, ...)
 //
-// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmHmc, what is not written is as
-// usual. density(run) is asked for value[0], the log density by the coordinates, value[1], that by the variables, and gradient[n] at
-// position. Chains that go in step ask together; those that are done stay where they are. moves[6] are CmdStan's accept_stat__ to energy__.
-// With --check the densities make a ratio, and the gradient is compared with differences.
+// moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmHmc, what is not written is as usual.
+// density(run) is asked for value[0], the log density by the coordinates, value[1], that by the variables, and gradient[n] at position.
+// Chains in lockstep need evaluations together; those that are done stay where they are. diagnostics[6] are CmdStan's accept_stat__ to
+// energy__. With --check the densities make a ratio, and the gradient is compared with differences.
 
-// What a chain takes of a selection; NULL: there is none, or it is left at drawing step by step.
+// The method that a chain uses for a selection; NULL: there is none, or it keeps to Gibbs updates.
 static inline GmSelected *gm_selected(const GmRun *run, int selection, int chain)
 {
     return selection && run->selected ? &run->selected[chain * gm_model.n_selections + selection - 1] : NULL;
@@ -759,7 +763,7 @@ static inline GmSelected *gm_selected(const GmRun *run, int selection, int chain
 GM_C void gm_nuts_start(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup);
 GM_C int gm_nuts_ask(Nuts *m);
 
-// The metric of a chain's move, if it is not diagonal or may become so, else NULL; of the library, too (host/metrics.c).
+// The metric of a chain's HMC update, if it is not diagonal or may become so, else NULL; of the library, too (host/metrics.c).
 GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmHmc *of, int chain);
 
 typedef void GmDensity(GmRun *run);
@@ -805,7 +809,7 @@ static inline int gm_nuts_next(GmRun *run, const GmHmc *of, int chain, int answe
     memcpy(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates);
     if (!more) {
         const double says[] = {m->accept_stat, m->stepsize, m->treedepth, m->n_leapfrog, m->divergent, m->energy};
-        memcpy(gm_array(s, of->moves), says, sizeof says);
+        memcpy(gm_array(s, of->diagnostics), says, sizeof says);
     }
     GmSelected *const c = more ? NULL : gm_selected(run, of->selection, chain);
     if (c)
@@ -813,8 +817,8 @@ static inline int gm_nuts_next(GmRun *run, const GmHmc *of, int chain, int answe
                           m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0);
     if (!more && m->failed && !of->selection)
         gm_fault(run, chain, of->name, -1,
-                 m->failed == 1 ? "the log density is not finite where the chain stands"
-                                : "the gradient of the log density is not finite where the chain stands");
+                 m->failed == 1 ? "the log density is not finite at the chain's state"
+                                : "the gradient of the log density is not finite at the chain's state");
     return more;
 }
 
@@ -854,8 +858,8 @@ static inline GmShaken gm_nuts_shaken(GmRun *run, const GmHmc *of, GmDensity *de
     return moved;
 }
 
-// The gradient where the chain stands against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep.
-// Their error is estimated from three widths: where a variable has lost digits, near an end of its support, a density goes in steps, and
+// The gradient at the chain's state against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their
+// error is estimated from three widths: where a variable has lost digits, near an end of its support, a density is piecewise constant, and
 // two differences may agree by chance.
 static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *density)
 {
@@ -882,10 +886,10 @@ static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *densi
             difference = at;
             error = off;
         }
-        // so far out a variable may be one of the last numbers before its end, and hardly move
+        // so far out a variable may be one of the last numbers before its end, and hardly change
         if (fabs(x[i]) > 16 && fabs(slope - difference) > 1e-6 * (1 + fabs(slope)) + 10 * error) {
             const double wide_one = gm_nuts_difference(run, of, density, i, fabs(x[i]) / 2);
-            // where the density bends, or ends, this difference tells nothing
+            // where the density has a kink, or ends, this difference is no check
             if (!(fabs(wide_one - difference) <= 1e-3 * (1 + fabs(difference)))) difference = NAN;
         }
         gm_check_gradient(run, of->name, i, slope, difference, error);
@@ -893,7 +897,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *densi
     free(kept);
 }
 
-// What the runtime makes of a move, chain by chain: where it begins, or something else in its place.
+// What the runtime makes of an HMC update, chain by chain: where it begins, or something else in its place.
 static inline int gm_nuts_instead(GmRun *run, const GmHmc *of, GmDensity *density)
 {
     if (!run->instead) return 0;
@@ -936,7 +940,7 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmHmc of)
         gm_nuts_begin(run, &of, c);
         going[c - first] = c;
     }
-    // Chains in step that have their draw are left out of what follows.
+    // Chains in lockstep that have their draw are left out of what follows.
     for (int answered = 0; asked > 0; answered = 1) {
         int n = 0;
         for (int k = 0; k < asked; k++)
@@ -956,17 +960,17 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmHmc of)
 #endif
 }
 
-#define NUTS(run, density, variable, room_of, place, log_density, slope, told, ...) \
-    do {                                                                            \
-        gm_data(run);                                                               \
-        const GmHmc gm_hmc = {.machine = gm_of(room_of),                            \
-                              .position = gm_of(place),                             \
-                              .value = gm_of(log_density),                          \
-                              .gradient = gm_of(slope),                             \
-                              .moves = gm_of(told),                                 \
-                              .var = variable,                                      \
-                              __VA_ARGS__};                                         \
-        launch_nuts(run, density, gm_hmc);                                          \
+#define NUTS(run, density, variable, room_of, place, log_density, slope, diagnostic, ...) \
+    do {                                                                                  \
+        gm_data(run);                                                                     \
+        const GmHmc gm_hmc = {.machine = gm_of(room_of),                                  \
+                              .position = gm_of(place),                                   \
+                              .value = gm_of(log_density),                                \
+                              .gradient = gm_of(slope),                                   \
+                              .diagnostics = gm_of(diagnostic),                           \
+                              .var = variable,                                            \
+                              __VA_ARGS__};                                               \
+        launch_nuts(run, density, gm_hmc);                                                \
     } while (0)
 
 // ---- scales with a joint normal integrated out ----
@@ -1037,9 +1041,9 @@ static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
     }
 }
 
-// A step of a sweep: what it draws; and a function that launches its kernels, or the one kernel that it launches and the turns that the
-// kernel's team shares, 0 for a KERNEL_ONCE. There may be two ways to draw the same variables, along gradients and step by step: they
-// compete, and each chain takes one of them (host/selection.c).
+// An update: what it draws; and a function that launches its kernels, or the one kernel that it launches and the iterations that the
+// kernel's team shares, 0 for a KERNEL_ONCE. There may be two methods for the same variables, NUTS and Gibbs updates: method selection
+// decides between them (host/selection.c).
 enum { GM_EVERY_SWEEP, GM_WITHOUT_GRADIENTS, GM_WITH_GRADIENTS, GM_ON_CPU, GM_ON_GPU };
 
 typedef struct GmUpdate {
@@ -1048,10 +1052,10 @@ typedef struct GmUpdate {
     const char *kernel_name;
     GmKernel kernel;
     long work;
-    int when, selection, moves, joint;
+    int when, selection, hmc, joint;
 } GmUpdate;
 
-#define STEP(name, launches)                                   \
+#define UPDATE(name, launches)                                 \
     {                                                          \
         name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, 0 \
     }
@@ -1075,8 +1079,8 @@ typedef struct GmUpdate {
     {                                                     \
         name, launches, NULL, NULL, 0, GM_ON_GPU, 0, 0, 0 \
     }
-// Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its step, or, -joint, stands in for
-// it.
+// Of variables that the joint normal number `joint` draws together if that is taken (sparse.h): this is its update, or, -joint, one in its
+// place.
 #define UPDATE_JOINT(name, launches, joint)                        \
     {                                                              \
         name, launches, NULL, NULL, 0, GM_EVERY_SWEEP, 0, 0, joint \
@@ -1094,63 +1098,63 @@ typedef struct GmUpdate {
         name, NULL, GM_NAMED(kernel), 0, GM_EVERY_SWEEP, 0, 0, 0 \
     }
 
-// Whether these do.
-#define STANDS_IN(run, number) gm_sparse_stands_in(number)
+// Whether updates in its place draw them.
+#define IN_PLACE_OF(run, number) gm_sparse_replaced(number)
 #ifndef GM_LIKE_GPU
-#define GM_LIKE_GPU 0  // 1, for tests: a CPU takes the steps that a GPU takes
+#define GM_LIKE_GPU 0  // 1, for tests: a CPU makes the updates that a GPU makes
 #endif
 
-#define TAKES_GPU_STEPS(run) ((run)->device || (run)->like_gpu || GM_LIKE_GPU)
+#define TAKES_GPU_UPDATES(run) ((run)->device || (run)->like_gpu || GM_LIKE_GPU)
 
 #include "proposals.h"
 
-static inline int gm_takes(const GmRun *run, const GmUpdate *step, int chain)
+static inline int gm_takes(const GmRun *run, const GmUpdate *update, int chain)
 {
-    if (run->seeking) return step->moves;
-    if (step->joint) {
-        const int number = step->joint > 0 ? step->joint : -step->joint;
-        if (step->joint > 0 ? !gm_sparse_taken(number) : !gm_sparse_stands_in(number)) return 0;
+    if (run->seeking) return update->hmc;
+    if (update->joint) {
+        const int number = update->joint > 0 ? update->joint : -update->joint;
+        if (update->joint > 0 ? !gm_sparse_taken(number) : !gm_sparse_replaced(number)) return 0;
     }
-    if (step->when == GM_EVERY_SWEEP || run->checking) return 1;
-    if (step->when == GM_ON_CPU || step->when == GM_ON_GPU) return (step->when == GM_ON_GPU) == TAKES_GPU_STEPS(run);
-    const GmSelected *const c = gm_selected(run, step->selection, chain);
-    return (c && c->gradients) == (step->when == GM_WITH_GRADIENTS) || (c && c->also);
+    if (update->when == GM_EVERY_SWEEP || run->checking) return 1;
+    if (update->when == GM_ON_CPU || update->when == GM_ON_GPU) return (update->when == GM_ON_GPU) == TAKES_GPU_UPDATES(run);
+    const GmSelected *const c = gm_selected(run, update->selection, chain);
+    return (c && c->gradients) == (update->when == GM_WITH_GRADIENTS) || (c && c->also);
 }
 
-static inline void gm_take(GmRun *run, const GmUpdate *step)
+static inline void gm_take(GmRun *run, const GmUpdate *update)
 {
-    if (step->launches) step->launches(run);
-    else if (step->work) launch_team(run, step->kernel_name, step->kernel, step->work);
-    else launch_once(run, step->kernel_name, step->kernel);
+    if (update->launches) update->launches(run);
+    else if (update->work) launch_team(run, update->kernel_name, update->kernel, update->work);
+    else launch_once(run, update->kernel_name, update->kernel);
 }
 
-// Chains in step, of which some take it.
-GM_LAUNCHES gm_take_apart(GmRun *run, const GmUpdate *step)
+// Chains in lockstep, of which some make this update.
+GM_LAUNCHES gm_take_apart(GmRun *run, const GmUpdate *update)
 {
     int takes = 0;
-    for (int c = 0; c < run->chains; c++) takes += gm_takes(run, step, c);
-    if (takes == run->chains) gm_take(run, step);
+    for (int c = 0; c < run->chains; c++) takes += gm_takes(run, update, c);
+    if (takes == run->chains) gm_take(run, update);
     else
         for (int c = 0; c < run->chains && takes; c++) {
             GmRun one = *run;
             one.chain = c;
-            if (gm_takes(run, step, c)) gm_take(&one, step);
+            if (gm_takes(run, update, c)) gm_take(&one, update);
         }
 }
 
-static inline void take_updates(GmRun *run, const GmUpdate *step, int n)
+static inline void take_updates(GmRun *run, const GmUpdate *update, int n)
 {
-    for (const GmUpdate *end = step + n; step < end; step++)
-        if (run->chain == GM_IN_STEP && step->selection) gm_take_apart(run, step);
+    for (const GmUpdate *end = update + n; update < end; update++)
+        if (run->chain == GM_IN_STEP && update->selection) gm_take_apart(run, update);
         else if (!run->device && run->chain >= 0 && gm_chain_ended(run)) return;
-        else if (gm_takes(run, step, run->chain < 0 ? 0 : run->chain)) gm_take(run, step);
+        else if (gm_takes(run, update, run->chain < 0 ? 0 : run->chain)) gm_take(run, update);
 }
 
 // What is done after a kept sweep, for all chains.
 #define GM_FOR_DRAWS(stage) \
     static void gm_##stage(GmRun *run) { all_chains(run, stage); }
 
-// The emitted program's gm_model. What follows the numbers of fields and steps are other members of it.
+// The emitted program's gm_model. What follows the numbers of fields and updates are other members of it.
 #define GM_MODEL(model_name, file, data_count, state_count, update_count, ...)                                                      \
     static void gm_batch(GmRun *one) { sweep_batch(one, sweep); }                                                                   \
     static void gm_sweep(GmRun *run)                                                                                                \
@@ -1170,11 +1174,11 @@ static inline void take_updates(GmRun *run, const GmUpdate *step, int n)
         return run->device ? gm_device_result(run, chain) : one.result;                                                             \
     }                                                                                                                               \
     static const char *gm_update_name(int k) { return updates[k].name; }                                                            \
-    static void gm_update_of_chain(GmRun *run) { take_updates(run, &updates[run->step], 1); }                                       \
-    static int gm_update_hmc(int k) { return updates[k].moves; }                                                                    \
+    static void gm_update_of_chain(GmRun *run) { take_updates(run, &updates[run->update], 1); }                                     \
+    static int gm_update_hmc(int k) { return updates[k].hmc; }                                                                      \
     static void gm_update(GmRun *run, int k)                                                                                        \
     {                                                                                                                               \
-        run->step = k;                                                                                                              \
+        run->update = k;                                                                                                            \
         all_chains(run, gm_update_of_chain);                                                                                        \
         if (gm_model.refresh && ANY_MISSING(run)) gm_model.refresh(run);                                                            \
     }                                                                                                                               \
@@ -1191,7 +1195,7 @@ static inline void take_updates(GmRun *run, const GmUpdate *step, int n)
                                    .log_joint = gm_joint,                                                                           \
                                    .n_updates = update_count,                                                                       \
                                    .update_name = gm_update_name,                                                                   \
-                                   .step = gm_update,                                                                               \
+                                   .update = gm_update,                                                                             \
                                    .update_hmc = gm_update_hmc,                                                                     \
                                    __VA_ARGS__};
 

@@ -9,8 +9,8 @@
 #define GM_MISSING_INT (-GM_MOST_INT - 1)  // a missing int; a missing real is NaN
 
 enum {
-    GM_MOST_TOTALS = 4,      // sums that the turns of one loop add to
-    WEIGHED_AT_ONCE = 16,    // weights of a discrete choice that stand in an array of one lane
+    GM_MOST_TOTALS = 4,      // sums that the iterations of one loop add to
+    WEIGHED_AT_ONCE = 16,    // weights of a discrete unknown that one lane keeps in an array
     NUTS_HEADER_ROOM = 256,  // doubles that a block of NUTS keeps by itself, at most,
     NUTS_VECTORS_ROOM = 48,  // and for each of its coordinates (nuts.h)
 };

@@ -1,11 +1,13 @@
-// line.h -- an interval as the image of the line, x = T(y), and effects as images of standardised ones, for moves that know no bounds and
+// line.h -- an interval as the image of the line, x = T(y), and effects as images of standardised ones, for HMC, which knows no bounds and
 // no scales.
 //
 //   lo, hi       the ends, of which either or both may be infinite; T is the identity, lo + exp(y), hi - exp(y), or lo + (hi - lo)
-//   inv_logit(y) from_line    T(y)                 to_line      its inverse line_slope   dT/dy                line_log_slope   log |dT/dy|
-//   line_bend   d log |dT/dy| / dy line_by_lower, line_by_upper      what a density and log |dT/dy| change with an end
+//                inv_logit(y)
+//   from_line    T(y)                 to_line      its inverse
+//   line_slope   dT/dy                line_log_slope   log |dT/dy|           line_bend   d log |dT/dy| / dy
+//   line_by_lower, line_by_upper      what a density and log |dT/dy| change with an end
 //
-// Ends that are equal, and do not move, leave one value: y then has a logistic distribution of its own.
+// Ends that are equal, and do not change, leave one value: y then has a logistic distribution of its own.
 //
 // Source: Stan Reference Manual, "Constraint Transforms". Error: a few roundings of the largest of lo, hi and x. Test: tests/runtime/line.c
 #ifndef GM_LINE_H
@@ -65,7 +67,7 @@ DEVICE double line_by_upper(double y, double lo, double hi, double slope)
 // leaves u as it is, c = 1 makes it (u - m) / s. log |du/dq| = c log(s). Of a density whose derivative by u is `slope`, standard_by_centre
 // and standard_by_spread are the derivatives of it and of log |du/dq| by m and s, q staying where it is, and scale * slope that by q.
 
-// Steps that one lane makes, element by element, for effects of which each has a centre that is made of those before it.
+// What one lane computes, element by element, for effects of which each has a centre that is made of those before it.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 DEVICE long longest_recursion(void) { return 1000; }
 #else

@@ -3,7 +3,8 @@
 //
 //   M^-1 = D^1/2 F F' D^1/2     D diagonal: the inverse metric that nuts.h keeps
 //     low rank                  F = I + U (S - I) U', the columns of U orthonormal, n by rank, S diagonal: the eigenvalues of F F' are
-//     those of S^2 along U, else 1 dense                     F = L, lower triangular
+//                               those of S^2 along U, else 1
+//     dense                     F = L, lower triangular
 //
 // nuts.h moves q = D^-1/2 F' D^1/2 p in place of the momentum p. Its law is normal(0, D^-1), and p' M^-1 p* = q' D q*: kinetic energy and
 // turning criterion are those of the diagonal metric D. Two things differ:
@@ -13,22 +14,22 @@
 //
 //   cost        2 * 2 n rank multiply-adds an evaluation, or n (n + 1)
 //   estimate    from the last draws and their gradients, scaled by D: of all metrics the geometric mean of cov(draws) and cov(gradients)^-1
-//   makes the Fisher divergence from a normal distribution least (Seyboldt, Carlson and
-//               Carpenter 2025); for draws of a normal it is the covariance, however few they are. Where coordinates are more than half of
-//               the draws it is taken in the span of the leading principal components of both: along a wide direction draws vary most,
-//               along a narrow one gradients. Low rank keeps at most METRIC_RANK eigenvectors, whose eigenvalues lie beyond 1/2 and 2;
-//               dense keeps all there are.
+//               makes the Fisher divergence from a normal distribution least (Seyboldt, Carlson and Carpenter 2025); for draws of a normal
+//               it is the covariance, however few they are. Where coordinates are more than half of the draws it is taken in the span of
+//               the leading principal components of both: along a wide direction draws vary most, along a narrow one gradients. Low rank
+//               keeps at most METRIC_RANK eigenvectors, whose eigenvalues lie beyond 1/2 and 2; dense keeps all there are.
 //   chosen      METRIC_CHOSEN begins diagonal. What low rank may save is the root of the ratio of the extreme eigenvalues, sqrt(condition),
-//   over that of those which stay; the vectors are as many as make this, divided by what an
-//               evaluation then costs, the largest. If that is 1.5 or more, some sweeps of warm-up try it, and it stays if evaluations
-//               times their cost for one effective draw (by the autocorrelation of neighbouring draws, on average over the coordinates)
-//               fall by a fifth; or to less than half along the direction of its vectors that is slowest, while they do not rise by a fifth
-//               on average: one wide direction that is no coordinate slows all coordinates a little, and itself by much. Where a sweep of
-//               the trial, or three before it, diverged it does not, and it goes back to the diagonal where one diverges later in the
-//               warm-up: the curvature changes from place to place, which no one metric describes, and shorter trajectories would hide it.
-//               Costs are counted, never timed.
+//               over that of those which stay; the vectors are as many as make this, divided by what an evaluation then costs, the largest.
+//               If that is 1.5 or more, some sweeps of warm-up try it. What is compared is evaluations times their cost for one effective
+//               draw, by the autocorrelation of neighbouring draws. The new metric stays if that falls by a fifth on average over the
+//               coordinates. It also stays if that falls to less than half along the slowest direction of its vectors, and does not rise by
+//               a fifth on average. For one wide direction that is no coordinate slows all coordinates a little, and itself by much. If a
+//               sweep of the trial, or three before it, diverged, it does not stay. If one diverges later in the warm-up, the metric is
+//               diagonal again. The curvature then changes from place to place, which no one metric describes, and shorter trajectories
+//               would hide it. Costs are counted, never timed.
 //   on a GPU    estimates are the host's: a chain notes its draws, and every METRIC_ROWS sweeps of warm-up the host reads what it has
-//   noted, and writes there what comes of it (host/device_metrics.c) test        tests/runtime/nuts.c, tests/gpu/nuts.cu
+//               noted, and writes there what comes of it (host/device_metrics.c)
+//   test        tests/runtime/nuts.c, tests/gpu/nuts.cu
 #ifndef GM_METRIC_H
 #define GM_METRIC_H
 
@@ -51,10 +52,10 @@ typedef struct MetricCount {  // over some sweeps
     double *jumps;  // coordinate by coordinate: squared differences of neighbouring draws
 } MetricCount;
 
-typedef struct MetricTold {  // of a sweep on a GPU: what metric_note is told, and how many sweeps may still change the metric
+typedef struct MetricNote {  // of a sweep on a GPU: the arguments of metric_note, and how many sweeps may still change the metric
     int moved, evaluations, divergent;
     long left;
-} MetricTold;
+} MetricNote;
 
 // of a product with F or F', and of an evaluation with a diagonal metric, in multiply-adds, or in what takes as long as one of them
 typedef struct MetricCost {
@@ -77,9 +78,9 @@ typedef struct Metric {
     wide *along, *across;     // low rank: D^1/2 U, D^-1/2 U (S - I), vector by vector
     wide *scale, *lower;      // dense: D^1/2; D^1/2 L D^-1/2 would be this, unscaled: L, row by row
     wide *upper;              // on a GPU: L'
-    long window, kept;        // draws that there is room for; that came: number k stands in row k % window
-    wide *draws, *gradients;  // on a GPU: the last METRIC_ROWS at most, with what is told of them
-    MetricTold *told;
+    long window, kept;        // draws that there is room for; that came: number k is in row k % window
+    wide *draws, *gradients;  // on a GPU: the last METRIC_ROWS at most, with the arguments of metric_note
+    MetricNote *notes;
     long next;     // estimates are made when so many have come
     long since;    // sweeps since the metric changed
     int diverged;  // one of them that counts did
@@ -117,12 +118,13 @@ const wide *metric_drift(Metric *m, const wide *momentum);
 // Whether metric_adapt will make another estimate, if it is given another draw or not: then D is to be what is known of it.
 int metric_due(const Metric *m, int moved);
 
-// After a sweep of warm-up: where the chain stands, its gradient, D, whether that may count as another draw, what the sweep took, whether
+// After a sweep of warm-up: the chain's state, its gradient, D, whether that may count as another draw, what the sweep took, whether
 // it diverged, and how many sweeps may still change the metric. 1: the metric is another now.
 int metric_adapt(Metric *m, const wide *draw, const wide *gradient, const wide *diagonal, int moved, int evaluations, int divergent,
                  long left);
 
-// The same in two parts, for sweeps that come some at a time: what a sweep tells, without a change; what comes of all that came.
+// The same in two parts, for sweeps that come some at a time: what a sweep adds, without a change of the metric; then what all of them
+// change.
 void metric_note(Metric *m, const wide *draw, const wide *gradient, int moved, int evaluations, int divergent);
 int metric_decide(Metric *m, const wide *diagonal, long left);
 

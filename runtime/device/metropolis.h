@@ -1,4 +1,4 @@
-// metropolis.h -- a random-walk Metropolis step of one real: the sampler asks, the caller answers, as in slice.h.
+// metropolis.h -- a random-walk Metropolis update of one real: the sampler asks for a density, the caller answers, as in slice.h.
 //
 //     Metropolis m;
 //     metropolis_begin(&m, g, x0, lo, hi, width);
@@ -7,7 +7,7 @@
 //
 //   target      any density on [lo, hi], either end may be infinite; metropolis_begin_log: on lo < x < hi, lo >= 0, by a walk in log x
 //               (the Jacobian is added here), `width` then in units of log x
-//   parameters  width > 0, the sd of the normal step; a bad one costs moves, not correctness
+//   parameters  width > 0, the sd of the normal step; a bad one costs mixing, not correctness
 //   method      Metropolis et al. 1953. A step beyond an end is rejected. metropolis_adapt: Robbins and Monro 1951 on log width, towards
 //               accepting 0.44, the best for one coordinate (Gelman, Roberts and Gilks 1996); in warm-up only.
 //   errors      log density at x0 not finite, or x0 outside its support: m.failed = 1, the value stays x0. At the trial -infinity, NaN or

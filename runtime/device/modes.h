@@ -1,15 +1,15 @@
-// modes.h -- where densities that steps draw from have their maximum, and expectations of their statistics: for programs that look for
+// modes.h -- where the conditionals of updates have their maximum, and expectations of their statistics: for programs that look for
 // posterior modes.
 //
 //   NAME_mode   the maximum of the density that the routine NAME draws from, of the same arguments
 //   NAME_mean   the expectation of the statistic `which` of the family, counted from 0 as the library lists them
 //   method      closed forms. Where the density rises towards an end of its support without reaching a maximum (exponents not positive,
-//   weights of a Dirichlet whose counts are below 1: the
-//               components are cut back), the mode is the closest number to that end that draws may have: 2.2e-308 from 0, 1.1e-16 from 1.
-//               NaN: it rises without bound elsewhere.
+//               weights of a Dirichlet whose counts are below 1: the components are cut back), the mode is the closest number to that end
+//               that draws may have: 2.2e-308 from 0, 1.1e-16 from 1. NaN: it rises without bound elsewhere.
 //   source      Dempster, Laird and Rubin 1977 (EM); Figueiredo and Jain 2002 (weights that vanish); Polson, Scott and Windle 2013
-//   (Polya-Gamma); Johnson, Kotz and Balakrishnan 1994 climb       the maximum of a log density of one real: golden sections within a
-//   bracket (Brent 1973, chapter 5) test        tests/runtime/modes.c
+//               (Polya-Gamma); Johnson, Kotz and Balakrishnan 1994
+//   climb       the maximum of a log density of one real: golden sections within a bracket (Brent 1973, chapter 5)
+//   test        tests/runtime/modes.c
 #ifndef GM_MODES_H
 #define GM_MODES_H
 

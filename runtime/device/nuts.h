@@ -9,36 +9,32 @@
 //     x[i] = nuts_position(m)[i];                          // unless m->failed
 //
 //   lanes       on a GPU the threads of a block, or of several that run at once, may do this together: each with a copy of the header
-//   (nuts_shared), which all of them take through the
-//               same states; vectors are theirs in turn, element i belongs to thread i % lanes, and sums are taken over all. One thread
-//               writes the header back (nuts_kept).
+//               (nuts_shared), which all of them take through the same states; vectors are theirs in turn, element i belongs to thread i %
+//               lanes, and sums are taken over all. One thread writes the header back (nuts_kept).
 //
 //   target      any differentiable density on R^n, up to a constant; divided into 1 / temperature: exp(log_density / T)
 //   methods     settings.steps == 0: NUTS, the multinomial variant (Betancourt 2017, A conceptual introduction to Hamiltonian Monte Carlo):
-//   trees double in random directions
-//               (Hoffman and Gelman 2014) until p_sharp . rho <= 0 at an end of a subtree, also across the halves of it, as in Stan
-//               since 2.21. Trees are built without recursion: each half that waits for the other keeps three vectors (Lao and Dillon 2019;
-//               Phan, Pradhan and Jankowiak 2019), and the tree is the recursive one. Within a subtree a point is drawn by its weight as
-//               points come, between trees the new one is preferred. settings.steps > 0: that many leapfrog steps and one Metropolis
-//               decision (Duane et al. 1987).
+//               trees double in random directions (Hoffman and Gelman 2014) until p_sharp . rho <= 0 at an end of a subtree, also across
+//               the halves of it, as in Stan since 2.21. Trees are built without recursion: each half that waits for the other keeps three
+//               vectors (Lao and Dillon 2019; Phan, Pradhan and Jankowiak 2019), and the tree is the recursive one. Within a subtree a
+//               point is drawn by its weight as points come, between trees the new one is preferred. settings.steps > 0: that many leapfrog
+//               steps and one Metropolis decision (Duane et al. 1987).
 //   cost        one evaluation a leapfrog step, and one at the start of a transition unless settings.same_density
 //   warm-up     sweeps before `warmup`, afterwards nothing is adapted. Step size: doubled or halved until one step is accepted with 0.8,
-//   then dual averaging towards settings.target
-//               (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws over sd of their gradients, which makes the
-//               Fisher divergence from a normal distribution least (Seyboldt, Carlson and Carpenter 2025), from the draws since the last
-//               window but one began; the first is 1 / |gradient|. The first 30 % have short windows, the last 15 % adapt the step size
-//               alone. m->linear may have a metric of low rank, or a dense one (metric.h). With a warm-up of 0 sweeps step size and metric
-//               are those of the first search.
-//   effects     m->standard, if there are any, are numbers of the coordinates that the caller's density knows from the next transition on:
-//   0 where it stands for the value of an effect u, 1 where for the standardised
-//               one, z = (u - centre) / spread, between the two for what lies between. They are 0 at first, 1 from the second sweep of
-//               warm-up on, and after a sixth of it what the data tell: z given all else has precision 1 + (information on u) spread^2,
-//               which is the variance of the derivative of the log density by z (c = 1 / precision makes a normal u independent of its
-//               centre: Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22). With each change step size and metric begin
-//               anew. Not where the step size is given, nor in less than 20 sweeps of warm-up.
+//               then dual averaging towards settings.target (Hoffman and Gelman 2014). Metric: diagonal, its inverse is sd of the draws
+//               over sd of their gradients, from the draws since the last window but one began. That makes the Fisher divergence from a
+//               normal distribution least (Seyboldt, Carlson and Carpenter 2025). The first metric is 1 / |gradient|. The first 30 % have
+//               short windows, the last 15 % adapt the step size alone. m->linear may have a metric of low rank, or a dense one (metric.h).
+//               With a warm-up of 0 sweeps step size and metric are those of the first search.
+//   effects     m->standard, if there are any, are the degrees of non-centring that the caller's density uses from the next transition on.
+//               0 is the value of an effect u itself (centred), 1 the standardised effect z = (u - centre) / spread (non-centred); values
+//               between are partially non-centred. They are 0 at first, 1 from the second sweep of warm-up on, and after a sixth of it what
+//               the data identify. z given all else has precision 1 + (information on u) spread^2, which is the variance of the derivative
+//               of the log density by z. c = 1 / precision makes a normal u independent of its centre (Papaspiliopoulos, Roberts and Skold
+//               2007, Statistical Science 22). With each change step size and metric begin anew. Not where the step size is given, nor in
+//               less than 20 sweeps of warm-up.
 //   errors      log density or gradient not finite at the start of a transition: m->failed, the position stays. Elsewhere it counts as a
-//   divergence, as does an energy that is
-//               1000 above that of the start: the point is never taken, NUTS ends the tree there.
+//               divergence, as does an energy that is 1000 above that of the start: the point is never taken, NUTS ends the tree there.
 //   memory      NUTS_VECTORS = 47 vectors of n numbers and a header: 26 for the halves of trees, 8 for the estimates of the metric
 //   numbers     those of g, and those of the streams of the n elements after that of g (stream_part)
 //   test        tests/runtime/nuts.c, tests/gpu/nuts.cu
@@ -420,10 +416,10 @@ DEVICE int nuts_adapt_linear(Nuts *m, int moved, int divergent, long left)
         gradient[i] = g[i];
     }
     if (m->lane == 0) {
-        l->told[row].moved = moved;
-        l->told[row].evaluations = m->evaluations;
-        l->told[row].divergent = divergent;
-        l->told[row].left = left;
+        l->notes[row].moved = moved;
+        l->notes[row].evaluations = m->evaluations;
+        l->notes[row].divergent = divergent;
+        l->notes[row].left = left;
     }
     m->noted++;
     return 0;
@@ -441,7 +437,7 @@ DEVICE int nuts_adapt_linear(Nuts *m, int moved, int divergent, long left)
 
 #endif
 
-// What the gradient where the chain stands gives momenta, once it is known; the gradient itself with a diagonal metric.
+// What the gradient at the chain's state adds to momenta, once it is known; the gradient itself with a diagonal metric.
 #define NUTS_PUSH(m)      (NUTS_LINEAR(m) ? (const wide *)(m)->linear->push : nuts_gradient(m))
 #define NUTS_FIND_PUSH(m) ((void)(NUTS_LINEAR(m) && nuts_find_push(m)))
 
@@ -645,7 +641,7 @@ DEVICE void nuts_adapt(Nuts *m)
 {
     if (nuts_standardise(m)) return;
     const long last_window = m->warmup - (long)(0.15 * (double)m->warmup);
-    // what is far out at a high temperature tells nothing of the scales at 1
+    // points far out at a high temperature say nothing of the scales at temperature 1
     if (m->cooling < 1) m->foreground = m->background = 0;
     else if (m->settings.metric == NUTS_ADAPTED && m->sweep < last_window) nuts_adapt_metric(m, last_window);
     if (m->settings.step > 0 || m->search) return;
@@ -664,8 +660,8 @@ DEVICE double nuts_temperature(double first, long sweep, long warmup)
 
 // ---- the transition ----
 
-// Begins the update of sweep `sweep`, counted from 0, of which the first `warmup` adapt. x: where the chain stands, n numbers; NULL: it is
-// in nuts_position(m).
+// Begins the update of sweep `sweep`, counted from 0, of which the first `warmup` adapt. x: the chain's state, n numbers; NULL: it is in
+// nuts_position(m).
 DEVICE_CALL void nuts_begin(Nuts *m, Stream *g, const wide *x, const NutsSettings *settings, long sweep, long warmup)
 {
     wide *position = nuts_position(m);
@@ -698,7 +694,7 @@ DEVICE double nuts_arrive(Nuts *m)
     return is_finite(h) ? h : INFINITY;
 }
 
-// A new momentum where the chain stands.
+// A new momentum at the chain's state.
 DEVICE void nuts_push(Nuts *m)
 {
     NUTS_FIND_PUSH(m);
@@ -714,7 +710,7 @@ DEVICE void nuts_return(Nuts *m)
     m->log_density = m->draw_density;
 }
 
-// The chain stands at the draw.
+// The draw is the chain's state.
 DEVICE void nuts_finish(Nuts *m)
 {
     nuts_return(m);
@@ -740,7 +736,7 @@ DEVICE void nuts_double(Nuts *m)
     for (int k = NUTS_POOL + 3 * m->treedepth - 1; k-- > NUTS_POOL;) m->spare[m->spares++] = (signed char)k;
 }
 
-// A trajectory from the draw, where the chain stands.
+// A trajectory from the draw, the chain's state.
 DEVICE NutsNext nuts_launch(Nuts *m)
 {
     m->phase = NUTS_MOVING;
@@ -787,8 +783,8 @@ DEVICE NutsNext nuts_started(Nuts *m)
 DEVICE NutsNext nuts_searched(Nuts *m)
 {
     const double h = nuts_arrive(m);
-    // Far out an energy that falls by much tells that the step is too long. In warm-up such steps are welcome, since they come down fast;
-    // what stays must be stable.
+    // Far out an energy that falls by much means that the step size is too large. In warm-up such steps are welcome, since they come down
+    // fast; the step size that is kept must be stable.
     const double gain = m->start - h, enough = log(0.8);
     const int well = gain > enough && (m->sweep < m->warmup || gain < -enough);
     nuts_return(m);

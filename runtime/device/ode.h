@@ -2,11 +2,10 @@
 //
 //   problem    y' = f(t, y; p), y(from) = start[n];  the solution at time[0] <= time[1] <= ...
 //   gives      z[i * n + k], component k at time i;  slopes[(i * n + k) * columns + c], its derivative by input c: first the parts of p by
-//   which f is differentiated, then, if they are asked
-//              for, the n components of the start
+//              which f is differentiated, then, if they are asked for, the n components of the start
 //   method     ode_rk45: explicit Runge-Kutta of order 5(4) (Dormand and Prince 1980) with continuous output, after DOPRI5 of Hairer,
-//   Norsett and Wanner 1993, section II.5
-//              ode_bdf: backward differentiation, by CVODES of SUNDIALS (Hindmarsh and others 2005), found while the program runs
+//              Norsett and Wanner 1993, section II.5 ode_bdf: backward differentiation, by CVODES of SUNDIALS (Hindmarsh and others 2005),
+//              found while the program runs
 //   slopes     the sensitivity equations S' = df/dy S + df/dp are solved with the equation itself, in the same steps
 //   accuracy   local errors of each component within absolute + relative * its size; of derivatives about as well
 //   tests      tests/host/ode.c
@@ -29,7 +28,7 @@ typedef struct Ode {
     long at[GM_ODE_INDICES];       // indices of the loops, from 0
 } Ode;
 
-void gm_ode_begin(Ode *ode, int checking);  // checking: small tolerances, so that differences of solutions tell derivatives
+void gm_ode_begin(Ode *ode, int checking);  // checking: small tolerances, so that differences of solutions approximate derivatives
 void gm_ode_end(Ode *ode);
 
 // NULL: solved, or not to be solved with these inputs: then z and slopes are no numbers. Else why it cannot be solved for any. slopes may

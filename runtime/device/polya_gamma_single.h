@@ -2,7 +2,7 @@
 //
 //   density, parameters   as in polya_gamma.h
 //   method      b = 1: rejection from a lognormal distribution. J = 4 PG(1, c) has, with z = |c| / 2, the density cosh(z) exp(-z^2 x / 2)
-//   f(x),
+//               f(x),
 //                 f(x) = sqrt(2 / (pi x^3)) (exp(-1 / 2x) - 3 exp(-9 / 2x) + 5 exp(-25 / 2x) - ..)          for x < 0.64
 //                      = pi / 2 (exp(-pi^2 x / 8) - 3 exp(-9 pi^2 x / 8) + 5 exp(-25 pi^2 x / 8) - ..)      beyond
 //               (Devroye 2009, as in Polson, Scott and Windle 2013). Behind the terms written here the series is below 1e-15 of the first,
@@ -13,8 +13,7 @@
 //               draws at most need another; the path is the same for all z: a warp stays together. b = 2, 3, .. 7: sums of these. Others:
 //               polya_gamma.h.
 //   accuracy    the density within a relative 5e-6 (functions of the hardware, 2^-22); beyond 6.6 sd of the proposal on either side nothing
-//   is proposed, where the
-//               law has less than 1e-11. For z > 10^6 every proposal is taken: 1e-7 of the law.
+//               is proposed, where the law has less than 1e-11. For z > 10^6 every proposal is taken: 1e-7 of the law.
 //   test        tests/runtime/polya_gamma_single.c (the law on the CPU), tests/gpu/laws.py (on a GPU)
 #ifndef GM_POLYA_GAMMA_SINGLE_H
 #define GM_POLYA_GAMMA_SINGLE_H

@@ -3,16 +3,15 @@
 //   eta = X B        w, sums = the emitted KERNEL_SPAN, given eta of some rows        out = X'w, and 1'w
 //
 // Included by kernels_cuda.h after row_pass.h, once Data, State, GmPlace and GmContext are known. PRODUCTS_KERNELS(name) makes the kernels
-// name_products_M_N around name_span(); products_plan.h says which to launch and how. For single precision, and GPUs of compute
-// capability 8.0 and later; where they do not serve, the host has two products by cuBLAS.
+// name_products_M_N around name_span(); products_plan.h says which to launch and how. For single precision, and GPUs of compute capability
+// 8.0 and later; where they do not serve, the host has two products by cuBLAS.
 //
 //   order      A block takes a chunk of rows, tile after tile in shared memory, where both products read it; the next tile is on its way.
-//   eta is shared between warps by columns of X, whose
-//              parts are added in order; X'w stays in registers, for some of the columns in each warp, until the chunk ends;
-//              gm_products_sums adds chunks, in double, in a fixed order.
+//              eta is shared between warps by columns of X, whose parts are added in order; X'w stays in registers, for some of the columns
+//              in each warp, until the chunk ends; gm_products_sums adds chunks, in double, in a fixed order.
 //   products   by tensor cores: each number is a sum of two of type tf32, and three of the four products are taken (Ootomo and Yokota 2022,
-//   IJHPCA 36). Their sums are of single precision, cut off
-//              rather than rounded; a sum of eta is one of p / 8 terms, one of out of 2048 rows at most.
+//              IJHPCA 36). Their sums are of single precision, cut off rather than rounded; a sum of eta is one of p / 8 terms, one of out
+//              of 2048 rows at most.
 //   1'w        by a column of ones behind those of X.
 //   accuracy   eta: 5e-7 sum |X[i, j] B[j, k]|; out: 1e-6 of the sum of sizes. That of single precision.
 //   test       tests/gpu/products.cu

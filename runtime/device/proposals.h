@@ -1,27 +1,29 @@
 // proposals.h -- joint normals, with the scales that they are given, as proposals for unknowns whose likelihood is not normal
 // (compiler/graph/updates/proposals.c).
 //
-//   target      p(x) = q(x) w(x), q a joint in which quadratics stand for log densities; the program puts log w(x) into the step's room
-//   method      Hastings 1970: what a kernel has drawn that is reversible for q is accepted with probability min(1, w(x')/w(x)). That
-//   kernel draws scales one after the other, in an order or its reverse with equal
-//               probability (scales.h), and then the joint normal given them
+//   target      p(x) = q(x) w(x), q a joint density in which quadratics replace log densities; the program puts log w(x) into the memory of
+//               the update
+//   method      Hastings 1970: a draw from a kernel that is reversible for q is accepted with probability min(1, w(x')/w(x)). That kernel
+//               draws scales one after the other, in an order or its reverse with equal probability (scales.h), and then the joint normal
+//               given them.
 //   adaptation  in warm-up the quadratics follow the chain, with a rate of 3/(n + 3) in sweep n: an average in which a sweep weighs with
-//   the square of n. It begins anew in each of the first 20 sweeps, and where 3 + n/8 proposals in a row
-//               were not accepted, or log w has changed by 10 or more in one that was, as happens where the chain leaves where the average
-//               is from, and where other moves have taken it elsewhere. The maximum of a quadratic is at most 1 away from where it is
-//               taken, 1.2 times as much after each proposal that is accepted and 0.7 times after others: a log density may be flat far
-//               from its maximum. After warm-up they stay
-//   how often   once in so many sweeps that proposals take SHARE of the rest of these, or ENOUGH multiply-adds a sweep; in each of the
-//   first 100. In warm-up every 16th sweep, if fewer than 1 in 50 were accepted between the last two powers of 2 from 64 on; after it
-//   never, then target      a CPU. A GPU keeps to the other steps, as do a warm-up of fewer than 50 sweeps and chains that go in step
-//   --check     the ratios of the draws are of q; what is accepted ratios log w(x') - log w(x) besides, what is not ratios that nothing has
-//   changed test        tests/stat/proposals.py
+//               the square of n. It begins anew in each of the first 20 sweeps. Later it does so where 3 + n/8 proposals in a row were not
+//               accepted, or log w has changed by 10 or more in one that was. That happens where the chain, by itself or by other updates,
+//               leaves the region that the average is from. The maximum of a quadratic is at most a distance away from where it is taken.
+//               That distance is 1 at first, 1.2 times as much after each proposal that is accepted and 0.7 times after others: a log
+//               density may be flat far from its maximum. After warm-up the quadratics stay
+//   how often   in each of the first 100 sweeps; later at intervals such that proposals take SHARE of the work of the other updates, or
+//               ENOUGH multiply-adds a sweep. Where fewer than 1 in 50 were accepted between the last two powers of 2 from 64 on: every
+//               16th sweep in warm-up, and none after it
+//   where       on a CPU. A GPU keeps to the other updates, as do a warm-up of fewer than 50 sweeps and chains that run in lockstep
+//   --check     the ratios of the draws are of q; an accepted proposal adds log w(x') - log w(x), and after any other nothing has changed
+//   test        tests/stat/proposals.py
 #ifndef GM_PROPOSALS_H
 #define GM_PROPOSALS_H
 
-// Of the room of a step, from 0: the rate; log w as the chain stands, and before the draw; whether that was accepted; how many were made
-// and accepted since the last power of 2, and whether it rests; sweeps averaged, the last of them, how many proposals in a row were not
-// accepted, and how far at most the maximum of a quadratic is from where it is taken.
+// The memory of an update, from 0: the rate; log w at the chain's state, and before the draw; whether that was accepted; how many were made
+// and accepted since the last power of 2, and whether it rests; sweeps averaged, the last of them; how many proposals in a row were not
+// accepted; how far at most the maximum of a quadratic is from where it is taken.
 enum {
     GM_PROPOSAL_RATE,
     GM_PROPOSAL_WEIGHT,
@@ -55,11 +57,11 @@ enum {
 
 static inline int gm_may_propose(const GmRun *run)
 {
-    return !TAKES_GPU_STEPS(run) && run->chain >= 0 && (run->warmup >= GM_PROPOSALS_WARMUP || run->checking);
+    return !TAKES_GPU_UPDATES(run) && run->chain >= 0 && (run->warmup >= GM_PROPOSALS_WARMUP || run->checking);
 }
 static inline int gm_proposals_warm(const GmRun *run) { return run->sweep < run->warmup || run->checking; }
 
-// Whether the quadratics move in this sweep, by the rate in the room.
+// Whether the quadratics change in this sweep, by the rate in memory.
 static inline int gm_adapts(GmRun *run, size_t field)
 {
     if (!gm_may_propose(run)) return 0;
@@ -86,13 +88,13 @@ static inline long gm_proposals_every(const GmRun *run, int sparse, double sweep
                       fmax(GM_PROPOSALS_SHARE * (sweep + factor), GM_PROPOSALS_ENOUGH));
 }
 
-// Whether the chain makes the step in this sweep.
+// Whether the chain makes the update in this sweep.
 static inline int gm_proposes(GmRun *run, size_t field, GmSelected *selected, int sparse, double sweep_work, double trial_work,
                               double scales)
 {
     if (!gm_may_propose(run)) return 0;
     if (!run->checking && run->sweep % gm_proposals_every(run, sparse, sweep_work, trial_work, scales) != 0) {
-        // which the steps seem to cost in each sweep
+        // which the updates seem to cost in each sweep
         if (selected && run->sweep >= run->warmup / 12) selected->scales -= GM_PROPOSALS_DRAWS * trial_work;
         return 0;
     }
@@ -123,8 +125,8 @@ static inline void gm_decide(GmRun *run, uint32_t var, size_t field, int refused
     else if (run->checking) run->check_log_q[run->chain] = 0;
 }
 
-// As statements of a step's function, in this order: what a chain that adapts does next; the step goes on if the chain proposes, and faults
-// are no more than noted; the end of the proposal.
+// As statements of an update's function, in this order: what a chain that adapts does next; the update goes on if the chain proposes, and
+// faults are no more than noted; the end of the proposal.
 #define ADAPTS(run, room) gm_adapts(run, gm_of(room))
 #define PROPOSE(run, room, selection, sparse, sweep, trial, scales)                                                                       \
     int gm_refused = 0, gm_now;                                                                                                           \

@@ -20,8 +20,8 @@
 #include "base.h"
 #include "special.h"
 
-// Where a draw per row of data is the whole cost, the usual path must be inlined into the loop, so that the stream stays in
-// registers and constants are folded, and the unusual one must not be. DEVICE leaves both to the compiler.
+// Where a draw per row of data is the whole cost, the usual path must be inlined into the loop. Then the stream stays in registers and
+// constants are folded. The unusual path must not be inlined. DEVICE leaves both to the compiler.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define DEVICE_USUAL   static __forceinline__ __device__
 #define DEVICE_UNUSUAL DEVICE_CALL
@@ -166,12 +166,12 @@ DEVICE double exponential_standard(Stream *g) { return -log(uniform_open(g)); }
 
 // ---- normal ----
 //
-// The area under f(x) = exp(-x^2 / 2) is covered by 512 cells of equal area, so that a cell is chosen by a whole number and no
-// function of the library is needed. Cells 256 to 510 are upright rectangles from 0 to 2.88, cell 511 is the tail beyond; cells 255 to
-// 0 mirror them. A rectangle reaches up to f at its inner side, hence f there is (common area) / width, and f at its outer side is
-// f at the inner side times width / (width of the next): both known from the abscissae alone. A point below the outer side is
-// accepted at once, others are compared with f. The cover exceeds the area by 0.8 %; 1.6 % of the points need the comparison.
-// Cells suit intervals too: only those that meet the interval are drawn from (truncated.h).
+// The area under f(x) = exp(-x^2 / 2) is covered by 512 cells of equal area, so that a cell is chosen by a whole number and no function of
+// the library is needed. Cells 256 to 510 are upright rectangles from 0 to 2.88, cell 511 is the tail beyond; cells 255 to 0 mirror them. A
+// rectangle reaches up to f at its inner side, hence f there is (common area) / width. At its outer side f is f at the inner side times
+// width / (width of the next). Both follow from the abscissae alone. A point below the outer side is accepted at once, others are compared
+// with f. The cover exceeds the area by 0.8 %; 1.6 % of the points need the comparison. Cells suit intervals too: only those that meet the
+// interval are drawn from (truncated.h).
 //
 // Method: rejection from a histogram of equal cells (Devroye 1986, Non-uniform random variate generation, VIII.2; Chopin 2011,
 // Fast simulation of truncated Gaussian distributions). Tail: Robert 1995, Simulation of truncated normal variables.

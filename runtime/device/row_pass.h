@@ -33,7 +33,7 @@ typedef struct RowStages {
     unsigned barriers;     // of stage 0, as an address in shared memory
     int bytes, n;          // of a stage; stages
     int stage;             // of the tile in use
-    unsigned turn;         // how often stages have been gone through: its parity tells old from new
+    unsigned turn;         // how often all stages have been used: its parity distinguishes old from new
 } RowStages;
 
 ROW_INLINE unsigned row_shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }

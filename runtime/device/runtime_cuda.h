@@ -36,9 +36,9 @@ static __device__ void gm_raise(GmPlace *place, int chain, const char *variable,
     place->fault_what = what;
 }
 
-#define GM_NOT_PROPER                                                                                                                 \
-    "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a "       \
-    "coefficient or a part of a graph that neither tells anything of, columns that are collinear as far as doubles can tell: centre " \
+#define GM_NOT_PROPER                                                                                                           \
+    "its joint normal conditional is not proper: priors and data leave an element of it free, or a combination of elements (a " \
+    "coefficient or a part of a graph that neither identifies, or columns that are collinear to within rounding: centre "       \
     "them), or a value it depends on overflowed or fell to 0"
 
 // Whether a joint normal that cannot be drawn may stay where it is, as on a CPU (fault.c), but counted for all blocks of a chain together.
@@ -118,7 +118,7 @@ GM_KERNEL gm_gathered(const GmPlace *place, uint64_t *kept)
 
 // ---- joint normal draws (linalg.h) ----
 //
-// These, moves and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_HMC and GM_WEIGHTED_GRAMS for those that it
+// These, HMC and X'WX take seconds to compile: a program defines GM_JOINT_NORMALS, GM_HMC and GM_WEIGHTED_GRAMS for those that it
 // launches.
 
 #ifdef GM_JOINT_NORMALS
@@ -135,7 +135,7 @@ static inline __device__ double gm_noise(const Stream *g, long k)
 #endif
 }
 
-// The scale of a move; rest = Q - h'J^-1 h.
+// The factor of a scale move; rest = Q - h'J^-1 h.
 static inline __device__ double gm_scale_drawn(Stream *g, double count, double rest)
 {
     return rest > 0 && count > 0 ? sqrt(gamma_shape_rate(g, count / 2, rest / 2)) : 1;
@@ -154,7 +154,7 @@ static __device__ double gm_block_sum(double x)
     return sum;
 }
 
-// One block a chain, for n that fits: the rows of J with h as row n lie in shared memory; factoring turns row n into L^-1 h.
+// One block a chain, for n that fits: the rows of J with h as row n lie in shared memory; after factoring row n is L^-1 h.
 GM_KERNEL gm_dense_small(const State *states, GmPlace *place, unsigned var, const char *name, long n, uint64_t at_J, uint64_t at_h,
                          uint64_t at_x, uint64_t at_scale)
 {
@@ -366,7 +366,7 @@ GM_KERNEL gm_arrow_scale(const State *states, GmPlace *place, unsigned var, uint
 
 #endif
 
-// ---- moves along gradients (nuts.h) ----
+// ---- HMC (nuts.h) ----
 
 #if defined(GM_HMC) && !defined(GM_HMC_APART)  // apart: compiled alone, for programs of any model (host/device_image.c)
 
@@ -376,13 +376,13 @@ template <typename T> static __device__ T *gm_array(const State *states, uint64_
     return *(T *const *)((const char *)states + (uint64_t)chain * size + offset);
 }
 
-// What chains ask for while they move together. The last of them to come says how many go on.
+// What chains need while they make an HMC update together. The last of them to come counts how many go on.
 struct GmAsks {
     uint32_t arrived, going_on;  // so far
     uint32_t ask;                // of the last round; what a loop on the device goes by
 };
 
-// After a round: launches are for the chains that ask, in order; at the end of the move for all.
+// After a round: launches are for the chains that need one, in order; at the end of the update for all.
 static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
 {
     if (chains > GM_MOST_IDLE || (ask && place->going[0] == ask)) return;
@@ -394,10 +394,11 @@ static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
 }
 
 // A block a chain, of 32 threads or more, or several that run at once, which share its vectors; blockIdx.y: the chain, from `first` on, of
-// all `chains`. `begins`: the chain stands at `position`, and it is the first round; else the density has answered. Leaves at `position`
-// where the next answer is wanted, or the draw, and in `told` how many chains ask. A chain that has its draw waits for the others there.
+// all `chains`. `begins`: the chain's state is in `position`, and this is the first round; else the density has been evaluated. Leaves at
+// `position` where the density is to be evaluated next, or the draw, and in `asking` how many chains need it. A chain that has its draw
+// waits for the others there.
 extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
-    gm_hmc(const State *states, GmPlace *place, const GmHmc of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *told)
+    gm_hmc(const State *states, GmPlace *place, const GmHmc of, int begins, int first, int chains, GmAsks *asks, volatile uint32_t *asking)
 {
     const int chain = first + (int)blockIdx.y;
     wide *room = gm_array<wide>(states, of.state_size, chain, of.machine), *__restrict__ position =
@@ -433,7 +434,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
     }
     if (m.lane != 0) return;
     if (!more) {
-        wide *says = gm_array<wide>(states, of.state_size, chain, of.moves);
+        wide *says = gm_array<wide>(states, of.state_size, chain, of.diagnostics);
         says[0] = m.accept_stat;
         says[1] = m.stepsize;
         says[2] = m.treedepth;
@@ -443,8 +444,8 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
         if (chains <= GM_MOST_IDLE) atomicOr(&place->idle[chain / 32], 1u << chain % 32);
         if (m.failed && !of.selection)
             gm_raise(place, chain, of.name, -1,
-                     m.failed == 1 ? "the log density is not finite where the chain stands"
-                                   : "the gradient of the log density is not finite where the chain stands");
+                     m.failed == 1 ? "the log density is not finite at the chain's state"
+                                   : "the gradient of the log density is not finite at the chain's state");
     } else atomicAdd(&asks->going_on, 1u);
     __threadfence();
     if (atomicAdd(&asks->arrived, 1u) != (uint32_t)chains - 1) return;
@@ -452,8 +453,8 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
     asks->arrived = 0;
     asks->ask = ask;
     gm_leave_out(place, chains, (int)ask);
-    if (!told) return;  // the host is not to know
-    *told = ask;
+    if (!asking) return;  // the host is not to know
+    *asking = ask;
     __threadfence_system();
 }
 

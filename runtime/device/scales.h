@@ -1,20 +1,19 @@
-// scales.h -- unknowns that a joint normal is given, drawn one after the other with the joint normal integrated out.
+// scales.h -- collapsed updates of the unknowns that a joint normal is given: drawn one after the other with the joint normal integrated
+// out.
 //
-//   target      exp(L(s) + g(s)'J(s)^-1 g(s)/2)/sqrt|J(s)|, s one of them and the others as they are: what is left of the joint density
-//   when x is integrated out. J and h are precision and shift of x given s, g = h - J x0, L the
-//               log joint density at x0, which is x as it stands
-//   method      slice sampling (slice.h), of the logarithm of what is positive. A trial puts s in its place and asks the program: it adds L
-//   up, collects J and h and factors J. The draw of x given them follows, so that
-//               both are one block, and no other step may come between
+//   target      exp(L(s) + g(s)'J(s)^-1 g(s)/2)/sqrt|J(s)|, s one of them and the others given: the joint density with x integrated out. J
+//               and h are precision and shift of x given s, g = h - J x0, L the log joint density at x0, the present value of x
+//   method      slice sampling (slice.h), of the logarithm of what is positive. For a trial value of s the program adds up L, collects J
+//               and h and factors J. The draw of x given them follows, so that both are one block, and no other update may come between
 //   how often   once in so many sweeps that it takes no longer than the rest of a sweep, or than ENOUGH multiply-adds. Early in the warm-up
-//   the correlation r is measured between what is drawn so and what the other steps
-//               make of it in the next sweep, and the correlation q of s before and after the draw itself, r by a standard error more than
-//               it seems: s has an autocorrelation time of (1 + r)/(1 - r) sweeps without these draws, and (1 + qr)/(1 - qr) with them, as
-//               far as both go to and fro. Those that take longest without go on being drawn, so many that the longest time of all, times
-//               the work of a sweep, is least; the others for a tenth of the time. Nothing but sizes and draws of the warm-up enters, and
-//               nothing changes after it
+//               two correlations are measured: r, between what is drawn so and its value after the other updates of the next sweep, and
+//               q, of s before and after the draw itself. r is taken a standard error higher than estimated. s has an autocorrelation time
+//               of (1 + r)/(1 - r) sweeps if these draws are left out, and (1 + qr)/(1 - qr) with them, as far as both are reversible.
+//               Those with the longest times are still drawn, so many that the longest time of all, times the work of a sweep, is least.
+//               The others are drawn for a tenth of the time. This depends on sizes and draws of the warm-up alone, and nothing changes
+//               after it
 //   proposals   where all that is drawn is a proposal (proposals.h) nothing is measured, and each is drawn in each proposal, in an order or
-//   its reverse
+//               its reverse
 //   --check     the draw ratios L after it less L before it
 //   test        tests/stat/scales.py
 #ifndef GM_SCALES_H
@@ -85,7 +84,7 @@ static double pairs_most(const GmPairs *r)
     return c < 1 ? tanh(atanh(c) + GM_SCALES_ERRORS / sqrt(r->n - 3)) : 1;
 }
 
-// Sweeps between draws that are independent, as far as the other steps go, and with draws in each sweep; 2000 at most, and where that is
+// Sweeps between draws that are independent, by the other updates alone, and with draws in each sweep; 2000 at most, and where that is
 // not known.
 static double scales_time(const GmScaleRoom *r, int drawn)
 {
@@ -189,7 +188,7 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
             if (run->sweep >= end / 3 && run->sweep < end) pairs_add(&r->own, scales_coordinate(&of[i], start), r->after);
         }
     }
-    // from then on it is measured what the steps cost (host/selection.c)
+    // from then on it is measured what the updates cost (host/selection.c)
     if (selected && run->sweep >= run->warmup / 12) selected->scales += trial * (double)trials;
     if (!run->checking) return;
     const double is = scales_density(run, density, GM_GIVEN_X);

@@ -5,14 +5,14 @@
 //     while (slice_next(&sl)) sl.log_density = <log density at sl.x, up to a constant>;
 //     x = sl.x;
 //
-//   target      any density on [lo, hi], either end may be infinite; slice_begin_log: on 0 <= lo < x < hi, in the coordinate log x
-//               (slice_begin_log_kept, slice_begin_logit_kept: the logarithms of x are known, and of the new value are sl.log_x,
-//               sl.log1m_x) (the Jacobian is added here), `width` then in units of log x
+//   target      any density on [lo, hi], either end may be infinite; slice_begin_log: on 0 <= lo < x < hi, in the coordinate log x (the
+//               Jacobian is added here), `width` then in units of log x. slice_begin_log_kept, slice_begin_logit_kept: the logarithms of x
+//               are given, and those of the new value are sl.log_x, sl.log1m_x
 //   parameters  width > 0, about the width of the density; a bad one costs evaluations, not correctness
-//   method      Neal 2003, Slice sampling: stepping out (figure 3) with the limit of m expansions split at random, then
-//               shrinkage (figure 5). Leaves the target invariant for every fixed width and m; adapt the width in warm-up only, from
-//               sl.right - sl.left. m = 1000; along log x as many as go over a factor of some e^8, and 4 at least: where a chain starts
-//               far out the log density may be so low that the slice holds all of 0 < x, of which a uniform draw of log x is 0.
+//   method      Neal 2003, Slice sampling: stepping out (figure 3) with the limit of m expansions split at random, then shrinkage (figure
+//               5). Leaves the target invariant for every fixed width and m; adapt the width in warm-up only, from sl.right - sl.left. m =
+//               1000; along log x as many as span a factor of about e^8, and 4 at least. Where a chain starts far out, the log density may
+//               be so low that the slice is all of 0 < x, of which a uniform draw of log x is 0.
 //   errors      log density at x0 not finite, or x0 outside its support: sl.failed = 1, the value stays x0. At a trial -infinity, NaN or
 //               +infinity counts as density 0.
 //   test        tests/runtime/slice.c
@@ -147,7 +147,7 @@ DEVICE_CALL int slice_ask_trial(Slice *s)
     return slice_ask(s, clamp(t, s->lo, s->hi), SLICE_TRIAL);
 }
 
-// The next step out to the right, or the first trial. An end of the support ends the bracket.
+// The next step of stepping out to the right, or the first trial. An end of the support ends the bracket.
 DEVICE_CALL int slice_ask_right(Slice *s)
 {
     if (s->right >= s->hi) {

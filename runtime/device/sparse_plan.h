@@ -4,17 +4,17 @@
 // the rest of it is as in the identity. Of L there are the tiles that are not all 0, `stored` of them, the one on the diagonal of row i
 // being number i.
 //
-//   sum[sums]       a place of the precision or the shift: terms list[first .. first + count - 1] of those that a kernel has told; where it
-//   is, see SparseSum task[tasks]     in an order in which each needs those before it alone: tile (i, k), which takes update[first .. first
-//   + count - 1]. SPARSE_FINISHES: no tile of row i comes later, and (i, i) is factored as well;
-//                   k < 0: it is the only one of its row. SPARSE_PIECE, SPARSE_SQUARES: some updates of a tile that has many, of tile (i,
-//                   k) or of (i, i), are added up in a tile of their own
+//   sum[sums]       a place of the precision or the shift: terms list[first .. first + count - 1] of those that a kernel has listed; where
+//                   it is, see SparseSum
+//   task[tasks]     in an order in which each needs those before it alone: tile (i, k), which takes update[first .. first + count - 1].
+//                   SPARSE_FINISHES: no tile of row i comes later, and (i, i) is factored as well; k < 0: it is the only one of its row.
+//                   SPARSE_PIECE, SPARSE_SQUARES: some updates of a tile that has many, of tile (i, k) or of (i, i), are added up in a tile
+//                   of their own
 //   update          what is to be done with tile `left`, the sum of: SPARSE_PRODUCT, L(i,j) L(k,j)', `right` being the other tile;
-//   SPARSE_SQUARE, L(i,j) L(i,j)' and L(i,j) w(j);
-//                   SPARSE_ADD_PIECE, SPARSE_ADD_SQUARES, a piece that is there
+//                   SPARSE_SQUARE, L(i,j) L(i,j)' and L(i,j) w(j); SPARSE_ADD_PIECE, SPARSE_ADD_SQUARES, a piece that is there
 //   Tiles from number `factor` on are such pieces.
 //   back[tiles]     columns, from the last one that is finished; below[first_below[k] ..]: tiles of column k under the diagonal, the first
-//   one in `back` last
+//                   one in `back` last
 //
 // Scratch memory: 64 bytes whose first four count tasks; for each chain SPARSE_POISONED bytes, which hold inverse[tiles][32][32],
 // w[tiles][32], x[tiles][32], a scale, and ready[stored], ints; every byte of these is 255 before the launch. Then for each chain

@@ -2,7 +2,7 @@
 // factor that are not all 0.
 //
 //   values of terms, as a KERNEL_TERMS left them   ->   tiles of P J P', shift P h   ->   L L' = P J P', w = L^-1 P h   ->   scale s   ->
-//   x = P'L'^-1 (s w + e)
+//                                                  x = P'L'^-1 (s w + e)
 //
 // Host and symbolic part: runtime/backends/tiles.c. Tiles say that they are there by a number each, ready[]; w, x, inverses and s say it
 // themselves. A task needs tasks with smaller numbers alone, which blocks that run hold already. Sums run over columns in an order that the

@@ -172,7 +172,7 @@ DEVICE_ROW double log1p_row(double x)
 DEVICE_ROW double log1m(double x) { return log1p_row(-x); }
 
 // Logarithms of a value that may have rounded to an end of its support, of which `kept` has the logarithm as it was drawn. That is taken
-// where it belongs to x and x tells less: below 1e-300 and near 1, and in single precision, which latents may have, below 1.2e-38.
+// where it belongs to x and x has fewer digits: below 1e-300 and near 1, and in single precision, which latents may have, below 1.2e-38.
 DEVICE_ROW double log_kept(double x, double kept)
 {
     const int single = sizeof(real) == sizeof(float);

@@ -1,23 +1,22 @@
 // states.h -- states of hidden Markov chains, each chain drawn whole, parallel in time.
 //
 //   density     P(z) proportional to exp(sum(t, weight[t, z[t]]) + sum(t > 0, link[t, z[t - 1], z[t]])), z[t] in 0 .. values - 1, for each
-//   chain of a panel parameters  weight: log densities of what holds one element; link: of what holds it and the one before, the same for
-//   all elements, or one matrix for each, or for each of a chain.
-//               Both may be -infinity: values and transitions that are impossible
+//               chain of a panel
+//   parameters  weight: log densities of what holds one element; link: of what holds it and the one before, the same for all elements, or
+//               one matrix for each, or for each of a chain. Both may be -infinity: values and transitions that are impossible
 //   method      behind[t - 1](i) = sum(j, exp(link[t, i, j] + weight[t, j]) behind[t](j)) is the density of all from t on given z[t - 1] =
-//   i (the backward algorithm, Rabiner 1989); z[t] is drawn in proportion to
-//               the terms of that sum, i = z[t - 1] (Scott 2002). Time is cut into chunks: the product of the matrices of each, products of
-//               8 of these, and so on, until few are left; on the way back each chunk learns behind[] of its last element (Sarkka and
-//               Garcia-Fernandez 2021; Hassan, Sarkka and Garcia-Fernandez 2021). One uniform for each t makes the draw of z[t] a map of
-//               z[t - 1]: maps of chunks are composed in the same way, and the first state goes through them. Chunks follow from sizes
-//               alone, so draws depend neither on the grid nor on the machine
+//               i (the backward algorithm, Rabiner 1989); z[t] is drawn in proportion to the terms of that sum, i = z[t - 1] (Scott 2002).
+//               Time is cut into chunks: the product of the matrices of each, products of 8 of these, and so on, until few are left; on the
+//               way back each chunk learns behind[] of its last element (Sarkka and Garcia-Fernandez 2021; Hassan, Sarkka and
+//               Garcia-Fernandez 2021). One uniform for each t makes the draw of z[t] a map of z[t - 1]: maps of chunks are composed in the
+//               same way, and the first state goes through them. Chunks follow from sizes alone, so draws depend neither on the grid nor on
+//               the machine
 //   accuracy    numbers are m 2^e, m a double and e a whole number up to 2^53: nothing underflows, however unlikely, and 0 is 0. Nothing is
-//   subtracted, so sums have an error of some (values + 1) roundings each together    (GM_STATES_TOGETHER) several chains that hold each
-//   other are one, of the product of their values. A transition is one of each chain after the other: of chain c, values that are stride
-//   apart in the product, a
-//               row of `values` for each state of the product, or for each of its own values where it depends on those alone. Behind[] is
-//               summed over one chain at a time (Ghahramani and Jordan 1997), and z[t] is drawn one chain at a time in the other direction,
-//               each by a uniform of its own
+//               subtracted, so sums have an error of some (values + 1) roundings each
+//   together    (GM_STATES_TOGETHER) several chains that depend on each other are one, of the product of their values. A transition is one
+//               of each chain after the other. The values of chain c are stride apart in the product. It has a row of `values` for each
+//               state of the product, or for each of its own values where it depends on those alone. behind[] is summed over one chain at a
+//               time (Ghahramani and Jordan 1997). z[t] is drawn one chain at a time in the other direction, each by a uniform of its own
 //   test        tests/stat/states.py; tests/gpu/states.py on a GPU
 #ifndef GM_STATES_H
 #define GM_STATES_H

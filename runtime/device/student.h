@@ -1,8 +1,11 @@
 // student.h -- Student's t, the Cauchy, and their halves.
 //
 //   density     t: Gamma((nu + 1)/2) / (Gamma(nu/2) sqrt(nu pi) sigma) (1 + ((x - mu) / sigma)^2 / nu)^(-(nu + 1) / 2); nu = 1 is the
-//   Cauchy parameters  nu > 0, mu real, sigma > 0; the halves have support [mu, infinity) method      t: normal over the root of a gamma,
-//   in logs so that nu of 1e-3 does not overflow before it must; Cauchy: inversion accuracy    rounding test tests/runtime/continuous.c
+//               Cauchy
+//   parameters  nu > 0, mu real, sigma > 0; the halves have support [mu, infinity)
+//   method      t: normal over the root of a gamma, in logs so that nu of 1e-3 does not overflow before it must; Cauchy: inversion
+//   accuracy    rounding
+//   test        tests/runtime/continuous.c
 #ifndef GM_STUDENT_H
 #define GM_STUDENT_H
 

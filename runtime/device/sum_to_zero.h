@@ -3,9 +3,8 @@
 //   density     proportional to exp(h'x - x'J x / 2) on the plane 1'x = 0; of `diagonal`, J has nothing but the diagonal D
 //   parameters  J positive definite along the plane, which is less than positive definite: of D one element may be 0. n >= 0
 //   method      a draw of the normal without the constraint, and then x - J^-1 1 (1'J^-1 1)^-1 1'x (conditioning by kriging: Rue and Held
-//   2005, Gaussian Markov Random Fields, section 2.3.3).
-//               J + c 1 1' has the same density on the plane as J, and is positive definite where J is so along it alone. Of D the element
-//               with the widest conditional is what the others leave
+//               2005, Gaussian Markov Random Fields, section 2.3.3). J + c 1 1' has the same density on the plane as J, and is positive
+//               definite where J is so along it alone. Of D the element with the widest conditional is what the others leave
 //   accuracy    that of the factorisation; the sum is 0 but for a rounding of the largest element
 //   test        tests/runtime/sum_to_zero.c
 #ifndef GM_SUM_TO_ZERO_H
@@ -13,7 +12,7 @@
 
 #include "chol.h"
 
-// J becomes a factor. work: n. 0, or where J turns out not to be positive definite (then x is untouched).
+// J becomes a factor. work: n. 0, or where J proves not to be positive definite (then x is untouched).
 DEVICE_CALL long normal_sum_to_zero(Stream *g, long n, double *J, const double *h, double *x, double *work)
 {
     double trace = 0, sum = 0, variance = 0, rest = 0;

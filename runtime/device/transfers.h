@@ -1,17 +1,16 @@
-// transfers.h -- which elements of an array of counts are moved against each other, and from how many values the move is drawn.
+// transfers.h -- between which elements of an array counts are exchanged, and from how many values the change is drawn.
 //
 //   partners    1 .. n in pairs; who has nobody is his own partner. With a distance above 0 pairs lie so far apart: blocks of two times the
 //               distance, the first of which begins `phase` before 1, the first half of each with the second. Distances are drawn with
 //               equal weights of their logarithms: neighbours, which are often in one sum, are likely. With distance 0 the places of a
 //               pair, from 0, add up to the phase modulo n: all pairs are as likely. So are all made where n is small, but 2, and half of
 //               them elsewhere
-//   window      the move is a multiple of `step`, drawn from GM_TRANSFER_VALUES values, of which `below` are below 0. If all that it may
-//   be,
-//               low .. high, are no more, they are these. Else the step is a power of 2, at most what makes the window as wide as high -
-//               low, and below is uniform. A move changes low and high alike, so the same window is as likely to be drawn from its other
+//   window      the change is a multiple of `step`, drawn from GM_TRANSFER_VALUES values, of which `below` are below 0. If all that it may
+//               be, low .. high, are no more, they are these. Else `step` is a power of 2, at most what makes the window as wide as high -
+//               low, and below is uniform. A change alters low and high alike, so the same window is as likely to be drawn from its other
 //               end
 //   parameters  n >= 1; low <= 0 <= high, whole numbers
-//   used by     steps of compiler/graph/updates/transfers.c
+//   used by     updates of compiler/graph/updates/transfers.c
 //   test        tests/runtime/discrete.c
 #ifndef GM_TRANSFERS_H
 #define GM_TRANSFERS_H

@@ -2,7 +2,8 @@
 //
 //   density     exp(-((x - mu) / sd)^2 / 2) on [lo, hi], either end may be infinite; natural: exp(h x + q x^2) on [lo, hi]
 //   parameters  mu real, sd > 0, lo <= hi (lo == hi gives lo); natural: q = 0 gives the truncated exponential or uniform, q > 0 is
-//   interval.h method      Everything reduces to t = (x - end) / sd in [0, w], measured from the end nearer to the mean, with density
+//               interval.h
+//   method      Everything reduces to t = (x - end) / sd in [0, w], measured from the end nearer to the mean, with density
 //               exp(-a t - t^2 / 2). That form has no cancellation however far or narrow the interval is.
 //               - a <= 1.75, unless narrow: rejection from the cells of the normal (rng.h) that meet the interval, after Chopin 2011,
 //                 Fast simulation of truncated Gaussian distributions. Accepts > 0.95 for a <= 1 and w infinite, 0.88 at 1.75;

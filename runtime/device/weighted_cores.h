@@ -1,13 +1,12 @@
 // weighted_cores.h -- X' diag(w) X of up to 64 columns in single precision, by tensor cores.
 //
 //   order      A block takes a chunk of rows, which two pairs of warps share, eight rows at a time each. What a lane reads of eight rows is
-//   its part of both factors: X', and X times the weights. The two
-//              warps of a pair have ten of the twenty tiles of 16 by 8 outputs at or below the diagonal each, in registers. Nothing goes
-//              through shared memory before the chunk ends, and the next eight rows are on their way while eight are worked on.
+//              its part of both factors: X', and X times the weights. The two warps of a pair have ten of the twenty tiles of 16 by 8
+//              outputs at or below the diagonal each, in registers. Nothing goes through shared memory before the chunk ends, and the next
+//              eight rows are on their way while eight are worked on.
 //   products   of tensor_cores.h: each number is a sum of two of type tf32, three of the four products are taken. The sums of the tensor
-//   cores are cut off rather than rounded: after 32 rows they
-//              are added to others of single precision, which are rounded; chunks are added in double, in a fixed order
-//              (gm_weighted_products_add).
+//              cores are cut off rather than rounded: after 32 rows they are added to others of single precision, which are rounded; chunks
+//              are added in double, in a fixed order (gm_weighted_products_add).
 //   accuracy   6e-7 of the sum of sizes, sum_i |w[i] X[i, j] X[i, k]|
 //   test       tests/gpu/weighted.cu
 #ifndef GM_WEIGHTED_CORES_H

@@ -1,4 +1,4 @@
-// whitened.h -- vectors with a normal prior as images of whitened ones, for moves that know neither its mean nor its covariance.
+// whitened.h -- vectors with a normal prior as images of whitened ones, for HMC, which knows neither its mean nor its covariance.
 //
 // An element with those before it has a normal distribution, of which the centre M[k] and the sd s[k] are known; it is standardised by a
 // share c[k] of its own, as in line.h:
@@ -11,8 +11,7 @@
 // c = 0 leaves u as it is, c = 1 makes q white noise: u = m + L q, or L' (u - m) = q.
 //
 //   chain      by: the derivative of a function f by u, becomes that by q. by_mean: what f gives to m besides. left, right, pivot: f + log
-//   |du/dq| has the derivatives left[i] right[k] by L[i, k], i > k, and pivot[k]
-//              by L[k, k]
+//              |du/dq| has the derivatives left[i] right[k] by L[i, k], i > k, and pivot[k] by L[k, k]
 //
 // L is n by n, row-major, of which the lower triangle is read. Nothing may overlap. Source: the normal distribution's conditionals; reverse
 // accumulation (docs/gradients.md); Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22. Accuracy: that of products and solves
@@ -77,8 +76,8 @@ DEVICE_CALL void whitened_to_precision(long n, const wide *L, const wide *c, con
     whitened_in(n, L, c, m, u, q, r, NULL, 1);
 }
 
-// From the last element back: what M[k] gets goes on to each z before it, and pivot adds that up until their turn comes. What stands on the
-// right is z.
+// From the last element back: what M[k] gets goes on to each z before it, and pivot adds that up until the loop comes to them. The z on the
+// right side is given.
 DEVICE_CALL void whitened_chain(long n, const wide *L, const wide *c, const wide *z, wide *by, wide *by_mean, wide *left, wide *pivot)
 {
     for (long k = 0; k < n; k++) pivot[k] = 0;

@@ -1,18 +1,15 @@
 // within.h -- draws from part of a distribution, by its distribution function or its probabilities.
 //
 //   density     that of the distribution on [lo, hi], either end may be infinite
-//   method      The program tries the distribution's own routine GM_TRIES times and takes the first draw between the ends. If none is, the
-//   draw comes from
-//               - Inversion: the x with P(lo < X <= x) = u P(lo < X <= hi), by bisection on the doubles, from log_cdf or log_ccdf,
-//               whichever is the smaller
-//                 there, so that tails keep their digits;
-//               - Weights, of integers: all values from the end of the larger probability towards the other are weighed, and each replaces
-//               the one held
-//                 with its share of the sum so far (Chao 1982, A general purpose unequal probability sampling plan).
-//               Both have the law that the tries would have had.
-//   accuracy    inversion: that of the distribution function, at most 64 steps; weights: values beyond GM_FEW that are less likely than
-//   those before and hold
-//               less than 1e-18 of the sum end it; GM_MOST_WEIGHTS values at most
+//   method      The program tries the distribution's own routine GM_TRIES times and takes the first draw between the ends. If there is
+//   none,
+//               Inversion or Weights gives a draw of the same law.
+//   Inversion   the x with P(lo < X <= x) = u P(lo < X <= hi), by bisection on the doubles, from log_cdf or log_ccdf: whichever is the
+//               smaller there, so that tails keep their digits
+//   Weights     of integers: all values are weighed, from the end of the larger probability towards the other. Each replaces the current
+//               one with its share of the sum so far (Chao 1982, A general purpose unequal probability sampling plan)
+//   accuracy    Inversion: that of the distribution function, at most 64 steps. Weights: GM_MOST_WEIGHTS values at most. Values beyond
+//               GM_FEW end it if they are less likely than those before and have less than 1e-18 of the sum
 //   test        tests/runtime/within.c
 #ifndef GM_WITHIN_H
 #define GM_WITHIN_H

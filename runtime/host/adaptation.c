@@ -19,7 +19,7 @@ static int field_named(const GmModel *model, const char *prefix, const char *nam
 static bool is_taken(const GmModel *model, const GmRun *run, int moves, int chain)
 {
     for (int k = 0; k < model->n_selections && run->selected; k++)
-        if (model->selections[k].told == moves + 1) return run->selected[(long)chain * model->n_selections + k].gradients;
+        if (model->selections[k].diagnostics == moves + 1) return run->selected[(long)chain * model->n_selections + k].gradients;
     return true;
 }
 

@@ -1,18 +1,18 @@
 // ascent.c -- maxima of a log density by L-BFGS.
 //
-//   direction   H * gradient by the two-loop recursion (Nocedal and Wright 2006, algorithm 7.4) over the last 6 steps, from a diagonal that
-//   is kept up to date with each step (Gilbert and
-//               Lemarechal 1989, section 4.2): coordinates may have scales that differ by orders of magnitude
+//   direction   H * gradient by the two-loop recursion (Nocedal and Wright 2006, algorithm 7.4) over the last 6 iterations, from a diagonal
+//               that is kept up to date with each step (Gilbert and Lemarechal 1989, section 4.2): coordinates may have scales that differ
+//               by orders of magnitude
 //   step        the strong Wolfe conditions (algorithms 3.5 and 3.6, c1 = 1e-4, c2 = 0.9), so that s'y > 0 for every pair; where
-//   differences of the log density drown in rounding, by slopes alone
-//               (Hager and Zhang 2005). A place at which anything is not finite lies beyond the end of the line
+//               differences of the log density drown in rounding, by slopes alone (Hager and Zhang 2005). A place at which anything is not
+//               finite lies beyond the end of the line
 //   end         gradient' H gradient, twice what a step can gain where the log density is quadratic, is below `enough`
 //   runs off    where coordinates that the last step has moved go on along it, to 10^8 times their size, and the log density is higher each
-//   time (gm_ascent_runs_off) cost        about 1.2 evaluations a step; 2 * 6 + 6 vectors of n numbers polish      six pairs know little of
-//   a density whose scales differ by 10^6 and more along directions that are no axes, so that `gain` tells too little there: where L-BFGS
-//   ends, the Hessian
-//               is taken by differences of gradients, for n <= 500, and Newton's steps (shifted to be definite) are taken as long as they
-//               gain anything. 2n evaluations a step
+//               time (gm_ascent_runs_off)
+//   cost        about 1.2 evaluations a step; 2 * 6 + 6 vectors of n numbers
+//   polish      six pairs know little of a density whose scales differ by 10^6 and more along directions that are no axes, so that `gain`
+//               is too crude there. Where L-BFGS ends, the Hessian is taken by differences of gradients, for n <= 500, and Newton's steps
+//               (shifted to be definite) are taken as long as they gain anything. 2n evaluations a step
 //   test        tests/host/ascent.c
 #include "ascent.h"
 #include "host.h"
@@ -119,7 +119,7 @@ static double find_direction(GmAscent *a)
     return dot(a->n, a->gradient, d);
 }
 
-// The diagonal with what a pair tells: that of the BFGS update of a diagonal matrix, scaled first so that y'Hy fits.
+// The diagonal after a pair: that of the BFGS update of a diagonal matrix, scaled first so that y'Hy fits.
 static void renew_diagonal(GmAscent *a, const double *s, const double *y, double product)
 {
     double yy = 0, ss = 0;
@@ -169,20 +169,20 @@ static void take(GmAscent *a)
 }
 
 // A place on the line: how far, the loss (minus the log density) and its slope.
-typedef struct Trial {
+typedef struct LineTrial {
     double step, loss, slope;
-} Trial;
+} LineTrial;
 
-static Trial try(GmAscent *a, double step)
+static LineTrial try(GmAscent *a, double step)
 {
     for (long i = 0; i < a->n; i++) a->trial_x[i] = a->x[i] + step * a->direction[i];
     a->trial_density = ask(a, a->trial_x, a->trial_gradient);
     const bool finite = isfinite(a->trial_density);
-    return (Trial){step, -a->trial_density, finite ? -dot(a->n, a->trial_gradient, a->direction) : 0};
+    return (LineTrial){step, -a->trial_density, finite ? -dot(a->n, a->trial_gradient, a->direction) : 0};
 }
 
 // Between two places: where the cubic with their losses and slopes is least, if that is well inside, else the middle.
-static double between(const Trial *low, const Trial *high)
+static double between(const LineTrial *low, const LineTrial *high)
 {
     const double width = high->step - low->step, least = 0.1, middle = low->step + 0.5 * width;
     if (!isfinite(high->loss)) return low->step + 0.2 * width;
@@ -197,15 +197,15 @@ static double between(const Trial *low, const Trial *high)
 // Along the direction, to where the Wolfe conditions hold. false: nowhere.
 static bool search(GmAscent *a, double step)
 {
-    const Trial start = {0, -a->log_density, -a->gain};
+    const LineTrial start = {0, -a->log_density, -a->gain};
     const double rounding = 1e-14 * fabs(start.loss);
-    Trial low = start, high = {0, 0, 0};
+    LineTrial low = start, high = {0, 0, 0};
     bool bracketed = false;
     for (int k = 0; k < MOST_TRIALS; k++) {
-        const Trial t = try(a, step);
+        const LineTrial t = try(a, step);
         if (t.loss == -INFINITY) return true;  // a density without a bound
         const bool lower = t.loss <= start.loss + armijo * step * start.slope;
-        // as far as the log density can tell
+        // to within the rounding of the log density
         const bool as_low = t.loss <= start.loss + rounding && t.slope <= (2 * armijo - 1) * start.slope;
         if (isfinite(t.loss) && (lower || as_low) && fabs(t.slope) <= -wolfe * start.slope) return true;
         if (!isfinite(t.loss) || !(lower || as_low) || (t.loss >= low.loss && !as_low)) {
@@ -276,8 +276,8 @@ bool gm_ascent_step(GmAscent *a)
 
 static const double seen = 1e-13, settled = 1e-3, farthest_log = 300;
 
-// The log density that many times farther along the last step, whose largest coordinate, relative to where it stands, has the length `top`.
-// Those that move less than `settled` of that stay. Where that is too far for doubles, as for logarithms, e^300 is far.
+// The log density that many times farther along the last step, whose largest coordinate, relative to its value, has the length `top`.
+// Those that change by less than `settled` of that stay. Where that is too far for doubles, as for logarithms, e^300 is far.
 static double far_out(GmAscent *a, double times, double top)
 {
     double lp = -INFINITY;

@@ -32,7 +32,7 @@ typedef struct GmAscent {
     double log_density;
     double gain;  // gradient' H gradient
     GmAscentState state;
-    long steps, evaluations, level;  // level: of the last steps, those that gained nothing that doubles can tell
+    long steps, evaluations, level;  // level: of the last steps, those whose gain is below rounding
     int pairs;                       // that are remembered, the last one first: s = change of x, y = change of -gradient, s'y > 0
     double *s[GM_ASCENT_PAIRS], *y[GM_ASCENT_PAIRS];
     double product[GM_ASCENT_PAIRS];  // s'y

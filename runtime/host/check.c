@@ -1,11 +1,11 @@
-// check.c -- --check: does every step draw from the conditional it ratios?
+// check.c -- --check: does every update draw from its conditional?
 //
-// A step that draws x from q(x | rest) exactly has q proportional to the joint density p(x, rest). So between two values of x
+// An update that draws x from q(x | rest) exactly has q proportional to the joint density p(x, rest). So between two values of x
 //
 //   log p(new, rest) - log p(old, rest)  =  log q(new) - log q(old),
 //
-// and normalising constants cancel. The left side is evaluated from the model as written; the right side is what the step itself
-// adds up while it draws (run->check_log_q). The two are compared step by step for some sweeps of all chains.
+// and normalising constants cancel. The left side is evaluated from the model as written; the right side is what the update itself adds up
+// while it draws (run->check_log_q). The two are compared update by update for some sweeps of all chains.
 #include "host.h"
 
 #include <float.h>
@@ -23,7 +23,7 @@ typedef struct Verdict {
     double difference, bound;  // of that one
     int chain;
     long sweep;
-    bool broken, no_ratio;  // a density that is not finite after the step; a step that ratios nothing
+    bool broken, no_ratio;  // a density that is not finite after the update; an update without a ratio
 } Verdict;
 
 // Rounding: a log joint is a sum whose relative error is about 1e-16 times the square root of the number of terms, and differences
@@ -31,7 +31,7 @@ typedef struct Verdict {
 // by far: at data near 1e8 the terms of h*(x - old) + q*(x^2 - old^2) are of order 1e8 and nearly cancel, and 1e-12 is left for their
 // rounding. A wrong conditional is off by order one, and one part in 10^6 of a natural parameter is 10^6 times as much as that. Of a count
 // n the density has terms as large as n log n (lgamma, or n times a logarithm), which cancel to a few units: they are `counts`, each
-// rounded to 2^-53 of itself and met in both densities. `shaken` is how far the densities move when all unknowns move by a few units in
+// rounded to 2^-53 of itself and met in both densities. `shaken` is how far the densities change when all unknowns change by a few units in
 // their last place: a matrix that is nearly singular makes more of that.
 static double bound(double before, double after, double size, double counts, double shaken)
 {
@@ -130,7 +130,7 @@ static void compare(Verdict *v, const GmRun *run, int chain, double before, doub
     }
 }
 
-// Gradients, of all moves.
+// Gradients, of all HMC updates.
 static struct {
     long compared, coordinate;
     double worst, slope, difference;  // of the worst: in units of its bound
@@ -167,10 +167,10 @@ static bool report_gradients(void)
 
 static bool report(const GmModel *model, const GmRun *run, const Verdict *verdict)
 {
-    int width = 4;
+    int width = 6;
     for (int k = 0; k < model->n_updates; k++)
         if ((int)strlen(model->update_name(k)) > width) width = (int)strlen(model->update_name(k));
-    printf("%-*s  %14s  %10s  %8s\n", width, "step", "max difference", "bound", "claims");
+    printf("%-*s  %14s  %10s  %8s\n", width, "update", "max difference", "bound", "ratios");
     bool good = true;
     long ratios = 0;
     for (int k = 0; k < model->n_updates; k++) {
@@ -182,7 +182,7 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
                    run->first_chain + v->chain + 1, v->sweep + 1);
             good = false;
         } else if (v->no_ratio) {
-            printf("%14s  %10s  %8s  not an exact step: checked by construction\n", "-", "-", "-");
+            printf("%14s  %10s  %8s  no exact draw: valid by construction, no ratio to check\n", "-", "-", "-");
         } else if (v->compared == 0) {
             printf(
                 "%14s  %10s  %8s  not compared: the log joint was not finite before it, or its rounding is as large as what is compared\n",
@@ -195,7 +195,7 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
             good = false;
         }
     }
-    printf("%ld claims\n", ratios);
+    printf("%ld ratios checked\n", ratios);
     return report_gradients() && good;
 }
 
@@ -214,7 +214,7 @@ int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const Gm
                 run->check_size[c] = 0;
                 run->check_ratios[c] = 0;
             }
-            model->step(run, k);
+            model->update(run, k);
             for (int c = 0; c < run->chains; c++) {
                 const double after = model->log_joint(run, c);
                 compare(&verdict[k], run, c, before[c], after, in_data + terms_of_state(model, m, c),

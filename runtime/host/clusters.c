@@ -158,7 +158,7 @@ static void xml_text(FILE *to, const char *text)
 
 bool gm_scatter_write(const char *path, long points, const double *xy, const char *x_name, const char *y_name, int clusters, const int *of)
 {
-    // Okabe and Ito 2008: colours that are told apart by most eyes; then shades.
+    // Okabe and Ito 2008: colours that most eyes distinguish; then shades.
     static const char *const colour[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
                                          "#56b4e9", "#8c6d31", "#000000", "#7b4173", "#637939"};
     enum { COLOURS = sizeof colour / sizeof *colour, LISTED = 20 };

@@ -86,9 +86,9 @@ static double autocovariance(const Sequences *s, const double *mean, long lag)
     return total / s->m;
 }
 
-// Effective number of draws, V equations (10) to (13), with Geyer's (1992) initial monotone sequence: correlations are added in pairs
-// of an even and an odd lag, whose sums are positive and decrease in theory, as long as they are positive, none counted above the
-// one before. Of the last pair looked at only its even lag counts, once, if positive. At most log10(S) * S for S draws.
+// Effective number of draws, V equations (10) to (13), with Geyer's (1992) initial monotone sequence: correlations are added in pairs of an
+// even and an odd lag, whose sums are positive and decrease in theory. They are added as long as they are positive, and none counts as more
+// than the one before. Of the last pair looked at only its even lag counts, once, if positive. At most log10(S) * S for S draws.
 static double effective_size(const Sequences *s)
 {
     const double total = (double)s->m * (double)s->n;

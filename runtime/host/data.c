@@ -121,7 +121,7 @@ static const char *matrix_fault(GmConstraint c, const double *x, long n, long *b
             double sum = x[i * n + j];
             for (long k = 0; k < j; k++) sum -= l[i * n + k] * l[j * n + k];
             *bad = i * n + i;
-            if (i == j && !(sum > 0)) why = "is where the matrix turns out not to be positive definite";
+            if (i == j && !(sum > 0)) why = "is where the matrix proves not to be positive definite";
             l[i * n + j] = i == j ? sqrt(sum) : sum / l[j * n + j];
         }
     free(l);
@@ -342,7 +342,7 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs)
 
 // ---- one field ----
 
-// The same shape; or one that a file cannot tell from it: a number and an array of size 1, an empty array of any rank, and in tables
+// The same shape; or one that looks the same in a file: a number and an array of size 1, an empty array of any rank, and in tables
 // (which know only columns) extents of 1 anywhere.
 static bool fits(const GmValue *v, const GmShape *s)
 {

@@ -13,17 +13,17 @@
 #include <string.h>
 
 // Where the numbers of one column go: into the value `target` (an index: the list of values may move), as its column `slot`.
-typedef struct Column {
+typedef struct CsvColumn {
     char *label;
     int target;  // -1: not kept
     long slot;
-} Column;
+} CsvColumn;
 
 typedef struct Table {
     GmLines lines;
     char separator;
     long n;
-    Column *column;
+    CsvColumn *column;
     char **cell;
     GmValues *values;
     int first_value;  // the values of this table are values->value[first_value..]
@@ -147,7 +147,7 @@ static bool read_header(Table *t)
         char *label = t->cell[i];
         while (*label == ' ') label++;
         for (size_t k = strlen(label); k > 0 && label[k - 1] == ' '; k--) label[k - 1] = 0;
-        t->column[i] = (Column){.label = gm_copy_text(label), .target = -1};
+        t->column[i] = (CsvColumn){.label = gm_copy_text(label), .target = -1};
     }
     return holds_names(t);
 }
@@ -179,7 +179,7 @@ static Subscripts subscripts_of(const char *after, long *index)
 }
 
 // One column by its own name.
-static bool place_column(Table *t, Column *c)
+static bool place_column(Table *t, CsvColumn *c)
 {
     const size_t length = strcspn(c->label, ".[");
     const Subscripts subscripts = subscripts_of(c->label + length, &c->slot);
@@ -212,7 +212,7 @@ static bool number_columns(Table *t, int target)
         if (t->column[i].target == target && t->column[i].slot == 0) first = 0;
     bool *seen = gm_alloc((size_t)v->dim[1], sizeof *seen), good = true;
     for (long i = 0; i < t->n && good; i++) {
-        Column *c = &t->column[i];
+        CsvColumn *c = &t->column[i];
         if (c->target != target) continue;
         c->slot -= first;
         good = c->slot < v->dim[1] && !seen[c->slot];
@@ -314,7 +314,7 @@ static bool store_row(Table *t)
 {
     if (t->rows == t->room) make_room(t, t->room ? 2 * t->room : 64);
     for (long i = 0; i < t->n; i++) {
-        const Column *c = &t->column[i];
+        const CsvColumn *c = &t->column[i];
         if (c->target < 0) continue;
         GmValue *v = &t->values->value[c->target];
         double x;

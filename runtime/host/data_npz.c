@@ -1,8 +1,9 @@
 // data_npz.c -- sparse matrices of scipy.sparse.save_npz: a zip file of .npy arrays.
 //
 //   format 'csr', shape (n, p), indptr[n + 1], indices[m], data[m]        row i has data[k] in column indices[k], indptr[i] <= k < indptr[i
-//   + 1]; counted from 0 format 'csc'                                                          the same by columns format 'coo', shape,
-//   row[m], col[m], data[m]
+//                                                                         + 1]; counted from 0
+//   format 'csc'                                                          the same by columns
+//   format 'coo', shape, row[m], col[m], data[m]
 //
 // In any order; entries of one place are added up, as SciPy does. The matrix becomes the array that the model declares: zeros, of which the
 // system keeps the pages that are written. What is compressed is inflated by zlib, found when a file asks for it. Formats: PKWARE's .ZIP

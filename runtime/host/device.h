@@ -71,11 +71,11 @@ void gm_device_normal_arrow(GmRun *run, uint32_t var, const char *name, long n, 
                             size_t k, size_t u, size_t scale);
 
 // Joint normal `number`, whose precision has few entries and n elements (backends/sparse.h): `kernel`, a KERNEL_TERMS, says where its terms
-// are, and how it is drawn is chosen; `most` as in gm_pattern_begin. Then draws of x[n], of which the kernel tells the terms anew.
+// are, and how it is drawn is chosen; `most` as in gm_pattern_begin. Then draws of x[n], for which the kernel lists the terms anew.
 void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int number, long n, double most);
 void gm_device_normal_sparse(GmRun *run, const char *kernel, uint32_t var, const char *name, int number, size_t x, size_t scale);
 
-// A move along gradients of all chains (runtime/device/nuts.h): density(run) launches what answers, as often as a chain asks.
+// An HMC update of all chains (runtime/device/nuts.h): density(run) launches the kernels of the density, as often as a chain needs it.
 void gm_device_hmc(GmRun *run, const GmHmc *of, void (*density)(GmRun *));
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@
 //   |                                                                                                     not clear:
 //   a few sweeps on the GPU            both are measured                                                  the shorter one is taken
 //
-// (*) More threads than chains may share what is long of a chain's sweep, or wait for one of them: costs do not tell. The CPU is taken to
-// be as fast as by the root of these threads, and known to a factor of twice that root.
+// (*) More threads than chains may share what is long of a chain's sweep, or wait for one of them: costs do not show that. The CPU is taken
+// to be as fast as by the root of these threads, and known to a factor of twice that root.
 //
 // Why not by costs alone: they are known to a factor of two or so (kernel/cost.c), machines differ, and neither cache nor cores are in
 // them. Why not by measuring alone: it would start a GPU, and compile kernels for it, for a run that a CPU ends in a tenth of the time. And
@@ -17,8 +17,8 @@
 // A GPU has to start: its driver and context, kernels that are neither in the program nor in the cache. That counts, so short runs stay on
 // the CPU; where costs say so no driver is loaded.
 //
-// Where methods compete (selection.c) a device is rated by the cheaper one. What is measured are Gibbs updates, which a warm-up begins
-// with; NUTS is taken to be as much faster or slower than predicted.
+// Where there are two methods (selection.c) a device is rated by the cheaper one. What is measured are Gibbs updates, which a warm-up
+// begins with; NUTS is taken to be as much faster or slower than predicted.
 //
 // What measured sweeps draw is forgotten: the memory of the CPU is as before, and the GPU is opened once more. So draws are those of
 // --device cpu, or of
@@ -37,7 +37,7 @@ static const double of_cpu = 0.4e-9;   // seconds of a multiply-add on one core,
 static const double of_gpu = 4e-9;     // of one lane of a GPU (kernel/cost.c)
 static const double starting = 0.5;    // driver, context, loading of kernels
 static const double sending = 0.5e-9;  // a byte of data
-// kernels, by NVRTC; those of moves along gradients take as long again, once for all programs
+// kernels, by NVRTC; those of HMC take as long again, once for all programs
 static const double compiling = 5;
 static const double predicted = 2, measured = 1.2;  // factors to which times are known
 static const double most_measuring = 0.3;           // seconds of a measurement on a device
@@ -108,8 +108,8 @@ double gm_cost_on_cpu(const double *cost, bool steps, bool moves, int chains, in
     return chains * sweep / sqrt(gm_cost_shared(cost, steps, moves, chains, threads));
 }
 
-// More threads than chains: chains take turns, and so many threads may share what is long. A recursion, or a factor, is made by one; costs
-// do not tell.
+// More threads than chains: chains run one after the other, and all threads may share what is long. A recursion, or a factor, is computed
+// by one thread; costs do not show that.
 double gm_cost_shared(const double *cost, bool steps, bool moves, int chains, int threads)
 {
     const double several = cheaper(cost[0] + of_scales(cost), cost[1] + EVALUATIONS * cost[2], steps, moves) / SHARED;
@@ -249,7 +249,7 @@ static void learn(double *time, double *factor, double seconds, double same)
     *time *= same > 0 ? seconds / same : 1;
 }
 
-// Sets up, which tells all costs, and then, if these do not decide, sweeps.
+// Sets up, after which all costs are known, and then, if these do not decide, sweeps.
 static void measure_cpu(const Auto *a, GmOutlook *x)
 {
     GmKept *kept = gm_memory_keep(a->memory, most_kept);
@@ -368,10 +368,10 @@ static GmDeviceChoice decide(Auto *a, char *line, size_t room)
 GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory *memory, const GmOptions *o, const GmDraws *draws,
                               const GmRun *run, char *line, size_t room)
 {
-    const char *const told = getenv("GMC_DEVICE");
+    const char *const named = getenv("GMC_DEVICE");
     *line = 0;
-    if (told && strcmp(told, "cpu") == 0) return GM_ON_CPU;
-    if (!model->cost || (told && strcmp(told, "gpu") == 0)) return gm_cuda_absent() ? GM_ON_CPU : GM_ON_GPU;
+    if (named && strcmp(named, "cpu") == 0) return GM_ON_CPU;
+    if (!model->cost || (named && strcmp(named, "gpu") == 0)) return gm_cuda_absent() ? GM_ON_CPU : GM_ON_GPU;
     Auto a = {.model = model,
               .data = data,
               .memory = memory,
@@ -379,7 +379,7 @@ GmDeviceChoice gm_device_auto(const GmModel *model, const GmData *data, GmMemory
               .draws = draws,
               .run = run,
               .ways = ways_of(model, o),
-              .always = told && strcmp(told, "measure") == 0};
+              .always = named && strcmp(named, "measure") == 0};
     a.most = (long)(sweeps_of(o) / PART);
     if (a.most < 3 * FIRST) a.most = 3 * FIRST;
     a.selected = gm_alloc((size_t)model->n_selections * (size_t)o->chains + 1, sizeof *a.selected);

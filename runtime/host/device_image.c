@@ -1,8 +1,8 @@
 // device_image.c -- the compiled code of a program: what gmc put in, if it suits; else what NVRTC makes of its text, or has made before.
 //
-// The kernels of moves along gradients take longer to compile than those of most models, and know nothing of them: where NVRTC compiles at
-// the start of a run they are a module of their own, loaded when the first move is made, and from then on in the cache for every program.
-// An image made by gmc holds them, too.
+// The kernels of HMC take longer to compile than those of most models, and do not depend on them. Where NVRTC compiles at the start of a
+// run they are a module of their own. It is loaded at the first HMC update, and from then on in the cache for every program. An image made
+// by gmc contains them, too.
 #include "device_inside.h"
 
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static bool compile(const GmDevice *d, const char *text, const char *name, CUmod
     return loaded;
 }
 
-// ---- moves ----
+// ---- HMC ----
 
 // The headers of a program's text, without what it was emitted itself: the lines of a file stand behind a line `#line N "file"`, and the
 // first is the program's.
@@ -105,7 +105,7 @@ bool gm_device_hmc_image(GmDevice *d)
     char why[900];
     if (!d->moves_apart || d->moves_module) return !d->failed;
     char *text = text_of_moves();
-    if (!compile(d, text, "moves", &d->moves_module, why, sizeof why)) gm_device_refuse(d, why);
+    if (!compile(d, text, "HMC", &d->moves_module, why, sizeof why)) gm_device_refuse(d, why);
     free(text);
     return !d->failed;
 }

@@ -8,9 +8,9 @@
 //   device_linalg.c   joint normal draws and products with data, over kernels of runtime_cuda.h, cuBLAS and cuSOLVER
 //   device_sparse.c   joint normals whose precision has few entries
 //   device_plan.c     where Data and State lie; what stays in the memory of the host
-//   device_modes.c    starts of `map` that take turns in the State of one chain
-//   device_metrics.c  metrics of moves that are not diagonal: what chains note goes to the host, what it makes of that comes back
-//   device_moves.c    moves along gradients: rounds of launches until no chain asks
+//   device_modes.c    starts of `map` that share the State of one chain
+//   device_metrics.c  metrics of HMC that are not diagonal: what chains note goes to the host, the new metrics come back
+//   device_moves.c    HMC updates: rounds of launches until every chain has its draw
 //   device_run.c      the sweep loop: graphs, draws on their way out, faults; --profile; --compare-devices
 //   device_open.c     opens and closes the device
 //   device_auto.c     whether a run is made on it, with --device auto
@@ -67,7 +67,7 @@ typedef struct GmArray {
 // bytes of a buffer for pieces that no piece fills: for its alignment, and reading to a multiple of 16
 enum { GM_PIECE_MARGIN = 512 };
 
-// A move along gradients whose chains may have metrics that are not diagonal.
+// An HMC update whose chains may have metrics that are not diagonal.
 typedef struct GmDeviceMetric {
     GmHmc of;
     size_t first, apart;  // in the work space: bytes before the first chain's part; of a chain
@@ -89,7 +89,7 @@ typedef struct GmDevice {
     size_t why_room;
     CUcontext context;
     CUmodule module, moves_module;
-    bool moves_apart;  // the kernels of moves are in moves_module, once there is a move
+    bool moves_apart;  // the kernels of HMC are in moves_module, once there is an HMC update
     CUstream stream, copies, side[GM_SIDES];
     CUevent fork, join[GM_SIDES];
     size_t limit, used;  // bytes of the card: --device-memory or 0, and those taken by now
@@ -126,9 +126,9 @@ typedef struct GmDevice {
     CUmodule loop_module;  // the kernel that decides whether one goes on
     CUfunction loop_kernel;
     CUstream loop_stream;    // in which the body of one is captured
-    uint32_t *told;          // how many chains ask; pinned
-    GmHmc moved;             // the last move
-    GmDeviceMetric *metric;  // of the moves that may have others than diagonal ones
+    uint32_t *asking;        // how many chains ask; pinned
+    GmHmc moved;             // the last HMC update
+    GmDeviceMetric *metric;  // of HMC updates that may have others than diagonal ones
     int n_metrics;
     struct GmDeviceSparses *sparse;  // NULL: there are none
     size_t metric_bytes;             // of all
@@ -138,7 +138,7 @@ typedef struct GmDevice {
     double pace[GM_MOST_PACES];  // ms a sweep of the last batches, of pace_sweeps sweeps or nearly as many
     long paces, pace_sweeps;
     CUdeviceptr column, kept, ring;
-    GmTrials *selected;             // NULL: nothing competes
+    GmTrials *selected;             // NULL: no methods to select from
     long watched_columns, watched;  // numbers of a chain in a row; rows since the last meeting
     CUdeviceptr watched_column, watched_kept, watched_ring;
     bool profile;
@@ -184,9 +184,9 @@ void gm_device_graphs_drop(GmDevice *d);
 // ---- device_image.c ----
 
 bool gm_device_image(GmDevice *d, char *why, size_t room);  // loads the program's code; false: `why` says what is missing
-// How many programs NVRTC would have to compile first: they are neither put in nor cached. moves: some along gradients may be made.
+// How many programs NVRTC would have to compile first: they are neither put in nor cached. moves: some HMC updates may be made.
 int gm_device_to_compile(const GmModel *model, const void *data, int capability, GmPrecision precision, bool moves);
-bool gm_device_hmc_image(GmDevice *d);  // that of moves along gradients, if it is not there yet; false after a message
+bool gm_device_hmc_image(GmDevice *d);  // that of HMC, if it is not there yet; false after a message
 
 // ---- device_memory.c ----
 
@@ -270,7 +270,7 @@ bool gm_device_lost(const GmDevice *d);  // a call of the driver has failed, whi
 
 // ---- device_metrics.c ----
 
-// Before a move: reserves, or opens, what its chains need for metrics that are not diagonal. Not where a graph is captured.
+// Before an HMC update: reserves, or opens, what its chains need for metrics that are not diagonal. Not where a graph is captured.
 void gm_device_metrics_open(GmDevice *d, GmRun *run, const GmHmc *of);
 
 // Whether the host is to look after run->sweep sweeps, which wait for it: METRIC_ROWS apart, while warm-up lasts. And after how many of a
@@ -282,10 +282,10 @@ void gm_device_metrics_close(GmDevice *d);
 
 // ---- device_moves.c ----
 
-// Moves along gradients: what they hold is given back.
+// HMC: its memory is freed.
 void gm_device_hmc_close(GmDevice *d);
 
-// chains that adapt together: step and length of their trajectories, after warm-up
+// chains that adapt together: step size and length of their trajectories, after warm-up
 void gm_device_learned(GmDevice *d, GmRun *run);
 
 // ---- device_run.c ----
@@ -306,7 +306,7 @@ double gm_device_pace(const GmDevice *d);
 
 void gm_device_profile_print(GmDevice *d, FILE *to, long sweeps);
 
-// --compare-devices: every step from the same state on both devices; prints a table. GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
+// --compare-devices: every update from the same state on both devices; prints a table. GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
 int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *on_cpu, const GmMemory *m);
 
 // ---- device_open.c ----

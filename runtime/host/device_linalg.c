@@ -432,7 +432,7 @@ static void multiply(GmDevice *d, bool transposed, long rows, long columns, long
     join_sides(d, 1);
 }
 
-// The outputs of all chains stand side by side, so that X is read once for all of them: q = k * chains of a row. In a product that is not
+// The outputs of all chains are side by side, so that X is read once for all of them: q = k * chains of a row. In a product that is not
 // followed by a kernel (log_joint and the like, once for a draw) a thread makes one output.
 static void outputs(GmDevice *d, long n, const GmProduct *r, const void *coefficients, void *joint)
 {

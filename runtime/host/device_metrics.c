@@ -1,9 +1,9 @@
-// device_metrics.c -- metrics of moves along gradients on a GPU that are not diagonal (device/metric.h): estimated here, by chain, as on a
-// CPU.
+// device_metrics.c -- metrics of HMC on a GPU that are not diagonal (device/metric.h): estimated here, by chain, as on a CPU.
 //
 //   a sweep of warm-up    a chain notes its draw, the gradient there and what the sweep took, in memory of its own       (nuts.h,
-//   nuts_adapt_linear) every METRIC_ROWS     everything launched is done; the host reads what chains have noted and tells metric.c; where
-//   that changes the metric, vectors, D and a new search for a step size go back
+//                         nuts_adapt_linear)
+//   every METRIC_ROWS     everything launched is done; the host reads what chains have noted and passes it to metric.c; where that changes
+//                         the metric, vectors, D and a new search for a step size go back
 //
 // The machine of a chain points at its Metric in the GPU's memory, whose pointers are the GPU's; kernels and graphs know nothing of it.
 // Meetings are after sweeps whose numbers are fixed, so that a seed gives the same draws. A metric that is used keeps its D, as on a CPU;
@@ -16,10 +16,10 @@
 
 enum { AT_METRICS = GM_SCRATCHES - 2, ALIGNED = 256 };
 
-// ---- memory of a chain: the Metric, what is told, vectors ----
+// ---- memory of a chain: the Metric, the notes of sweeps, vectors ----
 
 typedef struct Places {
-    size_t told, push, velocity, scale, last, along, across, draws, gradients, lower, upper, all;
+    size_t notes, push, velocity, scale, last, along, across, draws, gradients, lower, upper, all;
 } Places;
 
 static size_t lay(size_t *at, size_t bytes)
@@ -36,7 +36,7 @@ static Places places_of(long n, bool low_rank, bool dense)
     const size_t vector = (size_t)n * sizeof(wide);
     Places p;
     lay(&at, sizeof(Metric));
-    p.told = lay(&at, METRIC_ROWS * sizeof(MetricTold));
+    p.notes = lay(&at, METRIC_ROWS * sizeof(MetricNote));
     p.push = lay(&at, vector);
     p.velocity = lay(&at, vector);
     p.scale = lay(&at, vector);
@@ -110,7 +110,7 @@ static void send(GmDevice *d, const GmDeviceMetric *e, int chain)
                     .upper = in(base, p.upper),
                     .draws = in(base, p.draws),
                     .gradients = in(base, p.gradients),
-                    .told = (MetricTold *)(uintptr_t)(base + p.told),
+                    .notes = (MetricNote *)(uintptr_t)(base + p.notes),
                     .last = in(base, p.last)};
     if (d->failed) return;
     put(d, base, &there, sizeof there);
@@ -190,7 +190,7 @@ long gm_device_metrics_until(const GmDevice *d, const GmRun *run, long batch)
 
 // A chain at a meeting: what it has noted, room for its machine, of which some vectors alone are fetched, and what came of it.
 typedef struct Meeting {
-    MetricTold told[METRIC_ROWS];
+    MetricNote notes[METRIC_ROWS];
     wide *draws, *gradients, *room;
     int rows;
     // its last change before the metric stays; D is what the chain's estimates say now
@@ -210,16 +210,16 @@ static void fetch(GmDevice *d, GmDeviceMetric *e, int chain, Meeting *at)
     at->draws = gm_alloc(METRIC_ROWS * n, sizeof(wide));
     at->gradients = gm_alloc(METRIC_ROWS * n, sizeof(wide));
     at->room = gm_alloc((size_t)nuts_room((long)n), sizeof(wide));
-    get(d, at->told, base + p.told, (size_t)at->rows * sizeof *at->told);
+    get(d, at->notes, base + p.notes, (size_t)at->rows * sizeof *at->notes);
     get(d, at->draws, base + p.draws, (size_t)at->rows * vector);
     get(d, at->gradients, base + p.gradients, (size_t)at->rows * vector);
     put(d, noted, &none, sizeof none);
     for (int k = 0; k < at->rows; k++)
-        metric_note(metric, at->draws + k * metric->n, at->gradients + k * metric->n, at->told[k].moved, at->told[k].evaluations,
-                    at->told[k].divergent);
+        metric_note(metric, at->draws + k * metric->n, at->gradients + k * metric->n, at->notes[k].moved, at->notes[k].evaluations,
+                    at->notes[k].divergent);
     // What is tried has to be decided while the metric may still change: the next meeting is too late.
     const bool closed = e->closed[chain];
-    at->final = e->closed[chain] = at->told[at->rows - 1].left <= METRIC_ROWS;
+    at->final = e->closed[chain] = at->notes[at->rows - 1].left <= METRIC_ROWS;
     at->decides = !(at->final && closed);
     at->anew = metric->used && !at->final && metric_due(metric, 0);
     Nuts *const m = nuts_of(at->room, metric->n);
@@ -231,10 +231,10 @@ static void decide(Metric *metric, Meeting *at)
 {
     Nuts *const m = nuts_of(at->room, metric->n);
     if (at->anew) nuts_set_metric(m);
-    at->changed = metric_decide(metric, nuts_metric(m), at->final ? 0 : at->told[at->rows - 1].left);
+    at->changed = metric_decide(metric, nuts_metric(m), at->final ? 0 : at->notes[at->rows - 1].left);
 }
 
-static void tell(GmDevice *d, GmDeviceMetric *e, int chain, const Meeting *at)
+static void update_metric(GmDevice *d, GmDeviceMetric *e, int chain, const Meeting *at)
 {
     const Metric *const metric = e->chain[chain];
     if (at->anew || at->changed)
@@ -263,7 +263,7 @@ void gm_device_metrics_adapt(GmDevice *d, GmRun *run)
         for (int c = 0; c < d->chains; c++)
             if (at[c].decides && !d->failed) decide(e->chain[c], &at[c]);
         for (int c = 0; c < d->chains; c++) {
-            if (at[c].decides && !d->failed) tell(d, e, c, &at[c]);
+            if (at[c].decides && !d->failed) update_metric(d, e, c, &at[c]);
             free(at[c].draws);
             free(at[c].gradients);
             free(at[c].room);

@@ -1,5 +1,5 @@
-// device_modes.c -- starts of `map` that take turns in the State of one chain on a GPU (em.c): their random numbers are those of the start,
-// not of the place.
+// device_modes.c -- starts of `map` that share the State of one chain on a GPU (em.c): their random numbers are those of the start, not of
+// the place.
 #include "device_inside.h"
 
 void gm_device_turn(GmDevice *d, int start, long sweep)

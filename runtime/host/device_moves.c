@@ -1,4 +1,4 @@
-// device_moves.c -- moves along gradients on a GPU: rounds of launches, for all chains together, until none asks for another answer.
+// device_moves.c -- HMC updates on a GPU: rounds of launches, for all chains together, until none needs another evaluation.
 //
 //   gm_hmc (begins)   ->  density(run)  ->  gm_hmc  ->  density(run)  ->  gm_hmc  -> ...         (runtime_cuda.h)
 //
@@ -108,17 +108,17 @@ static bool loop_works(GmDevice *d, CUdeviceptr asks)
     return result == 0;
 }
 
-// ---- moves ----
+// ---- HMC updates ----
 
 // A chain's threads are a function of its coordinates alone, as its sums depend on them: four coordinates a thread, by one block; from some
 // thousands on by several, which run at once. Chains whose blocks do not fit together are launched one after the other.
 static void put_move(GmDevice *d, const GmHmc *of, int begins, CUdeviceptr asks)
 {
-    CUdeviceptr told = d->capturing ? 0 : (CUdeviceptr)(uintptr_t)d->told;
+    CUdeviceptr asking = d->capturing ? 0 : (CUdeviceptr)(uintptr_t)d->asking;
     GmHmc move = *of;
     int first = 0, group = d->chains;
     const long warps = (of->coordinates + 127) / 128, blocks = warps <= 16 ? 1 : warps / 8 < MOST_BLOCKS ? warps / 8 : MOST_BLOCKS;
-    void *parameters[] = {&d->states, &d->place, &move, &begins, &first, &d->chains, &asks, &told};
+    void *parameters[] = {&d->states, &d->place, &move, &begins, &first, &d->chains, &asks, &asking};
     GmKernelEntry *e = gm_device_kernel(d, "gm_hmc");
     if (!e) return;
     if (blocks > 1 && !d->rehearsing) {
@@ -136,7 +136,7 @@ static void put_move(GmDevice *d, const GmHmc *of, int begins, CUdeviceptr asks)
                          parameters);
 }
 
-// Chains that adapt together: after their move, two launches that do nothing once warm-up is over.
+// Chains that adapt together: after their HMC update, two launches that do nothing once warm-up is over.
 static void put_adaptation(GmDevice *d, const GmHmc *of)
 {
     enum { MOST_COORDINATE_BLOCKS = 1024 };
@@ -180,18 +180,18 @@ void gm_device_hmc(GmRun *run, const GmHmc *of, void (*density)(GmRun *))
         return;
     }
     if (!gm_device_hmc_image(d)) return;
-    if (!d->told && gm_device_have_host(d, (void **)&d->told, sizeof *d->told, "a count")) {
+    if (!d->asking && gm_device_have_host(d, (void **)&d->asking, sizeof *d->asking, "a count")) {
         gm_device_fill(d, asks, 0, ASKS_BYTES, "clearing work space");
         d->loops = !d->plain && d->piece_size == 0 && loop_works(d, asks) ? 1 : -1;
         if (d->loops < 0) d->plain = true;
     }
     if (d->failed) return;
-    *d->told = 0;
+    *d->asking = 0;
     put_move(d, &move, 1, asks);
     if (!d->capturing) {
-        while (gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a move") && *(volatile uint32_t *)d->told) {
+        while (gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "an HMC update") && *(volatile uint32_t *)d->asking) {
             density(run);
-            *d->told = 0;
+            *d->asking = 0;
             put_move(d, &move, 0, asks);
         }
         put_adaptation(d, &move);
@@ -214,5 +214,5 @@ void gm_device_hmc_close(GmDevice *d)
     gm_device_metrics_close(d);
     if (d->loop_stream) gm_cuda.cuStreamDestroy(d->loop_stream);
     if (d->loop_module) gm_cuda.cuModuleUnload(d->loop_module);
-    if (d->told) gm_cuda.cuMemFreeHost(d->told);
+    if (d->asking) gm_cuda.cuMemFreeHost(d->asking);
 }

@@ -1,12 +1,13 @@
 // device_plan.c -- what a run holds on a GPU, and what it leaves in the memory of the host.
 //
 //   rehearsal    setup and a sweep without a launch: which work space they ask for, which data they read as matrices, whether they need
-//   cuBLAS plan         what does not fit stays away: arrays of data, and what is computed of data once, the largest first. The rest has to
-//   fit block        one piece of memory: the arrays of Data, of the shared and of each chain's State, an array of State whose pointers
-//   lead there, GmPlace away         an array in page-locked memory of the host, in the device's type. Kernels read it at its address as
-//   any other, through the bus;
-//                launches that read a matrix get it in pieces (device_pieces.c). Its first rows lie on the card besides, as many as there
-//                is room for
+//                cuBLAS
+//   plan         what does not fit stays away: arrays of data, and what is computed of data once, the largest first. The rest has to fit
+//   block        one piece of memory: the arrays of Data, of the shared and of each chain's State, an array of State whose pointers lead
+//                there, GmPlace
+//   away         an array in page-locked memory of the host, in the device's type. Kernels read it at its address as any other, through the
+//                bus; launches that read a matrix get it in pieces (device_pieces.c). Its first rows lie on the card besides, as many as
+//                there is room for
 //
 // The host keeps copies of Data and State with the device's pointers, which emitted host code reads as it does on the CPU.
 #define _DEFAULT_SOURCE

@@ -248,7 +248,7 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
     keep_pace(d, b, sweeps);
     const long n = (long)(b->kept[0] - b->kept[1]);
     if (n > 0 && b->first == 0) {                    // warm-up is over
-        for (int k = 0; k < run->n_together; k++) {  // moves that have lost are not made
+        for (int k = 0; k < run->n_together; k++) {  // HMC updates that were not selected are not made
             GmTogether *t = &run->together[k];
             if (t->made && t->of.selection && !run->selected[t->of.selection - 1].gradients) t->made = 0;
         }
@@ -342,16 +342,18 @@ static void take_watched(GmDevice *d, const GmRun *run)
     d->watched = 0;
 }
 
-// Chains meet: everything launched is done, and the rows since the last meeting are taken. What moves tell is 0 where none are made.
+// Chains meet: everything launched is done, and the rows since the last meeting are taken. The diagnostics of HMC are 0 in sweeps that have
+// none.
 static void meet(GmDevice *d, const GmRun *run)
 {
     take_watched(d, run);
     gm_trials_form(d->selected, run->sweep);
     for (int k = 0; k < d->model->n_selections && !d->failed; k++)
         for (int c = 0; c < d->chains && !run->selected[k].gradients; c++) {
-            const GmField *told = &d->model->state[d->model->selections[k].told - 1];
-            const CUdeviceptr at = (CUdeviceptr)(uintptr_t) * (void *const *)(d->state + (size_t)c * d->model->state_size + told->offset);
-            gm_device_fill(d, at, 0, GM_HMC_NUMBERS * gm_device_element(d, told->type), "clearing what moves tell");
+            const GmField *diagnostics = &d->model->state[d->model->selections[k].diagnostics - 1];
+            const CUdeviceptr at =
+                (CUdeviceptr)(uintptr_t) * (void *const *)(d->state + (size_t)c * d->model->state_size + diagnostics->offset);
+            gm_device_fill(d, at, 0, GM_HMC_NUMBERS * gm_device_element(d, diagnostics->type), "clearing the diagnostics of HMC");
         }
 }
 
@@ -469,7 +471,7 @@ static double difference(GmType type, const void *cpu, const void *gpu, long n, 
     return most > 0 ? worst / most : worst;
 }
 
-// Work arrays of a step are its own affair: they are laid out as suits each device. What it leaves in variables and in sums of data is
+// Work arrays belong to one update: they are laid out as suits each device. What it leaves in variables and in sums of data is
 // compared.
 static bool is_compared(const GmField *f) { return f->type != GM_SOLVE && (f->role != GM_SUM || f->shared); }
 
@@ -505,22 +507,22 @@ static int only_evaluate(GmRun *run, const GmHmc *of, void (*density)(GmRun *))
     return 1;
 }
 
-// A move that competes with steps is evaluated, not made: it begins where steps have led.
-static int only_if_competing(GmRun *run, const GmHmc *of, void (*density)(GmRun *))
+// HMC under method selection is evaluated, not made: it begins at the state after the Gibbs updates.
+static int only_if_selected(GmRun *run, const GmHmc *of, void (*density)(GmRun *))
 {
     return of->selection ? only_evaluate(run, of, density) : 0;
 }
 
-// The log density of the last move and its gradient by the coordinates, where the chains stand on both devices.
+// The log density of the last HMC update and its gradient by the coordinates, at the states of the chains on both devices.
 static Worst compare_derivatives(GmDevice *d, GmRun *on_gpu, GmRun *on_cpu, int step, const GmMemory *m)
 {
     Worst w = {0, ""};
     gm_device_upload(d, m);
     on_cpu->instead = on_gpu->instead = only_evaluate;
-    d->model->step(on_cpu, step);
-    d->model->step(on_gpu, step);
+    d->model->update(on_cpu, step);
+    d->model->update(on_gpu, step);
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a log density");
-    on_cpu->instead = on_gpu->instead = only_if_competing;
+    on_cpu->instead = on_gpu->instead = only_if_selected;
     for (int c = 0; c < d->chains && !d->failed; c++)
         for (int f = 0; f < d->model->n_state && !d->failed; f++)
             if (d->model->state[f].offset == d->moved.gradient || d->model->state[f].offset == d->moved.value)
@@ -545,7 +547,7 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
     GmSelected *all = gm_alloc((size_t)model->n_selections * (size_t)d->chains + 1, sizeof *all);
     for (int k = 0; k < model->n_selections * d->chains; k++) all[k].also = 1;
     on_cpu->selected = on_gpu->selected = all;
-    on_cpu->instead = on_gpu->instead = only_if_competing;
+    on_cpu->instead = on_gpu->instead = only_if_selected;
     printf("%-40s %12s\n", "step", "difference");
     good &= verdict(d, "sums of data", compare_all(d, m));
     for (long sweep = 0; sweep < SWEEPS && !d->failed && !gm_fault_raised(); sweep++) {
@@ -553,8 +555,8 @@ int gm_device_compare(GmDevice *d, const GmModel *model, GmRun *on_gpu, GmRun *o
         for (int k = 0; k < model->n_updates && !d->failed && !gm_fault_raised(); k++) {
             gm_device_upload(d, m);  // both begin where the CPU stands
             d->moved = (GmHmc){0};
-            model->step(on_cpu, k);
-            model->step(on_gpu, k);
+            model->update(on_cpu, k);
+            model->update(on_gpu, k);
             gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "a step");
             const Worst w = compare_all(d, m);
             if (sweep == SWEEPS - 1 || !(w.difference <= tolerance(d))) good &= verdict(d, model->update_name(k), w);

@@ -1,7 +1,7 @@
 // device_sparse.c -- joint normals whose precision has few entries on a GPU (runtime/device/sparse_tiles.h, backends/tiles.h).
 //
-// Where a term is told follows from data alone: a kernel says where, once, and from then on each sweep collects values, adds up those of
-// each place and factors the tiles. What that needs lies in two pieces of memory of the card: what the plan says, and what chains work in.
+// Where a term goes follows from data alone: a kernel lists the places once. From then on each sweep collects values, adds up those of each
+// place and factors the tiles. That takes two pieces of GPU memory: the plan, and the work space of chains.
 #include "device_inside.h"
 #include "../backends/sparse.h"
 #include "../backends/tiles.h"
@@ -13,10 +13,10 @@
 enum { MOST_SPARSE = 256, ALIGN = 256 };  // as in backends/sparse.c
 
 typedef struct GmDeviceSparse {
-    long n, turns;
+    long n, iterations;
     GmTerms terms;
     SparsePlan plan;
-    CUdeviceptr memory, work;  // 0: other steps stand in
+    CUdeviceptr memory, work;  // 0: drawn by other updates
     size_t memory_size, work_size;
 } GmDeviceSparse;
 
@@ -56,13 +56,13 @@ static GmDeviceSparse *sparse(GmDevice *d, int number)
 }
 
 // The kernel does what `mode` says with the terms.
-static void tell(GmRun *run, const char *kernel, int number, GmDeviceSparse *s, int mode)
+static void list_terms(GmRun *run, const char *kernel, int number, GmDeviceSparse *s, int mode)
 {
     GmDevice *d = run->device;
     s->terms.mode = mode;
     gm_device_good(d, gm_device_put(d, d->sparse->terms + sizeof(GmTerms) * (size_t)(number - 1), &s->terms, sizeof s->terms),
                    "sending terms");
-    if (mode != GM_TERMS_COLLECT) gm_device_team(run, kernel, mode == GM_TERMS_MEASURE ? 1 : s->turns);
+    if (mode != GM_TERMS_COLLECT) gm_device_team(run, kernel, mode == GM_TERMS_MEASURE ? 1 : s->iterations);
 }
 
 // Parts of one memory, one after the other. With at = 0: how much there is of it.
@@ -81,7 +81,7 @@ static void *pack(Packing *p, const void *from, size_t bytes)
 }
 
 // Lays plan and work space out; false: the card has no room.
-static bool lay_out(GmDevice *d, GmDeviceSparse *s, const GmTiles *t, const GmTileSums *sums, const int32_t *first_of_turn)
+static bool lay_out(GmDevice *d, GmDeviceSparse *s, const GmTiles *t, const GmTileSums *sums, const int32_t *first_of_iteration)
 {
     const long chains = d->chains;
     SparsePlan *p = &s->plan;
@@ -96,7 +96,7 @@ static bool lay_out(GmDevice *d, GmDeviceSparse *s, const GmTiles *t, const GmTi
                       .terms = s->terms.count};
     for (int filling = 0; filling < 2; filling++) {
         Packing m = {filling ? s->memory : 0, 0, d};
-        s->terms.first = pack(&m, first_of_turn, sizeof *first_of_turn * (size_t)s->turns);
+        s->terms.first = pack(&m, first_of_iteration, sizeof *first_of_iteration * (size_t)s->iterations);
         p->sum = pack(&m, sums->sum, sizeof *sums->sum * (size_t)sums->sums);
         p->longer = pack(&m, sums->longer, sizeof *sums->longer * (size_t)sums->longs);
         p->list = pack(&m, sums->list, sizeof *sums->list * (size_t)s->terms.count);
@@ -132,21 +132,21 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
     if (!s || n <= 0) return;
     drop(d, s);
     *s = (GmDeviceSparse){.n = n};
-    CUdeviceptr room = 0, turns = 0;
+    CUdeviceptr room = 0, iterations = 0;
     size_t bytes = sizeof(int64_t), places = 0;
-    if (!gm_device_have(d, &turns, bytes, "the terms of a joint normal")) return;
-    s->terms.turns = (int64_t *)(uintptr_t)turns;
-    gm_device_fill(d, turns, 0, bytes, "clearing memory");
-    tell(run, kernel, number, s, GM_TERMS_MEASURE);
+    if (!gm_device_have(d, &iterations, bytes, "the terms of a joint normal")) return;
+    s->terms.iterations = (int64_t *)(uintptr_t)iterations;
+    gm_device_fill(d, iterations, 0, bytes, "clearing memory");
+    list_terms(run, kernel, number, s, GM_TERMS_MEASURE);
     int64_t counted = 0;
-    gm_device_good(d, gm_device_get(d, &counted, turns, bytes), "the terms of a joint normal");
-    gm_device_give(d, &turns, bytes);
-    s->turns = counted;
+    gm_device_good(d, gm_device_get(d, &counted, iterations, bytes), "the terms of a joint normal");
+    gm_device_give(d, &iterations, bytes);
+    s->iterations = counted;
     int32_t *first = gm_alloc((size_t)counted + 1, sizeof *first), *row = NULL;
     bytes = sizeof *first * (size_t)(counted + 1);
     if (!d->failed && gm_device_have(d, &room, bytes, "the terms of a joint normal")) {
         s->terms.first = (int32_t *)(uintptr_t)room;
-        tell(run, kernel, number, s, GM_TERMS_COUNT);
+        list_terms(run, kernel, number, s, GM_TERMS_COUNT);
         gm_device_good(d, gm_device_get(d, first, room, bytes), "the terms of a joint normal");
     }
     long count = 0;
@@ -164,7 +164,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
         if (gm_device_have(d, &noted, places, "the terms of a joint normal")) {
             s->terms.row = (int32_t *)(uintptr_t)noted;
             s->terms.column = s->terms.row + count;
-            tell(run, kernel, number, s, GM_TERMS_NOTE);
+            list_terms(run, kernel, number, s, GM_TERMS_NOTE);
             gm_device_good(d, gm_device_get(d, row, noted, places), "the terms of a joint normal");
             gm_device_give(d, &noted, places);
         }
@@ -179,7 +179,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
         if (t) {
             const int *of, *rows, *slot = gm_sparse_slots(number, &of, &rows);
             GmTileSums sums = gm_tiles_sums(t, of, rows, slot, count, row, row + count);
-            if (sums.list && lay_out(d, s, t, &sums, first)) tell(run, kernel, number, s, GM_TERMS_COLLECT);
+            if (sums.list && lay_out(d, s, t, &sums, first)) list_terms(run, kernel, number, s, GM_TERMS_COLLECT);
             else gm_pattern_in_turn(number, n, name);
             gm_tiles_sums_close(&sums);
         }
@@ -197,7 +197,7 @@ void gm_device_normal_sparse(GmRun *run, const char *kernel, uint32_t var, const
     const size_t poisoned = (size_t)SPARSE_HEAD(&p, (long)d->chains);
     CUdeviceptr text = gm_device_text(d, name);
     uint64_t at_x = x, at_scale = scale;
-    gm_device_team(run, kernel, s->turns);
+    gm_device_team(run, kernel, s->iterations);
     gm_device_fill(d, s->work, 255, poisoned, "clearing work space");
     gm_device_fill(d, s->work + poisoned, 0, s->work_size - poisoned, "clearing work space");
     void *of_sums[] = {&p}, *of_tiles[] = {&d->states, &d->place, &var, &text, &d->chains, &at_x, &at_scale, &p};

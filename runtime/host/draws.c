@@ -64,7 +64,7 @@ static void list_selected(const GmModel *model)
     fprintf(stderr, "\n");
 }
 
-// Whether keeping an auxiliary would leave a set of unknowns no choice: moves along gradients do not draw it.
+// Whether storing an auxiliary would leave a set of unknowns no method selection: NUTS does not draw it.
 static bool hinders_gradients(const GmModel *model, int f)
 {
     for (int k = 0; k < model->n_selections; k++)
@@ -219,7 +219,7 @@ char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m,
     const GmColumn *c = &d->column[column];
     if (c->field < 0) return gm_copy_text("lp__");
     const GmShape *s = &m->shape[c->field];
-    if (model->state[c->field].role == GM_DIAGNOSTIC) {  // of a second block of moves: with its name
+    if (model->state[c->field].role == GM_DIAGNOSTIC) {  // of a second HMC update: with its name
         static const char *const names[GM_HMC_NUMBERS] = {"accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy"};
         bool first = true;
         for (int f = 0; f < c->field; f++) first &= model->state[f].role != GM_DIAGNOSTIC;
@@ -254,7 +254,7 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
 // ---- files ----
 
 // The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how CmdStanPy, cmdstanr and ArviZ know a
-// file. Where NUTS may draw, they look for its columns and for what it has adapted; `fixed_param` tells them to expect neither.
+// file. Where NUTS may draw, they look for its columns and for what it has adapted; with `fixed_param` they expect neither.
 static void write_header(const GmDraws *d, int chain, const GmAdaptation *learned)
 {
     const GmOptions *o = d->options;

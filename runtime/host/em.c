@@ -1,30 +1,30 @@
 // em.c -- `fit map` of a program that gmc made with --method em: each sweep is an iteration of expectation-maximisation
-// (compiler/graph/rewrite/expect.c), and none lowers the log density with latents integrated out, which comes with the expectations. A fall
-// beyond rounding is a fault of the program, and ends it.
+// (compiler/graph/rewrite/expect.c), and none lowers the log density with latents integrated out, which is computed with the expectations.
+// A decrease beyond rounding is a fault of the program, and ends it.
 //
-//   stops     when what is left of the way, by the rate at which steps shrink (Aitken; McLachlan and Krishnan 2008, section 4.9), is below
-//   1e-10 of the log density and 1e-8 of every unknown faster    after two iterations from q0 over q1 to q2, in coordinates without bounds
-//   (coordinates.c): to q0 + 2 a r + a^2 v, r = q1 - q0, v = q2 - q1 - r, a = |r|/|v| (SQUAREM: Varadhan and
-//             Roland 2008, scheme 3). If the log density there is not above that of q2, q2 stays; the next ones are then tried with a half
-//             as long, and only each second time
+//   stops     when the remaining distance, by the rate at which changes shrink (Aitken; McLachlan and Krishnan 2008, section 4.9), is below
+//             1e-10 of the log density and 1e-8 of every unknown
+//   faster    after two iterations from q0 over q1 to q2, in coordinates without bounds (coordinates.c): to q0 + 2 a r + a^2 v, r = q1 -
+//             q0, v = q2 - q1 - r, a = |r|/|v| (SQUAREM: Varadhan and Roland 2008, scheme 3). If the log density there is not above that of
+//             q2, q2 stays; the next ones are then tried with a half as long, and only each second time
 //   starts    three of four from a random partition: latents are laid on values at random, before the first iteration. The others, and all
-//   with --init FILE, from unknowns at random places.
-//             After 30 iterations, and after 60, those that are lower than half of all that stand, and on their way still, are left where
-//             they are (short runs: Biernacki, Celeux and Govaert 2003)
-//   meet      numbers that have met (neighbouring cutpoints of a category without rows), neither of which can pass the other, are moved
-//   together where iterations end: no step along one of them says what
-//             the log density does along the face on which they lie. Where that gains, iterations go on, with such a move after each two
-//   no mode   what has arrived where a step along one number alone, or along two that hold each other (a + b < 1), would gain more than
-//   0.01 of the log density (by differences) is not called a mode no bound  a start whose step of maximisation has no finite maximum ends
-//   there; the others go on. So does one that rises until rounding makes its steps fall, as a scale of effects that come together:
-//             from where numbers differ by rounding alone, the same iteration then ends at other heights
-//   runs off  where the last step leads on to infinity, and the log density on that line as far out again is higher, and so it is 10, 1000
-//   and 100,000 times as far: coefficients under perfect
-//             separation. That is looked at where iterations end, and after 500, 1000, 2000, ... of them
+//             with --init FILE, from unknowns at random places. After 30 iterations, and after 60, those that have not converged and are in
+//             the lower half of those that remain are given up (short runs: Biernacki, Celeux and Govaert 2003)
+//   meet      numbers that are equal and cannot pass each other (neighbouring cutpoints of a category without rows) are changed together
+//             where iterations end. No change of one of them shows the log density along the face on which they lie. Where that gains,
+//             iterations go on, with such a change after each two
+//   no mode   a limit where a change of one number alone, or of two that bound each other (a + b < 1), would gain more than 0.01 of the log
+//             density (by differences) is not called a mode
+//   no bound  a start whose maximisation has no finite maximum ends there; the others go on. So does one that rises until rounding makes it
+//             fall, as where an sd goes to 0 and its effects with it. From points that differ by rounding alone, the same iteration then
+//             ends at other heights
+//   runs off  where the last change leads on to infinity: the log density on that line is higher as far out again, and 10, 1000 and 100,000
+//             times as far, as of coefficients under perfect separation. That is tested where iterations end, and after 500, 1000, 2000,
+//             ... of them
 //
-// Starts take turns where they share the arrays of expectations, which may be as large as rows times values: on a GPU, which holds the
-// State of one chain, and where those of all would be large (memory.c). What a start finds there when its turn comes is another's, and is
-// made again.
+// Starts run one after the other where they share the arrays of expectations, which may be as large as rows times values. That is so on a
+// GPU, which has the State of one chain, and where the arrays of all starts would be large (memory.c). Each start then computes its
+// expectations again, since the arrays have another's.
 #include "em.h"
 #include "../device/modes.h"
 #include "coordinates.h"
@@ -53,10 +53,10 @@ static const double ALIKE = 1e-6, SEEN = 1e-13, STEEP = 1e-2, CLOSE_BY = 1e-6;
 
 // What is within rounding. Where data and probabilities are single, expectations of rows are right to some 1e-7 of themselves, and so are
 // all that is made of them.
-typedef struct Bounds {
+typedef struct Tolerance {
     double close, level, falls;
-} Bounds;
-static const Bounds in_double = {1e-8, 1e-10, 1e-9}, in_single = {1e-5, 1e-8, 1e-7};
+} Tolerance;
+static const Tolerance in_double = {1e-8, 1e-10, 1e-9}, in_single = {1e-5, 1e-8, 1e-7};
 
 typedef struct Trace {
     long iteration;
@@ -88,7 +88,7 @@ typedef struct Em {
     long n;        // numbers of each start
     bool in_turn;  // starts share arrays
     int there;     // whose expectations stand in them; -1: nobody's
-    Bounds within;
+    Tolerance within;
     bool single;
 } Em;
 
@@ -149,7 +149,7 @@ static void move_unknowns(const Em *em, int start, bool to_device)
     }
 }
 
-// Expectations, or an iteration, of a start; false: a step has failed. *lp: the log density after it.
+// Expectations, or an iteration, of a start; false: an update has failed. *lp: the log density after it.
 static bool take(Em *em, GmRun *one, void (*what)(GmRun *), double *lp)
 {
     int failed = 0;
@@ -223,7 +223,7 @@ static double iterate(Em *em, GmRun *one, double *change)
     const bool failed = !take(em, one, em->model->iterate_chain, &lp);
     one->sweep++;
     e->iterations++;
-    // a step whose density has no maximum: a component on one point, an improper conditional. Other starts may do better
+    // an update whose density has no maximum: a component on one point, an improper conditional. Other starts may do better
     if (failed) {
         e->state = GM_ASCENT_UNBOUNDED;
         put_last(em, one->chain);
@@ -287,7 +287,7 @@ static void accelerate(Em *em, GmRun *one)
     change_of(em, one->chain);
 }
 
-// Whether the last step leads off to infinity: however far out, the log density is higher.
+// Whether the last change leads off to infinity: however far out, the log density is higher.
 static bool runs_off(Em *em, GmRun *one)
 {
     static const double times[] = {1, 10, 1e3, 1e5};
@@ -385,7 +385,7 @@ static double density_moved(Em *em, GmRun *one, const Met *m, double t)
     return density_here(em, one);
 }
 
-// Each set to its maximum along the line on which it moves as one. Whether that has gained anything.
+// Each set to its maximum along the line on which it changes as one. Whether that has gained anything.
 static bool move_met(Em *em, GmRun *one)
 {
     GmEmEnd *e = &em->end[one->chain];
@@ -521,10 +521,10 @@ static void say(const Em *em, long to, int going, bool bar)
     double best = -INFINITY;
     for (int c = 0; c < em->run->chains; c++) best = fmax(best, em->end[c].log_density);
     if (bar) {
-        fprintf(stderr, "\riteration %ld, log density %.10g, %d start%s on the way ", to, best, going, going == 1 ? "" : "s");
+        fprintf(stderr, "\riteration %ld, log density %.10g, %d start%s going on ", to, best, going, going == 1 ? "" : "s");
         fflush(stderr);
     } else if (em->options->refresh > 0 && to % em->options->refresh < ROUND)
-        gm_note("iteration %ld: log density %.10g, %d start%s on the way", to, best, going, going == 1 ? "" : "s");
+        gm_note("iteration %ld: log density %.10g, %d start%s going on", to, best, going, going == 1 ? "" : "s");
 }
 
 // ---- the slope, by differences ----
@@ -538,7 +538,7 @@ typedef struct Slope {
     Em *em;
     int chain;
     long left;
-    double most, here, gain;  // here: the log density; gain: the largest that a step would have
+    double most, here, gain;  // here: the log density; gain: the largest that a change would have
     Edge edge[MOST_EDGES];
     int edges;
 } Slope;
@@ -575,7 +575,7 @@ static void slope_of_number(Slope *s, double *x, double lower, double upper)
     s->left--;
 }
 
-// Of two numbers that hold each other where they are, as a + b < 1 does: one goes on, the other makes room.
+// Two numbers that bound each other, as by a + b < 1: one increases, the other decreases.
 static void slope_of_edges(Slope *s)
 {
     for (int i = 0; i < s->edges; i++)
@@ -681,7 +681,7 @@ static double slope_at(Em *em, GmRun *run, int chain, double *gain)
             else if (is_ordered(field))
                 slope_of_ordered(&s, x + i, size, field->constraint == GM_POSITIVE_ORDERED), i += size * (1 + stride / size);
             else if (field->constraint == GM_ANY) slope_of_number(&s, x + i, shape->lower, shape->upper), i += stride;
-            else i = n;  // others are told by the density alone
+            else i = n;  // of others only the density says whether a change is possible
         }
     }
     slope_of_met(&s);
@@ -779,7 +779,7 @@ GmExit gm_em(const GmModel *model, GmRun *run, GmRun *on_device, const GmMemory 
     }
     for (int c = 0; c < o->chains; c++)
         if (end[c].fell < 0) {
-            gm_error("start %d: iteration %ld lowered the log density by %.3g: a step of maximisation is wrong. Please keep the model and "
+            gm_error("start %d: iteration %ld lowered the log density by %.3g: a maximisation is wrong. Please keep the model and "
                      "the data, and report it",
                      c + 1, end[c].iterations, -end[c].fell);
             status = GM_EXIT_FAULT;

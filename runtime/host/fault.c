@@ -21,7 +21,7 @@ static struct {
     long number[GM_MOST_NUMBERS];
 } fault;
 
-// Chains that have met one: they stand still, so that what is there can be looked at.
+// Chains with a fault: they make no more updates, so that their states can be looked at.
 static int *ended, n_ended;
 
 int gm_chain_ended(const GmRun *run)
@@ -73,7 +73,7 @@ void gm_fault(const GmRun *run, int chain, const char *variable, long element, c
 
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number)
 {
-    const bool whole = strncmp(says, variable, strlen(variable)) == 0;  // tells more than one that goes on from the name
+    const bool whole = strncmp(says, variable, strlen(variable)) == 0;  // a message that begins with the name is complete
     note_fault(run, chain, variable, !whole ? LONG_MAX : n ? number[0] : 0, says, n, number);
 }
 
@@ -127,8 +127,7 @@ int gm_may_stay(const GmRun *run, int chain, const char *variable)
 void gm_stayed_note(void)
 {
     if (stayed)
-        gm_note("%s stayed where it was in %ld of its draws: its joint normal was not proper there, as far as numbers tell",
-                stayed_variable, stayed);
+        gm_note("%s kept its value in %ld of its draws: to within rounding its joint normal was not proper there", stayed_variable, stayed);
 }
 
 bool gm_fault_raised(void) { return fault.raised; }
@@ -202,7 +201,7 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
         free(value);
         free(element);
     }
-    if (strstr(fault.what, "not finite where the chain stands") && gm_ode_failure())  // the likely reason
+    if (strstr(fault.what, "not finite at the chain's state") && gm_ode_failure())  // the likely reason
         fprintf(stderr, "; %s", gm_ode_failure());
     if (loading) gm_error(" (before the first sweep)");
     else gm_error(" (chain %d, sweep %ld)", fault.chain + 1, fault.sweep + 1);

@@ -2,16 +2,16 @@
 //
 // Random values inside the supports may be at odds with each other and with the data: a population smaller than the number counted, a
 // parent who cannot have the child, q > p where q ~ uniform(0, p). An instance is one factor at one place of its indices. Those that are 0
-// at the random start tell which elements have to move; these get all values of their supports back and are searched, everything else
+// at the random start show which elements have to change. These get all values of their supports back and are searched, everything else
 // stays:
 //
 //   propagate   every instance is evaluated over the ranges of its elements; the ends of a range at which it can only be 0 are cut off
 //   decide      one element gets a value (its random start if that is left), and so on; where nothing is left, the last decision is taken
-//   back
+//               back
 //
 // For chains and trees this finds a start at once (Mackworth 1977: arcs made consistent leave no dead ends in a tree). Where it finds none,
-// the elements next to them may move too, and then all; then zeros are mended one at a time; and then it is tried again in another order,
-// and from other random numbers.
+// the elements next to them may change too, and then all; then zeros are removed one at a time; and then it is tried again in another
+// order, and from other random numbers.
 #include "../device/rng.h"
 #include "factors.h"
 
@@ -454,7 +454,7 @@ static bool may_move(const GmModel *model, int f, const bool *given)
     return false;
 }
 
-// Numbers the elements that can move, and collects all instances with the elements that they may read.
+// Numbers the elements that can change, and collects all instances with the elements that they may read.
 static void search_open(Search *s, const bool *given)
 {
     const GmModel *model = s->model;
@@ -536,7 +536,7 @@ static void search_close(Search *s)
     free(s->front);
 }
 
-// Everything as it started, but for the elements that may move.
+// Everything as it started, but for the elements that may change.
 static void set_ranges(Search *s)
 {
     long n = 0;
@@ -593,10 +593,10 @@ static bool widen(Search *s, bool first)
 
 // ---- fewer zeros, one element at a time ----
 //
-// Ranges say little where an unknown enters a factor twice, Phi((b - m)/s) - Phi((a - m)/s), and decisions in order little where many
-// factors share an unknown beside one of their own, X[i] * b + u[i] > 0. Both are soon mended from a start: an instance that is 0 is
+// Ranges say little where an unknown enters a factor twice, Phi((b - m)/s) - Phi((a - m)/s). Decisions in order say little where many
+// factors share an unknown beside one of their own, X[i] * b + u[i] > 0. Both are soon repaired from a start. An instance that is 0 is
 // picked, and the one of its elements and new values is taken that leaves the fewest zeros (min-conflicts: Minton et al. 1992). Where
-// several leave as few, the one to move is drawn, so that plateaus are crossed. A matrix that has to be positive definite counts the more
+// several leave as few, the one to change is drawn, so that plateaus are crossed. A matrix that has to be positive definite counts the more
 // the further it is from that.
 
 static double zeros_at(Search *s, long e, double x)

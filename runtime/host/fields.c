@@ -1,5 +1,5 @@
 // fields.c -- what is asked of a field of the model: its shape, how many elements, what one of them is called, which data it stands for,
-// whether a move is about it.
+// whether an HMC update draws it.
 #include "host.h"
 
 #include <limits.h>

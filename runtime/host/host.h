@@ -19,7 +19,7 @@
 
 typedef enum {
     GM_EXIT_OK = 0,
-    GM_EXIT_CHECK = 1,          // --check found a step that does not draw from its conditional
+    GM_EXIT_CHECK = 1,          // --check found an update that does not draw from its conditional
     GM_EXIT_USAGE = 2,          // a bad flag, bad data, a file that cannot be read or made
     GM_EXIT_FAULT = 4,          // the sampler had to stop; the draws so far are kept
     GM_EXIT_DEVICE = 5,         // the GPU that was asked for cannot be used; nothing was written
@@ -61,8 +61,7 @@ char *gm_shape_text(int rank, const long *dim);                                 
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
 char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
 int gm_data_of_imputed(const GmModel *model, int state_field);                    // the data field behind it, or -1
-// Whether an unknown is among those that a move along gradients is about: `moved`, or `summed` out in its density (or NULL), names with
-// commas between.
+// Whether an unknown is among those of an HMC update: `moved`, or `summed` out in its density (or NULL), names with commas between.
 bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
 
 // ---- options.c: the command line ----
@@ -90,7 +89,7 @@ typedef struct GmOptions {
     int threads;            // >= 1
     bool quiet, check, summary, log_joint;
     GmMethod method;       // where the program holds the selected
-    GmTrajectories moves;  // along gradients
+    GmTrajectories moves;  // how HMC trajectories are made
     GmDeviceChoice device;
     int device_number;      // of the GPU, from 0
     GmPrecision precision;  // on a GPU; mixed by default
@@ -226,7 +225,7 @@ void gm_data_close(GmData *d, const GmModel *m);
 
 // Checks elements against bounds and constraint; false after one line. `missing` (or NULL) gets the positions of missing values.
 bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing);
-// Does the value have the declared shape, or one that a file cannot tell from it? false after one line.
+// Does the value have the declared shape, or one that looks the same in a file? false after one line.
 bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
 
 // ---- memory.c: State, one per chain ----
@@ -234,7 +233,7 @@ bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
 typedef struct GmMemory {
     void *state;   // array of the emitted file's State
     void **block;  // one per chain, then the shared one, and that of expectations
-    // one per chain, and a shared one, of the arrays of steps that stand in for a joint normal, so many bytes each: the system gives what
+    // one per chain, and a shared one, of the arrays of updates in place of a joint normal, so many bytes each: the system gives what
     // is touched
     void **standing_in;
     size_t standing_in_bytes[2];
@@ -272,7 +271,7 @@ bool gm_fault_of_data(const GmModel *model);  // raised, and about data or what 
 // to blame: what they hold there is printed, and no chain is named. Later `d` is NULL.
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
 
-// ---- singular.c: matrices that rounding cannot tell from singular ones ----
+// ---- singular.c: matrices that are singular to within rounding ----
 
 bool gm_nearly_singular(const double *A, long n, double *L);                   // symmetric; L: room for n by n
 char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);  // one of the state in words, or NULL
@@ -284,11 +283,11 @@ bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues 
 
 // ---- feasible.c: starts at which no factor is 0 ----
 
-// Where a chain starts outside of a factor, moves it inside: as few variables as do, and none of those that `given` marks (by state field;
+// Where a chain starts outside of a factor, puts it inside: as few variables as do, and none of those that `given` marks (by state field;
 // or NULL), so a start that was inside stays. false after a message that names the factor: no such start was found.
 bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun *run, const bool *given);
 
-// The first factor of the model that is 0 or no number where the chain stands, in words, or NULL; the caller frees. `chain` counts from 0.
+// The first factor of the model that is 0 or no number at the chain's state, in words, or NULL; the caller frees. `chain` counts from 0.
 char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, int chain);
 
 // ---- initial.c: where chains start ----
@@ -304,15 +303,15 @@ void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *r
 // elements of definitions and predictions that no statement computes: NaN, or no integer
 void gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);
 
-// ---- starts.c: where moves along gradients begin ----
+// ---- starts.c: where HMC updates begin ----
 
-// For GmRun.instead: before a chain's first move, a place that has a density. Always 0.
+// For GmRun.instead: before a chain's first HMC update, a place that has a density. Always 0.
 int gm_find_start(GmRun *one, const GmHmc *of, void (*density)(GmRun *));
 
 // Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
 void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 
-// What is observed and has no finite log density where a chain stands, with its line, or NULL; the caller frees. `chain` counts from 0. On
+// What is observed and has no finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts from 0. On
 // the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
 
@@ -323,20 +322,20 @@ char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData 
 enum { GM_SECOND_STARTS = 100 };  // random places that are looked at
 int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, GmRun *run);
 
-// ---- metrics.c: metrics of moves along gradients that are not diagonal ----
+// ---- metrics.c: metrics of HMC that are not diagonal ----
 
 typedef struct GmMetrics GmMetrics;
 
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
-// of a chain's move, from its first on; NULL: it is diagonal, for good
+// of a chain's HMC update, from its first on; NULL: it is diagonal, for good
 struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain);
-// what a chain's move has learned: its metric begins anew, diagonal
+// what a chain's HMC update has adapted: its metric begins anew, diagonal
 void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);
-// what the metric of a chain's move costs in an evaluation, in the units of costs; selections are counted from 1
+// what the metric of a chain's HMC update costs in an evaluation, in the units of costs; selections are counted from 1
 double gm_metrics_work(const GmMetrics *w, int selection, int chain);
-// what a chain has taken, a line a move that is not diagonal
+// the metrics of a chain, a line for each that is not diagonal
 void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before);
-void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected);  // selected: NULL, where nothing competes
+void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected);  // selected: NULL, where there is no method selection
 void gm_metrics_close(GmMetrics *w);
 
 // ---- convergence.c: R-hat, effective sample sizes, Monte Carlo errors ----
@@ -363,10 +362,10 @@ enum { GM_LEAST_TRAJECTORIES = 100, GM_LEAST_MEASURED = 300 };
 
 typedef struct GmDraws GmDraws;  // draws.c
 
-// NULL: nothing competes
+// NULL: no methods to select from
 GmTrials *gm_trials_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);
-long gm_trials_warmup(long warmup);  // sweeps in which moves that compete adapt before they are measured
-// whether the method that the user asks for can be had; if not, it is said
+long gm_trials_warmup(long warmup);  // sweeps in which NUTS under selection adapts before it is measured
+// whether the method that the user asks for is available; if not, a message says so
 bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o);
 GmSelected *gm_trials_of(GmTrials *w);  // for GmRun
 // after each sweep, by each chain for itself: measures, and settles what the next one takes
@@ -375,8 +374,8 @@ void gm_trials_after(GmTrials *w, int chain, long sweep);
 long gm_trials_until(const GmTrials *w, long sweep, long batch);
 void gm_trials_meet(GmTrials *w, long done);  // after so many sweeps of all chains: they choose, if it is time
 
-// On a GPU chains go in step and take the same. What is measured comes in rows, each of the chains' columns, at meetings: after sweeps that
-// are known beforehand, so that the selected does not depend on the GPU.
+// On a GPU chains run in lockstep and take the same method. What is measured comes in rows, each of the chains' columns, at meetings: after
+// sweeps that are known beforehand, so that the selected does not depend on the GPU.
 enum { GM_WATCHED = 512 };  // rows between two meetings, at most
 // a column: an element of a field of State, or of a header in it
 typedef struct GmWatched {
@@ -391,9 +390,9 @@ bool gm_trials_watch(const GmTrials *w, long sweep);  // whether its row is want
 bool gm_trials_due(const GmTrials *w, long done);     // whether chains meet after so many sweeps, and have not yet
 // the meeting: the rows of the last n sweeps, [n][chains][columns]
 void gm_trials_watched(GmTrials *w, long done, long n, const double *rows);
-// what metrics of moves cost on a GPU; elsewhere moves tell
+// what metrics of HMC cost on a GPU; on a CPU that is counted as it happens
 void gm_trials_know(GmTrials *w, const GmMetrics *metrics);
-void gm_trials_move_by(GmTrials *w, const char *name);  // what moves are called: "NUTS" unless it is said
+void gm_trials_move_by(GmTrials *w, const char *name);  // how HMC is called in messages: "NUTS" by default
 // what a chain has taken: a line a selection, each after `before`
 void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before);
 // the unknowns whose transitions this diagnostic field is of, if the program holds the selected, else NULL
@@ -406,7 +405,7 @@ void gm_trials_close(GmTrials *w);
 typedef struct GmRestarts GmRestarts;
 
 GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);  // NULL: none can
-// before each move along gradients, by each chain for itself
+// before each HMC update, by each chain for itself
 void gm_restarts_moves(GmRestarts *w, int chain, const GmHmc *of);
 void gm_restarts_after(GmRestarts *w, const GmRun *one);  // after each sweep
 // sweeps from `sweep` on, of at most `batch`, after which chains meet
@@ -421,14 +420,14 @@ void gm_restarts_close(GmRestarts *w);
 // ---- together.c: chains that adapt together (device/chees.h) ----
 
 bool gm_together_possible(const GmModel *model, const GmOptions *o);  // else a message
-// once the device is known: sets run->company and run->together
+// once the device is known: sets run->together_mode and run->together
 void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);
-bool gm_together_competes(const GmRun *run, const GmModel *model);  // whether they make moves together that compete with steps
+bool gm_together_selected(const GmRun *run, const GmModel *model);  // whether chains adapt HMC together that is under method selection
 long gm_together_until(const GmRun *run, long batch);  // sweeps from run->sweep on, of at most `batch`, after which chains meet
 // after so many sweeps of all chains, on a CPU: they adapt, if it is time
 void gm_together_meet(GmRun *run, const GmModel *model, long done);
 void gm_together_learned(GmTogether *t, double step, double log_time);  // as the machine of a chain has them
-void gm_together_note(FILE *to, const GmRun *run, const char *before);  // a line a move, after `before`: what was learned
+void gm_together_note(FILE *to, const GmRun *run, const char *before);  // a line for each HMC update, after `before`: what was adapted
 void gm_together_close(GmRun *run);
 
 // ---- number.c: numbers as text ----
@@ -454,8 +453,8 @@ long gm_writer_held(long columns, long most);            // rows to hold for eac
 // ---- adaptation.c: what NUTS has learned, for the files ----
 
 typedef struct GmAdaptation {
-    bool moves, by_nuts;  // there are moves along gradients; this chain draws by them
-    double step;          // of the first block; 0 without
+    bool moves, by_nuts;  // there are HMC updates; this chain draws by them
+    double step;          // step size of the first block; 0: there is none
     int depth;            // its doublings at most
     long n;               // coordinates of all blocks
     double *metric;       // the diagonal of the inverse metric, 1 where nothing was learned; the caller frees
@@ -501,7 +500,7 @@ struct GmDraws {
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
 // Before the first draw of a chain: the head of its file, with what warm-up has come to.
 void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain);
-// not a quantity of the model, but what a move says of itself
+// not a quantity of the model, but a diagnostic of HMC
 bool gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row);  // one row of columns, as row `at` of the chain
 // by each chain for itself; row `at`
@@ -529,7 +528,7 @@ void gm_new_data_close(GmNewData *n);
 
 // ---- check.c ----
 
-// --check: every step against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
+// --check: every update against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
 int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m);
 
 // ---- map.c: the mode ----

@@ -18,7 +18,7 @@ typedef struct Start {  // one array to fill, and the key of its streams
     bool again;  // not the first start: between two ends anywhere, by its logit
 } Start;
 
-static const uint64_t INITIAL_SWEEP = ((uint64_t)1 << 36) - 1;  // the last sweep that rng.h can tell apart
+static const uint64_t INITIAL_SWEEP = ((uint64_t)1 << 36) - 1;  // the last sweep that has streams of its own in rng.h
 
 // Uniform on (-1, 1), times the radius.
 static double spread(const Start *s, long element)

@@ -1,7 +1,7 @@
 // lines.c -- text files that others made, line by line: tables of data, draws that a run goes on from.
 //
 // A line ends with \n, \r\n or \r alone (old spreadsheets), and a byte order mark before the first one is passed over. What is no text, or
-// has no end, is told by what it holds: a zero byte, a line longer than any table has.
+// has no end, is recognised by its bytes: a zero byte, a line longer than any table has.
 #include "host.h"
 
 #include <errno.h>

@@ -3,13 +3,13 @@
 // What is maximised is the density of the unknowns as they are declared: of log p(x(q)) the maximum over coordinates q without bounds, with
 // --jacobian that of log p(x(q)) + log |dx/dq|, the density by q. The mode of a scale in (0, inf) is not exp of the mode of its logarithm.
 //
-// Each move along gradients of the program is one ascent. Together they have to hold every unknown, and to hold sets that no factor
-// connects (those that compete with steps are such): the maximum over each is then the maximum over all. A program without is refused, with
-// the command that makes one.
+// Each HMC update of the program is one ascent. Together they have to include every unknown, and no factor may connect the sets of two of
+// them (sets under method selection are such). Then the maximum over each is the maximum over all. A program without such updates is
+// refused, with the command that makes one.
 //
 // Whether an ascent runs off (coefficients under perfect separation, improper densities) is asked after 50, 100, 200, ... evaluations,
-// where what a step gains becomes small, and at its end. What it runs off along has to lead an unknown to infinity: a scale that falls to
-// 0, where the density is finite, has its mode there.
+// where what an iteration gains becomes small, and at its end. What it runs off along has to lead an unknown to infinity: a scale that
+// falls to 0, where the density is finite, has its mode there.
 #include "ascent.h"
 #include "em.h"
 #include "starts.h"
@@ -21,15 +21,15 @@
 
 enum { MOST_EVALUATIONS = 20000, FIRST_LOOK = 50, LEAST_RIDGE = 400, MOST_BLOCKS = 64 };  // of each start
 
-typedef struct Climb {  // of one start in one block
+typedef struct BlockClimb {  // of one start in one block
     GmAscentState state;
     long evaluations;
     double log_density, slope;  // slope: the largest derivative by a coordinate
     double by_variables;        // the log density, if that of the coordinates is maximised
     char *runs_off;             // RUNS_OFF: the unknown that does
-} Climb;
+} BlockClimb;
 
-// summed: discrete unknowns; alone: no factor connects it with another block; constant: the log joint density tells it
+// summed: discrete unknowns; alone: no factor connects it with another block; constant: what its log density lacks of the log joint
 typedef struct Block {
     char *name, *summed;
     bool alone, constant;
@@ -41,8 +41,8 @@ typedef struct Map {
     const GmOptions *options;
     int n_blocks, at;  // at: the one that is climbed
     Block block[MOST_BLOCKS];
-    Climb *climb;     // by start and block
-    double constant;  // of the log density, that no block holds
+    BlockClimb *climb;  // by start and block
+    double constant;    // of the log density, that no block holds
 } Map;
 
 // ---- the density of a block ----
@@ -128,7 +128,7 @@ static Out farthest_out(const Map *map, int chain)
 }
 
 // What was seen when it was last looked where an ascent goes.
-// next: after so many evaluations; small: or when a step gains less
+// next: after so many evaluations; small: or when an iteration gains less
 typedef struct Looked {
     long next;
     double small, log_density, rate;
@@ -167,12 +167,12 @@ static char *runs_off(const Map *map, const Target *t, GmAscent *a)
     return says;
 }
 
-// In place of a move: an ascent.
+// In place of an HMC update: an ascent.
 static int climb(GmRun *one, const GmHmc *of, void (*density_of)(GmRun *))
 {
     Map *map = one->host;
     Target t = {gm_moving(one, of, density_of), map->options->jacobian ? NULL : of->jacobian};
-    Climb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
+    BlockClimb *c = &map->climb[one->chain * MOST_BLOCKS + map->at];
     if (one->chain == 0)
         map->block[map->at] = (Block){gm_copy_text(of->name), gm_copy_text(of->summed ? of->summed : ""), of->selection != 0,
                                       (!of->marginal || of->selection) && !(of->summed && *of->summed)};
@@ -197,7 +197,7 @@ static int climb(GmRun *one, const GmHmc *of, void (*density_of)(GmRun *))
         gm_ascent_polish(a, most);
         if (isfinite(a->log_density)) off = runs_off(map, &t, a);
     }
-    *c = (Climb){a->state, a->evaluations, a->log_density, 0, 0, off};
+    *c = (BlockClimb){a->state, a->evaluations, a->log_density, 0, 0, off};
     for (long i = 0; i < a->n; i++) c->slope = fmax(c->slope, fabs(a->gradient[i]));
     memcpy(t.of.position, a->x, sizeof *a->x * (size_t)a->n);
     t.of.density(one);  // the variables are where the ascent stands
@@ -208,7 +208,7 @@ static int climb(GmRun *one, const GmHmc *of, void (*density_of)(GmRun *))
     return 1;
 }
 
-// ---- whether the moves hold every unknown ----
+// ---- whether HMC updates include every unknown ----
 
 static bool is_moved(const Map *map, const GmField *field)
 {
@@ -242,14 +242,15 @@ static bool holds_all(const Map *map, const GmMemory *m, const GmData *d)
                      "where its values are finitely many",
                      field->name, field->where, model->source, field->name);
         else
-            gm_error("map: %s (%s) is drawn by a step, and this program has no density of all unknowns with its gradient: gmc --method "
-                     "nuts %s makes one that has",
-                     field->name, field->where, model->source);
+            gm_error(
+                "map: %s (%s) is drawn by a Gibbs update, and this program has no density of all unknowns with its gradient: gmc --method "
+                "nuts %s makes one that has",
+                field->name, field->where, model->source);
         return false;
     }
     for (int b = 0; b < map->n_blocks; b++)
         if (map->n_blocks > 1 && !map->block[b].alone) {
-            gm_error("map: %s are moved apart from %s, and no density of all unknowns is there: leave `infer` out, and gmc --method nuts "
+            gm_error("map: %s are drawn apart from %s, and there is no density of all unknowns: leave `infer` out, and gmc --method nuts "
                      "%s makes one",
                      map->block[b].name, map->block[b ? 0 : 1].name, model->source);
             return false;
@@ -266,7 +267,7 @@ static double whole(const Map *map, int start)
     return sum;
 }
 
-// The log joint density has constants that moves have no use for. Where discrete unknowns are summed out it is another density, and the
+// The log joint density has constants that HMC has no use for. Where discrete unknowns are summed out it is another density, and the
 // constant stays unknown.
 static void find_constant(Map *map, GmRun *run)
 {
@@ -290,26 +291,26 @@ static const char *up_to(const Map *map)
 }
 
 // The climb that says most of a start: the one that did not reach a mode, or the steepest.
-static const Climb *worst(const Map *map, int start)
+static const BlockClimb *worst(const Map *map, int start)
 {
-    const Climb *w = &map->climb[start * MOST_BLOCKS];
+    const BlockClimb *w = &map->climb[start * MOST_BLOCKS];
     for (int b = 1; b < map->n_blocks; b++) {
-        const Climb *c = &map->climb[start * MOST_BLOCKS + b];
+        const BlockClimb *c = &map->climb[start * MOST_BLOCKS + b];
         if (w->state == GM_ASCENT_DONE && (c->state != GM_ASCENT_DONE || c->slope > w->slope)) w = c;
     }
     return w;
 }
 
-static const char *end_of(const Climb *c)
+static const char *end_of(const BlockClimb *c)
 {
     switch (c->state) {
     case GM_ASCENT_DONE: return "a mode";
     case GM_ASCENT_ON_ITS_WAY: return "still rising";
-    case GM_ASCENT_STUCK: return "no step leads up, but it is steep: a kink of the density, or an end of its domain";
+    case GM_ASCENT_STUCK: return "no step increases the density, but its gradient is not 0: a kink of the density, or an end of its domain";
     case GM_ASCENT_UNBOUNDED: return "the density has no bound";
     case GM_ASCENT_CUT: return "cut after --iterations";
-    case GM_ASCENT_LEFT: return "left behind: others were higher";
-    case GM_ASCENT_RUNS_OFF: return "it rises for ever, ever less";
+    case GM_ASCENT_LEFT: return "given up: others were higher";
+    case GM_ASCENT_RUNS_OFF: return "it rises for ever, more and more slowly";
     case GM_ASCENT_NOWHERE: return "the density is not finite at the start, nor at a hundred random places";
     }
     return "";
@@ -337,13 +338,13 @@ static char *where_to(const Map *map, int start)
 }
 
 static bool rises_without_end(GmAscentState s) { return s == GM_ASCENT_UNBOUNDED || s == GM_ASCENT_RUNS_OFF; }
-static bool is_told_as_mode(const Climb *c) { return c->state == GM_ASCENT_DONE || c->state == GM_ASCENT_CUT; }
+static bool is_told_as_mode(const BlockClimb *c) { return c->state == GM_ASCENT_DONE || c->state == GM_ASCENT_CUT; }
 
 static void print_starts(const Map *map, int chains)
 {
     printf("%5s %16s %12s %12s\n", "start", "log density", "slope", map->model->for_modes ? "iterations" : "evaluations");
     for (int c = 0; c < chains; c++) {
-        const Climb *w = worst(map, c);
+        const BlockClimb *w = worst(map, c);
         long evaluations = 0;
         for (int b = 0; b < map->n_blocks; b++) evaluations += map->climb[c * MOST_BLOCKS + b].evaluations;
         char slope[20] = "-";
@@ -478,7 +479,7 @@ static void print_ends(const Map *map, const GmMemory *m, int start)
 }
 
 // The mode with its definitions, to the screen and to files.
-static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int start, int reached)
+static int report(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int start, int reached)
 {
     const GmOptions *o = map->options;
     const double lp = whole(map, start), slope = worst(map, start)->slope;
@@ -495,7 +496,7 @@ static int tell(const Map *map, GmRun *run, GmMemory *m, const GmData *data, int
     const double *row = draws.memory + (long)start * draws.held * draws.n_columns;
     if (o->summary) {
         if (o->chains > 1) printf("\n");
-        printf(worst(map, start)->state == GM_ASCENT_CUT ? "no mode yet, where --iterations %ld has led: " : "", o->iterations);
+        printf(worst(map, start)->state == GM_ASCENT_CUT ? "no mode yet after --iterations %ld: " : "", o->iterations);
         printf("mode of the density of %s: log density %.10g%s, largest derivative %.2g, from %d of %d starts\n",
                o->jacobian ? "the coordinates without bounds" : "the unknowns as declared", lp, up_to(map), slope, reached, o->chains);
         print_mode(map, m, &draws, row);
@@ -529,12 +530,12 @@ static bool iterate(Map *map, GmRun *run, GmRun *on_device, const GmMemory *m, c
     map->n_blocks = 1;
     map->block[0] = (Block){gm_copy_text(""), gm_copy_text("latents"), true, true};
     for (int c = 0; c < o->chains; c++)
-        map->climb[c * MOST_BLOCKS] = (Climb){end[c].state, end[c].iterations, end[c].log_density, end[c].slope, 0, end[c].runs_off};
+        map->climb[c * MOST_BLOCKS] = (BlockClimb){end[c].state, end[c].iterations, end[c].log_density, end[c].slope, 0, end[c].runs_off};
     free(end);
     return *status == GM_EXIT_OK;
 }
 
-// Each move along gradients of the program becomes an ascent, of each start.
+// Each HMC update of the program becomes an ascent, of each start.
 static void climb_all(Map *map, GmRun *run)
 {
     run->host = map;
@@ -543,7 +544,7 @@ static void climb_all(Map *map, GmRun *run)
     for (int k = 0; k < map->model->n_updates && map->n_blocks < MOST_BLOCKS; k++) {
         if (!map->model->update_hmc || !map->model->update_hmc(k)) continue;
         map->at = map->n_blocks;
-        map->model->step(run, k);
+        map->model->update(run, k);
         map->n_blocks++;
     }
     run->seeking = 0;
@@ -570,7 +571,7 @@ int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d
     } else if (!holds_all(&map, m, d)) status = GM_EXIT_USAGE;
     else find_constant(&map, run);
     for (int c = 0; c < o->chains && status == GM_EXIT_OK; c++) {
-        const Climb *w = worst(&map, c);
+        const BlockClimb *w = worst(&map, c);
         if (w->state == GM_ASCENT_DONE) {
             gm_note("chain %d starts at a mode: log density %.10g%s", o->first_chain + c, whole(&map, c), up_to(&map));
             continue;
@@ -605,7 +606,7 @@ int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, cons
             if (!is_told_as_mode(worst(&map, c)) || whole(&map, c) < height - slack) continue;
             reached++;
             if (whole(&map, c) >= height - 1e-3 * slack && worst(&map, c)->slope < worst(&map, best)->slope)
-                best = c;  // as high, as far as doubles tell, and closer
+                best = c;  // as high to within rounding, and closer
         }
         int highest = 0;
         for (int c = 1; c < o->chains; c++)
@@ -634,7 +635,7 @@ int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, cons
             free(where);
             free(zero);
             status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_NO_MODE;
-        } else status = tell(&map, run, m, d, best, reached);
+        } else status = report(&map, run, m, d, best, reached);
     }
 end:
     close_map(&map);

@@ -46,11 +46,11 @@ static bool is_shared(const GmModel *model, const GmData *d, const GmField *fiel
     return true;
 }
 
-typedef enum { OF_CHAIN, OF_ALL, IN_TURN, STANDING_IN, STANDING_IN_OF_ALL } Place;
+typedef enum { OF_CHAIN, OF_ALL, IN_TURN, IN_PLACE, IN_PLACE_OF_ALL } Place;
 
 static Place place_of(const GmModel *model, const GmData *d, const GmMemory *m, const GmField *field)
 {
-    return field->stands_in                ? is_shared(model, d, field) ? STANDING_IN_OF_ALL : STANDING_IN
+    return field->in_place_of              ? is_shared(model, d, field) ? IN_PLACE_OF_ALL : IN_PLACE
            : m->in_turn && field->by_start ? IN_TURN
            : is_shared(model, d, field)    ? OF_ALL
                                            : OF_CHAIN;
@@ -111,16 +111,16 @@ static void *lazily(size_t bytes)
     return p;
 }
 
-// Tells each joint normal how much memory the steps have that stand in for it; the largest number of one.
-static int say_what_stands_in(const GmModel *model, const GmData *d, const GmMemory *m, int chains)
+// Gives each joint normal the amount of memory that the updates in its place need; returns the largest number of one.
+static int put_joint_memory(const GmModel *model, const GmData *d, const GmMemory *m, int chains)
 {
     int n = 0;
     for (int f = 0; f < model->n_state; f++)
-        if (model->state[f].stands_in > n) n = model->state[f].stands_in;
+        if (model->state[f].in_place_of > n) n = model->state[f].in_place_of;
     for (int k = 1; k <= n; k++) {
         double bytes = 0;
         for (int f = 0; f < model->n_state; f++)
-            if (model->state[f].stands_in == k)
+            if (model->state[f].in_place_of == k)
                 bytes += (double)array_bytes(&model->state[f], &m->shape[f]) * (is_shared(model, d, &model->state[f]) ? 1 : chains);
         gm_sparse_stand_in(k, bytes);
     }
@@ -154,18 +154,19 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
         }
         if (field->constraint == GM_UNIT_VECTOR && (field->role == GM_PARAMETER || field->role == GM_LATENT) &&
             m->shape[f].dim[m->shape[f].rank - 1] == 1) {
-            gm_error("data: %s is a unit vector of one element (%s): 1 or -1, and no step leads from one to the other. Write 2 * b - 1 in "
-                     "its place, b ~ bernoulli(0.5)",
-                     field->name, field->where ? field->where : "");
+            gm_error(
+                "data: %s is a unit vector of one element (%s): 1 or -1, and no update leads from one to the other. Write 2 * b - 1 in "
+                "its place, b ~ bernoulli(0.5)",
+                field->name, field->where ? field->where : "");
             return false;
         }
     }
     const char *largest = NULL;
     m->in_turn = may_take_turns && gm_memory_by_start(model, m, &largest) > (size_t)TURNS / (size_t)chains;
-    const int largest_number = say_what_stands_in(model, d, m, chains);
+    const int largest_number = put_joint_memory(model, d, m, chains);
     m->standing_in = gm_alloc((size_t)chains + 1, sizeof *m->standing_in);
     for (int all = 0; all < 2 && largest_number; all++) {
-        m->standing_in_bytes[all] = lay_out(model, d, m, all ? STANDING_IN_OF_ALL : STANDING_IN, NULL, 0) + LINE;
+        m->standing_in_bytes[all] = lay_out(model, d, m, all ? IN_PLACE_OF_ALL : IN_PLACE, NULL, 0) + LINE;
         for (int c = all ? chains : 0; c < chains + all; c++) m->standing_in[c] = lazily(m->standing_in_bytes[all]);
     }
     const size_t own = lay_out(model, d, m, OF_CHAIN, NULL, 0), shared = lay_out(model, d, m, OF_ALL, NULL, 0),
@@ -179,8 +180,8 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
         lay_out(model, d, m, OF_CHAIN, aligned(m->block[c]), c);
         lay_out(model, d, m, OF_ALL, aligned(m->block[chains]), c);
         lay_out(model, d, m, IN_TURN, aligned(m->block[chains + 1]), c);
-        if (largest_number) lay_out(model, d, m, STANDING_IN, aligned(m->standing_in[c]), c);
-        if (largest_number) lay_out(model, d, m, STANDING_IN_OF_ALL, aligned(m->standing_in[chains]), c);
+        if (largest_number) lay_out(model, d, m, IN_PLACE, aligned(m->standing_in[c]), c);
+        if (largest_number) lay_out(model, d, m, IN_PLACE_OF_ALL, aligned(m->standing_in[chains]), c);
         for (int f = 0; f < model->n_state; f++) {
             const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
             if (source < 0) continue;

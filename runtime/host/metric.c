@@ -565,7 +565,7 @@ static bool compare(Metric *m)
     slowest(m, &before, &now);
     const double along = now > 0 ? by_work * before / now : 0;
     const bool by_slowest = along > much_better && on_average > better;
-    m->gain = fmin(100, by_slowest ? fmax(along, on_average) : on_average);  // more cannot be told from so few sweeps
+    m->gain = fmin(100, by_slowest ? fmax(along, on_average) : on_average);  // so few sweeps show no more
     return by_slowest || on_average * better > 1;
 }
 

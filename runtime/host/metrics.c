@@ -1,32 +1,32 @@
-// metrics.c -- the metrics of a run's moves along gradients that are not diagonal, or may become so (metric.h): one for each move and
-// chain, from its first move on.
+// metrics.c -- the metrics of a run's HMC updates that are not diagonal, or may become so (metric.h): one for each update and chain, from
+// its first trajectory on.
 #include "host.h"
 #include "../device/metric.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-// What the move itself does with each coordinate in an evaluation, in multiply-adds, besides the density, whose cost is known where it
-// competes with steps.
+// What HMC itself does with each coordinate in an evaluation, in multiply-adds, besides the density. The cost of the density is known where
+// there is method selection.
 static const double of_move = 30;
 
-// On a GPU costs are in multiply-adds that wait for each other (kernel/cost.c): those of a density that does not compete, some launches; a
-// number that is read; a sum by a team of its turns; the turns of a product with a dense metric, of whose reads a lane has some on their
-// way at a time.
+// On a GPU costs are in multiply-adds that wait for each other (kernel/cost.c). A density outside method selection costs some launches. The
+// others are of a number that is read, of a sum by a team, of a square root, and of an iteration of a product with a dense metric. In the
+// last a lane has several reads on their way at a time.
 static const double some_launches = 3000, of_number = 8.0 / 20000, of_sum = 200, of_root = 40, of_turn = 5;
 
-typedef struct Kept {
-    uint64_t machine;  // which move it is
-    const char *name;  // of what it moves
-    int selection;     // where it competes with steps, counted from 1; else 0
+typedef struct KeptMetric {
+    uint64_t machine;  // which HMC update it is
+    const char *name;  // of its unknowns
+    int selection;     // under which there is method selection, counted from 1; else 0
     Metric *metric;    // NULL: diagonal
-    struct Kept *next;
-} Kept;
+    struct KeptMetric *next;
+} KeptMetric;
 
 struct GmMetrics {
     int chains;
     bool on_gpu;
-    Kept **first;  // by chain, which alone writes there
+    KeptMetric **first;  // by chain, which alone writes there
     int selections;
     double (*cost)[GM_COSTS];
 };
@@ -41,7 +41,7 @@ GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains,
     return w;
 }
 
-// Chains in step on a GPU wait for the same launches and sums: these are counted once for all of them.
+// Chains in lockstep on a GPU wait for the same launches and sums: these are counted once for all of them.
 static MetricCost cost_of(const GmMetrics *w, const GmHmc *of)
 {
     const double n = (double)of->coordinates, *c = of->selection ? w->cost[of->selection - 1] : NULL;
@@ -54,13 +54,13 @@ static MetricCost cost_of(const GmMetrics *w, const GmHmc *of)
                         .turn = shared * of_turn};
 }
 
-static Kept *keep(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
+static KeptMetric *keep(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 {
-    Kept **at = &w->first[chain];
+    KeptMetric **at = &w->first[chain];
     while (*at && (*at)->machine != of->machine) at = &(*at)->next;
     if (*at || run->sweep >= run->warmup) return *at;
-    Kept *k = *at = gm_alloc(1, sizeof *k);
-    *k = (Kept){.machine = of->machine, .name = of->name, .selection = of->selection};
+    KeptMetric *k = *at = gm_alloc(1, sizeof *k);
+    *k = (KeptMetric){.machine = of->machine, .name = of->name, .selection = of->selection};
     if (of->metric == METRIC_DENSE && of->coordinates > METRIC_MOST_DENSE) {
         const long sizes[] = {of->coordinates, METRIC_MOST_DENSE};
         gm_fault_at(run, chain, of->name,
@@ -68,16 +68,14 @@ static Kept *keep(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
                     sizes);
     } else if (metric_is_looked_at(of->coordinates, of->metric)) {
         k->metric = metric_open(of->coordinates, of->metric, cost_of(w, of), run->warmup);
-        if (!k->metric)
-            gm_fault(run, chain, of->name, -1,
-                     "there is no memory for the metric of a move along gradients: nuts(metric = diagonal) needs less");
+        if (!k->metric) gm_fault(run, chain, of->name, -1, "there is no memory for the metric of NUTS: nuts(metric = diagonal) needs less");
     }
     return k;
 }
 
 Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 {
-    Kept *k = w ? keep(w, run, of, chain) : NULL;
+    KeptMetric *k = w ? keep(w, run, of, chain) : NULL;
     if (k && k->metric && run->sweep >= run->warmup && !metric_settle(k->metric)) {
         metric_close(k->metric);
         k->metric = NULL;
@@ -87,7 +85,7 @@ Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain)
 
 void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup)
 {
-    for (Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
+    for (KeptMetric *k = w ? w->first[chain] : NULL; k; k = k->next) {
         if (k->machine != machine || !k->metric) continue;
         Metric *anew = metric_open(k->metric->n, k->metric->kind, k->metric->cost, warmup);
         metric_close(k->metric);
@@ -97,7 +95,7 @@ void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup)
 
 double gm_metrics_work(const GmMetrics *w, int selection, int chain)
 {
-    for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next)
+    for (const KeptMetric *k = w ? w->first[chain] : NULL; k; k = k->next)
         if (k->selection == selection && k->metric && k->metric->used) return metric_work(k->metric);
     return 0;
 }
@@ -106,8 +104,8 @@ double gm_metrics_work(const GmMetrics *w, int selection, int chain)
 
 static const char *kind_of(const Metric *m) { return m->full ? "dense" : "of low rank"; }
 
-// Whether a chain moves by it: not where steps have won.
-static bool is_taken(const GmMetrics *w, const GmSelected *selected, const Kept *k, int chain)
+// Whether a chain uses it: not where Gibbs updates were selected.
+static bool is_taken(const GmMetrics *w, const GmSelected *selected, const KeptMetric *k, int chain)
 {
     return k->metric && k->metric->used &&
            (!k->selection || !selected || selected[(long)chain * w->selections + k->selection - 1].gradients);
@@ -115,7 +113,7 @@ static bool is_taken(const GmMetrics *w, const GmSelected *selected, const Kept 
 
 void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before)
 {
-    for (const Kept *k = w ? w->first[chain] : NULL; k; k = k->next) {
+    for (const KeptMetric *k = w ? w->first[chain] : NULL; k; k = k->next) {
         const Metric *m = k->metric;
         if (!is_taken(w, selected, k, chain)) continue;
         fprintf(to, "%s%s: metric %s", before, k->name, kind_of(m));
@@ -127,21 +125,21 @@ void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, i
 
 void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected)
 {
-    // Moves by their first chain that has one; a chain may have none.
+    // HMC updates by their first chain that has one; a chain may have none.
     for (int c = 0; w && c < w->chains; c++)
-        for (const Kept *k = w->first[c]; k; k = k->next) {
+        for (const KeptMetric *k = w->first[c]; k; k = k->next) {
             int used = 0, least = METRIC_RANK, most = 0;
-            bool dense = false, told = false;
+            bool dense = false, listed = false;
             for (int other = 0; other < w->chains; other++)
-                for (const Kept *o = w->first[other]; o; o = o->next) {
+                for (const KeptMetric *o = w->first[other]; o; o = o->next) {
                     if (o->machine != k->machine || !is_taken(w, selected, o, other)) continue;
-                    told |= other < c;
+                    listed |= other < c;
                     used++;
                     dense = o->metric->full;
                     least = o->metric->rank < least ? o->metric->rank : least;
                     most = o->metric->rank > most ? o->metric->rank : most;
                 }
-            if (!is_taken(w, selected, k, c) || told) continue;
+            if (!is_taken(w, selected, k, c) || listed) continue;
             fprintf(to, "%s: metric %s", k->name, kind_of(k->metric));
             if (!dense && least < most) fprintf(to, ", %d to %d directions", least, most);
             else if (!dense) fprintf(to, ", %d direction%s", most, most > 1 ? "s" : "");
@@ -153,7 +151,7 @@ void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected)
 void gm_metrics_close(GmMetrics *w)
 {
     for (int c = 0; w && c < w->chains; c++)
-        for (Kept *k = w->first[c], *next; k; k = next) {
+        for (KeptMetric *k = w->first[c], *next; k; k = next) {
             next = k->next;
             metric_close(k->metric);
             free(k);

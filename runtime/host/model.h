@@ -1,4 +1,4 @@
-// model.h -- what an emitted program tells the runtime about itself, and what the runtime hands to it.
+// model.h -- how an emitted program describes itself to the runtime, and what the runtime hands to it.
 //
 // The emitted file defines one `const GmModel gm_model`. The runtime owns the command line, files, memory, the sweep loop
 // and the summary; the emitted file owns the mathematics.
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define GM_MOST_NUMBERS (GM_MAX_RANK + 1)  // that a fault tells of
+#define GM_MOST_NUMBERS (GM_MAX_RANK + 1)  // in the message of a fault
 
 // Types of elements. On the CPU all but GM_INT are double; on a GPU they depend on --precision:
 typedef enum {
@@ -35,7 +35,7 @@ typedef enum {
     // a definition that depends on variables, computed by `derive` after a kept sweep; in the draws by default if scalar or small
     GM_DERIVED,
     GM_PREDICTED,  // the same from the predict block: in the draws by default
-    // what a move along gradients says of itself, as CmdStan's columns accept_stat__ to energy__; always in the draws
+    // the diagnostics of HMC, as CmdStan's columns accept_stat__ to energy__; always in the draws
     GM_DIAGNOSTIC,
     GM_SUM,  // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
 } GmRole;
@@ -87,8 +87,8 @@ typedef struct GmField {
     int bounded;     // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
     double lower, upper;
     int by_start;  // state: expectations of latents, for modes: nothing is kept in them while another start is at work
-    // state: only steps that stand in for the joint normal of this number (sparse.h) use it; 0: others do
-    int stands_in;
+    // state: only updates in place of the joint normal of this number (sparse.h) use it; 0: others do
+    int in_place_of;
     int part_of, part;           // state: 1 + the field that it is an element of, and which one; 0: an array of its own
     const char *where;           // "file.gm:12"
     const char *declared;        // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest
@@ -126,37 +126,37 @@ typedef struct GmRun {  // one run: all that emitted code may ask for
     int inner_threads;                 // threads that share one chain's work
     double result;                     // of the last kernel that gives a number
     long colour;                       // of the elements at work, for chains of neighbours
-    struct GmSelected *selected;       // by chain and selection; NULL: all is drawn step by step
-    int company;                       // GmCompany: of chains, for moves along gradients
+    struct GmSelected *selected;       // by chain and selection; NULL: all is drawn by Gibbs updates
+    int together_mode;                 // GmTogetherMode: whether chains adapt HMC together
     struct GmTogether *together;
-    int n_together;             // those moves; NULL: no chain waits for another
-    struct GmMetrics *metrics;  // of moves along gradients, where they are not diagonal; NULL: all are
-    // chains in step on a CPU: those that launches are for, while others have their draw; NULL: all
+    int n_together;             // those updates; NULL: no chain waits for another
+    struct GmMetrics *metrics;  // of HMC updates, where they are not diagonal; NULL: all are
+    // chains in lockstep on a CPU: those that launches are for, while others have their draw; NULL: all
     const int *going;
     int n_going;
-    int step;      // the one that gm_model.step takes
+    int update;    // the one that gm_model.update takes
     long batch;    // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int marginal;  // GM_MARGINAL, GM_GIVEN_X; else 0
-    int kept;      // within a sweep, which makes statistics of what it draws before the first step that reads them
-    int like_gpu;  // the steps that a GPU takes, on whatever the run is
+    int kept;      // within a sweep, which makes statistics of what it draws before the first update that reads them
+    int like_gpu;  // the updates that a GPU makes, on whatever the run is
     // how long sweeps take is measured: scales are not drawn with joint normals integrated out, which is done more often when chains begin
     int timed;
-    int seeking;                       // only moves along gradients are made, each by `instead`
+    int seeking;                       // only HMC updates are made, each by `instead`
     int *tried;                        // not NULL: a fault is no fault, and noted there
     void (*after)(struct GmRun *one);  // called after each of them, by each chain for itself, or NULL
-    // called before each move along gradients, or NULL: 1, it is not made
+    // called before each HMC update, or NULL: 1, it is not made
     int (*instead)(struct GmRun *one, const struct GmHmc *of, void (*density)(struct GmRun *));
     void *host;               // the runtime's own
     struct GmDevice *device;  // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
 } GmRun;
 
-// The terms of a sparse joint normal on a GPU (sparse.h, KERNEL_TERMS): a turn of one of the kernel's loops tells some, numbered one after
-// the other from `first` of the turn on. At first the kernel is to measure how many turns there are, then to count the terms of each into
-// `first`, then to note their places; in a sweep it collects their values. A row of -1 is the shift.
+// The terms of a sparse joint normal on a GPU (sparse.h, KERNEL_TERMS): an iteration of one of the kernel's loops lists some, numbered one
+// after the other from `first` of the iteration on. At first the kernel measures how many iterations there are, then it counts the terms of
+// each into `first`, then it notes their places. In a sweep it collects their values. A row of -1 is the shift.
 enum { GM_TERMS_COLLECT, GM_TERMS_MEASURE, GM_TERMS_COUNT, GM_TERMS_NOTE };
 typedef struct GmTerms {
     int64_t mode, count;  // count: of terms
-    int64_t *turns;
+    int64_t *iterations;
     int32_t *first, *row, *column;
     double *value;  // of each chain, `count`
 } GmTerms;
@@ -168,7 +168,7 @@ typedef struct GmStays {
     int32_t in_a_row, all;
 } GmStays;
 
-typedef struct GmPlace {   // what kernels on a GPU may ask of the run; in device memory
+typedef struct GmPlace {   // what kernels on a GPU may read of the run; in device memory
     uint64_t seed, sweep;  // sweep from 0
     int64_t warmup, colour;
     int32_t first_chain, chains;
@@ -181,39 +181,39 @@ typedef struct GmPlace {   // what kernels on a GPU may ask of the run; in devic
     const GmMissing *missing;     // by data field; arrays in device memory
     double *result;               // per chain: of log_joint
     const struct GmTerms *terms;  // by number of a sparse joint normal, from 1; in device memory
-    int32_t *going;               // how many chains launches are for, then which; not all of them while some of a move have their draw
-    uint32_t idle[32];            // the others, a bit for each of the first 1024. With more chains launches are for all of them
-    int32_t stayed;               // draws that were not made (GM_STAYS), and of what the last of them
+    int32_t *going;     // how many chains launches are for, then which; not all of them while some of an HMC update have their draw
+    uint32_t idle[32];  // the others, a bit for each of the first 1024. With more chains launches are for all of them
+    int32_t stayed;     // draws that were not made (GM_STAYS), and of what the last of them
     const char *stayed_variable;  // in device memory
     GmStays *stays;               // per chain; NULL: blocks stay in the first sweeps alone
 } GmPlace;
 
-// Whether a joint normal that is not proper as far as numbers tell is no fault yet: its block stays where it is. In the first sweeps; later
+// Whether a joint normal that is not proper to within rounding is no fault yet: its block keeps its values. In the first sweeps; later
 // at most GM_STAYS_IN_A_ROW times in sweeps that are at most GM_STAYS_NEAR apart, and GM_MOST_STAYS times in all.
 enum { GM_FIRST_SWEEPS = 50, GM_STAYS_NEAR = 10, GM_STAYS_IN_A_ROW = 20, GM_MOST_STAYS = 100 };
 #define GM_STAYS(sweep, warmup) ((sweep) < (warmup) && (sweep) < GM_FIRST_SWEEPS)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-// Whether a chain has its draw while others of a move along gradients go on (gm_hmc in runtime_cuda.h): nothing is done for it.
+// Whether a chain has its draw while others of an HMC update go on (gm_hmc in runtime_cuda.h): nothing is done for it.
 enum { GM_MOST_IDLE = 32 * (int)(sizeof((GmPlace *)0)->idle / sizeof(uint32_t)) };
 DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDLE && place->idle[chain / 32] >> chain % 32 & 1; }
 #endif
 
-// Nothing but another way to draw the block changes the unknowns between two sweeps; unless values are missing, which are drawn, too.
+// Nothing but another method for the same block changes the unknowns between two sweeps; unless values are missing, which are drawn, too.
 enum { GM_ALONE = 1, GM_UNLESS_MISSING };
 
-// A move along gradients (launch.h, NUTS). What is 0 is as usual. Members are written in this order.
+// An HMC update (launch.h, NUTS). Members that are 0 have their defaults. Members are written in this order.
 typedef struct GmHmc {
-    uint64_t machine, position, value, gradient, moves;  // fields of State, by their offsets
-    uint32_t var;                                        // whose random numbers it takes
-    const char *name;                                    // of the unknowns: "mu, tau, theta"
-    int64_t coordinates, room;                           // coordinates: reals without bounds; room: numbers of `machine`
+    uint64_t machine, position, value, gradient, diagnostics;  // fields of State, by their offsets
+    uint32_t var;                                              // whose random numbers it takes
+    const char *name;                                          // of the unknowns: "mu, tau, theta"
+    int64_t coordinates, room;                                 // coordinates: reals without bounds; room: numbers of `machine`
     int32_t alone;         // GM_ALONE or GM_UNLESS_MISSING: the density at the draw of the last sweep need not be evaluated again
     int32_t marginal;      // auxiliaries are integrated out
-    int32_t selection;     // there is another way to draw them, and a start that is not finite is no fault
+    int32_t selection;     // there is another method for them, and a start that is not finite is no fault
     double accept;         // mean acceptance that the step size aims at (0.8)
-    int32_t depth, steps;  // NUTS: doublings at most (10); HMC: steps of every trajectory
-    double step;           // size of a step; else it is adapted
+    int32_t depth, steps;  // NUTS: doublings at most (10); HMC: leapfrog steps of every trajectory
+    double step;           // step size; else it is adapted
     double anneal;         // temperature of the first sweep of warm-up (1)
     const char *summed;    // discrete unknowns that its density sums out; NULL: none
     // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
@@ -229,15 +229,15 @@ typedef struct GmHmc {
 
 enum { GM_BY_NUTS = 1, GM_BY_CHEES };
 
-// Which moves that are NUTS by themselves chains make together: those that the model asks for; those, and all that it does not name; all;
-// none.
-typedef enum { GM_TOGETHER_BY_NAME, GM_TOGETHER_UNLESS_NAMED, GM_TOGETHER, GM_APART } GmCompany;
+// Which updates that are NUTS by themselves chains make together, by ChEES: those that the model asks for; those, and all that it does not
+// name; all; none.
+typedef enum { GM_TOGETHER_BY_NAME, GM_TOGETHER_UNLESS_NAMED, GM_TOGETHER, GM_APART } GmTogetherMode;
 
-typedef struct GmTogether {  // a move, in runs in which chains may adapt together
-    uint64_t moves;          // the field of State that says which it is
+typedef struct GmTogether {  // an HMC update, in runs in which chains may adapt together
+    uint64_t diagnostics;    // the field of State that says which it is
     int made;                // chains make it together; then
     GmHmc of;
-    double step, time;  // and, once adapted, this long are its steps and its trajectories
+    double step, time;  // and, once adapted, its step size and the length of its trajectories
 } GmTogether;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its
@@ -277,20 +277,20 @@ typedef struct GmLabels {
     int by;  // 1 + state field, the last one is 0
     // NULL: permuting labels leaves the log joint density as it is; draws may be permuted. Else why not
     const char *identified, *not_permuted;
-    const GmAlike *alike;  // data that must be the same along a dimension, or labels are told apart; NULL: none
+    const GmAlike *alike;  // data that must be the same along a dimension, or labels are identified; NULL: none
     const GmLabelled *fields;
 } GmLabels;
 
-// Unknowns that can be drawn step by step, or moved together along gradients. Fields are counted from 1, the last one is 0.
+// Unknowns that can be drawn by Gibbs updates, or jointly by NUTS. Fields are counted from 1, the last one is 0.
 typedef struct GmSelection {
-    const char *name;    // of the unknowns: "beta, sigma"
-    int coupled;         // what would be sliced depends on each other: without a measurement gradients move it
-    const int *fields;   // state: the unknowns
-    int told, machine;   // state: what moves tell of themselves; what they keep
-    const int *latents;  // state: auxiliaries that moves along gradients leave as they are
-    // GM_COSTS numbers, in multiply-adds: [0] a sweep by steps; [1] a move and the rest of its sweep, [2] each evaluation on its way; from
-    // GM_COST_ON_GPU on the same on a GPU, of each two numbers: what takes its time whatever the number of chains, and the work of each
-    // chain
+    const char *name;          // of the unknowns: "beta, sigma"
+    int coupled;               // what would be slice sampled depends on each other: if nothing is measured NUTS draws it
+    const int *fields;         // state: the unknowns
+    int diagnostics, machine;  // state: the diagnostics of NUTS; its memory
+    const int *latents;        // state: auxiliaries that NUTS leaves as they are
+    // GM_COSTS numbers, in multiply-adds: [0] a sweep by Gibbs updates; [1] a NUTS transition and the rest of its sweep, [2] each
+    // evaluation of its density; from GM_COST_ON_GPU on the same on a GPU, of each two numbers: what takes its time whatever the number of
+    // chains, and the work of each chain
     void (*cost)(const void *data, double *cost);
 } GmSelection;
 
@@ -308,16 +308,16 @@ double gm_different_rows(long rows, int n, const GmDataRows *arrays);
 #endif
 
 typedef struct GmSelected {                      // of a chain in a selection
-    int gradients;                               // what its next sweep takes
-    int also;                                    // steps besides
-    int fails;                                   // the last move found no finite density where it stands
-    long first, adapts;                          // moves count sweeps from here, and adapt in so many
-    double target;                               // acceptance that their step size aims at; 0: as the move says
+    int gradients;                               // whether its next sweep is by NUTS
+    int also;                                    // Gibbs updates besides
+    int fails;                                   // the last transition found no finite density at the chain's state
+    long first, adapts;                          // NUTS counts sweeps from here, and adapts in so many
+    double target;                               // acceptance that its step size aims at; 0: as GmHmc says
     long moves, evaluations, divergent, failed;  // so far; the runtime clears them, and what follows
-    long rounds;                                 // evaluations of the chain that makes most, of those that go in step
-    double scales;  // multiply-adds that steps took to draw scales with joint normals integrated out (device/scales.h)
+    long rounds;                                 // evaluations of the chain that makes most, of those that run in lockstep
+    double scales;  // multiply-adds of collapsed updates of scales, with joint normals integrated out (device/scales.h)
     double metric;  // multiply-adds that metrics took which are not diagonal
-    // of the last move; of all, and the sums of squares about their mean and of their changes
+    // of the last transition; of all, and the sums of squares about their mean and of their changes
     double energy, mean, squares, jumps;
 } GmSelected;
 
@@ -332,10 +332,10 @@ typedef struct GmModel {
     void (*setup)(GmRun *run);                   // after data, memory and initial values: hoisted sums
     void (*sweep)(GmRun *run);                   // run->batch sweeps of all chains
     double (*log_joint)(GmRun *run, int chain);  // of the augmented model
-    int n_updates;                               // --check: steps one by one
-    const char *(*update_name)(int step);
-    void (*step)(GmRun *run, int step);
-    int (*update_hmc)(int step);  // whether it is a move along gradients
+    int n_updates;                               // --check: updates one by one
+    const char *(*update_name)(int update);
+    void (*update)(GmRun *run, int update);
+    int (*update_hmc)(int update);  // whether it is an HMC update
     // What a model may do without. NULL: there is nothing to do.
     void (*derive)(GmRun *run);        // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
     void (*derive_chain)(GmRun *one);  // the same, of one->chain only
@@ -345,10 +345,10 @@ typedef struct GmModel {
     void (*refresh)(GmRun *run);            // after missing values were drawn: sums of responses
     double (*row_bytes)(const GmRun *run);  // of the matrix that row passes read
     long (*row_width)(const void *data);    // its columns; -1: several widths
-    const char *by_chees;                   // the unknowns that the model asks to be moved so; NULL: none
+    const char *by_chees;                   // the unknowns for which the model asks for ChEES; NULL: none
     // a sweep is an iteration of expectation-maximisation: maxima given the expectations, and the expectations there
     int for_modes;
-    // of all chains, the expectations where they stand. log_joint is the log density with latents integrated out where they were found last
+    // of all chains, the expectations at their states. log_joint is the log density with latents integrated out where they were found last
     void (*expect)(GmRun *run);
     void (*expect_chain)(GmRun *one);
     void (*iterate_chain)(GmRun *one);
@@ -364,7 +364,8 @@ typedef struct GmModel {
     const GmLabels *labels;           // NULL: there are none
     const GmSelection *selections;
     int n_selections;
-    // of a sweep, as that of a selection (GM_COSTS numbers): by steps, or with what competes moved; else [0] and [GM_COST_ON_GPU] alone
+    // of a sweep, as that of a selection (GM_COSTS numbers): by Gibbs updates, or with NUTS for what has it; else [0] and [GM_COST_ON_GPU]
+    // alone
     void (*cost)(const void *data, double *cost);
 } GmModel;
 
@@ -383,15 +384,15 @@ void gm_fault(const GmRun *run, int chain, const char *variable, long element, c
 // a fault.
 int gm_may_stay(const GmRun *run, int chain, const char *variable);
 void gm_stayed(const char *variable, long times);  // so many draws of it were not made (GM_STAYS)
-// Whether the chain at work has met one: it takes no more steps.
+// Whether the chain at work has met one: it makes no more updates.
 int gm_chain_ended(const GmRun *run);
 // A fault whose message says all: each # in it stands for a number.
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number);
-// --check: a gradient by a coordinate of a move beside what differences say, whose error is about `error`.
+// --check: a gradient by a coordinate of an HMC update beside what differences give, whose error is about `error`.
 void gm_check_gradient(const GmRun *run, const char *name, long coordinate, double slope, double difference, double error);
-// Whether chains make a move together.
+// Whether chains adapt an HMC update together.
 int gm_goes_together(GmRun *run, const GmHmc *of);
-// A chain has made a move that competes: what it took and what came of it are added to what is known of the chain's moves. metric:
+// A chain has made a NUTS transition under method selection: its work and its outcome are added to what is known of the chain. metric:
 // multiply-adds that a metric took.
 void gm_selected_moved(GmSelected *c, long evaluations, int divergent, int failed, double energy, double metric);
 // Has there been a fault? On a GPU, once all that was launched is done.

@@ -2,7 +2,7 @@
 // again with the new data for every kept draw.
 //
 //   ./fit train.json --new test.json --log-lik -o draws        draws_1.csv, ... as ever; draws_new.csv: mean and sd of each quantity over
-//   all draws, for the rows of test.json
+//                                                              all draws, for the rows of test.json
 //
 // The program is the same, so plates that run over rows have as many instances as the new data have rows. Unknowns keep the values of the
 // draw, element by element: their sizes must not change. What the new files leave out and the size of no new array decides is taken from

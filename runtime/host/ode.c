@@ -2,8 +2,8 @@
 //
 // What is integrated is one vector, the state and its derivatives, of each component those by all inputs: Y = (y, S). CVODES has a vector
 // for each input. Steps are chosen by the error of the state alone. So a solution is the same number for number, whether its derivatives
-// are asked for or not, and with the steps held fixed they are the derivatives of the numbers that the method gives (internal numerical
-// differentiation, Bock 1981), errors of the method included: what follows gradients sees one density.
+// are asked for or not. With the steps fixed they are the derivatives of the numbers that the method gives, errors of the method included
+// (internal numerical differentiation, Bock 1981). So HMC sees one density.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>

@@ -2,14 +2,14 @@
 // model whose components can be permuted are permuted back, each by the permutation of least cost.
 //
 // By allocations, if c is stored: the cost of calling label k of a draw l is the number of points with c = k in the draw that the reference
-// does not call l. The reference is at first the draw of the largest lp__ (and in another attempt, with at most MOST_STARTED points, the
-// least squares partition: what costs less counts), then the label that most draws give to each point, as often as the number of
-// disagreements falls (equivalence classes representatives, Papastamoulis and Iliopoulos 2010, Journal of Computational and Graphical
-// Statistics 19, in the iterative form of Papastamoulis 2016, Journal of Statistical Software 69). Where allocations leave a choice
-// (components without points), parameters decide, by their squared distance to those of the reference draw. By parameters, `--by mu,w`: the
-// cost is that squared distance, each element in units of its standard deviation over all labels and draws, and the reference becomes the
-// mean of the permuted draws as often as the cost falls (as Stephens 2000, Journal of the Royal Statistical Society B 62, does with
-// probabilities of allocation).
+// does not call l. The reference is at first the draw of the largest lp__. A second attempt, with at most MOST_STARTED points, begins with
+// the least squares partition; what costs less counts. Then the reference is the label that most draws give to each point, as often as the
+// number of disagreements falls. These are equivalence classes representatives (Papastamoulis and Iliopoulos 2010, Journal of
+// Computational and Graphical Statistics 19, in the iterative form of Papastamoulis 2016, Journal of Statistical Software 69). Where
+// allocations leave a choice (components without points), parameters decide, by their squared distance to those of the reference draw. By
+// parameters, `--by mu,w`: the cost is that squared distance, each element in units of its standard deviation over all labels and draws.
+// The reference becomes the mean of the permuted draws as often as the cost falls (as in Stephens 2000, Journal of the Royal Statistical
+// Society B 62, with probabilities of allocation).
 //
 // The compiler knows what is permuted (GmLabels). Cells are copied as text, so numbers keep all their digits.
 #include "relabel.h"
@@ -33,10 +33,10 @@ typedef struct Options {
     long summary_rows;
 } Options;
 
-typedef struct Column {
-    int field;     // of state; -1: lp__; -2: something that a move says of itself
+typedef struct DrawColumn {
+    int field;     // of state; -1: lp__; -2: a diagnostic of HMC
     long element;  // row-major
-} Column;
+} DrawColumn;
 
 typedef struct Relabel {
     const GmModel *model;
@@ -46,7 +46,7 @@ typedef struct Relabel {
     long rows, draws;     // of each file; in all
     char *header;
     long n_columns;
-    Column *column;
+    DrawColumn *column;
     GmMemory memory;   // shapes alone
     long **column_of;  // by field and element; NULL: the field is not stored
     double *number;    // [draw][column], but of allocations
@@ -252,12 +252,12 @@ static bool read_columns(Relabel *r, const char *path)
             const int f = read_label(model, label, length, &rank, at);
             if (f < 0) {
                 const bool lp = length == 4 && strncmp(label, "lp__", 4) == 0,
-                           told = length > 2 && strncmp(label + length - 2, "__", 2) == 0;
-                if (!lp && !told) {
+                           diagnostic = length > 2 && strncmp(label + length - 2, "__", 2) == 0;
+                if (!lp && !diagnostic) {
                     gm_error("%s: %.*s is no variable of %s: these are draws of another model", path, (int)length, label, model->source);
                     return false;
                 }
-                r->column[c] = (Column){.field = lp ? -1 : -2};
+                r->column[c] = (DrawColumn){.field = lp ? -1 : -2};
             } else if (pass == 0) {
                 for (int d = 0; d < rank; d++)
                     if (at[d] > r->memory.shape[f].dim[d]) r->memory.shape[f].dim[d] = at[d];
@@ -270,7 +270,7 @@ static bool read_columns(Relabel *r, const char *path)
                     for (long e = 0; e < gm_shape_size(s); e++) r->column_of[f][e] = -1;
                 }
                 r->column_of[f][element] = c;
-                r->column[c] = (Column){f, element};
+                r->column[c] = (DrawColumn){f, element};
             }
             label += length + 1;
         }
@@ -361,8 +361,8 @@ static bool choose_labels(Relabel *r)
             return false;
         }
     if (r->labels->not_permuted) {
-        gm_error("relabel: the labels of %s are told apart by the model, and are not to be permuted: %s",
-                 model->state[r->labels->by - 1].name, r->labels->not_permuted);
+        gm_error("relabel: the model identifies the labels of %s, so they are not to be permuted: %s", model->state[r->labels->by - 1].name,
+                 r->labels->not_permuted);
         return false;
     }
     return true;
@@ -424,7 +424,7 @@ static bool read_cells(Relabel *r, char *text, const Lines *l, long draw)
             else gm_error("%s: line %ld: `%.20s` is not a number", l->path, l->number, at);
             return false;
         }
-        const Column *of = &r->column[c];
+        const DrawColumn *of = &r->column[c];
         r->number[draw * r->n_columns + c] = x;
         if (holds_labels(r, of->field) && !isnan(x) && (x != floor(x) || x < 1 || x > (r->n_labels ? r->n_labels : MOST_LABELS))) {
             gm_error("%s: line %ld: %s is %g, and labels are 1 to %d", l->path, l->number, r->model->state[of->field].name, x,
@@ -721,7 +721,7 @@ static int agree(Relabel *r, double *left)
 // The column whose cell stands in column c of a draw once it is permuted; from: the label that becomes each.
 static long source_of(const Relabel *r, long c, const int *from)
 {
-    const Column *of = &r->column[c];
+    const DrawColumn *of = &r->column[c];
     const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
     if (!v || !v->dims || v->apart || v->lost) return c;
     const GmShape *s = &r->memory.shape[of->field];
@@ -828,7 +828,7 @@ static void print_summary(const Relabel *r)
     long *kept = gm_alloc((size_t)r->n_columns, sizeof *kept);
     d.column = gm_alloc((size_t)r->n_columns, sizeof *d.column);
     for (long c = 0; c < r->n_columns; c++) {
-        const Column *of = &r->column[c];
+        const DrawColumn *of = &r->column[c];
         if (of->field == -2 || holds_labels(r, of->field) || (of->field >= 0 && r->model->state[of->field].on_request)) continue;
         const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
         if (v && (v->lost || v->apart)) continue;
@@ -873,11 +873,11 @@ static void print_notes(const Relabel *r, int rounds, double left)
             printf("not permuted, and left out below: %s, which depends on the labels that the draws had\n", name);
     }
     for (const GmAlike *a = r->labels->alike; a && a->field && !r->labels->identified; a++)
-        printf("if elements of the data %s differ along dimension %d, the model tells labels apart: what follows is then about the "
+        printf("if elements of the data %s differ along dimension %d, the model identifies labels: what follows is then about the "
                "components, not about numbers 1 to %d of the model\n",
                r->model->data[a->field - 1].name, a->dim + 1, r->n_labels);
     if (r->labels->identified)
-        printf("the model tells labels apart (%s): what follows is about the components, not about numbers 1 to %d of the model\n",
+        printf("the model identifies labels (%s): what follows is about the components, not about numbers 1 to %d of the model\n",
                r->labels->identified, r->n_labels);
 }
 

@@ -1,23 +1,23 @@
 // restarts.c -- chains that are where there is next to no probability begin again where others are.
 //
 //   sweep 0 ............... 3W/10 ................ 9W/20 ............... 13W/20 ............... 17W/20 ............... W
-//                             noted: draws of a move along gradients that holds all unknowns, their gradients and log densities
+//                             noted: draws of an HMC update of all unknowns, their gradients and log densities
 //                                                    chains are compared, and some begin again from another's place; twice more after what
 //                                                    is noted from then on
 //
 // A trial of NUTS that Gibbs updates win (selection.c) is noted as far as it goes.
 //
 // A chain that samples its part a of the space has E log p = log P(a) + constant - H, H the entropy of p within a. For any smooth density H
-// is at most that of a normal of the same covariance S, and at least that of one whose precision is the Fisher information J = E (d log
-// p)(d log p)' (Stam 1959; Dembo, Cover and Thomas 1991, IEEE Transactions on Information Theory 37, theorems 13 and 28):
+// is at most that of a normal of the same covariance S. It is at least that of a normal whose precision is the Fisher information J = E (d
+// log p)(d log p)' (Stam 1959; Dembo, Cover and Thomas 1991, IEEE Transactions on Information Theory 37, theorems 13 and 28):
 //
 //   E log p + n/2 log(2 pi e) - log det J/2  <=  log P(a) + constant  <=  E log p + n/2 log(2 pi e) + log det S/2
 //
 // and either determinant is at most the product of those of blocks on its diagonal (Fischer). So what a chain has seen of its part bounds
 // the probability of it from both sides: in whatever coordinates, and however many parts there are. Where the upper bound of a chain is
-// below the lower one of another by far, its part holds next to nothing, and it goes on from a place of a chain of which that is not so.
-// Parts of like probability are left alone, as are a mode that is high and narrow and one that is low and broad, which no comparison of
-// heights tells apart.
+// below the lower one of another by far, its part has next to no probability. The chain then goes on from a place of a chain of which that
+// is not so. Parts of like probability are left alone. So are a mode that is high and narrow and one that is low and broad, which no
+// comparison of heights could decide.
 //
 // Blocks are coordinates that go together in the draws (or gradients): any partition gives bounds. Estimated determinants of k coordinates
 // from N draws are low by k(k + 1)/4N, about, in logarithm, halved, which is added. All this is in warm-up: later draws know nothing of it.
@@ -43,10 +43,10 @@ static const double errors = 4;       // standard errors that are allowed for be
 static const double together = 0.35;  // correlation of coordinates of one block
 
 typedef struct Noted {               // of a chain
-    uint64_t machine, standardised;  // of the move, by offsets; machine 0: none was made yet
+    uint64_t machine, standardised;  // of the HMC update, by offsets; machine 0: none was made yet
     long coordinates;
-    int selection;                      // where it competes with steps, counted from 1; else 0
-    bool other;                         // it makes another one, or one that does not hold all unknowns
+    int selection;                      // under which there is method selection, counted from 1; else 0
+    bool other;                         // it makes another one, or one that does not include all unknowns
     long n;                             // draws
     double *draw, *gradient, *density;  // [n][coordinates], [n]
     int from;                           // -1, or the chain from which it began again
@@ -72,7 +72,7 @@ GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmDa
 {
     if (o->chains < 2 || o->warmup < LEAST_WARMUP) return NULL;
     for (int f = 0; f < model->n_data; f++)
-        if (d->missing[f].count > 0)  // drawn by steps of their own
+        if (d->missing[f].count > 0)  // drawn by updates of their own
             return NULL;
     GmRestarts *w = gm_alloc(1, sizeof *w);
     *w = (GmRestarts){.model = model,
@@ -239,7 +239,7 @@ static double most_log_det(const double *x, long n, int k, bool about_mean, doub
     return sum;
 }
 
-// Draws that tell as much as the noted ones where these are independent, by the median of some coordinates.
+// The number of independent draws that are worth as much as the noted ones, by the median of some coordinates.
 static double effective_draws(const Noted *x)
 {
     const long k = x->coordinates, some = k < SOME ? k : SOME;
@@ -258,14 +258,14 @@ static double effective_draws(const Noted *x)
 }
 
 // of the logarithm of what the part of a chain holds, but for a constant that all chains have
-typedef struct Bounds {
+typedef struct MassBounds {
     bool known;
     double lower, upper, error;
-} Bounds;
+} MassBounds;
 
-static Bounds bounds_of(const Noted *x)
+static MassBounds bounds_of(const Noted *x)
 {
-    if (x->other || x->n < LEAST_NOTED) return (Bounds){.known = false};
+    if (x->other || x->n < LEAST_NOTED) return (MassBounds){.known = false};
     const double n = (double)x->n;
     double mean = 0, squares = 0;
     long moved = 0;
@@ -279,18 +279,18 @@ static Bounds bounds_of(const Noted *x)
                  lower = mean - most_log_det(x->gradient, x->n, (int)x->coordinates, false, effective);
     // of logarithms of standard deviations, 1/2N each, of draws and gradients
     const double error = sqrt(squares / of_density + (double)x->coordinates / effective);
-    // A chain of which many moves are refused, or whose draws spread less than their gradients allow, has not seen its part.
-    return (Bounds){.known = isfinite(upper) && isfinite(lower) && lower <= upper + errors * error && 2 * moved > x->n,
-                    .lower = lower,
-                    .upper = upper,
-                    .error = error};
+    // A chain of which many proposals are refused, or whose draws spread less than their gradients allow, has not seen its part.
+    return (MassBounds){.known = isfinite(upper) && isfinite(lower) && lower <= upper + errors * error && 2 * moved > x->n,
+                        .lower = lower,
+                        .upper = upper,
+                        .error = error};
 }
 
 // ---- another start ----
 
 static bool is_place(GmRole role) { return role == GM_PARAMETER || role == GM_LATENT || role == GM_AUXILIARY; }
 
-// The unknowns, and what the move has learned of them, where it is not of low rank.
+// The unknowns, and what HMC has adapted to them, where it is not of low rank.
 static void begin_again(GmRestarts *w, GmRun *run, int chain, int from)
 {
     Noted *x = &w->chain[chain];
@@ -322,7 +322,7 @@ long gm_restarts_until(const GmRestarts *w, long sweep, long batch)
 void gm_restarts_meet(GmRestarts *w, GmRun *run, long done)
 {
     if (!w || w->round == ROUNDS || done != noted_to(w->warmup, w->round)) return;
-    Bounds *b = gm_alloc((size_t)w->chains, sizeof *b);
+    MassBounds *b = gm_alloc((size_t)w->chains, sizeof *b);
     double *less = gm_alloc((size_t)w->chains, sizeof *less);
     int best = -1, others = 0, *other = gm_alloc((size_t)w->chains, sizeof *other);
 #pragma omp parallel for num_threads(run->threads) schedule(static, 1)
@@ -353,8 +353,8 @@ void gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *befo
     const Noted *x = w ? &w->chain[chain] : NULL;
     if (x && x->from >= 0)
         fprintf(to,
-                "%schain %d began again in sweep %ld of warm-up from the place of chain %d: where it had been holds less than 10^%.0f of "
-                "the probability of where that is\n",
+                "%schain %d began again in sweep %ld of warm-up from the state of chain %d: its region has less than 10^%.0f of "
+                "the probability of that chain's\n",
                 before, w->first_chain + chain, x->when, w->first_chain + x->from, -floor(x->less / log(10)));
 }
 

@@ -26,12 +26,12 @@ typedef struct Fit {
     double sweep_seconds;
     long sweeps;
     GmDevice *device;        // the GPU, or NULL
-    GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts take turns
+    GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts run one after the other
     double *update_seconds;  // --profile on the CPU
     GmNewData *new_data;     // of --new, or NULL
-    GmTrials *selected;      // NULL: nothing competes
+    GmTrials *selected;      // NULL: no methods to select from
     GmRestarts *restarts;    // NULL: chains stay where they are
-    bool starts;             // moves along gradients look for a start that has a density
+    bool starts;             // HMC updates look for a start that has a density
 } Fit;
 
 static void fit_close(Fit *f)
@@ -80,12 +80,12 @@ static void after_sweep(GmRun *one)
     if (f->derived && f->model->restore_chain) f->model->restore_chain(one);
 }
 
-// A sweep step by step, with the time of each (--profile on the CPU); then what follows a sweep.
+// A sweep update by update, with the time of each (--profile on the CPU); then what follows a sweep.
 static void timed_sweep(Fit *f)
 {
     for (int k = 0; k < f->model->n_updates; k++) {
         const double before = gm_seconds();
-        f->model->step(&f->run, k);
+        f->model->update(&f->run, k);
         f->update_seconds[k] += gm_seconds() - before;
     }
     for (int c = 0; c < f->options.chains; c++) {
@@ -105,7 +105,7 @@ static void profile_print(const Fit *f)
         long row;
         const GmNonzeros *few = gm_nonzeros_of(*(double **)((char *)f->data.data + field->offset), s->dim[1], &row);
         if (few)
-            printf("%s: %ld by %ld, %.3g%% of whose elements are not 0: read by these\n", field->name, few->n, few->p,
+            printf("%s: %ld by %ld, %.3g%% of whose elements are not 0: only these are read\n", field->name, few->n, few->p,
                    100 * (double)few->first[few->n] / ((double)few->n * (double)few->p));
     }
     for (int k = 1; k <= gm_sparse_blocks(); k++)
@@ -196,7 +196,7 @@ static bool explain_definition(const Fit *f)
         for (long i = 0; i < gm_shape_size(shape); i++)
             if (!isfinite(x[i])) {
                 char *name = gm_element_name(field->name, shape->rank, shape->dim, i);
-                gm_error("  %s is %s (%s): that may be what is to blame, and with it the data that it is computed from", name,
+                gm_error("  %s is %s (%s): that may be the cause, and with it the data that it is computed from", name,
                          isnan(x[i]) ? "NaN, not a number" : "infinite", field->where);
                 free(name);
                 return true;
@@ -205,8 +205,8 @@ static bool explain_definition(const Fit *f)
     return false;
 }
 
-// After a fault: the factor that is 0 where the chain stands, if there is one, and what can be done in warm-up.
-// Numbers whose squares no double holds make matrices and densities of them infinite, which whatever fails then does not tell.
+// After a fault: the factor that is 0 at the chain's state, if there is one, and what can be done in warm-up. Numbers whose squares no
+// double holds make matrices and densities of them infinite, which the message of whatever fails then does not show.
 static void explain_large(const Fit *f)
 {
     static const double LARGE = 1e150;  // room for sums of squares
@@ -226,7 +226,7 @@ static void explain_large(const Fit *f)
     }
 }
 
-// What has no density where a chain stands: a matrix, a factor or, before the first sweep has ended, an observed value.
+// What has no density at a chain's state: a matrix, a factor or, before the first sweep has ended, an observed value.
 static void explain_place(const Fit *f, int chain, bool first)
 {
     explain_large(f);
@@ -242,7 +242,7 @@ static void explain_fault(const Fit *f)
     if (!gm_fault_raised() || explain_definition(f)) return;
     explain_place(f, gm_fault_chain() - f->run.first_chain, gm_fault_sweep() == 0);
     if (gm_fault_sweep() < f->options.warmup)
-        gm_error("  if it is the start that is to blame: --init FILE gives the values to start from, --init R starts nearer to zero (1)%s",
+        gm_error("  if the start is the cause: --init FILE gives the values to start from, --init R starts nearer to zero (1)%s",
                  f->device && gm_fault_sweep() == 0 ? "; --device cpu looks for other places" : "");
 }
 
@@ -267,9 +267,10 @@ static bool impossible(const Fit *f)
     const GmDraws *d = &f->draws;
     for (int c = 0; c < d->chains && f->options.log_joint && d->kept > 0; c++) {
         if (d->possible[c]) continue;
-        gm_error("chain %d: lp__ is NaN or -infinity in all draws: the density is 0, or no number, wherever the chain stands. These are no "
-                 "draws of the posterior",
-                 d->first_chain + c);
+        gm_error(
+            "chain %d: lp__ is NaN or -infinity in all draws: the density is 0, or no number, at every state of the chain. These are no "
+            "draws of the posterior",
+            d->first_chain + c);
         explain_large(f);
         char *zero = f->device ? NULL : gm_zero_factor(f->model, &f->memory, &f->data, c);
         if (zero) gm_error("  there %s", zero);
@@ -287,7 +288,7 @@ static void note_missing(const Fit *f)
         const long n = f->data.missing[k].count;
         if (y->may_be_left_out && n > 0)
             printf("%s has %ld missing value%s, which nothing else reads, and given which the unknowns are drawn as if %s been observed: "
-                   "`infer { %s by marginal; }` in the model leaves them out, and what depends on them moves faster.\n",
+                   "`infer { %s by marginal; }` in the model integrates them out, and what depends on them mixes faster.\n",
                    y->name, n, n > 1 ? "s" : "", n > 1 ? "they had" : "it had", y->name);
     }
 }
@@ -479,7 +480,7 @@ static int start(Fit *f)
     f->run.selected = gm_trials_of(f->selected);
     f->draws.selected = f->selected;
     gm_together_open(&f->run, model, o);
-    if (gm_together_competes(&f->run, model)) gm_trials_move_by(f->selected, "ChEES-HMC");
+    if (gm_together_selected(&f->run, model)) gm_trials_move_by(f->selected, "ChEES-HMC");
     if (!o->check) f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
     gm_trials_know(f->selected, f->run.metrics);
     if (!o->check && !f->device && !f->run.together) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);

@@ -7,7 +7,7 @@
 //
 //   draw again       all unknowns at random, first within 2 of zero on the unbounded scale and then nearer
 //   change           some of them, from the place with the fewest factors that are 0, as long as there are no more of these (feasible.c:
-//   min-conflicts)
+//                    min-conflicts)
 //
 // Factors are counted with the recursions and solutions as computed there. All chains that have a density, or come to one by themselves,
 // stay as they were.
@@ -33,7 +33,7 @@ typedef struct Unit {
     long first, n;
 } Unit;
 
-typedef struct Place {
+typedef struct StartPlace {
     const GmModel *model;
     GmMemory *memory;
     const GmData *data;
@@ -46,7 +46,7 @@ typedef struct Place {
     size_t bytes;  // of all unknowns
     Stream random;
     uint64_t sweep;  // of the next draw
-} Place;
+} StartPlace;
 
 // ---- whether there is a density ----
 
@@ -57,7 +57,7 @@ static bool is_zero(const Formula *f, Box *b, void *with)
     return true;
 }
 
-static long zeros(Place *p)
+static long zeros(StartPlace *p)
 {
     long n = 0;
     for (int k = 0; k < p->factors->n; k++)
@@ -73,8 +73,8 @@ static bool has_density(const GmModel *model, const GmRun *run, int chain)
     return isfinite(model->log_joint(&one, chain)) && !tried;
 }
 
-// 0: there is one where the chain stands. Else 1, and the factors that are 0 there.
-static double lacks(Place *p) { return has_density(p->model, &p->run, p->chain) ? 0 : 1 + (double)zeros(p); }
+// 0: there is one at the chain's state. Else 1, and the factors that are 0 there.
+static double lacks(StartPlace *p) { return has_density(p->model, &p->run, p->chain) ? 0 : 1 + (double)zeros(p); }
 
 // ---- the unknowns of a chain ----
 
@@ -101,7 +101,7 @@ static size_t bytes_of(const GmModel *model, const GmMemory *m, int f)
     return (size_t)gm_shape_size(&m->shape[f]) * (model->state[f].type == GM_INT ? sizeof(int32_t) : sizeof(double));
 }
 
-static void place_open(Place *p)
+static void place_open(StartPlace *p)
 {
     const GmModel *model = p->model;
     long room = 0;
@@ -121,7 +121,7 @@ static void place_open(Place *p)
     p->box.hi = gm_alloc((size_t)model->n_state, sizeof *p->box.hi);
 }
 
-static void place_close(Place *p)
+static void place_close(StartPlace *p)
 {
     free(p->unit);
     free(p->box.lo);
@@ -129,7 +129,7 @@ static void place_close(Place *p)
     free(p->box.read);
 }
 
-static void copy_unknowns(const Place *p, char *kept, bool back)
+static void copy_unknowns(const StartPlace *p, char *kept, bool back)
 {
     for (int f = 0; f < p->model->n_state; f++) {
         if (!moves(&p->model->state[f])) continue;
@@ -140,7 +140,7 @@ static void copy_unknowns(const Place *p, char *kept, bool back)
     }
 }
 
-static void draw(Place *p, const Unit *u, double radius)
+static void draw(StartPlace *p, const Unit *u, double radius)
 {
     gm_draw_start_again(p->model, p->memory, &p->run, p->chain, u->field, u->first, u->n, radius, p->sweep);
 }
@@ -148,7 +148,7 @@ static void draw(Place *p, const Unit *u, double radius)
 // ---- the search ----
 
 // One unknown, or one in two, four, ... of them, at a distance of its own.
-static void change(Place *p)
+static void change(StartPlace *p)
 {
     const double radius = exp(7 * uniform_open(&p->random) - 2);
     p->sweep++;
@@ -163,7 +163,7 @@ static void change(Place *p)
 }
 
 // Whether a place with a density was found. If not the chain is left where the fewest factors are 0.
-static bool search(Place *p)
+static bool search(StartPlace *p)
 {
     char *best = gm_alloc(p->bytes + 1, 1);
     copy_unknowns(p, best, false);
@@ -244,14 +244,14 @@ int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const G
     for (int c = 0; c < m->chains; c++) {
         if (!lost[c]) continue;
         const Sweep at = {.seed = run->seed, .chain = (uint32_t)(run->first_chain + c), .sweep = CHANGING_SWEEP};
-        Place p = {.model = model,
-                   .memory = m,
-                   .data = d,
-                   .factors = &factors,
-                   .run = *run,
-                   .chain = c,
-                   .random = stream(at, 0, 0),
-                   .sweep = DRAWING_SWEEP};
+        StartPlace p = {.model = model,
+                        .memory = m,
+                        .data = d,
+                        .factors = &factors,
+                        .run = *run,
+                        .chain = c,
+                        .random = stream(at, 0, 0),
+                        .sweep = DRAWING_SWEEP};
         p.run.inner_threads = 1;
         place_open(&p);
         lost[c] = !search(&p);

@@ -6,24 +6,24 @@
 //                                                                                 few effective draws for a verdict NUTS, adapts until
 //                                                                                 3W/4, measured again until 19W/20     where both had
 //
-// What is measured is the effective sample size of the slowest of some elements, of their normal scores and of both tails (draws that are
-// antithetic have good means and poor tails), of all chains together. It is divided by what the draws cost. Costs are counted in
-// multiply-adds and in evaluations of a density, never in seconds: the same seed gives the same draws on any machine and for any number of
-// threads. All chains take the same, and decide where they meet: after sweeps that are known beforehand.
+// What is measured is the effective sample size of the slowest of some elements, by their normal scores and both tails, of all chains
+// together. (Antithetic draws have good means and poor tails.) It is divided by what the draws cost. Costs are counted in multiply-adds and
+// in evaluations of a density, never in seconds: the same seed gives the same draws on any machine and for any number of threads. All
+// chains take the same method. They decide where they meet, after sweeps that are known beforehand.
 //
 // What is tried is what would be taken: a NUTS transition, and Gibbs updates after every k-th. Exact conditionals and slices lead out of a
 // narrow part of the distribution, the neck of a funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates
 // follow each transition where any diverged. Elsewhere they have a tenth of the work.
 //
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So
-// NUTS has to win by a factor, and by a larger one the more diverged. A verdict needs 20 effective draws a chain by Gibbs updates, of a
-// window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have less
-// than 4 and NUTS gets around, NUTS is taken at up to twice the cost. Where NUTS loses nearly, with as few draws by Gibbs updates, it is
-// tried once more. Since no transition gives more than an independent draw, a trial ends where even these would not win, and where it has
-// cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly move something).
+// NUTS has to be better by a factor, and by a larger one the more diverged. A decision needs 20 effective draws a chain by Gibbs updates,
+// of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have
+// less than 4 and NUTS mixes, NUTS is taken at up to twice the cost. Where NUTS is nearly as good, with as few draws by Gibbs updates, it
+// is tried once more. No transition gives more than an independent draw, so a trial ends where even these would not be enough. It also ends
+// where it has cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly change an element).
 //
-// What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density where it stands: the draws have the law
-// of one valid kernel.
+// What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density at the chain's state: the draws have the
+// law of one valid kernel.
 //
 // On a GPU a launch serves all chains: a sweep by NUTS goes on until the last chain has its draw. What launches cost whatever the number of
 // chains is counted once for all of them.
@@ -46,7 +46,7 @@ enum {
     SHARE_OF_GIBBS = 10,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
     APART = 20,                 // sweeps between two meetings of a trial
     LEAST_TRIAL = 60,           // sweeps, of which half are measured
-    PLANNED_AGAIN = 4,          // meetings after which chains in step learn a second time how long their trial is
+    PLANNED_AGAIN = 4,          // meetings after which chains in lockstep learn a second time how long their trial is
     MOST_COORDINATES = 200000,  // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,        // effective draws by Gibbs updates that a verdict needs
     // with fewer, and so many more for a second window, a chain may take any time to get around
@@ -57,25 +57,25 @@ enum {
     BITS = 3,
 };
 
-// NUTS wins with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in a run
-// than in its trial (2.7 times as many in the median of 31 runs).
+// NUTS is selected with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in
+// a run than in its trial (2.7 times as many in the median of 31 runs).
 static const struct {
     double share, factor;
 } wanted[] = {{0, 1.3}, {0.003, 1.6}, {0.02, 3}, {1, 5}};
 static const double clearly = 5;  // times the factor: effective draws of few sweeps may be fewer than they seem by as much
-// where Gibbs updates hardly move something: NUTS has so many times their effective draws, and so many for the same work
+// where Gibbs updates hardly change an element: NUTS has so many times their effective draws, and so many for the same work
 static const double around = 2.5, at_any_cost = 0.5;
 static const double least_energy = 0.3;  // E-BFMI below which tails may be missed (Betancourt 2016)
 static const double best = 0.85;         // effective draws of a transition, of the slowest of some elements, at most
 static const double careful = 0.95;      // the target of a second trial whose first diverged
-// NUTS that loses with so many times the effective draws for the same work is tried again
+// NUTS that is not selected, with so many times the effective draws for the same work, is tried again
 static const double near = 0.5, near_hardly = 0.1;
 
-static const char smaller[] = "its steps are small, for an acceptance of 0.95, since larger ones diverged";
-static const char no_density[] = "NUTS met no finite density";
+static const char smaller[] = "its step size is small, for an acceptance of 0.95, since larger ones diverged";
+static const char no_density[] = "NUTS found no finite density";
 static const char too_dear[] = "NUTS was not tried, since even independent draws by it would cost more";
 static const char given_up[] = "NUTS was not tried to the end: even independent draws by it would cost more";
-static const char no_better[] = "it hardly moved something, either";
+static const char no_better[] = "some elements hardly changed by it, either";
 static const char unaffordable[] = "NUTS was not tried to the end: its transitions cost too much for a trial";
 
 typedef enum { GIBBS, NUTS_AND_GIBBS, METHODS } Method;
@@ -104,7 +104,7 @@ typedef struct Trial {  // of a set of unknowns, by all chains
     long met_moves;       // of all chains, at the last meeting
     Window again;         // of Gibbs updates, where the first had too few effective draws for a verdict
     double ratio;         // effective draws for the same work, to those of Gibbs updates; 0: not measured
-    bool hardly, only;    // Gibbs updates hardly move something; NUTS alone gets around
+    bool hardly, only;    // Gibbs updates hardly change an element; NUTS alone mixes
     bool nuts;            // what is tried, or taken
     long every;           // sweeps, of which one makes the Gibbs updates besides; 0: none does
     const char *because;  // without numbers; or NULL
@@ -139,7 +139,7 @@ struct GmTrials {
     bool in_step;    // on a GPU
     const char *by;  // what NUTS is: "NUTS", or what takes its place
     const GmMetrics *metrics;
-    long met;        // sweeps after which chains in step have met last
+    long met;        // sweeps after which chains in lockstep have met last
     uint64_t plans;  // how often the length of a trial has changed
 };
 
@@ -194,13 +194,13 @@ static Costs costs_of(const GmSelection *of, const void *data, bool on_gpu)
                   : (Costs){{0, c[0]}, {0, c[1]}, {0, c[2]}};
 }
 
-// Why nothing is measured, or NULL. beyond: of the sets that chains in step can have.
+// Why nothing is measured, or NULL. beyond: of the sets that chains in lockstep can have.
 static const char SHORT[] = "not measured in a warm-up of less than 300 sweeps";
 
 static const char *not_measured(const Costs *c, bool latents, long coordinates, long warmup, bool beyond)
 {
-    return isinf(c->evaluation.work)        ? "what gradients read of a matrix is not made where its rows are told"
-           : latents                        ? "the draws hold auxiliaries"
+    return isinf(c->evaluation.work)        ? "the products of a matrix that gradients need are not computed where its rows are listed"
+           : latents                        ? "the draws include auxiliaries"
            : coordinates > MOST_COORDINATES ? "they are too many for NUTS"
            : beyond                         ? "not measured on a GPU: there are 18 other sets that are"
            : warmup < LEAST_MEASURED        ? SHORT
@@ -266,8 +266,8 @@ bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o
     const char *const method[] = {"auto", "gibbs", "nuts", "both"};
     if (o->method == GM_METHOD_AUTO) return true;
     if (model->n_selections == 0 && (o->method != GM_METHOD_GIBBS || moves)) {
-        gm_error("--method %s: this program holds no choice of method: `gmc --method` or an `infer` block of its model made it, or NUTS "
-                 "has nothing to offer for its unknowns. Compile the model with another",
+        gm_error("--method %s: this program has no method selection: `gmc --method` or an `infer` block has fixed the method, or NUTS "
+                 "suits none of its unknowns. Compile the model with another --method",
                  method[o->method]);
         return false;
     }
@@ -281,10 +281,10 @@ bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o
 
 // ---- costs, of one chain ----
 
-// Of one chain, where chains that go in step bear together what is spent whatever their number.
+// Of one chain, where chains in lockstep share what is spent whatever their number.
 static double cost_of(const GmTrials *w, Cost c) { return c.alone / (w->in_step ? w->chains : 1) + c.work; }
 
-// rounds: evaluations of the chain of those in step that makes most.
+// rounds: evaluations of the chain of those in lockstep that makes most.
 static double cost_of_move(const GmTrials *w, int k, double evaluations, double rounds)
 {
     return cost_of(w, w->cost[k].move) + cost_of(w, (Cost){rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work});
@@ -376,7 +376,7 @@ static void add_sizes(GmTrials *w, int k, Method m, long sweeps)
     free(of);
 }
 
-// Elements that do not exist stay where they began, in each chain elsewhere; Gibbs updates may also have one stuck that NUTS moves.
+// Elements that do not exist stay where they began, in each chain elsewhere; Gibbs updates may also leave one unchanged that NUTS changes.
 static bool counts(const GmTrials *w, int k, int i, Method m)
 {
     const Trial *t = &w->trial[k];
@@ -384,7 +384,7 @@ static bool counts(const GmTrials *w, int k, int i, Method m)
     return !w->model->state[w->element[k][i][0]].partial || nuts_moves || (m == GIBBS && !t->sizes[GIBBS].still[i]);
 }
 
-// Of the slowest element, of all chains; 0: none moves.
+// Of the slowest element, of all chains; 0: none changes.
 static double slowest(const GmTrials *w, int k, Method m, bool apart)
 {
     const Sizes *s = &w->trial[k].sizes[m];
@@ -394,8 +394,8 @@ static double slowest(const GmTrials *w, int k, Method m, bool apart)
     return isinf(least) ? 0 : least;
 }
 
-// Where neither method leads from one mode to another, all chains together tell of modes alone; then what the chains tell one by one
-// counts.
+// Where neither method leads from one mode to another, all chains together only show that there are modes; then the chains are judged one
+// by one.
 static bool takes_apart(const GmTrials *w, int k)
 {
     return w->trial[k].sizes[NUTS_AND_GIBBS].sweeps > 0 &&
@@ -440,8 +440,8 @@ static double with_gibbs(const GmTrials *w, int k, double move)
     return move + (t->every ? t->cost[GIBBS] / (double)t->every : 0);
 }
 
-// Of how many sweeps one makes the Gibbs updates besides; move: the cost of a transition. all: as much of them as work allows that is not
-// more than NUTS takes.
+// Of how many sweeps one makes the Gibbs updates besides; move: the cost of a NUTS transition. all: as much of them as work allows that is
+// not more than NUTS takes.
 static long share_of_gibbs(const GmTrials *w, int k, double move, bool all)
 {
     const double gibbs = w->trial[k].cost[GIBBS];
@@ -480,7 +480,7 @@ static void begin_counts(GmTrials *w, int k, long first, long adapts, double tar
 static void settle(GmTrials *w, int k, bool nuts, const char *because)
 {
     Trial *t = &w->trial[k];
-    const int told = w->model->selections[k].told - 1;
+    const int diagnostics = w->model->selections[k].diagnostics - 1;
     t->nuts = nuts;
     t->because = because;
     t->stage = STAGE_DONE;
@@ -493,7 +493,8 @@ static void settle(GmTrials *w, int k, bool nuts, const char *because)
         }
         if (nuts) continue;
         *c = (GmSelected){.adapts = w->warmup};  // what transitions report is 0 where none is made
-        memset(gm_state_array(w->model, w->memory, chain, told), 0, sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[told]));
+        memset(gm_state_array(w->model, w->memory, chain, diagnostics), 0,
+               sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[diagnostics]));
     }
     t->every = !nuts ? 0 : w->method == GM_METHOD_BOTH ? 1 : w->method == GM_METHOD_NUTS ? 0 : t->every;
 }
@@ -583,16 +584,17 @@ static const char *reason_of(const GmTrials *w, int k, const Totals *all)
 }
 
 // What a trial may cost: a quarter of a run of twice as many draws as sweeps of warm-up by Gibbs updates; two thirds, where these hardly
-// move something. It does not depend on the draws of this run, since their number does not change what they are.
+// change an element. It does not depend on the draws of this run, since their number does not change what they are.
 static double affordable(const GmTrials *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
-// And a second one: as much as where Gibbs updates hardly move something, if the first would have won but for its divergent transitions.
+// And a second one: as much as where Gibbs updates hardly change an element, if the first would have been better but for its divergent
+// transitions.
 static double affordable_again(const GmTrials *w, int k)
 {
     return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k);
 }
 
-// Whether NUTS that has lost is tried once more, with more sweeps to adapt: there were too few effective draws for a verdict.
+// Whether NUTS that was not selected is tried once more, with more sweeps to adapt: there were too few effective draws for a decision.
 static bool is_worth_another(const GmTrials *w, int k)
 {
     const Trial *t = &w->trial[k];
@@ -607,7 +609,7 @@ static void decide(GmTrials *w, int k, long done)
     const Totals all = totals_of(w, k);
     const Verdict v = verdict_of(w, k, (double)t->transitions, (double)t->divergent, all.stuck);
     const char *because = reason_of(w, k, &all);
-    if (v == WON) take_nuts(w, k, w->selected[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly moved something" : NULL);
+    if (v == WON) take_nuts(w, k, w->selected[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly changed some elements" : NULL);
     else if (v == MAY_WIN) {
         t->stage = STAGE_GIBBS_AGAIN;
         t->again = (Window){done, done + w->warmup * 3 / 20};
@@ -696,7 +698,7 @@ static void check(GmTrials *w, int k)
     t->transitions += all.moves;
     t->divergent += all.divergent;
     const bool kept = t->only || t->ratio > factor_for(divergent, share_of, all.stuck);
-    settle(w, k, kept, kept ? t->because : "too many diverged when it adapted no longer");
+    settle(w, k, kept, kept ? t->because : "too many transitions diverged after its adaptation");
 }
 
 // After how many sweeps chains meet next for these unknowns, if `done` are made; LONG_MAX: never.
@@ -790,7 +792,7 @@ void gm_trials_meet(GmTrials *w, long done)
     }
 }
 
-// ---- chains in step ----
+// ---- chains in lockstep ----
 
 static bool is_watched(const GmTrials *w, int k, long sweep)
 {
@@ -835,14 +837,14 @@ long gm_trials_columns(const GmTrials *w, GmWatched *out)
     for (int k = 0; k < w->n; k++) {
         if (!w->measures[k]) continue;
         const int machine = w->model->selections[k].machine - 1;
-        const GmWatched told[LISTED] = {{machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT},
-                                        {machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT},
-                                        {machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT},
-                                        {machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE}};
+        const GmWatched listed[LISTED] = {{machine, offsetof(Nuts, evaluations) / sizeof(int32_t), GM_INT},
+                                          {machine, offsetof(Nuts, divergent) / sizeof(int32_t), GM_INT},
+                                          {machine, offsetof(Nuts, failed) / sizeof(int32_t), GM_INT},
+                                          {machine, offsetof(Nuts, energy) / sizeof(wide), GM_WIDE}};
         for (int i = 0; i < w->elements[k]; i++, n++)
             if (out) out[n] = (GmWatched){(int)w->element[k][i][0], w->element[k][i][1], w->model->state[w->element[k][i][0]].type};
         for (int i = 0; i < LISTED; i++, n++)
-            if (out) out[n] = told[i];
+            if (out) out[n] = listed[i];
     }
     return n;
 }
@@ -867,11 +869,11 @@ uint64_t gm_trials_form(GmTrials *w, long sweep)
 
 static void take_row(GmTrials *w, int k, long sweep, const double *row, long apart)
 {
-    const double *told = row + w->elements[k];
+    const double *listed = row + w->elements[k];
     double most = 0;
     if (!is_watched(w, k, sweep)) return;
     for (int chain = 0; chain < w->chains && w->trial[k].nuts; chain++) {
-        const double *t = told + chain * apart;
+        const double *t = listed + chain * apart;
         gm_selected_moved(&w->selected[chain * w->n + k], (long)t[TRIAL_EVALUATIONS], t[TRIAL_DIVERGENT] != 0, t[TRIAL_FAILED] != 0,
                           t[TRIAL_ENERGY], t[TRIAL_EVALUATIONS] * gm_metrics_work(w->metrics, k + 1, chain));
         most = fmax(most, t[TRIAL_EVALUATIONS]);
@@ -879,7 +881,7 @@ static void take_row(GmTrials *w, int k, long sweep, const double *row, long apa
     for (int chain = 0; chain < w->chains; chain++) {
         GmSelected *c = &w->selected[chain * w->n + k];
         c->rounds += (long)most;
-        c->fails = 0;  // chains in step stay where they are
+        c->fails = 0;  // chains in lockstep stay where they are
         keep(w, chain, k, sweep, row + chain * apart);
     }
 }
@@ -904,7 +906,7 @@ void gm_trials_move_by(GmTrials *w, const char *name)
     if (w) w->by = name;
 }
 
-// ---- what came of it ----
+// ---- the result ----
 
 // A ratio that is known to a factor of two or so.
 static void say_about(FILE *to, double ratio)
@@ -932,7 +934,7 @@ static void say(FILE *to, const GmTrials *w, int k)
     if (t->ratio > 0) {
         fprintf(to, t->nuts ? "; in warm-up " : ". %s was tried: ", w->by);
         say_about(to, t->ratio);
-        fprintf(to, " effective draws per second%s", t->nuts ? " as by Gibbs" : "");
+        fprintf(to, " effective draws for the same work%s", t->nuts ? " as by Gibbs" : "");
         say_divergent(to, t);
     }
     if (t->because == SHORT && !t->nuts) fprintf(to, "; %s was not tried: that takes a warm-up of 300 sweeps", w->by);
@@ -952,7 +954,7 @@ void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before)
 const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between)
 {
     for (int k = 0; w && k < w->n; k++)
-        if (w->model->selections[k].told - 1 == field) {
+        if (w->model->selections[k].diagnostics - 1 == field) {
             *gibbs_between = w->trial[k].every > 0;
             return w->model->selections[k].name;
         }

@@ -1,4 +1,4 @@
-// singular.c -- matrices that rounding cannot tell from singular ones.
+// singular.c -- matrices that are singular to within rounding.
 //
 //   lkj_corr(eta), eta = 0.01      most of its correlations lie within 1e-16 of -1 or 1, where no other numbers are
 //   wishart(df, S), df = 1.01      the same of matrices of two rows
@@ -33,7 +33,7 @@ char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain)
         double *L = gm_alloc((size_t)(n * n), sizeof *L);
         for (long at = 0; at < size && !words; at += n * n)
             if (gm_nearly_singular(A + at, n, L))
-                words = gm_format("%s is a singular matrix as far as numbers tell: its prior has much probability next to those "
+                words = gm_format("%s is a singular matrix to within rounding: its prior has much probability next to singular matrices "
                                   "(a shape near 0, degrees of freedom near the number of rows less 1), where there are no numbers. Keep "
                                   "the prior of that shape, or of these degrees of freedom, away from there",
                                   v->name);

@@ -1,12 +1,12 @@
-// starts.c -- where moves along gradients begin.
+// starts.c -- where HMC updates begin.
 //
 // A random start inside all supports may have no density: a covariance that is not positive definite, a variance that a recursion makes
-// negative, a predictor so large that its exponential is infinite. feasible.c finds a start for factors that it can read over ranges of
-// their elements; for others places are tried, in the coordinates without bounds, first farther out than random starts are and then nearer
-// to 0, until the density and its gradient are finite (as Stan does).
+// negative, a predictor so large that its exponential is infinite. feasible.c finds a start for factors that it can evaluate over ranges of
+// their elements. For others places are tried, in the coordinates without bounds, until the density and its gradient are finite (as Stan
+// does): first farther out than random starts are, then nearer to 0.
 //
-// A block is looked at once, before its first trajectory, the other unknowns being where they are then. Where Gibbs updates compete with
-// NUTS, they begin: such a block is looked at before the first sweep. A slice sampler whose start has no density goes anywhere that has
+// A block is looked at once, before its first trajectory, the other unknowns being where they are then. Under method selection Gibbs
+// updates come first: such a block is looked at before the first sweep. A slice sampler whose start has no density goes anywhere that has
 // one, in one coordinate, and the next from there: a rate of an equation to 10^14.
 #include "starts.h"
 #include "../device/nuts.h"
@@ -83,7 +83,7 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run)
     run->seeking = 1;
     run->instead = find_start_of_updates;
     for (int k = 0; k < model->n_updates; k++)
-        if (model->update_hmc && model->update_hmc(k)) model->step(run, k);
+        if (model->update_hmc && model->update_hmc(k)) model->update(run, k);
     run->seeking = 0;
     run->instead = NULL;
 }
@@ -117,7 +117,7 @@ char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData 
     model->derive_chain(&one);
     for (const GmObserved *o = model->observed; o->where && !says; o++) {
         const int f = o->log_lik - 1;
-        // Where elements have no likelihood, because they are missing or nothing names them, NaN tells nothing.
+        // Where elements have no likelihood, because they are missing or nothing names them, NaN says nothing.
         if (f < 0 || model->state[f].partial || (o->data && d->missing[o->data - 1].count > 0)) continue;
         const double *x = gm_state_array(model, &copy, 0, f);
         for (long i = 0; i < gm_shape_size(&copy.shape[f]) && !says; i++)

@@ -1,4 +1,4 @@
-// starts.h -- blocks that move along gradients, as log densities of coordinates without bounds (starts.c).
+// starts.h -- blocks of HMC updates, as log densities of coordinates without bounds (starts.c).
 #ifndef GM_STARTS_H
 #define GM_STARTS_H
 

@@ -111,34 +111,33 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
             fprintf(to, "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s were divergent. ", divergent, all,
                     100 * (double)divergent / (double)all, chosen ? chosen : of);
             if (between)
-                fprintf(to, "Gibbs sweeps in between still reach where they cannot go, so estimates are not necessarily biased: see R-hat "
-                            "and tail effective sizes, or run with --method gibbs.\n");
+                fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat "
+                            "and tail effective sample sizes, or run with --method gibbs.\n");
             else
                 fprintf(to,
-                        "Regions of high curvature are not explored, and estimates may be biased. %smaller steps (infer { ... by "
+                        "Regions of high curvature are not explored, and estimates may be biased. %s smaller step size (infer { ... by "
                         "nuts(accept = 0.99); }), or another parameterisation.\n",
-                        chosen ? "Use --method gibbs or both, s" : "Use s");
+                        chosen ? "Use --method gibbs or both, a" : "Use a");
         }
         if (deepest > 0)
             fprintf(to,
                     "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s reached the maximum tree depth: they are slow, not wrong; "
-                    "rescale the unknowns, or ask for longer trajectories (depth).\n",
+                    "rescale the unknowns, or allow longer trajectories (depth).\n",
                     deepest, all, 100 * (double)deepest / (double)all, chosen ? chosen : of);
         if (slow > 0)
             fprintf(to,
                     "Warning: the energy of %d of %d chains hardly changes from draw to draw (E-BFMI below 0.3): tails may be missed; "
-                    "another form of the model helps.\n",
+                    "another parameterisation may help.\n",
                     slow, d->chains);
     }
 }
 
-// Unknowns that never change, or whole numbers of which some elements do not: R-hat cannot tell whether that is their law.
+// Unknowns that never change, or whole numbers of which some elements do not: R-hat cannot show whether that is their law.
 static void print_still_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSummary *all)
 {
     static const char why[] =
-        "That is right where data and bounds leave no other value that is likely; otherwise no update can change it alone, as "
-        "counts of which the sum is known, and the draws are not those of the posterior: sum such unknowns out, or write the "
-        "model in those that are free.";
+        "That is right where data and bounds leave no other likely value. Otherwise no update can change it alone, as with counts "
+        "whose sum is known, and the draws are not from the posterior: sum such unknowns out, or write the model in free ones.";
     static const char some[] =
         "Warning: %s and %ld other element%s of %s have the same value in all draws of all chains, each its own. %s\n";
     for (long k = 0, first = 0; k < d->n_summarised; k++) {
@@ -176,13 +175,14 @@ static void print_reach_warnings(FILE *to, const GmDraws *d, const GmModel *mode
             for (long i = 0; i < d->kept; i++) far += fabs(number_at(d, c, i, k)) > 1e300;
         if (far == 0) continue;
         char *label = gm_column_label(d, model, m, k, '[');
-        fprintf(to,
-                "Warning: %ld of %ld draws of %s are beyond 1e300. Numbers end at 1.8e308: what its law has beyond is left out, and all "
-                "estimates are without it. "
-                "Draw its logarithm, or narrow the prior of its scale or shape.\n",
-                far, d->chains * d->kept, label);
+        fprintf(
+            to,
+            "Warning: %ld of %ld draws of %s are beyond 1e300. Numbers end at 1.8e308: the part of its distribution beyond is missing from "
+            "all estimates. "
+            "Draw its logarithm, or narrow the prior of its scale or shape.\n",
+            far, d->chains * d->kept, label);
         free(label);
-        while (k + 1 < d->n_summarised && d->column[k + 1].field == field) k++;  // one element tells of all
+        while (k + 1 < d->n_summarised && d->column[k + 1].field == field) k++;  // one message for all elements
     }
 }
 
@@ -221,8 +221,8 @@ static void print_singular_warnings(FILE *to, const GmDraws *d, const GmModel *m
         free(A);
         if (ends > 0)
             fprintf(to,
-                    "Warning: %ld of %ld draws of %s are singular matrices as far as numbers tell. What its law has beyond is left out, "
-                    "and all estimates are without it. Narrow the prior of its shape or degrees of freedom.\n",
+                    "Warning: %ld of %ld draws of %s are singular matrices to within rounding. The part of its distribution that is "
+                    "nearer to singular is missing from all estimates. Narrow the prior of its shape or degrees of freedom.\n",
                     ends, looked, model->state[field].name);
     }
 }
@@ -248,7 +248,9 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         if (ess < least || isnan(least)) worst_ess = k;
     }
     if (broken > 0)
-        fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite; the model may be improper or its scales far off.\n",
+        fprintf(to,
+                "Warning: %ld of %ld quantities have draws that are not finite; the posterior may be improper, or a scale of the model far "
+                "too large.\n",
                 broken, quantities);
     if (d->kept < 8) {
         fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");

@@ -1,7 +1,7 @@
-// together.c -- chains that adapt together (device/chees.h): which moves they are, where chains meet on a CPU, what is said of it.
+// together.c -- chains that adapt together (device/chees.h): which HMC updates they are, where chains meet on a CPU, what is reported.
 //
-// On a CPU a chain leaves what the others have to know of a move in its own machine; chains meet after each sweep of warm-up from the first
-// that they share on, and one thread adapts for all, in the order of coordinates and chains: the draws do not depend on the number of
+// On a CPU a chain leaves what the others have to know of an HMC update in its own memory; chains meet after each sweep of warm-up from the
+// first that they share on, and one thread adapts for all, in the order of coordinates and chains: the draws do not depend on the number of
 // threads. On a GPU kernels do this within the sweep (device_moves.c). After warm-up nobody waits.
 #include "host.h"
 #include "../device/chees.h"
@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-// chains from which on they adapt together unless they are told: below, NUTS measures as well (docs/performance.md)
+// chains from which on they adapt together by default: with fewer, NUTS is as good (docs/performance.md)
 enum {
     ENOUGH_ON_GPU = 32,
     CHUNK = 256,  // coordinates whose sums are added at a time
     WORTH_THREADS = 20000
 };  // coordinates of all chains
 
-// Moves: all, or all but those that compete with another way to draw the same.
-static int count_moves(const GmModel *model, bool competing, GmTogether *out)
+// HMC updates: all, or all but those under method selection.
+static int count_hmc(const GmModel *model, bool with_selected, GmTogether *out)
 {
     int n = 0;
     for (int f = 0; f < model->n_state; f++) {
-        bool competes = model->state[f].role != GM_DIAGNOSTIC;
-        for (int k = 0; k < model->n_selections && !competing; k++) competes |= model->selections[k].told == f + 1;
-        if (competes) continue;
-        if (out) out[n] = (GmTogether){.moves = model->state[f].offset};
+        bool left_out = model->state[f].role != GM_DIAGNOSTIC;
+        for (int k = 0; k < model->n_selections && !with_selected; k++) left_out |= model->selections[k].diagnostics == f + 1;
+        if (left_out) continue;
+        if (out) out[n] = (GmTogether){.diagnostics = model->state[f].offset};
         n++;
     }
     return n;
@@ -36,16 +36,16 @@ bool gm_together_possible(const GmModel *model, const GmOptions *o)
     const bool by_name = o->moves == GM_TRAJECTORIES_AUTO && model->by_chees;
     if (o->check || o->map || o->compare_devices || !(by_name || o->moves == GM_TRAJECTORIES_CHEES)) return true;
     char *who = by_name ? gm_format("%s by chees", model->by_chees) : gm_copy_text("--moves chees");
-    if (count_moves(model, false, NULL) == 0)
-        gm_error("%s: no unknown of this program moves along gradients in every sweep. Compile it with `gmc --method nuts`, or ask for it "
+    if (count_hmc(model, false, NULL) == 0)
+        gm_error("%s: no unknown of this program is drawn by HMC in every sweep. Compile it with `gmc --method nuts`, or ask for it "
                  "in the model: `infer { (a, b) by chees; }`",
                  who);
     else if (o->chains < CHEES_CHAINS)
-        gm_error("%s: chains learn from each other how long their trajectories should be, and %d %s too few: take --chains %d or more, or "
+        gm_error("%s: chains adapt the length of trajectories together, and %d %s too few: take --chains %d or more, or "
                  "--moves nuts",
                  who, o->chains, o->chains == 1 ? "is" : "are", CHEES_CHAINS);
     else if (o->warmup < CHEES_WARMUP)
-        gm_error("%s: step size, length of trajectories and metric are learned in warm-up, and %ld sweeps are too few: take --warmup %d or "
+        gm_error("%s: step size, length of trajectories and metric are adapted in warm-up, and %ld sweeps are too few: take --warmup %d or "
                  "more, or --moves nuts",
                  who, o->warmup, CHEES_WARMUP);
     else {
@@ -59,26 +59,26 @@ bool gm_together_possible(const GmModel *model, const GmOptions *o)
 void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o)
 {
     const bool many = run->device && o->chains >= ENOUGH_ON_GPU && o->warmup >= CHEES_WARMUP;
-    run->company = o->check || o->compare_devices || o->moves == GM_TRAJECTORIES_NUTS ? GM_APART
-                   : o->moves == GM_TRAJECTORIES_CHEES                                ? GM_TOGETHER
-                   : many                                                             ? GM_TOGETHER_UNLESS_NAMED
-                                                                                      : GM_TOGETHER_BY_NAME;
-    const bool competing = run->device && gm_trials_warmup(o->warmup) >= CHEES_WARMUP &&
-                           (run->company == GM_TOGETHER || run->company == GM_TOGETHER_UNLESS_NAMED);
-    run->n_together = count_moves(model, competing, NULL);
-    if (run->company == GM_APART || run->n_together == 0 || (run->company == GM_TOGETHER_BY_NAME && !model->by_chees)) {
+    run->together_mode = o->check || o->compare_devices || o->moves == GM_TRAJECTORIES_NUTS ? GM_APART
+                         : o->moves == GM_TRAJECTORIES_CHEES                                ? GM_TOGETHER
+                         : many                                                             ? GM_TOGETHER_UNLESS_NAMED
+                                                                                            : GM_TOGETHER_BY_NAME;
+    const bool with_selected = run->device && gm_trials_warmup(o->warmup) >= CHEES_WARMUP &&
+                               (run->together_mode == GM_TOGETHER || run->together_mode == GM_TOGETHER_UNLESS_NAMED);
+    run->n_together = count_hmc(model, with_selected, NULL);
+    if (run->together_mode == GM_APART || run->n_together == 0 || (run->together_mode == GM_TOGETHER_BY_NAME && !model->by_chees)) {
         run->n_together = 0;
         return;
     }
     run->together = gm_alloc((size_t)run->n_together, sizeof *run->together);
-    count_moves(model, competing, run->together);
+    count_hmc(model, with_selected, run->together);
 }
 
-bool gm_together_competes(const GmRun *run, const GmModel *model)
+bool gm_together_selected(const GmRun *run, const GmModel *model)
 {
     for (int i = 0; i < run->n_together; i++)
         for (int k = 0; k < model->n_selections; k++)
-            if (run->together[i].moves == model->state[model->selections[k].told - 1].offset) return true;
+            if (run->together[i].diagnostics == model->state[model->selections[k].diagnostics - 1].offset) return true;
     return false;
 }
 
@@ -86,13 +86,13 @@ int gm_goes_together(GmRun *run, const GmHmc *of)
 {
     bool found = false;
     if (!run->together || of->steps || run->checking) return 0;
-    for (int k = 0; k < run->n_together; k++) found |= run->together[k].moves == of->moves;
+    for (int k = 0; k < run->n_together; k++) found |= run->together[k].diagnostics == of->diagnostics;
     if (!found) return 0;
-    if ((run->company == GM_TOGETHER_BY_NAME && of->by != GM_BY_CHEES) ||
-        (run->company == GM_TOGETHER_UNLESS_NAMED && of->by == GM_BY_NUTS))
+    if ((run->together_mode == GM_TOGETHER_BY_NAME && of->by != GM_BY_CHEES) ||
+        (run->together_mode == GM_TOGETHER_UNLESS_NAMED && of->by == GM_BY_NUTS))
         return 0;
-    for (int k = 0; k < run->n_together && run->chain <= 0; k++)  // one chain tells of it for all
-        if (run->together[k].moves == of->moves) {
+    for (int k = 0; k < run->n_together && run->chain <= 0; k++)  // one chain reports it for all
+        if (run->together[k].diagnostics == of->diagnostics) {
             run->together[k].of = *of;
             run->together[k].made = 1;
         }
@@ -162,8 +162,8 @@ void gm_together_note(FILE *to, const GmRun *run, const char *before)
         const GmTogether *t = &run->together[k];
         if (t->made && t->step > 0)
             fprintf(to,
-                    "%s%s: moved along gradients by %d chains that adapt together (ChEES-HMC); steps of %.3g, trajectories of %.3g, %.1f "
-                    "steps on average\n",
+                    "%s%s: drawn by HMC of %d chains that adapt together (ChEES); step size %.3g, trajectories of length %.3g, %.1f "
+                    "leapfrog steps on average\n",
                     before, t->of.name, run->chains, t->step, t->time, t->time / t->step < 1 ? 1 : t->time / t->step);
     }
 }

@@ -60,7 +60,7 @@ extern "C" void stub_move(const char *states, const GmPlace *place, const GmHmc 
     }
     for (long i = 0; i < m.n; i++) position[i] = nuts_position(&m)[i];
     nuts_kept(room, &m);
-    wide *const says = *(wide *const *)(state + of->moves);
+    wide *const says = *(wide *const *)(state + of->diagnostics);
     const double diagnostics[] = {m.accept_stat, m.stepsize, (double)m.treedepth, (double)m.n_leapfrog, (double)m.divergent, m.energy};
     for (int k = 0; k < 6; k++) says[k] = diagnostics[k];
     if ((long)place->sweep < place->warmup) return;

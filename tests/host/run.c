@@ -78,7 +78,7 @@ static void missing(void)
     check(holds("m_1.csv", "\n# N: 5, from the size of group\n"), "and written into the files");
     check(holds("err.txt", "N = 5, from the size of group") && holds("err.txt", "K = 1, from the size of X"),
           "sizes are inferred and reported");
-    check(fit("na.json --seed 7 --check") == 0 && holds("out.txt", "idle") && holds("out.txt", "not an exact step"), "--check passes");
+    check(fit("na.json --seed 7 --check") == 0 && holds("out.txt", "idle") && holds("out.txt", "no exact draw"), "--check passes");
     toy_wrong = 1;
     check(fit("na.json --seed 7 --check") == 1 && holds("out.txt", "FAILED"), "--check finds a wrong update");
     toy_wrong = 0;

@@ -29,7 +29,7 @@ static void cost_of(const void *data, double *cost)
 
 static const int fields[] = { 1, 0 }, latents[] = { 0 };
 static const GmSelection selections[] = {
-    {.name = "x", .coupled = 1, .fields = fields, .told = 2, .machine = 3, .latents = latents, .cost = cost_of}};
+    {.name = "x", .coupled = 1, .fields = fields, .diagnostics = 2, .machine = 3, .latents = latents, .cost = cost_of}};
 
 static void shape(int field, const void *data, GmShape *out)
 {
@@ -188,7 +188,7 @@ int main(void)
     check(sticky.also > (TRIED - QUARTER) / 2 && sticky.also < WARMUP - QUARTER,
           "Gibbs updates after every second transition once these are measured, for a tenth of the work: %ld", sticky.also);
     check(strstr(sticky.said, "Sampler: NUTS with a Gibbs sweep after every 2 transitions for x; in warm-up more than 10 times as many "
-                              "effective draws per second") != NULL,
+                              "effective draws for the same work") != NULL,
           "what is said: %s", sticky.said);
     for (long most = 1; most < 1000; most *= 7) {
         const Outcome same = run_warmup((Truth){ .gibbs = 0.99, .nuts = 0, .length = 7 }, WARMUP, most);

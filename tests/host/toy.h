@@ -253,7 +253,7 @@ static const GmModel toy = {
     .state = toy_state, .n_state = sizeof toy_state / sizeof *toy_state, .state_size = sizeof(ToyState),
     .data_shape = toy_data_shape, .data_default = toy_data_default, .state_shape = toy_state_shape,
     .setup = toy_setup, .sweep = toy_sweep, .derive = toy_derive, .derive_chain = toy_derive_chain, .log_joint = toy_log_joint,
-    .n_updates = 4, .update_name = toy_step_name, .step = toy_step,
+    .n_updates = 4, .update_name = toy_step_name, .update = toy_step,
 };
 
 static const char toy_json[] = "{ \"N\": 5, \"J\": 2, \"K\": 2, \"group\": [1, 2, 1, 2, 2], \"y\": [1.5, 3, -0.5, 4, 5],\n"

@@ -307,7 +307,7 @@ with Workplace() as w:
     short = {}
     for some in (1, 2, 15):                      # an iteration is one, whatever comes after it
         short[some], said = mode(w, w.path("process"), d, "--starts", "1", "--iterations", str(some))
-        told("after %d" % some, "no mode yet, where --iterations %d has led" % some in said, said)
+        told("after %d" % some, "no mode yet after --iterations %d" % some in said, said)
     told("higher each time", short[1]["lp__"] < short[2]["lp__"] < short[15]["lp__"] < process(d)(x) + 1e-9, short)
     wide = dict(N=4200, K=250, y=np.r_[y, rng.standard_normal(4200 - n) * 3])       # 8.4 MB of probabilities a start: eight starts run one after another, two do not
     traces = {}

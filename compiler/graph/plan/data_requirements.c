@@ -1,4 +1,5 @@
-// data_requirements.c -- what data must satisfy for every element that the model reads to exist: checked once, when the program has read them.
+// data_requirements.c -- what data must satisfy for every element that the model reads to exist: checked once, when the program has read
+// them.
 //
 //   before   y[i] ~ normal(u[g[i]], s) over i in 1:N           u has J elements, and nothing is declared of g
 //   after    requirement: not g[i] < 1, not J < g[i]     at each i in 1:N

@@ -465,7 +465,7 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
 
 static const GmSelection selections[] = {
-    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .told = 21, .machine = 20, .latents = latents_1, .cost = cost_1},
+    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = 21, .machine = 20, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("ar1", "model.gm", 2, 21, 4,

@@ -461,7 +461,7 @@ static void step_8(GmRun *run)            // mu, tau, theta
 
 // What each step draws, and what it launches.
 static const GmUpdate updates[] = {
-    STEP("missing y", step_1),
+    UPDATE("missing y", step_1),
     UPDATE_WITHOUT_GRADIENTS("nu_tau", step_2, 1),
     UPDATE_WITHOUT_GRADIENTS("theta", step_3, 1),
     UPDATE_WITHOUT_GRADIENTS("mu", step_4, 1),
@@ -597,7 +597,7 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};
 
 static const GmSelection selections[] = {
-    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .told = 15, .machine = 14, .latents = latents_1, .cost = cost_1},
+    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = 15, .machine = 14, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("eight_schools", "model.gm", 3, 22, 8,

@@ -382,7 +382,7 @@ static void step_4(GmRun *run)            // alpha, beta
 
 // What each step draws, and what it launches.
 static const GmUpdate updates[] = {
-    STEP("missing y", step_1),
+    UPDATE("missing y", step_1),
     UPDATE_WITHOUT_GRADIENTS("z_y", step_2, 1),
     UPDATE_WITHOUT_GRADIENTS("alpha, beta", step_3, 1),
     UPDATE_WITH_GRADIENTS("alpha, beta", step_4, 1),
@@ -444,17 +444,17 @@ static const GmField state_fields[] = {
     {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .rank = 1, .offset = offsetof(State, z_y), .where = "model.gm:14"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14"},
     {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14"},
-    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1, .stands_in = 1},
-    {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1, .stands_in = 1},
+    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1, .in_place_of = 1},
+    {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1, .in_place_of = 1},
     {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta)},
     {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_alpha)},
-    {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha), .stands_in = 1},
+    {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha), .in_place_of = 1},
     {.name = "shift_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, shift_alpha)},
     {.name = "joint_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, joint_alpha)},
-    {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha), .stands_in = 1},
-    {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha), .stands_in = 1},
-    {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha), .stands_in = 1},
-    {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha), .stands_in = 1},
+    {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha), .in_place_of = 1},
+    {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha), .in_place_of = 1},
+    {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha), .in_place_of = 1},
+    {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha), .in_place_of = 1},
     {.name = "position_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_alpha)},
     {.name = "gradient_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_alpha)},
     {.name = "log_density_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_alpha)},
@@ -568,7 +568,7 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {4, 0};
 
 static const GmSelection selections[] = {
-    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .told = 22, .machine = 21, .latents = latents_1, .cost = cost_1},
+    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = 22, .machine = 21, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,

@@ -299,7 +299,7 @@ static void step_5(GmRun *run)            // b, theta
 
 // What each step draws, and what it launches.
 static const GmUpdate updates[] = {
-    STEP("missing y", step_1),
+    UPDATE("missing y", step_1),
     UPDATE_WITHOUT_GRADIENTS("b", step_2, 1),
     UPDATE_WITHOUT_GRADIENTS("theta", step_3, 1),
     UPDATE_WITHOUT_GRADIENTS("orbit of b, theta", step_4, 1),
@@ -427,7 +427,7 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
 
 static const GmSelection selections[] = {
-    {.name = "b, theta", .coupled = 0, .fields = fields_1, .told = 12, .machine = 11, .latents = latents_1, .cost = cost_1},
+    {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = 12, .machine = 11, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("pump", "model.gm", 3, 12, 5,
