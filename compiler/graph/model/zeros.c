@@ -51,7 +51,7 @@ static bool enters(const Loops *p, const Index *i, const Expr *term)
     return does;
 }
 
-// Of a loop that does not change the term one turn is enough, if there is one.
+// Of a loop that does not change the term one iteration is enough, if there is one.
 static Loops once_where_same(const Loops *p, const Expr *term)
 {
     Loops once = *p;
