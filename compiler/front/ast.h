@@ -31,15 +31,15 @@ typedef struct Type {
 } Type;
 
 // What a declared type restricts beyond shape: which values are allowed.
-#define CONSTRAINTS(X)                                                                               \
-    X(NONE, "")                                                                                      \
-    X(SIMPLEX, "simplex")                                                                            \
-    X(ORDERED, "ordered")                                                                            \
-    X(POSITIVE_ORDERED, "positive_ordered")                                                          \
-    X(UNIT_VECTOR, "unit_vector")                                                                    \
-    X(SUM_TO_ZERO, "sum_to_zero_vector")                                                             \
-    X(COVARIANCE, "cov_matrix") X(CORRELATION, "corr_matrix") X(CHOLESKY_COV, "cholesky_factor_cov") \
-        X(CHOLESKY_CORR, "cholesky_factor_corr")
+#define CONSTRAINTS(X)                      \
+    X(NONE, "")                             \
+    X(SIMPLEX, "simplex")                   \
+    X(ORDERED, "ordered")                   \
+    X(POSITIVE_ORDERED, "positive_ordered") \
+    X(UNIT_VECTOR, "unit_vector")           \
+    X(SUM_TO_ZERO, "sum_to_zero_vector")    \
+    X(COVARIANCE, "cov_matrix")             \
+    X(CORRELATION, "corr_matrix") X(CHOLESKY_COV, "cholesky_factor_cov") X(CHOLESKY_CORR, "cholesky_factor_corr")
 typedef enum {
 #define X(id, text) CONSTRAINT_##id,
     CONSTRAINTS(X)

@@ -99,20 +99,22 @@ typedef GM_SOLVE_PRECISION solve;  // precision matrices and shifts of joint nor
     GM_WHOLE2_OF(f, int, double)                                                                                        \
     GM_WHOLE2_OF(f, long, int)                                                                                          \
     GM_WHOLE2_OF(f, long, long)                                                                                         \
-    GM_WHOLE2_OF(f, long, float) GM_WHOLE2_OF(f, long, double) GM_WHOLE2_OF(f, float, int) GM_WHOLE2_OF(f, float, long) \
-        GM_WHOLE2_OF(f, double, int) GM_WHOLE2_OF(f, double, long) GM_WHOLE2_OF(f, float, double) GM_WHOLE2_OF(f, double, float)
+    GM_WHOLE2_OF(f, long, float)                                                                                        \
+    GM_WHOLE2_OF(f, long, double) GM_WHOLE2_OF(f, float, int) GM_WHOLE2_OF(f, float, long) GM_WHOLE2_OF(f, double, int) \
+        GM_WHOLE2_OF(f, double, long) GM_WHOLE2_OF(f, float, double) GM_WHOLE2_OF(f, double, float)
 GM_WHOLE1(sqrt)
 GM_WHOLE1(cbrt)
 GM_WHOLE1(exp)
 GM_WHOLE1(expm1)
 GM_WHOLE1(log)
 GM_WHOLE1(log1p)
-GM_WHOLE1(log2) GM_WHOLE1(log10) GM_WHOLE1(lgamma) GM_WHOLE1(tgamma) GM_WHOLE1(sin) GM_WHOLE1(cos) GM_WHOLE1(tan) GM_WHOLE1(asin)
-    GM_WHOLE1(acos) GM_WHOLE1(atan) GM_WHOLE1(sinh) GM_WHOLE1(cosh) GM_WHOLE1(tanh) GM_WHOLE1(erf) GM_WHOLE1(erfc) GM_WHOLE1(floor)
-        GM_WHOLE1(ceil) GM_WHOLE1(round) GM_WHOLE1(trunc) GM_WHOLE1(fabs) GM_WHOLE2(fmax) GM_WHOLE2(fmin) GM_WHOLE2(fmod) GM_WHOLE2(atan2)
-            GM_WHOLE2(hypot) GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long) GM_WHOLE2_OF(pow, int, float)
-                GM_WHOLE2_OF(pow, int, double) GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long) GM_WHOLE2_OF(pow, long, float)
-                    GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long) GM_WHOLE2_OF(pow, double, long)
+GM_WHOLE1(log2)
+GM_WHOLE1(log10) GM_WHOLE1(lgamma) GM_WHOLE1(tgamma) GM_WHOLE1(sin) GM_WHOLE1(cos) GM_WHOLE1(tan) GM_WHOLE1(asin) GM_WHOLE1(acos)
+    GM_WHOLE1(atan) GM_WHOLE1(sinh) GM_WHOLE1(cosh) GM_WHOLE1(tanh) GM_WHOLE1(erf) GM_WHOLE1(erfc) GM_WHOLE1(floor) GM_WHOLE1(ceil)
+        GM_WHOLE1(round) GM_WHOLE1(trunc) GM_WHOLE1(fabs) GM_WHOLE2(fmax) GM_WHOLE2(fmin) GM_WHOLE2(fmod) GM_WHOLE2(atan2) GM_WHOLE2(hypot)
+            GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long) GM_WHOLE2_OF(pow, int, float) GM_WHOLE2_OF(pow, int, double)
+                GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long) GM_WHOLE2_OF(pow, long, float) GM_WHOLE2_OF(pow, long, double)
+                    GM_WHOLE2_OF(pow, float, long) GM_WHOLE2_OF(pow, double, long)
 #endif
 
     // The sum of two log densities: where one is that of the density 0 the other need not be a number.

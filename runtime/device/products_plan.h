@@ -67,8 +67,9 @@ typedef struct ProductsPass {  // the last argument of the kernels
     SHAPE(argument, 2, 8)                                                                                                               \
     SHAPE(argument, 3, 2)                                                                                                               \
     SHAPE(argument, 3, 8)                                                                                                               \
-    SHAPE(argument, 4, 2) SHAPE(argument, 4, 6) SHAPE(argument, 5, 2) SHAPE(argument, 5, 6) SHAPE(argument, 6, 2) SHAPE(argument, 6, 5) \
-        SHAPE(argument, 7, 2) SHAPE(argument, 7, 5)
+    SHAPE(argument, 4, 2)                                                                                                               \
+    SHAPE(argument, 4, 6) SHAPE(argument, 5, 2) SHAPE(argument, 5, 6) SHAPE(argument, 6, 2) SHAPE(argument, 6, 5) SHAPE(argument, 7, 2) \
+        SHAPE(argument, 7, 5)
 
 // Numbers from a row to the next in shared memory: those of X as it lies, but no multiple of 8, so that rows at some distance meet in no
 // bank. Of a tile of outputs: 8 or 24 modulo 32.

@@ -575,8 +575,8 @@ static void add_readings(Readings *r, const Loops *p, Expr *e)
     }
 }
 
-// A flat element is known by the factors that hold it: one that none holds has no distribution. Data tell which those are: groups of an
-// effect without a row.
+// A flat element is known by the factors that hold it: one that none holds has no distribution. Data decide which those are: groups
+// of an effect without a row.
 static void require_held(Requirements *requirements, Var *v)
 {
     Graph *g = requirements->g;

@@ -116,8 +116,8 @@ static bool is_term(const Expr *sum, const Expr *term)
     return false;
 }
 
-// Functions in products, of which another factor may be 0: the product is 0 then, and would not tell that there is no such function value.
-// Elsewhere a density tells, which is no number. What a choice may leave out need not be defined.
+// Functions in products, of which another factor may be 0: the product is 0 then, and would not show that the function value does not
+// exist. Elsewhere the density is not a number. What a choice may leave out need not be defined.
 static void keep_functions(Graph *g, Factor *f, const Loops *p, Expr *e, bool in_product)
 {
     if (e->size > MAX_TREE || !moves_freely(e)) return;

@@ -39,8 +39,8 @@ static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
     return rest;
 }
 
-// Latents z may be scaled together with the block's draw if their only part in the model is exp(-w z^2/2 + z * (a linear form of the
-// block)) and a sign, and nothing else has a linear term in the block (runtime/backends/linalg.h). It costs a sum of squares and mixes
+// Latents z may be scaled together with the block's draw. Their only part in the model is then exp(-w z^2/2 + z * (a linear form of the
+// block)) and a sign. Nothing else may have a linear term in the block (runtime/backends/linalg.h). It costs a sum of squares and mixes
 // better.
 static void is_scale_move(Graph *g, Update *s)
 {

@@ -7,9 +7,9 @@
 // Needs: --method em; augment and marginals done.     Gives: the updates of expectation, and the factors that the updates of maximisation
 // read; the joint as it is, with latents integrated out, is still there for the log density.
 //
-// The expectation of the log joint over the latents, given the parameters as they are, is a lower bound of the log density with latents
-// integrated out, and equal to it there (Dempster, Laird and Rubin 1977). So what raises it, one block of parameters after the other (ECM:
-// Meng and Rubin 1993), raises that density. It is a sum over factors, and exact by this substitution where a factor
+// The expectation of the log joint is over the latents, given the current parameters. It is a lower bound of the log density with latents
+// integrated out, and equal to it at these parameters (Dempster, Laird and Rubin 1977). So what raises it, one block of parameters after
+// the other (ECM: Meng and Rubin 1993), raises that density. It is a sum over factors, and exact by this substitution where a factor
 //   holds one discrete latent: the sum over its values of probability times factor;
 //   is linear in statistics t(z) of one continuous auxiliary z, which are those of the family of its conditional: E t(z) in place of t(z).
 // An auxiliary for which that does not hold, or whose family has no such expectations, is taken back: the factor that it stood for is there

@@ -595,8 +595,8 @@ Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn)
     return i;
 }
 
-// Gives the reduction its canonical index. What has just been put into the body may have made the reductions there higher than it was, so
-// that one of them would bind the index of a reduction around it. That one is about to be rebuilt: this height is passed over, and taken
+// Gives the reduction its canonical index. What has just been put into the body may have made the reductions there higher than it was. Then
+// one of them would bind the index of a reduction around it. That one is about to be rebuilt: this height is passed over, and taken
 // again once the index around is another one.
 static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
 {

@@ -3,7 +3,7 @@
 //   before   y[i, j] ~ normal(m[j] + load[j]*f[i], s[j]),   load[1] > 0: the others' signs go by it
 //   after    also: all load[j] but load[1], and all f[i], become minus themselves, or stay, in proportion to their density
 //
-// Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no update by update takes them to the other: a chain
+// Where load[1] is near 0, f and its loadings may have the wrong sign, and updates of single unknowns do not change it: a chain
 // that begins there stays. To reflect them and to leave them are a group of two, whose Haar measure counts and whose Jacobian is 1
 // (group.c). c is 0 or 1.
 //

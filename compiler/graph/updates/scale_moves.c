@@ -455,8 +455,8 @@ static Expr *between_ends(const Action *a, Index **index)
                                                             : ex_call3("within", ex_ref(a->group.by, s->rank, at), end[0], end[1]);
 }
 
-// The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws, and the rest of the
-// Jacobian and of the Haar measure. false: a condition is not met.
+// The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws. The rest of the
+// Jacobian and of the Haar measure is one more. false: a condition is not met.
 static bool factors_of_c(Graph *g, Action *a, Reading *out)
 {
     const Reading of = factors_moved(g, a);

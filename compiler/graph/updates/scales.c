@@ -14,10 +14,10 @@
 //
 // Needs: the updates of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one
 // block (van Dyk and Park 2008). Conditions: a scale is a real number without a constraint, or a vector of such that a joint normal reads
-// as a whole, with an update of its own in the same sweep, in a coefficient of the joint normal, but in none with an unknown weight of a
-// row of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may have any
-// prior and any ends, and be no scale at all. Of a group move, x is c, x0 is 0, and the scale neither moves nor says how far
-// others do. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
+// as a whole. It has an update of its own in the same sweep. It is in a coefficient of the joint normal, but in none with an unknown weight
+// of a row of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may have
+// any prior and any ends, and be no scale at all. Of a group move, x is c, x0 is 0, and the scale is neither changed nor decides how far
+// others change. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
 #include <string.h>
 #include "scales.h"
 #include "../update.h"
