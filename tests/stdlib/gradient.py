@@ -494,7 +494,7 @@ likelihood {
   for (k in 1:K) w[k] ~ normal(softmax(a)[k] + log_softmax(2 * a)[k], 1);
   for (i in 1:N) v[i] ~ normal(log_sum_exp(X[i] * B), 1);
 }""", dict(N=7, p=3, K=3, X=X, y=G, w=[0.2, 0.1, 0.7], v=Y, B=normal(3, 3), a=[40.0, 0.3, -1.0]), ()),
-    "rule": ("""
+    "choice": ("""
 data { int N; vector<lower=0>[N] x; vector[N] y; int<lower=0> n[N]; int K; matrix<lower=0>[N, K] M; }
 prior { a ~ half_normal(0, 1); r ~ half_normal(0, 1); s ~ half_normal(0, 1); t ~ normal(0, 1); for (k in 1:K) b[k] ~ half_normal(0, 1); }
 likelihood {
