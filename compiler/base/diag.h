@@ -1,11 +1,11 @@
-// diag.h -- messages: gathered while a run goes on, printed in source order.
+// diag.h -- messages: gathered during a run, printed in source order.
 #ifndef GMC_DIAG_H
 #define GMC_DIAG_H
 #include <stdbool.h>
 #include <stdio.h>
 #include "source.h"
 
-// diag.def holds one line per message: DIAG(E0203, "`%s` is not defined")
+// diag.def has one line per message: DIAG(E0203, "`%s` is not defined")
 typedef enum {
 #define DIAG(code, text) DIAG_##code,
 #include "diag.def"

@@ -1,4 +1,4 @@
-// source.c -- reads files; turns byte offsets into lines and columns when a message needs them.
+// source.c -- reads files; converts byte offsets to lines and columns when a message needs them.
 #include "source.h"
 #include <errno.h>
 #include <stdio.h>

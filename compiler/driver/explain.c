@@ -7,7 +7,7 @@ static void row(FILE *out, const char *head, const char *text)
     if (text) fprintf(out, "  %-9s %s\n", head, text);
 }
 
-// A discrete unknown that could be asked to be summed out: its elements are independent, or follow each other.
+// A discrete unknown that a request could sum out: its elements are independent, or follow each other.
 static bool can_be_summed_out(const Graph *g, const Update *s)
 {
     const Var *v = s->block[0];
@@ -37,39 +37,40 @@ void explain(FILE *out, const Program *p)
         }
     }
     if (centred) fputc('\n', out);
-    const char *const text = "a run with a warm-up of 300 sweeps or more tries both and takes what gives more effective draws for its work";
+    const char *const text =
+        "a warm-up of 300 sweeps or more tries both methods and keeps the one with more effective draws for the same work";
     for (const Selection *c = g->selections; c; c = c->next) {
         const SelectionCost cost = cost_of_selection(p, c);
-        fprintf(out, "competition %d: ", c->number);
+        fprintf(out, "method selection %d: ", c->number);
         for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
-        fprintf(out, c->auxiliaries ? " step by step with auxiliaries, or together along gradients without them"
-                                    : " step by step, or together along gradients");
-        for (int i = 0; i < c->nsummed; i++) fprintf(out, "%s%s", i ? ", " : ", with values summed out of ", c->summed[i]->name);
+        fprintf(out, c->auxiliaries ? " by Gibbs updates with auxiliaries, or jointly by NUTS with the auxiliaries integrated out"
+                                    : " by Gibbs updates, or jointly by NUTS");
+        for (int i = 0; i < c->nsummed; i++) fprintf(out, "%s%s", i ? ", " : ", which sees summed out: ", c->summed[i]->name);
         fputc('\n', out);
-        row(out, "choice",
-            arena_printf(g->arena, "%s; else %s", text, c->coupled ? "gradients from a warm-up of 100 sweeps on" : "step by step"));
+        row(out, "rule",
+            arena_printf(g->arena, "%s; else %s", text, c->coupled ? "NUTS after a warm-up of 100 sweeps or more" : "Gibbs updates"));
         bool joint = false;
         for (const Update *s = g->updates; s; s = s->next) joint |= s->joint > 0 && (!s->selection || s->selection == c);
-        row(out, "by steps",
+        row(out, "Gibbs",
             arena_printf(g->arena, "%s multiply-adds a sweep, roughly%s", ex_text(g->arena, cost.steps),
                          joint ? "; and what the joint draw takes (--profile)" : ""));
-        row(out, "together",
-            arena_printf(g->arena, "%s, and for each evaluation along a trajectory %s", ex_text(g->arena, cost.move),
+        row(out, "NUTS",
+            arena_printf(g->arena, "%s, and for each gradient evaluation of a trajectory %s", ex_text(g->arena, cost.move),
                          ex_text(g->arena, cost.evaluation)));
         row(out, "on a GPU",
-            arena_printf(g->arena, "in turn %s, and together %s and %s; and what the lanes share",
+            arena_printf(g->arena, "Gibbs %s; NUTS %s, and %s for each gradient evaluation; and what the lanes share",
                          ex_text(g->arena, cost.on_gpu.steps.alone), ex_text(g->arena, cost.on_gpu.move.alone),
                          ex_text(g->arena, cost.on_gpu.evaluation.alone)));
         fputc('\n', out);
     }
     for (const Alone *c = g->no_selection; c; c = c->next) {
-        fprintf(out, "no competition for ");
+        fprintf(out, "no method selection for ");
         for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
         fprintf(out, ": %s\n%s", c->because, c->next ? "" : "\n");
     }
     for (const Labels *l = g->labels; l; l = l->next) {
         fprintf(out, "labels of %s: 1 to %s\n", l->by->name, ex_text(g->arena, l->count));
-        if (l->identified) row(out, "apart", l->identified);
+        if (l->identified) row(out, "law", arena_printf(g->arena, "the labels are identified: %s", l->identified));
         else
             row(out, "law",
                 "permuting them leaves the density as it is: summaries by label need relabelled draws (the program's `relabel`)");
@@ -96,7 +97,7 @@ void explain(FILE *out, const Program *p)
         if (!(s->selection && s->kind == UPDATE_NUTS)) row(out, "cost", cost_text(p, &p->updates[k]));
         for (const Launch *l = p->updates[k].launches.first; l; l = l->next)
             if (l->kind == LAUNCH_WHERE) row(out, "if", ex_text(g->arena, l->arg[0].extent));
-        if (s->selection) row(out, "method of", arena_printf(g->arena, "competition %d", s->selection->number));
+        if (s->selection) row(out, "part of", arena_printf(g->arena, "method selection %d", s->selection->number));
         if (s->collapsed && g->applied && !s->selection) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
         if (s->without)
             row(out, "note", arena_printf(g->arena, "%s is integrated out, and drawn afterwards", s->without->plate->block[0]->name));
@@ -105,7 +106,7 @@ void explain(FILE *out, const Program *p)
                 s->selection ? "unknowns are summed out, and drawn afterwards"
                              : "unknowns are summed out (`marginal`), and drawn afterwards");
         if (s->does == DRAWS && can_be_summed_out(g, s))
-            fprintf(out, "  %-9s infer { %s by marginal; } would let others move with it summed out\n", "note", s->block[0]->name);
+            fprintf(out, "  %-9s infer { %s by marginal; } would update others with it summed out\n", "note", s->block[0]->name);
         fputc('\n', out);
     }
 }

@@ -4,5 +4,5 @@
 #include <stdio.h>
 #include "../kernel/kernel.h"
 
-void explain(FILE *out, const Program *p);  // of all steps; after the passes over kernels
+void explain(FILE *out, const Program *p);  // of all updates; after the passes over kernels
 #endif

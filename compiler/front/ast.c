@@ -1,4 +1,4 @@
-// ast.c -- nodes of the tree, as the grammar makes them, and the two ways to start the parser.
+// ast.c -- nodes of the tree, as the grammar makes them, and the two functions that start the parser.
 //
 // What the grammar is too coarse to refuse is refused here: a left side that is no name, a matrix with one size,
 // a statement in the wrong kind of block.
@@ -698,7 +698,7 @@ void augmentation_end(Parse *p)
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-// The end of what stands before byte `from`, comments to the end of a line left out: 0 if only blanks do.
+// The end of the text before byte `from`, comments to the end of a line left out: 0 if there are only blanks.
 static int before(const Source *s, int from, bool *same_line)
 {
     *same_line = true;
@@ -730,8 +730,8 @@ static bool among(const char *const *names, int n, const char *name)
     return false;
 }
 
-// What could stand at the place of an error, in words: closing punctuation; everything that starts an expression as "an expression";
-// operators and words of the language, which can stand in many places, only if there is nothing else.
+// What would be allowed at the place of an error, in words: closing punctuation; everything that starts an expression as "an expression";
+// operators and words of the language, which are allowed in many places, only if there is nothing else.
 static const char *expectation(Parse *p, const char *const *names, int n)
 {
     static const char *const closing[] = {"`;`", "`)`", "`]`", "`}`", "`{`", "`(`", "`,`", "`~`", "`=`"};

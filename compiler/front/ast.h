@@ -30,7 +30,7 @@ typedef struct Type {
     Ast *dim[MAX_RANK];  // extents, outermost first; integer expressions over data
 } Type;
 
-// What a declared type says beyond shape: which values are allowed.
+// What a declared type restricts beyond shape: which values are allowed.
 #define CONSTRAINTS(X)                      \
     X(NONE, "")                             \
     X(SIMPLEX, "simplex")                   \
@@ -48,7 +48,7 @@ typedef enum {
 
 // Where the values of a distribution lie: support.def.
 typedef enum {
-    SUPPORT_NONE,  // not said yet
+    SUPPORT_NONE,  // not given yet
 #define SUPPORT(id, word, rank, ends, sized, discrete, constraint, from_line, log_jacobian) SUPPORT_##id,
 #include "support.def"
 #undef SUPPORT
@@ -147,7 +147,7 @@ struct Decl {
     Constraint constraint;
     Ast *lower, *upper;  // declared bounds or NULL
     int outer;           // sizes behind the name, as in real x[N]
-    // declared in a loop: the left side there, x[i], whose subscripts stood for these sizes; its bounds may read the indices
+    // declared in a loop: the left side there, x[i], whose subscripts replaced these sizes; its bounds may read the indices
     Ast *in_loop;
     Ast *init;      // `int K = 256;` in data: default
     Ast *lo, *hi;   // DECL_INDEX: range
@@ -157,8 +157,8 @@ struct Decl {
     // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
     Stmt *ragged;
     bool observed;   // DECL_DATA: some statement draws it, so that values may be missing
-    bool recursive;  // DECL_DEFINITION: its elements depend on others of it, perhaps by way of other definitions
-    bool poisoned;   // an error has been reported: say nothing more about it
+    bool recursive;  // DECL_DEFINITION: its elements depend on others of it, perhaps through other definitions
+    bool poisoned;   // an error has been reported: no further messages about it
     void *front;     // private to resolve and types
     void *user;      // for the stage that builds the model graph
 };
@@ -211,7 +211,7 @@ typedef enum {
     METHODS
 } Method;
 
-enum { ASKED_BY_INFER = 1, ASKED_BY_OPTION = 2, ASKED_BY_AUGMENT = 4 };  // where a method is asked for
+enum { ASKED_BY_INFER = 1, ASKED_BY_OPTION = 2, ASKED_BY_AUGMENT = 4 };  // where a method is named
 
 typedef enum {
     SETTING_OTHER,
@@ -242,7 +242,7 @@ typedef struct Request {  // y by RULE as z;   (alpha, beta) by gibbs;   tau by 
     struct Request *next;
 } Request;
 
-// the method that is asked for there by this word (resolve.c); METHOD_OTHER if there is none
+// the method of this name there (resolve.c); METHOD_OTHER if there is none
 Method method_named(const char *word, int where);
 
 // ---- stdlib: distributions, families, augmentations ----
@@ -272,7 +272,7 @@ typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sig
     bool discrete;  // support of integers
     Support support;
     Ast *lower, *upper;  // support's ends for "interval" and "integer" (NULL: infinite)
-    Ast *size;           // extent of each dimension of a vector or matrix value, or NULL if the parameters do not tell
+    Ast *size;           // extent of each dimension of a vector or matrix value, or NULL if the parameters do not decide it
     int value_rank;      // 0 scalar, 1 simplex, vector, counts, 2 covariance, correlation, ...
     Decl *value;         // the x in the bodies below, rank by support
     Ast *log_density;
@@ -301,7 +301,7 @@ typedef struct Pattern {  // y ~ bernoulli(Phi(eta)) T[lo, hi]
     struct Pattern *next;
 } Pattern;
 
-// What the `where` of an augmentation asks of an expression.
+// What the `where` of an augmentation requires of an expression.
 #define CONDITIONS(X) X(LINEAR, "linear") X(DATA, "data") X(UNKNOWN, "unknown") X(POSITIVE, "positive") X(CONSTANT, "constant")
 typedef enum {
     CONDITION_OTHER,

@@ -10,7 +10,7 @@
 
 static const char *const op_text[] = {"+", "-", "*", "/", "^", ".*", "./", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "%", "-", "!"};
 
-// How tightly a node binds; a child that binds less than its place asks for gets parentheses.
+// How tightly a node binds; a child that binds less tightly than its place requires gets parentheses.
 enum { COND = 1, OR, AND, EQUAL, ORDER, SUM, PRODUCT, SIGN, POWER, POSTFIX };
 
 static int op_level(Op op)
@@ -353,7 +353,7 @@ void ast_print(FILE *out, const Model *m)
     fprintf(out, "model %s\n\ndeclarations\n", m->name ? m->name : "(no name)");
     for (int i = 0; i < m->ndecls; i++) print_decl(out, m->decls[i]);
     for (const Block *b = m->blocks; b; b = b->next) {
-        if (b->kind == BLOCK_DATA) continue;  // said above
+        if (b->kind == BLOCK_DATA) continue;  // printed above
         fprintf(out, "\n%s {\n", blocks[b->kind]);
         print_stmts(out, b->body, 1);
         fputs("}\n", out);

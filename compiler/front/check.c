@@ -1,4 +1,4 @@
-// check.c -- what names and types both ask: facts of declarations, left sides, names of the library and of functions, slips in names.
+// check.c -- questions of both resolve and types: facts of declarations, left sides, names of the library and of functions, slips in names.
 #include <string.h>
 #include "check.h"
 
@@ -264,7 +264,7 @@ bool decl_data_only(Arena *a, Decl *d, const char **culprit)
     case DECL_PARAMETER:
     case DECL_PATTERN: return true;  // library: what these are is not known here
     case DECL_DEFINITION: {
-        static int depth, met;  // met: definitions that were being asked about already, in a circle
+        static int depth, met;  // met: definitions that were being examined already, in a circle
         static Facts *unsure;   // within circles: certain when the first question is answered
         Facts *f = facts(a, d);
         if (f->data_only == DATA_UNKNOWN) {

@@ -5,19 +5,19 @@
 #include "../base/map.h"
 #include "parse.h"
 
-// What is learnt about a declaration on the way (Decl.front).
+// What the passes find out about a declaration (Decl.front).
 typedef struct Facts {
     List tildes;  // Stmt: its distributions, for DECL_VARIABLE
     enum { DATA_UNKNOWN, DATA_ASKED, DATA_ONLY, DATA_NOT } data_only;
-    struct Facts *unsure;  // data_only: the next that was found so while a definition of its circle was being asked about
+    struct Facts *unsure;  // data_only: the next that was found so while a definition of its circle was being examined
     enum { SHAPE_UNKNOWN, SHAPE_ASKED, SHAPE_KNOWN } shape;
-    bool provisional_used;   // while SHAPE_ASKED, somebody read the shape that its subscripts alone tell
-    bool visited, visiting;  // in the search for cycles
-    int depth;               // definitions through definitions below, at most MAX_DEPTH
-    Stmt *last_site;         // end of Decl.sites
-    Type *from_uses;         // the size that uses decide of an unknown whose statements decide none (sizes.c)
-    bool ambiguous;          // one of several unknowns whose sizes would serve alike: none is decided
-    struct Linear *extent;   // a whole number defined in a let block, as a sum of data
+    bool provisional_used;      // while SHAPE_ASKED, the shape that follows from its subscripts alone was read
+    bool visited, visiting;     // in the search for cycles
+    int depth;                  // definitions through definitions below, at most MAX_DEPTH
+    Stmt *last_site;            // end of Decl.sites
+    Type *from_uses;            // the size that uses decide of an unknown whose statements decide none (sizes.c)
+    bool ambiguous;             // one of several unknowns whose sizes would serve alike: none is decided
+    struct LinearSize *extent;  // a whole number defined in a let block, as a sum of data
 } Facts;
 
 Facts *facts(Arena *a, Decl *d);
@@ -25,7 +25,7 @@ Facts *facts(Arena *a, Decl *d);
 // The name that a left side is about (beta of beta[j][k]), or NULL if it is a longer expression.
 Ast *place_root(Ast *e);
 
-// True if only data, indices and definitions of these stand in e; else *culprit names what does not.
+// True if e has only data, indices and definitions of these; else *culprit names what is none of them.
 bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit);
 bool decl_data_only(Arena *a, Decl *d, const char **culprit);
 

@@ -2,8 +2,8 @@
 //
 //   parse -> resolve -> types
 //
-// Each step reports what it finds wrong and returns false if it found an error. After a failed parse the rest should not
-// run; resolve and types can both run over a tree with errors, since whatever is wrong is marked and stays silent afterwards.
+// Each of the three reports the errors that it finds and returns false if there are any. After a failed parse the rest should not
+// run. Resolve and types can both run over a tree with errors, since whatever is wrong is marked and reported once.
 #ifndef GMC_FRONT_H
 #define GMC_FRONT_H
 #include <stdio.h>
@@ -16,12 +16,12 @@ bool front_parse_model(Arena *a, const Source *s, Diags *d, Model **out);
 // Appends the distributions, families and augmentations of one file.
 bool front_parse_library(Arena *a, const Source *s, Diags *d, Library *lib);
 
-// Names in the bodies of the library, and the types of what stands in distributions and families. Call it once,
+// Names in the bodies of the library, and the types of distributions and families. Call it once,
 // after all files are parsed, before any model is resolved.
 bool front_resolve_library(Arena *a, Library *lib, Diags *d);
 
-// Names. Afterwards every AST_NAME has its declaration, every Stmt its decl, and Model.decls holds data, variables and
-// definitions in order of declaration, except that data come in an order in which sizes precede their uses.
+// Names. Afterwards every AST_NAME has its declaration and every Stmt its decl. Model.decls has data, variables and definitions in order of
+// declaration, except that sizes among data precede their uses.
 bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d);
 
 // Element types and shapes of every declaration and expression.

@@ -1,6 +1,6 @@
 // functions.c -- the rows of functions.def, found by name.
 //
-// A name is looked up once, when an expression is made; from then on the number of its row stands for it.
+// A name is looked up once, when an expression is made; from then on the number of its row identifies it.
 #include "functions.h"
 #include "../base/arena.h"
 #include <stdint.h>

@@ -30,7 +30,10 @@ static void yyerror(Span *at, void *scanner, Parse *p, const char *text)      //
 static List none(void) { return (List){ 0 }; }
 static List one(Parse *p, void *item) { List l = { 0 }; list_add(p->arena, &l, item); return l; }
 static List and_one(Parse *p, List l, void *item) { list_add(p->arena, &l, item); return l; }
-static void *setting(Parse *p, const char *name, Ast *value) { return arena_copy(p->arena, &(Setting){ .name = name, .value = value }, sizeof(Setting)); }
+static void *setting(Parse *p, const char *name, Ast *value)
+{
+    return arena_copy(p->arena, &(Setting){ .name = name, .value = value }, sizeof(Setting));
+}
 static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, sizeof d); }
 }
 
@@ -40,7 +43,8 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <const char *> AUGMENT "`augment`" INFER "`infer`" PREDICT "`predict`" TARGET "`target`" BY "`by`" AS "`as`" ON "`on`"
 %token FOR "`for`" IN "`in`" IF "`if`" ELSE "`else`"
 %token <const char *> INT "`int`" REAL "`real`" VECTOR "`vector`" ROW_VECTOR "`row_vector`" MATRIX "`matrix`" ARRAY "`array`"
-%token <const char *> SIMPLEX "`simplex`" ORDERED "`ordered`" POSITIVE_ORDERED "`positive_ordered`" UNIT_VECTOR "`unit_vector`" SUM_TO_ZERO_VECTOR "`sum_to_zero_vector`"
+%token <const char *> SIMPLEX "`simplex`" ORDERED "`ordered`" POSITIVE_ORDERED "`positive_ordered`" UNIT_VECTOR "`unit_vector`"
+%token <const char *> SUM_TO_ZERO_VECTOR "`sum_to_zero_vector`"
 %token <const char *> COV_MATRIX "`cov_matrix`" CORR_MATRIX "`corr_matrix`" CHOLESKY_FACTOR_COV "`cholesky_factor_cov`"
 %token <const char *> CHOLESKY_FACTOR_CORR "`cholesky_factor_corr`"
 %token <const char *> DISTRIBUTION "`distribution`" FAMILY "`family`" AUGMENTATION "`augmentation`" REFERENCE "`reference`"
@@ -192,7 +196,8 @@ range:
 
 call:
     name '(' exprs_opt ')'                  { $$ = (Call){ $name, @name, @$, $exprs_opt }; }
-  | name '(' expr[first] '|' exprs ')'      { $$ = (Call){ $name, @name, @$, $exprs }; bar_misplaced(p, @4); list_add(p->arena, &$$.args, $first); }
+  | name '(' expr[first] '|' exprs ')'
+        { $$ = (Call){ $name, @name, @$, $exprs }; bar_misplaced(p, @4); list_add(p->arena, &$$.args, $first); }
   ;
 
 truncation:

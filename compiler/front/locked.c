@@ -1,15 +1,15 @@
-// locked.c -- counts that a label forces to 0, and that hold the label while they are not.
+// locked.c -- counts that a label forces to 0, and that fix the label while they are not 0.
 //
 //   before   z[i] ~ bernoulli(psi);   K[i] ~ poisson(z[i] * l);
 //   after    z[i] ~ bernoulli(psi);   K_free[i] ~ poisson(1 * l);   K[i] = z[i] == 0 ? 0 : K_free[i];
 //
-// z[i] = 0 forces K[i] = 0, and K[i] > 0 forces z[i] = 1: drawn in turn, the two change only where K[i] happens to be 0, which a large rate
-// makes rare. Written so, K_free has its distribution whatever z is, and serves as what K would be while z is 0 (Carlin and Chib 1995): the
-// law of all else is the same, and z is free to change. lp__ has the density of K_free.
+// z[i] = 0 forces K[i] = 0, and K[i] > 0 forces z[i] = 1: drawn one after the other, the two change only where K[i] happens to be 0, which
+// is rare for a large rate. Rewritten so, K_free has its distribution whatever z is: while z is 0 it is what K would be otherwise (Carlin
+// and Chib 1995). The law of all else is the same, and z can change freely. lp__ has the density of K_free.
 //
-// Looked at here: the count has one statement, for one element, without a type, a truncation or a request; the label's only statement is
-// one of 0 and 1; one element of the label stands in the arguments, and where it is 0 the density of the count's distribution is 0 for all
-// values but 0, as far as that follows from the arguments that are known then.
+// Conditions: the count has one statement, for one element, without a type, a truncation or a request. The label's only statement is one of
+// 0 and 1. One element of the label occurs in the arguments. Where it is 0 the density of the count's distribution is 0 for all values but
+// 0, as far as that follows from the arguments that are known then.
 //
 // Counts of at most FEW + 1 values are left as they are: they are summed out of the law of the label (graph/rewrite/trees.c), which is
 // better.
@@ -191,7 +191,7 @@ static bool is_label(const Locked *l, const char *name)
     return s && is_element(s->lhs) && (s->dist == intern("bernoulli") || s->dist == intern("bernoulli_logit"));
 }
 
-// The elements of labels that stand in e.
+// The elements of labels that occur in e.
 static void find_labels(const Locked *l, Ast *e, List *labels)
 {
     const bool element = is_element(e);
@@ -259,7 +259,7 @@ static void set_free(const Locked *l, Stmt *s, const Ast *label, double forced)
         .kind = STMT_DEFINE, .span = s->span, .lhs = s->lhs, .block = s->block, .depth = s->depth, .outer = s->outer, .next = s->next};
     define->rhs = node(l, AST_COND, s->span, 3, equal, integer(l, s->span, 0), copy(l, s->lhs, NULL, 0, name, other));
     Diag *m = diag(l->d, s->lhs->span, DIAG_P0609, name, ast_text(l->a, label), forced);
-    diag_because(m, "they would hold each other: it is written as %s, so that `%s` may change", ast_text(l->a, define->rhs),
+    diag_because(m, "drawn separately, neither could change: it is written as %s, so that `%s` can", ast_text(l->a, define->rhs),
                  place_root((Ast *)label)->name);
     s->lhs = copy(l, s->lhs, NULL, 0, name, other);
     Ast **args = NEW_N(l->a, Ast *, s->nargs);

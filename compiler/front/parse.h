@@ -50,7 +50,7 @@ typedef struct Parse {
     bool failed;
     bool quiet;       // no more syntax errors: they would follow from one already reported
     bool too_deep;    // reported once
-    int bad_at;       // where the last character stood that the lexer refused, 0 if none
+    int bad_at;       // where the last character was that the lexer refused, 0 if none
     BlockKind block;  // being parsed
     Block **last_block;
     Request **last_request;
@@ -117,6 +117,6 @@ void augmentation_begin(Parse *p, Span at, const char *name);
 void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t);
 void augmentation_end(Parse *p);
 
-void syntax_error(Parse *p, Span at, const char *const *expected, int n);  // names of the tokens that could stand there
+void syntax_error(Parse *p, Span at, const char *const *expected, int n);  // names of the tokens that would be allowed there
 void nested_too_deeply(Parse *p, Span at);
 #endif

@@ -130,7 +130,7 @@ static void hand_over(Stmt *s)
     }
 }
 
-// real<lower=lo[i]> b[i] ~ ...; in a loop: what stands behind the name are subscripts, and its extents are told by the loop.
+// real<lower=lo[i]> b[i] ~ ...; in a loop: what follows the name are subscripts, and the loop decides its extents.
 static void declare_in_loop(Resolve *r, Stmt *s)
 {
     Decl *d = s->decl;
@@ -238,8 +238,8 @@ static void declare(Resolve *r, Stmt *s)
     if (s->kind == STMT_DEFINE) declare_definition(r, s);
 }
 
-// A type in a loop, of what no statement is about: density 1 for the elements that the loop names. Else it tells the shape; bounds, which
-// may read the loop's indices, need a statement there.
+// A type in a loop, of what no statement is about: density 1 for the elements that the loop names. Otherwise it decides the shape;
+// bounds, which may read the loop's indices, need a statement there.
 static void declare_flat(Resolve *r, Stmt *s)
 {
     Decl *d = s->decl;
@@ -272,7 +272,7 @@ static void undefined(Resolve *r, Ast *e)
         if (e->name == intern("pi") || e->name == intern("e")) diag_help(m, "the constant is written %s()", e->name);
         else if (same) diag_help(m, "`%s` is defined on line %d", near.best, span_line(same->span));
         else if (function_exists(e->name)) diag_help(m, "`%s` is a function: its arguments follow in parentheses", e->name);
-        else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it stands behind `~`", e->name);
+        else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it is written after `~`", e->name);
     }
     e->decl = d;
 }
@@ -311,8 +311,8 @@ static void check_function(Resolve *r, const Ast *e)
     else if (stem && library_distribution(r->lib, stem) && strcmp(suffix, "_rng") == 0)
         diag_help(m, "`~` draws, in the predict block too: z ~ %s(...);", stem);
     else if (law_hint(r, e->name)) diag_help(m, "%s", law_hint(r, e->name));
-    else if (lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts stand in brackets, %s[i]", e->name, e->name);
-    else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it stands behind `~`", e->name);
+    else if (lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts are written in brackets, %s[i]", e->name, e->name);
+    else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it is written after `~`", e->name);
     else if (nearest_function(e->name)) diag_help(m, "is `%s` meant?", nearest_function(e->name));
 }
 
@@ -379,7 +379,7 @@ static void check_distribution(Resolve *r, Stmt *s)
         for (const Distribution *d = r->lib->distributions; d; d = d->next)
             if (!d->is_family) nearest_try(&near, d->name);
         if (hint) diag_help(m, "%s", hint);
-        else if (stem && library_distribution(r->lib, stem)) diag_help(m, "behind `~` a distribution has no suffix: %s(...)", stem);
+        else if (stem && library_distribution(r->lib, stem)) diag_help(m, "after `~` a distribution has no suffix: %s(...)", stem);
         else if (near.best) diag_help(m, "is `%s` meant?", near.best);
         else if (lookup(r, s->dist) || function_exists(s->dist)) diag_help(m, "a definition is written with `=`");
         if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
@@ -400,7 +400,7 @@ static void check_distribution(Resolve *r, Stmt *s)
     s->dist = NULL;
 }
 
-// Does an index stand among the subscripts, or end the range of one that does? Ranges may be slices: i in first[j]:last[j].
+// Whether an index is among the subscripts, or ends the range of one that is. Ranges may be slices: i in first[j]:last[j].
 static bool runs_with(const Resolve *r, const Ast *subscripts, const Decl *index)
 {
     if (mentions(subscripts, index)) return true;
@@ -412,7 +412,7 @@ static bool runs_with(const Resolve *r, const Ast *subscripts, const Decl *index
     return false;
 }
 
-// A loop gives a name one value for each index, so the index has to stand among its subscripts.
+// A loop gives a name one value for each index, so the index has to be among its subscripts.
 static void check_indices(Resolve *r, const Stmt *s)
 {
     const Ast *root = place_root(s->lhs);
@@ -553,12 +553,12 @@ static void check_left_side(Resolve *r, Stmt *s)
     Diag *m = diag(r->d, s->lhs->span, DIAG_E0108, "this expression", "~");
     if (culprit && s->dist && library_distribution(r->lib, s->dist) && s->block != BLOCK_PREDICT && !s->more && !s->lower && !s->upper)
         diag_help(m,
-                  "only data, and sums of unknowns times data, may stand here, and `%s` is unknown: give `%s` its own distribution; or "
+                  "only data, and sums of unknowns times data, are allowed here, and `%s` is unknown: give `%s` its own distribution; or "
                   "write target += %s_%s(... | ...), a factor of the density without a Jacobian",
                   culprit, culprit, s->dist, library_distribution(r->lib, s->dist)->discrete ? "lpmf" : "lpdf");
     else if (culprit)
         diag_help(m, "only data may be transformed here, and `%s` is unknown: give `%s` its own distribution", culprit, culprit);
-    else diag_help(m, "a name, a name with subscripts, or an expression of data stands to the left of `~`");
+    else diag_help(m, "a name, a name with subscripts, or an expression of data is written to the left of `~`");
 }
 
 // ---- names with a meaning ----
@@ -710,7 +710,7 @@ static bool is_constant_element(const Ast *e)
 }
 
 // What element e of d is by a statement of its own, reading no other element of d but one that is known: S[3, 1] = S[1, 3], S[1, 3] =
-// r*a*b. NULL: it is not known, or they stand for each other in a circle.
+// r*a*b. NULL: it is not known, or they are defined by each other in a circle.
 static Ast *known_element(const Decl *d, Ast *e)
 {
     for (int on = 0; on < MANY_SITES && is_constant_element(e) && e->kid[0]->decl == d; on++) {
@@ -740,7 +740,7 @@ static bool put_known(const Decl *d, Ast **e, int above, bool asks)
     return all;
 }
 
-// A definition written element by element, of which some stand for others, S[2, 1] = S[1, 2], is no recursion.
+// A definition written element by element, of which some equal others, S[2, 1] = S[1, 2], is no recursion.
 static void know_elements(const Decl *d)
 {
     int sites = 0;
@@ -787,7 +787,7 @@ static int visit(Resolve *r, Decl *d)
         for (int i = first; i < r->where.n && elements; i++) ((Decl *)r->where.item[i])->recursive = true;
         if (!elements && !d->poisoned) {
             Diag *m = diag(r->d, d->span, DIAG_E0208, d->name);
-            diag_help(m, "a definition stands for its right side wherever it is used, so it cannot contain itself");
+            diag_help(m, "a definition is replaced by its right side wherever it is used, so it cannot contain itself");
             diag_help(m, "a series is defined element by element: x[1] = ...; for (t in 2:T) x[t] = ... x[t - 1] ...;");
         }
         d->poisoned |= !elements;
@@ -912,9 +912,9 @@ static void check_infer(Resolve *r, Request *q)
         const int word = kind == NUMBER ? 0 : word_of(kind, s->value);
         if (word < 0) {
             Diag *m = diag(r->d, s->value->span, DIAG_E0708, s->name);
-            diag_help(m, kind == METRIC ? "diagonal, low_rank, dense, or chosen: of low rank where that is measured to pay"
+            diag_help(m, kind == METRIC ? "diagonal, low_rank, dense, or chosen: of low rank where the warm-up measures that it pays"
                          : s->id == SETTING_GROUP_MOVE
-                             ? "on or off: whether a group move also changes it together with others, as a scale with what it scales"
+                             ? "on or off: whether a group move also changes it together with others, as a scale with its effects"
                              : "on or off: whether it is also drawn with a joint normal integrated out");
         } else if (kind == NUMBER) use(r, s->value);
         s->word = word;
@@ -1031,7 +1031,7 @@ static void put_in_order(Resolve *r, Model *m)
 
 // ---- models ----
 
-// which statements stand under a condition; which data are observed, and what is predicted
+// which statements are under a condition; which data are observed, and what is predicted
 static void mark_sites(Resolve *r, Stmt *s)
 {
     if (r->where.n) map_put(r->a, &r->marked, s, s);
@@ -1162,7 +1162,7 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->lower);
     use(r, d->upper);
     use(r, d->size);
-    if (mentions(d->size, d->value)) d->size = NULL;  // covariance(rows(x)): the parameters do not tell
+    if (mentions(d->size, d->value)) d->size = NULL;  // covariance(rows(x)): the parameters do not decide it
     else if (!d->size && d->value_rank)
         for (int i = 0; i < d->nparams && !d->size; i++)
             if (d->params[i]->type.rank) d->size = size_call(r, "rows", d->params[i], d->span);

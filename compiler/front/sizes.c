@@ -4,14 +4,15 @@
 //   number after    beta: real[p]   u: real[J], from matrix[N, p] X and int<lower=1, upper=J> g[N]
 //
 // An unknown of `name ~ distribution(numbers)` is one number, unless it has subscripts somewhere: each then reaches as far as its subscript
-// does. Where a statement does not type-check with one number, the shapes of what stands beside the name are tried, and the fewest unknowns
-// that have to be vectors get them. If several choices serve alike, none is made, and the messages are those of one number. So nothing that
-// type-checks changes.
+// does. Where a statement does not type-check with one number, the shapes of its neighbours in the statement are tried, and the fewest
+// unknowns that have to be vectors get them. If several choices do equally, none is made, and the messages are those of one number. So
+// nothing that type-checks changes.
 //
 // Each trial types the whole model in silence and is forgotten: models are small, and trials few (MOST_TRIALS).
 //
 // One number that type-checks may still not be what was meant: theta ~ normal(mu, tau); y ~ normal(theta, se); shares one theta among all
-// y. In `latent` that is an error, elsewhere a warning if all that theta depends on is unknown, too; `real theta` says that it is meant.
+// y. In `latent` that is an error, elsewhere a warning if all that theta depends on is unknown, too; `real theta` declares that it is
+// meant.
 //
 // Needs: resolved.     Gives: Facts.from_uses.     Keeps: the tree, untyped.
 #include <string.h>
@@ -23,7 +24,7 @@ typedef struct Shapes {
     Decl *d;
     int n;
     Type shape[MOST_SHAPES];
-} Shapes;  // what stands beside one unknown
+} Shapes;  // neighbours of one unknown in its statement
 
 typedef struct Sizes {
     Arena *a;
@@ -211,7 +212,7 @@ static bool size_by_subscripts(Sizes *z)
     return some;
 }
 
-// ---- sizes by what stands beside ----
+// ---- sizes by neighbours in a statement ----
 
 static void propose(Sizes *z, Decl *d, const Type *type)
 {
@@ -226,7 +227,7 @@ static void propose(Sizes *z, Decl *d, const Type *type)
     if (s->n < MOST_SHAPES) s->shape[s->n++] = *type;
 }
 
-// The extents of what stands beside a name, alone, and its whole shape.
+// The extents of the neighbour of a name, alone, and its whole shape.
 static void propose_beside(Sizes *z, const List *names, const Type *type)
 {
     for (int i = 0; i < names->n; i++) {
@@ -443,7 +444,7 @@ static void report(Sizes *z, Decl *d, const Stmt *at, Diags *diags)
     const char *shape = of->rank == 1   ? arena_printf(z->a, "vector[%s]", ast_text(z->a, of->dim[0]))
                         : of->rank == 2 ? arena_printf(z->a, "matrix[%s, %s]", ast_text(z->a, of->dim[0]), ast_text(z->a, of->dim[1]))
                                         : "a type with sizes before";
-    diag_help(m, "%s %s ~ ... has one for each; real %s ~ ... says that one number is meant", shape, d->name, d->name);
+    diag_help(m, "%s %s ~ ... has one for each; real %s ~ ... declares that one number is meant", shape, d->name, d->name);
 }
 
 void sizes_check(Arena *a, Model *m, const Library *lib, Diags *d)

@@ -90,19 +90,19 @@ static Ast *make_op(Types *t, Span at, Op op, Ast *x, Ast *y)
 
 // ---- extents as sums ----
 
-typedef struct Term {
+typedef struct SizeTerm {
     Ast *atom;
     double k;
-} Term;
-typedef struct Linear {
+} SizeTerm;
+typedef struct LinearSize {
     double c;
     int n;
-    Term *term;
-} Linear;
+    SizeTerm *term;
+} LinearSize;
 
 enum { MOST_TERMS = 40 };  // a longer sum is an atom
 
-static void add_term(Types *t, Linear *l, Ast *atom, double k)
+static void add_term(Types *t, LinearSize *l, Ast *atom, double k)
 {
     for (int i = 0; i < l->n; i++)
         if (ast_same(l->term[i].atom, atom)) {
@@ -111,27 +111,27 @@ static void add_term(Types *t, Linear *l, Ast *atom, double k)
             return;
         }
     if (k == 0) return;
-    if (!l->term) l->term = NEW_N(t->a, Term, MOST_TERMS + 1);
-    if (l->n <= MOST_TERMS) l->term[l->n++] = (Term){atom, k};
+    if (!l->term) l->term = NEW_N(t->a, SizeTerm, MOST_TERMS + 1);
+    if (l->n <= MOST_TERMS) l->term[l->n++] = (SizeTerm){atom, k};
 }
 
-static void add_linear(Types *t, Linear *to, const Linear *l, double k)
+static void add_linear(Types *t, LinearSize *to, const LinearSize *l, double k)
 {
     to->c += k * l->c;
     for (int i = 0; i < l->n; i++) add_term(t, to, l->term[i].atom, k * l->term[i].k);
 }
 
-static Linear linear(Types *t, Ast *e);
+static LinearSize linear(Types *t, Ast *e);
 
-static Linear atom(Types *t, Ast *e)
+static LinearSize atom(Types *t, Ast *e)
 {
-    Linear l = {0};
+    LinearSize l = {0};
     add_term(t, &l, e, 1);
     return l;
 }
 
-// A whole number that a let block defines stands for its right side.
-static Linear linear_name(Types *t, Ast *e)
+// A whole number that a let block defines is replaced by its right side.
+static LinearSize linear_name(Types *t, Ast *e)
 {
     Decl *d = e->decl;
     const char *culprit;
@@ -140,7 +140,7 @@ static Linear linear_name(Types *t, Ast *e)
         return atom(t, e);
     Facts *f = facts(t->a, d);
     if (!f->extent) {
-        f->extent = NEW(t->a, Linear);
+        f->extent = NEW(t->a, LinearSize);
         *f->extent = atom(t, e);  // should it be defined by itself
         shape(t, d);
         if (!d->poisoned && d->type.rank == 0 && d->type.base == BASE_INT && type_of(t, d->sites->rhs))
@@ -150,7 +150,7 @@ static Linear linear_name(Types *t, Ast *e)
 }
 
 // rows(X), size(x), ... of something whose shape is known is that extent.
-static Linear linear_call(Types *t, Ast *e)
+static LinearSize linear_call(Types *t, Ast *e)
 {
     if (e->nkids != 1 || !type_of(t, e->kid[0])) return atom(t, e);
     const Ast *of = e->kid[0];
@@ -163,9 +163,9 @@ static Linear linear_call(Types *t, Ast *e)
     return itself ? atom(t, dim) : linear(t, dim);  // a parameter of a distribution: its extent is called rows(mu)
 }
 
-static Linear linear(Types *t, Ast *e)
+static LinearSize linear(Types *t, Ast *e)
 {
-    Linear l = {0};
+    LinearSize l = {0};
     if (e->kind == AST_INT) {
         l.c = e->number;
         return l;
@@ -173,20 +173,20 @@ static Linear linear(Types *t, Ast *e)
     if (e->kind == AST_NAME) return linear_name(t, e);
     if (e->kind == AST_CALL) return linear_call(t, e);
     if (e->kind == AST_UNARY && e->op == OP_NEG) {
-        Linear x = linear(t, e->kid[0]);
+        LinearSize x = linear(t, e->kid[0]);
         add_linear(t, &l, &x, -1);
         return l;
     }
     if (e->kind == AST_BINARY && (e->op == OP_ADD || e->op == OP_SUB)) {
-        Linear x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
+        LinearSize x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
         add_linear(t, &l, &x, 1);
         add_linear(t, &l, &y, e->op == OP_ADD ? 1 : -1);
         return l.n > MOST_TERMS ? atom(t, e) : l;
     }
     if (e->kind == AST_BINARY && e->op == OP_MUL) {
-        Linear *before = map_get(&t->linear, e);
+        LinearSize *before = map_get(&t->linear, e);
         if (before) return *before;
-        Linear x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
+        LinearSize x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
         if (x.n == 0) add_linear(t, &l, &y, x.c);
         else if (y.n == 0) add_linear(t, &l, &x, y.c);
         else l = atom(t, e);
@@ -196,7 +196,7 @@ static Linear linear(Types *t, Ast *e)
     return atom(t, e);
 }
 
-static Ast *linear_ast(Types *t, const Linear *l, Span at)
+static Ast *linear_ast(Types *t, const LinearSize *l, Span at)
 {
     Ast *e = NULL;
     for (int pass = 0; pass < 2; pass++)  // what is added first, then what is taken away
@@ -217,14 +217,14 @@ static Ast *linear_ast(Types *t, const Linear *l, Span at)
 
 static Ast *extent_plus(Types *t, Ast *e, double c)
 {
-    Linear l = linear(t, e);
+    LinearSize l = linear(t, e);
     l.c += c;
     return linear_ast(t, &l, e->span);
 }
 
 static Ast *extent_sum(Types *t, Ast *x, Ast *y)
 {
-    Linear l = {0}, lx = linear(t, x), ly = linear(t, y);
+    LinearSize l = {0}, lx = linear(t, x), ly = linear(t, y);
     add_linear(t, &l, &lx, 1);
     add_linear(t, &l, &ly, 1);
     return l.n > MOST_TERMS ? make_op(t, x->span, OP_ADD, x, y) : linear_ast(t, &l, x->span);
@@ -233,7 +233,7 @@ static Ast *extent_sum(Types *t, Ast *x, Ast *y)
 // hi - lo + 1
 static Ast *extent_between(Types *t, Ast *lo, Ast *hi)
 {
-    Linear l = {.c = 1}, a = linear(t, lo), b = linear(t, hi);
+    LinearSize l = {.c = 1}, a = linear(t, lo), b = linear(t, hi);
     add_linear(t, &l, &b, 1);
     add_linear(t, &l, &a, -1);
     return linear_ast(t, &l, hi->span);
@@ -246,7 +246,7 @@ static Relation compare(Types *t, Ast *x, Ast *y, double *excess)
 {
     *excess = 0;
     if (ast_same(x, y)) return SAME;
-    Linear l = {0}, lx = linear(t, x), ly = linear(t, y);
+    LinearSize l = {0}, lx = linear(t, x), ly = linear(t, y);
     add_linear(t, &l, &lx, 1);
     add_linear(t, &l, &ly, -1);
     if (l.n == 0) {
@@ -557,21 +557,21 @@ static bool type_subscript(Types *t, Ast *s, Ast *dim, Type *out)
 }
 
 // Indices that an expression runs over itself.
-typedef struct Bound {
+typedef struct SubscriptBound {
     const Decl *index;
-    const struct Bound *next;
-} Bound;
+    const struct SubscriptBound *next;
+} SubscriptBound;
 
 // An index of a loop in e, or NULL.
-static Decl *index_in(const Ast *e, const Bound *bound)
+static Decl *index_in(const Ast *e, const SubscriptBound *bound)
 {
     if (e->kind == AST_NAME) {
         if (!e->decl || e->decl->kind != DECL_INDEX) return NULL;
-        for (const Bound *b = bound; b; b = b->next)
+        for (const SubscriptBound *b = bound; b; b = b->next)
             if (b->index == e->decl) return NULL;
         return e->decl;
     }
-    const Bound own = {e->kind == AST_REDUCE ? e->decl : NULL, bound};
+    const SubscriptBound own = {e->kind == AST_REDUCE ? e->decl : NULL, bound};
     for (int i = 0; i < e->nkids; i++) {
         Decl *found = e->kid[i] ? index_in(e->kid[i], &own) : NULL;
         if (found) return found;
@@ -603,7 +603,7 @@ static Ast *at_subscripts(Types *t, Ast *e, const Ast *lhs, Ast *const *sub)
     return type_of(t, copy) ? copy : NULL;
 }
 
-// The sizes of z[j] where each z[j] has sizes of its own, if data tell j.
+// The sizes of z[j] where each z[j] has sizes of its own, if j is known from data.
 static Type sizes_at(Types *t, const Ast *e)
 {
     Type type = e->kid[0]->type;
@@ -978,12 +978,13 @@ static Ast *largest_over(Types *t, Ast *e)
     return NULL;
 }
 
-// The largest value that a subscript, or an extent, takes as the indices in it run over their loops; NULL if no expression of data says it.
+// The largest value that a subscript, or an extent, takes as the indices in it run over their loops; NULL if no expression of data gives
+// it.
 static Ast *largest_of(Types *t, Ast *subscript, bool extent)
 {
     if (!type_of(t, subscript) || subscript->type.rank) return NULL;
-    Linear l = linear(t, subscript);
-    const Linear written = l;
+    LinearSize l = linear(t, subscript);
+    const LinearSize written = l;
     for (int rounds = 0; rounds < 20; rounds++) {
         int i = 0;
         while (i < l.n && !(l.term[i].atom->kind == AST_NAME && l.term[i].atom->decl && l.term[i].atom->decl->kind == DECL_INDEX)) i++;
@@ -991,7 +992,7 @@ static Ast *largest_of(Types *t, Ast *subscript, bool extent)
         Ast *name = l.term[i].atom, *end = l.term[i].k > 0 ? name->decl->hi : name->decl->lo;
         double k = l.term[i].k;
         if (!type_of(t, end)) return NULL;
-        Linear next = {0}, at_end = linear(t, end);
+        LinearSize next = {0}, at_end = linear(t, end);
         add_linear(t, &next, &l, 1);
         add_term(t, &next, name, -k);
         add_linear(t, &next, &at_end, k);
@@ -1007,7 +1008,7 @@ static Ast *largest_of(Types *t, Ast *subscript, bool extent)
             e->kid[0]->type.rank != 1)
             continue;
         bool end = depends_on_data_only(t->a, e->kid[0], &culprit);
-        for (int k = 0; k < written.n; k++) end &= written.term[k].atom != e;  // u[g[i]]: looked up, which tells nothing
+        for (int k = 0; k < written.n; k++) end &= written.term[k].atom != e;  // u[g[i]]: looked up, which decides nothing
         if (!end) continue;
         Ast *most = NEW(t->a, Ast);
         *most = (Ast){.kind = AST_CALL, .span = e->span, .name = intern("max"), .nkids = 1, .kid = e->kid, .depth = e->depth};
@@ -1062,7 +1063,7 @@ static Ast *substitute(Types *t, Ast *e, const Distribution *dist, Ast **args)
     return copy;
 }
 
-// Whether a left side stands for one element: all its subscripts are numbers.
+// Whether a left side is one element: all its subscripts are numbers.
 static bool is_element(const List *subs)
 {
     for (int i = 0; i < subs->n; i++) {
@@ -1113,7 +1114,7 @@ static bool has_unknown_range(Types *t, const Ast *e)
     return false;
 }
 
-// The shape of a variable as one statement tells it; an extent that it does not decide is NULL.
+// The shape of a variable that follows from one statement; an extent that it does not decide is NULL.
 static bool shape_from_site(Types *t, Stmt *s, const List *subs, const Type *right, Type *out)
 {
     int taken = 0;
@@ -1143,7 +1144,7 @@ static bool shape_from_site(Types *t, Stmt *s, const List *subs, const Type *rig
     return true;
 }
 
-// Both sites are right: the larger extent, where it can be told which is larger.
+// Both sites are right: the larger extent, where it is known which is larger.
 static bool merge(Types *t, Type *into, const Type *other)
 {
     if (into->rank != other->rank) return false;
@@ -1190,8 +1191,8 @@ static bool names_decl(const Ast *e, const Decl *d)
     return false;
 }
 
-// Whether the elements are vectors or matrices is told by a statement whose right side does without them, as u[1] ~ multi_normal(m, S)
-// beside u[t] ~ multi_normal(A * u[t - 1], S). Adds these dimensions to those that the left sides tell.
+// A statement whose right side does not read the variable decides whether the elements are vectors or matrices, as u[1] ~ multi_normal(m,
+// S) beside u[t] ~ multi_normal(A * u[t - 1], S). Adds these dimensions to those of the left sides.
 static void start_of_series(Types *t, Decl *d, const List *sites, const List *subs)
 {
     const Facts *f = facts(t->a, d);
@@ -1216,7 +1217,7 @@ enum { MOST_ASKED = 32 };  // definitions that a recursion goes through, at most
 
 static bool has_whole_values(Types *t, Decl *d, List *asked);
 
-// Whether an expression's values are whole numbers as far as can be told before what it reads has a type.
+// Whether an expression's values are whole numbers as far as is known before what it reads has a type.
 static bool is_whole(Types *t, const Ast *e, List *asked)
 {
     switch (e->kind) {
@@ -1240,8 +1241,8 @@ static bool is_whole(Types *t, const Ast *e, List *asked)
     return false;
 }
 
-// The same of all statements of a variable. One that is asked about already stands in what it is computed from: if all else is whole, so is
-// it.
+// The same of all statements of a variable. One that is being examined already occurs in what it is computed from: if all else is whole,
+// so is it.
 static bool has_whole_values(Types *t, Decl *d, List *asked)
 {
     if (d->has_type || d->kind == DECL_DATA || d->kind == DECL_INDEX) return d->kind == DECL_INDEX || d->type.base == BASE_INT;
@@ -1297,7 +1298,7 @@ static void infer(Types *t, Decl *d, const List *sites)
     int widest = 0;
     d->type = (Type){.base = BASE_REAL};
     List *subs = NEW_N(t->a, List, sites->n);
-    for (int i = 0; i < sites->n; i++) {  // what the left sides tell, while the right sides are being typed
+    for (int i = 0; i < sites->n; i++) {  // what follows from the left sides, while the right sides are being typed
         Stmt *s = sites->item[i];
         subs[i] = (List){0};
         if (!subscripts(t, s->lhs, &subs[i])) {
@@ -1717,7 +1718,7 @@ static void check_define(Types *t, Stmt *s)
                       "a symmetric matrix is computed whole from a triangle with a name of its own: S[i, j] = j <= i ? L[i, j] : L[j, i];");
         else
             diag_help(m,
-                      "some elements of `%s` are drawn; one that is computed may depend on those before or behind it: x[K] = -sum(x[1:K - "
+                      "some elements of `%s` are drawn; one that is computed may depend on those before or after it: x[K] = -sum(x[1:K - "
                       "1]); a recursion starts from a name of its own: "
                       "x_1 ~ normal(0, 1); x[1] = x_1; for (t in 2:T) x[t] = r * x[t - 1];",
                       s->decl->name);

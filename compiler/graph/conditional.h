@@ -28,7 +28,7 @@ typedef struct Conditional {
     // of a series that the variable enters: the series is computed again for each value tried. NULL: none
     const Var *recursion;
     Expr *chain;  // the chain of that series that alone reads the element; NULL: any may
-    bool closed;  // it enters a series that its parts hold in closed form: the series is computed again after the step
+    bool closed;  // it enters a series that its parts hold in closed form: the series is computed again after the update
     bool whole;   // some factor could not be solved for u: densities read the state itself
     int nbatch;   // leading dimensions over which elements are conditionally independent
     int colours;  // > 1: in the dimension after these, elements of one class modulo colours are independent
@@ -42,7 +42,7 @@ typedef struct Conditional {
     bool truncated;
     int nnatural;
     Part *natural;       // which: position in the family's list
-    Expr *statistic[4];  // of u, in the order of the family's list: filled for the steps of the schedule
+    Expr *statistic[4];  // of u, in the order of the family's list: filled for the updates of the schedule
     Part *bounds;
     int nbase;
     Expr **base_args;       // what the call of the base measure holds beside the value
@@ -53,11 +53,11 @@ typedef struct Conditional {
     // elements of a chain remember more than the one before: stand-ins of it are in the parts. NULL: they do not
     const struct Past *past;
     Expr *state;     // stand-in of where the element stands among the states of the chain, and
-    Expr *state_is;  // what that is once the element is drawn, in terms of the state before. NULL: no step draws them
+    Expr *state_is;  // what that is once the element is drawn, in terms of the state before. NULL: no update draws them
     // of elements along a chain that are drawn at once: log densities of what holds one alone, and of what holds it and the one before,
     // which stands in it as `before`
     Expr *local, *link, *before;
-    const Var *carried;  // whole: a vector that the step moves with the variable, and the density reads, too. NULL: none
+    const Var *carried;  // whole: a vector that the update moves with the variable, and the density reads, too. NULL: none
     // of an element with the same subscripts that is studied together with this one: it, too, is replaced by its u where both stand. NULL:
     // none
     const struct Conditional *with;

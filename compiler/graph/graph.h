@@ -23,7 +23,7 @@ typedef enum {
     VAR_PART,       // unknown, an element of a vector that the compiler made, which is what is drawn: nothing mentions it but names
     VAR_AUXILIARY,  // unknown, brought in by an augmentation
     VAR_DERIVED,    // a definition that depends on unknowns; its uses are substituted, its value is for the draws
-    VAR_SERIES,     // a recursive definition that depends on unknowns: computed in the sweep, up to date whenever a step reads it
+    VAR_SERIES,     // a recursive definition that depends on unknowns: computed in the sweep, up to date whenever an update reads it
     VAR_PREDICTED,  // a definition in the predict block, or drawn there
     VAR_SUM,        // a statistic: of data only (computed once) or of one sweep
     VAR_PATTERN,    // a name that an augmentation's pattern binds
@@ -75,8 +75,8 @@ typedef struct Series {  // definitions whose elements depend on each other, com
     Var **var;  // in the order in which they are computed at one value of the subscript
     Index *along;
     bool backward;        // from the last to the first
-    bool apart;           // only one step reads it, which computes it before
-    bool chains;          // the first subscript of each variable tells chains apart, of which none reads another
+    bool apart;           // only one update reads it, which computes it before
+    bool chains;          // the first subscript of each variable distinguishes chains, of which none reads another
     Site *sites;          // with `along` for the plate or number that stood there; in order
     struct Series *next;  // series that read this one come later
 } Series;
@@ -126,12 +126,12 @@ struct Var {
     int summed;                 // it is summed out, as this number; 0: it is not
     // laws of others depend on it, which are summed out of its conditional: those of them with `summed` are for no others to see
     bool parent;
-    bool offered;  // it can be summed out for a move that competes with steps given it
+    bool offered;  // it can be summed out for NUTS, which is compared with Gibbs updates given it
     int nrows;     // the first chain with the same data: the arrays of data whose rows are compared
     Var **rows;
     Var *rows_counted;  // of that: stands for how many different rows there are
-    bool counts_rows;   // is such a number, of which a program tells the runtime what a sweep costs
-    // along chains that data alone tell apart: the first chain with the same data; of that, how many there are of each
+    bool counts_rows;   // is such a number, from which the runtime knows what a sweep costs
+    // along chains that differ by data alone: the first chain with the same data; of that, how many there are of each
     Var *alike;
     // along a chain whose messages are of what comes behind the element, and not of the element itself: arrays of what these hold besides
     // (messages.c). NULL: it is no such chain
@@ -184,7 +184,7 @@ typedef struct Factor {
     const Var *region;    // of a declared unknown without a distribution: within its bounds. Else NULL
     bool added;           // target +=
     const Var *function;  // data that are a function of an unknown, y = z > 0. Else NULL
-    // support, truncation and declared bounds, where data alone tell both ends: checked at load not to be empty. Else NULL
+    // support, truncation and declared bounds, where both ends are known from data: checked at load not to be empty. Else NULL
     Expr *from, *to;
     struct Factor *original;  // factor that an augmentation replaced to make this one, else NULL
     bool replaced;            // an augmentation took its place
@@ -236,10 +236,10 @@ typedef struct Graph {
     int nsums;                         // unknowns that are summed out
     int offers;                        // with so many sums behind them moves see what is offered summed out; 0: nothing is
     bool no_augment;
-    // --method. OTHER: gmc chooses. GIBBS: gradients move what the model asks for alone; NUTS: whatever they can move, unless the model
+    // --method. OTHER: gmc chooses. GIBBS: gradients move what the model requests alone; NUTS: whatever they can move, unless the model
     // asks for something else. EM: the program looks for modes: latents by expectations, all else by maxima of conditionals
     Method method;
-    bool supports_known;  // build: every statement has said what it tells of supports
+    bool supports_known;  // build: what statements imply on supports is known
     struct Added *added;  // build: the statements target +=, the last one first
     bool laws;            // elaborate: some expression holds a density by its name, normal_lpdf(y | mu, s)
     // build: on the left of `~`, where a name of which some elements are computed stands for those drawn

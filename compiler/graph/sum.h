@@ -17,9 +17,9 @@ typedef struct Sum {  // a statistic, an array target[...] += sum over loops of 
     Expr *value;
     // computed once for the run; else a subscript is an unknown, and it is computed again when that was drawn
     bool data_only;
-    struct Server *serves;     // steps that read it, in order
+    struct Server *serves;     // updates that read it, in order
     const char *purpose;       // what else it is for; or NULL
-    bool asked_apart;          // something beside the steps reads it
+    bool asked_apart;          // something beside the updates reads it
     const struct Rows *route;  // only the route with many rows of this draw reads it; NULL: others do, too
     struct Sum *next;
 } Sum;

@@ -1,4 +1,4 @@
-// update.h -- a step of the sweep: what it draws, and from what.
+// update.h -- an update of the sweep: what it draws, and from what.
 #ifndef GMC_GRAPH_UPDATE_H
 #define GMC_GRAPH_UPDATE_H
 #include "graph.h"
@@ -8,15 +8,15 @@ typedef enum {
 #include "updates.def"
 } UpdateKind;
 
-typedef struct Selection {  // two ways to draw the same unknowns; a run finds out which is better (runtime/host/selection.c)
+typedef struct Selection {  // two methods for the same unknowns; a run finds out which is better (runtime/host/selection.c)
     int number;             // from 1
     int n;
     // continuous unknowns that meet in factors as written, all of a connected set, or those of it that would be sliced
     Var **block;
-    bool auxiliaries;  // exact conditionals need some, moves along gradients leave them out
-    bool coupled;      // unknowns that would be sliced depend on each other: without a measurement gradients move the block
+    bool auxiliaries;  // exact conditionals need some, NUTS integrates them out
+    bool coupled;      // unknowns that would be sliced depend on each other: without a measurement NUTS draws the block
     int nsummed;
-    Var **summed;  // discrete unknowns that the move sees summed out; their draws follow it
+    Var **summed;  // discrete unknowns that NUTS sees summed out; their draws follow it
     struct Selection *next;
 } Selection;
 
@@ -27,7 +27,7 @@ typedef struct Alone {  // a connected set without a selection, and why
     struct Alone *next;
 } Alone;
 
-typedef struct Carried {  // an unknown that a move along an group_move changes: element becomes value
+typedef struct Carried {  // an unknown that a group move changes: element becomes value
     Var *var;
     int power;  // it is multiplied by c^power
     Index *index[MAX_RANK];
@@ -39,7 +39,7 @@ typedef struct Carried {  // an unknown that a move along an group_move changes:
     Expr *log_jacobian;         // windows.c: of its move; NULL: as power says
 } Carried;
 
-typedef struct Window {  // windows.c: counts that a move sees summed over a window of values about where each stands
+typedef struct Window {  // windows.c: counts that a move sees summed over a window of values around the current one
     Var *count;
     Conditional *conditional;  // of an element of them
     Expr *tilt;                // what c adds to the coefficient of the element in its log density, in terms of conditional->element
@@ -66,7 +66,7 @@ typedef struct Transfer {
     Expr *lowest, *highest;  // the least and the most that element may move by
 } Transfer;
 
-// scale_moves.c, exchanges.c, transfers.c, location_moves.c, windows.c, reflections.c: the step draws c, and then moves these
+// scale_moves.c, exchanges.c, transfers.c, location_moves.c, windows.c, reflections.c: the update draws c, and then moves these
 typedef struct GroupMove {
     Var *by;         // c: 1 leaves all as it is
     bool added;      // or 0 does: exchanges.c, transfers.c, location_moves.c, reflections.c
@@ -79,12 +79,12 @@ typedef struct GroupMove {
     const Transfer *transfer;  // what c moves was found before it was drawn; or NULL
 } GroupMove;
 
-typedef struct Without {  // conjugates.c: a plate that a step sees integrated out
+typedef struct Without {  // conjugates.c: a plate that an update sees integrated out
     const struct Update *plate;
     int n;
     const struct Part **part;  // sums over rows in natural parameters of an element, and
     // what stands for them in the law: sum[i][element]. Lowering puts statistics of data in their place, or sums that are made before the
-    // step
+    // update
     Var **sum;
 } Without;
 
@@ -92,13 +92,13 @@ typedef struct Tangent {  // proposals.c: of the predictor of a factor, in place
     const Factor *factor;
     Expr *density;    // its terms that hold the block
     Expr *predictor;  // linear in the block
-    // of the log density as the chain stands: its derivative by the predictor, and less the second one
+    // of the log density at the chain's state: its derivative by the predictor, and minus the second one
     Expr *slope, *bend;
     Expr *at[3];  // what warm-up has found of them, an element for each instance: predictor, slope, bend
     Expr *value;  // at[1]*(predictor - at[0]) - at[2]/2*(predictor - at[0])^2
 } Tangent;
 
-typedef struct Proposal {  // of the step's block with its scales, from the joint that has quadratics in place of these factors
+typedef struct Proposal {  // of the update's block with its scales, from the joint that has quadratics in place of these factors
     Var *name;             // its random numbers are of this
     int n;
     Tangent *of;
@@ -135,14 +135,14 @@ typedef struct Update {
     // WITH and WITHOUT: a method of its selection, of which a run takes one
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;
     struct Selection *selection;  // or NULL: there is one way to draw the block
-    // the number of a sparse block: this step is it; -number: it stands in for it, on a GPU and where that would be too much work; 0:
+    // the number of a sparse block: this update is it; -number: it stands in for it, on a GPU and where that would be too much work; 0:
     // neither
     int joint;
-    const struct Update *in_turns;   // of a joint normal: it is a turn of this step, which stands in the schedule; or NULL
+    const struct Update *in_turns;   // of a joint normal: it is one category of this update, which is in the schedule; or NULL
     const Description *description;  // describe.c: for readers
     // EXPECTS, MAXIMISES: a program for modes finds expectations of the block, or the mode of its conditional
     enum { DRAWS, EXPECTS, MAXIMISES } does;
-    struct Expected *expected;            // EXPECTS: the arrays that it fills; NULL: another step
+    struct Expected *expected;            // EXPECTS: the arrays that it fills; NULL: another update
     const struct Predictive *predictive;  // ENUM: weights that are integrated out, or NULL
     const GroupMove *group_move;          // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
     const Proposal *proposal;             // GAUSSIAN: what is drawn is a proposal, which is accepted or not; or NULL
@@ -165,18 +165,18 @@ typedef struct Update {
             // several plates, or elements that are coupled in pairs: its number among such blocks, whose precision is kept by the entries
             // that there are; 0: it is none
             int sparse;
-            // of a sparse block: it is drawn jointly if that takes no more than so many times the work of the steps that stand in for it
+            // of a sparse block: it is drawn jointly if that takes no more than so many times the work of the updates that stand in for it
             int most_work;
             const struct Scales *scales;  // drawn before it, with it integrated out; or NULL
             // of a sparse block: so many variables come first that have few elements, or couple all of them
             int ndense;
-            const struct Rows *listed;  // of a sparse block: factors whose terms of degree 2 are told row by row; or NULL
+            const struct Rows *listed;  // of a sparse block: factors whose terms of degree 2 are row-listed; or NULL
         } gaussian;
-        struct Categories *turns;  // TURNS
+        struct Categories *turns;  // CATEGORIES
         struct {                   // ENUM
             Expr *lower, *upper;   // values
             // if predictive: which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at
-            // once. NULL: elements take turns
+            // once. NULL: elements are drawn one after the other
             Expr *shelf, *shelves;
         } enumerate;
         const struct Pair *pair;        // PAIR

@@ -87,43 +87,30 @@ typedef GM_SOLVE_PRECISION solve;  // precision matrices and shifts of joint nor
 // C takes an int where a double is wanted; C++ needs to know which of sqrt(float) and sqrt(double) is meant. nvcc's headers do that,
 // NVRTC has none.
 #if defined(__CUDACC_RTC__)
-#define GM_WHOLE1(f)                                \
-    DEVICE double f(int x) { return f((double)x); } \
+// clang-format off
+#define GM_WHOLE1(f)                                                              \
+    DEVICE double f(int x)  { return f((double)x); }                              \
     DEVICE double f(long x) { return f((double)x); }
-#define GM_WHOLE2_OF(f, A, B) \
-    DEVICE double f(A x, B y) { return f((double)x, (double)y); }
-#define GM_WHOLE2(f)              \
-    GM_WHOLE2_OF(f, int, int)     \
-    GM_WHOLE2_OF(f, int, long)    \
-    GM_WHOLE2_OF(f, int, float)   \
-    GM_WHOLE2_OF(f, int, double)  \
-    GM_WHOLE2_OF(f, long, int)    \
-    GM_WHOLE2_OF(f, long, long)   \
-    GM_WHOLE2_OF(f, long, float)  \
-    GM_WHOLE2_OF(f, long, double) \
-    GM_WHOLE2_OF(f, float, int)   \
-    GM_WHOLE2_OF(f, float, long)  \
-    GM_WHOLE2_OF(f, double, int) GM_WHOLE2_OF(f, double, long) GM_WHOLE2_OF(f, float, double) GM_WHOLE2_OF(f, double, float)
-GM_WHOLE1(sqrt)
-GM_WHOLE1(cbrt)
-GM_WHOLE1(exp)
-GM_WHOLE1(expm1)
-GM_WHOLE1(log)
-GM_WHOLE1(log1p)
-GM_WHOLE1(log2)
-GM_WHOLE1(log10)
-GM_WHOLE1(lgamma)
-GM_WHOLE1(tgamma)
-GM_WHOLE1(sin) GM_WHOLE1(cos) GM_WHOLE1(tan) GM_WHOLE1(asin) GM_WHOLE1(acos) GM_WHOLE1(atan) GM_WHOLE1(sinh) GM_WHOLE1(cosh) GM_WHOLE1(tanh)
-    GM_WHOLE1(erf) GM_WHOLE1(erfc) GM_WHOLE1(floor) GM_WHOLE1(ceil) GM_WHOLE1(round) GM_WHOLE1(trunc) GM_WHOLE1(fabs) GM_WHOLE2(fmax)
-        GM_WHOLE2(fmin) GM_WHOLE2(fmod) GM_WHOLE2(atan2) GM_WHOLE2(hypot) GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long)
-            GM_WHOLE2_OF(pow, int, float) GM_WHOLE2_OF(pow, int, double) GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long)
-                GM_WHOLE2_OF(pow, long, float) GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long)
-                    GM_WHOLE2_OF(pow, double, long)
+#define GM_WHOLE2_OF(f, A, B) DEVICE double f(A x, B y) { return f((double)x, (double)y); }
+#define GM_WHOLE2(f)                                                              \
+    GM_WHOLE2_OF(f, int, int)    GM_WHOLE2_OF(f, int, long)   GM_WHOLE2_OF(f, int, float)   GM_WHOLE2_OF(f, int, double)  \
+    GM_WHOLE2_OF(f, long, int)   GM_WHOLE2_OF(f, long, long)  GM_WHOLE2_OF(f, long, float)  GM_WHOLE2_OF(f, long, double) \
+    GM_WHOLE2_OF(f, float, int)  GM_WHOLE2_OF(f, float, long) GM_WHOLE2_OF(f, double, int)  GM_WHOLE2_OF(f, double, long) \
+    GM_WHOLE2_OF(f, float, double) GM_WHOLE2_OF(f, double, float)
+GM_WHOLE1(sqrt) GM_WHOLE1(cbrt) GM_WHOLE1(exp) GM_WHOLE1(expm1) GM_WHOLE1(log) GM_WHOLE1(log1p) GM_WHOLE1(log2) GM_WHOLE1(log10)
+GM_WHOLE1(lgamma) GM_WHOLE1(tgamma)
+GM_WHOLE1(sin) GM_WHOLE1(cos) GM_WHOLE1(tan) GM_WHOLE1(asin) GM_WHOLE1(acos) GM_WHOLE1(atan) GM_WHOLE1(sinh) GM_WHOLE1(cosh)
+GM_WHOLE1(tanh) GM_WHOLE1(erf) GM_WHOLE1(erfc)
+GM_WHOLE1(floor) GM_WHOLE1(ceil) GM_WHOLE1(round) GM_WHOLE1(trunc) GM_WHOLE1(fabs)
+GM_WHOLE2(fmax) GM_WHOLE2(fmin) GM_WHOLE2(fmod) GM_WHOLE2(atan2) GM_WHOLE2(hypot)
+GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long) GM_WHOLE2_OF(pow, int, float) GM_WHOLE2_OF(pow, int, double)
+GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long)
+GM_WHOLE2_OF(pow, long, float) GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long) GM_WHOLE2_OF(pow, double, long)
+// clang-format on
 #endif
 
-    // The sum of two log densities: where one is that of the density 0 the other need not be a number.
-    DEVICE double add_log(double a, double b)
+// The sum of two log densities: where one is that of the density 0 the other need not be a number.
+DEVICE double add_log(double a, double b)
 {
     return a == -INFINITY || b == -INFINITY ? -INFINITY : a + b;
 }

@@ -60,16 +60,12 @@ typedef struct ProductsPass {  // the last argument of the kernels
 
 // Shapes: a warp has m tiles of 16 columns by n tiles of 8 outputs in registers; p + 1 <= 128 m. Few outputs (n = 2) have kernels of their
 // own.
+// clang-format off
 #define PRODUCTS_SHAPES(SHAPE, argument) \
-    SHAPE(argument, 1, 2)                \
-    SHAPE(argument, 1, 10)               \
-    SHAPE(argument, 2, 2)                \
-    SHAPE(argument, 2, 8)                \
-    SHAPE(argument, 3, 2)                \
-    SHAPE(argument, 3, 8)                \
-    SHAPE(argument, 4, 2)                \
-    SHAPE(argument, 4, 6)                \
-    SHAPE(argument, 5, 2) SHAPE(argument, 5, 6) SHAPE(argument, 6, 2) SHAPE(argument, 6, 5) SHAPE(argument, 7, 2) SHAPE(argument, 7, 5)
+    SHAPE(argument, 1, 2) SHAPE(argument, 1, 10) SHAPE(argument, 2, 2) SHAPE(argument, 2, 8) SHAPE(argument, 3, 2) SHAPE(argument, 3, 8) \
+    SHAPE(argument, 4, 2) SHAPE(argument, 4, 6) SHAPE(argument, 5, 2) SHAPE(argument, 5, 6) SHAPE(argument, 6, 2) SHAPE(argument, 6, 5) \
+    SHAPE(argument, 7, 2) SHAPE(argument, 7, 5)
+// clang-format on
 
 // Numbers from a row to the next in shared memory: those of X as it lies, but no multiple of 8, so that rows at some distance meet in no
 // bank. Of a tile of outputs: 8 or 24 modulo 32.

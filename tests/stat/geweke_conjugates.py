@@ -138,7 +138,7 @@ def said(w, name, model):
     with open(path, "w") as f:
         f.write(model)
     text = subprocess.run([GMC, "-q", "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
-    return re.findall(r"^(\w+(?:, \w+)*)(?:, together along an orbit)?   \(line(?:(?!\n\n).)*?note      (\w+) is integrated out", text, re.M | re.S)
+    return re.findall(r"^(\w+(?:, \w+)*)(?:, a group move)?   \(line(?:(?!\n\n).)*?note      (\w+) is integrated out", text, re.M | re.S)
 
 
 def compare(w, name, model, data, transforms, without, direct):

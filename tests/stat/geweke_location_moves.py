@@ -232,7 +232,7 @@ def said(w, name, model):
     with open(path, "w") as f:
         f.write(model)
     text = subprocess.run([GMC, "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
-    steps = re.findall(r"^(.*), together along an orbit.*\n(?:.+\n)*? +then (.*)$", text, re.M)
+    steps = re.findall(r"^(.*), a group move.*\n(?:.+\n)*? +then (.*)$", text, re.M)
     return [", ".join(sorted(who.split(", "))) for who, becomes in steps if "shift_" in becomes]
 
 

@@ -362,7 +362,7 @@ def said(w, name, model):
     with open(path, "w") as f:
         f.write(model)
     text = subprocess.run([GMC, "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
-    steps = re.findall(r"^(.*), together along an orbit.*\n(?:.+\n)*? +then (.*)$", text, re.M)
+    steps = re.findall(r"^(.*), a group move.*\n(?:.+\n)*? +then (.*)$", text, re.M)
     return [who for who, becomes in steps if "shift_" not in becomes]          # those have geweke_location_moves.py
 
 

@@ -9,8 +9,8 @@
 #include "../terms/reads.h"
 #include "conditionals.h"
 
-// Is the auxiliary drawn from its whole conditional? Then what comes before it in the sweep may leave it out; a step that starts from where
-// it stands (slice, Metropolis) would start from where it no longer fits.
+// Is the auxiliary drawn from its whole conditional? Then what comes before it in the sweep may leave it out; an update that starts from
+// where it stands (slice, Metropolis) would start from where it no longer fits.
 static bool drawn_afresh(Graph *g, Var *v)
 {
     const Request *asked = request_of(g, v);
@@ -80,7 +80,7 @@ const char *needed_for(Graph *g, const Var *v)
         if (kept)
             return arena_printf(
                 g->arena,
-                "`%s`, which it is drawn without (line %d), is not drawn from its conditional: leave out what infer asks for `%s`",
+                "`%s`, which is integrated out for it (line %d), is not drawn from its conditional: leave out the request for `%s`",
                 kept->name, span_line(f->span), kept->name);
     }
     return NULL;

@@ -247,9 +247,8 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
                     c->because =
                         arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
                 if (!c->because)
-                    c->because =
-                        arena_printf(g->arena, "several of its elements enter one factor (line %d) in a way that cannot be told apart",
-                                     span_line(f->span));
+                    c->because = arena_printf(
+                        g->arena, "several of its elements enter one factor (line %d), and which of them is not known", span_line(f->span));
                 Part *own = series ? in_own_chain(g, c, f) : NULL;
                 others |= series && !own;
                 parts = own ? own : whole_factor(g, c, f, &m);
@@ -281,7 +280,7 @@ static Conditional *element(Graph *g, Var *v, bool collapsed, bool scatter)
     return element_in(g, v, factors_of(g, v), collapsed, scatter);
 }
 
-// The parts of f for the elements that it holds; false: they cannot be told apart.
+// The parts of f for the elements that it holds; false: they cannot be distinguished.
 static bool parts_of(Graph *g, Conditional *c, Factor *f, const Mentions *m, Part **out)
 {
     if (m->partial || m->too_many || (m->dense && m->n > 1)) return false;

@@ -6,7 +6,7 @@
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);  // one element at a time
 // what is gathered stands as a part of all its rows, for the elements that they name
 Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed);
-// the same for a step that evaluates the density: what is gathered stands under its condition, no part is scattered
+// the same for an update that evaluates the density: what is gathered stands under its condition, no part is scattered
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed);
 // of a variable that enters these factors, which need not be the graph's
 Conditional *conditional_given(Graph *g, Var *v, const struct Reading *factors, bool scatter);
@@ -16,7 +16,7 @@ Conditional *conditional_density_of(Graph *g, Var *v, const struct Reading *fact
 Conditional *conditional_array(Graph *g, Var *v);  // the last one or two dimensions at once: simplex, covariance
 
 // The log density of z[k, ...] and b[k, ...] as a function of both: parts in terms of the u of each. z->with is b, whose subscripts are
-// those of z. Fills nbatch of z; NULL: they cannot be told apart.
+// those of z. Fills nbatch of z; NULL: they cannot be distinguished.
 Part *joint_density(Graph *g, Conditional *z, Conditional *b);
 // fills own, if the only factor of the element is its distribution
 bool conditional_own(Graph *g, Conditional *c, bool collapsed);

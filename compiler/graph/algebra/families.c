@@ -13,7 +13,7 @@
 #include "polynomial.h"
 #include "mentions.h"
 
-// Whether anything but a whole turn bounds it.
+// Whether anything but the whole circle bounds it.
 static bool bounded_on_circle(const Part *bounds)
 {
     for (const Part *b = bounds; b; b = b->next)
@@ -131,7 +131,7 @@ static void add_bound(Graph *g, Conditional *c, const Part *part, Expr *bound, i
     c->bounds = p;
 }
 
-// 0 <= e, e affine in u: a bound on u, the side told by the sign of the coefficient, which need not be known before the run.
+// 0 <= e, e affine in u: a bound on u. The sign of the coefficient decides the side, and need not be known before the run.
 static bool affine_bound(Graph *g, Conditional *c, const Part *part, Expr *e)
 {
     Statistics s = statistics(g->arena, e, c->u);

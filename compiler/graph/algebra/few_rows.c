@@ -7,10 +7,10 @@
 // fewer rows than coefficients the draw needs a matrix of rows by rows only (Bhattacharya, Chakraborty and Mallick 2016; gm_normal_rows).
 // Which of the two is smaller is known when the data are read.
 //
-// Rows that are those of a matrix of data may also be told to the runtime as they are, without a matrix of their own, where the matrix has
+// Rows of a matrix of data may also be listed for the runtime as they are, with no matrix of their own. This is done where the matrix has
 // few elements that are not 0 or many columns (runtime/backends/sparse.h).
 //
-// Needs: the terms of a step.     Gives: gaussian.rows of the step, or gaussian.no_rows, the reason why there are none.
+// Needs: the terms of an update.     Gives: gaussian.rows of the update, or gaussian.no_rows, the reason why there are none.
 #include <string.h>
 #include "few_rows.h"
 #include "../update.h"
@@ -154,7 +154,7 @@ static bool begins_minus(const Expr *e)
     return e->kind == EX_NUM && e->number < 0;
 }
 
-// Whether e is 0 wherever the weight may be: a row is told as a place, shift/weight, and a weight of 0 tells none.
+// Whether e is 0 wherever the weight may be: a row is given as a place, shift/weight, and a weight of 0 gives none.
 static bool vanishes_with(Expr *e, Expr *weight)
 {
     if (ex_is_num(e, 0)) return true;

@@ -9,7 +9,7 @@ typedef struct Rows {      // a block's precision is diagonal but for one factor
     Expr *count, *size;    // how many rows, how many coefficients
     Expr *weight, *shift;  // log density of a row: -weight/2 (phi'x)^2 + shift (phi'x), weight >= 0
     BlockTerm *phi;        // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
-    // each is a number, or a row of a matrix of data: its number among joint normals that may be told row by row to the runtime; 0: they
+    // each is a number, or a row of a matrix of data: its number among joint normals that may be row-listed for the runtime; 0: they
     // are not
     int told;
     struct Rows *next;  // of the same sparse block

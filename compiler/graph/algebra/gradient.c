@@ -5,9 +5,9 @@
 //            b[j]    gets   w * X[i, j]      over i, j
 //
 // Reverse accumulation (Griewank and Walther 2008, Evaluating Derivatives, chapter 3): from the density down to its leaves each expression
-// gets its adjoint, the derivative of the density by it, which is the sum over the expressions that it is part of of their adjoints times
-// local derivatives. Expressions are shared, and parts are older than what they are part of: in the order from the youngest to the oldest
-// an adjoint is complete when its turn comes, and each is computed once. A sum is opened: its terms get its adjoint, for each value of its
+// gets its adjoint, the derivative of the density by it. That is a sum over the expressions that it is part of: their adjoints times local
+// derivatives. Expressions are shared, and parts are older than what they are part of: in the order from the youngest to the oldest
+// an adjoint is complete when it is reached, and each is computed once. A sum is opened: its terms get its adjoint, for each value of its
 // index; what does not depend on the index is brought out again, as the sum of what the terms gave it. Local derivatives of functions are
 // the columns of front/functions.def. Definitions whose elements are computed from each other (series.c) stand in the block beside its
 // unknowns, as arrays with an adjoint each: their statements, times the adjoint of the element that they compute, are differentiated like
@@ -404,7 +404,7 @@ static void solution(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     const char *why = NULL;
     const Ode *o = ode_of(r->g, e->args[0]);
     if (!o || !ode_differentiable(r->g, o, &why)) {
-        refuse(r, why ? why : "no derivative of a solution that is no definition is known");
+        refuse(r, why ? why : "no derivative of a solution that is not a definition is known");
         return;
     }
     Expr *at[MAX_RANK], *n = ex_dim(o->call, 1), *column = ex_num(0);
@@ -442,7 +442,7 @@ static void element(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     Expr *whole = e->args[0];
     for (int k = 1; k < e->nargs; k++)
         if (reads(r, e->args[k])) {
-            refuse(r, "an unknown stands in a subscript");
+            refuse(r, "an unknown occurs in a subscript");
             return;
         }
     // d inverse(A)[j, k] = -sum over a, b of inverse(A)[j, a] dA[a, b] inverse(A)[b, k]
@@ -493,7 +493,7 @@ static void visit(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
             refuse(r,
                    arena_printf(r->g->arena, "`%s` is computed from its other elements, and no derivatives of such definitions are known",
                                 e->var->name));
-        else refuse(r, "an unknown stands in a subscript");
+        else refuse(r, "an unknown occurs in a subscript");
         return;
     case EX_ADD:
         for (int i = 0; i < e->nargs; i++)
@@ -585,11 +585,9 @@ static const char *too_deep(const Graph *g, const Factor *f)
     Map known = {0};
     const Depth *d = depth_of(g, &known, f->log_density);
     if (d->choices > MOST_CHOICES)
-        return arena_printf(g->arena, "more than %d choices stand one in the other, and derivatives are not written out beyond that",
-                            MOST_CHOICES);
+        return arena_printf(g->arena, "more than %d choices are nested, and derivatives are not written out beyond that", MOST_CHOICES);
     return d->all > MOST_NESTED
-               ? arena_printf(g->arena, "more than %d operations stand one in the other, and derivatives are not written out beyond that",
-                              MOST_NESTED)
+               ? arena_printf(g->arena, "more than %d operations are nested, and derivatives are not written out beyond that", MOST_NESTED)
                : NULL;
 }
 

@@ -7,14 +7,14 @@
 // Needs: augment done, ranges of discrete unknowns known.     Gives: the conditional of an element in which summaries stand for the past,
 // and the states of the chain: pairs of a value and what is remembered behind it.
 //
-// An element with the summaries behind it depends on nothing of the past but the pair before it, so it is a chain again (messages.c), whose
+// Of the past, an element with the summaries behind it depends on the pair before it alone. So it is a chain again (messages.c), whose
 // states are the pairs that can be reached: here 0 that never was 1, 1, and 0 that was. A summary is a sum, a product, a minimum or a
-// maximum over all elements before, of terms in one element alone; a definition that recurs, h[t] in h[t-1] and z[t-1] (which says what was
-// before element t) or in h[t-1] and z[t] (what was up to it), and in others of the kind at the same place; or an element further back,
-// z[t-2]. A sum whose terms are not negative and which is only compared with numbers counts up to the largest of these and one more. A
-// factor that reads a definition and no element belongs to the element before which, or behind which, the definition stands. Side
-// conditions: the values of an element are numbers and few, summaries are numbers that follow from those alone (evaluated, not guessed),
-// and there are finitely many; each factor holds them as they are before its last element.
+// maximum over all elements before, of terms in one element alone. Or it is a definition that recurs, h[t] in h[t-1] and z[t-1] (what was
+// before element t) or in h[t-1] and z[t] (what was up to it). It may also recur in others of the kind at the same place. Or it is an
+// element further back, z[t-2]. A sum whose terms are not negative and which is only compared with numbers counts up to the largest of
+// these and one more. A factor that reads a definition and no element belongs to the element before which, or behind which, the definition
+// stands. Side conditions: the values of an element are numbers and few, summaries are numbers that follow from those alone (evaluated, not
+// guessed), and there are finitely many; each factor holds them as they are before its last element.
 #include <math.h>
 #include <string.h>
 #include "history.h"
@@ -378,7 +378,7 @@ static Expr *last_held(Reader *r, const Factor *f)
     return s.any || r->along < 0 ? s.any : held_by_series(r, f);
 }
 
-// Where factors hold one element each, what recurs tells.
+// Where factors have one element each, the recurrence decides.
 static void find_along(Reader *r)
 {
     Recursion c;

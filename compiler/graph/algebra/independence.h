@@ -6,7 +6,7 @@
 
 // How far apart elements lie that a factor holds together: differences of subscripts, if these are constants.
 enum { MOST_DISTANCES = 256 };
-// hidden: which elements meet data do not tell
+// hidden: data do not decide which elements meet
 typedef struct Apartness {
     int n;
     int by[MOST_DISTANCES][MAX_RANK];
@@ -19,6 +19,6 @@ bool known_from_data(const Expr *e);  // data that are all there
 // a factor with several references couples elements: nbatch, colours, and how far they lie apart. arena NULL: no conflicts are listed
 void couple_elements(Arena *arena, Conditional *c, const Factor *f, const Mentions *m, Apartness *apart);
 void find_lattice(Conditional *c, const Apartness *d);  // fills lattice and stride
-// in how many turns all elements are drawn, those of each at once; 0: there are no such classes
+// in how many classes all elements are drawn, those of each class in parallel; 0: there are no such classes
 int colours_of(const Conditional *c);
 #endif

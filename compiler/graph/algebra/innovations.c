@@ -4,12 +4,12 @@
 //   after    (r, a, m) drawn together: x as a band with border m, in terms of x; then r[t] = x[t + 1] - x[t], a = x[1]
 //
 // With x[k] = g(x before k, other unknowns) + c r[k], c not 0, the map from (r, a) to x is one to one, its Jacobian the product of all c.
-// Given what c is made of this is a constant, so a draw of x from the density of the model with r replaced by (x[k] - g)/c is a draw of (r,
-// a). The unknowns stay those of the model: starts, draws, modes and moves along gradients do not know of it.
+// Given c this is a constant. So a draw of x from the density of the model with r replaced by (x[k] - g)/c is a draw of (r, a). The
+// unknowns stay those of the model: nothing changes for starts, draws, modes and NUTS.
 //
-// Side conditions, each looked at here: the series is one variable, computed forward, by statements without a condition; statements and
-// loops cover all of its elements; each statement is linear in one element of an unknown without bounds, its subscripts those of the
-// statement's loops, shifted by numbers, so that each element of the unknown stands in one element of the series; all of them have a
+// Side conditions, each checked here: the series is one variable, computed forward, by statements without a condition; statements and
+// loops cover all of its elements; each statement is linear in one element of an unknown without bounds; its subscripts are those of
+// the statement's loops plus numbers, so that each element of the unknown occurs in one element of the series; all of them have a
 // distribution; the coefficient is a number or of known sign, not 0, and holds neither the series nor unknowns that are drawn with it; the
 // rest holds no innovation (a moving average does); no other series reads what is drawn. Then terms must be a band (band.c).
 #include <math.h>
@@ -314,7 +314,7 @@ Expr *in_terms_of_innovated(const Innovations *in, Expr *e, bool *good)
     return e;
 }
 
-// f as factors without innovations: one for each statement whose elements it has. false: it cannot be told which these are.
+// f as factors without innovations: one for each statement whose elements it has. false: it is not known which these are.
 static bool in_terms_of_series(Graph *g, const Innovations *in, const Factor *f, Factor **list, int depth)
 {
     Rewriting r = {.in = in};

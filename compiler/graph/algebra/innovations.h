@@ -19,9 +19,9 @@ Var *innovation_series(const Innovations *in);               // the variable who
 bool innovation_at(const Innovations *in, int k, Loops *loops, Expr **ref, Expr **value);
 // statement k, over loops; false: there is none
 bool innovation_change(const Innovations *in, int k, Loops *loops, InnovationChange *out);
-// e with what innovations are in their place; not good: it cannot be told
+// e with what innovations are in their place; not good: it is not known
 Expr *in_terms_of_innovated(const Innovations *in, Expr *e, bool *good);
-// f with the series in place of the innovations; false: it cannot be told which these are
+// f with the series in place of the innovations; false: it is not known which these are
 bool innovation_factors(Graph *g, const Innovations *in, const Factor *f, Factor **list);
 bool innovation_coefficients_mention(const Innovations *in, const Var *v);  // then the Jacobian holds v
 // of block_terms, with the series in place of the innovations; false: they are not jointly quadratic

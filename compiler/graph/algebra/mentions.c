@@ -12,15 +12,15 @@
 // Whether it holds the index of a sum around it; sums within it, as in u[sum(j, k[j])], have indices of their own.
 static bool has_bound_index(const Expr *e) { return e->loose > 0; }
 
-typedef struct Finding {
+typedef struct MentionSearch {
     Arena *arena;
     const Var *v;
     Mentions *m;
-} Finding;
+} MentionSearch;
 
 static void find_mention(Expr *e, void *with)
 {
-    const Finding *f = with;
+    const MentionSearch *f = with;
     Mentions *m = f->m;
     if (e->var != f->v) return;
     if (m->n == MAX_MENTIONS) {
@@ -33,7 +33,7 @@ static void find_mention(Expr *e, void *with)
     if (has_bound_index(e)) m->dense = true;
 }
 
-void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m) { ex_references(e, v, find_mention, &(Finding){a, v, m}); }
+void find_mentions(Arena *a, Expr *e, const Var *v, Mentions *m) { ex_references(e, v, find_mention, &(MentionSearch){a, v, m}); }
 
 int plate_of(const Loops *p, const Index *i)
 {

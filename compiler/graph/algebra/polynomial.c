@@ -51,7 +51,7 @@ static bool is_unknown(const Expr *e, const Unknowns *in)
 static Terms fail(Expr *at) { return (Terms){.failed = true, .opaque = at}; }
 static Terms fail_long(Expr *at) { return (Terms){.failed = true, .too_long = true, .opaque = at}; }
 
-static int opening;  // how often the factor of a power was opened before: tells its indices apart, j and j2
+static int opening;  // how often the factor of a power was opened before: distinguishes its indices, j and j2
 
 static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most);
 

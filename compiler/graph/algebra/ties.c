@@ -1,4 +1,4 @@
-// ties.c -- discrete unknowns that hold each other: drawn one by one, they could never change.
+// ties.c -- discrete unknowns that determine each other: drawn one by one, they could never change.
 //
 //   a ~ bernoulli(0.3); b ~ bernoulli(a)      (0, 0) and (1, 1) are possible, and no change of a alone or of b alone leads from one to the
 //   other
@@ -100,15 +100,15 @@ double number_at(const Expr *e, int n, Expr *const *ref, const double *value)
 }
 
 // The discrete unknowns of a factor that are drawn one by one and have few values, each in one element.
-typedef struct Found {
+typedef struct FoundTies {
     Corner *at;
     const Var *v;
     bool many;
-} Found;
+} FoundTies;
 
 static void note_reference(Expr *ref, void *with)
 {
-    Found *f = with;
+    FoundTies *f = with;
     if (f->at->n == MOST_TIED || (f->at->n && f->at->ref[f->at->n - 1]->var == f->v)) f->many = true;
     else f->at->ref[f->at->n++] = ref;
 }
@@ -125,7 +125,7 @@ static bool unknowns_of(Graph *g, const Factor *f, bool missing, Corner *at, lon
             continue;
         const Expr *lo = end_of_summed(v, 0), *hi = end_of_summed(v, 1);
         if (!lo || !hi || lo->kind != EX_NUM || hi->kind != EX_NUM || hi->number - lo->number >= MOST_COMBINATIONS) continue;
-        Found found = {at, v, false};
+        FoundTies found = {at, v, false};
         const int before = at->n;
         ex_references(f->log_density, v, note_reference, &found);
         if (found.many) return false;

@@ -1,4 +1,4 @@
-// ties.h -- discrete unknowns that hold each other.
+// ties.h -- discrete unknowns that determine each other.
 #ifndef GMC_GRAPH_TIES_H
 #define GMC_GRAPH_TIES_H
 #include "../graph.h"

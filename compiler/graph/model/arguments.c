@@ -277,11 +277,11 @@ Expr *arguments_lie_inside(Graph *g, const Factor *f, const Var *v)
 
 enum { MOST_PARTS = 20000 };  // looked at in a factor; beyond, what goes wrong is said where it goes wrong
 
-typedef struct Parts {
+typedef struct ArgumentParts {
     Requirements *c;
     const Factor *f;
     int left;
-} Parts;
+} ArgumentParts;
 
 static const char *subscripts(Graph *g, const Expr *e, Requirement *k)
 {
@@ -332,7 +332,7 @@ static void require_number(Requirements *c, const Factor *f, const Loops *l, Exp
 }
 
 // Whatever is computed in every case: not the branches of a choice. `term`: a factor of the density by itself.
-static void look_at_part(Parts *p, const Loops *l, Expr *e, bool term)
+static void look_at_part(ArgumentParts *p, const Loops *l, Expr *e, bool term)
 {
     if (!e->vars || p->left-- <= 0) return;
     switch (e->kind) {
@@ -367,10 +367,10 @@ static void require_known(Requirements *c, const Factor *f)
     Loops l = {.guard = f->plates.guard};
     if (f->plates.n > MAX_LOOPS || (l.guard && ex_any_var(l.guard, test_unknown, NULL))) return;
     for (int i = 0; i < f->plates.n; i++) l.index[l.n++] = f->plates.index[i];
-    look_at_part(&(Parts){c, f, MOST_PARTS}, &l, f->log_density, true);
+    look_at_part(&(ArgumentParts){c, f, MOST_PARTS}, &l, f->log_density, true);
 }
 
-// Which elements an argument holds, data may tell: of phi[to[e]] ~ normal(phi[from[e]], s) one that would stand in its own distribution is
+// Data may decide which elements an argument has: of phi[to[e]] ~ normal(phi[from[e]], s) one that would occur in its own distribution is
 // none (E0412, where the model says so itself). What data may take out of the argument, a choice or a coefficient that may be 0, is passed
 // over.
 static void require_apart(Requirements *c, const Factor *f, const Loops *l, Expr *value, Expr *e)
@@ -397,7 +397,7 @@ static void require_apart(Requirements *c, const Factor *f, const Loops *l, Expr
         if (here != there) k.fails[0] = ex_both(k.fails[0], ex_call2("==", here, there));
     }
     k.says =
-        arena_printf(c->g->arena, "%s stands in its own distribution (%s)", subscripts(c->g, value, &k), requirements_line(c->g, f->span));
+        arena_printf(c->g->arena, "%s occurs in its own distribution (%s)", subscripts(c->g, value, &k), requirements_line(c->g, f->span));
     require(c, k);
 }
 

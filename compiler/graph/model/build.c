@@ -43,7 +43,7 @@ static void refuse_itself(Graph *g, const Stmt *s, Expr *value, int n, Expr *con
     for (int i = 0; i < n; i++) {
         if (!args[i] || !ex_find(args[i], test_itself, value)) continue;
         if (v->kind == VAR_DATA) {
-            v->needed_for = arena_printf(g->arena, "it stands in its own distribution (line %d)", span_line(s->span));
+            v->needed_for = arena_printf(g->arena, "it occurs in its own distribution (line %d)", span_line(s->span));
             return;
         }
         Diag *m = diag(g->diags, s->span, DIAG_E0412, ex_quote(g->arena, value));

@@ -18,10 +18,10 @@
 #include "../terms/conditions.h"
 #include "../terms/factor.h"
 
-typedef struct Found {
+typedef struct FoundChoices {
     const Factor *f;
     Expr *choice;
-} Found;
+} FoundChoices;
 
 static Look test_element(const Expr *e, void *with)
 {
@@ -45,7 +45,7 @@ static Look test_strange(const Expr *e, void *with)
 
 static Look test_choice(const Expr *e, void *with)
 {
-    Found *found = with;
+    FoundChoices *found = with;
     if (e->kind != EX_CALL || e->fn != FN_if_else || goes_on(e->args[0]) || ex_find(e->args[0], test_strange, (void *)&found->f->plates))
         return LOOK;
     if (!ex_find(e->args[1], test_element, NULL) && !ex_find(e->args[2], test_element, NULL)) return LOOK;
@@ -54,11 +54,11 @@ static Look test_choice(const Expr *e, void *with)
 }
 
 // All choices by this condition are made; without one, those that the factor's rows decide.
-typedef struct Made {
+typedef struct MadeChoice {
     const Loops *rows;
     const Expr *condition;
     int branch;
-} Made;
+} MadeChoice;
 
 static bool never_with(const Loops *p, Expr *condition)
 {
@@ -68,7 +68,7 @@ static bool never_with(const Loops *p, Expr *condition)
 
 static Expr *make_choice(Expr *e, void *with)
 {
-    const Made *m = with;
+    const MadeChoice *m = with;
     if (e->kind != EX_CALL || e->fn != FN_if_else) return NULL;
     if (m->condition) return e->args[0] == m->condition ? e->args[m->branch] : NULL;
     if (goes_on(e->args[0]) || ex_find(e->args[0], test_strange, (void *)m->rows)) return NULL;
@@ -76,16 +76,16 @@ static Expr *make_choice(Expr *e, void *with)
     return branch ? ex_map(e->args[branch], make_choice, with) : NULL;
 }
 
-static Expr *made(Expr *e, const Made *m) { return e ? ex_map(e, make_choice, (void *)m) : NULL; }
+static Expr *made(Expr *e, const MadeChoice *m) { return e ? ex_map(e, make_choice, (void *)m) : NULL; }
 
-static Expr **all_made(Graph *g, Expr *const *e, int n, const Made *m)
+static Expr **all_made(Graph *g, Expr *const *e, int n, const MadeChoice *m)
 {
     Expr **out = NEW_N(g->arena, Expr *, n + 1);
     for (int i = 0; i < n; i++) out[i] = made(e[i], m);
     return out;
 }
 
-static void make_choices(Graph *g, Factor *f, const Made *m)
+static void make_choices(Graph *g, Factor *f, const MadeChoice *m)
 {
     f->log_density = made(f->log_density, m);
     f->value = made(f->value, m);
@@ -111,7 +111,7 @@ static void make_choices(Graph *g, Factor *f, const Made *m)
 static void take_branch(Graph *g, Factor *f, Expr *condition, int branch)
 {
     f->plates.guard = condition_left(ex_both(f->plates.guard, branch == 1 ? condition : ex_call1("!", condition)));
-    make_choices(g, f, &(Made){&f->plates, condition, branch});
+    make_choices(g, f, &(MadeChoice){&f->plates, condition, branch});
 }
 
 static Look test_any_choice(const Expr *e, void *with)
@@ -124,8 +124,8 @@ bool split_choices(Graph *g)
 {
     for (Factor **at = &g->factors; *at;) {
         Factor *f = *at;
-        Found found = {.f = f};
-        if (ex_find(f->log_density, test_any_choice, NULL)) make_choices(g, f, &(Made){.rows = &f->plates});
+        FoundChoices found = {.f = f};
+        if (ex_find(f->log_density, test_any_choice, NULL)) make_choices(g, f, &(MadeChoice){.rows = &f->plates});
         if (!ex_find(f->log_density, test_choice, &found)) {
             at = &f->next;
             continue;

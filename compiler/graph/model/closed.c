@@ -3,15 +3,15 @@
 //   before   rest[1] = 1;   rest[k] = rest[k-1]*(1 - v[k-1]) over k in 2:K         log(v[c[i]]*rest[c[i]])
 //   after    rest[e] stands for prod(j in 1:e-1, 1 - v[j])                         log(v[c[i]]) + sum(j in 1:c[i]-1, log1m(v[j]))
 //
-// An unknown that enters a recursive definition is sliced, the series computed again for each value. Where a factor sees the logarithm of a
-// product of first order, x[k] = x[k-1]*f(k) with f free of x, the log is a sum of terms each of which holds one factor: the parts of a
-// broken stick are beta given counts (conditionals.md, section 2). The factor itself is kept: what does not draw v reads the array, which
-// costs one turn an element.
+// An unknown that enters a recursive definition is sliced, the series computed again for each value. A factor may see the logarithm of a
+// product of first order, x[k] = x[k-1]*f(k) with f free of x. This log is a sum of terms with one factor each: the parts of a broken stick
+// are beta given counts (conditionals.md, section 2). The factor itself is kept: what does not draw v reads the array, which
+// costs one iteration an element.
 //
 // Side conditions: one variable, along one subscript from its first element on, other subscripts being loops; one statement of the first
 // element and one of the others, without conditions; no reference stands in a sum or an array of the factor, where each of its terms would
 // have a sum of its own; the product is gone from the result, every one stood in a logarithm of positive things. The series is computed
-// again after the step.
+// again after the update.
 #include "closed.h"
 #include "../terms/reads.h"
 
@@ -31,14 +31,14 @@ static Expr *ratio_of(Expr *value, Expr *before)
     return !ex_mentions(ratio, before->var) && ex_mul2(ratio, before) == value ? ratio : NULL;
 }
 
-typedef struct Found {
+typedef struct FoundRecursions {
     Expr *ref;
     bool other;
-} Found;
+} FoundRecursions;
 
 static void one_reference(Expr *ref, void *with)
 {
-    Found *f = with;
+    FoundRecursions *f = with;
     f->other |= f->ref && f->ref != ref;
     f->ref = ref;
 }
@@ -94,7 +94,7 @@ bool first_order(const Series *s, Recursion *r)
         for (int along = 0; along < x->rank; along++) {
             *r = (Recursion){.s = s, .along = along, .first = way ? s->sites->next : s->sites, .next = way ? s->sites : s->sites->next};
             if (begins(s, r->first, along, true) != 1 || begins(s, r->next, along, false) != 2) continue;
-            Found f = {0};
+            FoundRecursions f = {0};
             ex_references(r->next->value, x, one_reference, &f);
             if (!f.ref || f.other || f.ref->loose || ex_mentions(r->first->value, x)) continue;
             bool before = true;
@@ -138,7 +138,7 @@ static Look test_product(const Expr *e, void *with)
     return e->kind == EX_REDUCE && e->fn == FN_prod && ex_mentions(e, with) ? FOUND : LOOK;
 }
 
-// The log density with closed forms for the series by way of which v enters it; NULL: there are none.
+// The log density with closed forms for the series through which v enters it; NULL: there are none.
 Expr *in_closed_form(Graph *g, Expr *log_density, Var *v)
 {
     Expr *e = log_density;

@@ -72,15 +72,15 @@ static bool is_coefficient(const Columns *x, const Expr *e)
            e->args[0]->kind == EX_NUM && e->args[0]->number >= 1 && e->args[0]->number <= 10000;
 }
 
-typedef struct Linear {  // a term: coefficient * column * rest
+typedef struct ColumnTerm {  // a term: coefficient * column * rest
     Expr *coefficient;
     Expr *column;  // of data
     Expr *rest;    // 1, or what else moves: the z[i] of b1*x1[i]*z[i]
-} Linear;
+} ColumnTerm;
 
-static bool linear_term(const Columns *x, Expr *t, Linear *l)
+static bool linear_term(const Columns *x, Expr *t, ColumnTerm *l)
 {
-    *l = (Linear){NULL, ex_num(1), ex_num(1)};
+    *l = (ColumnTerm){NULL, ex_num(1), ex_num(1)};
     Expr **factors = t->kind == EX_MUL ? t->args : &t;
     for (int i = 0; i < (t->kind == EX_MUL ? t->nargs : 1); i++) {
         Expr *f = factors[i];
@@ -109,7 +109,7 @@ static Expr *hide_leaf(Expr *e, void *with)
     if (e->kind != EX_ADD) return NULL;
     Expr *known = map_get(&x->done, e), **rest = known ? NULL : NEW_N(x->g->arena, Expr *, e->nargs + 1);
     if (known) return known;
-    Linear l;
+    ColumnTerm l;
     for (int i = 0; i < e->nargs; i++)
         rest[i] = linear_term(x, e->args[i], &l) ? ex_mul2(x->hidden, ex_map(l.rest, hide_leaf, x)) : ex_map(e->args[i], hide_leaf, x);
     known = ex_add(e->nargs, rest);
@@ -210,7 +210,7 @@ static Look test_group(const Expr *e, void *with)
     Columns *x = with;
     if (e->kind != EX_ADD || e->nargs < FEWEST) return LOOK;
     Var **member = NEW_N(x->g->arena, Var *, e->nargs);
-    Linear *term = NEW_N(x->g->arena, Linear, e->nargs);
+    ColumnTerm *term = NEW_N(x->g->arena, ColumnTerm, e->nargs);
     bool *taken = NEW_N(x->g->arena, bool, e->nargs);
     for (int i = 0; i < e->nargs; i++)  // taken: by another group, or no term of a linear predictor at all
         taken[i] = !linear_term(x, e->args[i], &term[i]) || term[i].coefficient->nargs || !in_loops(term[i].column, x->plates);
@@ -221,7 +221,7 @@ static Look test_group(const Expr *e, void *with)
         int n = 0;
         for (int i = first; i < e->nargs; i++) {
             if (taken[i]) continue;
-            const Linear l = term[i];
+            const ColumnTerm l = term[i];
             const Scalar *p = part_of(x, l.coefficient->var);
             if (p->vector || (n && (p->dist != dist || l.rest != rest))) continue;
             bool seen = false;
@@ -328,7 +328,7 @@ static Expr *change_leaf(Expr *e, void *with);
 static Expr *product(Columns *x, const Expr *sum, Var *v, const Expr *rest, bool *taken)
 {
     Graph *g = x->g;
-    Linear l;
+    ColumnTerm l;
     int n = 0, found = 0;
     for (int i = 0; i < sum->nargs; i++) {
         if (!linear_term(x, sum->args[i], &l) || l.rest != rest || element(x, l.coefficient)->var != v) continue;
@@ -374,7 +374,7 @@ static Expr *change_leaf(Expr *e, void *with)
     Expr *known = map_get(&x->done, e);
     if (known) return known;
     Expr **out = NEW_N(x->g->arena, Expr *, 2 * e->nargs);
-    Linear *tried = NEW_N(x->g->arena, Linear, e->nargs), l;
+    ColumnTerm *tried = NEW_N(x->g->arena, ColumnTerm, e->nargs), l;
     bool *taken = NEW_N(x->g->arena, bool, e->nargs);
     int n = 0, ntried = 0;
     memset(taken, 0, sizeof *taken * (size_t)e->nargs);

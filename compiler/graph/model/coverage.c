@@ -1,12 +1,12 @@
 // coverage.c -- which elements of a variable its statements name: each of an unknown that is read, and none twice.
 //
 //   before   x[1] ~ ...;   x[t] ~ ... over t in 2:T                       boxes 1:1 and 2:T, together 1:T: every element once
-//   before   z[i] ~ ... over i in 1:N where k[i] == 1                     z[i] may be read where k[i] == 1; elsewhere the data have to tell
+//   before   z[i] ~ ... over i in 1:N where k[i] == 1                     z[i] may be read where k[i] == 1; elsewhere data decide
 //   after    named_z[i] = sum of 1 over i, where k[i] == 1                counted at load, for the requirements that need it
 //
 // Needs: factors, and sites of what is computed.     Gives: Var.holes; errors E0201, E0202 and E0209; requirements that count, also of flat
 // elements that nothing holds.     Keeps: everything else. Statements are compared as boxes, a range of each subscript and a condition. Two
-// boxes with a condition and its opposite are one, and so are two that lie side by side. What boxes do not tell is counted, by one sum of
+// boxes with a condition and its opposite are one, and so are two that lie side by side. What boxes do not decide is counted, by one sum of
 // data for each statement.
 #include <math.h>
 #include <string.h>
@@ -525,7 +525,7 @@ typedef struct Readings {
     bool failed;
 } Readings;
 
-// The loops that decide which element is read: others have turns, or the data no rows at all.
+// The loops that decide which element is read: others have iterations, or the data no rows at all.
 static const Loops *loops_that_decide(Graph *g, const Loops *p, const Expr *ref)
 {
     Loops *few = NEW(g->arena, Loops);
@@ -575,8 +575,8 @@ static void add_readings(Readings *r, const Loops *p, Expr *e)
     }
 }
 
-// A flat element is known by the factors that hold it: one that none holds has no distribution. Data tell which those are: groups of an
-// effect without a row.
+// A flat element is known by the factors that hold it: one that none holds has no distribution. Data decide which those are: groups
+// of an effect without a row.
 static void require_held(Requirements *requirements, Var *v)
 {
     Graph *g = requirements->g;

@@ -147,7 +147,7 @@ void factor_ends(Factor *f, Expr *lo, Expr *hi)
     f->to = hi;
 }
 
-// An angle lies from -pi to pi, unless the model gives an interval of at most one turn.
+// An angle lies from -pi to pi, unless the model gives an interval of at most 2 pi.
 static void restrict_to_circle(Factor *f, Var *v)
 {
     const Expr *lo = f->truncated ? f->lower : NULL, *hi = f->truncated ? f->upper : NULL;

@@ -68,7 +68,7 @@ void own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *wh
     for (int k = 0; k < own.rank && leading + k < whole->rank; k++) whole->dim[leading + k] = own.dim[k];
 }
 
-// The sizes of z in z[j], where each z[j] has sizes of its own and data tell j.
+// The sizes of z in z[j], where each z[j] has sizes of its own and j is known from data.
 static void sizes_at(Graph *g, const Ast *e, const Env *env, Shape *whole)
 {
     const Decl *d = e->kid[0]->kind == AST_NAME ? e->kid[0]->decl : NULL;
@@ -624,7 +624,7 @@ static Expr *define(Graph *g, const Decl *d, int n, Expr *const *at, const Env *
     for (const Stmt *s = d->sites; s; s = s->next_site) nsites++;
     Expr **value = NEW_N(g->arena, Expr *, nsites + 1), **condition = NEW_N(g->arena, Expr *, nsites + 1);
     const bool drawn = d->kind == DECL_VARIABLE;  // the other elements are
-    const bool several = nsites > 1 || drawn;     // ranges and conditions tell them apart
+    const bool several = nsites > 1 || drawn;     // ranges and conditions distinguish them
     nsites = 0;
     for (const Stmt *s = d->sites; s; s = s->next_site) {
         if (drawn && s->busy) continue;  // its value does not depend on itself

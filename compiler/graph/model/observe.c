@@ -101,6 +101,6 @@ void observe_value(Graph *g, Factor *f, Span span, Expr *y, Expr *e)
         diag_help(m, "data may be an unknown compared with a bound (z > 0), its fmax or fmin with one, its floor, or its round");
         if (e->kind == EX_CALL && (e->fn == FN_fmax || e->fn == FN_fmin))
             diag_help(m, "both sides are unknown here, and one of them is real: which one was observed is not drawn");
-        else if (tie) diag_help(m, "of counts, target += y == ... ? 0 : negative_infinity(); says that y is what stands there");
+        else if (tie) diag_help(m, "of counts, target += y == ... ? 0 : negative_infinity(); says that y equals the right side");
     }
 }

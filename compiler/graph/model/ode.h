@@ -11,7 +11,7 @@ typedef struct Ode {
     Expr *call;                  // of the solver
     Expr *start, *from, *times;  // the state at the start, its time, the times of the solution
     Expr *tolerance[2];          // relative, absolute
-    Loops plates;                // around the statement: a solution for each turn
+    Loops plates;                // around the statement: a solution for each iteration
     Var *time, *state, *inputs;  // local variables of the functions that are emitted
     Index *each;                 // of components: of one that stands for all. NULL: they are listed
     int ncomponents;

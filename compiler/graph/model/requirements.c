@@ -1,4 +1,5 @@
-// requirements.c -- one requirement of data: what data must satisfy in every run, at each turn of loops and for all values of unknowns.
+// requirements.c -- one requirement of data: what data must satisfy in every run, in each iteration of loops and for all values of
+// unknowns.
 //
 //   before   not K < c[i] at each i in 1:N, c an unknown of values 1 to M
 //   after    not K < c, at each i in 1:N, c in 1:M
@@ -44,16 +45,16 @@ Expr *subscript_inside(const Graph *g, Expr *s, Expr *dim)
     return all;
 }
 
-typedef struct Reads {
+typedef struct RequirementReads {
     const Graph *g;
     Expr *inside, **asked;
     int n, size;
-} Reads;
+} RequirementReads;
 
 // Of a choice, and of a sum over a range, only what decides is always read: it is looked at next.
 static Look test_read(const Expr *e, void *with)
 {
-    Reads *r = with;
+    RequirementReads *r = with;
     const bool chooses = e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR);
     for (int k = 0; k < e->nargs && e->kind == EX_REF; k++)
         r->inside = ex_both(r->inside, subscript_inside(r->g, e->args[k], e->var->dim[k]));
@@ -66,7 +67,7 @@ static Look test_read(const Expr *e, void *with)
 
 Expr *reads_inside(const Graph *g, const Expr *e)
 {
-    Reads r = {.g = g};
+    RequirementReads r = {.g = g};
     ex_find(e, test_read, &r);
     for (int i = 0; i < r.n; i++) ex_find(r.asked[i], test_read, &r);
     return r.inside;
@@ -83,13 +84,13 @@ static bool test_wild(const Var *v, void *with)
 // References to responses that were seen to. Each splits a requirement in two, where it is missing and where not: beyond MOST_SPLITS there
 // is one requirement for where none is missing, and emitted code looks at the others each time.
 enum { MOST_SPLITS = 4 };
-typedef struct Asked {
+typedef struct AskedRequirement {
     Expr **atom;
     int natoms, size;
-} Asked;
+} AskedRequirement;
 
 // The first reference to an unknown, or to a response that is a whole number; innermost first. NULL: none. `free`: it stands in no sum.
-static Expr *first_varying(Expr *e, const Asked *done, bool inside_sum, bool *free)
+static Expr *first_varying(Expr *e, const AskedRequirement *done, bool inside_sum, bool *free)
 {
     const bool binds = e->kind == EX_REDUCE || e->kind == EX_ARRAY;
     if (ex_is_call(e, FN_MISSING)) return NULL;  // asks for what was read
@@ -277,7 +278,7 @@ static Expr *none_missing(Graph *g, Var *v)
 }
 
 // Unknowns and missing values take the values of their ranges in turn, here or in the conditions; then the requirement is about data.
-static void settle(Requirements *c, Requirement k, Asked done)
+static void settle(Requirements *c, Requirement k, AskedRequirement done)
 {
     bool free = true;
     Expr *r = NULL;
@@ -332,7 +333,7 @@ void require(Requirements *c, Requirement k)
 {
     bool sure = true;  // most are, as they stand
     for (int i = 0; i < k.nparts; i++) sure &= k.part[i] && k.part[i]->kind == EX_NUM && k.part[i]->number >= 0;
-    if (!sure) settle(c, k, (Asked){0});
+    if (!sure) settle(c, k, (AskedRequirement){0});
 }
 
 const char *requirements_line(Graph *g, Span s) { return span_place(g->arena, s); }

@@ -6,7 +6,7 @@
 typedef struct Requirement {  // checked once, when the data have been read
     Span span;                // the statement
     const char *name;         // of the variable
-    Loops loops;              // at each turn of which none of these may hold
+    Loops loops;              // in each iteration of which none of these may hold
     int nparts;
     Expr *fails[2];
     Expr *part[2];     // the same as a number that must not be negative; NULL: it is none

@@ -16,7 +16,7 @@ Loops plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *
     if (p.n > MAX_PLATES) {
         Diag *m = diag(g->diags, at, DIAG_E0510, MAX_PLATES);
         diag_help(m,
-                  extra ? "%d loops stand around it, and it stands for all elements of %d dimensions more; one loop over all their "
+                  extra ? "%d loops are around it, and it covers all elements of %d dimensions more; one loop over all their "
                           "combinations does the same"
                         : "one loop over all combinations of several indices does the same",
                   s->n, extra);
@@ -25,7 +25,7 @@ Loops plates_of(Graph *g, const StmtScope *s, Span at, int extra, Index *const *
     return p;
 }
 
-// Definitions in loops whose indices are not among their subscripts: tables tell these from the subscripts.
+// Definitions in loops whose indices are not among their subscripts: tables give these for the subscripts.
 void find_lookups(Graph *g, Stmt *s, StmtScope scope)
 {
     for (; s; s = s->next) {

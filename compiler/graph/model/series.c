@@ -80,15 +80,15 @@ static bool var_mentions(const Var *v, const Var *w)
 
 // ---- one group of variables that depend on each other ----
 
-typedef struct Group {
+typedef struct SeriesGroup {
     int n, along;
     Var **var;
     bool backward;
     bool *needs;  // needs[a*n + b]: at one value of the subscript, b is computed before a
     bool ok;
-} Group;
+} SeriesGroup;
 
-static int member(const Group *q, const Var *v)
+static int member(const SeriesGroup *q, const Var *v)
 {
     for (int i = 0; i < q->n; i++)
         if (q->var[i] == v) return i;
@@ -108,7 +108,7 @@ static Expr *extreme(Expr *e, int n, Index *const *bound, Expr *const *lo, Expr 
 }
 
 // How the references in e, part of a site of variable a, lie to the element that is computed.
-static void look(Group *q, int a, const Site *t, Expr *e, int n, Index **bound, Expr **lo, Expr **hi)
+static void look(SeriesGroup *q, int a, const Site *t, Expr *e, int n, Index **bound, Expr **lo, Expr **hi)
 {
     const int b = e->kind == EX_REF ? member(q, e->var) : -1;
     if (b >= 0) {
@@ -162,13 +162,13 @@ static Index *plate_in(const Site *t, Expr *e, double *shift, bool *ok)
     return NULL;
 }
 
-static void look_all(Graph *g, Group *q, int a, const Site *t, Expr *e)
+static void look_all(Graph *g, SeriesGroup *q, int a, const Site *t, Expr *e)
 {
     const int deepest = e->height + 1;  // sums within sums
     look(q, a, t, e, 0, NEW_N(g->arena, Index *, deepest), NEW_N(g->arena, Expr *, deepest), NEW_N(g->arena, Expr *, deepest));
 }
 
-static bool goes_along(Graph *g, Group *q)
+static bool goes_along(Graph *g, SeriesGroup *q)
 {
     q->ok = true;
     memset(q->needs, 0, sizeof *q->needs * (size_t)(q->n * q->n));
@@ -188,7 +188,7 @@ static bool goes_along(Graph *g, Group *q)
 }
 
 // A site with `along` in the place of its plate or number; its other plates in the order of their subscripts.
-static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
+static Site *solved(Graph *g, const SeriesGroup *q, const Site *t, Index *along)
 {
     double shift;
     bool ok = true;
@@ -236,7 +236,7 @@ static Site *solved(Graph *g, const Group *q, const Site *t, Index *along)
     return s;
 }
 
-static Series *series_new(Graph *g, const Group *q)
+static Series *series_new(Graph *g, const SeriesGroup *q)
 {
     Series *s = NEW(g->arena, Series);
     *s = (Series){.n = q->n, .var = NEW_N(g->arena, Var *, q->n), .backward = q->backward};
@@ -275,13 +275,13 @@ static Series *series_new(Graph *g, const Group *q)
 
 Series *series_along(Graph *g, Var *v, int along)
 {
-    Group q = {.n = 1, .along = along, .var = arena_copy(g->arena, &v, sizeof v), .needs = NEW_N(g->arena, bool, 1)};
+    SeriesGroup q = {.n = 1, .along = along, .var = arena_copy(g->arena, &v, sizeof v), .needs = NEW_N(g->arena, bool, 1)};
     return goes_along(g, &q) ? series_new(g, &q) : NULL;
 }
 
 bool add_series(Graph *g, Var *v)
 {
-    Group q = {.n = 1, .var = NEW_N(g->arena, Var *, 1), .needs = NEW_N(g->arena, bool, 1)};
+    SeriesGroup q = {.n = 1, .var = NEW_N(g->arena, Var *, 1), .needs = NEW_N(g->arena, bool, 1)};
     Series *s = NULL, **last = &g->series;
     q.var[0] = v;
     for (q.along = 0; q.along < MAX_RANK && !s; q.along++)
@@ -322,7 +322,7 @@ bool find_series(Graph *g)
         waiting = progress = false;
         for (int i = 0; i < n; i++) {
             if (!recursive(all[i]) || all[i]->series) continue;
-            Group q = {.var = NEW_N(g->arena, Var *, n), .needs = NEW_N(g->arena, bool, n *n)};
+            SeriesGroup q = {.var = NEW_N(g->arena, Var *, n), .needs = NEW_N(g->arena, bool, n *n)};
             for (int j = 0; j < n; j++)
                 if (j == i || (reach[i * n + j] && reach[j * n + i])) q.var[q.n++] = all[j];
             bool elsewhere = false;

@@ -8,7 +8,7 @@ bool find_series(Graph *g);  // called by build
 bool add_series(Graph *g, Var *v);
 // the definitions of v in the order of this subscript, upwards; NULL: they do not go along it
 Series *series_along(Graph *g, Var *v, int along);
-// the only series that v enters, if its first subscript tells chains apart, each of which reads elements of v with this first subscript
+// the only series that v enters, if its first subscript distinguishes chains, each of which reads elements of v with this first subscript
 // alone; or NULL
 Series *series_in_chains(Graph *g, const Var *v);
 // whether e reads both with this first subscript alone

@@ -51,7 +51,7 @@ static bool enters(const Loops *p, const Index *i, const Expr *term)
     return does;
 }
 
-// Of a loop that does not change the term one turn is enough, if there is one.
+// Of a loop that does not change the term one iteration is enough, if there is one.
 static Loops once_where_same(const Loops *p, const Expr *term)
 {
     Loops once = *p;
@@ -116,8 +116,8 @@ static bool is_term(const Expr *sum, const Expr *term)
     return false;
 }
 
-// Functions in products, of which another factor may be 0: the product is 0 then, and would not tell that there is no such function value.
-// Elsewhere a density tells, which is no number. What a choice may leave out need not be defined.
+// Functions in products, of which another factor may be 0: the product is 0 then, and would not show that the function value does not
+// exist. Elsewhere the density is not a number. What a choice may leave out need not be defined.
 static void keep_functions(Graph *g, Factor *f, const Loops *p, Expr *e, bool in_product)
 {
     if (e->size > MAX_TREE || !moves_freely(e)) return;

@@ -3,8 +3,8 @@
 //   always            a variable's number is its place; an index of a factor is one of its plates; no factor and no recursion of the sweep
 //   reads a prediction from `gradient`   derivatives are in the indices of their loops from `augment`    a factor that was replaced has one
 //   that was made from it from `schedule`   each unknown has a size that is known when memory is taken, and with a distribution is drawn by
-//   one step; what a conditional or a block adds up is over loops of its own from `domains`    where elements exist is said of their
-//   subscripts alone from `describe`   each step says what it draws
+//   one update; what a conditional or a block adds up is over loops of its own from `domains`    where elements exist is said of their
+//   subscripts alone from `describe`   each update says what it draws
 #include <string.h>
 #include "check.h"
 #include "../conditional.h"
@@ -18,7 +18,7 @@
 #include "../updates/categories.h"
 
 // indices that may stand in an expression
-typedef struct Bound {
+typedef struct BoundIndices {
     const Graph *g;
     const char *what;
     int n;
@@ -26,21 +26,21 @@ typedef struct Bound {
     int m;
     Index *const *more;
     const char *wrong;
-} Bound;
+} BoundIndices;
 
 static Look test_index(const Expr *e, void *with)
 {
-    Bound *b = with;
+    BoundIndices *b = with;
     if (e->kind != EX_INDEX || e->index->height > 0) return LOOK;
     for (int i = 0; i < b->n; i++)
         if (b->index[i] == e->index) return SKIP;
     for (int i = 0; i < b->m; i++)
         if (b->more[i] == e->index) return SKIP;
-    b->wrong = arena_printf(b->g->arena, "%s: `%s` stands outside a loop over it", b->what, e->index->name);
+    b->wrong = arena_printf(b->g->arena, "%s: `%s` occurs outside a loop over it", b->what, e->index->name);
     return FOUND;
 }
 
-static const char *outside(Bound *b, Expr *e)
+static const char *outside(BoundIndices *b, Expr *e)
 {
     if (e) ex_find(e, test_index, b);
     return b->wrong;
@@ -49,7 +49,7 @@ static const char *outside(Bound *b, Expr *e)
 static const char *check_factor(const Graph *g, const Factor *f, bool augmented)
 {
     const char *what = arena_printf(g->arena, "the factor of line %d", span_line(f->span));
-    Bound b = {.g = g, .what = what, .n = f->plates.n, .index = f->plates.index};
+    BoundIndices b = {.g = g, .what = what, .n = f->plates.n, .index = f->plates.index};
     if (outside(&b, f->log_density) || outside(&b, f->value) || outside(&b, f->plates.guard)) return b.wrong;
     if (!f->replaced || !augmented || f->sums_out) return NULL;
     for (const Factor *made = g->factors; made; made = made->next)
@@ -57,7 +57,7 @@ static const char *check_factor(const Graph *g, const Factor *f, bool augmented)
     return arena_printf(g->arena, "%s was replaced by nothing", what);
 }
 
-static const char *check_loops(Bound *b, const Loops *l)
+static const char *check_loops(BoundIndices *b, const Loops *l)
 {
     b->n = l->n;
     b->index = l->index;
@@ -68,14 +68,14 @@ static const char *check_loops(Bound *b, const Loops *l)
 
 static const char *check_parts(const Graph *g, const Conditional *c, const Part *q)
 {
-    Bound b = {.g = g, .what = arena_printf(g->arena, "the conditional of %s", c->var->name), .m = c->var->rank, .more = c->element};
+    BoundIndices b = {.g = g, .what = arena_printf(g->arena, "the conditional of %s", c->var->name), .m = c->var->rank, .more = c->element};
     for (; q; q = q->next)
         if (check_loops(&b, &q->loops) || outside(&b, q->value)) return b.wrong;
     return NULL;
 }
 
-// A step that integrates auxiliaries out leaves them as they no longer fit: each is drawn from its conditional next, not moved from where
-// it stands.
+// An update that integrates auxiliaries out leaves them as they no longer fit: each is drawn from its conditional next, not moved from
+// where it stands.
 static const char *check_collapsed(const Graph *g, const Update *s)
 {
     for (const Update *t = g->updates; t && s->collapsed; t = t->next) {
@@ -107,7 +107,7 @@ static const char *check_update(const Graph *g, const Update *s)
     if (s->kind == UPDATE_NUTS) return NULL;  // its factors were looked at
     if (s->kind == UPDATE_CATEGORIES && s->turns->shift && (wrong = check_update(g, s->turns->shift))) return wrong;
     if (s->kind == UPDATE_CATEGORIES) return check_update(g, s->turns->draw);
-    Bound b = {.g = g, .what = arena_printf(g->arena, "the block of %s", s->block[0]->name)};
+    BoundIndices b = {.g = g, .what = arena_printf(g->arena, "the block of %s", s->block[0]->name)};
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         if (check_loops(&b, &t->loops) || outside(&b, t->coefficient)) return b.wrong;
         for (int r = 0; r < t->degree; r++)
@@ -135,7 +135,7 @@ static const char *check_predictions_unread(const Graph *g)
     return NULL;
 }
 
-// How many steps draw v.
+// How many updates draw v.
 static int draws_of(const Graph *g, const Var *v)
 {
     int n = 0;
@@ -161,10 +161,10 @@ static const char *check_derivatives(const Graph *g)
             Derivative *d;
             if (!ex_mentions(f->log_density, g->vars[i]) || !derivatives(g, f, &g->vars[i], 1, &d, NULL)) continue;
             for (; d; d = d->next) {
-                Bound b = {.g = g,
-                           .what = arena_printf(g->arena, "the derivative of line %d by %s", span_line(f->span), g->vars[i]->name),
-                           .n = f->plates.n,
-                           .index = f->plates.index};
+                BoundIndices b = {.g = g,
+                                  .what = arena_printf(g->arena, "the derivative of line %d by %s", span_line(f->span), g->vars[i]->name),
+                                  .n = f->plates.n,
+                                  .index = f->plates.index};
                 if (outside(&b, d->weight) || check_loops(&b, &d->loops) || outside(&b, d->ref) || outside(&b, d->rest)) return b.wrong;
             }
         }
@@ -198,15 +198,15 @@ const char *graph_check(const Graph *g, const char *pass)
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
         const int n = draws_of(g, v);
-        if (n > 1 || (n == 0 && var_unknown(v) && has_distribution(g, v))) return arena_printf(g->arena, "%d steps draw %s", n, v->name);
+        if (n > 1 || (n == 0 && var_unknown(v) && has_distribution(g, v))) return arena_printf(g->arena, "%d updates draw %s", n, v->name);
         for (int k = 0; k < v->rank; k++)
             if (!is_size(v->dim[k]))
                 return arena_printf(g->arena, "the size %s of %s is not known when memory is taken", ex_text(g->arena, v->dim[k]), v->name);
-        Bound b = {.g = g, .what = arena_printf(g->arena, "where elements of %s exist", v->name), .n = v->rank, .index = v->own};
+        BoundIndices b = {.g = g, .what = arena_printf(g->arena, "where elements of %s exist", v->name), .n = v->rank, .index = v->own};
         if (v->exists && outside(&b, v->exists)) return b.wrong;
     }
     for (const Update *s = g->updates; s && strcmp(pass, "describe") == 0; s = s->next)
         if (!s->description || !s->description->law)
-            return arena_printf(g->arena, "the step of %s does not say what it draws", s->block[0]->name);
+            return arena_printf(g->arena, "the update of %s has no description", s->block[0]->name);
     return NULL;
 }

@@ -1,7 +1,7 @@
 // complete.c -- joint normals once it is known which elements exist: absent ones are independent and standard normal; then scales that move
 // with a draw, and the routes of each block.
 //
-// Needs: find_domains.     Gives: absent terms, gaussian.scaled, gaussian.rows or listed, of each step that is a joint normal.
+// Needs: find_domains.     Gives: absent terms, gaussian.scaled, gaussian.rows or listed, of each update that is a joint normal.
 #include <math.h>
 #include <string.h>
 #include "complete.h"
@@ -39,8 +39,9 @@ static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
     return rest;
 }
 
-// Latents z whose only part in the model is exp(-w z^2/2 + z * (a linear form of the block)) and a sign may be scaled together with
-// the block's draw, if nothing else shifts the block (runtime/backends/linalg.h). It costs a sum of squares and mixes better.
+// Latents z may be scaled together with the block's draw. Their only part in the model is then exp(-w z^2/2 + z * (a linear form of the
+// block)) and a sign. Nothing else may have a linear term in the block (runtime/backends/linalg.h). It costs a sum of squares and mixes
+// better.
 static void is_scale_move(Graph *g, Update *s)
 {
     const Reading of_block = factors_of_block(g, s->block, s->nblock);
@@ -65,7 +66,7 @@ static void is_scale_move(Graph *g, Update *s)
         for (int q = 0; q < of_z.n && ok; q++) {
             Factor *f = of_z.factor[q];
             if (!factor_counts_at(f, sums, false) || !factor_mentions(f, z)) continue;
-            ok &= ex_mentions(f->log_density, z);  // not by way of a series
+            ok &= ex_mentions(f->log_density, z);  // not through a series
             bool cone = true;
             Expr *e = without_bounds(f->log_density, z, &cone);
             bounded |= e != f->log_density;

@@ -1,5 +1,4 @@
-// data_requirements.c -- what data must satisfy for every element that the model reads to exist: checked once, when the program has read
-// them.
+// data_requirements.c -- what data must satisfy for every element that the model reads to exist: checked once, when data are read.
 //
 //   before   y[i] ~ normal(u[g[i]], s) over i in 1:N           u has J elements, and nothing is declared of g
 //   after    requirement: not g[i] < 1, not J < g[i]     at each i in 1:N
@@ -100,7 +99,7 @@ static void require_divisor(Requirements *c, const Place *p, const Ast *divisor)
     Requirement k = {
         .span = p->span, .name = "%", .loops = p->loops, .nparts = 1, .part = {ex_plus(n, -1)}, .fails = {ex_call2("==", n, ex_num(0))}};
     const char *text = ast_text(c->g->arena, divisor);
-    k.says = arena_printf(c->g->arena, "%.40s%s is 0, and the remainder of a division by it is asked for (%s)", text,
+    k.says = arena_printf(c->g->arena, "%.40s%s is 0, and the remainder of a division by it is needed (%s)", text,
                           strlen(text) > 40 ? "..." : "", requirements_line(c->g, p->span));
     require(c, k);
 }
@@ -460,7 +459,7 @@ static void require_declared(Requirements *c, const Place *outside, const Stmt *
     int n = 0;
     for (int k = 0; k < left.rank; k++) at[k] = ex_index(enter(c, &p, intern(index_names[k]), ex_num(1), left.dim[k]));
     Expr *value = elaborate(g, s->lhs, p.env, left.rank, at);
-    bool plain = true;  // its subscripts can be told
+    bool plain = true;  // its subscripts are known
     for (int i = 1; s->lhs->kind == AST_INDEX && i < s->lhs->nkids; i++) {
         const Ast *sub = s->lhs->kid[i];
         plain &= sub->kind != AST_ALL && sub->kind != AST_RANGE && shape_of(g, sub, p.env).rank == 0;
@@ -489,8 +488,8 @@ static void require_declared(Requirements *c, const Place *outside, const Stmt *
     }
 }
 
-// The turns of a loop are counted from 1 (index_of_loop), where it is seen that it begins below. A subscript may requirement that it does
-// not.
+// The iterations of a loop are counted from 1 (index_of_loop), where it is seen that it begins below. A subscript may requirement that it
+// does not.
 static void require_from_one(Requirements *c, const Place *p, Index *i)
 {
     if (i->lo->kind == EX_NUM || begins_below(i->lo)) return;
@@ -507,7 +506,7 @@ static void require_from_one(Requirements *c, const Place *p, Index *i)
                      .fails = {below},
                      .nnumbers = 1,
                      .number = {ex_index(i)}};
-    k.says = arena_printf(c->g->arena, "a loop whose first turn data decide begins at %s = #, below 1 (%s)", i->name,
+    k.says = arena_printf(c->g->arena, "a loop whose first index depends on data begins at %s = #, below 1 (%s)", i->name,
                           requirements_line(c->g, p->span));
     require(c, k);
 }
@@ -572,7 +571,7 @@ bool find_requirements(Graph *g)
 void requirements_print(FILE *out, const Graph *g)
 {
     for (const Requirement *k = g->requirements; k; k = k->next) {
-        fprintf(out, "claim %s: not ", k->name);
+        fprintf(out, "requirement %s: not ", k->name);
         for (int i = 0; i < k->nparts; i++) {
             if (i) fputs(", not ", out);
             ex_print(out, k->fails[i]);

@@ -1,10 +1,10 @@
-// describe.c -- a step in words and formulas, in the parameters of a textbook.
+// describe.c -- an update in words and formulas, in the parameters of a textbook.
 //
 //   before   sigma: power_gamma, natural { a: -N - 2, b: -1/nu - 1/2*sum(i in 1:N, (y[i] - mu)^2) }, exponent -2
 //   after    sigma^-2 ~ gamma(shape, rate)     shape = 1/2 + 1/2*N     rate = 1/nu + 1/2*sum(i in 1:N, (y[i] - mu)^2)
 //
 // Needs: the schedule.     Gives: lines for --explain and --emit=schedule, for the banner of an emitted program and for the comments above
-// its kernels. Keeps: the graph, untouched. What a family is called in textbooks stands in its `law` in the stdlib.
+// its kernels. Keeps: the graph, untouched. The textbook name of a family is its `law` in the stdlib.
 #include <math.h>
 #include <string.h>
 #include "describe.h"
@@ -79,7 +79,7 @@ static Expr *total(Graph *g, const Conditional *c, const Part *p)
         for (int i = 0; i < l.n; i++) value = ex_mul2(value, l.index[i]->hi);
         return value;
     }
-    double number = 1;  // stands before the sum
+    double number = 1;  // written before the sum
     if (value->kind == EX_MUL && value->args[0]->kind == EX_NUM) number = value->args[0]->number;
     if (value->kind == EX_NUM && value->number < 0) number = value->number;
     value = ex_mul2(ex_num(1 / number), value);
@@ -146,7 +146,7 @@ static bool along_chain(const Update *s)
     return s->kind == UPDATE_ENUM && !s->imputes && (s->at_once || (s->by_messages && s->conditional->nbatch < s->conditional->var->rank));
 }
 
-// Chains that a factor holds together with that of s, and which it is drawn given; NULL: none.
+// Chains that share a factor with that of s, and are given when it is drawn; NULL: none.
 static const char *chains_beside(Graph *g, const Update *s)
 {
     const char *names = NULL;
@@ -160,7 +160,7 @@ static const char *chains_beside(Graph *g, const Update *s)
         for (const Factor *f = g->factors; f && !both; f = f->next)
             both = factor_counts(f, v, s->collapsed) && factor_mentions(f, v) && factor_mentions(f, w);
         if (!both) continue;
-        last = w;  // a CPU and a GPU may draw it by steps of their own
+        last = w;  // a CPU and a GPU may have updates of their own for it
         names = names ? arena_printf(g->arena, "%s, %s", names, w->name) : w->name;
     }
     return names;
@@ -260,16 +260,19 @@ static void joined(Graph *g, Description *d, const Update *s)
         names = arena_printf(g->arena, "%s%s%s", names, i + 1 < s->nblock ? ", " : " and ", s->block[i]->name);
         elements = arena_printf(g->arena, "%s, %s", elements, text(g, ex_ref(j->var[i], j->product->rank, s->conditional->current->args)));
     }
-    d->method = chain ? arena_printf(g->arena,
-                                     "all elements of %s together, as one chain of the combinations of their values: %s products of two "
-                                     "numbers an element%s, in turn %s; on a GPU parallel in time",
-                                     names, text(g, apart ? j->products : ex_pow(j->values, 2)),
-                                     apart ? ", sums over one after the other (Ghahramani and Jordan 1997)" : "", text(g, j->in_turn))
-                      : arena_printf(g->arena, "%s together: every combination of their values is weighed, %s an element, in turn %s",
-                                     names, text(g, j->values), text(g, j->in_turn));
+    d->method =
+        chain ? arena_printf(g->arena,
+                             "all elements of %s together, as one chain of the combinations of their values: %s products of two "
+                             "numbers an element%s, against %s for one after the other; on a GPU parallel in time",
+                             names, text(g, apart ? j->products : ex_pow(j->values, 2)),
+                             apart ? ", sums over one after the other (Ghahramani and Jordan 1997)" : "", text(g, j->in_turn))
+              : arena_printf(g->arena,
+                             "%s jointly: every combination of their values is weighed, %s an element, against %s for one after the other",
+                             names, text(g, j->values), text(g, j->in_turn));
     if (j->where)
-        d->method = arena_printf(g->arena, "%s. So where %s, on a GPU where %s; else in turn, below", d->method, text(g, j->where),
-                                 text(g, j->on_gpu));
+        d->method =
+            arena_printf(g->arena, "%s. This is done where %s, on a GPU where %s; elsewhere they are drawn one after the other, below",
+                         d->method, text(g, j->where), text(g, j->on_gpu));
     d->elements = chain ? "together" : "independent elements in parallel";
     d->because = s->reason;
     says(g, d, arena_printf(g->arena, "(%s)", elements),
@@ -313,7 +316,7 @@ static const char *band_elements(Graph *g, const Update *s)
     const char *border = nborder ? arena_printf(g->arena, "; %s integrated over the chain, then the chain given %s",
                                                 nborder > 1 ? "the others" : b->var[b->nchain]->name, nborder > 1 ? "them" : "it")
                                  : "";
-    const char *lanes = ex_is_num(b->width, 1) && b->lag == 1 ? "" : "; on a GPU a lane goes along each chain";
+    const char *lanes = ex_is_num(b->width, 1) && b->lag == 1 ? "" : "; on a GPU one lane for each chain";
     return arena_printf(g->arena, "a band along %s places%s, lag %d: one Cholesky factorisation of the band (Rue 2001)%s%s%s",
                         text(g, b->length), size, b->lag, panels, border, lanes);
 }
@@ -324,7 +327,7 @@ static void block(Graph *g, Description *d, const Update *s)
     for (int i = 1; drawn && i < s->nblock - innovation_count(s) + 1; i++)
         drawn = arena_printf(g->arena, "%s, %s", drawn, s->gaussian.band->var[i]->name);
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject,
-         drawn ? arena_printf(g->arena, "by way of (%s) ~ normal with precision J and shift h, mean J^-1 h", drawn)
+         drawn ? arena_printf(g->arena, "through (%s) ~ normal with precision J and shift h, mean J^-1 h", drawn)
                : "~ normal with precision J and shift h, mean J^-1 h");
     d->brief = "~ joint normal";
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
@@ -338,12 +341,14 @@ static void block(Graph *g, Description *d, const Update *s)
         else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, ex_tidy(t->coefficient)), tail, over));
     }
     const char *last = s->block[s->nblock - 1]->name;
-    d->elements = s->gaussian.arrow    ? arena_printf(g->arena,
-                                                      "an arrow: the elements of %s are independent given the others; it is integrated out, "
-                                                         "the others are drawn by Cholesky, then it in parallel",
-                                                      last)
-                  : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel"
-                                       : "one Cholesky factorisation, no inverse";
+    d->elements =
+        s->gaussian.arrow
+            ? arena_printf(g->arena,
+                           "an arrow-shaped precision: the elements of %s are independent given the others; %s is integrated out, "
+                           "the others are drawn by Cholesky, then %s in parallel",
+                           last, last, last)
+        : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel"
+                             : "one Cholesky factorisation, no inverse";
     if (s->gaussian.band) d->elements = band_elements(g, s);
     Loops loops;
     Expr *ref, *value;
@@ -355,17 +360,17 @@ static void block(Graph *g, Description *d, const Update *s)
         d->elements = arena_printf(
             g->arena,
             "one Cholesky factorisation of a sparse precision, by CHOLMOD in an order that keeps it sparse, or dense where that is less "
-            "work; on a CPU (Rue 2001). In place of it the steps below: on a GPU, and where data make it more than %d times their work",
+            "work; on a CPU (Rue 2001). The updates below replace it on a GPU, and where data make it more than %d times their work",
             s->gaussian.most_work);
     if (s->gaussian.sparse && s->gaussian.listed)
-        d->elements = "told by rows of few entries, on a CPU: by a factor of the sparse precision (CHOLMOD), by conjugate gradients "
-                      "(Nishimura and Suchard 2022) or dense, whichever is predicted to take the least time (--profile prints that). In "
-                      "place of it the steps below: on a GPU, and where few rows take less";
+        d->elements = "from rows of few entries, on a CPU: by a factor of the sparse precision (CHOLMOD), by conjugate gradients "
+                      "(Nishimura and Suchard 2022) or dense, whichever is predicted to take the least time (--profile prints that). "
+                      "The updates below replace it on a GPU, and where few rows take less";
     if (s->gaussian.on_plane) {
         d->brief = "~ joint normal, their sum 0";
         line(g, d, "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)");
         d->elements = arena_printf(g->arena,
-                                   s->gaussian.diagonal ? "each element, and then what takes their sum away%s"
+                                   s->gaussian.diagonal ? "each element, then the correction that makes their sum 0%s"
                                                         : "one Cholesky factorisation%s, no inverse",
                                    s->gaussian.nbatch ? "; for each element of the leading dimensions, in parallel" : "");
     }
@@ -394,7 +399,7 @@ static void white(Graph *g, Description *d, const Update *s)
                              w->vector->name, w->vector->name);
 }
 
-// A move along an group_move: what is drawn, and what it moves.
+// A group move: the coordinate that is drawn, and what changes with it.
 static void group_move(Graph *g, Description *d, const Update *s)
 {
     const GroupMove *o = s->group_move;
@@ -410,20 +415,20 @@ static void group_move(Graph *g, Description *d, const Update *s)
         drawn = arena_printf(g->arena, "%s%s from p(%s | %s),  ", drawn, text(g, o->window[i].conditional->current),
                              o->window[i].count->name, o->by->name);
     }
-    d->subject = arena_printf(g->arena, o->nwindows ? "%s, together along an orbit, with %s summed out" : "%s, together along an orbit",
-                              subject, counts);
+    d->subject = arena_printf(g->arena, o->nwindows ? "%s, a group move with %s summed out" : "%s, a group move", subject, counts);
     line(g, d, arena_printf(g->arena, "then %s%s", drawn, becomes));
-    d->method = arena_printf(g->arena, "%s, of what moves %s together (Liu and Sabatti 2000)", d->method, subject);
+    d->method = arena_printf(g->arena, "%s, of a group move of %s (Liu and Sabatti 2000)", d->method, subject);
     if (o->transfer) {
         static const char says[] = "%s: %s (Diaconis and Sturmfels 1998); where it has many values, from some of them in a window";
         const bool table = o->transfer->along & (o->transfer->along - 1);
-        d->method = arena_printf(g->arena, says, d->method,
-                                 o->transfer->other ? "elements are drawn in each sweep, a move from one to the other"
-                                 : table ? "pairs are drawn in each sweep, a move of each, +1 -1 -1 +1 in two rows and two columns"
-                                         : "pairs are drawn in each sweep, a move of each");
+        d->method = arena_printf(
+            g->arena, says, d->method,
+            o->transfer->other ? "elements are drawn in each sweep, and an amount goes from one to the other"
+            : table            ? "pairs are drawn in each sweep, and each changes by a multiple of +1 -1 -1 +1 in two rows and two columns"
+                               : "pairs are drawn in each sweep, and an amount goes from one of a pair to the other");
     }
     if (o->nwindows)
-        d->method = arena_printf(g->arena, "%s, %s summed over %s values about where each stands and drawn after it", d->method, counts,
+        d->method = arena_printf(g->arena, "%s, %s summed over %s values around the current one and drawn afterwards", d->method, counts,
                                  text(g, o->window[0].value->hi));
     d->because = d->because && d->because != s->reason ? arena_printf(g->arena, "%s; %s", s->reason, d->because) : s->reason;
 }
@@ -435,10 +440,11 @@ static void scales(Graph *g, Description *d, const Update *s)
     const char *names = "";
     for (int i = 0; of && i < of->n; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
     if (of)
-        d->method = arena_printf(g->arena,
-                                 "%s; on a CPU, after %s with it integrated out: slice sampling, a factorisation for each trial; less "
-                                 "often where that is measured to gain little",
-                                 d->method, names);
+        d->method = arena_printf(
+            g->arena,
+            "%s; on a CPU, after %s with the joint normal integrated out: slice sampling, a factorisation for each trial; less "
+            "often where that is measured to gain little",
+            d->method, names);
 }
 
 // What is accepted or not.
@@ -474,7 +480,7 @@ static void proposal(Graph *g, Description *d, const Update *s)
                                s->gaussian.most_work);
 }
 
-// ---- a step of each kind ----
+// ---- an update of each kind ----
 
 static Description describe(Graph *g, const Update *s);
 
@@ -512,7 +518,8 @@ static void describe_values(Graph *g, Description *d, const Update *s)
             : "every value is weighed by its density";
     d->because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason)
                  : s->when == ON_GPU
-                     ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours take turns", c->because)
+                     ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours are drawn one after the other",
+                                    c->because)
                  : s->by_messages ? s->reason
                                   : c->because;
     if (s->predictive) {
@@ -523,17 +530,18 @@ static void describe_values(Graph *g, Description *d, const Update *s)
                                          : "one after the other";
         for (const Predictive *p = s->predictive; p; p = p->next)
             line(g, d,
-                 arena_printf(g->arena, "in place of %s: what the prior and the counts of all others give, over their sum",
+                 arena_printf(g->arena, "in place of %s: the prior plus the counts of all others, over its sum",
                               text(g, ex_replace(p->ref, c->u, c->current))));
     }
     const char *below = c->var->parent && s->over_sum ? children_of(g, c->var) : NULL;
     if (below)
         d->method = arena_printf(g->arena, "%s, with %s summed out of its law and drawn after it (Zhang and Poole 1994)", d->method, below);
     const char *beside = chains_beside(g, s);
-    if (s->joined) d->because = arena_printf(g->arena, "%s; where sizes do not let it be drawn together with others", d->because);
-    if (beside) d->method = arena_printf(g->arena, "%s. In turn with %s: each of these chains whole, given the others", d->method, beside);
+    if (s->joined) d->because = arena_printf(g->arena, "%s; where sizes do not allow a joint draw with others", d->because);
+    if (beside)
+        d->method = arena_printf(g->arena, "%s. It alternates with %s: each of these chains whole, given the others", d->method, beside);
     says(g, d, element_name(g, c),
-         beside  ? arena_printf(g->arena, ": every value weighed by its density; the whole chain in turn with %s", beside)
+         beside  ? arena_printf(g->arena, ": every value weighed by its density; the whole chain, alternating with %s", beside)
          : below ? arena_printf(g->arena, ": every value weighed by its density, %s summed out", below)
                  : ": every value weighed by its density");
     d->law = arena_printf(g->arena, "P(%s = v) is proportional to its density at v, for v in %s:%s", d->what, text(g, s->enumerate.lower),
@@ -571,7 +579,7 @@ static void describe_by_density(Graph *g, Description *d, const Update *s)
                       : "random-walk Metropolis, its width adapted in warm-up towards accepting 0.44 (Gelman, Roberts and Gilks 1996)";
     d->because = c->because;
     const char *without = s->without ? arena_printf(g->arena, ", %s integrated out", s->without->plate->block[0]->name) : "";
-    says(g, d, element_name(g, c), arena_printf(g->arena, "%s%s", slice ? ": slice sampled" : ": a random-walk Metropolis step", without));
+    says(g, d, element_name(g, c), arena_printf(g->arena, "%s%s", slice ? ": slice sampled" : ": random-walk Metropolis", without));
     d->law = arena_printf(g->arena, "%s has the density below, up to a constant", d->what);
     density(g, d, s);
 }
@@ -579,10 +587,11 @@ static void describe_by_density(Graph *g, Description *d, const Update *s)
 static void describe_elliptical(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
-    d->method = "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector turns towards a draw from its prior, by an angle "
-                "from a slice of the rest of its density";
+    d->method =
+        "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector is rotated towards a draw from its prior, by an angle "
+        "from a slice of the rest of its density";
     d->elements = c->var->rank > 1 ? "each vector whole, one vector after the other" : "together";
-    says(g, d, element_name(g, c), ": moved whole along an ellipse");
+    says(g, d, element_name(g, c), ": elliptical slice sampled as a whole");
     d->law = arena_printf(g->arena, "%s has its prior times the density below, up to a constant", d->what);
     density(g, d, s);
 }
@@ -596,7 +605,7 @@ static void describe_gradients(Graph *g, Description *d, const Update *s)
     const char *metric = words[s->nuts.metric];
     if (s->nuts.steps) {
         d->method = arena_printf(g->arena,
-                                 "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d steps along the gradient of the log density, in "
+                                 "Hamiltonian Monte Carlo (Neal 2011): trajectories of %d leapfrog steps, in "
                                  "coordinates without bounds; %s in warm-up",
                                  s->nuts.steps,
                                  arena_printf(g->arena, s->nuts.step > 0 ? "the %s is adapted" : "step size and %s are adapted", metric));
@@ -605,16 +614,16 @@ static void describe_gradients(Graph *g, Description *d, const Update *s)
                                      s->nuts.anneal);
     } else if (s->nuts.chees)
         d->method = arena_printf(g->arena,
-                                 "ChEES-HMC (Hoffman, Radul and Sountsov 2021): trajectories along the gradient of the log density, in "
+                                 "ChEES-HMC (Hoffman, Radul and Sountsov 2021): trajectories in "
                                  "coordinates without bounds, of one length for all chains; length, step size and metric are adapted in "
                                  "warm-up from all of them, the step size towards accepting %g",
                                  s->nuts.accept);
     else
         d->method = arena_printf(g->arena,
-                                 "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories along the gradient of the log density, in "
+                                 "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories in "
                                  "coordinates without bounds; step size and %s are adapted in warm-up, towards accepting %g",
                                  metric, s->nuts.accept);
-    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": moved together by Hamiltonian Monte Carlo");
+    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": drawn jointly by Hamiltonian Monte Carlo");
     d->law = arena_printf(g->arena, "%s has the density below, up to a constant", d->what);
     for (int i = 0; i < s->nuts.n; i++) {
         const Factor *f = s->nuts.factor[i];
@@ -637,7 +646,7 @@ static void describe_categories(Graph *g, Description *d, const Update *s)
     t->draw->description = arena_copy(g->arena, &inner, sizeof inner);
     d->method = "joint normal, one category after the other, given Polya-Gamma latents that each category draws anew (Polson, Scott and "
                 "Windle 2013)";
-    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": joint normals, one for each category in turn");
+    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": joint normals, one category after the other");
     d->law = arena_printf(g->arena, "for %s in %s:%s", t->turn->name, text(g, t->lo), text(g, t->hi));
     for (const Softmax *m = t->softmax; m; m = m->next) {
         Loops l = {.guard = m->factor->plates.guard};
@@ -654,7 +663,9 @@ static void describe_categories(Graph *g, Description *d, const Update *s)
     if (t->shift) {
         const Description all = describe(g, t->shift);
         t->shift->description = arena_copy(g->arena, &all, sizeof all);
-        line(g, d, arena_printf(g->arena, "then all categories are moved by %s (Liu and Sabatti 2000): %s", all.what, t->shift->reason));
+        line(g, d,
+             arena_printf(g->arena, "then a location move adds %s to all categories (Liu and Sabatti 2000): %s", all.what,
+                          t->shift->reason));
         for (int i = 0; i < all.n; i++) line(g, d, all.line[i]);
     }
     d->elements = inner.elements;
@@ -685,12 +696,12 @@ static Description describe(Graph *g, const Update *s)
     return d;
 }
 
-// Of a step that does not draw.
+// Of an update that does not draw.
 static void for_mode(Graph *g, const Update *s, Description *d)
 {
     if (s->does == EXPECTS) {
         d->method = s->kind == UPDATE_ENUM ? "expectation: the probability of each value given the parameters"
-                                           : "expectation: of the statistics that the parameters are told by, given these";
+                                           : "expectation: of the statistics that the parameters depend on, given these";
         d->because = NULL;
         return;
     }

@@ -337,8 +337,8 @@ static Expr *mean_of(Sums *to, const Loops *l, Expr *data)
     return ex_div(total, ex_call2("fmax", count, ex_num(1)));
 }
 
-// The square of a sum with a part of data: data around their mean, and what does not vary, or by group only, gathered into one unknown, so
-// that what is large in both is taken away before anything is squared.
+// The square of a sum with a part of data: data around their mean, and a part that does not vary, or by group only. The part is gathered
+// into one unknown, so that what is large in both is subtracted before anything is squared.
 static Expr *centre(Sums *to, const Loops *l, Expr *square, Shift *shift)
 {
     Expr *sum = square->args[0], *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);

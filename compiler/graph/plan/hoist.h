@@ -14,7 +14,7 @@ typedef struct Sums {  // statistics of data: those of the graph, and those that
     Fresh *names;
     Sum *first;
     const Rows *route;      // what is asked for now serves only the route with many rows of this draw; NULL: all
-    const Update *serving;  // and this step, or NULL
+    const Update *serving;  // and this update, or NULL
 } Sums;
 
 Var *fresh_var(Fresh *n, const char *stem, VarKind kind);  // a variable with a name that nothing has, beginning with stem

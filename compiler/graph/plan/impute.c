@@ -1,6 +1,6 @@
 // impute.c -- missing values of data are drawn, too: from the distribution of the statement that observes them, given what else reads them.
 //
-// Needs: responses marked.     Gives: steps, of which those that nothing else sees come last.
+// Needs: responses marked.     Gives: updates, of which those that nothing else sees come last.
 #include <math.h>
 #include <string.h>
 #include "impute.h"

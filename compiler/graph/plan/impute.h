@@ -3,6 +3,6 @@
 #define GMC_GRAPH_IMPUTE_H
 #include "../graph.h"
 
-// steps of responses that may have missing values; those of `last` nothing else sees
+// updates of responses that may have missing values; those of `last` nothing else sees
 void impute(Graph *g, Update **first, Update **last);
 #endif

@@ -14,8 +14,8 @@
 //   before   J[mu[c, k], mu[c, j]] += probability_c[i, c]*inverse(Sigma[c])[k, j]    over i, c, k, j
 //   after    J[mu[c, k], mu[c, j]] += n[c]*inverse(Sigma[c])[k, j],   n[c] = sum(i, probability_c[i, c])
 //
-// A sum is left as it is if something else in it is drawn row by row, or if a statistic would have more terms than the sum (a square of a
-// linear predictor).
+// A sum is left as it is if something else in it is drawn row by row. The same holds if a statistic would have more terms than the sum (a
+// square of a linear predictor).
 #include <string.h>
 #include "keyed.h"
 #include "../sum.h"
@@ -24,7 +24,7 @@
 
 enum { MOST_SHIFTS = 4 };
 
-// A discrete unknown at a place that data tell. Where it may lie outside of what it picks, the sum stays, and looks each time.
+// A discrete unknown at a place known from data. Where it may lie outside of what it picks, the sum stays, and looks each time.
 bool is_drawn_key(const Expr *e)
 {
     if (e->kind != EX_REF || !var_unknown(e->var) || e->var->base != BASE_INT || e->var->wild || e->nargs != e->var->rank || e->loose)
@@ -49,7 +49,7 @@ static bool test_weights(const Var *v, void *with)
 
 bool reads_weights(const Expr *e) { return ex_any_var(e, test_weights, NULL); }
 
-// What does not change while steps read statistics: data, and probabilities of latents once these are found.
+// What does not change while updates read statistics: data, and probabilities of latents once these are found.
 static bool is_given(const Var *v) { return v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_SUM || v->weights; }
 
 // What stands for a part of the sum that depends on the row by its keys alone, while the sum is taken apart.
@@ -58,14 +58,14 @@ typedef struct Stand {
     Expr *is;
 } Stand;
 
-typedef struct Taking {
+typedef struct TakingKey {
     Sums *to;
     const Keys *keys;
     const Loops *l;
     int depth;  // loops of the sum and within it
     int nstands;
     Stand stand[MOST_SHIFTS];
-} Taking;
+} TakingKey;
 
 static Expr *at_keys(const Keys *keys, Expr *e)
 {
@@ -73,7 +73,7 @@ static Expr *at_keys(const Keys *keys, Expr *e)
     return e;
 }
 
-static bool by_key_alone(const Taking *t, Expr *e) { return !varies(at_keys(t->keys, e), t->l); }
+static bool by_key_alone(const TakingKey *t, Expr *e) { return !varies(at_keys(t->keys, e), t->l); }
 
 static bool plain_key(const Keys *keys, const Index *i)
 {
@@ -84,7 +84,7 @@ static bool plain_key(const Keys *keys, const Index *i)
 
 // The mean of data over rows, for each value of the keys that are indices of loops; NULL: they are the same for all rows, or a loop depends
 // on another.
-static Expr *mean_by_column(const Taking *t, Expr *data)
+static Expr *mean_by_column(const TakingKey *t, Expr *data)
 {
     Loops own = {.guard = t->l->guard}, rows = {.guard = t->l->guard};
     Expr *target[MAX_RANK], *extent[MAX_RANK];
@@ -114,7 +114,7 @@ static Expr *mean_by_column(const Taking *t, Expr *data)
 }
 
 // y[i] - mu[c[i]] as (y[i] - mean) + s, where s stands for mean - mu[c[i]].
-static Expr *centred(Taking *t, Expr *sum)
+static Expr *centred(TakingKey *t, Expr *sum)
 {
     Expr *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);
     if (sum->kind != EX_ADD || t->nstands == MOST_SHIFTS) return sum;
@@ -158,7 +158,7 @@ static bool test_unknown(const Var *v, void *with)
     return !is_given(v);
 }
 
-static Expr *stands_for(const Taking *t, Expr *ref)
+static Expr *stands_for(const TakingKey *t, Expr *ref)
 {
     for (int k = 0; k < t->nstands; k++)
         if (ref->kind == EX_REF && ref->var == t->stand[k].var) return t->stand[k].is;
@@ -166,7 +166,7 @@ static Expr *stands_for(const Taking *t, Expr *ref)
 }
 
 // An index of a loop that runs over all places and that nothing else in the statistic asks for: the statistic is the same at all of them.
-static bool spare(const Taking *t, int key, const Expr *coefficient)
+static bool spare(const TakingKey *t, int key, const Expr *coefficient)
 {
     const Keys *k = t->keys;
     if (k->key[key]->kind != EX_INDEX) return false;
@@ -182,7 +182,7 @@ static bool spare(const Taking *t, int key, const Expr *coefficient)
 }
 
 // One monomial: data coefficient times references that depend on the row by its keys alone, over rows and the monomial's own loops.
-static Expr *keyed_term(const Taking *t, const Term *m)
+static Expr *keyed_term(const TakingKey *t, const Term *m)
 {
     Loops all = {.guard = t->l->guard};
     Expr *target[MAX_RANK], *extent[MAX_RANK], *at[MAX_RANK];
@@ -244,7 +244,7 @@ Expr *hoist_keyed(Sums *to, const Keys *keys, const Loops *l, Expr *value)
         }
         return all;
     }
-    Taking t = {.to = to, .keys = keys, .l = l, .depth = l->n + depth_of(value)};
+    TakingKey t = {.to = to, .keys = keys, .l = l, .depth = l->n + depth_of(value)};
     Expr *outside = ex_num(1), *inside = ex_num(1);
     for (int i = 0; i < (value->kind == EX_MUL ? value->nargs : 1); i++) {
         Expr *f = value->kind == EX_MUL ? value->args[i] : value;

@@ -7,8 +7,8 @@
 // class, and what is compared with `==` is of one class. A class that holds the values of a discrete unknown is a set of labels. The log
 // joint keeps its value under each permutation of them if nothing of the class is used in another way: its indices run over all of 1:K and
 // are subscripts alone, no subscript is a number of its own, its arrays are constrained by nothing that has an order. What is used
-// otherwise is noted with its place: there labels are told apart, as far as is known. (No proof that the density changes: what is symmetric
-// in a way that this does not see counts as told apart.)
+// otherwise is noted with its place: there labels are identified, as far as is known. (No proof that the density changes: a symmetry that
+// this does not find counts as identified.)
 //
 // Factors are those of the augmented joint, before unknowns are summed out: what leaves that as it is leaves the model's as it is.
 // Definitions for the draws decide nothing, but each is looked at: its elements go with the labels, or it does not depend on them, or it is
@@ -40,7 +40,7 @@ typedef struct Use {
     const Factor *factor;
 } Use;  // a subscript of dimension `at`: a node, or -1
 
-typedef struct Search {
+typedef struct LabelSearch {
     Graph *g;
     int n, size, nwrong, wrongs, nuse, uses;
     Node *node;
@@ -54,11 +54,11 @@ typedef struct Search {
     int nopen;
     const Index *open[MAX_LOOPS];  // of a definition: the loops around, and sums and arrays that were opened
     bool *is_set;                  // by node, once factors are done: it is the root of a set
-} Search;
+} LabelSearch;
 
 // ---- classes ----
 
-static int node_new(Search *s, Node n)
+static int node_new(LabelSearch *s, Node n)
 {
     if (s->n == s->size) {
         Node *more = NEW_N(s->g->arena, Node, s->size = s->size ? 2 * s->size : 64);
@@ -71,7 +71,7 @@ static int node_new(Search *s, Node n)
     return s->n++;
 }
 
-static int first_of(Search *s, const Var *v)
+static int first_of(LabelSearch *s, const Var *v)
 {
     int *first = map_get(&s->first, v);
     if (first) return *first;
@@ -82,10 +82,10 @@ static int first_of(Search *s, const Var *v)
     return *first;
 }
 
-static int values_of(Search *s, const Var *v) { return first_of(s, v); }
-static int dimension(Search *s, const Var *v, int d) { return first_of(s, v) + 1 + d; }
+static int values_of(LabelSearch *s, const Var *v) { return first_of(s, v); }
+static int dimension(LabelSearch *s, const Var *v, int d) { return first_of(s, v) + 1 + d; }
 
-static int of_index(Search *s, const Index *i)
+static int of_index(LabelSearch *s, const Index *i)
 {
     int *n = map_get(&s->of_index, i);
     if (n) return *n;
@@ -95,13 +95,13 @@ static int of_index(Search *s, const Index *i)
     return *n;
 }
 
-static int root(const Search *s, int n)
+static int root(const LabelSearch *s, int n)
 {
     while (s->node[n].up != n) n = s->node[n].up = s->node[s->node[n].up].up;
     return n;
 }
 
-static void otherwise(Search *s, int node, const char *because)
+static void otherwise(LabelSearch *s, int node, const char *because)
 {
     if (s->nwrong == s->wrongs) {
         Wrong *more = NEW_N(s->g->arena, Wrong, s->wrongs = s->wrongs ? 2 * s->wrongs : 64);
@@ -111,9 +111,12 @@ static void otherwise(Search *s, int node, const char *because)
     s->wrong[s->nwrong++] = (Wrong){node, s->factor, s->defines, because};
 }
 
-static const char *line(Search *s) { return s->span.source ? arena_printf(s->g->arena, " (%s)", requirements_line(s->g, s->span)) : ""; }
+static const char *line(LabelSearch *s)
+{
+    return s->span.source ? arena_printf(s->g->arena, " (%s)", requirements_line(s->g, s->span)) : "";
+}
 
-static void join(Search *s, int a, int b)
+static void join(LabelSearch *s, int a, int b)
 {
     const int x = root(s, a), y = root(s, b);
     if (x == y) return;
@@ -126,16 +129,16 @@ static void join(Search *s, int a, int b)
 
 // ---- expressions ----
 
-static void walk(Search *s, const Expr *e);
-static void subscript(Search *s, const Expr *e, int at);
+static void walk(LabelSearch *s, const Expr *e);
+static void subscript(LabelSearch *s, const Expr *e, int at);
 
-static void subscripts(Search *s, const Expr *ref)
+static void subscripts(LabelSearch *s, const Expr *ref)
 {
     for (int d = 0; d < ref->nargs; d++) subscript(s, ref->args[d], dimension(s, ref->var, d));
 }
 
 // The node of an expression that can be a label: an index, or an element of integers; else -1.
-static int label_of(Search *s, const Expr *e)
+static int label_of(LabelSearch *s, const Expr *e)
 {
     if (e->kind == EX_INDEX) return of_index(s, e->index);
     if (e->kind != EX_REF || e->var->base != BASE_INT || e->nargs != e->var->rank || (e->var->kind == VAR_DATA && !e->var->rank)) return -1;
@@ -143,7 +146,7 @@ static int label_of(Search *s, const Expr *e)
     return values_of(s, e->var);
 }
 
-static void use(Search *s, int at, int with)
+static void use(LabelSearch *s, int at, int with)
 {
     if (s->nuse == s->uses) {
         Use *more = NEW_N(s->g->arena, Use, s->uses = s->uses ? 2 * s->uses : 64);
@@ -153,7 +156,7 @@ static void use(Search *s, int at, int with)
     s->use[s->nuse++] = (Use){at, with, s->factor};
 }
 
-static void subscript(Search *s, const Expr *e, int at)
+static void subscript(LabelSearch *s, const Expr *e, int at)
 {
     const int with = label_of(s, e);
     use(s, at, with);
@@ -166,7 +169,7 @@ static void subscript(Search *s, const Expr *e, int at)
     walk(s, e);
 }
 
-static Index *opened(Search *s, const Expr *e, bool array)
+static Index *opened(LabelSearch *s, const Expr *e, bool array)
 {
     Index *i = index_new(e->index->name, array ? ex_num(1) : e->args[0], array ? e->args[0] : e->args[1]);
     of_index(s, i);
@@ -176,7 +179,7 @@ static Index *opened(Search *s, const Expr *e, bool array)
 
 // In a definition: e, or some factors of the product e, are what c ~ categorical(...) has for the value k, an index around. Then they go
 // with the label, whatever they are. What remains, or NULL if they are not found.
-static const Expr *beside_weight(Search *s, const Expr *e)
+static const Expr *beside_weight(LabelSearch *s, const Expr *e)
 {
     for (const Factor *f = s->g->factors; f && s->defines; f = f->next) {
         const Expr *drawn = f->value && f->value->kind == EX_REF ? f->value : NULL;
@@ -208,7 +211,7 @@ static const Expr *beside_weight(Search *s, const Expr *e)
 }
 
 // A vector of which only the set of its elements matters, or whose elements are looked up by `label` (or -1): the node of its subscript.
-static int vector_of(Search *s, const Expr *e)
+static int vector_of(LabelSearch *s, const Expr *e)
 {
     if (e->kind == EX_REF && e->nargs + 1 == e->var->rank) {
         subscripts(s, e);
@@ -230,7 +233,7 @@ static bool any_order(FunctionId f)
 }
 
 // e where it counts as a number.
-static void walk(Search *s, const Expr *e)
+static void walk(LabelSearch *s, const Expr *e)
 {
     if (e->kind == EX_NUM || map_get(&s->seen, e)) return;
     map_put(s->g->arena, &s->seen, e, (void *)e);
@@ -242,13 +245,13 @@ static void walk(Search *s, const Expr *e)
     }
     switch (e->kind) {
     case EX_NUM: return;
-    case EX_INDEX: otherwise(s, of_index(s, e->index), arena_printf(s->g->arena, "the number of a label counts%s", in)); return;
+    case EX_INDEX: otherwise(s, of_index(s, e->index), arena_printf(s->g->arena, "the number of a label matters%s", in)); return;
     case EX_REF:
         subscripts(s, e);
         for (int d = e->nargs; d < e->var->rank; d++)
             otherwise(s, dimension(s, e->var, d), arena_printf(s->g->arena, "%s is read as a whole%s", e->var->name, in));
         if (e->nargs == e->var->rank && e->var->base == BASE_INT)
-            otherwise(s, values_of(s, e->var), arena_printf(s->g->arena, "the values of %s count as numbers%s", e->var->name, in));
+            otherwise(s, values_of(s, e->var), arena_printf(s->g->arena, "the values of %s are used as numbers%s", e->var->name, in));
         return;
     case EX_CALL:
         if (e->fn == FN_EQ || e->fn == FN_NE || e->fn == FN_SAME) {
@@ -296,7 +299,7 @@ static void walk(Search *s, const Expr *e)
     }
 }
 
-static void walk_plates(Search *s, const Loops *p)
+static void walk_plates(LabelSearch *s, const Loops *p)
 {
     for (int k = 0; k < p->n; k++) {
         of_index(s, p->index[k]);
@@ -306,7 +309,7 @@ static void walk_plates(Search *s, const Loops *p)
     if (p->guard) walk(s, p->guard);
 }
 
-static void walk_site(Search *s, const Site *t)
+static void walk_site(LabelSearch *s, const Site *t)
 {
     s->seen = (Map){0};
     s->span = t->span;
@@ -332,7 +335,7 @@ static void walk_site(Search *s, const Site *t)
 static bool drawn_for_itself(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY; }
 
 // What no factor says: orders, elements of which some are computed, ranges that are not all labels.
-static void look_at_variables(Search *s, int set, const Expr *count)
+static void look_at_variables(LabelSearch *s, int set, const Expr *count)
 {
     s->factor = NULL;
     for (int k = 0, n = s->n; k < n; k++) {
@@ -367,7 +370,7 @@ static void look_at_variables(Search *s, int set, const Expr *count)
 }
 
 // f is the law of the labels: of c[i], or of the component that a mixture draws.
-static bool is_law(Search *s, int set, const Factor *f)
+static bool is_law(LabelSearch *s, int set, const Factor *f)
 {
     const Expr *r = f->value && f->value->kind == EX_REF ? f->value : NULL;
     if (r) return r->var->base == BASE_INT && var_unknown(r->var) && root(s, values_of(s, r->var)) == set;
@@ -376,7 +379,7 @@ static bool is_law(Search *s, int set, const Factor *f)
 }
 
 // The first wrong use in a set that the log joint knows of.
-static const Wrong *first_wrong(Search *s, int set)
+static const Wrong *first_wrong(LabelSearch *s, int set)
 {
     for (int k = 0; k < s->nwrong; k++)
         if (root(s, s->wrong[k].node) == set && (!s->wrong[k].defines || s->wrong[k].defines->kind == VAR_SERIES)) return &s->wrong[k];
@@ -384,7 +387,7 @@ static const Wrong *first_wrong(Search *s, int set)
 }
 
 // Where an array has subscripts that are no labels, its own or the indices that run over it. NULL: nowhere.
-static const Wrong *what_is_apart(Search *s, const Var *v, int d)
+static const Wrong *what_is_apart(LabelSearch *s, const Var *v, int d)
 {
     const int at = dimension(s, v, d);
     for (int k = 0; k < s->nwrong; k++)
@@ -404,7 +407,7 @@ static bool may_be(const Expr *e, const Expr *value)
 
 // w of `w[k] = v[k]*prod(...)` where c ~ categorical(w): the definition is substituted there, and this finds it again. The dimension, or
 // -1.
-static int weights_dimension(Search *s, int set, const Var *v)
+static int weights_dimension(LabelSearch *s, int set, const Var *v)
 {
     for (const Factor *f = s->g->factors; f && v->sites; f = f->next) {
         if (!is_law(s, set, f) || f->nargs != 1 || ex_rank(f->args[0]) != 1) continue;
@@ -416,9 +419,9 @@ static int weights_dimension(Search *s, int set, const Var *v)
     return -1;
 }
 
-// Labels that something else than their own law tells apart are not to be permuted: an array that is looked up by label there has an order
+// Labels that something else than their own law identifies are not to be permuted: an array that is looked up by label there has an order
 // of its own.
-static const char *why_not_permuted(Search *s, int set)
+static const char *why_not_permuted(LabelSearch *s, int set)
 {
     for (int u = 0; u < s->nuse; u++) {
         const Use *q = &s->use[u];
@@ -432,7 +435,7 @@ static const char *why_not_permuted(Search *s, int set)
     return NULL;
 }
 
-static void add_labelled(Search *s, Labelled ***last, const Var *v, int set)
+static void add_labelled(LabelSearch *s, Labelled ***last, const Var *v, int set)
 {
     Labelled it = {.var = v};
     for (int d = 0; d < v->rank; d++)
@@ -460,8 +463,8 @@ bool find_labels(Graph *g)
     bool any = false;
     for (int i = 0; i < g->nvars; i++) any |= drawn_for_itself(g->vars[i]) && g->vars[i]->base == BASE_INT;
     if (!any) return true;
-    Search *s = NEW(g->arena, Search);
-    *s = (Search){.g = g};
+    LabelSearch *s = NEW(g->arena, LabelSearch);
+    *s = (LabelSearch){.g = g};
     for (int i = 0; i < g->nvars; i++) first_of(s, g->vars[i]);
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!factor_counts_at(f, 0, false)) continue;
@@ -530,7 +533,7 @@ void labels_print(FILE *out, const Graph *g)
     for (const Labels *l = g->labels; l; l = l->next) {
         fprintf(out, "labels of %s: 1 to ", l->by->name);
         ex_print(out, l->count);
-        fprintf(out, l->identified ? ", told apart: %s\n" : ", exchangeable\n", l->identified);
+        fprintf(out, l->identified ? ", identified: %s\n" : ", exchangeable\n", l->identified);
         for (const Alike *a = l->alike; a; a = a->next) fprintf(out, "  if %s is the same along dimension %d\n", a->var->name, a->dim + 1);
         if (l->not_permuted) fprintf(out, "  not permuted: %s\n", l->not_permuted);
         for (const Labelled *v = l->vars; v; v = v->next) {

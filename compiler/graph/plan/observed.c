@@ -112,7 +112,7 @@ static const char *about_nothing(Graph *g, const Factor *f)
     if (f->function)
         return arena_printf(g->arena, "%s is a function of an unknown, and certain if that is given (%s)", f->function->name, line);
     if (f->added && ex_any_var(f->log_density, test_data, NULL) && ex_unknown(f->log_density))
-        return arena_printf(g->arena, "target += does not say which values it is about (%s)", line);
+        return arena_printf(g->arena, "target += does not name the values whose density it is (%s)", line);
     if (f->dist && f->value && ex_data_only(f->value) && !drawn_by(f))
         return arena_printf(
             g->arena, "the value on the left of `~` is not one element or vector of a variable, nor a function of one element (%s)", line);

@@ -1,14 +1,14 @@
 // schedule.c -- how each variable is drawn, and in which order.
 //
 //   before   unknowns and factors
-//   after    gaussian (mu, theta); exact tau; ...     one step per variable or block, in the order of the sweep
+//   after    gaussian (mu, theta); exact tau; ...     one update per variable or block, in the order of the sweep
 //
 // Which variables go together is said by rules, in the order of a table below: each takes what it can draw from what those before it have
-// left. Where a step stands in the sweep is said by `place`.
+// left. Where an update stands in the sweep is said by `place`.
 //
 // Needs: augment done.     Gives: g->updates.
 // Order: first imputed responses, updates that see discrete unknowns summed out, and these; then updates that integrate auxiliaries out,
-// the auxiliaries, latents (so that the first sweep finds them feasible whatever their start), and the rest. So no step reads what is out
+// the auxiliaries, latents (so that the first sweep finds them feasible whatever their start), and the rest. So no update reads what is out
 // of date (van Dyk and Park 2008, partially collapsed Gibbs).
 #include <math.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static Update **usual(Plan *p, const Var *v)
     return v->kind == VAR_AUXILIARY ? &p->order.auxiliaries : v->kind == VAR_LATENT ? &p->order.latents : &p->order.rest;
 }
 
-// A step where it belongs in the sweep, and `otherwise` where nothing is summed or integrated out. NULL: there is none.
+// An update where it belongs in the sweep, and `otherwise` where nothing is summed or integrated out. NULL: there is none.
 static void place(Plan *p, Update *s, Update **otherwise)
 {
     if (!s) return;
@@ -83,7 +83,7 @@ static Growing no_block(Graph *g) { return (Growing){.inside = NEW_N(g->arena, b
 // ---- sparse sets ----
 //
 // Unknowns that hang together through several plates of effects, or whose elements are coupled in pairs: one joint normal with a sparse
-// precision. The steps that are made of them as of any others stand in for it where it is not taken. What the pattern of the precision
+// precision. The updates that are made of them as of any others stand in for it where it is not taken. What the pattern of the precision
 // depends on has to be sizes and data.
 
 static bool may_be_sparse(const Candidate *c)
@@ -144,8 +144,8 @@ static void grow_joint(Graph *g, Candidate *list, int n, Growing *b, int i, bool
 }
 
 // How many times the work of separate draws a joint one may take. Loops without neighbours have a factor with many entries only if their
-// levels meet in most pairs, as in crossed designs with many rows, and then blocks with the mean in each mix well (Papaspiliopoulos,
-// Roberts and Zanella 2020); the elements of a field hardly move one at a time.
+// levels meet in most pairs, as in crossed designs with many rows. Then blocks with the mean in each mix well (Papaspiliopoulos, Roberts
+// and Zanella 2020). The elements of a field mix slowly one at a time.
 enum { MOST_OF_PLATES = 8, MOST_OF_NEIGHBOURS = 1000 };
 
 static void sparse_sets(Plan *p)
@@ -177,8 +177,7 @@ static void sparse_sets(Plan *p)
                 if (sparse) list[k].set = g->njoint;
             }
         if (!sparse) continue;
-        Update *s = gaussian_update(g, block, m, false, 0,
-                                    m == 1 ? "its elements are coupled in pairs" : "they hang together through a linear predictor");
+        Update *s = gaussian_update(g, block, m, false, 0, m == 1 ? "its elements are coupled in pairs" : "they share a linear predictor");
         s->gaussian.sparse = s->joint = g->njoint;
         s->gaussian.ndense = m - plates;
         s->gaussian.most_work = coupled ? MOST_OF_NEIGHBOURS : MOST_OF_PLATES;
@@ -217,7 +216,7 @@ static const char *hindrance(Plan *p, Var *const *block, int m, int *diagonal)
         const Candidate *c = find_candidate(p->list, p->n, block[i]->name);
         if (c->form == NOT_GAUSSIAN && !why) why = c->because;
         if (c->var->constraint == CONSTRAINT_SUM_TO_ZERO && !why)
-            why = arena_printf(p->g->arena, "the elements of `%s` are drawn given that their sum is 0, without other variables",
+            why = arena_printf(p->g->arena, "the elements of `%s` are drawn given that their sum is 0, apart from other variables",
                                c->var->name);
         if (c->form == ELEMENTWISE && *diagonal < 0) *diagonal = i;
     }
@@ -252,7 +251,7 @@ static void block_asked_for(Plan *p, const Request *r)
         memmove(block + diagonal, block + diagonal + 1, sizeof *block * (size_t)(m - 1 - diagonal));
         block[m - 1] = v;
     }
-    place(p, chain ? chain : gaussian_update(g, block, m, diagonal >= 0 && m > 1, 0, "the model asks for this block"), &p->order.rest);
+    place(p, chain ? chain : gaussian_update(g, block, m, diagonal >= 0 && m > 1, 0, "the model requests this block"), &p->order.rest);
 }
 
 static void asked_jointly(Plan *p)
@@ -468,14 +467,14 @@ static const struct Rule {
     void (*take)(Plan *p);
     bool (*applies)(const Graph *g);
 } rules[] = {
-    {asked_jointly, for_draws},  // what the model asks for comes before what is found
+    {asked_jointly, for_draws},  // what the model requests comes before what is found
     {asked_by_gradients, for_draws},
     {all_by_gradients, for_nuts},        // --method nuts: what has no request and no walls
     {over_sums, with_sums},              // no family has their statistics, so none below would take them
     {softmaxes, with_latents},           // not normal as they stand, but by category: else they would be sliced one by one
     {sums_of_zero, always},              // given its sum a vector is no part of a larger block
     {innovations_of_series, for_draws},  // a chain that is not to be seen in the factors: before those that look for one there
-    // taken where the sizes of data say so: what follows makes the steps that stand in for them
+    // taken where the sizes of data say so: what follows makes the updates that stand in for them
     {sparse_sets, for_draws},
     {chains, for_draws},     // a band costs less than the same block as an arrow or dense
     {arrows, always},        // an arrow costs less than the same block dense
@@ -491,7 +490,7 @@ static void improper(Graph *g, const Var *v)
     diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), "give it a distribution, or both bounds; or leave it out");
 }
 
-// Unknowns that a step has to be found for, each with the form of its conditional.
+// Unknowns that an update has to be found for, each with the form of its conditional.
 static Plan plan_of(Graph *g)
 {
     const int nvars = g->nvars;
@@ -548,9 +547,10 @@ const char *only_on_cpu(const Graph *g)
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
     for (const Update *s = g->updates; s; s = s->next)
         if (s->predictive && !s->enumerate.shelf && s->conditional->nbatch == 0)
-            return arena_printf(g->arena,
-                                "%s is integrated out as the model asks, so that elements of %s are drawn one after the other, which is "
-                                "done on the CPU alone: --device cpu, or leave the request out",
-                                s->predictive->weights->name, s->block[0]->name);
+            return arena_printf(
+                g->arena,
+                "%s is integrated out as the model requests, so that elements of %s are drawn one after the other, which is "
+                "done on the CPU alone: --device cpu, or leave the request out",
+                s->predictive->weights->name, s->block[0]->name);
     return NULL;
 }

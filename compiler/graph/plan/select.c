@@ -1,10 +1,10 @@
-// select.c -- unknowns that gradients may move together in place of their steps: both ways are in the program, and the warm-up of a run
+// select.c -- unknowns that gradients may move together in place of their updates: both ways are in the program, and the warm-up of a run
 // selects one (runtime/host/selection.c).
 //
-//   before   exact, slice and other steps, of a connected set of continuous unknowns
-//   after    the same for runs without gradients, and one nuts step of all of them for runs with
+//   before   exact, slice and other updates, of a connected set of continuous unknowns
+//   after    the same for runs without gradients, and one nuts update of all of them for runs with
 //
-// Needs: the steps of the sweep.     Gives: g->selections, g->no_selection with a reason, Update.when.
+// Needs: the updates of the sweep.     Gives: g->selections, g->no_selection with a reason, Update.when.
 #include <string.h>
 #include "select.h"
 #include "../conditional.h"
@@ -16,7 +16,7 @@
 #include "../updates/updates.h"
 #include "../updates/nuts.h"
 
-// A slice of reals that gmc has chosen: a move along gradients may stand beside it.
+// A slice of reals that gmc has chosen: NUTS may be tried beside it.
 static bool is_sliced(const Update *s, const Graph *g)
 {
     const Var *v = s->block[0];
@@ -26,7 +26,7 @@ static bool is_sliced(const Update *s, const Graph *g)
            (v->constraint == CONSTRAINT_NONE && (!s->conditional->whole || s->conditional->recursion));
 }
 
-// A selection of the block: the move along gradients comes last in the sweep, since no other step reads what it leaves out. Updates of the
+// A selection of the block: NUTS comes last in the sweep, since no other update reads what it leaves out. Updates of the
 // block, and of auxiliaries that are `theirs`, by the number of a variable, belong to the other method.
 static Update *add_selection(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
 {
@@ -124,13 +124,13 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
     int steps = 0;
     const Update *only = NULL;
     const bool offers = g->offers && reads_sum(g, block, n);
-    if (!offers && reads_sum(g, block, n)) return "the model asks for unknowns to be summed out";
+    if (!offers && reads_sum(g, block, n)) return "the model requests that unknowns be summed out";
     for (const Update *s = g->updates; s; s = s->next) {
         if (s->imputes || !draws_of_set(s, set, which)) continue;
-        if (s->kind == UPDATE_NUTS) return "gradients move some of it as it is";
-        if (s->when != EVERY_SWEEP) return "auxiliaries are drawn in one way on a CPU and in another on a GPU";
+        if (s->kind == UPDATE_NUTS) return "some of it is drawn by NUTS in any case";
+        if (s->when != EVERY_SWEEP) return "auxiliaries are drawn by different methods on a CPU and on a GPU";
         for (int i = 0; i < s->nblock; i++)
-            if (is_requested(g, s->block[i])) return "the model asks for a method";
+            if (is_requested(g, s->block[i])) return "the model requests a method";
         if (s->joint < 0) continue;
         only = s;
         steps++;
@@ -138,9 +138,9 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
     const Conditional *c = only ? only->conditional : NULL;
     if (steps == 1 && !offers && (only->kind == UPDATE_GAUSSIAN || (c && (c->array || (c->nbatch == c->var->rank && !c->whole)))))
         return only->kind == UPDATE_SLICE || only->kind == UPDATE_METROPOLIS ? "its elements do not depend on each other"
-                                                                             : "one step draws all of it exactly";
+                                                                             : "one update draws all of it exactly";
     if (steps > MOST_TRIAL_UPDATES)
-        return arena_printf(g->arena, "it takes %d steps; more than %d are not doubled", steps, MOST_TRIAL_UPDATES);
+        return arena_printf(g->arena, "it has %d Gibbs updates; method selection is for at most %d", steps, MOST_TRIAL_UPDATES);
     for (int i = 0; i < g->nvars; i++) {
         Var *a = g->vars[i];
         if (a->kind != VAR_AUXILIARY || set[a->id] != which) continue;
@@ -154,12 +154,12 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
     }
     for (int i = 0; i < n; i++) {
         const char *why = NULL;
-        if (!has_gradient(g, block[i], &why)) return arena_printf(g->arena, "gradients do not move `%s`: %s", block[i]->name, why);
+        if (!has_gradient(g, block[i], &why)) return arena_printf(g->arena, "NUTS cannot draw `%s`: %s", block[i]->name, why);
     }
-    return block_jumps(g, block, n) ? "its density jumps, which trajectories along gradients do not see coming" : NULL;
+    return block_jumps(g, block, n) ? "its density has jumps, which gradients do not show" : NULL;
 }
 
-// The step of an unknown that is offered, if each of its elements is drawn there given all others.
+// The update of an unknown that is offered, if each of its elements is drawn there given all others.
 static Update *update_of_offered(Graph *g, const Var *v)
 {
     Update *found = NULL;
@@ -240,7 +240,7 @@ static void draw_after(Graph *g, Update *move, Var *const *summed, int n)
     *at = move;
 }
 
-// Competitions of the sets that are connected with so many sums behind them (0: as the steps see them), for unknowns that are in none yet.
+// Selections for the sets that are connected with so many sums behind them (0: as the updates see them), for unknowns that are in none yet.
 static void compete_in_sets(Graph *g, int offers, bool *in)
 {
     const int *set = connected_sets(g, offers);
@@ -273,7 +273,8 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
                 sliced++;
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
-        Update *move = add_selection(g, block, n, theirs, coupled || sliced > 1, "it competes with the steps of these unknowns");
+        Update *move =
+            add_selection(g, block, n, theirs, coupled || sliced > 1, "the warm-up compares it with the Gibbs updates of these unknowns");
         for (int k = 0; k < n; k++) {
             block[k]->sums -= offers;
             in[block[k]->id] = true;
@@ -322,7 +323,7 @@ bool move_together(Graph *g)
         for (int i = 0; i < n && coupled; i++) coupled = has_gradient(g, block[i], &why);
         if (coupled && !block_jumps(g, block, n))
             add_selection(g, block, n, theirs, true,
-                          "no family has their statistics, and they depend on each other; it competes with their slices");
+                          "no family has their statistics, and they depend on each other; the warm-up compares it with their slices");
     }
     return true;
 }

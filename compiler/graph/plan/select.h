@@ -1,4 +1,4 @@
-// select.h -- unknowns that gradients may move together in place of their steps.
+// select.h -- blocks for which the warm-up selects between Gibbs updates and NUTS.
 #ifndef GMC_GRAPH_SELECT_H
 #define GMC_GRAPH_SELECT_H
 #include "../graph.h"

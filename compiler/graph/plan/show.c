@@ -86,7 +86,7 @@ static void print_update(FILE *out, const Update *s)
         ex_print(out, s->turns->lo);
         fputc(':', out);
         ex_print(out, s->turns->hi);
-        fprintf(out, " in turn    (%s)\n", s->reason);
+        fprintf(out, " one after the other    (%s)\n", s->reason);
         for (const Softmax *m = s->turns->softmax; m; m = m->next) {
             fprintf(out, "    latent %s: polya_gamma(", m->latent->name);
             ex_print(out, m->count);

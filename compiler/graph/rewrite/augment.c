@@ -187,7 +187,7 @@ static bool is_linked(const Loops *p, int at)
     return false;
 }
 
-// j_of_y[i] for y[i] in the slice of j, 0 where it is in none: a LET with the subscripts that tell.
+// j_of_y[i] for y[i] in the slice of j, 0 where it is in none: a LET with the subscripts that decide.
 static Expr *slice_of(Graph *g, const Factor *f, const Loops *p, Index *j, int n, Expr *const *dim, Expr *const *at)
 {
     Var *v = var_unique(g, arena_printf(g->arena, "%s_of_%s", j->name, f->value->var->name), VAR_LET);
@@ -267,7 +267,7 @@ static Factor *by_elements(Graph *g, const Factor *f)
         picks |= !named[i] && p->guard && ex_mentions_index(p->guard, p->index[i]);
         if (!named[i] && p->index[i]->least == 1) counted = i;
     }
-    if (counted < 0 || (picks && ex_find(p->guard, test_moving, NULL))) return NULL;  // or the subscripts tell all
+    if (counted < 0 || (picks && ex_find(p->guard, test_moving, NULL))) return NULL;  // or the subscripts decide all
     Loops slices = *p;
     if (!picks) slices.guard = NULL;
     for (int i = 0; i < p->n; i++) {
@@ -319,7 +319,7 @@ static bool has_room(Graph *g, const Factor *f, const Request *req)
                           : arena_printf(g->arena,
                                          "%s the combinations of %d indices, and a latent has at most %d dimensions; one loop over all "
                                          "combinations of several indices does the same",
-                                         req ? "its statement stands for" : "it stands for", f->plates.n, MAX_RANK);
+                                         req ? "its statement covers" : "it covers", f->plates.n, MAX_RANK);
     if (req) diag_help(diag(g->diags, req->span, DIAG_E0505, req->by, name), "%s", why);
     else diag_because(diag(g->diags, f->span, DIAG_P0603, name), "%s", why);
     return false;
@@ -448,14 +448,14 @@ static void indicate(Graph *g, Factor *written, const Factor *f, const Request *
 }
 
 // Whether all unknowns of a statement are moved by gradients, which need no latents.
-typedef struct Asked {
+typedef struct AskedAugmentation {
     const Graph *g;
     bool other;
-} Asked;
+} AskedAugmentation;
 
 static bool test_other_method(const Var *v, void *with)
 {
-    Asked *a = with;
+    AskedAugmentation *a = with;
     if (!var_unknown(v)) return false;
     bool nuts = a->g->method == METHOD_NUTS && has_coordinates(v, NULL);
     const Request *r = request_of(a->g, v);
@@ -466,7 +466,7 @@ static bool test_other_method(const Var *v, void *with)
 
 static bool by_gradients(const Graph *g, const Factor *f)
 {
-    Asked a = {g, false};
+    AskedAugmentation a = {g, false};
     return ex_unknown(f->log_density) && !ex_any_var(f->log_density, test_other_method, &a);
 }
 
@@ -476,7 +476,7 @@ static bool is_summed(const Graph *g, const Factor *f) { return ex_any_var(f->lo
 
 bool augment(Graph *g)
 {
-    for (Factor *f = g->factors; f; f = f->next) {  // factors made here are visited in their turn
+    for (Factor *f = g->factors; f; f = f->next) {  // factors made here are visited later in this loop
         if (!f->dist || f->replaced || !f->value) continue;
         int depth = 0;
         for (const Factor *o = f; o != factor_written(o); o = o->original) depth++;

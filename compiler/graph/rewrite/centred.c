@@ -3,9 +3,9 @@
 //   before   z[t] ~ normal(0, 1)     x[t] = x[t - 1] + s*z[t]     y[t] ~ poisson_log(x[t])        x is a definition
 //   after    x[t] ~ normal(x[t - 1], s)     y[t] ~ poisson_log(x[t])        z[t] = (x[t] - x[t - 1])/s, for the draws
 //
-// Both are the same model: with x[k] = rest + c z[k], c > 0, and z[k] of a family with centre m and spread r, x[k] given what stands in
-// rest and c is of that family, with centre rest + c m and spread c r. Group moves, collapsed updates, joint normals and proposals are
-// found in the centred form. NUTS takes each element between the two forms by itself (docs/gradients.md).
+// Both are the same model. Let x[k] = rest + c z[k] with c > 0, and z[k] of a family with centre m and spread r. Given rest and c, x[k] is
+// of that family, with centre rest + c m and spread c r. Group moves, collapsed updates, joint normals and proposals are found in the
+// centred form. NUTS takes each element between the two forms by itself (docs/gradients.md).
 //
 // The density of the model as written, by z, is that by x times the product of all c. Their logarithms are in g->written: lp__ and modes
 // count them, no update does.
@@ -13,8 +13,8 @@
 // Needs: build done.     Gives: x as an unknown, z as a definition.     Keeps: everything else.
 // Conditions: those of innovations.c, z and x being one to one. c holds an unknown, or x is a recursion; c is positive, and neither c nor
 // rest holds data, with which `--new` computes definitions again. One statement draws all of z, from a family with a centre and a spread.
-// No request names x or z, no bounds are declared for them, no recursion reads z, and in every factor it can be told which elements of z it
-// reads.
+// No request names x or z, no bounds are declared for them, no recursion reads z, and the elements of z that a factor reads are
+// known.
 #include <math.h>
 #include <string.h>
 #include "centred.h"
@@ -95,7 +95,7 @@ typedef struct Centred {
 } Centred;
 
 // Data, with which `--new` computes definitions again; and what is a definition since another model was centred and stands in a statement
-// whose elements could not be told.
+// whose elements are not known.
 static bool test_kept_out(const Var *v, void *with)
 {
     (void)with;
@@ -214,7 +214,7 @@ static Expr **all_by_x(const Centred *c, Expr *const *e, int n, bool *good)
     return to;
 }
 
-// A factor that reads z, with what z is in its place. false: it cannot be told.
+// A factor that reads z, with what z is in its place. false: it is not known.
 static bool factor_by_x(const Centred *c, const Factor *f, Factor *out)
 {
     bool good = true;
@@ -262,7 +262,7 @@ static bool all_factors(const Centred *c, bool change)
     return true;
 }
 
-// Definitions read x, too, so that those that are linear in unknowns of their own may be centred in turn. Where it cannot be told which
+// Definitions read x, too, so that those that are linear in unknowns of their own may be centred after that. Where it is not known which
 // elements of z one reads, it reads z, which is computed before it.
 static void definitions_by_x(const Centred *c)
 {

@@ -2,14 +2,14 @@
 //
 //   before   categorical(c[i] | w), normal(y[i] | mu[c[i]], s), both over i
 //   after    probability_c[i, k] * log(w[k]), probability_c[i, k] * normal(y[i] | mu[k], s), both over i and k
-//            and a step that fills probability_c: P(c[i] = k | all else)
+//            and an update that fills probability_c: P(c[i] = k | all else)
 //
-// Needs: --method em; augment and marginals done.     Gives: the steps of expectation, and the factors that the steps of maximisation read;
-// the joint as it is, with latents integrated out, is still there for the log density.
+// Needs: --method em; augment and marginals done.     Gives: the updates of expectation, and the factors that the updates of maximisation
+// read; the joint as it is, with latents integrated out, is still there for the log density.
 //
-// The expectation of the log joint over the latents, given the parameters as they are, is a lower bound of the log density with latents
-// integrated out that touches it there (Dempster, Laird and Rubin 1977); so what raises it, one block of parameters after the other (ECM:
-// Meng and Rubin 1993), raises that density. It is a sum over factors, and exact by this substitution where a factor
+// The expectation of the log joint is over the latents, given the current parameters. It is a lower bound of the log density with latents
+// integrated out, and equal to it at these parameters (Dempster, Laird and Rubin 1977). So what raises it, one block of parameters after
+// the other (ECM: Meng and Rubin 1993), raises that density. It is a sum over factors, and exact by this substitution where a factor
 //   holds one discrete latent: the sum over its values of probability times factor;
 //   is linear in statistics t(z) of one continuous auxiliary z, which are those of the family of its conditional: E t(z) in place of t(z).
 // An auxiliary for which that does not hold, or whose family has no such expectations, is taken back: the factor that it stood for is there
@@ -76,7 +76,7 @@ static bool is_latent(const Graph *g, const Var *v)
     return g->method == METHOD_EM && (v->summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->expectation;
 }
 
-// A factor that the steps of maximisation read, or that of an expectation.
+// A factor that the updates of maximisation read, or that of an expectation.
 static bool is_read(const Graph *g, const Factor *f, const Var *v)
 {
     return factor_counts_at(f, v->summed ? v->summed - 1 : g->nsums, false);
@@ -119,14 +119,14 @@ static const char *obstacle(Graph *g, Var *v, const Conditional *c)
         const Var *other = another_latent(g, f, v);
         if (other) return arena_printf(g->arena, "it meets `%s` in the statement of %s", other->name, line_of(g, f->span));
         if (!h.ref || h.several || in_ranges(f, v) || !outside_sums(f, h.ref))
-            return arena_printf(g->arena, "the statement of %s holds several of its elements", line_of(g, f->span));
+            return arena_printf(g->arena, "the statement of %s has several of its elements", line_of(g, f->span));
         if (v->discrete) continue;
         if (f->plates.guard && ex_mentions(f->plates.guard, v))
             return arena_printf(g->arena, "the condition of %s depends on it", line_of(g, f->span));
         const Statistics s = statistics(g->arena, f->log_density, h.ref);
         for (int k = 0; k < s.n; k++) {
             if (ex_unknown(ex_replace(s.item[k].statistic, h.ref, ex_num(1))))
-                return arena_printf(g->arena, "in the statement of %s unknowns are its ends, or are not apart from it",
+                return arena_printf(g->arena, "in the statement of %s unknowns are its ends, or cannot be separated from it",
                                     line_of(g, f->span));
             if (ex_unknown(s.item[k].coefficient) && which_statistic(c, h.ref, s.item[k].statistic) < 0)
                 return arena_printf(g->arena, "the statement of %s is not linear in the statistics of its conditional",
@@ -198,7 +198,7 @@ static Factor *sum_over(const Graph *g, const Var *v)
     return sum && !sum->gone && sum->plates.n == v->rank ? sum : NULL;
 }
 
-// Whether what the step weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name
+// Whether what the update weighs values by is all that this factor adds up: a sum by messages is the same array, and without rows that name
 // the element all terms are in the weights (kernel/density.c).
 static bool weighs_all(const Update *s, const Factor *sum)
 {
@@ -276,11 +276,11 @@ static bool refuse(Graph *g, const Var *v, const char *because)
 {
     Diag *m = diag(g->diags, v->span, DIAG_E0514, v->name);
     diag_because(m, "%s", because);
-    diag_help(m, "`infer { %s by marginal; }` and --method nuts climb along gradients, where it can be summed out; or draw it", v->name);
+    diag_help(m, "`infer { %s by marginal; }` and --method nuts maximise by gradients, where it can be summed out; or draw it", v->name);
     return false;
 }
 
-// Updates that find the expectations, in `*steps`; false after a message.
+// Updates that find the expectations, in `*updates`; false after a message.
 bool expectations(Graph *g, Update *(*update_of)(Graph *, Var *), Update **updates)
 {
     const int nvars = g->nvars;
@@ -288,7 +288,7 @@ bool expectations(Graph *g, Update *(*update_of)(Graph *, Var *), Update **updat
     for (int i = 0; i < nvars; i++) {
         Var *v = g->vars[i];
         if (var_unknown(v) && v->discrete && v->kind != VAR_AUXILIARY && !v->summed)
-            return refuse(g, v, "it is discrete, and its values do not lie between two ends that data tell");
+            return refuse(g, v, "it is discrete, and its values do not lie between two ends known from data");
     }
     for (bool again = true; again;) {
         again = false;

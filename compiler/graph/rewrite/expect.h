@@ -3,7 +3,7 @@
 #define GMC_GRAPH_EXPECT_H
 #include "../graph.h"
 
-typedef struct Expected {  // what a step finds in place of a draw: arrays
+typedef struct Expected {  // what an update finds in place of a draw: arrays
     int n;
     // ENUM: the probabilities of the values; EXACT: expectations of these statistics of the family, by their number
     Var *of[MAX_NATURAL];
@@ -13,6 +13,7 @@ typedef struct Expected {  // what a step finds in place of a draw: arrays
     Var *evidence;
 } Expected;
 
-// Fills the steps that find expectations, each made by update_of, and the factors that steps of maximisation read; false after a message.
+// Fills the updates that find expectations, each made by update_of, and the factors that updates of maximisation read; false after a
+// message.
 bool expectations(Graph *g, Update *(*update_of)(Graph *, Var *), Update **updates);
 #endif

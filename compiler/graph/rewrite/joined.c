@@ -12,11 +12,11 @@
 // in place of (K1 K2)^2. A term may read values before of those that came earlier, and new values of those that come later; an order is
 // looked for in which each term has a place. Without one the product has one link.
 //
-// Given each other, unknowns that hold each other hardly move, or cannot. Together they cost more: the rule is that this takes at most
-// MOST_DEARER times the products that they take in turn, and that there are at most MOST_TOGETHER combinations of values, on a GPU
-// MOST_ON_GPU, where chunks of time are products of matrices. Sizes decide where the numbers of values are data. Labels that follow no
-// others, which in turn are often weighed by tables, are drawn together for at most MOST_ON_GPU combinations, known as numbers. `infer {
-// (a, b) by gibbs; }` draws them together whatever it costs, `infer { a by gibbs(joint = off); }` in turn.
+// Given each other, unknowns that determine each other mix slowly, or cannot change. Jointly they cost more. The rule is that this takes at
+// most MOST_DEARER times the products that they take one after the other. And there are at most MOST_TOGETHER combinations of values, on a
+// GPU MOST_ON_GPU, where chunks of time are products of matrices. Sizes decide where the numbers of values are data. Labels that follow no
+// others, which drawn one by one are often weighed by tables, are drawn together for at most MOST_ON_GPU combinations, known as numbers.
+// `infer { (a, b) by gibbs; }` draws them jointly whatever it costs, `infer { a by gibbs(joint = off); }` one by one.
 #include <math.h>
 #include <string.h>
 #include "joined.h"
@@ -34,7 +34,7 @@
 // subscripts that the arrays of a draw have besides
 enum { MOST_DEARER = 10, MOST_TOGETHER = 1024, MOST_ON_GPU = 16, SUBSCRIPTS_MORE = 2 };
 
-// ---- what the model asks for ----
+// ---- what the model requests ----
 
 // ---- factors in terms of the product ----
 
@@ -87,7 +87,7 @@ static Conditional *of_product(Graph *g, Joined *j)
         Factor *copy = in.factor[in.n++] = arena_copy(g->arena, f, sizeof *f);
         from[in.n - 1] = all.factor[q];
         copy->log_density = ex_map(f->log_density, product_at, &to);
-        for (int i = 0; i < j->n; i++) to.failed |= ex_reads(copy->log_density, j->var[i]);  // by way of a series
+        for (int i = 0; i < j->n; i++) to.failed |= ex_reads(copy->log_density, j->var[i]);  // through a series
         if (to.failed) return NULL;
     }
     Conditional *c = conditional_density_of(g, j->product, &in, collapsed);
@@ -107,13 +107,13 @@ static Look is_it(const Expr *e, void *with) { return e == with ? FOUND : LOOK; 
 static bool ex_holds(const Expr *e, Expr *part) { return ex_find(e, is_it, part); }
 
 // Which unknowns a term reads at the element before, and at the element.
-typedef struct Reads {
+typedef struct JoinedReads {
     unsigned before, here;
-} Reads;
+} JoinedReads;
 
-static Reads reads_of(const Joined *j, const Conditional *c, const Expr *e)
+static JoinedReads reads_of(const Joined *j, const Conditional *c, const Expr *e)
 {
-    Reads r = {0, 0};
+    JoinedReads r = {0, 0};
     for (int i = 0; i < j->n; i++) {
         if (ex_holds(e, ex_ref(j->part[i], 1, (Expr *[]){c->before}))) r.before |= 1u << i;
         if (ex_holds(e, ex_ref(j->part[i], 1, (Expr *[]){c->u}))) r.here |= 1u << i;
@@ -122,7 +122,7 @@ static Reads reads_of(const Joined *j, const Conditional *c, const Expr *e)
 }
 
 // The unknown whose link a term belongs to where those in `done` stand at their values before: -1, none yet.
-static bool has_place(Reads r, int at, unsigned done) { return !(r.before & ~(done | 1u << at)) && !(r.here & done); }
+static bool has_place(JoinedReads r, int at, unsigned done) { return !(r.before & ~(done | 1u << at)) && !(r.here & done); }
 
 // Puts links in the order in which messages are summed over the unknowns; false: some term has no place.
 static bool order_links(Graph *g, Joined *j, const Conditional *c, unsigned done, int n)
@@ -132,7 +132,7 @@ static bool order_links(Graph *g, Joined *j, const Conditional *c, unsigned done
     if (n == j->n) {
         for (int k = 0; k < n; k++) j->link[k].density = ex_num(0);
         for (int t = 0; t < nterms; t++) {
-            const Reads r = reads_of(j, c, term[t]);
+            const JoinedReads r = reads_of(j, c, term[t]);
             unsigned before = 0;
             int at = -1;
             for (int k = 0; k < n && at < 0; before |= 1u << j->link[k++].of)

@@ -1,10 +1,10 @@
-// left_out.c -- missing values that nothing else reads, left out where the model asks for it: `infer { y by marginal; }`.
+// left_out.c -- missing values that nothing else reads, left out where the model requests it: `infer { y by marginal; }`.
 //
 //   before   normal(y[i] | u[g[i]], s) over i in 1:N
 //   after    the same over i in 1:N where observed_y[i], which all unknowns see; the statement as written stays for the missing values
 //   alone, drawn last
 //
-// Needs: the graph as built.     Gives: a let that tells which values the file has, and a factor in place of each statement about the
+// Needs: the graph as built.     Gives: a let of which values the file has, and a factor in place of each statement about the
 // variable.     Keeps: the factors as written, marked.
 //
 // A missing value that enters nothing but its own distribution has the integral 1 in the joint density, whatever the other unknowns are.
@@ -39,8 +39,8 @@ static const char *in_factor(Graph *g, const Factor *f, const Var *v)
     for (int side = 0; side < 2; side++)
         if (!lies_within(declared[side], side ? f->most : f->least, side))
             return arena_printf(g->arena,
-                                "its declared bounds cut the distribution of %s off, and that missing values lie within them says "
-                                "something of the unknowns",
+                                "its declared bounds cut the distribution of %s off, and that missing values lie within them "
+                                "informs on the unknowns",
                                 line);
     return NULL;
 }

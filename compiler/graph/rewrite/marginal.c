@@ -8,9 +8,9 @@
 // of sums each factor counts.
 //
 // Unknowns are summed out one after the other, as in the elimination of variables (Zhang and Poole 1994): the sum over the values of one
-// takes in all factors that read it, also sums over others. In the sweep, what reads a sum moves first, then those that were summed out are
-// drawn, the last one first, each given those after it with those before it still summed out. That is a draw of all of them together from
-// their joint conditional, so the sweep keeps the joint law (partially collapsed Gibbs, van Dyk and Park 2008).
+// takes in all factors that read it, also sums over others. In the sweep, what reads a sum is updated first. Then those that were summed
+// out are drawn, the last one first, each given those after it with those before it still summed out. That is a draw of all of them
+// together from their joint conditional, so the sweep keeps the joint law (partially collapsed Gibbs, van Dyk and Park 2008).
 //
 // Without being asked, what the law of a discrete unknown depends on is drawn in the same way with it summed out, which nothing else sees:
 // trees.c.
@@ -67,10 +67,10 @@ static int by_need(Graph *g, Var **list)
     return n;
 }
 
-// ---- chains that are drawn together, without being asked ----
+// ---- chains that are drawn together, without a request ----
 
-// There are few values: numbers tell, or a table is looked up by the values of two neighbours, which then has as many entries as there are
-// products to add up.
+// There are few values: numbers show it, or a table is looked up by the values of two neighbours, which then has as many entries as there
+// are products to add up.
 static Look test_table(const Expr *e, void *with)
 {
     const Conditional *c = with;
@@ -82,7 +82,7 @@ static Look test_table(const Expr *e, void *with)
     return here && there ? FOUND : LOOK;
 }
 
-enum { MOST_PAIRS_OFFERED = 24 };  // each pair of a state and a value is written out, in moves along gradients with derivatives
+enum { MOST_PAIRS_OFFERED = 24 };  // each pair of a state and a value is written out, in NUTS with derivatives
 
 bool has_few_values(const Conditional *c)
 {
@@ -105,9 +105,9 @@ static void draw_together(Graph *g, Var *v)
     else v->messages = NULL;
 }
 
-// ---- offers: a move that competes with steps may see an unknown summed out that these are given (select.c) ----
+// ---- offers: in a method selection NUTS may see an unknown summed out that Gibbs updates are given (select.c) ----
 
-// Densities with matrices of each value would be evaluated by one lane, a row after the other, which steps that share inverses never are.
+// Densities with matrices of each value would be evaluated by one lane, a row after the other, which updates that share inverses never are.
 // No two in one statement: the draws after the move are each given the rest, and one from their joint law since they do not depend on each
 // other. Chains are offered where there are several, one a row: these are drawn whole on a GPU, too. What stands above others in a tree is
 // offered with these summed out.
@@ -158,7 +158,7 @@ bool marginals(Graph *g)
             const Request *r = request_of(g, list[0]);
             Diag *m = diag(g->diags, r ? r->span : list[0]->span, draws ? DIAG_E0513 : DIAG_E0514, list[0]->name);
             diag_because(m, "%s", first);
-            diag_help(m, draws ? "leave the request out: gmc draws it given the rest" : "draw it, without --method em");
+            diag_help(m, draws ? "leave the request out: gmc draws it given the rest" : "draw it, by leaving out --method em");
             return false;
         }
         if (n == 0) break;

@@ -3,6 +3,6 @@
 #define GMC_GRAPH_MARGINAL_H
 #include "../graph.h"
 
-bool marginals(Graph *g);                   // sums out what the model asks for, and what gains by it; false after a message
+bool marginals(Graph *g);                   // sums out what the model requests, and what gains by it; false after a message
 bool has_few_values(const Conditional *c);  // a number says so, or a table is looked up by two neighbours
 #endif

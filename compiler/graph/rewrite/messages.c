@@ -21,10 +21,10 @@
 #include "../algebra/history.h"
 #include "neighbours.h"
 
-// Elements depend on their neighbours along one subscript, as the states of a hidden Markov model: the backward algorithm (Rabiner 1989)
-// sums them out from the last to the first,
+// Elements depend on their neighbours along one subscript, as the states of a hidden Markov model. The backward algorithm (Rabiner 1989)
+// sums them out from the last to the first:
 //   messages[t, j] = local[t](j) + log_sum_exp over k of link[t + 1](j, k) + messages[t + 1, k]
-// where local has what holds element t alone, link what holds it and the one before. The first is then drawn from messages[1], each other
+// Here local has what holds element t alone, link what holds it and the one before. The first is then drawn from messages[1], each other
 // one from link[t](z[t - 1], .) + messages[t, .]: forward sampling. The messages are a series of the sweep (series.c), which has
 // derivatives.
 
@@ -68,17 +68,17 @@ static void add_to_sites(Var *m, Site *s)
 
 // A chain that is being summed over. Of two values, and of states that remember, each stands in a site of its own: what is written for one
 // value alone is simpler.
-typedef struct Chain {
+typedef struct MessageChain {
     Graph *g;
     const Conditional *c;
     Expr *states;
     const Past *each;  // the states that are written one by one; NULL: they run in loops
     Expr *there;       // stands for the place of the state before in arrays of pairs
     Expr *alike;       // whether a chain is the first of those with the same data; NULL: each is by itself
-} Chain;
+} MessageChain;
 
 // e, of an element and the state i before it, from 0.
-static Expr *behind_state(const Chain *h, Expr *e, int i)
+static Expr *behind_state(const MessageChain *h, Expr *e, int i)
 {
     e = ex_replace(ex_replace(e, element_beside(h->c, -1), ex_num(h->each->value[i])), h->there, ex_num(i + 1));
     return h->c->past ? at_summaries(h->c, e, &h->each->summary[i * h->each->nsummaries]) : e;
@@ -86,7 +86,7 @@ static Expr *behind_state(const Chain *h, Expr *e, int i)
 
 // ---- chains with the same data ----
 
-// Capture histories repeat: where all that tells one chain from another is rows of data, sums over chains with the same rows are the same.
+// Capture histories repeat: where chains differ by rows of data alone, sums over chains with the same rows are the same.
 // Which chain is the first with its rows is found by comparing each with those before it, for up to so many chains; else each is its own.
 enum { MOST_COMPARED = 4096 };
 
@@ -146,7 +146,7 @@ static Var *let_by_chain(Graph *g, const Conditional *c, const char *name)
     return m;
 }
 
-// Two lets: the first chain with the data of each, and how many it stands for. NULL: other things tell chains apart.
+// Two lets: the first chain with the data of each, and how many have these data. NULL: other things distinguish chains.
 static Var *alike_rows(Graph *g, const Conditional *c, Expr *densities)
 {
     if (c->var->rank != 2 || c->var->chain != 1) return NULL;
@@ -174,7 +174,7 @@ Expr *first_alike(const Var *v, Expr *chain) { return v->alike ? ex_ref(v->alike
 
 // A site of m at subscripts, for elements with the indices of the chain (but for the one along it, if `length` is not an end of it); the
 // states have indices, or are numbers.
-static Site *chain_site(const Chain *h, Var *m, int n, Expr *const *at)
+static Site *chain_site(const MessageChain *h, Var *m, int n, Expr *const *at)
 {
     Site *s = NEW(h->g->arena, Site);
     *s = (Site){.span = h->c->var->span, .var = m, .n = n};
@@ -216,7 +216,7 @@ static Expr *settle_leaf(Expr *e, void *with)
 // What the element and the one behind it have between them (`pair`), or what the element has by itself, at each of their values, in an
 // array of its own: sums over the chain and their derivatives read each several times. The array has the subscripts that e depends on; that
 // along the chain is the first element's of a pair. Returns what stands for e, with the values as they are in it.
-static Expr *tabulated(const Chain *h, const char *name, Expr *e, bool pair)
+static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pair)
 {
     const Conditional *c = h->c;
     Var *v = c->var, *m = var_unique(h->g, arena_printf(h->g->arena, "%s_%s", name, v->name), VAR_SERIES);
@@ -297,12 +297,12 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
     v->chain = c->nbatch;
     const Expr *first = end_of_summed(v, 0), *top = end_of_summed(v, 1);
     const bool two = first->kind == EX_NUM && top->kind == EX_NUM && top->number == first->number + 1;
-    Chain h = {.g = g,
-               .c = c,
-               .each = c->past ? c->past
-                       : two   ? no_past(g, first->number, 2)
-                               : NULL,
-               .there = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
+    MessageChain h = {.g = g,
+                      .c = c,
+                      .each = c->past ? c->past
+                              : two   ? no_past(g, first->number, 2)
+                                      : NULL,
+                      .there = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
     h.states = h.each ? ex_num(h.each->nstates) : place_of_value(v, end_of_summed(v, 1));
     Expr *length = v->dim[v->chain], *states = h.states, *link = link_before(c), *at[MAX_RANK], *sub[MAX_RANK], *next = NULL;
     moved &= v->rank + 2 <= MAX_RANK;

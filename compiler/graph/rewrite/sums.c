@@ -79,8 +79,8 @@ bool is_gathered(const Conditional *c)
     return any && c->var->rank > 0 && c->var->rank < MAX_RANK;
 }
 
-// What an element has besides, which may hold its parents, stays beside the array where these are to see the sum, and so does what the rows
-// of its own statement have (`own`).
+// What an element has besides, which may hold its parents, stays beside the array where these are to see the sum. So does what
+// the rows of its own statement have (`own`).
 static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool for_parents)
 {
     Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "log_density_%s", v->name), VAR_SERIES);

@@ -3,7 +3,7 @@
 #define GMC_GRAPH_SUMS_H
 #include "../graph.h"
 
-// who sees it summed out: all others; what its own law depends on; the same, to be taken back; moves that compete with steps
+// who sees it summed out: all others; what its own law depends on; the same, to be taken back; NUTS in a method selection
 typedef enum { FOR_ALL, FOR_PARENTS, FOR_TRIAL, FOR_MOVES } Seen;
 
 // as the number `number`; along a chain only if there may be chains. Why it cannot; NULL: it is

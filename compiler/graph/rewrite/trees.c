@@ -1,10 +1,10 @@
-// trees.c -- discrete unknowns whose laws depend on each other, drawn as a tree without being asked: parents with their children summed
+// trees.c -- discrete unknowns whose laws depend on each other, drawn as a tree without a request: parents with their children summed
 // out; and those that determine each other.
 //
 //   before   w ~ bernoulli(omega), z[i] ~ bernoulli(w*p) over i
 //   after    w is drawn with all z summed out, then z given w
 //
-// Needs: no sum but those of trees.     Gives: sums that the parents alone see; a warning where a chain may stand still.
+// Needs: no sum but those of trees.     Gives: sums that the parents alone see; a warning where a chain may not be irreducible.
 #include <math.h>
 #include <string.h>
 #include "trees.h"
@@ -25,7 +25,7 @@
 
 // Of w ~ bernoulli(omega), z[i] ~ bernoulli(w*p) over i, both given all else, w = 0 and w = 1 with all z[i] = 0 are hardly left for each
 // other. So what the law of z depends on is drawn with z summed out, sum over i of log_sum_exp over v of log p(z[i] = v | w) + (what else
-// holds z[i] = v), and z directly after it, given it: one draw of both. Nothing else sees the sum, but for moves that compete with steps.
+// holds z[i] = v), and z directly after it, given it: one draw of both. Nothing else sees the sum, but NUTS in a method selection.
 // Trees are taken from their leaves on: z is summed out after what its own values decide; then its parent may be, for the parent of that.
 enum { MOST_DEARER = 10 };  // pairs of values that are weighed, in place of the values of one after the other
 
@@ -153,10 +153,10 @@ int find_trees(Graph *g)
     return sums;
 }
 
-// ---- unknowns that hold each other, without being asked ----
+// ---- unknowns that determine each other, without a request ----
 
-// Where each two that hold each other are a child and its parent, w ~ binomial(2, v), a tree draws them together. Returns how many sums it
-// takes; 0: there is nothing of this kind, or a child stays in.
+// Where each two that determine each other are a child and its parent, w ~ binomial(2, v), a tree draws them together. Returns how many
+// sums it takes; 0: there is nothing of this kind, or a child stays in.
 int tied_in_trees(Graph *g)
 {
     const int nvars = g->nvars;

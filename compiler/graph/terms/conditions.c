@@ -4,9 +4,9 @@
 //   before   1 == k || 2 <= k             k in 1:T              after   always: the cases cover the range
 //   before   3 <= k                       k in 1:2              after   never
 //
-// A condition is looked at where an index stands for a turn of its loop: it lies in its range then, and the range is not empty. So what is
-// decided holds for every size, also where a run has no turn at all. Only comparisons of whole numbers are decided, of indices and of data
-// that are no response: a real may be no number, and what is missing lies outside of declared bounds. Method: what a condition or its
+// A condition is examined within an iteration of its loop: it lies in its range then, and the range is not empty. So what is
+// decided holds for every size, also where a run has no iteration at all. Only comparisons of whole numbers are decided, of indices and of
+// data that are no response: a real may be no number, and what is missing lies outside of declared bounds. Method: what a condition or its
 // opposite says is added to what is known, until a number that must not be negative is seen to be (requirements.c).
 #include "conditions.h"
 #include "prover.h"

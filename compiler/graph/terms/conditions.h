@@ -5,5 +5,5 @@
 
 // what the ranges of its indices do not decide; NULL: it always holds; the number 0: it never does
 Expr *condition_left(Expr *condition);
-bool goes_on(const Expr *condition);  // of a choice whose sides are equal where it turns, or everywhere: no jump of a density
+bool goes_on(const Expr *condition);  // of a choice whose sides are equal where it switches, or everywhere: no jump of a density
 #endif

@@ -9,10 +9,9 @@
 
 // ---- numbers ----
 
-// A computed number, freed of its rounding: 0.2 * 0.2 is 0.04000000000000001, and is taken to be 0.04. If v is within a few units in the
-// last place of a decimal of at most 12 digits, or of a fraction with a divisor of at most 1000, that is what was meant. Fewer than 1 in
-// 1000 other numbers are as close to one of these; they move by no more than their own rounding. Equal coefficients that were computed
-// along different ways become one.
+// A computed number, freed of its rounding: 0.2 * 0.2 is 0.04000000000000001, and is taken to be 0.04. So is any v within a few units in
+// the last place of a decimal of at most 12 digits, or of a fraction with a divisor of at most 1000. Fewer than 1 in 1000 other numbers are
+// as close to one of these; they change by no more than their own rounding. Equal coefficients that were computed differently become one.
 static double tidy(double v)
 {
     if (v == 0 || !isfinite(v) || (v == floor(v) && fabs(v) < 1e15)) return v;
@@ -596,9 +595,9 @@ Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn)
     return i;
 }
 
-// Gives the reduction its canonical index. What has just been put into the body may have made the reductions there higher than it was, so
-// that one of them would bind the index of a reduction around it, which is about to be rebuilt: that height is passed over, and taken again
-// once the index around is another one.
+// Gives the reduction its canonical index. What has just been put into the body may have made the reductions there higher than it was. Then
+// one of them would bind the index of a reduction around it. That one is about to be rebuilt: this height is passed over, and taken
+// again once the index around is another one.
 static Expr *bind(ExprKind kind, const char *name, Index *i, Expr *lo, Expr *hi, Expr *body)
 {
     for (;;) {

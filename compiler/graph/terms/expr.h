@@ -6,8 +6,8 @@
 // rank, or an ARRAY (a comprehension).
 //
 // Normal form, kept by the constructors: sums and products are flat and sorted, equal terms and powers are collected, a
-// number comes first, numeric factors are multiplied into a sum that stands by itself and taken out of one that has company (x*(2*a - 2*b)
-// is 2*x*(a - b)), logs of products of positive things are split. Zero times anything is zero, also what is infinite or undefined: the
+// number comes first. Numeric factors are multiplied into a sum that is alone and taken out of one that has other factors (x*(2*a - 2*b)
+// is 2*x*(a - b)). Logs of products of positive things are split. Zero times anything is zero, also what is infinite or undefined: the
 // density of 0 successes of probability 0 is 1 (0 log 0 = 0), and if_else(c, a, 0)*t stands for if_else(c, a*t, 0). Whatever evaluates a
 // product keeps to that (ex_absorbed). Subscripts count from 1, as in the model.
 #ifndef GMC_EXPR_H

@@ -1,6 +1,6 @@
 // factor.c -- factors of the log joint and statements that compute: made, copied, changed, and when each counts.
 //
-// Needs: variables and expressions.     Gives: factors in g->factors, in the order in which they were made; a copy stands behind what it
+// Needs: variables and expressions.     Gives: factors in g->factors, in the order in which they were made; a copy follows what it
 // was made of.
 #include "factor.h"
 

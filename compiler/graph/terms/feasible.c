@@ -158,13 +158,13 @@ Vanishing factor_vanishing(const Factor *f)
 
 // ---- factors with arrays, part by part ----
 
-typedef struct Parts {
+typedef struct FactorParts {
     Arena *arena;
     FactorPart *part;
     int n, size;
-} Parts;
+} FactorParts;
 
-static void add_part(Parts *p, Expr *e)
+static void add_part(FactorParts *p, Expr *e)
 {
     for (int i = 0; i < p->n; i++)
         if (p->part[i].log_density == e) return;
@@ -206,7 +206,7 @@ static bool symmetric(Expr *matrix)
 
 // Matrices whose factor or inverse e cannot do without, whatever else it reads. It can do without terms of a sum of densities,
 // and without what a choice may leave out.
-static void find_matrices(Parts *p, Expr *e)
+static void find_matrices(FactorParts *p, Expr *e)
 {
     if (!movable(e) || e->size > MAX_TREE) return;
     switch (e->kind) {
@@ -258,7 +258,7 @@ static Loops plates_for(const Loops *l, const Expr *e)
 
 int factor_parts(Arena *a, const Factor *f, FactorPart **out)
 {
-    Parts p = {.arena = a};
+    FactorParts p = {.arena = a};
     *out = NULL;
     if (f->replaced || is_finite(f->log_density) || !test_unreadable(f->log_density)) return 0;
     Expr *e = f->log_density;

@@ -48,7 +48,7 @@ static void say_number(Words *w, double number)
     say(w, t);
 }
 
-// Where a subscript is neither a loop's index nor another variable, what tells elements apart: y_before is y[i - 1].
+// Where a subscript is neither a loop's index nor another variable, how elements differ: y_before is y[i - 1].
 static void say_subscript(Words *w, const Expr *s)
 {
     if (s->kind == EX_NUM) say_number(w, s->number);

@@ -11,14 +11,14 @@
 
 enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000 };
 
-typedef struct Facts {
+typedef struct ProverFacts {
     int n, napart, looked;    // looked: how much was tried to answer the question
     bool extents;             // what data must satisfy holds
     Expr *fact[MOST_FACTS];   // each is at least 0
     Expr *apart[MOST_FACTS];  // of whole numbers, each is not 0
-} Facts;
+} ProverFacts;
 
-static void add_fact(Facts *f, Expr *e)
+static void add_fact(ProverFacts *f, Expr *e)
 {
     if (f->n < MOST_FACTS && e->kind != EX_NUM) f->fact[f->n++] = e;
 }
@@ -27,7 +27,7 @@ static bool is_gap(const Expr *e) { return ex_is_num(e, GM_MISSING_INT); }
 
 // What a condition says: of whole numbers, that a < b leaves at least 1 between them. That a value is missing says nothing of its size: it
 // is outside the declared bounds then, from which anything would follow.
-static void facts_of_condition(Facts *f, Expr *c, bool holds)
+static void facts_of_condition(ProverFacts *f, Expr *c, bool holds)
 {
     if (f->n == MOST_FACTS && f->napart == MOST_FACTS) return;
     const double gap = c->nargs == 2 && ex_is_whole(c->args[0]) && ex_is_whole(c->args[1]) ? -1 : 0;
@@ -42,10 +42,10 @@ static void facts_of_condition(Facts *f, Expr *c, bool holds)
         f->apart[f->napart++] = ex_sub(c->args[0], c->args[1]);
 }
 
-static bool nonneg(Facts *f, Expr *e, int deep);
+static bool nonneg(ProverFacts *f, Expr *e, int deep);
 
-// What is not 0 and at least 0 is at least 1, which may tell the same of another one.
-static void facts_of_apart(Facts *f)
+// What is not 0 and at least 0 is at least 1, which may imply the same of another one.
+static void facts_of_apart(ProverFacts *f)
 {
     for (bool progress = f->napart > 0; progress;) {
         progress = false;
@@ -63,9 +63,9 @@ static void facts_of_apart(Facts *f)
     f->looked = 0;
 }
 
-static Facts facts_of(const Loops *l)
+static ProverFacts facts_of(const Loops *l)
 {
-    Facts f = {0};
+    ProverFacts f = {0};
     // within a loop its range is not empty
     for (int i = 0; i < l->n; i++) add_fact(&f, ex_sub(l->index[i]->hi, l->index[i]->lo));
     if (l->guard) facts_of_condition(&f, l->guard, true);
@@ -74,7 +74,7 @@ static Facts facts_of(const Loops *l)
 }
 
 // Is rest + c * x at least 0, where x lies between the ends of what is known of it?
-static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
+static bool nonneg_at_end(ProverFacts *f, Expr *rest, double c, Expr *x, int deep)
 {
     Expr *end[6];
     int n = 0;
@@ -107,7 +107,7 @@ static bool nonneg_at_end(Facts *f, Expr *rest, double c, Expr *x, int deep)
 }
 
 // Is e, a whole number, provably at least 0?
-static bool nonneg(Facts *f, Expr *e, int deep)
+static bool nonneg(ProverFacts *f, Expr *e, int deep)
 {
     if (e->kind == EX_NUM) return e->number >= 0;
     if (f->extents && e->extent) return true;
@@ -130,7 +130,7 @@ static bool nonneg(Facts *f, Expr *e, int deep)
 bool prove_nonneg(const Loops *l, Expr *e)
 {
     if (e->kind == EX_NUM) return e->number >= 0;
-    Facts f = facts_of(&(Loops){0});
+    ProverFacts f = facts_of(&(Loops){0});
     if (l->guard && nonneg(&f, e, DEEP)) return true;  // whatever the condition, which may have hundreds of parts
     f = facts_of(l);
     return nonneg(&f, e, DEEP);
@@ -138,13 +138,13 @@ bool prove_nonneg(const Loops *l, Expr *e)
 
 bool prove_length(Expr *n)
 {
-    Facts f = {.extents = true};
+    ProverFacts f = {.extents = true};
     return nonneg(&f, n, DEEP);
 }
 
 bool prove_never(const Loops *l)
 {
-    Facts f = facts_of(l);
+    ProverFacts f = facts_of(l);
     for (int i = 0; i < f.n; i++, f.looked = 0)
         if (nonneg(&f, ex_sub(ex_num(-1), f.fact[i]), DEEP)) return true;
     return false;

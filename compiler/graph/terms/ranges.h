@@ -3,7 +3,7 @@
 #define GMC_GRAPH_RANGES_H
 #include "../graph.h"
 
-// between which numbers e lies, as far as declared types and supports tell
+// between which numbers e lies, as far as it follows from declared types and supports
 void range_of(const Expr *e, double *lo, double *hi);
 bool never_negative(Expr *e);  // provably at least 0, wherever it is a number
 #endif

@@ -1,4 +1,4 @@
-// reads.c -- which factors a variable enters, by itself or by way of series.
+// reads.c -- which factors a variable enters, by itself or through series.
 //
 // Needs: factors, series.     Gives: for each variable its factors in the order of the model, found once for all; Graph.reading is NULL
 // once factors have changed.
@@ -9,14 +9,14 @@
 
 // ---- expressions and series ----
 
-typedef struct Reads {
+typedef struct ReadSearch {
     const Var *v;
     const Series *but;
-} Reads;
+} ReadSearch;
 
 static bool test_reads(const Var *s, void *with)
 {
-    const Reads *r = with;
+    const ReadSearch *r = with;
     return s == r->v || (s->kind == VAR_SERIES && s->series && s->series != r->but && series_reads(s->series, r->v));
 }
 
@@ -24,16 +24,16 @@ bool series_reads(const Series *s, const Var *v)
 {
     if (!s) return false;
     for (const Site *t = s->sites; t; t = t->next)
-        if (t->value && ex_any_var(t->value, test_reads, &(Reads){v, s})) return true;
+        if (t->value && ex_any_var(t->value, test_reads, &(ReadSearch){v, s})) return true;
     return false;
 }
 
-// What is summed along chains is computed before each step that reads it (put_messages in kernel/lower.c).
+// What is summed along chains is computed before each update that reads it (put_messages in kernel/lower.c).
 bool series_follows(const Series *s, const Var *v) { return s->var[0]->kind == VAR_SERIES && !s->var[0]->hidden && series_reads(s, v); }
 
-bool ex_reads(const Expr *e, const Var *v) { return ex_any_var(e, test_reads, &(Reads){v, NULL}); }
+bool ex_reads(const Expr *e, const Var *v) { return ex_any_var(e, test_reads, &(ReadSearch){v, NULL}); }
 
-// The series by way of which v enters a density, or NULL.
+// The series through which v enters a density, or NULL.
 typedef struct Through {
     const Var *v, *series;
 } Through;

@@ -7,7 +7,7 @@ bool ex_reads(const Expr *e, const Var *v);              // mentions v, or a ser
 bool series_reads(const Series *s, const Var *v);        // whether a change of v changes the series
 bool series_follows(const Series *s, const Var *v);      // whether it has to be computed again when v has changed
 bool factor_mentions(const Factor *f, const Var *v);     // its density reads v, or v decides its instances
-const Var *through_series(const Expr *e, const Var *v);  // a series that e mentions and by way of which v enters it; NULL: none
+const Var *through_series(const Expr *e, const Var *v);  // a series that e mentions and through which v enters it; NULL: none
 Reading factors_of(Graph *g, const Var *v);              // that v enters, in the order of the model: found once, for all variables
 Reading factors_of_block(Graph *g, Var *const *block, int nblock);  // that some of them enter, each once
 int block_sums(Var *const *block, int n);                           // of factor_counts_at, for the block

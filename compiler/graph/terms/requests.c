@@ -1,4 +1,4 @@
-// requests.c -- what the model asks for, in its infer block.
+// requests.c -- what the model requests, in its infer block.
 #include "requests.h"
 #include "supports.h"
 

@@ -1,4 +1,4 @@
-// requests.h -- what the model asks for.
+// requests.h -- what the model requests.
 #ifndef GMC_GRAPH_REQUESTS_H
 #define GMC_GRAPH_REQUESTS_H
 #include "../graph.h"
@@ -8,7 +8,7 @@ bool asked_for(const Graph *g, const Var *v, Method method);  // by this method
 bool asked_marginal(const Graph *g, const Var *v);            // to be summed out
 // the request for weights that are integrated out; NULL: there is none
 const Request *asked_collapsed(const Graph *g, const Var *v);
-bool is_collapsed(const Graph *g, const Var *v);                        // the model asks for it
+bool is_collapsed(const Graph *g, const Var *v);                        // the model requests it
 bool asks_for_gradients(const Request *r);                              // moves along them are what a request of `infer` is for
 bool is_switched_off(const Graph *g, const Var *v, SettingId setting);  // the model asks for v with this setting off
 bool in_turn_asked(const Graph *g, const Var *v);                       // infer { v by gibbs(joint = off); }

@@ -2,7 +2,7 @@
 #include <math.h>
 #include "supports.h"
 
-// The first and the last value, those that a draw of it weighs; NULL: there are none that data tell.
+// The first and the last value, those that a draw of it weighs; NULL: there are none known from data.
 Expr *end_of_summed(const Var *v, int side)
 {
     Expr *e = side ? v->upper : v->lower ? v->lower : isfinite(v->lower_number) ? ex_num(v->lower_number) : NULL;

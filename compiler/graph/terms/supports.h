@@ -3,7 +3,7 @@
 #define GMC_GRAPH_SUPPORTS_H
 #include "../graph.h"
 
-// the first (side 0) and the last value of an integer, if data tell them; NULL: they do not
+// the first (side 0) and the last value of an integer, if they are known from data; else NULL
 Expr *end_of_summed(const Var *v, int side);
 // of an unknown: by data where all elements have it alike, else a number, which may be infinite
 Expr *end_of_value(const Var *v, int side);

@@ -10,7 +10,7 @@ bool is_real_unknown(const Var *v);                         // a continuous unkn
 bool is_plain_real(const Var *v);                           // and with the same ends for all elements, none of which is computed
 // of a value whose elements are constrained together: 1 vectors, 2 matrices, 0 there is none
 int constraint_rank(const Var *v);
-// values of v can be written in reals without bounds, for moves along gradients
+// values of v can be written in reals without bounds, for NUTS
 bool has_coordinates(const Var *v, const char **because);
 bool have_one_shape(const Var *v, const Var *w);  // as many dimensions, of the same extents
 #endif

@@ -13,7 +13,7 @@ typedef struct Candidate {
     bool listed;  // its elements are named by numbers alone
     const char *because;
     BlockTerm *terms;  // of the variable alone, if it is jointly normal
-    int set;           // the sparse block that it belongs to, whose step is in place of others; 0: none
+    int set;           // the sparse block that it belongs to, whose update is in place of others; 0: none
 } Candidate;
 
 // A block that grows by variables that are coupled with it. More than MAX_BLOCK are drawn in several blocks: the precision has a place for

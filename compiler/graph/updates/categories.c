@@ -1,19 +1,20 @@
-// categories.c -- coefficients by category that meet in a softmax: the columns take turns, each with Polya-Gamma latents of its own.
+// categories.c -- coefficients by category that meet in a softmax: the columns are drawn one after the other, each with Polya-Gamma latents
+// of its own.
 //
 //   before   y[i] ~ categorical_logit(X[i] * B):     sum(j, X[i,j]*B[j,y[i]]) - log_sum_exp(k, sum(j, X[i,j]*B[j,k]))
 //   after    for c in 1:K     eta[i,k] = sum(j, X[i,j]*B[j,k])     C[i] = log_sum_exp(k other than c, eta[i,k])
 //                             w[i] ~ polya_gamma(1, eta[i,c] - C[i])
 //                             B[,c] ~ joint normal:     (y[i] == c)*eta[i,c] - (eta[i,c] - C[i])/2 - w[i]*(eta[i,c] - C[i])^2/2
 //
-// As a function of eta[i,c] alone, -n*log_sum_exp(eta[i,]) is -n*C[i] - n*log(1 + exp(eta[i,c] - C[i])), a logistic likelihood with an
-// offset that holds no element of column c (Polson, Scott and Windle 2013, section 3.3, with C[i] subtracted). The latents are drawn for
+// As a function of eta[i,c] alone, -n*log_sum_exp(eta[i,]) is -n*C[i] - n*log(1 + exp(eta[i,c] - C[i])). That is a logistic likelihood with
+// an offset free of column c (Polson, Scott and Windle 2013, section 3.3, with C[i] subtracted). The latents are drawn for
 // each category anew, given the offset as it is then, and kept by nothing: (w, B[,c]) is one draw from a joint density whose margin over w
 // is the model's conditional of B[,c] (docs/conditionals.md, section 7).
 //
-// Categories may be an index of variables, or be listed: variables that enter one of them alone have one turn. The log of a sum of
+// Categories may be an index of variables, or be listed: variables that enter one of them alone are drawn once. The log of a sum of
 // exponentials that is written out is a softmax as well.
 //
-// Needs: augment done.     Gives: a step of kind UPDATE_CATEGORIES, which draws one or more variables by category.
+// Needs: augment done.     Gives: an update of kind UPDATE_CATEGORIES, which draws one or more variables by category.
 #include <math.h>
 #include <string.h>
 #include "categories.h"
@@ -30,15 +31,15 @@
 // ---- which variables have categories ----
 
 // The one subscript of v that is the index k, in every reference to v in e; -1: there is none, or not the same everywhere.
-typedef struct Finding {
+typedef struct SoftmaxSearch {
     const Index *k;
     int at;
     bool other;
-} Finding;
+} SoftmaxSearch;
 
 static void find_subscript(Expr *ref, void *with)
 {
-    Finding *f = with;
+    SoftmaxSearch *f = with;
     int at = -1, times = 0;
     for (int i = 0; i < ref->nargs; i++)
         if (ex_mentions_index(ref->args[i], f->k)) {
@@ -51,7 +52,7 @@ static void find_subscript(Expr *ref, void *with)
 
 static int category_subscript(Expr *e, const Var *v, const Index *k)
 {
-    Finding f = {k, -1, false};
+    SoftmaxSearch f = {k, -1, false};
     ex_references(e, v, find_subscript, &f);
     return f.other ? -1 : f.at;
 }
@@ -146,12 +147,12 @@ static void range_of_categories(Graph *g, const Var *v, int at, Expr **lo, Expr 
 
 // ---- a factor as a function of the columns ----
 
-typedef struct Taking {
+typedef struct TakingCategory {
     Graph *g;
     Categories *t;
-    Expr *turn;        // the category whose turn it is
+    Expr *turn;        // the category that is being drawn
     Softmax *softmax;  // of this factor, in a list that other factors' precede
-} Taking;
+} TakingCategory;
 
 static int member_of(const Categories *t, const Var *v)
 {
@@ -172,10 +173,10 @@ static Expr *column_of(const Categories *t, int member, const Expr *ref)
     return ex_ref(t->column[member], n, at);
 }
 
-// Conditions on the category whose turn it is and on indices of loops, as far as their ranges decide them.
+// Conditions on the category that is being drawn and on indices of loops, as far as their ranges decide them.
 static Expr *decided(Expr *e, void *with)
 {
-    const Taking *k = with;
+    const TakingCategory *k = with;
     if (e->kind == EX_CALL && e->nargs == 2 && (e->fn == FN_AND || e->fn == FN_OR)) {
         // the one that decides it alone
         Expr *a = ex_map(e->args[0], decided, with), *b = ex_map(e->args[1], decided, with), *none = ex_num(e->fn == FN_OR);
@@ -197,7 +198,7 @@ static Expr *decided(Expr *e, void *with)
     switch (e->fn) {
     case FN_EQ: return under || over ? ex_num(0) : NULL;
     case FN_NE: return under || over ? ex_num(1) : NULL;
-    case FN_LE:  // turn <= other, or other <= turn
+    case FN_LE:  // category <= other, or other <= category
         if (left) return at_least_hi ? ex_num(1) : under ? ex_num(0) : NULL;
         return at_most_lo ? ex_num(1) : over ? ex_num(0) : NULL;
     case FN_LT:
@@ -207,7 +208,7 @@ static Expr *decided(Expr *e, void *with)
     }
 }
 
-static Expr *where_turn_within(const Taking *k, Expr *lo, Expr *hi)
+static Expr *where_turn_within(const TakingCategory *k, Expr *lo, Expr *hi)
 {
     Expr *low = ex_call2("<=", lo, k->turn), *high = ex_call2("<=", k->turn, hi);
     return ex_map(ex_call2("&&", low, high), decided, (void *)k);
@@ -235,7 +236,7 @@ static Look test_own_index(const Expr *e, void *with)
 // Elements of members at the category `turn` become those of the columns, wherever they stand; others stay.
 static Expr *take(Expr *e, void *with)
 {
-    Taking *k = with;
+    TakingCategory *k = with;
     const Categories *t = k->t;
     if (!mentions_members(e, t)) return e;
     for (const Softmax *s = k->softmax; s; s = s->next)
@@ -306,7 +307,7 @@ static Expr *at_row(Var *v, const Factor *f, Expr *category)
 }
 
 // The sum as a part of the factor: -count * sum, count known and not negative. False: something else.
-static bool open_softmax(Taking *k, const Factor *f, Expr *sum, const char **because)
+static bool open_softmax(TakingCategory *k, const Factor *f, Expr *sum, const char **because)
 {
     Graph *g = k->g;
     Var *l = var_new(g, "log_sum", VAR_ELEMENT);
@@ -325,7 +326,7 @@ static bool open_softmax(Taking *k, const Factor *f, Expr *sum, const char **bec
     else least = 0;
     if (least < 0 || f->plates.n >= MAX_RANK) return false;
     Expr *extent[MAX_RANK];
-    *because = "a loop around it ends where memory is taken before that is known";
+    *because = "the size of a loop around it is not known when memory is allocated";
     if (!loop_extents(&f->plates, extent)) return false;
     *because = "the log of a sum over categories is not multiplied by a known count";
     const Expr *over = log_sum_of(sum);
@@ -381,7 +382,7 @@ static Expr *entries_first(Expr *e)
     return ex_mul2(outside, ex_call3("if_else", e->args[0], zero == 2 ? inside : ex_num(0), zero == 2 ? ex_num(0) : inside));
 }
 
-// All references of the factor name the category by one of its plates: that plate is solved for the turn.
+// All references of the factor name the category by one of its plates: that plate is solved for the category.
 static Index *solved_plate(const Categories *t, const Factor *f)
 {
     for (int i = 0; i < f->plates.n; i++) {
@@ -400,7 +401,7 @@ static bool left_as_written(const Graph *g, const Factor *f)
     return false;
 }
 
-static bool factor_terms(Taking *k, const Factor *f, BlockTerm ***last, const char **because)
+static bool factor_terms(TakingCategory *k, const Factor *f, BlockTerm ***last, const char **because)
 {
     Graph *g = k->g;
     Categories *t = k->t;
@@ -442,7 +443,7 @@ static bool factor_terms(Taking *k, const Factor *f, BlockTerm ***last, const ch
         if (shadow->plates.guard && ex_is_num(shadow->plates.guard, 1)) shadow->plates.guard = NULL;
     }
     if (sums.n && left_as_written(g, f)) {
-        *because = "the model asks for no latents";
+        *because = "the model requests no latents";
         return false;
     }
     if (sums.many) {
@@ -508,7 +509,7 @@ static Var *new_column(Graph *g, const Var *v, int at, const char *stem)
     return c;
 }
 
-// The step of these variables; NULL, and why: they are not drawn so.
+// The update of these variables; NULL, and why: they are not drawn so.
 static Update *try_update(Graph *g, Var *const *var, const int *at, int n, Expr *lo, Expr *hi, bool *dense, const char **because)
 {
     Categories *t = NEW(g->arena, Categories);
@@ -523,7 +524,7 @@ static Update *try_update(Graph *g, Var *const *var, const int *at, int n, Expr 
     t->turn->discrete = t->turn->hidden = true;
     t->turn->span = var[0]->span;
     for (int i = 0; i < n; i++) t->column[i] = new_column(g, var[i], at[i], "column");
-    Taking k = {.g = g, .t = t, .turn = at[0] < 0 ? lo : ex_ref(t->turn, 0, NULL)};
+    TakingCategory k = {.g = g, .t = t, .turn = at[0] < 0 ? lo : ex_ref(t->turn, 0, NULL)};
     Update *draw = NEW(g->arena, Update);
     BlockTerm **last = &draw->gaussian.terms;
     const Reading enters = factors_of_block(g, var, n);
@@ -533,7 +534,7 @@ static Update *try_update(Graph *g, Var *const *var, const int *at, int n, Expr 
         for (int i = 0; i < n && !any; i++) any = factor_mentions(f, var[i]);
         if (!factor_counts_at(f, block_sums(var, n), false) || !any) continue;
         if (!mentions_members(f->log_density, t) || (f->plates.guard && mentions_members(f->plates.guard, t))) {
-            *because = "it decides which instances of a statement there are, or enters a recursion";
+            *because = "it decides which elements a statement has, or enters a recursion";
             return NULL;
         }
         if (!factor_terms(&k, f, &last, because)) return NULL;
@@ -552,7 +553,7 @@ static Update *try_update(Graph *g, Var *const *var, const int *at, int n, Expr 
     draw->nblock = n;
     draw->gaussian.arrow = n > 1 && !dense[n - 1];
     draw->reason = s->reason;
-    draw->gaussian.no_rows = "columns take turns";
+    draw->gaussian.no_rows = "columns are drawn one after the other";
     t->draw = draw;
     draw->in_turns = s;
     return s;
@@ -624,7 +625,7 @@ static Update *shift_of(Graph *g, const Update *of)
         for (int i = 0; i < terms.n; i++) {
             const Term *m = &terms.term[i];
             if (m->degree == 0) continue;
-            if (sums.n) return NULL;  // the softmax sees it, or it is not told that it does not
+            if (sums.n) return NULL;  // the softmax sees it, or may see it
             BlockTerm *b = NEW(g->arena, BlockTerm);
             *b = (BlockTerm){.degree = m->degree,
                              .ref = {m->ref[0], m->ref[1]},
@@ -645,7 +646,7 @@ static Update *shift_of(Graph *g, const Update *of)
     s->gaussian.arrow = t->draw->gaussian.arrow;
     s->gaussian.nbatch = t->draw->gaussian.nbatch;
     s->gaussian.no_rows = "its prior alone decides";
-    s->reason = "the softmax stays as it is when all categories move together";
+    s->reason = "the softmax does not change when all categories change by the same amount";
     s->in_turns = of;
     for (const BlockTerm *b = s->gaussian.terms; b && (s->gaussian.arrow || s->gaussian.nbatch); b = b->next)
         if (b->degree == 2 && b->ref[0] != b->ref[1] && b->ref[0]->var == t->by[t->n - 1] && b->ref[1]->var == t->by[t->n - 1]) return NULL;
@@ -719,7 +720,7 @@ static Update *step_by_subscript(Graph *g, const Expr *sum, Var *const *free, in
         Expr *first, *last;
         if (s < 0) continue;
         range_of_categories(g, free[m], s, &first, &last);
-        if (n && (first != lo || last != hi)) continue;  // another step has them
+        if (n && (first != lo || last != hi)) continue;  // another update has them
         lo = first;
         hi = last;
         var[n] = free[m];
@@ -791,7 +792,7 @@ void complete_categories(Graph *g, Update *s)
              *exists = t->at[i] < 0 ? v->exists : ex_replace_index(v->exists, v->own[t->at[i]], ex_ref(t->turn, 0, NULL));
         for (int k = 0, m = 0; k < v->rank; k++)
             if (k != t->at[i]) exists = ex_replace_index(exists, v->own[k], ex_index(l.index[m++]));
-        Taking k = {.g = g, .t = t, .turn = ex_ref(t->turn, 0, NULL)};
+        TakingCategory k = {.g = g, .t = t, .turn = ex_ref(t->turn, 0, NULL)};
         exists = ex_map(exists, decided, &k);
         if (ex_is_num(exists, 1)) continue;
         t->shift = NULL;  // it would move what is drawn for them

@@ -9,8 +9,8 @@ typedef struct Softmax {  // -count*log_sum_exp(k, eta) in a factor
     Expr *count;  // known, not negative
     Index *k;
     Expr *eta;     // the predictor of category k
-    Expr *own;     // that of the category whose turn it is, in the columns
-    Var *all;      // eta of each row and category, kept while they take turns
+    Expr *own;     // that of the category that is being drawn, in the columns
+    Var *all;      // eta of each row and category, kept while they are drawn one after the other
     Var *latent;   // polya_gamma(count, own - offset)
     Expr *offset;  // log_sum_exp of eta over the other categories
     struct Softmax *next;
@@ -21,14 +21,14 @@ typedef struct Categories {  // what is drawn one category after the other
     Var **var, **column;  // column: the elements of var whose subscript `at` is `turn`
     int *at;              // -1: the variable has one category alone, lo = hi, and the column is all of it
     Expr *lo, *hi;        // the categories
-    Var *turn;            // the one whose turn it is
+    Var *turn;            // the one that is being drawn
     Softmax *softmax;
     struct Update *draw;   // UPDATE_GAUSSIAN of the columns
     struct Update *shift;  // the same of what all categories are moved by together, if the softmaxes do not see that; or NULL
     Var **by;              // its variables
 } Categories;
 
-// a step that draws some of them category by category; NULL: there are none
+// an update that draws some of them category by category; NULL: there are none
 Update *categories_update(Graph *g, Var *const *free, int nfree);
 Update *categories_block(Graph *g, Var *const *block, int n);  // the same of all of them together
 void complete_categories(Graph *g, Update *s);                 // once find_domains has been there

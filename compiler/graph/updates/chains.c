@@ -3,7 +3,7 @@
 //   before   x[t] ~ normal(x[t-1], s); y[t] ~ normal(x[t] + b, r)
 //   after    gaussian (x, b): a band along t, b its border
 //
-// Needs: the forms of variables.     Gives: steps.
+// Needs: the forms of variables.     Gives: updates.
 #include <math.h>
 #include <string.h>
 #include "chains.h"
@@ -15,13 +15,13 @@
 #include "updates.h"
 
 // A chain that grows by variables along it, and by others as its border.
-typedef struct Chain {
+typedef struct NormalChain {
     Var **var, **border;
     int n, nborder;
     const Band *band;
-} Chain;
+} NormalChain;
 
-static Update *chain_update(Graph *g, const Chain *c, const char *reason)
+static Update *chain_update(Graph *g, const NormalChain *c, const char *reason)
 {
     Var **block = NEW_N(g->arena, Var *, c->n + c->nborder + 1);
     memcpy(block, c->var, sizeof *block * (size_t)c->n);
@@ -32,7 +32,7 @@ static Update *chain_update(Graph *g, const Chain *c, const char *reason)
 }
 
 // Whether w may join it, along the chain or at its border; then it has.
-static bool join_chain(Graph *g, Chain *c, Var *w, bool along)
+static bool join_chain(Graph *g, NormalChain *c, Var *w, bool along)
 {
     const int n = c->n + c->nborder + 1;
     if (n > MAX_BLOCK) return false;
@@ -53,7 +53,7 @@ static bool join_chain(Graph *g, Chain *c, Var *w, bool along)
 }
 
 // A vector with an element for each of a node, such as the means of its elements.
-static bool within_node(const Chain *c, const Var *w)
+static bool within_node(const NormalChain *c, const Var *w)
 {
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->band->chain[i].ninner; k++)
@@ -78,7 +78,7 @@ static bool belongs_to_effects(Graph *g, Candidate *list, int n, const Growing *
 // All of a block that the model asks for: what is coupled along a chain, and the rest as its border; NULL: it is none.
 Update *chain_of(Graph *g, Candidate *list, int n, Var *const *block, int m)
 {
-    Chain c = {.var = NEW_N(g->arena, Var *, m + 1), .border = NEW_N(g->arena, Var *, m + 1)};
+    NormalChain c = {.var = NEW_N(g->arena, Var *, m + 1), .border = NEW_N(g->arena, Var *, m + 1)};
     for (int i = 0; i < m; i++)
         if (find_candidate(list, n, block[i]->name)->form == CHAINED) c.var[c.n++] = block[i];
         else c.border[c.nborder++] = block[i];
@@ -88,7 +88,7 @@ Update *chain_of(Graph *g, Candidate *list, int n, Var *const *block, int m)
     BlockTerm *terms;
     const char *why;
     if (c.n == 0 || !block_terms(g, all, m, &terms, &why) || !(c.band = band_of(g, all, m, c.n, terms))) return NULL;
-    return chain_update(g, &c, "the model asks for this block");
+    return chain_update(g, &c, "the model requests this block");
 }
 
 // The chain that begins with c; NULL: its elements are no chain.
@@ -96,7 +96,7 @@ Update *grow_chain(Graph *g, Growing *b, Candidate *list, int n, Candidate *firs
 {
     BlockTerm *terms;
     const char *why;
-    Chain c = {.var = NEW_N(g->arena, Var *, MAX_BLOCK), .border = NEW_N(g->arena, Var *, MAX_BLOCK), .n = 1};
+    NormalChain c = {.var = NEW_N(g->arena, Var *, MAX_BLOCK), .border = NEW_N(g->arena, Var *, MAX_BLOCK), .n = 1};
     c.var[0] = first->var;
     if (!block_terms(g, c.var, 1, &terms, &why) || !(c.band = band_of(g, c.var, 1, 1, terms))) return NULL;
     first->taken = true;

@@ -1,4 +1,4 @@
-// collapsed.c -- indicators drawn with their weights integrated out, where the model asks for it: counts in place of a Dirichlet vector.
+// collapsed.c -- indicators drawn with their weights integrated out, where the model requests it: counts in place of a Dirichlet vector.
 //
 //   before   infer { w by collapsed; }     c[i] ~ categorical(w), i in 1:N     w ~ dirichlet(a)
 //   after    c[i] in turn, with P(c[i] = k) proportional to (a[k] + #{j != i: c[j] = k}) * (what else holds c[i]), then w given c
@@ -6,15 +6,15 @@
 // Given the other indicators, the counts of w but for that of c[i] give the law of one more value: for a Dirichlet vector with natural
 // parameters a + counts - 1 it is the ratio of the normalisers, (a[k] + n[k]) / sum(a + n) (Liu 1994; Griffiths and Steyvers 2004 for
 // topics). So log w[k] in the conditional of c[i] becomes log(a[k] + n[k]) - log(sum of them), where n is without c[i] and follows it while
-// the elements take turns. Elements depend on each other through the counts, so they are drawn one after the other, exactly: a parallel
-// form would be an approximation.
+// the elements are drawn one by one. Elements depend on each other through the counts, so they are drawn one after the other, exactly: a
+// parallel form would be an approximation.
 //
 // Side conditions: w is Dirichlet given everything else, whatever its counts come from; each element of the indicator adds 1 to one place
-// of w, that its value picks, once: then the law of one value is all that is asked of w. Where the weights of an element are one of several
-// vectors that data pick, theta[doc[i], ..] for every w that is integrated out (or theta[d, ..] for c[d, n]), elements of different vectors
-// do not meet in a count: if nothing else ties them, vectors are gone through at once, each element by element, which is as exact and gives
-// the same draws. Everything discrete that reads w is drawn so, and w directly after them, before any other step reads it (van Dyk and Park
-// 2008).
+// of w, that its value picks, once: then only the law of one value is needed of w. The weights of an element may be one of several
+// vectors that data pick, theta[doc[i], ..] for every w that is integrated out (or theta[d, ..] for c[d, n]). Then elements of different
+// vectors do not meet in a count: if nothing else ties them, vectors are updated in parallel, each element by element, which is as exact
+// and gives the same draws. Everything discrete that reads w is drawn so, and w directly after them, before any other update reads it (van
+// Dyk and Park 2008).
 #include <math.h>
 #include <string.h>
 #include "collapsed.h"
@@ -124,14 +124,14 @@ Update *collapsed_update(Graph *g, Var *v)
         for (int q = 0; q < of.n; q++) meets |= factor_counts(of.factor[q], v, false) && factor_mentions(of.factor[q], w);
         if (!meets) continue;
         Conditional *natural = w->constraint == CONSTRAINT_SIMPLEX ? conditional_array(g, w) : NULL;
-        if (!natural || !natural->family) return NULL;  // collapses_served tells
+        if (!natural || !natural->family) return NULL;  // collapses_served reports it
         if (!c) c = conditional_density(g, v, false);
         const char *why = c->whole || c->recursion   ? c->because
                           : v->summed || v->messages ? "it is summed out, or drawn together with others along a chain"
                           : !v->upper || !(v->lower || isfinite(v->lower_number)) ? "its values are not finitely many"
                                                                                   : NULL;
         if (why) {
-            refuse(g, w, arena_printf(g->arena, "`%s` cannot be drawn without it: %s", v->name, why));
+            refuse(g, w, arena_printf(g->arena, "`%s` cannot be drawn with it integrated out: %s", v->name, why));
             return NULL;
         }
         Predictive *p = predictive_of(g, v, c, w, natural);
@@ -147,7 +147,7 @@ Update *collapsed_update(Graph *g, Var *v)
     const char *names = "";
     for (const Predictive *p = list; p; p = p->next)
         names = arena_printf(g->arena, "%s%s`%s`", names, *names ? ", " : "", p->weights->name);
-    c->because = arena_printf(g->arena, "counts stand in place of %s, as the model asks", names);
+    c->because = arena_printf(g->arena, "counts replace %s, as the model requests", names);
     Update *s = NEW(g->arena, Update);
     *s = (Update){.kind = UPDATE_ENUM,
                   .span = v->span,
@@ -163,7 +163,7 @@ Update *collapsed_update(Graph *g, Var *v)
     return s;
 }
 
-// Requests that no step can serve are told.
+// Requests that no update can serve are reported.
 bool collapses_served(Graph *g, const Update *updates)
 {
     for (int i = 0; i < g->nvars; i++) {

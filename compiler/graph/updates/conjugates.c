@@ -4,12 +4,12 @@
 //   after    log p(a, b | y) = log p(a, b) + sum(i, lbeta(a + y[i], b + n[i] - y[i]) - lbeta(a, b))
 //            slices of it: a | b; b | a; (a, b) -> (a, b) exp(c)                                                   then p | a, b, y
 //
-// Given its plate a parameter of the plate's distribution hardly moves where data say little of each element; parameters of which the data
-// tell the ratio alone move along it. Where an element p[i] is drawn exactly from a family with natural parameters e[i], the integral over
-// p[i] of all that holds it is exp(A(e[i])), A the logarithm of the family's normaliser: minus what its log density has besides terms of
-// p[i], at e[i] (Gelman et al. 2013, Bayesian Data Analysis, section 5.3, of the beta and the binomial). What p's own statement has besides
-// terms of p[i], -lbeta(a, b), stays. The steps stand together and the plate is drawn directly behind them: no step reads the elements
-// before they are (van Dyk and Park 2008, partially collapsed Gibbs).
+// Given its plate a parameter of the plate's distribution mixes slowly where data identify each element weakly. Parameters of which data
+// identify the ratio alone mix slowly at a fixed ratio. Let an element p[i] be drawn exactly from a family with natural parameters e[i].
+// The integral over p[i] of all factors that have it is exp(A(e[i])), A the logarithm of the family's normaliser: minus what its log
+// density has besides terms of p[i], at e[i] (Gelman et al. 2013, Bayesian Data Analysis, section 5.3, of the beta and the binomial). What
+// p's own statement has besides terms of p[i], -lbeta(a, b), stays. The updates stand together and the plate is drawn directly behind them:
+// no update reads the elements before they are (van Dyk and Park 2008, partially collapsed Gibbs).
 //
 // Side conditions: the elements of the plate are independent given all else and have a family whose law has a name, without truncation;
 // sums over its rows are of data, or made before the update; the parameter is a real, sliced given the plate or beside one that is, and of
@@ -40,7 +40,7 @@ typedef struct Plate {
     // what is left of its factors once it is integrated out, but for terms without what the statement hangs on
     Factor *integral;
     int n;
-    Update *parameter[MOST_PARAMETERS];  // steps of what is drawn without it
+    Update *parameter[MOST_PARAMETERS];  // updates of what is drawn without it
 } Plate;
 
 static bool is_ordinary(const Update *s)
@@ -77,7 +77,7 @@ static bool is_term(const Expr *e, const Expr *u)
     return true;
 }
 
-// What a log density has besides terms of the element; NULL: it cannot be told apart.
+// What a log density has besides terms of the element; NULL: it cannot be distinguished.
 static Expr *without_element(const Expr *e, const Expr *u)
 {
     Expr *rest = ex_num(0);
@@ -140,7 +140,7 @@ static Expr *log_normaliser(Plate *p)
     return rest ? ex_neg(rest) : NULL;
 }
 
-// Sums of data over rows leave the sweep; others that data pick are made before the step.
+// Sums of data over rows leave the sweep; others that data pick are made before the update.
 static bool can_be_summed(const Conditional *c, const Part *q)
 {
     bool data = ex_data_only(q->value) && (!q->loops.guard || ex_data_only(q->loops.guard));
@@ -279,8 +279,7 @@ static Update *common_update(Graph *g, const Plate *p)
     }
     Conditional *c = law_apart(g, by, known && moved.n ? &moved : NULL, false);
     if (!c) return NULL;
-    Update *s =
-        group_update(g, UPDATE_SLICE, first->span, c, o, p->update->selection, "data tell more of their ratio than of how large they are");
+    Update *s = group_update(g, UPDATE_SLICE, first->span, c, o, p->update->selection, "data identify their ratio better than their size");
     s->marginal = true;
     s->when = p->update->when;
     s->without = p->without;
@@ -328,7 +327,7 @@ bool find_conjugates(Graph *g)
             Conditional *c = conditional_given(g, s->block[0], &of, false);
             if (c->whole || c->recursion || c->closed || c->nbatch < s->conditional->nbatch) continue;
             c->because = s->kind == UPDATE_SLICE ? s->conditional->because
-                                                 : arena_printf(g->arena, "given `%s` it would hardly move", p.update->block[0]->name);
+                                                 : arena_printf(g->arena, "given `%s` it would mix slowly", p.update->block[0]->name);
             law[n] = c;
             p.parameter[n++] = s;
         }

@@ -1,9 +1,9 @@
-// element.c -- the step of one variable by itself: drawn from its family, by weighing its values, or by slices.
+// element.c -- the update of one variable by itself: drawn from its family, by weighing its values, or by slices.
 //
 //   before   tau: power_gamma recognised          z: values 1 to K, no family          phi: neither
 //   after    exact tau                            enum z                               slice phi
 //
-// Needs: conditionals.     Gives: a step. What the model asks for comes first; what cannot be met is a message.
+// Needs: conditionals.     Gives: an update. What the model asks for comes first; what cannot be met is a message.
 #include <math.h>
 #include "element.h"
 #include "../conditional.h"
@@ -98,9 +98,7 @@ static Expr *end_weighed(Graph *g, const Var *v, int side)
         ex_references(o.end, w, over_values_of, &o);
         if (!o.none) continue;
         Diag *m = diag(g->diags, v->span, DIAG_E0513, w->name);
-        diag_because(m,
-                     "the values of `%s` end where a function of `%s` says, and it is not known at which of its values they end outermost",
-                     v->name, w->name);
+        diag_because(m, "values of `%s` end at a function of `%s`, and the outermost end is not known", v->name, w->name);
         diag_help(m, "declare bounds that are the same for all values: int<lower=0, upper=10> %s", v->name);
         break;
     }
@@ -128,8 +126,7 @@ Update *update_on_gpu(Graph *g, Var *v, const Update *on_cpu)
 Update *joined_update(Graph *g, const Joined *j)
 {
     Update *s = single_update(g, UPDATE_ENUM, j->var[0], j->conditional, j->collapsed,
-                              j->conditional->before ? "their elements follow each other, and factors hold them together"
-                                                     : "factors hold them together");
+                              j->conditional->before ? "their elements form a chain, and they share factors" : "they share factors");
     s->block = arena_copy(g->arena, j->var, sizeof *j->var * (size_t)j->n);
     s->nblock = j->n;
     s->at_once = s->marginal = true;
@@ -172,9 +169,10 @@ Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane)
     bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
     const bool elliptical = method == METHOD_ELLIPTICAL;
     if (c->family && !squeezed && exact) return single_update(g, UPDATE_EXACT, v, c, false, "conjugate");
-    const char *because = squeezed     ? "its conditional is squeezed between auxiliaries; without them it moves further (Cowles 1996)"
+    const char *because = squeezed
+                              ? "given the auxiliaries its conditional is narrow; with them integrated out it mixes faster (Cowles 1996)"
                           : c->because ? c->because
-                                       : "the model asks for it";
+                                       : "the model requests it";
     if (collapsed) {
         c = conditional_element(g, v, true);
         if (c->family && exact) {
@@ -189,7 +187,7 @@ Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane)
         if (e) {
             e->conditional->because = because;
             Update *s = single_update(g, UPDATE_ELLIPTICAL, v, e->conditional, collapsed,
-                                      elliptical ? "the model asks for it" : "its prior is joint normal, and no family has the rest");
+                                      elliptical ? "the model requests it" : "its prior is joint normal, and no family has the rest");
             s->ellipse = e;
             return s;
         }
@@ -206,9 +204,8 @@ Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane)
     const Pair *pair = draws && v->discrete && exact ? find_pair(g, v) : NULL;
     const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
     if (pair && (!of_b || !of_b->method || of_b->method == METHOD_GIBBS)) {
-        Update *s =
-            single_update(g, UPDATE_PAIR, v, pair->indicator, false,
-                          arena_printf(g->arena, "given `%s`, or the other way round, it would hardly move", pair->coefficient->var->name));
+        Update *s = single_update(g, UPDATE_PAIR, v, pair->indicator, false,
+                                  arena_printf(g->arena, "given `%s`, or the converse, it would mix slowly", pair->coefficient->var->name));
         s->pair = pair;
         return s;
     }

@@ -1,4 +1,4 @@
-// element.h -- the step of one variable by itself.
+// element.h -- the update of one variable by itself.
 #ifndef GMC_GRAPH_ELEMENT_H
 #define GMC_GRAPH_ELEMENT_H
 #include "../rewrite/joined.h"

@@ -3,7 +3,7 @@
 //   before   f ~ multi_normal(mu, K)     y[i] ~ poisson_log(f[i])
 //   after    elliptical f, whole: normals from the statement of f, about mu; density: the factors of y
 //
-// With e a draw from the prior and f where the chain stands, mu + (f - mu) cos(a) + (e - mu) sin(a) has the prior's law for each angle a;
+// With e a draw from the prior and f the current value, mu + (f - mu) cos(a) + (e - mu) sin(a) has the prior's law for each angle a;
 // the angle is drawn by a slice of what is left of the density (Murray, Adams and MacKay 2010). No width is adapted, and a trial evaluates
 // the likelihood once, whatever the prior's matrix costs.
 //
@@ -17,8 +17,8 @@
 // Everything else that reads v is the density along the ellipse; a second statement of v is a part of that. A recursive definition that v
 // enters is not computed anew at each angle: then there are slices.
 //
-// Vectors v[i, ...] take turns. Where each factor holds one of them, i its plate or a number that data give, v[g[m], ...], a turn evaluates
-// the factors of that vector alone.
+// Vectors v[i, ...] are drawn one after the other. Where each factor has one of them, i its plate or a number that data give, v[g[m], ...],
+// a draw evaluates the factors of that vector alone.
 #include <math.h>
 #include "elliptical.h"
 #include "../conditional.h"
@@ -142,7 +142,7 @@ static bool of_one_vector(const Conditional *c, Part *p)
     return true;
 }
 
-// ---- the step ----
+// ---- the update ----
 
 // A factored matrix of data alone is a let: computed once.
 static Expr *computed_once(Graph *g, const Var *v, Expr *matrix)

@@ -3,12 +3,12 @@
 //   before   y[t] ~ poisson(n[t] + m[t])
 //   after    also: (n[t], m[t]) becomes (n[t] + c, m[t] - c), c a whole number drawn from p(moved): what reads the sum stays as it is
 //
-// Given one of them and the sum, the other has no room; drawn one after the other they walk along their sum as far as what reads the sum
-// lets one of them go alone, which is the less the more counts there are in it. The translations T_c are a group whose Haar measure counts
+// Given one of them and the sum, the other is fixed. Drawn one after the other they change as far as the conditional given the sum allows,
+// which is the less the more counts there are in it. The translations T_c are a group whose Haar measure counts
 // and whose Jacobian is 1 (group.c). c has an element for each of n, 0 before it is drawn: the normal form of sums cancels it wherever the
 // sum stands. m[t] + c, which keeps differences, is tried too.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `group_move` set, after which T_c is applied.
+// Needs: the updates of the schedule.     Gives: updates of c (SLICE) with `group_move` set, after which T_c is applied.
 // Conditions: both are whole numbers of more than a few values that are sliced or weighed one by one, of the same shape, with a least
 // value; some factor holds both at the same subscripts and is free of c there once they have moved; elements of c do not depend on each
 // other. What moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated
@@ -120,8 +120,8 @@ static Update *exchange(Graph *g, Var *v, Var *w, int sign)
         to->value = moved_element(&x.group, to->element);
     }
     return group_update(g, UPDATE_SLICE, v->span, c, o, NULL,
-                        sign < 0 ? "given their sum, counts that are added up move only against each other"
-                                 : "given their difference, two counts move only together");
+                        sign < 0 ? "given their sum, counts that are added up can change only jointly"
+                                 : "given their difference, two counts can change only jointly");
 }
 
 bool find_exchanges(Graph *g)

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_EXCHANGES_H
 #include "../graph.h"
 
-bool find_exchanges(Graph *g);  // adds the steps that move counts against each other
+bool find_exchanges(Graph *g);  // adds the updates that move counts against each other
 #endif

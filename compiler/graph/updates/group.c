@@ -153,7 +153,7 @@ Conditional *law_apart(Graph *g, Var *by, const Reading *of, bool families)
     return NULL;
 }
 
-// ---- the step ----
+// ---- the update ----
 
 Expr *at_subscripts(Expr *e, int rank, Index *const *index, Expr *const *args)
 {

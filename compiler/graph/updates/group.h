@@ -23,8 +23,8 @@ Expr *group_moved(Group *x, Expr *e);                // e with T_c x for x, or x
 Expr *group_moved_part(Group *x, Expr *e);           // the same of what `instead` takes apart: x->failed stays if it was
 
 // Conditions.
-// a move may follow the step of v, no series has to be computed again, and the selection of that step, which may be NULL, is the one that
-// `before` variables asked for earlier have
+// a move may follow the update of v, no series has to be computed again, and its selection, which may be NULL, is that of
+// `before` variables asked for earlier
 bool in_one_sweep(const Graph *g, const Var *v, int before, Selection **selection);
 Var *var_drawn(const Factor *f);                        // the variable that a statement draws elements of; NULL: it draws none
 bool has_own_plates(const Factor *f, const Expr *ref);  // subscripts of ref are plates of f, no two of them the same
@@ -43,7 +43,7 @@ bool draws_apart(const Conditional *c);  // elements of c are drawn by themselve
 // the law if they are; NULL, also if `of` is: there is none, and nothing reads c
 Conditional *law_apart(Graph *g, Var *by, const Reading *of, bool families);
 
-// The step.
+// The update.
 // e with these in place of the indices, all at once
 Expr *at_subscripts(Expr *e, int rank, Index *const *index, Expr *const *args);
 GroupMove *group_move_new(Graph *g, Var *by, bool added, int room);       // moves nothing yet; added: 0 leaves all as it is, else 1 does

@@ -3,7 +3,7 @@
 //   before   theta[j] ~ normal(mu, tau)                     after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from
 //   p(moved) dc before   y[i] ~ poisson_log(a + u[g[i]])                after   also: (a, u[j]) becomes (a + c, u[j] - c)
 //
-// Given theta, mu moves by what theta tells of it, however little data say of theta; and data tell the sum of a and u, in which one follows
+// Given theta, mu changes little, even where data identify theta weakly; and data identify the sum of a and u, in which one follows
 // the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc (group.c).
 //
 // A move begins with one variable, v[i, j] + c[i] with some of its subscripts, or none. A factor that this changes may be left as it was if
@@ -11,16 +11,16 @@
 // Statements that draw w are brought back so level by level, and each level makes a move; any other factor by each variable that it holds.
 // What the law of c is made of are the factors that still change.
 //
-// Where factors hold several elements of c, as the prior of a field does that is beside independent effects of the same places, all of c is
-// drawn at once if it is jointly normal.
+// Factors may have several elements of c, as the prior of a field beside independent effects of the same places has. Then all of c is drawn
+// jointly if it is jointly normal.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (EXACT, SLICE or GAUSSIAN) with `group_move` set, after which T_c is applied.
+// Needs: the updates of the schedule.     Gives: updates of c (EXACT, SLICE or GAUSSIAN) with `group_move` set, after which T_c is applied.
 // Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may
 // be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it.
-// What moves enters no recursion but by sums that stay as they are (those over the states of chains are computed before they are read),
-// decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out. A statement
-// without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was, and one of
-// variables that are drawn together as it is, is not made. infer { mu by gibbs(group_move = off); } leaves out all that move mu.
+// What changes enters no recursion but by sums that stay as they are (those over the states of chains are computed before they are read).
+// It decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out. A
+// statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was,
+// and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(group_move = off); } leaves out all that move mu.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,7 +221,7 @@ static Look test_choice(const Expr *e, void *with)
     return !ex_mentions((Expr *)e, with) ? SKIP : e->kind == EX_CALL && e->fn == FN_if_else ? FOUND : LOOK;
 }
 
-// f reads each element of w, w[i, j] over all i and j, whatever the condition: so it does what stands beside it.
+// f reads each element of w, w[i, j] over all i and j, whatever the condition: so it does what is beside it.
 static bool reads_all(const Factor *f, Var *w, const Expr *ref)
 {
     if (f->plates.guard || f->plates.n != ref->nargs || ex_find(f->log_density, test_choice, w) || !has_own_plates(f, ref)) return false;
@@ -246,7 +246,7 @@ static Expr *slope_of(Expr *term, const Var *v, Expr **ref)
     return *ref ? x : NULL;
 }
 
-// How w would have to move for a sum that holds it and c to stay as it was; false: it cannot be told for an element of w.
+// How w would have to change for a sum of it and c to stay as it was; false: it is not known for an element of w.
 static bool found_for(const LocationMove *a, const Factor *f, const Expr *sum, Expr *term, Var *w, Relocated *out)
 {
     Expr *ref, *x = slope_of(term, w, &ref);
@@ -270,17 +270,17 @@ static bool found_for(const LocationMove *a, const Factor *f, const Expr *sum, E
     return draws_all(a->group.g, f, w) || reads_all(f, w, ref) || !ex_find(by, test_out_of_reach, out);
 }
 
-typedef struct Finding {
+typedef struct LocationSearch {
     const LocationMove *a;
     const Factor *f;
     Var *w;
     int n, size;
     Relocated *found;
-} Finding;
+} LocationSearch;
 
 static Look find_sums(const Expr *e, void *with)
 {
-    Finding *p = with;
+    LocationSearch *p = with;
     if (!ex_mentions(e, p->a->group.by) || !ex_mentions(e, p->w)) return SKIP;
     if (e->kind != EX_ADD) return LOOK;
     for (int i = 0; i < e->nargs; i++) {
@@ -305,7 +305,7 @@ static bool bring_back(LocationMove *a, const Factor *f, Expr *now, Var *w)
 {
     for (int i = 0; i < a->n; i++)
         if (ex_mentions(a->of[i].by, w)) return false;
-    Finding p = {.a = a, .f = f, .w = w};
+    LocationSearch p = {.a = a, .f = f, .w = w};
     ex_find(now, find_sums, &p);
     for (int i = 0; i < p.n; i++) {
         LocationMove more = *a;
@@ -463,7 +463,7 @@ static bool keeps(LocationMove *a, const Series *e)
     return true;
 }
 
-// The selection whose steps this is one of; false: they are not drawn in the same sweeps, or a recursion would have to be computed again.
+// The selection whose updates this is one of; false: they are not drawn in the same sweeps, or a recursion would have to be computed again.
 static bool sweeps_of(LocationMove *a, Selection **selection)
 {
     *selection = NULL;
@@ -528,7 +528,7 @@ static Update *joint_update(Graph *g, Var *c, const Reading *of)
                                .band = band,
                                .nbatch = nbatch,
                                .most_work = MOST_WORK,
-                               .no_rows = "it is what terms of a sum are moved against each other by"}};
+                               .no_rows = "it is the amount by which terms of a sum change against each other"}};
     s->gaussian.sparse = s->joint;
     return s;
 }
@@ -556,9 +556,9 @@ static Update *location_move(const LocationMove *from, bool in_sum)
         Carried *to = group_move_carry_at(o, a.of[i].var, a.of[i].index);
         to->value = ex_add2(to->element, a.of[i].by);
     }
-    const char *reason = in_sum     ? "given each other, the terms of a sum hardly move"
-                         : a.n == 1 ? "given each other, its elements hardly move as a whole"
-                                    : "given what it is the location of, a location hardly moves where data say little of that";
+    const char *reason = in_sum     ? "given each other, the terms of a sum mix slowly"
+                         : a.n == 1 ? "given each other, its elements mix slowly as a whole"
+                                    : "given its effects, a location mixes slowly where data identify these weakly";
     Update *s = group_update(g,
                              joint       ? UPDATE_GAUSSIAN
                              : c->family ? UPDATE_EXACT

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_LOCATION_MOVES_H
 #include "../graph.h"
 
-bool find_location_moves(Graph *g);  // adds the steps that move locations with what they are the locations of
+bool find_location_moves(Graph *g);  // adds the updates that move locations with what they are the locations of
 #endif

@@ -1,6 +1,6 @@
 // nuts.c -- blocks that are moved along gradients: whether a variable can be, and what stops trajectories.
 //
-// Needs: gradients.     Gives: a step with the factors that its density has; jumps of these, which trajectories do not see coming.
+// Needs: gradients.     Gives: an update with the factors that its density has; jumps of these, which trajectories do not see coming.
 #include <math.h>
 #include "nuts.h"
 #include "../update.h"
@@ -74,7 +74,7 @@ Update *nuts_update(Graph *g, const Request *asked, Var *const *block, int n, bo
     Update *s = update_new(g, UPDATE_NUTS, block[0]->span);
     s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
     s->nblock = n;
-    s->reason = asked->nnames ? "the model asks for it" : "--method nuts";
+    s->reason = asked->nnames ? "the model requests it" : "--method nuts";
     s->nuts.named = asked->nnames > 0;
     s->nuts.chees = asked->method == METHOD_CHEES;
     s->nuts.accept = setting(g, asked, SETTING_ACCEPT, false, 0.8, 0.01, 0.999);

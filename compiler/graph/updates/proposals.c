@@ -4,22 +4,21 @@
 //   after    also (s, x, m) from the same joint with a quadratic of m + x[a[i]] in place of log p(y[i] | m + x[a[i]]): s with x and m
 //   integrated out, then these; accepted or not
 //
-// Given x a scale moves as little as x tells of it, and x given s as little as s lets it. With f[i](e) the log density of a factor as a
-// function of its predictor e, which is linear in the block, and T[i](e) a quadratic, q is the joint in which T stands for f: there the
-// block is jointly normal given s. What is drawn, (s', x'), comes from a kernel that is reversible for q (scales.c, device/scales.h), so
-// that
+// Given x a scale mixes slowly, and so does x given s. Let f[i](e) be the log density of a factor as a function of its predictor e, which
+// is linear in the block, and T[i](e) a quadratic. q is the joint with T in place of f, in which the block is jointly normal given s. What
+// is drawn, (s', x'), comes from a kernel that is reversible for q (scales.c, device/scales.h), so that
 //
 //   min(1, w(x')/w(x)),   log w(x) = sum over i of f[i](e[i]) - T[i](e[i])
 //
 // accepts it for p = q w (Hastings 1970; the quadratic of a log density in the predictor: Gamerman 1997; scale and field together:
-// Knorr-Held and Rue 2002). Any T is right. The one that is taken has the slope and the bend that f[i] has on average over warm-up, about
-// the average predictor, as the normal has that is closest to p (Opper and Archambeau 2009); where bends are below 0 it is 0. After warm-up
+// Knorr-Held and Rue 2002). Any T is right. This one has the average slope and second derivative of f[i] over warm-up, about the average
+// predictor, as the normal that is closest to p has (Opper and Archambeau 2009). Second derivatives are at most 0. After warm-up
 // it stays, so q is one joint.
 //
-// Needs: the steps of the schedule and their orbits.     Gives: a step for each block, behind them, which all remain.
+// Needs: the updates of the schedule and its group moves.     Gives: an update for each block, behind them, which all remain.
 // Conditions:
-// - The block are reals without ends and constraints, drawn in the same sweeps, each by a step of its own or with others; a slice among
-// them begins it, and what a factor holds beside it joins, as long as each factor is quadratic in all of it
+// - The block are reals without ends and constraints, drawn in the same sweeps, each by an update of its own or with others. It grows
+// from a slice by what factors have beside it, as long as each factor is quadratic in all of it
 //   or sees it through one predictor: with that as an unknown of its own, nothing else of the block is left in its log density. None is in
 //   a sum over a dimension, summed out, or read by a recursion.
 // - Log densities have a first and a second derivative by the predictor that are known, and hold no discrete unknowns. Rows are a box of
@@ -45,17 +44,17 @@
 // variables; of the precision, times the work of going through its terms; joint normals
 enum { MOST_OF_BLOCK = 60, MOST_WORK = 1000, MOST_JOINT = 64 };
 
-typedef struct Search {
+typedef struct ProposalSearch {
     Graph *g;
     Var *u;  // stands for a predictor
     Selection *selection;
     int n;
     Var *block[MOST_OF_BLOCK + 1];
-} Search;
+} ProposalSearch;
 
 // ---- the predictor of a factor ----
 
-static bool mentions_block(const Expr *e, const Search *b)
+static bool mentions_block(const Expr *e, const ProposalSearch *b)
 {
     for (int i = 0; i < b->n; i++)
         if (ex_mentions(e, b->block[i])) return true;
@@ -64,7 +63,7 @@ static bool mentions_block(const Expr *e, const Search *b)
 
 static bool test_block(const Var *v, void *with)
 {
-    const Search *b = with;
+    const ProposalSearch *b = with;
     for (int i = 0; i < b->n; i++)
         if (b->block[i] == v) return true;
     return false;
@@ -75,10 +74,10 @@ static Look test_sum(const Expr *e, void *with)
     return (e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT) && ex_any_var(e, test_block, with) ? FOUND : LOOK;
 }
 
-static Unknowns unknowns_of(const Search *b) { return (Unknowns){b->block, b->n, false}; }
+static Unknowns unknowns_of(const ProposalSearch *b) { return (Unknowns){b->block, b->n, false}; }
 
 // With e replaced by u, or one of its terms by what u leaves for it, is u all that is left of the block? NULL: it is not.
-static Expr *with_predictor(Search *b, Expr *density, Expr *e)
+static Expr *with_predictor(ProposalSearch *b, Expr *density, Expr *e)
 {
     Expr *whole = ex_replace(density, e, ex_ref(b->u, 0, NULL));
     if (!mentions_block(whole, b)) return whole;
@@ -95,7 +94,7 @@ static Expr *with_predictor(Search *b, Expr *density, Expr *e)
 }
 
 typedef struct Looking {
-    Search *b;
+    ProposalSearch *b;
     Expr *density, *predictor, *left;
 } Looking;
 
@@ -115,7 +114,7 @@ static Look look_for_predictor(const Expr *e, void *with)
 }
 
 // The terms of a log density that hold the block.
-static Expr *terms_of_block(const Search *b, Expr *e)
+static Expr *terms_of_block(const ProposalSearch *b, Expr *e)
 {
     if (e->kind != EX_ADD) return e;
     Expr *sum = ex_num(0);
@@ -125,7 +124,7 @@ static Expr *terms_of_block(const Search *b, Expr *e)
 }
 
 // The predictor of the terms `density` of a factor, and these in terms of u alone; NULL: there is none.
-static Expr *predictor_of_factor(Search *b, Expr *density, Expr **left)
+static Expr *predictor_of_factor(ProposalSearch *b, Expr *density, Expr **left)
 {
     Looking l = {.b = b, .density = density};
     if (ex_find(density, test_sum, b) || !ex_find(density, look_for_predictor, &l)) return NULL;
@@ -133,7 +132,7 @@ static Expr *predictor_of_factor(Search *b, Expr *density, Expr **left)
     return l.predictor;
 }
 
-static Expr *derivative(Search *b, const Factor *f, Expr *density)
+static Expr *derivative(ProposalSearch *b, const Factor *f, Expr *density)
 {
     Factor one = *f;
     one.log_density = density;
@@ -148,7 +147,8 @@ static Expr *derivative(Search *b, const Factor *f, Expr *density)
     return sum;
 }
 
-// A likelihood that a discrete unknown turns on and off, or shifts, has no slope and bend on average that suit any of its values.
+// A likelihood that a discrete unknown switches on and off, or changes, has no average slope and second derivative that suit any of its
+// values.
 static bool test_discrete(const Var *v, void *with)
 {
     (void)with;
@@ -166,7 +166,7 @@ static bool is_box(const Loops *p)
 
 // ---- the block ----
 
-static bool may_join(const Search *b, Var *v)
+static bool may_join(const ProposalSearch *b, Var *v)
 {
     Graph *g = b->g;
     const bool real = v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->parts && !v->part_of && !v->summed &&
@@ -181,14 +181,14 @@ static bool may_join(const Search *b, Var *v)
            !s->collapsed && !s->group_move;
 }
 
-static bool is_quadratic(Search *b, Expr *density)
+static bool is_quadratic(ProposalSearch *b, Expr *density)
 {
     const Unknowns in = unknowns_of(b);
     return !polynomial_degree(density, &in, b->block[0], 2).failed && !polynomial(b->g->arena, density, &in, 2).failed;
 }
 
 // Each factor is quadratic in the block, or sees it through one predictor; `found`: those that do.
-static bool fits(Search *b, Proposal *found)
+static bool fits(ProposalSearch *b, Proposal *found)
 {
     const Reading enters = factors_of_block(b->g, b->block, b->n);
     for (int q = 0; q < enters.n; q++) {
@@ -213,7 +213,7 @@ static bool fits(Search *b, Proposal *found)
     return true;
 }
 
-static bool joins(Search *b, Var *v)
+static bool joins(ProposalSearch *b, Var *v)
 {
     for (int i = 0; i < b->n; i++)
         if (b->block[i] == v) return false;
@@ -229,7 +229,7 @@ static bool joins(Search *b, Var *v)
     return false;
 }
 
-// ---- the step ----
+// ---- the update ----
 
 static Var *array_of(Graph *g, const char *what, const Factor *f)
 {
@@ -250,7 +250,7 @@ static Factor *quadratic_factor(Graph *g, Tangent *t)
     return factor_with(g, t->factor, t->value);
 }
 
-static Update *proposal_update(Search *b)
+static Update *proposal_update(ProposalSearch *b)
 {
     Graph *g = b->g;
     const Reading enters = factors_of_block(g, b->block, b->n);
@@ -274,7 +274,7 @@ static Update *proposal_update(Search *b)
                   .selection = b->selection,
                   .when = b->selection ? WITHOUT_GRADIENTS : EVERY_SWEEP,
                   .joint = g->njoint + 1,
-                  .reason = "given what it scales, a scale hardly moves, and the other way round"};
+                  .reason = "given the effects a scale mixes slowly, and given the scale the effects do"};
     if (block_terms_given(g, b->block, b->n, &of, &terms, &why) && has_pattern(terms)) {
         s->gaussian.terms = terms;
         s->gaussian.most_work = MOST_WORK;
@@ -297,7 +297,7 @@ bool find_proposals(Graph *g)
     Update **last = updates_of_sweep(g);
     const int n = g->nvars;
     bool *taken = NEW_N(g->arena, bool, n + 1);
-    Search b = {.g = g, .u = var_unique(g, "predictor", VAR_ELEMENT)};
+    ProposalSearch b = {.g = g, .u = var_unique(g, "predictor", VAR_ELEMENT)};
     for (int i = 0; i < n; i++) {
         Var *v = g->vars[i];
         const Update *own = v->rank && !taken[i] ? update_that_draws(g, v) : NULL;

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_PROPOSALS_H
 #include "../graph.h"
 
-bool find_proposals(Graph *g);  // adds the steps
+bool find_proposals(Graph *g);  // adds the updates
 #endif

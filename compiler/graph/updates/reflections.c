@@ -3,9 +3,9 @@
 //   before   y[i, j] ~ normal(m[j] + load[j]*f[i], s[j]),   load[1] > 0: the others' signs go by it
 //   after    also: all load[j] but load[1], and all f[i], become minus themselves, or stay, in proportion to their density
 //
-// Where load[1] is near 0, f and its loadings stand as well with the wrong sign, and no step by step takes them to the other: a chain that
-// begins there stays. To turn them and to leave them are a group of two, whose Haar measure counts and whose Jacobian is 1 (group.c). c is
-// 0 or 1.
+// Where load[1] is near 0, f and its loadings may have the wrong sign, and updates of single unknowns do not change it: a chain
+// that begins there stays. To reflect them and to leave them are a group of two, whose Haar measure counts and whose Jacobian is 1
+// (group.c). c is 0 or 1.
 //
 // Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that
 // of the rows that read them. Of columns, all that such statements draw: load[k, k] ~ half_normal(0, 1).
@@ -15,18 +15,19 @@
 //
 //   also     load[j] becomes load[j]/c, and f[i] becomes c*f[i], c > 0 drawn from what their priors become
 //
-// Given f its loadings are told well, and the other way round, while the data tell their product alone. Stretches are a group whose Haar
+// Given f its loadings are almost determined, and the converse, while data identify their product alone. Stretches are a group whose Haar
 // measure is dc/c, and the Jacobian is c^n, n the elements of f less those of load: no row of the likelihood is read. With normal priors
 // the statistics of c are log c, c^2 and c^-2.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `group_move` set, after which the sign is applied.
+// Needs: the updates of the schedule.     Gives: updates of c (ENUM) with `group_move` set, after which the sign is applied.
 // Conditions: the set is begun by an unknown of either sign in a product, and has all such unknowns that are multiplied with it in factors
-// that it would change. With those as well that are multiplied with it and are positive, which stay, every factor but the priors of these,
-// and statements without loops or that draw what is turned, would be as it was: the model is symmetric but for signs that it gives. Some
-// factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers that stand in all references
-// outside their own statement: f[i, 2]. What is turned enters no recursion, decides no condition or range, is no subscript, and meets
-// nothing that is summed out or read as an array. What is stretched is an unknown of either sign with what it is multiplied with, positive
-// or not, sums of such among it, without ends but 0; every factor but the statements that draw its elements, one each, is as it was.
+// that it would change. Positive unknowns that are multiplied with it stay. If they changed sign as well, factors would not change.
+// Excepted are their priors, and statements without loops or that draw what is reflected. So the model is symmetric but for signs that it
+// gives. Some factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers that stand in all
+// references outside their own statement: f[i, 2]. What is turned enters no recursion, decides no condition or range, is no subscript, and
+// meets nothing that is summed out or read as an array. What is stretched is an unknown of either sign with what it is multiplied with,
+// positive or not, sums of such among it, without ends but 0; every factor but the statements that draw its elements, one each, is as it
+// was.
 #include <math.h>
 #include <string.h>
 #include "reflections.h"
@@ -174,7 +175,7 @@ static bool mentions_turned(const Expr *e, const Reflection *x)
     return false;
 }
 
-// Where the element with these subscripts is one that the statement f draws; NULL: its indices are not told by them.
+// Where the element with these subscripts is one that the statement f draws; NULL: they do not determine its indices.
 static Expr *where_drawn(const Factor *f, Expr *const *args)
 {
     Expr *where = f->plates.guard;
@@ -197,8 +198,8 @@ static Expr *where_drawn(const Factor *f, Expr *const *args)
     return where;
 }
 
-// Whether the statement f of ref, one element at numbers, or of columns any that its indices go over, tells its sign: a truncation, a mean
-// that is not 0. It stays from now on.
+// Whether the statement f of ref, one element at numbers, or of columns any that its indices go over, identifies its sign: a truncation, a
+// mean that is not 0. It stays from now on.
 static bool is_given(Reflection *x, const Factor *f, const Expr *ref)
 {
     Turned *t = (Turned *)turned_of(x, ref->var);
@@ -217,7 +218,7 @@ static bool is_given(Reflection *x, const Factor *f, const Expr *ref)
     return true;
 }
 
-// Whether f draws elements each of which is told without asking which are turned, and stays as it is.
+// Whether f draws elements that are known whichever are reflected, and stays as it is.
 static bool is_prior(Reflection *x, const Factor *f)
 {
     Expr *e = f->log_density;
@@ -281,7 +282,7 @@ static void add_column(Reflection *x, const Expr *ref, const Expr *at)
 
 static bool is_factor(const Expr *e) { return e->kind == EX_REF && e->nargs == e->var->rank && may_turn(e->var); }
 
-// Of a factor of a product, which may be a choice: the column of what is turned; and others that turn with it.
+// Of a factor of a product, which may be a choice: the column of what is reflected; and others that are reflected with it.
 static const Expr *column_in(Reflection *x, const Expr *e)
 {
     if (e->kind == EX_CALL && e->fn == FN_if_else) {
@@ -324,7 +325,7 @@ static Reading factors_turned(Reflection *x)
     return factors_of_block(x->group.g, block, n);
 }
 
-// Whether there are statements of the array beside those that tell signs.
+// Whether there are statements of the array beside those that identify signs.
 static bool draws_others(const Graph *g, const Turned *t)
 {
     bool others = false;
@@ -383,8 +384,8 @@ static bool find_set(Reflection *x)
     return symmetric && staying + given + rest && given + (rest > 0) < 2 && x->n - staying > 1;
 }
 
-// Columns: where all of them, with what stays, may be turned, to turn what stays alone is to turn the rest. Where k == j, j of a plate,
-// that is column j: only its rows are read then.
+// Columns: where all of them, with what stays, may be reflected, to reflect what stays alone is to reflect the rest. Where k == j, j of a
+// plate, that is column j: only its rows are read then.
 typedef struct Staying {
     Reflection *x;
     const Factor *f;
@@ -458,7 +459,7 @@ static bool factors_of_columns(Reflection *x, Var *by, Reading *out)
         Factor *f = of.factor[q];
         if (!factor_counts_at(f, 0, false)) continue;
         if (decide_instances(f, group_moves, x)) return false;
-        if (!mentions_turned(f->log_density, x) || is_prior(x, f)) continue;  // the prior of what stays, and of what turns
+        if (!mentions_turned(f->log_density, x) || is_prior(x, f)) continue;  // the prior of what stays, and of what is reflected
         Expr *is = ex_map(f->log_density, turn_what_stays, &(Staying){x, f, by});
         if (is != f->log_density) out->factor[out->n++] = factor_with(x->group.g, f, is);
     }
@@ -598,7 +599,7 @@ static Update *reflection_update(Reflection *x)
         for (int k = 0; k < t->ngiven; k++) turns = ex_call2("&&", turns, ex_call1("!", where_drawn(t->given[k], to->element->args)));
         to->value = ex_call3("if_else", turns, ex_neg(to->element), to->element);
     }
-    Update *s = group_update(g, UPDATE_ENUM, by->span, c, o, selection, "step by step, no sign of a product changes");
+    Update *s = group_update(g, UPDATE_ENUM, by->span, c, o, selection, "updates of single unknowns do not change the signs of a product");
     s->enumerate.lower = ex_num(0);
     s->enumerate.upper = ex_num(1);
     return s;
@@ -801,7 +802,7 @@ static Update *stretch_update(Reflection *x)
         if (to->where) to->value = ex_call3("if_else", to->where, to->value, to->element);
     }
     return group_update(g, c->family ? UPDATE_EXACT : UPDATE_SLICE, by->span, c, o, first->selection,
-                        "given each other, the factors of a product hardly move");
+                        "given each other, the factors of a product mix slowly");
 }
 
 // ---- which there are ----

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_REFLECTIONS_H
 #include "../graph.h"
 
-bool find_reflections(Graph *g);  // adds the steps that turn the signs of unknowns that stand in products
+bool find_reflections(Graph *g);  // adds the updates that reflect the signs of unknowns in products
 #endif

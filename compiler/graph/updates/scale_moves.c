@@ -4,7 +4,7 @@
 //   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the
 //   plate's own density is c^-J times what it was
 //
-// Given theta, tau hardly moves where data say little of theta, and the other way round. The maps T_c are a group with the Haar measure
+// Given theta, tau hardly moves where data say little of theta, and the converse. The maps T_c are a group with the Haar measure
 // dc/c (group.c). c has an element for each element of the scale; conditionals.c finds its family as it does for any unknown, else it is
 // slice sampled.
 //
@@ -13,15 +13,15 @@
 //
 // Of vectors with a covariance, that moves along: a matrix, or what it is made of.
 //
-// Needs: the steps of the schedule.     Gives: steps of c (EXACT or SLICE) with `group_move` set, after which T_c is applied.
+// Needs: the updates of the schedule.     Gives: updates of c (EXACT or SLICE) with `group_move` set, after which T_c is applied.
 // Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved
-// about 0; the plate's statement draws v[i, j] over i and j, in which the scale stands once, and is invariant up to a power of c, for one
-// of the powers tried and about 0, or one of its own arguments that no move changes, or, as a walk, about the element that another
-// statement draws alone; or terms beside the statements are invariant so about 0, and one statement draws all of v, flat or not; positive
-// auxiliaries that tie a scale to its prior move by the power that leaves this tie invariant. Data that have the scale themselves tell it,
-// and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What moves enters no recursion but sums
-// over the states of chains, which are computed before they are read, decides no condition of a statement, is read by no routine that takes
-// an array whole, and meets nothing that is summed out.
+// about 0; the plate's statement draws v[i, j] over i and j, in which the scale occurs once. It is invariant up to a power of c, for one of
+// the powers tried. That is about 0, or one of its own arguments that no move changes, or, as a walk, the element that another statement
+// draws alone; or terms beside the statements are invariant so about 0, and one statement draws all of v, flat or not; positive
+// auxiliaries that tie a scale to its prior move by the power that leaves this tie invariant. Data with the scale itself identify it,
+// and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What changes enters no recursion but
+// sums over the states of chains, which are computed before they are read. It decides no condition of a statement, is read by no routine
+// that takes an array whole, and meets nothing that is summed out.
 #include <math.h>
 #include <string.h>
 #include "scale_moves.h"
@@ -428,7 +428,7 @@ static Expr *at_element(const Action *a, const Factor *f, Expr *e, const Loops *
     return e;
 }
 
-// An end of something else than c alone: of an element that data may hold fast, as a censored response does where it is seen.
+// An end of something else than c alone: of an element that data may fix, as a censored response does where it is seen.
 static Look test_end(const Expr *e, void *with)
 {
     const Action *a = with;
@@ -455,8 +455,8 @@ static Expr *between_ends(const Action *a, Index **index)
                                                             : ex_call3("within", ex_ref(a->group.by, s->rank, at), end[0], end[1]);
 }
 
-// The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws, and the rest of the
-// Jacobian and of the Haar measure. false: a condition is not met.
+// The factors of c: those of the model with T_c x for x, with c for each element of a plate that its statement draws. The rest of the
+// Jacobian and of the Haar measure is one more. false: a condition is not met.
 static bool factors_of_c(Graph *g, Action *a, Reading *out)
 {
     const Reading of = factors_moved(g, a);
@@ -518,7 +518,7 @@ static Update *scale_move(Graph *g, Action *a)
         to->value = moved_element(a, m, to->element->args);
     }
     return group_update(g, c->family ? UPDATE_EXACT : UPDATE_SLICE, a->mover[0].var->span, c, o, selection,
-                        "given what it scales, a scale hardly moves where data say little of that");
+                        "given its effects, a scale mixes slowly where data identify these weakly");
 }
 
 // c, one number or an element for each of the scale.
@@ -642,7 +642,7 @@ static Update *step_against(Graph *g, Var *s, Var *z)
         update = scale_move(g, &a);
     }
     if (!update) by->kind = VAR_ELEMENT;
-    else update->reason = "given each other, the factors of a product hardly move";
+    else update->reason = "given each other, the factors of a product mix slowly";
     return update;
 }
 

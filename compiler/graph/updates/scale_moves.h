@@ -3,5 +3,5 @@
 #define GMC_GRAPH_SCALE_MOVES_H
 #include "../graph.h"
 
-bool find_scale_moves(Graph *g);  // adds the steps that move scales with what they scale
+bool find_scale_moves(Graph *g);  // adds the updates that move scales with what they scale
 #endif

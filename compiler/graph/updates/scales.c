@@ -3,21 +3,21 @@
 //   before   x ~ joint normal given s, q:   x[t] ~ normal(x[t - 1], s)   y[t] ~ normal(x[t], q)       then s given x, q given x
 //   after    s, then q, from p(s, q | rest) with x integrated out, then x given both: one draw of (s, q, x) in place of small steps
 //
-// Given x a scale moves as little as x tells of it, and the other way round. With J(s) and h(s) the precision and the shift of x, which
+// Given x a scale mixes slowly, and the converse. With J(s) and h(s) the precision and the shift of x, which
 // block_terms has found, and x0 any value of x,
 //
 //   log p(s, x | rest) = L(s) + g'(x - x0) - (x - x0)'J (x - x0)/2,   L(s) = log p(s, x0 | rest),   g = h - J x0
 //   log p(s | rest) = L(s) + g'J^-1 g/2 - log|J|/2 + constant
 //
-// x0 is where the chain stands: no large numbers cancel. L is the log density of all statements that hold s, as they are; so normalisers of
+// x0 is the chain's state: no large numbers cancel. L is the log density of all statements that hold s, as they are; so normalisers of
 // priors, conditions and missing values need nothing of their own. One trial is one factorisation.
 //
-// Needs: the steps of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one
+// Needs: the updates of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one
 // block (van Dyk and Park 2008). Conditions: a scale is a real number without a constraint, or a vector of such that a joint normal reads
-// as a whole, with a step of its own in the same sweep, in a coefficient of the joint normal, but in none with an unknown weight of a row
-// of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may have any
-// prior and any ends, and be no scale at all. Of a move along an group_move, x is c, x0 is 0, and the scale neither moves nor says how far
-// others do. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
+// as a whole. It has an update of its own in the same sweep. It is in a coefficient of the joint normal, but in none with an unknown weight
+// of a row of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may have
+// any prior and any ends, and be no scale at all. Of a group move, x is c, x0 is 0, and the scale is neither changed nor decides how far
+// others change. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
 #include <string.h>
 #include "scales.h"
 #include "../update.h"
@@ -112,7 +112,7 @@ static bool decides(const Loops *p, const Var *v)
     return p->guard && ex_mentions(p->guard, v);
 }
 
-// What draws a move along an group_move has x0 = 0 where the chain stands. Its line is the same for all values of v if v neither moves nor
+// What draws a group move has x0 = 0 at the chain's state. Its line is the same for all values of v if v neither moves nor
 // says how far others do.
 static bool bends_group_move(const Update *s, const Var *v)
 {

@@ -11,7 +11,7 @@
 // that is drawn, of which a number that is drawn are below 0. Both depend on how far c may go in all, which no move changes. So a window is
 // as likely from each of its values, and the draw from it exact (device/transfers.h).
 //
-// Needs: the steps of the schedule.     Gives: steps of c (ENUM) with `group_move` and its `transfer` set, after which T_c is applied.
+// Needs: the updates of the schedule.     Gives: updates of c (ENUM) with `group_move` and its `transfer` set, after which T_c is applied.
 // Conditions: whole numbers with a least value, that are sliced or weighed one by one; some factor holds a sum of several of them. What
 // moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated out. Pairs
 // are drawn in parallel where factors hold one element each besides the sums that stay; else one after the other.
@@ -27,14 +27,14 @@
 
 enum { ALONG_MOST = 3 };  // dimensions in which pairs are made at once
 
-typedef struct Made {  // one attempt
+typedef struct TransferTrial {  // one attempt
     Group group;
     Var *v, *star;
     unsigned along;  // bit d: pairs are made in dimension d
     Transfer *t;
-} Made;
+} TransferTrial;
 
-static bool is_moved(const Group *x, const Var *v) { return v == ((const Made *)x)->v; }
+static bool is_moved(const Group *x, const Var *v) { return v == ((const TransferTrial *)x)->v; }
 static bool mentions_index(const Expr *e, Index *i) { return ex_mentions_index(e, i); }
 
 // ---- sums that stay as they are ----
@@ -78,7 +78,7 @@ static bool adds_up(const Expr *e, const Var *v, Index *j, int d)
     return false;
 }
 
-static bool stays(const Expr *e, const Made *m)
+static bool stays(const Expr *e, const TransferTrial *m)
 {
     if (e->kind != EX_REDUCE || e->fn != FN_sum || !ex_is_num(e->args[0], 1)) return false;
     for (int d = 0; d < m->v->rank; d++)
@@ -99,7 +99,7 @@ static bool picks(const Expr *e, const Var *v)
 
 static Look look_for_sum(const Expr *e, void *with)
 {
-    const Made *m = with;
+    const TransferTrial *m = with;
     if (!ex_mentions(e, m->v)) return SKIP;
     if (e->kind == EX_REDUCE && e->fn == FN_sum && picks(e->args[2], m->v)) return FOUND;
     int alike = 0;
@@ -121,19 +121,19 @@ static int sign_of(unsigned subset) { return __builtin_popcount(subset) % 2 ? -1
 
 static Expr *moved_element(Group *x, Expr *ref)
 {
-    const Made *m = (const Made *)x;
+    const TransferTrial *m = (const TransferTrial *)x;
     Expr *sum = ref;
     for (unsigned s = 0; s < 1u << m->v->rank; s++)
         if ((s & ~m->along) == 0) sum = ex_add2(sum, ex_mul2(ex_num(sign_of(s)), way(m->t, ref->args, m->v->rank, s)));
     return sum;
 }
 
-static Expr *what_is_kept(Group *x, Expr *e) { return stays(e, (const Made *)x) ? e : NULL; }
+static Expr *what_is_kept(Group *x, Expr *e) { return stays(e, (const TransferTrial *)x) ? e : NULL; }
 
 // The density with what stays as it is out of sight.
 static Expr *hide(Expr *e, void *with)
 {
-    const Made *m = with;
+    const TransferTrial *m = with;
     return !ex_mentions(e, m->v) ? e : stays(e, m) ? ex_ref(m->star, 0, NULL) : NULL;
 }
 
@@ -206,7 +206,7 @@ static Factor *with_plates(Graph *g, const Factor *f, Expr **ref, const Instead 
 }
 
 // What an instance is at the partner, in terms of the element whose c moves it.
-static void add_at_partner(Made *m, Reading *out, const Factor *f, Expr *ref, unsigned subset)
+static void add_at_partner(TransferTrial *m, Reading *out, const Factor *f, Expr *ref, unsigned subset)
 {
     Expr *at[MAX_RANK];
     Instead instead[MAX_RANK] = {{0}};
@@ -223,7 +223,7 @@ static void add_at_partner(Made *m, Reading *out, const Factor *f, Expr *ref, un
 
 typedef enum { NO_SUM, SUMS_STAY, SOME_STAY, NONE_STAYS } Keeps;
 
-static Keeps what_stays(Made *m)
+static Keeps what_stays(TransferTrial *m)
 {
     const Reading of = factors_of(m->group.g, m->v);
     bool kept = false, torn = false;
@@ -238,7 +238,7 @@ static Keeps what_stays(Made *m)
     return kept && !torn ? SUMS_STAY : kept ? SOME_STAY : torn ? NONE_STAYS : NO_SUM;
 }
 
-static bool factors_of_c(Made *m, Reading *out)
+static bool factors_of_c(TransferTrial *m, Reading *out)
 {
     Graph *g = m->group.g;
     const Reading of = factors_of(g, m->v);
@@ -259,7 +259,7 @@ static bool factors_of_c(Made *m, Reading *out)
     return out->n > 0;
 }
 
-// ---- the step ----
+// ---- the update ----
 
 static Var *integer(Graph *g, const Var *v, const char *what, const char *name, int rank, Expr *const *dim)
 {
@@ -280,7 +280,7 @@ static void add_arrays(Graph *g, Transfer *t, const char *name, int rank)
 }
 
 // How far c may go, by the ends of what moves: 0 where one of the elements does not exist, or the first of a pair is another.
-static void find_room(Made *m)
+static void find_room(TransferTrial *m)
 {
     Transfer *t = m->t;
     Var *v = m->v;
@@ -315,7 +315,7 @@ static Update *transfer_update(Graph *g, const Transfer *t, Conditional *c, Grou
 {
     o->transfer = t;
     Update *s =
-        group_update(g, UPDATE_ENUM, t->moved->span, c, o, NULL, "given their sum, counts that are added up move only against each other");
+        group_update(g, UPDATE_ENUM, t->moved->span, c, o, NULL, "given their sum, counts that are added up can change only jointly");
     s->enumerate.lower = ex_ref(t->first, t->of->rank, c->current->args);
     s->enumerate.upper = ex_ref(t->last, t->of->rank, c->current->args);
     return s;
@@ -334,11 +334,11 @@ static Update *transfer(Graph *g, Var *v, Var *star, unsigned along, Keeps keeps
 {
     const int nvars = g->nvars;
     Transfer *t = NEW(g->arena, Transfer);
-    Made m = {.group = {.g = g, .moves = is_moved, .becomes = moved_element, .instead = what_is_kept},
-              .v = v,
-              .star = star,
-              .along = along,
-              .t = t};
+    TransferTrial m = {.group = {.g = g, .moves = is_moved, .becomes = moved_element, .instead = what_is_kept},
+                       .v = v,
+                       .star = star,
+                       .along = along,
+                       .t = t};
     if (what_stays(&m) != keeps) return NULL;
     t->moved = v;
     t->along = along;

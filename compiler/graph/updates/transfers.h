@@ -3,5 +3,5 @@
 #define GMC_GRAPH_TRANSFERS_H
 #include "../graph.h"
 
-bool find_transfers(Graph *g);  // adds the steps that move elements of one array that are added up
+bool find_transfers(Graph *g);  // adds the updates that move elements of one array that are added up
 #endif

@@ -1,4 +1,4 @@
-// updates.c -- steps are made; and which step of the sweep draws a variable, for moves that are added to a schedule.
+// updates.c -- updates are made; and which update of the sweep draws a variable, for moves that are added to a schedule.
 #include <math.h>
 #include "updates.h"
 #include "../conditional.h"
@@ -58,7 +58,7 @@ bool by_data_colours(const Update *s)
            !s->by_messages && !s->predictive && s->does != EXPECTS;
 }
 
-// ---- steps are made ----
+// ---- updates are made ----
 
 Update *update_new(Graph *g, UpdateKind kind, Span at)
 {

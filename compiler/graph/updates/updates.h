@@ -1,4 +1,4 @@
-// updates.h -- steps of a schedule that is being made.
+// updates.h -- updates of a schedule that is being made.
 #ifndef GMC_GRAPH_UPDATES_H
 #define GMC_GRAPH_UPDATES_H
 #include "../update.h"
@@ -13,7 +13,7 @@ const Update *update_in_sweep(const Graph *g, const Var *v);
 bool by_data_colours(const Update *s);                   // elements are drawn by colours that are found when data are read
 Update *update_new(Graph *g, UpdateKind kind, Span at);  // of no variable yet
 void update_append(Update **list, Update *s);            // s, and what comes behind it
-// the place where a move is put: behind all steps but those of gradients that compete with others
+// where a group move is added: after all updates but NUTS of a method selection
 Update **updates_of_sweep(Graph *g);
 void update_insert(Update ***at, Update *s);  // there, and `at` goes behind it; NULL: nothing is
 // of a block that is jointly normal

@@ -10,7 +10,7 @@
 // f is moved along ellipses, which go through all that reads it as well: where f is drawn exactly, sums of data may have left the sweep,
 // which trials would make again. Its statement is a multivariate normal by covariance, by precision or by the factor of its covariance, and
 // its matrix reads l. Where f is v[i, ...], vectors share the matrix. l is a real without a constraint, or a vector of such whose elements
-// take turns. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same
+// alternate. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same
 // sweeps. infer { l by slice(group_move = off); } leaves the move out.
 #include "whiten.h"
 #include "../conditional.h"
@@ -74,7 +74,7 @@ static Update *white_update(Graph *g, Var *v, Var *f, const Factor *prior)
     Conditional *c = conditional_whole(g, v, false);
     add_factors(g, c, w);
     c->carried = f;
-    c->because = "given the vector that its covariance is made for, it is nearly known, however little the data say of that";
+    c->because = "given the vector with this covariance it is almost determined, even where data identify it weakly";
     if (c->recursion) return NULL;
     Update *s = NEW(g->arena, Update);
     *s = (Update){.kind = UPDATE_SLICE,

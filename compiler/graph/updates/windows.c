@@ -4,8 +4,8 @@
 //   after    also: lambda becomes lambda*exp(c), p becomes p*exp(-c), c drawn with each n[i] summed over L values about where it stands,
 //   among which it is drawn after it, given c
 //
-// Data tell lambda*p, the rate of what is seen, well, and what of it is the rate by how y[i,t] of one n[i] are alike: lambda and p move
-// against each other, and n with lambda. Given n neither moves further than n tells of it.
+// Data identify lambda*p, the rate of what is seen, well, and lambda itself weakly, by how alike the y[i,t] of one n[i] are. So lambda and
+// p change against each other, and n with lambda. Given n both mix slowly.
 //
 // b[i] is uniform on {n[i] - (L - 1) h, ..., n[i] - h, n[i]}: an auxiliary that is independent of all else given n[i], given which n[i] is
 // one of b[i], b[i] + h, ..., b[i] + (L - 1) h, with the weights that its conditional has there; h does not depend on n. The maps T_c of
@@ -18,14 +18,14 @@
 // the sum over the window is that of w[i,k] exp((n_k - n[i]) g_i(c)), w[i,k] = p(n_k | rest)/p(n[i] | rest), times the density of c with
 // n[i] as it is. w is made once, before c is tried, and the sum is a polynomial in exp(h g_i(c)).
 //
-// Needs: the steps of the schedule.     Gives: steps of c (SLICE) with `group_move` set and windows of counts in it, after which T_c is
+// Needs: the updates of the schedule.     Gives: updates of c (SLICE) with `group_move` set and windows of counts in it, after which T_c is
 // applied. Conditions: a rate is what makes an argument of the count's own distribution exp(c) times what it was, or adds c to it: a
-// positive real by exp(c), one without bounds by + c. What sees counts makes an argument of another statement that holds them exp(-c) times
-// what it was: a positive real by exp(-c); or is the intercept of a logit, a real without bounds that stands by itself in a sum, which
-// moves such that its own probability becomes exp(-c) times what it was. One of the two is a scalar that has a statement without a
+// positive real by exp(c), one without bounds by + c. What sees counts makes an argument of another statement that has them exp(-c) times
+// what it was: a positive real by exp(-c). Or it is the intercept of a logit, a real without bounds that is a term of a sum. It changes so
+// that its own probability becomes exp(-c) times what it was. One of the two is a scalar that has a statement without a
 // condition. Counts are drawn one by one, are independent given all else, and stand as above in what moves; rows do not name them where
-// what they add is not the same for all rows. What moves enters no recursion, decides no condition of a statement, is read by no routine
-// that takes an array whole, meets nothing that is summed out, and has no auxiliaries.
+// what they add is not the same for all rows. What changes enters no recursion and decides no condition of a statement. No
+// routine that takes an array whole reads it. It meets nothing that is summed out, and has no auxiliaries.
 #include <math.h>
 #include "windows.h"
 #include "../terms/var.h"
@@ -324,7 +324,7 @@ static Update *update_of_pair(Graph *g, Var *count, Moved rate, Moved seen)
         to->log_jacobian = log_jacobian(&a, a.of[i].how, to->element);
     }
     return group_update(g, UPDATE_SLICE, rate.var->span, c, o, NULL,
-                        "data tell how many are seen, and little of whether these are many of few or few of many");
+                        "data identify the product of a count and its rate, not each of the two");
 }
 
 // ---- which pairs there are ----

@@ -3,5 +3,5 @@
 #define GMC_GRAPH_WINDOWS_H
 #include "../graph.h"
 
-bool find_windows(Graph *g);  // adds the steps that move rates of counts against what sees them
+bool find_windows(Graph *g);  // adds the updates that move rates of counts against what sees them
 #endif

@@ -4,7 +4,7 @@
 //   y[k] ~ normal(mean, 1 / sqrt(precision)), if values are missing     model.gm:6
 //   phi ~ normal(mean, 1 / sqrt(precision))     model.gm:9
 //   s2^-1 ~ gamma(shape, rate)     model.gm:10
-//   (phi, s2): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:9
+//   (phi, s2): drawn jointly by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:9
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -204,7 +204,7 @@ KERNEL_TEAM(move_to_phi) {
     ONE_LANE *s->s2 = c1;
 }
 
-// (phi, s2) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:9
+// (phi, s2) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:9
 //   log density += -0.918938533204673 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
 //   log density += -0.918938533204673 - 1/2*log(s2) - 1/2*(y[t] - phi*y[-1 + t])^2/s2   over t in 2:T

@@ -8,7 +8,7 @@
 //   tau^-2 ~ gamma(shape, rate)     model.gm:11
 //   scale_tau ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
 //   shift_mu_theta ~ normal(mean, 1 / sqrt(precision))     model.gm:10
-//   (mu, tau, theta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
+//   (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -257,7 +257,7 @@ KERNEL_TEAM(move_to_mu) {
     LANES (k, d->J) s->theta[k] = from_standard(s->position_mu[k + 2], s->standardised_mu[k + 2], s->centre_theta[k], s->scale_theta[k]);
 }
 
-// (mu, tau, theta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
+// (mu, tau, theta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
 //   log density += -2.52837644563877 - 0.02*mu^2
 //   log density += -2.06102061772356 - log1p(0.04*tau^2)
 //   log density += -0.918938533204673 - 1/2*(-mu + theta[j])^2/tau^2 - log(tau)   over j in 1:J

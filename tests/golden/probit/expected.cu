@@ -4,7 +4,7 @@
 //   y[k]: every value weighed by its density, if values are missing     model.gm:7
 //   z_y[k] ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:14
 //   (alpha, beta) ~ joint normal     model.gm:10
-//   (alpha, beta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
+//   (alpha, beta): drawn jointly by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -219,7 +219,7 @@ KERNEL_TEAM(move_to_alpha) {
     LANES (k, d->p) s->beta[k] = s->position_alpha[k + 1];
 }
 
-// (alpha, beta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
+// (alpha, beta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
 //   log density += -2.52837644563877 - 0.02*alpha^2
 //   log density += -1.83522926507883 - 0.08*beta[i]^2   over i in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])   over i in 1:N

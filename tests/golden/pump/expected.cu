@@ -5,7 +5,7 @@
 //   b ~ gamma(shape, rate)     model.gm:10
 //   theta[k] ~ gamma(shape, rate)     model.gm:11
 //   scale_b ~ gig(order, psi, chi)     model.gm:10
-//   (b, theta): moved together by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
+//   (b, theta): drawn jointly by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
 //
 // In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
@@ -158,7 +158,7 @@ KERNEL_TEAM(move_to_b) {
     LANES (k, d->N) s->theta[k] = exp(s->position_b[k + 1]);
 }
 
-// (b, theta) | rest: moved together by Hamiltonian Monte Carlo, because it competes with the steps of these unknowns     model.gm:10
+// (b, theta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
 //   log density += -2.25271265173421 - b - 9/10*log(b)
 //   log density += 0.0710838729143722 + 9/5*log(b) + 4/5*log(theta[i]) - b*theta[i]   over i in 1:N
 //   log density += -t[i]*theta[i] + y[i]*(log(t[i]) + log(theta[i])) - lgamma(1 + y[i])   over i in 1:N
