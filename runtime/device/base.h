@@ -106,7 +106,6 @@ GM_WHOLE2(fmax) GM_WHOLE2(fmin) GM_WHOLE2(fmod) GM_WHOLE2(atan2) GM_WHOLE2(hypot
 GM_WHOLE2_OF(pow, int, int) GM_WHOLE2_OF(pow, int, long) GM_WHOLE2_OF(pow, int, float) GM_WHOLE2_OF(pow, int, double)
 GM_WHOLE2_OF(pow, long, int) GM_WHOLE2_OF(pow, long, long)
 GM_WHOLE2_OF(pow, long, float) GM_WHOLE2_OF(pow, long, double) GM_WHOLE2_OF(pow, float, long) GM_WHOLE2_OF(pow, double, long)
-// clang-format on
 #endif
 
 // The sum of two log densities: where one is that of the density 0 the other need not be a number.
@@ -114,5 +113,6 @@ DEVICE double add_log(double a, double b)
 {
     return a == -INFINITY || b == -INFINITY ? -INFINITY : a + b;
 }
+// clang-format on
 
 #endif
