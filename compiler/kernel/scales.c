@@ -1,10 +1,10 @@
 // scales.c -- scales that are drawn with a joint normal integrated out (graph/updates/scales.c).
 //
-//   holds_x         L, the log density of what holds the scales, with x as it stands
+//   holds_x         L, the log density of what depends on the scales, with x as it is
 //   marginal_x      the function that the host calls for each trial: L, then what the joint normal launches up to its draw, which adds
 //   g'J^-1 g/2 - log|J|/2 in place of a draw
 //
-// Needs: the launches of the joint normal.     Gives: another one before them, and `density` of the step.
+// Needs: the launches of the joint normal.     Gives: another one before them, and `density` of the update.
 #include "lower.h"
 
 enum { ROOM = 18 };  // numbers that draws keep of each scale (runtime/device/scales.h)
@@ -47,7 +47,7 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
             if (ex_mentions(r->weight, of->var[i])) return;  // graph/updates/scales.c leaves such out
     for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
     note(p,
-         "The log density of what holds %s, x being the joint normal as it stands. With (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is that "
+         "The log density of what depends on %s, x being the joint normal as it is. With (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is that "
          "with x integrated out: from this %s drawn on a CPU",
          names, of->n > 1 ? "they are" : "it is");
     note(p, "before the joint normal, by slice sampling, for which each trial factors J");
