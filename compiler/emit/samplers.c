@@ -76,7 +76,7 @@ void emit_slice(Out *o, const Node *n)
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     emit_again(o, n->slice.again);
     // a group move is left out then
-    if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite at the current state\");", v->name, element);
+    if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite at the chain's state\");", v->name, element);
     line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);",
          o->crew   ? "ELEMENT_LANE "
          : o->team ? "ONE_LANE "
@@ -91,9 +91,9 @@ void emit_ellipse(Out *o, const Node *n)
 {
     const Var *v = n->ellipse.c->var;
     const char *element = element_text(o, n->ellipse.vector);
-    line(o, "Stream turning = stream(at, VAR_%s, %s);", v->name, element_text(o, n->ellipse.stream));
+    line(o, "Stream rotation = stream(at, VAR_%s, %s);", v->name, element_text(o, n->ellipse.stream));
     line(o, "Ellipse ellipse;");
-    line(o, "ellipse_begin(&ellipse, &turning, WARMING_UP ? 100 : 0);");
+    line(o, "ellipse_begin(&ellipse, &rotation, WARMING_UP ? 100 : 0);");
     BLOCK ("while (ellipse_next(&ellipse))") {
         if (o->team) line(o, "TEAM_BARRIER();");
         line(o, "const wide %s = ellipse.cosine, %s = ellipse.sine;", n->ellipse.cosine->name, n->ellipse.sine->name);
@@ -102,7 +102,7 @@ void emit_ellipse(Out *o, const Node *n)
         o->write(o, n->body);
         line(o, "ellipse.log_density = lp;");
     }
-    line(o, "if (ellipse.failed) FAULT(\"%s\", %s, \"its log density is not finite at the current state\");", v->name, element);
+    line(o, "if (ellipse.failed) FAULT(\"%s\", %s, \"its log density is not finite at the chain's state\");", v->name, element);
     line(o, "NO_RATIO();");
 }
 
@@ -153,7 +153,7 @@ static void emit_one_line(Out *o, const Node *n)
     if (!once) line(o, "TEAM_BARRIER();");
     line(o, "%sconstrained_set(&m, sl.x);", lane);
     emit_again(o, n->constrained.again);
-    line(o, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite at the current state\");", v->name);
+    line(o, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite at the chain's state\");", v->name);
     line(o, "if (WARMING_UP) %swidths[move] = %s_adapt(width, &sl, m.start);", lane, sampler);
     line(o, "NO_RATIO();");
 }

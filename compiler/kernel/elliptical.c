@@ -43,11 +43,11 @@ void update_elliptical(Lower *p, const Update *s)
     Opened opened = enter_elements(p, s, BY_TEAM);
     // Streams: one for the normals of an ellipse and one for its angle, by ellipse and vector.
     Var *streams = local_new(a, "streams");
-    Index *each = index_new(intern("ellipse"), ex_num(1), ex_num(ELLIPSES_A_SWEEP));
+    Index *repeat = index_new(intern("repeat"), ex_num(1), ex_num(ELLIPSES_A_SWEEP));
     Expr *of_normals[MAX_RANK + 1], *of_angle[MAX_RANK + 1];
     streams->dim[streams->rank++] = ex_num(2 * ELLIPSES_A_SWEEP);
-    of_normals[0] = ex_index(each);
-    of_angle[0] = ex_add2(ex_index(each), ex_num(ELLIPSES_A_SWEEP));
+    of_normals[0] = ex_index(repeat);
+    of_angle[0] = ex_add2(ex_index(repeat), ex_num(ELLIPSES_A_SWEEP));
     for (int i = 0; i < nbatch; i++) {
         streams->dim[streams->rank++] = v->dim[i];
         of_normals[i + 1] = of_angle[i + 1] = ex_index(c->element[i]);
@@ -55,7 +55,7 @@ void update_elliptical(Lower *p, const Update *s)
     const DensityPiece *pieces = prepare_density(p, c, true, true, true);
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
-    loop->loop.index[loop->loop.n++] = each;
+    loop->loop.index[loop->loop.n++] = repeat;
     Node *d = put(p, NODE_DRAW);
     d->draw.var = v;
     d->draw.element = ex_ref(streams, streams->rank, of_normals);
