@@ -81,7 +81,7 @@ static Text stored_text(const Out *o, const Node *n)
     return t;
 }
 
-// Of a matrix of which there are only some entries, and of the linear term beside it.
+// Of a matrix of which there are only some entries, and of the shift beside it.
 static void emit_sparse_update(Out *o, const Node *n, const char *place, const char *value)
 {
     const Place *at = &n->assign.place;

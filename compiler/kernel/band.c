@@ -1,4 +1,4 @@
-// band.c -- joint normals along a chain (graph/algebra/band.c): precision and linear term of the band, its coupling with the border, and
+// band.c -- joint normals along a chain (graph/algebra/band.c): precision and shift of the band, its coupling with the border, and
 // the draw (device/band.h).
 //
 //   band_x[panel, t, a, l, b]   -J between element a of node t and element b of node t - lag + l: rows of the band in order, (lag + 1)*w

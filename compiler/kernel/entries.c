@@ -1,4 +1,4 @@
-// entries.c -- entries of the precision and the linear term of joint normals: each term of a block goes to its places, by way of statistics
+// entries.c -- entries of the precision and the shift of joint normals: each term of a block goes to its places, by way of statistics
 // where these leave the sweep.
 //
 //   before   term -1/2 w[i]*x[i]*beta[j]*beta[k] over i, j, k       after   J[j, k] += w[i]*x[i], and its mirror image
@@ -29,7 +29,7 @@ static Sub batch_sub(const BlockPlace *b, Expr *ref) { return (Sub){.of = ref->v
 
 Place place_at(Var *array, int n, Sub a, Sub b, Sub c) { return (Place){.array = array, .n = n, .sub = {a, b, c}}; }
 
-// One entry of the precision or the linear term; in a pair of places off the diagonal if `mirrored`, of which `side` 1 and 2 are the first
+// One entry of the precision or the shift; in a pair of places off the diagonal if `mirrored`, of which `side` 1 and 2 are the first
 // and its mirror image alone.
 void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored, int side, Expr *value)
 {

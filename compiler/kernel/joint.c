@@ -108,7 +108,7 @@ static Expr *put_target(Lower *p, const Rows *r, Expr **root)
     return ex_call3("if_else", ex_call2("<", ex_num(0), *root), ex_mul2(r->shift, ex_pow(*root, -1)), ex_num(0));
 }
 
-// With fewer rows than coefficients: the diagonal and the linear term of everything but the rows, and each row and its target over the
+// With fewer rows than coefficients: the diagonal and the shift of everything but the rows, and each row and its target over the
 // square root of its variance.
 static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size)
 {

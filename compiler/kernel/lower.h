@@ -9,10 +9,10 @@ typedef struct RowDot {  // sum(j, matrix[row, j]*vector[j]), the linear predict
     Expr *sum;  // as written in the conditional
 } RowDot;
 
-typedef struct RowSum {    // sum(row, weight*matrix[row, j]) for each j: part of the precision or the linear term of a joint draw
+typedef struct RowSum {    // sum(row, weight*matrix[row, j]) for each j: part of the precision or the shift of a joint draw
     const Update *update;  // that needs it
     Var *matrix, *vector;  // the element is vector[j]
-    Expr *other;           // precision between vector[j] and this element; NULL: linear term
+    Expr *other;           // precision between vector[j] and this element; NULL: shift
     Index *row;
     Expr *weight;
     Var *out;
@@ -322,11 +322,11 @@ DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool wal
 void put_density(Lower *p, const DensityPiece *d, Var *lp, bool weighed);
 Node *enter_walk(Lower *p, const Update *s, NodeKind kind, Var *width);  // the node that draws an element by its density
 
-// ---- entries.c: precision and linear term of a joint normal ----
+// ---- entries.c: precision and shift of a joint normal ----
 
 typedef struct BlockPlace {
     const Update *update;
-    Var *J, *h, *E, *D, *k;  // precision and linear term of the dense part; coupling, diagonal precision and linear term of the arrow's
+    Var *J, *h, *E, *D, *k;  // precision and shift of the dense part; coupling, diagonal precision and shift of the arrow's
     // with few rows: precision apart from them, rows and targets; diagonal: all of the precision, of a block that has no more
     Var *diagonal, *rows, *y;
     Var *row;       // with few rows: its dimensions are those of the plates of the rows
@@ -344,7 +344,7 @@ void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored,
 Node *enter_entries(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent);
 void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t);  // adds a term to its places
 
-// Precision and linear term of variables first, ... of a block, of which `offset` is where each begins. border_place: in the open kernel; J
+// Precision and shift of variables first, ... of a block, of which `offset` is where each begins. border_place: in the open kernel; J
 // NULL: there are none.
 typedef struct BorderPlace {
     const Update *update;

@@ -122,7 +122,7 @@ static Node *in_pairs(Share *s, Sharing how, const Loops *o, int at, Node *body,
     return n;
 }
 
-// Whether entries of a sparse precision are listed, or of its linear term.
+// Whether terms of a sparse precision are listed, or of its shift.
 static bool lists_terms(const Node *body)
 {
     for (const Node *n = body; n; n = n->next)
