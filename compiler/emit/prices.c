@@ -101,13 +101,14 @@ int emit_prices(Out *o, const Program *p)
     if (p->priced) {
         line(o, "// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.");
         line(o, "// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.");
-        line(o, "// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.");
+        line(o,
+             "// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.");
     }
     for (const Price *c = p->prices;; c = c->next) {
         if (!c->number && p->priced) line(o, "// %s: the same of all together.", only);
         else if (!c->number) {
-            line(o, "// %s, in multiply-adds: [0] on the CPU; on a GPU [3] what takes", only);
-            line(o, "// its time whatever the number of chains, [4] the work of a chain.");
+            line(o, "// %s, in multiply-adds: [0] on the CPU; on a GPU", only);
+            line(o, "// [3] the time that does not depend on the number of chains, [4] the work of a chain.");
         }
         emit_price(o, c);
         if (!c->next) return c->number;

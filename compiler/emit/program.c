@@ -20,7 +20,8 @@ static void emit_banner(Out *o, const char *source)
         line(o, "//   %s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->brief, when, source_line(o, s->span));
     }
     line(o, "//");
-    line(o, "// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.");
+    line(o, "// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random "
+            "numbers.");
     line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code.");
     blank(o);
     directive(o, "#include \"gm.h\"");

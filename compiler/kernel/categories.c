@@ -266,7 +266,7 @@ void update_categories(Lower *p, const Update *s)
     if (once) put_row_pass(p, s, &dot);
     else
         for (const Softmax *m = t->softmax; m; m = m->next) put_latents(p, t, m);
-    checked_only(p, true);  // the ratio of the joint normal knows where it was; its draw has no use for that
+    checked_only(p, true);  // the ratio of the joint normal reads the values before; its draw does not
     copy_columns(p, t, false);
     checked_only(p, false);
     p->update = t->draw;

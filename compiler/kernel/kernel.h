@@ -155,7 +155,7 @@ struct Node {
             const Var *moving;    // written by the body: nothing that reads it may leave the loops. Or NULL
             AssignOp op;
             bool careful;    // data have not been checked: a subscript may be outside its array
-            bool as_read;    // responses as they stand in the files, missing values unfilled
+            bool as_read;    // responses as they are in the files, missing values unfilled
             bool plain;      // nothing is computed outside its loops
             bool counts;     // the places hold whole numbers, and grow by such
             bool statistic;  // by a key that is drawn: the kernel computes these alone
@@ -287,7 +287,7 @@ struct Node {
             KeptLogs logs;
             Node *again;
         } slice;
-        // varies: the number of values depends on unknowns; few: an array of one lane holds all weights; again: computed for each value
+        // varies: the number of values depends on unknowns; few: an array of one lane has all weights; again: computed for each value
         struct {
             const Conditional *c;
             Expr *element;
@@ -476,7 +476,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with);  // f of e
 // f of every array that the node itself reads or writes other than in each_expr
 void each_array(const Node *n, bool (*f)(const Var *, void *), void *with);
 bool ex_is_integer(const Expr *e);
-bool needs_array(const Expr *e);                      // a matrix computed on the way: a team would do it many times
+bool needs_array(const Expr *e);                      // a matrix within an expression: each lane of a team would compute it
 bool needs_own_array(const Expr *e, const Loops *l);  // one that each iteration of the loops computes for itself
 bool ex_reads_response(const Expr *e);
 bool reads_response(const Sum *s);  // so that it is made again after each imputation
@@ -572,7 +572,7 @@ typedef struct LaunchArg {
     const char *string;
     double number;
     const Product *product;
-    const char *setting;  // its name, `.depth = 10`; NULL: its place says what it is
+    const char *setting;  // its name, `.depth = 10`; NULL: it is a positional argument
 } LaunchArg;
 
 typedef struct Launch {
@@ -666,7 +666,7 @@ typedef struct Definition {
 #define SPARSE_LAUNCHES_GPU 2250  // on a GPU three launches and
 #define SPARSE_SHARE_GPU    0.25  // what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns
 
-// in multiply-adds of one lane: what takes its time whatever the number of chains; the work of a chain, shared by all lanes
+// in multiply-adds of one lane: the time that does not depend on the number of chains; the work of a chain, shared by all lanes
 typedef struct CostOnGpu {
     Expr *alone, *work;
 } CostOnGpu;

@@ -78,8 +78,8 @@ static bool is_scaled(const Graph *g, const Var *v)
     return false;
 }
 
-// A slice would go from one end towards the other by factors of e, and gradients end where numbers do: by its logarithms it goes as far as
-// its law.
+// A slice would go from one end towards the other by factors of e, and gradients end where doubles do: by its logarithms it reaches as far
+// as its law.
 static bool is_moved(const Graph *g, const Var *v)
 {
     for (const Update *s = g->updates; s; s = s->next)

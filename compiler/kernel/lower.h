@@ -395,7 +395,7 @@ void launch_messages(Lower *p, const Var *m);  // what computes them, chain by c
 
 // ---- definitions.c ----
 
-bool site_needs_array(const Var *v);     // some statement of v computes a matrix on its way
+bool site_needs_array(const Var *v);     // some statement of v computes a matrix within an expression
 void put_sites(Lower *p, const Var *v);  // all statements of v
 // of a kind, each after what it waits for
 void put_in_order(Lower *p, bool (*kind)(const Var *), bool (*test)(const Var *, void *), bool titles, bool holes);

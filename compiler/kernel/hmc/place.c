@@ -133,7 +133,7 @@ Kernel *put_place(HmcBlock *m)
 {
     Lower *p = m->p;
     note(p, "%s at these coordinates", m->update->description->subject);
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", m->stem), "wide");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->update->selection ? "transform_%s" : "place_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);
     for (int o = 0; o < m->update->nblock; o++) {

@@ -6,7 +6,7 @@
 //   s2^-1 ~ gamma(shape, rate)     model.gm:10
 //   (phi, s2): moved together by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:9
 //
-// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
 
 #include "gm.h"
@@ -198,7 +198,7 @@ KERNEL_TEAM(enter_phi) {
 }
 
 // phi, s2 at these coordinates
-KERNEL_TEAM(place_phi) {
+KERNEL_TEAM(transform_phi) {
     ONE_LANE *s->phi = s->position_phi[0];
     const wide c1 = exp(s->position_phi[1]);
     ONE_LANE *s->s2 = c1;
@@ -316,7 +316,7 @@ static void step_3(GmRun *run)            // s2
 
 static void density_of_phi(GmRun *run)
 {
-    LAUNCH_TEAM(place_phi, run, 1);
+    LAUNCH_TEAM(transform_phi, run, 1);
     LAUNCH_TEAM(density_phi, run, 1);
 }
 
@@ -330,7 +330,7 @@ static void step_4(GmRun *run)            // phi, s2
     LAUNCH_TEAM(enter_phi, run, 1);
     NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, diagnostics_phi,
          .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi);
-    LAUNCH_TEAM(place_phi, run, 1);
+    LAUNCH_TEAM(transform_phi, run, 1);
 }
 
 // What each update draws, and the function that launches its kernels.
@@ -447,7 +447,7 @@ static const GmObserved observed[] = {
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
+// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;

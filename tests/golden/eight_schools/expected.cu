@@ -10,7 +10,7 @@
 //   shift_mu_theta ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   (mu, tau, theta): moved together by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
 //
-// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
 
 #include "gm.h"
@@ -245,7 +245,7 @@ KERNEL_TEAM(enter_mu) {
 }
 
 // mu, tau, theta at these coordinates
-KERNEL_TEAM(place_mu) {
+KERNEL_TEAM(transform_mu) {
     ONE_LANE *s->mu = s->position_mu[0];
     const wide c1 = exp(s->position_mu[1]);
     ONE_LANE *s->tau = c1;
@@ -442,7 +442,7 @@ static void step_7(GmRun *run)            // group move of mu, theta
 
 static void density_of_mu(GmRun *run)
 {
-    LAUNCH_TEAM(place_mu, run, d->J);
+    LAUNCH_TEAM(transform_mu, run, d->J);
     LAUNCH_TEAM(density_mu, run, d->J);
 }
 
@@ -456,7 +456,7 @@ static void step_8(GmRun *run)            // mu, tau, theta
     LAUNCH_TEAM(enter_mu, run, d->J + 2 + d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, diagnostics_mu,
          .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(to_standardise_mu));
-    LAUNCH_TEAM(place_mu, run, d->J);
+    LAUNCH_TEAM(transform_mu, run, d->J);
 }
 
 // What each update draws, and the function that launches its kernels.
@@ -579,7 +579,7 @@ static const GmObserved observed[] = {
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
+// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;

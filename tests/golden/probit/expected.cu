@@ -6,7 +6,7 @@
 //   (alpha, beta) ~ joint normal     model.gm:10
 //   (alpha, beta): moved together by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
 //
-// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
 
 #include "gm.h"
@@ -214,7 +214,7 @@ KERNEL_TEAM(enter_alpha) {
 }
 
 // alpha, beta at these coordinates
-KERNEL_TEAM(place_alpha_2) {
+KERNEL_TEAM(transform_alpha) {
     ONE_LANE *s->alpha = s->position_alpha[0];
     LANES (k, d->p) s->beta[k] = s->position_alpha[k + 1];
 }
@@ -365,7 +365,7 @@ static void step_3(GmRun *run)            // alpha, beta
 
 static void density_of_alpha(GmRun *run)
 {
-    LAUNCH_TEAM(place_alpha_2, run, d->p);
+    LAUNCH_TEAM(transform_alpha, run, d->p);
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
     LAUNCH_TEAM(density_alpha, run, d->p + d->N);
     ROW_SUMS(run, d->N, d->p, d->X, weight_alpha_1, rows_beta_2);
@@ -377,7 +377,7 @@ static void step_4(GmRun *run)            // alpha, beta
     LAUNCH_TEAM(enter_alpha, run, d->p);
     NUTS(run, density_of_alpha, VAR_alpha, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, diagnostics_alpha,
          .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
-    LAUNCH_TEAM(place_alpha_2, run, d->p);
+    LAUNCH_TEAM(transform_alpha, run, d->p);
 }
 
 // What each update draws, and the function that launches its kernels.
@@ -547,7 +547,7 @@ static const GmObserved observed[] = {
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
+// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;

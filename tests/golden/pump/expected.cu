@@ -7,7 +7,7 @@
 //   scale_b ~ gig(order, psi, chi)     model.gm:10
 //   (b, theta): moved together by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
 //
-// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
 
 #include "gm.h"
@@ -152,7 +152,7 @@ KERNEL_TEAM(enter_b) {
 }
 
 // b, theta at these coordinates
-KERNEL_TEAM(place_b) {
+KERNEL_TEAM(transform_b) {
     const wide c1 = exp(s->position_b[0]);
     ONE_LANE *s->b = c1;
     LANES (k, d->N) s->theta[k] = exp(s->position_b[k + 1]);
@@ -280,7 +280,7 @@ static void step_4(GmRun *run)            // group move of b, theta
 
 static void density_of_b(GmRun *run)
 {
-    LAUNCH_TEAM(place_b, run, d->N);
+    LAUNCH_TEAM(transform_b, run, d->N);
     LAUNCH_TEAM(density_b, run, d->N);
 }
 
@@ -294,7 +294,7 @@ static void step_5(GmRun *run)            // b, theta
     LAUNCH_TEAM(enter_b, run, d->N);
     NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, diagnostics_b,
          .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b);
-    LAUNCH_TEAM(place_b, run, d->N);
+    LAUNCH_TEAM(transform_b, run, d->N);
 }
 
 // What each update draws, and the function that launches its kernels.
@@ -409,7 +409,7 @@ static const GmObserved observed[] = {
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
+// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
