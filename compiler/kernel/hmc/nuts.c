@@ -53,7 +53,8 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
     m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(2)});
     Expr *room = ex_add2(ex_num(NUTS_HEADER_ROOM), ex_mul2(ex_num(NUTS_VECTORS_ROOM), m.size));
     m.machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m.stem), 1, &room);
-    Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "diagnostics_%s", m.stem), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
+    // the runtime names columns of the draws by what follows `moves_` (runtime/host/draws.c)
+    Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "moves_%s", m.stem), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
     put_ends(&m);
     put_enter(&m);
     Launches *const sweep = p->launches;

@@ -37,7 +37,7 @@ typedef struct State {          // of one chain
     wide *gradient_phi;      // work gradient_phi[2]
     wide *log_density_phi;      // work log_density_phi[2]
     wide *nuts_phi;      // work nuts_phi[352]
-    wide *diagnostics_phi;      // work diagnostics_phi[6]
+    wide *moves_phi;      // work moves_phi[6]
 } State;
 
 enum {                           // streams of random numbers
@@ -328,7 +328,7 @@ static void jacobian_of_phi(GmRun *run)
 static void step_4(GmRun *run)            // phi, s2
 {
     LAUNCH_TEAM(enter_phi, run, 1);
-    NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, diagnostics_phi,
+    NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi,
          .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi);
     LAUNCH_TEAM(transform_phi, run, 1);
 }
@@ -405,7 +405,7 @@ static const GmField state_fields[] = {
     {.name = "gradient_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_phi)},
     {.name = "log_density_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_phi)},
     {.name = "nuts_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_phi)},
-    {.name = "diagnostics_phi", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, diagnostics_phi)},
+    {.name = "moves_phi", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_phi)},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)

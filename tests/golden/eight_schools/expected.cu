@@ -36,7 +36,7 @@ typedef struct State {          // of one chain
     wide *gradient_mu;      // work gradient_mu[2 + J]
     wide *log_density_mu;      // work log_density_mu[2]
     wide *nuts_mu;      // work nuts_mu[352 + 48*J]
-    wide *diagnostics_mu;      // work diagnostics_mu[6]
+    wide *moves_mu;      // work moves_mu[6]
     wide *standardised_mu;      // work standardised_mu[2 + J]
     wide *to_standardise_mu;      // work to_standardise_mu[2 + J]
     wide *centre_theta;      // work centre_theta[J]
@@ -454,7 +454,7 @@ static void jacobian_of_mu(GmRun *run)
 static void step_8(GmRun *run)            // mu, tau, theta
 {
     LAUNCH_TEAM(enter_mu, run, d->J + 2 + d->J);
-    NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, diagnostics_mu,
+    NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
          .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(to_standardise_mu));
     LAUNCH_TEAM(transform_mu, run, d->J);
 }
@@ -527,7 +527,7 @@ static const GmField state_fields[] = {
     {.name = "gradient_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_mu)},
     {.name = "log_density_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_mu)},
     {.name = "nuts_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_mu)},
-    {.name = "diagnostics_mu", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, diagnostics_mu)},
+    {.name = "moves_mu", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_mu)},
     {.name = "standardised_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, standardised_mu)},
     {.name = "to_standardise_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, to_standardise_mu)},
     {.name = "centre_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, centre_theta)},

@@ -40,7 +40,7 @@ typedef struct State {          // of one chain
     wide *gradient_alpha;      // work gradient_alpha[1 + p]
     wide *log_density_alpha;      // work log_density_alpha[2]
     wide *nuts_alpha;      // work nuts_alpha[304 + 48*p]
-    wide *diagnostics_alpha;      // work diagnostics_alpha[6]
+    wide *moves_alpha;      // work moves_alpha[6]
     real *weight_alpha_1;      // work weight_alpha_1[N]
     wide *rows_beta_2;      // work rows_beta_2[p]
     real *X_beta;      // work X_beta[N]
@@ -375,7 +375,7 @@ static void density_of_alpha(GmRun *run)
 static void step_4(GmRun *run)            // alpha, beta
 {
     LAUNCH_TEAM(enter_alpha, run, d->p);
-    NUTS(run, density_of_alpha, VAR_alpha, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, diagnostics_alpha,
+    NUTS(run, density_of_alpha, VAR_alpha, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, moves_alpha,
          .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(transform_alpha, run, d->p);
 }
@@ -459,7 +459,7 @@ static const GmField state_fields[] = {
     {.name = "gradient_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_alpha)},
     {.name = "log_density_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_alpha)},
     {.name = "nuts_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_alpha)},
-    {.name = "diagnostics_alpha", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, diagnostics_alpha)},
+    {.name = "moves_alpha", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_alpha)},
     {.name = "weight_alpha_1", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, weight_alpha_1)},
     {.name = "rows_beta_2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta_2)},
     {.name = "X_beta", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, X_beta)},

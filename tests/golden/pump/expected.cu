@@ -30,7 +30,7 @@ typedef struct State {          // of one chain
     wide *gradient_b;      // work gradient_b[1 + N]
     wide *log_density_b;      // work log_density_b[2]
     wide *nuts_b;      // work nuts_b[304 + 48*N]
-    wide *diagnostics_b;      // work diagnostics_b[6]
+    wide *moves_b;      // work moves_b[6]
 } State;
 
 enum {                           // streams of random numbers
@@ -292,7 +292,7 @@ static void jacobian_of_b(GmRun *run)
 static void step_5(GmRun *run)            // b, theta
 {
     LAUNCH_TEAM(enter_b, run, d->N);
-    NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, diagnostics_b,
+    NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, moves_b,
          .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b);
     LAUNCH_TEAM(transform_b, run, d->N);
 }
@@ -364,7 +364,7 @@ static const GmField state_fields[] = {
     {.name = "gradient_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_b)},
     {.name = "log_density_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_b)},
     {.name = "nuts_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_b)},
-    {.name = "diagnostics_b", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, diagnostics_b)},
+    {.name = "moves_b", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_b)},
 };
 
 static void data_shape(int field, const void *data, GmShape *shape)
