@@ -2,11 +2,11 @@
 // which column m is
 //
 //   split(m)          which sum, and which place in it
-//   column(i, q)      what stands in its row i
+//   column(i, q)      the entry of its row i
 //   place(v, q)       where the sum for value v goes
 #include "nodes.h"
 
-// Of a sum with a place for each value and each of some subscripts column q is told these: names for them.
+// Of a sum with a place for each value and each of some subscripts column q gets these as arguments: names for them.
 static void name_places(Out *o, const ColumnSum *s)
 {
     for (int k = 0; k < s->nplaces; k++) line(o, "const long %s = q.%c;", fresh_index(o, s->place[k]), 'a' + k);

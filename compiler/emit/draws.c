@@ -1,4 +1,4 @@
-// draws.c -- exact draws: a call of a routine of the stdlib, what is asked of its result, and what --check is told of it.
+// draws.c -- exact draws: a call of a routine of the stdlib, the check of its result, and its ratio for --check.
 #include <string.h>
 #include "nodes.h"
 
@@ -62,7 +62,7 @@ void emit_draw(Out *o, const Node *n)
                *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
     if (n->draw.of) {
         const char *which = n->draw.expects ? text(o, "%d", n->draw.which) : "";
-        if (!n->draw.expects && *list) list += 2;  // without a stream, and without its comma
+        if (!n->draw.expects && *list) list += 2;  // no stream, and no comma after it
         line(o, "const %s %s = %s%s(%s%s);", n->draw.type, n->draw.x->name, routine, n->draw.of, which, list);
         if (n->draw.check == DRAW_FINITE) line(o, "VERIFY(x, \"%s\", %s);", n->draw.var->name, element);
         return;
@@ -87,9 +87,9 @@ void emit_draw(Out *o, const Node *n)
     }
 }
 
-// ---- what --check is told ----
+// ---- ratios for --check ----
 
-// What logarithms are kept of is claimed by these: the value itself may have rounded to an end of its support.
+// The ratio of what logarithms are kept of is by these: the value itself may have rounded to an end of its support.
 static void know_drawn(Out *o, const Node *n)
 {
     know(o, n->ratio.c->u, "x");
@@ -153,7 +153,7 @@ void emit_shared_draw(Out *o, const SharedDraw *f)
     const char *parameters = "";
     for (int i = 0; i < n->draw.nargs; i++)
         if (n->draw.arg[i].value) parameters = text(o, "%s, const %s %s", parameters, n->draw.type, n->draw.arg[i].name);
-    line(o, "// A scalar with a conditional of this family: its draw, what --check is told of it, and where it is kept.");
+    line(o, "// A scalar with a conditional of this family: its draw, its ratio for --check, and where it is kept.");
     FUNCTION("SHARED_DRAW %s(GmContext *GM, const Sweep at, const int id, const char *name, wide *place%s)", f->name, parameters)
     {
         line(o, "Stream g = stream(at, id, 0);");

@@ -57,8 +57,8 @@ static void emit_one_normal(Out *o, const Node *n, const char *count)
     const Update *s = n->normal.update;
     const Var *first = s->block[0];
     const char *J = n->normal.J->name, *h = n->normal.h->name;
-    const char *turn = s->in_turns ? element_c(o, s->in_turns->turns->turn, NULL) : NULL;
-    line(o, "%s", stream_text(o, first, turn ? text(o, "e + %s * (long)%s", count, turn) : "e"));
+    const char *category = s->in_turns ? element_c(o, s->in_turns->turns->turn, NULL) : NULL;
+    line(o, "%s", stream_text(o, first, category ? text(o, "e + %s * (long)%s", count, category) : "e"));
     line(o, "wide *x = &s->%s[e * n];", c_name(o, first->name));
     line(o, "SAVE_OLD(x, n);");
     if (s->gaussian.diagonal) {
@@ -130,7 +130,7 @@ void emit_draw_states(Out *o, const Node *n)
     line(o, "DRAW_STATES(%s, \"%s\", &states);", name, name);
 }
 
-// ---- routines on the way ----
+// ---- routines of matrices within expressions ----
 
 void emit_transform(Out *o, const Node *n)
 {

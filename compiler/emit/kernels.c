@@ -1,4 +1,4 @@
-// kernels.c -- a kernel: the comment that says what it draws from, its head, its body.
+// kernels.c -- a kernel: the comment with what it draws from, its head, its body.
 #include "nodes.h"
 
 static const char *const kernel_macro[] = {

@@ -1,7 +1,7 @@
 // launches.c -- what the host launches, in order, and under which conditions.
 //
 //   launch TEAM draw_mu                       LAUNCH_TEAM(draw_mu, run, d->J);
-//   launch TURNS over K                       for (long turn = 0; turn < d->K; turn++) {
+//   launch CATEGORIES over K                  for (long category = 0; category < d->K; category++) {
 //   launch EACH draw_x ... END                    LAUNCH_EACH(draw_x, run, ..); }
 #include <math.h>
 #include "program.h"
@@ -9,7 +9,8 @@
 const char *work_text(const Out *o, const Kernel *k)
 {
     const char *all = NULL;
-    for (int i = 0; i < k->niterations; i++) all = all ? text(o, "%s + %s", all, count_text(o, &k->turns[i])) : count_text(o, &k->turns[i]);
+    for (int i = 0; i < k->niterations; i++)
+        all = all ? text(o, "%s + %s", all, count_text(o, &k->iterations[i])) : count_text(o, &k->iterations[i]);
     return all ? all : "1";
 }
 
@@ -37,7 +38,7 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
     case ARG_PLACE: return var_text(o, a->var);
     case ARG_NAME: return c_name(o, a->var->name);
     case ARG_STREAM:
-        return text(o, o->in_turns ? "GM_STREAM_OF_ITERATION(run, VAR_%s, turn, %d)" : "VAR_%s", a->var->name, o->program->nstate + 1);
+        return text(o, o->in_category ? "GM_STREAM_OF_ITERATION(run, VAR_%s, category, %d)" : "VAR_%s", a->var->name, o->program->nstate + 1);
     case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
     case ARG_NUMBER: return number_c(o, a->number);
@@ -56,7 +57,7 @@ static const char *ration_text(const Out *o, const Ration *r)
 
 static const char *count_of_scale(const Out *o, const Var *v) { return v->rank ? extent_c(o, v->dim[0], LOOSE) : "1"; }
 
-// Those that a step begins with.
+// Those that an update begins with.
 static void emit_scales(const Out *o, const UpdateCode *s)
 {
     const Update *update = s->update;
@@ -127,10 +128,10 @@ static const Launch *emit_launch(Out *o, const Launch *l)
     case LAUNCH_STOP: line(o, "if (gm_found_fault(run)) return;"); break;
     case LAUNCH_PROPOSE: emit_propose(&sizes, l); break;
     case LAUNCH_SCALES: emit_scales(&sizes, l->code); break;
-    case LAUNCH_TURNS:
+    case LAUNCH_CATEGORIES:
         if (l->arg[0].extent->kind != EX_NUM) emit_data(o);
-        BLOCK ("for (long turn = 0; turn < %s; turn++)", extent_c(&sizes, l->arg[0].extent, ADDITIVE)) {
-            o->in_turns = true;
+        BLOCK ("for (long category = 0; category < %s; category++)", extent_c(&sizes, l->arg[0].extent, ADDITIVE)) {
+            o->in_category = true;
             next = emit_inside(o, l);
         }
         break;
@@ -183,7 +184,7 @@ void emit_one_launch(Out *o, const Launch *l) { emit_launch(o, l); }
 
 // ---- conditions ----
 
-// What a launch is made under, which depends on rows; after `others`, their condition does not hold.
+// What a launch is made under, which depends on rows; after `others`, their condition is false.
 static const char *when_c(const Out *o, const Launch *l, bool after_others)
 {
     const char *name = l->rows->name;
@@ -207,7 +208,7 @@ static bool same_condition(const Launch *a, const Launch *b) { return a->when ==
 
 static bool is_last(const Launch *l) { return !l || l->kind == LAUNCH_END; }
 
-// Those that stand under one condition.
+// Those under one condition.
 static const Launch *emit_under(Out *o, const Launch *l)
 {
     const Launch *first = l;
@@ -216,7 +217,7 @@ static const Launch *emit_under(Out *o, const Launch *l)
     return l;
 }
 
-// Launches that depend on how many rows there are stand together under their condition, those for the opposite behind it.
+// Launches that depend on how many rows there are come together under their condition, those for the opposite after it.
 static const Launch *emit_conditions(Out *o, const Launch *l)
 {
     const Launch *before = l;

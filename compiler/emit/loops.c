@@ -1,5 +1,5 @@
-// loops.c -- loops: who takes which turns, by the macros of runtime/device/kernels.h. `before` of kernel.def's SHARING rows is `after`
-// here:
+// loops.c -- loops: which lanes take which iterations, by the macros of runtime/device/kernels.h. `before` of kernel.def's SHARING rows is
+// `after` here:
 //
 //   loop j in 1:J shared by ALONG          ALONG (j, d->J) {
 //     update ..                                ..
@@ -32,21 +32,21 @@ static const char *totals_text(const Out *o, const Node *n)
 
 // ---- elements of a variable ----
 
-// Elements of one colour of a lattice: all subscripts but the last, and a turn, the colour and those give the last. A row whose size is no
-// multiple of the colours has turns without an element.
+// Elements of one colour of a lattice: all subscripts but the last, and an iteration; the colour and those give the last. A row whose size
+// is no multiple of the colours has iterations that have no element.
 static Head lattice_head(Out *o, const Node *n, const char *macro, const char *more)
 {
     const Var *v = n->loop.of;
     const int last = n->loop.n - 1, colours = n->loop.colours;
-    const char *size = extent_c(o, v->dim[last], LOOSE), *turns = text(o, "PER_COLOUR(%s, %d)", size, colours), *phase = "COLOUR";
+    const char *size = extent_c(o, v->dim[last], LOOSE), *iterations = text(o, "PER_COLOUR(%s, %d)", size, colours), *phase = "COLOUR";
     Count rows = count_dims(v, 0, last);
     const char *count = count_text(o, &rows), *names[MAX_RANK];
     for (int k = 0; k <= last; k++) names[k] = fresh_index(o, n->loop.index[k]);
     Head h = {.c = text(o, "%s (e, %s * %s%s)", macro, rows.n > 1 ? text(o, "(%s)", count) : extent_c(o, rows.factor[0], MULTIPLICATIVE),
-                        turns, more)};
+                        iterations, more)};
     for (int k = last - 1; k >= 0; k--) {
         Count stride = count_dims(v, k + 1, last - k - 1);
-        const char *over = stride.n == 0 ? turns : text(o, "(%s * (%s))", turns, count_text(o, &stride));
+        const char *over = stride.n == 0 ? iterations : text(o, "(%s * (%s))", iterations, count_text(o, &stride));
         if (k == 0) add_line(&h, text(o, "const long %s = e / %s;", names[k], over));
         else add_line(&h, text(o, "const long %s = e / %s %% %s;", names[k], over, extent_c(o, v->dim[k], TIGHT)));
     }
@@ -54,7 +54,7 @@ static Head lattice_head(Out *o, const Node *n, const char *macro, const char *m
         const int step = (colours - n->loop.stride[k] % colours) % colours;
         if (step) phase = text(o, step == 1 ? "%s + %s" : "%s + %s * %d", phase, names[k], step);
     }
-    add_line(&h, text(o, "const long %s = e %% %s * %d + (%s) %% %d;", names[last], turns, colours, phase, colours));
+    add_line(&h, text(o, "const long %s = e %% %s * %d + (%s) %% %d;", names[last], iterations, colours, phase, colours));
     add_line(&h, text(o, "if (%s >= %s || %s >= %s) continue;", names[0], extent_c(o, v->dim[0], LOOSE), names[last], size));
     return h;
 }
@@ -65,16 +65,16 @@ static Head elements_head(Out *o, const Node *n)
     const Var *v = n->loop.of;
     const bool crew = n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW || n->loop.how == SHARE_MATRICES;
     const Count elements = v ? count_dims(v, 0, n->loop.n) : (Count){0};
-    const char *turns = crew ? count_text(o, &n->loop.turns) : "";
+    const char *iterations = crew ? count_text(o, &n->loop.iterations) : "";
     const char *more = !crew              ? ""
-                       : n->loop.own_rows ? text(o, ", PER_ELEMENT(%s, %s)", turns, count_text(o, &elements))
-                                          : text(o, ", %s", turns),
+                       : n->loop.own_rows ? text(o, ", PER_ELEMENT(%s, %s)", iterations, count_text(o, &elements))
+                                          : text(o, ", %s", iterations),
                *macro = sharing_macro[n->loop.how];
     if (n->loop.how == SHARE_COLOUR || n->loop.how == SHARE_COLOUR_CREW) {
         if (n->loop.n > 1) return lattice_head(o, n, macro, more);
         const char *size = extent_c(o, v->dim[0], LOOSE), *k = fresh_index(o, n->loop.index[0]);
-        Head h = {.c = text(o, "%s (turn, OF_COLOUR(%s, %d)%s)", macro, size, n->loop.colours, more)};
-        add_line(&h, text(o, "const long %s = turn * %d + COLOUR;", k, n->loop.colours));
+        Head h = {.c = text(o, "%s (iteration, OF_COLOUR(%s, %d)%s)", macro, size, n->loop.colours, more)};
+        add_line(&h, text(o, "const long %s = iteration * %d + COLOUR;", k, n->loop.colours));
         return h;
     }
     if (n->loop.how == SHARE_CLASSES) {
@@ -224,7 +224,7 @@ static Head loop_head(Out *o, const Node *n)
     }
     case SHARE_SEGMENTS:
         return (Head){.c = text(o, "%s (%s, s->%s, %s)", order->spare ? "EACH_KEYED" : macro, groups_and_rows(o, order), order->first->name,
-                                count_text(o, &n->loop.turns))};
+                                count_text(o, &n->loop.iterations))};
     case SHARE_SEGMENT_PLACES: return places_head(o, n, macro);
     case SHARE_ROWS: {
         const char *group = index_c(o, i[1]);
@@ -275,13 +275,13 @@ static void emit_segment_products(Out *o, const Node *segments)
     directive(o, "#endif");
 }
 
-// Whether its body, if it is one plain statement, stands on the line that begins it.
+// Whether its body, if it is one plain statement, is on the line that begins it.
 static bool may_be_brief(Sharing how)
 {
     return how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_TERMS || how == SHARE_PLACES;
 }
 
-// Lanes that go through the body: all that are here, those of a crew, or each turn is one lane's.
+// Lanes that go through the body: all that are here, those of a crew, or each iteration is one lane's.
 static void share_body(Out *o, Sharing how)
 {
     if (how == SHARE_SERIAL || how == SHARE_BACKWARD) return;
@@ -295,7 +295,7 @@ void emit_loop(Out *o, const Node *n)
         if (w->kind == NODE_WEIGH && w->weigh.distances) emit_classify(o, w);
     SCOPE
     {
-        scope_written(o->scope, n->body);  // before the second turn
+        scope_written(o->scope, n->body);  // before the second iteration
         if (how == SHARE_SEGMENTS && n->body && (n->body->loop.product || n->loop.with)) emit_segment_products(o, n);
         const Head h = loop_head(o, n);
         BODY(!may_be_brief(how) || !is_one_statement(n->body), "%s", h.c)

@@ -1,7 +1,7 @@
 // names.c -- C names of what a kernel reads, while it is written: variables of the model, indices of loops, expressions that have a name.
 //
-// An index is written with a mark before it. Here it is told apart from the loops around it and from local variables; rename.c tells it
-// from all else.
+// An index is written with a mark before it. Here its name differs from those of the loops around it and of local variables; rename.c makes
+// it differ from all else.
 #include <string.h>
 #include "../base/words.h"
 #include "out.h"
@@ -12,14 +12,14 @@ const char *marked(const Out *o, const char *index) { return text(o, "%c%s", IND
 
 void name_index(Out *o, const Index *i, const char *c)
 {
-    Named *one = NEW(o->arena, Named);
-    *one = (Named){i, *c == INDEX_MARK ? c : marked(o, c), o->named};
+    NamedIndex *one = NEW(o->arena, NamedIndex);
+    *one = (NamedIndex){i, *c == INDEX_MARK ? c : marked(o, c), o->named};
     o->named = one;
 }
 
 const char *index_text(const Out *o, const Index *i)
 {
-    for (const Named *n = o->named; n; n = n->before)
+    for (const NamedIndex *n = o->named; n; n = n->before)
         if (n->index == i) return n->text;
     return i->name;
 }
@@ -40,7 +40,7 @@ static bool name_taken(const Out *o, const char *c)
         if (strcmp(used[k], c) == 0) return true;
     for (const Taken *t = o->taken; t; t = t->before)
         if (strcmp(t->name, c) == 0) return true;
-    for (const Named *n = o->named; n; n = n->before)
+    for (const NamedIndex *n = o->named; n; n = n->before)
         if (strcmp(n->text + 1, c) == 0) return true;
     return false;
 }

@@ -22,7 +22,7 @@ static void emit_let(Out *o, const Node *n)
     if (n->let.key) scope_know(o->scope, n->let.key, n->let.local);
 }
 
-// The loops over the subscripts from k on, around what stands at `at` for those before.
+// The loops over the subscripts from k on, around the element at `at` for those before.
 static void fill_array(Out *o, const Node *n, int k, Text at, bool team)
 {
     if (k == ex_rank(n->array.key)) {
@@ -184,7 +184,7 @@ static void emit_return(Out *o, const Node *n)
     else line(o, "return row_weight(%s);", weight);
 }
 
-// The loops of a nest are nodes of their own by now; names of its body hold behind it.
+// The loops of a nest are nodes of their own by now; names of its body are valid after it.
 static void emit_nest(Out *o, const Node *n)
 {
     SAME_BLOCK

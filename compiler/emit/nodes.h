@@ -5,7 +5,7 @@
 
 // ---- elements.c ----
 
-bool is_one_statement(const Node *body);  // a plain one, which may stand on the line that begins a loop or an `if`
+bool is_one_statement(const Node *body);  // a plain one, which may be on the line that begins a loop or an `if`
 // its place in its array, by which streams and faults name it; of a scalar 0
 const char *element_text(const Out *o, const Expr *e);
 // the stream of random numbers of an element: Stream g

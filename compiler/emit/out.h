@@ -7,7 +7,7 @@
 //       line(o, "lp += %s[j];", array);                       }
 //   }
 //
-// In it `o` is a copy of the o around it. What a block says of how things are written, a lane that is alone, names of indices, expressions
+// In it `o` is a copy of the o around it. What a block sets of how things are written, a lane that is alone, names of indices, expressions
 // that have a name, ends with it; nobody sets it back.
 #ifndef GMC_OUT_H
 #define GMC_OUT_H
@@ -17,11 +17,11 @@
 
 typedef struct Page Page;  // layout.c: the text so far
 
-typedef struct Named {
+typedef struct NamedIndex {
     const Index *index;
     const char *text;
-    const struct Named *before;
-} Named;  // a C name of a loop index
+    const struct NamedIndex *before;
+} NamedIndex;  // a C name of a loop index
 typedef struct Taken {
     const char *name;
     const struct Taken *before;
@@ -40,7 +40,7 @@ typedef struct Out {
     Arena *arena;
     Page *page;
     Scope *scope;                                    // expressions that have a name here
-    Map *real;                                       // expressions that were asked whether they are of type real, not wide
+    Map *real;                                       // expressions -> whether they are of type real, not wide
     void (*write)(struct Out *o, const Node *list);  // the nodes of a body, of all kinds (nodes.c)
 
     // how expressions are written
@@ -49,17 +49,17 @@ typedef struct Out {
     bool careful;       // data have not been checked: a subscript may be outside its array
     bool host;          // what is written runs on the host: sizes, before there is a run
     bool launching;     // what is written are the sizes of a launch: on the host, where arrays of a run on a GPU are not
-    bool as_read;       // responses as they stand in the files, missing values unfilled
+    bool as_read;       // responses as they are in the files, missing values unfilled
     const Expr *group;  // a subscript that is a loop's group: it is written as
     const char *group_name;
     const char *flat;  // position of the element that is drawn, where a loop gives it
-    const Named *named;
+    const NamedIndex *named;
     const Taken *taken;
 
     // launches
-    bool in_turns;        // of one turn of a step that takes turns
+    bool in_category;     // within the loop over categories
     int standing_in;      // in place of the joint normal of this number; 0: none
-    const Launch *under;  // the condition of this launch holds
+    const Launch *under;  // the condition of this launch is true
 
     // the block
     int indent, depth;  // depth: blocks of the kernel around this place
@@ -90,13 +90,13 @@ const char *text(const Out *o, const char *format, ...) PRINTS(2);
 #define BLOCK(...)             IN_BLOCK(block_begin(o, true, __VA_ARGS__))        // head {  }
 #define PLAIN_BLOCK            IN_BLOCK(block_plain(o))                           // {  }
 #define NOTED(with, note, ...) IN_BLOCK(block_noted(o, with, note, __VA_ARGS__))  // head {  note     and the last line is `with`
-#define CASES(...)             IN_BLOCK(block_cases(o, __VA_ARGS__))              // of a switch, which stand below its head
+#define CASES(...)             IN_BLOCK(block_cases(o, __VA_ARGS__))              // of a switch, which are below its head
 #define INDENTED               IN_BLOCK(block_indented(o))                        // lines of a case
 #define BODY(braces, ...)      IN_BLOCK(block_begin(o, braces, __VA_ARGS__))      // without braces one statement, on the line of the head
 #define OTHERWISE              IN_BLOCK(block_otherwise(o, NULL))                 // after a block: } else {  }
 #define OTHERWISE_IF(c)        IN_BLOCK(block_otherwise(o, c))                    // } else if (c) {  }
 #define ENDING(with, ...)      IN_BLOCK(block_ending(o, with, __VA_ARGS__))       // a list or a struct: the last line is `with`
-#define FUNCTION(...)          IN_BLOCK(function_begin(o, false, __VA_ARGS__))    // the brace stands on a line of its own
+#define FUNCTION(...)          IN_BLOCK(function_begin(o, false, __VA_ARGS__))    // the brace is on a line of its own
 #define KERNEL_BODY(...)       IN_BLOCK(function_begin(o, true, __VA_ARGS__))
 #define SAME_BLOCK             IN_BLOCK(same_block(o))   // how its lines are written ends with it, names of expressions do not
 #define SCOPE                  IN_BLOCK(scope_begin(o))  // no block of the program: what is named in it has that name there alone
@@ -152,7 +152,7 @@ const char *first_position(const Out *o, const Var *v, int n, Expr *const *at); 
 const char *element_c(const Out *o, const Var *v, Expr *const *at);              // an element: s->beta[..]
 Text extent_text(const Out *o, const Expr *e);                                   // a size: long
 const char *extent_c(const Out *o, const Expr *e, Level least);
-const char *few_c(const Out *o, const Rows *r);        // whether rows are few, or told one by one
+const char *few_c(const Out *o, const Rows *r);        // whether rows are few, or listed one by one
 const char *count_text(const Out *o, const Count *c);  // a product of extents
 const char *place_text(const Out *o, const Place *at);
 const char *position_c(const Out *o, const Place *at);  // of an element in its array

@@ -1,4 +1,4 @@
-// predict.c -- draws of the predict block, and of what the model draws from a distribution as it stands: one element of a statement.
+// predict.c -- draws of the predict block, and of what the model draws from a distribution itself: one element of a statement.
 #include <math.h>
 #include "nodes.h"
 
@@ -13,7 +13,7 @@ static const char *routine_arguments(const Out *o, const Site *t)
     return list;
 }
 
-// The body of the node computes what the search asks of each value.
+// The body of the node computes what the search needs of each value.
 static void emit_search(Out *o, const Node *n, const char *least, const char *most)
 {
     const Site *t = n->sample.site;

@@ -1,4 +1,4 @@
-// prices.c -- what a sweep costs, as the program tells the runtime: the formulas are those of kernel/prices.c.
+// prices.c -- what a sweep costs, in functions for the runtime: the formulas are those of kernel/prices.c.
 #include "program.h"
 
 // A number of multiply-adds, in doubles: sums of products of sizes.
@@ -57,15 +57,15 @@ static void emit_price_of_scales(const Out *o, const ScalesPrice *s)
 
 static void emit_price_of_sparse(Out *o, const SparsePrice *s)
 {
-    for (int way = 0; way <= s->both_ways; way++) line(o, "cost[%d] += %g * gm_sparse_time(%d);", way, SPARSE_SHARE, s->number);
+    for (int method = 0; method <= s->with_hmc; method++) line(o, "cost[%d] += %g * gm_sparse_time(%d);", method, SPARSE_SHARE, s->number);
     NOTED ("}",
-           "                      // in place of steps that stand in: three launches and what the flow of tiles takes, of multiply-adds "
+           "                      // less the updates in its place: three launches and what the flow of tiles takes, of multiply-adds "
            "that wait for each other some 4 ns",
            "if (gm_sparse_taken(%d))", s->number) {
-        for (int way = 0; way <= s->both_ways; way++) {
-            line(o, "cost[%d] += %d + %g * gm_sparse_time(%d) - (%s);", 3 + 2 * way, SPARSE_LAUNCHES_GPU, SPARSE_SHARE_GPU, s->number,
+        for (int method = 0; method <= s->with_hmc; method++) {
+            line(o, "cost[%d] += %d + %g * gm_sparse_time(%d) - (%s);", 3 + 2 * method, SPARSE_LAUNCHES_GPU, SPARSE_SHARE_GPU, s->number,
                  units_c(o, s->standing_in.alone));
-            line(o, "cost[%d] -= %s;", 4 + 2 * way, units_c(o, s->standing_in.work));
+            line(o, "cost[%d] -= %s;", 4 + 2 * method, units_c(o, s->standing_in.work));
         }
     }
 }
@@ -73,9 +73,9 @@ static void emit_price_of_sparse(Out *o, const SparsePrice *s)
 static void emit_price_where_listed(Out *o, const SparsePrice *s)
 {
     BLOCK ("if (gm_rows_listed(%d))", s->number) {
-        for (int way = 0; way <= s->both_ways; way++)
-            line(o, "cost[%d] = %s + %g * gm_sparse_time(%d);", way, units_c(o, way ? s->move : s->steps), SPARSE_SHARE, s->number);
-        if (s->no_move) line(o, "cost[2] = INFINITY;      // it reads X'X, which is not made");
+        for (int method = 0; method <= s->with_hmc; method++)
+            line(o, "cost[%d] = %s + %g * gm_sparse_time(%d);", method, units_c(o, method ? s->hmc : s->updates), SPARSE_SHARE, s->number);
+        if (s->no_hmc) line(o, "cost[2] = INFINITY;      // it reads X'X, which is not made");
     }
 }
 
@@ -89,7 +89,7 @@ static void emit_price(Out *o, const Price *p)
         for (int i = 0; i < NUMBERS_OF_COST; i++)
             if (p->of[i]) line(o, "cost[%d] = %s;", i, units_c(o, p->of[i]));
         for (const SparsePrice *s = p->sparse; s; s = s->next) emit_price_of_sparse(o, s);
-        for (const SparsePrice *s = p->told; s; s = s->next) emit_price_where_listed(o, s);
+        for (const SparsePrice *s = p->listed; s; s = s->next) emit_price_where_listed(o, s);
         for (const ScalesPrice *s = p->scales; s; s = s->next) emit_price_of_scales(o, s);
     }
 }
@@ -99,22 +99,23 @@ static const char only[] = "What a sweep costs, by which a run takes a GPU or th
 int emit_prices(Out *o, const Program *p)
 {
     if (p->priced) {
-        line(o, "// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a "
-                "sweep by steps; a move, and each evaluation of its density.");
-        line(o, "// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.");
+        line(o, "// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.");
+        line(o, "// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.");
+        line(o,
+             "// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.");
     }
     for (const Price *c = p->prices;; c = c->next) {
         if (!c->number && p->priced) line(o, "// %s: the same of all together.", only);
         else if (!c->number) {
-            line(o, "// %s, in multiply-adds: [0] on the CPU; on a GPU [3] what takes", only);
-            line(o, "// its time whatever the number of chains, [4] the work of a chain.");
+            line(o, "// %s, in multiply-adds: [0] on the CPU; on a GPU", only);
+            line(o, "// [3] the time that does not depend on the number of chains, [4] the work of a chain.");
         }
         emit_price(o, c);
         if (!c->next) return c->number;
     }
 }
 
-// ---- what competes ----
+// ---- selections ----
 
 // Numbers of fields of State, from 1, and a 0 at the end.
 static void emit_fields(Out *o, const Program *p, const PricedSelection *c)

@@ -1,4 +1,4 @@
-// program.c -- the emitted program: data and state, a kernel or more per step, the sweep, what the runtime asks.
+// program.c -- the emitted program: data and state, a kernel or more per update, the sweep, the tables for the runtime.
 //
 // Needs: a Program, complete (kernel/complete.c).     Gives: CUDA C text that includes runtime/device/gm.h. Nothing is decided here.
 #include <string.h>
@@ -14,13 +14,14 @@ static void emit_banner(Out *o, const char *source)
     for (const Update *s = o->g->updates; s; s = s->next) {
         const Description *d = s->description;
         const char *when = s->imputes                  ? ", if values are missing"
-                           : s->when == WITH_GRADIENTS ? ", in place of steps for these, where that is better"
+                           : s->when == WITH_GRADIENTS ? ", in place of the separate updates of these where method selection prefers it"
                            : s->joint < 0              ? ", where these are not drawn jointly"
                                                        : "";
         line(o, "//   %s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->brief, when, source_line(o, s->span));
     }
     line(o, "//");
-    line(o, "// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.");
+    line(o, "// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random "
+            "numbers.");
     line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code.");
     blank(o);
     directive(o, "#include \"gm.h\"");
@@ -30,7 +31,7 @@ static void emit_banner(Out *o, const char *source)
 // What of the runtime is compiled with the kernels.
 static void emit_includes(Out *o, const RuntimeParts *uses)
 {
-    if (uses->moves) directive(o, "#define GM_HMC             // along gradients");
+    if (uses->hmc) directive(o, "#define GM_HMC             // Hamiltonian Monte Carlo");
     if (uses->normals) directive(o, "#define GM_JOINT_NORMALS     // drawn by kernels of the runtime");
     if (uses->patterns) directive(o, "#define GM_SPARSE_NORMALS    // and of those whose precision has few entries");
     if (uses->grams) directive(o, "#define GM_WEIGHTED_GRAMS    // made by them");
@@ -52,17 +53,17 @@ static void section(Out *o, const char *what)
 static void emit_all_kernels(Out *o, const Program *p)
 {
     for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
-    bool competing = false;
+    bool selected = false;
     for (const Kernel *k = p->sweep.first; k; k = k->next) {
-        const bool moves = k->update && k->update->when == WITH_GRADIENTS;
-        if (moves && !competing) section(o, "what competes with these steps: the same unknowns, moved together along gradients");
-        if (!moves && competing) section(o, k->update ? "after either" : "for the draws");
-        competing = moves;
+        const bool hmc = k->update && k->update->when == WITH_GRADIENTS;
+        if (hmc && !selected) section(o, "the alternative to these updates: HMC for the same unknowns together");
+        if (!hmc && selected) section(o, k->update ? "after either of the two" : "for the draws");
+        selected = hmc;
         emit_kernel(o, k);
     }
 }
 
-// What the runtime is told of the model: tables, and the members of gm_model that these and the functions of the host are.
+// The description of the model for the runtime: tables, and the members of gm_model that these and the functions of the host are.
 static void emit_model(Out *o, const Program *p, const char *source)
 {
     const char *members = emit_tables(o, p);
@@ -91,7 +92,7 @@ void emit_program(FILE *to, const Program *p, const char *source)
     blank(o);
     section(o, "the sweep");
     emit_host(o, p);
-    section(o, "what the runtime asks");
+    section(o, "the model for the runtime");
     emit_model(o, p, source);
     blank(o);
     directive(o, "#endif");

@@ -1,4 +1,4 @@
-// program.h -- the files that write what stands around the kernels, among themselves.
+// program.h -- the files that write what is around the kernels, among themselves.
 #ifndef GMC_PROGRAM_H
 #define GMC_PROGRAM_H
 #include "out.h"
@@ -6,8 +6,8 @@
 // ---- launches.c ----
 
 void emit_launches(Out *o, const Launches *list);
-void emit_one_launch(Out *o, const Launch *l);         // without a block of its own
-const char *work_text(const Out *o, const Kernel *k);  // how many turns its loops have
+void emit_one_launch(Out *o, const Launch *l);         // in no block of its own
+const char *work_text(const Out *o, const Kernel *k);  // how many iterations its loops have
 Out launching(const Out *o);                           // for sizes of launches
 void emit_data(const Out *o);                          // the data of a run, as d
 
@@ -30,6 +30,6 @@ bool emit_factors(Out *o, const Program *p);  // false: there are none
 // ---- prices.c ----
 
 const char *units_c(const Out *o, const Expr *e);  // a number of multiply-adds, in doubles: sums of products of sizes
-int emit_prices(Out *o, const Program *p);         // what a sweep costs; the number of the function that says so of all of it
-bool emit_selections(Out *o, const Program *p);    // false: nothing competes
+int emit_prices(Out *o, const Program *p);         // what a sweep costs; the number of the function for all of it
+bool emit_selections(Out *o, const Program *p);    // false: there are none
 #endif

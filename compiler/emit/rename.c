@@ -1,4 +1,4 @@
-// rename.c -- names of indices that nothing else has where they stand.
+// rename.c -- names of indices that nothing else has at their place.
 //
 //   before   wide lp = 0;  SUM_ALONG (@lp, d->N, &lp) lp += s->y[@lp];       an index is written with a mark before it
 //   after    wide lp = 0;  SUM_ALONG (lp_, d->N, &lp) lp += s->y[lp_];
@@ -75,7 +75,7 @@ static void read_tokens(Function *f, const char *from, const char *end)
 
 static bool is(const Function *f, int k, const char *text) { return k < f->n && strcmp(f->token[k].word, text) == 0; }
 
-// The last token of the block that holds token k: its closing brace.
+// The last token of the block that has token k: its closing brace.
 static int end_of_block(const Function *f, int k)
 {
     const int inside = f->token[k].braces;

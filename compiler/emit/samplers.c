@@ -1,4 +1,4 @@
-// samplers.c -- slice samplers, Metropolis steps, elliptical slices, and slices along a constraint. Each asks for the log density at a
+// samplers.c -- slice samplers, Metropolis updates, elliptical slices, and slices along a constraint. Each requests the log density at a
 // value until it has the new one; the density is the body of the node.
 #include <math.h>
 #include "nodes.h"
@@ -31,7 +31,7 @@ static const char *begin_text(const Out *o, const Node *n, const char *sampler, 
                 log, kept_place(o, v->kept_log1m, c->current), lo, hi);
 }
 
-// A slice sampler or a Metropolis step: both ask for the log density at sl.x until they have the new value.
+// A slice or Metropolis update: both request the log density at sl.x until they have the new value.
 void emit_slice(Out *o, const Node *n)
 {
     const bool metropolis = n->kind == NODE_METROPOLIS;
@@ -75,7 +75,7 @@ void emit_slice(Out *o, const Node *n)
     }
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     emit_again(o, n->slice.again);
-    // a move along an group_move is left out then
+    // a group move is left out then
     if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite at the chain's state\");", v->name, element);
     line(o, "if (WARMING_UP) %s%s = %s_adapt(width, &sl, %s);",
          o->crew   ? "ELEMENT_LANE "
@@ -91,9 +91,9 @@ void emit_ellipse(Out *o, const Node *n)
 {
     const Var *v = n->ellipse.c->var;
     const char *element = element_text(o, n->ellipse.vector);
-    line(o, "Stream turning = stream(at, VAR_%s, %s);", v->name, element_text(o, n->ellipse.stream));
+    line(o, "Stream rotation = stream(at, VAR_%s, %s);", v->name, element_text(o, n->ellipse.stream));
     line(o, "Ellipse ellipse;");
-    line(o, "ellipse_begin(&ellipse, &turning, WARMING_UP ? 100 : 0);");
+    line(o, "ellipse_begin(&ellipse, &rotation, WARMING_UP ? 100 : 0);");
     BLOCK ("while (ellipse_next(&ellipse))") {
         if (o->team) line(o, "TEAM_BARRIER();");
         line(o, "const wide %s = ellipse.cosine, %s = ellipse.sine;", n->ellipse.cosine->name, n->ellipse.sine->name);
@@ -128,31 +128,31 @@ static const char *move_name(Constraint c, bool climbs)
 // One coordinate of a value of which the elements are constrained together.
 static void emit_one_line(Out *o, const Node *n)
 {
-    const Conditional *c = n->move.c;
+    const Conditional *c = n->constrained.c;
     const Var *v = c->var;
-    const bool once = !n->move.inside;
-    const char *sampler = n->move.climbs ? "climb" : "slice", *lane = once ? "" : "ONE_LANE ";
+    const bool once = !n->constrained.inside;
+    const char *sampler = n->constrained.climbs ? "climb" : "slice", *lane = once ? "" : "ONE_LANE ";
     if (v->kept_log) line(o, "ConstrainedLine m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->kept_log->name);
-    else line(o, "ConstrainedLine m = constrained_begin(GM_LINE_%s, value, size, move);", move_name(v->constraint, n->move.climbs));
+    else line(o, "ConstrainedLine m = constrained_begin(GM_LINE_%s, value, size, move);", move_name(v->constraint, n->constrained.climbs));
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
-    line(o, "const wide width = slice_width(widths[move], %s);", n->move.start ? expr_c(o, n->move.start, LOOSE) : "1");
-    line(o, "%s sl;", n->move.climbs ? "Climb" : "Slice");
+    line(o, "const wide width = slice_width(widths[move], %s);", n->constrained.start ? expr_c(o, n->constrained.start, LOOSE) : "1");
+    line(o, "%s sl;", n->constrained.climbs ? "Climb" : "Slice");
     line(o, "%s_begin(&sl, &g, m.start, m.lo, m.hi, width);", sampler);
     BLOCK ("while (%s_next(&sl))", sampler) {
         if (!once) {
             line(o, "TEAM_BARRIER();");
-            line(o, "ONE_LANE *s->%s = constrained_set(&m, sl.x);", n->move.inside->name);
+            line(o, "ONE_LANE *s->%s = constrained_set(&m, sl.x);", n->constrained.inside->name);
         }
         line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }",
-             once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->move.inside->name));
-        emit_density(o, n, c, NULL, n->move.again, NULL);
-        const bool slope = (v->constraint == CONSTRAINT_SIMPLEX || v->constraint == CONSTRAINT_CHOLESKY_CORR) && !n->move.climbs;
+             once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->constrained.inside->name));
+        emit_density(o, n, c, NULL, n->constrained.again, NULL);
+        const bool slope = (v->constraint == CONSTRAINT_SIMPLEX || v->constraint == CONSTRAINT_CHOLESKY_CORR) && !n->constrained.climbs;
         line(o, slope ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
     }
     if (!once) line(o, "TEAM_BARRIER();");
     line(o, "%sconstrained_set(&m, sl.x);", lane);
-    emit_again(o, n->move.again);
+    emit_again(o, n->constrained.again);
     line(o, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite at the chain's state\");", v->name);
     line(o, "if (WARMING_UP) %swidths[move] = %s_adapt(width, &sl, m.start);", lane, sampler);
     line(o, "NO_RATIO();");
@@ -160,9 +160,9 @@ static void emit_one_line(Out *o, const Node *n)
 
 void emit_constrained(Out *o, const Node *n)
 {
-    const Var *v = n->move.c->var;
-    const bool vector = n->move.vector;
-    const char *name = c_name(o, v->name), *width = n->move.width->name;
+    const Var *v = n->constrained.c->var;
+    const bool vector = n->constrained.vector;
+    const char *name = c_name(o, v->name), *width = n->constrained.width->name;
     Count batches = count_dims(v, 0, v->rank - (vector ? 1 : 2));
     line(o, "const long size = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     BLOCK ("for (long batch = 0; batch < %s; batch++)", count_text(o, &batches)) {

@@ -1,4 +1,4 @@
-// tables.c -- the Data and State of the program, and what it tells the runtime about them.
+// tables.c -- the Data and State of the program, and the tables that describe them to the runtime.
 #include <math.h>
 #include <string.h>
 #include "program.h"
@@ -57,7 +57,7 @@ static int sharing_of(const Program *p, const Var *v)
     return of[placement_of(p, v)->home];
 }
 
-// Arrays of data that a GPU keeps in double precision. Of a response State has the same type: without missing values its array is that of
+// Arrays of data that a GPU keeps in double precision. Of a response State has the same type: if no value is missing, its array is that of
 // Data.
 static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->base == BASE_REAL && !is_real(p, v); }
 
@@ -110,7 +110,7 @@ static const char *role_of(const Program *p, const Var *v)
     case VAR_PARAMETER: return v->parts ? "GM_SUM" : "GM_PARAMETER";
     case VAR_PART: return "GM_PARAMETER";
     case VAR_LATENT: return "GM_LATENT";
-    case VAR_AUXILIARY: return v->hidden ? "GM_SUM" : "GM_AUXILIARY";  // a step's own
+    case VAR_AUXILIARY: return v->hidden ? "GM_SUM" : "GM_AUXILIARY";  // an update's own
     case VAR_DERIVED:
     case VAR_SERIES:
     case VAR_PREDICTED:
@@ -182,7 +182,7 @@ static void emit_data_there(const Out *o)
     line(o, "(void)d;");
 }
 
-// A function of a field: fields of the same lines stand together. false: there are no lines at all.
+// A function of a field: fields of the same lines come together. false: there are no lines at all.
 static bool emit_shapes(Out *o, const Program *p, const char *name, const Field *field, int n)
 {
     bool any = false;
@@ -365,7 +365,7 @@ bool emit_labels(Out *o, const Program *p)
 bool emit_observed(Out *o, const Program *p)
 {
     if (!p->g->observed) return false;
-    line(o, "// What is observed: its log-likelihood and replicates, for runs that ask for them.");
+    line(o, "// What is observed: its log-likelihood and replicates, for runs that request them.");
     ENDING("};", "static const GmObserved observed[] =")
     {
         for (const Observed *s = p->g->observed; s; s = s->next) {

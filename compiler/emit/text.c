@@ -1,6 +1,6 @@
 // text.c -- expressions as C text. Subscripts count from 1 in expressions and from 0 in C.
 //
-// An expression is written as it stands; what has a name in the scope is written as that. Parentheses are where C needs them.
+// An expression is written as it is; what has a name in the scope is written as that. Parentheses are where C needs them.
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ Text subscript_text(const Out *o, const Expr *e)
     return (Text){text(o, "%s - 1", expr_c(o, e, ADDITIVE)), ADDITIVE, false};
 }
 
-// sum(n), max(n) or min(n) of whole data where no loop can stand: a call.
+// sum(n), max(n) or min(n) of whole data where no loop can be: a call.
 static const char *total_call(const Out *o, const Expr *e)
 {
     Slices s;
@@ -305,7 +305,7 @@ static bool is_short(const Out *o, const Expr *e)
     return e->kind == EX_NUM && ex_is_integer(e);
 }
 
-// C would add or multiply two ints as ints: the first is made a type that holds what they make.
+// C would add or multiply two ints as ints: the first is made a type that is wide enough for the result.
 static const char *lengthened(const Out *o, const Expr *e, const char *c, const char *type)
 {
     return !e || (e->kind == EX_NUM && e->number >= 0) ? text(o, "%sL", c) : text(o, "(%s)%s", type, c);
@@ -424,7 +424,7 @@ static bool holds_index(const Out *o, const Expr *e)
     return false;
 }
 
-// One less of it reads as well: a number, a size, not what stands in an array.
+// One less of it reads as well: a number, a size, not an element of an array.
 static bool is_plain(const Out *o, const Expr *e)
 {
     if (scope_find(o->scope, e) || e == o->group) return false;
@@ -529,14 +529,14 @@ static Text call(const Out *o, const Expr *e)
     const char *list = "";
     for (int i = 0; i < e->nargs; i++)
         list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
-    // forms without calls and branches
+    // forms that have no calls and branches
     const bool positive = (e->fn == FN_lgamma || e->fn == FN_digamma) && ex_positive(e->args[0]);
     return tight(text(o, "%s%s(%s)", e->name, positive ? "_positive" : "", list));
 }
 
 static Text sum(const Out *o, const Expr *e, const char *type) { return sum_but(o, e, NULL, 0, type); }
 
-// Without one of its terms, and so much less.
+// Less one of its terms, and so much less.
 static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by, const char *type)
 {
     Text *t = NEW_N(o->arena, Text, e->nargs + 1);
@@ -582,7 +582,7 @@ static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by
     return (Text){c, ADDITIVE, false};
 }
 
-// A number that only decides how many lanes share a launch, or one of the data files. What the device alone knows counts as 1 turn; a
+// A number that only decides how many lanes share a launch, or one of the data files. What the device alone knows counts as 1 iteration; a
 // definition of data is written out.
 static Text size_in_launch(const Out *o, const Expr *e)
 {

@@ -1,5 +1,5 @@
-// updates.c -- what the host does: a function for each step of the schedule, the sweep that takes them in turn, setup before it and what a
-// run asks for after it.
+// updates.c -- what the host does: a function for each update of the schedule, the sweep that makes one after the other, setup before it
+// and what a run requests after it.
 #include "program.h"
 
 // ---- sizes of rows ----
@@ -28,7 +28,7 @@ static void emit_row_sizes(Out *o, const Program *p)
     for (const Update *s = o->g->updates; s; s = s->next) {
         const Rows *r = s->kind == UPDATE_GAUSSIAN ? s->gaussian.rows : NULL;
         if (!r) continue;
-        line(o, "// Whether there are fewer rows than coefficients%s.", r->told ? ", or rows are told one by one" : "");
+        line(o, "// Whether there are fewer rows than coefficients%s.", r->told ? ", or rows are listed one by one" : "");
         FUNCTION("static int few_%s(const GmRun *run)", r->name)
         {
             emit_data(o);
@@ -37,7 +37,7 @@ static void emit_row_sizes(Out *o, const Program *p)
     }
 }
 
-// ---- steps ----
+// ---- updates ----
 
 static bool constant(const Count *c)
 {
@@ -46,7 +46,7 @@ static bool constant(const Count *c)
     return true;
 }
 
-// A step that launches one kernel, whatever the data: its row in the table of steps says all.
+// An update that launches one kernel, whatever the data: its row in the table of updates is enough.
 static bool one_kernel(const UpdateCode *s)
 {
     const Launch *l = s->launches.first;
@@ -56,12 +56,12 @@ static bool one_kernel(const UpdateCode *s)
     for (int i = 0; i < l->nargs; i++) {
         if (l->arg[i].kind != ARG_WORK) return false;
         for (int k = 0; k < l->kernel->niterations; k++)
-            if (!constant(&l->kernel->turns[k])) return false;
+            if (!constant(&l->kernel->iterations[k])) return false;
     }
     return true;
 }
 
-// Sizes say whether unknowns are drawn together or in turn.
+// Sizes decide whether unknowns are drawn together or one after the other.
 static void emit_where_joined(Out *o, const Update *s)
 {
     const Joined *j = s->joined;
@@ -79,7 +79,7 @@ static void emit_stage(Out *o, const char *name, const char *comment, const Laun
     FUNCTION("static void %s(GmRun *run)%s", name, comment) emit_launches(o, list);
 }
 
-// The row of step i in the table of steps.
+// The row of update i in the table of updates.
 static const char *update_row(const Out *o, const UpdateCode *code, int i)
 {
     static const char *const macro[] = {[EVERY_SWEEP] = "UPDATE",
@@ -112,7 +112,7 @@ static void emit_updates(Out *o, const Program *p)
             emit_launches(o, &s->launches);
         }
     }
-    line(o, "// What each step draws, and what it launches.");
+    line(o, "// What each update draws, and the function that launches its kernels.");
     ENDING("};", "static const GmUpdate updates[] =")
     {
         for (int i = 0; i < p->nupdates; i++) line(o, "%s,", update_row(o, &p->updates[i], i));
@@ -129,7 +129,7 @@ static void for_draws(Out *o, const char *name)
     blank(o);
 }
 
-// Where the sweep maximises: expectations, and what the log density reads of them. The first steps make them; how many.
+// Where the sweep maximises: expectations, and what the log density reads of them. The first updates make them; how many.
 static int emit_expect(Out *o, const Program *p)
 {
     int n = 0;
@@ -143,7 +143,7 @@ static int emit_expect(Out *o, const Program *p)
     return n;
 }
 
-// The steps from i on that are taken at one go: none of them asks for launches before it; which is the next.
+// The updates from i on that are made at one go: none of them needs launches before it; which is the next.
 static int emit_updates_from(Out *o, const Program *p, int i)
 {
     const bool imputes = p->updates[i].update->imputes;
@@ -198,7 +198,7 @@ static void emit_request(Out *o, const char *flag, const Launches *list)
 
 static bool has_derive(const Program *p) { return p->before.first || p->log_lik.first || p->replicates.first || p->derive.first; }
 
-// Quantities for the draws; before them, what runs ask for.
+// Quantities for the draws; before them, what runs request.
 static void emit_derive(Out *o, const Program *p)
 {
     if (!has_derive(p)) return;

@@ -21,7 +21,7 @@ static void emit_choice_of_all(Out *o, const Node *n, const char *place, const c
 {
     if (!n->weigh.marginal)
         line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;",
-             n->weigh.moves ? " && old >= first && old - first < values" : "");
+             n->weigh.varies ? " && old >= first && old - first < values" : "");
     if (!n->weigh.marginal) line(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
     line(o, "const long chosen = categorical_log_weights(&g, weight, values);");
     emit_chosen(o, n, place, element, "CHECK_WEIGHT(x - first)");
@@ -35,7 +35,7 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     else if (n->weigh.weights)
         line(o, "%s *weight = &%s;", n->weigh.expects && is_real(o->program, n->weigh.weights) ? "real" : "wide",
              place_text(o, &(Place){.element = n->weigh.at}));
-    else line(o, "wide *weight = TEAM_SCRATCH(%s);", n->weigh.moves ? "values > 0 ? values : 1" : "values");
+    else line(o, "wide *weight = TEAM_SCRATCH(%s);", n->weigh.varies ? "values > 0 ? values : 1" : "values");
     if (!n->weigh.expects) line(o, "const long old = %s;", place);
     BLOCK ("for (long value = 0; value < values; value++)") {
         line(o, "const long x = first + value;");
@@ -55,7 +55,7 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     if (o->team && !n->weigh.weights) line(o, "TEAM_RELEASE(weight);");
 }
 
-// The choice by products of weights in tables, if it can be made that way (weights.h): then it is not 0.
+// The choice by products of weights in tables, if weights.h can make it: then it is not 0.
 static void emit_choose(Out *o, const Node *n)
 {
     const ValueWeights *w = n->weigh.weights_of;

@@ -1,12 +1,13 @@
 // alike.c -- scalars that are drawn alike share a function.
 //
-//   before   500 kernels    Stream g = stream(at, VAR_mu, 0); const wide x = normal_natural(&g, a_mu, b_mu); VERIFY(..) CLAIM(..) *s->mu =
-//   x; after    500 calls      drawn_by_normal_natural(GM, at, VAR_mu, "mu", s->mu, a_mu, b_mu);
+//   before   500 kernels    Stream g = stream(at, VAR_mu, 0); const wide x = normal_natural(&g, a_mu, b_mu); VERIFY(..) RATIO(..)
+//                           *s->mu = x;
+//   after    500 calls      drawn_by_normal_natural(GM, at, VAR_mu, "mu", s->mu, a_mu, b_mu);
 //
-// In a program of many steps the C compiler would spend its time on copies of a sampler: a scalar is drawn, looked at and stored by a call
+// In a program of many updates the C compiler would spend its time on copies of a sampler: a scalar is drawn, checked and stored by a call
 // of a function that all scalars share whose conditionals are of one family.
 //
-// Needs: the kernels as the passes have left them.     Gives: Kernel.alike.     Keeps: the nodes, which say what the call does.
+// Needs: the kernels as the passes have left them.     Gives: Kernel.alike.     Keeps: the nodes, which are what the call does.
 #include <string.h>
 #include "lower.h"
 

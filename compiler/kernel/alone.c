@@ -10,7 +10,7 @@
 // Needs: sums within expressions apart (outside), predictors kept.     Keeps: the draws.
 #include "lower.h"
 
-// Whether all of it is done by a lane as it stands: no loops, no buffers, nothing that lanes share.
+// Whether one lane can do all of it as it is: no loops, no buffers, nothing that lanes share.
 static bool for_one_lane(const Node *list)
 {
     for (const Node *n = list; n; n = n->next) switch (n->kind) {

@@ -2,7 +2,7 @@
 //
 //   before   p[k]: dirichlet, natural a[k] += .. over rows       after   kernel sums_p: a[k];  kernel draw_p: all of p, array by array
 //
-// Needs: conditionals, statistics by key (keyed.c).     Gives: kernels and launches of the step.
+// Needs: conditionals, statistics by key (keyed.c).     Gives: kernels and launches of the update.
 #include "lower.h"
 
 void update_array(Lower *p, const Update *s)

@@ -1,11 +1,11 @@
-// band.c -- joint normals along a chain (graph/algebra/band.c): precision and shift of the band, its coupling with the border, and the draw
-// (device/band.h).
+// band.c -- joint normals along a chain (graph/algebra/band.c): precision and shift of the band, its coupling with the border, and
+// the draw (device/band.h).
 //
 //   band_x[panel, t, a, l, b]   -J between element a of node t and element b of node t - lag + l: rows of the band in order, (lag + 1)*w
 //   numbers for each element, the last w of them its own node shift_x[panel, t, a]        h border_x[panel, t, a, j]    -J with element j
 //   of the border precision_mu, shift_mu      of the border, as of any joint normal
 //
-// Needs: a step with a band.     Gives: kernels that collect these, draw, and put the draw in its places if these are not where it is made.
+// Needs: an update with a band.     Gives: kernels that collect these, draw, and put the draw in its places if it is made elsewhere.
 #include <stdlib.h>
 #include "lower.h"
 
@@ -100,8 +100,8 @@ static Place place_in(Lower *p, const BandPlace *b, Var *array, const Entry *e, 
     return at;
 }
 
-// x[t + 1], t in 1:T - 1, is x[t], t in 2:T: a place for each turn.
-static void shift_loop(BlockTerm *t, const Expr *at)
+// x[t + 1], t in 1:T - 1, is x[t], t in 2:T: a place for each iteration.
+static void offset_loop(BlockTerm *t, const Expr *at)
 {
     if (at->kind != EX_ADD || at->nargs != 2 || at->args[0]->kind != EX_NUM || at->args[1]->kind != EX_INDEX) return;
     Index *from = at->args[1]->index;
@@ -182,8 +182,8 @@ static void exchange(BlockTerm *t)
     t->ref[1] = swap;
 }
 
-// x[t - j], t in a:b: places s = t - j in 1:T, each with the turns of j for which s + j lies in a:b.
-static void turn_by_places(const BandPlace *b, BlockTerm *t)
+// x[t - j], t in a:b: places s = t - j in 1:T, each with the iterations of j for which s + j lies in a:b.
+static void loop_over_places(const BandPlace *b, BlockTerm *t)
 {
     Expr *at = along_of(b, t->ref[0]);
     if (at->kind != EX_ADD) return;
@@ -197,7 +197,7 @@ static void turn_by_places(const BandPlace *b, BlockTerm *t)
         Index *to = index_new(from->name, ex_num(1), b->band->length);
         Expr *back = ex_sub(ex_index(to), rest);
         t->loops.index[k] = to;
-        for (int i = k; i > 0; i--) {  // outside the loops that it is told by
+        for (int i = k; i > 0; i--) {  // outside the loops that its bounds depend on
             t->loops.index[i] = t->loops.index[i - 1];
             t->loops.index[i - 1] = to;
         }
@@ -228,7 +228,7 @@ static bool met_both_ways(const BlockTerm *t)
 static void put_pair(Lower *p, const BandPlace *b, BlockTerm t, Expr *lag, double times)
 {
     const bool fixed = lag->kind == EX_NUM, same = fixed && t.ref[0] == t.ref[1];
-    if (fixed) shift_loop(&t, along_of(b, t.ref[0]));
+    if (fixed) offset_loop(&t, along_of(b, t.ref[0]));
     Entry e = entry_of(b, t.ref[0], same ? NULL : t.ref[1]);
     const int at_lag = e.subs.n;
     if (!fixed) {  // picks a place of the row
@@ -236,7 +236,7 @@ static void put_pair(Lower *p, const BandPlace *b, BlockTerm t, Expr *lag, doubl
         e.subs.extent[e.subs.n++] = ex_num(b->band->lag);
     }
     if (!take_sums(p, &t, &e.subs) && !fixed) {
-        turn_by_places(b, &t);
+        loop_over_places(b, &t);
         e = entry_of(b, t.ref[0], t.ref[1]);
         e.subs.at[e.subs.n] = ex_sub(along_of(b, t.ref[0]), along_of(b, t.ref[1]));
         e.subs.extent[e.subs.n++] = ex_num(b->band->lag);
@@ -307,7 +307,7 @@ static void accumulate_band(Lower *p, const BandPlace *b, const BlockTerm *from)
         put_pair(p, b, t, ex_num(least < 0 ? -least : least), 1);
         return;
     }
-    shift_loop(&t, along_of(b, t.ref[0]));
+    offset_loop(&t, along_of(b, t.ref[0]));
     Entry e = entry_of(b, t.ref[0], t.degree == 2 ? t.ref[1] : NULL);
     take_sums(p, &t, &e.subs);
     Expr *first = inner_place(b, t.ref[0], &e.subs, e.npanel + 1);
@@ -395,7 +395,7 @@ void update_band(Lower *p, const Update *s)
     if (!w->in_place || border) copy_chain(p, &b, w->in_place ? NULL : x, z, true);
     close_kernel(p);
     launch_team(p, collect);
-    note(p, "The band is factored, the border drawn without the chain, then the chain given it");
+    note(p, "The band is factored, the border drawn with the chain integrated out, then the chain given the border");
     Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", stem), "wide");
     Node *d = put(p, NODE_DRAW_BAND);
     d->band.update = s;

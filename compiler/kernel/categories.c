@@ -1,30 +1,30 @@
-// categories.c -- steps whose columns take turns (graph/updates/categories.c): predictors of all categories, then for each category its
-// latents, its joint normal, and its predictors again.
+// categories.c -- coefficients drawn category by category (graph/updates/categories.c): predictors of all categories, then for each
+// category its latents, its joint normal, and its predictors again.
 //
 //   eta[i, k] for all k                                     PRODUCT, and a kernel
-//   for each category                                       the host's loop; kernels read from the state whose turn it is
-//     column = B[, turn]
-//     omega[i] ~ polya_gamma(n[i], eta[i, turn] - offset[i])
+//   for each category                                       the host's loop; kernels read the current category, c, from the state
+//     column = B[, c]
+//     omega[i] ~ polya_gamma(n[i], eta[i, c] - offset[i])
 //     column ~ joint normal                                 as any other: update_gaussian
-//     B[, turn] = column, eta[i, turn]
+//     B[, c] = column, eta[i, c]
 #include <math.h>
 #include "lower.h"
 
-static Expr *turn_of(const Categories *t) { return ex_ref(t->turn, 0, NULL); }
-static Expr *turn_before(const Categories *t) { return ex_sub(turn_of(t), ex_num(1)); }
+static Expr *category_of(const Categories *t) { return ex_ref(t->turn, 0, NULL); }
+static Expr *category_before(const Categories *t) { return ex_sub(category_of(t), ex_num(1)); }
 
-static void put_first_turn(Lower *p, const Categories *t)
+static void put_first_category(Lower *p, const Categories *t)
 {
-    const Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "first_turn_of_%s", t->var[0]->name), "wide");
-    put_assign(p, ASSIGN_SET, place_element(turn_of(t)), t->lo);
+    const Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "first_category_of_%s", t->var[0]->name), "wide");
+    put_assign(p, ASSIGN_SET, place_element(category_of(t)), t->lo);
     close_kernel(p);
     launch(p, LAUNCH_ONCE, k);
 }
 
-// Columns from their variables; or back, and it is the next one's turn.
+// Columns from their variables; or back, and the next category is the current one.
 static void copy_columns(Lower *p, const Categories *t, bool back)
 {
-    note(p, back ? "The columns that were drawn, to their places; the next ones" : "The columns whose turn it is");
+    note(p, back ? "The columns that were drawn, to their places; then the next category" : "The columns of the current category");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, back ? "put_%s" : "take_%s", t->column[0]->name), "wide");
     for (int i = 0; i < t->n; i++) {
         Var *v = t->var[i], *c = t->column[i];
@@ -32,7 +32,7 @@ static void copy_columns(Lower *p, const Categories *t, bool back)
         Expr *of_column = var_element(p->g, c, l.index), **at = NEW_N(p->g->arena, Expr *, v->rank + 1),
              **own = NEW_N(p->g->arena, Expr *, c->rank + 1);
         for (int d = 0, m = 0; d < v->rank; d++)
-            if (d == t->at[i]) at[d] = turn_of(t);
+            if (d == t->at[i]) at[d] = category_of(t);
             else at[d] = own[m] = ex_index(l.index[m]), m++;
         Expr *of_variable = ex_ref(v, v->rank, at);
         Node *nest = c->rank ? enter_nest(p, NODE_NEST, &l, c->rank, own, NULL) : enter(p, NODE_LANE);
@@ -42,7 +42,7 @@ static void copy_columns(Lower *p, const Categories *t, bool back)
     if (back) {
         put(p, NODE_BARRIER);
         Node *one = enter(p, NODE_LANE);
-        put_assign(p, ASSIGN_SET, place_element(turn_of(t)), ex_add2(turn_of(t), ex_num(1)));
+        put_assign(p, ASSIGN_SET, place_element(category_of(t)), ex_add2(category_of(t), ex_num(1)));
         leave(p, one);
     }
     close_kernel(p);
@@ -130,22 +130,22 @@ static Expr *let(Lower *p, const char *name, Expr *value, const char *type)
 static void note_latents(Lower *p, const Categories *t, const Softmax *s)
 {
     note(p, "%s ~ polya_gamma(%s, %s), %s the log of the sum of exp of the other predictors", math(p, latent_of(s)), math(p, s->count),
-         math(p, ex_sub(eta_at(s, turn_of(t)), s->offset)), math(p, s->offset));
+         math(p, ex_sub(eta_at(s, category_of(t)), s->offset)), math(p, s->offset));
 }
 
 // The latent of one row, and its offset.
 static void put_latent(Lower *p, const Categories *t, const Softmax *s)
 {
-    Expr *turn = turn_of(t);
+    Expr *category = category_of(t);
     const char *number = p->open->number;
-    Expr *here = ex_index(s->k), *other = ex_call3("if_else", ex_call2("==", here, turn), ex_num(-INFINITY), eta_at(s, here));
+    Expr *here = ex_index(s->k), *other = ex_call3("if_else", ex_call2("==", here, category), ex_num(-INFINITY), eta_at(s, here));
     Expr *offset = let(p, "others", ex_reduce("log_sum_exp", s->k, s->k->lo, s->k->hi, other), number);
     offset = let(p, "offset", ex_call2("fmax", offset, least_offset()), number);
-    Expr *natural = let(p, "natural", ex_mul2(ex_num(-0.5), ex_pow(ex_sub(eta_at(s, turn), offset), 2)), number);
+    Expr *natural = let(p, "natural", ex_mul2(ex_num(-0.5), ex_pow(ex_sub(eta_at(s, category), offset), 2)), number);
     Var *x = local_new(p->g->arena, "x");
     Node *d = put(p, NODE_DRAW);
     d->draw.var = s->latent;
-    d->draw.element = eta_at(s, turn);  // each category has streams of its own
+    d->draw.element = eta_at(s, category);  // each category has streams of its own
     d->draw.x = x;
     d->draw.type = number;
     d->draw.routine = "polya_gamma_natural";
@@ -171,7 +171,7 @@ static void put_latents(Lower *p, const Categories *t, const Softmax *s)
 // that of the model has omega integrated out, and log p(omega | new) - log p(omega | old) less.
 static void put_predictor_again(Lower *p, const Update *update, const Softmax *s, Expr *category)
 {
-    Expr *eta = eta_at(s, category), *new = let(p, "drawn", ex_replace(s->own, turn_of(update->turns), category), "wide");
+    Expr *eta = eta_at(s, category), *new = let(p, "drawn", ex_replace(s->own, category_of(update->turns), category), "wide");
     if (!update->marginal) {
         Expr *was = ex_sub(eta, s->offset), *is = ex_sub(new, s->offset), *half = ex_num(0.5);
         Node *checking = enter(p, NODE_IF);
@@ -180,7 +180,7 @@ static void put_predictor_again(Lower *p, const Update *update, const Softmax *s
                          ex_mul2(s->count, ex_call1("log1p_exp", was)), ex_neg(ex_mul2(s->count, ex_call1("log1p_exp", is))),
                          ex_mul2(half, ex_mul2(s->count, ex_sub(new, eta)))};
         Expr *ratio[5];
-        for (int i = 0; i < 5; i++) ratio[i] = let(p, words(p, "claim%d", i + 1), terms[i], "wide");
+        for (int i = 0; i < 5; i++) ratio[i] = let(p, words(p, "ratio%d", i + 1), terms[i], "wide");
         put(p, NODE_RATIO)->ratio.value = ex_add(5, ratio);
         leave(p, checking);
     }
@@ -192,11 +192,11 @@ static void put_predictors_again(Lower *p, const Update *update, const Softmax *
     note(p, "The predictors of the category that was drawn");
     Kernel *k = open_kernel(p, elements(s->latent), words(p, "update_%s", s->all->name), number_of(p, s->all));
     const Over o = enter_rows(p, s, false);
-    put_predictor_again(p, update, s, turn_before(update->turns));
+    put_predictor_again(p, update, s, category_before(update->turns));
     close_rows(p, o, k);
 }
 
-// One reading of the matrix for what is left of the turn before, for the latents, and for the sums that the draw of the column needs.
+// One pass over the matrix: for the predictors of the category before, for the latents, and for the sums that the draw of the column needs.
 static void put_row_pass(Lower *p, const Update *update, const RowDot *dot)
 {
     const Categories *t = update->turns;
@@ -210,8 +210,8 @@ static void put_row_pass(Lower *p, const Update *update, const RowDot *dot)
     know->let.key = dot->sum;
     know->let.local = local_new(p->g->arena, "dot");
     Node *later = enter(p, NODE_IF);
-    later->test.condition = ex_call2("<", t->lo, turn_of(t));
-    put_predictor_again(p, update, s, turn_before(t));
+    later->test.condition = ex_call2("<", t->lo, category_of(t));
+    put_predictor_again(p, update, s, category_before(t));
     leave(p, later);
     put_latent(p, t, s);
     put(p, NODE_RETURN)->row.weight = r ? ex_replace_index(r->weight, r->row, ex_index((Index *)k->row)) : ex_num(0);
@@ -224,11 +224,11 @@ static void put_row_pass(Lower *p, const Update *update, const RowDot *dot)
     if (r) with_name(l, r->out);
 }
 
-// What all categories are moved by: zero before it is drawn, added to all of them afterwards.
-static void put_shift(Lower *p, const Update *s)
+// What is added to all categories, a location move: zero before it is drawn, added to all of them afterwards.
+static void put_location_move(Lower *p, const Update *s)
 {
     const Categories *t = s->turns;
-    note(p, "What all categories are moved by together");
+    note(p, "The location move of all categories starts from 0");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", t->by[0]->name), "wide");
     for (int i = 0; i < t->n; i++) put_fill(p, t->by[i], count_dims(t->by[i], 0, t->by[i]->rank), false);
     close_kernel(p);
@@ -236,7 +236,7 @@ static void put_shift(Lower *p, const Update *s)
     p->update = t->shift;
     update_gaussian(p, t->shift);
     p->update = s;
-    note(p, "All categories move");
+    note(p, "The location move is added to all categories");
     k = open_kernel(p, KERNEL_TEAM, words(p, "add_%s", t->by[0]->name), "wide");
     for (int i = 0; i < t->n; i++) {
         Var *v = t->var[i];
@@ -259,14 +259,14 @@ void update_categories(Lower *p, const Update *s)
 {
     const Categories *t = s->turns;
     for (const Softmax *m = t->softmax; m; m = m->next) put_predictors(p, m);
-    put_first_turn(p, t);
-    with_extent(launch(p, LAUNCH_TURNS, NULL), ex_length(t->lo, t->hi));
+    put_first_category(p, t);
+    with_extent(launch(p, LAUNCH_CATEGORIES, NULL), ex_length(t->lo, t->hi));
     RowDot dot;
     const bool once = categories_dot(p->out, s, &dot);
     if (once) put_row_pass(p, s, &dot);
     else
         for (const Softmax *m = t->softmax; m; m = m->next) put_latents(p, t, m);
-    checked_only(p, true);  // the ratio of the joint normal knows where it was; its draw has no use for that
+    checked_only(p, true);  // the ratio of the joint normal reads the values before; its draw does not
     copy_columns(p, t, false);
     checked_only(p, false);
     p->update = t->draw;
@@ -275,10 +275,10 @@ void update_categories(Lower *p, const Update *s)
     copy_columns(p, t, true);
     for (const Softmax *m = t->softmax; m && !once; m = m->next) put_predictors_again(p, s, m);
     launch(p, LAUNCH_END, NULL);
-    if (once && !s->marginal) {  // the ratio of the last turn
+    if (once && !s->marginal) {  // the ratio of the last category
         checked_only(p, true);
         put_predictors_again(p, s, t->softmax);
         checked_only(p, false);
     }
-    if (t->shift) put_shift(p, s);
+    if (t->shift) put_location_move(p, s);
 }

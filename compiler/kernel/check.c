@@ -1,9 +1,9 @@
-// check.c -- what holds of kernels after each pass. A broken rule is a fault of the pass that broke it, and is named with it.
+// check.c -- what is true of kernels after each pass. A broken rule is a fault of the pass that broke it, and is named with it.
 //
-//   always           an index stands within a loop over it; a local variable is declared before it is read, and grows only if it says so;
-//                    arrays have a place, and a step writes none that is one for all chains; a REDUCE only adds, multiplies, ...;
+//   always           an index is within a loop over it; a local variable is declared before it is read, and grows only if it is marked so;
+//                    arrays have a place, and an update writes none that is one for all chains; a REDUCE only adds, multiplies, ...;
 //                    every kernel is launched, with sizes that are known before the sweep
-//   from `share`     turns are shared only where a team or a crew runs the loop
+//   from `share`     iterations are shared only where a team or a crew runs the loop
 //   from `outside`   a sum within an expression has a name; the name of a subscript is of a whole number
 //
 // Within all nodes: choices, draws of the predict block, supports, requirements.
@@ -11,10 +11,10 @@
 #include "kernel.h"
 #include "scope.h"
 
-typedef struct Declared {
+typedef struct DeclaredLocal {
     const char *name, *type;
     bool grows;
-} Declared;  // a local variable: C knows it by its name
+} DeclaredLocal;  // a local variable: C knows it by its name
 
 typedef struct Check {
     const Program *p;
@@ -22,12 +22,12 @@ typedef struct Check {
     bool shared, named;  // the passes are done
     bool setup;          // a kernel of setup
     bool team, crew;
-    bool alone;  // what is looked at is printed without names around it: data as they are read
+    bool alone;  // this is printed without the names around it: data as they are read
     Scope scope;
     int n, size;
     const Index **index;  // that are bound here
     int nlocals, locals_size;
-    Declared *local;
+    DeclaredLocal *local;
     const Expr *group;  // a subscript that is the group of a loop
     const char *wrong;
 } Check;
@@ -46,10 +46,10 @@ static void bind(Check *c, const Index *i)
 static void declare(Check *c, const char *name, const char *type, bool grows)
 {
     ROOM(c->p->g->arena, c->local, c->nlocals, c->locals_size);
-    c->local[c->nlocals++] = (Declared){name, type, grows};
+    c->local[c->nlocals++] = (DeclaredLocal){name, type, grows};
 }
 
-static const Declared *declared(const Check *c, const char *name)
+static const DeclaredLocal *declared(const Check *c, const char *name)
 {
     for (int i = c->nlocals - 1; i >= 0; i--)
         if (strcmp(c->local[i].name, name) == 0) return &c->local[i];
@@ -68,9 +68,9 @@ static Look test_subscript(const Expr *e, void *with)
 {
     Check *c = with;
     const Var *local = e == c->group ? NULL : scope_find(&c->scope, e);
-    const Declared *d = local ? declared(c, local->name) : NULL;
+    const DeclaredLocal *d = local ? declared(c, local->name) : NULL;
     if (!d || !d->type || strcmp(d->type, "long") == 0) return local || e->kind == EX_REF || e->kind == EX_CALL ? SKIP : LOOK;
-    fail(c, arena_printf(c->p->g->arena, "a subscript holds `%s`, which is of type %s", d->name, d->type));
+    fail(c, arena_printf(c->p->g->arena, "a subscript has `%s`, which is of type %s", d->name, d->type));
     return FOUND;
 }
 
@@ -87,7 +87,7 @@ static Look test_part(const Expr *e, void *with)
     if (e->kind == EX_INDEX && e->index->height == 0) {
         for (int i = 0; i < c->n; i++)
             if (c->index[i] == e->index) return SKIP;
-        fail(c, arena_printf(c->p->g->arena, "`%s` stands outside a loop over it", e->index->name));
+        fail(c, arena_printf(c->p->g->arena, "`%s` is outside a loop over it", e->index->name));
         return FOUND;
     }
     if (e->kind == EX_REF) {
@@ -110,7 +110,7 @@ static void check_expr(Expr *e, void *with)
     if (!e) return;
     bool bound = e->loose == 0;
     for (int i = 0; i < c->n && !bound; i++) bound = c->index[i]->height == e->loose;
-    if (!bound) fail(c, arena_printf(c->p->g->arena, "%s holds an index of a sum, outside of it", ex_text(c->p->g->arena, e)));
+    if (!bound) fail(c, arena_printf(c->p->g->arena, "%s has an index of a sum, outside of it", ex_text(c->p->g->arena, e)));
     ex_find(e, test_part, c);
 }
 
@@ -124,20 +124,21 @@ static bool check_written(const Var *v, void *with)
     if (at->var != v) fail(c, arena_printf(c->p->g->arena, "the array `%s` is written and has no place", v->name));
     else if (at->home == HOME_DATA) fail(c, arena_printf(c->p->g->arena, "data are written: `%s`", v->name));
     else if ((at->home == HOME_SETUP || at->home == HOME_RESPONSES) != c->setup)
-        fail(c, arena_printf(c->p->g->arena,
-                             c->setup ? "setup writes `%s`, which belongs to a chain" : "a step writes `%s`, which is one for all chains",
-                             v->name));
+        fail(c,
+             arena_printf(c->p->g->arena,
+                          c->setup ? "setup writes `%s`, which belongs to a chain" : "an update writes `%s`, which is one for all chains",
+                          v->name));
     return false;
 }
 
 static void check_assign(Check *c, const Node *n)
 {
     const Place *at = &n->assign.place;
-    const Declared *d = at->local ? declared(c, at->local->name) : NULL;
+    const DeclaredLocal *d = at->local ? declared(c, at->local->name) : NULL;
     if (at->local && !d) fail(c, arena_printf(c->p->g->arena, "`%s` is written before it is declared", at->local->name));
     else if (at->local && !d->grows) fail(c, arena_printf(c->p->g->arena, "`%s` is constant, and is written", at->local->name));
     if (at->element && !at->local && at->element->nargs != at->element->var->rank)
-        fail(c, arena_printf(c->p->g->arena, "an element of `%s` is written without all its subscripts", at->element->var->name));
+        fail(c, arena_printf(c->p->g->arena, "an element of `%s` is written with too few subscripts", at->element->var->name));
     if (n->assign.times && !declared(c, n->assign.times->name))
         fail(c, arena_printf(c->p->g->arena, "`%s` is read before it is declared", n->assign.times->name));
 }
@@ -163,7 +164,7 @@ static void check_ratio_of_draw(Check *c, const Node *n)
 {
     for (int k = 0; k < n->ratio.n; k++)
         if (!declared(c, n->ratio.natural[k]->name))
-            fail(c, arena_printf(c->p->g->arena, "the claim reads `%s` before it is declared", n->ratio.natural[k]->name));
+            fail(c, arena_printf(c->p->g->arena, "the ratio reads `%s` before it is declared", n->ratio.natural[k]->name));
 }
 
 static void check_sample(Check *c, const Site *t)
@@ -234,16 +235,16 @@ static void check_loop(Check *c, const Node *n)
 {
     const Sharing how = n->loop.how;
     const int bound = c->n;
-    if (c->shared && for_team(how) && !c->team) fail(c, "turns are shared where one lane runs the loop");
-    if (c->shared && how == SHARE_SUM_CREW && !c->crew) fail(c, "turns are shared by a crew where there is none");
+    if (c->shared && for_team(how) && !c->team) fail(c, "iterations are shared where one lane runs the loop");
+    if (c->shared && how == SHARE_SUM_CREW && !c->crew) fail(c, "iterations are shared by a crew where there is none");
     for (int i = 0; i < n->loop.n; i++) {
         if (!n->loop.of && how != SHARE_GROUPS && how != SHARE_ROWS) check_ends(c, n->loop.index[i]);
         bind(c, n->loop.index[i]);
     }
     for (int i = 0; i < n->loop.ntotals; i++) {
-        const Declared *d = declared(c, n->loop.total[i]->name);
+        const DeclaredLocal *d = declared(c, n->loop.total[i]->name);
         if (!d || !d->grows)
-            fail(c, arena_printf(c->p->g->arena, "turns of a loop add to `%s`, which %s", n->loop.total[i]->name,
+            fail(c, arena_printf(c->p->g->arena, "iterations of a loop add to `%s`, which %s", n->loop.total[i]->name,
                                  d ? "is constant" : "is not declared"));
     }
     for (int i = 0; i < n->loop.narrays; i++) check_written(n->loop.array[i], c);
@@ -340,7 +341,7 @@ static void check_list(Check *c, const Node *list)
         case NODE_METROPOLIS:
         case NODE_WEIGH:
         case NODE_CONSTRAINED: {
-            const Conditional *of = n->kind == NODE_WEIGH ? n->weigh.c : n->kind == NODE_CONSTRAINED ? n->move.c : n->slice.c;
+            const Conditional *of = n->kind == NODE_WEIGH ? n->weigh.c : n->kind == NODE_CONSTRAINED ? n->constrained.c : n->slice.c;
             static const Var x = {.name = "x", .kind = VAR_ELEMENT};
             const int known = c->scope.n, nlocals = c->nlocals;
             each_expr(n, check_expr, c);
@@ -397,7 +398,7 @@ static void check_list(Check *c, const Node *list)
         case NODE_BOUNDS: check_support(c, n->bounds.factor); break;
         case NODE_CHECK: check_ratios(c, n); break;
         case NODE_CALL: {
-            const Declared *into = declared(c, n->call.into->name);
+            const DeclaredLocal *into = declared(c, n->call.into->name);
             if (!into || !into->grows)
                 fail(c, arena_printf(c->p->g->arena, "`%s` adds to `%s`, which %s", n->call.part->name, n->call.into->name,
                                      into ? "is constant" : "is not declared"));
@@ -487,7 +488,7 @@ const char *kernels_check(const Program *p, const char *pass)
     for (int i = 0; i < 2; i++)
         for (const Kernel *k = lists[i]; k && !c.wrong; k = k->next) {
             c.kernel = k;
-            // what fills predictors, and their coefficients, stands first, too
+            // what fills predictors, and their coefficients, comes first, too
             c.setup = i == 0 && k->kind != KERNEL_ROW && k->kind != KERNEL_ELEMENTS;
             c.n = c.nlocals = 0;
             c.team = k->kind == KERNEL_TEAM;

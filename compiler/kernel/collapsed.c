@@ -1,8 +1,8 @@
-// collapsed.c -- steps that draw indicators with their weights integrated out (graph/updates/collapsed.c): counts of the weights, which
-// follow each element.
+// collapsed.c -- collapsed updates: indicators drawn with their weights integrated out (graph/updates/collapsed.c): counts of the weights,
+// which follow each element.
 //
 //   count    n[k] = natural parameter of w[k] + 1, with all elements counted; their logs
-//   draw     for each element in turn: n[old] -= 1; weigh its values with log(n[value]) in place of log w[value]; n[new] += 1
+//   draw     for each element, one after the other: n[old] -= 1; weigh its values with log(n[value]) in place of log w[value]; n[new] += 1
 //
 // An element changes two places, so logs are kept beside the counts and no value that is weighed takes one.
 #include "lower.h"
@@ -57,8 +57,8 @@ static void put_counts(Lower *p, const Conditional *natural, const Counted *n)
     leave(p, nest);
 }
 
-// The conditional with counts for weights; the places that change by 1 with each element go to `moves`.
-Conditional *with_counts(Lower *p, const Update *s, Moves *moves)
+// The conditional with counts for weights; the places that change by 1 with each element go to `changes`.
+Conditional *with_counts(Lower *p, const Update *s, CountChanges *changes)
 {
     Conditional *c = arena_copy(p->g->arena, s->conditional, sizeof *c);
     for (const Predictive *w = s->predictive; w; w = w->next) {
@@ -83,17 +83,18 @@ Conditional *with_counts(Lower *p, const Update *s, Moves *moves)
         c->density = first;
         for (int i = 0; i <= w->varies; i++) {
             Expr *place = ex_replace(place_of(of[i].counts, w->ref), c->u, c->current);
-            ROOM(p->g->arena, moves->move, moves->n, moves->size);
-            moves->move[moves->n++] = (Move){place, ex_ref(of[i].logs, place->nargs, place->args), log_at(&of[i], place), w->guard};
+            ROOM(p->g->arena, changes->change, changes->n, changes->size);
+            changes->change[changes->n++] =
+                (CountChange){place, ex_ref(of[i].logs, place->nargs, place->args), log_at(&of[i], place), w->guard};
         }
     }
     return c;
 }
 
-void put_moves(Lower *p, const Moves *moves, double by)
+void put_count_changes(Lower *p, const CountChanges *changes, double by)
 {
-    for (int i = 0; i < moves->n; i++) {
-        const Move *m = &moves->move[i];
+    for (int i = 0; i < changes->n; i++) {
+        const CountChange *m = &changes->change[i];
         Node *test = m->guard ? enter(p, NODE_IF) : NULL;
         if (test) test->test.condition = m->guard;
         put_assign(p, ASSIGN_ADD, place_element(m->place), ex_num(by));

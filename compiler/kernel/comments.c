@@ -58,7 +58,7 @@ void comment_update(Lower *p, const Update *s)
         because = because ? words(p, "%s; auxiliaries are integrated out", because) : "auxiliaries are integrated out";
     note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
          because ? because : "", more, line_of(p, s->span));
-    const char *row = "";  // short parameters stand on one line
+    const char *row = "";  // short parameters share one line
     for (int i = 0; i < d->n && !density && s->kind != UPDATE_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);
     if (*row && strlen(row) <= WIDTH) note(p, "  %s", row);
     for (int i = 0; i < d->n && (!*row || strlen(row) > WIDTH); i++) {

@@ -1,10 +1,10 @@
 // complete.c -- what a program holds beside kernels and launches, found once no pass changes these any more. Emission prints it.
 //
-//   forms     what nodes are written as           fields    Data and State, and what the runtime is told of them
+//   forms     what nodes are written as           fields    Data and State, as the tables describe them
 //   alike     scalars that share a function       starts    factors that chains may not start outside of
-//   uses      what of the runtime it uses         prices    what a sweep costs; what competes
+//   uses      what of the runtime it uses         prices    what a sweep costs; the selections
 //
-// Needs: the passes, all of them. Expressions are made here, and sums stand in the order in which their terms were made: what --explain
+// Needs: the passes, all of them. Expressions are made here, and sums keep the order in which their terms were made: what --explain
 // prints comes before.
 #include "lower.h"
 

@@ -1,6 +1,6 @@
 // constrained.c -- arrays whose elements are constrained together, without a family: slice sampled along the constraint.
 //
-// Needs: conditionals.     Gives: kernels and launches of the step.
+// Needs: conditionals.     Gives: kernels and launches of the update.
 #include "lower.h"
 
 void update_constrained(Lower *p, const Update *s)
@@ -11,13 +11,13 @@ void update_constrained(Lower *p, const Update *s)
         [CONSTRAINT_NONE] = "",
         [CONSTRAINT_ORDERED] = "",
         [CONSTRAINT_POSITIVE_ORDERED] = "",
-        [CONSTRAINT_SIMPLEX] = "mass moves between neighbours, their sum stays",
-        [CONSTRAINT_UNIT_VECTOR] = "neighbours turn in their plane, the length stays",
-        [CONSTRAINT_SUM_TO_ZERO] = "one element moves, all others share what makes up for it",
-        [CONSTRAINT_COVARIANCE] = "an element and its mirror image move while the matrix stays positive definite",
-        [CONSTRAINT_CORRELATION] = "an element and its mirror image move while the matrix stays positive definite",
-        [CONSTRAINT_CHOLESKY_COV] = "elements of the lower triangle move, the diagonal stays positive",
-        [CONSTRAINT_CHOLESKY_CORR] = "an element moves against the diagonal of its row, whose length stays one"};
+        [CONSTRAINT_SIMPLEX] = "mass passes between neighbours, their sum stays",
+        [CONSTRAINT_UNIT_VECTOR] = "neighbours rotate in their plane, the length stays",
+        [CONSTRAINT_SUM_TO_ZERO] = "one element changes, all others share what makes up for it",
+        [CONSTRAINT_COVARIANCE] = "an element and its mirror image change while the matrix stays positive definite",
+        [CONSTRAINT_CORRELATION] = "an element and its mirror image change while the matrix stays positive definite",
+        [CONSTRAINT_CHOLESKY_COV] = "elements of the lower triangle change, the diagonal stays positive",
+        [CONSTRAINT_CHOLESKY_CORR] = "an element changes with the diagonal of its row, whose length stays one"};
     comment_update(p, s);
     note(p, "  %s", coordinate[v->constraint]);
     Var *width = work_array(p, ROLE_TUNING, words(p, "width_%s", v->name), v->rank, v->dim);
@@ -26,10 +26,10 @@ void update_constrained(Lower *p, const Update *s)
     Kernel *kernel = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, words(p, "slice_%s", v->name), "wide");
     put_skip(p, exists_whole(v));
     Node *n = enter(p, NODE_CONSTRAINED);
-    n->move.c = c;
-    n->move.width = width;
-    n->move.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);
-    n->move.start = s->slice.width;
+    n->constrained.c = c;
+    n->constrained.width = width;
+    n->constrained.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);
+    n->constrained.start = s->slice.width;
     const DensityPiece *pieces = prepare_density(p, c, s->expected && s->expected->evidence, true, false);
     put_density(p, pieces, local_new(p->g->arena, "lp"), false);
     leave(p, n);

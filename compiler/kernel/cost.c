@@ -1,4 +1,4 @@
-// cost.c -- what a step costs in one sweep of one chain, in the sizes of the data.
+// cost.c -- what an update costs in one sweep of one chain, in the sizes of the data.
 //
 //   loop i in 1:N shared by SUM_ALONG            4*N operations, 8*N bytes read
 //     update b += -1/2*(alpha[i] - alpha_c)^2
@@ -7,12 +7,12 @@
 // time, in double precision: a cache may save most of them. What has a name is computed once. Of branches all are counted; a slice sampler
 // is taken to try six values. Library calls cost what their algorithms do: a Cholesky factorisation of p by p is p^3/3, X'X is n p^2.
 //
-// Where methods compete all is added up in one unit, multiply-adds: functions and draws by cost.def, in loops of the library a quarter of
+// For method selection all is added up in one unit, multiply-adds: functions and draws by cost.def, in loops of the library a quarter of
 // one. Never in seconds: a run makes the same choice on any machine.
 //
-// On a GPU what a sweep costs is, first of all, its launches, and what one lane has to do in turn (`lane`): all that is shared is done at
-// once, as far as there are lanes. Both are multiply-adds of one lane that wait for each other, of some 4 ns; the rest is work, in the same
-// unit where all lanes share it.
+// On a GPU what a sweep costs is, first of all, its launches, and what one lane has to do in sequence (`lane`): all that is shared is done
+// at once, as far as there are lanes. Both are multiply-adds of one lane that wait for each other, of some 4 ns; the rest is work, in the
+// same unit where all lanes share it.
 //
 // The same table is made of the whole program: by it a run chooses its device (runtime/host/device_auto.c).
 //
@@ -24,9 +24,9 @@
 
 enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2, TRIED_BY_TRANSFER = 8 };
 
-// In multiply-adds.
-// a launch, of the library, which matrices of fewer rows do without; a turn of a loop; a value tried; a product of numbers with exponents;
-// a trajectory and each of its steps,
+// In multiply-adds: a call; a draw; a division; a power; a launch; a launch of the library, and the fewest rows
+// of a matrix that goes to it; an iteration of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its
+// leapfrog steps.
 enum {
     CALL = 15,
     DRAW = 60,
@@ -35,19 +35,19 @@ enum {
     LAUNCHED = 60,
     LIBRARY = 4000,
     LEAST_LIBRARY = 13,
-    TURN = 1,
+    ITERATION = 1,
     TRY = 150,
     SCALED = 8,
-    MOVE = 1200,
+    HMC_UPDATE = 1200,
     EVALUATION = 150
 };
-enum { VECTORS_OF_MOVE = 40, VECTORS_OF_EVALUATION = 8 };  // besides what they cost for each coordinate
+enum { VECTORS_OF_HMC = 40, VECTORS_OF_EVALUATION = 8 };  // besides what they cost for each coordinate
 
 // On a GPU, in multiply-adds of one lane that wait for each other (some 4 ns; measured on one H200, as docs/performance.md has it): a
-// launch within a graph, 3 us; a sum by a team, and, times the cube root of its turns, what it takes blocks to wait for each other (some 1
-// us by one block, some 7 by two hundred: estimates); a column of a Cholesky factor and its solves; lanes of a crew; what every sweep
-// launches besides its steps; a trajectory and each of its steps: the machine's own launch, its sums, and the turn of a loop within the
-// graph.
+// launch within a graph, 3 us; a sum by a team; times the cube root of its iterations, what it takes blocks to wait for each other (some 1
+// us by one block, some 7 by two hundred, both estimates); a column of a Cholesky factor and its solves; lanes of a crew; what every sweep
+// launches besides its updates; a trajectory and each of its leapfrog steps: the launch of NUTS itself, its sums, and the iteration of a
+// loop within the graph.
 enum {
     LAUNCHED_ON_GPU = 750,
     TEAM_SUM = 200,
@@ -55,7 +55,7 @@ enum {
     COLUMN = 45,
     CREW = 32,
     SWEEP_ON_GPU = 2000,
-    MOVE_ON_GPU = 2500,
+    HMC_ON_GPU = 2500,
     EVALUATION_ON_GPU = 2500
 };
 enum { USUAL_EVALUATIONS = 15 };                       // of a trajectory by NUTS, where nothing is known of it: three or four doublings
@@ -67,17 +67,17 @@ static const double at_once = 1.0 / 16384, bytes_at_once = 1.0 / 20000;  // that
 
 // of an operation of the library; of a product of a matrix by a vector
 static const double in_library = 0.15, by_vector = 0.08;
-enum { SHORT = 12 };  // turns of an inner loop, of which no several are done at once
+enum { SHORT = 12 };  // iterations of an inner loop, too few to do several at once
 
-// Of an operation or a call by itself, and in a loop without draws whose turns processors do several of at once (8 numbers of double
-// precision).
+// Of an operation or a call by itself, and in a loop without draws, of which processors do several iterations at once (8 numbers of
+// double precision).
 typedef struct Units {
     double alone, in_row;
 } Units;
 static const Units operation = {1, 0.2}, division = {DIVISION, 1};
 enum { POWER_IN_ROW = 25 };
 
-// work: in multiply-adds; row: where a loop is done several elements at once; lane: those that one lane makes in turn
+// work: in multiply-adds; row: where a loop is done several elements at once; lane: those that one lane makes in sequence
 typedef struct Cost {
     Expr *operations, *draws, *bytes, *work, *row, *lane;
 } Cost;
@@ -104,7 +104,7 @@ static void add(Cost *to, Cost more)
     to->lane = ex_add2(to->lane, more.lane);
 }
 
-// Of one turn alone, and of one of several at once.
+// Of one iteration alone, and of one of several at once.
 static void spend_in_row(Cost *to, Expr *units, Expr *in_row)
 {
     to->work = ex_add2(to->work, units);
@@ -266,10 +266,10 @@ static Expr *size(const Var *v, int first, int n)
     return all;
 }
 
-// Whether lanes share the turns of a loop, each its own.
+// Whether lanes share the iterations of a loop, each its own.
 static bool is_shared(Sharing how) { return how != SHARE_SERIAL && how != SHARE_BACKWARD && how != SHARE_IN_TURN && how != SHARE_ROWS; }
 
-static Cost count_turns(const Node *n, Cost c)
+static Cost count_iterations(const Node *n, Cost c)
 {
     const Sharing how = n->loop.how;
     if (how == SHARE_MISSING || how == SHARE_IN_TURN) return c;  // of each missing value
@@ -292,7 +292,7 @@ static bool holds_loop(const Node *list)
     return false;
 }
 
-// Where several turns may be done at once: of a loop over pairs, those of the inner one, if it is long enough.
+// Where several iterations may be done at once: of a loop over pairs, those of the inner one, if it is long enough.
 static Expr *work_at_once(const Node *n, Cost c)
 {
     const Index *inner = n->loop.n > 1 && !n->loop.order && !n->loop.of ? n->loop.index[n->loop.n - 1] : NULL;
@@ -303,17 +303,17 @@ static Expr *work_at_once(const Node *n, Cost c)
 static Cost count_loop(Counter *k, const Node *n)
 {
     Cost c = count_scope(k, n->body);
-    spend_in_row(&c, ex_num(TURN), ex_num(operation.in_row));
+    spend_in_row(&c, ex_num(ITERATION), ex_num(operation.in_row));
     if (ex_is_num(c.draws, 0) && !holds_loop(n->body)) c.work = work_at_once(n, c);
     c.row = c.work;
     Expr *of_a_turn = c.lane;
-    c = count_turns(n, c);
+    c = count_iterations(n, c);
     const bool waits = n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED;
     Expr *sum = ex_num(0);
     if (waits) {
         Cost one = none();
         one.operations = ex_num(1);
-        sum = ex_add2(ex_num(TEAM_SUM), ex_mul2(ex_num(MORE_BLOCKS), ex_pow(count_turns(n, one).operations, 1.0 / 3)));
+        sum = ex_add2(ex_num(TEAM_SUM), ex_mul2(ex_num(MORE_BLOCKS), ex_pow(count_iterations(n, one).operations, 1.0 / 3)));
     }
     if (n->loop.how == SHARE_SUM_CREW) c.lane = ex_mul2(ex_num(1.0 / CREW), c.lane);
     else if (is_shared(n->loop.how)) c.lane = ex_add2(of_a_turn, sum);
@@ -333,7 +333,7 @@ static void count_part(Expr *e, void *with)
 
 static Expr *cubed(Expr *n, double share) { return ex_mul2(ex_num(share), ex_pow(n, 3)); }
 
-// A differential equation is solved in steps, of which data tell the number: for an estimate, a few for each time of the solution.
+// A differential equation is solved in steps, whose number depends on the data: for an estimate, a few for each time of the solution.
 enum { EVALUATIONS_OF_A_STEP = 6, STEPS_AT_LEAST = 20 };
 
 static Cost count_solution(Counter *k, const Ode *o, bool slopes)
@@ -459,7 +459,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     case NODE_CONSTRAINED: {
         Cost c = times(tried(k, n->body), ex_num(TRIED_BY_SLICE));
         draw(&c, ex_num(1), units_of("uniform_between", DRAW).alone);
-        add(to, times(c, size(n->move.c->var, 0, n->move.c->var->rank)));
+        add(to, times(c, size(n->constrained.c->var, 0, n->constrained.c->var->rank)));
         break;
     }
     case NODE_DRAW_ARRAY: {  // a warp or a block for each
@@ -549,7 +549,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
 }
 
 // Of chains with the same data a loop goes through the first alone (graph/rewrite/messages.c): the share of those, of which the rows are
-// counted when data are there; NULL: the condition says nothing of it.
+// counted when data are there; NULL: the condition does not mention it.
 typedef struct First {
     const Graph *g;
     const Var *v;
@@ -570,7 +570,7 @@ static Expr *share_of_first(const Expr *condition)
     return condition && ex_find(condition, test_first, &f) ? ex_mul2(ex_ref(f.v->rows_counted, 0, NULL), ex_pow(f.v->dim[0], -1)) : NULL;
 }
 
-// What stands behind `continue` is there for some turns only.
+// What follows `continue` is done in some iterations only.
 static Cost count_list(Counter *k, const Node *list)
 {
     Cost c = none(), some = none();
@@ -670,7 +670,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     case LAUNCH_SHARED_UNLESS_MISSING:
     case LAUNCH_ORDER_ROWS:
     case LAUNCH_COLOUR_ELEMENTS:
-    case LAUNCH_TURNS:
+    case LAUNCH_CATEGORIES:
     case LAUNCH_WHERE:
     case LAUNCH_CHECKED:
     case LAUNCH_PROPOSE:
@@ -684,7 +684,7 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     add(to, c);
 }
 
-// Whether what is made under a condition belongs to a route, IF_MANY, IF_FEW (without telling rows) or IF_LISTED.
+// Whether what is made under a condition belongs to a route: IF_MANY, IF_FEW (rows not listed) or IF_LISTED.
 static bool is_taken(When when, When route)
 {
     switch (when) {
@@ -698,21 +698,21 @@ static bool is_taken(When when, When route)
     return true;
 }
 
-// A list of launches, those of a loop over turns as often as there are.
+// A list of launches; those of the host's loops count once for each iteration.
 static Cost count_all(Counter *k, const Launches *list)
 {
-    Cost all = none(), turn = none();
-    Expr *turns = NULL;
+    Cost all = none(), one = none();
+    Expr *iterations = NULL;
     for (const Launch *l = list->first; l; l = l->next) {
-        if (l->kind == LAUNCH_TURNS || l->kind == LAUNCH_WHERE) {
-            turns = l->kind == LAUNCH_WHERE && k->where_made ? ex_num(1) : l->arg[0].extent;
-            turn = none();
+        if (l->kind == LAUNCH_CATEGORIES || l->kind == LAUNCH_WHERE) {
+            iterations = l->kind == LAUNCH_WHERE && k->where_made ? ex_num(1) : l->arg[0].extent;
+            one = none();
         } else if (l->kind == LAUNCH_CHECKED || l->kind == LAUNCH_ADAPTS)
             while (l->kind != LAUNCH_END) l = l->next;
         else if (l->kind == LAUNCH_END) {
-            add(&all, times(turn, turns));
-            turns = NULL;
-        } else if (is_taken(l->when, k->route) && !l->unless_kept) count_launch(k, l, turns ? &turn : &all);
+            add(&all, times(one, iterations));
+            iterations = NULL;
+        } else if (is_taken(l->when, k->route) && !l->unless_kept) count_launch(k, l, iterations ? &one : &all);
     }
     return all;
 }
@@ -744,7 +744,7 @@ const char *cost_text(const Program *p, const UpdateCode *s)
                   : arena_printf(p->g->arena, "%s%s", many, of);
 }
 
-// ---- what competes ----
+// ---- costs for method selection ----
 
 // In numbers of the data alone, so that the host can compute it: a sum over a loop that is not the same for all is taken in its middle, and
 // a number that differs from element to element is their mean.
@@ -793,11 +793,11 @@ static Cost count_launches(const Program *p, const Launches *list, When route)
     return count_all(&k, list);
 }
 
-typedef struct Ways {
-    Cost steps, move, evaluation;
-} Ways;
+typedef struct MethodCosts {
+    Cost updates, hmc, evaluation;
+} MethodCosts;
 
-// What sizes leave of the cost of a step that is taken for some: of unknowns together, or in turn.
+// The cost of an update that only some sizes take: unknowns drawn together, or one after the other.
 static Cost where_taken(Cost c, const Update *s, bool gpu)
 {
     if (!s->joined || !s->joined->where) return c;
@@ -807,19 +807,19 @@ static Cost where_taken(Cost c, const Update *s, bool gpu)
                   ex_mul2(times, c.work),       ex_mul2(times, c.row),   ex_mul2(times, c.lane)};
 }
 
-// `of`: the selection; NULL: the program, with all of them. `other`: steps that this device does not take. A move that the model asks for
-// is made in every sweep, of a trajectory as is usual.
-static Ways count_ways(const Program *p, const Selection *of, int other, When route)
+// `of`: the selection; NULL: the program, with all of them. `other`: updates that this device does not take. HMC that the model requests is
+// made in every sweep, with a trajectory of the usual length.
+static MethodCosts count_methods(const Program *p, const Selection *of, int other, When route)
 {
     Cost every = none();
-    Ways w = {none(), none(), none()};
+    MethodCosts w = {none(), none(), none()};
     for (int i = 0; i < p->nupdates; i++) {
         const Update *s = p->updates[i].update;
         if (s->imputes || (int)s->when == other || (other == ON_GPU ? s->joint < 0 : s->joint > 0) ||
             (of && s->selection && s->selection != of))
             continue;
         add(&every, count_launches(p, &p->updates[i].made, route));
-        Cost move = where_taken(count_launches(p, &p->updates[i].launches, route), s, other == ON_CPU), evaluation = none();
+        Cost launches = where_taken(count_launches(p, &p->updates[i].launches, route), s, other == ON_CPU), evaluation = none();
         const bool asked = !of && !s->selection && s->kind == UPDATE_NUTS;
         if (s->when == WITH_GRADIENTS || asked) {
             evaluation = count_launches(p, &p->updates[i].density, route);
@@ -827,18 +827,18 @@ static Ways count_ways(const Program *p, const Selection *of, int other, When ro
             for (const Launch *l = p->updates[i].launches.first; l; l = l->next)
                 for (int k = 0; k < l->nargs && l->kind == LAUNCH_NUTS && !n; k++)
                     if (l->arg[k].kind == ARG_EXTENT) n = l->arg[k].extent;
-            move.work = ex_add(3, (Expr *[]){move.work, ex_num(MOVE), ex_mul2(ex_num(VECTORS_OF_MOVE), n)});
+            launches.work = ex_add(3, (Expr *[]){launches.work, ex_num(HMC_UPDATE), ex_mul2(ex_num(VECTORS_OF_HMC), n)});
             evaluation.work = ex_add(3, (Expr *[]){evaluation.work, ex_num(EVALUATION), ex_mul2(ex_num(VECTORS_OF_EVALUATION), n)});
-            move.lane = ex_add2(move.lane, ex_num(MOVE_ON_GPU));
+            launches.lane = ex_add2(launches.lane, ex_num(HMC_ON_GPU));
             evaluation.lane = ex_add2(evaluation.lane, ex_num(EVALUATION_ON_GPU));
         }
-        if (asked) add(&move, times(evaluation, ex_num(s->nuts.steps ? s->nuts.steps : USUAL_EVALUATIONS)));
+        if (asked) add(&launches, times(evaluation, ex_num(s->nuts.steps ? s->nuts.steps : USUAL_EVALUATIONS)));
         else add(&w.evaluation, evaluation);
-        add(!s->selection ? &every : s->when == WITH_GRADIENTS ? &w.move : &w.steps, move);
+        add(!s->selection ? &every : s->when == WITH_GRADIENTS ? &w.hmc : &w.updates, launches);
     }
     every.lane = ex_add2(every.lane, ex_num(SWEEP_ON_GPU));
-    add(&w.steps, every);
-    add(&w.move, every);
+    add(&w.updates, every);
+    add(&w.hmc, every);
     return w;
 }
 
@@ -853,7 +853,7 @@ void cost_of_scales(const Program *p, const UpdateCode *of, Expr **sweep, Expr *
         add(&all, where_taken(count_launches(p, &p->updates[i].launches, route), s, false));
     }
     *sweep = by_sizes(all.work);
-    const Cost one = count_launches(p, &of->density, route);  // up to the draw, which a trial does without
+    const Cost one = count_launches(p, &of->density, route);  // up to the draw, which a trial leaves out
     *trial = by_sizes(ex_sub(one.work, ex_mul2(ex_num(units_of("normal_natural", DRAW).alone), one.draws)));
 }
 
@@ -864,11 +864,11 @@ static CostOnGpu on_gpu(Cost c)
 
 SelectionCost cost_of_selection(const Program *p, const Selection *of)
 {
-    const Ways cpu = count_ways(p, of, ON_GPU, IF_MANY), gpu = count_ways(p, of, ON_CPU, IF_MANY);
-    return (SelectionCost){by_sizes(cpu.steps.work),
-                           by_sizes(cpu.move.work),
+    const MethodCosts cpu = count_methods(p, of, ON_GPU, IF_MANY), gpu = count_methods(p, of, ON_CPU, IF_MANY);
+    return (SelectionCost){by_sizes(cpu.updates.work),
+                           by_sizes(cpu.hmc.work),
                            by_sizes(cpu.evaluation.work),
-                           {on_gpu(gpu.steps), on_gpu(gpu.move), on_gpu(gpu.evaluation)}};
+                           {on_gpu(gpu.updates), on_gpu(gpu.hmc), on_gpu(gpu.evaluation)}};
 }
 
 CostOnGpu cost_standing_in(const Program *p, int joint)
@@ -885,6 +885,7 @@ CostOnGpu cost_standing_in(const Program *p, int joint)
 
 SelectionCost cost_where_listed(const Program *p, const Selection *of)
 {
-    const Ways cpu = count_ways(p, of, ON_GPU, IF_LISTED);
-    return (SelectionCost){.steps = by_sizes(cpu.steps.work), .move = by_sizes(cpu.move.work), .evaluation = by_sizes(cpu.evaluation.work)};
+    const MethodCosts cpu = count_methods(p, of, ON_GPU, IF_LISTED);
+    return (SelectionCost){
+        .steps = by_sizes(cpu.updates.work), .move = by_sizes(cpu.hmc.work), .evaluation = by_sizes(cpu.evaluation.work)};
 }

@@ -1,9 +1,9 @@
-// density.c -- steps that ask for the density of an element: enumeration, slice sampling, Metropolis steps.
+// density.c -- updates that evaluate the density of an element: enumeration, slice sampling, Metropolis updates.
 //
 //   before   phi[j]: lp = sum(i, f(phi[j], i)) + g(phi[j])       after   kernel draw_phi: for each j, what no value changes is summed;
 //                                                                          slice phi[j]: lp += .. for each value that is tried
 //
-// Needs: conditionals.     Gives: kernels and launches of the step; for other files the pieces that a density is made of.
+// Needs: conditionals.     Gives: kernels and launches of the update; for other files the pieces that a density is made of.
 #include <math.h>
 #include <stdlib.h>
 #include "lower.h"
@@ -26,7 +26,7 @@ static Expr *relevant(Expr *e, const Conditional *c)
     return e;
 }
 
-// Whether a statistic is the same function of u in every turn of the part's loops, whatever the state.
+// Whether a statistic is the same function of u in every iteration of the part's loops, whatever the state.
 static bool is_common(const Part *q, const Conditional *c, Expr *statistic)
 {
     for (int k = 0; k < q->loops.n; k++)
@@ -75,8 +75,8 @@ static DensityPiece *add_piece(Lower *p, DensityPiece ***last, DensityPiece q)
     return **last;
 }
 
-// exp(f(u) + r), f the same in every turn and r free of u: exp(f(u) - f(u0)) times the sum of exp(f(u0) + r), u0 where the chain stands, so
-// that trials make no sum. Far from u0, where one of the two may be beyond what a number holds, the sum is made as it is written.
+// exp(f(u) + r), f the same in every iteration and r free of u: exp(f(u) - f(u0)) times the sum of exp(f(u0) + r), u0 the current value, so
+// that trials make no sum. Far from u0, where one of the two may overflow, the sum is made as it is written.
 static bool add_exponentials(Lower *p, const Conditional *c, const Part *q, const Statistic *s, Var *total, DensityPiece ***last)
 {
     const Expr *e = s->statistic;
@@ -103,7 +103,7 @@ static bool add_exponentials(Lower *p, const Conditional *c, const Part *q, cons
     return true;
 }
 
-// The log density of the element as a function of x: what does not hold u is left out, unless all is wanted; sums whose terms are a
+// The log density of the element as a function of x: what does not depend on u is left out, unless all is wanted; sums whose terms are a
 // statistic of u times something free of u are made once, before the values are tried. walks: some of all values are tried; tried: by all
 // lanes of a team, so that what no trial changes of a row is an array.
 DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool walks, bool tried)
@@ -190,21 +190,21 @@ static Expr *bound_of(const Var *v, int side)
 }
 
 // What the elements of a chain remember is kept in an array, as they are drawn (graph/algebra/history.c).
-typedef struct Kept {
-    const Var *stand;
+typedef struct KeptStates {
+    const Var *state;
     Var *array;
-} Kept;
+} KeptStates;
 
 static Expr *kept_leaf(Expr *e, void *with)
 {
-    const Kept *k = with;
-    return e->kind == EX_REF && e->var == k->stand ? ex_ref(k->array, e->nargs, e->args) : NULL;
+    const KeptStates *k = with;
+    return e->kind == EX_REF && e->var == k->state ? ex_ref(k->array, e->nargs, e->args) : NULL;
 }
 
 static Conditional *with_states(Lower *p, const Conditional *c)
 {
     Conditional *out = arena_copy(p->g->arena, c, sizeof *c);
-    Kept k = {c->state->var, work_array(p, ROLE_STATES, c->state->var->name, c->var->rank, c->var->dim)};
+    KeptStates k = {c->state->var, work_array(p, ROLE_STATES, c->state->var->name, c->var->rank, c->var->dim)};
     Part **last = &out->density;
     for (const Part *q = c->density; q; q = q->next) {
         Part *r = *last = arena_copy(p->g->arena, q, sizeof *q);
@@ -217,7 +217,7 @@ static Conditional *with_states(Lower *p, const Conditional *c)
     return out;
 }
 
-// A slice sampler or a Metropolis step of the element that is studied, between the ends that its type has; its body is to follow.
+// A slice or Metropolis update of the element that is studied, between the ends that its type has; its body is to follow.
 // The end of a whole number's slices, if those of its own distribution differ between elements, as those of x[n] ~ discrete_range(first[n],
 // last[n]): beyond them what it looks up need not exist.
 static Expr *own_end(const Conditional *c, Expr *end, int side)
@@ -253,7 +253,7 @@ Node *enter_walk(Lower *p, const Update *s, NodeKind kind, Var *width)
     return n;
 }
 
-// Sums over rows of a plate that is integrated out: statistics of data, or made before the step.
+// Sums over rows of a plate that is integrated out: statistics of data, or made before the update.
 static const Update *with_statistics(Lower *p, const Update *s)
 {
     const Without *w = s->without;
@@ -292,9 +292,9 @@ static const Update *with_statistics(Lower *p, const Update *s)
 
 void update_density(Lower *p, const Update *s)
 {
-    Moves moves = {0};
+    CountChanges changes = {0};
     s = with_statistics(p, s);
-    Conditional *c = s->predictive ? with_counts(p, s, &moves) : s->conditional->state ? with_states(p, s->conditional) : s->conditional;
+    Conditional *c = s->predictive ? with_counts(p, s, &changes) : s->conditional->state ? with_states(p, s->conditional) : s->conditional;
     Var *v = c->var;
     // walks: from the value it has
     const bool metropolis = s->kind == UPDATE_METROPOLIS, slice = s->kind == UPDATE_SLICE, walks = slice || metropolis;
@@ -313,7 +313,7 @@ void update_density(Lower *p, const Update *s)
     Opened opened = enter_elements(p, s, how);
     put_exists(p, &opened, how, exists_at(v, c->element));
     Var *lp = local_new(p->g->arena, "lp");
-    put_moves(p, &moves, -1);
+    put_count_changes(p, &changes, -1);
     const DensityPiece *pieces =
         prepare_density(p, c, s->expected && s->expected->evidence, walks, slice && (how == BY_TEAM || how == BY_ONE));
     if (walks) {
@@ -329,7 +329,7 @@ void update_density(Lower *p, const Update *s)
         n->weigh.last = s->enumerate.upper;
         n->weigh.marginal = s->marginal;
         Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
-        n->weigh.moves = ex_unknown(count) || ex_reads_response(count);  // how many values there are is known in the sweep only
+        n->weigh.varies = ex_unknown(count) || ex_reads_response(count);  // how many values there are is known in the sweep only
         n->weigh.expects = s->does == EXPECTS;
         if (s->does == EXPECTS) {  // an array of probabilities keeps them
             Expr *at[MAX_RANK + 1];
@@ -338,8 +338,8 @@ void update_density(Lower *p, const Update *s)
             n->weigh.weights = s->expected->of[0];
             n->weigh.at = ex_ref(s->expected->of[0], v->rank + 1, at);
             if (s->expected->evidence) n->weigh.evidence = ex_ref(s->expected->evidence, v->rank, at);
-        } else if (how == BY_TEAM && !n->weigh.moves) {  // else the choice goes along with the weights, and none is kept
-            // data may leave no value, and are told so
+        } else if (how == BY_TEAM && !n->weigh.varies) {  // else the choice goes along with the weights, and none is kept
+            // data may leave no value, which is a fault
             Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);
             n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);
             n->weigh.at = ex_ref(n->weigh.weights, 1, &at);
@@ -348,7 +348,7 @@ void update_density(Lower *p, const Update *s)
         leave(p, n);
         if (c->state) put_assign(p, ASSIGN_SET, place_element(c->state), c->state_is);
     }
-    put_moves(p, &moves, 1);
+    put_count_changes(p, &changes, 1);
     leave_elements(p, &opened);
     close_kernel(p);
     launch_elements(p, s, how, NULL, kernel);

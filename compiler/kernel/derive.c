@@ -1,4 +1,4 @@
-// derive.c -- quantities for the draws: definitions, predictions, what is not drawn, and what runs ask for besides.
+// derive.c -- quantities for the draws: definitions, predictions, what is not drawn, and what runs request besides.
 //
 // Needs: definitions.     Gives: kernels after a kept sweep, and what undoes the NaN of elements that do not exist.
 #include <math.h>
@@ -8,13 +8,13 @@ static bool is_for_draws(const Var *v) { return (v->kind == VAR_DERIVED || v->ki
 static bool is_replicate(const Var *v) { return v->on_request == REQUEST_REPLICATES; }
 static bool waits_for_predicted(const Var *v, void *with) { return v->kind == VAR_PREDICTED && !((bool *)with)[v->id]; }
 
-// What the draws hold for an element that does not exist.
+// What the draws have for an element that does not exist.
 static Expr *absent_value(Lower *p, const Var *v)
 {
     return v->base == BASE_INT ? ex_num(GM_MISSING_INT) : local_ref(local_new(p->g->arena, "NAN"));
 }
 
-// The elements of v without a statement; NULL: there are none.
+// The elements of v that no statement has; NULL: there are none.
 static Expr *absent_element(const Var *v, Loops *l)
 {
     if (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT && v->kind != VAR_AUXILIARY) return NULL;
@@ -41,7 +41,7 @@ static void put_absent(Lower *p, Var *v)
     leave(p, nest);
 }
 
-// A value that an element which does not exist may hold while chains are swept: nothing reads it but sums that take 0 times it or a
+// A value that an element which does not exist may have while chains are swept: nothing reads it but sums that take 0 times it or a
 // function of it.
 static Expr *harmless(const Var *v, Expr *const *at)
 {
@@ -65,7 +65,7 @@ static Expr *harmless(const Var *v, Expr *const *at)
     return lo ? ex_add2(lo, ex_num(1)) : hi ? ex_sub(hi, ex_num(1)) : ex_num(0);
 }
 
-// Missing values that no statement draws: the draws do not show what stands in their place while chains are swept (hide), which comes back
+// Missing values that no statement draws: the draws do not show the values in their place while chains are swept (hide), which comes back
 // afterwards.
 static void lower_undrawn(Lower *p, const Var *v, bool hide)
 {
@@ -110,11 +110,11 @@ static void lower_restore(Lower *p)
     for (int i = 0; i < p->g->nvars; i++) lower_undrawn(p, p->g->vars[i], false);
 }
 
-// Of each variable that is observed, for runs that ask: they come before `derive`, which makes elements that do not exist NaN.
+// Of each variable that is observed, for runs that request it: they come before `derive`, which makes elements that do not exist NaN.
 void lower_observed(Lower *p)
 {
     for (int once = 0; once < 2; once++) {  // what needs matrices of its own is computed by one lane
-        note(p, "The log-likelihood, point by point, in runs that ask for it.");
+        note(p, "The pointwise log-likelihood, in runs that request it.");
         Kernel *k = open_kernel(p, KERNEL_TEAM, once ? "log_likelihood_by_one" : "log_likelihood", "wide");
         k->by_one = once;
         k->on_request = true;
@@ -134,7 +134,7 @@ void lower_observed(Lower *p)
     }
     bool whole = false;
     for (int i = 0; i < p->g->nvars; i++) whole |= is_replicate(p->g->vars[i]) && site_needs_array(p->g->vars[i]);
-    note(p, "Replicates of what is observed, in runs that ask for them.");
+    note(p, "Replicates of what is observed, in runs that request them.");
     Kernel *k = open_kernel(p, whole ? KERNEL_ONCE : KERNEL_TEAM, "replicate", "wide");
     k->on_request = true;
     put_in_order(p, is_replicate, waits_for_predicted, false, true);

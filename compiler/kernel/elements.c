@@ -1,4 +1,4 @@
-// elements.c -- what steps that draw element by element have in common: how elements are shared out, the loops over them, where they are
+// elements.c -- what updates that draw element by element have in common: how elements are shared out, the loops over them, where they are
 // stored.
 #include "lower.h"
 
@@ -20,8 +20,8 @@ static bool any_array(const Part *q)
     return false;
 }
 
-// Elements whose conditionals hold sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to
-// choose from that are weighed without a sum; and what needs whole matrices on the way, which every lane of a team would compute.
+// Elements whose conditionals have sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to
+// choose from that are weighed without a sum; and what needs whole matrices, which every lane of a team would compute.
 Shared shared_how(const Update *s, const RowDot *dot)
 {
     const Conditional *c = s->conditional;
@@ -49,14 +49,14 @@ int missing_field(const Lower *p, const Var *v)
 }
 
 // Categories of the sums for one element.
-static Count turns_of_element(const Update *s)
+static Count iterations_of_element(const Update *s)
 {
     Count all = {0};
     bool any = false;
     for (const Part *q = s->kind == UPDATE_EXACT ? s->conditional->natural : s->conditional->density; q; q = q->next) {
         if (q->scatter || q->loops.n == 0) continue;
-        const Count turns = iterations_of_loops(&q->loops);
-        if (!any || turns.n > 0) all = turns;  // the last: sums of one element mostly are of one length
+        const Count iterations = iterations_of_loops(&q->loops);
+        if (!any || iterations.n > 0) all = iterations;  // the last: sums of one element mostly are of one length
         any = true;
     }
     return all;
@@ -81,7 +81,7 @@ Kernel *open_elements_kernel(Lower *p, Shared how, const Update *s, const char *
     return k;
 }
 
-// Loops over the elements that a step draws, missing ones or all, around what is put next. Returns the outermost, or NULL.
+// Loops over the elements that an update draws, missing ones or all, around what is put next. Returns the outermost, or NULL.
 Node *enter_opened(Lower *p, Opened *o, Sharing how, const Var *of)
 {
     Node *n = enter(p, NODE_LOOP);
@@ -123,7 +123,7 @@ Opened enter_elements(Lower *p, const Update *s, Shared how)
         note_count(p, p->open, count_dims(v, 0, 1));
         return o;
     }
-    if (how == BY_SHELVES) {  // groups of elements at once, those of one in turn
+    if (how == BY_SHELVES) {  // groups of elements at once, those of one group one after the other
         Node *groups = enter_opened(p, &o, SHARE_ALONG, NULL), *rows = enter_opened(p, &o, SHARE_SERIAL, NULL);
         Index *group = index_new(intern("group"), ex_num(1), s->enumerate.shelves);
         groups->loop.index[groups->loop.n++] = group;
@@ -138,7 +138,7 @@ Opened enter_elements(Lower *p, const Update *s, Shared how)
         for (int k = 0; k < v->rank; k++) n->loop.index[n->loop.n++] = c->element[k];
         n->loop.colours = colours_of(c);
         n->loop.stride = c->stride;
-        if (crew) n->loop.turns = turns_of_element(s);
+        if (crew) n->loop.iterations = iterations_of_element(s);
         return o;
     }
     if (s->imputes) {
@@ -150,7 +150,7 @@ Opened enter_elements(Lower *p, const Update *s, Shared how)
     if (c->nbatch > 0) {
         Node *n = enter_opened(p, &o, crew ? SHARE_CREW : SHARE_EACH, v);
         for (int k = 0; k < c->nbatch; k++) n->loop.index[n->loop.n++] = c->element[k];
-        if (crew) n->loop.turns = turns_of_element(s);
+        if (crew) n->loop.iterations = iterations_of_element(s);
     }
     for (int k = c->nbatch; k < v->rank - (s->kind == UPDATE_ELLIPTICAL); k++) {  // an ellipse takes the last dimension whole
         Node *n = enter_opened(p, &o, SHARE_SERIAL, v);
@@ -217,8 +217,8 @@ void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, c
     }
     case BY_CREW: {
         Count work = count_elements(s);
-        const Count turns = turns_of_element(s);
-        for (int i = 0; i < turns.n && work.n < 8; i++) work.factor[work.n++] = turns.factor[i];
+        const Count iterations = iterations_of_element(s);
+        for (int i = 0; i < iterations.n && work.n < 8; i++) work.factor[work.n++] = iterations.factor[i];
         l = launch(p, coloured(s) ? LAUNCH_COLOURS_TEAM : LAUNCH_TEAM, k);
         with_count(l, work);
         if (coloured(s)) with_number(l, colours_of(s->conditional));
@@ -231,7 +231,7 @@ void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, c
     }
 }
 
-// An element of the step is x: by one lane of a team.
+// An element of the update is x: by one lane of a team.
 Store store_of(Shared how, const Conditional *c)
 {
     return how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST;

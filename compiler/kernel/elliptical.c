@@ -1,9 +1,10 @@
-// elliptical.c -- a vector with a joint normal prior, moved whole along an ellipse (graph/updates/elliptical.c; device/elliptical.h).
+// elliptical.c -- a vector with a joint normal prior, updated whole by elliptical slice sampling (graph/updates/elliptical.c;
+// device/elliptical.h).
 #include "lower.h"
 
-// along as many ellipses: a draw from the prior and some evaluations of the rest cost little beside the factor of the prior's matrix and
-// what else a sweep does with it
-enum { TURNS_A_SWEEP = 8 };
+// along so many ellipses: a draw from the prior and some evaluations of the likelihood cost little beside the factor of the prior's matrix
+// and the rest of a sweep
+enum { ELLIPSES_A_SWEEP = 8 };
 
 // A matrix that all vectors share, in an array that is filled before them.
 static Expr *shared_matrix(Lower *p, const Conditional *c, Expr *e)
@@ -36,17 +37,17 @@ void update_elliptical(Lower *p, const Update *s)
         *offset = work_array(p, ROLE_BLOCK, words(p, "offset_%s", v->name), 1, &size);
     bool once = !any_loops(c->density);
     for (const Part *q = c->density; q; q = q->next) once |= needs_array(q->value);
-    Kernel *kernel = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, words(p, "turn_%s", v->name), "wide");
+    Kernel *kernel = open_kernel(p, once ? KERNEL_ONCE : KERNEL_TEAM, words(p, "elliptical_%s", v->name), "wide");
     DrawArg *arg = NEW_N(a, DrawArg, e->nargs + 1);
     for (int i = 0; i < e->nargs; i++) arg[i].value = shared_matrix(p, c, e->arg[i]);
     Opened opened = enter_elements(p, s, BY_TEAM);
-    // Streams: one for the normals of a turn and one for its angle, by turn and vector.
+    // Streams: one for the normals of an ellipse and one for its angle, by ellipse and vector.
     Var *streams = local_new(a, "streams");
-    Index *turn = index_new(intern("turn"), ex_num(1), ex_num(TURNS_A_SWEEP));
+    Index *repeat = index_new(intern("repeat"), ex_num(1), ex_num(ELLIPSES_A_SWEEP));
     Expr *of_normals[MAX_RANK + 1], *of_angle[MAX_RANK + 1];
-    streams->dim[streams->rank++] = ex_num(2 * TURNS_A_SWEEP);
-    of_normals[0] = ex_index(turn);
-    of_angle[0] = ex_add2(ex_index(turn), ex_num(TURNS_A_SWEEP));
+    streams->dim[streams->rank++] = ex_num(2 * ELLIPSES_A_SWEEP);
+    of_normals[0] = ex_index(repeat);
+    of_angle[0] = ex_add2(ex_index(repeat), ex_num(ELLIPSES_A_SWEEP));
     for (int i = 0; i < nbatch; i++) {
         streams->dim[streams->rank++] = v->dim[i];
         of_normals[i + 1] = of_angle[i + 1] = ex_index(c->element[i]);
@@ -54,7 +55,7 @@ void update_elliptical(Lower *p, const Update *s)
     const DensityPiece *pieces = prepare_density(p, c, true, true, true);
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
-    loop->loop.index[loop->loop.n++] = turn;
+    loop->loop.index[loop->loop.n++] = repeat;
     Node *d = put(p, NODE_DRAW);
     d->draw.var = v;
     d->draw.element = ex_ref(streams, streams->rank, of_normals);

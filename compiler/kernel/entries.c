@@ -1,5 +1,5 @@
-// entries.c -- entries of the precision and the shift of joint normals: each term of a block goes to its places, by way of statistics where
-// these leave the sweep.
+// entries.c -- entries of the precision and the shift of joint normals: each term of a block goes to its places, by way of statistics
+// where these leave the sweep.
 //
 //   before   term -1/2 w[i]*x[i]*beta[j]*beta[k] over i, j, k       after   J[j, k] += w[i]*x[i], and its mirror image
 //
@@ -29,8 +29,8 @@ static Sub batch_sub(const BlockPlace *b, Expr *ref) { return (Sub){.of = ref->v
 
 Place place_at(Var *array, int n, Sub a, Sub b, Sub c) { return (Place){.array = array, .n = n, .sub = {a, b, c}}; }
 
-// One entry of the precision or the shift; in a pair of places off the diagonal if `mirrored`, of which `side` 1 and 2 are the first and
-// its mirror image alone.
+// One entry of the precision or the shift; in a pair of places off the diagonal if `mirrored`, of which `side` 1 and 2 are the first
+// and its mirror image alone.
 void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored, int side, Expr *value)
 {
     const Sub none = {0};
@@ -219,8 +219,8 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
             target[n] = u.ref[r]->args[k];
             extent[n++] = u.ref[r]->var->dim[k];
         }
-    // Two elements of one array that both vary, without a gather: one lane's mirror image may be another's place, so all places come first,
-    // then all images. With a gather, lanes ask which places are their own.
+    // Two elements of one array that both vary, and no gather: one lane's mirror image may be another's place, so all places come first,
+    // then all images. With a gather, lanes test which places are their own.
     bool both = mirrored && u.ref[0]->var == u.ref[1]->var && p->open->kind == KERNEL_TEAM;
     for (int r = 0; r < 2 && both; r++) {
         bool varies = false;

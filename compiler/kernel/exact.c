@@ -6,7 +6,7 @@
 // Sums that leave the sweep are statistics. Those of all elements over the same rows have a kernel before (scattered.c); those that a pass
 // over rows makes are there already (rows.c).
 //
-// Needs: conditionals.     Gives: kernels and launches of the step.
+// Needs: conditionals.     Gives: kernels and launches of the update.
 #include <math.h>
 #include <string.h>
 #include "lower.h"
@@ -14,7 +14,7 @@
 static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
 {
     const double ends[2] = {c->var->lower_number, c->var->upper_number};
-    const Part *alone[2] = {NULL, NULL};  // a bound that stands for itself
+    const Part *alone[2] = {NULL, NULL};  // a bound by itself
     for (int side = 0; side < 2; side++) {
         int n = 0;
         for (const Part *b = c->bounds; b; b = b->next)
@@ -150,7 +150,7 @@ static Part *cumulated(Lower *p, const Conditional *c, const Part *q, Reach *rea
     Expr *key = ex_index(c->element[0]), *end = NULL, *others = NULL, *todo[16] = {q->loops.guard};
     for (int i = 0; i < q->loops.n; i++)
         if (ex_mentions_index(q->loops.index[i]->lo, c->element[0]) || ex_mentions_index(q->loops.index[i]->hi, c->element[0])) return NULL;
-    for (int n = 1; n > 0;) {  // conditions that hold together
+    for (int n = 1; n > 0;) {  // conditions that are true together
         Expr *e = todo[--n];
         if (e->kind == EX_CALL && e->fn == FN_AND && n + 2 <= 16) {
             todo[n++] = e->args[1];
@@ -195,7 +195,7 @@ typedef struct Cumulated {
     Var *array[MAX_NATURAL];
 } Cumulated;  // of one direction
 
-// The step with these sums taken out of it: what is left may need no sum for each element.
+// The update with these sums taken out of it: what is left may need no sum for each element.
 static const Update *take_cumulated(Lower *p, const Update *s, Cumulated *before, Cumulated *beyond)
 {
     Conditional *c = s->conditional, *less = NULL;

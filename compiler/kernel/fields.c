@@ -1,4 +1,4 @@
-// fields.c -- the arrays and numbers of Data and State, and what the runtime is told of each.
+// fields.c -- the arrays and numbers of Data and State, and how the tables describe each to the runtime.
 //
 //   data        { int N; vector[N] y; }           y: rank 1, its extent the field N, must be finite, values may be missing and stand in the
 //   state then parameters  { real<lower=0> sigma; }          sigma: lower bound 0
@@ -97,7 +97,7 @@ static void find_sizes(Program *p)
 
 // ---- what data must be ----
 
-// Values may be missing if a step draws them.
+// Values may be missing if an update draws them.
 static bool imputable(const Program *p, const Var *v)
 {
     for (const Update *s = p->g->updates; s; s = s->next)
@@ -118,7 +118,7 @@ static bool must_be_finite(const Graph *g, const Var *v)
     return used;
 }
 
-// 1 + the number of the field of Data that is the extent as it stands, or 0.
+// 1 + the number of the field of Data that is the extent itself, or 0.
 static int extent_field(const Program *p, const Expr *extent)
 {
     return extent->kind == EX_REF && extent->var->rank == 0 ? 1 + field_of(p->data, p->ndata, extent->var) : 0;
@@ -126,7 +126,7 @@ static int extent_field(const Program *p, const Expr *extent)
 
 // ---- bounds ----
 
-// What is computed before the first sweep is not there yet when shapes are asked for.
+// What is computed before the first sweep is not there yet when shapes are computed.
 static bool is_computed(const Var *v, void *with)
 {
     (void)with;

@@ -3,7 +3,7 @@
 //   before   update z[n[i], 1] += x[i]                  after   the same, where 1 <= n[i] <= N: `exists`
 //            ratio a * log(u)                                   and log(u), of which an array keeps the value: `log`
 //
-// Needs: the kernels as the passes have left them.     Gives: the members of nodes and kernels that say so, and Program.logs.
+// Needs: the kernels as the passes have left them.     Gives: these members of nodes and kernels, and Program.logs.
 // Keeps: all else.
 #include <math.h>
 #include "lower.h"
@@ -11,7 +11,7 @@
 // ---- updates ----
 
 // The condition that a place is there whose subscripts no loop changes, which the model reads under a condition: sums for it are made
-// whatever data say, and are 0 then.
+// whatever the data, and are 0 then.
 static Expr *place_exists(const Graph *g, const Place *at)
 {
     Expr *all = NULL;
@@ -75,7 +75,7 @@ static KeptLogs kept_logs(const Conditional *c)
     return (KeptLogs){c->var->kept_log ? ex_call1("log", c->u) : NULL, c->var->kept_log1m ? ex_call1("log1m", c->u) : NULL};
 }
 
-// A difference of squares is written without the squares.
+// A difference of squares is written as a product.
 static void form_ratio(Node *n)
 {
     const Conditional *c = n->ratio.c;
@@ -100,7 +100,7 @@ static bool is_bounded(const Var *v)
 
 // ---- joint draws ----
 
-// A size of which the program's text says what it is, for which a routine is compiled of its own.
+// A size that the program's text has as a number, for which a routine is compiled of its own.
 enum { BAND_UNROLLED = 4 };
 
 static int known_size(double times, const Expr *size, int unknown)
@@ -170,9 +170,9 @@ static void form_list(const Program *p, Node *list)
             n->weigh.few = !n->weigh.expects && are_few(n->weigh.first, n->weigh.last);
             break;
         case NODE_CONSTRAINED:
-            n->move.again = series_again(g, n->move.c);
-            n->move.vector = constraint_rank(n->move.c->var) == 1;
-            n->move.climbs = g->method == METHOD_EM;
+            n->constrained.again = series_again(g, n->constrained.c);
+            n->constrained.vector = constraint_rank(n->constrained.c->var) == 1;
+            n->constrained.climbs = g->method == METHOD_EM;
             break;
         case NODE_DRAW_ARRAY: n->whole.mode = g->method == METHOD_EM; break;
         case NODE_DRAW_NORMAL: n->normal.mode = g->method == METHOD_EM; break;
@@ -224,18 +224,18 @@ static bool sums_products(const Node *list)
 // ---- logarithms ----
 //
 // An unknown that may round to an end of its support is read by its logarithm, where an array keeps that (logs.c): log(x + y) is made of
-// log x and log y, pow(x, r) of log x. Which of them have a name where the call stands is for emission to see.
+// log x and log y, pow(x, r) of log x. Emission sees which of them have a name at the call.
 
-typedef struct Calls {
+typedef struct LogCalls {
     Arena *arena;
     Map *forms;
     int n, size;
     const Expr **call;
-} Calls;
+} LogCalls;
 
 static Look test_call(const Expr *e, void *with)
 {
-    Calls *c = with;
+    LogCalls *c = with;
     const bool sum = e->kind == EX_CALL && e->fn == FN_log && e->args[0]->kind == EX_ADD,
                power = e->kind == EX_CALL && e->fn == FN_pow && e->args[0]->kind == EX_REF;
     if ((!sum && !power) || map_get(c->forms, e)) return LOOK;
@@ -259,7 +259,7 @@ static Look test_unknown(const Expr *e, void *with)
     return SKIP;
 }
 
-static void log_form(Calls *c, const Expr *call)
+static void log_form(LogCalls *c, const Expr *call)
 {
     Refs u = {.arena = c->arena};
     Expr *of = call->args[0];
@@ -282,7 +282,7 @@ static void log_form(Calls *c, const Expr *call)
 
 static void look_for_logs(Expr *e, void *with)
 {
-    Calls *c = with;
+    LogCalls *c = with;
     if (!e) return;
     ex_find(e, test_call, c);
     while (c->n > 0) log_form(c, c->call[--c->n]);
@@ -353,7 +353,7 @@ static void each_written(const Node *n, void (*f)(Expr *, void *), void *with)
     }
 }
 
-static void find_logs(const Node *list, Calls *c)
+static void find_logs(const Node *list, LogCalls *c)
 {
     for (const Node *n = list; n; n = n->next) {
         each_written(n, look_for_logs, c);
@@ -375,7 +375,7 @@ bool reads_wild(const Expr *subscript) { return ex_any_var(subscript, test_wild,
 
 void form_kernel(Lower *p, Kernel *k)
 {
-    Calls c = {.arena = p->g->arena, .forms = &p->out->logs};
+    LogCalls c = {.arena = p->g->arena, .forms = &p->out->logs};
     form_list(p->out, k->body);
     k->products = sums_products(k->body);
     find_logs(k->body, &c);

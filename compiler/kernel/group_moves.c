@@ -1,4 +1,5 @@
-// group_moves.c -- group moves, whoever proposes them (graph/updates/group.c): c is 1, is drawn as any unknown, and moves what it acts on.
+// group_moves.c -- group moves of all kinds (graph/updates/group.c): c starts at 1, is drawn as any unknown, and is applied to its
+// unknowns.
 //
 //   before_c      c[k] = 1                          a slice starts there, and so does the ratio of an exact draw; 0, of a translation
 //   draw_c        its conditional                   as that of any unknown: density.c
@@ -7,8 +8,8 @@
 #include <string.h>
 #include "lower.h"
 
-enum { ROWS_THAT_TELL = 50 };  // of each element: they tell a plate, and its scale, so well that c is close to 1
-// rows of responses 0 and 1, whose variance is 1/4 at most, that tell a plate what another row does
+enum { ROWS_THAT_IDENTIFY = 50 };  // of each element: they identify a plate, and its scale, so well that c is close to 1
+// rows of responses 0 and 1, whose variance is 1/4 at most, that identify a plate as well as another row does
 enum { OF_TWO_VALUES = 4 };
 
 static Expr *product(const Count *c)
@@ -28,11 +29,11 @@ static int sharing(const Lower *p, const Update *s)
     return n;
 }
 
-// The turns of a loop, unless it goes over elements.
+// The iterations of a loop, unless it goes over elements.
 static Expr *of_others(const Loops *l, const Expr *elements)
 {
-    const Count turns = iterations_of_loops(l);
-    Expr *n = product(&turns);
+    const Count iterations = iterations_of_loops(l);
+    Expr *n = product(&iterations);
     bool own = n->kind == EX_NUM || elements == n;
     for (int i = 0; i < (elements->kind == EX_ADD ? elements->nargs : 0); i++) own |= elements->args[i] == n;
     return own ? ex_num(0) : n;
@@ -45,7 +46,7 @@ static bool is_binary(const Factor *f)
     return f->observed && most && most->kind == AST_INT && most->number == 1;
 }
 
-// Where the move pays: always, if what c is drawn from are sums over what moves, or over data alone, which leave the sweep. Else each sweep
+// Where the move pays: always, if c is drawn from sums over its unknowns, or over data alone, which leave the sweep. Else each sweep
 // passes over the rows of a statement, or over the pairs of two plates: for plates with few rows an element.
 static Expr *where_it_pays(Lower *p, const Update *s)
 {
@@ -73,11 +74,11 @@ static Expr *where_it_pays(Lower *p, const Update *s)
         rows = ex_add2(rows, ex_mul2(ex_num(!o->added && is_binary(q->factor) ? 1.0 / OF_TWO_VALUES : 1), of_others(&q->loops, elements)));
     }
     if (o->added) rows = ex_mul2(ex_num(sharing(p, s)), rows);
-    Expr *few = ex_is_num(rows, 0) ? NULL : ex_call2("<=", rows, ex_mul2(ex_num(ROWS_THAT_TELL), elements));
+    Expr *few = ex_is_num(rows, 0) ? NULL : ex_call2("<=", rows, ex_mul2(ex_num(ROWS_THAT_IDENTIFY), elements));
     return o->where && few ? ex_call2("&&", o->where, few) : o->where ? o->where : few;
 }
 
-// ---- transfers: who is moved against whom, and how far ----
+// ---- transfers: which elements change against each other, and how far ----
 
 static void find_partners(Lower *p, const Transfer *t)
 {
@@ -114,7 +115,7 @@ static void draw_places(Lower *p, const Transfer *t)
         for (int d = t->of->rank; d < moved[side]->rank; d++) {
             Expr *place = ex_ref(t->place[side][d], 0, NULL);
             Var *x = local_integer(p, "x");
-            note(p, "Which element of %s moves in this sweep", moved[side]->name);
+            note(p, "Which element of %s changes in this sweep", moved[side]->name);
             Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", t->place[side][d]->name), "wide");
             Node *lane = enter(p, NODE_LANE);
             put_random(p, t->place[side][d], place, x, "discrete_uniform", ex_num(1), moved[side]->dim[d]);
@@ -135,7 +136,7 @@ static void find_room(Lower *p, const Transfer *t)
     *c = (Conditional){.var = of, .nbatch = of->rank, .current = ex_ref(of, of->rank, at), .u = ex_ref(of, of->rank, at)};
     memcpy(c->element, t->element, sizeof c->element);
     const Update s = {.kind = UPDATE_SLICE, .nblock = 1, .block = &of, .conditional = c};
-    note(p, "How far each may move, and among which values it is drawn");
+    note(p, "How far each may change, and among which values it is drawn");
     Kernel *k = of->rank ? open_elements_kernel(p, BY_ELEMENT, &s, words(p, "room_of_%s", of->name))
                          : open_kernel(p, KERNEL_TEAM, words(p, "room_of_%s", of->name), "wide");
     k->number = "wide";
@@ -171,7 +172,7 @@ void before_group_move(Lower *p, const Update *s)
     if (where) with_extent(launch(p, LAUNCH_WHERE, NULL), where);
     const bool checked = s->kind == UPDATE_EXACT || (s->kind == UPDATE_GAUSSIAN && !s->gaussian.scales);
     if (checked) launch(p, LAUNCH_CHECKED, NULL);
-    note(p, "Nothing has moved yet");
+    note(p, "The move starts from the identity");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", c->name), "wide");
     Loops l = {.n = c->rank};
     Expr *element = var_element(p->g, c, l.index);
@@ -184,7 +185,8 @@ void before_group_move(Lower *p, const Update *s)
     for (int i = 0; i < s->group_move->nwindows; i++) fill_window(p, &s->group_move->window[i]);
 }
 
-// With --check: the ratio of the draw is of the density of c, log p(moved) + J log c - log c; that of the model has the first alone.
+// With --check: the ratio of the draw is of the density of c, log p(moved unknowns) + J log c - log c; that of the model has the first
+// alone.
 static void put_jacobian(Lower *p, const Update *s, const Carried *m)
 {
     if (m->log_jacobian && !ex_is_num(m->log_jacobian, 0)) put(p, NODE_RATIO)->ratio.value = ex_neg(m->log_jacobian);
@@ -195,7 +197,7 @@ static void put_jacobian(Lower *p, const Update *s, const Carried *m)
     put(p, NODE_RATIO)->ratio.value = value;
 }
 
-// Logarithms that are kept (logs.c), before the element moves, whose own they are made of. Gives what the element becomes.
+// Logarithms that are kept (logs.c), before the element changes, since they are made of its own. Gives what the element becomes.
 static Expr *put_moved_logs(Lower *p, Expr *element, Expr *value, Expr *exists, bool multiplied)
 {
     if (!element->var->kept_log) return value;
@@ -212,7 +214,7 @@ static Expr *put_moved_logs(Lower *p, Expr *element, Expr *value, Expr *exists, 
     return multiplied ? ex_call2("value_kept", value, log) : value;
 }
 
-// What moves, in terms of these indices in place of its own.
+// What changes, in terms of these indices in place of its own.
 static Carried carried_at(const Carried *m, Index *const *index)
 {
     Carried here = *m;
@@ -256,8 +258,8 @@ void along_group_move(Lower *p, const Update *s)
     const bool haar = s->kind == UPDATE_EXACT && !s->marginal && !o->added;
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
     note(p,
-         haar ? "What %s moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/%s, too."
-              : "What %s moves",
+         haar ? "The move %s is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/%s, too."
+              : "The move %s is applied",
          o->by->name, o->by->name);
     Kernel *k = open_kernel(p, KERNEL_TEAM,
                             o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");

@@ -68,26 +68,26 @@ static bool test_late(const Var *v, void *with)
     return v->kind != VAR_DATA || v->response;
 }
 
-typedef struct Named {
+typedef struct NamedGroup {
     Expr *key, *part, *is;
     Index *row, *group;
     bool left;
-} Named;
+} NamedGroup;
 
 // The group of a row where places name it: the key itself, or its part that varies, g[i] of g[i] + 1, where a constant has been added to
 // others. What else names the row is left.
-static Expr *name_group(Named *n, Expr *e)
+static Expr *name_group(NamedGroup *n, Expr *e)
 {
-    if (!e || e == n->key) return e;  // a key that stands alone is emitted as the group
+    if (!e || e == n->key) return e;  // a key by itself is emitted as the group
     e = ex_replace(ex_replace(e, n->key, ex_index(n->group)), n->part, n->is);
     n->left |= ex_mentions_index(e, n->row);
     return e;
 }
 
-// Places that a lane adds to when the rows of a group have been summed: none of them is in scope. false: they cannot be told by the group.
+// Places that a lane adds to when the rows of a group have been summed: none of them is in scope. false: the group does not determine them.
 static bool places_by_group(Share *s, Node *list, Expr *key, Index *row, Index *group)
 {
-    Named n = {.key = key, .part = key, .is = ex_index(group), .row = row, .group = group};
+    NamedGroup n = {.key = key, .part = key, .is = ex_index(group), .row = row, .group = group};
     if (key->kind == EX_ADD) {
         Expr *rest = ex_num(0);
         for (int i = 0; i < key->nargs; i++)
@@ -127,10 +127,10 @@ Node *by_group(Share *s, const Node *sum)
         else within.index[within.n++] = l->index[k];
     }
     Expr *extent = sum->nest.extent[at], *value[4];
-    // responses: their values may be missing, and move
+    // responses: their values may be missing, and change
     if (i->least < 1 || ex_any_var(extent, test_late, NULL) || ex_any_var(i->hi, test_late, NULL) || ex_reads_response(target[at]))
         return NULL;
-    Expr *guard = NULL;  // what the row alone decides picks the rows; the rest is asked within
+    Expr *guard = NULL;  // what the row alone decides picks the rows; the rest is tested within
     bool alone = l->guard != NULL;
     for (int k = 0; k < l->n && l->guard; k++) alone &= k == row || !ex_mentions_index(l->guard, l->index[k]);
     if (alone && ex_data_only(l->guard) && !ex_reads_response(l->guard)) guard = l->guard;
@@ -177,8 +177,8 @@ Node *by_group(Share *s, const Node *sum)
     return groups;
 }
 
-// What a row adds to each place of a matrix of its group as a product that is the same for (j, k) and (k, j), of expressions that need no
-// loops; NULL: it is none. The matrix is then summed as such (keyed_sums.h).
+// What a row adds to each place of a matrix of its group, as a product that is the same for (j, k) and (k, j). Its factors need no loops.
+// NULL: it has another form. The matrix is then summed as such (keyed_sums.h).
 static SymmetricProduct *symmetric_product(Share *s, const Node *body, Index *j, Index *k)
 {
     if (body->next || j->hi != k->hi || body->assign.times || ex_find(body->assign.value, test_no_lane, NULL)) return NULL;
@@ -256,9 +256,9 @@ Node *by_segment(Share *s, const Node *sum, bool drawn)
     }
     segments->loop.how = SHARE_SEGMENTS;
     segments->loop.keeps = true;
-    segments->loop.turns.n = 1;
-    segments->loop.turns.factor[0] = ex_num(number);
-    for (int k = 0; k < places; k++) segments->loop.turns.factor[segments->loop.turns.n++] = place[k]->hi;
+    segments->loop.iterations.n = 1;
+    segments->loop.iterations.factor[0] = ex_num(number);
+    for (int k = 0; k < places; k++) segments->loop.iterations.factor[segments->loop.iterations.n++] = place[k]->hi;
     segments->body = rows;
     segments->next = barrier(s);
     note_count(s->p, s->kernel, iterations_of_loops(l));
@@ -327,7 +327,7 @@ bool own_rows(Share *s, const Node *sum, Loops *l, const Order **order, Index **
             *element = named->index;
         }
     if (at < 0) return false;
-    Expr *guard = NULL, *within = NULL;  // what the row alone decides picks the rows; the rest is asked within
+    Expr *guard = NULL, *within = NULL;  // what the row alone decides picks the rows; the rest is tested within
     for (int i = 0; i < n; i++) {
         if (i == at) continue;
         const bool by_row =

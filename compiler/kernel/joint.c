@@ -1,4 +1,4 @@
-// joint.c -- steps that draw many elements at once: arrays with a family of their own, and Gaussian blocks.
+// joint.c -- updates that draw many elements at once: arrays with a family of their own, and Gaussian blocks.
 #include <stdlib.h>
 #include "lower.h"
 
@@ -88,7 +88,7 @@ static void put_squares(Lower *p, const Update *s, Var *scale)
     leave(p, lane);
 }
 
-// The latents are scaled as the draw was.
+// The latents are multiplied by the scale of the draw.
 static void put_scaled(Lower *p, const Update *s, Var *scale)
 {
     Loops plates = s->gaussian.scaled->plates;
@@ -108,8 +108,8 @@ static Expr *put_target(Lower *p, const Rows *r, Expr **root)
     return ex_call3("if_else", ex_call2("<", ex_num(0), *root), ex_mul2(r->shift, ex_pow(*root, -1)), ex_num(0));
 }
 
-// With fewer rows than coefficients: the diagonal and the shift of everything but the rows, and each row and its target over the square
-// root of its variance.
+// With fewer rows than coefficients: the diagonal and the shift of everything but the rows, and each row and its target over the
+// square root of its variance.
 static void collect_rows(Lower *p, BlockPlace *b, Var *x, int ndense, Expr *size)
 {
     const Update *s = b->update;
@@ -209,8 +209,8 @@ static void update_diagonal(Lower *p, const Update *s)
     draw_each(p, s, b.diagonal, b.h, v->dim[v->rank - 1], collect->name);
 }
 
-// The rows of a factor: each begins with the root of its weight, by which its entries are multiplied. Where all of it is told so, its
-// target follows; entries that are a row of a matrix come at once.
+// The rows of a factor: each begins with the root of its weight, by which its entries are multiplied. Where the joint normal is row-listed,
+// its target follows; entries that are a row of a matrix come at once.
 static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
 {
     const Loops *plates = &r->factor->plates;
@@ -241,7 +241,7 @@ static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
     while (n > 0) leave(p, loop[--n]);
 }
 
-// Rows that may be told one by one: in place of the routes by few rows and by many.
+// Rows that may be listed one by one: in place of the routes by few rows and by many.
 static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndense, Expr *size)
 {
     const Update *s = b->update;
@@ -255,7 +255,7 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
          "%s where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its "
          "standard deviation, with its target",
          s->description->what);
-    Kernel *tell = open_kernel(p, KERNEL_ONCE, words(p, "tell_rows_%s", first->name), "wide");
+    Kernel *list = open_kernel(p, KERNEL_ONCE, words(p, "list_rows_%s", first->name), "wide");
     put_offsets(p, b, ndense, size);
     put_fill(p, b->h, (Count){1, {local_ref(b->n)}}, false);
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
@@ -267,7 +267,7 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
     b->entries = NULL;
     p->when_rows = r;
     p->when = IF_LISTED;
-    Launch *l = launch(p, scale ? LAUNCH_NORMAL_SPARSE_SCALED : LAUNCH_NORMAL_SPARSE, tell);
+    Launch *l = launch(p, scale ? LAUNCH_NORMAL_SPARSE_SCALED : LAUNCH_NORMAL_SPARSE, list);
     with_stream(l, first);
     with_string(l, first->name);
     with_number(l, r->told);
@@ -277,11 +277,11 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
     p->when = ALWAYS;
     const char *names = first->name;
     for (int i = 1; i < ndense; i++) names = words(p, "%s, %s", names, s->block[i]->name);
-    bool each = false;  // whether the weights of rows differ and move
+    bool each = false;  // whether the weights of rows differ and change
     for (int i = 0; i < r->factor->plates.n; i++) each |= ex_mentions_index(r->weight, r->factor->plates.index[i]);
     Launches *of_update = p->launches;
-    p->launches = &p->told;
-    l = launch(p, LAUNCH_LIST_ROWS, tell);
+    p->launches = &p->row_lists;
+    l = launch(p, LAUNCH_LIST_ROWS, list);
     with_string(l, names);
     with_number(l, r->told);
     with_extent(l, size);
@@ -308,9 +308,9 @@ static void update_sparse(Lower *p, const Update *s)
                                       : NULL;
     update_row_sums(p, s);
     comment_update(p, s);
-    note(p, "  its precision is sparse: each entry is told with its place");
+    note(p, "  its precision is sparse: each entry is listed with its place");
     if (s->gaussian.scaled)
-        note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
+        note(p, "  the scale of %s is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
              s->gaussian.scaled_latent->var->name);
     b.h->pattern = s->gaussian.sparse;
     bool whole = false;
@@ -346,7 +346,7 @@ static void update_sparse(Lower *p, const Update *s)
     with_number(l, by_lanes);
     p->launches = of_update;
     if (s->nblock == 1 && !scale) return;
-    note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents scaled with it" : "");
+    note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents, times their scale" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_all_%s", first->name), "wide");
     if (s->nblock > 1) copy_block(p, s, x, s->nblock, false);
     if (scale) put_scaled(p, s, scale);
@@ -369,7 +369,7 @@ void update_gaussian(Lower *p, const Update *s)
         return;
     }
     BlockPlace b = {.update = s};
-    // Blocks that stand in for a larger one may have their first variables in common: each has the name and the random numbers of its
+    // Blocks in place of a larger one may have their first variables in common: each has the name and the random numbers of its
     // plate.
     const Var *own = s->joint < 0 && s->gaussian.arrow ? s->block[s->nblock - 1] : s->block[0];
     const char *stem = own->name;
@@ -423,7 +423,7 @@ void update_gaussian(Lower *p, const Update *s)
     comment_update(p, s);
     if (effects) note(p, "  the elements of %s are independent given the others: an arrow", effects->name);
     if (s->gaussian.scaled)
-        note(p, "  %s is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
+        note(p, "  the scale of %s is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
              s->gaussian.scaled_latent->var->name);
     Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
     collect->by_one = whole;
@@ -466,7 +466,7 @@ void update_gaussian(Lower *p, const Update *s)
     if (scale) with_name(l, scale);
     p->when = ALWAYS;
     if (direct && !scale) return;
-    note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents scaled with it" : "");
+    note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents, times their scale" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
     if (!direct) copy_block(p, s, x, ndense, false);
     if (scale) put_scaled(p, s, scale);

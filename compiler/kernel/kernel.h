@@ -2,12 +2,12 @@
 //
 //   kernel draw_sigma_alpha: team
 //     let a_sigma_alpha = -N - 2
-//     reduce b_sigma_alpha over i in 1:N                      REDUCE: which sum, before it is decided who takes which turn
+//     reduce b_sigma_alpha over i in 1:N                      REDUCE: which sum, before it is decided which lanes take which iterations
 //       loop i in 1:N shared by SUM_ALONG                     what `share` has made of it
 //         update b_sigma_alpha += -1/2*(-alpha_c + alpha[i])^2
 //     draw x from power_gamma_natural
 //
-// Values are expressions of the graph. A name that stands for one (LET, KNOW) does so from its node to the end of its scope, wherever the
+// Values are expressions of the graph. A name for one (LET, KNOW) is valid from its node to the end of its scope, wherever the
 // same expression occurs: since equal expressions are one, nothing has to be replaced. Local variables of a kernel are variables of kind
 // VAR_ELEMENT. Cut into sections headed by the file that owns them.
 #ifndef GMC_KERNEL_H
@@ -155,7 +155,7 @@ struct Node {
             const Var *moving;    // written by the body: nothing that reads it may leave the loops. Or NULL
             AssignOp op;
             bool careful;    // data have not been checked: a subscript may be outside its array
-            bool as_read;    // responses as they stand in the files, missing values unfilled
+            bool as_read;    // responses as they are in the files, missing values unfilled
             bool plain;      // nothing is computed outside its loops
             bool counts;     // the places hold whole numbers, and grow by such
             bool statistic;  // by a key that is drawn: the kernel computes these alone
@@ -168,7 +168,7 @@ struct Node {
             int colours, field;
             const int *stride;       // of a lattice: which elements have one colour
             const Classes *classes;  // SHARE_CLASSES
-            Count turns;             // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
+            Count iterations;        // SHARE_CREW: of the sums for one element; SHARE_MATRICES: rows of the matrix
             // SHARE_CREW: these run over the rows that name the element alone: `turns` are those of all elements together
             bool own_rows;
             int ntotals;
@@ -248,7 +248,7 @@ struct Node {
             // what its name goes on with: "_mode", the routine that gives its mode, of the same arguments; NULL: that draws
             const char *of;
             bool expects;  // the routine has the expectations of statistics,
-            int which;     // and is asked for this one
+            int which;     // and this one is wanted
             int nargs;
             DrawArg *arg;
             const Expr *vector;  // with whole: the first element of what it is drawn for, which a fault names
@@ -274,7 +274,7 @@ struct Node {
         struct {
             const Requirement *requirement;
         } check;
-        // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; claims: --check is told how the density changed,
+        // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; ratios: --check gets the change of the density,
         // by all that changes it; climbs: to the mode; again: what is computed for each value tried
         struct {
             const Conditional *c;
@@ -287,14 +287,14 @@ struct Node {
             KeptLogs logs;
             Node *again;
         } slice;
-        // moves: so does the number of values; few: an array of one lane holds all weights; again: computed for each value
+        // varies: the number of values depends on unknowns; few: an array of one lane has all weights; again: computed for each value
         struct {
             const Conditional *c;
             Expr *element;
             Var *weights;
             Expr *first, *last;
             Expr *at, *evidence;
-            bool marginal, moves, expects, few;
+            bool marginal, varies, expects, few;
             Node *again;
             const Distances *distances;
             const ValueWeights *weights_of;
@@ -316,7 +316,7 @@ struct Node {
             Expr *start;
             bool vector, climbs;
             Node *again;
-        } move;
+        } constrained;
         struct {
             const Conditional *c;
             Var *array, *scalar;
@@ -385,8 +385,8 @@ struct Node {
             bool slopes;
             Expr *chain;
         } compute;
-        // asked: in a function that is told whether derivatives are wanted; slopes: they are kept; derivatives: of the right side, there is
-        // a function; by: how many numbers they are by
+        // asked: in a function with an argument for whether derivatives are wanted; slopes: they are kept; derivatives: of the right side,
+        // there is a function; by: how many numbers they are by
         struct {
             const Ode *ode;
             bool asked, slopes, derivatives;
@@ -433,11 +433,11 @@ typedef struct Kernel {
     const char *name;
     const Index *row;  // KERNEL_ROW: of the row
     int terms;         // KERNEL_TEAM: it goes through the terms of the sparse joint normal of this number; 0: of none
-    // KERNEL_TEAM, until tables.c: turns of its loops compute matrices of their own, which one lane does
+    // KERNEL_TEAM, until tables.c: iterations of its loops compute matrices of their own, each by one lane
     bool by_one;
     bool on_request;  // KERNEL_TEAM: only some runs launch it
     bool chains;      // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
-    bool context;     // KERNEL_FUNCTION: it is told of the kernel that calls it
+    bool context;     // KERNEL_FUNCTION: it gets the kernel that calls it as an argument
     // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
     const Ode *ode;
     enum { ODE_RIGHT_SIDE, ODE_DERIVATIVES, ODE_SOLUTION } of_ode;
@@ -445,7 +445,7 @@ typedef struct Kernel {
     const char *number;      // type of its locals: real or wide
     const Update *update;    // that it belongs to, or NULL
     const Columns *columns;  // KERNEL_TEAM: what its body does is that, too; or NULL
-    // KERNEL_TEAM: it moves what predictors are made of, and computes those that it reads where it has got to
+    // KERNEL_TEAM: it changes what predictors are made of, and computes those that it reads at its current values
     bool places;
     bool products;                   // KERNEL_TEAM: sums of products of a vector and itself, which a GPU makes by a routine
     const struct SharedDraw *alike;  // what begins at `alike_from` is a call of this function; NULL: nothing is
@@ -453,7 +453,7 @@ typedef struct Kernel {
     const Var *followed;  // a vector drawn one element after the other: predictors of it are kept up to date; or NULL
     Node *body, **last;
     int niterations;  // of loops that a team shares, in all
-    Count *turns;
+    Count *iterations;
     struct Kernel *next;
 } Kernel;
 
@@ -467,22 +467,22 @@ Var *local_new(Arena *a, const char *name);             // a local variable
 Var *local_named(Arena *a, const char *name);           // one whose name is made of names of the model
 Expr *local_ref(Var *local);
 Count count_dims(const Var *v, int first, int n);
-// f of every variable that the nodes write, until it says true
+// f of every variable that the nodes write, until it returns true
 bool writes(const Node *list, bool (*f)(const Var *, void *), void *with);
 
 bool reads_local(const Node *list, const Var *local);                  // whether a value or a place in the list, or below it, does
 void drop_spare(Node **list);                                          // LETs that are spare (let.spare) and that nothing in the list reads
-void each_expr(const Node *n, void (*f)(Expr *, void *), void *with);  // f of every expression that stands in the node itself
+void each_expr(const Node *n, void (*f)(Expr *, void *), void *with);  // f of every expression of the node itself
 // f of every array that the node itself reads or writes other than in each_expr
 void each_array(const Node *n, bool (*f)(const Var *, void *), void *with);
 bool ex_is_integer(const Expr *e);
-bool needs_array(const Expr *e);                      // a matrix computed on the way: a team would do it many times
-bool needs_own_array(const Expr *e, const Loops *l);  // one that each turn of the loops computes for itself
+bool needs_array(const Expr *e);                      // a matrix within an expression: each lane of a team would compute it
+bool needs_own_array(const Expr *e, const Loops *l);  // one that each iteration of the loops computes for itself
 bool ex_reads_response(const Expr *e);
 bool reads_response(const Sum *s);  // so that it is made again after each imputation
 
 enum { NUTS_DIAGNOSTICS = 6 };  // numbers for the draws that a block of NUTS keeps (runtime/device/launch.h)
-// beyond them the C compiler would spend its time on copies of samplers: they are called, not copied to each step
+// with more updates the C compiler would spend its time on copies of samplers: they are called, not copied into each update
 enum { MANY_STEPS = 64 };
 
 // ---- forms.c: what nodes are written as ----
@@ -500,7 +500,7 @@ bool reads_wild(const Expr *subscript);
 
 // ---- alike.c: scalars that are drawn alike ----
 
-// a function that kernels share whose scalars have conditionals of one family: it draws, tells --check, and stores
+// a function that kernels share whose scalars have conditionals of one family: it draws, computes the ratio for --check, and stores
 typedef struct SharedDraw {
     const char *name;
     const Kernel *first;  // it is written above this one
@@ -572,7 +572,7 @@ typedef struct LaunchArg {
     const char *string;
     double number;
     const Product *product;
-    const char *setting;  // its name, `.depth = 10`; NULL: its place says what it is
+    const char *setting;  // its name, `.depth = 10`; NULL: it is a positional argument
 } LaunchArg;
 
 typedef struct Launch {
@@ -580,8 +580,8 @@ typedef struct Launch {
     const Kernel *kernel;  // NULL: a library call
     When when;
     const Rows *rows;               // of `when`
-    int stands_in;                  // it is made where the sparse block of this number is not drawn jointly; 0: always
-    const struct UpdateCode *code;  // SCALES: of the step that it begins
+    int stands_in;                  // it is launched where the sparse block of this number is not drawn jointly; 0: always
+    const struct UpdateCode *code;  // SCALES: of the update that it begins
     bool unless_kept;               // left out in a sweep, which has launched it
     int nargs;
     LaunchArg arg[MOST_LAUNCH_ARGS];
@@ -593,25 +593,25 @@ typedef struct Launches {
 } Launches;
 
 typedef struct Ration {      // what draws of scales are rationed by, in multiply-adds
-    Expr *sweep, *trial;     // of all other steps; of one trial, where each row of data is another
+    Expr *sweep, *trial;     // of all other updates; of one trial, if all rows of data are different
     Expr *trial_as_counted;  // of one trial, in numbers of rows that are counted
-    // numbers of the selection and of the joint normal that is sparse, or told row by row; 0: none
+    // numbers of the selection and of the joint normal that is sparse, or row-listed; 0: none
     int selection, sparse;
 } Ration;
 
-typedef struct UpdateCode {  // of one step of the schedule
+typedef struct UpdateCode {  // of one update of the schedule
     const Update *update;
     const char *name;
-    const Rows *waits_for;  // a move that competes: it is not made where these rows are told; or NULL
+    const Rows *waits_for;  // HMC of a selection: it is left out where these rows are listed; or NULL
     bool again;             // sums of responses are made again before it, since values were imputed
     Launches made;          // statistics that a sweep makes before it
     Launches launches;
     const char *density_name;  // NUTS, and joint normals with scales: the function that launches
-    // the log density and its gradient at given coordinates; or what is left of the density of all when the joint normal is integrated out
+    // the log density and its gradient at given coordinates; or the density of all with the joint normal integrated out
     Launches density;
     const Var *tuning;                 // of scales: what their draws keep
     Ration ration;                     // of scales
-    const Var *machine, *diagnostics;  // NUTS: what it keeps of itself; what it tells the draws of each sweep
+    const Var *machine, *diagnostics;  // NUTS: what it keeps of itself; its diagnostics of each sweep, for the draws
     const char *jacobian_name;
     Launches jacobian;  // the same of the transform alone, after these; none, if coordinates are the unknowns themselves
 } UpdateCode;
@@ -625,12 +625,12 @@ typedef struct FieldBound {
     double number;
 } FieldBound;  // value NULL: the number
 
-typedef struct Field {  // of Data or State, as the runtime is told of it
+typedef struct Field {  // of Data or State, as the tables of the program describe it to the runtime
     const Var *var;
     // that values are checked against as they are read; of unknowns what is the same for all elements
     FieldBound lower, upper;
-    int shape;  // the first field of which the same lines tell extents and bounds; -1: nothing is to be told
-    // data: values may be missing, and the model may ask that they are left out; none may be infinite
+    int shape;  // the first field whose extents and bounds the same lines compute; -1: there are none
+    // data: values may be missing, and the model may request that they are left out; none may be infinite
     bool may_miss, may_be_left_out, finite;
     const char *needed_for;   // data: why no value may be missing; or NULL
     int imputed;              // data: 1 + the number of the field of State that has them with missing values filled in; 0: none
@@ -641,7 +641,7 @@ struct Program;
 int field_of(const Field *list, int n, const Var *v);  // its place; -1: it is not there
 // of the member of Data that holds the sum or end, from 1; 0: there is none
 int total_number(const struct Program *p, const Expr *e);
-// the first extent is 0 where there are many rows, or few. Rows that may be told are read, or not, however many they are
+// the first extent is 0 where there are many rows, or few. Rows that may be listed are read, or not, however many they are
 bool keeps_rows_of_route(const Placement *at);
 
 // ---- starts.c ----
@@ -659,30 +659,30 @@ typedef struct Definition {
     struct Definition *next;
 } Definition;  // that such factors read
 
-// ---- prices.c: what a sweep costs, as a run asks for it ----
+// ---- prices.c: what a sweep costs, for a run ----
 
 // In multiply-adds. What the factor of a sparse joint normal takes is known when data are there: gm_sparse_time.
 #define SPARSE_SHARE        0.6   // of that time, where it is made on a CPU
 #define SPARSE_LAUNCHES_GPU 2250  // on a GPU three launches and
 #define SPARSE_SHARE_GPU    0.25  // what the flow of tiles takes, of multiply-adds that wait for each other some 4 ns
 
-// in multiply-adds of one lane: what takes its time whatever the number of chains; the work of a chain, shared by all lanes
+// in multiply-adds of one lane: the time that does not depend on the number of chains; the work of a chain, shared by all lanes
 typedef struct CostOnGpu {
     Expr *alone, *work;
 } CostOnGpu;
 
-// of a joint normal that data may leave to steps that stand in for it, or whose rows they may tell one by one
+// of a joint normal that updates in its place may draw, or whose rows may be listed, as data decide
 typedef struct SparsePrice {
     int number;
-    bool told;              // row by row
-    bool both_ways;         // it is drawn in a sweep along gradients, too
-    CostOnGpu standing_in;  // if not told
-    Expr *steps, *move;     // if told: what a sweep costs but for it
-    bool no_move;           // if told: there is no move, since X'X is not made that it reads
+    bool listed;            // row by row
+    bool with_hmc;          // it is drawn in a sweep by HMC, too
+    CostOnGpu standing_in;  // if not listed
+    Expr *updates, *hmc;    // if listed: what a sweep costs but for it, by separate updates and by HMC
+    bool no_hmc;            // if listed: HMC is left out, since it reads X'X, which is not made
     struct SparsePrice *next;
 } SparsePrice;
 
-// of the draws of scales of a step; the factor of sparse joint normal `sparse`, 0 none, is made for each trial
+// of the draws of scales of an update; the factor of sparse joint normal `sparse`, 0 none, is made for each trial
 typedef struct ScalesPrice {
     const Scales *scales;
     Expr *trial;
@@ -694,31 +694,31 @@ enum { NUMBERS_OF_COST = 9 };
 
 typedef struct Price {          // of a selection, or of the whole program
     int number;                 // of the selection; 0: the program
-    Expr *of[NUMBERS_OF_COST];  // as GmSelection has them; NULL: not told, since there is one way to make a sweep
+    Expr *of[NUMBERS_OF_COST];  // as GmSelection has them; NULL: left out, since there is only one method
     int ncounted;
     const Var **counted;  // whose different rows are counted
-    SparsePrice *sparse, *told;
+    SparsePrice *sparse, *listed;
     ScalesPrice *scales;
     struct Price *next;
 } Price;
 
 typedef struct PricedSelection {  // a selection, and what a run needs to know to choose
     const Selection *of;
-    const Var *machine, *diagnostics;  // of its move
+    const Var *machine, *diagnostics;  // of its HMC update
     int nlatents;
-    const Var **latent;  // auxiliaries that its steps draw
+    const Var **latent;  // auxiliaries that its separate updates draw
     struct PricedSelection *next;
 } PricedSelection;
 
-// what of the runtime the program uses: moves along gradients; joint normals by its kernels, those with few entries, weighted sums of
+// what of the runtime the program uses: HMC; joint normals by its kernels, those with few entries, weighted sums of
 // squares; bands; states of chains, and those of several unknowns with a link for each
 typedef struct RuntimeParts {
-    bool moves, normals, patterns, grams, bands, states, links;
+    bool hmc, normals, patterns, grams, bands, states, links;
 } RuntimeParts;
 
 typedef struct Program {
     const Graph *g;
-    const Sum *sums;        // statistics: of the graph, and those that kernels ask for
+    const Sum *sums;        // statistics: of the graph, and those that kernels request
     Placements placements;  // placement.h
     Kernels setup, sweep;   // in the order of the program
     int nupdates;
@@ -727,7 +727,7 @@ typedef struct Program {
     // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws, and what undoes their NaN; the log
     // joint
     Launches prepare, refresh, again, finish, derive, restore, joint;
-    Launches log_lik, replicates;  // before `derive`, in runs that ask for them
+    Launches log_lik, replicates;  // before `derive`, in runs that request them
     int nwork, work_size;
     Var **work;                // work arrays, one per chain
     const Expr *row_bytes[2];  // rows and columns of the last matrix that a draw passes over; NULL: none
@@ -742,7 +742,7 @@ typedef struct Program {
     const char *total_name;     // of these members, before their numbers
     const StartFactor *starts;  // NULL: none
     const Definition *definitions;
-    // of each selection, if there are several, or the model asks for moves, of the program; the last is that of a sweep
+    // of each selection; if there are several, or the model requests HMC, of the program as well. The last is that of a sweep
     const Price *prices;
     const PricedSelection *priced;
     RuntimeParts uses;
@@ -755,7 +755,7 @@ bool any_wild(const Graph *g);  // there are subscripts that are looked at each 
 typedef struct Lower Lower;
 Lower *lower_new(const Graph *g);
 const Program *lowered(const Lower *p);  // as the passes have left it
-void lower(Lower *p);                    // lower.c, by a file for each kind of step
+void lower(Lower *p);                    // lower.c, by a file for each kind of update
 void tables(Lower *p);                   // tables.c
 void share(Lower *p);                    // share.c
 void outside(Lower *p);                  // outside.c
@@ -774,20 +774,19 @@ void complete_program(Lower *p);  // what a program holds beside kernels and lau
 const char *cost_text(const Program *p, const UpdateCode *s);
 
 typedef struct SelectionCost {  // in multiply-adds, of one chain, in numbers of the data
-    Expr *steps;                // a sweep with a step for each
-    // a sweep along gradients is a move, and as many evaluations of density and gradient as its trajectory has
+    Expr *steps;                // a sweep by separate updates
+    // a sweep by HMC: its fixed cost, and that of each evaluation of density and gradient, of which its trajectory has many
     Expr *move, *evaluation;
     struct {
         CostOnGpu steps, move, evaluation;
     } on_gpu;
 } SelectionCost;
-// Of the selection; NULL: of the whole program, all its selections together, and among the steps what the model asks to be moved along
-// gradients.
+// Of the selection; NULL: of the whole program, all its selections together. HMC that the model requests counts among the updates then.
 SelectionCost cost_of_selection(const Program *p, const Selection *of);
-CostOnGpu cost_standing_in(const Program *p, int joint);  // of the steps that stand in for joint normal `joint`
-// on a CPU, of all but the joint normal whose rows are told
+CostOnGpu cost_standing_in(const Program *p, int joint);  // of the updates in place of joint normal `joint`
+// on a CPU, of all but the joint normal whose rows are listed
 SelectionCost cost_where_listed(const Program *p, const Selection *of);
-// of all other steps, and of one trial; without factors of sparse joint normals
+// of all other updates, and of one trial; factors of sparse joint normals are left out
 void cost_of_scales(const Program *p, const UpdateCode *s, Expr **sweep, Expr **trial);
 
 // ---- print.c, check.c ----

@@ -1,14 +1,14 @@
-// keyed.c -- statistics by keys that the sweep draws: made before the steps that read them, once for all.
+// keyed.c -- statistics by keys that the sweep draws: made before the updates that read them, once for all.
 //
 //   draw c       statistics_c: count_by_c, sum_y_by_c       draw w       draw mu       draw Sigma
 //
-// In a sweep they are made before the first step that reads them, and again where something that they are made of was drawn since. A step
-// that is run by itself (--check, a method of a selection on its own) makes its own before: `run->kept` says that a sweep takes care of
-// it.
+// In a sweep they are made before the first update that reads them, and again where something that they are made of was drawn since. An
+// update that is run by itself (--check, a method of a selection on its own) makes its own before: `run->kept` means that a sweep takes
+// care of it.
 //
 // Weights of values (graph/plan/keyed.c) are such a key: made again after the expectations are found.
 //
-// Needs: the steps lowered.     Gives: a kernel for the statistics of the same keys, launches before steps.
+// Needs: the updates lowered.     Gives: a kernel for the statistics of the same keys, launches before updates.
 #include <string.h>
 #include "lower.h"
 

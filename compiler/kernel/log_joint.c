@@ -18,7 +18,7 @@ static Look test_shared(const Expr *e, void *with)
     return e->kind == EX_REDUCE || e->kind == EX_ARRAY || e->kind == EX_AT || ex_rank(e) > 0 ? FOUND : LOOK;
 }
 
-// Whether nothing in it is done together by the lanes of a team: it may be moved to a function.
+// Whether nothing in it is done together by the lanes of a team: it may become a function.
 static bool for_part(const Graph *g, const Factor *f)
 {
     return counts(g, f) && !f->original && f->plates.n == 0 && !f->plates.guard && !ex_find(f->log_density, test_shared, NULL);
@@ -45,7 +45,7 @@ static Var *begin_sum(Lower *p)
     return lp;
 }
 
-// Where there are very many factors, those without loops go to functions. Returns how many functions there are, in `part`.
+// Where there are very many factors, those that have no loops go to functions. Returns how many functions there are, in `part`.
 static int lower_parts(Lower *p, const Kernel ***part)
 {
     int n = 0, of = 0;
@@ -65,7 +65,7 @@ static int lower_parts(Lower *p, const Kernel ***part)
         if (!f) return n;
         if (!k) {
             of = 0;
-            note(p, "Of the log joint density: factors without loops.");
+            note(p, "Of the log joint density: factors that have no loops.");
             (*part)[n] = k = open_kernel(p, KERNEL_PART, words(p, "some_factors_%d", n + 1), "wide");
             n++;
             lp = begin_sum(p);
@@ -75,16 +75,16 @@ static int lower_parts(Lower *p, const Kernel ***part)
     }
 }
 
-// Where auxiliaries compete with moves that leave them out, what the draws hold is the log density of the model as written, which is there
-// whichever method a chain takes; --check compares steps with the augmented one.
-static bool auxiliaries_compete(const Graph *g)
+// Where HMC of a selection leaves auxiliaries out, the draws have the log density of the model as written, which is there whichever method
+// a chain takes; --check compares updates with the augmented one.
+static bool auxiliaries_in_selections(const Graph *g)
 {
     for (const Selection *c = g->selections; c; c = c->next)
         if (c->auxiliaries) return true;
     return false;
 }
 
-// The factors that stand in only one of the two.
+// The factors that only one of the two has.
 static void put_either(Lower *p, Var *lp, bool augmented)
 {
     Expr *checking = local_ref(local_new(p->g->arena, "CHECKING"));
@@ -96,7 +96,7 @@ static void put_either(Lower *p, Var *lp, bool augmented)
     leave(p, test);
 }
 
-// Of a model that has been centred: the density is that of the model as written, but for --check, which compares steps.
+// Of a model that has been centred: the density is that of the model as written, but for --check, which compares updates.
 static void put_written(Lower *p, Var *lp)
 {
     if (!p->g->written) return;
@@ -106,10 +106,10 @@ static void put_written(Lower *p, Var *lp)
     leave(p, test);
 }
 
-// With --check, that of elements without a statement, as columns that take turns have them.
+// With --check, that of elements that no statement has, which coefficients drawn category by category may have.
 static void put_absent_density(Lower *p, Var *lp, Expr *element, const Loops *l, Expr *coefficient)
 {
-    put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s without a statement", element->var->name);
+    put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s that no statement has", element->var->name);
     Node *test = enter(p, NODE_IF);
     test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
     Node *sum = enter_nest(p, NODE_REDUCE, l, 0, NULL, NULL);
@@ -121,7 +121,7 @@ static void put_absent_density(Lower *p, Var *lp, Expr *element, const Loops *l,
 void lower_log_joint(Lower *p)
 {
     bool whole = false;
-    const bool either = auxiliaries_compete(p->g);
+    const bool either = auxiliaries_in_selections(p->g);
     for (const Factor *f = p->g->factors; f; f = f->next) {
         const Loops l = f->plates;
         whole |= (counts(p->g, f) || (either && factor_counts_at(f, 0, true))) && needs_own_array(f->log_density, &l);
@@ -143,13 +143,13 @@ void lower_log_joint(Lower *p)
         if (counts(p->g, f) && !(parts && for_part(p->g, f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
     for (int k = 0; k < 2 && either; k++) put_either(p, lp, k == 0);
     put_written(p, lp);
-    // told already: several blocks may draw a variable, each with the same density of such elements
+    // written already: several blocks may draw a variable, each with the same density of such elements
     bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);
     for (const Update *s = p->g->updates; s; s = s->next)
         for (const BlockTerm *t = s->kind == UPDATE_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
             if (!t->absent || absent[t->ref[0]->var->id]) continue;
             absent[t->ref[0]->var->id] = true;
-            put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s without a statement", t->ref[0]->var->name);
+            put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s that no statement has", t->ref[0]->var->name);
             Node *test = enter(p, NODE_IF);
             test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
             Node *sum = enter_nest(p, NODE_REDUCE, &t->loops, 0, NULL, NULL);

@@ -1,16 +1,17 @@
 // logs.c -- logarithms of unknowns that may round to an end of their support.
 //
-//   v[k] ~ beta(1, alpha)      alpha | v ~ gamma(.., .. - sum log(1 - v[k])): with alpha = 0.001 half of the log(1 - v[k]) are below -690,
-//   where 1 - v[k] is 0
+//   v[k] ~ beta(1, alpha)      alpha | v ~ gamma(.., .. - sum log(1 - v[k]))
+//                              with alpha = 0.001 half of the log(1 - v[k]) are below -690, where 1 - v[k] is 0
 //
 // An array beside v keeps log v[k], and where v lies between 0 and 1 another one log(1 - v[k]). What draws v writes them: exact draws are
-// made by logarithms (runtime/device/gamma.h, beta.h, dirichlet.h), slices and moves along gradients have coordinates that are such. What
-// reads log v[k] then takes the kept one where v[k] itself tells less (log_kept, special.h), wherever v[k] was written since.
+// made by logarithms (runtime/device/gamma.h, beta.h, dirichlet.h), slices and HMC have coordinates that are such. What
+// reads log v[k] then takes the kept one where v[k] itself is less precise (log_kept, special.h), wherever v[k] was written since.
 //
 // Needs: the schedule.     Gives: Var.kept_log, Var.kept_log1m, before any kernel is made.
 // Conditions: v is an unknown of the model between 0 and infinity, 0 and 1, or a simplex; its own statement has log v or log(1 - v) times
-// something unknown, so that its law, which is to be learnt, depends on how far out v lies; or it has a small shape, and another statement
-// has log v times something unknown, or it moves with a scale, or it lies between 0 and 1 and is sliced or moves along gradients.
+// something unknown, so that its law, which is to be learnt, depends on how far out v lies.
+// Or it has a small shape, and one of these: another statement has log v times something unknown; a scale move acts on it; it lies between
+// 0 and 1 and is sliced or updated by HMC.
 #include <math.h>
 #include "lower.h"
 
@@ -77,8 +78,8 @@ static bool is_scaled(const Graph *g, const Var *v)
     return false;
 }
 
-// A slice would go from one end towards the other by factors of e, and gradients end where numbers do: by its logarithms it goes as far as
-// its law.
+// A slice would go from one end towards the other by factors of e, and gradients end where doubles do: by its logarithms it reaches as far
+// as its law.
 static bool is_moved(const Graph *g, const Var *v)
 {
     for (const Update *s = g->updates; s; s = s->next)

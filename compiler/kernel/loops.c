@@ -1,8 +1,8 @@
-// loops.c -- loops as lowering needs them: of plates, without turns that add 0, and how many turns a kernel has.
+// loops.c -- loops as lowering needs them: of plates, less the iterations that add 0, and how many iterations a kernel has.
 #include <string.h>
 #include "lower.h"
 
-// Where e is not 0 because of a choice that multiplies it; NULL: nothing is said. What a choice leaves out need not have an element to be
+// Where e is not 0 because of a choice that multiplies it; NULL: there is none. What a choice leaves out need not have an element to be
 // added to.
 Expr *chosen_where(Expr *e)
 {
@@ -37,7 +37,7 @@ static Look test_free(const Expr *e, void *with)
 
 bool free_index(const Expr *e) { return ex_find(e, test_free, NULL); }
 
-// Extents that do not depend on each other: how many turns a nest has, as far as that is a product.
+// Extents that do not depend on each other: how many iterations a nest has, as far as that is a product.
 Count iterations_of_loops(const Loops *l)
 {
     Count c = {0};
@@ -51,14 +51,14 @@ Count iterations_of_loops(const Loops *l)
 void note_count(Lower *p, Kernel *k, Count c)
 {
     for (int i = 0; i < k->niterations; i++) {
-        bool same = k->turns[i].n == c.n;
-        for (int f = 0; f < c.n && same; f++) same = k->turns[i].factor[f] == c.factor[f];
+        bool same = k->iterations[i].n == c.n;
+        for (int f = 0; f < c.n && same; f++) same = k->iterations[i].factor[f] == c.factor[f];
         if (same) return;
     }
     Count *all = NEW_N(p->g->arena, Count, k->niterations + 1);
-    if (k->niterations) memcpy(all, k->turns, sizeof *all * (size_t)k->niterations);
+    if (k->niterations) memcpy(all, k->iterations, sizeof *all * (size_t)k->niterations);
     all[k->niterations++] = c;
-    k->turns = all;
+    k->iterations = all;
 }
 
 Expr *instances(const Loops *p)

@@ -71,7 +71,7 @@ static bool site_reads(const Var *m, const Var *v)
     return false;
 }
 
-// Messages along a chain are made before each step that reads them: not all that they are made of is drawn by steps that read them.
+// Messages along a chain are made before each update that reads them: not all that they are made of is drawn by updates that read them.
 static void put_messages(Lower *p, const Update *s)
 {
     const Reading of = factors_of_block((Graph *)p->g, s->block, s->nblock);
@@ -89,7 +89,7 @@ static void put_messages(Lower *p, const Update *s)
     }
 }
 
-// Before which steps sums and copies of responses are made again.
+// Before which updates sums and copies of responses are made again.
 static void note_again(Program *out)
 {
     bool imputing = false;
@@ -113,7 +113,7 @@ static void lower_updates(Lower *p)
         for (int i = 0; s->kind == UPDATE_GAUSSIAN && s->gaussian.scales && i < s->gaussian.scales->n; i++)
             names = words(p, "%s%s%s", names, i ? ", " : ", after ", s->gaussian.scales->var[i]->name);
         for (int i = 0; s->group_move && i < s->group_move->n; i++)
-            names = words(p, "%s%s%s", i ? names : "", i ? ", " : "orbit of ", s->group_move->moved[i].var->name);
+            names = words(p, "%s%s%s", i ? names : "", i ? ", " : "group move of ", s->group_move->moved[i].var->name);
         if (s->proposal) names = words(p, "proposal of %s", names);
         if (s->white) names = words(p, "%s, with %s", names, s->white->vector->name);
         UpdateCode *code = &out->updates[n];
@@ -123,7 +123,7 @@ static void lower_updates(Lower *p)
         p->launches = &code->launches;
         put_messages(p, s);
         lower_update(p, s, code);
-        // other steps read the series that this one did not
+        // other updates read the series that this one did not
         if (s->conditional && s->conditional->closed && !s->conditional->recursion) launch(p, LAUNCH_ONCE, p->series);
     }
     p->update = p->statistics.serving = NULL;

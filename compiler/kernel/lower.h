@@ -1,4 +1,4 @@
-// lower.h -- the files that make kernels of steps, among themselves.
+// lower.h -- the files that make kernels of updates, among themselves.
 #ifndef GMC_LOWER_H
 #define GMC_LOWER_H
 #include "../front/front.h"
@@ -6,7 +6,7 @@
 
 typedef struct RowDot {  // sum(j, matrix[row, j]*vector[j]), the linear predictor of a row
     Var *matrix, *vector;
-    Expr *sum;  // as it stands in the conditional
+    Expr *sum;  // as written in the conditional
 } RowDot;
 
 typedef struct RowSum {    // sum(row, weight*matrix[row, j]) for each j: part of the precision or the shift of a joint draw
@@ -83,8 +83,8 @@ struct Lower {
     Kernel *definitions, *check, *sums, *responses;  // of setup, or NULL
     Launches grams;
     Launches patterns;     // of sparse joint normals
-    Launches told;         // whether rows of joint normals are told one by one
-    Launches standing_in;  // sums of data that only what stands in for these reads
+    Launches row_lists;    // which joint normals are row-listed
+    Launches standing_in;  // sums of data that only updates in place of these read
     int stands_in;         // of the launches that are added
 };
 
@@ -111,7 +111,7 @@ void each_kernel(Lower *p, void (*pass)(Lower *, Kernel *));                    
 Node *put(Lower *p, NodeKind kind);                                                    // a node where the open kernel goes on
 Node *enter(Lower *p, NodeKind kind);                                                  // what is put now is in its body
 Node *enter_loop(Lower *p, Sharing how, Index *i);                                     // the same, over one index
-void leave(Lower *p, Node *n);                                                         // what is put now stands after it
+void leave(Lower *p, Node *n);                                                         // what is put now comes after it
 // A local of the open kernel; key: the expression that has its name, or NULL.
 Node *put_let(Lower *p, Expr *key, Var *local, Expr *value, const char *type);
 Place place_local(Var *v);
@@ -124,22 +124,22 @@ Var *local_integer(Lower *p, const char *name);  // a local variable that is a w
 Node *put_random(Lower *p, Var *v, Expr *element, Var *x, const char *routine, Expr *one, Expr *other);
 Node *put_fill(Lower *p, Var *array, Count count, bool waits);  // all of the array is 0; waits: lanes wait for it
 void put_barrier(Lower *p);                                     // where a team shares the open kernel
-void put_skip(Lower *p, Expr *condition);                       // goes on only where it holds; NULL: always
+void put_skip(Lower *p, Expr *condition);                       // goes on only where it is true; NULL: always
 
 // ---- loops.c ----
 
-Expr *chosen_where(Expr *e);  // where e is not 0 because of a choice that multiplies it; NULL: nothing is said
-// without the turns that add 0 to an element that may not exist
+Expr *chosen_where(Expr *e);  // where e is not 0 because of a choice that multiplies it; NULL: there is none
+// less the iterations that add 0 to an element that may not exist
 Loops loops_where_chosen(const Loops *l, Expr *value, int n, Expr *const *target);
-bool free_index(const Expr *e);                 // it holds the index of a loop around it
+bool free_index(const Expr *e);                 // it has the index of a loop around it
 Expr *instances(const Loops *p);                // how many there are of plates from 1, whose ranges do not depend on each other
 Count iterations_of_loops(const Loops *l);      // as far as that is a product
-void note_count(Lower *p, Kernel *k, Count c);  // a loop of the kernel that a team shares has so many turns
+void note_count(Lower *p, Kernel *k, Count c);  // a loop of the kernel that a team shares has so many iterations
 
 // ---- launch.c: launches in the making ----
 
 Launch *launch(Lower *p, LaunchKind kind, const Kernel *k);      // added to the list that is open
-void launch_team(Lower *p, const Kernel *k);                     // with the turns of its loops
+void launch_team(Lower *p, const Kernel *k);                     // with the iterations of its loops
 void launch_kernel(Lower *p, Launches *list, const Kernel *k);   // of a team, or by one lane: as a launch of this list
 void launch_shared(Lower *p, LaunchKind kind, const Kernel *k);  // of what all chains share; nothing where there is no kernel
 void with_extent(Launch *l, Expr *e);                            // an argument: a number of the data
@@ -182,7 +182,7 @@ bool same_product(const Product *a, const Product *b);  // of the same matrix an
 
 typedef struct Once {  // var[index..] = value over plates: before the loops that read it
     Var *var;
-    Expr *original, *value;  // value: with elements of arrays that stand before this one in the list
+    Expr *original, *value;  // value: with elements of arrays that come before this one in the list
     Loops plates;
     struct Once *next;
 } Once;
@@ -194,7 +194,7 @@ Expr *compute_once(Lower *p, const Moving *moving, const char *stem, Once **list
 
 const Predictor *predictor_of(Lower *p, const Product *r);  // one for all kernels
 void make_room(Lower *p, Product *r, bool weights);         // its arrays
-// the array element that holds e, if it is a predictor that the kernel may read; else NULL
+// the array element that is e, if it is a predictor that the kernel may read; else NULL
 Expr *predicted(Lower *p, const Kernel *k, Expr *e);
 bool reads_predictor(const Lower *p, const Kernel *k);                // of the vector that the kernel follows
 Node *follow(Lower *p, const Kernel *k, Expr *element, Var *change);  // after an element of it has changed
@@ -209,7 +209,7 @@ void plan_rows(Lower *p);                                     // which sums over
 void reads_rows(Lower *p, const Expr *columns);               // a launch reads rows of so many columns
 // the draw of a plate of rows that reads a linear predictor of dense rows
 bool row_dot(const Lower *p, const Update *s, RowDot *dot);
-bool categories_dot(const Program *out, const Update *s, RowDot *dot);  // the same of columns that take turns
+bool categories_dot(const Program *out, const Update *s, RowDot *dot);  // the same of coefficients drawn category by category
 const RowSum *fused_sum(const Lower *p, const Update *draw);            // the first that the row pass of a draw makes; or NULL
 // whose row pass makes the sum of squares of a scale move, or NULL
 const RowSum *fused_squares(const Lower *p, const Update *joint);
@@ -233,9 +233,9 @@ bool sort_rows(Lower *p, const Kernel *k, const Order *o, Index *row, Index *gro
 bool sort_all_rows(Lower *p, const Kernel *k, Index *row, Node *body, Index **place);
 bool lower_sorted(Lower *p);  // after share; true: responses are copied, too
 
-// ---- groups.c, share.c: who takes which turns ----
+// ---- groups.c, share.c: which lanes take which iterations ----
 
-// rows in the order of their groups, made once for all who ask
+// rows in the order of their groups, made once for all
 const Order *order_rows(Lower *p, Index *row, Expr *key, Expr *guard, Expr *extent);
 void share_loops(Lower *p, Kernel *k);  // of a kernel, among lanes
 
@@ -243,9 +243,9 @@ void share_loops(Lower *p, Kernel *k);  // of a kernel, among lanes
 
 void name_outside(Lower *p, Kernel *k);  // of all that the loops of a kernel do not change
 
-// ---- elements.c: what steps that draw element by element have in common ----
+// ---- elements.c: what updates that draw element by element have in common ----
 
-// how the elements of a step are shared out
+// how the elements of an update are shared out
 typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_CLASSES, BY_SHELVES, BY_ONE } Shared;
 typedef struct Opened {
     int n;
@@ -258,9 +258,9 @@ bool any_loops(const Part *q);  // one of the parts is a sum for each element
 Kernel *open_elements_kernel(Lower *p, Shared how, const Update *s, const char *name);
 // the vector whose elements a team draws one after the other, if it keeps predictors of it up to date; or NULL
 const Var *followed(const Conditional *c, Shared how);
-// loops over the elements that a step draws, missing ones or all, around what is put next
+// loops over the elements that an update draws, missing ones or all, around what is put next
 Opened enter_elements(Lower *p, const Update *s, Shared how);
-void leave_elements(Lower *p, Opened *o);                             // what is put now stands after them
+void leave_elements(Lower *p, Opened *o);                             // what is put now comes after them
 Node *enter_opened(Lower *p, Opened *o, Sharing how, const Var *of);  // one more loop
 Expr *exists_whole(const Var *v);                                     // the condition under which v has elements; NULL: always
 void put_exists(Lower *p, Opened *o, Shared how, Expr *condition);    // the rest is for elements that exist
@@ -271,7 +271,7 @@ void put_store(Lower *p, Shared how, const Conditional *c, Var *x);  // the elem
 Node *enter_part(Lower *p, const Loops *l);                          // sums over the loops of a part, into locals
 // a part as an expression of the element: its sum leaves the sweep; NULL: it cannot
 Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q);
-// with as many lanes as the elements ask for
+// with as many lanes as the elements need
 void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, const Kernel *k);
 
 // ---- unchanged.c ----
@@ -282,15 +282,15 @@ Expr *without_rest(Lower *p, const Conditional *c, const Loops *l, Expr *density
 // ---- collapsed.c: indicators with their weights integrated out ----
 
 // Places that lose 1 before an element is drawn and get it after.
-typedef struct Move {
+typedef struct CountChange {
     Expr *place, *log_place, *log_value, *guard;
-} Move;  // and the log of it
-typedef struct Moves {
+} CountChange;  // and the log of it
+typedef struct CountChanges {
     int n, size;
-    Move *move;
-} Moves;
-Conditional *with_counts(Lower *p, const Update *s, Moves *moves);  // the conditional of the step, with weights as counts
-void put_moves(Lower *p, const Moves *moves, double by);            // adds `by` to all places
+    CountChange *change;
+} CountChanges;
+Conditional *with_counts(Lower *p, const Update *s, CountChanges *changes);  // the conditional of the update, with weights as counts
+void put_count_changes(Lower *p, const CountChanges *changes, double by);    // adds `by` to all places
 
 // ---- scattered.c: sums for all elements, before they are drawn ----
 
@@ -310,12 +310,12 @@ typedef struct DensityPiece {
     Loops loops;  // those that are summed for each value
     Expr *value;  // or, of what was summed once, the statistic that it multiplies
     Var *once;
-    Expr *near, *far;  // of what was summed once, where that holds, or NULL; and what is summed for each value elsewhere
+    Expr *near, *far;  // of what was summed once, where that is valid, or NULL; and what is summed for each value elsewhere
     bool guarded;      // counted 0 times (no rows, choices, conditions) it is 0, even where it is no number: log(x) for x <= 0
     struct DensityPiece *next;
 } DensityPiece;
 
-// What the density of an element is made of; sums that no value changes are made in the open kernel. all: with what does not hold the
+// What the density of an element is made of; sums that no value changes are made in the open kernel. all: with what does not depend on the
 // element; walks: some of all values are tried; tried: by all lanes of a team.
 DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool walks, bool tried);
 // adds it to a local; weighed: of a value among others
@@ -332,7 +332,7 @@ typedef struct BlockPlace {
     Var *row;       // with few rows: its dimensions are those of the plates of the rows
     Var *entries;   // with a sparse precision: that, of which the runtime keeps the entries that there are; else NULL
     bool few;       // this route is being made, or there is a diagonal alone
-    Var *n;         // the local that holds the size of the dense part
+    Var *n;         // the local that is the size of the dense part
     Expr **offset;  // where each variable begins in it; NULL: at 0
 } BlockPlace;
 
@@ -344,7 +344,7 @@ void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored,
 Node *enter_entries(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent);
 void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t);  // adds a term to its places
 
-// Precision and shift of variables first, ... of a block, of which `offset` says where each begins. border_place: in the open kernel; J
+// Precision and shift of variables first, ... of a block, of which `offset` is where each begins. border_place: in the open kernel; J
 // NULL: there are none.
 typedef struct BorderPlace {
     const Update *update;
@@ -354,12 +354,12 @@ typedef struct BorderPlace {
 BorderPlace border_place(Lower *p, const Update *s, int first, Var *J, Var *h, Expr *size, Expr *const *offset);
 void border_entry(Lower *p, const BorderPlace *b, const BlockTerm *t);  // adds a term between them
 
-// ---- the steps: a file for each kind ----
+// ---- the updates: a file for each kind ----
 
 void update_exact(Lower *p, const Update *s);                   // exact.c
 void update_own(Lower *p, const Update *s);                     // exact.c
 void update_density(Lower *p, const Update *s);                 // density.c
-void fill_window(Lower *p, const Window *w);                    // before an group_move that sums counts over windows, and
+void fill_window(Lower *p, const Window *w);                    // before a group move that sums counts over windows, and
 void draw_window(Lower *p, const Window *w);                    // after its number is drawn
 void update_constrained(Lower *p, const Update *s);             // constrained.c
 void update_elliptical(Lower *p, const Update *s);              // elliptical.c
@@ -371,16 +371,16 @@ void update_gaussian(Lower *p, const Update *s);                // joint.c
 void update_states(Lower *p, const Update *s);                  // states.c
 void update_categories(Lower *p, const Update *s);              // categories.c
 void update_nuts(Lower *p, const Update *s, UpdateCode *code);  // hmc/nuts.c
-void before_group_move(Lower *p, const Update *s);              // group_moves.c: what is drawn starts from where nothing moves
-void along_group_move(Lower *p, const Update *s);               // and then moves others
+void before_group_move(Lower *p, const Update *s);              // group_moves.c: what is drawn starts from the identity
+void along_group_move(Lower *p, const Update *s);               // and is then applied to the others
 // scales.c: what is drawn with a joint normal integrated out, once the launches of that are there: from *own on
 void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own);
-// proposals.c: around the launches of the step, once these are there
+// proposals.c: around the launches of the update, once these are there
 void lower_proposal(Lower *p, const Update *s, UpdateCode *code);
 
 // ---- sites.c: what one statement computes or draws ----
 
-// a draw between two ends looks for its value: by weights of integers, or by a distribution function, which stand behind the ends
+// a draw between two ends looks for its value: by weights of integers, or by a distribution function, the arguments after the ends
 bool is_searched(const Site *t);
 
 void put_element(Lower *p, const Site *t);      // one element
@@ -395,7 +395,7 @@ void launch_messages(Lower *p, const Var *m);  // what computes them, chain by c
 
 // ---- definitions.c ----
 
-bool site_needs_array(const Var *v);     // some statement of v computes a matrix on its way
+bool site_needs_array(const Var *v);     // some statement of v computes a matrix within an expression
 void put_sites(Lower *p, const Var *v);  // all statements of v
 // of a kind, each after what it waits for
 void put_in_order(Lower *p, bool (*kind)(const Var *), bool (*test)(const Var *, void *), bool titles, bool holes);

@@ -63,7 +63,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_WEIGH: yes = series_written(n->weigh.c, f, with); break;
         case NODE_WEIGHTS: yes = f(n->weights.of->var, with); break;
         case NODE_ELLIPSE: yes = f(n->ellipse.c->var, with); break;
-        case NODE_CONSTRAINED: yes = series_written(n->move.c, f, with); break;
+        case NODE_CONSTRAINED: yes = series_written(n->constrained.c, f, with); break;
         case NODE_DRAW_ARRAY: yes = f(n->whole.c->var, with); break;
         case NODE_DRAW_NORMAL: yes = f(n->normal.update->block[0], with); break;
         case NODE_DRAW_BAND: {
@@ -170,7 +170,7 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with)
         break;
     case NODE_WEIGHTS: f(n->weights.of->log, with); break;
     case NODE_CONSTRAINED:
-        if (n->move.start) f(n->move.start, with);
+        if (n->constrained.start) f(n->constrained.start, with);
         break;
     case NODE_TRANSFORM: {
         Expr *const part[] = {n->transform.y,     n->transform.x,   n->transform.work,
@@ -299,9 +299,9 @@ void each_array(const Node *n, bool (*f)(const Var *, void *), void *with)
     case NODE_WEIGHTS: f(n->weights.of->var, with); break;
     case NODE_ELLIPSE: f(n->ellipse.c->var, with); break;
     case NODE_CONSTRAINED:
-        f(n->move.c->var, with);
-        f(n->move.width, with);
-        if (n->move.inside) f(n->move.inside, with);
+        f(n->constrained.c->var, with);
+        f(n->constrained.width, with);
+        if (n->constrained.inside) f(n->constrained.inside, with);
         break;
     case NODE_DRAW_ARRAY:
         f(n->whole.c->var, with);
@@ -398,7 +398,7 @@ void drop_spare(Node **list)
     if (n->kind == NODE_LET && n->let.spare && !reads_local(n->next, n->let.local)) *list = n->next;
 }
 
-// ---- matrices on the way ----
+// ---- matrices that are computed within expressions ----
 
 static Look array(const Expr *e, void *with)
 {

@@ -19,7 +19,7 @@
 // together.
 //
 // Needs: graph/algebra/gradient.c.     Gives: the expression with elements of arrays in it, and the arrays. Their derivatives are those of
-// any definition (Moving, graph.h). Keeps: what stands within a choice, since it may not exist elsewhere; what may be infinite where a
+// any definition (Moving, graph.h). Keeps: what is within a choice, since it may not exist elsewhere; what may be infinite where a
 // factor beside it is 0; elements that are looked up.
 #include "lower.h"
 
@@ -53,7 +53,7 @@ static unsigned runs_over(const Taking *t, const Expr *e)
     return over;
 }
 
-// A matrix of data times unknowns is computed by row passes and products, before the kernel that reads it: it cannot stand among what is
+// A matrix of data times unknowns is computed by row passes and products, before the kernel that reads it: it cannot be among what is
 // computed here.
 static bool is_product(const Taking *t, const Expr *e)
 {
@@ -195,7 +195,7 @@ static Expr *once(Taking *t, Expr *e, unsigned over)
     return ex_ref(o.var, n, at);
 }
 
-// A sum whose end is the index of a reduction around it: of the terms of sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))) each holds those of the
+// A sum whose end is the index of a reduction around it: of the terms of sum(k in 1:K, exp(sum(j in 1:k, x[n, j]))) each has those of the
 // terms before it, and so would each derivative.
 static bool is_partial_sum(const Taking *t, const Expr *e, unsigned over)
 {

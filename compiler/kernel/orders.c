@@ -1,9 +1,9 @@
-// orders.c -- rows in the order of their groups, and elements by classes: computed once, when it is known who asks (share.c).
+// orders.c -- rows in the order of their groups, and elements by classes: computed once, when share.c has requested them.
 //
 // Needs: loops with their sharing.     Gives: the kernel of groups and pairs, and all launches of setup in their order.
 #include "lower.h"
 
-// The pairs of elements that factors hold, one factor after the other.
+// The pairs of elements that factors read, one factor after the other.
 static void put_pairs(Lower *p, const Classes *k)
 {
     Expr *before = ex_num(0);
@@ -88,7 +88,7 @@ void lower_orders(Lower *p)
         with_name(l, o->first);
         with_name(l, o->rows);
     }
-    append(p->launches, &p->told);
+    append(p->launches, &p->row_lists);
     launch_shared(p, LAUNCH_SHARED, p->sums);
     append(p->launches, &p->grams);
     append(p->launches, &p->patterns);

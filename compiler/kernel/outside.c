@@ -1,12 +1,12 @@
-// outside.c -- what loops do not change is computed before them, and what expressions need before the statement that they stand in.
+// outside.c -- what loops do not change is computed before them, and what expressions need before the statement that has them.
 //
 //   before   loop i in 1:N shared by SUM_ALONG                  after    let c1 = 1/sigma^2
 //              update a += x[i]/sigma^2 * sum(j in 1:K, w[j])            reduce sum1 = sum(j in 1:K, w[j])
 //                                                                        loop i in 1:N shared by SUM_ALONG
 //                                                                          update a += x[i]/sigma^2 * sum(j in 1:K, w[j])
 //
-// Expressions stay as they are: a name stands for its expression to the end of the scope (scope.h). A power, a call, a sum over an index or
-// a sum of terms that holds an unknown is named before the outermost loop that does not change it; then sums within expressions, matrices
+// Expressions stay as they are: a name is valid for its expression to the end of the scope (scope.h). A power, a call, a sum over an index
+// or a sum of terms that has an unknown is named before the outermost loop that does not change it; then sums within expressions, matrices
 // that a routine makes and arrays that it reads get nodes of their own in front of the statement.
 //
 // Needs: share done.     Gives: expressions without anything that needs a statement but has no name.     Keeps: the order of statements.
@@ -25,15 +25,15 @@ typedef struct Walk {
     Node **at;  // new nodes go here
     Who who;
     int temporaries;
-    const Expr *group;          // a subscript that is the group of a loop
-    bool chosen;                // within a choice
-    struct Declared *declared;  // locals of the loop that is looked into: what reads them stays
+    const Expr *group;           // a subscript that is the group of a loop
+    bool chosen;                 // within a choice
+    struct LoopLocal *declared;  // locals of the loop that is looked into: what reads them stays
 } Walk;
 
-typedef struct Declared {
+typedef struct LoopLocal {
     const Var *local;
-    struct Declared *next;
-} Declared;
+    struct LoopLocal *next;
+} LoopLocal;
 
 static void need(Walk *w, Expr *e);
 static void need_whole(Walk *w, Expr *e);
@@ -86,7 +86,7 @@ static void need_extents(Walk *w, const Var *v)
 
 // ---- products of matrices ----
 
-// A sum within another one, as in element (j, k) of W*C*W', sum(m, sum(l, W[j, l]*C[l, m])*W[k, m]): that inside holds j and m and not k.
+// A sum within another one, as in element (j, k) of W*C*W', sum(m, sum(l, W[j, l]*C[l, m])*W[k, m]): the inner sum has j and m and not k.
 typedef struct Inner {
     const Walk *w;
     const Loops *over;
@@ -205,7 +205,7 @@ static void need_whole(Walk *w, Expr *e)
     n->array.local = local;
     for (int k = 0; k < rank; k++) n->array.index[k] = over.index[k];
     n->array.value = value;
-    // What one element needs stands within the loops over all.
+    // What one element needs comes within the loops over all.
     Node **outer = w->at;
     const Who who = w->who;
     const int mark = w->scope.n;
@@ -284,7 +284,7 @@ static Node *each_turn(Walk *w, Index *i, AssignOp op, Var *local, Expr *value)
     return loop;
 }
 
-// Of terms that are quickly computed twice: the largest, then the sum of what exponentials say of the others, without a branch.
+// Of terms that are quickly computed twice: the largest, then the sum of the exponentials of the others, by no branch.
 static void sum_of_exponentials(Walk *w, Expr *e, Index *i, Expr *value)
 {
     Var *most = temporary(w, "most"), *sum = temporary(w, "sum");
@@ -453,7 +453,7 @@ static bool changes(const Expr *e, const Loops *inner)
 
 static bool reads_declared(const Walk *w, const Expr *e)
 {
-    for (const Declared *d = w->declared; d; d = d->next)
+    for (const LoopLocal *d = w->declared; d; d = d->next)
         if (ex_mentions(e, d->local)) return true;
     return false;
 }
@@ -475,7 +475,7 @@ static bool worth_naming(const Expr *e)
     return false;
 }
 
-// Whether e reads an element that may exist only where a guard holds: u[g[i]], x[t - 1].
+// Whether e reads an element that may exist only where a guard is true: u[g[i]], x[t - 1].
 static Look look_up(const Expr *e, void *with)
 {
     (void)with;
@@ -498,8 +498,8 @@ static Look test_chosen(const Expr *e, void *with)
     return e->kind == EX_REF && e->nargs < e->var->rank ? FOUND : LOOK;
 }
 
-// What e holds that the inner loops do not change; where they ask a guard, not what may exist only where it holds. Of a choice only the
-// condition; but a series has sites that choose by what tells its elements apart, in which the same stands again and again.
+// The parts of e that the inner loops do not change. Where these test a guard, parts that may exist only where it is true are left out. Of
+// a choice only the condition; but sites of a series choose by the element, and have the same parts again and again.
 static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64_t walk)
 {
     if (e->nargs == 0 || e->kept == walk || scope_find(&w->scope, e)) return;
@@ -527,7 +527,7 @@ static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64
         w->chosen = chosen;
         return;
     }
-    // an array will hold it: its terms are not computed here
+    // it will be in an array: its terms are not computed here
     if (e->kind == EX_REDUCE && !e->loose && predicted(w->p, w->kernel, e)) return;
     for (int i = 0; i < e->nargs; i++) keep(w, e->args[i], inner, moving, walk);
 }
@@ -540,7 +540,7 @@ static bool test_element(const Var *v, void *with)
     return v->kind == VAR_ELEMENT;
 }
 
-// What the values below a loop hold that neither it nor a loop within changes.
+// Parts of the values below a loop that neither it nor a loop within changes.
 static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var *moving)
 {
     Loops here = *loops;
@@ -550,8 +550,8 @@ static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var
         if (n->kind == NODE_ASSIGN) keep_outside(w, n->assign.value, in, moving);
         if (n->kind == NODE_LET) {
             if (n->let.value) keep_outside(w, n->let.value, in, moving);
-            Declared *d = NEW(w->a, Declared);
-            *d = (Declared){n->let.local, w->declared};
+            LoopLocal *d = NEW(w->a, LoopLocal);
+            *d = (LoopLocal){n->let.local, w->declared};
             w->declared = d;
         }
         for (int i = 0; n->kind == NODE_SAMPLE && i < n->sample.site->nargs; i++) {
@@ -591,7 +591,7 @@ typedef struct Steady {
 
 static bool test_read(const Var *v, void *with) { return v->kind != VAR_ELEMENT && ex_mentions(with, v); }
 
-// Whether a matrix may be computed before the list, which has these loops around where it stands: no value that is tried, no local and
+// Whether a matrix may be computed before the list, which has these loops around its place: no value that is tried, no local and
 // nothing that the list writes is in it.
 static bool steady(const Steady *s, Expr *e)
 {
@@ -633,7 +633,8 @@ static void keep_matrices_in(const Steady *s, const Node *list)
     }
 }
 
-// moving: is written by the list, which does not say so; or NULL. A series is computed again within samplers: what reads one stays.
+// moving: is written by the list, though no node of it shows that; or NULL. A series is computed again within samplers: what reads one
+// stays.
 static void keep_matrices(Walk *w, const Node *list, const Var *moving)
 {
     const bool alone = w->kernel->kind == KERNEL_ONCE || (w->kernel->kind == KERNEL_TEAM && w->who == BY_ALL_LANES);
@@ -712,8 +713,8 @@ static void visit_loop(Walk *w, Node *n)
         if (n->loop.index[i]->lo) need(w, n->loop.index[i]->lo);
         need_extent(w, n->loop.of ? n->loop.of->dim[i] : n->loop.index[i]->hi);
     }
-    need_count(w, &n->loop.turns);
-    scope_written(&w->scope, n->body);  // before the second turn
+    need_count(w, &n->loop.iterations);
+    scope_written(&w->scope, n->body);  // before the second iteration
     const Who who = n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD    ? w->who
                     : n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW ? BY_CREW_OF_LANES
                                                                                     : BY_LANE;
@@ -850,7 +851,7 @@ static void visit(Walk *w, Node *n)
         inner(w, &n->body, w->who, true);
         break;
     case NODE_CONSTRAINED:
-        if (n->move.start) need(w, n->move.start);
+        if (n->constrained.start) need(w, n->constrained.start);
         scope_wrote(&w->scope, n);
         inner(w, &n->body, w->who, true);
         break;

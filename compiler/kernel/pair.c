@@ -1,4 +1,4 @@
-// pair.c -- the step that draws an indicator with its coefficient integrated out, then the coefficient (graph/algebra/pairs.c).
+// pair.c -- the update that draws an indicator with its coefficient integrated out, then the coefficient (graph/algebra/pairs.c).
 //
 //   for each element      constant, linear, square at each value of the indicator: sums that leave the sweep where they can
 //                         weight at m = constant + linear^2/(2 J) - log(J)/2,  J = -2 square
@@ -7,7 +7,7 @@
 #include <string.h>
 #include "lower.h"
 
-// What stands at the value that was drawn (or is there).
+// The element at the value that was drawn (or is there).
 static Expr *at_value(const Pair *q, Expr *value, Expr *const *each)
 {
     Expr *e = each[q->n - 1];
@@ -26,7 +26,7 @@ static bool is_sum(const Part *t) { return t->loops.n || t->loops.guard; }
 
 static bool same_loops(const Part *a, const Part *b) { return a->factor == b->factor && memcmp(&a->loops, &b->loops, sizeof(Loops)) == 0; }
 
-// The sums at each value. What leaves the sweep stands in a closed form; the others are added up, those over the same loops together.
+// The sums at each value. What leaves the sweep is a closed form; the others are added up, those over the same loops together.
 static void put_sums(Lower *p, const Update *s, Expr *(*at)[3])
 {
     static const char *const words_for[] = {"constant", "linear", "square"};

@@ -12,7 +12,7 @@ Node *loop_over(Share *s, Sharing how, Index *i, const Var *moving)
     return n;
 }
 
-// The body where the guard holds.
+// The body where the guard is true.
 Node *skip_unless(Share *s, Expr *guard, Node *body)
 {
     Expr *left = condition_left(guard);
@@ -29,7 +29,7 @@ Node *last_of(Node *n)
     return n;
 }
 
-// Whether the guard is asked right after loop i has begun.
+// Whether the guard is tested right after loop i has begun.
 static bool guard_here(const Loops *l, int i)
 {
     if (!l->guard) return false;

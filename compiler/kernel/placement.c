@@ -12,7 +12,7 @@
 // long, read in
 //         single precision on a GPU, and errors in them are noise of the data. But what the entries of a matrix are made of that is
 //         inverted or factored is wide: a covariance that is nearly singular would have no factor any more. What is drawn jointly, and what
-//         is constrained, is wide; so are parameters, sums and work arrays, but for those whose role says otherwise (placement.def).
+//         is constrained, is wide; so are parameters, sums and work arrays, but for those whose role has another type (placement.def).
 // Route.  An array that is read or written under one condition alone, fewer rows than coefficients or not, has elements then only.
 //
 // Needs: the schedule for variables; for routes, the kernels as all other passes leave them.     Keeps: kernels and graph, untouched.
@@ -214,18 +214,18 @@ Var *place_copy(Program *p, Var *v, const Var *of)
 
 const char *when_text(When when)
 {
-    return (const char *[]){[ALWAYS] = "any",     [IF_FEW] = "few",
-                            [IF_MANY] = "many",   [IF_SYSTEM] = "few and a matrix",
-                            [IF_LISTED] = "told", [UNLESS_LISTED] = "not told"}[when];
+    return (const char *[]){[ALWAYS] = "any",       [IF_FEW] = "few",
+                            [IF_MANY] = "many",     [IF_SYSTEM] = "few and a matrix",
+                            [IF_LISTED] = "listed", [UNLESS_LISTED] = "not listed"}[when];
 }
 
-// always: whatever is told, by more than what made it; moves: by moves along gradients that compete
+// always: whether rows are listed or not, by more than what made it; by_hmc: by HMC of a selection
 typedef struct Use {
     When when;
     const Rows *rows;
     bool used, both;
     int stands_in;
-    bool always, moves;
+    bool always, by_hmc;
 } Use;
 
 // of work arrays and statistics, by their number
@@ -235,7 +235,7 @@ typedef struct Uses {
     When when;
     const Rows *rows;
     int stands_in;
-    bool makes, moves, scales;
+    bool makes, by_hmc, scales;
 } Uses;
 
 static bool used(const Var *v, void *with)
@@ -252,8 +252,8 @@ static bool used(const Var *v, void *with)
                 true,
                 of->both,
                 !of->used || of->stands_in == u->stands_in ? u->stands_in : 0,
-                of->always || (needed && !u->moves),
-                of->moves || (needed && u->moves)};
+                of->always || (needed && !u->by_hmc),
+                of->by_hmc || (needed && u->by_hmc)};
     return false;
 }
 
@@ -302,13 +302,13 @@ static void use_launches(Uses *u, const Update *update, const Launches *list)
     }
 }
 
-// Arrays of the routes that are not taken where rows are told: these take memory when they are written.
+// Arrays of the routes that are not taken where rows are listed: these take memory when they are written.
 static int in_place_of_listed(const Placement *at)
 {
     return at->rows && (at->when == IF_MANY || at->when == IF_SYSTEM || at->when == UNLESS_LISTED) ? at->rows->told : 0;
 }
 
-// The rows that may be told of a matrix.
+// The rows of a matrix that may be listed.
 static const Rows *listed_of(const Program *p, const Var *X)
 {
     for (int i = 0; i < p->nupdates; i++) {
@@ -320,7 +320,7 @@ static const Rows *listed_of(const Program *p, const Var *X)
     return NULL;
 }
 
-// X'X is left out where rows of X are told, unless something else than scales and moves that compete reads it: these then wait.
+// X'X is left out where rows of X are listed, unless more than scales and HMC of a selection reads it: these then wait.
 static void leave_out_grams(Program *p, const Uses *u)
 {
     for (Launch *l = p->prepare.first; l; l = l->next) {
@@ -336,7 +336,7 @@ static void leave_out_grams(Program *p, const Uses *u)
         Placement *at = &p->placements.at[out->id];
         at->when = UNLESS_LISTED;
         at->rows = r;
-        for (int i = 0; i < p->nupdates && u->of[out->id].moves; i++)
+        for (int i = 0; i < p->nupdates && u->of[out->id].by_hmc; i++)
             if (p->updates[i].update->kind == UPDATE_NUTS && p->updates[i].update->selection) p->updates[i].waits_for = r;
     }
 }
@@ -349,11 +349,11 @@ void place_routes(Program *p)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, NULL, lists[i]);
     for (int i = 0; i < p->nupdates; i++) {
         const Update *s = p->updates[i].update;
-        u.moves = s->kind == UPDATE_NUTS && s->selection;
+        u.by_hmc = s->kind == UPDATE_NUTS && s->selection;
         u.scales = s->kind == UPDATE_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->told;
         use_launches(&u, NULL, &p->updates[i].density);
         use_launches(&u, NULL, &p->updates[i].jacobian);
-        u.moves = u.scales = false;
+        u.by_hmc = u.scales = false;
         use_launches(&u, NULL, &p->updates[i].made);
         use_launches(&u, p->updates[i].update, &p->updates[i].launches);
     }

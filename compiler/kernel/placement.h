@@ -1,4 +1,4 @@
-// placement.h -- where each array of the emitted program lives, and of which type its elements are. The rule stands at the head of
+// placement.h -- where each array of the emitted program lives, and of which type its elements are. The rule is at the head of
 // placement.c.
 #ifndef GMC_PLACEMENT_H
 #define GMC_PLACEMENT_H
@@ -19,8 +19,9 @@ typedef enum {
 #include "placement.def"
 } ArrayRole;
 
-// Fewer rows than coefficients, or rows that are told one by one (Rows.told): rows are read as they are; or not. Of the first: those of one
-// kind and of the other. Statistics that only what is not done then reads.
+// Under which condition on rows an array is needed, or a launch made. IF_FEW: there are fewer rows than coefficients, or the rows are
+// listed one by one (Rows.told); rows are then read as they are. IF_MANY: neither. IF_SYSTEM and IF_LISTED: the two cases of IF_FEW.
+// UNLESS_LISTED: for statistics that only updates read which are left out where rows are listed.
 typedef enum { ALWAYS, IF_FEW, IF_MANY, IF_SYSTEM, IF_LISTED, UNLESS_LISTED } When;
 const char *when_text(When when);
 
@@ -30,7 +31,7 @@ typedef struct Placement {
     ElementType type;
     When when;         // with how many rows it has elements
     const Rows *rows;  // of `when`
-    int stands_in;     // only what stands in for the sparse block of this number uses it; 0: other steps do, too
+    int stands_in;     // only updates in place of the sparse block of this number use it; 0: other updates do, too
     bool diagnostics;  // ROLE_DIAGNOSTICS
 } Placement;
 

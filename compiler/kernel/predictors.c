@@ -1,16 +1,16 @@
 // predictors.c -- predictors that kernels other than row passes read: arrays that are filled before them.
 //
 //   sum(i, (y[i] - sum(j, X[i,j]*beta[j]))^2)     a row pass fills X_beta[i] before the kernel that adds up the squares: X is read row by
-//                                                 row by whole warps, for all chains at once. No step keeps it for another. A step
+//                                                 row by whole warps, for all chains at once. No update keeps it for another. An update
 //                                                 that draws beta one element after the other adds its changes to X_beta.
 #include <string.h>
 #include "lower.h"
 
 static bool mentions_an_index(const Expr *e) { return e->indices != 0; }
 
-// Whether a kernel of step s may find v changed from what it was before the step: what is drawn in turns stays as it is in a kernel of the
-// step itself, but not during its joint draws.
-static bool moves_within(const Update *s, const Var *v)
+// Whether a kernel of update s may find v changed from what it was before the update: columns drawn category by category stay as they are
+// in a kernel of the update itself, but not during its joint draws.
+static bool changes_within(const Update *s, const Var *v)
 {
     if (!s || s->kind == UPDATE_NUTS || s->kind == UPDATE_CATEGORIES) return false;
     for (int i = 0; i < s->nblock; i++)
@@ -20,7 +20,7 @@ static bool moves_within(const Update *s, const Var *v)
     return false;
 }
 
-static bool test_moves_within(const Var *v, void *with) { return moves_within(with, v); }
+static bool test_changes_within(const Var *v, void *with) { return changes_within(with, v); }
 
 const Predictor *predictor_of(Lower *p, const Product *r)
 {
@@ -64,7 +64,7 @@ static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product 
     }
     if (!*row || !ex_unknown(rest) || !ex_mentions_index(rest, j) || needs_array(rest) || ex_find(rest, test_not_made, j)) return false;
     const Update *s = kernel->update;
-    if (s && ex_any_var(rest, test_moves_within, (void *)s)) return false;  // it moves within the kernel
+    if (s && ex_any_var(rest, test_changes_within, (void *)s)) return false;  // it changes within the kernel
     if (kernel->followed && ex_reads(rest, kernel->followed)) return false;
     for (int i = 0; i < p->npredictors; i++) {
         const Predictor *r = p->predictor[i];
@@ -93,7 +93,7 @@ Expr *predicted(Lower *p, const Kernel *kernel, Expr *e)
         if (!made_product(p, kernel, e, &r, &row)) return NULL;
     }
     if (!mentions_an_index(row)) return NULL;
-    if (moves_within(s, r.coefficients) && kernel->followed != r.coefficients) return NULL;
+    if (changes_within(s, r.coefficients) && kernel->followed != r.coefficients) return NULL;
     if (column && kernel->followed == r.coefficients) return NULL;
     const Predictor *there = predictor_of(p, &r);
     PredictorUse **u = &p->uses;

@@ -1,10 +1,9 @@
-// prices.c -- what a sweep costs, as a run asks for it: by these numbers it chooses between a step for each unknown and a move along
-// gradients (runtime/host/selection.c), between a GPU and the CPU (device_auto.c), and how often scales are drawn with a joint normal
-// integrated out.
+// prices.c -- what a sweep costs, for a run. By these numbers it selects separate updates or HMC (runtime/host/selection.c), and a GPU or
+// the CPU (device_auto.c). They also decide how often scales are drawn with a joint normal integrated out.
 //
-//   a selection    cost of its steps, of its move, of an evaluation; on a CPU, and on a GPU what takes its time whatever the number of
-//   chains, and the work of a chain beside them      what data decide: joint normals with a sparse factor or with rows told one by one, and
-//   the draws of scales
+//   a selection    cost of its separate updates, of HMC, of an evaluation of the density: on a CPU; on a GPU the time
+//                  that does not depend on the number of chains, and the work of a chain beside it
+//   and            what data decide: joint normals with a sparse factor, or row-listed; and the draws of scales
 //
 // Needs: the program, complete.     Gives: Program.prices, Program.priced, UpdateCode.ration.     Keeps: all else. The counts are those of
 // cost.c.
@@ -40,13 +39,13 @@ static bool is_of(const Update *s, const Selection *c) { return !c || !s->select
 
 // ---- what data decide ----
 
-static SparsePrice *sparse_prices(const Program *p, const Selection *c, bool moves)
+static SparsePrice *sparse_prices(const Program *p, const Selection *c, bool with_hmc)
 {
     SparsePrice *first = NULL, **last = &first;
     for (const Update *s = p->g->updates; s; s = s->next) {
         if (s->joint <= 0 || !is_of(s, c)) continue;
         SparsePrice *one = *last = NEW(p->g->arena, SparsePrice);
-        *one = (SparsePrice){.number = s->joint, .both_ways = moves && !s->selection, .standing_in = cost_standing_in(p, s->joint)};
+        *one = (SparsePrice){.number = s->joint, .with_hmc = with_hmc && !s->selection, .standing_in = cost_standing_in(p, s->joint)};
         last = &one->next;
     }
     return first;
@@ -59,7 +58,7 @@ static bool waits_for_rows(const Program *p, const Selection *c)
     return false;
 }
 
-static SparsePrice *prices_where_listed(const Program *p, const Selection *c, bool moves)
+static SparsePrice *prices_where_listed(const Program *p, const Selection *c, bool with_hmc)
 {
     SparsePrice *first = NULL, **last = &first;
     for (const Update *s = p->g->updates; s; s = s->next) {
@@ -68,11 +67,11 @@ static SparsePrice *prices_where_listed(const Program *p, const Selection *c, bo
         const SelectionCost cost = cost_where_listed(p, c);
         SparsePrice *one = *last = NEW(p->g->arena, SparsePrice);
         *one = (SparsePrice){.number = r->told,
-                             .told = true,
-                             .both_ways = moves && !s->selection,
-                             .steps = cost.steps,
-                             .move = cost.move,
-                             .no_move = waits_for_rows(p, c)};
+                             .listed = true,
+                             .with_hmc = with_hmc && !s->selection,
+                             .updates = cost.steps,
+                             .hmc = cost.move,
+                             .no_hmc = waits_for_rows(p, c)};
         last = &one->next;
     }
     return first;
@@ -98,7 +97,7 @@ static Price *price_of(const Program *p, const Selection *c)
 {
     Price *price = NEW(p->g->arena, Price);
     const SelectionCost cost = cost_of_selection(p, c);
-    const bool moves = p->g->selections != NULL;  // else there is one way to make a sweep
+    const bool with_hmc = p->g->selections != NULL;  // else there is one method for a sweep
     Expr *const number[] = {cost.steps,
                             cost.move,
                             cost.evaluation,
@@ -112,21 +111,21 @@ static Price *price_of(const Program *p, const Selection *c)
     for (const Update *s = p->g->updates; s; s = s->next) {  // and what may take the place of some
         const CostOnGpu others = s->joint > 0 ? cost_standing_in(p, s->joint) : (CostOnGpu){ex_num(0), ex_num(0)};
         const Rows *r = s->kind == UPDATE_GAUSSIAN ? s->gaussian.rows : NULL;
-        const SelectionCost told = r && r->told ? cost_where_listed(p, c) : cost;
-        all = ex_add(5, (Expr *[]){all, others.alone, others.work, told.steps, told.move});
+        const SelectionCost where_listed = r && r->told ? cost_where_listed(p, c) : cost;
+        all = ex_add(5, (Expr *[]){all, others.alone, others.work, where_listed.steps, where_listed.move});
     }
     price->counted = NEW_N(p->g->arena, const Var *, p->g->nvars + 1);
     for (int i = 0; i < p->g->nvars; i++)
         if (p->g->vars[i]->nrows && ex_mentions(all, p->g->vars[i]->rows_counted)) price->counted[price->ncounted++] = p->g->vars[i];
-    for (int i = 0; i < NUMBERS_OF_COST; i++) price->of[i] = moves || i == 0 || i == 3 || i == 4 ? number[i] : NULL;
+    for (int i = 0; i < NUMBERS_OF_COST; i++) price->of[i] = with_hmc || i == 0 || i == 3 || i == 4 ? number[i] : NULL;
     price->number = c ? c->number : 0;
-    price->sparse = sparse_prices(p, c, moves);
-    price->told = prices_where_listed(p, c, moves);
+    price->sparse = sparse_prices(p, c, with_hmc);
+    price->listed = prices_where_listed(p, c, with_hmc);
     price->scales = scales_prices(p, c);
     return price;
 }
 
-// Where one selection holds all moves, its price is that of a sweep.
+// Where one selection has all HMC updates, its price is that of a sweep.
 void find_prices(Lower *p)
 {
     const Graph *g = p->g;
@@ -141,7 +140,7 @@ void find_prices(Lower *p)
     p->out->prices = first;
 }
 
-// ---- what competes ----
+// ---- selections ----
 
 static PricedSelection *priced_selection_of(const Program *p, const Selection *c)
 {

@@ -181,7 +181,7 @@ static void print_node(FILE *out, const Node *n, int indent)
         break;
     }
     case NODE_ELLIPSE: fputs(n->ellipse.c->var->name, out); break;
-    case NODE_CONSTRAINED: fputs(n->move.c->var->name, out); break;
+    case NODE_CONSTRAINED: fputs(n->constrained.c->var->name, out); break;
     case NODE_DRAW_ARRAY: fprintf(out, "%s from %s", n->whole.c->var->name, n->whole.array->name); break;
     case NODE_DRAW_STATES: fprintf(out, "%s from %s and %s", n->states.var->name, n->states.weight->name, n->states.link->name); break;
     case NODE_DRAW_BAND:
@@ -265,7 +265,7 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
             case ARG_WORK:
                 for (int k = 0; k < l->kernel->niterations; k++) {
                     if (k) fputs(" + ", out);
-                    print_count(out, &l->kernel->turns[k]);
+                    print_count(out, &l->kernel->iterations[k]);
                 }
                 if (!l->kernel->niterations) fputc('1', out);
                 break;

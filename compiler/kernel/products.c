@@ -1,10 +1,10 @@
 // products.c -- predictors of several outputs: a matrix of data times a matrix of unknowns, for all rows at once.
 //
-//   before   eta = sum(j in 1:p, X[i, j]*B[j, k])     within the density of row i, for each k that it asks for
+//   before   eta = sum(j in 1:p, X[i, j]*B[j, k])     within the density of row i, for each k that it reads
 //   after    X_B[i, k], which one product X*B has filled
 //
 // Whatever the distribution: it is the sum that is recognised, not what reads it. Kernels that only read predictors have the product before
-// them (predicted, predictors.c). Moves along gradients (hmc/outputs.c) also keep the weights W[i, k] = d log p / d X_B[i, k], and X'W is
+// them (predicted, predictors.c). HMC updates (hmc/outputs.c) also keep the weights W[i, k] = d log p / d X_B[i, k], and X'W is
 // what B gets: three passes over a few rows at a time, X*B, the density of the rows, X'W, while they are in the cache (launch.h,
 // ROW_PRODUCTS).
 #include "lower.h"

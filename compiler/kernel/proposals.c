@@ -1,25 +1,25 @@
-// proposals.c -- draws that are proposals (graph/updates/proposals.c): the launches of a joint normal and its scales stand between those of
+// proposals.c -- draws that are proposals (graph/updates/proposals.c): the launches of a joint normal and its scales come between those of
 // what accepts them or not.
 //
 //   adapt_x         in warm-up: the quadratics of the predictors
-//   weigh_x         log w(x): densities less quadratics, where the chain stands; before and after
+//   weigh_x         log w(x): densities less quadratics, at the current state; before and after
 //   keep_x          what is drawn, as it was, and log w
 //   settle_x        as it was, unless the host has accepted what is new (runtime/device/proposals.h)
 #include "lower.h"
 
-// Places in the room of a step (runtime/device/proposals.h), from 1.
+// Places in the room of an update (runtime/device/proposals.h), from 1.
 enum { PROPOSAL_RATE = 1, PROPOSAL_WEIGHT, PROPOSAL_KEPT, PROPOSAL_ACCEPTED, PROPOSAL_REACH = 11, PROPOSAL_ROOM = 11 };
 
-static const double LEAST_BEND = 1e-8;  // a precision without prior in a direction that rows see is positive definite
+static const double LEAST_BEND = 1e-8;  // a precision of the rows alone that is positive definite in a direction
 
-typedef struct Kept {
+typedef struct KeptCopy {
     Var *of, *copy;
-} Kept;
+} KeptCopy;
 
-static Expr *said(Var *room, int k) { return ex_ref(room, 1, (Expr *[]){ex_num(k)}); }
+static Expr *number_in(Var *room, int k) { return ex_ref(room, 1, (Expr *[]){ex_num(k)}); }
 
-// Copies of all that the step draws, and back.
-static void copy_all(Lower *p, const Kept *kept, int n, Expr *accepted)
+// Copies of all that the update draws, and back.
+static void copy_all(Lower *p, const KeptCopy *kept, int n, Expr *accepted)
 {
     for (int i = 0; i < n; i++) {
         Var *v = kept[i].of;
@@ -32,7 +32,7 @@ static void copy_all(Lower *p, const Kept *kept, int n, Expr *accepted)
     }
 }
 
-static void put_said(Lower *p, Expr *at, Expr *value)
+static void put_number(Lower *p, Expr *at, Expr *value)
 {
     Node *lane = enter(p, NODE_LANE);
     put_assign(p, ASSIGN_SET, place_element(at), value);
@@ -43,7 +43,7 @@ static Kernel *adapt(Lower *p, const Proposal *of, Var *room)
 {
     note(p, "The quadratics: slope and bend of each log density by its predictor, about that, on average over warm-up; none has its "
             "maximum far from there");
-    Expr *rate = said(room, PROPOSAL_RATE), *follows = ex_call2("<", rate, ex_num(1));
+    Expr *rate = number_in(room, PROPOSAL_RATE), *follows = ex_call2("<", rate, ex_num(1));
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "adapt_%s", of->name->name), "wide");
     for (int i = 0; i < of->n; i++) {
         const Tangent *t = &of->of[i];
@@ -53,7 +53,7 @@ static Kernel *adapt(Lower *p, const Proposal *of, Var *room)
         for (int q = 0; q < 3; q++)
             put_assign(p, ASSIGN_SET, place_element(t->at[q]),
                        ex_call3("if_else", follows, ex_add2(t->at[q], ex_mul2(rate, ex_sub(now[q], t->at[q]))), now[q]));
-        put_assign(p, ASSIGN_MAX, place_element(t->at[2]), ex_div(ex_call1("fabs", t->at[1]), said(room, PROPOSAL_REACH)));
+        put_assign(p, ASSIGN_MAX, place_element(t->at[2]), ex_div(ex_call1("fabs", t->at[1]), number_in(room, PROPOSAL_REACH)));
         leave(p, nest);
     }
     close_kernel(p);
@@ -75,7 +75,7 @@ static Kernel *weigh(Lower *p, const Proposal *of, Var *room)
         put_assign(p, ASSIGN_ADD, place_local(lp), e);
         leave(p, nest);
     }
-    put_said(p, said(room, PROPOSAL_WEIGHT), local_ref(lp));
+    put_number(p, number_in(room, PROPOSAL_WEIGHT), local_ref(lp));
     close_kernel(p);
     return k;
 }
@@ -86,16 +86,16 @@ static Launch *with_room(Launch *l, const Var *room)
     return l;
 }
 
-// All launches of the step, of which the draw's are there.
+// All launches of the update, of which the draw's are there.
 void lower_proposal(Lower *p, const Update *s, UpdateCode *code)
 {
     const Proposal *of = s->proposal;
     const Scales *scales = s->gaussian.scales;
     const int n = s->nblock + scales->n;
-    Kept *kept = NEW_N(p->g->arena, Kept, n);
+    KeptCopy *kept = NEW_N(p->g->arena, KeptCopy, n);
     for (int i = 0; i < n; i++) {
         Var *v = i < s->nblock ? s->block[i] : scales->var[i - s->nblock];
-        kept[i] = (Kept){v, work_array(p, ROLE_BLOCK, words(p, "kept_%s", v->name), v->rank, v->dim)};
+        kept[i] = (KeptCopy){v, work_array(p, ROLE_BLOCK, words(p, "kept_%s", v->name), v->rank, v->dim)};
     }
     Var *room = work_array(p, ROLE_TUNING, words(p, "room_of_%s", of->name->name), 1, (Expr *[]){ex_num(PROPOSAL_ROOM)});
     const Launches draw = code->launches;
@@ -104,7 +104,7 @@ void lower_proposal(Lower *p, const Update *s, UpdateCode *code)
     note(p, "What is drawn next, as it is");
     Kernel *keep = open_kernel(p, KERNEL_TEAM, words(p, "keep_%s", of->name->name), "wide");
     copy_all(p, kept, n, NULL);
-    put_said(p, said(room, PROPOSAL_KEPT), said(room, PROPOSAL_WEIGHT));
+    put_number(p, number_in(room, PROPOSAL_KEPT), number_in(room, PROPOSAL_WEIGHT));
     close_kernel(p);
     with_room(launch(p, LAUNCH_ADAPTS, NULL), room);
     launch_team(p, adapts);
@@ -120,7 +120,7 @@ void lower_proposal(Lower *p, const Update *s, UpdateCode *code)
     with_name(decide, room);
     note(p, "All of it as it was, unless it is accepted");
     Kernel *settle = open_kernel(p, KERNEL_TEAM, words(p, "settle_%s", of->name->name), "wide");
-    copy_all(p, kept, n, ex_call2("<", ex_num(0), said(room, PROPOSAL_ACCEPTED)));
+    copy_all(p, kept, n, ex_call2("<", ex_num(0), number_in(room, PROPOSAL_ACCEPTED)));
     close_kernel(p);
     launch_team(p, settle);
 }

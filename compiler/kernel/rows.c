@@ -77,8 +77,8 @@ bool row_dot(const Lower *p, const Update *s, RowDot *dot)
     return false;
 }
 
-// The rows of a softmax whose columns take turns, if they are all rows of a matrix: a row pass then brings the predictor of the column
-// drawn last up to date, draws the latents of the next one and adds up its sums.
+// The rows of a softmax whose columns are drawn category by category, if they are all rows of a matrix: a row pass then brings the
+// predictor of the column drawn last up to date, draws the latents of the next one and adds up its sums.
 bool categories_dot(const Program *out, const Update *s, RowDot *dot)
 {
     *dot = (RowDot){0};
@@ -95,7 +95,7 @@ bool categories_dot(const Program *out, const Update *s, RowDot *dot)
 
 static Var *drawn(const Update *s, int i) { return s->block[i]; }
 
-// Whether e, computed when `draw` is done, still holds when `later` begins.
+// Whether e, computed when `draw` is done, is still valid when `later` begins.
 static bool still_holds(const Update *draw, const Update *later, const Expr *e)
 {
     const Update *s = draw->next;
@@ -215,7 +215,7 @@ static void plan_term(Lower *p, const Update *s, const BlockTerm *t)
     taken(p, t);
 }
 
-// The sum of squares of the latents that a joint draw scales, if they are what the row pass draws.
+// The sum of squares of the latents whose scale a joint draw has, if they are what the row pass draws.
 static void plan_squares(Lower *p, RowSum *r)
 {
     const Update *s = r->update;
@@ -282,7 +282,7 @@ bool in_row_pass(const Lower *p, const BlockTerm *t)
     return false;
 }
 
-// An array that holds the weight of each row: the latent itself, or one that is filled first.
+// An array of the weight of each row: the latent itself, or one that is filled first.
 static const Var *weights_of(Lower *p, const char *stem, Index *row, Expr *weight)
 {
     if (weight->kind == EX_REF && weight->nargs == 1 && is_index(weight->args[0], row) && is_real(p->out, weight->var) &&

@@ -1,22 +1,22 @@
 // scales.c -- scales that are drawn with a joint normal integrated out (graph/updates/scales.c).
 //
-//   holds_x         L, the log density of what holds the scales, with x as it stands
-//   marginal_x      the function that the host calls for each trial: L, then what the joint normal launches up to its draw, which adds
-//   g'J^-1 g/2 - log|J|/2 in place of a draw
+//   scales_density_x   L, the log density of all terms in the scales, at the current x
+//   marginal_x         the function that the host calls for each trial: L, then what the joint normal launches up to its draw,
+//                      which adds g'J^-1 g/2 - log|J|/2 in place of a draw
 //
-// Needs: the launches of the joint normal.     Gives: another one before them, and `density` of the step.
+// Needs: the launches of the joint normal.     Gives: another one before them, and `density` of the update.
 #include "lower.h"
 
 enum { ROOM = 18 };  // numbers that draws keep of each scale (runtime/device/scales.h)
 
-static Expr *what_holds(Expr *e, const Scales *of)
+static Expr *terms_in(Expr *e, const Scales *of)
 {
     bool any = false;
     for (int i = 0; i < of->n; i++) any |= ex_mentions(e, of->var[i]);
     if (!any) return ex_num(0);
     if (e->kind != EX_ADD) return e;
     Expr *sum = ex_num(0);
-    for (int i = 0; i < e->nargs; i++) sum = ex_add2(sum, what_holds(e->args[i], of));
+    for (int i = 0; i < e->nargs; i++) sum = ex_add2(sum, terms_in(e->args[i], of));
     return sum;
 }
 
@@ -46,18 +46,19 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
         for (int i = 0; i < of->n && r->update == s; i++)
             if (ex_mentions(r->weight, of->var[i])) return;  // graph/updates/scales.c leaves such out
     for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
-    note(p,
-         "The log density of what holds %s, x being the joint normal as it stands. With (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is that "
-         "with x integrated out: from this %s drawn on a CPU",
-         names, of->n > 1 ? "they are" : "it is");
-    note(p, "before the joint normal, by slice sampling, for which each trial factors J");
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "holds_%s", stem), "wide");
+    note(
+        p,
+        "The log density of all terms in %s at the joint normal's current value, x. Plus (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is the log",
+        names);
+    note(p, "density with x integrated out. From that %s slice sampled before x, on a CPU: each trial factors J",
+         of->n > 1 ? "they are" : "it is");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "scales_density_%s", stem), "wide");
     Var *lp = local_new(p->g->arena, "lp");
     put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
     for (int i = 0; i < of->nfactors; i++) {
         const Factor *f = of->factor[i];
         const Loops l = f->plates;
-        Expr *e = what_holds(f->log_density, of);
+        Expr *e = terms_in(f->log_density, of);
         const Keys none = {0};
         Expr *sum = l.n ? hoist_sum(&p->statistics, &none, &l, e) : NULL;
         k->by_one |= needs_own_array(e, &l);

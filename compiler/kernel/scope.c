@@ -26,7 +26,7 @@ void scope_leave(Scope *s, int n)
         if (s->known[--s->n].key) ((Expr *)s->known[s->n].key)->known--;
 }
 
-// Without series what is read is what is mentioned, and that is found without a walk through all of the expression.
+// If there are no series, what is read is what is mentioned, which is found faster than by a walk through all of the expression.
 static bool reads(const Scope *s, const Expr *e, const Var *v) { return s->g->series ? ex_reads(e, v) : ex_mentions(e, v); }
 
 static bool forget(const Var *v, void *with)

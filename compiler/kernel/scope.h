@@ -1,6 +1,6 @@
 // scope.h -- which expressions have a name at a place of a kernel: what `outside` leaves names for, what emission writes.
 //
-// A name holds from its node to the end of the scope, unless something that its expression reads is written before.
+// A name is valid from its node to the end of the scope, unless something that its expression reads is written before.
 #ifndef GMC_SCOPE_H
 #define GMC_SCOPE_H
 #include "kernel.h"
@@ -21,5 +21,5 @@ const Var *scope_find(const Scope *s, const Expr *e);  // or NULL
 void scope_know(Scope *s, const Expr *e, const Var *local);
 void scope_leave(Scope *s, int n);               // back to n names
 void scope_written(Scope *s, const Node *list);  // what the nodes write has changed
-void scope_wrote(Scope *s, const Node *n);       // the same of one node, without those after it
+void scope_wrote(Scope *s, const Node *n);       // the same of one node alone
 #endif

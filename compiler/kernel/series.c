@@ -28,7 +28,7 @@ static void put_given(Lower *p, const char *name, Expr *array)
     leave(p, each);
 }
 
-// Solutions of a differential equation, one for each turn of the loops around its statement.
+// Solutions of a differential equation, one for each iteration of the loops around its statement.
 static void put_solutions(Lower *p, const Ode *o, bool asked, bool chains)
 {
     Node *loop[MAX_PLATES];
@@ -192,10 +192,10 @@ static bool site_divides(const Site *t)
     return yes;
 }
 
-// Functions in which a subscript may be outside its array are told of the kernel that calls them.
+// Functions in which a subscript may be outside its array have the kernel that calls them as an argument.
 bool any_wild(const Graph *g)
 {
-    for (int i = 0; i < g->nvars; i++)  // a differential equation may ask for the impossible
+    for (int i = 0; i < g->nvars; i++)  // a differential equation may have no solution
         if (g->vars[i]->kind == VAR_SERIES && g->vars[i]->sites && g->vars[i]->sites->ode) return true;
     for (int i = 0; i < g->nvars; i++)
         if (g->vars[i]->wild) return true;
@@ -205,7 +205,7 @@ bool any_wild(const Graph *g)
     return false;
 }
 
-// Moves along gradients that solutions enter have an array of their derivatives.
+// HMC updates of what solutions depend on have an array of their derivatives.
 static void place_slopes(Lower *p)
 {
     Program *out = p->out;

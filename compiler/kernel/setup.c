@@ -1,6 +1,6 @@
 // setup.c -- what is computed once: definitions and sums of data, and what the data have to meet.
 //
-// Needs: statistics that steps have asked for.     Gives: the kernels of setup, and their launches.
+// Needs: statistics that updates have requested.     Gives: the kernels of setup, and their launches.
 #include "lower.h"
 
 // A Gram matrix of a data matrix, sum(i, w[i]*X[i,j]*X[i,k]): one library call in place of three loops.
@@ -68,8 +68,8 @@ static Kernel *lower_definitions(Lower *p)
     return close_kernel(p) ? k : NULL;
 }
 
-// More than 0 where something that e reads was missing, so that data do not tell what e is; NULL: never. Branches that are not taken are
-// not asked, nor subscripts that are missing themselves. `itself` may be missing: it is what e is about. With `reals`, only missing reals
+// More than 0 where something that e reads was missing, so that data do not determine e; NULL: never. Branches that are not taken do not
+// count, nor subscripts that are missing themselves. `itself` may be missing: it is what e is about. With `reals`, only missing reals
 // count.
 static Expr *undecided(Expr *e, const Expr *itself, bool reals)
 {
@@ -105,7 +105,7 @@ static Expr *decided(Expr *guard, Expr *e, const Expr *itself, bool reals)
     return guard ? ex_call2("&&", guard, none) : none;
 }
 
-// What data must satisfy, where data tell whether the statement stands and what its support is.
+// What data must satisfy, where data determine whether the statement is there and what its support is.
 static void put_check(Lower *p, const Factor *f, bool interval)
 {
     Loops l = f->plates;
@@ -162,11 +162,11 @@ static bool is_made_here(const Sum *s, bool responses, int standing_in)
     return s->data_only && reads_response(s) == responses && (responses || stands_in(s) == standing_in);
 }
 
-// Those that only what stands in for a sparse block reads are apart.
+// Those that only updates in place of a sparse block read are apart.
 static Kernel *lower_sums(Lower *p, bool responses, int standing_in)
 {
-    note(p, responses     ? "Sums that hold a response: computed once, or after each imputation if values are missing."
-            : standing_in ? "Sums of data, for steps that stand in for a joint normal."
+    note(p, responses     ? "Sums of a response: computed once, or after each imputation if values are missing."
+            : standing_in ? "Sums of data, for updates in place of a joint normal."
                           : "Sums of data: computed once.");
     bool whole = false;
     for (const Sum *s = p->statistics.first; s; s = s->next)

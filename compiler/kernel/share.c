@@ -1,4 +1,4 @@
-// share.c -- which lanes take which turns of a loop, and the sums that follow from that.
+// share.c -- which lanes take which iterations of a loop, and the sums that follow from that.
 //
 //   before   reduce over i in 1:N: update a[g[i]] += x[i]      after   loop k in 1:K shared by EACH_GROUP
 //                                                                        let total1 = 0
@@ -15,10 +15,10 @@
 //   places a group places that something else picks               SUM_KEYED: each lane adds to the places that are its own; whole numbers:
 //   COUNT_ROWS;
 //                                                  statistics: EACH_SEGMENT, after the rows were put in the order of their keys
-// What each instance does on its own (NEST) is shared by ALONG. A single lane does all in order. A guard is asked as early as its indices
+// What each instance does on its own (NEST) is shared by ALONG. A single lane does all in order. A guard is tested as early as its indices
 // are known.
 //
-// Needs: kernels as lowered.     Gives: loops with their sharing below each REDUCE and NEST; turns of the kernel; orders of rows.
+// Needs: kernels as lowered.     Gives: loops with their sharing below each REDUCE and NEST; iterations of the kernel; orders of rows.
 #include <stdlib.h>
 #include "share.h"
 
@@ -30,7 +30,7 @@ enum { FEW_PLACES = 64 };
 
 static bool writes_element(const Node *n) { return n->kind == NODE_ASSIGN && !n->assign.place.local; }
 
-// Without loops: what all threads know they add alike, and one of them writes elements.
+// No loops: what all threads know they add alike, and one of them writes elements.
 static Node *once_each(Share *s, Node *body)
 {
     for (Node **at = &body; s->team && *at; at = &(*at)->next) {
@@ -122,8 +122,8 @@ static Node *in_pairs(Share *s, Sharing how, const Loops *o, int at, Node *body,
     return n;
 }
 
-// Whether entries of a sparse precision are told, or of its shift.
-static bool tells_terms(const Node *body)
+// Whether terms of a sparse precision are listed, or of its shift.
+static bool lists_terms(const Node *body)
 {
     for (const Node *n = body; n; n = n->next)
         if (n->kind == NODE_ASSIGN && n->assign.place.array && n->assign.place.array->pattern) return true;
@@ -150,7 +150,7 @@ static Node *by_team(Share *s, const Node *sum)
     const int n = sum->nest.n;
     const bool adds = sum->kind == NODE_REDUCE;
     Node *body = named_once(s, sum->body);
-    if (tells_terms(sum->body)) return in_terms(s, l, body, sum->nest.moving);
+    if (lists_terms(sum->body)) return in_terms(s, l, body, sum->nest.moving);
     if (l->n == 0) {
         Node *lane = wrap_node(s, NODE_LANE, body);
         return l->guard ? under_condition(s, l->guard, lane) : lane;

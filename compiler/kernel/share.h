@@ -7,7 +7,7 @@ typedef struct Share {
     Lower *p;
     Arena *a;
     Kernel *kernel;
-    bool team, crew;  // who runs what is being looked at; neither: one lane
+    bool team, crew;  // who runs the loop; neither: one lane
     int temporaries;
     const Order *ordered;            // rows by a key that is drawn, which the kernel has put in order; or NULL
     const Node *elements[MAX_RANK];  // the loops over elements around it
@@ -20,9 +20,9 @@ typedef struct Share {
 Node *loop_over(Share *s, Sharing how, Index *i, const Var *moving);  // one loop, without a body
 // loops from..n-1 in order around `body`, the guard where it belongs
 Node *in_order(Share *s, const Loops *l, int from, Node *body, const Var *moving);
-// the body of loop i, where the guard holds, if it is asked there
+// the body of loop i, where the guard is true, if it is tested there
 Node *with_guard(Share *s, const Loops *l, int i, Node *body);
-Node *skip_unless(Share *s, Expr *guard, Node *body);          // the body where the guard holds
+Node *skip_unless(Share *s, Expr *guard, Node *body);          // the body where the guard is true
 Node *under_condition(Share *s, Expr *condition, Node *body);  // the same of a whole statement
 Node *wrap_node(Share *s, NodeKind kind, Node *body);          // a node with this body
 Node *barrier(Share *s);

@@ -39,7 +39,7 @@ const Site *put_site(Lower *p, const Site *t)
     const Loops l = t->plates;
     Node *lane = p->open->kind == KERNEL_TEAM && l.n > 0 && reads_itself(t) ? enter(p, NODE_LANE) : NULL;  // in order
     Expr **target = NEW_N(p->g->arena, Expr *, l.n + 1);
-    for (int k = 0; k < l.n; k++) target[k] = ex_index(l.index[k]);  // each turn computes its own element
+    for (int k = 0; k < l.n; k++) target[k] = ex_index(l.index[k]);  // each iteration computes its own element
     Node *n = enter_nest(p, NODE_NEST, &l, l.n, target, NULL);
     n->nest.moving = t->var;
     n->nest.careful = t->var->kind == VAR_LET && t->var->unsure;

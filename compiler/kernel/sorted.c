@@ -11,8 +11,8 @@
 // of responses are made again where missing values were imputed, as sums of them are. What the group decides, such as u[a[n]], is the same
 // for all of its rows. A sum over all rows that reads elements by groups goes through them in the order of the first of these that has one.
 //
-// Only data with an element for each row are copied, and only where all that is read of the row is of this kind: what moves with the chain
-// would have to be put in order in each sweep.
+// Only data with an element for each row are copied, and only where all that is read of the row is of this kind: what changes with the
+// chain would have to be put in order in each sweep.
 //
 // Needs: orders of share.     Gives: copies, the kernels that fill them and their launches.     Keeps: kernels of setup, which run once.
 #include "lower.h"
@@ -136,7 +136,7 @@ static bool reads_by(const Node *list, Expr *key)
     return false;
 }
 
-// Whether the order holds every row: what data declare is checked when they are read.
+// Whether the order has every row: what data declare is checked when they are read.
 static bool holds_all(const Order *o)
 {
     const Expr *key = o->key;

@@ -2,7 +2,7 @@
 //
 //   before   y[i] ~ uniform(0, b)          after   y[i] <= b, of which b the runtime finds a start at which no factor is 0
 //
-// Needs: the factors of the graph (feasible.c there says which may vanish).     Gives: Program.starts, Program.definitions.     Keeps: all
+// Needs: the factors of the graph (feasible.c there finds which may vanish).     Gives: Program.starts, Program.definitions.     Keeps: all
 // else.
 #include "lower.h"
 

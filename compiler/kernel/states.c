@@ -1,14 +1,14 @@
 // states.c -- states along chains, each chain drawn whole, parallel in time (device/states.h): what the draw is made of, the draw, and the
 // states in their places.
 //
-//   weights_z[panel, t, j]       log density of what holds element t alone, at value j
-//   links_z[panel, t, i, 2*j]    log density of what holds it, at j, and the one before, at i; without the subscripts that it does not
+//   weights_z[panel, t, j]       log density of what depends on element t alone, at value j
+//   links_z[panel, t, i, 2*j]    log density of what depends on it, at j, and the one before, at i; less the subscripts that it does not
 //   depend on parts_z                      room for products of matrices
 //
-// Of several unknowns together values and states are those of the product, and links_z[panel, t, 2*place] holds a matrix for each of them,
+// Of several unknowns together values and states are those of the product, and links_z[panel, t, 2*place] has a matrix for each of them,
 // one behind the other.
 //
-// Needs: a step whose elements are drawn at once.     Gives: kernels that fill these, draw, and put the states where they belong.
+// Needs: an update whose elements are drawn at once.     Gives: kernels that fill these, draw, and put the states where they belong.
 #include "lower.h"
 
 enum { STATES_IN_LANE = 16 };  // of device/states.h
@@ -125,7 +125,7 @@ void update_states(Lower *p, const Update *s)
     for (int k = 0; k < n; k++) dim[k] = h.dim[k];
     add_dim(dim, &n, h.length);
     add_dim(dim, &n, values);
-    // nothing where they are drawn in turn
+    // nothing where they are drawn one after the other
     if (joined && joined->where) dim[0] = ex_call3("if_else", joined->where, dim[0], ex_num(0));
     Var *weights = work_array(p, ROLE_BLOCK, words(p, "weights_%s", name), n, dim);
     // no chunks, and weights in a lane's own memory

@@ -7,22 +7,21 @@
 //                                                                             weigh c[i] in 1:K
 //                                                                               lp += table_1[c] - ...
 //
-// A key is an integer of the row, c[i], or the value that is weighed; what is tabulated holds the row through keys alone. Indices of sums
-// around it may be further dimensions.
+// A key is an integer of the row, c[i], or the value that is weighed; what is tabulated depends on the row through keys alone. Indices of
+// sums around it may be further dimensions.
 //
 // Where it may be computed elsewhere:
-// - Every subscript that holds a key or such an index is that alone, over the whole of its dimension: where the table has an entry, there
-// are the elements that it reads. An element may have no statement, or a
-//   component be empty: then what stands in the table is never looked up, and nothing in an expression can fault. Only where the table has
-//   every value that a latent may have, and no guard stands around the expression, choices within it may decide (v[c] of K - 1 elements if
-//   c < K), and sums may end at a key.
+// - Every subscript that has a key or such an index is that alone, over the whole of its dimension: where the table has an entry, there
+//   are the elements that it reads. An element may have no statement, or a component be empty. Then its entry is never looked up, and
+//   nothing in an expression can fault. Some tables have every value that a latent may have, and no guard around the expression. Only there
+//   choices within it may decide (v[c] of K - 1 elements if c < K), and sums may end at a key.
 // - One unknown that it reads has all of the table's dimensions. Its elements are drawn in each sweep, at a cost of their own, so that a
-// table costs no more than they do, even where rows are fewer than keys.
+//   table costs no more than they do, even where rows are fewer than keys.
 // - The kernel writes nothing that it reads. Tables are filled before a launch that reads them, again if a launch between has written what
-// they are made of.
-// - A factor that may be infinite beside one that may be 0 stays (ex_absorbed), and so does what stands in the logarithm of a sum of
-// exponentials, which is computed by its largest term. A kernel that computed a matrix for each row, by one lane, is shared by a team if
-// tables have taken all of them.
+//   they are made of.
+// - A factor that may be infinite beside one that may be 0 stays (ex_absorbed). So do terms in the logarithm of a sum of exponentials,
+//   which is computed by its largest term.
+// A kernel that computed a matrix for each row, by one lane, is shared by a team if tables have taken all of them.
 //
 // Needs: kernels as lowered.     Gives: table arrays, a kernel that fills those of a kernel, launches of it.     Keeps: the order of
 // launches.
@@ -52,23 +51,23 @@ typedef struct Table {
     Expr *entry;  // the same, with tables of matrices in place of what routines make of them
     int n;
     Index *index[MAX_RANK];
-    FunctionId routine;  // of a matrix, which stands in memory: what makes the entry of a key; or FN_OTHER
+    FunctionId routine;  // of a matrix in memory: what makes the entry of a key; or FN_OTHER
     bool transposed;     // the entry is the transpose of what that makes
     Expr *matrix;
     const Fill *fill;
     struct Table *next;
 } Table;
 
-typedef struct Reads {
+typedef struct TableReads {
     const Kernel *kernel;
     const Fill *fill;
-    struct Reads *next;
-} Reads;
+    struct TableReads *next;
+} TableReads;
 
 typedef struct Tables {
     Lower *p;
     Table *first, **last;
-    Reads *reads;
+    TableReads *reads;
     int n, nreads;
     Kernel *kernel;  // that is being rewritten
     Fill *fills;
@@ -85,10 +84,10 @@ typedef struct Tables {
 // ---- what an expression depends on ----
 
 typedef struct Form {  // of an expression as an entry of a table
-    Expr *value;       // over key[0..n-1], then over sum indices as they stand
+    Expr *value;       // over key[0..n-1], then over sum indices as they are
     int n;
     Expr *key[MAX_KEYS];
-    Index *at[MAX_KEYS];            // what stands in its place
+    Index *at[MAX_KEYS];            // the expression in its place
     bool all[MAX_KEYS + MAX_RANK];  // the table has every value that it may have, and no guard decides what is read
     int ninner;
     Index *inner[MAX_RANK];  // indices of loops and sums that it runs over besides
@@ -109,7 +108,7 @@ static bool is_key(const Tables *t, const Expr *e)
 }
 
 // In a kernel that would have one lane for its matrices, the index of a loop, or of a sum, is a key of theirs, too: inverse(Sigma[a]).
-static bool is_turn(const Tables *t, const Expr *e)
+static bool is_iteration(const Tables *t, const Expr *e)
 {
     for (int i = 0; i < t->nrows + t->nsums; i++)
         if (e->kind == EX_INDEX && e->index == (i < t->nrows ? t->row[i] : t->sum[i - t->nrows])) return true;
@@ -119,14 +118,14 @@ static bool is_turn(const Tables *t, const Expr *e)
 typedef struct Search {
     const Tables *t;
     Expr *key;
-    bool turns;
+    bool iterations;
 } Search;
 
 static Look find_key(const Expr *e, void *with)
 {
     Search *s = with;
     for (int k = 0; e->kind == EX_REF && k < e->nargs; k++)
-        if (is_key(s->t, e->args[k]) || (s->turns && is_turn(s->t, e->args[k]))) {
+        if (is_key(s->t, e->args[k]) || (s->iterations && is_iteration(s->t, e->args[k]))) {
             s->key = e->args[k];
             return FOUND;
         }
@@ -135,9 +134,9 @@ static Look find_key(const Expr *e, void *with)
 
 static const Index *index_of(const Form *f, int i) { return i < f->n ? f->at[i] : f->inner[i - f->n]; }
 
-// Whether e reads an element that may not exist for every key: a subscript holds an index of the table, but is not that alone over the
-// whole dimension; or a sum ends at a key. Where every value that a key may have is a key of the table, and nothing but e decides what is
-// read of it, a choice within e decides it here as there.
+// Whether e reads an element that may not exist for every key: a subscript has an index of the table, but is not that alone over the
+// whole dimension; or a sum ends at a key. If the table has every value of the key, and nothing but e decides what is read of it, a choice
+// within e decides it here as there.
 static bool elsewhere(const Form *f, const Expr *e, bool chosen)
 {
     if (!e->indices) return false;
@@ -209,7 +208,7 @@ static bool test_local(const Var *v, void *with)
     return v->kind == VAR_ELEMENT;
 }
 
-// A routine without an order of its own: series, solutions and the like are no entries of tables.
+// A routine that has no order of its own: series, solutions and the like are no entries of tables.
 static bool test_series_var(const Var *v, void *with)
 {
     (void)with;
@@ -220,7 +219,7 @@ static bool test_series_var(const Var *v, void *with)
 static bool form_of(const Tables *t, Expr *e, Form *f)
 {
     *f = (Form){.value = e};
-    Search s = {.t = t, .turns = t->kernel->by_one && (ex_rank(e) > 0 || (e->kind == EX_CALL && e->fn == FN_log_determinant))};
+    Search s = {.t = t, .iterations = t->kernel->by_one && (ex_rank(e) > 0 || (e->kind == EX_CALL && e->fn == FN_log_determinant))};
     while (f->n < MAX_KEYS && ex_find(f->value, find_key, &s)) {
         Expr *last = last_of(t, f->key[f->n] = s.key, f->value, &f->all[f->n]);
         if (!last || !ex_data_only(last) || last->indices) return false;
@@ -244,7 +243,7 @@ static bool form_of(const Tables *t, Expr *e, Form *f)
 
 // ---- what is worth a table ----
 
-// A matrix that stands in memory as a whole.
+// A matrix that is in memory as a whole.
 static bool in_memory(const Expr *a) { return a && a->kind == EX_REF && a->nargs + 2 == a->var->rank && !a->loose; }
 
 static FunctionId matrix_routine(const Expr *call)
@@ -419,10 +418,10 @@ static Expr *matrices_apart(Tables *t, Table *of, Expr *e)
 
 static void reads_fill(Tables *t, const Fill *f)
 {
-    for (const Reads *r = t->reads; r; r = r->next)
+    for (const TableReads *r = t->reads; r; r = r->next)
         if (r->kernel == t->kernel && r->fill == f) return;
-    Reads *r = NEW(t->p->g->arena, Reads);
-    *r = (Reads){t->kernel, f, t->reads};
+    TableReads *r = NEW(t->p->g->arena, TableReads);
+    *r = (TableReads){t->kernel, f, t->reads};
     t->reads = r;
     t->nreads++;
 }
@@ -505,7 +504,7 @@ static Expr *look_up_matrix(Tables *t, Expr *e)
 }
 
 // sum(l, a[l]*sum(j, P[l, j]*a[j])) with P the inverse of a covariance: the sum of squares of C'a, P = CC', which takes each pair once, and
-// is never negative. a is a sum of what stands beside P.
+// is never negative. a is a sum of the terms beside P.
 typedef struct Quadratic {
     Expr *inverse, *a;
     Index *l;
@@ -594,7 +593,7 @@ static Expr *operate(const Expr *like, int n, Expr *const *args) { return like->
 
 static Expr *take(Tables *t, Expr *e);
 
-// Of a sum or a product: what holds the same keys together.
+// Of a sum or a product: terms of the same keys together.
 static Expr *take_parts(Tables *t, Expr *e)
 {
     Arena *a = t->p->g->arena;
@@ -664,7 +663,7 @@ static Expr *taken(Tables *t, Expr *e)
     return e;
 }
 
-// A part that stands in many places is taken once: definitions of each other by products share their parts, and have more places than can
+// A part that occurs in many places is taken once: definitions of each other by products share their parts, and have more places than can
 // be counted.
 static Expr *take(Tables *t, Expr *e)
 {
@@ -724,7 +723,7 @@ static void find_distances(Tables *t, Node *n)
     Distances d = {0}, found;
     Expr *rest = ex_num(0);
     const Conditional *c = n->weigh.c;
-    if (t->kernel->kind != KERNEL_ELEMENTS || t->nrows != 1 || t->guarded || c->whole || !t->weighed || n->weigh.moves ||
+    if (t->kernel->kind != KERNEL_ELEMENTS || t->nrows != 1 || t->guarded || c->whole || !t->weighed || n->weigh.varies ||
         (n->weigh.expects && !(n->weigh.weights && is_real(p->out, n->weigh.weights))) || c->var->rank != 1 || c->current->nargs != 1 ||
         !is_index(c->current->args[0], i))
         return;
@@ -840,7 +839,7 @@ static void complete(Tables *t, Fill *f)
             set->routine.size = ex_dim(of->matrix, 0);
             set->routine.from = of->matrix;
             set->routine.to = ex_ref(of->var, of->n, at);
-            each->loop.turns = (Count){1, {set->routine.size}};
+            each->loop.iterations = (Count){1, {set->routine.size}};
             Count work = {3, {f->index->hi, set->routine.size, set->routine.size}};
             if (f->kernel->niterations == 0) note_count(t->p, f->kernel, work);
         } else {
@@ -923,8 +922,8 @@ static void launch_fill(Tables *t, const Fill *f)
     else with_extent(launch(t->p, LAUNCH_EACH, f->kernel), f->index->hi);
 }
 
-// Before a launch that reads tables, unless they are filled. What a step reads before anything in it may have changed that is filled by the
-// sweep, where there is need (`kept`): that of step `code`, or NULL.
+// Before a launch that reads tables, unless they are filled. What an update reads before anything in it may have changed that is filled by
+// the sweep, where there is need (`kept`): that of update `code`, or NULL.
 static void launch_fills(Tables *t, Launches *list, UpdateCode *code)
 {
     Lower *p = t->p;
@@ -941,7 +940,7 @@ static void launch_fills(Tables *t, Launches *list, UpdateCode *code)
             l->nargs = 0;
         }
         for (int matrices = 1; matrices >= 0; matrices--)  // other tables may be made of theirs
-            for (const Reads *r = t->reads; r && l->kernel; r = r->next) {
+            for (const TableReads *r = t->reads; r && l->kernel; r = r->next) {
                 bool there = r->kernel != l->kernel || r->fill->matrices != matrices, changed = library;
                 for (int i = 0; i < n; i++) there |= filled[i].fill == r->fill;
                 if (there) continue;
@@ -997,7 +996,7 @@ static bool changes(const UpdateCode *code, const Fill *f)
     return false;
 }
 
-// In a sweep tables are filled before the first step that reads them, and again where an unknown that they are made of was drawn since.
+// In a sweep tables are filled before the first update that reads them, and again where an unknown that they are made of was drawn since.
 static void fill_in_sweep(Tables *t, const Fill *f)
 {
     bool fresh = false;
@@ -1018,8 +1017,8 @@ static void fill_in_sweep(Tables *t, const Fill *f)
     }
 }
 
-// Kernels of moves along gradients stand together.
-static bool moves(const Kernel *k) { return k->update && k->update->when == WITH_GRADIENTS; }
+// Kernels of HMC updates come together.
+static bool is_hmc(const Kernel *k) { return k->update && k->update->when == WITH_GRADIENTS; }
 
 void tables(Lower *p)
 {
@@ -1028,7 +1027,7 @@ void tables(Lower *p)
     Kernel **begin = NULL;  // of such kernels
     for (Kernel **at = &out->sweep.first; *at; at = &(*at)->next) {
         Kernel *k = t.kernel = *at;
-        if (!moves(k)) begin = NULL;
+        if (!is_hmc(k)) begin = NULL;
         else if (!begin) begin = at;
         if (k->kind != KERNEL_FUNCTION && k->kind != KERNEL_PART) take_list(&t, k->body);
         if (k->by_one && own_arrays(k->body)) by_one_lane(k);

@@ -6,8 +6,8 @@
 //                                                                                            reduce i in 1:N: lp -= exp(rest[i] + x[i]*b)
 //
 // A trial for one coefficient of a predictor then costs a product a row, however many terms the predictor has. Terms of a sum, and factors
-// of a product, that trials leave alone are one array. What stands in a choice stays there: it may not exist elsewhere. An array is worth
-// it where it saves more reads than it takes, or a function. Updates take turns with the arrays, which hold nothing from one step to the
+// of a product, that trials leave alone are one array. What is in a choice stays there: it may not exist elsewhere. An array is worth
+// it where it saves more reads than it takes, or a function. Updates share the arrays, which keep nothing from one update to the
 // next.
 #include <math.h>
 #include "lower.h"

@@ -1,4 +1,4 @@
-// uses.c -- what of the runtime the program uses: what it does not, its image for GPUs does without.
+// uses.c -- what of the runtime the program uses; its image for GPUs leaves the rest out.
 //
 // Needs: kernels and launches.     Gives: Program.uses, Program.wild, Program.cpu_only.     Keeps: all else.
 #include "lower.h"
@@ -22,7 +22,7 @@ void find_uses(Lower *lower)
     Program *p = lower->out;
     RuntimeParts *u = &p->uses;
     for (const Update *s = p->g->updates; s; s = s->next) {
-        u->moves |= s->kind == UPDATE_NUTS;
+        u->hmc |= s->kind == UPDATE_NUTS;
         u->bands |= s->kind == UPDATE_GAUSSIAN && s->gaussian.band;
         u->states |= s->at_once;
         u->links |= s->joined && s->nblock > 1 && s->joined->nlinks && s->joined->link[0].of >= 0;

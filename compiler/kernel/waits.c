@@ -9,15 +9,15 @@
 //            loop i in 1:K shared by ALONG
 //              update b[i] = y[i]
 //
-// On a GPU each wait of a team of several blocks takes as long as some thousand operations of a lane, and few rows are one block's however
-// much is added up for each.
+// On a GPU each wait of a team of several blocks takes as long as some thousand operations of a lane. Few rows are one block's however much
+// is added up for each.
 //
-//   barriers   A barrier goes if all have just waited: after ALONG, SUM_ALONG, by one lane, and another barrier.
+//   barriers   A barrier is left out if all have just waited: after ALONG, SUM_ALONG, by one lane, and another barrier.
 //   ALONG      becomes LANES (nobody waits after it) at the end of a kernel, and before another ALONG, if neither writes what the other
-//   reads or writes, nor do those before it since the last wait.
+//              reads or writes, nor do those before it since the last wait.
 //              Bodies are looked into that consist of updates, lets, loops and conditions; what else there is waits as ever.
 //   pairs      The macro decides by the sizes: with many rows a lane takes a row. On the CPU nothing changes, neither the loops nor the
-//   order of the sums.
+//              order of the sums.
 //
 // Needs: all nodes that a kernel gets (share, outside, predictors, alone).     Keeps: what is computed.
 #include "lower.h"
@@ -101,7 +101,7 @@ static bool meet(const Var *const *a, int na, const Var *const *b, int nb)
     return false;
 }
 
-// What a loop writes stands among what it reads as well (each_array).
+// What a loop writes is among what it reads as well (each_array).
 static bool apart(const Touched *x, const Touched *y)
 {
     return x->known && y->known && !meet(x->written, x->nwritten, y->read, y->nread) &&
@@ -151,7 +151,7 @@ static void begins(Waits *w, Node *n)
     w->open = n;
 }
 
-// A nest and a sum are what stands in them.
+// Of a nest and a sum, what is in them.
 static void wait_less(Waits *w, Node **list)
 {
     for (Node **at = list; *at;) {
@@ -168,7 +168,7 @@ static void wait_less(Waits *w, Node **list)
 
 // ---- pairs ----
 
-// Whether each pair is a turn by itself: what it writes besides locals that grow is its own.
+// Whether each pair can be an iteration by itself: what it writes besides locals that grow is its own.
 static bool mentions(const Place *at, const Index *i)
 {
     for (int k = 0; at->element && k < at->element->nargs; k++)

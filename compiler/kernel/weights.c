@@ -1,4 +1,4 @@
-// weights.c -- values whose weights are products of numbers that stand in tables.
+// weights.c -- values whose weights are products of numbers in tables.
 //
 //   before   kernel draw_z                                    after   kernel weights_draw_z
 //              weigh z[n] in 1:K                                        weights weights_z_1[a, v] of theta[a, v]
@@ -7,15 +7,15 @@
 //                                                                       weigh z[n] in 1:K by weights_z_1[doc[n], z]*weights_z_2[w[n], z],
 //                                                                       or else as before
 //
-// The log density of a value is a sum of terms, each of which holds the row through keys alone: integers that stand as subscripts, or the
-// row's own index. Then exp of a term is a number for each key and value. Rows of the tables have the values side by side, whichever way
-// the unknown lies, and are divided by their largest number, which the choice does not feel. So no row takes an exponential or a logarithm,
-// and what it reads lies together. Where a product leaves the range of numbers, because what is likely by one table is hardly possible by
-// another, and where something is 0 or no number, the row is weighed as before, by logarithms (device/weights.h).
+// The log density of a value is a sum of terms, each of which depends on the row through keys alone: integers that are subscripts, or the
+// row's own index. Then exp of a term is a number for each key and value. Rows of the tables have the values side by side, in whichever
+// order the unknown is stored. They are divided by their largest number, which does not change the draw. So no row takes an exponential or
+// a logarithm, and what it reads lies together. In two cases the row is weighed as before, by logarithms (device/weights.h). A product
+// leaves the range of numbers, because what is likely by one table is hardly possible by another; or a number is 0 or not finite.
 //
-// Where that may be done: in kernels with a lane for each element; every subscript that holds a key or the value is that alone, over the
+// Where that may be done: in kernels with a lane for each element; every subscript that has a key or the value is that alone, over the
 // whole of its dimension; one unknown that a term reads has a dimension for each key and for the value, so that a table costs no more than
-// the draw of that; every term holds the value, or is a number. Data of few values that a term computes with, such as an outcome of a
+// the draw of that; every term has the value, or is a number. Data of few values that a term computes with, such as an outcome of a
 // Bernoulli distribution, are keys, too.
 //
 // Needs: kernels as lowered.     Called by: tables.c, which fills the tables before launches that read them.
@@ -83,7 +83,7 @@ static Look test_loops(const Expr *e, void *with)
     return e->kind == EX_REDUCE || e->kind == EX_AT || e->kind == EX_ARRAY || ex_rank(e) > 0 ? FOUND : LOOK;
 }
 
-// Whether e reads an element at something else than an index of the table over the whole of a dimension, or holds sums or arrays, which
+// Whether e reads an element at something else than an index of the table over the whole of a dimension, or has sums or arrays, which
 // would need loops.
 static Look test_elsewhere(const Expr *e, void *with)
 {
@@ -167,7 +167,7 @@ static bool same_keys(const ValueWeights *a, const ValueWeights *b)
 ValueWeights *weights_of_values(Lower *p, const Kernel *kernel, const Node *n, int nrows, Index *const *row)
 {
     const Conditional *c = n->weigh.c;
-    if (kernel->kind != KERNEL_ELEMENTS || nrows == 0 || !c->u || c->whole || n->weigh.moves || n->weigh.expects ||
+    if (kernel->kind != KERNEL_ELEMENTS || nrows == 0 || !c->u || c->whole || n->weigh.varies || n->weigh.expects ||
         !ex_is_num(n->weigh.first, 1) || !ex_data_only(n->weigh.last) || n->weigh.last->indices)
         return NULL;
     Weighing t = {.u = c->u, .nrows = nrows, .row = row};

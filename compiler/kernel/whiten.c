@@ -1,4 +1,4 @@
-// whiten.c -- what a covariance is made of, drawn given the white noise of its vector (graph/updates/whiten.c), which moves with it.
+// whiten.c -- what a covariance is made of, drawn given the white noise of its vector (graph/updates/whiten.c), which changes with it.
 #include "lower.h"
 
 // root: the triangle at what is tried.

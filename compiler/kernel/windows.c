@@ -16,7 +16,7 @@ static const Var *width_of(const Lower *p, const Var *count)
     return NULL;
 }
 
-// Two moves may have windows of the same counts.
+// Two group moves may have windows of the same counts.
 static const char *name_of_window(const Window *w) { return w->below->name + strlen("below_"); }
 
 // below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
@@ -34,7 +34,7 @@ void fill_window(Lower *p, const Window *w)
         last = &r->next;
     }
     const Update s = {.kind = UPDATE_SLICE, .nblock = 1, .block = &v, .conditional = c};
-    note(p, "The log density of each %s at %s values about where it stands, the window lying at random", v->name, math(p, w->value->hi));
+    note(p, "The log density of each %s at %s values about its own, the window placed at random", v->name, math(p, w->value->hi));
     const Shared how = shared_how(&s, NULL);
     Kernel *k = open_elements_kernel(p, how, &s, words(p, "window_%s", name_of_window(w)));
     k->number = "wide";
@@ -92,7 +92,7 @@ void fill_window(Lower *p, const Window *w)
     launch_elements(p, &s, how, NULL, k);
 }
 
-// Each element given c, which has not moved anything yet.
+// Each element given c, which has not been applied yet.
 void draw_window(Lower *p, const Window *w)
 {
     Var *v = w->count, *x = local_new(p->g->arena, "x"), *streams = local_new(p->g->arena, "streams");
@@ -115,14 +115,14 @@ void draw_window(Lower *p, const Window *w)
     loop->loop.index[loop->loop.n++] = w->value;
     put_assign(p, ASSIGN_SET, place_element(w->weight), ex_add2(ex_log(w->weight), ex_mul2(ex_index(w->value), local_ref(step))));
     leave(p, loop);
-    Expr *of[MAX_RANK + 1] = {ex_num(2)};  // streams of another number than those that said where the window lies
+    Expr *of[MAX_RANK + 1] = {ex_num(2)};  // streams of another number than those by which the window was placed
     streams->dim[streams->rank++] = ex_num(2);
     for (int i = 0; i < v->rank; i++) {
         of[i + 1] = ex_index(c->element[i]);
         streams->dim[streams->rank++] = v->dim[i];
     }
     put_random(p, w->below, ex_ref(streams, streams->rank, of), x, "categorical_logits", weights, NULL)->draw.type = "long";
-    Node *test = enter(p, NODE_IF);  // 0: some density is not a number, and nothing has moved
+    Node *test = enter(p, NODE_IF);  // 0: some density is not a number, and nothing has changed
     test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
     put(p, NODE_RATIO)->ratio.value = ex_replace_index(w->weight, w->value, local_ref(x));
     put_assign(

@@ -59,7 +59,7 @@ static void put_adjoints(HmcBlock *m, const Series *s)
         f.plates = (Loops){.n = plates->n + 1, .guard = plates->guard};
         f.plates.index[0] = s->along;
         for (int i = 0; i < plates->n; i++) f.plates.index[1 + i] = plates->index[i];
-        if (!derivatives(p->g, &f, m->moving.var, m->moving.n, &terms, &why)) abort();  // the schedule has asked
+        if (!derivatives(p->g, &f, m->moving.var, m->moving.n, &terms, &why)) abort();  // the schedule has checked
         bool any = false, within = false;
         for (const Derivative *d = terms; d; d = d->next) any |= in_series(s, d->ref->var);
         if (!any) continue;
@@ -101,7 +101,7 @@ void put_sums(HmcBlock *m, const char *stem, int n, const Factor *statement, con
     Derivative **terms = NEW_N(p->g->arena, Derivative *, n + 1);
     for (int i = 0; i < n; i++) {
         const char *why;
-        if (!derivatives(p->g, &statement[i], m->moving.var, m->moving.n, &terms[i], &why)) abort();  // the schedule has asked
+        if (!derivatives(p->g, &statement[i], m->moving.var, m->moving.n, &terms[i], &why)) abort();  // the schedule has checked
         Derivative **d = &terms[i];
         while (*d) {
             if (but && in_series(but, (*d)->ref->var)) *d = (*d)->next;

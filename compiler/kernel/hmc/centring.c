@@ -1,10 +1,10 @@
-// centring.c -- effects: elements whose prior has a centre and a spread that move with the block.
+// centring.c -- effects: elements whose prior has a centre and a spread that depend on the block.
 //
-// u with a prior of centre m and spread s, which move with it, has the coordinate q of
+// u with a prior of centre m and spread s, which are updated with it, has the coordinate q of
 //
 //   u = m + s^c (q - (1 - c) m)         log |du/dq| = c log s
 //
-// c = 0 leaves it as it is, with c = 1 it is standardised; what lies between suits effects of which the data tell something, but not all
+// c = 0 is the centred form, c = 1 the non-centred form; values between suit effects that the data identify in part
 // (Papaspiliopoulos, Roberts and Skold 2007, Statistical Science 22; Gorinova, Moore and Hoffman 2020, ICML). c is kept for each element,
 // and found in warm-up (nuts.h). Where m, s and a density g of u are given, with l = log g:
 //
@@ -97,7 +97,7 @@ const Prior *recursion_of(const Prior *r)
 Prior *priors_of(const HmcBlock *m, Var *v, Root **root)
 {
     Prior *first = NULL, **last = &first;
-    bool moves = false;
+    bool varies = false;
     *root = NULL;
     if (v->base == BASE_INT || tied_of(m, v)->slope || isfinite(v->lower_number) || isfinite(v->upper_number) || bounds_of(m, v))
         return NULL;
@@ -108,11 +108,11 @@ Prior *priors_of(const HmcBlock *m, Var *v, Root **root)
         Prior r = {.f = f, .element = f->value};
         if (!f->dist || f->truncated || f->ncomponents || !is_of_one(f->value, &f->plates) || !find_scaled(m, &r)) return NULL;
         if (!find_recursion(m, v, &r) || (r.along && recursion_of(first)) || !is_simple(m, f, ex_add2(r.centre, r.spread))) return NULL;
-        moves |= reads_block(m, r.centre) || reads_block(m, r.spread);
+        varies |= reads_block(m, r.centre) || reads_block(m, r.spread);
         *last = arena_copy(m->p->g->arena, &r, sizeof r);
         last = &(*last)->next;
     }
-    return moves ? first : NULL;
+    return varies ? first : NULL;
 }
 
 bool prior_reads(const Prior *r, const Var *v)
@@ -209,7 +209,7 @@ Expr *at_coordinate(const HmcBlock *m, const Centring *c, const Expr *x, Expr *s
     return ex_call("from_standard", 4, (Expr *[]){of_ref(m, m->position, x), share, like(c->centre, x), like(c->scale, x)});
 }
 
-// Its coordinate: the one that it has, if that is where it stands.
+// Its coordinate: the one that it has, if that gives its value.
 Expr *coordinate_at(const HmcBlock *m, const Centring *c, Expr *x)
 {
     Expr *fresh = ex_call("to_standard", 4, (Expr *[]){x, share_of(m, x), like(c->centre, x), like(c->scale, x)});
@@ -243,8 +243,7 @@ void put_recursion(HmcBlock *m, int i)
     leave(m->p, n);
 }
 
-// Each element's derivative goes on to those before it, by way of its centre: it is complete when those that come later have had their
-// turn.
+// Each element's derivative goes on to those before it, by way of its centre: it is complete when those of all later ones are.
 void put_recursion_slopes(HmcBlock *m, int i)
 {
     const Centring *c = &m->centring[i];
@@ -253,7 +252,7 @@ void put_recursion_slopes(HmcBlock *m, int i)
     Derivative *terms;
     const char *why;
     f.log_density = r->centre;
-    if (!derivatives(m->p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // find_recursion has asked
+    if (!derivatives(m->p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // find_recursion has checked
     Index *back = index_new(r->along->name, r->along->lo, r->along->hi);
     Expr *from_last = ex_sub(ex_add2(back->lo, back->hi), ex_index(back)),
          *slope =

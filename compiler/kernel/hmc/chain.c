@@ -36,7 +36,7 @@ static void put_end_slopes(HmcBlock *m, int i)
         f.log_density = sum;
         Derivative *terms;
         const char *why;
-        if (!derivatives(p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // order_ends has asked
+        if (!derivatives(p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // order_ends has checked
         for (Derivative *d = terms; d; d = d->next) {
             Pending w = {.d = d, .weight = d->weight};
             put_pending(m, &w);
@@ -124,7 +124,7 @@ static void put_centring_slopes(HmcBlock *m, int i)
         if (!c->root) f.log_density = ex_add2(f.log_density, ex_mul2(r->spread, like(c->slope[1], r->element)));
         Derivative *terms;
         const char *why;
-        if (!derivatives(p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // is_simple has asked
+        if (!derivatives(p->g, &f, m->update->block, m->update->nblock, &terms, &why)) abort();  // is_simple has checked
         for (Derivative *d = terms; d; d = d->next) {
             if (d->ref->var == m->update->block[i]) continue;
             put_pending(m, &(Pending){.d = d, .weight = d->weight});
@@ -133,8 +133,8 @@ static void put_centring_slopes(HmcBlock *m, int i)
     }
 }
 
-// By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that move
-// with what comes before. Elements that do not exist are independent and standard normal.
+// By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that
+// depend with what comes before. Elements that do not exist are independent and standard normal.
 void put_chain_rule(HmcBlock *m)
 {
     Lower *p = m->p;

@@ -70,20 +70,20 @@ static bool is_exponential(const HmcBlock *m, const Var *v)
     return !tied_of(m, v)->slope && !ends->array[0] && ends->number[0] == 0 && isinf(ends->number[1]);
 }
 
-typedef struct Calls {
+typedef struct LogsOfUnknowns {
     const HmcBlock *m;
     Expr **at;
     int n, size;
-} Calls;
+} LogsOfUnknowns;
 
 static Look collect_logs(const Expr *e, void *with)
 {
-    Calls *c = with;
+    LogsOfUnknowns *c = with;
     if (e->kind != EX_CALL || e->fn != FN_log || e->args[0]->kind != EX_REF) return LOOK;
     const Var *v = e->args[0]->var;
-    bool moves = false;
-    for (int i = 0; i < c->m->update->nblock; i++) moves |= c->m->update->block[i] == v;
-    if (!moves || !is_exponential(c->m, v)) return LOOK;
+    bool found = false;
+    for (int i = 0; i < c->m->update->nblock; i++) found |= c->m->update->block[i] == v;
+    if (!found || !is_exponential(c->m, v)) return LOOK;
     for (int i = 0; i < c->n; i++)
         if (c->at[i] == e) return LOOK;
     ROOM(c->m->p->g->arena, c->at, c->n, c->size);
@@ -93,7 +93,7 @@ static Look collect_logs(const Expr *e, void *with)
 
 Expr *with_coordinates(const HmcBlock *m, Expr *e)
 {
-    Calls c = {.m = m};
+    LogsOfUnknowns c = {.m = m};
     ex_find(e, collect_logs, &c);
     for (int i = 0; i < c.n; i++) e = ex_replace(e, c.at[i], of_ref(m, m->position, c.at[i]->args[0]));
     return e;

@@ -10,7 +10,7 @@ static Look test_work(const Expr *e, void *with)
                                                                                                                                      : LOOK;
 }
 
-// A weight by the name that it has: in a product its factors would stand among the others.
+// A weight by the name that it has: in a product its factors would be among the others.
 typedef struct NamedWeight {
     const Expr *weight;
     Var *local;
@@ -95,11 +95,11 @@ static void put_scalars(HmcBlock *m, const Prepared *r)
 
 // What choices of a row read is read before them, from elements that are there whatever is chosen: a row is then computed without branches,
 // and several at a time.
-typedef struct Reads {
+typedef struct ChoiceReads {
     HmcBlock *m;
     const Expr **at;
     int n, size;
-} Reads;
+} ChoiceReads;
 
 static Expr *within_array(Expr *at, Expr *extent)
 {
@@ -108,7 +108,7 @@ static Expr *within_array(Expr *at, Expr *extent)
 
 static Look read_of_choice(const Expr *e, void *with)
 {
-    Reads *r = with;
+    ChoiceReads *r = with;
     Lower *p = r->m->p;
     if (e->kind != EX_REDUCE && e->kind != EX_REF) return LOOK;
     for (int i = 0; i < r->n; i++)
@@ -146,7 +146,7 @@ static Look collect_choices(const Expr *e, void *with)
 static void put_reads(HmcBlock *m, const Prepared *r)
 {
     if (!r->f.plates.n || r->span) return;
-    Reads reads = {.m = m};
+    ChoiceReads reads = {.m = m};
     ex_find(r->f.log_density, collect_choices, &reads);
     for (const Derivative *d = r->terms; d; d = d->next)
         if (d->loops.n == r->f.plates.n) {

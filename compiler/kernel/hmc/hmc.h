@@ -1,4 +1,4 @@
-// hmc.h -- blocks that move along gradients: what the files here know of one, and what they offer each other.
+// hmc.h -- blocks that are updated by HMC or NUTS: what the files here know of one, and what they offer each other.
 //
 // The sections are headed by the file that owns them, in the reading order of README.md.
 #ifndef GMC_HMC_H
@@ -29,23 +29,23 @@ typedef struct Probability {
     struct Probability *next;
 } Probability;
 
-// a sum that each row computes for its density: by name, and in an array for later loops; always: whatever choices of the row say
-typedef struct Kept {
+// a sum that each row computes for its density: by name, and in an array for later loops; always: whichever choices the row makes
+typedef struct KeptSum {
     Expr *sum;
     Var *local;
     Expr *place;
     bool always;
-    struct Kept *next;
-} Kept;
+    struct KeptSum *next;
+} KeptSum;
 
 typedef struct Ends {  // of a variable's interval: the same for all elements, or arrays
     double number[2];
-    Var *array[2], *slope[2];  // slope: the derivative by each, where they move
-    bool move;                 // with other variables of the block, which come before it in `order`
-    // they move in a circle, or with something else than elements of their own: trials beyond them are rejected
+    Var *array[2], *slope[2];  // slope: the derivative by each, where they vary
+    bool varies;               // with other variables of the block, which come before it in `order`
+    // they depend on each other in a circle, or on more than elements of their own: trials beyond them are rejected
     bool unknown;
-    // an angle, whose density goes on beyond them as it began: there are no ends, and the coordinate is the angle plus whole turns
-    bool turns;
+    // an angle, whose density has period 2 pi: there are no ends, and the coordinate is the angle plus a multiple of 2 pi
+    bool is_angle;
 } Ends;
 
 // along: the centre reads elements that come before along this index; else NULL
@@ -57,17 +57,17 @@ typedef struct Prior {
 } Prior;
 
 typedef struct Root {  // of the covariance, or the precision, of vectors: L, lower triangular
-    bool precision, moves;
+    bool precision, varies;
     Expr *matrix;    // whose factor it is, factored at each place; NULL: its elements are those of
     Expr *elements;  // these, which may read
-    Expr *fixed;     // the factor of what does not move, in an array; or NULL
+    Expr *fixed;     // the factor of what does not depend on the block, in an array; or NULL
     Var *of_fixed;
     Var *array, *slope;  // slope: the derivative by it
-    // of each element, as in whitened.h; noise: by covariance, and then it is what stands on the right
+    // of each element, as in whitened.h; noise: by covariance, and then it is the right-hand side
     Var *apart, *noise, *left, *right, *pivot;
 } Root;
 
-typedef struct Centring {  // of effects whose prior has a centre and a spread that move with the block
+typedef struct Centring {  // of effects whose prior has a centre and a spread that depend on the block
     Prior *priors;         // of its elements; NULL: its coordinates are its values
     Root *root;            // of vectors; NULL: each element has a spread
     Var *centre, *spread;  // of each element; 0 and 1: no prior names it
@@ -186,9 +186,9 @@ Expr *with_coordinates(const HmcBlock *m, Expr *e);  // log x as the coordinate 
 
 // ---- angles.c ----
 
-bool is_angle(const HmcBlock *m, Var *v);  // v lies between -pi and pi, and the density knows it by its cosine and sine alone
-Expr *turned_back(Expr *q);                // the angle at a coordinate
-Expr *same_turn(Expr *q, Expr *x);         // the coordinate of x: q, if it is one, for some turns
+bool is_angle(const HmcBlock *m, Var *v);  // v lies between -pi and pi, and the density reads its cosine and sine alone
+Expr *wrapped(Expr *q);                    // the angle at a coordinate
+Expr *kept_winding(Expr *q, Expr *x);      // the coordinate of x: q, if it is one, within 3 pi
 
 // ---- whitening.c: vectors with a joint normal prior ----
 
@@ -197,7 +197,7 @@ Expr *same_turn(Expr *q, Expr *x);         // the coordinate of x: q, if it is o
 Prior *vectors_of(const HmcBlock *m, Var *v, Root **root);
 void make_root(HmcBlock *m, Root *r, const Var *v);       // its arrays
 Expr *element_of_root(const Root *r, Expr *const *at);    // element [j, k] of the factor, as an expression
-void put_fixed_roots(HmcBlock *m);                        // factors that do not move with the block are made once a sweep
+void put_fixed_roots(HmcBlock *m);                        // factors that do not depend on the block are made once a sweep
 void put_root(HmcBlock *m, const Root *r);                // the factor, of what has been placed
 void put_whitened(HmcBlock *m, int i, Transformed part);  // a routine of whitened.h, for each vector of variable i
 void put_share_of_vectors(HmcBlock *m, int b);            // how far its vectors are standardised, when shares have changed
@@ -215,7 +215,7 @@ Expr *share_of(const HmcBlock *m, const Expr *element);  // how far an element i
 void put_centring(HmcBlock *m, int i, bool known);
 // The element at its coordinate.
 Expr *at_coordinate(const HmcBlock *m, const Centring *c, const Expr *x, Expr *share);
-// its coordinate: the one that it has, if that is where it stands
+// its coordinate: the one that it has, if that gives its value
 Expr *coordinate_at(const HmcBlock *m, const Centring *c, Expr *x);
 void put_recursion(HmcBlock *m, int i);         // each element from its coordinate and those before it
 void put_recursion_slopes(HmcBlock *m, int i);  // each element's derivative goes on to those before it
@@ -247,7 +247,7 @@ void add_pending(HmcBlock *m, const Pending *w);       // a copy is added to tho
 
 // ---- outputs.c: predictors of several outputs ----
 
-// What a factor becomes: its terms that move, as a closed form where its sum over rows leaves the sweep.
+// What a factor becomes: its terms that depend on the block, as a closed form where its sum over rows leaves the sweep.
 typedef struct Prepared {
     Factor f;
     Derivative *terms;
@@ -264,15 +264,15 @@ const Prepared *first_reader(const Prepared *list, const Product *of);
 // A term that each row has for each of its predictors: the weights begin with it. NULL: they begin with 0.
 const Derivative *whole_term(const Prepared *r, const Product *of);
 void put_no_weight(Lower *p, const Product *of, const Index *row);  // the weights of a row are 0
-// The weight of a predictor becomes, or grows by, what one term says.
+// The weight of a predictor is set to, or grows by, the derivative of one term.
 void put_weight(HmcBlock *m, const Product *of, const Derivative *d, Expr *weight, int nplates, AssignOp op);
-// What stands beside a predictor wherever this does gets the weights of the rows; the terms that this covers are added to `covered`.
+// A term that is beside a predictor wherever this occurs gets the weights of the rows; the terms that this covers are added to `covered`.
 void put_beside(HmcBlock *m, const Prepared *r, Product *of, const Derivative **covered, int *ncovered);
 bool is_covered(const Derivative *d, const Derivative *const *covered, int n);  // d is one of the n
 
 // ---- prepare.c ----
 
-Prepared *prepare_all(HmcBlock *m);  // all factors of the block that move
+Prepared *prepare_all(HmcBlock *m);  // all factors that depend on the block
 
 // ---- kept.c: sums that rows keep ----
 
@@ -280,7 +280,7 @@ Prepared *prepare_all(HmcBlock *m);  // all factors of the block that move
 typedef struct Keeping {
     HmcBlock *m;
     const Prepared *r;
-    Kept *first;
+    KeptSum *first;
     bool anywhere, later, chosen;
     const Loops *loops;
 } Keeping;

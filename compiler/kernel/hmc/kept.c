@@ -3,7 +3,7 @@
 //   density      lp += log_sum_exp(j in 1:K, t[n, j])          kept[n] = the same
 //   slope        v[j] gets exp(t[n, j] - kept[n]) * ..         over n, j: K terms a row, where the sum anew for each of them would make K^2
 //
-// A term that holds sums itself, the distance of the row from the mean of a component, is not computed again for each coordinate of its
+// A term that has sums itself, the distance of the row from the mean of a component, is not computed again for each coordinate of its
 // slopes: exp(t[n, j] - kept[n]) has an array then.
 #include <string.h>
 #include "hmc.h"
@@ -48,18 +48,18 @@ static Look name_sum(const Expr *e, void *with)
     HmcBlock *m = k->m;
     const Loops *plates = &k->r->f.plates;
     if (e->kind != EX_REDUCE || e->loose || (k->anywhere && e->fn != FN_log_sum_exp)) return LOOK;
-    for (const Kept *o = k->first; o; o = o->next)
+    for (const KeptSum *o = k->first; o; o = o->next)
         if (o->sum == e) return SKIP;
-    bool moves = false;
-    for (int i = 0; i < m->moving.n; i++) moves |= ex_reads(e, m->moving.var[i]);
-    for (int i = 0; i < plates->n; i++) moves &= ex_mentions_index(e, plates->index[i]);
-    Expr *value = moves && !predicted(m->p, m->p->open, (Expr *)e) ? computed_by(k->r->f.log_density, (Expr *)e) : NULL;
+    bool varies = false;
+    for (int i = 0; i < m->moving.n; i++) varies |= ex_reads(e, m->moving.var[i]);
+    for (int i = 0; i < plates->n; i++) varies &= ex_mentions_index(e, plates->index[i]);
+    Expr *value = varies && !predicted(m->p, m->p->open, (Expr *)e) ? computed_by(k->r->f.log_density, (Expr *)e) : NULL;
     if (!value) return LOOK;
-    Kept *o = NEW(m->p->g->arena, Kept);
-    *o = (Kept){.sum = (Expr *)e,
-                .local = local_new(m->p->g->arena, intern(words(m->p, "all%d", ++m->nnamed))),
-                .always = value == e,
-                .next = k->first};
+    KeptSum *o = NEW(m->p->g->arena, KeptSum);
+    *o = (KeptSum){.sum = (Expr *)e,
+                   .local = local_new(m->p->g->arena, intern(words(m->p, "all%d", ++m->nnamed))),
+                   .always = value == e,
+                   .next = k->first};
     k->first = o;
     put_let(m->p, NULL, o->local, in_kernel(m, k->r, value), "wide");
     return SKIP;
@@ -69,7 +69,7 @@ static Expr *by_kept(Expr *e, void *with)
 {
     const Keeping *k = with;
     Lower *p = k->m->p;
-    Kept *o = e->kind == EX_REDUCE ? k->first : NULL;
+    KeptSum *o = e->kind == EX_REDUCE ? k->first : NULL;
     while (o && o->sum != e) o = o->next;
     if (!o || !k->later) return o ? local_ref(o->local) : NULL;
     if (!o->place && (o->place = row_place(k->m, &k->r->f.plates, ROLE_BLOCK, words(p, "kept_%s", k->m->stem))))
@@ -98,15 +98,15 @@ Expr *in_later_loops(Keeping *k, Expr *e)
 
 static bool reads_kept(const Var *v, void *with)
 {
-    for (const Kept *o = with; o; o = o->next)
+    for (const KeptSum *o = with; o; o = o->next)
         if (o->place && o->place->var == v) return true;
     return false;
 }
 
-// e is exp(t - sum), t a term of a sum that the density always computes: it exists whatever choices say.
+// e is exp(t - sum), t a term of a sum that the density always computes: it exists whichever choices are made.
 static bool is_of_term(const Keeping *k, Expr *e, Index *value)
 {
-    for (const Kept *o = k->first; o; o = o->next)
+    for (const KeptSum *o = k->first; o; o = o->next)
         if (o->always && o->place && o->sum->fn == FN_log_sum_exp && o->sum->args[0] == value->lo && o->sum->args[1] == value->hi &&
             e == ex_call1("exp", ex_sub(ex_open(o->sum, value), o->place)))
             return true;

@@ -90,7 +90,8 @@ void put_log_density(HmcBlock *m, Prepared *first)
     launch_team(p, k);
 }
 
-// What the transform adds to the log density and to its gradient where the density has been asked for: modes by the variables leave it out.
+// What the transform adds to the log density and to its gradient where the density is computed as well: modes by the variables leave it
+// out.
 void put_jacobian(HmcBlock *m)
 {
     Lower *p = m->p;

@@ -1,4 +1,4 @@
-// nuts.c -- blocks that move along gradients: from unconstrained coordinates to variables, the log density there, and its gradient.
+// nuts.c -- blocks that are updated by HMC or NUTS: from unconstrained coordinates to variables, the log density there, and its gradient.
 //
 //   position          q, end to end: the variables of the block in coordinates without bounds
 //   place             x = T(q), into the variables
@@ -36,7 +36,7 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
     }
     m.moving = block_with_series(p->g, s->block, s->nblock, s->nuts.sums);
     for (int i = 0; i < s->nblock; i++)
-        if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .turns = true};
+        if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .is_angle = true};
     for (int i = 0; i < s->nblock && s->nuts.step == 0; i++) m.centring[i].priors = priors_of(&m, s->block[i], &m.centring[i].root);
     m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
     for (int i = 0; i < m.moving.nfactored; i++) {
@@ -53,6 +53,7 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
     m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(2)});
     Expr *room = ex_add2(ex_num(NUTS_HEADER_ROOM), ex_mul2(ex_num(NUTS_VECTORS_ROOM), m.size));
     m.machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m.stem), 1, &room);
+    // the runtime names columns of the draws by what follows `moves_` (runtime/host/draws.c)
     Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "moves_%s", m.stem), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
     put_ends(&m);
     put_enter(&m);
@@ -82,7 +83,7 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
     with_string(l, names), as_setting(l, "name");
     with_extent(l, m.size), as_setting(l, "coordinates");
     with_extent(l, room), as_setting(l, "room");
-    // nothing else changes what the density reads: where the chain still stands where the move has left it, nothing is evaluated again
+    // nothing else changes what the density reads: at the place that the last trajectory ended in, nothing is evaluated again
     bool alone = true, imputed = false;
     for (const Update *o = p->g->updates; o; o = o->next) {
         alone &= o == s || o->imputes || (s->selection && o->selection == s->selection);

@@ -150,10 +150,10 @@ static Expr *true_where(Expr *e, void *with)
     return condition->kind == EX_CALL && condition->fn == FN_AND && (e == condition->args[0] || e == condition->args[1]) ? ex_num(1) : NULL;
 }
 
-// e where a condition holds.
+// e where a condition is true.
 static Expr *granted(Expr *e, Expr *condition) { return ex_map(e, true_where, condition); }
 
-// The weight of a predictor grows by what one term says. An element that a choice leaves out need not exist.
+// The weight of a predictor grows by the derivative of one term. An element that a choice leaves out need not exist.
 void put_weight(HmcBlock *m, const Product *of, const Derivative *d, Expr *weight, int nplates, AssignOp op)
 {
     Lower *p = m->p;
@@ -182,7 +182,7 @@ static bool same_slope(const Derivative *a, const Derivative *b)
     return a->weight == b->weight && a->rest == b->rest && same_loops(&a->loops, &b->loops);
 }
 
-// b[k] that stands beside a predictor wherever this does, as in b[k] + X_B[i, k], gets what the predictor gets: the weights of the rows,
+// b[k] that is beside a predictor wherever this occurs, as in b[k] + X_B[i, k], gets what the predictor gets: the weights of the rows,
 // which are there. `of` must have no weights of other factors. The terms that this covers are marked.
 void put_beside(HmcBlock *m, const Prepared *r, Product *of, const Derivative **covered, int *ncovered)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include "hmc.h"
 
-// Ends that move with the block: whose they are must be clear, and they must be there before the variable is. So must centres and spreads.
+// Ends that depend on the block: whose they are must be clear, and they must be there before the variable is. So must centres and spreads.
 static void order_ends(HmcBlock *m)
 {
     const int n = m->update->nblock;
@@ -42,19 +42,19 @@ static void order_ends(HmcBlock *m)
     }
     for (int i = 0; i < n; i++)
         for (const Bound *b = bounds_of(m, m->update->block[i]); b; b = b->next) {
-            bool moves = false;
-            for (int k = 0; k < n; k++) moves |= end_reads(b, m->update->block[k]);
-            m->ends[i].move |= moves;
+            bool varies = false;
+            for (int k = 0; k < n; k++) varies |= end_reads(b, m->update->block[k]);
+            m->ends[i].varies |= varies;
             Factor ends = *b->f;
             Derivative *terms;
             const char *why;
             ends.log_density = ex_add2(finite_end(b->term->args[1]), finite_end(b->term->args[2]));
-            m->ends[i].unknown |= moves && !derivatives(m->p->g, &ends, m->update->block, n, &terms, &why);
-            m->ends[i].unknown |= moves && (b->term->args[0]->nargs ? !is_own(b->term->args[0], &b->f->plates) : b->f->plates.n > 0);
+            m->ends[i].unknown |= varies && !derivatives(m->p->g, &ends, m->update->block, n, &terms, &why);
+            m->ends[i].unknown |= varies && (b->term->args[0]->nargs ? !is_own(b->term->args[0], &b->f->plates) : b->f->plates.n > 0);
         }
 }
 
-// Ends that do not move with the block are found once a sweep.
+// Ends that do not depend on the block are found once a sweep.
 void put_ends(HmcBlock *m)
 {
     Lower *p = m->p;
@@ -65,10 +65,10 @@ void put_ends(HmcBlock *m)
         Ends *ends = &m->ends[i];
         const Var *v = m->update->block[i];
         if (ends->unknown || !bounds_of(m, v)) continue;
-        any |= !ends->move;
+        any |= !ends->varies;
         for (int side = 0; side < 2; side++) {
             ends->array[side] = work_array(p, ROLE_BLOCK, words(p, "%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
-            if (ends->move)
+            if (ends->varies)
                 ends->slope[side] = work_array(p, ROLE_BLOCK, words(p, "slope_%s_%s", side ? "upper" : "lower", v->name), v->rank, v->dim);
         }
     }
@@ -77,20 +77,20 @@ void put_ends(HmcBlock *m)
     note(p, "Between which ends the elements of %s lie", m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "ends_%s", m->stem), "wide");
     for (int i = 0; i < m->update->nblock; i++)
-        if (m->ends[i].array[0] && !m->ends[i].move) put_ends_of(m, i);
+        if (m->ends[i].array[0] && !m->ends[i].varies) put_ends_of(m, i);
     close_kernel(p);
     launch(p, LAUNCH_ONCE, k);
 }
 
-// From the variables to coordinates, where these are not those that the last move has left.
+// From the variables to coordinates, where these are not those that the last trajectory ended in.
 void put_enter(HmcBlock *m)
 {
     Lower *p = m->p;
-    note(p, "Coordinates without bounds of %s", m->update->description->subject);
+    note(p, "Unconstrained coordinates of %s", m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);
-    if (m->shares) {  // those that the last move has found to be better
+    if (m->shares) {  // those that the last update has found to be better
         Index *e = index_new(intern("e"), ex_num(1), m->size);
         const Loops all = {.n = 1, .index = {e}};
         Expr **at = NEW_N(p->g->arena, Expr *, 1);
@@ -107,7 +107,7 @@ void put_enter(HmcBlock *m)
             put_transform(m, m->update->block[i], TRANSFORM_TO);
             continue;
         }
-        if (ends->move && !ends->unknown) put_ends_of(m, i);
+        if (ends->varies && !ends->unknown) put_ends_of(m, i);
         if (m->centring[i].priors) put_centring(m, i, true);
         if (m->centring[i].priors && m->centring[i].root) {
             put_share_of_vectors(m, i);
@@ -116,7 +116,7 @@ void put_enter(HmcBlock *m)
         }
         Expr *x = all_elements(m->update->block[i], &l), *q = of_ref(m, m->position, x);
         Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x)
-                      : ends->turns         ? same_turn(q, x)
+                      : ends->is_angle      ? kept_winding(q, x)
                       : is_free(ends)       ? x
                       : keeps_logs(ends, x) ? line_transform(ends, LINE_INVERSE, x, x)
                                             : ex_call3("if_else", ex_call2("==", line_transform(ends, LINE_VALUE, q, x), x), q,
@@ -133,7 +133,7 @@ Kernel *put_place(HmcBlock *m)
 {
     Lower *p = m->p;
     note(p, "%s at these coordinates", m->update->description->subject);
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->update->selection ? "move_to_%s" : "place_%s", m->stem), "wide");
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->update->selection ? "transform_%s" : "place_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);
     for (int o = 0; o < m->update->nblock; o++) {
@@ -144,7 +144,7 @@ Kernel *put_place(HmcBlock *m)
             put_transform(m, m->update->block[i], TRANSFORM_FROM);
             continue;
         }
-        if (ends->move && !ends->unknown) {
+        if (ends->varies && !ends->unknown) {
             put_barrier(p);
             put_ends_of(m, i);
         }
@@ -154,7 +154,7 @@ Kernel *put_place(HmcBlock *m)
         Node *n = each_element(m, x, &l);
         put_assign(p, ASSIGN_SET, place_element(x),
                    m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x))
-                   : ends->turns         ? turned_back(q)
+                   : ends->is_angle      ? wrapped(q)
                    : is_free(ends)       ? q
                                          : line_transform(ends, LINE_VALUE, q, x));
         if (keeps_logs(ends, x))

@@ -1,5 +1,5 @@
-// prepare.c -- one factor: its terms that move, as a closed form where their sum over rows leaves the sweep (graph/plan/hoist.c), with
-// arrays in the place of what is computed once; and its derivatives.
+// prepare.c -- one factor: its terms that depend on the block, as a closed form where their sum over rows leaves the sweep
+// (graph/plan/hoist.c), with arrays in the place of what is computed once; and its derivatives.
 #include <stdlib.h>
 #include <string.h>
 #include "hmc.h"
@@ -46,16 +46,16 @@ static Expr *with_one_of_two(Expr *e)
     return e;
 }
 
-typedef struct Calls {
+typedef struct LogOdds {
     const HmcBlock *m;
     Expr **at;
     int n, size;
-} Calls;
+} LogOdds;
 
 // log_inv_logit(e) and log_inv_logit(-e) in one density differ by e: one of them is computed, and there is one weight by e.
 static Look collect_log_odds(const Expr *e, void *with)
 {
-    Calls *c = with;
+    LogOdds *c = with;
     if (e->kind == EX_CALL && e->fn == FN_log_inv_logit) {
         ROOM(c->m->p->g->arena, c->at, c->n, c->size);
         c->at[c->n++] = (Expr *)e;
@@ -65,7 +65,7 @@ static Look collect_log_odds(const Expr *e, void *with)
 
 static Expr *with_one_sign(const HmcBlock *m, Expr *e)
 {
-    Calls c = {.m = m};
+    LogOdds c = {.m = m};
     ex_find(e, collect_log_odds, &c);
     for (int i = 0; i < c.n; i++)
         for (int k = 0; k < i; k++)
@@ -86,7 +86,7 @@ static bool differentiate(const HmcBlock *m, Prepared *r)
     return derivatives(m->p->g, &r->f, block, n, &r->terms, &why);
 }
 
-// An array stands among what moves, with an adjoint of its own.
+// An array is among the unknowns, with an adjoint of its own.
 static void move_array(HmcBlock *m, Var *v)
 {
     Lower *p = m->p;
@@ -173,7 +173,7 @@ static Prepared *prepare(HmcBlock *m, const Factor *f)
         r->f.log_density = compute_once(p, &m->moving, m->stem, &m->once, r->f.log_density, &r->f.plates);
         move_once(m);
     }
-    if (!differentiate(m, r)) abort();  // the schedule has asked
+    if (!differentiate(m, r)) abort();  // the schedule has checked
     return r;
 }
 
@@ -190,9 +190,9 @@ Prepared *prepare_all(HmcBlock *m)
     for (const Factor *f = m->p->g->written; f; f = f->next) {
         Factor here = *f;
         here.log_density = ex_mul2(local_ref(local_new(m->p->g->arena, "FOR_MODES")), f->log_density);
-        bool moves = false;
-        for (int i = 0; i < m->update->nblock; i++) moves |= ex_reads(f->log_density, m->update->block[i]);
-        Prepared *r = moves ? prepare(m, &here) : NULL;
+        bool varies = false;
+        for (int i = 0; i < m->update->nblock; i++) varies |= ex_reads(f->log_density, m->update->block[i]);
+        Prepared *r = varies ? prepare(m, &here) : NULL;
         if (!r) continue;
         *last = r;
         last = &r->next;

@@ -15,12 +15,13 @@ static Expr *triangle_at(const Factor *f, Expr *matrix)
     return ex_at(matrix, 2, (Expr *[]){ex_index(f->plates.index[0]), ex_index(f->plates.index[1])});
 }
 
-// What the factor of a covariance, or of a precision, is made of: c * A has sqrt(c) times the factor of A, which need not move.
+// What the factor of a covariance, or of a precision, is made of: c * A has sqrt(c) times the factor of A, which need not depend on the
+// block.
 static bool find_root(const HmcBlock *m, const Factor *prior, Root *r)
 {
     Expr *L = joint_root((Graph *)m->p->g, prior, &r->precision), *c = ex_num(1), *A;
     if (!L || ex_rank(L) != 2 || L->loose || reads_index_of(L, &prior->plates)) return false;
-    r->moves = reads_block(m, L);
+    r->varies = reads_block(m, L);
     if (L->kind != EX_CALL || L->fn != FN_cholesky_decompose) r->elements = L;
     else if (!ex_scalar_multiple(L->args[0], &c, &A)) A = L->args[0];
     if (r->elements) A = L;
@@ -30,7 +31,7 @@ static bool find_root(const HmcBlock *m, const Factor *prior, Root *r)
     if (fixed) r->elements = ex_pow(c, 0.5);
     for (int i = m->update->nblock; i < m->moving.n; i++)
         if (ex_reads(L, m->moving.var[i])) return false;
-    if (!r->moves || fixed) return !r->moves || has_derivatives(m, prior, r->elements);
+    if (!r->varies || fixed) return !r->varies || has_derivatives(m, prior, r->elements);
     Expr *moving = r->matrix ? r->matrix : r->elements;
     if (r->matrix ? !stands_alone(L) : !stands_alone(ex_call1("cholesky_decompose", L))) return false;
     const Factor f = matrix_factor(moving, prior->value->var, m->update->span);
@@ -77,7 +78,7 @@ void make_root(HmcBlock *m, Root *r, const Var *v)
     Expr *const n = v->dim[v->rank - 1], *const dim[] = {n, n};
     r->array = work_array(p, ROLE_BLOCK, words(p, "root_%s", v->name), 2, dim);
     if (r->fixed) r->of_fixed = work_array(p, ROLE_BLOCK, words(p, "fixed_root_%s", v->name), 2, dim);
-    if (r->moves) r->slope = work_array(p, ROLE_BLOCK, words(p, "slope_root_%s", v->name), 2, dim);
+    if (r->varies) r->slope = work_array(p, ROLE_BLOCK, words(p, "slope_root_%s", v->name), 2, dim);
     r->apart = work_array(p, ROLE_BLOCK, words(p, "apart_%s", v->name), v->rank, v->dim);
     r->left = work_array(p, ROLE_BLOCK, words(p, "left_%s", v->name), v->rank, v->dim);
     r->right = work_array(p, ROLE_BLOCK, words(p, r->precision ? "right_%s" : "noise_%s", v->name), v->rank, v->dim);
@@ -146,7 +147,7 @@ void put_whitened(HmcBlock *m, int i, Transformed part)
     put_barrier(m->p);
 }
 
-// Factors that do not move with the block are made once a sweep.
+// Factors that do not depend on the block are made once a sweep.
 void put_fixed_roots(HmcBlock *m)
 {
     Lower *p = m->p;
@@ -163,8 +164,8 @@ void put_fixed_roots(HmcBlock *m)
 
 enum { SHORT_VECTOR = 8, DECIDED = 2 };
 
-// Whether an element of the vector is told by those before it to a thirtieth of its sd.
-static Expr *is_told(const Root *r, const Var *v)
+// Whether those before an element of the vector determine it to a thirtieth of its sd.
+static Expr *is_determined(const Root *r, const Var *v)
 {
     Index *j = index_new(intern("j"), ex_num(1), v->dim[v->rank - 1]), *i = index_new(intern("i"), ex_num(1), ex_index(j));
     Expr *at[] = {ex_index(j), ex_index(i)}, *variance = ex_reduce("sum", i, i->lo, i->hi, ex_pow(ex_ref(r->array, 2, at), 2));
@@ -173,9 +174,9 @@ static Expr *is_told(const Root *r, const Var *v)
                     ex_reduce("sum", j, j->lo, j->hi, ex_call2("<", ex_pow(ex_ref(r->array, 2, at), 2), ex_mul2(ex_num(1e-3), variance))));
 }
 
-// A long vector of which the data leave most open is white noise as a whole, if one of its elements is nearly told by those before it: how
-// nearly changes by orders of magnitude with what the covariance is made of. That is decided when shares have changed, and kept: it may not
-// follow the state.
+// A long vector that the data identify in small part is white noise as a whole, if one of its elements is nearly determined by those before
+// it: how nearly changes by orders of magnitude with what the covariance is made of. That is decided when shares have changed, and kept: it
+// may not follow the state.
 void put_share_of_vectors(HmcBlock *m, int b)
 {
     Lower *p = m->p;
@@ -189,7 +190,7 @@ void put_share_of_vectors(HmcBlock *m, int b)
     at[v->rank - 1] = ex_index(k);
     Expr *all = ex_call2("&&", ex_call2("<", ex_num(SHORT_VECTOR), n),
                          ex_call2("<", ex_mul2(ex_num(0.5), n), ex_reduce("sum", k, k->lo, k->hi, coordinate(m, m->next_shares, v, at))));
-    if (!r->precision) all = ex_call2("&&", all, is_told(r, v));
+    if (!r->precision) all = ex_call2("&&", all, is_determined(r, v));
     Node *nest = each_element(m, x, &l);
     put_assign(p, ASSIGN_SET, place_element(share),
                ex_call3("if_else", ex_call2("<=", ex_num(DECIDED), next), ex_sub(next, ex_num(DECIDED)),

@@ -4,9 +4,9 @@
 //   y[k] ~ normal(mean, 1 / sqrt(precision)), if values are missing     model.gm:6
 //   phi ~ normal(mean, 1 / sqrt(precision))     model.gm:9
 //   s2^-1 ~ gamma(shape, rate)     model.gm:10
-//   (phi, s2): drawn jointly by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:9
+//   (phi, s2): drawn jointly by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:9
 //
-// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
 
 #include "gm.h"
@@ -49,10 +49,10 @@ enum {                           // streams of random numbers
     VAR_y_rep = 5,
 };
 
-#define GM_HMC             // along gradients
+#define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
 
-// Sums that hold a response: computed once, or after each imputation if values are missing.
+// Sums of a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
     // sum_y_y_before = sum of y[t]*y[-1 + t] over t; serves the conditional of phi
     ONE_LANE *s->sum_y_y_before = 0;
@@ -188,9 +188,9 @@ KERNEL_SCALAR(draw_s2) {
     *s->s2 = x;
 }
 
-// ---- what competes with these steps: the same unknowns, moved together along gradients ----
+// ---- the alternative to these updates: HMC for the same unknowns together ----
 
-// Coordinates without bounds of phi, s2
+// Unconstrained coordinates of phi, s2
 KERNEL_TEAM(enter_phi) {
     ONE_LANE s->position_phi[0] = *s->phi;
     const wide c1 = (exp(s->position_phi[1]) == *s->s2) ? s->position_phi[1] : log(*s->s2);
@@ -198,7 +198,7 @@ KERNEL_TEAM(enter_phi) {
 }
 
 // phi, s2 at these coordinates
-KERNEL_TEAM(move_to_phi) {
+KERNEL_TEAM(transform_phi) {
     ONE_LANE *s->phi = s->position_phi[0];
     const wide c1 = exp(s->position_phi[1]);
     ONE_LANE *s->s2 = c1;
@@ -252,7 +252,7 @@ KERNEL_TEAM(jacobian_phi) {
 
 // ---- for the draws ----
 
-// The log-likelihood, point by point, in runs that ask for it.
+// The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
     const wide c1 = square(s->y[0]);
     ONE_LANE s->log_lik_y[0] = -0.005 * c1 - 3.2215236261987186;
@@ -261,7 +261,7 @@ KERNEL_ON_REQUEST(log_likelihood) {
     LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * c2 - 0.5 * c3 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
 }
 
-// Replicates of what is observed, in runs that ask for them.
+// Replicates of what is observed, in runs that request them.
 KERNEL_ON_REQUEST(replicate) {
     ONE_LANE {
         {
@@ -316,7 +316,7 @@ static void step_3(GmRun *run)            // s2
 
 static void density_of_phi(GmRun *run)
 {
-    LAUNCH_TEAM(move_to_phi, run, 1);
+    LAUNCH_TEAM(transform_phi, run, 1);
     LAUNCH_TEAM(density_phi, run, 1);
 }
 
@@ -330,10 +330,10 @@ static void step_4(GmRun *run)            // phi, s2
     LAUNCH_TEAM(enter_phi, run, 1);
     NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi,
          .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi);
-    LAUNCH_TEAM(move_to_phi, run, 1);
+    LAUNCH_TEAM(transform_phi, run, 1);
 }
 
-// What each step draws, and what it launches.
+// What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
     UPDATE_ONCE("missing y", impute_y),
     UPDATE_WITHOUT_GRADIENTS("phi", step_2, 1),
@@ -375,7 +375,7 @@ static void joint(GmRun *run)
     LAUNCH_TEAM(log_joint, run, d->T);
 }
 
-// ---- what the runtime asks ----
+// ---- the model for the runtime ----
 
 static const GmField data_fields[] = {
     {.name = "T", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, T), BOUNDED(1, INFINITY), .where = "model.gm:5",
@@ -439,14 +439,15 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-// What is observed: its log-likelihood and replicates, for runs that ask for them.
+// What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
     {.where = "model.gm:13", .name = "y", .data = 2, .log_lik = 4, .replicate = 5},
     {0},
 };
 
-// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
-// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
+// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
+// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
+// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;

@@ -8,9 +8,9 @@
 //   tau^-2 ~ gamma(shape, rate)     model.gm:11
 //   scale_tau ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
 //   shift_mu_theta ~ normal(mean, 1 / sqrt(precision))     model.gm:10
-//   (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
+//   (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
 //
-// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
 
 #include "gm.h"
@@ -59,7 +59,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 9,
 };
 
-#define GM_HMC             // along gradients
+#define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
@@ -153,7 +153,7 @@ KERNEL_TEAM(draw_tau) {
     STORE(*s->tau, x);
 }
 
-// Nothing has moved yet
+// The move starts from the identity
 KERNEL_TEAM(before_scale_tau) {
     ONE_LANE *s->scale_tau = 1;
 }
@@ -179,7 +179,7 @@ KERNEL_TEAM(draw_scale_tau) {
     STORE(*s->scale_tau, x);
 }
 
-// What scale_tau moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
+// The move scale_tau is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
 KERNEL_TEAM(move_tau) {
     ONE_LANE {
         if (CHECKING) RATIO(-log(*s->scale_tau));
@@ -199,7 +199,7 @@ KERNEL_TEAM(move_tau) {
     }
 }
 
-// Nothing has moved yet
+// The move starts from the identity
 KERNEL_TEAM(before_shift_mu_theta) {
     ONE_LANE *s->shift_mu_theta = 0;
 }
@@ -221,16 +221,16 @@ KERNEL_TEAM(draw_shift_mu_theta) {
     STORE(*s->shift_mu_theta, x);
 }
 
-// What shift_mu_theta moves
+// The move shift_mu_theta is applied
 KERNEL_TEAM(add_shift_mu_theta) {
     const wide c1 = *s->mu + *s->shift_mu_theta;
     ONE_LANE *s->mu = c1;
     LANES (k, d->J) s->theta[k] = *s->shift_mu_theta + s->theta[k];
 }
 
-// ---- what competes with these steps: the same unknowns, moved together along gradients ----
+// ---- the alternative to these updates: HMC for the same unknowns together ----
 
-// Coordinates without bounds of mu, tau, theta
+// Unconstrained coordinates of mu, tau, theta
 KERNEL_TEAM(enter_mu) {
     ALONG (e, d->J + 2) s->standardised_mu[e] = s->to_standardise_mu[e];
     ONE_LANE s->position_mu[0] = *s->mu;
@@ -245,7 +245,7 @@ KERNEL_TEAM(enter_mu) {
 }
 
 // mu, tau, theta at these coordinates
-KERNEL_TEAM(move_to_mu) {
+KERNEL_TEAM(transform_mu) {
     ONE_LANE *s->mu = s->position_mu[0];
     const wide c1 = exp(s->position_mu[1]);
     ONE_LANE *s->tau = c1;
@@ -348,12 +348,12 @@ KERNEL_TEAM(jacobian_mu) {
 
 // ---- for the draws ----
 
-// The log-likelihood, point by point, in runs that ask for it.
+// The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
     LANES (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
 }
 
-// Replicates of what is observed, in runs that ask for them.
+// Replicates of what is observed, in runs that request them.
 KERNEL_ON_REQUEST(replicate) {
     LANES (j, d->J) {
         {
@@ -422,7 +422,7 @@ static void step_5(GmRun *run)            // tau
     LAUNCH_TEAM(draw_tau, run, d->J);
 }
 
-static void step_6(GmRun *run)            // orbit of tau, theta, nu_tau
+static void step_6(GmRun *run)            // group move of tau, theta, nu_tau
 {
     if (run->checking) {
         LAUNCH_TEAM(before_scale_tau, run, 1);
@@ -431,7 +431,7 @@ static void step_6(GmRun *run)            // orbit of tau, theta, nu_tau
     LAUNCH_TEAM(move_tau, run, d->J);
 }
 
-static void step_7(GmRun *run)            // orbit of mu, theta
+static void step_7(GmRun *run)            // group move of mu, theta
 {
     if (run->checking) {
         LAUNCH_TEAM(before_shift_mu_theta, run, 1);
@@ -442,7 +442,7 @@ static void step_7(GmRun *run)            // orbit of mu, theta
 
 static void density_of_mu(GmRun *run)
 {
-    LAUNCH_TEAM(move_to_mu, run, d->J);
+    LAUNCH_TEAM(transform_mu, run, d->J);
     LAUNCH_TEAM(density_mu, run, d->J);
 }
 
@@ -456,18 +456,18 @@ static void step_8(GmRun *run)            // mu, tau, theta
     LAUNCH_TEAM(enter_mu, run, d->J + 2 + d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
          .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(to_standardise_mu));
-    LAUNCH_TEAM(move_to_mu, run, d->J);
+    LAUNCH_TEAM(transform_mu, run, d->J);
 }
 
-// What each step draws, and what it launches.
+// What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
     UPDATE("missing y", step_1),
     UPDATE_WITHOUT_GRADIENTS("nu_tau", step_2, 1),
     UPDATE_WITHOUT_GRADIENTS("theta", step_3, 1),
     UPDATE_WITHOUT_GRADIENTS("mu", step_4, 1),
     UPDATE_WITHOUT_GRADIENTS("tau", step_5, 1),
-    UPDATE_WITHOUT_GRADIENTS("orbit of tau, theta, nu_tau", step_6, 1),
-    UPDATE_WITHOUT_GRADIENTS("orbit of mu, theta", step_7, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of tau, theta, nu_tau", step_6, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of mu, theta", step_7, 1),
     UPDATE_WITH_GRADIENTS("mu, tau, theta", step_8, 1),
 };
 
@@ -501,7 +501,7 @@ static void joint(GmRun *run)
     LAUNCH_TEAM(log_joint, run, d->J);
 }
 
-// ---- what the runtime asks ----
+// ---- the model for the runtime ----
 
 static const GmField data_fields[] = {
     {.name = "J", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, J), BOUNDED(0, INFINITY), .where = "model.gm:5",
@@ -571,14 +571,15 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-// What is observed: its log-likelihood and replicates, for runs that ask for them.
+// What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
     {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 8, .replicate = 9},
     {0},
 };
 
-// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
-// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
+// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
+// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
+// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;

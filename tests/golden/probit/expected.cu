@@ -4,9 +4,9 @@
 //   y[k]: every value weighed by its density, if values are missing     model.gm:7
 //   z_y[k] ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:14
 //   (alpha, beta) ~ joint normal     model.gm:10
-//   (alpha, beta): drawn jointly by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
+//   (alpha, beta): drawn jointly by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
 //
-// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
 
 #include "gm.h"
@@ -56,7 +56,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 6,
 };
 
-#define GM_HMC             // along gradients
+#define GM_HMC             // Hamiltonian Monte Carlo
 #define GM_JOINT_NORMALS     // drawn by kernels of the runtime
 #include "kernels.h"
 
@@ -146,7 +146,7 @@ KERNEL_TEAM(collect_rows_alpha) {
 }
 
 // (alpha, beta) where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its standard deviation, with its target
-KERNEL_ONCE(tell_rows_alpha) {
+KERNEL_ONCE(list_rows_alpha) {
     const long n = d->p + 1;
     const long at_beta = 1;
     for (long e = 0; e < n; e++) s->shift_alpha[e] = 0;
@@ -171,7 +171,7 @@ KERNEL_ONCE(tell_rows_alpha) {
 //   h[alpha] += z_y[i]   over i in 1:N
 //   J[beta[j], beta[j2]] += X[i, j]*X[i, j2]   over i in 1:N, j in 1:p, j2 in 1:p
 //   h[beta[j]] += z_y[i]*X[i, j]   over i in 1:N, j in 1:p
-//   z_y is scaled together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)
+//   the scale of z_y is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)
 KERNEL_TEAM(collect_alpha) {
     const long n = d->p + 1;
     const long at_beta = 1;
@@ -198,23 +198,23 @@ KERNEL_TEAM(collect_alpha) {
     ONE_LANE s->scale_alpha[1] = d->N;
 }
 
-// What was drawn jointly, to its places; and the latents scaled with it
+// What was drawn jointly, to its places; and the latents, times their scale
 KERNEL_TEAM(place_alpha) {
     ONE_LANE *s->alpha = s->joint_alpha[0];
     ALONG (e, d->p) s->beta[e] = s->joint_alpha[1 + e];
     LANES (i, d->N) s->z_y[i] *= s->scale_alpha[2];
 }
 
-// ---- what competes with these steps: the same unknowns, moved together along gradients ----
+// ---- the alternative to these updates: HMC for the same unknowns together ----
 
-// Coordinates without bounds of alpha, beta
+// Unconstrained coordinates of alpha, beta
 KERNEL_TEAM(enter_alpha) {
     ONE_LANE s->position_alpha[0] = *s->alpha;
     LANES (k, d->p) s->position_alpha[k + 1] = s->beta[k];
 }
 
 // alpha, beta at these coordinates
-KERNEL_TEAM(move_to_alpha) {
+KERNEL_TEAM(transform_alpha) {
     ONE_LANE *s->alpha = s->position_alpha[0];
     LANES (k, d->p) s->beta[k] = s->position_alpha[k + 1];
 }
@@ -260,7 +260,7 @@ KERNEL_TEAM(gradient_alpha) {
 
 // ---- for the draws ----
 
-// The log-likelihood, point by point, in runs that ask for it.
+// The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
     LANES (i, d->N) {
         const wide sum1 = s->X_beta[i];
@@ -268,7 +268,7 @@ KERNEL_ON_REQUEST(log_likelihood) {
     }
 }
 
-// Replicates of what is observed, in runs that ask for them.
+// Replicates of what is observed, in runs that request them.
 KERNEL_ON_REQUEST(replicate) {
     LANES (i, d->N) {
         const wide sum1 = s->X_beta[i];
@@ -332,7 +332,7 @@ static long row_width(const void *data)
     return d->p;
 }
 
-// Whether there are fewer rows than coefficients, or rows are told one by one.
+// Whether there are fewer rows than coefficients, or rows are listed one by one.
 static int few_alpha(const GmRun *run)
 {
     const Data *const d = (const Data *)run->data;
@@ -352,7 +352,7 @@ static void step_2(GmRun *run)            // z_y
 static void step_3(GmRun *run)            // alpha, beta
 {
     if (LISTED(1)) {
-        NORMAL_SPARSE_SCALED(tell_rows_alpha, run, VAR_alpha, "alpha", 1, shift_alpha, joint_alpha, scale_alpha);
+        NORMAL_SPARSE_SCALED(list_rows_alpha, run, VAR_alpha, "alpha", 1, shift_alpha, joint_alpha, scale_alpha);
     } else if (few_alpha(run)) {
         LAUNCH_TEAM(collect_rows_alpha, run, d->p + d->N + (long)d->N * d->p);
         NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha, shift_alpha, rows_of_alpha, target_alpha, system_alpha, joint_alpha, scale_alpha);
@@ -365,7 +365,7 @@ static void step_3(GmRun *run)            // alpha, beta
 
 static void density_of_alpha(GmRun *run)
 {
-    LAUNCH_TEAM(move_to_alpha, run, d->p);
+    LAUNCH_TEAM(transform_alpha, run, d->p);
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
     LAUNCH_TEAM(density_alpha, run, d->p + d->N);
     ROW_SUMS(run, d->N, d->p, d->X, weight_alpha_1, rows_beta_2);
@@ -377,10 +377,10 @@ static void step_4(GmRun *run)            // alpha, beta
     LAUNCH_TEAM(enter_alpha, run, d->p);
     NUTS(run, density_of_alpha, VAR_alpha, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, moves_alpha,
          .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
-    LAUNCH_TEAM(move_to_alpha, run, d->p);
+    LAUNCH_TEAM(transform_alpha, run, d->p);
 }
 
-// What each step draws, and what it launches.
+// What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
     UPDATE("missing y", step_1),
     UPDATE_WITHOUT_GRADIENTS("z_y", step_2, 1),
@@ -397,7 +397,7 @@ static void sweep(GmRun *run)
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d->N);
-    LIST_ROWS(tell_rows_alpha, run, "alpha, beta", 1, d->p + 1, 0);
+    LIST_ROWS(list_rows_alpha, run, "alpha, beta", 1, d->p + 1, 0);
     LAUNCH_SHARED(sums_of_data, run, (long)d->N * d->p);
     if (!few_alpha(run)) {
         GRAM(run, d->N, d->p, 1, d->X, sum_X_X);
@@ -424,7 +424,7 @@ static void joint(GmRun *run)
     LAUNCH_TEAM(log_joint, run, d->p + d->N);
 }
 
-// ---- what the runtime asks ----
+// ---- the model for the runtime ----
 
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
@@ -539,14 +539,15 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-// What is observed: its log-likelihood and replicates, for runs that ask for them.
+// What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
     {.where = "model.gm:14", .name = "y", .data = 4, .log_lik = 5, .replicate = 6},
     {0},
 };
 
-// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
-// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
+// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
+// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
+// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;

@@ -5,9 +5,9 @@
 //   b ~ gamma(shape, rate)     model.gm:10
 //   theta[k] ~ gamma(shape, rate)     model.gm:11
 //   scale_b ~ gig(order, psi, chi)     model.gm:10
-//   (b, theta): drawn jointly by Hamiltonian Monte Carlo, in place of steps for these, where that is better     model.gm:10
+//   (b, theta): drawn jointly by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
 //
-// In kernels d is the data, s the state of one chain, at the place in the run that keys the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
 
 #include "gm.h"
@@ -43,7 +43,7 @@ enum {                           // streams of random numbers
     VAR_y_rep = 6,
 };
 
-#define GM_HMC             // along gradients
+#define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
 
 // Data must lie in the support of their distributions.
@@ -53,7 +53,7 @@ KERNEL_TEAM(check_data) {
     }
 }
 
-// Sums that hold a response: computed once, or after each imputation if values are missing.
+// Sums of a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
     // sum_y = sum of y[i] over i; serves the conditional of scale_b
     ONE_LANE *s->sum_y = 0;
@@ -105,7 +105,7 @@ KERNEL(draw_theta) {
     }
 }
 
-// Nothing has moved yet
+// The move starts from the identity
 KERNEL_TEAM(before_scale_b) {
     ONE_LANE *s->scale_b = 1;
 }
@@ -126,7 +126,7 @@ KERNEL_TEAM(draw_scale_b) {
     STORE(*s->scale_b, x);
 }
 
-// What scale_b moves. With --check the claim has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
+// The move scale_b is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
 KERNEL_TEAM(move_b) {
     const wide c1 = 1 / *s->scale_b;
     ONE_LANE {
@@ -142,9 +142,9 @@ KERNEL_TEAM(move_b) {
     }
 }
 
-// ---- what competes with these steps: the same unknowns, moved together along gradients ----
+// ---- the alternative to these updates: HMC for the same unknowns together ----
 
-// Coordinates without bounds of b, theta
+// Unconstrained coordinates of b, theta
 KERNEL_TEAM(enter_b) {
     const wide c1 = (exp(s->position_b[0]) == *s->b) ? s->position_b[0] : log(*s->b);
     ONE_LANE s->position_b[0] = c1;
@@ -152,7 +152,7 @@ KERNEL_TEAM(enter_b) {
 }
 
 // b, theta at these coordinates
-KERNEL_TEAM(move_to_b) {
+KERNEL_TEAM(transform_b) {
     const wide c1 = exp(s->position_b[0]);
     ONE_LANE *s->b = c1;
     LANES (k, d->N) s->theta[k] = exp(s->position_b[k + 1]);
@@ -215,12 +215,12 @@ KERNEL_TEAM(jacobian_b) {
 
 // ---- for the draws ----
 
-// The log-likelihood, point by point, in runs that ask for it.
+// The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
     LANES (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
 }
 
-// Replicates of what is observed, in runs that ask for them.
+// Replicates of what is observed, in runs that request them.
 KERNEL_ON_REQUEST(replicate) {
     LANES (i, d->N) {
         {
@@ -269,7 +269,7 @@ static void step_3(GmRun *run)            // theta
     LAUNCH(draw_theta, run, d->N);
 }
 
-static void step_4(GmRun *run)            // orbit of b, theta
+static void step_4(GmRun *run)            // group move of b, theta
 {
     if (run->checking) {
         LAUNCH_TEAM(before_scale_b, run, 1);
@@ -280,7 +280,7 @@ static void step_4(GmRun *run)            // orbit of b, theta
 
 static void density_of_b(GmRun *run)
 {
-    LAUNCH_TEAM(move_to_b, run, d->N);
+    LAUNCH_TEAM(transform_b, run, d->N);
     LAUNCH_TEAM(density_b, run, d->N);
 }
 
@@ -294,15 +294,15 @@ static void step_5(GmRun *run)            // b, theta
     LAUNCH_TEAM(enter_b, run, d->N);
     NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, moves_b,
          .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b);
-    LAUNCH_TEAM(move_to_b, run, d->N);
+    LAUNCH_TEAM(transform_b, run, d->N);
 }
 
-// What each step draws, and what it launches.
+// What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
     UPDATE("missing y", step_1),
     UPDATE_WITHOUT_GRADIENTS("b", step_2, 1),
     UPDATE_WITHOUT_GRADIENTS("theta", step_3, 1),
-    UPDATE_WITHOUT_GRADIENTS("orbit of b, theta", step_4, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of b, theta", step_4, 1),
     UPDATE_WITH_GRADIENTS("b, theta", step_5, 1),
 };
 
@@ -341,7 +341,7 @@ static void joint(GmRun *run)
     LAUNCH_TEAM(log_joint, run, d->N);
 }
 
-// ---- what the runtime asks ----
+// ---- the model for the runtime ----
 
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
@@ -401,14 +401,15 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-// What is observed: its log-likelihood and replicates, for runs that ask for them.
+// What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
     {.where = "model.gm:14", .name = "y", .data = 3, .log_lik = 5, .replicate = 6},
     {0},
 };
 
-// Unknowns that may be drawn step by step or moved together along gradients, and what that costs in multiply-adds: a sweep by steps; a move, and each evaluation of its density.
-// On a GPU each of these is two numbers: what takes its time whatever the number of chains, and the work of a chain.
+// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
+// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
+// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
