@@ -236,7 +236,7 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all clean format demo test tests asan fuzz sanitized retest bless freeze oracles bench bench-gpu test-gpu need-build need-test install
-# A header that is no longer there: what was made with it is made again.
-compiler/%.h runtime/%.h: ;
+# A header or a table that is no longer there: what was made with it is made again.
+compiler/%.h compiler/%.def runtime/%.h runtime/%.def: ;
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

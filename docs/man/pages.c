@@ -165,7 +165,8 @@ static void manual_of_programs(void)
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBmap\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBrelabel\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.SH DESCRIPTION\n"
          "A program that \\fBgmc\\fR(1) has made reads the data of its model and draws from the posterior. "
-         "With \\fBmap\\fR it looks for the mode. With \\fBrelabel\\fR it makes labels of components agree over stored draws.\n.SH OPTIONS");
+         "With \\fBmap\\fR it looks for the mode. With \\fBrelabel\\fR it makes labels of components agree over stored draws.\n"
+         ".SH OPTIONS");
     for (int group = DATA; group < GROUPS; group++) {
         printf(".SS %s\n", heading[group]);
         EACH_ROW (o, group) option(o);
