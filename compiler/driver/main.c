@@ -234,7 +234,7 @@ static int wait_for(pid_t pid)
 }
 
 // Code for GPUs, written as `stem`.c and what it needs: its text always, an image if NVRTC is here. 0, or an exit status after a message;
-// *made says whether there is anything to link.
+// *made: whether there is anything to link.
 static int make_image(const Options *o, const Home *h, Arena *a, const char *source, const char *stem, bool *made)
 {
     *made = false;
@@ -308,7 +308,7 @@ static void workshop_close(Workshop *w)
     free(w->folder);
 }
 
-// What the compiler has made: a compiler that makes nothing, and says nothing of it, is none.
+// Whether the compiler has made its output: one that makes none, and reports no error, is no C compiler.
 static bool was_made(const Workshop *w, int what)
 {
     if (access(w->path[what], R_OK) == 0) return true;
@@ -319,15 +319,15 @@ static bool was_made(const Workshop *w, int what)
 
 // The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other. 0, or an exit
 // status; *failed: a compiler did, and has said so.
-static int build_program(const Options *o, const Home *h, Arena *a, int steps, bool for_cpu, const Workshop *w, bool *failed)
+static int build_program(const Options *o, const Home *h, Arena *a, int updates, bool for_cpu, const Workshop *w, bool *failed)
 {
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime);
-    const bool many = steps > MANY_STEPS;
+    const bool many = updates > MANY_STEPS;
     // With expensive optimisations by -O1, too: gcc else leaves the upper halves of registers in use where it calls the C library, whose
     // functions then take ten times as long. Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that
-    // does not change (nine seconds for a dozen of them). Without partial redundancy elimination: it computes what a choice of a row adds
-    // to a sum in each of its branches, and the row is then done by itself. A choice among several, as of the categories of an ordered
-    // probit, is turned into arithmetic where more than 4 ways meet, too.
+    // does not change (nine seconds for a dozen of them). Without partial redundancy elimination: it computes in each branch of a row's
+    // condition what the row adds to a sum, and then does not vectorise the row. A condition with several branches, as for the categories of
+    // an ordered probit, is turned into arithmetic where more than 4 branches meet, too.
     const char *compile[] = {"-x",
                              "c",
                              "-std=gnu11",
@@ -493,7 +493,7 @@ static void begin_pass(const char *name)
 
 static bool all_dumped(const Options *o) { return o->dump && strcmp(o->dump, "all") == 0; }
 
-static bool printer;        // this process prints one of all dumps, or what --explain says
+static bool printer;        // this process prints one of all dumps, or the text of --explain
 static int printer_failed;  // exit status of one that did not
 
 // A process of its own prints: printing makes expressions, which later passes would find. So each of all dumps is as if it were asked for
@@ -637,7 +637,7 @@ static void *compile_thread(void *options)
     return NULL;
 }
 
-// Where the argument of an option stands among its values, from 0; -1 after a message.
+// The number of an option's argument among its values, from 0; -1 after a message.
 static int option_value(int option)
 {
     const GmOption *o = gm_option(option_table, option);

@@ -23,7 +23,7 @@ enum { GM_OPTIONS_END = 0, GM_OPTION_UNKNOWN = -1, GM_OPTION_WITHOUT_VALUE = -2 
 // letter. It reads optind and opterr, and leaves optarg and optopt.
 int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv);
 const GmOption *gm_option(const GmOption *table, int id);
-// Where a text stands among the values of an option, from 0; -1: nowhere.
+// The number of a text among the values of an option, from 0; -1: it is none of them.
 int gm_option_value(const GmOption *o, const char *text);
 // The values as a message names them, "cpu, gpu". The text is the caller's to free.
 char *gm_option_values(const GmOption *o);

@@ -3,7 +3,7 @@
 //   "log(p)*y[j, t] + within(y[j, t], 0, n[j])"   over   "j in 1:J, t in 1:T"
 //   "inverse_spd([k in 1:2, [j in 1:2, if_else(k == j, a, r)]])"   impossible where the matrix is not positive definite
 //
-// Evaluation is by intervals: each unknown is a range of values, the result a range that holds all results. Ranges are only as narrow as
+// Evaluation is by intervals: each unknown is a range of values, the result a range that contains all results. Ranges are only as narrow as
 // they can be found at a glance: x - x is not 0. Where each unknown is a number, so is the result. Impossible is what no value of the
 // ranges makes a number, or what is -infinity for all of them.
 #include "factors.h"
@@ -40,7 +40,7 @@ typedef enum { M_SPD, M_INVERSE, M_LOG_DETERMINANT, M_CHOLESKY } MatrixNeed;  //
 
 typedef enum { SHAPE_UP, SHAPE_DOWN, SHAPE_EVEN, SHAPE_WAVE, SHAPE_TWO_UP, SHAPE_BRANCHES, SHAPE_UNKNOWN } Shape;
 
-// What functions.def says of the ranges of a function.
+// A row of functions.def, as far as ranges need it.
 typedef struct Function {
     const char *name;
     double (*f)(const double *);
@@ -115,7 +115,7 @@ typedef struct Reader {
     int n_index;
     char index[64][64];
     bool lost;      // something here is not understood
-    bool computed;  // recursions and solutions stand in memory, and are read there
+    bool computed;  // recursions and solutions are in memory, and are read there
 } Reader;
 
 static Node *read_sum(Reader *r);
@@ -142,7 +142,7 @@ static Node *lost(Reader *r)
     return number_node(r, 0);
 }
 
-// A function that has no ranges here, or an array as a whole: its value may be anything, and what stands around it is still looked at.
+// A function that has no ranges here, or an array as a whole: its value may be anything, and the expression around it is still evaluated.
 static Node *unseen(Node *n)
 {
     n->kind = N_UNSEEN;
@@ -875,9 +875,9 @@ static bool visit_from(const Formula *f, int k, Box *b, bool (*visit)(const Form
         if (f->guard) {
             const bool asked = b->asked;
             b->asked = false;
-            const Range holds = evaluate(f->guard, b);
+            const Range guard = evaluate(f->guard, b);
             b->asked = asked;
-            if (b->impossible || (holds.lo == 0 && holds.hi == 0)) return true;
+            if (b->impossible || (guard.lo == 0 && guard.hi == 0)) return true;
         }
         return visit(f, b, with);
     }

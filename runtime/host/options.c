@@ -135,7 +135,7 @@ static bool output_name(const char *text, GmOptions *out)
     return true;
 }
 
-// A text that stands among the values of an option: its number there, or -1 after a message.
+// The number of a text among the values of an option, from 0; -1 after a message.
 static int value(int option, const char *text)
 {
     const GmOption *o = gm_option(gm_option_table, option);

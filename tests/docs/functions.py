@@ -6,7 +6,6 @@ import re
 import sys
 
 
-
 def main():
     with open(os.path.join(sys.argv[1], "runtime/device/functions.def")) as f:
         rows = set(re.findall(r"\b(?:ELEMENT|WHOLE|AGAIN)\((\w+), *\"", f.read()))
