@@ -16,7 +16,7 @@ EMIT   := $(wildcard compiler/emit/*.c)
 DRIVER := $(wildcard compiler/driver/*.c)
 GEN    := $(BUILD)/gen/grammar.c $(BUILD)/gen/lexer.c
 OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(BASE) $(FRONT) $(GRAPH) $(KERNEL) $(EMIT) $(DRIVER)) $(BUILD)/obj/gen/grammar.o $(BUILD)/obj/gen/lexer.o \
-          $(patsubst %,$(BUILD)/obj/runtime/backends/%.o,library nvrtc cuda files)
+          $(patsubst %,$(BUILD)/obj/runtime/backends/%.o,library nvrtc cuda files option_table)
 # Numbers as text: by Dragonbox, where its header and a C++ compiler are installed.
 DRAGONBOX := $(if $(shell command -v $(CXX)),$(patsubst %/dragonbox/dragonbox.h,%,$(firstword $(wildcard /usr/include/dragonbox-*/dragonbox/dragonbox.h \
              /usr/include/dragonbox/dragonbox.h /usr/local/include/dragonbox-*/dragonbox/dragonbox.h /usr/local/include/dragonbox/dragonbox.h))))
@@ -24,7 +24,9 @@ HOST   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(if $(DRAGONBOX),runtime
           $(if $(DRAGONBOX),$(BUILD)/obj/runtime/host/decimal_cc.o)
 CPPFLAGS += -Icompiler/front -Icompiler/base -I$(BUILD)/gen
 
-all: $(BUILD)/gmc $(BUILD)/libgmhost.a
+MANUAL := $(BUILD)/gmc.1 $(BUILD)/gmc-program.1 $(BUILD)/gmc.bash
+
+all: $(BUILD)/gmc $(BUILD)/libgmhost.a $(MANUAL)
 
 $(BUILD)/gmc: $(OBJ)
 	@echo "  link  $@"
@@ -76,6 +78,18 @@ $(BUILD)/obj/runtime/host/decimal_cc.o: runtime/host/decimal.cc
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
 	$(Q)$(CXX) -std=c++17 $(WARN) -O2 -g -fno-exceptions -fno-rtti -I$(DRAGONBOX) -MMD -c -o $@ $<
+
+# Manual pages and completion, from the tables of options.
+$(BUILD)/gen/pages: docs/man/pages.c compiler/driver/options.def compiler/driver/passes.def runtime/host/options.def
+	@mkdir -p $(BUILD)/gen
+	@echo "  cc    $<"
+	$(Q)$(CC) -std=gnu11 $(WARN) -O0 -o $@ $<
+
+$(BUILD)/gmc.1: WHAT = gmc
+$(BUILD)/gmc-program.1: WHAT = program
+$(BUILD)/gmc.bash: WHAT = bash
+$(MANUAL): $(BUILD)/gen/pages
+	$(Q)$< $(WHAT) > $@.part && mv $@.part $@
 
 # ---- tests ----
 
@@ -207,12 +221,14 @@ need-test:
 	$(Q)test -x $(VENV)/bin/lit || { mkdir -p $(BUILD) && python3 -m venv $(VENV) && $(VENV)/bin/pip install -q $(PIP_TEST); } || \
 	  { echo "the tests need Python packages: python3 -m venv $(VENV) && $(VENV)/bin/pip install $(PIP_TEST)"; rm -rf $(VENV); exit 1; }
 
-# ---- installation: gmc, its runtime and its stdlib ----
+# ---- installation: gmc, its manual pages, its runtime and its stdlib ----
 
 PREFIX ?= /usr/local
 install: all
 	install -D -m 755 $(BUILD)/gmc $(DESTDIR)$(PREFIX)/bin/gmc
 	install -D -m 644 $(BUILD)/libgmhost.a $(DESTDIR)$(PREFIX)/lib/libgmhost.a
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(BUILD)/gmc.1 $(BUILD)/gmc-program.1
+	install -D -m 644 $(BUILD)/gmc.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gmc
 	mkdir -p $(DESTDIR)$(PREFIX)/share/gmc
 	cp -r stdlib runtime $(DESTDIR)$(PREFIX)/share/gmc/
 
@@ -220,7 +236,7 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all clean format demo test tests asan fuzz sanitized retest bless freeze oracles bench bench-gpu test-gpu need-build need-test install
-# A header that is no longer there: what was made with it is made again.
-compiler/%.h runtime/%.h: ;
+# A header or a table that is no longer there: what was made with it is made again.
+compiler/%.h compiler/%.def runtime/%.h runtime/%.def: ;
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

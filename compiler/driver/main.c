@@ -1,7 +1,4 @@
-// main.c -- the command `gmc`: flags, the order of the passes, the C compiler at the end.
-//
-// Exit status: 0 done; 1 the model is wrong; 2 a bad flag or file; 3 a fault of gmc itself; 4 the C compiler failed; 5 code for GPUs was
-// asked for and could not be made.
+// main.c -- the command `gmc`: the order of the passes, the C compiler at the end. Options and exit statuses are in options.def.
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -15,12 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 #include "../../runtime/backends/files.h"
+#include "../../runtime/backends/option_table.h"
 #include "../emit/emit.h"
 #include "../front/front.h"
 #include "explain.h"
 #include "image.h"
 
-enum { EXIT_MODEL = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 3, EXIT_COMPILER = 4, EXIT_DEVICE = 5 };
+enum {
+#define STATUS(id, number, meaning) EXIT_##id = number,
+#include "options.def"
+};
 
 #ifndef GMC_VERSION
 #define GMC_VERSION "0.1"
@@ -38,37 +39,35 @@ typedef struct Options {
     GmPrecision precision;
 } Options;
 
+enum {
+    OPT_NONE,
+#define OPTION(id, letter, name, argument, values, help) OPT_##id,
+#include "options.def"
+};
+
+static const GmOption option_table[] = {
+#define OPTION(id, letter, name, argument, values, help) {OPT_##id, letter, name, argument, values, 1, help},
+#define LINE(left, help)                                 {OPT_NONE, 0, left, NULL, NULL, 1, help},
+#include "options.def"
+    {0}};
+
 static void usage(FILE *out)
 {
-    fputs("usage: gmc MODEL.gm -o PROGRAM [options]\n       gmc MODEL.gm [options]                 check the model only\n\n"
-          "  -o PROGRAM       the program to write; it reads data and draws from the posterior: ./PROGRAM data.json -o draws\n"
-          "  -I DIR           read more distributions and augmentations from DIR/*.gm\n"
-          "  --emit=STAGE     print a stage instead of compiling:\n",
-          out);
+    enum { WIDTH = 16 };
+    fputs("usage: gmc MODEL.gm -o PROGRAM [options]\n       gmc MODEL.gm [options]                 check the model only\n\n", out);
+    for (const GmOption *o = option_table; o->id || o->name; o++) {
+        gm_option_print(out, o, WIDTH, 0);
+        if (o->id == OPT_EMIT) {
 #define PASS(name, stage, help) \
     if (strcmp(#stage, "none") != 0) fprintf(out, "                     %-10s after %s\n", #stage, #name);
 #include "passes.def"
-    fputs("  --dump=PASS      print what one of the passes leaves:\n", out);
+        }
+        if (o->id == OPT_DUMP) {
 #define PASS(name, stage, help) fprintf(out, "                     %-10s %s\n", #name, help);
 #include "passes.def"
-    fputs(
-        "                     all        each of them, under its name\n"
-        "  --check-passes   look after each pass whether what must hold does\n"
-        "  --explain        print for each variable its conditional, the method and why\n"
-        "  --no-augment     leave the model as written\n"
-        "  --method nuts    move all reals together along gradients, unless `infer` asks for something else; --method gibbs: none of them\n"
-        "  --method em      a program that finds posterior modes by expectation-maximisation: ./PROGRAM map data.json\n"
-        "  --device gpu     insist on code for GPUs in the program (compiled by NVRTC, if it is installed; else the program does so when "
-        "it starts)\n"
-        "  --arch sm_90     compile that code for this architecture (that of the GPU found here; else PTX, for all)\n"
-        "  --precision P    and for this precision: double, mixed or single (mixed)\n"
-        "  --no-device      no code for GPUs\n"
-        "  --keep           leave the emitted program beside the output, as PROGRAM.cu\n"
-        "  --time           print what each pass took\n"
-        "  -q, --quiet      no notes\n"
-        "  -v, --verbose    show the C compiler's command\n"
-        "  --version, --help\n",
-        out);
+            fputs("                     all        each of them, under its name\n", out);
+        }
+    }
 }
 
 static double seconds(void)
@@ -235,7 +234,7 @@ static int wait_for(pid_t pid)
 }
 
 // Code for GPUs, written as `stem`.c and what it needs: its text always, an image if NVRTC is here. 0, or an exit status after a message;
-// *made says whether there is anything to link.
+// *made: whether there is anything to link.
 static int make_image(const Options *o, const Home *h, Arena *a, const char *source, const char *stem, bool *made)
 {
     *made = false;
@@ -309,7 +308,7 @@ static void workshop_close(Workshop *w)
     free(w->folder);
 }
 
-// What the compiler has made: a compiler that makes nothing, and says nothing of it, is none.
+// Whether the compiler has made its output: one that makes none, and reports no error, is no C compiler.
 static bool was_made(const Workshop *w, int what)
 {
     if (access(w->path[what], R_OK) == 0) return true;
@@ -320,15 +319,15 @@ static bool was_made(const Workshop *w, int what)
 
 // The program's text to the program: the C compiler makes an object of the half for the CPU while NVRTC compiles the other. 0, or an exit
 // status; *failed: a compiler did, and has said so.
-static int build_program(const Options *o, const Home *h, Arena *a, int steps, bool for_cpu, const Workshop *w, bool *failed)
+static int build_program(const Options *o, const Home *h, Arena *a, int updates, bool for_cpu, const Workshop *w, bool *failed)
 {
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime);
-    const bool many = steps > MANY_STEPS;
+    const bool many = updates > MANY_STEPS;
     // With expensive optimisations by -O1, too: gcc else leaves the upper halves of registers in use where it calls the C library, whose
     // functions then take ten times as long. Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that
-    // does not change (nine seconds for a dozen of them). Without partial redundancy elimination: it computes what a choice of a row adds
-    // to a sum in each of its branches, and the row is then done by itself. A choice among several, as of the categories of an ordered
-    // probit, is turned into arithmetic where more than 4 ways meet, too.
+    // does not change (nine seconds for a dozen of them). Without partial redundancy elimination: it computes in each branch of a row's
+    // condition what the row adds to a sum, and then does not vectorise the row. A condition with several branches, as for the categories
+    // of an ordered probit, is turned into arithmetic where more than 4 branches meet, too.
     const char *compile[] = {"-x",
                              "c",
                              "-std=gnu11",
@@ -494,7 +493,7 @@ static void begin_pass(const char *name)
 
 static bool all_dumped(const Options *o) { return o->dump && strcmp(o->dump, "all") == 0; }
 
-static bool printer;        // this process prints one of all dumps, or what --explain says
+static bool printer;        // this process prints one of all dumps, or the text of --explain
 static int printer_failed;  // exit status of one that did not
 
 // A process of its own prints: printing makes expressions, which later passes would find. So each of all dumps is as if it were asked for
@@ -638,77 +637,64 @@ static void *compile_thread(void *options)
     return NULL;
 }
 
+// The number of an option's argument among its values, from 0; -1 after a message.
+static int option_value(int option)
+{
+    const GmOption *o = gm_option(option_table, option);
+    const int k = gm_option_value(o, optarg);
+    if (k >= 0) return k;
+    char *values = gm_option_values(o);
+    fprintf(stderr, "gmc: --%s: `%s` is none of %s\n", o->name, optarg, values);
+    free(values);
+    return -1;
+}
+
 int main(int argc, char **argv)
 {
     Options o = {.precision = GM_MIXED};
-    enum { EMIT = 256, EXPLAIN, NO_AUGMENT, METHOD, TIME, VERSION, HELP, KEEP, NO_DEVICE, DEVICE, ARCH, PRECISION, DUMP, CHECK };
-    static const struct option flags[] = {{"emit", required_argument, 0, EMIT},
-                                          {"explain", no_argument, 0, EXPLAIN},
-                                          {"dump", required_argument, 0, DUMP},
-                                          {"check-passes", no_argument, 0, CHECK},
-                                          {"no-augment", no_argument, 0, NO_AUGMENT},
-                                          {"method", required_argument, 0, METHOD},
-                                          {"time", no_argument, 0, TIME},
-                                          {"version", no_argument, 0, VERSION},
-                                          {"help", no_argument, 0, HELP},
-                                          {"quiet", no_argument, 0, 'q'},
-                                          {"verbose", no_argument, 0, 'v'},
-                                          {"keep", no_argument, 0, KEEP},
-                                          {"no-device", no_argument, 0, NO_DEVICE},
-                                          {"device", required_argument, 0, DEVICE},
-                                          {"arch", required_argument, 0, ARCH},
-                                          {"precision", required_argument, 0, PRECISION},
-                                          {0, 0, 0, 0}};
     gm_files_start();
     gm_files_ending = end_compiler;
     signal(SIGSEGV, internal_fault);
     signal(SIGABRT, internal_fault);
     signal(SIGFPE, internal_fault);
-    for (int c; (c = getopt_long(argc, argv, "o:I:qvh", flags, NULL)) != -1;) switch (c) {
-        case 'o': o.output = optarg; break;
-        case 'I':
+    for (int c; (c = gm_option_next(option_table, 1, argc, argv)) != GM_OPTIONS_END;) switch (c) {
+        case OPT_OUTPUT: o.output = optarg; break;
+        case OPT_INCLUDE:
             if (o.ninclude == 32) {
                 fprintf(stderr, "gmc: at most 32 -I folders\n");
                 return EXIT_USAGE;
             }
             o.include[o.ninclude++] = optarg;
             break;
-        case 'q': o.quiet = true; break;
-        case 'v': o.verbose = true; break;
-        case EMIT: o.emit = optarg; break;
-        case DUMP: o.dump = optarg; break;
-        case CHECK: o.check_passes = true; break;
-        case EXPLAIN: o.explain = true; break;
-        case NO_AUGMENT: o.no_augment = true; break;
-        case METHOD:
+        case OPT_QUIET: o.quiet = true; break;
+        case OPT_VERBOSE: o.verbose = true; break;
+        case OPT_EMIT: o.emit = optarg; break;
+        case OPT_DUMP: o.dump = optarg; break;
+        case OPT_CHECK_PASSES: o.check_passes = true; break;
+        case OPT_EXPLAIN: o.explain = true; break;
+        case OPT_NO_AUGMENT: o.no_augment = true; break;
+        case OPT_METHOD:
             o.method = method_named(optarg, ASKED_BY_OPTION);
             if (!o.method) {
                 fprintf(stderr, "gmc: --method %s: there are `nuts`, `gibbs` and `em`; without it gmc chooses for each unknown\n", optarg);
                 return EXIT_USAGE;
             }
             break;
-        case TIME: o.time = true; break;
-        case KEEP: o.keep = true; break;
-        case NO_DEVICE: o.no_device = true; break;
-        case DEVICE:
-            if (strcmp(optarg, "gpu") != 0 && strcmp(optarg, "cpu") != 0 && strcmp(optarg, "auto") != 0) {
-                fprintf(stderr, "gmc: --device: `%s` is none of auto, cpu, gpu\n", optarg);
-                return EXIT_USAGE;
-            }
+        case OPT_TIME: o.time = true; break;
+        case OPT_KEEP: o.keep = true; break;
+        case OPT_NO_DEVICE: o.no_device = true; break;
+        case OPT_DEVICE:
+            if (option_value(OPT_DEVICE) < 0) return EXIT_USAGE;
             o.device = *optarg == 'g';
             o.no_device = *optarg == 'c';
             break;
-        case ARCH: o.arch = optarg; break;
-        case PRECISION:
-            for (o.precision = 0; o.precision < GM_PRECISIONS && strcmp(optarg, gm_precision_names[o.precision]) != 0;) o.precision++;
-            if (o.precision == GM_PRECISIONS) {
-                fprintf(stderr, "gmc: --precision: `%s` is none of double, mixed, single\n", optarg);
-                return EXIT_USAGE;
-            }
+        case OPT_ARCH: o.arch = optarg; break;
+        case OPT_PRECISION:
+            if (option_value(OPT_PRECISION) < 0) return EXIT_USAGE;
+            o.precision = (GmPrecision)option_value(OPT_PRECISION);
             break;
-        case VERSION: puts("gmc " GMC_VERSION); return printed(0);
-        case 'h':
-        case HELP: usage(stdout); return printed(0);
+        case OPT_VERSION: puts("gmc " GMC_VERSION); return printed(0);
+        case OPT_HELP: usage(stdout); return printed(0);
         default: fprintf(stderr, "gmc --help lists the options\n"); return EXIT_USAGE;
         }
     if (optind >= argc) {

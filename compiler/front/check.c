@@ -219,7 +219,7 @@ bool ast_same(const Ast *x, const Ast *y)
 
 static const char *const functions[] = {
 #define FUNCTION(name, args, result) #name,
-#include "functions.def"
+#include "../../runtime/device/functions.def"
 #undef FUNCTION
 };
 enum { NFUNCTIONS = sizeof functions / sizeof *functions };

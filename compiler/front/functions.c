@@ -21,13 +21,13 @@ enum {
 
 const FunctionRow function_rows[NFN] = {
     [FN_OTHER] = {.name = ""},
-#define ELEMENT(name, args, result, sign, traits, domain, dx, dy, dz) \
+#define ELEMENT(name, args, result, sign, traits, domain, ranges, dx, dy, dz) \
     [FN_##name] = {#name, RESULT_##result, NULL, (Sign)sign, traits, domain, {dx, dy, dz}},
 #define WHOLE(label, args, result) [FN_##label] = {#label, RESULT_##result, NULL, SIGN_ANY, 0, NULL, {NULL}},
 #define AGAIN(name, args, result)
 #define INTERNAL(id, name, op, args, sign, traits, domain, dx, dy, dz) \
     [FN_##id] = {name, RESULT_EACH, op, (Sign)sign, traits, domain, {dx, dy, dz}},
-#include "functions.def"
+#include "../../runtime/device/functions.def"
 };
 
 // Open addressing by the pointers of the interned names; a fourth of it is in use.

@@ -29,7 +29,7 @@ typedef struct Function {
 
 static const Function functions[] = {
 #define FUNCTION(name, args, result) {#name, args, RESULT_##result},
-#include "functions.def"
+#include "../../runtime/device/functions.def"
 #undef FUNCTION
 };
 enum { NFUNCTIONS = sizeof functions / sizeof *functions };

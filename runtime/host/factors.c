@@ -3,7 +3,7 @@
 //   "log(p)*y[j, t] + within(y[j, t], 0, n[j])"   over   "j in 1:J, t in 1:T"
 //   "inverse_spd([k in 1:2, [j in 1:2, if_else(k == j, a, r)]])"   impossible where the matrix is not positive definite
 //
-// Evaluation is by intervals: each unknown is a range of values, the result a range that holds all results. Ranges are only as narrow as
+// Evaluation is by intervals: each unknown is a range of values, the result a range that contains all results. Ranges are only as narrow as
 // they can be found at a glance: x - x is not 0. Where each unknown is a number, so is the result. Impossible is what no value of the
 // ranges makes a number, or what is -infinity for all of them.
 #include "factors.h"
@@ -28,6 +28,7 @@ typedef enum {
     N_NOT,
     N_COMPARE,
     N_CALL,
+    N_WITHIN,
     N_REDUCE,
     N_ARRAY,
     N_MATRIX
@@ -37,23 +38,22 @@ typedef enum { R_SUM, R_PROD, R_MIN, R_MAX, R_LOG_SUM_EXP } Reduction;
 
 typedef enum { M_SPD, M_INVERSE, M_LOG_DETERMINANT, M_CHOLESKY } MatrixNeed;  // M_SPD: to be positive definite
 
-typedef enum { SHAPE_UP, SHAPE_DOWN, SHAPE_OTHER } Shape;
+typedef enum { SHAPE_UP, SHAPE_DOWN, SHAPE_EVEN, SHAPE_WAVE, SHAPE_TWO_UP, SHAPE_BRANCHES, SHAPE_UNKNOWN } Shape;
 
-// from, to: its domain
-typedef struct Function1 {
+// A row of functions.def, as far as ranges need it.
+typedef struct Function {
     const char *name;
-    double (*f)(double);
+    double (*f)(const double *);
+    int n;  // of its arguments
     Shape shape;
-    double from, to;
-} Function1;
+    double from, to;  // its domain, of UP and DOWN
+} Function;
 
 struct Node {
     NodeKind kind;
     int which;  // index, field, comparison, reduction, what a matrix needs
     double number;
-    const Function1 *f1;
-    double (*f2)(double, double);
-    const char *name;  // of a call of several arguments
+    const Function *f;  // of N_CALL
     int n;
     Node *arg[GM_MAX_RANK + 2];
     Node *next;
@@ -61,99 +61,50 @@ struct Node {
 
 // ---- functions ----
 
-static double f_square(double x) { return x * x; }
-static double f_cube(double x) { return x * x * x; }
-static double f_log1m(double x) { return log1p(-x); }
-static double f_step(double x) { return x < 0 ? 0 : 1; }
-static double f_int_step(double x) { return x > 0 ? 1 : 0; }
-static double f_log1p_exp(double x) { return log1p_exp(x); }
-static double f_log1m_exp(double x) { return log1m_exp(x); }
-static double f_inv_logit(double x) { return inv_logit(x); }
-static double f_logit(double x) { return logit(x); }
-static double f_log_inv_logit(double x) { return log_inv_logit(x); }
-static double f_log1m_inv_logit(double x) { return log1m_inv_logit(x); }
-static double f_cloglog(double x) { return cloglog(x); }
-static double f_inv_cloglog(double x) { return inv_cloglog(x); }
-static double f_Phi(double x) { return Phi(x); }
-static double f_Phi_approx(double x) { return Phi_approx(x); }
-static double f_log_Phi(double x) { return log_Phi(x); }
-static double f_inv_Phi(double x) { return inv_Phi(x); }
-static double f_digamma(double x) { return digamma(x); }
-static double f_bessel_i0(double x) { return log_bessel_i0(x); }
+// Functions whose names C has not, or has for other types.
+#define abs(x)           fabs(x)
+#define min(...)         fmin(__VA_ARGS__)
+#define max(...)         fmax(__VA_ARGS__)
+#define log_sum_exp(...) log_sum_exp2(__VA_ARGS__)
+static double if_else(double c, double x, double y) { return c != 0 ? x : y; }
 
-static const Function1 functions1[] = {
-    {"exp", exp, SHAPE_UP, -INFINITY, INFINITY},
-    {"log", log, SHAPE_UP, 0, INFINITY},
-    {"log1p", log1p, SHAPE_UP, -1, INFINITY},
-    {"log1m", f_log1m, SHAPE_DOWN, -INFINITY, 1},
-    {"sqrt", sqrt, SHAPE_UP, 0, INFINITY},
-    {"expm1", expm1, SHAPE_UP, -INFINITY, INFINITY},
-    {"cbrt", cbrt, SHAPE_UP, -INFINITY, INFINITY},
-    {"floor", floor, SHAPE_UP, -INFINITY, INFINITY},
-    {"ceil", ceil, SHAPE_UP, -INFINITY, INFINITY},
-    {"round", round, SHAPE_UP, -INFINITY, INFINITY},
-    {"atan", atan, SHAPE_UP, -INFINITY, INFINITY},
-    {"tanh", tanh, SHAPE_UP, -INFINITY, INFINITY},
-    {"sinh", sinh, SHAPE_UP, -INFINITY, INFINITY},
-    {"asin", asin, SHAPE_UP, -1, 1},
-    {"acos", acos, SHAPE_DOWN, -1, 1},
-    {"erf", erf, SHAPE_UP, -INFINITY, INFINITY},
-    {"erfc", erfc, SHAPE_DOWN, -INFINITY, INFINITY},
-    {"step", f_step, SHAPE_UP, -INFINITY, INFINITY},
-    {"int_step", f_int_step, SHAPE_UP, -INFINITY, INFINITY},
-    {"inv_logit", f_inv_logit, SHAPE_UP, -INFINITY, INFINITY},
-    {"logit", f_logit, SHAPE_UP, 0, 1},
-    {"log_inv_logit", f_log_inv_logit, SHAPE_UP, -INFINITY, INFINITY},
-    {"log1m_inv_logit", f_log1m_inv_logit, SHAPE_DOWN, -INFINITY, INFINITY},
-    {"log1p_exp", f_log1p_exp, SHAPE_UP, -INFINITY, INFINITY},
-    {"log1m_exp", f_log1m_exp, SHAPE_DOWN, -INFINITY, 0},
-    {"cloglog", f_cloglog, SHAPE_UP, 0, 1},
-    {"inv_cloglog", f_inv_cloglog, SHAPE_UP, -INFINITY, INFINITY},
-    {"Phi", f_Phi, SHAPE_UP, -INFINITY, INFINITY},
-    {"Phi_approx", f_Phi_approx, SHAPE_UP, -INFINITY, INFINITY},
-    {"log_Phi", f_log_Phi, SHAPE_UP, -INFINITY, INFINITY},
-    {"std_normal_lcdf", f_log_Phi, SHAPE_UP, -INFINITY, INFINITY},
-    {"inv_Phi", f_inv_Phi, SHAPE_UP, 0, 1},
-    {"fabs", fabs, SHAPE_OTHER, -INFINITY, INFINITY},
-    {"square", f_square, SHAPE_OTHER, -INFINITY, INFINITY},
-    {"cube", f_cube, SHAPE_UP, -INFINITY, INFINITY},
-    {"cosh", cosh, SHAPE_OTHER, -INFINITY, INFINITY},
-    {"sin", sin, SHAPE_OTHER, -INFINITY, INFINITY},
-    {"cos", cos, SHAPE_OTHER, -INFINITY, INFINITY},
-    {"tan", tan, SHAPE_OTHER, -INFINITY, INFINITY},
-    {"lgamma", lgamma, SHAPE_OTHER, -INFINITY, INFINITY},
-    {"digamma", f_digamma, SHAPE_OTHER, -INFINITY, INFINITY},
-    {"log_bessel_i0", f_bessel_i0, SHAPE_OTHER, -INFINITY, INFINITY},
+// The arguments of a call, by the column `ranges`.
+#define TAKES_UP(from, to)   x[0]
+#define TAKES_DOWN(from, to) x[0]
+#define TAKES_EVEN           x[0]
+#define TAKES_WAVE           x[0]
+#define TAKES_ONE            x[0]
+#define TAKES_TWO            x[0], x[1]
+#define TAKES_TWO_UP         x[0], x[1]
+#define TAKES_THREE          x[0], x[1], x[2]
+#define TAKES_BRANCHES       x[0], x[1], x[2]
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"  // a row without a function in the runtime
+#define ELEMENT(name, args, result, sign, traits, domain, ranges, dx, dy, dz) \
+    static double f_##name(const double *x) { return (double)name(TAKES_##ranges); }
+#include "../device/functions.def"
+static double f_cube(const double *x) { return cube(x[0]); }
+
+#define KNOWN_UP(from, to)   1, SHAPE_UP, from, to
+#define KNOWN_DOWN(from, to) 1, SHAPE_DOWN, from, to
+#define KNOWN_EVEN           1, SHAPE_EVEN, -INFINITY, INFINITY
+#define KNOWN_WAVE           1, SHAPE_WAVE, -INFINITY, INFINITY
+#define KNOWN_ONE            1, SHAPE_UNKNOWN, -INFINITY, INFINITY
+#define KNOWN_TWO            2, SHAPE_UNKNOWN, 0, 0
+#define KNOWN_TWO_UP         2, SHAPE_TWO_UP, 0, 0
+#define KNOWN_THREE          3, SHAPE_UNKNOWN, 0, 0
+#define KNOWN_BRANCHES       3, SHAPE_BRANCHES, 0, 0
+static const Function functions[] = {
+#define ELEMENT(name, args, result, sign, traits, domain, ranges, dx, dy, dz) {#name, f_##name, KNOWN_##ranges},
+#include "../device/functions.def"
+    // what the compiler makes of others
+    {"cube", f_cube, KNOWN_UP(-INFINITY, INFINITY)},
+    {"log_sum_exp2", f_log_sum_exp, KNOWN_TWO},
 };
 
-static double f_lbeta(double a, double b) { return lbeta(a, b); }
-static double f_lchoose(double n, double k) { return lchoose(n, k); }
-static double f_choose(double n, double k) { return choose(n, k); }
-static double f_log_sum_exp(double a, double b) { return log_sum_exp2(a, b); }
-static double f_log_diff_exp(double a, double b) { return log_diff_exp(a, b); }
-static double f_bessel_k(double p, double x) { return log_bessel_k(p, x); }
-static double f_gamma_p(double a, double x) { return log_gamma_p(a, x); }
-static double f_gamma_q(double a, double x) { return log_gamma_q(a, x); }
-
-static const struct {
-    const char *name;
-    double (*f)(double, double);
-} functions2[] = {
-    {"lbeta", f_lbeta},
-    {"lchoose", f_lchoose},
-    {"choose", f_choose},
-    {"pow", pow},
-    {"atan2", atan2},
-    {"hypot", hypot},
-    {"fmin", fmin},
-    {"fmax", fmax},
-    {"log_sum_exp", f_log_sum_exp},
-    {"log_sum_exp2", f_log_sum_exp},
-    {"log_diff_exp", f_log_diff_exp},
-    {"log_bessel_k", f_bessel_k},
-    {"log_gamma_p", f_gamma_p},
-    {"log_gamma_q", f_gamma_q},
-};
+#undef abs
+#undef min
+#undef max
+#undef log_sum_exp
 
 // ---- reading ----
 
@@ -164,7 +115,7 @@ typedef struct Reader {
     int n_index;
     char index[64][64];
     bool lost;      // something here is not understood
-    bool computed;  // recursions and solutions stand in memory, and are read there
+    bool computed;  // recursions and solutions are in memory, and are read there
 } Reader;
 
 static Node *read_sum(Reader *r);
@@ -191,7 +142,7 @@ static Node *lost(Reader *r)
     return number_node(r, 0);
 }
 
-// A function that has no ranges here, or an array as a whole: its value may be anything, and what stands around it is still looked at.
+// A function that has no ranges here, or an array as a whole: its value may be anything, and the expression around it is still evaluated.
 static Node *unseen(Node *n)
 {
     n->kind = N_UNSEEN;
@@ -319,15 +270,9 @@ static Node *read_call(Reader *r, const char *name)
             n->which = k;
             return n;
         }
-    for (size_t k = 0; n->n == 1 && k < sizeof functions1 / sizeof *functions1; k++)
-        if (strcmp(name, functions1[k].name) == 0) {
-            n->f1 = &functions1[k];
-            return n;
-        }
-    for (size_t k = 0; n->n == 2 && k < sizeof functions2 / sizeof *functions2; k++)
-        if (strcmp(name, functions2[k].name) == 0) {
-            n->name = functions2[k].name;
-            n->f2 = functions2[k].f;
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+        if (n->n == functions[k].n && strcmp(name, functions[k].name) == 0) {
+            n->f = &functions[k];
             return n;
         }
     if (n->n == 2 && strcmp(name, "same") == 0) {
@@ -335,8 +280,8 @@ static Node *read_call(Reader *r, const char *name)
         n->which = C_EQ;
         return n;
     }
-    if (n->n == 3 && (strcmp(name, "within") == 0 || strcmp(name, "if_else") == 0)) {
-        n->name = *name == 'w' ? "within" : "if_else";
+    if (n->n == 3 && strcmp(name, "within") == 0) {
+        n->kind = N_WITHIN;
         return n;
     }
     return unseen(n);
@@ -612,40 +557,54 @@ static Range compare(Box *b, Compare which, Range x, Range y)
     return anything;
 }
 
-static Range call1(Box *b, const Function1 *f, Range x)
+static Range call1(Box *b, const Function *f, Range x)
 {
     if (x.hi < f->from || x.lo > f->to) {
         b->impossible = true;
         return anything;
     }
     if (is_point(x)) {
-        const double v = f->f(x.lo);
+        const double v = f->f(&x.lo);
         return range(b, v, v, true);
     }
-    const double lo = fmax(x.lo, f->from), hi = fmin(x.hi, f->to);
+    const double lo = fmax(x.lo, f->from), hi = fmin(x.hi, f->to), zero = 0, at_lo = f->f(&lo), at_hi = f->f(&hi);
     switch (f->shape) {
-    case SHAPE_UP: return range(b, f->f(lo), f->f(hi), false);
-    case SHAPE_DOWN: return range(b, f->f(hi), f->f(lo), false);
-    case SHAPE_OTHER: break;
+    case SHAPE_UP: return range(b, at_lo, at_hi, false);
+    case SHAPE_DOWN: return range(b, at_hi, at_lo, false);
+    case SHAPE_EVEN: return range(b, lo <= 0 && hi >= 0 ? f->f(&zero) : fmin(at_lo, at_hi), fmax(at_lo, at_hi), false);
+    case SHAPE_WAVE: return (Range){-1, 1};
+    case SHAPE_TWO_UP:
+    case SHAPE_BRANCHES:
+    case SHAPE_UNKNOWN: break;
     }
-    if (f->f == fabs || f->f == f_square || f->f == cosh)
-        return range(b, lo <= 0 && hi >= 0 ? f->f(0) : fmin(f->f(lo), f->f(hi)), fmax(f->f(lo), f->f(hi)), false);
-    if (f->f == lgamma && lo >= 0) return range(b, lo >= 2 ? lgamma(lo) : -0.1215, fmax(lgamma(lo), lgamma(hi)), false);
-    return f->f == sin || f->f == cos ? (Range){-1, 1} : anything;
+    // the least value is -0.1215, at 1.46
+    if (f->f == f_lgamma && lo >= 0) return range(b, lo >= 2 ? at_lo : -0.1215, fmax(at_lo, at_hi), false);
+    return anything;
 }
 
-static Range call2(Box *b, const Node *n, Range x, Range y)
+// A function of several arguments.
+static Range call(Box *b, const Node *n)
 {
-    if (n->f2 == f_log_diff_exp && x.hi <= y.lo) {
+    const Function *f = n->f;
+    Range x[3];
+    double lo[3], hi[3];
+    bool point = true;
+    for (int k = 0; k < n->n; k++) {
+        x[k] = evaluate(n->arg[k], b);
+        lo[k] = x[k].lo;
+        hi[k] = x[k].hi;
+        point &= is_point(x[k]);
+    }
+    if (f->f == f_log_diff_exp && hi[0] <= lo[1]) {
         b->impossible = true;
         return anything;
     }
-    if (is_point(x) && is_point(y)) {
-        const double v = n->f2(x.lo, y.lo);
+    if (point) {
+        const double v = f->f(lo);
         return range(b, v, v, true);
     }
-    if (n->f2 == fmin || n->f2 == fmax) return range(b, n->f2(x.lo, y.lo), n->f2(x.hi, y.hi), false);
-    if (n->f2 == f_log_diff_exp) return (Range){-INFINITY, x.hi};
+    if (f->shape == SHAPE_TWO_UP) return range(b, f->f(lo), f->f(hi), false);
+    if (f->f == f_log_diff_exp) return (Range){-INFINITY, hi[0]};
     return anything;
 }
 
@@ -827,10 +786,10 @@ static Range evaluate(const Node *n, Box *b)
     }
     case N_REDUCE: return reduce(n, b);
     case N_CALL:
-        if (n->f1) return call1(b, n->f1, evaluate(n->arg[0], b));
-        if (n->n == 3) return *n->name == 'w' ? inside(n, b) : choice(n, b);
-        if (n->f2 == f_log_sum_exp) return sum_of_two(n, b);
-        break;
+        if (n->f->shape == SHAPE_BRANCHES) return choice(n, b);
+        if (n->f->f == f_log_sum_exp) return sum_of_two(n, b);
+        return n->n == 1 ? call1(b, n->f, evaluate(n->arg[0], b)) : call(b, n);
+    case N_WITHIN: return inside(n, b);
     case N_ADD:
     case N_SUB:
     case N_MUL:
@@ -858,7 +817,8 @@ static Range evaluate(const Node *n, Box *b)
         return product(x, (Range){1 / y.hi, 1 / y.lo});
     case N_POW: return power(b, x, y);
     case N_COMPARE: return compare(b, (Compare)n->which, x, y);
-    case N_CALL: return call2(b, n, x, y);
+    case N_CALL:
+    case N_WITHIN:
     case N_NUMBER:
     case N_INDEX:
     case N_STATE:
@@ -884,7 +844,7 @@ static bool ends_of_terms(const Node *n, Box *b, bool (*cut)(int, long, double, 
 {
     if (n->kind == N_ADD) return ends_of_terms(n->arg[0], b, cut, with) && ends_of_terms(n->arg[1], b, cut, with);
     if (n->kind == N_SUB) return ends_of_terms(n->arg[0], b, cut, with);
-    if (n->kind != N_CALL || n->n != 3 || n->f1 || *n->name != 'w' || n->arg[0]->kind != N_STATE) return true;
+    if (n->kind != N_WITHIN || n->arg[0]->kind != N_STATE) return true;
     b->impossible = false;
     const Range lo = evaluate(n->arg[1], b), hi = evaluate(n->arg[2], b);
     const bool sure = !b->impossible;
@@ -915,9 +875,9 @@ static bool visit_from(const Formula *f, int k, Box *b, bool (*visit)(const Form
         if (f->guard) {
             const bool asked = b->asked;
             b->asked = false;
-            const Range holds = evaluate(f->guard, b);
+            const Range guard = evaluate(f->guard, b);
             b->asked = asked;
-            if (b->impossible || (holds.lo == 0 && holds.hi == 0)) return true;
+            if (b->impossible || (guard.lo == 0 && guard.hi == 0)) return true;
         }
         return visit(f, b, with);
     }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include "../backends/files.h"
 #include "../backends/nvrtc.h"
+#include "../backends/option_table.h"
 #include "../device/infinity.h"
 #include "model.h"
 
@@ -112,6 +113,21 @@ typedef struct GmOptions {
 int gm_options(int argc, char **argv, GmOptions *out);
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
+
+// The rows of options.def.
+enum {
+    OPT_NONE,
+#define OPTION(group, id, letter, name, argument, values, help) OPT_##id,
+#include "options.def"
+};
+enum {
+#define GROUP(id, heading) GROUP_BIT_##id,
+#include "options.def"
+#define GROUP(id, heading) GROUP_##id = 1 << GROUP_BIT_##id,
+#include "options.def"
+};
+extern const GmOption gm_option_table[];
+void gm_option_group_print(FILE *to, unsigned group);  // as --help shows it
 
 // ---- progress.c: how far the run has come ----
 

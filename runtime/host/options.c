@@ -17,136 +17,58 @@
 
 enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096 };
 
-// Long options without a letter of their own.
-enum {
-    OPT_CHAINS = 256,
-    OPT_WARMUP,
-    OPT_SAMPLES,
-    OPT_THIN,
-    OPT_SEED,
-    OPT_PARAMS,
-    OPT_INIT,
-    OPT_THREADS,
-    OPT_CHECK,
-    OPT_NO_SUMMARY,
-    OPT_SUMMARY,
-    OPT_NO_LP,
-    OPT_REFRESH,
-    OPT_FIRST_CHAIN,
-    OPT_VERSION,
-    OPT_DEVICE,
-    OPT_PRECISION,
-    OPT_PROFILE,
-    OPT_COMPARE,
-    OPT_DEVICE_MEMORY,
-    OPT_DIGITS,
-    OPT_LOG_LIK,
-    OPT_PREDICT,
-    OPT_NEW,
-    OPT_STARTS,
-    OPT_JACOBIAN,
-    OPT_METHOD,
-    OPT_MOVES,
-    OPT_ITERATIONS
-};
+const GmOption gm_option_table[] = {
+#define OPTION(group, id, letter, name, argument, values, help) {OPT_##id, letter, name, argument, values, GROUP_##group, help},
+#define LINE(group, left, help)                                 {OPT_NONE, 0, left, NULL, NULL, GROUP_##group, help},
+#include "options.def"
+    {0}};
 
-static const struct option long_options[] = {
-    {"chains", required_argument, NULL, OPT_CHAINS},
-    {"warmup", required_argument, NULL, OPT_WARMUP},
-    {"samples", required_argument, NULL, OPT_SAMPLES},
-    {"thin", required_argument, NULL, OPT_THIN},
-    {"seed", required_argument, NULL, OPT_SEED},
-    {"output", required_argument, NULL, 'o'},
-    {"digits", required_argument, NULL, OPT_DIGITS},
-    {"params", required_argument, NULL, OPT_PARAMS},
-    {"log-lik", no_argument, NULL, OPT_LOG_LIK},
-    {"predict", no_argument, NULL, OPT_PREDICT},
-    {"new", required_argument, NULL, OPT_NEW},
-    {"init", required_argument, NULL, OPT_INIT},
-    {"starts", required_argument, NULL, OPT_STARTS},
-    {"iterations", required_argument, NULL, OPT_ITERATIONS},
-    {"jacobian", no_argument, NULL, OPT_JACOBIAN},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"first-chain", required_argument, NULL, OPT_FIRST_CHAIN},
-    {"method", required_argument, NULL, OPT_METHOD},
-    {"moves", required_argument, NULL, OPT_MOVES},
-    {"device", required_argument, NULL, OPT_DEVICE},
-    {"device-memory", required_argument, NULL, OPT_DEVICE_MEMORY},
-    {"precision", required_argument, NULL, OPT_PRECISION},
-    {"profile", no_argument, NULL, OPT_PROFILE},
-    {"compare-devices", no_argument, NULL, OPT_COMPARE},
-    {"quiet", no_argument, NULL, 'q'},
-    {"check", no_argument, NULL, OPT_CHECK},
-    {"summary", required_argument, NULL, OPT_SUMMARY},
-    {"no-summary", no_argument, NULL, OPT_NO_SUMMARY},
-    {"no-lp", no_argument, NULL, OPT_NO_LP},
-    {"refresh", required_argument, NULL, OPT_REFRESH},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {NULL, 0, NULL, 0},
-};
+void gm_option_group_print(FILE *to, unsigned group)
+{
+    enum { WIDTH = 20, INDENT = 4 };
+    fputc('\n', to);
+    for (const GmOption *o = gm_option_table; o->id || o->name; o++)
+        if (o->group == group) gm_option_print(to, o, WIDTH, INDENT);
+}
+
+// Words one after the other, in lines of at most 125 columns.
+static void put_words(FILE *to, const char *text, int *column)
+{
+    enum { COLUMNS = 125 };
+    while (*text) {
+        const int n = (int)strcspn(text, " ");
+        if (*column && *column + 1 + n > COLUMNS) {
+            fputc('\n', to);
+            *column = 0;
+        }
+        *column += fprintf(to, "%s%.*s", *column ? " " : "", n, text);
+        text += n + (text[n] == ' ');
+    }
+}
 
 void gm_usage(FILE *to, const char *program)
 {
-    fprintf(
-        to,
-        "usage: %s [options] data...\n"
-        "       %s map [options] data...\n"
-        "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
-        "\n"
-        "  data.json            an object of names and values, as CmdStan reads it\n"
-        "  table.csv            columns with a header: `y` a vector, `X.1,X.2` or `X[1],X[2]` the columns of a matrix\n"
-        "  X=file.npy           a NumPy array; large ones are mapped, not copied\n"
-        "  X=file.npz           a sparse matrix, as scipy.sparse.save_npz writes it\n"
-        "  X=file.csv[:a,b|:a-k]  all columns of a table as the matrix X, or those named, or a range of them\n"
-        "  N=100                a number\n"
-        "  An int that no file gives (N, p) is taken from the size of an array that is declared with it.\n"
-        "\n"
-        "  -o, --output NAME    write the draws to NAME_1.csv, NAME_2.csv, ... (one file per chain)\n"
-        "      --digits N       at most N significant digits a number (as many as read back to the same double: 15 to 17 of most)\n"
-        "      --chains N       chains (4)\n"
-        "      --warmup N       sweeps before the first draw is kept (1000)\n"
-        "      --samples N      draws kept per chain (1000)\n"
-        "      --thin N         keep every N-th sweep (1)\n"
-        "      --seed N         seed of the random numbers (from the clock, and printed)\n"
-        "      --params A,B     variables to keep; `all`: every one, latent variables too; `all,auxiliaries`: those of augmentations "
-        "besides\n"
-        "      --log-lik        keep the log-likelihood of every observed value, as log_lik_y (for LOO and WAIC)\n"
-        "      --predict        keep replicates of every observed value, drawn as the model draws it, as y_rep\n"
-        "      --new DATA       after the run compute definitions, predictions and what --log-lik and --predict ask for with other data, "
-        "for each draw:\n"
-        "                       means and sds, in NAME_new.csv. Several are files of the same data; what they leave out is as in the run\n"
-        "      --init FILE|R|map  initial values from a JSON file, or the last draw of draws_1.csv; or random within R of zero (1); 0: "
-        "zeros; map: each chain climbs to a mode first\n"
-        "      --threads K      CPU threads; the draws do not depend on it\n"
-        "      --method M       where the program holds the choice: gibbs, Gibbs updates; nuts, NUTS; both, a Gibbs sweep after each "
-        "transition by NUTS; auto: by a trial in warm-up (auto)\n"
-        "      --moves M        along gradients: nuts, each chain for itself; chees, chains adapt together; auto: as the model asks, else "
-        "chees on a GPU from 32 chains on\n"
-        "      --device D       auto: the one that is expected to end the run sooner (auto); cpu; gpu, or gpu:N for GPU number N\n"
-        "      --device-memory SIZE  take at most so much of a GPU's memory (20GB, 500MB); data beyond it stay in the host's\n"
-        "      --precision P    on a GPU: double, mixed (data and latents single, sums and parameters double; the default), single\n"
-        "\n"
-        "  map                  the posterior mode of the unknowns instead of draws, to NAME.csv and NAME.json with -o NAME\n"
-        "      --starts N       climb from N random starts (8), the best mode counts\n"
-        "      --iterations N   end each start after N iterations, arrived or not\n"
-        "      --jacobian       the mode in coordinates without bounds; else that of the density of the unknowns as declared\n"
-        "\n"
-        "      --profile        time each kernel (GPU) or step (CPU), and print a table\n"
-        "      --compare-devices  a sweep on the CPU and on the GPU, step by step from the same state, in double precision\n"
-        "      --first-chain N  number of the first chain (1), to spread the chains of one seed over several runs\n"
-        "      --summary N|all  most rows of the summary (50)\n"
-        "      --no-summary     no summary, and no copy of the draws in memory\n"
-        "      --no-lp          leave out lp__, the log joint density\n"
-        "      --refresh N      print a line every N sweeps\n"
-        "      --check          check every step of the sampler against the log joint density, on this data\n"
-        "  -q, --quiet          no notes, no progress\n"
-        "  -h, --help           this text\n"
-        "      --version        the version\n"
-        "\n"
-        "Exit status: 0 done, 1 --check failed, 2 bad flag or data, 4 the sampler stopped, 5 the GPU cannot be used, 6 its memory does\n"
-        "not suffice, 7 it failed, 8 `map` found no maximum, 130 interrupted (after 4, 6, 7 and 130 the draws so far are kept).\n",
-        program, program, program);
+    fprintf(to,
+            "usage: %s [options] data...\n"
+            "       %s map [options] data...\n"
+            "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n",
+            program, program, program);
+    gm_option_group_print(to, GROUP_DATA);
+    gm_option_group_print(to, GROUP_RUN);
+    gm_option_group_print(to, GROUP_MODE);
+    gm_option_group_print(to, GROUP_REPORT);
+    static const char *const statuses[] = {
+#define STATUS(number, meaning) #number " " meaning,
+#include "options.def"
+    };
+    enum { N_STATUSES = sizeof statuses / sizeof *statuses };
+    int column = 0;
+    fputc('\n', to);
+    put_words(to, "Exit status:", &column);
+    for (int k = 0; k < N_STATUSES; k++) {
+        put_words(to, statuses[k], &column);
+        column += fprintf(to, k + 1 < N_STATUSES ? "," : ".\n");
+    }
 }
 
 // A whole number in [lowest, highest], or a message.
@@ -213,39 +135,30 @@ static bool output_name(const char *text, GmOptions *out)
     return true;
 }
 
+// The number of a text among the values of an option, from 0; -1 after a message.
+static int value(int option, const char *text)
+{
+    const GmOption *o = gm_option(gm_option_table, option);
+    const int k = gm_option_value(o, text);
+    if (k >= 0) return k;
+    char *values = gm_option_values(o);
+    gm_error("--%s: `%s` is none of %s", o->name, text, values);
+    free(values);
+    return -1;
+}
+
 static bool device_choice(const char *text, GmOptions *out)
 {
     long n = 0;
     if (strncmp(text, "gpu:", 4) == 0) {
         if (!whole("--device gpu:N", text + 4, 0, 1000, &n)) return false;
-    } else if (strcmp(text, "auto") != 0 && strcmp(text, "cpu") != 0 && strcmp(text, "gpu") != 0) {
-        gm_error("--device: `%s` is none of auto, cpu, gpu, gpu:N", text);
-        return false;
+        out->device = GM_ON_GPU;
+    } else {
+        const int k = value(OPT_DEVICE, text);
+        if (k < 0) return false;
+        out->device = (GmDeviceChoice)k;
     }
-    out->device = *text == 'a' ? GM_ON_AUTO : *text == 'c' ? GM_ON_CPU : GM_ON_GPU;
     out->device_number = (int)n;
-    return true;
-}
-
-static bool method_choice(const char *text, GmOptions *out)
-{
-    static const char *const known[] = {"auto", "gibbs", "nuts", "both"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(text, known[i]) == 0) {
-            out->method = (GmMethod)i;
-            return true;
-        }
-    gm_error("--method: `%s` is none of auto, gibbs, nuts, both", text);
-    return false;
-}
-
-static bool moves_choice(const char *text, GmOptions *out)
-{
-    if (strcmp(text, "auto") != 0 && strcmp(text, "nuts") != 0 && strcmp(text, "chees") != 0) {
-        gm_error("--moves: `%s` is none of auto, nuts, chees", text);
-        return false;
-    }
-    out->moves = *text == 'a' ? GM_TRAJECTORIES_AUTO : *text == 'n' ? GM_TRAJECTORIES_NUTS : GM_TRAJECTORIES_CHEES;
     return true;
 }
 
@@ -267,21 +180,10 @@ static bool memory_size(const char *text, GmOptions *out)
     return true;
 }
 
-static bool precision_choice(const char *text, GmOptions *out)
-{
-    for (int p = 0; p < GM_PRECISIONS; p++)
-        if (strcmp(text, gm_precision_names[p]) == 0) {
-            out->precision = (GmPrecision)p;
-            out->precision_given = true;
-            return true;
-        }
-    gm_error("--precision: `%s` is none of double, mixed, single", text);
-    return false;
-}
-
 static bool apply(int option, const char *text, GmOptions *out)
 {
     long n = 0;
+    int k;
     bool good = true;
     switch (option) {
     case OPT_CHAINS:
@@ -295,7 +197,7 @@ static bool apply(int option, const char *text, GmOptions *out)
         out->thin = (int)n;
         return good;
     case OPT_SEED: return seed_number(text, &out->seed);
-    case 'o': return output_name(text, out);
+    case OPT_OUTPUT: return output_name(text, out);
     case OPT_DIGITS:
         good = whole("--digits", text, 1, 17, &n);
         out->digits = (int)n;
@@ -319,14 +221,20 @@ static bool apply(int option, const char *text, GmOptions *out)
         good = whole("--first-chain", text, 1, INT_MAX - MAX_CHAINS, &n);
         out->first_chain = (int)n;
         return good;
-    case OPT_METHOD: return method_choice(text, out);
-    case OPT_MOVES: return moves_choice(text, out);
+    case OPT_METHOD:
+        if ((k = value(OPT_METHOD, text)) >= 0) out->method = (GmMethod)k;
+        return k >= 0;
+    case OPT_MOVES:
+        if ((k = value(OPT_MOVES, text)) >= 0) out->moves = (GmTrajectories)k;
+        return k >= 0;
     case OPT_DEVICE: return device_choice(text, out);
     case OPT_DEVICE_MEMORY: return memory_size(text, out);
-    case OPT_PRECISION: return precision_choice(text, out);
+    case OPT_PRECISION:
+        if ((k = value(OPT_PRECISION, text)) >= 0) out->precision = (GmPrecision)k;
+        return out->precision_given = k >= 0;
     case OPT_PROFILE: out->profile = true; return true;
-    case OPT_COMPARE: out->compare_devices = true; return true;
-    case 'q': out->quiet = true; return true;
+    case OPT_COMPARE_DEVICES: out->compare_devices = true; return true;
+    case OPT_QUIET: out->quiet = true; return true;
     case OPT_CHECK: out->check = true; return true;
     case OPT_SUMMARY:
         if (strcmp(text, "all") == 0) {
@@ -367,9 +275,9 @@ int gm_options(int argc, char **argv, GmOptions *out)
     optind = 0;  // glibc: start afresh, whoever called before
     opterr = 0;
     for (;;) {
-        const int option = getopt_long(argc, argv, ":o:qh", long_options, NULL);
-        if (option < 0) break;
-        if (option == 'h') {
+        const int option = gm_option_next(gm_option_table, GROUP_RUN | GROUP_MODE | GROUP_REPORT, argc, argv);
+        if (option == GM_OPTIONS_END) break;
+        if (option == OPT_HELP) {
             gm_usage(stdout, argv[0]);
             return GM_EXIT_OK;
         }
@@ -377,10 +285,10 @@ int gm_options(int argc, char **argv, GmOptions *out)
             printf("a gmc fit program, runtime " GM_VERSION "\n");
             return GM_EXIT_OK;
         }
-        if (option == '?' || option == ':') {
+        if (option < 0) {
             const char letter[] = {'-', (char)optopt, 0};
             const char *flag = optopt > 0 && optopt < 128 ? letter : argv[optind - 1];
-            gm_error(option == ':' ? "%s: a value is missing; try --help" : "%s: no such option; try --help", flag);
+            gm_error(option == GM_OPTION_WITHOUT_VALUE ? "%s: a value is missing; try --help" : "%s: no such option; try --help", flag);
             return GM_EXIT_USAGE;
         }
         if (!apply(option, optarg, out)) return GM_EXIT_USAGE;

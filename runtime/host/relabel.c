@@ -62,55 +62,26 @@ typedef struct Relabel {
 
 static void usage(FILE *to, const char *program)
 {
-    fprintf(to,
-            "usage: %s relabel [options] DRAWS\n"
-            "\n"
-            "  DRAWS                the NAME of `-o NAME`: NAME_1.csv, NAME_2.csv, ...; or files\n"
-            "      --by c           agree by the allocations c, which must be stored (--params); without --by: those of the model, if it "
-            "has one kind of labels\n"
-            "      --by mu,w        agree by the parameters mu and w\n"
-            "  -o, --output NAME    write to NAME_1.csv, ... (DRAWS_relabelled)\n"
-            "      --cocluster FILE the fraction of the draws that hold two points together, a square table\n"
-            "      --partition FILE the partition of a draw that is nearest to these fractions (least squares, Dahl 2006): point,cluster\n"
-            "      --svg FILE       a picture of that partition: points in the plane, coloured by cluster, where --points says\n"
-            "      --points T.csv:a,b   two columns of a table with a line for each point\n"
-            "      --summary N|all  most rows of the summary (50)\n"
-            "      --no-summary     no summary\n"
-            "  -q, --quiet          no notes\n"
-            "  -h, --help           this text\n",
-            program);
+    fprintf(to, "usage: %s relabel [options] DRAWS\n", program);
+    gm_option_group_print(to, GROUP_RELABEL);
 }
 
 // -1 to go on, else the status.
 static int read_options(Options *o, int argc, char **argv)
 {
-    enum { BY = 256, COCLUSTER, PARTITION, SVG, POINTS, SUMMARY, NO_SUMMARY };
-    static const struct option all[] = {
-        {"by", required_argument, NULL, BY},
-        {"output", required_argument, NULL, 'o'},
-        {"cocluster", required_argument, NULL, COCLUSTER},
-        {"partition", required_argument, NULL, PARTITION},
-        {"svg", required_argument, NULL, SVG},
-        {"points", required_argument, NULL, POINTS},
-        {"summary", required_argument, NULL, SUMMARY},
-        {"no-summary", no_argument, NULL, NO_SUMMARY},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     *o = (Options){.summary = true, .summary_rows = 50};
     optind = 0;
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":o:qh", all, NULL)) >= 0;) switch (option) {
-        case BY: o->by = optarg; break;
-        case 'o': o->output = optarg; break;
-        case COCLUSTER: o->cocluster = optarg; break;
-        case PARTITION: o->partition = optarg; break;
-        case SVG: o->svg = optarg; break;
-        case POINTS: o->points = optarg; break;
-        case NO_SUMMARY: o->summary = false; break;
-        case 'q': o->quiet = true; break;
-        case SUMMARY: {
+    for (int option; (option = gm_option_next(gm_option_table, GROUP_RELABEL, argc, argv)) != GM_OPTIONS_END;) switch (option) {
+        case OPT_BY: o->by = optarg; break;
+        case OPT_RELABEL_OUTPUT: o->output = optarg; break;
+        case OPT_COCLUSTER: o->cocluster = optarg; break;
+        case OPT_PARTITION: o->partition = optarg; break;
+        case OPT_SVG: o->svg = optarg; break;
+        case OPT_POINTS: o->points = optarg; break;
+        case OPT_RELABEL_NO_SUMMARY: o->summary = false; break;
+        case OPT_RELABEL_QUIET: o->quiet = true; break;
+        case OPT_RELABEL_SUMMARY: {
             char *end;
             const long n = strtol(optarg, &end, 10);
             if (strcmp(optarg, "all") != 0 && (*end || end == optarg || n < 1)) {
@@ -120,9 +91,10 @@ static int read_options(Options *o, int argc, char **argv)
             o->summary_rows = *optarg == 'a' ? LONG_MAX : n;
             break;
         }
-        case 'h': usage(stdout, "fit"); return GM_EXIT_OK;
+        case OPT_RELABEL_HELP: usage(stdout, "fit"); return GM_EXIT_OK;
         default:
-            gm_error(option == ':' ? "relabel: %s: a value is missing; try --help" : "relabel: %s: no such option; try --help",
+            gm_error(option == GM_OPTION_WITHOUT_VALUE ? "relabel: %s: a value is missing; try --help"
+                                                       : "relabel: %s: no such option; try --help",
                      argv[optind - 1]);
             return GM_EXIT_USAGE;
         }

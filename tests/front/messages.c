@@ -82,7 +82,7 @@ static char *example(Arena *a, const char *section, const char *end, const char 
 
 static const char *const functions[] = {
 #define FUNCTION(name, args, result) #name,
-#include "../../compiler/front/functions.def"
+#include "../../runtime/device/functions.def"
 #undef FUNCTION
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rows of compiler/front/functions.def: derivatives, signs, domains and ends, against the functions of gmlib.py. With a compiler as argument, also that
+"""The rows of runtime/device/functions.def: derivatives, signs, domains and ends, against the functions of gmlib.py. With a compiler as argument, also that
 every derivative is an expression of the language.
 
 Derivatives by central differences of fourth order, step h = 1e-3 of the argument's size: the error is about h^4 = 1e-12 of a fifth derivative's size and
@@ -17,9 +17,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from gmlib import FUNCTIONS, Reader, evaluate          # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ROW = r'(?:ELEMENT\((\w+), *|INTERNAL\(\w+, *"([^"]+)", *(?:"[^"]*"|NULL), *)"(\w+)", *(?:[A-Z]\w*, *)??([A-Z_]+), *([A-Z_ |0]+?), *"([-rpnbu]+)", *"([^"]*)", *"([^"]*)", *"([^"]*)"\)'
+ROW = (r'^(?:ELEMENT\((\w+), *|INTERNAL\(\w+, *"([^"]+)", *(?:"[^"]*"|NULL), *)"(\w+)", *(?:[A-Z]\w*, *)??([A-Z_]+), *([A-Z_ |0]+?), *"([-rpnbu]+)",\s*'
+       r'(?:[A-Z_]+(?:\([^)]*\))?,\s*)?"([^"]*)",\s*"([^"]*)",\s*"([^"]*)"\)')
 rows = [(m[1] or m[2], len(m[3]), m[4], set(m[5].split(" | ")) - {"0"}, m[6], (m[7], m[8], m[9]))
-        for m in (re.match(ROW, line) for line in open(os.path.join(ROOT, "compiler/front/functions.def"))) if m]
+        for m in re.finditer(ROW, open(os.path.join(ROOT, "runtime/device/functions.def")).read(), re.M)]
 
 functions = dict(FUNCTIONS, **{"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, "&&": np.logical_and, "||": np.logical_or,
                                "!": np.logical_not, "same": np.equal})
@@ -131,7 +132,7 @@ for name, nargs, sign, traits, domain, derivative in rows:
             if not abs(ours - exact) <= 1e-7 * abs(exact) + 50 * rounding:
                 fail("%s by argument %d at %s: %.10g, by differences %.10g" % (name, k + 1, at, ours, exact))
 
-count = len(re.findall(r"^(?:ELEMENT|INTERNAL)\(\w+, ", open(os.path.join(ROOT, "compiler/front/functions.def")).read(), re.M))
+count = len(re.findall(r"^(?:ELEMENT|INTERNAL)\(\w+, ", open(os.path.join(ROOT, "runtime/device/functions.def")).read(), re.M))
 if len(rows) != count or checked < 1000:
     fail("only", checked, "checks:", len(rows), "of", count, "rows of functions.def were read")
 if len(sys.argv) > 1:

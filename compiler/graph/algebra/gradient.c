@@ -9,7 +9,7 @@
 // derivatives. Expressions are shared, and parts are older than what they are part of: in the order from the youngest to the oldest
 // an adjoint is complete when it is reached, and each is computed once. A sum is opened: its terms get its adjoint, for each value of its
 // index; what does not depend on the index is brought out again, as the sum of what the terms gave it. Local derivatives of functions are
-// the columns of front/functions.def. Definitions whose elements are computed from each other (series.c) stand in the block beside its
+// the columns of device/functions.def. Definitions whose elements are computed from each other (series.c) stand in the block beside its
 // unknowns, as arrays with an adjoint each: their statements, times the adjoint of the element that they compute, are differentiated like
 // factors, which passes adjoints on to what the elements are made of.
 //

@@ -1,4 +1,4 @@
-// slopes.c -- derivatives of functions, by each argument, from front/functions.def; and the matrices of a model of which a Cholesky factor
+// slopes.c -- derivatives of functions, by each argument, from device/functions.def; and the matrices of a model of which a Cholesky factor
 // is taken.
 //
 // Needs: factors.     Gives: g->slopes, g->factored.

@@ -16,7 +16,7 @@ typedef struct Factored {  // the Cholesky factor of a matrix of expressions, as
     struct Factored *next;
 } Factored;
 
-bool read_derivatives(Graph *g);  // the derivatives of functions, from front/functions.def
+bool read_derivatives(Graph *g);  // the derivatives of functions, from runtime/device/functions.def
 // a function of a matrix of expressions, none of which needs another matrix, the same wherever it stands
 bool stands_alone(const Expr *call);
 Expr *slope_at(const Slopes *s, Expr *slope, Expr *const *args);  // one of the derivatives of a function, at its arguments

@@ -1,0 +1,91 @@
+// option_table.c -- command lines read by a table of options.
+#include "option_table.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_OPTIONS = 100, LONG_ONES = 256 };  // what getopt_long returns is a letter, or an id above all letters
+
+static bool is_last(const GmOption *o) { return !o->id && !o->name; }
+
+static bool is_option(const GmOption *o, unsigned groups) { return o->id && (o->group & groups); }
+
+int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv)
+{
+    struct option all[MOST_OPTIONS + 1] = {0};
+    char letters[2 * MOST_OPTIONS + 2], *end = letters;
+    int n = 0;
+    if (!opterr) *end++ = ':';
+    for (const GmOption *o = table; !is_last(o) && n < MOST_OPTIONS; o++) {
+        if (!is_option(o, groups)) continue;
+        const int argument = o->argument ? required_argument : no_argument;
+        if (o->name) all[n++] = (struct option){o->name, argument, NULL, LONG_ONES + o->id};
+        if (o->letter) *end++ = o->letter;
+        if (o->letter && o->argument) *end++ = ':';
+    }
+    *end = 0;
+    const int found = getopt_long(argc, argv, letters, all, NULL);
+    if (found < 0) return GM_OPTIONS_END;
+    if (found == '?') return GM_OPTION_UNKNOWN;
+    if (found == ':') return GM_OPTION_WITHOUT_VALUE;
+    if (found >= LONG_ONES) return found - LONG_ONES;
+    for (const GmOption *o = table; !is_last(o); o++)
+        if (is_option(o, groups) && o->letter == found) return o->id;
+    return GM_OPTION_UNKNOWN;
+}
+
+const GmOption *gm_option(const GmOption *table, int id)
+{
+    for (const GmOption *o = table; !is_last(o); o++)
+        if (o->id == id) return o;
+    return NULL;
+}
+
+int gm_option_value(const GmOption *o, const char *text)
+{
+    const size_t length = strlen(text);
+    int k = 0;
+    for (const char *v = o->values; *v; v += strspn(v, " "), k++) {
+        const size_t n = strcspn(v, " ");
+        if (n == length && strncmp(v, text, n) == 0) return k;
+        v += n;
+    }
+    return -1;
+}
+
+char *gm_option_values(const GmOption *o)
+{
+    char *text = malloc(2 * strlen(o->values) + 1), *end = text;
+    if (!text) abort();
+    for (const char *v = o->values; *v; v++) {
+        if (*v == ' ') *end++ = ',';
+        *end++ = *v;
+    }
+    *end = 0;
+    return text;
+}
+
+void gm_option_print(FILE *to, const GmOption *o, int width, int indent)
+{
+    char left[200];
+    const char *argument = o->argument ? o->argument : "";
+    if (!o->id) snprintf(left, sizeof left, "%s", o->name);
+    else if (!o->name) snprintf(left, sizeof left, "-%c%s%s", o->letter, *argument ? " " : "", argument);
+    else {
+        const char *between = *argument && *argument != '=' ? " " : "";
+        if (o->letter) snprintf(left, sizeof left, "-%c, --%s%s%s", o->letter, o->name, between, argument);
+        else snprintf(left, sizeof left, "%*s--%s%s%s", indent, "", o->name, between, argument);
+    }
+    if (!o->help) {
+        fprintf(to, "  %s\n", left);
+        return;
+    }
+    fprintf(to, "  %-*s%s", width, left, (int)strlen(left) < width ? " " : "  ");
+    for (const char *c = o->help; *c; c++) {
+        fputc(*c, to);
+        if (*c == '\n') fprintf(to, "%*s", width + 3, "");
+    }
+    fputc('\n', to);
+}

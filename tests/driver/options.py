@@ -1,0 +1,119 @@
+"""The tables of options against what gmc and a program parse, --help, the manual pages, the completion and the tables of docs/.
+
+    options.py ROOT GMC FOLDER
+
+What is in a table must be in each of these, and what one of these names must be in the table."""
+import os
+import re
+import subprocess
+import sys
+
+ROW = re.compile(r'^OPTION\((?:(\w+), )?(\w+), (?:\'(\w)\'|0), (?:NULL|"([\w-]+)"), (?:NULL|"([^"]+)"), (?:NULL|"([^"]+)"),', re.M)
+MODEL = "data { real y[3]; }\nprior { m ~ normal(0, 1); }\nlikelihood { for (i in 1:3) y[i] ~ normal(m, 1); }\n"
+wrong = []
+
+
+def read(*path):
+    with open(os.path.join(*path)) as f:
+        return f.read()
+
+
+def table(path):
+    """(group, option as it is typed, has an argument, values) of each row; an option with a letter has two names"""
+    text, rows = read(path), []
+    for group, _, letter, name, argument, values in ROW.findall(text):
+        rows += [(group, typed, bool(argument), values.split()) for typed in (letter and "-" + letter, name and "--" + name) if typed]
+    if len(ROW.findall(text)) != len(re.findall(r"^OPTION\(", text, re.M)):
+        wrong.append("%s: a row of another form" % path)
+    return rows
+
+
+def output(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def options(text):
+    """The options that a text names, not as parts of other words"""
+    return set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*(?<!-)", text))
+
+
+def left_of(text):
+    """Of --help: what stands on the left, where lines begin."""
+    return "\n".join(re.split(r"(?<=\S)  +", line.strip())[0] for line in text.splitlines() if re.match(r" +-", line))
+
+
+def compare(where, names, found):
+    wrong.extend("%s lacks %s" % (where, o) for o in sorted(names - found))
+    wrong.extend("%s names %s, which is no option" % (where, o) for o in sorted(found - names))
+
+
+def parsed(command, rows):
+    """Each option is known, has an argument or none, and takes its values and no others."""
+    for _, o, argument, values in rows:
+        if o in ("-h", "--help", "--version"):
+            continue
+        said = output(*command, *([o] if not argument else [o, values[0] if values else "1"]), "--no-such-option")
+        if "no-such-option" not in said or "--no-such-option: no such" not in said and "unrecognized option" not in said:
+            if not re.match(r"(gmc: )?-", said):                 # the value was wrong: it was read
+                wrong.append("%s is not parsed: %s" % (o, said.strip()))
+        if argument and not re.search(r"missing|requires an argument", output(*command, o)):
+            wrong.append("%s takes no argument" % o)
+        for v in values:
+            if v.isalpha() and "is none of" in output(*command, o, v, "--no-such-option"):
+                wrong.append("%s does not take %s" % (o, v))
+        if values and not all(v in output(*command, o, "nonesuch") for v in values):
+            wrong.append("%s does not name its values" % o)
+
+
+def manual(page):
+    return options("\n".join(re.sub(r"\\f[BRI]", "", line).replace("\\-", "-") for line in read(page).splitlines() if line.startswith("\\fB\\-")))
+
+
+def completed(text, function):
+    body = text[text.index("%s()\n" % function):]
+    body = body[:body.index("\n}\n")]
+    return options(" ".join(re.findall(r'-\* \]\]; then words="([^"]*)"', body)))
+
+
+def first_cells(text):
+    return options("\n".join(line.split("|")[1] for line in text.splitlines() if line.startswith("| `-")))
+
+
+def main():
+    root, gmc, folder = sys.argv[1:]
+    os.makedirs(folder, exist_ok=True)
+    model, program = os.path.join(folder, "options.gm"), os.path.join(folder, "options")
+    with open(model, "w") as f:
+        f.write(MODEL)
+    said = output(gmc, model, "-o", program, "--no-device", "-q")
+    if said:
+        wrong.append(said)
+    compiler = table(os.path.join(root, "compiler/driver/options.def"))
+    programs = table(os.path.join(root, "runtime/host/options.def"))
+    of_runs = [r for r in programs if r[0] != "RELABEL"]
+    relabel = [r for r in programs if r[0] == "RELABEL"]
+    names = lambda rows: {o for _, o, _, _ in rows}
+
+    compare("gmc --help", names(compiler), options(left_of(output(gmc, "--help"))))
+    compare("--help of a program", names(of_runs), options(left_of(output(program, "--help"))))
+    compare("relabel --help", names(relabel), options(left_of(output(program, "relabel", "--help"))))
+    parsed([gmc, model], compiler)
+    parsed([program], of_runs)
+    parsed([program, "relabel"], relabel)
+    compare("gmc.1", names(compiler), manual(os.path.join(root, "build/gmc.1")))
+    compare("gmc-program.1", names(programs), manual(os.path.join(root, "build/gmc-program.1")))
+    completion = read(root, "build/gmc.bash")
+    compare("gmc.bash", names(compiler), completed(completion, "_gmc"))
+    compare("gmc.bash, of programs", names(programs), completed(completion, "_gmc_program"))
+    manual_text = read(root, "docs/fit.md")
+    language = read(root, "docs/language.md")
+    compare("the table of docs/language.md", names(compiler), first_cells(language[language.index("## Options of gmc"):]))
+    compare("the tables of docs/fit.md", names(of_runs), first_cells(manual_text))
+    part = manual_text[manual_text.index("## Labels of components"):manual_text.index("## The mode")]
+    wrong.extend("docs/fit.md: relabelling lacks %s" % o for o in sorted(names(relabel) - options(part)) if not o[1:] in ("q", "h"))
+    print("\n".join(wrong) or "%d options of gmc, %d of programs: all agree" % (len(compiler), len(programs)))
+    return 1 if wrong or len(compiler) < 20 or len(programs) < 40 else 0
+
+
+sys.exit(main())
