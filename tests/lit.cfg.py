@@ -1,5 +1,7 @@
 # lit.cfg.py -- how the tests are run. A .gm or .test file holds RUN lines; FileCheck reads CHECK lines.
 import os
+import shutil
+import subprocess
 import sys
 
 root = os.environ.get("GMC_ROOT") or os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
@@ -15,6 +17,9 @@ filecheck = next((p for p in ("/usr/lib/llvm-14/bin", "/usr/lib/llvm-15/bin", "/
 config.environment["PATH"] = os.pathsep.join([filecheck, os.environ["PATH"]])
 config.environment["OMP_WAIT_POLICY"] = "passive"      # two chains on one core must not wait for each other by spinning
 config.environment["CC"] = os.path.join(root, "tests", "cc")
+with open("/proc/cpuinfo") as f:
+    processor = next((line for line in f if line.startswith("flags")), "")
+config.environment["COMPILERS"] = "".join(subprocess.run([c, "--version"], capture_output=True, text=True).stdout for c in ("cc", "clang") if shutil.which(c)) + processor
 for name in ("CUDA_HOME", "HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
