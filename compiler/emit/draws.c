@@ -99,8 +99,8 @@ static void know_drawn(Out *o, const Node *n)
 static void know_former(Out *o, const Node *n)
 {
     const Conditional *c = n->ratio.c;
-    const char *log = n->ratio.logs.log ? text(o, "log_kept(old, %s)", kept_place(o, c->var->kept_log, c->current)) : NULL;
-    const char *rest = n->ratio.logs.log1m ? text(o, "log1m_kept(old, %s)", kept_place(o, c->var->kept_log1m, c->current)) : NULL;
+    const char *log = n->ratio.logs.log ? text(o, "log_kept(old, %s)", kept_place(o, c->var->lowered.kept_log, c->current)) : NULL;
+    const char *rest = n->ratio.logs.log1m ? text(o, "log1m_kept(old, %s)", kept_place(o, c->var->lowered.kept_log1m, c->current)) : NULL;
     know(o, c->u, "old");
     know_logs(o, &n->ratio.logs, log, rest);
 }

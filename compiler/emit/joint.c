@@ -12,14 +12,14 @@ static void emit_one_array(Out *o, const Node *n, const char *e, bool by_team)
     if (!shared) line(o, "%s", stream_text(o, v, e));
     if (!by_team) line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
-    if (v->kept_log) line(o, "SAVE_OLD_LOGS(x, &s->%s[%s], %s);", v->kept_log->name, at, elements);
+    if (v->lowered.kept_log) line(o, "SAVE_OLD_LOGS(x, &s->%s[%s], %s);", v->lowered.kept_log->name, at, elements);
     else line(o, "SAVE_OLD(x, %s);", elements);
     const char *first = n->whole.mode ? "" : "&g, ", *mode = n->whole.mode ? "_mode" : "";
-    const char *logs = v->kept_log ? text(o, ", &s->%s[%s]", v->kept_log->name, at) : "";
+    const char *logs = v->lowered.kept_log ? text(o, ", &s->%s[%s]", v->lowered.kept_log->name, at) : "";
     if (shared)
-        line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->kept_log ? "_LOGS" : "", c->family->draw->name, v->name, array, at,
-             logs);
-    else if (simplex && v->kept_log) line(o, "%s_logs(&g, &s->%s[%s], n, x%s);", c->family->draw->name, array, at, logs);
+        line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->lowered.kept_log ? "_LOGS" : "", c->family->draw->name, v->name,
+             array, at, logs);
+    else if (simplex && v->lowered.kept_log) line(o, "%s_logs(&g, &s->%s[%s], n, x%s);", c->family->draw->name, array, at, logs);
     else if (simplex) line(o, "%s%s(%s&s->%s[%s], n, x);", c->family->draw->name, mode, first, array, at);
     else {
         const char *routine = text(o, "%s%s", c->family->draw->name, mode);
@@ -29,7 +29,7 @@ static void emit_one_array(Out *o, const Node *n, const char *e, bool by_team)
         line(o, "%sRELEASE(work);", crew ? "CREW_" : "");
     }
     line(o, "VERIFY(x[0], \"%s\", %s);", v->name, e);
-    if (simplex && v->kept_log) line(o, "if (CHECKING) RATIO(dirichlet_ratio_logs(&s->%s[%s], n, x%s, OLD));", array, at, logs);
+    if (simplex && v->lowered.kept_log) line(o, "if (CHECKING) RATIO(dirichlet_ratio_logs(&s->%s[%s], n, x%s, OLD));", array, at, logs);
     else if (simplex) line(o, "if (CHECKING) RATIO(dirichlet_ratio(&s->%s[%s], n, x, OLD));", array, at);
     else line(o, "if (CHECKING) RATIO(%s_ratio(s->%s[%s], &s->%s[%s], n, x, OLD));", c->family->name, scalar, e, array, at);
 }
@@ -152,11 +152,13 @@ void emit_transform(Out *o, const Node *n)
     enum { Y, X, WORK, SLOPE, OUT, LOG_SLOPE };
     const char *place[6];
     for (int i = 0; i < 6; i++) place[i] = part[i] ? place_text(o, &(Place){.element = part[i]}) : "";
-    const char *logs = v->kept_log ? text(o, ", &%s", kept_place(o, v->kept_log, n->transform.x)) : "";
+    const char *logs = v->lowered.kept_log ? text(o, ", &%s", kept_place(o, v->lowered.kept_log, n->transform.x)) : "";
     switch (n->transform.part) {
-    case TRANSFORM_FROM: line(o, "%s_from_line%s(%s, &%s, &%s%s);", of, v->kept_log ? "_logs" : "", size, place[Y], place[X], logs); break;
+    case TRANSFORM_FROM:
+        line(o, "%s_from_line%s(%s, &%s, &%s%s);", of, v->lowered.kept_log ? "_logs" : "", size, place[Y], place[X], logs);
+        break;
     case TRANSFORM_TO:
-        line(o, "%s_to_line%s(%s, &%s%s, &%s, &%s);", of, v->kept_log ? "_logs" : "", size, place[X], logs, place[Y], place[WORK]);
+        line(o, "%s_to_line%s(%s, &%s%s, &%s, &%s);", of, v->lowered.kept_log ? "_logs" : "", size, place[X], logs, place[Y], place[WORK]);
         break;
     case TRANSFORM_CHAIN:
         line(o, "%s = %s_chain(%s, &%s, &%s, &%s, &%s, &%s);", place[LOG_SLOPE], of, size, place[Y], place[X], place[SLOPE], place[OUT],

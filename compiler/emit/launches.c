@@ -38,7 +38,8 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
     case ARG_PLACE: return var_text(o, a->var);
     case ARG_NAME: return c_name(o, a->var->name);
     case ARG_STREAM:
-        return text(o, o->in_category ? "GM_STREAM_OF_ITERATION(run, VAR_%s, category, %d)" : "VAR_%s", a->var->name, o->program->nstate + 1);
+        return text(o, o->in_category ? "GM_STREAM_OF_ITERATION(run, VAR_%s, category, %d)" : "VAR_%s", a->var->name,
+                    o->program->nstate + 1);
     case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
     case ARG_NUMBER: return number_c(o, a->number);

@@ -97,7 +97,7 @@ static void emit_assign(Out *o, const Node *n)
     const char *place = place_text(o, at), *own = n->assign.own ? text(o, "if (OWN(%s)) ", position_c(o, at)) : "";
     Text t = stored_text(o, n);
     if (n->assign.times) t = (Text){text(o, "%s * %s", n->assign.times->name, paren(o, t, TIGHT)), MULTIPLICATIVE, false};
-    if (at->array && at->array->pattern) {
+    if (at->array && at->array->lowered.pattern) {
         emit_sparse_update(o, n, place, t.c);
         return;
     }

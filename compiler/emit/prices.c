@@ -20,7 +20,7 @@ const char *units_c(const Out *o, const Expr *e)
         return text(o, "pow(fmax(%s, 1), %g)", base, e->number);
     }
     case EX_REF:
-        if (e->var->counts_rows) return c_name(o, e->var->name);
+        if (e->var->summing.counts_rows) return c_name(o, e->var->name);
         break;
     case EX_CALL:
     case EX_REDUCE:
@@ -35,13 +35,13 @@ const char *units_c(const Out *o, const Expr *e)
 static void emit_counted_rows(const Out *o, const Var *v)
 {
     const char *list = "";
-    for (int k = 0; k < v->nrows; k++) {
-        const char *name = c_name(o, v->rows[k]->name);
+    for (int k = 0; k < v->summing.nrows; k++) {
+        const char *name = c_name(o, v->summing.rows[k]->name);
         list = text(o, "%s%s{d->%s, sizeof *d->%s * (size_t)(%s)}", list, k ? ", " : "", name, name,
-                    v->rows[k]->rank == 2 ? extent_c(o, v->rows[k]->dim[1], LOOSE) : "1");
+                    v->summing.rows[k]->rank == 2 ? extent_c(o, v->summing.rows[k]->dim[1], LOOSE) : "1");
     }
-    line(o, "const double %s = gm_different_rows(%s, %d, (const GmDataRows[]){%s});", c_name(o, v->rows_counted->name),
-         extent_c(o, v->dim[0], LOOSE), v->nrows, list);
+    line(o, "const double %s = gm_different_rows(%s, %d, (const GmDataRows[]){%s});", c_name(o, v->summing.rows_counted->name),
+         extent_c(o, v->dim[0], LOOSE), v->summing.nrows, list);
 }
 
 // What it takes to draw scales with their joint normals integrated out, in every sweep, each by as many trials as is usual

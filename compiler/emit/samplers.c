@@ -25,10 +25,10 @@ static const char *begin_text(const Out *o, const Node *n, const char *sampler, 
     const Conditional *c = n->slice.c;
     const Var *v = c->var;
     if (!n->slice.logs.log) return text(o, "%s_begin%s(&sl, &g, start, %s, %s, width);", sampler, is_positive(v) ? "_log" : "", lo, hi);
-    const char *log = text(o, "start == current ? log_kept(current, %s) : log(start)", kept_place(o, v->kept_log, c->current));
+    const char *log = text(o, "start == current ? log_kept(current, %s) : log(start)", kept_place(o, v->lowered.kept_log, c->current));
     if (is_positive(v)) return text(o, "slice_begin_log_kept(&sl, &g, start, %s, %s, %s, width);", log, lo, hi);
     return text(o, "slice_begin_logit_kept(&sl, &g, start, %s, start == current ? log1m_kept(current, %s) : log1m(start), %s, %s, width);",
-                log, kept_place(o, v->kept_log1m, c->current), lo, hi);
+                log, kept_place(o, v->lowered.kept_log1m, c->current), lo, hi);
 }
 
 // A slice or Metropolis update: both request the log density at sl.x until they have the new value.
@@ -70,8 +70,8 @@ void emit_slice(Out *o, const Node *n)
           : v->hidden   ? "sl.failed ? current : sl.x"
                         : "sl.x");
     if (n->slice.logs.log) {
-        store(o, kept_place(o, v->kept_log, c->current), "sl.log_x");
-        if (v->kept_log1m) store(o, kept_place(o, v->kept_log1m, c->current), "sl.log1m_x");
+        store(o, kept_place(o, v->lowered.kept_log, c->current), "sl.log_x");
+        if (v->lowered.kept_log1m) store(o, kept_place(o, v->lowered.kept_log1m, c->current), "sl.log1m_x");
     }
     if (n->slice.follows) line(o, "const wide change = sl.x - current;");
     emit_again(o, n->slice.again);
@@ -132,7 +132,8 @@ static void emit_one_line(Out *o, const Node *n)
     const Var *v = c->var;
     const bool once = !n->constrained.inside;
     const char *sampler = n->constrained.climbs ? "climb" : "slice", *lane = once ? "" : "ONE_LANE ";
-    if (v->kept_log) line(o, "ConstrainedLine m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->kept_log->name);
+    if (v->lowered.kept_log)
+        line(o, "ConstrainedLine m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->lowered.kept_log->name);
     else line(o, "ConstrainedLine m = constrained_begin(GM_LINE_%s, value, size, move);", move_name(v->constraint, n->constrained.climbs));
     line(o, "if (!m.moves) continue;");
     line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);

@@ -271,9 +271,9 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
     if (v->rank) part(o, ".rank = %d, ", v->rank);
     part(o, ".offset = offsetof(State, %s)", c_name(o, v->name));
     if (shared) part(o, ", .shared = %d", shared);
-    if (v->expectation) part(o, ", .by_start = 1");
+    if (v->em.expectation) part(o, ", .by_start = 1");
     if (at->stands_in) part(o, ", .in_place_of = %d", at->stands_in);
-    if (v->partial || (v->kind == VAR_LET && v->holes)) part(o, ", .partial = 1");
+    if (v->partial || (v->kind == VAR_LET && v->known.holes)) part(o, ", .partial = 1");
     if (v->on_request) part(o, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
     if (v->part_of) part(o, ", .part_of = %d, .part = %d", 1 + field_of(p->state, p->nstate, v->part_of), v->part_at);
     if (*bounds) part(o, ", %s", bounds);

@@ -254,10 +254,10 @@ const char *place_text(const Out *o, const Place *at)
 {
     if (at->local) return at->local->name;
     if (at->element) return element_c(o, at->element->var, at->element->args);
-    if (at->array->pattern && at->n == 0) return "";
-    if (at->array->pattern && at->n == 1) return sub_c(o, &at->sub[0]);
+    if (at->array->lowered.pattern && at->n == 0) return "";
+    if (at->array->lowered.pattern && at->n == 1) return sub_c(o, &at->sub[0]);
     // of a matrix of which there are only some entries
-    if (at->array->pattern) return text(o, "%s, %s", sub_c(o, &at->sub[0]), sub_c(o, &at->sub[1]));
+    if (at->array->lowered.pattern) return text(o, "%s, %s", sub_c(o, &at->sub[0]), sub_c(o, &at->sub[1]));
     return text(o, "s->%s[%s]", at->array->name, position_c(o, at));
 }
 
@@ -466,7 +466,7 @@ static bool keeps_logs(const Out *o, const LogForm *f)
 {
     bool yes = false;
     for (int i = 0; f && i < f->n && !yes; i++)
-        yes = scope_find(o->scope, f->of[i]) ? scope_find(o->scope, f->log[i]) != NULL : f->of[i]->var->kept_log != NULL;
+        yes = scope_find(o->scope, f->of[i]) ? scope_find(o->scope, f->log[i]) != NULL : f->of[i]->var->lowered.kept_log != NULL;
     return yes;
 }
 
@@ -487,8 +487,8 @@ static Text of_kept(const Out *o, const Expr *e)
     if (!e->nargs) return (Text){NULL, LOOSE, false};
     const Expr *x = e->args[0];
     const Var *kept = x->kind != EX_REF || e->nargs != 1 || scope_find(o->scope, x) ? NULL
-                      : e->fn == FN_log                                             ? x->var->kept_log
-                      : e->fn == FN_log1m                                           ? x->var->kept_log1m
+                      : e->fn == FN_log                                             ? x->var->lowered.kept_log
+                      : e->fn == FN_log1m                                           ? x->var->lowered.kept_log1m
                                                                                     : NULL;
     if (kept) return tight(text(o, "%s_kept(%s, %s)", e->name, as_real(o, x), element_c(o, kept, x->args)));
     const LogForm *f = e->fn == FN_log || e->fn == FN_pow ? map_get(&o->program->logs, e) : NULL;

@@ -7,7 +7,7 @@
 typedef enum {
     FN_OTHER,  // no row: a routine that the stdlib names
 #define ELEMENT(name, args, result, sign, traits, domain, ranges, dx, dy, dz) FN_##name,
-#define WHOLE(name, args, result)                                     FN_##name,
+#define WHOLE(name, args, result)                                             FN_##name,
 #define AGAIN(name, args, result)
 #define INTERNAL(id, name, op, args, sign, traits, domain, dx, dy, dz) FN_##id,
 #include "../../runtime/device/functions.def"

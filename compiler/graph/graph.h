@@ -114,44 +114,53 @@ struct Var {
     Expr *exists;          // where this holds; NULL: all do. find_domains fills both
     // predicted or a series, but not for the draws: which component of a mixture is drawn, messages along a chain
     bool hidden;
-    OnRequest on_request;       // predicted, by the compiler: only runs that ask for it have it
-    bool lost;                  // an error was reported on it
-    struct Coverage *coverage;  // what its statements name
-    bool holes;                 // some elements may have no statement: they do not exist
-    bool minds_missing;         // a LET: a value of a response that is missing does not enter it
-    bool unsure;                // a LET: computed with subscripts that are known to lie inside only when requirements have been checked
-    Expr *computed;             // an array of what is computed once in a place (kernel/once.c): its elements are as finite as this
-    bool filled_within;         // a work array: the kernel that reads it fills it, and no launch before that can read it
-    bool wild;                  // read in a subscript that may be outside for some of its values: emitted code looks each time
-    int summed;                 // it is summed out, as this number; 0: it is not
-    // laws of others depend on it, which are summed out of its conditional: those of them with `summed` are for no others to see
-    bool parent;
-    bool offered;  // it can be summed out for NUTS, which is compared with Gibbs updates given it
-    int nrows;     // the first chain with the same data: the arrays of data whose rows are compared
-    Var **rows;
-    Var *rows_counted;  // of that: stands for how many different rows there are
-    bool counts_rows;   // is such a number, from which the runtime knows what a sweep costs
-    // along chains that differ by data alone: the first chain with the same data; of that, how many there are of each
-    Var *alike;
-    // along a chain whose messages are of what comes behind the element, and not of the element itself: arrays of what these hold besides
-    // (messages.c). NULL: it is no such chain
-    const struct Linked *linked;
-    // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
-    Var *messages;
-    struct Var *in_place;   // a definition, once the model is centred: this is drawn in its place. Else NULL
-    struct Joined *joined;  // drawn together with others, by the product of their values; NULL: it is not
-    int chain;              // the subscript that the chain goes along, or the last
-    int sums;               // how many sums over values of others what moves it has behind it
-    bool integrated;        // --method em: a latent that is there by its expectations; or an auxiliary that was taken back
-    bool expectation;       // --method em: an array of expectations
-    bool weights;           // and it has the probability of each value of a discrete latent, the last dimension
+    OnRequest on_request;  // predicted, by the compiler: only runs that ask for it have it
+    bool lost;             // an error was reported on it
+    struct Var *in_place;  // a definition, once the model is centred: this is drawn in its place. Else NULL
     // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
     bool mixed;
-    // a work array: the precision of the joint normal of this number, of which the runtime keeps the entries that there are; 0: it is none
-    int pattern;
-    // arrays of log x and log(1 - x) as they were drawn, where others read these of values that may round to an end (kernel/logs.c). NULL:
-    // there is none
-    Var *kept_log, *kept_log1m;
+    struct {         // rewrite/marginal.c, sums.c, trees.c, messages.c, joined.c: unknowns that are summed out
+        int summed;  // it is summed out, as this number; 0: it is not
+        // laws of others depend on it, which are summed out of its conditional: those of them with `summed` are for no others to see
+        bool parent;
+        bool offered;  // it can be summed out for NUTS, which is compared with Gibbs updates given it
+        int nrows;     // the first chain with the same data: the arrays of data whose rows are compared
+        Var **rows;
+        Var *rows_counted;  // of that: stands for how many different rows there are
+        bool counts_rows;   // is such a number, from which the runtime knows what a sweep costs
+        // along chains that differ by data alone: the first chain with the same data; of that, how many there are of each
+        Var *alike;
+        // along a chain whose messages are of what comes behind the element, and not of the element itself: arrays of what these hold
+        // besides (messages.c). NULL: it is no such chain
+        const struct Linked *linked;
+        // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
+        Var *messages;
+        struct Joined *joined;  // drawn together with others, by the product of their values; NULL: it is not
+        int chain;              // the subscript that the chain goes along, or the last
+        int sums;               // how many sums over values of others what moves it has behind it
+    } summing;
+    struct {               // rewrite/expect.c: --method em
+        bool integrated;   // --method em: a latent that is there by its expectations; or an auxiliary that was taken back
+        bool expectation;  // --method em: an array of expectations
+        bool weights;      // and it has the probability of each value of a discrete latent, the last dimension
+    } em;
+    struct {                        // model/coverage.c, plan/data_requirements.c: what is known of its elements before the data are read
+        struct Coverage *coverage;  // what its statements name
+        bool holes;                 // some elements may have no statement: they do not exist
+        bool minds_missing;         // a LET: a value of a response that is missing does not enter it
+        bool unsure;                // a LET: computed with subscripts that are known to lie inside only when requirements have been checked
+        bool wild;                  // read in a subscript that may be outside for some of its values: emitted code looks each time
+    } known;
+    struct {                 // kernel/once.c, entries.c, logs.c: arrays of kernels
+        Expr *computed;      // an array of what is computed once in a place (kernel/once.c): its elements are as finite as this
+        bool filled_within;  // a work array: the kernel that reads it fills it, and no launch before that can read it
+        // a work array: the precision of the joint normal of this number, of which the runtime keeps the entries that there are; 0: it is
+        // none
+        int pattern;
+        // arrays of log x and log(1 - x) as they were drawn, where others read these of values that may round to an end (kernel/logs.c).
+        // NULL: there is none
+        Var *kept_log, *kept_log1m;
+    } lowered;
 };
 
 typedef struct Component {  // of a mixture

@@ -67,7 +67,8 @@ static bool same_draw(const Node *a, const Node *b)
 static bool same_ratio(const Node *a, const Node *b)
 {
     const Conditional *c = a->next->ratio.c, *d = b->next->ratio.c;
-    if (a->next->ratio.n != b->next->ratio.n || c->var->kept_log != d->var->kept_log || c->var->kept_log1m != d->var->kept_log1m)
+    if (a->next->ratio.n != b->next->ratio.n || c->var->lowered.kept_log != d->var->lowered.kept_log ||
+        c->var->lowered.kept_log1m != d->var->lowered.kept_log1m)
         return false;
     for (int j = 0; j < a->next->ratio.n; j++) {
         if (argument_of(a, a->next->ratio.natural[j]) != argument_of(b, b->next->ratio.natural[j])) return false;

@@ -119,7 +119,7 @@ static void check_expr(Expr *e, void *with)
 static bool check_written(const Var *v, void *with)
 {
     Check *c = with;
-    if (v->kind == VAR_ELEMENT || v->pattern) return false;  // the runtime keeps entries of a sparse precision
+    if (v->kind == VAR_ELEMENT || v->lowered.pattern) return false;  // the runtime keeps entries of a sparse precision
     const Placement *at = placement_of(c->p, v);
     if (at->var != v) fail(c, arena_printf(c->p->g->arena, "the array `%s` is written and has no place", v->name));
     else if (at->home == HOME_DATA) fail(c, arena_printf(c->p->g->arena, "data are written: `%s`", v->name));

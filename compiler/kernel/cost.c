@@ -202,7 +202,7 @@ static bool called_before(Counter *k, Expr *e)
 // A logarithm that is kept beside its value: it is taken by a choice, row by row.
 static bool reads_kept(const Expr *e)
 {
-    return (e->fn == FN_log || e->fn == FN_log1m) && e->args[0]->kind == EX_REF && e->args[0]->var->kept_log;
+    return (e->fn == FN_log || e->fn == FN_log1m) && e->args[0]->kind == EX_REF && e->args[0]->var->lowered.kept_log;
 }
 
 static void count_expr(Counter *k, Expr *e, Cost *to)
@@ -560,14 +560,15 @@ static Look test_first(const Expr *e, void *with)
     First *f = with;
     if (e->kind != EX_CALL || e->fn != FN_EQ) return LOOK;
     for (int k = 0; k < 2; k++)
-        if (e->args[k]->kind == EX_REF && e->args[k]->var->nrows && e->args[1 - k] == e->args[k]->args[0]) f->v = e->args[k]->var;
+        if (e->args[k]->kind == EX_REF && e->args[k]->var->summing.nrows && e->args[1 - k] == e->args[k]->args[0]) f->v = e->args[k]->var;
     return f->v ? FOUND : LOOK;
 }
 
 static Expr *share_of_first(const Expr *condition)
 {
     First f = {0};
-    return condition && ex_find(condition, test_first, &f) ? ex_mul2(ex_ref(f.v->rows_counted, 0, NULL), ex_pow(f.v->dim[0], -1)) : NULL;
+    return condition && ex_find(condition, test_first, &f) ? ex_mul2(ex_ref(f.v->summing.rows_counted, 0, NULL), ex_pow(f.v->dim[0], -1))
+                                                           : NULL;
 }
 
 // What follows `continue` is done in some iterations only.
@@ -754,7 +755,7 @@ static Expr *by_sizes(Expr *e)
     switch (e->kind) {
     case EX_NUM: return e;
     case EX_REF:
-        if (e->var->counts_rows) return e;
+        if (e->var->summing.counts_rows) return e;
         if (e->var->kind == VAR_DATA && e->var->rank == 0 && e->var->base == BASE_INT && !e->var->response) return e;
         if (e->var->kind == VAR_DATA && e->var->rank == 1 && e->nargs == 1 && e->var->base == BASE_INT && !e->var->response) {
             Index *i = index_new("i", ex_num(1), e->var->dim[0]);

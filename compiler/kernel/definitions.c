@@ -64,7 +64,7 @@ void put_in_order(Lower *p, bool (*kind)(const Var *), bool (*test)(const Var *,
             }
             if (titles) put(p, NODE_COMMENT)->text.lines = words(p, "%s, %s", v->name, line_of(p, v->span));
             // elements that no statement defines
-            if (holes && v->holes && !v->series)
+            if (holes && v->known.holes && !v->series)
                 put_fill(p, v, count_dims(v, 0, v->rank), true)->fill.value = v->base == BASE_INT ? "-2147483647 - 1" : "NAN";
             put_sites(p, v);
             progress = true;

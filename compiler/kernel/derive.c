@@ -19,7 +19,7 @@ static Expr *absent_element(const Var *v, Loops *l)
 {
     if (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT && v->kind != VAR_AUXILIARY) return NULL;
     if (v->kind == VAR_AUXILIARY && v->rank > 0 && !v->partial) return NULL;
-    if (v->coverage && !v->holes) return NULL;
+    if (v->known.coverage && !v->known.holes) return NULL;
     l->n = v->rank;
     if (!v->exists) return NULL;
     Expr *at[MAX_RANK];
@@ -69,7 +69,7 @@ static Expr *harmless(const Var *v, Expr *const *at)
 // afterwards.
 static void lower_undrawn(Lower *p, const Var *v, bool hide)
 {
-    if (!v->rank || !v->exists || (v->coverage && !v->holes)) return;
+    if (!v->rank || !v->exists || (v->known.coverage && !v->known.holes)) return;
     bool imputed = false;
     for (const Update *s = p->g->updates; s; s = s->next) imputed |= s->imputes && s->block[0] == v;
     if (!imputed) return;
@@ -127,7 +127,7 @@ void lower_observed(Lower *p)
                 own |= needs_own_array(t->value, &l);
             }
             if (own != (once != 0)) continue;
-            if (v->holes) put_fill(p, v, count_dims(v, 0, v->rank), true)->fill.value = "NAN";
+            if (v->known.holes) put_fill(p, v, count_dims(v, 0, v->rank), true)->fill.value = "NAN";
             put_sites(p, v);
         }
         if (close_kernel(p)) launch_kernel(p, &p->out->log_lik, k);

@@ -95,7 +95,7 @@ static void put_draw(Lower *p, const Update *s, Shared how, Var *const *natural)
     if (s->marginal) put(p, NODE_RATIO);
     else put_ratio(p, c, natural);
     put_store(p, how, c, drawn);
-    if (c->var->kept_log)
+    if (c->var->lowered.kept_log)
         put_logs(p, c->current, local_ref(local_new(p->g->arena, "g.log_value")), local_ref(local_new(p->g->arena, "g.log_rest")),
                  store_of(how, c));
 }

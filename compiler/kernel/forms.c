@@ -27,7 +27,7 @@ static Expr *place_exists(const Graph *g, const Place *at)
 // Entries of a row of a joint normal that come at once, as many as the row of the matrix that they are.
 static bool puts_row(const Node *n)
 {
-    return n->assign.place.array && n->assign.place.array->pattern && n->assign.place.n == 1 && n->assign.op == ASSIGN_SET;
+    return n->assign.place.array && n->assign.place.array->lowered.pattern && n->assign.place.n == 1 && n->assign.op == ASSIGN_SET;
 }
 
 // Definitions of integers are stored with 32 bits; what is added or multiplied may need more.
@@ -72,7 +72,7 @@ static Node *series_again(const Graph *g, const Conditional *c)
 
 static KeptLogs kept_logs(const Conditional *c)
 {
-    return (KeptLogs){c->var->kept_log ? ex_call1("log", c->u) : NULL, c->var->kept_log1m ? ex_call1("log1m", c->u) : NULL};
+    return (KeptLogs){c->var->lowered.kept_log ? ex_call1("log", c->u) : NULL, c->var->lowered.kept_log1m ? ex_call1("log1m", c->u) : NULL};
 }
 
 // A difference of squares is written as a product.
@@ -368,7 +368,7 @@ static void find_logs(const Node *list, LogCalls *c)
 static bool test_wild(const Var *v, void *with)
 {
     (void)with;
-    return v->wild;
+    return v->known.wild;
 }
 
 bool reads_wild(const Expr *subscript) { return ex_any_var(subscript, test_wild, NULL); }

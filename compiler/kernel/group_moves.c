@@ -200,7 +200,7 @@ static void put_jacobian(Lower *p, const Update *s, const Carried *m)
 // Logarithms that are kept (logs.c), before the element changes, since they are made of its own. Gives what the element becomes.
 static Expr *put_moved_logs(Lower *p, Expr *element, Expr *value, Expr *exists, bool multiplied)
 {
-    if (!element->var->kept_log) return value;
+    if (!element->var->lowered.kept_log) return value;
     Expr *log = ex_call1("log", value);
     if (multiplied) {
         Var *log_moved = local_new(p->g->arena, "log_moved");

@@ -250,7 +250,7 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
     b->entries = fresh_var(&p->names, words(p, "entries_%s", first->name), VAR_SUM);
     b->entries->rank = 2;
     b->entries->dim[0] = b->entries->dim[1] = size;
-    b->entries->pattern = r->told;
+    b->entries->lowered.pattern = r->told;
     note(p,
          "%s where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its "
          "standard deviation, with its target",
@@ -299,7 +299,7 @@ static void update_sparse(Lower *p, const Update *s)
     b.entries = fresh_var(&p->names, words(p, "entries_%s", first->name), VAR_SUM);
     b.entries->rank = 2;
     b.entries->dim[0] = b.entries->dim[1] = size;
-    b.entries->pattern = s->gaussian.sparse;
+    b.entries->lowered.pattern = s->gaussian.sparse;
     b.h = work_array(p, ROLE_SYSTEM, words(p, "joint_shift_%s", first->name), 1, &size);
     Var *x = s->nblock == 1 ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", first->name), 1, &size);
     const RowSum *squares = fused_squares(p, s);
@@ -312,7 +312,7 @@ static void update_sparse(Lower *p, const Update *s)
     if (s->gaussian.scaled)
         note(p, "  the scale of %s is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
              s->gaussian.scaled_latent->var->name);
-    b.h->pattern = s->gaussian.sparse;
+    b.h->lowered.pattern = s->gaussian.sparse;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
     const bool by_lanes = !whole && !s->gaussian.listed && !s->proposal;  // on a GPU

@@ -22,7 +22,7 @@ typedef struct Group {
 static bool take_weights(const Var *v, void *with)
 {
     Group *g = with;
-    bool known = !v->weights;
+    bool known = !v->em.weights;
     for (int i = 0; i < g->n; i++) known |= g->key[i] == v;
     if (!known && g->n < MOST_KEYS) g->key[g->n++] = v;
     return false;
@@ -173,7 +173,7 @@ static bool column_sum(const Sum *s, const Var *weights, ColumnSum *out)
 static const Columns *columns_of(Lower *p, const Group *g)
 {
     Columns c = {.weights = g->key[0]};
-    if (g->n != 1 || !c.weights->weights || c.weights->rank != 2 || !is_real(p->out, c.weights)) return NULL;
+    if (g->n != 1 || !c.weights->em.weights || c.weights->rank != 2 || !is_real(p->out, c.weights)) return NULL;
     for (const Sum *s = p->statistics.first; s; s = s->next) {
         if (!in_group(s, g)) continue;
         if (c.n == MOST_COLUMN_SUMS || !column_sum(s, c.weights, &c.of[c.n])) return NULL;

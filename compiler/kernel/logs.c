@@ -53,7 +53,7 @@ static Look find_weighed_log(const Expr *e, void *with)
 static bool lies_at_an_end(const Var *v)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->discrete || v->mixed || v->parts || v->part_of || v->hidden ||
-        v->integrated)
+        v->em.integrated)
         return false;
     if (v->constraint == CONSTRAINT_SIMPLEX) return true;
     return v->constraint == CONSTRAINT_NONE && v->lower_number == 0 && (isinf(v->upper_number) || v->upper_number == 1);
@@ -108,16 +108,16 @@ void plan_logs(Lower *p)
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         if (!lies_at_an_end(v) || !rounds_and_is_read(g, v)) continue;
-        v->kept_log = work_array(p, ROLE_LOGS, words(p, "log_%s", v->name), v->rank, v->dim);
+        v->lowered.kept_log = work_array(p, ROLE_LOGS, words(p, "log_%s", v->name), v->rank, v->dim);
         if (v->upper_number == 1 && v->constraint == CONSTRAINT_NONE)
-            v->kept_log1m = work_array(p, ROLE_LOGS, words(p, "log1m_%s", v->name), v->rank, v->dim);
+            v->lowered.kept_log1m = work_array(p, ROLE_LOGS, words(p, "log1m_%s", v->name), v->rank, v->dim);
     }
 }
 
 // What is set here belongs to an element that has just been set.
 void put_logs(Lower *p, Expr *element, Expr *log, Expr *log1m, Store how)
 {
-    Var *const to[] = {element->var->kept_log, element->var->kept_log1m};
+    Var *const to[] = {element->var->lowered.kept_log, element->var->lowered.kept_log1m};
     for (int i = 0; i < 2; i++)
         if (to[i])
             put_assign(p, ASSIGN_SET, place_element(ex_ref(to[i], element->nargs, element->args)), i ? log1m : log)->assign.how = how;

@@ -79,7 +79,7 @@ static void put_messages(Lower *p, const Update *s)
     for (int i = 0; p->messages && i < p->g->nvars; i++) {
         const Var *m = p->g->vars[i];
         if (m->kind != VAR_SERIES || !m->hidden) continue;
-        bool reads = s->conditional && s->by_messages && s->block[0]->messages == m;
+        bool reads = s->conditional && s->by_messages && s->block[0]->summing.messages == m;
         for (int q = 0; q < of.n && s->over_sum && !reads; q++)
             reads = of.factor[q]->made && factor_counts_at(of.factor[q], sums, true) && ex_mentions(of.factor[q]->log_density, m);
         if (!reads) continue;

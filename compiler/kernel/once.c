@@ -188,7 +188,7 @@ static Expr *once(Taking *t, Expr *e, unsigned over)
     o.value = take(&within, o.original);
     if (ex_find(o.value, test_product, t)) o.value = o.original;
     o.var = work_array(t->p, ROLE_BLOCK, words(t->p, "once_%s", t->stem), n, dim);
-    o.var->computed = o.original;
+    o.var->lowered.computed = o.original;
     Once **last = t->list;
     while (*last) last = &(*last)->next;
     *last = arena_copy(a, &o, sizeof o);

@@ -159,7 +159,7 @@ static Expr *products_outside(Walk *w, Expr *value, const Loops *over)
             n++;
         }
         Var *array = work_array(w->p, ROLE_BLOCK, arena_printf(w->a, "product_%s", w->kernel->name), n, dim);
-        array->filled_within = true;
+        array->lowered.filled_within = true;
         Node *first = NULL, **last = &first;
         for (int i = 0; i < n; i++) {
             Node *loop = i ? *last = node_new(w->a, NODE_LOOP) : (first = insert(w, NODE_LOOP));

@@ -13,7 +13,7 @@ static Expr *with_all_rows(const Graph *g, Expr *e)
 {
     for (int i = 0; i < g->nvars; i++) {  // at most: they are not counted in each sweep
         const Var *v = g->vars[i];
-        if (v->nrows) e = ex_replace(e, ex_ref(v->rows_counted, 0, NULL), v->dim[0]);
+        if (v->summing.nrows) e = ex_replace(e, ex_ref(v->summing.rows_counted, 0, NULL), v->dim[0]);
     }
     return e;
 }
@@ -116,7 +116,8 @@ static Price *price_of(const Program *p, const Selection *c)
     }
     price->counted = NEW_N(p->g->arena, const Var *, p->g->nvars + 1);
     for (int i = 0; i < p->g->nvars; i++)
-        if (p->g->vars[i]->nrows && ex_mentions(all, p->g->vars[i]->rows_counted)) price->counted[price->ncounted++] = p->g->vars[i];
+        if (p->g->vars[i]->summing.nrows && ex_mentions(all, p->g->vars[i]->summing.rows_counted))
+            price->counted[price->ncounted++] = p->g->vars[i];
     for (int i = 0; i < NUMBERS_OF_COST; i++) price->of[i] = with_hmc || i == 0 || i == 3 || i == 4 ? number[i] : NULL;
     price->number = c ? c->number : 0;
     price->sparse = sparse_prices(p, c, with_hmc);

@@ -19,7 +19,7 @@ bool is_matrix(const Program *p, const Var *v)
 }
 
 // What is computed from unknowns before the loops that read it (once.c), by a launch before.
-static bool is_work(const Var *v) { return v->kind == VAR_SUM && !v->sum && !v->filled_within; }
+static bool is_work(const Var *v) { return v->kind == VAR_SUM && !v->sum && !v->lowered.filled_within; }
 
 // B[j, column], B[column, j] or b[j], all of j.
 static bool coefficients_of(const Lower *p, const Expr *e, const Index *j, Product *out, Expr **column)

@@ -198,7 +198,7 @@ bool any_wild(const Graph *g)
     for (int i = 0; i < g->nvars; i++)  // a differential equation may have no solution
         if (g->vars[i]->kind == VAR_SERIES && g->vars[i]->sites && g->vars[i]->sites->ode) return true;
     for (int i = 0; i < g->nvars; i++)
-        if (g->vars[i]->wild) return true;
+        if (g->vars[i]->known.wild) return true;
     for (const Series *s = g->series; s; s = s->next)
         for (const Site *t = s->sites; t; t = t->next)
             if (site_divides(t)) return true;

@@ -126,7 +126,7 @@ static Node *in_pairs(Share *s, Sharing how, const Loops *o, int at, Node *body,
 static bool lists_terms(const Node *body)
 {
     for (const Node *n = body; n; n = n->next)
-        if (n->kind == NODE_ASSIGN && n->assign.place.array && n->assign.place.array->pattern) return true;
+        if (n->kind == NODE_ASSIGN && n->assign.place.array && n->assign.place.array->lowered.pattern) return true;
     return false;
 }
 

@@ -42,7 +42,7 @@ const Site *put_site(Lower *p, const Site *t)
     for (int k = 0; k < l.n; k++) target[k] = ex_index(l.index[k]);  // each iteration computes its own element
     Node *n = enter_nest(p, NODE_NEST, &l, l.n, target, NULL);
     n->nest.moving = t->var;
-    n->nest.careful = t->var->kind == VAR_LET && t->var->unsure;
+    n->nest.careful = t->var->kind == VAR_LET && t->var->known.unsure;
     put_element(p, t);
     const Site *next = t->next;
     for (; next && !lane && l.n && next->plates.index == t->plates.index && next->plates.guard == t->plates.guard && !reads_itself(next);

@@ -31,7 +31,7 @@ static Chains chains_of(const Update *s)
     const Var *v = s->joined ? s->joined->product : c->var;
     Chains h = {.c = c, .joined = s->nblock > 1 ? s->joined : NULL, .panels = ex_num(1), .length = ex_num(1), .inside = ex_num(1)};
     for (int k = 0; k < v->rank; k++) {
-        if (k == v->chain) {
+        if (k == v->summing.chain) {
             h.along = c->element[k];
             h.length = v->dim[k];
             continue;

@@ -102,7 +102,7 @@ static Var *array_for(Trials *t)
     for (int k = 0; k < t->loops->n; k++) dim[k] = t->loops->index[k]->hi;
     ROOM(p->g->arena, p->rest, p->nrests, p->rests_size);
     Var *array = work_array(p, ROLE_TOTALS, "rest", t->loops->n, dim);
-    array->filled_within = true;
+    array->lowered.filled_within = true;
     p->rest[p->nrests++] = (RestOfRows){array, p->open};
     return array;
 }

@@ -103,7 +103,7 @@ int main(void)
     loop->loop.ntotals = 1;
     loop->loop.total[0] = t;
     loop->body = assign(ASSIGN_ADD, to_t, b_i);
-    try("iterations shared by one lane", KERNEL_ONCE, then(let(t, ex_num(0), "wide", true), loop), false, "turns are shared");
+    try("iterations shared by one lane", KERNEL_ONCE, then(let(t, ex_num(0), "wide", true), loop), false, "iterations are shared");
     try("a kernel that nothing launches", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, ex_num(0)), true, "nothing launches it");
     printf("%d failed\n", failed);
     return failed > 0;

@@ -52,7 +52,7 @@ const char *needed_for(Graph *g, const Var *v)
     if (v->needed_for) return v->needed_for;
     for (int i = 0; i < g->nvars; i++) {
         const Var *x = g->vars[i];
-        for (const Site *t = x->sites; t && x->kind == VAR_LET && !x->minds_missing; t = t->next) {
+        for (const Site *t = x->sites; t && x->kind == VAR_LET && !x->known.minds_missing; t = t->next) {
             bool reads = (t->value && ex_mentions(t->value, v)) || (t->plates.guard && ex_mentions(t->plates.guard, v));
             for (int k = 0; k < t->n; k++) reads |= ex_mentions(t->subscript[k], v);
             for (int k = 0; k < t->plates.n; k++) reads |= ex_mentions(t->plates.index[k]->lo, v) || ex_mentions(t->plates.index[k]->hi, v);

@@ -143,7 +143,7 @@ void gradient_print(FILE *out, const Graph *g)
         Index *element[MAX_RANK];
         const char *because = NULL;
         int line = 0;
-        const Moving b = block_with_series(g, &v, 1, v->sums);
+        const Moving b = block_with_series(g, &v, 1, v->summing.sums);
         fprintf(out, "d log p / d %s =", ex_text(g->arena, var_element(g, v, element)));
         for (const Factor *f = g->factors; f && !because; f = f->next) {
             Derivative *d;

@@ -46,7 +46,9 @@ static bool is_seen(const Graph *g, const Series *s, int sums)
     if (!s->apart) return true;
     for (int i = 0; i < g->nvars && sums > 0; i++) {
         const Var *v = g->vars[i];
-        if (v->offered && v->messages && (v->messages->series == s || series_reads(v->messages->series, s->var[0]))) return true;
+        if (v->summing.offered && v->summing.messages &&
+            (v->summing.messages->series == s || series_reads(v->summing.messages->series, s->var[0])))
+            return true;
     }
     return false;
 }

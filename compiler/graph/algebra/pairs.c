@@ -100,7 +100,8 @@ static bool is_coefficient(Graph *g, const Var *z, const Var *b)
     if ((b->kind != VAR_PARAMETER && b->kind != VAR_LATENT) || b->discrete || b->base != BASE_REAL || b->constraint != CONSTRAINT_NONE ||
         b->parts)
         return false;
-    if (isfinite(b->lower_number) || isfinite(b->upper_number) || b->lower || b->upper || b->rank != z->rank || b->sums != z->sums)
+    if (isfinite(b->lower_number) || isfinite(b->upper_number) || b->lower || b->upper || b->rank != z->rank ||
+        b->summing.sums != z->summing.sums)
         return false;
     for (int k = 0; k < b->rank; k++)
         if (b->dim[k] != z->dim[k]) return false;
@@ -111,7 +112,7 @@ const Pair *find_pair(Graph *g, Var *z)
 {
     const Expr *lower = end_of_summed(z, 0), *upper = end_of_summed(z, 1);
     if (!z->discrete || z->base != BASE_INT || z->constraint != CONSTRAINT_NONE || (z->kind != VAR_PARAMETER && z->kind != VAR_LATENT) ||
-        z->messages || z->summed)
+        z->summing.messages || z->summing.summed)
         return NULL;
     if (!lower || !upper || lower->kind != EX_NUM || upper->kind != EX_NUM || !(upper->number > lower->number) ||
         upper->number - lower->number >= MOST_OF_PAIR)

@@ -121,7 +121,7 @@ static bool unknowns_of(Graph *g, const Factor *f, bool missing, Corner *at, lon
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
         if (!(var_unknown(v) || (missing && v->response && !needed_for(g, v))) || (v->kind != VAR_DATA && !v->discrete) ||
-            v->base != BASE_INT || v->summed || v->kind == VAR_AUXILIARY || !factor_mentions(f, v))
+            v->base != BASE_INT || v->summing.summed || v->kind == VAR_AUXILIARY || !factor_mentions(f, v))
             continue;
         const Expr *lo = end_of_summed(v, 0), *hi = end_of_summed(v, 1);
         if (!lo || !hi || lo->kind != EX_NUM || hi->kind != EX_NUM || hi->number - lo->number >= MOST_COMBINATIONS) continue;

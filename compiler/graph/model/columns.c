@@ -295,7 +295,7 @@ static Matrix *make_matrix(Columns *x, Expr *const *column, int n, const Loops *
     Var *v = var_unique(g, "columns", VAR_LET);
     *m = (Matrix){.var = v, .n = n, .column = NEW_N(g->arena, Expr *, n), .next = x->matrices};
     v->span = x->span;
-    v->unsure = true;
+    v->known.unsure = true;
     m->rows = (Loops){.n = rows->n};
     for (int i = 0; i < rows->n; i++) {
         m->rows.index[i] = index_new(rows->index[i]->name, rows->index[i]->lo, rows->index[i]->hi);

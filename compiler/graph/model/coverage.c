@@ -218,9 +218,10 @@ static Expr *total(Graph *g, Var *v, Coverage *c, bool drawn)
 Expr *element_exists(Graph *g, Var *v, Index *const *element)
 {
     const bool computed = var_unknown(v) && v->sites;  // where it is not drawn
-    if (!v->holes && !computed) return NULL;
-    Expr *count = total(g, v, v->coverage, computed);
-    for (int k = 0; k < v->coverage->rank; k++) count = ex_replace_index(count, v->coverage->coordinate[k], ex_index(element[k]));
+    if (!v->known.holes && !computed) return NULL;
+    Expr *count = total(g, v, v->known.coverage, computed);
+    for (int k = 0; k < v->known.coverage->rank; k++)
+        count = ex_replace_index(count, v->known.coverage->coordinate[k], ex_index(element[k]));
     return ex_call2("!=", count, ex_num(0));
 }
 
@@ -340,7 +341,7 @@ static bool check_each_once(Requirements *requirements, Var *v, Coverage *c)
     return good;
 }
 
-bool coverage_overlaid(const Var *v) { return v->coverage && v->coverage->overlaid; }
+bool coverage_overlaid(const Var *v) { return v->known.coverage && v->known.coverage->overlaid; }
 
 static void add_naming(Graph *g, Coverage *c, const Var *v, Span span, const Loops *plates, bool defines, int n, Expr *const *at)
 {
@@ -619,16 +620,16 @@ bool find_coverage(Requirements *requirements)
         Var *v = g->vars[i];
         if (!v->decl) continue;  // of augmentations, and what the compiler made
         const bool let = v->kind == VAR_LET;
-        Coverage *c = v->coverage = coverage_of(g, v, !let, true), *drawn = let ? coverage_of(g, v, true, false) : NULL;
+        Coverage *c = v->known.coverage = coverage_of(g, v, !let, true), *drawn = let ? coverage_of(g, v, true, false) : NULL;
         if (drawn) good &= check_each_once(requirements, v, drawn);
         if (!c) {
             require_held(requirements, v);
             continue;
         }
-        v->holes = !c->complete && (v->kind != VAR_DATA || v->response);
+        v->known.holes = !c->complete && (v->kind != VAR_DATA || v->response);
         good &= check_each_once(requirements, v, c);
         if (v->kind == VAR_DATA && v->response) require_not_missing(requirements, v);
-        if (v->kind == VAR_DATA && v->holes && v->rank == c->rank) require_existence(requirements, v, c);
+        if (v->kind == VAR_DATA && v->known.holes && v->rank == c->rank) require_existence(requirements, v, c);
     }
     return good;
 }
@@ -697,8 +698,8 @@ static void require_drawn(Requirements *requirements, Var *v, const Coverage *c,
 
 void require_named(Requirements *requirements, Var *v, const Loops *l, Span span, int n, Expr *const *subscript)
 {
-    Coverage *c = v->coverage;
-    if (!c || !v->holes || n < c->rank) return;
+    Coverage *c = v->known.coverage;
+    if (!c || !v->known.holes || n < c->rank) return;
     for (int i = 0; i < c->nmerged; i++)
         if (lies_in(c, &c->merged[i], l, subscript)) return;
     if (v->kind == VAR_DATA) {
@@ -726,8 +727,8 @@ void require_named(Requirements *requirements, Var *v, const Loops *l, Span span
 // The order holds for all elements: one without a density of its own would keep its neighbours from where they belong.
 void require_whole(Requirements *requirements, Var *v)
 {
-    const Coverage *c = v->coverage;
-    if (!c || !v->holes || c->rank != v->rank) return;
+    const Coverage *c = v->known.coverage;
+    if (!c || !v->known.holes || c->rank != v->rank) return;
     Graph *g = requirements->g;
     Requirement k = {.span = v->span, .name = v->name, .nparts = 1, .counted = true};
     for (int d = 0; d < c->rank; d++) {

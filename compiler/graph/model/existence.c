@@ -91,14 +91,15 @@ bool find_domains(Graph *g)
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
         const bool drawn = v->kind == VAR_PARAMETER || v->kind == VAR_LATENT;
-        v->partial |=
-            (var_unknown(v) && v->sites) || ((v->kind == VAR_SERIES || v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && v->holes);
-        if (!(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response)) || (v->rank == 0 && v->coverage && !v->holes))
+        v->partial |= (var_unknown(v) && v->sites) ||
+                      ((v->kind == VAR_SERIES || v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && v->known.holes);
+        if (!(drawn || v->kind == VAR_AUXILIARY || (v->kind == VAR_DATA && v->response)) ||
+            (v->rank == 0 && v->known.coverage && !v->known.holes))
             continue;
         var_element(g, v, v->own);
         v->exists = var_domain(g, v, v->own);
-        v->partial |=
-            v->exists && (drawn || v->rank == 0 || v->holes || (v->kind == VAR_AUXILIARY && !ex_any_var(v->exists, test_may_change, NULL)));
+        v->partial |= v->exists && (drawn || v->rank == 0 || v->known.holes ||
+                                    (v->kind == VAR_AUXILIARY && !ex_any_var(v->exists, test_may_change, NULL)));
     }
     return true;
 }

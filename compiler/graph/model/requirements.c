@@ -109,7 +109,7 @@ static Expr *first_varying(Expr *e, const AskedRequirement *done, bool inside_su
 static bool mark_wild(const Var *v, void *with)
 {
     (void)with;
-    if (test_wild(v, NULL)) ((Var *)v)->wild = true;
+    if (test_wild(v, NULL)) ((Var *)v)->known.wild = true;
     return false;
 }
 
@@ -229,7 +229,7 @@ static void keep(Requirements *c, Requirement k)
     *kept = k;
     *c->last = kept;
     c->last = &kept->next;
-    if (c->defining) c->defining->unsure = true;
+    if (c->defining) c->defining->known.unsure = true;
 }
 
 static void add_loop(Requirement *k, Index *i) { k->loops.index[k->loops.n++] = i; }
@@ -299,7 +299,7 @@ static void settle(Requirements *c, Requirement k, AskedRequirement done)
         ranged = splits && free && missing_range(c->g, v, &lo, &hi);
         Expr *gap = ex_num(GM_MISSING_INT), *was = k.loops.guard;
         Requirement given = k;
-        if (counts && !(ranged && free)) v->wild = true;
+        if (counts && !(ranged && free)) v->known.wild = true;
         if (!free && counts) given.loops.guard = ex_both(given.loops.guard, none_missing(c->g, v));
         else if (counts || ranged) given.loops.guard = ex_both(given.loops.guard, ex_call2("!=", r, gap));
         else

@@ -55,7 +55,7 @@ void find_lookups(Graph *g, Stmt *s, StmtScope scope)
             v->base = BASE_INT;
             v->span = s->span;
             v->sites = site;
-            v->unsure = true;  // the loop's ends are data, which may name elements that do not exist
+            v->known.unsure = true;  // the loop's ends are data, which may name elements that do not exist
             for (int i = 1; i < s->lhs->nkids && s->lhs->kid[i]->kind != AST_ALL && s->lhs->kid[i]->kind != AST_RANGE; i++) {
                 v->dim[v->rank++] = elaborate(g, s->decl->type.dim[i - 1], NULL, 0, NULL);
                 site->subscript[site->n++] = elaborate(g, s->lhs->kid[i], scope.env, 0, NULL);

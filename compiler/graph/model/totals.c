@@ -56,7 +56,7 @@ static Expr *let_of(Totals *t, Expr *value)
     t->made = m;
     if (ex_positive(value)) v->lower_number = 0;
     v->span = t->span;
-    v->unsure = true;
+    v->known.unsure = true;
     v->sites = NEW(g->arena, Site);
     *v->sites = (Site){.span = t->span, .var = v, .value = value};
     return ex_ref(v, 0, NULL);

@@ -564,7 +564,7 @@ bool find_requirements(Graph *g)
              g->vars[i]->constraint == CONSTRAINT_SUM_TO_ZERO))
             require_whole(&c, g->vars[i]);
     for (const Update *s = g->updates; s; s = s->next)  // a value that is tried may be outside, too
-        if (s->conditional && s->conditional->u) s->conditional->u->var->wild = s->conditional->var->wild;
+        if (s->conditional && s->conditional->u) s->conditional->u->var->known.wild = s->conditional->var->known.wild;
     return diags_errors(g->diags) == 0;
 }
 

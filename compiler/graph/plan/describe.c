@@ -244,7 +244,7 @@ static void density(Graph *g, Description *d, const Update *s)
 static const char *children_of(Graph *g, Var *v)
 {
     Var **list = NEW_N(g->arena, Var *, g->nvars + 1);
-    const int n = summed_out_of(g, &v, 1, v->sums, list);
+    const int n = summed_out_of(g, &v, 1, v->summing.sums, list);
     const char *names = n ? list[0]->name : NULL;
     for (int i = 1; i < n; i++) names = arena_printf(g->arena, i == n - 1 ? "%s and %s" : "%s, %s", names, list[i]->name);
     return names;
@@ -533,7 +533,7 @@ static void describe_values(Graph *g, Description *d, const Update *s)
                  arena_printf(g->arena, "in place of %s: the prior plus the counts of all others, over its sum",
                               text(g, ex_replace(p->ref, c->u, c->current))));
     }
-    const char *below = c->var->parent && s->over_sum ? children_of(g, c->var) : NULL;
+    const char *below = c->var->summing.parent && s->over_sum ? children_of(g, c->var) : NULL;
     if (below)
         d->method = arena_printf(g->arena, "%s, with %s summed out of its law and drawn after it (Zhang and Poole 1994)", d->method, below);
     const char *beside = chains_beside(g, s);

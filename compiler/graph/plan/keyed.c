@@ -27,7 +27,7 @@ enum { MOST_SHIFTS = 4 };
 // A discrete unknown at a place known from data. Where it may lie outside of what it picks, the sum stays, and looks each time.
 bool is_drawn_key(const Expr *e)
 {
-    if (e->kind != EX_REF || !var_unknown(e->var) || e->var->base != BASE_INT || e->var->wild || e->nargs != e->var->rank || e->loose)
+    if (e->kind != EX_REF || !var_unknown(e->var) || e->var->base != BASE_INT || e->var->known.wild || e->nargs != e->var->rank || e->loose)
         return false;
     for (int i = 0; i < e->nargs; i++)
         if (!ex_data_only(e->args[i])) return false;
@@ -44,13 +44,13 @@ bool has_drawn_key(int n, Expr *const *target)
 static bool test_weights(const Var *v, void *with)
 {
     (void)with;
-    return v->weights;
+    return v->em.weights;
 }
 
 bool reads_weights(const Expr *e) { return ex_any_var(e, test_weights, NULL); }
 
 // What does not change while updates read statistics: data, and probabilities of latents once these are found.
-static bool is_given(const Var *v) { return v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_SUM || v->weights; }
+static bool is_given(const Var *v) { return v->kind == VAR_DATA || v->kind == VAR_LET || v->kind == VAR_SUM || v->em.weights; }
 
 // What stands for a part of the sum that depends on the row by its keys alone, while the sum is taken apart.
 typedef struct Stand {
@@ -282,7 +282,7 @@ static bool mentions_rows(const Keys *keys, const Loops *l, const Index *value, 
 // probability_c[i, c]: c is a value, whose weights are summed over rows.
 static Look weighs(const Expr *e, void *with)
 {
-    return e->kind == EX_REF && e->var->weights && e->args[e->nargs - 1] == ex_index(with) ? FOUND : LOOK;
+    return e->kind == EX_REF && e->var->em.weights && e->args[e->nargs - 1] == ex_index(with) ? FOUND : LOOK;
 }
 
 // Where a condition, or a key, depends on the value alone, rows are summed for each value first:

@@ -34,7 +34,7 @@ static Var *asked_of_run(Graph *g, const char *name, const Observed *of, OnReque
     v->rank = rank;
     memcpy(v->dim, of->var->dim, sizeof *v->dim * (size_t)rank);
     // elements without a statement have no value
-    v->holes = v->partial = of->var->kind != VAR_DATA || !of->var->response || of->var->holes;
+    v->known.holes = v->partial = of->var->kind != VAR_DATA || !of->var->response || of->var->known.holes;
     return v;
 }
 

@@ -67,12 +67,12 @@ static void place(Plan *p, Update *s, Update **otherwise)
 {
     if (!s) return;
     Order *o = &p->order;
-    const int number = s->block[0]->summed;
+    const int number = s->block[0]->summing.summed;
     s->over_sum = p->g->method != METHOD_EM && drawn_without_summed(p->g, s->block, s->nblock);
     s->marginal |= s->over_sum;
     if (number) {
         Update **at = &o->summed;
-        while (*at && (*at)->block[0]->summed > number) at = &(*at)->next;
+        while (*at && (*at)->block[0]->summing.summed > number) at = &(*at)->next;
         s->next = *at;
         *at = s;
     } else update_append(s->over_sum ? s->collapsed ? &o->over_both : &o->over_sums : s->collapsed ? &o->first : otherwise, s);
@@ -232,8 +232,8 @@ static void block_asked_for(Plan *p, const Request *r)
     int m, diagonal;
     if (!take_names(p, r, block, &m)) return;
     const char *why = hindrance(p, block, m, &diagonal);
-    bool joined = block[0]->joined && block[0]->joined->n == m;
-    for (int i = 1; i < m; i++) joined &= block[i]->joined == block[0]->joined;
+    bool joined = block[0]->summing.joined && block[0]->summing.joined->n == m;
+    for (int i = 1; i < m; i++) joined &= block[i]->summing.joined == block[0]->summing.joined;
     if (joined) {
         for (int i = 0; i < m; i++) find_candidate(p->list, p->n, block[i]->name)->taken = false;  // by their values, below
         return;
@@ -296,7 +296,8 @@ static void over_sums(Plan *p)
     for (int i = 0; i < p->n; i++) {
         Candidate *c = &p->list[i];
         const char *why = NULL;
-        if (c->taken || request_of(g, c->var) || c->var->summed || !reads_sum(g, &c->var, 1) || !has_gradient(g, c->var, &why)) continue;
+        if (c->taken || request_of(g, c->var) || c->var->summing.summed || !reads_sum(g, &c->var, 1) || !has_gradient(g, c->var, &why))
+            continue;
         block[m++] = c->var;
     }
     for (int at = 0; at < m;) {  // what the others would run into leaves the block
@@ -431,7 +432,7 @@ static void one_by_one(Plan *p)
     for (int i = 0; i < p->n; i++) {
         Candidate *c = &p->list[i];
         if (c->taken) continue;
-        const Joined *j = c->var->joined;
+        const Joined *j = c->var->summing.joined;
         if (j && c->var == j->var[0]) place(p, joined_update(g, j), usual(p, c->var));
         if (j && !j->where) continue;
         Update *by_counts = collapsed_update(g, c->var);
@@ -440,7 +441,7 @@ static void one_by_one(Plan *p)
             continue;
         }
         Update *s = element_update(g, c->var, false, c->because),
-               *other = s && s->by_messages && !c->var->summed && !c->var->offered ? update_on_gpu(g, c->var, s) : NULL;
+               *other = s && s->by_messages && !c->var->summing.summed && !c->var->summing.offered ? update_on_gpu(g, c->var, s) : NULL;
         if (s) s->joint = -c->set;
         if (s) s->joined = j;
         if (other) other->joined = j;
@@ -497,7 +498,7 @@ static Plan plan_of(Graph *g)
     Plan p = {.g = g, .list = NEW_N(g->arena, Candidate, nvars + 1)};
     for (int i = 0; i < nvars; i++) {
         Var *v = g->vars[i];
-        if (!var_unknown(v) || v->integrated || v->expectation) continue;
+        if (!var_unknown(v) || v->em.integrated || v->em.expectation) continue;
         Candidate *c = &p.list[p.n++];
         c->var = v;
         improper(g, v);

@@ -211,7 +211,7 @@ static void take_out(Update **list, const Update *s)
 }
 
 // A tree stays together, in its order: what a child is summed out of is drawn before it, and nothing between reads its value.
-static bool is_of_tree(const Var *v) { return v->parent || v->summed; }
+static bool is_of_tree(const Var *v) { return v->summing.parent || v->summing.summed; }
 
 static bool follows(const Update *s, Var *const *list, int n)
 {
@@ -257,10 +257,10 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
             if (theirs[w->id] && w->kind != VAR_AUXILIARY) block[n++] = w;
         }
         if (offers && (nsummed = offered_to(g, block, n, summed)) < 1) continue;
-        for (int k = 0; k < n; k++) block[k]->sums += offers;
+        for (int k = 0; k < n; k++) block[k]->summing.sums += offers;
         const char *because = not_worth(g, set, v->id, block, n);
         if (because) {
-            for (int k = 0; k < n; k++) block[k]->sums -= offers;
+            for (int k = 0; k < n; k++) block[k]->summing.sums -= offers;
             if (offers) continue;
             *last = NEW(g->arena, Alone);
             **last = (Alone){n, block, because, NULL};
@@ -276,7 +276,7 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
         Update *move =
             add_selection(g, block, n, theirs, coupled || sliced > 1, "the warm-up compares it with the Gibbs updates of these unknowns");
         for (int k = 0; k < n; k++) {
-            block[k]->sums -= offers;
+            block[k]->summing.sums -= offers;
             in[block[k]->id] = true;
         }
         if (!offers) continue;

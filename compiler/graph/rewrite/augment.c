@@ -199,7 +199,7 @@ static Expr *slice_of(Graph *g, const Factor *f, const Loops *p, Index *j, int n
     v->rank = n;
     v->sites = none;
     if (j->least >= 0) v->lower_number = 0;
-    v->unsure = true;  // the loops' ends are data, which may name elements that do not exist
+    v->known.unsure = true;  // the loops' ends are data, which may name elements that do not exist
     for (int k = 0; k < n; k++) {
         v->dim[k] = dim[k];
         none->plates.index[k] = index_new(at[k]->index->name, ex_num(1), dim[k]);

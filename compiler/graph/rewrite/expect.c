@@ -73,19 +73,19 @@ static bool outside_sums(const Factor *f, const Expr *ref)
 
 static bool is_latent(const Graph *g, const Var *v)
 {
-    return g->method == METHOD_EM && (v->summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->expectation;
+    return g->method == METHOD_EM && (v->summing.summed || v->kind == VAR_AUXILIARY) && var_unknown(v) && !v->em.expectation;
 }
 
 // A factor that the updates of maximisation read, or that of an expectation.
 static bool is_read(const Graph *g, const Factor *f, const Var *v)
 {
-    return factor_counts_at(f, v->summed ? v->summed - 1 : g->nsums, false);
+    return factor_counts_at(f, v->summing.summed ? v->summing.summed - 1 : g->nsums, false);
 }
 
 static const Var *another_latent(const Graph *g, const Factor *f, const Var *v)
 {
     for (int i = 0; i < g->nvars; i++)
-        if (g->vars[i] != v && is_latent(g, g->vars[i]) && !g->vars[i]->integrated && factor_mentions(f, g->vars[i])) return g->vars[i];
+        if (g->vars[i] != v && is_latent(g, g->vars[i]) && !g->vars[i]->em.integrated && factor_mentions(f, g->vars[i])) return g->vars[i];
     return NULL;
 }
 
@@ -148,7 +148,7 @@ static void take_back(Graph *g, const Applied *a)
         for (const Factor *o = b->factor; o && !within; o = o->original) within = o == a->factor;
         if (!within) continue;
         for (int i = 0; i < g->nvars; i++)
-            if (g->vars[i]->kind == VAR_AUXILIARY && g->vars[i] == b->latent) g->vars[i]->integrated = true;
+            if (g->vars[i]->kind == VAR_AUXILIARY && g->vars[i] == b->latent) g->vars[i]->em.integrated = true;
     }
     g->reading = NULL;
 }
@@ -167,7 +167,7 @@ static Var *array_of(Graph *g, const Var *v, const char *stem, Expr *values)
     Var *e = var_unique(g, arena_printf(g->arena, "%s_%s", stem, v->name), VAR_AUXILIARY);
     e->span = v->span;
     e->base = BASE_REAL;
-    e->expectation = true;
+    e->em.expectation = true;
     e->lower_number = -INFINITY;
     e->upper_number = INFINITY;
     for (int k = 0; k < v->rank; k++) e->dim[e->rank++] = v->dim[k];
@@ -179,7 +179,7 @@ static Factor *expected_factor(Graph *g, Factor *f, const Var *v, Loops plates)
 {
     Factor *q = factor_new(g, f->span, plates);
     q->rule = f->rule;
-    if (v->summed) {
+    if (v->summing.summed) {
         for (Factor *s = g->factors; s; s = s->next)
             if (s->sums_out == v) q->original = s;
     } else {
@@ -224,7 +224,7 @@ static void by_values(Graph *g, Update *s, Var *v)
 {
     Expr *first = s->enumerate.lower, *last = s->enumerate.upper;
     Var *p = s->expected->of[s->expected->n++] = array_of(g, v, "probability", ex_add2(ex_sub(last, first), ex_num(1)));
-    p->weights = true;
+    p->em.weights = true;
     Factor *end = g->factors;
     while (end && end->next) end = end->next;
     for (Factor *f = g->factors; f; f = f == end ? NULL : f->next) {
@@ -287,7 +287,7 @@ bool expectations(Graph *g, Update *(*update_of)(Graph *, Var *), Update **updat
     Update **of = NEW_N(g->arena, Update *, nvars + 1);
     for (int i = 0; i < nvars; i++) {
         Var *v = g->vars[i];
-        if (var_unknown(v) && v->discrete && v->kind != VAR_AUXILIARY && !v->summed)
+        if (var_unknown(v) && v->discrete && v->kind != VAR_AUXILIARY && !v->summing.summed)
             return refuse(g, v, "it is discrete, and its values do not lie between two ends known from data");
     }
     for (bool again = true; again;) {
@@ -295,7 +295,7 @@ bool expectations(Graph *g, Update *(*update_of)(Graph *, Var *), Update **updat
         for (int i = 0; i < nvars && !again; i++) {
             Var *v = g->vars[i];
             of[i] = NULL;
-            if (!is_latent(g, v) || v->integrated) continue;
+            if (!is_latent(g, v) || v->em.integrated) continue;
             of[i] = update_of(g, v);
             Conditional *c = of[i] ? of[i]->conditional : NULL;
             if (c && !c->array) find_statistics(g, c);
@@ -316,7 +316,7 @@ bool expectations(Graph *g, Update *(*update_of)(Graph *, Var *), Update **updat
         of[i]->expected = NEW(g->arena, Expected);
         if (v->discrete) by_values(g, of[i], v);
         else by_statistics(g, of[i], v);
-        v->integrated = true;
+        v->em.integrated = true;
         of[i]->does = EXPECTS;
         Update **last = updates;
         while (*last) last = &(*last)->next;

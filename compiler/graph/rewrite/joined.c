@@ -185,7 +185,7 @@ static void find_rule(Joined *j, bool chain, bool asked)
 static bool may_be_joined(Graph *g, const Var *v)
 {
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !v->discrete || v->base != BASE_INT || v->constraint != CONSTRAINT_NONE ||
-        v->summed || v->messages || v->joined || v->part_of || !v->rank || v->rank + SUBSCRIPTS_MORE > MAX_RANK)
+        v->summing.summed || v->summing.messages || v->summing.joined || v->part_of || !v->rank || v->rank + SUBSCRIPTS_MORE > MAX_RANK)
         return false;
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
     if (!first || !last || (request_of(g, v) && !together_asked(g, v))) return false;
@@ -218,7 +218,7 @@ static Joined *joined_of(Graph *g, Var *const *var, int n)
     w->base = BASE_INT;
     w->discrete = true;
     w->span = first->span;
-    w->sums = first->sums;
+    w->summing.sums = first->summing.sums;
     w->rank = first->rank;
     memcpy(w->dim, first->dim, sizeof w->dim);
     for (int i = 0; i < n; i++) {
@@ -227,7 +227,7 @@ static Joined *joined_of(Graph *g, Var *const *var, int n)
     }
     const Request *asked = together_asked(g, first);
     for (int i = 1; i < n; i++)
-        if (together_asked(g, var[i]) != asked || var[i]->sums != first->sums) return NULL;
+        if (together_asked(g, var[i]) != asked || var[i]->summing.sums != first->summing.sums) return NULL;
     Expr *values = ex_num(1);
     for (int i = 0; i < n; i++) values = ex_mul2(values, j->count[i]);
     w->lower_number = 0;
@@ -284,7 +284,7 @@ static void settle(Joined *j)
     }
     c->var = j->var[0];
     c->current = ex_ref(c->var, c->var->rank, c->current->args);
-    for (int i = 0; i < j->n; i++) j->var[i]->joined = j;
+    for (int i = 0; i < j->n; i++) j->var[i]->summing.joined = j;
 }
 
 void find_joined(Graph *g)

@@ -64,7 +64,7 @@ static Var *observed_of(Graph *g, Var *v)
     Expr *element = var_element(g, v, index);
     Var *seen = var_unique(g, arena_printf(g->arena, "observed_%s", v->name), VAR_LET);
     seen->base = BASE_INT;
-    seen->minds_missing = true;
+    seen->known.minds_missing = true;
     seen->span = v->span;
     seen->rank = v->rank;
     memcpy(seen->dim, v->dim, sizeof seen->dim);

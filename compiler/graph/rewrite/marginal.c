@@ -38,7 +38,7 @@ static int others_near(Graph *g, const Var *v)
     int n = 0;
     for (int i = 0; i < g->nvars; i++) {
         const Var *w = g->vars[i];
-        if (w == v || w->summed || !asked_marginal(g, w)) continue;
+        if (w == v || w->summing.summed || !asked_marginal(g, w)) continue;
         bool near = false;
         for (const Factor *f = g->factors; f && !near; f = f->next)
             near = factor_counts_at(f, g->nsums, true) && factor_mentions(f, v) && factor_mentions(f, w);
@@ -53,8 +53,8 @@ static int by_need(Graph *g, Var **list)
     int n = 0;
     for (int i = 0; i < g->nvars; i++) {
         Var *v = g->vars[i];
-        if (!var_unknown(v) || v->summed || !asked_marginal(g, v)) continue;
-        v->sums = g->nsums;
+        if (!var_unknown(v) || v->summing.summed || !asked_marginal(g, v)) continue;
+        v->summing.sums = g->nsums;
         int at = n++;
         const int near = others_near(g, v);
         for (; at > 0; at--) {
@@ -95,14 +95,15 @@ bool has_few_values(const Conditional *c)
 
 static void draw_together(Graph *g, Var *v)
 {
-    if (!var_unknown(v) || v->summed || v->messages || (v->joined && !v->joined->where) || !v->discrete || v->base != BASE_INT ||
-        (request_of(g, v) && !v->joined && !in_turn_asked(g, v)) || !end_of_summed(v, 0) || !end_of_summed(v, 1))
+    if (!var_unknown(v) || v->summing.summed || v->summing.messages || (v->summing.joined && !v->summing.joined->where) || !v->discrete ||
+        v->base != BASE_INT || (request_of(g, v) && !v->summing.joined && !in_turn_asked(g, v)) || !end_of_summed(v, 0) ||
+        !end_of_summed(v, 1))
         return;
     Conditional *c = chain_density(g, v, can_collapse(g, v));
     if (c->recursion || c->nbatch == v->rank || !along_neighbours(c) || !has_few_values(c)) return;
     Expr *apart;
-    if (sum_along(g, c, own_density(c, &apart), false)) v->messages->series->apart = true;
-    else v->messages = NULL;
+    if (sum_along(g, c, own_density(c, &apart), false)) v->summing.messages->series->apart = true;
+    else v->summing.messages = NULL;
 }
 
 // ---- offers: in a method selection NUTS may see an unknown summed out that Gibbs updates are given (select.c) ----
@@ -113,22 +114,22 @@ static void draw_together(Graph *g, Var *v)
 // offered with these summed out.
 static void offer(Graph *g, Var *v, int number, bool chains)
 {
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summed || v->messages || v->joined ||
-        v->base != BASE_INT || request_of(g, v))
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !var_unknown(v) || v->summing.summed || v->summing.messages ||
+        v->summing.joined || v->base != BASE_INT || request_of(g, v))
         return;
     const Expr *first = end_of_summed(v, 0), *last = end_of_summed(v, 1);
     if (!first || !last || (first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number >= FEW_STATES)) return;
     for (const Factor *f = g->factors; f; f = f->next)
-        if (factor_mentions(f, v) && (f->gone > v->sums || f->made > v->sums || has_matrix(f->log_density))) return;
-    const int sums = v->sums;
+        if (factor_mentions(f, v) && (f->gone > v->summing.sums || f->made > v->summing.sums || has_matrix(f->log_density))) return;
+    const int sums = v->summing.sums;
     if (chains) {
         const Conditional *c = chain_density(g, v, can_collapse(g, v));
         if (c->recursion || c->nbatch == v->rank || c->nbatch == 0 || !along_neighbours(c) || !has_few_values(c)) return;
         if (c->past && c->past->nstates * c->past->nvalues > MOST_PAIRS_OFFERED) return;
     }
     sum_out(g, v, number, chains, FOR_MOVES);
-    if (v->offered && v->messages) v->messages->series->apart = true;
-    v->sums = sums;
+    if (v->summing.offered && v->summing.messages) v->summing.messages->series->apart = true;
+    v->summing.sums = sums;
 }
 
 // What moves an unknown sees all that is summed out before it.
@@ -136,8 +137,8 @@ static void see_sums(Graph *g)
 {
     for (int i = 0; i < g->nvars && g->nsums; i++) {
         Var *v = g->vars[i];
-        if (v->summed) v->sums = v->summed - 1;
-        else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, METHOD_GIBBS)) v->sums = g->nsums;
+        if (v->summing.summed) v->summing.sums = v->summing.summed - 1;
+        else if (var_unknown(v) && v->kind != VAR_AUXILIARY && !asked_for(g, v, METHOD_GIBBS)) v->summing.sums = g->nsums;
     }
 }
 

@@ -49,10 +49,10 @@ Expr *message_at(const Var *v, Expr *const *at, Expr *state)
     Expr *sub[MAX_RANK];
     int n = 0;
     for (int k = 0; k < v->rank; k++)
-        if (k != v->chain) sub[n++] = at[k];
-    sub[n++] = at[v->chain];
+        if (k != v->summing.chain) sub[n++] = at[k];
+    sub[n++] = at[v->summing.chain];
     sub[n++] = state;
-    return ex_ref(v->messages, n, sub);
+    return ex_ref(v->summing.messages, n, sub);
 }
 
 // The place of a value among the messages, from 1, and back.
@@ -134,7 +134,7 @@ static Var *let_by_chain(Graph *g, const Conditional *c, const char *name)
 {
     Var *m = var_unique(g, arena_printf(g->arena, "%s_%s", name, c->var->name), VAR_LET);
     m->base = BASE_INT;
-    m->minds_missing = true;
+    m->known.minds_missing = true;
     m->span = c->var->span;
     m->rank = 1;
     m->dim[0] = c->var->dim[0];
@@ -149,7 +149,7 @@ static Var *let_by_chain(Graph *g, const Conditional *c, const char *name)
 // Two lets: the first chain with the data of each, and how many have these data. NULL: other things distinguish chains.
 static Var *alike_rows(Graph *g, const Conditional *c, Expr *densities)
 {
-    if (c->var->rank != 2 || c->var->chain != 1) return NULL;
+    if (c->var->rank != 2 || c->var->summing.chain != 1) return NULL;
     Index *i = index_new(intern("i"), ex_num(1), ex_num(1));
     AlikeRows r = {.g = g, .c = c, .differ = ex_num(0), .other = i};
     if (ex_find(densities, test_rows, &r) || !r.any) return NULL;
@@ -160,15 +160,15 @@ static Var *alike_rows(Graph *g, const Conditional *c, Expr *densities)
     first->sites->value = ex_reduce("min", before, lo, k, ex_call3("if_else", same, ex_index(before), k));
     count->sites->value = ex_reduce("sum", other, other->lo, other->hi,
                                     ex_call2("==", ex_ref(first, 1, (Expr *[]){ex_index(other)}), count->sites->subscript[0]));
-    first->alike = count;
-    first->nrows = r.n;
-    first->rows = r.rows;
-    first->rows_counted = var_unique(g, arena_printf(g->arena, "different_%s", c->var->name), VAR_ELEMENT);
-    first->rows_counted->counts_rows = true;
+    first->summing.alike = count;
+    first->summing.nrows = r.n;
+    first->summing.rows = r.rows;
+    first->summing.rows_counted = var_unique(g, arena_printf(g->arena, "different_%s", c->var->name), VAR_ELEMENT);
+    first->summing.rows_counted->summing.counts_rows = true;
     return first;
 }
 
-Expr *first_alike(const Var *v, Expr *chain) { return v->alike ? ex_ref(v->alike, 1, &chain) : chain; }
+Expr *first_alike(const Var *v, Expr *chain) { return v->summing.alike ? ex_ref(v->summing.alike, 1, &chain) : chain; }
 
 // ---- messages ----
 
@@ -221,7 +221,7 @@ static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pa
     const Conditional *c = h->c;
     Var *v = c->var, *m = var_unique(h->g, arena_printf(h->g->arena, "%s_%s", name, v->name), VAR_SERIES);
     Expr *at[MAX_RANK], *read[MAX_RANK], *before = element_beside(c, -1);
-    Index *t = c->element[v->chain], *ahead = index_new(t->name, ex_num(1), ex_sub(v->dim[v->chain], ex_num(1)));
+    Index *t = c->element[v->summing.chain], *ahead = index_new(t->name, ex_num(1), ex_sub(v->dim[v->summing.chain], ex_num(1)));
     Expr *values = h->each ? ex_num(h->each->nvalues) : h->states;
     Expr *depends = ex_replace(
         ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_new(intern("i"), ex_num(1), values))), c->u,
@@ -230,8 +230,8 @@ static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pa
     m->span = v->span;
     for (int k = 0; k < v->rank; k++) {
         if (!ex_mentions_index(depends, c->element[k])) continue;
-        at[m->rank] = k == v->chain ? ex_index(ahead) : c->current->args[k];
-        read[m->rank] = k == v->chain ? ex_sub(c->current->args[k], ex_num(1)) : c->current->args[k];
+        at[m->rank] = k == v->summing.chain ? ex_index(ahead) : c->current->args[k];
+        read[m->rank] = k == v->summing.chain ? ex_sub(c->current->args[k], ex_num(1)) : c->current->args[k];
         m->dim[m->rank++] = v->dim[k];
     }
     const int n = m->rank;
@@ -246,7 +246,8 @@ static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pa
             at[rank++] = here;
             Site *s = chain_site(h, m, rank, at);
             for (int k = 0; k < v->rank; k++)
-                if (ex_mentions_index(depends, c->element[k])) s->plates.index[s->plates.n++] = k == v->chain ? ahead : c->element[k];
+                if (ex_mentions_index(depends, c->element[k]))
+                    s->plates.index[s->plates.n++] = k == v->summing.chain ? ahead : c->element[k];
             if (pair) add_plate(s, there);
             add_plate(s, here);
             if (h->alike && ex_mentions_index(depends, c->element[0])) s->plates.guard = h->alike;
@@ -256,7 +257,7 @@ static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pa
             if (h->each) s->value = ex_map(s->value, settle_leaf, NULL);
         }
     if (!add_series(h->g, m)) abort();  // no element of it reads another
-    m->series->chains = v->chain > 0 && ex_mentions_index(depends, c->element[0]);
+    m->series->chains = v->summing.chain > 0 && ex_mentions_index(depends, c->element[0]);
     int rank = n;
     if (pair) read[rank++] = h->each ? h->there : place_of_value(v, before);
     read[rank++] = place_of_value(v, c->u);
@@ -294,7 +295,7 @@ static Expr *sum_of(int n, Expr *const *term)
 Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
 {
     Var *v = c->var;
-    v->chain = c->nbatch;
+    v->summing.chain = c->nbatch;
     const Expr *first = end_of_summed(v, 0), *top = end_of_summed(v, 1);
     const bool two = first->kind == EX_NUM && top->kind == EX_NUM && top->number == first->number + 1;
     MessageChain h = {.g = g,
@@ -304,26 +305,26 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
                                       : NULL,
                       .there = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
     h.states = h.each ? ex_num(h.each->nstates) : place_of_value(v, end_of_summed(v, 1));
-    Expr *length = v->dim[v->chain], *states = h.states, *link = link_before(c), *at[MAX_RANK], *sub[MAX_RANK], *next = NULL;
+    Expr *length = v->dim[v->summing.chain], *states = h.states, *link = link_before(c), *at[MAX_RANK], *sub[MAX_RANK], *next = NULL;
     moved &= v->rank + 2 <= MAX_RANK;
     if (moved) {
         Expr *all = ex_add2(local, link);
-        v->alike = alike_rows(g, c, c->past ? ex_add2(at_summaries(c, all, c->past->before), of_first(c)) : all);
-        if (v->alike) h.alike = ex_call2("==", first_alike(v, c->current->args[0]), c->current->args[0]);
+        v->summing.alike = alike_rows(g, c, c->past ? ex_add2(at_summaries(c, all, c->past->before), of_first(c)) : all);
+        if (v->summing.alike) h.alike = ex_call2("==", first_alike(v, c->current->args[0]), c->current->args[0]);
         next = h.each ? tabulated(&h, "links", ex_add2(link, local), true)
                       : ex_add2(tabulated(&h, "links", link, true), tabulated(&h, "weights", local, false));
         Linked *l = NEW(g->arena, Linked);
         *l = (Linked){c, next, h.there};
-        v->linked = l;
+        v->summing.linked = l;
     }
-    Var *m = v->messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
+    Var *m = v->summing.messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
     m->hidden = true;
     m->span = v->span;
     for (int k = 0; k < v->rank; k++)
-        if (k != v->chain) m->dim[m->rank++] = v->dim[k];
+        if (k != v->summing.chain) m->dim[m->rank++] = v->dim[k];
     m->dim[m->rank++] = length;
     m->dim[m->rank++] = states;
-    Index *last = c->element[v->chain];
+    Index *last = c->element[v->summing.chain];
     const int nterms = h.each ? h.each->nvalues : 1;
     Expr **all = NEW_N(g->arena, Expr *, nterms);
     memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
@@ -333,11 +334,11 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
         Index *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1))), *k = index_new(intern("k"), ex_num(1), states);
         Expr *state = h.each ? ex_num(i + 1) : ex_index(index_new(intern("j"), ex_num(1), states)),
              *value = h.each ? ex_num(h.each->value[i]) : value_at_place(v, state);
-        Expr *here = at[v->chain] = site ? ex_index(t) : length;
+        Expr *here = at[v->summing.chain] = site ? ex_index(t) : length;
         memcpy(sub, message_at(v, at, state)->args, sizeof *sub * (size_t)m->rank);
         Site *s = chain_site(&h, m, m->rank, sub);
         for (int q = 0; q < v->rank; q++)
-            if (q != v->chain) s->plates.index[s->plates.n++] = c->element[q];
+            if (q != v->summing.chain) s->plates.index[s->plates.n++] = c->element[q];
         if (site) s->plates.index[s->plates.n++] = t;
         add_plate(s, state);
         s->plates.guard = h.alike;
@@ -345,18 +346,18 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
         if (!site) continue;
         Expr *from = moved ? next : link;
         from = h.each ? behind_state(&h, from, i) : ex_replace(from, element_beside(c, -1), value);
-        at[v->chain] = ex_add2(here, ex_num(1));
+        at[v->summing.chain] = ex_add2(here, ex_num(1));
         for (int to = 0; to < nterms; to++) {
             Expr *other = h.each ? ex_num(h.each->next[i * nterms + to] + 1) : ex_index(k),
                  *pair = ex_replace(from, c->u, h.each ? ex_num(h.each->first + to) : value_at_place(v, other));
-            all[to] = ex_add2(ex_replace_index(pair, last, at[v->chain]), message_at(v, at, other));
+            all[to] = ex_add2(ex_replace_index(pair, last, at[v->summing.chain]), message_at(v, at, other));
         }
         s->value = ex_add2(s->value, h.each ? sum_of(nterms, all) : ex_reduce("log_sum_exp", k, ex_num(1), states, all[0]));
         if (c->past) s->value = ex_map(s->value, settle_leaf, NULL);
     }
     if (!add_series(g, m)) return NULL;
-    m->series->chains = v->chain > 0;
-    at[v->chain] = ex_num(1);
+    m->series->chains = v->summing.chain > 0;
+    at[v->summing.chain] = ex_num(1);
     Index *j = index_new(intern("j"), ex_num(1), states);
     Expr *alone = of_first(c);
     for (int k = 0; k < nterms; k++) {
@@ -394,7 +395,7 @@ Conditional *chain_density(Graph *g, Var *v, bool collapsed)
 
 Conditional *conditional_chain(Graph *g, Var *v)
 {
-    Conditional *c = chain_density(g, v, v->summed || can_collapse(g, v));
+    Conditional *c = chain_density(g, v, v->summing.summed || can_collapse(g, v));
     Part *first = NULL, **last = &first;
     Expr *at[MAX_RANK], *place = place_of_value(v, c->u);
     memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
@@ -409,19 +410,20 @@ Conditional *conditional_chain(Graph *g, Var *v)
         c->state_is = ex_replace(place, c->u, c->current);
     }
     at[0] = first_alike(v, at[0]);
-    Expr *along = c->current->args[v->chain], *is_first = ex_call2("==", along, ex_num(1)), *not_first = ex_call2("<=", ex_num(2), along);
+    Expr *along = c->current->args[v->summing.chain], *is_first = ex_call2("==", along, ex_num(1)),
+         *not_first = ex_call2("<=", ex_num(2), along);
     bool any_before = true;  // every element but the first has one before it that exists
     for (const Part *q = c->density; q; q = q->next)
         if (ex_mentions(q->value, v)) any_before &= q->loops.guard == not_first || neighbour_of(c, q).apart != -1;
     for (Part *q = c->density; q; q = q->next)
-        if (ex_mentions(q->value, v) ? !v->linked && neighbour_of(c, q).apart == -1 : v->linked || reads_past(c, q)) {
+        if (ex_mentions(q->value, v) ? !v->summing.linked && neighbour_of(c, q).apart == -1 : v->summing.linked || reads_past(c, q)) {
             if (c->past) remember(c, q, !ex_mentions(q->value, v));
-            if (v->linked && q->loops.guard != is_first)
+            if (v->summing.linked && q->loops.guard != is_first)
                 q->loops.guard = q->loops.guard ? ex_call2("&&", is_first, q->loops.guard) : is_first;
             *last = q;
             last = &q->next;
         }
-    if (v->linked && v->chain < v->rank) {  // of what follows the first element all is in arrays
+    if (v->summing.linked && v->summing.chain < v->rank) {  // of what follows the first element all is in arrays
         Part *q = *last = NEW(g->arena, Part);
         Expr *there = c->past ? ex_ref(c->state->var, v->rank, element_beside(c, -1)->args) : place_of_value(v, element_beside(c, -1));
         if (!c->past && !any_before)
@@ -429,14 +431,15 @@ Conditional *conditional_chain(Graph *g, Var *v)
                              ex_call2("&&", ex_call2("<=", end_of_summed(v, 0), element_beside(c, -1)),
                                       ex_call2("<=", element_beside(c, -1), end_of_summed(v, 1))),
                              there, ex_num(1));
-        *q = (Part){
-            .factor = c->density ? c->density->factor : NULL, .loops = {.guard = not_first}, .value = linked_to(v->linked, c, there)};
+        *q = (Part){.factor = c->density ? c->density->factor : NULL,
+                    .loops = {.guard = not_first},
+                    .value = linked_to(v->summing.linked, c, there)};
         last = &q->next;
     }
     Part *rest = *last = NEW(g->arena, Part);
     *rest = (Part){.factor = first ? first->factor : NULL, .value = message_at(v, at, place)};
     c->density = first;
-    if (c->nbatch < v->rank) c->nbatch = v->chain;
+    if (c->nbatch < v->rank) c->nbatch = v->summing.chain;
     c->colours = c->lattice = 0;
     c->conflicts = NULL;
     c->because = c->nbatch < v->rank ? "its elements follow each other" : "rows name its elements, whose log densities they add to";

@@ -116,7 +116,7 @@ void take_at_once(Conditional *c)
             last = &q->next;
         }
     *last = NULL;
-    c->var->chain = c->nbatch;
+    c->var->summing.chain = c->nbatch;
     c->colours = c->lattice = 0;
     c->conflicts = NULL;
     c->because = chain ? "its elements follow each other" : c->because;

@@ -83,10 +83,10 @@ bool is_gathered(const Conditional *c)
 // the rows of its own statement have (`own`).
 static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool for_parents)
 {
-    Var *v = c->var, *m = v->messages = var_unique(g, arena_printf(g->arena, "log_density_%s", v->name), VAR_SERIES);
+    Var *v = c->var, *m = v->summing.messages = var_unique(g, arena_printf(g->arena, "log_density_%s", v->name), VAR_SERIES);
     Part *all = c->density, *alone = NULL, **last = &alone;
     Expr *states = place_of_value(v, end_of_summed(v, 1)), *apart;
-    v->chain = v->rank - 1;
+    v->summing.chain = v->rank - 1;
     m->hidden = true;
     m->span = v->span;
     for (int k = 0; k < v->rank; k++) m->dim[m->rank++] = v->dim[k];
@@ -121,7 +121,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool f
     c->density = all;
     if (for_parents) {
         Expr *each = ex_add2(ex_add2(here, own), message_at(v, c->current->args, place_of_value(v, c->u)));
-        v->messages = NULL;  // its own draw goes through its rows
+        v->summing.messages = NULL;  // its own draw goes through its rows
         return ex_add2(apart, over_values(c, each, end_of_summed(v, 0), end_of_summed(v, 1)));
     }
     Index *j = index_new(intern("j"), ex_num(1), states);
@@ -135,7 +135,7 @@ static const char *why_not_within(Graph *g, const Var *messages)
 {
     const Var *other = NULL;
     for (int i = 0; i < g->nvars && !other; i++)
-        if (g->vars[i]->messages == messages) other = g->vars[i];
+        if (g->vars[i]->summing.messages == messages) other = g->vars[i];
     const char *name = other ? other->name : messages->name;
     for (const Site *t = messages->sites; t; t = t->next)
         if (t->adds)
@@ -190,7 +190,8 @@ static void weigh_others(Graph *g, const Var *v, Expr **keep, bool on)
         keep[n++] = f->log_density;
         for (int i = 0; i < g->nvars; i++) {
             const Var *w = g->vars[i];
-            if (w != v && w->summed == 0 && (w->parent || (w->sums == v->sums && asked_marginal(g, w))) && factor_mentions(f, w))
+            if (w != v && w->summing.summed == 0 && (w->summing.parent || (w->summing.sums == v->summing.sums && asked_marginal(g, w))) &&
+                factor_mentions(f, w))
                 f->log_density = weighed(g, f, w)->log_density;
         }
     }
@@ -199,7 +200,7 @@ static void weigh_others(Graph *g, const Var *v, Expr **keep, bool on)
 static bool test_parent(const Var *v, void *with)
 {
     (void)with;
-    return v->parent;
+    return v->summing.parent;
 }
 
 // Whether the rows that look elements up hold nothing of what is to see these summed out.
@@ -283,7 +284,7 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     int n = 0;
     for (Factor *f = g->factors; f; f = f->next) n++;
     Expr **keep = NEW_N(g->arena, Expr *, n + 1);
-    v->sums = number - 1;
+    v->summing.sums = number - 1;
     weigh_others(g, v, keep, true);
     Conditional *c = chains ? chain_density(g, v, true) : conditional_density(g, v, true), *scattered = conditional_scattered(g, v, true);
     const Factor *slices = by == FOR_ALL || c->nbatch < v->rank ? NULL : statement_of_slices(g, v);
@@ -321,22 +322,22 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
     if (chain) {
         if (!ex_is_num(apart, 0)) new_sum(g, v, number, p, apart);
         p.n--;
-        memmove(&p.index[v->chain], &p.index[v->chain + 1], sizeof *p.index * (size_t)(p.n - v->chain));
-        const Expr *length = v->dim[v->chain];
+        memmove(&p.index[v->summing.chain], &p.index[v->summing.chain + 1], sizeof *p.index * (size_t)(p.n - v->summing.chain));
+        const Expr *length = v->dim[v->summing.chain];
         const bool any = length->kind == EX_NUM ? length->number >= 1 : length->kind == EX_REF && length->var->lower_number >= 1;
-        if (!any) p.guard = ex_call2("<=", ex_num(1), v->dim[v->chain]);
-        if (v->alike) {
+        if (!any) p.guard = ex_call2("<=", ex_num(1), v->dim[v->summing.chain]);
+        if (v->summing.alike) {
             Expr *k = ex_index(p.index[0]);
             Expr *stands = ex_call2("==", first_alike(v, k), k);
             p.guard = p.guard ? ex_call2("&&", p.guard, stands) : stands;
-            e = ex_mul2(ex_ref(v->alike->alike, 1, &k), e);
+            e = ex_mul2(ex_ref(v->summing.alike->summing.alike, 1, &k), e);
         }
     } else e = ex_add2(e, apart);
     new_sum(g, v, number, p, !chain && p.guard ? ex_replace(e, p.guard, ex_num(1)) : e);
     if (by == FOR_MOVES) {
-        v->offered = true;
+        v->summing.offered = true;
         g->offers = number;
-    } else v->summed = number;
+    } else v->summing.summed = number;
     g->reading = NULL;  // it knows of the factors that there were
     return NULL;
 }

@@ -32,7 +32,7 @@ enum { MOST_DEARER = 10 };  // pairs of values that are weighed, in place of the
 static bool may_be_in_tree(Graph *g, const Var *v)
 {
     return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->discrete && v->base == BASE_INT && v->constraint == CONSTRAINT_NONE &&
-           !v->summed && !v->messages && !v->part_of && !request_of(g, v) && end_of_summed(v, 0) && end_of_summed(v, 1);
+           !v->summing.summed && !v->summing.messages && !v->part_of && !request_of(g, v) && end_of_summed(v, 0) && end_of_summed(v, 1);
 }
 
 // Whether the law of z, by a statement of its own, depends on w.
@@ -50,7 +50,7 @@ static bool is_child(Graph *g, const Var *z, const Var *w)
 // Unknowns of one shape, if one of them has no other children, are a matter of joined.c.
 static bool is_worth_summing(const Var *z, const Var *w)
 {
-    return fmin(number_of_values(z), number_of_values(w)) <= MOST_DEARER && (w->parent || !have_one_shape(z, w));
+    return fmin(number_of_values(z), number_of_values(w)) <= MOST_DEARER && (w->summing.parent || !have_one_shape(z, w));
 }
 
 static bool is_weighed_alone(Graph *g, Var *v)
@@ -87,7 +87,7 @@ static void take_sum_back(Graph *g, Var *v, int number)
         else f = &(*f)->next;
     }
     g->last_factor = f;
-    v->summed = v->sums = 0;
+    v->summing.summed = v->summing.sums = 0;
     g->reading = NULL;
 }
 
@@ -102,14 +102,14 @@ static bool sum_for_parents(Graph *g, Var *z, int number)
         Var *w = g->vars[i];
         if (!may_be_in_tree(g, w) || !is_child(g, z, w)) continue;
         if (!is_worth_summing(z, w) || meets_collapsed(g, w)) return false;
-        already[n] = w->parent;
+        already[n] = w->summing.parent;
         parent[n++] = w;
     }
     if (n == 0 || !is_weighed_alone(g, z)) return false;
-    for (int i = 0; i < n; i++) parent[i]->parent = true;
+    for (int i = 0; i < n; i++) parent[i]->summing.parent = true;
     bool good = !sum_out(g, z, number, false, FOR_TRIAL);
     for (int i = 0; i < n && good; i++) {
-        parent[i]->sums = number;
+        parent[i]->summing.sums = number;
         good = is_weighed_alone(g, parent[i]);
     }
     if (good && is_gathered(conditional_scattered(g, z, true))) {
@@ -118,11 +118,11 @@ static bool sum_for_parents(Graph *g, Var *z, int number)
     }
     if (good) return true;
     for (int i = 0; i < n; i++) {
-        parent[i]->parent = already[i];
-        parent[i]->sums = already[i] ? number - 1 : 0;
+        parent[i]->summing.parent = already[i];
+        parent[i]->summing.sums = already[i] ? number - 1 : 0;
     }
-    if (z->summed) take_sum_back(g, z, number);
-    z->sums = z->parent ? number - 1 : 0;
+    if (z->summing.summed) take_sum_back(g, z, number);
+    z->summing.sums = z->summing.parent ? number - 1 : 0;
     return false;
 }
 
@@ -149,7 +149,7 @@ int find_trees(Graph *g)
         }
     }
     for (int i = 0; i < nvars; i++)
-        if (g->vars[i]->parent && !g->vars[i]->summed) g->vars[i]->sums = sums;
+        if (g->vars[i]->summing.parent && !g->vars[i]->summing.summed) g->vars[i]->summing.sums = sums;
     return sums;
 }
 
@@ -176,15 +176,15 @@ int tied_in_trees(Graph *g)
     while (*end) end = &(*end)->next;
     const int sums = find_trees(g);
     bool all = true;
-    for (int i = 0; i < n; i++) all &= child[i]->summed > 0;
+    for (int i = 0; i < n; i++) all &= child[i]->summing.summed > 0;
     if (all) return sums;
     for (int number = sums; number > 0; number--)
         for (int i = 0; i < nvars; i++)
-            if (g->vars[i]->summed == number) take_sum_back(g, g->vars[i], number);
+            if (g->vars[i]->summing.summed == number) take_sum_back(g, g->vars[i], number);
     g->nvars = nvars;
     for (int i = 0; i < nvars; i++) {
-        g->vars[i]->parent = false;
-        g->vars[i]->sums = 0;
+        g->vars[i]->summing.parent = false;
+        g->vars[i]->summing.sums = 0;
     }
     *end = NULL;
     return 0;

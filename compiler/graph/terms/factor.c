@@ -93,7 +93,7 @@ bool factor_counts_at(const Factor *f, int sums, bool collapsed)
 
 bool factor_counts(const Factor *f, const Var *v, bool collapsed)
 {
-    return v->left_out ? f->left_out : factor_counts_at(f, v->sums, collapsed);
+    return v->left_out ? f->left_out : factor_counts_at(f, v->summing.sums, collapsed);
 }
 
 // Whether v decides if an instance of f stands, or what values its data may have: a response with missing values may.

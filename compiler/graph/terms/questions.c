@@ -222,7 +222,7 @@ static bool diverges_anew(const Expr *e, bool likely, uint64_t walk)
     switch (e->kind) {
     case EX_NUM: return !isfinite(e->number);
     case EX_REF:  // a definition is as finite as its right sides
-        if (e->var->computed) return diverges(e->var->computed, likely, walk);
+        if (e->var->lowered.computed) return diverges(e->var->lowered.computed, likely, walk);
         for (const Site *t = e->var->kind == VAR_LET && !e->var->series ? e->var->sites : NULL; t; t = t->next)
             if (t->value && diverges(t->value, likely, walk)) return true;
         return false;
@@ -259,7 +259,7 @@ bool ex_has_pole(const Expr *e) { return diverges(e, true, ++walking.walks); }
 static Look test_no_number(const Expr *e, void *with)
 {
     (void)with;
-    if (e->kind == EX_REF && e->var->computed) return ex_find(e->var->computed, test_no_number, NULL) ? FOUND : LOOK;
+    if (e->kind == EX_REF && e->var->lowered.computed) return ex_find(e->var->lowered.computed, test_no_number, NULL) ? FOUND : LOOK;
     if (e->kind != EX_CALL || ex_data_only(e)) return LOOK;
     return e->fn == FN_WITHIN || e->fn == FN_inverse || e->fn == FN_inverse_spd || e->fn == FN_log_determinant ||
                    e->fn == FN_cholesky_decompose

@@ -133,9 +133,9 @@ bool factor_mentions(const Factor *f, const Var *v) { return ex_reads(f->log_den
 // How many sums over values of others an update of the whole block has behind it.
 int block_sums(Var *const *block, int n)
 {
-    int sums = block[0]->sums;
+    int sums = block[0]->summing.sums;
     for (int i = 1; i < n; i++)
-        if (block[i]->sums < sums) sums = block[i]->sums;
+        if (block[i]->summing.sums < sums) sums = block[i]->summing.sums;
     return sums;
 }
 

@@ -56,7 +56,7 @@ bool has_coordinates(const Var *v, const char **because)
 bool is_real_unknown(const Var *v)
 {
     return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || v->kind == VAR_AUXILIARY) && v->base == BASE_REAL && !v->discrete &&
-           v->constraint == CONSTRAINT_NONE && !v->parts && !v->summed && !v->sums && !v->messages && !v->hidden;
+           v->constraint == CONSTRAINT_NONE && !v->parts && !v->summing.summed && !v->summing.sums && !v->summing.messages && !v->hidden;
 }
 
 bool is_plain_real(const Var *v) { return is_real_unknown(v) && !v->sites && !v->mixed; }

@@ -61,8 +61,8 @@ static bool may_be_coefficient(const Graph *g, const Var *v)
 {
     const Request *asked = request_of(g, v);
     return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->base == BASE_REAL && !v->discrete &&
-           v->constraint == CONSTRAINT_NONE && !isfinite(v->lower_number) && !isfinite(v->upper_number) && !v->parts && !v->summed &&
-           (!asked || asked->method == METHOD_GIBBS);
+           v->constraint == CONSTRAINT_NONE && !isfinite(v->lower_number) && !isfinite(v->upper_number) && !v->parts &&
+           !v->summing.summed && (!asked || asked->method == METHOD_GIBBS);
 }
 
 // ---- the sums that a softmax is made of ----

@@ -126,8 +126,8 @@ Update *collapsed_update(Graph *g, Var *v)
         Conditional *natural = w->constraint == CONSTRAINT_SIMPLEX ? conditional_array(g, w) : NULL;
         if (!natural || !natural->family) return NULL;  // collapses_served reports it
         if (!c) c = conditional_density(g, v, false);
-        const char *why = c->whole || c->recursion   ? c->because
-                          : v->summed || v->messages ? "it is summed out, or drawn together with others along a chain"
+        const char *why = c->whole || c->recursion                   ? c->because
+                          : v->summing.summed || v->summing.messages ? "it is summed out, or drawn together with others along a chain"
                           : !v->upper || !(v->lower || isfinite(v->lower_number)) ? "its values are not finitely many"
                                                                                   : NULL;
         if (why) {

@@ -94,7 +94,7 @@ static Expr *end_weighed(Graph *g, const Var *v, int side)
     Outermost o = {side ? v->upper : v->lower ? v->lower : ex_num(v->lower_number), side, false};
     for (int i = 0; i < g->nvars; i++) {
         const Var *w = g->vars[i];
-        if (!w->summed || w->summed > v->sums || !ex_mentions(o.end, w)) continue;
+        if (!w->summing.summed || w->summing.summed > v->summing.sums || !ex_mentions(o.end, w)) continue;
         ex_references(o.end, w, over_values_of, &o);
         if (!o.none) continue;
         Diag *m = diag(g->diags, v->span, DIAG_E0513, w->name);
@@ -156,7 +156,7 @@ Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane)
         diag_help(m, "leave the request out: gmc chooses");
     }
     if (tied) return constrained_update(g, v, no_plane);
-    if (v->messages && !singly) {
+    if (v->summing.messages && !singly) {
         Update *s = single_update(g, UPDATE_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
         s->reason = s->conditional->because;
         s->by_messages = s->marginal = true;

@@ -150,7 +150,7 @@ static Expr *computed_once(Graph *g, const Var *v, Expr *matrix)
     if (!ex_data_only(matrix)) return matrix;
     Var *l = var_unique(g, arena_printf(g->arena, "cholesky_%s", v->name), VAR_LET);
     l->span = v->span;
-    l->unsure = true;
+    l->known.unsure = true;
     Site *t = l->sites = NEW(g->arena, Site);
     *t = (Site){.span = v->span, .var = l, .value = NULL};
     for (int k = 0; k < 2; k++) {

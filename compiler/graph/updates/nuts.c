@@ -59,7 +59,7 @@ bool has_gradient(Graph *g, Var *v, const char **why)
     has_coordinates(v, why);
     if (!*why && bounds_itself(g, v)) *why = "its elements are bounds of each other, which trajectories would run into";
     const Reading of = factors_of(g, v);
-    const Moving b = block_with_series(g, &v, 1, v->sums);
+    const Moving b = block_with_series(g, &v, 1, v->summing.sums);
     for (int q = 0; q < of.n && !*why; q++) {
         Derivative *terms;
         if (factor_counts(of.factor[q], v, true) && !derivatives_moving(g, of.factor[q], &b, &terms, why)) return false;

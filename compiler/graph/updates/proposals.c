@@ -169,8 +169,8 @@ static bool is_box(const Loops *p)
 static bool may_join(const ProposalSearch *b, Var *v)
 {
     Graph *g = b->g;
-    const bool real = v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->parts && !v->part_of && !v->summed &&
-                      !v->sums && !v->mixed;
+    const bool real = v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->parts && !v->part_of &&
+                      !v->summing.summed && !v->summing.sums && !v->mixed;
     if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || !real || isfinite(v->lower_number) || isfinite(v->upper_number) ||
         v->lower || v->upper || request_of(g, v))
         return false;

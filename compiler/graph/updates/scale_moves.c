@@ -690,7 +690,8 @@ static bool add_vectors(Action *a, const Factor *f)
 static bool is_drawn_matrix(const Var *v)
 {
     return v->kind == VAR_PARAMETER && v->base == BASE_REAL && v->rank == 2 &&
-           (v->constraint == CONSTRAINT_COVARIANCE || v->constraint == CONSTRAINT_CHOLESKY_COV) && !v->parts && !v->summed && !v->sums;
+           (v->constraint == CONSTRAINT_COVARIANCE || v->constraint == CONSTRAINT_CHOLESKY_COV) && !v->parts && !v->summing.summed &&
+           !v->summing.sums;
 }
 
 // What the covariance in f is to be multiplied with: a matrix, or the scale `alone`, or all positive scales, of which only the first may

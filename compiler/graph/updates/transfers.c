@@ -488,7 +488,7 @@ static bool are_exchanged(const Graph *g, const Var *v, const Var *w)
         if (s->group_move && s->group_move->by->discrete && s->group_move->n == 2 && s->group_move->moved[0].var == v &&
             s->group_move->moved[1].var == w)
             return true;
-    return v->joined && v->joined == w->joined;
+    return v->summing.joined && v->summing.joined == w->summing.joined;
 }
 
 static bool meet(Graph *g, const Var *v, const Var *w)

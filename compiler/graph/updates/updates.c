@@ -18,8 +18,9 @@ bool is_of_series(const Graph *g, const Var *v)
 
 const Update *step_of_integers(Graph *g, const Var *v)
 {
-    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summed || v->sums ||
-        v->messages || v->hidden || v->sites || !isfinite(v->lower_number) || is_switched_off(g, v, SETTING_GROUP_MOVE))
+    if ((v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || v->base != BASE_INT || !v->discrete || v->parts || v->summing.summed ||
+        v->summing.sums || v->summing.messages || v->hidden || v->sites || !isfinite(v->lower_number) ||
+        is_switched_off(g, v, SETTING_GROUP_MOVE))
         return NULL;
     if (is_of_series(g, v)) return NULL;
     const Update *s = update_that_draws(g, v);

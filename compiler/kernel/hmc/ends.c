@@ -12,8 +12,8 @@ bool is_free(const Ends *e) { return !e->array[0] && isinf(e->number[0]) && isin
 // Ends at which logarithms of the element are kept (logs.c).
 bool keeps_logs(const Ends *ends, const Expr *element)
 {
-    return element->var->kept_log && !ends->array[0] && ends->number[0] == 0 &&
-           (isinf(ends->number[1]) || (element->var->kept_log1m && ends->number[1] == 1));
+    return element->var->lowered.kept_log && !ends->array[0] && ends->number[0] == 0 &&
+           (isinf(ends->number[1]) || (element->var->lowered.kept_log1m && ends->number[1] == 1));
 }
 
 Expr *line_transform(const Ends *ends, LineTransform what, Expr *q, const Expr *element)

@@ -100,7 +100,7 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
     const char *summed = "";
     for (int i = 0; i < p->g->nvars; i++) {
         const Var *v = p->g->vars[i];
-        if (s->over_sum && !s->selection && v->summed && v->summed <= s->nuts.sums)
+        if (s->over_sum && !s->selection && v->summing.summed && v->summing.summed <= s->nuts.sums)
             summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
     }
     for (int i = 0; s->selection && i < s->selection->nsummed; i++)

@@ -126,8 +126,8 @@ static Look collect_inverse(const Expr *e, void *with)
     i->matrix = work_array(m->p, ROLE_BLOCK, words(m->p, "matrix_%s", m->stem), 2, dim);
     i->inverse = work_array(m->p, ROLE_BLOCK, words(m->p, "inverse_%s", m->stem), 2, dim);
     i->log_det = work_array(m->p, ROLE_BLOCK, words(m->p, "log_det_%s", m->stem), 1, (Expr *[]){ex_num(1)});
-    i->inverse->computed = ex_call1("inverse", A);
-    i->log_det->computed = ex_call1("log_determinant", A);
+    i->inverse->lowered.computed = ex_call1("inverse", A);
+    i->log_det->lowered.computed = ex_call1("log_determinant", A);
     move_array(m, i->inverse);
     move_array(m, i->log_det);
     return LOOK;

@@ -44,7 +44,7 @@ Prior *vectors_of(const HmcBlock *m, Var *v, Root **root)
 {
     Graph *g = (Graph *)m->p->g;
     const Factor *f = joint_prior(g, v, false);
-    if (!f || v->exists || v->holes || f->plates.n == MAX_PLATES) return NULL;
+    if (!f || v->exists || v->known.holes || f->plates.n == MAX_PLATES) return NULL;
     bool other = true, there = false;
     for (int i = 0; i < m->update->nuts.n; i++) {
         const Factor *o = m->update->nuts.factor[i];
