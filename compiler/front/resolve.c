@@ -919,6 +919,8 @@ static void check_infer(Resolve *r, Request *q)
         } else if (kind == NUMBER) use(r, s->value);
         s->word = word;
         if (q->method && !takes[q->method][s->id]) diag(r->d, s->value->span, DIAG_E0705, q->by, s->name);
+        for (int k = 0; k < i; k++)
+            if (s->id != SETTING_OTHER && q->setting[k].id == s->id) diag(r->d, s->value->span, DIAG_E0706, s->name);
     }
 }
 
