@@ -127,8 +127,8 @@ def rows(table):
 
 
 def said(text):
-    found = re.search(r"^.*: (moved together along gradients|drawn step by step)(.*)$", text, re.M)
-    return found.group(1) + found.group(2) if found else "nothing"
+    found = re.search(r"^Sampler: (.*)$", text, re.M)
+    return found.group(1) if found else "nothing"
 
 
 def run(folder, only):

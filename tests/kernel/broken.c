@@ -83,9 +83,9 @@ int main(void)
     try("a sum in a loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), then(loop, assign(ASSIGN_SET, to_mu, local_ref(t)))), false,
         NULL);
     try("an index without its loop", KERNEL_TEAM, then(let(t, ex_num(0), "wide", true), assign(ASSIGN_ADD, to_t, y_i)), false,
-        "`i` stands outside a loop");
+        "`i` is outside a loop");
     try("the same in a branch of a choice", KERNEL_TEAM,
-        assign(ASSIGN_SET, to_mu, ex_call3("if_else", ex_call2("<", m, ex_num(0)), y_i, ex_num(0))), false, "`i` stands outside a loop");
+        assign(ASSIGN_SET, to_mu, ex_call3("if_else", ex_call2("<", m, ex_num(0)), y_i, ex_num(0))), false, "`i` is outside a loop");
     try("a local that is not declared", KERNEL_TEAM, assign(ASSIGN_SET, to_mu, local_ref(t)), false, "`t` is read before it is declared");
     try("a constant that is added to", KERNEL_TEAM, then(let(t, ex_num(0), "wide", false), assign(ASSIGN_ADD, to_t, m)), false,
         "`t` is constant");

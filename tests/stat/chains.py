@@ -182,7 +182,7 @@ def innovations():
     return """data { int<lower=2> T; vector[T] y; }
 prior { a ~ normal(0.3, 2); m ~ normal(0, 1); drift ~ normal(0, 0.5); }
 latent { for (t in 1:T-1) r[t] ~ normal(m, 0.6); x[1] = a; for (t in 1:T-1) x[t+1] = 0.7*x[t] + drift + r[t]; }
-likelihood { y ~ normal(x, 0.4); }""", {"T": T, "y": y}, n, "by way of"
+likelihood { y ~ normal(x, 0.4); }""", {"T": T, "y": y}, n, "through (x, m, drift)"
 
 
 def standardised():

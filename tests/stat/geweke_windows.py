@@ -143,7 +143,7 @@ def said(w, name, model):
     with open(path, "w") as f:
         f.write(model)
     text = subprocess.run([GMC, "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
-    return re.findall(r"^(.*), a group move, with [^\n]* summed out", text, re.M)
+    return re.findall(r"^(.*), a group move with [^\n]* summed out", text, re.M)
 
 
 def compare(w, name, model, data, transforms, moves, direct):

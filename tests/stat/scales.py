@@ -290,7 +290,7 @@ def factors(e1, e2):                             # each response has a standard 
 
 def says(said, scales):
     """Whether each scale is drawn with a joint normal integrated out."""
-    drawn = set(", ".join(re.findall("after (.*) with it integrated out", said)).split(", "))
+    drawn = set(", ".join(re.findall("after (.*) with the joint normal integrated out", said)).split(", "))
     return {k.split(".")[0] for k in scales} <= drawn
 
 

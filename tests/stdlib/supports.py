@@ -14,7 +14,8 @@ import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 rows = {}
-for line in open(os.path.join(ROOT, "compiler/front/support.def")):
+for line in re.findall(r"^SUPPORT\(.*?\"\)$", open(os.path.join(ROOT, "compiler/front/support.def")).read(), re.M | re.S):
+    line = re.sub(r"\n\s*", " ", line)          # a row may go over several lines
     m = re.match(r'SUPPORT\((\w+), *"(\w+)", *(\d), .*?, *\w+, +"(.*)", +"(.*)"\)$', line.strip())
     if m:
         rows[m[1]] = (m[4], m[5], int(m[3]))
