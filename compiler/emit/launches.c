@@ -193,9 +193,9 @@ static const char *when_c(const Out *o, const Launch *l, bool after_others)
     case ALWAYS: return "1";
     case IF_FEW: return text(o, "few_%s(run)", name);
     case IF_MANY: return text(o, "!few_%s(run)", name);
-    case IF_SYSTEM: return text(o, after_others ? "few_%s(run)" : "few_%s(run) && !LISTED(%d)", name, l->rows->told);
-    case IF_LISTED: return text(o, "LISTED(%d)", l->rows->told);
-    case UNLESS_LISTED: return text(o, "!LISTED_ALONE(%d)", l->rows->told);
+    case IF_SYSTEM: return text(o, after_others ? "few_%s(run)" : "few_%s(run) && !LISTED(%d)", name, l->rows->listed);
+    case IF_LISTED: return text(o, "LISTED(%d)", l->rows->listed);
+    case UNLESS_LISTED: return text(o, "!LISTED_ALONE(%d)", l->rows->listed);
     }
     return "1";
 }

@@ -135,14 +135,14 @@ bool emit_selections(Out *o, const Program *p)
     blank(o);
     ENDING("};", "static const GmSelection selections[] =")
     for (const PricedSelection *c = p->priced; c; c = c->next) {
-        const int number = c->of->number, told = field_of(p->state, p->nstate, c->diagnostics),
+        const int number = c->of->number, diagnostics = field_of(p->state, p->nstate, c->diagnostics),
                   kept = field_of(p->state, p->nstate, c->machine);
         const char *names = "";
         for (int k = 0; k < c->of->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->of->block[k]->name);
         line(o,
              "{.name = \"%s\", .coupled = %d, .fields = fields_%d, .diagnostics = %d, .machine = %d, .latents = latents_%d, .cost = "
              "cost_%d},",
-             names, c->of->coupled, number, 1 + told, 1 + kept, number, number);
+             names, c->of->coupled, number, 1 + diagnostics, 1 + kept, number, number);
     }
     blank(o);
     return true;

@@ -226,7 +226,7 @@ const char *count_text(const Out *o, const Count *c)
 const char *few_c(const Out *o, const Rows *r)
 {
     const char *rows = extent_c(o, r->count, ADDITIVE), *size = extent_c(o, r->size, ADDITIVE);
-    return r->told ? text(o, "FEW_ROWS(%d, %s, %s)", r->told, rows, size) : text(o, "%s < %s", rows, size);
+    return r->listed ? text(o, "FEW_ROWS(%d, %s, %s)", r->listed, rows, size) : text(o, "%s < %s", rows, size);
 }
 
 static Position sub_position(const Out *o, const Sub *s)

@@ -28,7 +28,7 @@ static void emit_row_sizes(Out *o, const Program *p)
     for (const Update *s = o->g->updates; s; s = s->next) {
         const Rows *r = s->kind == UPDATE_GAUSSIAN ? s->gaussian.rows : NULL;
         if (!r) continue;
-        line(o, "// Whether there are fewer rows than coefficients%s.", r->told ? ", or rows are listed one by one" : "");
+        line(o, "// Whether there are fewer rows than coefficients%s.", r->listed ? ", or rows are listed one by one" : "");
         FUNCTION("static int few_%s(const GmRun *run)", r->name)
         {
             emit_data(o);

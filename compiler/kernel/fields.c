@@ -150,7 +150,7 @@ static FieldBound bound_of(const Var *v, const Expr *declared, double number)
 
 bool keeps_rows_of_route(const Placement *at)
 {
-    return at->when == IF_MANY || at->when == IF_SYSTEM || (at->when == IF_FEW && !at->rows->told);
+    return at->when == IF_MANY || at->when == IF_SYSTEM || (at->when == IF_FEW && !at->rows->listed);
 }
 
 static bool same_shape(const Program *p, const Field *a, const Field *b)

@@ -223,11 +223,11 @@ static void put_listed(Lower *p, const BlockPlace *b, const Rows *r)
         loop[n++]->loop.index[0] = plates->index[i];
     }
     if (plates->guard) (loop[n++] = enter(p, NODE_IF))->test.condition = plates->guard;
-    Expr *root = ex_pow(r->weight, 0.5), *target = r->told ? put_target(p, r, &root) : NULL;
+    Expr *root = ex_pow(r->weight, 0.5), *target = r->listed ? put_target(p, r, &root) : NULL;
     put_assign(p, ASSIGN_SET, (Place){.array = b->entries}, root);
     if (target) put_assign(p, ASSIGN_ADD, (Place){.array = b->entries}, target);
     for (const BlockTerm *t = r->phi; t; t = t->next) {
-        const Var *X = r->told ? matrix_of_entries(t) : NULL;
+        const Var *X = r->listed ? matrix_of_entries(t) : NULL;
         if (X) {
             Expr *first[] = {ex_num(1)}, *of_row[] = {t->coefficient->args[0], ex_num(1)};
             put_assign(p, ASSIGN_SET, place_at(b->entries, 1, inner_sub(b, ex_ref(t->ref[0]->var, 1, first)), (Sub){0}, (Sub){0}),
@@ -250,7 +250,7 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
     b->entries = fresh_var(&p->names, words(p, "entries_%s", first->name), VAR_SUM);
     b->entries->rank = 2;
     b->entries->dim[0] = b->entries->dim[1] = size;
-    b->entries->lowered.pattern = r->told;
+    b->entries->lowered.pattern = r->listed;
     note(p,
          "%s where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its "
          "standard deviation, with its target",
@@ -270,7 +270,7 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
     Launch *l = launch(p, scale ? LAUNCH_NORMAL_SPARSE_SCALED : LAUNCH_NORMAL_SPARSE, list);
     with_stream(l, first);
     with_string(l, first->name);
-    with_number(l, r->told);
+    with_number(l, r->listed);
     with_name(l, b->h);
     with_name(l, x);
     if (scale) with_name(l, scale);
@@ -283,7 +283,7 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
     p->launches = &p->row_lists;
     l = launch(p, LAUNCH_LIST_ROWS, list);
     with_string(l, names);
-    with_number(l, r->told);
+    with_number(l, r->listed);
     with_extent(l, size);
     with_number(l, each && ex_unknown(r->weight));
     p->launches = of_update;
@@ -408,9 +408,9 @@ void update_gaussian(Lower *p, const Update *s)
         collect_rows(p, &b, x, ndense, size);
         if (scale) put_squares(p, s, scale);
         close_kernel(p);
-        if (s->gaussian.rows->told) update_listed(p, &b, x, scale, ndense, size);
+        if (s->gaussian.rows->listed) update_listed(p, &b, x, scale, ndense, size);
         p->when_rows = s->gaussian.rows;
-        p->when = s->gaussian.rows->told ? IF_SYSTEM : IF_FEW;
+        p->when = s->gaussian.rows->listed ? IF_SYSTEM : IF_FEW;
         launch_team(p, collect);
         Launch *l = launch_normal(p, scale ? LAUNCH_NORMAL_ROWS_SCALED : LAUNCH_NORMAL_ROWS, first);
         with_extent(l, s->gaussian.rows->count);

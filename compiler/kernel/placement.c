@@ -305,7 +305,7 @@ static void use_launches(Uses *u, const Update *update, const Launches *list)
 // Arrays of the routes that are not taken where rows are listed: these take memory when they are written.
 static int in_place_of_listed(const Placement *at)
 {
-    return at->rows && (at->when == IF_MANY || at->when == IF_SYSTEM || at->when == UNLESS_LISTED) ? at->rows->told : 0;
+    return at->rows && (at->when == IF_MANY || at->when == IF_SYSTEM || at->when == UNLESS_LISTED) ? at->rows->listed : 0;
 }
 
 // The rows of a matrix that may be listed.
@@ -314,7 +314,7 @@ static const Rows *listed_of(const Program *p, const Var *X)
     for (int i = 0; i < p->nupdates; i++) {
         const Update *s = p->updates[i].update;
         const Rows *r = s->kind == UPDATE_GAUSSIAN ? s->gaussian.rows : NULL;
-        for (const BlockTerm *t = r && r->told ? r->phi : NULL; t; t = t->next)
+        for (const BlockTerm *t = r && r->listed ? r->phi : NULL; t; t = t->next)
             if (matrix_of_entries(t) == X) return r;
     }
     return NULL;
@@ -350,7 +350,7 @@ void place_routes(Program *p)
     for (int i = 0; i < p->nupdates; i++) {
         const Update *s = p->updates[i].update;
         u.by_hmc = s->kind == UPDATE_NUTS && s->selection;
-        u.scales = s->kind == UPDATE_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->told;
+        u.scales = s->kind == UPDATE_GAUSSIAN && s->gaussian.rows && s->gaussian.rows->listed;
         use_launches(&u, NULL, &p->updates[i].density);
         use_launches(&u, NULL, &p->updates[i].jacobian);
         u.by_hmc = u.scales = false;

@@ -20,7 +20,7 @@ typedef enum {
 } ArrayRole;
 
 // Under which condition on rows an array is needed, or a launch made. IF_FEW: there are fewer rows than coefficients, or the rows are
-// listed one by one (Rows.told); rows are then read as they are. IF_MANY: neither. IF_SYSTEM and IF_LISTED: the two cases of IF_FEW.
+// listed one by one (Rows.listed); rows are then read as they are. IF_MANY: neither. IF_SYSTEM and IF_LISTED: the two cases of IF_FEW.
 // UNLESS_LISTED: for statistics that only updates read which are left out where rows are listed.
 typedef enum { ALWAYS, IF_FEW, IF_MANY, IF_SYSTEM, IF_LISTED, UNLESS_LISTED } When;
 const char *when_text(When when);

@@ -31,7 +31,7 @@ void find_rations(Lower *p)
         r->sweep = with_all_rows(p->g, r->sweep);
         r->trial = with_all_rows(p->g, r->trial_as_counted);
         r->selection = s->selection ? s->selection->number : 0;
-        r->sparse = s->gaussian.rows && s->gaussian.rows->told ? s->gaussian.rows->told : s->gaussian.sparse;
+        r->sparse = s->gaussian.rows && s->gaussian.rows->listed ? s->gaussian.rows->listed : s->gaussian.sparse;
     }
 }
 
@@ -63,10 +63,10 @@ static SparsePrice *prices_where_listed(const Program *p, const Selection *c, bo
     SparsePrice *first = NULL, **last = &first;
     for (const Update *s = p->g->updates; s; s = s->next) {
         const Rows *r = s->kind == UPDATE_GAUSSIAN && is_of(s, c) ? s->gaussian.rows : NULL;
-        if (!r || !r->told) continue;
+        if (!r || !r->listed) continue;
         const SelectionCost cost = cost_where_listed(p, c);
         SparsePrice *one = *last = NEW(p->g->arena, SparsePrice);
-        *one = (SparsePrice){.number = r->told,
+        *one = (SparsePrice){.number = r->listed,
                              .listed = true,
                              .with_hmc = with_hmc && !s->selection,
                              .updates = cost.steps,
@@ -111,7 +111,7 @@ static Price *price_of(const Program *p, const Selection *c)
     for (const Update *s = p->g->updates; s; s = s->next) {  // and what may take the place of some
         const CostOnGpu others = s->joint > 0 ? cost_standing_in(p, s->joint) : (CostOnGpu){ex_num(0), ex_num(0)};
         const Rows *r = s->kind == UPDATE_GAUSSIAN ? s->gaussian.rows : NULL;
-        const SelectionCost where_listed = r && r->told ? cost_where_listed(p, c) : cost;
+        const SelectionCost where_listed = r && r->listed ? cost_where_listed(p, c) : cost;
         all = ex_add(5, (Expr *[]){all, others.alone, others.work, where_listed.steps, where_listed.move});
     }
     price->counted = NEW_N(p->g->arena, const Var *, p->g->nvars + 1);

@@ -18,8 +18,9 @@ int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv
     char letters[2 * MOST_OPTIONS + 2], *end = letters;
     int n = 0;
     if (!opterr) *end++ = ':';
-    for (const GmOption *o = table; !is_last(o) && n < MOST_OPTIONS; o++) {
+    for (const GmOption *o = table; !is_last(o); o++) {
         if (!is_option(o, groups)) continue;
+        if (n == MOST_OPTIONS) abort();  // a table of more needs a larger limit
         const int argument = o->argument ? required_argument : no_argument;
         if (o->name) all[n++] = (struct option){o->name, argument, NULL, LONG_ONES + o->id};
         if (o->letter) *end++ = o->letter;

@@ -347,7 +347,7 @@ static bool newton_direction(GmAscent *a, const double *matrix, double *factor, 
 {
     const long n = a->n;
     for (long i = 0; i < n; i++) scale[i] = matrix[i * n + i] != 0 ? 1 / sqrt(fabs(matrix[i * n + i])) : 1;
-    for (double shift = 0; shift<1e3; shift = shift> 0 ? 10 * shift : 1e-10) {
+    for (double shift = 0; shift < 1e3; shift = shift == 0 ? 1e-10 : 10 * shift) {
         for (long i = 0; i < n; i++)
             for (long k = 0; k < n; k++) factor[i * n + k] = scale[i] * matrix[i * n + k] * scale[k] + (i == k ? shift : 0);
         for (long i = 0; i < n; i++) a->direction[i] = scale[i] * a->gradient[i];

@@ -538,8 +538,8 @@ static Range power(Box *b, Range x, Range e)
 static Range compare(Box *b, Compare which, Range x, Range y)
 {
     const Range yes = {1, 1}, no = {0, 0}, maybe = {0, 1};
-    const bool x_true = x.lo > 0 || x.hi<0, y_true = y.lo> 0 || y.hi < 0, x_false = x.lo == 0 && x.hi == 0,
-               y_false = y.lo == 0 && y.hi == 0;
+    const bool x_true = 0 < x.lo || x.hi < 0, x_false = x.lo == 0 && x.hi == 0;
+    const bool y_true = 0 < y.lo || y.hi < 0, y_false = y.lo == 0 && y.hi == 0;
     switch (which) {
     case C_EQ: return is_point(x) && is_point(y) && x.lo == y.lo ? yes : x.hi < y.lo || y.hi < x.lo ? no : maybe;
     case C_NE: return is_point(x) && is_point(y) && x.lo == y.lo ? no : x.hi < y.lo || y.hi < x.lo ? yes : maybe;

@@ -298,5 +298,5 @@ void find_rows(Graph *g, Update *s)
             s->gaussian.no_rows = arena_printf(g->arena, "not every element of `%s` has a proper prior of its own", s->block[i]->name);
     if (s->gaussian.no_rows) return;
     s->gaussian.rows = r;
-    if (may_be_listed(s, r)) r->told = ++g->njoint;
+    if (may_be_listed(s, r)) r->listed = ++g->njoint;
 }

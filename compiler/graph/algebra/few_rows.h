@@ -11,7 +11,7 @@ typedef struct Rows {      // a block's precision is diagonal but for one factor
     BlockTerm *phi;        // a row's entries, all of degree 1: phi[ref] += coefficient; loops are those within the row
     // each is a number, or a row of a matrix of data: its number among joint normals that may be row-listed for the runtime; 0: they
     // are not
-    int told;
+    int listed;
     struct Rows *next;  // of the same sparse block
 } Rows;                 // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
 

@@ -35,16 +35,16 @@ Expr *var_domain(Graph *g, const Var *v, Index *const *element)
                 ahead = ex_sub(s, ex_index(f->plates.index[i]));
                 if (ahead->kind == EX_NUM) plate = f->plates.index[i];
             }
-            bool told = false;  // by an earlier subscript: a[j, j + 1]
+            bool fixed = false;  // by an earlier subscript: a[j, j + 1]
             for (int i = 0; i < k && plate; i++) {
                 if (!ex_mentions_index(f->value->args[i], plate)) continue;
-                told = ex_sub(f->value->args[i], ex_index((Index *)plate))->kind == EX_NUM;
+                fixed = ex_sub(f->value->args[i], ex_index((Index *)plate))->kind == EX_NUM;
                 plate = NULL;
             }
             if (!plate) {
                 bool varies = false;
                 for (int i = 0; i < f->plates.n; i++) varies |= ex_mentions_index(s, f->plates.index[i]);
-                if (varies && !told) return element_exists(g, (Var *)v, element);  // a gather
+                if (varies && !fixed) return element_exists(g, (Var *)v, element);  // a gather
                 here = ex_both(here, ex_call2("==", s, key));
                 whole = false;
                 continue;

@@ -377,7 +377,7 @@ static void block(Graph *g, Description *d, const Update *s)
     if (s->gaussian.rows)
         d->elements = "one Cholesky factorisation, no inverse; with fewer rows than coefficients a system of rows by rows (Bhattacharya, "
                       "Chakraborty and Mallick 2016)";
-    if (s->gaussian.rows && s->gaussian.rows->told)
+    if (s->gaussian.rows && s->gaussian.rows->listed)
         d->elements = arena_printf(g->arena,
                                    "%s; on a CPU, where that is predicted to take less time (--profile prints it), from rows as they are: "
                                    "conjugate gradients (Nishimura and Suchard 2022), or a sparse factor",

@@ -737,7 +737,7 @@ static Look test_end(const Expr *e, void *with)
 static bool factors_of_stretch(Reflection *x, Reading *out)
 {
     Graph *g = x->group.g;
-    bool told = false;
+    bool identified = false;
     int n = 0;
     for (const Factor *f = g->factors; f; f = f->next) n++;
     out->n = 0;
@@ -754,7 +754,7 @@ static bool factors_of_stretch(Reflection *x, Reading *out)
         const Turned *t = turned_of(x, f->value->var);
         Expr *is = turned(x, c->log_density), *by = stretch_at(x, t, c->value->args);
         if (x->group.failed || ex_find(is, test_end, x->group.by)) return false;
-        told |= is != c->log_density;
+        identified |= is != c->log_density;
         c->log_density = ex_add2(is, ex_mul2(ex_num(t->power), ex_log(by)));
         c->value = NULL;
         c->dist = NULL;
@@ -765,7 +765,7 @@ static bool factors_of_stretch(Reflection *x, Reading *out)
         for (const Factor *f = g->factors; f && !drawn; f = f->next) drawn = var_drawn(f) == x->turned[i].var;
         if (!drawn) return false;
     }
-    if (!told) return false;
+    if (!identified) return false;
     Loops p = {.n = x->group.by->rank};
     out->factor[out->n++] = factor_of_ends(g, out->factor[0], p, ex_neg(ex_log(var_element(g, x->group.by, p.index))));
     return true;

@@ -750,13 +750,13 @@ static Update *vectors_step(Graph *g, const Factor *f, const Var *alone)
         if (!add_scales_of(&a, f, alone, powers[k])) continue;
         // whiten.c moves each scale by itself
         if (drawn && drawn->kind == UPDATE_ELLIPTICAL && a.mover[0].var->constraint == CONSTRAINT_NONE) return NULL;
-        bool told = false;
+        bool identified = false;
         const int nscales = a.n;
         for (int i = 0; i < nscales; i++) {
             const Reading of = factors_of(g, a.mover[i].var);
-            for (int q = 0; q < of.n; q++) told |= factor_counts_at(of.factor[q], 0, false) && of.factor[q]->observed;
+            for (int q = 0; q < of.n; q++) identified |= factor_counts_at(of.factor[q], 0, false) && of.factor[q]->observed;
         }
-        if (told) return NULL;
+        if (identified) return NULL;
         if (!by) by = scale_new(g, f->value->var->name, f->value->var, 0);
         a.group.by = by;
         if (!add_vectors(&a, f)) continue;
