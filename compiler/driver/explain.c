@@ -13,7 +13,7 @@ static bool can_be_summed_out(const Graph *g, const Update *s)
     const Var *v = s->block[0];
     if (s->kind != UPDATE_ENUM || s->nblock > 1 || ex_unknown(s->enumerate.lower) || ex_unknown(s->enumerate.upper)) return false;
     return !s->imputes && s->when != ON_GPU && s->joint >= 0 && (!v->summing.summed || !g->nsums) && v->kind != VAR_AUXILIARY &&
-           !s->conditional->whole && (s->by_messages || s->conditional->nbatch == v->rank);
+           !s->conditional->whole && (s->enumerate.by_messages || s->conditional->nbatch == v->rank);
 }
 
 void explain(FILE *out, const Program *p)

@@ -57,7 +57,7 @@ static void emit_one_normal(Out *o, const Node *n, const char *count)
     const Update *s = n->normal.update;
     const Var *first = s->block[0];
     const char *J = n->normal.J->name, *h = n->normal.h->name;
-    const char *category = s->in_turns ? element_c(o, s->in_turns->turns->turn, NULL) : NULL;
+    const char *category = s->gaussian.categories ? element_c(o, s->gaussian.categories->categories->current, NULL) : NULL;
     line(o, "%s", stream_text(o, first, category ? text(o, "e + %s * (long)%s", count, category) : "e"));
     line(o, "wide *x = &s->%s[e * n];", c_name(o, first->name));
     line(o, "SAVE_OLD(x, n);");

@@ -71,8 +71,8 @@ static void emit_scales(const Out *o, const UpdateCode *s)
         list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
     }
     line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name,
-         update->proposal ? update->proposal->name->name : update->block[0]->name, s->tuning->name, update->proposal != NULL,
-         ration_text(o, &s->ration), list);
+         update->gaussian.proposal ? update->gaussian.proposal->name->name : update->block[0]->name, s->tuning->name,
+         update->gaussian.proposal != NULL, ration_text(o, &s->ration), list);
 }
 
 static void emit_propose(const Out *o, const Launch *l)

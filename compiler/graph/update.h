@@ -116,81 +116,86 @@ typedef struct Description {  // all text is in the model's names; NULL: nothing
     const char *elements;  // what runs in parallel
 } Description;
 
+// Members of one kind are in the union: who reads one has asked for the kind, or calls a function below, which does.
 typedef struct Update {
     UpdateKind kind;
     Span span;
     int nblock;
-    Var **block;                    // GAUSSIAN: dense variables first, then the diagonal one if `arrow`; else one
-    Conditional *conditional;       // of one element; not GAUSSIAN
-    bool collapsed;                 // SLICE, METROPOLIS, ENUM: density with auxiliaries integrated out
-    const char *reason;             // shown by --explain
-    bool marginal;                  // its law has auxiliaries integrated out: --check cannot compare it with the joint
-    const struct Without *without;  // conjugates.c: a plate that is integrated out, and drawn next; or NULL
-    bool by_messages;               // ENUM: from its array of log densities; along a chain, all elements together
-    bool at_once;                   // ENUM: all elements along a chain, parallel in time (kernel/states.c)
-    // ENUM: a set that is drawn together, or (of one unknown) its draw in turn, for sizes for which it is not; or NULL
-    const struct Joined *joined;
-    bool over_sum;  // it sees unknowns summed out
-    bool imputes;   // missing values of data only
-    // WITH and WITHOUT: a method of its selection, of which a run takes one
+    Var **block;               // GAUSSIAN: dense variables first, then the diagonal one if `arrow`; else one
+    Conditional *conditional;  // of one element; NULL if it is GAUSSIAN, CATEGORIES or NUTS
+    const char *reason;        // shown by --explain
+
+    bool collapsed;  // auxiliaries are integrated out of its density
+    bool over_sum;   // unknowns are summed out of it
+    bool marginal;   // it does not draw from the conditional given all others: --check cannot compare it with the joint
+    bool imputes;    // impute.c: it draws missing values of data only
+
+    // select.c: its place in the sweep. WITH and WITHOUT: a method of its selection, of which a run takes one
     enum { EVERY_SWEEP, WITHOUT_GRADIENTS, WITH_GRADIENTS, ON_CPU, ON_GPU } when;
     struct Selection *selection;  // or NULL: there is one way to draw the block
-    // the number of a sparse block: this update is it; -number: it stands in for it, on a GPU and where that would be too much work; 0:
-    // neither
+    // the number of a sparse block: this update is it; -number: it replaces the block on a GPU, and where the block would be too much work;
+    // 0: neither
     int joint;
-    const struct Update *in_turns;   // of a joint normal: it is one category of this update, which is in the schedule; or NULL
+
+    // joined.c: a set that is drawn together, or (of one unknown) its draw by itself, for sizes for which the set is not; or NULL
+    const struct Joined *joined;
+    const GroupMove *group_move;     // EXACT, ENUM, SLICE, GAUSSIAN: others change with what is drawn; or NULL
+    const struct Without *without;   // conjugates.c: a plate that is integrated out, and drawn next; or NULL
     const Description *description;  // describe.c: for readers
-    // EXPECTS, MAXIMISES: a program for modes finds expectations of the block, or the mode of its conditional
+    // expect.c, in a program for modes: EXPECTS finds expectations of the block, MAXIMISES the mode of its conditional
     enum { DRAWS, EXPECTS, MAXIMISES } does;
-    struct Expected *expected;            // EXPECTS: the arrays that it fills; NULL: another update
-    const struct Predictive *predictive;  // ENUM: weights that are integrated out, or NULL
-    const GroupMove *group_move;          // EXACT, SLICE, GAUSSIAN: what is drawn moves others; or NULL
-    const Proposal *proposal;             // GAUSSIAN: what is drawn is a proposal, which is accepted or not; or NULL
-    const struct White *white;            // SLICE: given the white noise of a vector, which moves along; or NULL
+    struct Expected *expected;  // EXPECTS: the arrays that it fills; NULL: another update
+
     union {
         struct {  // GAUSSIAN
             struct BlockTerm *terms;
-            bool arrow;           // the last variable's elements are conditionally independent given the rest
-            Factor *scaled;       // the factor of latents that are scaled together with the draw, or NULL
+            bool arrow;                       // the last variable's elements are conditionally independent given the rest
+            int nbatch;                       // leading dimensions over which the block is independent
+            bool on_plane;                    // one variable, each of whose vectors has the sum 0
+            bool diagonal;                    // the same, and its precision is diagonal
+            const struct Update *categories;  // it draws one category of this update, which is in the schedule; or NULL
+            const Proposal *proposal;         // proposals.c: what is drawn is a proposal, which is accepted or not; or NULL
+            const struct Scales *scales;      // scales.c: drawn before it, with it integrated out; or NULL
+            // chains.c: the precision is a band along a chain; or NULL
+            const struct Band *band;
+            const struct Innovations *innovations;  // the series that the block's first variables are innovations of; or NULL
+            // complete.c: the factor of latents that are scaled together with the draw, or NULL
+            Factor *scaled;
             Expr *scaled_latent;  // its latent, and the weight w in exp(-w z^2 / 2)
             Expr *scaled_weight;
-            const struct Rows *rows;  // how to draw it if rows->count < rows->size, or NULL
-            const char *no_rows;      // why not
-            int nbatch;               // leading dimensions over which the block is independent
-            bool on_plane;            // one variable, each of whose vectors has the sum 0
-            bool diagonal;            // the same, and its precision has nothing but the diagonal
-            const struct Band *band;  // its precision is a band along a chain; or NULL
-            // the block's first variables; what is drawn is the series that they make. Or NULL
-            const struct Innovations *innovations;
-            // several plates, or elements that are coupled in pairs: its number among such blocks, whose precision is kept by the entries
-            // that there are; 0: it is none
+            // few_rows.c: how to draw it if rows->count < rows->size, or NULL; and why not
+            const struct Rows *rows;
+            const char *no_rows;
+            // several plates, or elements that are coupled in pairs: the number of the sparse block, whose precision is kept by its
+            // entries; 0: it is none
             int sparse;
-            // of a sparse block: it is drawn jointly if that takes no more than so many times the work of the updates that stand in for it
-            int most_work;
-            const struct Scales *scales;  // drawn before it, with it integrated out; or NULL
-            // of a sparse block: so many variables come first that have few elements, or couple all of them
-            int ndense;
-            const struct Rows *listed;  // of a sparse block: factors whose terms of degree 2 are row-listed; or NULL
+            int most_work;              // it is drawn jointly if that takes at most so many times the work of the updates that replace it
+            int ndense;                 // so many variables come first that have few elements, or couple all of them
+            const struct Rows *listed;  // sets.c: factors whose terms of degree 2 are row-listed; or NULL
         } gaussian;
-        struct Categories *turns;  // CATEGORIES
-        struct {                   // ENUM
-            Expr *lower, *upper;   // values
-            // if predictive: which of so many groups of weights an element of one subscript counts in, by data alone: groups are drawn at
-            // once. NULL: elements are drawn one after the other
-            Expr *shelf, *shelves;
+        struct {                                  // ENUM
+            Expr *lower, *upper;                  // values
+            bool by_messages;                     // from its array of log densities; along a chain, all elements together
+            bool at_once;                         // all elements along a chain, parallel in time (kernel/states.c)
+            const struct Predictive *predictive;  // collapsed.c: weights that are integrated out, or NULL
+            // if predictive: the number of the vector of weights that an element counts in, known from data, and how many vectors there
+            // are. Elements of different vectors are drawn in parallel. NULL: all elements are drawn one after the other
+            Expr *group, *ngroups;
         } enumerate;
+        struct {                        // SLICE, METROPOLIS
+            Expr *width;                // to start from, if the model says one
+            const struct White *white;  // SLICE: given the white noise of a vector, which changes with it; or NULL
+        } slice;
+        struct Categories *categories;  // CATEGORIES
         const struct Pair *pair;        // PAIR
         const struct Ellipse *ellipse;  // ELLIPTICAL
-        struct {
-            Expr *width;
-        } slice;  // SLICE, METROPOLIS: width to start from, if the model says one
-        struct {  // NUTS
+        struct {                        // NUTS
             int n;
             Factor **factor;    // whose densities read the block
             double accept;      // what the step size aims at
             int depth;          // of a trajectory: at most 2^depth steps
             int steps;          // HMC: of every trajectory; 0: NUTS
-            bool named, chees;  // the model asks for the move by name; chains adapt together
+            bool named, chees;  // the model requests the method by name; chains adapt together
             double step;        // HMC: their size; 0: adapted
             double anneal;      // HMC: temperature that warm-up begins with
             int metric;         // a MetricKind (runtime/device/metric.h)
@@ -199,4 +204,13 @@ typedef struct Update {
     };
     struct Update *next;
 } Update;
+
+// what an update of another kind has not: false or NULL
+static inline bool update_by_messages(const Update *s) { return s->kind == UPDATE_ENUM && s->enumerate.by_messages; }
+static inline bool update_at_once(const Update *s) { return s->kind == UPDATE_ENUM && s->enumerate.at_once; }
+static inline const struct Predictive *predictive_of(const Update *s) { return s->kind == UPDATE_ENUM ? s->enumerate.predictive : NULL; }
+static inline const struct White *white_of(const Update *s) { return s->kind == UPDATE_SLICE ? s->slice.white : NULL; }
+static inline const Proposal *proposal_of(const Update *s) { return s->kind == UPDATE_GAUSSIAN ? s->gaussian.proposal : NULL; }
+// the update of which s draws one category; NULL: none
+static inline const Update *all_categories_of(const Update *s) { return s->kind == UPDATE_GAUSSIAN ? s->gaussian.categories : NULL; }
 #endif

@@ -10,7 +10,7 @@
 #include <math.h>
 #include "lower.h"
 
-static Expr *category_of(const Categories *t) { return ex_ref(t->turn, 0, NULL); }
+static Expr *category_of(const Categories *t) { return ex_ref(t->current, 0, NULL); }
 static Expr *category_before(const Categories *t) { return ex_sub(category_of(t), ex_num(1)); }
 
 static void put_first_category(Lower *p, const Categories *t)
@@ -171,7 +171,7 @@ static void put_latents(Lower *p, const Categories *t, const Softmax *s)
 // that of the model has omega integrated out, and log p(omega | new) - log p(omega | old) less.
 static void put_predictor_again(Lower *p, const Update *update, const Softmax *s, Expr *category)
 {
-    Expr *eta = eta_at(s, category), *new = let(p, "drawn", ex_replace(s->own, category_of(update->turns), category), "wide");
+    Expr *eta = eta_at(s, category), *new = let(p, "drawn", ex_replace(s->own, category_of(update->categories), category), "wide");
     if (!update->marginal) {
         Expr *was = ex_sub(eta, s->offset), *is = ex_sub(new, s->offset), *half = ex_num(0.5);
         Node *checking = enter(p, NODE_IF);
@@ -192,14 +192,14 @@ static void put_predictors_again(Lower *p, const Update *update, const Softmax *
     note(p, "The predictors of the category that was drawn");
     Kernel *k = open_kernel(p, elements(s->latent), words(p, "update_%s", s->all->name), number_of(p, s->all));
     const Over o = enter_rows(p, s, false);
-    put_predictor_again(p, update, s, category_before(update->turns));
+    put_predictor_again(p, update, s, category_before(update->categories));
     close_rows(p, o, k);
 }
 
 // One pass over the matrix: for the predictors of the category before, for the latents, and for the sums that the draw of the column needs.
 static void put_row_pass(Lower *p, const Update *update, const RowDot *dot)
 {
-    const Categories *t = update->turns;
+    const Categories *t = update->categories;
     const Softmax *s = t->softmax;
     const RowSum *r = fused_sum(p, update);
     note_latents(p, t, s);
@@ -227,7 +227,7 @@ static void put_row_pass(Lower *p, const Update *update, const RowDot *dot)
 // What is added to all categories, a location move: zero before it is drawn, added to all of them afterwards.
 static void put_location_move(Lower *p, const Update *s)
 {
-    const Categories *t = s->turns;
+    const Categories *t = s->categories;
     note(p, "The location move of all categories starts from 0");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", t->by[0]->name), "wide");
     for (int i = 0; i < t->n; i++) put_fill(p, t->by[i], count_dims(t->by[i], 0, t->by[i]->rank), false);
@@ -257,7 +257,7 @@ static void checked_only(Lower *p, bool begins) { launch(p, begins ? LAUNCH_CHEC
 
 void update_categories(Lower *p, const Update *s)
 {
-    const Categories *t = s->turns;
+    const Categories *t = s->categories;
     for (const Softmax *m = t->softmax; m; m = m->next) put_predictors(p, m);
     put_first_category(p, t);
     with_extent(launch(p, LAUNCH_CATEGORIES, NULL), ex_length(t->lo, t->hi));

@@ -61,7 +61,7 @@ static void put_counts(Lower *p, const Conditional *natural, const Counted *n)
 Conditional *with_counts(Lower *p, const Update *s, CountChanges *changes)
 {
     Conditional *c = arena_copy(p->g->arena, s->conditional, sizeof *c);
-    for (const Predictive *w = s->predictive; w; w = w->next) {
+    for (const Predictive *w = s->enumerate.predictive; w; w = w->next) {
         const Var *v = w->weights;
         Counted of[2] = {counted(p, "counts", s, v, v->rank, ex_num(1)), {0}};
         if (w->varies) of[1] = counted(p, "totals", s, v, v->rank - 1, v->dim[v->rank - 1]);

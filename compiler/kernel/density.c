@@ -294,7 +294,9 @@ void update_density(Lower *p, const Update *s)
 {
     CountChanges changes = {0};
     s = with_statistics(p, s);
-    Conditional *c = s->predictive ? with_counts(p, s, &changes) : s->conditional->state ? with_states(p, s->conditional) : s->conditional;
+    Conditional *c = predictive_of(s)        ? with_counts(p, s, &changes)
+                     : s->conditional->state ? with_states(p, s->conditional)
+                                             : s->conditional;
     Var *v = c->var;
     // walks: from the value it has
     const bool metropolis = s->kind == UPDATE_METROPOLIS, slice = s->kind == UPDATE_SLICE, walks = slice || metropolis;
@@ -303,11 +305,11 @@ void update_density(Lower *p, const Update *s)
     const Shared how = shared_how(s, NULL);
     Kernel *kernel = open_elements_kernel(p, how, s,
                                           words(p, "%s_%s",
-                                                s->imputes                              ? "impute"
-                                                : metropolis                            ? "walk"
-                                                : slice                                 ? "slice"
-                                                : s->by_messages && c->nbatch < v->rank ? "draw_together"
-                                                                                        : "draw",
+                                                s->imputes                                     ? "impute"
+                                                : metropolis                                   ? "walk"
+                                                : slice                                        ? "slice"
+                                                : update_by_messages(s) && c->nbatch < v->rank ? "draw_together"
+                                                                                               : "draw",
                                                 v->name));
     kernel->followed = walks ? followed(c, how) : NULL;
     Opened opened = enter_elements(p, s, how);

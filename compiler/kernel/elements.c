@@ -28,7 +28,8 @@ Shared shared_how(const Update *s, const RowDot *dot)
     const bool arrays = any_array(c->natural) || any_array(c->bounds) || any_array(c->density);
     if (s->imputes && s->kind != UPDATE_SLICE && c->var->rank && c->nbatch == c->var->rank && !c->recursion && !c->whole && !arrays)
         return BY_MISSING;
-    if (s->imputes || c->recursion || (s->predictive && c->nbatch == 0)) return s->predictive && s->enumerate.shelf ? BY_SHELVES : BY_ONE;
+    if (s->imputes || c->recursion || (predictive_of(s) && c->nbatch == 0))
+        return predictive_of(s) && s->enumerate.group ? BY_GROUPS : BY_ONE;
     if (dot && dot->sum) return BY_ROW;
     if (by_data_colours(s) && !arrays) return BY_CLASSES;
     if (coloured(s) || c->nbatch) {
@@ -73,8 +74,8 @@ const Var *followed(const Conditional *c, Shared how)
 Kernel *open_elements_kernel(Lower *p, Shared how, const Update *s, const char *name)
 {
     static const KernelKind kind[] = {
-        [BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW,      [BY_CREW] = KERNEL_TEAM,
-        [BY_TEAM] = KERNEL_TEAM,        [BY_CLASSES] = KERNEL_TEAM,     [BY_SHELVES] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
+        [BY_ELEMENT] = KERNEL_ELEMENTS, [BY_MISSING] = KERNEL_ELEMENTS, [BY_ROW] = KERNEL_ROW,     [BY_CREW] = KERNEL_TEAM,
+        [BY_TEAM] = KERNEL_TEAM,        [BY_CLASSES] = KERNEL_TEAM,     [BY_GROUPS] = KERNEL_TEAM, [BY_ONE] = KERNEL_ONCE};
     const Conditional *c = s->conditional;
     Kernel *k = open_kernel(p, kind[how], name, number_of(p, c->var));
     if (how == BY_ROW) k->row = c->element[0];
@@ -123,11 +124,11 @@ Opened enter_elements(Lower *p, const Update *s, Shared how)
         note_count(p, p->open, count_dims(v, 0, 1));
         return o;
     }
-    if (how == BY_SHELVES) {  // groups of elements at once, those of one group one after the other
+    if (how == BY_GROUPS) {  // groups of elements at once, those of one group one after the other
         Node *groups = enter_opened(p, &o, SHARE_ALONG, NULL), *rows = enter_opened(p, &o, SHARE_SERIAL, NULL);
-        Index *group = index_new(intern("group"), ex_num(1), s->enumerate.shelves);
+        Index *group = index_new(intern("group"), ex_num(1), s->enumerate.ngroups);
         groups->loop.index[groups->loop.n++] = group;
-        rows->loop.order = order_rows(p, c->element[0], s->enumerate.shelf, NULL, s->enumerate.shelves);
+        rows->loop.order = order_rows(p, c->element[0], s->enumerate.group, NULL, s->enumerate.ngroups);
         rows->loop.index[rows->loop.n++] = c->element[0];
         rows->loop.index[1] = group;
         note_count(p, p->open, count_dims(v, 0, 1));
@@ -226,7 +227,7 @@ void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, c
     }
     case BY_TEAM:
     case BY_CLASSES:
-    case BY_SHELVES: launch_team(p, k); break;
+    case BY_GROUPS: launch_team(p, k); break;
     case BY_ONE: launch(p, LAUNCH_ONCE, k); break;
     }
 }

@@ -315,7 +315,7 @@ static void update_sparse(Lower *p, const Update *s)
     b.h->lowered.pattern = s->gaussian.sparse;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
-    const bool by_lanes = !whole && !s->gaussian.listed && !s->proposal;  // on a GPU
+    const bool by_lanes = !whole && !s->gaussian.listed && !s->gaussian.proposal;  // on a GPU
     Kernel *collect = open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", first->name), "wide");
     collect->terms = by_lanes ? s->gaussian.sparse : 0;
     put_offsets(p, &b, s->nblock, size);
@@ -328,7 +328,7 @@ static void update_sparse(Lower *p, const Update *s)
     if (scale) put_squares(p, s, scale);
     close_kernel(p);
     Launch *l = launch(p, scale ? LAUNCH_NORMAL_SPARSE_SCALED : LAUNCH_NORMAL_SPARSE, collect);
-    with_stream(l, s->proposal ? s->proposal->name : first);
+    with_stream(l, s->gaussian.proposal ? s->gaussian.proposal->name : first);
     with_string(l, first->name);
     with_number(l, s->gaussian.sparse);
     with_name(l, b.h);

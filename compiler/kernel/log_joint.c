@@ -158,8 +158,8 @@ void lower_log_joint(Lower *p)
             leave(p, test);
         }
     for (const Update *s = p->g->updates; s; s = s->next)
-        for (int i = 0; s->kind == UPDATE_CATEGORIES && i < s->turns->n; i++) {
-            Var *v = s->turns->var[i];
+        for (int i = 0; s->kind == UPDATE_CATEGORIES && i < s->categories->n; i++) {
+            Var *v = s->categories->var[i];
             Loops l = {.n = v->rank};
             Expr *element = var_element(p->g, v, l.index), *exists = v->exists;
             if (!exists) continue;

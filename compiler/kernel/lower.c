@@ -46,8 +46,8 @@ static void lower_by_density(Lower *p, const Update *s, UpdateCode *code)
 {
     (void)code;
     const Constraint k = s->block[0]->constraint;
-    if (s->white) update_white(p, s);
-    else if (s->at_once) update_states(p, s);
+    if (white_of(s)) update_white(p, s);
+    else if (update_at_once(s)) update_states(p, s);
     else if (k == CONSTRAINT_NONE || k == CONSTRAINT_ORDERED || k == CONSTRAINT_POSITIVE_ORDERED) update_density(p, s);
     else update_constrained(p, s);
 }
@@ -61,7 +61,7 @@ static void lower_update(Lower *p, const Update *s, UpdateCode *code)
     if (s->group_move) before_group_move(p, s);
     kinds[s->kind](p, s, code);
     if (s->group_move) along_group_move(p, s);
-    if (s->proposal) lower_proposal(p, s, code);
+    if (proposal_of(s)) lower_proposal(p, s, code);
 }
 
 static bool site_reads(const Var *m, const Var *v)
@@ -79,7 +79,7 @@ static void put_messages(Lower *p, const Update *s)
     for (int i = 0; p->messages && i < p->g->nvars; i++) {
         const Var *m = p->g->vars[i];
         if (m->kind != VAR_SERIES || !m->hidden) continue;
-        bool reads = s->conditional && s->by_messages && s->block[0]->summing.messages == m;
+        bool reads = s->conditional && update_by_messages(s) && s->block[0]->summing.messages == m;
         for (int q = 0; q < of.n && s->over_sum && !reads; q++)
             reads = of.factor[q]->made && factor_counts_at(of.factor[q], sums, true) && ex_mentions(of.factor[q]->log_density, m);
         if (!reads) continue;
@@ -114,8 +114,8 @@ static void lower_updates(Lower *p)
             names = words(p, "%s%s%s", names, i ? ", " : ", after ", s->gaussian.scales->var[i]->name);
         for (int i = 0; s->group_move && i < s->group_move->n; i++)
             names = words(p, "%s%s%s", i ? names : "", i ? ", " : "group move of ", s->group_move->moved[i].var->name);
-        if (s->proposal) names = words(p, "proposal of %s", names);
-        if (s->white) names = words(p, "%s, with %s", names, s->white->vector->name);
+        if (proposal_of(s)) names = words(p, "proposal of %s", names);
+        if (white_of(s)) names = words(p, "%s, with %s", names, white_of(s)->vector->name);
         UpdateCode *code = &out->updates[n];
         code->update = s;
         code->name = words(p, "%s%s", s->imputes ? "missing " : "", names);

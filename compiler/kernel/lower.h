@@ -246,7 +246,7 @@ void name_outside(Lower *p, Kernel *k);  // of all that the loops of a kernel do
 // ---- elements.c: what updates that draw element by element have in common ----
 
 // how the elements of an update are shared out
-typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_CLASSES, BY_SHELVES, BY_ONE } Shared;
+typedef enum { BY_ELEMENT, BY_MISSING, BY_ROW, BY_CREW, BY_TEAM, BY_CLASSES, BY_GROUPS, BY_ONE } Shared;
 typedef struct Opened {
     int n;
     Node *loop[MAX_RANK + 1], *test;

@@ -63,7 +63,8 @@ static bool drawn_whole(const Graph *g, const Var *v)
 {
     for (const Update *s = g->updates; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            if (s->kind == UPDATE_CATEGORIES && (s->block[i] == v || s->turns->column[i] == v || (s->turns->shift && s->turns->by[i] == v)))
+            if (s->kind == UPDATE_CATEGORIES &&
+                (s->block[i] == v || s->categories->column[i] == v || (s->categories->shift && s->categories->by[i] == v)))
                 return true;
             else if (s->block[i] == v && (s->kind == UPDATE_GAUSSIAN || (s->conditional && s->conditional->array))) return true;
     return false;

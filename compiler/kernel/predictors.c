@@ -15,8 +15,9 @@ static bool changes_within(const Update *s, const Var *v)
     if (!s || s->kind == UPDATE_NUTS || s->kind == UPDATE_CATEGORIES) return false;
     for (int i = 0; i < s->nblock; i++)
         if (s->block[i] == v) return true;
-    for (int i = 0; s->in_turns && i < s->in_turns->nblock; i++)
-        if (s->in_turns->block[i] == v) return true;
+    const Update *all = all_categories_of(s);
+    for (int i = 0; all && i < all->nblock; i++)
+        if (all->block[i] == v) return true;
     return false;
 }
 

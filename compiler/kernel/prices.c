@@ -83,7 +83,7 @@ static ScalesPrice *scales_prices(const Program *p, const Selection *c)
     ScalesPrice *first = NULL, **last = &first;
     for (int i = 0; i < p->nupdates; i++) {
         const Update *s = p->updates[i].update;
-        if (!scales_drawn(s) || s->proposal || s->joint < 0 || s->when == ON_GPU || !is_of(s, c)) continue;
+        if (!scales_drawn(s) || s->gaussian.proposal || s->joint < 0 || s->when == ON_GPU || !is_of(s, c)) continue;
         ScalesPrice *one = *last = NEW(p->g->arena, ScalesPrice);
         *one = (ScalesPrice){s->gaussian.scales, p->updates[i].ration.trial_as_counted, s->joint > 0 ? s->joint : 0, NULL};
         last = &one->next;

@@ -89,7 +89,7 @@ static Launch *with_room(Launch *l, const Var *room)
 // All launches of the update, of which the draw's are there.
 void lower_proposal(Lower *p, const Update *s, UpdateCode *code)
 {
-    const Proposal *of = s->proposal;
+    const Proposal *of = s->gaussian.proposal;
     const Scales *scales = s->gaussian.scales;
     const int n = s->nblock + scales->n;
     KeptCopy *kept = NEW_N(p->g->arena, KeptCopy, n);

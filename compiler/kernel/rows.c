@@ -82,12 +82,12 @@ bool row_dot(const Lower *p, const Update *s, RowDot *dot)
 bool categories_dot(const Program *out, const Update *s, RowDot *dot)
 {
     *dot = (RowDot){0};
-    const Softmax *m = s->kind == UPDATE_CATEGORIES ? s->turns->softmax : NULL;
+    const Softmax *m = s->kind == UPDATE_CATEGORIES ? s->categories->softmax : NULL;
     if (!m || m->next || m->factor->plates.n != 1 || m->factor->plates.guard || m->latent->rank != 1) return false;
     Index *row = m->factor->plates.index[0];
     if (!find_dot(out, m->own, row, dot) || !whole_range(row, dot->matrix->dim[0])) return false;
-    for (int i = 0; i < s->turns->n; i++)
-        if (s->turns->column[i] == dot->vector) return true;
+    for (int i = 0; i < s->categories->n; i++)
+        if (s->categories->column[i] == dot->vector) return true;
     return false;
 }
 
@@ -233,7 +233,7 @@ static void plan_squares(Lower *p, RowSum *r)
 void plan_rows(Lower *p)
 {
     for (const Update *one = p->g->updates; one; one = one->next) {
-        const Update *s = one->kind == UPDATE_CATEGORIES ? one->turns->draw : one;
+        const Update *s = one->kind == UPDATE_CATEGORIES ? one->categories->draw : one;
         if (s->kind != UPDATE_GAUSSIAN || s->gaussian.nbatch || s->gaussian.diagonal || s->gaussian.band) continue;
         for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
             if (t->degree == 1 || !listed_in(s, t->factor)) plan_term(p, s, t);
@@ -248,10 +248,10 @@ void plan_rows(Lower *p)
         }
         for (const Update *s = p->g->updates; s; s = s->next) {
             RowDot dot;
-            if (s->kind != UPDATE_CATEGORIES || s->turns->draw != r->update || r->other || fused_sum(p, s) ||
+            if (s->kind != UPDATE_CATEGORIES || s->categories->draw != r->update || r->other || fused_sum(p, s) ||
                 !categories_dot(p->out, s, &dot) || dot.matrix != r->matrix || dot.vector != r->vector)
                 continue;
-            const Softmax *m = s->turns->softmax;
+            const Softmax *m = s->categories->softmax;
             if (only_own_row(r->weight, m->latent, r->row) && only_own_row(r->weight, m->offset->var, r->row)) r->fused = s;
         }
         plan_squares(p, r);

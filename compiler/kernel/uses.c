@@ -24,7 +24,7 @@ void find_uses(Lower *lower)
     for (const Update *s = p->g->updates; s; s = s->next) {
         u->hmc |= s->kind == UPDATE_NUTS;
         u->bands |= s->kind == UPDATE_GAUSSIAN && s->gaussian.band;
-        u->states |= s->at_once;
+        u->states |= update_at_once(s);
         u->links |= s->joined && s->nblock > 1 && s->joined->nlinks && s->joined->link[0].of >= 0;
     }
     u->normals = launches_any(p, LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_ROWS_SCALED);

@@ -68,7 +68,7 @@ static void put_vector(Lower *p, const White *w, Var *root, Var *offset, Var *no
 
 void update_white(Lower *p, const Update *s)
 {
-    const White *w = s->white;
+    const White *w = s->slice.white;
     Conditional *c = s->conditional;
     Var *v = c->var, *f = w->vector;
     comment_update(p, s);

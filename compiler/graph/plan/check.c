@@ -1,10 +1,15 @@
 // check.c -- what holds of a graph after each pass. A broken rule is a fault of the pass that broke it, and is named with it.
 //
-//   always            a variable's number is its place; an index of a factor is one of its plates; no factor and no recursion of the sweep
-//   reads a prediction from `gradient`   derivatives are in the indices of their loops from `augment`    a factor that was replaced has one
-//   that was made from it from `schedule`   each unknown has a size that is known when memory is taken, and with a distribution is drawn by
-//   one update; what a conditional or a block adds up is over loops of its own from `domains`    where elements exist is said of their
-//   subscripts alone from `describe`   each update says what it draws
+//   always            a variable's number is its place
+//                     an index of a factor is one of its plates
+//                     no factor and no recursion of the sweep reads a prediction
+//   from `gradient`   derivatives are in the indices of their loops
+//   from `augment`    a factor that was replaced has one that was made from it
+//   from `schedule`   each unknown has a size that is known when memory is taken, and with a distribution is drawn by one update
+//                     an update fills the members of its kind
+//                     what a conditional or a block adds up is over loops of its own
+//   from `domains`    where elements exist is said of their subscripts alone
+//   from `describe`   each update says what it draws
 #include <string.h>
 #include "check.h"
 #include "../conditional.h"
@@ -16,6 +21,7 @@
 #include "../algebra/gradient.h"
 #include "../algebra/pairs.h"
 #include "../updates/categories.h"
+#include "../updates/elliptical.h"
 
 // indices that may stand in an expression
 typedef struct BoundIndices {
@@ -91,10 +97,42 @@ static const char *check_collapsed(const Graph *g, const Update *s)
     return NULL;
 }
 
+// Whether the member of the union that the update's kind has is filled, and agrees with what all kinds have. NULL: it is so.
+static const char *wrong_of_kind(const Update *s)
+{
+    const bool block = s->kind == UPDATE_GAUSSIAN || s->kind == UPDATE_CATEGORIES || s->kind == UPDATE_NUTS;
+    if (block == (s->conditional != NULL)) return block ? "has the conditional of one element" : "has no conditional";
+    if ((s->does == EXPECTS) != (s->expected != NULL)) return "has arrays of expectations if and only if it finds none";
+    switch (s->kind) {
+    case UPDATE_EXACT: return s->conditional->family ? NULL : "has no family to draw from";
+    case UPDATE_OWN: return s->conditional->own ? NULL : "has no distribution of its own";
+    case UPDATE_GAUSSIAN:
+        if (s->gaussian.arrow && s->nblock < 2) return "has a diagonal variable and no other";
+        if (s->gaussian.diagonal && !s->gaussian.on_plane) return "has a diagonal precision without a sum of 0";
+        if (s->gaussian.sparse && s->gaussian.sparse != s->joint) return "has another number than its sparse block";
+        if (s->gaussian.proposal && !s->gaussian.scales) return "proposes a block without scales";
+        return NULL;
+    case UPDATE_CATEGORIES: return all_categories_of(s->categories->draw) == s ? NULL : "draws a category that does not belong to it";
+    case UPDATE_ENUM:
+        if (!s->enumerate.lower || !s->enumerate.upper) return "has no first or last value";
+        if (s->enumerate.by_messages && s->enumerate.at_once) return "draws a chain in two ways";
+        if (!s->enumerate.group != !s->enumerate.ngroups) return "has groups without their number";
+        return s->enumerate.group && !s->enumerate.predictive ? "has groups of weights that are not integrated out" : NULL;
+    case UPDATE_PAIR: return s->pair->indicator == s->conditional ? NULL : "has the indicator of another pair";
+    case UPDATE_ELLIPTICAL: return s->ellipse->conditional == s->conditional ? NULL : "has the ellipse of another density";
+    case UPDATE_METROPOLIS: return s->slice.white ? "has a vector of white noise" : NULL;
+    case UPDATE_SLICE: return s->slice.white && s->slice.width ? "has a first width and a vector of white noise" : NULL;
+    case UPDATE_NUTS: return s->nuts.n > 0 && s->nuts.depth > 0 ? NULL : "has no factors or no trajectories";
+    }
+    return NULL;
+}
+
 static const char *check_update(const Graph *g, const Update *s)
 {
     const Conditional *c = s->conditional;
-    const char *wrong = check_collapsed(g, s);
+    const char *wrong = wrong_of_kind(s);
+    if (wrong) return arena_printf(g->arena, "the update of %s %s", s->block[0]->name, wrong);
+    wrong = check_collapsed(g, s);
     if (c) {
         const Part *const lists[] = {c->density, c->natural, c->bounds};
         for (int i = 0; i < 3 && !wrong; i++) wrong = check_parts(g, c, lists[i]);
@@ -105,8 +143,8 @@ static const char *check_update(const Graph *g, const Update *s)
         return wrong;
     }
     if (s->kind == UPDATE_NUTS) return NULL;  // its factors were looked at
-    if (s->kind == UPDATE_CATEGORIES && s->turns->shift && (wrong = check_update(g, s->turns->shift))) return wrong;
-    if (s->kind == UPDATE_CATEGORIES) return check_update(g, s->turns->draw);
+    if (s->kind == UPDATE_CATEGORIES && s->categories->shift && (wrong = check_update(g, s->categories->shift))) return wrong;
+    if (s->kind == UPDATE_CATEGORIES) return check_update(g, s->categories->draw);
     BoundIndices b = {.g = g, .what = arena_printf(g->arena, "the block of %s", s->block[0]->name)};
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         if (check_loops(&b, &t->loops) || outside(&b, t->coefficient)) return b.wrong;
@@ -141,7 +179,7 @@ static int draws_of(const Graph *g, const Var *v)
     int n = 0;
     for (const Update *s = g->updates; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            n += s->block[i] == v && !s->imputes && !s->white && !s->proposal && s->when != WITH_GRADIENTS && s->when != ON_GPU &&
+            n += s->block[i] == v && !s->imputes && !white_of(s) && !proposal_of(s) && s->when != WITH_GRADIENTS && s->when != ON_GPU &&
                  s->joint >= 0 && !(s->joined && s->nblock == 1);
     return n;
 }

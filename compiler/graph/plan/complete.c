@@ -167,9 +167,9 @@ bool complete_blocks(Graph *g)
             // a slice of an element that is in no statement has no end
             if (of->var[i]->rank && of->var[i]->exists) s->gaussian.scales = NULL;
         if (s->gaussian.on_plane || s->gaussian.band) continue;
-        if (s->gaussian.nbatch == 0 && s->does == DRAWS && !s->group_move && !s->proposal) is_scale_move(g, s);
+        if (s->gaussian.nbatch == 0 && s->does == DRAWS && !s->group_move && !s->gaussian.proposal) is_scale_move(g, s);
         if (s->gaussian.sparse) find_listed(g, s);
-        else if (!s->group_move && !s->proposal) find_rows(g, s);
+        else if (!s->group_move && !s->gaussian.proposal) find_rows(g, s);
     }
     return true;
 }

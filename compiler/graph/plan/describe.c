@@ -143,7 +143,8 @@ static const char *element_name(Graph *g, const Conditional *c)
 // Draws all elements along a chain of discrete unknowns together.
 static bool along_chain(const Update *s)
 {
-    return s->kind == UPDATE_ENUM && !s->imputes && (s->at_once || (s->by_messages && s->conditional->nbatch < s->conditional->var->rank));
+    return s->kind == UPDATE_ENUM && !s->imputes &&
+           (s->enumerate.at_once || (s->enumerate.by_messages && s->conditional->nbatch < s->conditional->var->rank));
 }
 
 // Chains that share a factor with that of s, and are given when it is drawn; NULL: none.
@@ -389,7 +390,7 @@ static void block(Graph *g, Description *d, const Update *s)
 // A slice given the white noise of a vector.
 static void white(Graph *g, Description *d, const Update *s)
 {
-    const White *w = s->white;
+    const White *w = s->slice.white;
     d->subject = arena_printf(g->arena, "%s, with %s", d->subject, w->vector->name);
     line(g, d,
          arena_printf(g->arena,
@@ -450,7 +451,7 @@ static void scales(Graph *g, Description *d, const Update *s)
 // What is accepted or not.
 static void proposal(Graph *g, Description *d, const Update *s)
 {
-    const Proposal *of = s->proposal;
+    const Proposal *of = s->gaussian.proposal;
     const Scales *scales = s->gaussian.scales;
     const char *names = "";
     for (int i = scales->n; i-- > 0;) names = arena_printf(g->arena, "%s%s%s", scales->var[i]->name, *names ? ", " : "", names);
@@ -511,24 +512,26 @@ static void describe_values(Graph *g, Description *d, const Update *s)
         return;
     }
     d->method =
-        s->at_once ? "all elements together, parallel in time: products of matrices, and maps from each element to the next (Hassan, "
-                     "Sarkka and Garcia-Fernandez 2021)"
-        : s->by_messages && c->nbatch < c->var->rank
+        s->enumerate.at_once
+            ? "all elements together, parallel in time: products of matrices, and maps from each element to the next (Hassan, "
+              "Sarkka and Garcia-Fernandez 2021)"
+        : s->enumerate.by_messages && c->nbatch < c->var->rank
             ? "all elements together (Scott 2002): messages from the last element to the first, then each is drawn given the one before it"
             : "every value is weighed by its density";
-    d->because = s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason)
-                 : s->when == ON_GPU
-                     ? arena_printf(g->arena, s->at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours are drawn one after the other",
-                                    c->because)
-                 : s->by_messages ? s->reason
-                                  : c->because;
-    if (s->predictive) {
+    d->because =
+        s->when == ON_CPU ? arena_printf(g->arena, "%s; on a CPU", s->reason)
+        : s->when == ON_GPU
+            ? arena_printf(g->arena, s->enumerate.at_once ? "%s; on a GPU" : "%s; on a GPU, where neighbours are drawn one after the other",
+                           c->because)
+        : s->enumerate.by_messages ? s->reason
+                                   : c->because;
+    if (s->enumerate.predictive) {
         d->method = "every value is weighed by its density, weights integrated out: by the counts of all other elements (Liu 1994)";
-        d->elements = s->enumerate.shelf ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel",
-                                                        text(g, s->enumerate.shelf))
+        d->elements = s->enumerate.group ? arena_printf(g->arena, "one after the other where %s is the same, else in parallel",
+                                                        text(g, s->enumerate.group))
                       : c->nbatch        ? d->elements
                                          : "one after the other";
-        for (const Predictive *p = s->predictive; p; p = p->next)
+        for (const Predictive *p = s->enumerate.predictive; p; p = p->next)
             line(g, d,
                  arena_printf(g->arena, "in place of %s: the prior plus the counts of all others, over its sum",
                               text(g, ex_replace(p->ref, c->u, c->current))));
@@ -641,13 +644,13 @@ static void describe_gradients(Graph *g, Description *d, const Update *s)
 
 static void describe_categories(Graph *g, Description *d, const Update *s)
 {
-    const Categories *t = s->turns;
+    const Categories *t = s->categories;
     const Description inner = describe(g, t->draw);
     t->draw->description = arena_copy(g->arena, &inner, sizeof inner);
     d->method = "joint normal, one category after the other, given Polya-Gamma latents that each category draws anew (Polson, Scott and "
                 "Windle 2013)";
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": joint normals, one category after the other");
-    d->law = arena_printf(g->arena, "for %s in %s:%s", t->turn->name, text(g, t->lo), text(g, t->hi));
+    d->law = arena_printf(g->arena, "for %s in %s:%s", t->current->name, text(g, t->lo), text(g, t->hi));
     for (const Softmax *m = t->softmax; m; m = m->next) {
         Loops l = {.guard = m->factor->plates.guard};
         for (int k = 0; k < m->factor->plates.n; k++) l.index[l.n++] = m->factor->plates.index[k];
@@ -691,8 +694,8 @@ static Description describe(Graph *g, const Update *s)
         d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
     kinds[s->kind](g, &d, s);
     if (s->group_move) group_move(g, &d, s);
-    if (s->proposal) proposal(g, &d, s);
-    if (s->white) white(g, &d, s);
+    if (proposal_of(s)) proposal(g, &d, s);
+    if (white_of(s)) white(g, &d, s);
     return d;
 }
 

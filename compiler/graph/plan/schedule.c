@@ -441,7 +441,8 @@ static void one_by_one(Plan *p)
             continue;
         }
         Update *s = element_update(g, c->var, false, c->because),
-               *other = s && s->by_messages && !c->var->summing.summed && !c->var->summing.offered ? update_on_gpu(g, c->var, s) : NULL;
+               *other =
+                   s && update_by_messages(s) && !c->var->summing.summed && !c->var->summing.offered ? update_on_gpu(g, c->var, s) : NULL;
         if (s) s->joint = -c->set;
         if (s) s->joined = j;
         if (other) other->joined = j;
@@ -547,11 +548,11 @@ const char *only_on_cpu(const Graph *g)
     const Var *z = first_solution(g);
     if (z) return arena_printf(g->arena, "the differential equation of %s is solved on the CPU alone: --device cpu", z->name);
     for (const Update *s = g->updates; s; s = s->next)
-        if (s->predictive && !s->enumerate.shelf && s->conditional->nbatch == 0)
+        if (predictive_of(s) && !s->enumerate.group && s->conditional->nbatch == 0)
             return arena_printf(
                 g->arena,
                 "%s is integrated out as the model requests, so that elements of %s are drawn one after the other, which is "
                 "done on the CPU alone: --device cpu, or leave the request out",
-                s->predictive->weights->name, s->block[0]->name);
+                s->enumerate.predictive->weights->name, s->block[0]->name);
     return NULL;
 }

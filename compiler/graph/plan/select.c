@@ -168,7 +168,7 @@ static Update *update_of_offered(Graph *g, const Var *v)
             if (s->block[i] != v || s->imputes) continue;
             const Conditional *c = s->conditional;
             if (found || s->nblock > 1 || s->when != EVERY_SWEEP || (s->kind != UPDATE_ENUM && s->kind != UPDATE_EXACT) || !c || c->whole ||
-                (c->nbatch < v->rank && !s->by_messages))
+                (c->nbatch < v->rank && !update_by_messages(s)))
                 return NULL;
             found = s;
         }

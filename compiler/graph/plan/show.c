@@ -83,11 +83,11 @@ static void print_update(FILE *out, const Update *s)
     const Conditional *c = s->conditional;
     if (s->kind == UPDATE_CATEGORIES) {
         fputs(", categories ", out);
-        ex_print(out, s->turns->lo);
+        ex_print(out, s->categories->lo);
         fputc(':', out);
-        ex_print(out, s->turns->hi);
+        ex_print(out, s->categories->hi);
         fprintf(out, " one after the other    (%s)\n", s->reason);
-        for (const Softmax *m = s->turns->softmax; m; m = m->next) {
+        for (const Softmax *m = s->categories->softmax; m; m = m->next) {
             fprintf(out, "    latent %s: polya_gamma(", m->latent->name);
             ex_print(out, m->count);
             fputs(", ", out);
@@ -95,10 +95,10 @@ static void print_update(FILE *out, const Update *s)
             fputs(")\n", out);
         }
         fputs("    ", out);
-        print_update(out, s->turns->draw);
-        if (s->turns->shift) {
+        print_update(out, s->categories->draw);
+        if (s->categories->shift) {
             fputs("    ", out);
-            print_update(out, s->turns->shift);
+            print_update(out, s->categories->shift);
         }
         return;
     }
@@ -126,8 +126,8 @@ static void print_update(FILE *out, const Update *s)
         return;
     }
     if (s->over_sum) fprintf(out, ", unknowns summed out");
-    for (const Predictive *p = s->predictive; p; p = p->next)
-        fprintf(out, "%s%s%s", p == s->predictive ? ", " : " and ", p->weights->name, p->next ? "" : " integrated out");
+    for (const Predictive *p = predictive_of(s); p; p = p->next)
+        fprintf(out, "%s%s%s", p == predictive_of(s) ? ", " : " and ", p->weights->name, p->next ? "" : " integrated out");
     if (s->kind == UPDATE_PAIR) {
         static const char *const names[] = {"constant", "linear", "square"};
         fprintf(out, ", %s integrated out, then both%s    (%s)\n", s->pair->coefficient->var->name,
@@ -158,7 +158,7 @@ static void print_update(FILE *out, const Update *s)
         if (c->family->power) fprintf(out, "(%g)", c->power);
     }
     if (s->collapsed) fputs(", auxiliaries integrated out", out);
-    if (s->white) fprintf(out, ", with %s", s->white->vector->name);
+    if (white_of(s)) fprintf(out, ", with %s", white_of(s)->vector->name);
     if (s->kind == UPDATE_ELLIPTICAL) fputs(c->var->rank > 1 ? ", vector by vector" : ", whole", out);
     else if (c->array || c->nbatch == c->var->rank) fputs(c->var->rank ? ", elements in parallel" : "", out);
     else if (colours_of(c) > 1 && !(s->imputes && c->lattice)) fprintf(out, ", %d colours", colours_of(c));

@@ -202,7 +202,7 @@ static Factor *sum_over(const Graph *g, const Var *v)
 // the element all terms are in the weights (kernel/density.c).
 static bool weighs_all(const Update *s, const Factor *sum)
 {
-    if (s->by_messages) return true;
+    if (update_by_messages(s)) return true;
     for (const Part *q = s->conditional->density; q; q = q->next)
         if (q->loops.n || q->loops.guard) return false;
     return !s->conditional->whole && sum != NULL;

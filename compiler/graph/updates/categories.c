@@ -150,7 +150,7 @@ static void range_of_categories(Graph *g, const Var *v, int at, Expr **lo, Expr 
 typedef struct TakingCategory {
     Graph *g;
     Categories *t;
-    Expr *turn;        // the category that is being drawn
+    Expr *current;     // the category that is being drawn
     Softmax *softmax;  // of this factor, in a list that other factors' precede
 } TakingCategory;
 
@@ -188,8 +188,9 @@ static Expr *decided(Expr *e, void *with)
         if (high->kind == EX_INDEX && high->index->lo && high->index->lo == low) return ex_num(1);
         if (low->kind == EX_INDEX && low->index->hi && low->index->hi == high) return ex_num(1);
     }
-    if (e->kind != EX_CALL || e->nargs != 2 || !(e->args[0] == k->turn || e->args[1] == k->turn) || e->args[0] == e->args[1]) return NULL;
-    const bool left = e->args[0] == k->turn;
+    if (e->kind != EX_CALL || e->nargs != 2 || !(e->args[0] == k->current || e->args[1] == k->current) || e->args[0] == e->args[1])
+        return NULL;
+    const bool left = e->args[0] == k->current;
     Expr *other = e->args[left];
     // positive: other lies below, above all categories
     const Expr *below = ex_sub(k->t->lo, other), *above = ex_sub(other, k->t->hi);
@@ -210,7 +211,7 @@ static Expr *decided(Expr *e, void *with)
 
 static Expr *where_turn_within(const TakingCategory *k, Expr *lo, Expr *hi)
 {
-    Expr *low = ex_call2("<=", lo, k->turn), *high = ex_call2("<=", k->turn, hi);
+    Expr *low = ex_call2("<=", lo, k->current), *high = ex_call2("<=", k->current, hi);
     return ex_map(ex_call2("&&", low, high), decided, (void *)k);
 }
 
@@ -233,7 +234,7 @@ static Look test_own_index(const Expr *e, void *with)
     return SKIP;
 }
 
-// Elements of members at the category `turn` become those of the columns, wherever they stand; others stay.
+// Elements of members at the category `current` become those of the columns, wherever they stand; others stay.
 static Expr *take(Expr *e, void *with)
 {
     TakingCategory *k = with;
@@ -246,14 +247,14 @@ static Expr *take(Expr *e, void *with)
         if (m < 0 || e->nargs < e->var->rank) return NULL;
         if (t->at[m] < 0) return column_of(t, m, e);
         Expr *s = e->args[t->at[m]], *column = column_of(t, m, e);
-        if (s == k->turn) return column;
-        Expr *is = ex_call3("if_else", ex_map(ex_call2("==", s, k->turn), decided, k), ex_num(1), ex_num(0));
+        if (s == k->current) return column;
+        Expr *is = ex_call3("if_else", ex_map(ex_call2("==", s, k->current), decided, k), ex_num(1), ex_num(0));
         return ex_add2(ex_mul2(is, column), ex_mul2(ex_sub(ex_num(1), is), e));
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum && !mentions_members(e->args[0], t) && !mentions_members(e->args[1], t)) {
         OwnIndex own = {t, e->index, false};
         if (ex_find(e->args[2], test_own_index, &own)) return NULL;  // each reference asks for itself
-        Expr *old = ex_map(ex_replace_index(e->args[2], e->index, k->turn), decided, k), *new = ex_map(old, take, k);
+        Expr *old = ex_map(ex_replace_index(e->args[2], e->index, k->current), decided, k), *new = ex_map(old, take, k);
         return ex_add2(e,
                        ex_mul2(ex_call3("if_else", where_turn_within(k, e->args[0], e->args[1]), ex_num(1), ex_num(0)), ex_sub(new, old)));
     }
@@ -342,7 +343,7 @@ static bool open_softmax(TakingCategory *k, const Factor *f, Expr *sum, const ch
     *because = "its elements enter several categories";
     if (k->t->at[0] < 0 && !is_listed(over)) return false;
     for (int c = (int)over->args[0]->number; k->t->at[0] < 0 && c <= (int)over->args[1]->number; c++)
-        if (mentions_members(category(over, c), k->t) != ex_is_num(k->turn, c)) return false;
+        if (mentions_members(category(over, c), k->t) != ex_is_num(k->current, c)) return false;
     for (int i = 0; i < k->t->n; i++)
         if (k->t->at[i] >= 0 && ex_mentions(s->eta, k->t->var[i]) && category_subscript(s->eta, k->t->var[i], s->k) != k->t->at[i])
             return false;
@@ -351,8 +352,8 @@ static bool open_softmax(TakingCategory *k, const Factor *f, Expr *sum, const ch
     s->latent = row_variable(g, f, arena_printf(g->arena, "omega_%s", stem), NULL);
     Var *offset = row_variable(g, f, arena_printf(g->arena, "offset_%s", stem), NULL);
     s->offset = at_row(offset, f, NULL);
-    Expr *at_turn = ex_map(ex_replace_index(s->eta, s->k, k->turn), decided, k);
-    s->own = ex_map(at_turn, take, k);
+    Expr *at_current = ex_map(ex_replace_index(s->eta, s->k, k->current), decided, k);
+    s->own = ex_map(at_current, take, k);
     s->next = k->softmax;
     k->softmax = s;
     return true;
@@ -412,14 +413,14 @@ static bool factor_terms(TakingCategory *k, const Factor *f, BlockTerm ***last, 
     Index *plate = sums.n ? NULL : solved_plate(t, f);
     if (plate) {
         shadow->plates.n = 0;
-        shadow->log_density = ex_replace_index(f->log_density, plate, k->turn);
-        if (f->plates.guard) shadow->plates.guard = ex_replace_index(f->plates.guard, plate, k->turn);
+        shadow->log_density = ex_replace_index(f->log_density, plate, k->current);
+        if (f->plates.guard) shadow->plates.guard = ex_replace_index(f->plates.guard, plate, k->current);
         Expr *from[MAX_PLATES], *to[MAX_PLATES];
         int n = 0;
         for (int i = 0; i < f->plates.n; i++) {
             Index *one = f->plates.index[i];
             if (one == plate) continue;
-            Expr *lo = ex_replace_index(one->lo, plate, k->turn), *hi = ex_replace_index(one->hi, plate, k->turn);
+            Expr *lo = ex_replace_index(one->lo, plate, k->current), *hi = ex_replace_index(one->hi, plate, k->current);
             for (int m = 0; m < n; m++) {
                 lo = ex_replace(lo, from[m], to[m]);
                 hi = ex_replace(hi, from[m], to[m]);
@@ -519,12 +520,12 @@ static Update *try_update(Graph *g, Var *const *var, const int *at, int n, Expr 
                       .column = NEW_N(g->arena, Var *, n),
                       .lo = lo,
                       .hi = hi};
-    t->turn = var_unique(g, arena_printf(g->arena, "turn_%s", var[0]->name), VAR_AUXILIARY);
-    t->turn->base = BASE_INT;
-    t->turn->discrete = t->turn->hidden = true;
-    t->turn->span = var[0]->span;
+    t->current = var_unique(g, arena_printf(g->arena, "turn_%s", var[0]->name), VAR_AUXILIARY);
+    t->current->base = BASE_INT;
+    t->current->discrete = t->current->hidden = true;
+    t->current->span = var[0]->span;
     for (int i = 0; i < n; i++) t->column[i] = new_column(g, var[i], at[i], "column");
-    TakingCategory k = {.g = g, .t = t, .turn = at[0] < 0 ? lo : ex_ref(t->turn, 0, NULL)};
+    TakingCategory k = {.g = g, .t = t, .current = at[0] < 0 ? lo : ex_ref(t->current, 0, NULL)};
     Update *draw = NEW(g->arena, Update);
     BlockTerm **last = &draw->gaussian.terms;
     const Reading enters = factors_of_block(g, var, n);
@@ -546,7 +547,7 @@ static Update *try_update(Graph *g, Var *const *var, const int *at, int n, Expr 
     s->span = draw->span = var[0]->span;
     s->block = t->var;
     s->nblock = n;
-    s->turns = t;
+    s->categories = t;
     s->reason = "in a softmax each category is logistic given the others";
     draw->kind = UPDATE_GAUSSIAN;
     draw->block = t->column;
@@ -555,7 +556,7 @@ static Update *try_update(Graph *g, Var *const *var, const int *at, int n, Expr 
     draw->reason = s->reason;
     draw->gaussian.no_rows = "columns are drawn one after the other";
     t->draw = draw;
-    draw->in_turns = s;
+    draw->gaussian.categories = s;
     return s;
 }
 
@@ -591,7 +592,7 @@ static Expr *shifted(Expr *e, void *with)
 
 static Update *shift_of(Graph *g, const Update *of)
 {
-    Categories *t = of->turns;
+    Categories *t = of->categories;
     for (int i = 0; i < t->n; i++)
         if (t->at[i] < 0 || !ex_is_num(t->lo, 1) || t->hi != t->var[i]->dim[t->at[i]]) return NULL;
     for (const Softmax *m = t->softmax; m; m = m->next)
@@ -647,7 +648,7 @@ static Update *shift_of(Graph *g, const Update *of)
     s->gaussian.nbatch = t->draw->gaussian.nbatch;
     s->gaussian.no_rows = "its prior alone decides";
     s->reason = "the softmax does not change when all categories change by the same amount";
-    s->in_turns = of;
+    s->gaussian.categories = of;
     for (const BlockTerm *b = s->gaussian.terms; b && (s->gaussian.arrow || s->gaussian.nbatch); b = b->next)
         if (b->degree == 2 && b->ref[0] != b->ref[1] && b->ref[0]->var == t->by[t->n - 1] && b->ref[1]->var == t->by[t->n - 1]) return NULL;
     return s;
@@ -664,8 +665,8 @@ static Update *update_of(Graph *g, Var *const *var, const int *at, int n, Expr *
 
 static void forget(Graph *g, const Update *s)
 {
-    const Categories *t = s->turns;
-    t->turn->kind = VAR_ELEMENT;
+    const Categories *t = s->categories;
+    t->current->kind = VAR_ELEMENT;
     for (int i = 0; i < t->n; i++) t->column[i]->kind = VAR_ELEMENT;
     for (const Softmax *m = t->softmax; m; m = m->next) m->all->kind = m->latent->kind = m->offset->var->kind = VAR_ELEMENT;
     (void)g;
@@ -701,9 +702,10 @@ static Update *largest_step(Graph *g, Var *const *var, const int *at, int n, Exp
     }
     for (int m = 0; m < n && !s && n > 1; m++) s = update_of(g, &var[m], &at[m], 1, lo, hi, dense, &because);
     if (!s) return NULL;
-    if (s->nblock == 1 && s->turns->column[0]->rank && !dense[0]) s->turns->draw->gaussian.nbatch = s->turns->column[0]->rank;
-    s->turns->shift = shift_of(g, s);
-    for (int m = 0; m < s->nblock && !s->turns->shift && s->turns->by; m++) s->turns->by[m]->kind = VAR_ELEMENT;
+    if (s->nblock == 1 && s->categories->column[0]->rank && !dense[0])
+        s->categories->draw->gaussian.nbatch = s->categories->column[0]->rank;
+    s->categories->shift = shift_of(g, s);
+    for (int m = 0; m < s->nblock && !s->categories->shift && s->categories->by; m++) s->categories->by[m]->kind = VAR_ELEMENT;
     return s;
 }
 
@@ -773,14 +775,14 @@ Update *categories_block(Graph *g, Var *const *block, int n)
     Update *s = categories_update(g, block, n);
     if (!s || s->nblock == n) return s;
     forget(g, s);
-    for (int i = 0; i < s->nblock && s->turns->shift; i++) s->turns->by[i]->kind = VAR_ELEMENT;
+    for (int i = 0; i < s->nblock && s->categories->shift; i++) s->categories->by[i]->kind = VAR_ELEMENT;
     return NULL;
 }
 
 // Elements that no statement draws are independent and standard normal, so that the precision is regular.
 void complete_categories(Graph *g, Update *s)
 {
-    Categories *t = s->turns;
+    Categories *t = s->categories;
     BlockTerm **last = &t->draw->gaussian.terms;
     while (*last) last = &(*last)->next;
     for (int i = 0; i < t->n; i++) {
@@ -789,10 +791,10 @@ void complete_categories(Graph *g, Update *s)
         if (!v->exists) continue;
         Loops l = {.n = c->rank};
         Expr *element = var_element(g, c, l.index),
-             *exists = t->at[i] < 0 ? v->exists : ex_replace_index(v->exists, v->own[t->at[i]], ex_ref(t->turn, 0, NULL));
+             *exists = t->at[i] < 0 ? v->exists : ex_replace_index(v->exists, v->own[t->at[i]], ex_ref(t->current, 0, NULL));
         for (int k = 0, m = 0; k < v->rank; k++)
             if (k != t->at[i]) exists = ex_replace_index(exists, v->own[k], ex_index(l.index[m++]));
-        TakingCategory k = {.g = g, .t = t, .turn = ex_ref(t->turn, 0, NULL)};
+        TakingCategory k = {.g = g, .t = t, .current = ex_ref(t->current, 0, NULL)};
         exists = ex_map(exists, decided, &k);
         if (ex_is_num(exists, 1)) continue;
         t->shift = NULL;  // it would move what is drawn for them

@@ -18,10 +18,10 @@ typedef struct Softmax {  // -count*log_sum_exp(k, eta) in a factor
 
 typedef struct Categories {  // what is drawn one category after the other
     int n;
-    Var **var, **column;  // column: the elements of var whose subscript `at` is `turn`
+    Var **var, **column;  // column: the elements of var whose subscript `at` is `current`
     int *at;              // -1: the variable has one category alone, lo = hi, and the column is all of it
     Expr *lo, *hi;        // the categories
-    Var *turn;            // the one that is being drawn
+    Var *current;         // the one that is being drawn
     Softmax *softmax;
     struct Update *draw;   // UPDATE_GAUSSIAN of the columns
     struct Update *shift;  // the same of what all categories are moved by together, if the softmaxes do not see that; or NULL

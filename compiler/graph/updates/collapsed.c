@@ -51,7 +51,7 @@ static Expr *one_log(Graph *g, const Part *q, Var *w)
 }
 
 // How the conditional of an element of v holds w: its subscripts there and the condition; NULL after a message.
-static Predictive *predictive_of(Graph *g, Var *v, const Conditional *c, Var *w, Conditional *natural)
+static Predictive *find_predictive(Graph *g, Var *v, const Conditional *c, Var *w, Conditional *natural)
 {
     Predictive *p = NULL;
     const char *why = NULL;
@@ -102,13 +102,13 @@ static void set_apart(Update *s, Conditional *c)
 {
     const Var *v = c->var;
     Expr *first = v->rank ? ex_index(c->element[0]) : NULL;
-    if (v->rank == 2 && vectors_apart(s->predictive, first)) c->nbatch = 1;
-    for (int k = 0; v->rank == 1 && k < s->predictive->ref->nargs - 1 && !s->enumerate.shelves; k++) {
-        Expr *key = s->predictive->ref->args[k];
+    if (v->rank == 2 && vectors_apart(s->enumerate.predictive, first)) c->nbatch = 1;
+    for (int k = 0; v->rank == 1 && k < s->enumerate.predictive->ref->nargs - 1 && !s->enumerate.ngroups; k++) {
+        Expr *key = s->enumerate.predictive->ref->args[k];
         if (ex_mentions_index(key, c->element[0]) && ex_data_only(key) && !ex_any_var(key, test_response, NULL))
-            s->enumerate.shelves = vectors_apart(s->predictive, s->enumerate.shelf = key);
+            s->enumerate.ngroups = vectors_apart(s->enumerate.predictive, s->enumerate.group = key);
     }
-    if (!s->enumerate.shelves) s->enumerate.shelf = NULL;
+    if (!s->enumerate.ngroups) s->enumerate.group = NULL;
 }
 
 Update *collapsed_update(Graph *g, Var *v)
@@ -134,7 +134,7 @@ Update *collapsed_update(Graph *g, Var *v)
             refuse(g, w, arena_printf(g->arena, "`%s` cannot be drawn with it integrated out: %s", v->name, why));
             return NULL;
         }
-        Predictive *p = predictive_of(g, v, c, w, natural);
+        Predictive *p = find_predictive(g, v, c, w, natural);
         if (!p) return NULL;
         *last = p;
         last = &p->next;
@@ -156,9 +156,7 @@ Update *collapsed_update(Graph *g, Var *v)
                   .conditional = c,
                   .reason = c->because,
                   .marginal = true,
-                  .predictive = list};
-    s->enumerate.lower = v->lower ? v->lower : ex_num(v->lower_number);
-    s->enumerate.upper = v->upper;
+                  .enumerate = {.lower = v->lower ? v->lower : ex_num(v->lower_number), .upper = v->upper, .predictive = list}};
     if (apart) set_apart(s, c);
     return s;
 }
@@ -171,7 +169,7 @@ bool collapses_served(Graph *g, const Update *updates)
         if (!var_unknown(w) || !is_collapsed(g, w)) continue;
         bool used = false;
         for (const Update *s = updates; s; s = s->next)
-            for (const Predictive *p = s->predictive; p; p = p->next) used |= p->weights == w;
+            for (const Predictive *p = predictive_of(s); p; p = p->next) used |= p->weights == w;
         const Conditional *c = w->constraint == CONSTRAINT_SIMPLEX ? conditional_array(g, w) : NULL;
         if (!c) refuse(g, w, "it is no vector of probabilities");
         else if (!c->family) refuse(g, w, c->because);

@@ -46,7 +46,7 @@ typedef struct Plate {
 static bool is_ordinary(const Update *s)
 {
     return s->nblock == 1 && s->conditional && !s->imputes && !s->collapsed && !s->marginal && !s->over_sum && !s->group_move &&
-           s->does != EXPECTS && !s->joined && !s->predictive && !s->white && s->joint == 0 &&
+           s->does != EXPECTS && !s->joined && !predictive_of(s) && !white_of(s) && s->joint == 0 &&
            (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS);
 }
 

@@ -116,7 +116,7 @@ Update *update_on_gpu(Graph *g, Var *v, const Update *on_cpu)
     if (on_cpu->conditional->past || v->rank + SUBSCRIPTS_MORE > MAX_RANK) return element_update(g, v, true, NULL);
     Update *s = single_update(g, UPDATE_ENUM, v, conditional_at_once(g, v), can_collapse(g, v), NULL);
     s->reason = s->conditional->because;
-    s->at_once = s->marginal = true;
+    s->enumerate.at_once = s->marginal = true;
     s->enumerate.lower = end_weighed(g, v, 0);
     s->enumerate.upper = end_weighed(g, v, 1);
     return s;
@@ -129,7 +129,7 @@ Update *joined_update(Graph *g, const Joined *j)
                               j->conditional->before ? "their elements form a chain, and they share factors" : "they share factors");
     s->block = arena_copy(g->arena, j->var, sizeof *j->var * (size_t)j->n);
     s->nblock = j->n;
-    s->at_once = s->marginal = true;
+    s->enumerate.at_once = s->marginal = true;
     s->joined = j;
     s->enumerate.lower = end_weighed(g, j->var[0], 0);
     s->enumerate.upper = end_weighed(g, j->var[0], 1);
@@ -159,7 +159,7 @@ Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane)
     if (v->summing.messages && !singly) {
         Update *s = single_update(g, UPDATE_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
         s->reason = s->conditional->because;
-        s->by_messages = s->marginal = true;
+        s->enumerate.by_messages = s->marginal = true;
         s->enumerate.lower = end_weighed(g, v, 0);
         s->enumerate.upper = end_weighed(g, v, 1);
         return s;

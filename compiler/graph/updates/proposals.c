@@ -270,11 +270,11 @@ static Update *proposal_update(ProposalSearch *b)
                   .span = b->block[0]->span,
                   .nblock = b->n,
                   .block = arena_copy(g->arena, b->block, sizeof *b->block * (size_t)b->n),
-                  .proposal = found,
                   .selection = b->selection,
                   .when = b->selection ? WITHOUT_GRADIENTS : EVERY_SWEEP,
                   .joint = g->njoint + 1,
-                  .reason = "given the effects a scale mixes slowly, and given the scale the effects do"};
+                  .reason = "given the effects a scale mixes slowly, and given the scale the effects do",
+                  .gaussian.proposal = found};
     if (block_terms_given(g, b->block, b->n, &of, &terms, &why) && has_pattern(terms)) {
         s->gaussian.terms = terms;
         s->gaussian.most_work = MOST_WORK;

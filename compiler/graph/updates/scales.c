@@ -38,7 +38,8 @@ static bool may_be_scale(Graph *g, const Var *v)
 // Updates of joint normals that are drawn as such in every sweep, with no more or less summed or integrated out than the model has.
 static bool may_have_scales(const Update *s)
 {
-    if (s->kind != UPDATE_GAUSSIAN || s->imputes || s->over_sum || s->collapsed || s->marginal || s->in_turns || s->joint < 0) return false;
+    if (s->kind != UPDATE_GAUSSIAN || s->imputes || s->over_sum || s->collapsed || s->marginal || s->gaussian.categories || s->joint < 0)
+        return false;
     return (s->when == EVERY_SWEEP || s->when == WITHOUT_GRADIENTS) && !s->gaussian.on_plane && !s->gaussian.diagonal &&
            block_sums(s->block, s->nblock) == 0;
 }
@@ -167,8 +168,8 @@ static bool densities(Graph *g, const Update *s, Scales *of)
 // A factor that a proposal has a quadratic for: J and h have that, and L would have the factor.
 static bool in_quadratics(const Update *s, const Var *v)
 {
-    for (int i = 0; s->proposal && i < s->proposal->n; i++)
-        if (ex_mentions(s->proposal->of[i].factor->log_density, v)) return true;
+    for (int i = 0; s->gaussian.proposal && i < s->gaussian.proposal->n; i++)
+        if (ex_mentions(s->gaussian.proposal->of[i].factor->log_density, v)) return true;
     return false;
 }
 
@@ -191,6 +192,6 @@ Scales *scales_of(Graph *g, const Update *s)
 bool find_scales(Graph *g)
 {
     for (Update *s = g->updates; s; s = s->next)
-        if (s->kind == UPDATE_GAUSSIAN && !s->proposal) s->gaussian.scales = scales_of(g, s);
+        if (s->kind == UPDATE_GAUSSIAN && !s->gaussian.proposal) s->gaussian.scales = scales_of(g, s);
     return true;
 }

@@ -25,7 +25,7 @@ const Update *step_of_integers(Graph *g, const Var *v)
     if (is_of_series(g, v)) return NULL;
     const Update *s = update_that_draws(g, v);
     return s && (s->kind == UPDATE_SLICE || s->kind == UPDATE_ENUM || s->kind == UPDATE_METROPOLIS) && s->nblock == 1 &&
-                   s->when == EVERY_SWEEP && !s->over_sum && !s->collapsed && !s->predictive && !s->by_messages
+                   s->when == EVERY_SWEEP && !s->over_sum && !s->collapsed && !predictive_of(s) && !update_by_messages(s)
                ? s
                : NULL;
 }
@@ -42,7 +42,7 @@ const Update *update_that_draws(const Graph *g, const Var *v)
 {
     for (const Update *s = g->updates; s; s = s->next)
         for (int i = 0; i < s->nblock; i++)
-            if (s->block[i] == v && !s->imputes && !s->proposal && s->when != WITH_GRADIENTS) return s;
+            if (s->block[i] == v && !s->imputes && !proposal_of(s) && s->when != WITH_GRADIENTS) return s;
     return NULL;
 }
 
@@ -56,7 +56,7 @@ const Update *update_in_sweep(const Graph *g, const Var *v)
 bool by_data_colours(const Update *s)
 {
     return (s->kind == UPDATE_ENUM || s->kind == UPDATE_SLICE) && s->block[0]->discrete && s->conditional->conflicts && !s->imputes &&
-           !s->by_messages && !s->predictive && s->does != EXPECTS;
+           !update_by_messages(s) && !predictive_of(s) && s->does != EXPECTS;
 }
 
 // ---- updates are made ----

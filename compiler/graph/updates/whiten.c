@@ -82,7 +82,7 @@ static Update *white_update(Graph *g, Var *v, Var *f, const Factor *prior)
                   .nblock = 1,
                   .block = arena_copy(g->arena, &v, sizeof v),
                   .conditional = c,
-                  .white = w,
+                  .slice.white = w,
                   .when = of_v->when,
                   .selection = of_v->selection,
                   .reason = c->because};
