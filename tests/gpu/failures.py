@@ -364,7 +364,7 @@ def needed(place, model, inputs, *options):
 
 
 def pieces(place):
-    for model, n, p, chains in (("probit", 100_003, 50, 4), ("logistic", 500_003, 7, 6), ("logistic", 60_007, 80, 5), ("robust", 100_003, 33, 1), ("horseshoe", 20_011, 300, 2)):
+    for model, n, p, chains in (("probit", 100_003, 50, 4), ("logistic", 125_003, 7, 6), ("logistic", 15_013, 80, 5), ("robust", 25_003, 33, 1), ("horseshoe", 20_011, 300, 2)):
         inputs = place.data(model, n, p)
         options = ["--chains", str(chains), "--params", "beta", "--no-lp"]
         least = needed(place, model, inputs, *options)
@@ -404,7 +404,7 @@ def memory(place):
 
     # A row and chain: the second difference in rows and chains leaves nothing else.
     for model, p in (("probit", 8), ("horseshoe", 8), ("logistic", 8), ("robust", 8), ("lasso", 8), ("mixture", 1)):
-        n = 400_000
+        n = 400_000 if model in ("probit", "horseshoe", "lasso") else 100_000
         row = (most(model, 2 * n, p, 4) - most(model, 2 * n, p, 2) - most(model, n, p, 4) + most(model, n, p, 2)) / (2 * n)
         data = (most(model, 2 * n, p, 2) - most(model, n, p, 2)) / n - 2 * row
         held = 4 * p * ("X[" in MODELS[model]) + 4
@@ -412,8 +412,8 @@ def memory(place):
     # p by p arrays of doubles: a chain's, and those of all chains.
     for model in ("probit", "horseshoe", "logistic", "robust", "lasso"):
         def at(p, chains):
-            return most(model, 4000, p, chains)
-        square = (at(1200, 3) - at(1200, 2) - 2 * (at(800, 3) - at(800, 2)) + (at(400, 3) - at(400, 2))) / (8 * 2 * 400 * 400)
+            return most(model, 2000, p, chains)
+        square = (at(600, 3) - at(600, 2) - 2 * (at(400, 3) - at(400, 2)) + (at(200, 3) - at(200, 2))) / (8 * 2 * 200 * 200)
         report(square <= 3, "%s: %.2f p by p arrays a chain (at most 3)" % (model, square))
 
 

@@ -13,7 +13,7 @@
 #include "../../runtime/device/rng.h"
 
 #ifndef DRAWS
-#define DRAWS    1000000
+#define DRAWS    400000
 #endif
 #define SEED     20240607
 #define BOUND_Z  6.0

@@ -21,7 +21,7 @@ import sys
 import numpy as np
 
 from geweke import M, differences, gamma, identity, log, normal, rng, squash, tests, verdict
-from program import Workplace, report
+from program import Workplace, in_stages, report
 
 null = None
 
@@ -242,8 +242,13 @@ def transforms(w, by):
     model, values = one_program(by)
     name = re.match(r"\w+", by).group()
     # Trajectories of a fixed length take hundreds of sweeps to move responses that are known to a tenth of their prior's sd.
-    draws = w.draws(w.compile(name, model), w.data(name, values), samples=5000, warmup=500, thin=10 if name == "hmc" else 1)
-    return [verdict("%s: %s" % (name, b.direct.__name__), differences(draws, b.direct(), b.transforms)) for b in Block.all]
+    program, data, known = w.compile(name, model), w.data(name, values), [b.direct() for b in Block.all]
+    for samples, part in ((1250, 0.7), (5000, 1)):                    # as in_stages; 1000 moments are beyond 0.6 of the bound too often
+        draws = w.draws(program, data, samples=samples, warmup=500, thin=10 if name == "hmc" else 1)
+        rows = [verdict("%s: %s" % (name, b.direct.__name__), differences(draws, k, b.transforms), part=part) for b, k in zip(Block.all, known)]
+        if all(good for good, _ in rows):
+            break
+    return rows
 
 
 # ---- compositions ----
@@ -314,11 +319,14 @@ COMPOSITIONS = [
 
 def composition(w, name, model, values, columns, direct, taken):
     """A row of the report. `taken`: what the files say of the choice."""
-    program = w.compile(name.replace(" ", "_"), model)
-    draws = w.draws(program, w.data(name, values), samples=5000, thin=4, warmup=3000 if taken else 600)
-    if taken and not all(taken in said for said in w.said):
-        return False, "%s: the files say %s" % (name, w.said)
-    return verdict(name, differences(draws, direct(), columns))
+    program, data, known = w.compile(name.replace(" ", "_"), model), w.data(name, values), direct()
+
+    def judge(samples, part):
+        draws = w.draws(program, data, samples=samples, thin=4, warmup=3000 if taken else 600)
+        if taken and not all(taken in said for said in w.said):
+            return False, "%s: the files say %s" % (name, w.said)
+        return verdict(name, differences(draws, known, columns), part=part)
+    return in_stages(judge, 5000)
 
 
 def main():

@@ -68,6 +68,14 @@ class Workplace:
         return {name: together[:, i] for i, name in enumerate(tables[0][0])}
 
 
+def in_stages(judge, samples):
+    """A row of the report from judge(samples, part), `part` being that of its bound. A quarter of the draws within 0.6 of the bound is
+    enough: a bias 1.2 times as large as the bound is found in half of all runs so, one as large as the bound in 27 of 100 (in 50 with
+    all draws at once). Else all are drawn, and the whole bound counts."""
+    row = judge(samples // 4, 0.6)
+    return row if row[0] else judge(samples, 1)
+
+
 def mcse(x):
     """Monte Carlo error of the mean of x [chain, draw], from the means of 25 batches of each chain (Geyer 1992)."""
     chains, n = x.shape

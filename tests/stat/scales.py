@@ -18,7 +18,7 @@ import sys
 import numpy as np
 
 import program
-from program import GMC, ROOT, Failed, Workplace, mcse, report
+from program import GMC, ROOT, Failed, Workplace, in_stages, mcse, report
 
 rng = np.random.default_rng(5)
 M = 6000
@@ -348,26 +348,40 @@ def compare(w, name, text, data, scales, make, right=True):
         return False, "%s: --explain does not say that %s are drawn with a joint normal integrated out" % (name, ", ".join(scales))
     logs = [by for _, _, by in scales.values()]
     names, moments, p, means, squares = by_quadrature(name)
-    numbers = []
-    for route in ("sparse", "dense")[:1 + right] if "sparse precision" in said else (None,):
-        if route:
-            os.environ["GM_JOINT"] = route
-        checked = right and subprocess.run([fit, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True, text=True)
-        if right and checked.returncode:
+    routes = ("sparse", "dense")[:1 + right] if "sparse precision" in said else (None,)
+    for route in routes if right else ():
+        os.environ.update({"GM_JOINT": route} if route else {})
+        checked = subprocess.run([fit, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True, text=True)
+        if checked.returncode:
             return False, "%s: --check%s" % (name, checked.stdout[-600:] + checked.stderr[-600:])
-        d = w.draws(fit, values, M if right else M // 2, warmup=600)           # what is wrong is so by more than 8 errors of half as many draws
-        c = [np.log(d[k]) if by else d[k] for k, by in zip(scales, logs)]
-        for i in range(len(c)):
-            numbers.append((list(scales)[i], c[i], p @ moments[:, i]))
-            for j in range(i + 1):
-                numbers.append((list(scales)[i] + "*" + list(scales)[j], c[i] * c[j], p @ (moments[:, i] * moments[:, j])))
-        for k, m, q in zip(names, means, squares):
-            if q < 100:                          # else a scale's tail is too heavy for its moments
-                numbers += [(k, d[k], m), (k + "^2", d[k] ** 2, q)]
+
+    def judge(samples, part):
+        numbers = []
+        for route in routes:
+            os.environ.update({"GM_JOINT": route} if route else {})
+            numbers += compared(w.draws(fit, values, samples, warmup=600), names, scales, logs, p, moments, means, squares)
+        z = [(abs(x.mean() - m) / mcse(x), k) for k, x, m in numbers]
+        worst, bound = max(z), 6 * part
+        return (worst[0] < bound) == right, "%s%s: %d moments, largest |z| %s %g: %s %.2f" % (name, "" if right else ", without determinants", len(z), "<" if right else ">", bound, worst[1], worst[0])
+    row = in_stages(judge, M) if right else judge(M // 8, 1)
+    if not (right or row[0]):
+        row = judge(M // 2, 1)                    # what is wrong is so by more than 8 errors of half as many draws
     os.environ.pop("GM_JOINT", None)
-    z = [(abs(x.mean() - m) / mcse(x), k) for k, x, m in numbers]
-    worst = max(z)
-    return (worst[0] < 6) == right, "%s%s: %d moments, largest |z| %s 6: %s %.2f" % (name, "" if right else ", without determinants", len(z), "<" if right else ">", worst[1], worst[0])
+    return row
+
+
+def compared(d, names, scales, logs, p, moments, means, squares):
+    """[(what, its draws, its exact mean)]: moments of scales and of the joint normal."""
+    numbers = []
+    c = [np.log(d[k]) if by else d[k] for k, by in zip(scales, logs)]
+    for i in range(len(c)):
+        numbers.append((list(scales)[i], c[i], p @ moments[:, i]))
+        for j in range(i + 1):
+            numbers.append((list(scales)[i] + "*" + list(scales)[j], c[i] * c[j], p @ (moments[:, i] * moments[:, j])))
+    for k, m, q in zip(names, means, squares):
+        if q < 100:                          # else a scale's tail is too heavy for its moments
+            numbers += [(k, d[k], m), (k + "^2", d[k] ** 2, q)]
+    return numbers
 
 
 with Workplace() as w:

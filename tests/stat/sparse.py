@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from program import Failed, Workplace, mcse, report
+from program import Failed, Workplace, in_stages, mcse, report
 
 rng = np.random.default_rng(11)
 M = 20000
@@ -228,15 +228,18 @@ def compare(w, make):
         if make in too_hard and route == "gradients":
             said = subprocess.run([program, values, "--samples", "200", "--chains", "1", "--no-summary", "--profile", "-o", w.path("said")], capture_output=True, text=True).stdout
             rows.append((" 0 draws by the factor" not in said and "draws by the factor" in said, "%s: where steps do not suffice a factor solves: %s" % (name, said.split("chosen")[0].split("elements")[-1].splitlines()[0])))
-        d = w.draws(program, values, M // 2, chains=2, warmup=300)
-        if route == "separate":
-            z = max(abs(d[k].mean() - m) / mcse(d[k]) for k, m in zip(p.names, mean))
-            v = max(abs(((d[k] - m) ** 2).mean() - c) / mcse((d[k] - m) ** 2) for k, m, c in zip(p.names, mean, np.diag(covariance)))
-        else:
-            white = np.linalg.solve(L, np.stack([d[k].ravel() for k in p.names]) - mean[:, None])
-            z = abs(white.mean(axis=1)).max() * np.sqrt(M)
-            v = (abs(white @ white.T / M - np.eye(len(mean))) / np.sqrt(1 + np.eye(len(mean)))).max() * np.sqrt(M)
-        rows.append((max(z, v) < 6, "%s, %s: means |z| %.2f, covariances |z| %.2f < 6" % (name, route, z, v)))
+
+        def judge(samples, part):
+            d, n = w.draws(program, values, samples, chains=2, warmup=300), 2 * samples
+            if route == "separate":
+                z = max(abs(d[k].mean() - m) / mcse(d[k]) for k, m in zip(p.names, mean))
+                v = max(abs(((d[k] - m) ** 2).mean() - c) / mcse((d[k] - m) ** 2) for k, m, c in zip(p.names, mean, np.diag(covariance)))
+            else:
+                white = np.linalg.solve(L, np.stack([d[k].ravel() for k in p.names]) - mean[:, None])
+                z = abs(white.mean(axis=1)).max() * np.sqrt(n)
+                v = (abs(white @ white.T / n - np.eye(len(mean))) / np.sqrt(1 + np.eye(len(mean)))).max() * np.sqrt(n)
+            return max(z, v) < 6 * part, "%s, %s: means |z| %.2f, covariances |z| %.2f < %g" % (name, route, z, v, 6 * part)
+        rows.append(in_stages(judge, M // 2))
     del os.environ["GM_JOINT"]
 
 

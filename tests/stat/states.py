@@ -21,7 +21,7 @@ from scipy.stats import chi2
 from program import ROOT, Failed, Workplace
 
 LIKE_GPU = os.path.join(ROOT, "tests/stat/cc_like_gpu")
-DRAWS, LARGE = 3000, 6000           # a third where all elements together have more values than that, a twelfth where each has more than 16: what is wrong in chunks is counted at hundreds of pairs
+DRAWS, LARGE = 2000, 6000           # a third where all elements together have more values than that, a twelfth where each has more than 16: what is wrong in chunks is counted at hundreds of pairs
 FALSE_ALARM = 1e-7
 
 
@@ -85,7 +85,7 @@ LAWS = {
     "four values": (256, 4, alike),
     "groups of groups": (9000, 2, alike),
     "many values": (900, 9, alike),
-    "more values than a lane has": (1640, 17, lambda r, T, K: smooth(r, T, K, 2)),
+    "more values than a lane has": (840, 17, lambda r, T, K: smooth(r, T, K, 2)),
     "one value": (300, 1, lambda r, T, K: smooth(r, T, K, 1)),
     "forward only": (1500, 4, forward_only),
     "impossible transitions": (777, 5, impossible),
@@ -173,7 +173,7 @@ class Programs(Workplace):
 
 
 # Sizes of two unknowns together, the first of three values: of chunks in a lane's own memory, beyond it, and of one chunk.
-PRODUCTS = {"two unknowns": (700, 9), "two unknowns, a short chain": (40, 9), "two unknowns, more values than a lane has": (1800, 18)}
+PRODUCTS = {"two unknowns": (700, 9), "two unknowns, a short chain": (40, 9), "two unknowns, more values than a lane has": (840, 18)}
 
 
 def draws_of(T, K):
