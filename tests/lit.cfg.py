@@ -10,7 +10,7 @@ import timed
 config.name = "gmc"
 config.test_format = timed.Timed(os.path.join(root, "build", "seconds"))
 config.suffixes = [".gm", ".test"]
-config.excludes = ["Inputs", "seeds", "oracles", "golden", "bench", "posteriors"]
+config.excludes = ["Inputs", "seeds", "oracles", "golden", "bench", "posteriors", "idioms"]
 config.test_source_root = os.path.join(root, "tests")
 config.test_exec_root = os.path.join(root, "build", "lit")
 filecheck = next((p for p in ("/usr/lib/llvm-14/bin", "/usr/lib/llvm-15/bin", "/usr/lib/llvm-16/bin") if os.path.exists(p + "/FileCheck")), "")
