@@ -69,7 +69,7 @@ def visit(path, bless):
 
 def main():
     given = [a for a in sys.argv[1:] if a != "--bless"]
-    pages = given or [os.path.join(ROOT, "README.md")] + sorted(glob.glob(os.path.join(ROOT, "docs", "*.md")))
+    pages = given or [os.path.join(ROOT, "README.md")] + sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True))
     listings = faults = 0
     for page in pages:
         n, bad = visit(page, "--bless" in sys.argv[1:])
