@@ -114,6 +114,7 @@ typedef struct Statement {
     const char *dist;      // after ~: with right and right2 for arguments
     Expr *right, *right2;
     Loops over;
+    const Factor *factor;          // that it comes from; or NULL
     const struct Statement *next;  // of the same line
 } Statement;
 

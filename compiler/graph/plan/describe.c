@@ -114,9 +114,9 @@ static void line(Graph *g, Description *d, const char *t, Statement as)
 }
 
 // Of a log density: it grows by this.
-static Statement adds(const char *words, Expr *value, const Loops *over)
+static Statement adds(const char *words, Expr *value, const Loops *over, const Factor *f)
 {
-    return (Statement){.words = words, .name = "log density", .relation = "+=", .right = value, .over = *over};
+    return (Statement){.words = words, .name = "log density", .relation = "+=", .right = value, .over = *over, .factor = f};
 }
 
 static Statement is(const char *name, Expr *value) { return (Statement){.name = name, .relation = "=", .right = value}; }
@@ -231,7 +231,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         if (!f->law) {
             Expr *s = elaborate_rule(g, n->statistic, 1, (Decl *[]){f->value}, (Expr *[]){c->current});
             Expr *term = ex_mul2(sum, s);
-            line(g, d, arena_printf(g->arena, "log density += %s", text(g, term)), adds(NULL, term, &(Loops){0}));
+            line(g, d, arena_printf(g->arena, "log density += %s", text(g, term)), adds(NULL, term, &(Loops){0}, NULL));
         }
     }
     if (!f->law) {
@@ -299,7 +299,7 @@ static void density(Graph *g, Description *d, const Update *s)
         const char *over = loops_text(g, &l);
         Expr *value = with_sums(g, s, ex_replace(p->value, c->u, c->current));
         line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, value), l.n ? "   over " : l.guard ? "   " : "", over),
-             adds(NULL, value, &l));
+             adds(NULL, value, &l, p->factor));
     }
 }
 
@@ -398,7 +398,7 @@ static void block(Graph *g, Description *d, const Update *s)
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
         const bool square = t->degree == 2;
         const double times = !square ? 1 : t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1;
-        Statement as = {.name = square ? "J" : "h", .nleft = t->degree, .left = {t->ref[0], t->ref[1]}, .relation = "+=", .over = t->loops};
+        Statement as = {.name = square ? "J" : "h", .nleft = t->degree, .left = {t->ref[0], t->ref[1]}, .relation = "+=", .over = t->loops, .factor = t->factor};
         as.right = ex_tidy(ex_mul2(ex_num(times), t->coefficient));
         if (square)
             line(g, d,
@@ -645,7 +645,7 @@ static void describe_pair(Graph *g, Description *d, const Update *s)
         const char *at = q->which < 3 ? "" : arena_printf(g->arena, " at %d", p->first + q->which / 3 - 1);
         value = ex_tidy(value);
         line(g, d, arena_printf(g->arena, "log density%s += %s%s", at, text(g, value), over_text(g, &q->loops)),
-             adds(*at ? at + 1 : NULL, value, &q->loops));
+             adds(*at ? at + 1 : NULL, value, &q->loops, q->factor));
     }
 }
 
@@ -707,7 +707,7 @@ static void describe_gradients(Graph *g, Description *d, const Update *s)
         const Factor *f = s->nuts.factor[i];
         const Loops l = plates_of(f);
         line(g, d, arena_printf(g->arena, "log density += %s%s", text(g, f->log_density), over_text(g, &l)),
-             adds(NULL, f->log_density, &l));
+             adds(NULL, f->log_density, &l, f));
     }
     d->elements = "together";
 }
