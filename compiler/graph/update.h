@@ -137,7 +137,7 @@ typedef struct Description {  // all text is in the model's names; NULL: nothing
     const char *what, *is;    // given the rest: sigma^-2, ~ gamma(shape, rate); or phi, : slice sampled
     const char *brief;        // the same as `is`, or shorter
     const char *law;          // sigma^-2 ~ gamma(shape, rate); phi has the density below, up to a constant
-    int n;
+    int n, lines_size, statements_size;
     const char **line;     // shape = ..., rate = ...
     Statement *statement;  // the same as expressions
     DrawnFrom drawn;

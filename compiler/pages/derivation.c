@@ -14,6 +14,7 @@ typedef struct Writing {
     const Pages *p;
     Graph *g;
     Notation names;
+    const Var *drawn;
 } Writing;
 
 static Row *row_new(Arena *a, DerivationStep *s, Row row)
@@ -25,11 +26,23 @@ static Row *row_new(Arena *a, DerivationStep *s, Row row)
 
 static int line_of_factor(const Factor *f) { return f ? span_line(f->span) : 0; }
 
-// The rest of a log density without terms that are numbers; NULL: nothing is left.
-static Expr *without_constants(Expr *e)
+// A log density without terms of data alone; NULL: nothing is left. v: what is drawn, which may be missing data.
+static Expr *without_constants(Expr *e, const Var *v)
 {
-    if (e->kind == EX_NUM) return NULL;
-    if (e->kind == EX_ADD && e->args[0]->kind == EX_NUM) return ex_add2(e, ex_num(-e->args[0]->number));
+    if (!ex_unknown(e) && !(v && ex_mentions(e, v))) return NULL;
+    if (e->kind == EX_ADD) {
+        Expr *sum = ex_num(0);
+        for (int i = 0; i < e->nargs; i++) {
+            Expr *term = without_constants(e->args[i], v);
+            if (term) sum = ex_add2(sum, term);
+        }
+        return sum;
+    }
+    if (e->kind == EX_REDUCE && strcmp(e->name, "sum") == 0) {
+        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        Expr *body = ex_open(e, i), *rest = without_constants(body, v);
+        return !rest || rest == body ? e : ex_reduce("sum", i, e->args[0], e->args[1], rest);
+    }
     return e;
 }
 
@@ -60,8 +73,9 @@ static void add_statement(Writing *w, DerivationStep *step, const Statement *s)
     for (; s; s = s->next) {
         Row row = {.words = s->words, .line = line_of_factor(s->factor)};
         const bool density = s->name && strcmp(s->name, "log density") == 0;
-        Expr *value = density ? without_constants(s->right) : s->right;
+        Expr *value = density ? without_constants(s->right, w->drawn) : s->right;
         if (density && !value) continue;
+        if (!density) notation_open(t, &s->over);
         if (density) row.formula = formula_sum(t, &s->over, value);
         else if (s->dist) {
             const Formula *args[] = {formula_of(t, s->right), formula_of(t, s->right2)};
@@ -71,6 +85,7 @@ static void add_statement(Writing *w, DerivationStep *step, const Statement *s)
             row.formula = ROW(t, left_side(t, s), relation(t, s->relation), value ? formula_of(t, value) : NULL);
             row.over = formula_loops(t, &s->over);
         }
+        if (!density) notation_close(t, &s->over);
         row_new(t->arena, step, row);
     }
 }
@@ -106,16 +121,18 @@ static void find_terms(const Pages *p, Unknown *u, const Var *v)
     Notation names = notation_new(p->g), *t = &names;
     u->terms.title = "Terms of the log joint";
     for (const Factor *f = p->g->factors; f; f = f->next) {
-        if (!factor_counts(f, v, false) || f->made || !factor_mentions(f, v)) continue;
+        if (!factor_counts(f, v, false) || f->made || !(factor_mentions(f, v) || factor_draws(f, v))) continue;
         const Loops over = f->plates;
+        notation_open(t, &over);
         const char *rule = f->rule ? arena_printf(p->arena, "by the augmentation %s%s%s", f->rule->name, f->rule->reference ? ": " : "",
                                                   f->rule->reference ? f->rule->reference : "")
                                    : NULL;
         row_new(p->arena, &u->terms,
                 (Row){.formula = statement_of(t, f), .over = formula_loops(t, &over), .line = line_of_factor(f), .note = rule});
-        Expr *density = without_constants(f->log_density);
+        Expr *density = without_constants(f->log_density, v);
         if (density && f->dist && f->value)
             row_new(p->arena, &u->terms, (Row){.words = "log density, up to a constant:", .formula = formula_of(t, density)});
+        notation_close(t, &over);
     }
 }
 
@@ -300,7 +317,7 @@ static void derive(Writing *w, Derivation *d)
     if (!d->law) {
         const Formula *what = u->nblock == 1 && c ? formula_of(t, c->current) : block_formula(w, u);
         d->law = ROW(t, formula_letter(t, "p"), formula_fenced(t, '(', ROW(t, what, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"))),
-                     formula_sign(t, SIGN_PROPORTIONAL), formula_word(t, "exp"), formula_fenced(t, '(', formula_prose(t, "the sum of these terms")));
+                     formula_sign(t, SIGN_PROPORTIONAL), formula_word(t, "exp"), formula_fenced(t, '(', formula_prose(t, "the sum of its terms")));
     }
     row_new(w->p->arena, draw, (Row){.formula = d->law});
     add_statements(w, draw, says, false);
@@ -390,7 +407,7 @@ static void derivation_make(const Pages *p, Derivation *d, const UpdateCode *cod
                       .brief = brief_of(u),
                       .line = span_line(u->span),
                       .cost = u->selection && u->kind == UPDATE_NUTS ? NULL : cost_text(p->program, code)};
-    Writing w = {p, p->g, notation_new(p->g)};
+    Writing w = {p, p->g, notation_new(p->g), u->block[0]};
     derive(&w, d);
     find_changes(p, d);
 }

@@ -26,7 +26,8 @@ enum { MOST_BENDS = 24 };
 typedef struct DiagramEdge {
     int from, to;
     int n;
-    double x[MOST_BENDS], y[MOST_BENDS];  // what it passes between its ends
+    double x[MOST_BENDS], y[MOST_BENDS];  // what it passes between its ends, from above
+    int plate[MOST_BENDS];                // of which these are places, until all is laid out
 } DiagramEdge;
 
 enum { MOST_DRAWN = 40 };  // nodes, of a diagram that is laid out

@@ -148,17 +148,36 @@ void notation_fix(Notation *t, const Index *i, const char *name)
     if (is_free(t, name, NULL, NULL)) name_new(t, i, i->lo, i->hi, name)->fixed = true;
 }
 
+static bool is_open(const Notation *t, const char *name)
+{
+    for (int k = 0; k < t->n; k++)
+        if (t->names[k].open && strcmp(t->names[k].name, name) == 0) return true;
+    return false;
+}
+
 static IndexName *name_of(Notation *t, const Index *i, const Expr *lo, const Expr *hi)
 {
     static const char letters[] = "ijklmnrstuv";
     for (int k = t->n - 1; k >= 0; k--)
-        if (t->names[k].index == i && ((t->names[k].lo == lo && t->names[k].hi == hi) || t->names[k].fixed)) return &t->names[k];
+        if (t->names[k].index == i && (t->names[k].open || t->names[k].fixed)) return &t->names[k];
+    for (int k = t->n - 1; k >= 0; k--)
+        if (t->names[k].index == i && t->names[k].lo == lo && t->names[k].hi == hi && !is_open(t, t->names[k].name)) return &t->names[k];
     size_t n = strlen(i->name);
     while (n > 1 && i->name[n - 1] >= '0' && i->name[n - 1] <= '9') n--;
     const char *name = arena_printf(t->arena, "%.*s", (int)n, i->name);
     for (int k = 0; !is_free(t, name, lo, hi) && letters[k]; k++) name = arena_printf(t->arena, "%c", letters[k]);
     for (int k = 2; !is_free(t, name, lo, hi); k++) name = arena_printf(t->arena, "%.*s%d", (int)n, i->name, k);
     return name_new(t, i, lo, hi, name);
+}
+
+void notation_open(Notation *t, const Loops *over)
+{
+    for (int k = 0; k < over->n; k++) name_of(t, over->index[k], over->index[k]->lo, over->index[k]->hi)->open++;
+}
+
+void notation_close(Notation *t, const Loops *over)
+{
+    for (int k = 0; k < over->n; k++) name_of(t, over->index[k], over->index[k]->lo, over->index[k]->hi)->open--;
 }
 
 // ---- expressions ----
@@ -319,9 +338,9 @@ static int choice_among(const Expr *e, const Index **by)
     int n = 0;
     for (*by = NULL; ex_is_call(e, FN_if_else); e = e->args[2], n++) {
         const Expr *c = e->args[0];
-        if (!ex_is_call(c, FN_EQ) || c->nargs != 2) return 0;
+        if (!ex_is_call(c, FN_EQ) || c->nargs != 2) break;
         const Expr *i = c->args[0]->kind == EX_INDEX ? c->args[0] : c->args[1], *k = i == c->args[0] ? c->args[1] : c->args[0];
-        if (i->kind != EX_INDEX || !ex_is_num(k, n + 1) || (*by && *by != i->index)) return 0;
+        if (i->kind != EX_INDEX || !ex_is_num(k, n + 1) || (*by && *by != i->index)) break;
         *by = i->index;
     }
     return n && n < MOST_LISTED ? n + 1 : 0;
@@ -329,22 +348,34 @@ static int choice_among(const Expr *e, const Index **by)
 
 static const Formula *bracketed(Notation *t, const Factors *items) { return formula_fenced(t, '[', formula_list(t, items->n, items->of)); }
 
+// Whether the index has n values: then a choice among n is a list of them.
+static bool has_values(Notation *t, const Index *i, int n)
+{
+    for (int k = t->n - 1; k >= 0; k--)
+        if (t->names[k].index == i && (t->names[k].open || t->names[k].fixed)) return ex_is_num(t->names[k].hi, n);
+    return i->hi && ex_is_num(i->hi, n);
+}
+
 // [a, b][i]; NULL: e is no such choice. Of choices within each other, [[a, b], [c, d]][i, j].
 static const Formula *write_choice(Notation *t, const Expr *e)
 {
     const Index *by, *inner = NULL;
     const int n = choice_among(e, &by);
-    if (!n) return NULL;
+    if (!n || !has_values(t, by, n)) return NULL;
     Factors items = {0};
     bool nested = true;
+    int columns = 0;
     const Expr *item[MOST_LISTED];
     for (int k = 0; k < n; k++) {
         item[k] = k + 1 < n ? e->args[1] : e;
         if (k + 1 < n) e = e->args[2];
         const Index *own;
-        nested &= choice_among(item[k], &own) > 0 && (!inner || own == inner);
+        const int m = choice_among(item[k], &own);
+        nested &= m > 0 && (!inner || (own == inner && m == columns)) && own != by;
         inner = own;
+        columns = m;
     }
+    nested = nested && has_values(t, inner, columns);
     for (int k = 0; k < n; k++) {
         if (!nested) {
             put(t, &items, write(t, item[k], LEVEL_ANY));
@@ -352,7 +383,7 @@ static const Formula *write_choice(Notation *t, const Expr *e)
         }
         Factors row = {0};
         const Expr *rest = item[k];
-        for (; ex_is_call(rest, FN_if_else); rest = rest->args[2]) put(t, &row, write(t, rest->args[1], LEVEL_ANY));
+        for (int m = 1; m < columns; m++, rest = rest->args[2]) put(t, &row, write(t, rest->args[1], LEVEL_ANY));
         put(t, &row, write(t, rest, LEVEL_ANY));
         put(t, &items, bracketed(t, &row));
     }
@@ -379,6 +410,10 @@ static const Formula *write_array(Notation *t, const Expr *e)
         for (int k = 1; k <= (int)n->number; k++)
             put(t, &items, write(t, ex_replace_index((Expr *)body, e->index, ex_num(k)), LEVEL_ANY));
         return bracketed(t, &items);
+    }
+    if (!ex_mentions_index(body, e->index)) {
+        const Formula *args[] = {write(t, body, LEVEL_ANY), write(t, n, LEVEL_ANY)};
+        return formula_call(t, "rep_vector", 2, args);
     }
     const int at = (int)(name_of(t, e->index, ex_num(1), n) - t->names);
     t->names[at].open++;

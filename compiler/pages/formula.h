@@ -50,6 +50,9 @@ typedef struct Notation {
 Notation notation_new(Graph *g);
 // the index is called `name`, if nothing else is: as the model calls it
 void notation_fix(Notation *t, const Index *i, const char *name);
+// within the loops: each of their indices has a name of its own, and what is written there no other of that name
+void notation_open(Notation *t, const Loops *over);
+void notation_close(Notation *t, const Loops *over);
 
 const Formula *formula_of(Notation *t, const Expr *e);
 const Formula *formula_condition(Notation *t, const Expr *e);  // a condition as a statement, without 1[...]

@@ -73,10 +73,10 @@ static void cases(FILE *out, const Formula *f)
     fputs("\\end{cases}", out);
 }
 
-// What a subscript or an exponent stands at: of more than one letter in braces, so that a second one is not refused.
-static void base(FILE *out, const Formula *f)
+// What a subscript or an exponent stands at: in braces, so that a second one is not refused, but for a symbol.
+static void base(FILE *out, const Formula *f, bool in_braces)
 {
-    const bool braces = f->kind != FORMULA_SYMBOL || f->split->below;
+    const bool braces = in_braces && f->kind != FORMULA_SYMBOL;
     if (braces) fputc('{', out);
     formula_latex(out, f);
     if (braces) fputc('}', out);
@@ -113,17 +113,24 @@ void formula_latex(FILE *out, const Formula *f)
         fputc('}', out);
         break;
     case FORMULA_POWER:
-        base(out, f->kid[0]);
+        base(out, f->kid[0], f->kid[0]->kind != FORMULA_INDEXED);
         fputs("^{", out);
         formula_latex(out, f->kid[1]);
         fputc('}', out);
         break;
-    case FORMULA_INDEXED:
-        base(out, f->kid[0]);
+    case FORMULA_INDEXED: {
+        const SplitName *s = f->kid[0]->kind == FORMULA_SYMBOL ? f->kid[0]->split : NULL;
+        if (s) name(out, &(SplitName){.base = s->base, .greek = s->greek});
+        else base(out, f->kid[0], true);
         fputs("_{", out);
+        if (s && s->below) {
+            name(out, s->below);
+            fputc(',', out);
+        }
         kids(out, f->kid + 1, f->n - 1, ",");
         fputc('}', out);
         break;
+    }
     case FORMULA_FENCED:
         // of a fixed size: between \left and \right no line ends
         fputs(f->open == '{' ? "\\{" : f->open == '|' ? "\\lvert " : f->open == '(' ? "(" : "[", out);

@@ -30,14 +30,21 @@ typedef struct Level {  // the items of one plate
     Link *link;
     Link *segment;  // from layer to layer
     int nlayers;
+    int nlanes;
+    struct Lane {  // of edges between an item and what is outside of the plate: places that pass the items between
+        int item;
+        bool from;   // the edges begin at the item
+        int n, first;  // so many items from this one on
+    } *lane;
 } Level;
 
-static double width_of(const DiagramNode *v)
+static double letters(const SplitName *s) { return s->greek ? 1 : (double)strlen(s->base); }
+
+static double width_of(Arena *a, const DiagramNode *v)
 {
-    double letters = (double)strlen(v->name);
-    const char *mark = strchr(v->name, '_');
-    if (letters > 3) letters = mark && mark - v->name < 7 ? 1 + 0.7 * (double)strlen(mark) : letters;  // a Greek letter with a subscript
-    const double text = 9 * letters + 6 * (double)strlen(v->index) + 18;
+    const SplitName name = split_name(a, v->name);
+    double text = 18 + 9 * letters(&name) + 6 * (double)strlen(v->index);
+    for (const SplitName *s = name.below; s; s = s->below) text += 7 * letters(s) + 7;
     return text < NODE_HEIGHT ? NODE_HEIGHT : text;
 }
 
@@ -114,6 +121,44 @@ static void find_segments(Level *l)
     }
 }
 
+// An edge from outside passes the layers above its end by a lane, which all edges to this end share; one to the outside those below.
+static struct Lane *lane_of(Level *l, int item, bool from)
+{
+    for (int k = 0; k < l->nlanes; k++)
+        if (l->lane[k].item == item && l->lane[k].from == from) return &l->lane[k];
+    return NULL;
+}
+
+static void find_lanes(Level *l)
+{
+    Diagram *d = l->d;
+    l->lane = NEW_N(d->arena, struct Lane, 2 * l->nitems + 1);
+    const int own = l->nitems;
+    for (int k = 0; k < d->nedges; k++) {
+        const int a = item_of(l, d->edge[k].from), b = item_of(l, d->edge[k].to);
+        if ((a < 0) == (b < 0)) continue;
+        const bool from = a >= 0;
+        const int item = from ? a : b;
+        if (item >= own || lane_of(l, item, from)) continue;
+        const int begin = from ? l->item[item].layer + 1 : 0, end = from ? l->nlayers : l->item[item].layer;
+        if (begin >= end) continue;
+        Item *all = NEW_N(d->arena, Item, l->nitems + end - begin);
+        memcpy(all, l->item, sizeof *all * (size_t)l->nitems);
+        l->item = all;
+        Link *segments = NEW_N(d->arena, Link, l->nsegments + end - begin + 1);
+        if (l->nsegments) memcpy(segments, l->segment, sizeof *segments * (size_t)l->nsegments);
+        l->segment = segments;
+        l->lane[l->nlanes++] = (struct Lane){item, from, end - begin, l->nitems};
+        int before = from ? item : -1;
+        for (int layer = begin; layer < end; layer++) {
+            l->item[l->nitems] = (Item){.node = -1, .plate = -1, .layer = layer, .width = LANE};
+            if (before >= 0) l->segment[l->nsegments++] = (Link){before, l->nitems, false, -1};
+            before = l->nitems++;
+        }
+        if (!from) l->segment[l->nsegments++] = (Link){before, item, false, -1};
+    }
+}
+
 static const Item *sorted_items;
 static int by_wanted(const void *a, const void *b)
 {
@@ -184,6 +229,14 @@ static void order(Level *l)
         }
 }
 
+static void bend(const Level *l, DiagramEdge *e, double x, double y)
+{
+    if (e->n == MOST_BENDS) return;
+    e->x[e->n] = x;
+    e->y[e->n] = y;
+    e->plate[e->n++] = l->plate;
+}
+
 // Sizes and places within the plate; bends of edges, relative to it.
 static void settle(Level *l)
 {
@@ -212,10 +265,13 @@ static void settle(Level *l)
     }
     for (int k = 0; k < l->nsegments; k++) {
         const Item *it = &l->item[l->segment[k].to];
-        DiagramEdge *e = &d->edge[l->segment[k].edge];
-        if (it->node >= 0 || it->plate >= 0 || e->n == MOST_BENDS) continue;
-        e->x[e->n] = it->x;
-        e->y[e->n++] = middle[l->segment[k].to];
+        if (l->segment[k].edge >= 0 && it->node < 0 && it->plate < 0)
+            bend(l, &d->edge[l->segment[k].edge], it->x, middle[l->segment[k].to]);
+    }
+    for (int k = 0; k < d->nedges; k++) {
+        const int a = item_of(l, d->edge[k].from), b = item_of(l, d->edge[k].to);
+        const struct Lane *lane = (a < 0) == (b < 0) ? NULL : lane_of(l, a >= 0 ? a : b, a >= 0);
+        for (int i = 0; lane && i < lane->n; i++) bend(l, &d->edge[k], l->item[lane->first + i].x, middle[lane->first + i]);
     }
     DiagramPlate *p = &d->plate[l->plate];
     p->width = most - least + 2 * PADDING;
@@ -227,6 +283,9 @@ static void settle(Level *l)
             if (l->item[i].node >= 0) d->node[l->item[i].node].x += shift;
             if (l->item[i].plate >= 0) d->plate[l->item[i].plate].x += shift;
         }
+        for (int k = 0; k < d->nedges; k++)
+            for (int i = 0; i < d->edge[k].n; i++)
+                if (d->edge[k].plate[i] == l->plate) d->edge[k].x[i] += shift;
         p->width = label;
     }
 }
@@ -242,7 +301,7 @@ static void lay_out_plate(Diagram *d, int plate)
     }
     for (int k = 0; k < d->nnodes; k++)
         if (d->node[k].plate == plate) {
-            d->node[k].width = width_of(&d->node[k]);
+            d->node[k].width = width_of(d->arena, &d->node[k]);
             d->node[k].height = d->node[k].kind == NODE_IS_DATA || d->node[k].kind == NODE_IS_TERM ? 28 : NODE_HEIGHT;
             // what depends on itself has a loop on its right
             const double width = d->node[k].width + (d->node[k].to_itself ? 56 : 0);
@@ -255,6 +314,7 @@ static void lay_out_plate(Diagram *d, int plate)
     }
     find_layers(l);
     find_segments(l);
+    if (plate) find_lanes(l);
     order(l);
     settle(l);
 }
@@ -271,13 +331,16 @@ static void move(Diagram *d, int plate, double x, double y)
     }
 }
 
-// The innermost plate that both ends of an edge are in: there its bends were found.
-static int plate_around(const Diagram *d, const DiagramEdge *e)
+// Bends were found plate by plate: from above they are in the order of their heights.
+static void sort_bends(DiagramEdge *e)
 {
-    for (int at = d->node[e->from].plate;; at = d->plate[at].parent)
-        for (int other = d->node[e->to].plate;; other = d->plate[other].parent) {
-            if (at == other) return at;
-            if (other == 0) break;
+    for (int i = 1; i < e->n; i++)
+        for (int k = i; k > 0 && e->y[k] < e->y[k - 1]; k--) {
+            const double x = e->x[k], y = e->y[k];
+            e->x[k] = e->x[k - 1];
+            e->y[k] = e->y[k - 1];
+            e->x[k - 1] = x;
+            e->y[k - 1] = y;
         }
 }
 
@@ -289,7 +352,7 @@ void lay_out(Diagram *d)
     move(d, 0, 0, 0);
     for (int k = 0; k < d->nedges; k++) {
         DiagramEdge *e = &d->edge[k];
-        const DiagramPlate *p = &d->plate[plate_around(d, e)];
-        for (int i = 0; i < e->n; i++) e->x[i] += p->x, e->y[i] += p->y;
+        for (int i = 0; i < e->n; i++) e->x[i] += d->plate[e->plate[i]].x, e->y[i] += d->plate[e->plate[i]].y;
+        sort_bends(e);
     }
 }

@@ -32,13 +32,17 @@ static void name(FILE *out, const SplitName *s)
     fputs("</msub>", out);
 }
 
+static void open_mark(FILE *out, const Formula *f)
+{
+    if (!f->marked) return;
+    fputs("<mrow class=\"s\" data-s=\"", out);
+    html_text(out, f->text);
+    fputs("\">", out);
+}
+
 static void symbol(FILE *out, const Formula *f)
 {
-    if (f->marked) {
-        fputs("<mrow class=\"s\" data-s=\"", out);
-        html_text(out, f->text);
-        fputs("\">", out);
-    }
+    open_mark(out, f);
     name(out, f->split);
     if (f->marked) fputs("</mrow>", out);
 }
@@ -50,14 +54,31 @@ static void kids(FILE *out, const char *name, const Formula *f)
     fprintf(out, "</%s>", name);
 }
 
-static void separated(FILE *out, const Formula *const *kid, int n)
+// A base with what stands below it, the rest of its name and subscripts, and above it.
+static void scripts(FILE *out, const Formula *f)
 {
-    fputs("<mrow>", out);
-    for (int i = 0; i < n; i++) {
-        if (i) fputs("<mo separator=\"true\">,</mo>", out);
-        formula_mathml(out, kid[i]);
+    const Formula *above = f->kind == FORMULA_POWER ? f->kid[1] : NULL, *inner = above ? f->kid[0] : f;
+    const Formula *base = inner->kind == FORMULA_INDEXED ? inner->kid[0] : inner;
+    const int n = inner->kind == FORMULA_INDEXED ? inner->n - 1 : 0;
+    const SplitName *split = base->kind == FORMULA_SYMBOL ? base->split : NULL, *below = split ? split->below : NULL;
+    const bool under = n || below;
+    if (base->kind == FORMULA_SYMBOL) open_mark(out, base);
+    const char *element = under && above ? "msubsup" : under ? "msub" : "msup";
+    fprintf(out, "<%s>", element);
+    if (split) name(out, &(SplitName){.base = split->base, .greek = split->greek});
+    else formula_mathml(out, base);
+    if (under) {
+        fputs("<mrow>", out);
+        if (below) name(out, below);
+        for (int i = 0; i < n; i++) {
+            if (i || below) fputs("<mo separator=\"true\">,</mo>", out);
+            formula_mathml(out, inner->kid[i + 1]);
+        }
+        fputs("</mrow>", out);
     }
-    fputs("</mrow>", out);
+    if (above) formula_mathml(out, above);
+    fprintf(out, "</%s>", element);
+    if (base->kind == FORMULA_SYMBOL && base->marked) fputs("</mrow>", out);
 }
 
 static void cases(FILE *out, const Formula *f)
@@ -114,13 +135,8 @@ void formula_mathml(FILE *out, const Formula *f)
     case FORMULA_ROW: kids(out, "mrow", f); break;
     case FORMULA_FRACTION: kids(out, "mfrac", f); break;
     case FORMULA_ROOT: kids(out, "msqrt", f); break;
-    case FORMULA_POWER: kids(out, "msup", f); break;
-    case FORMULA_INDEXED:
-        fputs("<msub>", out);
-        formula_mathml(out, f->kid[0]);
-        separated(out, f->kid + 1, f->n - 1);
-        fputs("</msub>", out);
-        break;
+    case FORMULA_POWER:
+    case FORMULA_INDEXED: scripts(out, f); break;
     case FORMULA_FENCED:
         fprintf(out, "<mrow><mo form=\"prefix\"%s>%c</mo>", is_tall(f->kid[0]) ? "" : " stretchy=\"false\"", f->open);
         formula_mathml(out, f->kid[0]);

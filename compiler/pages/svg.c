@@ -107,12 +107,15 @@ void diagram_svg(FILE *out, const Diagram *d, const char *title)
           out);
     for (int k = 1; k < d->nplates; k++) {
         const DiagramPlate *p = &d->plate[k];
-        fprintf(out, "<g class=\"plate\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\"/><text x=\"%.1f\" y=\"%.1f\">", p->x,
-                p->y, p->width, p->height, p->x + p->width - 10, p->y + p->height - 8);
-        html_text(out, p->label);
-        fputs("</text></g>\n", out);
+        fprintf(out, "<rect class=\"plate\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\"/>\n", p->x, p->y, p->width, p->height);
     }
     for (int k = 0; k < d->nedges; k++) edge(out, d, &d->edge[k]);
+    for (int k = 1; k < d->nplates; k++) {
+        const DiagramPlate *p = &d->plate[k];
+        fprintf(out, "<text class=\"plate-label\" x=\"%.1f\" y=\"%.1f\">", p->x + p->width - 10, p->y + p->height - 8);
+        html_text(out, p->label);
+        fputs("</text>\n", out);
+    }
     for (int k = 0; k < d->nnodes; k++) node(out, d, &d->node[k]);
     fputs("</svg>\n", out);
 }

@@ -101,16 +101,10 @@ static const char *source_text(Graph *g, const Ast *e)
 
 static void line(Graph *g, Description *d, const char *t, Statement as)
 {
-    const char **more = NEW_N(g->arena, const char *, d->n + 1);
-    Statement *statements = NEW_N(g->arena, Statement, d->n + 1);
-    if (d->n) {
-        memcpy(more, d->line, sizeof *more * (size_t)d->n);
-        memcpy(statements, d->statement, sizeof *statements * (size_t)d->n);
-    }
-    statements[d->n] = as;
-    more[d->n++] = t;
-    d->line = more;
-    d->statement = statements;
+    ROOM(g->arena, d->line, d->n, d->lines_size);
+    ROOM(g->arena, d->statement, d->n, d->statements_size);
+    d->statement[d->n] = as;
+    d->line[d->n++] = t;
 }
 
 // Of a log density: it grows by this.
@@ -758,10 +752,12 @@ static Description describe(Graph *g, const Update *s)
     const Conditional *c = s->conditional;
     if (c && c->var->rank)
         d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
+    if (c) ex_reserve(c->var->rank, c->element);
     kinds[s->kind](g, &d, s);
     if (s->group_move) group_move(g, &d, s);
     if (s->proposal) proposal(g, &d, s);
     if (s->white) white(g, &d, s);
+    ex_reserve(0, NULL);
     return d;
 }
 
