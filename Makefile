@@ -13,9 +13,10 @@ FRONT  := $(wildcard compiler/front/*.c)
 GRAPH  := $(wildcard compiler/graph/*/*.c)
 KERNEL := $(wildcard compiler/kernel/*.c compiler/kernel/*/*.c)
 EMIT   := $(wildcard compiler/emit/*.c)
+PAGES  := $(wildcard compiler/pages/*.c)
 DRIVER := $(wildcard compiler/driver/*.c)
 GEN    := $(BUILD)/gen/grammar.c $(BUILD)/gen/lexer.c
-OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(BASE) $(FRONT) $(GRAPH) $(KERNEL) $(EMIT) $(DRIVER)) $(BUILD)/obj/gen/grammar.o $(BUILD)/obj/gen/lexer.o \
+OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(BASE) $(FRONT) $(GRAPH) $(KERNEL) $(EMIT) $(PAGES) $(DRIVER)) $(BUILD)/obj/gen/grammar.o $(BUILD)/obj/gen/lexer.o \
           $(patsubst %,$(BUILD)/obj/runtime/backends/%.o,library nvrtc cuda files option_table)
 # Numbers as text: by Dragonbox, where its header and a C++ compiler are installed.
 DRAGONBOX := $(if $(shell command -v $(CXX)),$(patsubst %/dragonbox/dragonbox.h,%,$(firstword $(wildcard /usr/include/dragonbox-*/dragonbox/dragonbox.h \

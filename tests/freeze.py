@@ -46,7 +46,7 @@ def printed(model, *options):
 
 def hashes(model):
     """kind of text -> hash."""
-    ran = printed(model, "--dump=all", "--explain")
+    ran = printed(model, "--dump=all", "--explain=full")
     parts = re.split(rb"^==== (\w+)\n", ran.stdout, flags=re.M)
     found = {ALONE: short(ran.stderr), **({k.decode(): short(text) for k, text in zip(parts[1::2], parts[2::2])} if ran.returncode == 0 else {})}
     if ran.returncode == 0 and runs_by_methods(model):

@@ -1,5 +1,7 @@
-// explain.c -- --explain: for each variable its law, the method and why, and what a sweep costs, in text.
+// explain.c -- --explain as text: a line for each unknown, then the law of each update, the method and why; --explain=full has instead of
+// the lines what a sweep costs, what is selected in warm-up, and what runs in parallel.
 #include <string.h>
+#include "../pages/pages.h"
 #include "explain.h"
 
 static void row(FILE *out, const char *head, const char *text)
@@ -16,9 +18,8 @@ static bool can_be_summed_out(const Graph *g, const Update *s)
            !s->conditional->whole && (s->enumerate.by_messages || s->conditional->nbatch == v->rank);
 }
 
-void explain(FILE *out, const Program *p)
+static void rewritten(FILE *out, const Graph *g)
 {
-    const Graph *g = p->g;
     for (const Applied *a = g->applied; a; a = a->next)
         fprintf(out, "%s: %s on line %d, new variable %s (%s)\n",
                 a->factor->value && a->factor->value->kind == EX_REF ? a->factor->value->var->name : "?", a->rule->name,
@@ -37,6 +38,11 @@ void explain(FILE *out, const Program *p)
         }
     }
     if (centred) fputc('\n', out);
+}
+
+static void selections(FILE *out, const Program *p)
+{
+    const Graph *g = p->g;
     const char *const text =
         "a warm-up of 300 sweeps or more tries both methods and keeps the one with more effective draws for the same work";
     for (const Selection *c = g->selections; c; c = c->next) {
@@ -68,6 +74,10 @@ void explain(FILE *out, const Program *p)
         for (int i = 0; i < c->n; i++) fprintf(out, "%s%s", i ? ", " : "", c->block[i]->name);
         fprintf(out, ": %s\n%s", c->because, c->next ? "" : "\n");
     }
+}
+
+static void labels(FILE *out, const Graph *g)
+{
     for (const Labels *l = g->labels; l; l = l->next) {
         fprintf(out, "labels of %s: 1 to %s\n", l->by->name, ex_text(g->arena, l->count));
         if (l->identified) row(out, "law", arena_printf(g->arena, "the labels are identified: %s", l->identified));
@@ -85,28 +95,43 @@ void explain(FILE *out, const Program *p)
         row(out, "stays", stays);
         fputc('\n', out);
     }
-    for (int k = 0; k < p->nupdates; k++) {
-        const Update *s = p->updates[k].update;
-        const Description *d = s->description;
-        fprintf(out, "%s%s   (line %d)\n", d->subject, s->imputes ? ", if values are missing" : "", span_line(s->span));
-        row(out, "law", d->law);
-        for (int i = 0; i < d->n; i++) fprintf(out, "            %s\n", d->line[i]);
-        row(out, "method", d->method);
-        row(out, "why", d->because);
-        row(out, "draw", d->elements);
-        if (!(s->selection && s->kind == UPDATE_NUTS)) row(out, "cost", cost_text(p, &p->updates[k]));
-        for (const Launch *l = p->updates[k].launches.first; l; l = l->next)
-            if (l->kind == LAUNCH_WHERE) row(out, "if", ex_text(g->arena, l->arg[0].extent));
-        if (s->selection) row(out, "part of", arena_printf(g->arena, "method selection %d", s->selection->number));
-        if (s->collapsed && g->applied && !s->selection) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
-        if (s->without)
-            row(out, "note", arena_printf(g->arena, "%s is integrated out, and drawn afterwards", s->without->plate->block[0]->name));
-        if (s->over_sum && (s->selection || g->nsums))
-            row(out, "note",
-                s->selection ? "unknowns are summed out, and drawn afterwards"
-                             : "unknowns are summed out (`marginal`), and drawn afterwards");
-        if (s->does == DRAWS && can_be_summed_out(g, s))
-            fprintf(out, "  %-9s infer { %s by marginal; } would update others with it summed out\n", "note", s->block[0]->name);
+}
+
+static void update(FILE *out, const Program *p, const UpdateCode *code, bool full)
+{
+    const Graph *g = p->g;
+    const Update *s = code->update;
+    const Description *d = s->description;
+    fprintf(out, "%s%s   (line %d)\n", d->subject, s->imputes ? ", if values are missing" : "", span_line(s->span));
+    row(out, "law", d->law);
+    for (int i = 0; i < d->n; i++) fprintf(out, "            %s\n", d->line[i]);
+    row(out, "method", d->method);
+    row(out, "why", d->because);
+    if (full) row(out, "draw", d->elements);
+    if (full && !(s->selection && s->kind == UPDATE_NUTS)) row(out, "cost", cost_text(p, code));
+    for (const Launch *l = full ? code->launches.first : NULL; l; l = l->next)
+        if (l->kind == LAUNCH_WHERE) row(out, "if", ex_text(g->arena, l->arg[0].extent));
+    if (full && s->selection) row(out, "part of", arena_printf(g->arena, "method selection %d", s->selection->number));
+    if (s->collapsed && g->applied && !s->selection) row(out, "note", "auxiliaries are integrated out, and drawn again afterwards");
+    if (s->without)
+        row(out, "note", arena_printf(g->arena, "%s is integrated out, and drawn afterwards", s->without->plate->block[0]->name));
+    if (s->over_sum && (s->selection || g->nsums))
+        row(out, "note",
+            s->selection ? "unknowns are summed out, and drawn afterwards"
+                         : "unknowns are summed out (`marginal`), and drawn afterwards");
+    if (s->does == DRAWS && can_be_summed_out(g, s))
+        fprintf(out, "  %-9s infer { %s by marginal; } would update others with it summed out\n", "note", s->block[0]->name);
+    fputc('\n', out);
+}
+
+void explain(FILE *out, const Program *p, bool full, const char *path)
+{
+    if (!full) {
+        unknowns_print(out, pages_new(p, path));
         fputc('\n', out);
     }
+    rewritten(out, p->g);
+    if (full) selections(out, p);
+    labels(out, p->g);
+    for (int k = 0; k < p->nupdates; k++) update(out, p, &p->updates[k], full);
 }

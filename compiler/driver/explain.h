@@ -4,5 +4,7 @@
 #include <stdio.h>
 #include "../kernel/kernel.h"
 
-void explain(FILE *out, const Program *p);  // of all updates; after the passes over kernels
+// A line for each unknown, then the law of each update; `full`: with costs, method selections, and what runs in parallel, and without the
+// lines. After the passes over kernels.
+void explain(FILE *out, const Program *p, bool full, const char *path);
 #endif

@@ -15,6 +15,7 @@
 #include "../../runtime/backends/option_table.h"
 #include "../emit/emit.h"
 #include "../front/front.h"
+#include "../pages/pages.h"
 #include "explain.h"
 #include "image.h"
 
@@ -32,7 +33,9 @@ typedef struct Options {
     int status;  // of the compilation
     const char *include[32];
     int ninclude;
-    bool no_augment, explain, time, check_passes, keep, verbose, quiet;
+    bool no_augment, time, check_passes, keep, verbose, quiet;
+    // --explain, as in options.def. What is written as a file goes to the output, and no program is made
+    enum { EXPLAIN_NOT, EXPLAIN_BRIEF, EXPLAIN_FULL, EXPLAIN_HTML, EXPLAIN_LATEX, EXPLAIN_JSON } explain;
     Method method;           // for all unknowns; METHOD_OTHER: gmc chooses for each
     bool no_device, device;  // leave code for GPUs out; insist on it
     const char *arch;        // of that code, "sm_90"; NULL: that of the GPU found here, else PTX for the oldest known
@@ -434,6 +437,36 @@ static int compile(const Options *o, const Home *h, const Program *p)
     return status;
 }
 
+// ---- pages ----
+
+static void print_page(FILE *to, const Options *o, const Pages *p)
+{
+    if (o->explain == EXPLAIN_HTML) page_html(to, p);
+    else if (o->explain == EXPLAIN_LATEX) page_latex(to, p);
+    else page_json(to, p);
+}
+
+// To standard output, or whole into the file that is asked for.
+static int write_page(const Options *o, const Program *p, const Source *s)
+{
+    Pages *pages = pages_new(p, o->model);
+    pages->source = s;
+    current_pass = "pages";
+    if (!o->output) {
+        print_page(stdout, o, pages);
+        return 0;
+    }
+    GmFile f = {0};
+    const char *why = gm_file_create(&f, o->output);
+    if (!why) {
+        print_page(f.to, o, pages);
+        why = gm_file_close(&f);
+    }
+    if (!why) why = gm_file_rename(&f);
+    gm_file_drop(&f);
+    return cannot_write(o->output, why) ? EXIT_USAGE : 0;
+}
+
 // ---- the passes ----
 
 // What was printed is all there, or that is said.
@@ -596,11 +629,23 @@ static int compile_model(const Options *o)
             return 0;
         }
     }
-    if (o->explain && (!(all_dumped(o) || o->output) || becomes_printer(o, "explain"))) {
-        explain(stdout, p);
+    const bool is_file = o->explain > EXPLAIN_FULL;
+    if (o->explain && !is_file && (!(all_dumped(o) || o->output) || becomes_printer(o, "explain"))) {
+        explain(stdout, p, o->explain == EXPLAIN_FULL, o->model);
+        return finish(d, o, 0);
+    }
+    begin_pass("dot");
+    if (end_pass(o, "dot", "dot", NULL)) {
+        diagram_dot(stdout, &g);
+        return finish(d, o, 0);
+    }
+    begin_pass("mermaid");
+    if (end_pass(o, "mermaid", "mermaid", NULL)) {
+        diagram_mermaid(stdout, &g);
         return finish(d, o, 0);
     }
     complete_program(lowering);
+    if (is_file && !o->emit && !o->dump) return finish(d, o, write_page(o, p, s));
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) {
         emit_kernels(stdout, p);
@@ -671,7 +716,12 @@ int main(int argc, char **argv)
         case OPT_EMIT: o.emit = optarg; break;
         case OPT_DUMP: o.dump = optarg; break;
         case OPT_CHECK_PASSES: o.check_passes = true; break;
-        case OPT_EXPLAIN: o.explain = true; break;
+        case OPT_EXPLAIN:
+            o.explain = EXPLAIN_BRIEF;
+            if (!optarg) break;
+            if (option_value(OPT_EXPLAIN) < 0) return EXIT_USAGE;
+            o.explain += (unsigned)option_value(OPT_EXPLAIN);  // in the order of its values
+            break;
         case OPT_NO_AUGMENT: o.no_augment = true; break;
         case OPT_METHOD:
             o.method = method_named(optarg, ASKED_BY_OPTION);

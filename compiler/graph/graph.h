@@ -116,6 +116,8 @@ struct Var {
     bool hidden;
     OnRequest on_request;  // predicted, by the compiler: only runs that ask for it have it
     bool lost;             // an error was reported on it
+    // VAR_PATTERN of a description: the sum that its name spells out (plan/describe.c). Else NULL
+    const struct Spelled *spelled;
     struct Var *in_place;  // a definition, once the model is centred: this is drawn in its place. Else NULL
     // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
     bool mixed;

@@ -104,13 +104,43 @@ typedef struct Proposal {  // of the update's block with its scales, from the jo
     Tangent *of;
 } Proposal;
 
+// A line of a description as expressions, for pages that write formulas: `name[left...] relation right over loops`
+typedef struct Statement {
+    const char *words;     // before the formula: "then"; NULL: none
+    const char *name;      // of a parameter, J or h; NULL: `left` stands for itself
+    int nleft;             // subscripts of the name, or 1
+    Expr *left[2];
+    const char *relation;  // =, +=, ~, <=, >=, for; NULL: the line is words alone
+    const char *dist;      // after ~: with right and right2 for arguments
+    Expr *right, *right2;
+    Loops over;
+    const Factor *factor;          // that it comes from; or NULL
+    const struct Statement *next;  // of the same line
+} Statement;
+
+typedef struct Spelled {  // the sum that the name of a VAR_PATTERN spells out
+    Loops loops;
+    Expr *value;
+} Spelled;
+
+// of ~ dist(args), an exact draw; dist NULL: the law is another one
+typedef struct DrawnFrom {
+    Expr *of;
+    const char *dist;
+    int nargs;
+    Expr **args;
+    bool truncated;
+} DrawnFrom;
+
 typedef struct Description {  // all text is in the model's names; NULL: nothing to say
     const char *subject;      // alpha_c, alpha
     const char *what, *is;    // given the rest: sigma^-2, ~ gamma(shape, rate); or phi, : slice sampled
     const char *brief;        // the same as `is`, or shorter
     const char *law;          // sigma^-2 ~ gamma(shape, rate); phi has the density below, up to a constant
-    int n;
+    int n, lines_size, statements_size;
     const char **line;     // shape = ..., rate = ...
+    Statement *statement;  // the same as expressions
+    DrawnFrom drawn;
     const char *method;    // how it is drawn
     const char *because;   // why so
     const char *elements;  // what runs in parallel

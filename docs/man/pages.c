@@ -188,8 +188,11 @@ static void put_options(int from, int to)
 // The words that may follow an option, one case each.
 static void put_values(int from, int to)
 {
-    for (int group = from; group <= to; group++) EACH_ROW (o, group)
-            if (o->values) printf("        --%s) words=\"%s\" ;;\n", o->name, o->values);
+    for (int group = from; group <= to; group++) EACH_ROW (o, group) {
+            // an argument that may be left out stands behind a =
+            const char *before = o->argument && *o->argument == '[' ? "[[ ${COMP_WORDS[COMP_CWORD]}${COMP_WORDS[COMP_CWORD-1]} == *=* ]] && " : "";
+            if (o->values) printf("        --%s) %swords=\"%s\" ;;\n", o->name, before, o->values);
+        }
 }
 
 static const char start[] = "{\n"

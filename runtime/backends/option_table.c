@@ -21,7 +21,7 @@ int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv
     for (const GmOption *o = table; !is_last(o); o++) {
         if (!is_option(o, groups)) continue;
         if (n == MOST_OPTIONS) abort();  // a table of more needs a larger limit
-        const int argument = o->argument ? required_argument : no_argument;
+        const int argument = !o->argument ? no_argument : *o->argument == '[' ? optional_argument : required_argument;
         if (o->name) all[n++] = (struct option){o->name, argument, NULL, LONG_ONES + o->id};
         if (o->letter) *end++ = o->letter;
         if (o->letter && o->argument) *end++ = ':';
@@ -75,7 +75,7 @@ void gm_option_print(FILE *to, const GmOption *o, int width, int indent)
     if (!o->id) snprintf(left, sizeof left, "%s", o->name);
     else if (!o->name) snprintf(left, sizeof left, "-%c%s%s", o->letter, *argument ? " " : "", argument);
     else {
-        const char *between = *argument && *argument != '=' ? " " : "";
+        const char *between = *argument && *argument != '=' && *argument != '[' ? " " : "";
         if (o->letter) snprintf(left, sizeof left, "-%c, --%s%s%s", o->letter, o->name, between, argument);
         else snprintf(left, sizeof left, "%*s--%s%s%s", indent, "", o->name, between, argument);
     }

@@ -11,7 +11,7 @@ typedef struct GmOption {
     int id;                // above 0; 0: no option, a line of --help
     char letter;           // 0: none
     const char *name;      // without its dashes, NULL: a letter alone; of a line, all that stands on the left
-    const char *argument;  // the name of its argument; NULL: it has none
+    const char *argument;  // the name of its argument; NULL: it has none; [=NAME]: it may be left out, else it stands behind a `=`
     const char *values;    // all that the argument may be, "cpu gpu"; NULL: anything
     unsigned group;        // one bit
     const char *help;      // NULL: nothing on the right

@@ -19,10 +19,10 @@ def read(*path):
 
 
 def table(path):
-    """(group, option as it is typed, has an argument, values) of each row; an option with a letter has two names"""
+    """(group, option as it is typed, its argument or "", values) of each row; an option with a letter has two names"""
     text, rows = read(path), []
     for group, _, letter, name, argument, values in ROW.findall(text):
-        rows += [(group, typed, bool(argument), values.split()) for typed in (letter and "-" + letter, name and "--" + name) if typed]
+        rows += [(group, typed, argument, values.split()) for typed in (letter and "-" + letter, name and "--" + name) if typed]
     if len(ROW.findall(text)) != len(re.findall(r"^OPTION\(", text, re.M)):
         wrong.append("%s: a row of another form" % path)
     return rows
@@ -53,16 +53,20 @@ def parsed(command, rows):
     for _, o, argument, values in rows:
         if o in ("-h", "--help", "--version"):
             continue
-        said = output(*command, *([o] if not argument else [o, values[0] if values else "1"]), "--no-such-option")
+        optional = argument.startswith("[")                      # it may be left out: else it stands behind a =
+        typed = lambda value: [o + "=" + value] if optional else [o, value]
+        said = output(*command, *([o] if not argument else typed(values[0] if values else "1")), "--no-such-option")
         if "no-such-option" not in said or "--no-such-option: no such" not in said and "unrecognized option" not in said:
             if not re.match(r"(gmc: )?-", said):                 # the value was wrong: it was read
                 wrong.append("%s is not parsed: %s" % (o, said.strip()))
-        if argument and not re.search(r"missing|requires an argument", output(*command, o)):
+        if optional and "no-such-option" not in output(*command, o, "--no-such-option"):
+            wrong.append("%s cannot be without its argument" % o)
+        if argument and not optional and not re.search(r"missing|requires an argument", output(*command, o)):
             wrong.append("%s takes no argument" % o)
         for v in values:
-            if v.isalpha() and "is none of" in output(*command, o, v, "--no-such-option"):
+            if v.isalpha() and "is none of" in output(*command, *typed(v), "--no-such-option"):
                 wrong.append("%s does not take %s" % (o, v))
-        if values and not all(v in output(*command, o, "nonesuch") for v in values):
+        if values and not all(v in output(*command, *typed("nonesuch")) for v in values):
             wrong.append("%s does not name its values" % o)
 
 

@@ -157,14 +157,14 @@ for name in ('q"uote', "back\\slash", "back\\", "new\nline", "a'b", "$(touch x)"
 
 # ---- standard streams ----
 
-for flag in ("--emit=cuda", "--explain", "--dump=schedule", "--help", "--version"):
+for flag in ("--emit=cuda", "--explain=full", "--dump=schedule", "--help", "--version"):
     with open("/dev/full", "w") as full:
         done = subprocess.run([gmc, "-q", "m.gm", flag], stdout=full, stderr=subprocess.PIPE, text=True)
     check(done.returncode == 2 and "No space left" in done.stderr, flag, "on a full disk:", done.stderr.strip())
 write("warned.gm", "prior { m ~ normal(0, 1) }\n")
 status = subprocess.run('"%s" warned.gm -o closed 0<&- 1>&- 2>&-; test $? = 1 && "%s" m.gm --no-device -o closed 0<&- 1>&- 2>&-' % (gmc, gmc), shell=True).returncode
 check(status == 0 and runs("closed").returncode == 0, "closed descriptors")
-done = subprocess.run([gmc, "-q", "--no-device", "m.gm", "-o", "explained", "--explain"], capture_output=True, text=True)
-check(done.returncode == 0 and "normal" in done.stdout and runs("explained").returncode == 0, "--explain with -o explains and writes the program")
+done = subprocess.run([gmc, "-q", "--no-device", "m.gm", "-o", "explained", "--explain=full"], capture_output=True, text=True)
+check(done.returncode == 0 and "normal" in done.stdout and runs("explained").returncode == 0, "--explain=full with -o explains and writes the program")
 print("%d failed" % failed)
 sys.exit(failed > 0)

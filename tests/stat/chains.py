@@ -212,7 +212,7 @@ CASES = {"innovations": innovations, "standardised": standardised, "ar1": ar1, "
 def check(w, name):
     model, data, n, how = CASES[name]()
     program = w.compile(name, model)
-    plan = subprocess.run([w.gmc, "-q", "--explain", w.path(name + ".gm")], capture_output=True, text=True).stdout
+    plan = subprocess.run([w.gmc, "-q", "--explain=full", w.path(name + ".gm")], capture_output=True, text=True).stdout
     if how and how not in plan:
         return False, "%s: no %s in the plan" % (name, how)
     path = w.data(name, data)

@@ -1,6 +1,6 @@
 """Geweke's joint distribution test (geweke.py) of parameters of plates of conjugate unknowns that are drawn with the plate integrated out
 (graph/updates/conjugates.c; docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the prior and the data's
-distribution under it. --explain must say what is integrated out of which law.
+distribution under it. --explain=full must say what is integrated out of which law.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 250 moments ring falsely once in 120000
 runs. Seeds are fixed.
@@ -137,7 +137,7 @@ def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
         f.write(model)
-    text = subprocess.run([GMC, "-q", "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
+    text = subprocess.run([GMC, "-q", "--method", "gibbs", "--explain=full", path], capture_output=True, text=True).stdout
     return re.findall(r"^(\w+(?:, \w+)*)(?:, a group move)?   \(line(?:(?!\n\n).)*?note      (\w+) is integrated out", text, re.M | re.S)
 
 

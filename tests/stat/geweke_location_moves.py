@@ -1,6 +1,6 @@
 """Geweke's joint distribution test (geweke.py) of location moves (docs/conditionals.md, section 7): all responses are missing, so what is
 drawn from is the prior and the data's distribution under it. Models are drawn with the group moves, and once more with `group_move = off`;
---explain must name what each group move changes, or name none.
+--explain=full must name what each group move changes, or name none.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 600 moments, twice, ring falsely once in
 30000 runs. Seeds are fixed. With what is added to all but the first variable doubled by hand, each of five models in which several change
@@ -26,7 +26,7 @@ tests = []
 
 
 def test(group_moves, prior, likelihood, transforms, data="", values=None, off=None):
-    """`group_moves`: what the group moves change, as --explain names it. `off`: unknowns that no group move changes then."""
+    """`group_moves`: what the group moves change, as --explain=full names it. `off`: unknowns that no group move changes then."""
     def add(direct):
         model = "data { int g[5], h[5]; %s %s }\nprior { %s }\nlikelihood { %s }\n" % (COUNTS if " k[i] ~" in likelihood else "", data, prior, likelihood)
         all_values = {"g": G, "h": H, **({"k": null} if " k[i] ~" in likelihood else {}), **(values or {})}
@@ -231,7 +231,7 @@ def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
         f.write(model)
-    text = subprocess.run([GMC, "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
+    text = subprocess.run([GMC, "--method", "gibbs", "--explain=full", path], capture_output=True, text=True).stdout
     steps = re.findall(r"^(.*), a group move.*\n(?:.+\n)*? +then (.*)$", text, re.M)
     return [", ".join(sorted(who.split(", "))) for who, becomes in steps if "shift_" in becomes]
 

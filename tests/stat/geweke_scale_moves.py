@@ -1,5 +1,5 @@
 """Geweke's joint distribution test (geweke.py) of scale moves and reflections (docs/conditionals.md, section 7): all responses are missing,
-so what is drawn from is the prior and the data's distribution under it. Models are drawn with the group moves; --explain must name what
+so what is drawn from is the prior and the data's distribution under it. Models are drawn with the group moves; --explain=full must name what
 each changes, or name none.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 500 moments ring falsely once in 60000
@@ -29,7 +29,7 @@ K = {"data": "int<lower=0, upper=1> k[5];", "likelihood": "for (i in 1:5) k[i] ~
 
 
 def test(group_moves, prior, transforms, data="", likelihood=Y, values=None):
-    """`group_moves`: what the group moves change, as --explain names it."""
+    """`group_moves`: what the group moves change, as --explain=full names it."""
     def add(direct):
         normals = " y[i] ~" in likelihood
         model = "data { int g[5]; %s %s }\nprior { %s }\nlikelihood { %s }\n" % ("vector[5] y;" if normals else "", data, prior, likelihood)
@@ -361,7 +361,7 @@ def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
         f.write(model)
-    text = subprocess.run([GMC, "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
+    text = subprocess.run([GMC, "--method", "gibbs", "--explain=full", path], capture_output=True, text=True).stdout
     steps = re.findall(r"^(.*), a group move.*\n(?:.+\n)*? +then (.*)$", text, re.M)
     return [who for who, becomes in steps if "shift_" not in becomes]          # those have geweke_location_moves.py
 

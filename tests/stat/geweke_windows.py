@@ -1,6 +1,6 @@
 """Geweke's joint distribution test (geweke.py) of group moves of rates of counts and probabilities of observing them, with the counts
 summed over windows (graph/updates/windows.c; docs/conditionals.md, section 7): all responses are missing, so what is drawn from is the
-prior and the data's distribution under it. --explain must name what each changes.
+prior and the data's distribution under it. --explain=full must name what each changes.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 250 moments ring falsely once in 120000
 runs. Seeds are fixed.
@@ -142,7 +142,7 @@ def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
         f.write(model)
-    text = subprocess.run([GMC, "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
+    text = subprocess.run([GMC, "--method", "gibbs", "--explain=full", path], capture_output=True, text=True).stdout
     return re.findall(r"^(.*), a group move with [^\n]* summed out", text, re.M)
 
 

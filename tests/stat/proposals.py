@@ -111,7 +111,7 @@ def says(w, name, text):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
         f.write(text)
-    said = subprocess.run([GMC, "--method", "gibbs", "--explain", path], capture_output=True, text=True).stdout
+    said = subprocess.run([GMC, "--method", "gibbs", "--explain=full", path], capture_output=True, text=True).stdout
     return re.findall(r"^(.*), proposed together", said, re.M)
 
 

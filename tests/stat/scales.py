@@ -2,7 +2,7 @@
 NumPy: the joint normal is integrated out by its algebra, dense, at each point of a grid over the logarithms of the scales (or the numbers
 themselves). Means of these coordinates and of their squares and products are compared, and two elements of the joint normal. The bound is 6
 Monte Carlo errors; of some 250 numbers one exceeds it falsely once in 10^6 runs; seeds are fixed. Each program also passes --check, and
---explain must say that the scales are drawn so. They are compiled with a copy of the runtime that draws scales so in each sweep, whatever
+--explain=full must say that the scales are drawn so. They are compiled with a copy of the runtime that draws scales so in each sweep, whatever
 it gains; then with one that leaves -log|J|/2 out as well, and have to fail.
 
     scales.py [NAME...]
@@ -343,9 +343,9 @@ def by_quadrature(name):
 
 def compare(w, name, text, data, scales, make, right=True):
     fit, values = w.compile(name, text, flags=("--method", "gibbs")), w.data(name, data)
-    said = subprocess.run([GMC, "--method", "gibbs", "--explain", w.path(name + ".gm")], capture_output=True, text=True).stdout
+    said = subprocess.run([GMC, "--method", "gibbs", "--explain=full", w.path(name + ".gm")], capture_output=True, text=True).stdout
     if not says(said, scales):
-        return False, "%s: --explain does not say that %s are drawn with a joint normal integrated out" % (name, ", ".join(scales))
+        return False, "%s: --explain=full does not say that %s are drawn with a joint normal integrated out" % (name, ", ".join(scales))
     logs = [by for _, _, by in scales.values()]
     names, moments, p, means, squares = by_quadrature(name)
     routes = ("sparse", "dense")[:1 + right] if "sparse precision" in said else (None,)

@@ -233,7 +233,7 @@ def check(w, name, like_gpu):
     source = w.path("explained.gm")
     with open(source, "w") as f:
         f.write(case.model)
-    said = subprocess.run([GMC, "--explain", source], capture_output=True, text=True).stdout
+    said = subprocess.run([GMC, "--explain=full", source], capture_output=True, text=True).stdout
     if "summed out of its law" not in said:
         return False, "it is not drawn as a tree"
     return joined.check(w, name, like_gpu)

@@ -47,8 +47,14 @@ static bool mentions_any(const Expr *e, const Loops *l)
     return false;
 }
 
-// A part's sum over its loops, for the element that the conditional is about. A gather's loops run over those rows that name the element.
-static Expr *total(Graph *g, const Conditional *c, const Part *p)
+static Expr *summed(Graph *g, const char *name, const Loops *l, Expr *value)
+{
+    Expr *e = named(g, name);
+    e->var->spelled = arena_copy(g->arena, &(Spelled){*l, value}, sizeof(Spelled));
+    return e;
+}
+
+Expr *total_of_part(Graph *g, const Conditional *c, const Part *p)
 {
     Loops l = p->loops;
     Expr *value = ex_tidy(p->value);
@@ -83,8 +89,9 @@ static Expr *total(Graph *g, const Conditional *c, const Part *p)
     if (value->kind == EX_MUL && value->args[0]->kind == EX_NUM) number = value->args[0]->number;
     if (value->kind == EX_NUM && value->number < 0) number = value->number;
     value = ex_mul2(ex_num(1 / number), value);
-    if (l.n == 0) return ex_mul2(ex_num(number), named(g, arena_printf(g->arena, "(%s where %s)", text(g, value), text(g, l.guard))));
-    return ex_mul2(ex_num(number), named(g, arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &l), text(g, value))));
+    const char *name = l.n == 0 ? arena_printf(g->arena, "(%s where %s)", text(g, value), text(g, l.guard))
+                                : arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &l), text(g, value));
+    return ex_mul2(ex_num(number), summed(g, name, &l, value));
 }
 
 static const char *source_text(Graph *g, const Ast *e)
@@ -92,12 +99,40 @@ static const char *source_text(Graph *g, const Ast *e)
     return e->span.source ? arena_printf(g->arena, "%.*s", e->span.to - e->span.from, e->span.source->text + e->span.from) : "";
 }
 
-static void line(Graph *g, Description *d, const char *t)
+static void line(Graph *g, Description *d, const char *t, Statement as)
 {
-    const char **more = NEW_N(g->arena, const char *, d->n + 1);
-    if (d->n) memcpy(more, d->line, sizeof *more * (size_t)d->n);
-    more[d->n++] = t;
-    d->line = more;
+    ROOM(g->arena, d->line, d->n, d->lines_size);
+    ROOM(g->arena, d->statement, d->n, d->statements_size);
+    d->statement[d->n] = as;
+    d->line[d->n++] = t;
+}
+
+// Of a log density: it grows by this.
+static Statement adds(const char *words, Expr *value, const Loops *over, const Factor *f)
+{
+    return (Statement){.words = words, .name = "log density", .relation = "+=", .right = value, .over = *over, .factor = f};
+}
+
+static Statement is(const char *name, Expr *value) { return (Statement){.name = name, .relation = "=", .right = value}; }
+
+static Statement becomes_so(const char *words, Expr *left, Expr *value)
+{
+    return (Statement){.words = words, .nleft = 1, .left = {left}, .relation = "=", .right = value};
+}
+
+static Statement words_alone(const char *words) { return (Statement){.words = words}; }
+
+// Behind a term: the loops that it is summed over.
+static const char *over_text(Graph *g, const Loops *l)
+{
+    return arena_printf(g->arena, "%s%s", l->n ? "   over " : l->guard ? "   " : "", loops_text(g, l));
+}
+
+static Loops plates_of(const Factor *f)
+{
+    Loops l = {.guard = f->plates.guard};
+    for (int k = 0; k < f->plates.n; k++) l.index[l.n++] = f->plates.index[k];
+    return l;
 }
 
 // The ends of a truncated draw.
@@ -107,6 +142,7 @@ static void bounds(Graph *g, Description *d, const Conditional *c)
     for (int side = 0; side < 2; side++) {
         const char *t = isfinite(ends[side]) ? arena_printf(g->arena, "%.15g", ends[side]) : NULL;
         int n = t != NULL;
+        Expr *end = t ? ex_num(ends[side]) : NULL;
         for (const Part *p = c->bounds; p; p = p->next) {
             if (p->which != side) continue;
             Loops l = p->loops;
@@ -115,16 +151,20 @@ static void bounds(Graph *g, Description *d, const Conditional *c)
                 l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
             }
             const char *b = text(g, p->value);
+            Expr *value = p->value;
             if (l.n) b = arena_printf(g->arena, "%s(%s, %s)", side ? "min" : "max", loops_text(g, &l), b);
             else if (l.guard) b = arena_printf(g->arena, "(%s where %s)", b, text(g, l.guard));
+            if (l.n || l.guard) value = summed(g, b, &l, value);
             t = t ? arena_printf(g->arena, "%s, %s", t, b) : b;
+            end = end ? ex_call2(side ? "min" : "max", end, value) : value;
             n++;
         }
         if (n > 1) t = arena_printf(g->arena, "%s(%s)", side ? "min" : "max", t);
         // the law is of its power
         if (t && c->family->power && c->power != 1)
-            line(g, d, arena_printf(g->arena, "%s %s %s", text(g, c->current), side ? "<=" : ">=", t));
-        else if (t) line(g, d, arena_printf(g->arena, "%s = %s", side ? "upper" : "lower", t));
+            line(g, d, arena_printf(g->arena, "%s %s %s", text(g, c->current), side ? "<=" : ">=", t),
+                 (Statement){.nleft = 1, .left = {c->current}, .relation = side ? "<=" : ">=", .right = end});
+        else if (t) line(g, d, arena_printf(g->arena, "%s = %s", side ? "upper" : "lower", t), is(side ? "upper" : "lower", end));
     }
 }
 
@@ -177,7 +217,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
     for (const Natural *n = f->natural; n; n = n->next, which++) {
         Expr *sum = ex_num(0);
         for (const Part *p = c->natural; p; p = p->next)
-            if (p->which == which) sum = ex_add2(sum, total(g, c, p));
+            if (p->which == which) sum = ex_add2(sum, total_of_part(g, c, p));
         if (n->decl) {
             for (int k = c->var->rank - 1; k >= c->nbatch && c->array && n->decl->type.rank; k--)
                 sum = ex_array(c->element[k], c->var->dim[k], sum);
@@ -185,11 +225,13 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         names_add(g, &names, n->name, sum);
         if (!f->law) {
             Expr *s = elaborate_rule(g, n->statistic, 1, (Decl *[]){f->value}, (Expr *[]){c->current});
-            line(g, d, arena_printf(g->arena, "log density += %s", text(g, ex_mul2(sum, s))));
+            Expr *term = ex_mul2(sum, s);
+            line(g, d, arena_printf(g->arena, "log density += %s", text(g, term)), adds(NULL, term, &(Loops){0}, NULL));
         }
     }
     if (!f->law) {
         says(g, d, element, arena_printf(g->arena, "~ %s%s", c->truncated ? "truncated " : "", f->name));
+        d->drawn = (DrawnFrom){.of = c->current, .dist = f->name, .truncated = c->truncated};
         if (c->truncated) bounds(g, d, c);
         return;
     }
@@ -201,6 +243,8 @@ static void exact(Graph *g, Description *d, const Conditional *c)
     if (f->power && c->power != 1) element = arena_printf(g->arena, "%s^%g", element, c->power);
     says(g, d, element,
          arena_printf(g->arena, "~ %s(%s)%s", f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : ""));
+    Names by_name = {0};
+    for (int i = 0; i < names.n; i++) names_add(g, &by_name, names.name[i], names.value[i]);
     for (const Natural *n = f->law->parameter; n; n = n->next) {
         const Env *env = names_bind(g, NULL, n->statistic, &names);
         const int rank = n->decl->type.rank;
@@ -208,9 +252,21 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         const char *left = n->name;
         for (int k = 0; k < rank; k++)
             left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
-        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, ex_tidy(value))));
+        Statement as = is(n->name, ex_tidy(value));
+        for (int k = 0; k < rank; k++) as.left[as.nleft++] = ex_index(c->element[c->nbatch + k]);
+        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, as.right)), as);
         // of several terms: by its name from here on
         names_add(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, n->name) : value);
+        names_add(g, &by_name, n->name, named(g, n->name));
+    }
+    d->drawn = (DrawnFrom){.of = c->array ? ex_ref(c->var, c->nbatch, c->current->args) : ex_pow(c->current, f->power ? c->power : 1),
+                           .dist = f->law->dist,
+                           .nargs = f->law->nargs,
+                           .args = NEW_N(g->arena, Expr *, f->law->nargs + 1),
+                           .truncated = c->truncated && f->support != SUPPORT_INTERVAL};
+    for (int i = 0; i < f->law->nargs; i++) {
+        const Env *env = names_bind(g, NULL, f->law->args[i], &by_name);
+        d->drawn.args[i] = elaborate_whole(g, f->law->args[i], env);
     }
     if (c->truncated) bounds(g, d, c);
 }
@@ -221,7 +277,7 @@ static Expr *with_sums(Graph *g, const Update *s, Expr *e)
     const Without *w = s->without;
     if (!w || !w->n) return e;
     Expr **is = NEW_N(g->arena, Expr *, w->n);
-    for (int i = 0; i < w->n; i++) is[i] = total(g, w->plate->conditional, w->part[i]);
+    for (int i = 0; i < w->n; i++) is[i] = total_of_part(g, w->plate->conditional, w->part[i]);
     return in_place_of_sums(w, e, is);
 }
 
@@ -237,7 +293,8 @@ static void density(Graph *g, Description *d, const Update *s)
         }
         const char *over = loops_text(g, &l);
         Expr *value = with_sums(g, s, ex_replace(p->value, c->u, c->current));
-        line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, value), l.n ? "   over " : l.guard ? "   " : "", over));
+        line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, value), l.n ? "   over " : l.guard ? "   " : "", over),
+             adds(NULL, value, &l, p->factor));
     }
 }
 
@@ -334,12 +391,14 @@ static void block(Graph *g, Description *d, const Update *s)
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         const char *over = loops_text(g, &t->loops);
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
-        if (t->degree == 2)
+        const bool square = t->degree == 2;
+        const double times = !square ? 1 : t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1;
+        Statement as = {.name = square ? "J" : "h", .nleft = t->degree, .left = {t->ref[0], t->ref[1]}, .relation = "+=", .over = t->loops, .factor = t->factor};
+        as.right = ex_tidy(ex_mul2(ex_num(times), t->coefficient));
+        if (square)
             line(g, d,
-                 arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]),
-                              text(g, ex_tidy(ex_mul2(ex_num(t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1), t->coefficient))), tail,
-                              over));
-        else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, ex_tidy(t->coefficient)), tail, over));
+                 arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]), text(g, as.right), tail, over), as);
+        else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, as.right), tail, over), as);
     }
     const char *last = s->block[s->nblock - 1]->name;
     d->elements =
@@ -354,9 +413,12 @@ static void block(Graph *g, Description *d, const Update *s)
     Loops loops;
     Expr *ref, *value;
     for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++)
-        line(
-            g, d,
-            arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, ex_tidy(value)), loops.n ? "   over " : "", loops_text(g, &loops)));
+    {
+        Statement as = becomes_so(NULL, ref, ex_tidy(value));
+        as.over = loops;
+        line(g, d, arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, as.right), loops.n ? "   over " : "", loops_text(g, &loops)),
+             as);
+    }
     if (s->gaussian.sparse)
         d->elements = arena_printf(
             g->arena,
@@ -369,7 +431,8 @@ static void block(Graph *g, Description *d, const Update *s)
                       "The updates below replace it on a GPU, and where few rows take less";
     if (s->gaussian.on_plane) {
         d->brief = "~ joint normal, their sum 0";
-        line(g, d, "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)");
+        static const char plane[] = "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)";
+        line(g, d, plane, words_alone(plane));
         d->elements = arena_printf(g->arena,
                                    s->gaussian.diagonal ? "each element, then the correction that makes their sum 0%s"
                                                         : "one Cholesky factorisation%s, no inverse",
@@ -395,7 +458,12 @@ static void white(Graph *g, Description *d, const Update *s)
     line(g, d,
          arena_printf(g->arena,
                       w->precision ? "with %s = %s + inverse(root') * noise, root = %s" : "with %s = %s + root * noise, root = %s",
-                      text(g, w->current), text(g, w->mean), text(g, w->root)));
+                      text(g, w->current), text(g, w->mean), text(g, w->root)),
+         (Statement){.words = w->precision ? "with the mean and the root of the precision" : "with the mean and the root of the covariance",
+                     .nleft = 1,
+                     .left = {w->mean},
+                     .relation = "and",
+                     .right = w->root});
     d->method = arena_printf(g->arena, "%s, given the noise that %s is made of in place of %s (Yu and Meng 2011)", d->method,
                              w->vector->name, w->vector->name);
 }
@@ -417,7 +485,18 @@ static void group_move(Graph *g, Description *d, const Update *s)
                              o->window[i].count->name, o->by->name);
     }
     d->subject = arena_printf(g->arena, o->nwindows ? "%s, a group move with %s summed out" : "%s, a group move", subject, counts);
-    line(g, d, arena_printf(g->arena, "then %s%s", drawn, becomes));
+    Statement *as = NULL;
+    for (int i = o->n; i-- > 0;) {
+        Statement one = becomes_so(i || *drawn ? NULL : "then", o->moved[i].element, o->moved[i].value);
+        one.next = as;
+        as = arena_copy(g->arena, &one, sizeof one);
+    }
+    if (*drawn) {
+        Statement first = words_alone(arena_printf(g->arena, "then %s", drawn));
+        first.next = as;
+        as = arena_copy(g->arena, &first, sizeof first);
+    }
+    line(g, d, arena_printf(g->arena, "then %s%s", drawn, becomes), as ? *as : words_alone("then"));
     d->method = arena_printf(g->arena, "%s, of a group move of %s (Liu and Sabatti 2000)", d->method, subject);
     if (o->transfer) {
         static const char says[] = "%s: %s (Diaconis and Sturmfels 1998); where it has many values, from some of them in a window";
@@ -458,18 +537,10 @@ static void proposal(Graph *g, Description *d, const Update *s)
     d->subject = arena_printf(g->arena, "%s, %s, proposed together", names, d->subject);
     d->brief = "~ joint normal, a proposal";
     for (int i = 0; i < of->n; i++) {
-        const Loops *p = &of->of[i].factor->plates;
-        Loops l = {.guard = p->guard};
-        while (l.n < p->n) {
-            l.index[l.n] = p->index[l.n];
-            l.n++;
-        }
-        line(g, d,
-             arena_printf(g->arena, "%s in place of %s%s%s", text(g, ex_tidy(of->of[i].value)), text(g, of->of[i].density),
-                          l.n       ? "   over "
-                          : l.guard ? "   "
-                                    : "",
-                          loops_text(g, &l)));
+        const Loops l = plates_of(of->of[i].factor);
+        Expr *value = ex_tidy(of->of[i].value);
+        line(g, d, arena_printf(g->arena, "%s in place of %s%s", text(g, value), text(g, of->of[i].density), over_text(g, &l)),
+             (Statement){.nleft = 1, .left = {value}, .relation = "in place of", .right = of->of[i].density, .over = l});
     }
     d->method = arena_printf(g->arena,
                              "%s; accepted by what the densities have besides the quadratics in their place, whose slopes and bends are "
@@ -502,6 +573,7 @@ static void describe_own(Graph *g, Description *d, const Update *s)
     const char *args = "";
     for (int i = 0; i < f->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", text(g, f->args[i]));
     says(g, d, text(g, f->value), arena_printf(g->arena, "~ %s(%s)", f->dist->name, args));
+    d->drawn = (DrawnFrom){.of = f->value, .dist = f->dist->name, .nargs = f->nargs, .args = f->args};
 }
 
 static void describe_values(Graph *g, Description *d, const Update *s)
@@ -531,10 +603,12 @@ static void describe_values(Graph *g, Description *d, const Update *s)
                                                         text(g, s->enumerate.group))
                       : c->nbatch        ? d->elements
                                          : "one after the other";
-        for (const Predictive *p = s->enumerate.predictive; p; p = p->next)
-            line(g, d,
-                 arena_printf(g->arena, "in place of %s: the prior plus the counts of all others, over its sum",
-                              text(g, ex_replace(p->ref, c->u, c->current))));
+        for (const Predictive *p = s->enumerate.predictive; p; p = p->next) {
+            Expr *weight = ex_replace(p->ref, c->u, c->current);
+            static const char counts[] = "the prior plus the counts of all others, over its sum";
+            line(g, d, arena_printf(g->arena, "in place of %s: %s", text(g, weight), counts),
+                 (Statement){.words = "in place of", .nleft = 1, .left = {weight}, .relation = arena_printf(g->arena, ": %s", counts)});
+        }
     }
     const char *below = c->var->summing.parent && s->over_sum ? children_of(g, c->var) : NULL;
     if (below)
@@ -565,12 +639,9 @@ static void describe_pair(Graph *g, Description *d, const Update *s)
     for (const Part *q = p->part; q; q = q->next) {
         Expr *value = ex_replace(ex_mul2(q->value, ex_pow(p->coefficient->u, q->which % 3)), p->coefficient->u, p->coefficient->current);
         const char *at = q->which < 3 ? "" : arena_printf(g->arena, " at %d", p->first + q->which / 3 - 1);
-        line(g, d,
-             arena_printf(g->arena, "log density%s += %s%s%s", at, text(g, ex_tidy(value)),
-                          q->loops.n       ? "   over "
-                          : q->loops.guard ? "   "
-                                           : "",
-                          loops_text(g, &q->loops)));
+        value = ex_tidy(value);
+        line(g, d, arena_printf(g->arena, "log density%s += %s%s", at, text(g, value), over_text(g, &q->loops)),
+             adds(*at ? at + 1 : NULL, value, &q->loops, q->factor));
     }
 }
 
@@ -630,14 +701,9 @@ static void describe_gradients(Graph *g, Description *d, const Update *s)
     d->law = arena_printf(g->arena, "%s has the density below, up to a constant", d->what);
     for (int i = 0; i < s->nuts.n; i++) {
         const Factor *f = s->nuts.factor[i];
-        Loops l = {.guard = f->plates.guard};
-        for (int k = 0; k < f->plates.n; k++) l.index[l.n++] = f->plates.index[k];
-        line(g, d,
-             arena_printf(g->arena, "log density += %s%s%s", text(g, f->log_density),
-                          l.n       ? "   over "
-                          : l.guard ? "   "
-                                    : "",
-                          loops_text(g, &l)));
+        const Loops l = plates_of(f);
+        line(g, d, arena_printf(g->arena, "log density += %s%s", text(g, f->log_density), over_text(g, &l)),
+             adds(NULL, f->log_density, &l, f));
     }
     d->elements = "together";
 }
@@ -652,24 +718,20 @@ static void describe_categories(Graph *g, Description *d, const Update *s)
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": joint normals, one category after the other");
     d->law = arena_printf(g->arena, "for %s in %s:%s", t->current->name, text(g, t->lo), text(g, t->hi));
     for (const Softmax *m = t->softmax; m; m = m->next) {
-        Loops l = {.guard = m->factor->plates.guard};
-        for (int k = 0; k < m->factor->plates.n; k++) l.index[l.n++] = m->factor->plates.index[k];
-        Expr *at_row = ex_ref(m->latent, m->offset->nargs, m->offset->args);
-        line(g, d,
-             arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s%s", text(g, at_row), text(g, m->count), text(g, ex_sub(m->own, m->offset)),
-                          l.n       ? "   over "
-                          : l.guard ? "   "
-                                    : "",
-                          loops_text(g, &l)));
+        const Loops l = plates_of(m->factor);
+        Expr *at_row = ex_ref(m->latent, m->offset->nargs, m->offset->args), *tilt = ex_sub(m->own, m->offset);
+        line(g, d, arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s", text(g, at_row), text(g, m->count), text(g, tilt), over_text(g, &l)),
+             (Statement){
+                 .nleft = 1, .left = {at_row}, .relation = "~", .dist = "polya_gamma", .right = m->count, .right2 = tilt, .over = l});
     }
-    for (int i = 0; i < inner.n; i++) line(g, d, inner.line[i]);
+    for (int i = 0; i < inner.n; i++) line(g, d, inner.line[i], inner.statement[i]);
     if (t->shift) {
         const Description all = describe(g, t->shift);
         t->shift->description = arena_copy(g->arena, &all, sizeof all);
-        line(g, d,
-             arena_printf(g->arena, "then a location move adds %s to all categories (Liu and Sabatti 2000): %s", all.what,
-                          t->shift->reason));
-        for (int i = 0; i < all.n; i++) line(g, d, all.line[i]);
+        const char *says = arena_printf(g->arena, "then a location move adds %s to all categories (Liu and Sabatti 2000): %s", all.what,
+                                        t->shift->reason);
+        line(g, d, says, words_alone(says));
+        for (int i = 0; i < all.n; i++) line(g, d, all.line[i], all.statement[i]);
     }
     d->elements = inner.elements;
 }
@@ -692,10 +754,12 @@ static Description describe(Graph *g, const Update *s)
     const Conditional *c = s->conditional;
     if (c && c->var->rank)
         d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
+    if (c) ex_reserve(c->var->rank, c->element);
     kinds[s->kind](g, &d, s);
     if (s->group_move) group_move(g, &d, s);
     if (proposal_of(s)) proposal(g, &d, s);
     if (white_of(s)) white(g, &d, s);
+    ex_reserve(0, NULL);
     return d;
 }
 

@@ -49,6 +49,7 @@ static void print_number(FILE *f, double v)
 static struct {
     const Index *index;
     const char *name;
+    const Expr *hi;  // of its range
 } shown[64];
 static int nshown;
 
@@ -73,18 +74,131 @@ static Look test_taken(const Expr *e, void *with)
 
 static bool name_taken(const Expr *e, const Index *own, const char *name) { return ex_find(e, test_taken, &(Taken){own, name}); }
 
+static Index *const *reserved;
+static int nreserved;
+
+void ex_reserve(int n, Index *const *index)
+{
+    reserved = index;
+    nreserved = n;
+}
+
+static bool is_reserved(const char *name)
+{
+    for (int i = 0; i < nreserved; i++)
+        if (reserved[i] && strcmp(reserved[i]->name, name) == 0) return true;
+    return false;
+}
+
 static const char *show_index(const Expr *e)
 {
     static const char *const names[] = {"j", "k", "l", "m", "n", "j2", "k2", "l2", "m2", "n2", "j3", "k3", "l3", "m3", "n3", NULL};
     const Expr *body = e->args[e->nargs - 1];
     const char *name = e->index->name;
-    for (int k = 0; name_taken(body, e->index, name) && names[k]; k++) name = names[k];
+    for (int k = 0; (is_reserved(name) || name_taken(body, e->index, name)) && names[k]; k++) name = names[k];
     if (nshown < (int)(sizeof shown / sizeof *shown)) {
         shown[nshown].index = e->index;
         shown[nshown].name = name;
+        shown[nshown].hi = e->args[e->nargs - 2];
     }
     nshown++;
     return name;
+}
+
+// ---- lists that the model has written out ----
+
+enum { MOST_LISTED = 8 };  // elements of one
+
+// Choices by an index among 1, 2, ...: how many, with the rest as the last one; 0: e begins with none.
+static int choices_by(const Expr *e, const Index **by)
+{
+    int n = 0;
+    for (*by = NULL; ex_is_call(e, FN_if_else); e = e->args[2], n++) {
+        const Expr *c = e->args[0];
+        if (!ex_is_call(c, FN_EQ)) break;
+        const Expr *i = c->args[0]->kind == EX_INDEX ? c->args[0] : c->args[1], *k = i == c->args[0] ? c->args[1] : c->args[0];
+        if (i->kind != EX_INDEX || !ex_is_num(k, n + 1) || (*by && *by != i->index)) break;
+        *by = i->index;
+    }
+    return n && n < MOST_LISTED ? n + 1 : 0;
+}
+
+static bool chooses_by(const Expr *e, const Index *i)
+{
+    const Index *by;
+    for (int k = 0; k < e->nargs; k++)
+        if (chooses_by(e->args[k], i)) return true;
+    return choices_by(e, &by) && by == i;
+}
+
+static const Expr *last_value(const Index *i)
+{
+    for (int k = nshown - 1; k >= 0; k--)
+        if (shown[k].index == i) return shown[k].hi;
+    return i->hi;
+}
+
+// Whether it is one of so many elements, by their number, and by which index; 0: it is not.
+static int element_of(const Expr *e, const Index **by)
+{
+    const int n = choices_by(e, by);
+    const Expr *hi = n ? last_value(*by) : NULL;
+    return hi && ex_is_num(hi, n) ? n : 0;
+}
+
+static const Expr *element_at(const Expr *e, int k, int n)
+{
+    for (int i = 1; i < k; i++) e = e->args[2];
+    return k < n ? e->args[1] : e;
+}
+
+static void print_items(FILE *f, const Expr *e, int n, int columns)
+{
+    fputc('[', f);
+    for (int k = 1; k <= n; k++) {
+        if (k > 1) fputs(", ", f);
+        if (columns) print_items(f, element_at(e, k, n), columns, 0);
+        else print(f, element_at(e, k, n), 0);
+    }
+    fputc(']', f);
+}
+
+// [a, b][i], where i is one of 1 and 2; [[a, b], [c, d]][i, j].
+static bool print_element(FILE *f, const Expr *e)
+{
+    const Index *by, *inner = NULL, *own;
+    const int n = element_of(e, &by);
+    if (!n) return false;
+    int columns = element_of(element_at(e, 1, n), &inner);
+    for (int k = 2; k <= n && columns; k++)
+        if (element_of(element_at(e, k, n), &own) != columns || own != inner) columns = 0;
+    print_items(f, e, n, columns);
+    fprintf(f, "[%s", name_shown(by));
+    if (columns) fprintf(f, ", %s", name_shown(inner));
+    fputc(']', f);
+    return true;
+}
+
+// An array that picks its elements by their number is the list of these; one of equal elements a repeated element.
+static bool print_written_out(FILE *f, const Expr *e)
+{
+    const Expr *n = e->args[0], *body = e->args[1];
+    if (!ex_mentions_index(body, e->index) && ex_rank(body) == 0) {
+        fputs("rep_vector(", f);
+        print(f, body, 0);
+        fputs(", ", f);
+        print(f, n, 0);
+        fputc(')', f);
+        return true;
+    }
+    if (n->kind != EX_NUM || n->number < 1 || n->number > MOST_LISTED || !chooses_by(body, e->index)) return false;
+    fputc('[', f);
+    for (int k = 1; k <= (int)n->number; k++) {
+        if (k > 1) fputs(", ", f);
+        print(f, ex_replace_index((Expr *)body, e->index, ex_num(k)), 0);
+    }
+    fputc(']', f);
+    return true;
 }
 
 static void print(FILE *f, const Expr *e, int outer)
@@ -170,12 +284,14 @@ static void print(FILE *f, const Expr *e, int outer)
         }
         break;
     case EX_CALL: {
-        if (e->fn == FN_MOD || (function_rows[e->fn].infix && e->fn != FN_SAME)) {
+        if (e->fn == FN_if_else && print_element(f, e)) break;
+        if (e->fn == FN_MOD || function_rows[e->fn].infix) {
             const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) &&
                                ex_is_whole(e->args[0]) && ex_is_whole(e->args[1]);
             fputc('(', f);
             print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);  // 1 + k <= T is k < T
-            fprintf(f, " %s ", below ? "<" : e->fn == FN_AT_END || e->fn == FN_IN_TAIL ? function_rows[e->fn].infix : e->name);
+            const bool named = e->fn == FN_AT_END || e->fn == FN_IN_TAIL || e->fn == FN_SAME;
+            fprintf(f, " %s ", below ? "<" : named ? function_rows[e->fn].infix : e->name);
             print(f, e->args[1], P_ADD);
             fputc(')', f);
             return;
@@ -195,6 +311,7 @@ static void print(FILE *f, const Expr *e, int outer)
     case EX_REDUCE:
     case EX_ARRAY: {
         const bool array = e->kind == EX_ARRAY;
+        if (array && print_written_out(f, e)) break;
         char *range;
         size_t size;
         FILE *r = open_memstream(&range, &size);  // the ends of the range are outside of the index

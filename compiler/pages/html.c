@@ -1,0 +1,429 @@
+// html.c -- the page: the model, its diagram, the sweep, and for each unknown its terms, its conditional in steps, and the kernels beside it.
+//
+// It loads nothing and needs no script. Every name carries data-s, and one rule of style for each name marks all of it where one is under
+// the pointer. A line of the model links to the updates it declares, a derivation and a kernel to the lines they come from.
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include "pages.h"
+#include "style.css.h"
+
+typedef struct HtmlPage {
+    FILE *out;
+    const Pages *p;
+} HtmlPage;
+
+static void tag_text(FILE *out, const char *tag, const char *text)
+{
+    fprintf(out, "<%s>", tag);
+    html_text(out, text);
+    fprintf(out, "</%s>", tag);
+}
+
+// Words, in which `this` is code.
+static void prose(FILE *out, const char *text)
+{
+    char piece[400];
+    for (bool code = false; *text;) {
+        size_t n = strcspn(text, "`");
+        if (n >= sizeof piece) n = sizeof piece - 1;
+        memcpy(piece, text, n);
+        piece[n] = 0;
+        if (code) tag_text(out, "code", piece);
+        else html_text(out, piece);
+        text += n;
+        if (*text == '`') code = !code, text++;
+    }
+}
+
+// ---- text with names in it: the model and kernels ----
+
+static bool is_name(const Pages *p, const char *word, size_t n)
+{
+    for (int i = 0; i < p->g->nvars; i++) {
+        const Var *v = p->g->vars[i];
+        if (v->kind != VAR_ELEMENT && v->kind != VAR_SUM && strlen(v->name) == n && strncmp(v->name, word, n) == 0) return true;
+    }
+    return false;
+}
+
+// Of the language of the text.
+static bool is_keyword(const char *word, size_t n)
+{
+    static const char *const words[] = {"model", "data", "let", "prior", "latent", "likelihood", "predict", "augment", "infer", "for", "in", "if",
+                                        "else", "int", "real", "vector", "matrix", "const", "return", "double", "while", "simplex", NULL};
+    for (int i = 0; words[i]; i++)
+        if (strlen(words[i]) == n && strncmp(words[i], word, n) == 0) return true;
+    return false;
+}
+
+static void bytes(FILE *out, const char *text, size_t n)
+{
+    char piece[2] = {0};
+    for (size_t i = 0; i < n; i++) {
+        piece[0] = text[i];
+        html_text(out, piece);
+    }
+}
+
+// Names are marked; places in the model, file.gm:12, are links.
+static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code)
+{
+    const size_t file = strlen(h->p->file);
+    for (size_t i = 0; i < n;) {
+        if (file && n - i > file && strncmp(text + i, h->p->file, file) == 0 && text[i + file] == ':' && isdigit((unsigned char)text[i + file + 1])) {
+            size_t to = i + file + 1;
+            while (to < n && isdigit((unsigned char)text[to])) to++;
+            fprintf(h->out, "<a href=\"#L%d\">", atoi(text + i + file + 1));
+            bytes(h->out, text + i, to - i);
+            fputs("</a>", h->out);
+            i = to;
+            continue;
+        }
+        size_t to = i;
+        while (to < n && (isalnum((unsigned char)text[to]) || text[to] == '_')) to++;
+        if (to == i) {
+            bytes(h->out, text + i++, 1);
+            continue;
+        }
+        if (is_name(h->p, text + i, to - i)) {
+            fputs("<span class=\"s\" data-s=\"", h->out);
+            bytes(h->out, text + i, to - i);
+            fputs("\">", h->out);
+            bytes(h->out, text + i, to - i);
+            fputs("</span>", h->out);
+        } else if (code && is_keyword(text + i, to - i)) {
+            fputs("<span class=\"word\">", h->out);
+            bytes(h->out, text + i, to - i);
+            fputs("</span>", h->out);
+        } else bytes(h->out, text + i, to - i);
+        i = to;
+    }
+}
+
+// A line of a program: up to the comment, and the comment.
+static void code_line(const HtmlPage *h, const char *text, size_t n, const char *comment)
+{
+    size_t code = 0;
+    const size_t mark = strlen(comment);
+    for (bool quoted = false; code < n; code++) {
+        if (text[code] == '"') quoted = !quoted;
+        if (!quoted && n - code >= mark && strncmp(text + code, comment, mark) == 0) break;
+    }
+    marked_text(h, text, code, true);
+    if (code == n) return;
+    fputs("<span class=\"comment\">", h->out);
+    marked_text(h, text + code, n - code, false);
+    fputs("</span>", h->out);
+}
+
+static const char *number_of(const Derivation *d) { return d->id + strlen("update-"); }
+
+static void model(const HtmlPage *h)
+{
+    FILE *out = h->out;
+    const Source *s = h->p->source;
+    fputs("<section id=\"model\" aria-label=\"The model\"><h2>The model</h2><pre class=\"listing\">", out);
+    for (int k = 0; s && k < s->nlines; k++) {
+        int to = k + 1 < s->nlines ? s->line[k + 1] - 1 : (int)s->size;
+        if (s->line[k] == to && k + 1 == s->nlines) break;  // behind the last end of a line
+        if (to > s->line[k] && s->text[to - 1] == '\r') to--;
+        fprintf(out, "<span class=\"row-of-code\" id=\"L%d\"><a class=\"no\" href=\"#L%d\">%d</a>", k + 1, k + 1, k + 1);
+        code_line(h, s->text + s->line[k], (size_t)(to - s->line[k]), "#");
+        bool any = false;
+        for (int i = 0; i < h->p->nderivations; i++) {
+            const Derivation *d = &h->p->derivation[i];
+            if (d->line != k + 1) continue;
+            fprintf(out, "%s<a href=\"#%s\" aria-label=\"update %s: ", any ? "" : "<span class=\"to\">&#8594; ", d->id, number_of(d));
+            html_text(out, d->subject);
+            fprintf(out, "\">%s</a>", number_of(d));
+            any = true;
+        }
+        fputs(any ? "</span></span>" : "</span>", out);
+    }
+    fputs("</pre><p class=\"note\">Numbers behind a line are the updates of the sweep that it leads to.</p></section>\n", out);
+}
+
+// ---- formulas ----
+
+static bool begins_part(const Formula *f)
+{
+    return f->kind == FORMULA_SIGN && (f->sign == SIGN_PLUS || f->sign == SIGN_MINUS || f->sign == SIGN_EQUALS || f->sign == SIGN_GROWS ||
+                                       f->sign == SIGN_FOLLOWS || f->sign == SIGN_PROPORTIONAL || f->sign == SIGN_SPACE);
+}
+
+static void open_math(FILE *out) { fputs("<math displaystyle=\"true\"><mrow>", out); }
+static void close_math(FILE *out) { fputs("</mrow></math>", out); }
+
+static void part(FILE *out, bool *begun)
+{
+    if (*begun) {
+        close_math(out);
+        fputs("<wbr>", out);
+        open_math(out);
+    }
+    *begun = true;
+}
+
+enum { LONG_SUM = 6 };  // signs and terms of a sum whose terms are parts, too
+
+static bool is_long_sum(const Formula *f)
+{
+    const Formula *body = f->kid[2];
+    return body->kind == FORMULA_BIG ? is_long_sum(body)
+                                     : body->kind == FORMULA_FENCED && body->open == '(' && body->kid[0]->kind == FORMULA_ROW && body->kid[0]->n >= LONG_SUM;
+}
+
+static void parts(FILE *out, const Formula *f, bool *begun)
+{
+    if (f->kind == FORMULA_ROW) {
+        for (int i = 0; i < f->n; i++) parts(out, f->kid[i], begun);
+        return;
+    }
+    if (f->kind == FORMULA_BIG && is_long_sum(f)) {
+        *begun = true;
+        mathml_big(out, f);
+        if (f->kid[2]->kind == FORMULA_BIG) {
+            parts(out, f->kid[2], begun);
+            return;
+        }
+        fputs("<mo form=\"prefix\" stretchy=\"false\">(</mo>", out);
+        parts(out, f->kid[2]->kid[0], begun);
+        fputs("<mo form=\"postfix\" stretchy=\"false\">)</mo>", out);
+        return;
+    }
+    if (begins_part(f)) part(out, begun);
+    formula_mathml(out, f);
+    *begun = true;
+}
+
+// One after the other the parts that signs begin: browsers end lines between them, not within.
+static void formula(FILE *out, const Formula *f)
+{
+    bool begun = false;
+    open_math(out);
+    parts(out, f, &begun);
+    close_math(out);
+}
+
+static void rows(FILE *out, const DerivationStep *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        const Row *r = &s->row[i];
+        fputs("<div class=\"line-of-step\"><span class=\"from\">", out);
+        if (r->line) fprintf(out, "<a href=\"#L%d\">line %d</a>", r->line, r->line);
+        fputs("</span><div class=\"says\">", out);
+        if (r->words) {
+            fputs("<span class=\"soft\">", out);
+            prose(out, r->words);
+            fputs("</span> ", out);
+        }
+        if (r->formula) formula(out, r->formula);
+        if (r->over) {
+            fputs(" <span class=\"over\">for ", out);
+            formula(out, r->over);
+            fputs("</span>", out);
+        }
+        if (r->note) {
+            fputs(" <span class=\"note\">", out);
+            prose(out, r->note);
+            fputs("</span>", out);
+        }
+        fputs("</div></div>\n", out);
+    }
+}
+
+// ---- the sweep ----
+
+static void sweep(const HtmlPage *h)
+{
+    FILE *out = h->out;
+    fputs("<section id=\"sweep\" aria-label=\"The sweep\"><h2>The sweep</h2><div class=\"wide\"><table><thead><tr><th>update</th><th>draws</th><th>law</th><th>method"
+          "</th><th>line</th></tr></thead><tbody>\n",
+          out);
+    for (int i = 0; i < h->p->nderivations; i++) {
+        const Derivation *d = &h->p->derivation[i];
+        fprintf(out, "<tr><td><a href=\"#%s\">%s</a></td><td>", d->id, number_of(d));
+        html_text(out, d->subject);
+        fputs("</td><td>", out);
+        if (d->law) formula(out, d->law);
+        fputs("</td><td>", out);
+        html_text(out, d->brief);
+        fprintf(out, d->line ? "</td><td><a href=\"#L%d\">%d</a></td></tr>\n" : "</td><td></td></tr>\n", d->line, d->line);
+    }
+    fputs("</tbody></table></div></section>\n", out);
+}
+
+// ---- unknowns ----
+
+static void fact(FILE *out, const char *head, const char *text)
+{
+    if (!text) return;
+    fprintf(out, "<dt>%s</dt><dd>", head);
+    prose(out, text);
+    fputs("</dd>\n", out);
+}
+
+static void kernel(const HtmlPage *h, const Kernel *k, bool open)
+{
+    char *text = kernel_text(h->p->program, k);
+    fputs("<details class=\"kernel\" id=\"kernel-", h->out);
+    html_text(h->out, k->name);
+    fprintf(h->out, "\"%s><summary>kernel <code>", open ? " open" : "");
+    html_text(h->out, k->name);
+    fputs("</code></summary><pre tabindex=\"0\">", h->out);
+    for (const char *c = text ? text : ""; *c;) {
+        const size_t n = strcspn(c, "\n");
+        code_line(h, c, n, "//");
+        fputc('\n', h->out);
+        c += n + (c[n] == '\n');
+    }
+    fputs("</pre></details>\n", h->out);
+    free(text);
+}
+
+// Whether random numbers are drawn in it: kernels that do are open at first.
+static bool draws(const Node *list)
+{
+    for (const Node *n = list; n; n = n->next) {
+        switch ((int)n->kind) {
+        case NODE_DRAW:
+        case NODE_SLICE:
+        case NODE_METROPOLIS:
+        case NODE_WEIGH:
+        case NODE_ELLIPSE:
+        case NODE_CONSTRAINED:
+        case NODE_DRAW_ARRAY:
+        case NODE_DRAW_NORMAL:
+        case NODE_DRAW_BAND:
+        case NODE_DRAW_STATES: return true;
+        default: break;
+        }
+        if (draws(n->body) || (n->kind == NODE_IF && draws(n->test.otherwise)) || (n->kind == NODE_CHOICE && draws(n->choice.otherwise))) return true;
+    }
+    return false;
+}
+
+static void derivation(const HtmlPage *h, const Derivation *d)
+{
+    FILE *out = h->out;
+    fprintf(out, "<article class=\"card\" id=\"%s\"><h3>Update %s: ", d->id, number_of(d));
+    html_text(out, d->subject);
+    fprintf(out, d->line ? " <a class=\"from\" href=\"#L%d\">line %d</a></h3><div class=\"beside\"><div>\n" : "</h3><div class=\"beside\"><div>\n", d->line,
+            d->line);
+    for (int i = 0; i < d->nsteps; i++) {
+        fprintf(out, "<h4>%s</h4><p>", d->step[i].title);
+        prose(out, d->step[i].words);
+        fputs("</p>\n", out);
+        rows(out, &d->step[i]);
+    }
+    fputs("<dl>\n", out);
+    fact(out, "method", d->method);
+    fact(out, "why", d->because);
+    fact(out, "draw", d->elements);
+    for (int i = 0; i < d->nchanges; i++) fact(out, i ? "" : "what would change it", d->change[i]);
+    fact(out, "cost of a sweep", d->cost);
+    fputs("</dl></div><div class=\"kernels\">\n", out);
+    bool any = false, shown = false;
+    for (const Kernel *k = h->p->program->sweep.first; k; k = k->next) shown |= is_kernel_of(k, d) && draws(k->body);
+    for (const Kernel *k = h->p->program->sweep.first; k; k = k->next) {
+        if (!is_kernel_of(k, d)) continue;
+        kernel(h, k, shown ? draws(k->body) : !any);
+        any = true;
+    }
+    if (!any) fputs("<p class=\"note\">Kernels of another update serve this one.</p>\n", out);
+    fputs("</div></div></article>\n", out);
+}
+
+static bool shown_before(const Pages *p, int i, const Derivation *d)
+{
+    for (int j = 0; j < i; j++)
+        for (int m = 0; m < p->unknown[j].n; m++)
+            if (p->unknown[j].by[m] == d) return true;
+    return false;
+}
+
+static void unknown(const HtmlPage *h, int i)
+{
+    FILE *out = h->out;
+    const Unknown *u = &h->p->unknown[i];
+    const char *kind = u->v->kind == VAR_AUXILIARY ? "brought in by an augmentation" : u->v->kind == VAR_DATA ? "data, of which values may be missing" : NULL;
+    fputs("<section class=\"unknown\" id=\"unknown-", out);
+    html_text(out, u->v->name);
+    fputs("\"><h2><span class=\"s\" data-s=\"", out);
+    html_text(out, u->v->name);
+    fputs("\">", out);
+    html_text(out, u->v->name);
+    fputs("</span>", out);
+    if (kind) fprintf(out, " <span class=\"note\">%s</span>", kind);
+    fputs("</h2>\n", out);
+    if (u->terms.n) {
+        fputs("<h4>Terms of the log joint</h4>\n", out);
+        rows(out, &u->terms);
+    }
+    for (int k = 0; k < u->n; k++)
+        if (!shown_before(h->p, i, u->by[k])) derivation(h, u->by[k]);
+    bool any = false;
+    for (int k = 0; k < u->n; k++) {
+        if (!shown_before(h->p, i, u->by[k])) continue;
+        fprintf(out, "%s<a href=\"#%s\">update %s</a>", any ? ", " : "<p>Drawn also by ", u->by[k]->id, number_of(u->by[k]));
+        any = true;
+    }
+    fputs(any ? ".</p></section>\n" : "</section>\n", out);
+}
+
+// Updates of what is no unknown of the model: of series, of parts.
+static void others(const HtmlPage *h)
+{
+    bool any = false;
+    for (int k = 0; k < h->p->nderivations; k++) {
+        const Derivation *d = &h->p->derivation[k];
+        if (shown_before(h->p, h->p->nunknowns, d)) continue;
+        if (!any) fputs("<section id=\"others\"><h2>Other updates</h2>\n", h->out);
+        any = true;
+        derivation(h, d);
+    }
+    if (any) fputs("</section>\n", h->out);
+}
+
+static void marks(const HtmlPage *h)
+{
+    for (int i = 0; i < h->p->g->nvars; i++) {
+        const Var *v = h->p->g->vars[i];
+        if (v->kind == VAR_ELEMENT || v->kind == VAR_SUM || v->hidden) continue;
+        fprintf(h->out, ":root:has([data-s=\"%s\"]:hover) [data-s=\"%s\"]{background:var(--mark);--lit:var(--mark)}\n", v->name, v->name);
+    }
+}
+
+void page_html(FILE *out, const Pages *p)
+{
+    const HtmlPage page = {out, p}, *h = &page;
+    const Diagram *d = diagram_new(p->g);
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
+          "initial-scale=1\">\n<title>",
+          out);
+    html_text(out, p->title);
+    fputs(": how it is drawn from</title>\n<style>\n", out);
+    fputs(style, out);
+    marks(h);
+    fputs("</style>\n</head>\n<body>\n<header><p class=\"soft\">", out);
+    html_text(out, p->file);
+    fputs(", compiled by gmc</p><h1>", out);
+    html_text(out, p->title);
+    fprintf(out, "</h1><p class=\"soft\">%d unknown%s, drawn by %d update%s a sweep.", p->nunknowns, p->nunknowns == 1 ? "" : "s", p->nderivations,
+            p->nderivations == 1 ? "" : "s");
+    fputs(" Each conditional is derived from the log joint in steps; its kernels stand beside it.</p></header>\n<main>\n<div class=\"top\">\n", out);
+    model(h);
+    fputs("<section id=\"graph\" aria-label=\"Plate diagram\"><h2>The plate diagram</h2>\n", out);
+    if (d->laid_out) {
+        fputs("<figure aria-labelledby=\"diagram-title\">\n", out);
+        diagram_svg(out, d, p->title);
+        fputs("<figcaption>Grey: observed. Without a frame: data. Definitions are substituted.</figcaption></figure>\n", out);
+    } else
+        fprintf(out, "<p>It has %d nodes, too many to be laid out here: <code>gmc --emit=dot</code> writes it for Graphviz.</p>\n", d->nnodes);
+    fputs("</section>\n</div>\n", out);
+    sweep(h);
+    for (int i = 0; i < p->nunknowns; i++) unknown(h, i);
+    others(h);
+    fputs("</main>\n</body>\n</html>\n", out);
+}

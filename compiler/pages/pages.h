@@ -1,0 +1,14 @@
+// pages.h -- what --explain writes about a model, in the form that is asked for.
+#ifndef GMC_PAGES_H
+#define GMC_PAGES_H
+#include "derivation.h"
+#include "diagram.h"
+
+void page_html(FILE *out, const Pages *p);   // one page that loads nothing
+void page_latex(FILE *out, const Pages *p);  // a document for pdflatex
+void page_json(FILE *out, const Pages *p);   // docs/pages.md has the schema
+
+// ---- kernel_text.c ----
+
+char *kernel_text(const Program *p, const Kernel *k);  // as in the program; the caller frees it
+#endif
