@@ -27,7 +27,7 @@ static const char *factor_text(const Out *o, const Factor *f)
 
 static const char *guard_text(const Out *o, const Loops *l) { return quoted(o, l->guard ? math_text(o, l->guard) : NULL); }
 
-static void emit_factor(const Out *o, const StartFactor *f)
+static void emit_start_factor(const Out *o, const StartFactor *f)
 {
     line(o, "{.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,", source_line(o, f->factor->span),
          quoted(o, factor_text(o, f->factor)), f->if_missing, plates_text(o, f->plates), guard_text(o, f->plates));
@@ -48,7 +48,7 @@ bool emit_factors(Out *o, const Program *p)
     line(o, "// Factors that are 0 for some values of the unknowns: chains start where they are not.");
     ENDING("};", "static const GmFactor factors[] =")
     {
-        for (const StartFactor *f = p->starts; f; f = f->next) emit_factor(o, f);
+        for (const StartFactor *f = p->starts; f; f = f->next) emit_start_factor(o, f);
         line(o, "{0},");
     }
     blank(o);

@@ -182,7 +182,7 @@ void emit_whitened(Out *o, const Node *n)
 }
 
 // A matrix becomes its factor, or an adjoint of the factor one of the matrix; of some the inverse and the log determinant.
-void emit_factor_matrix(Out *o, const Node *n)
+void emit_factor(Out *o, const Node *n)
 {
     const char *size = extent_c(o, n->factor.matrix->dim[0], LOOSE);
     const char *of = n->factor.matrix->name;

@@ -38,8 +38,7 @@ static void take_names(Out *o, const Node *list)
                                                 : NULL;
         if (v) take_name(o, v->name);
         take_names(o, n->body);
-        if (n->kind == NODE_IF) take_names(o, n->test.otherwise);
-        if (n->kind == NODE_CHOICE) take_names(o, n->choice.otherwise);
+        take_names(o, n->otherwise);
     }
 }
 

@@ -5,7 +5,9 @@
 
 // ---- values ----
 
-static void emit_let(Out *o, const Node *n)
+void emit_comment(Out *o, const Node *n) { line(o, "// %s", n->text.lines); }
+
+void emit_let(Out *o, const Node *n)
 {
     const char *name = n->let.local->name, *type = n->let.type;
     const bool whole =
@@ -21,6 +23,8 @@ static void emit_let(Out *o, const Node *n)
     else line(o, "%s%s %s = %s;", n->let.grows ? "" : "const ", type, name, expr_c(o, n->let.value, LOOSE));
     if (n->let.key) scope_know(o->scope, n->let.key, n->let.local);
 }
+
+void emit_know(Out *o, const Node *n) { scope_know(o->scope, n->let.key, n->let.local); }
 
 // The loops over the subscripts from k on, around the element at `at` for those before.
 static void fill_array(Out *o, const Node *n, int k, Text at, bool team)
@@ -39,7 +43,7 @@ static void fill_array(Out *o, const Node *n, int k, Text at, bool team)
     BLOCK ("%s", head) fill_array(o, n, k + 1, at, team);
 }
 
-static void emit_array(Out *o, const Node *n)
+void emit_array(Out *o, const Node *n)
 {
     Count size = {.n = ex_rank(n->array.key)};
     for (int k = 0; k < size.n; k++) size.factor[k] = n->array.index[k]->hi;
@@ -48,7 +52,7 @@ static void emit_array(Out *o, const Node *n)
     scope_know(o->scope, n->array.key, n->array.local);
 }
 
-static void emit_matrix(Out *o, const Node *n)
+void emit_matrix(Out *o, const Node *n)
 {
     const Expr *e = n->matrix.key;
     const char *name = n->matrix.local->name, *size = extent_c(o, ex_dim(e->args[0], 0), LOOSE), *from = whole_text(o, e->args[0]);
@@ -58,11 +62,17 @@ static void emit_matrix(Out *o, const Node *n)
     scope_know(o->scope, e, n->matrix.local);
 }
 
-static void emit_choice(Out *o, const Node *n)
+void emit_routine(Out *o, const Node *n)
+{
+    line(o, "CREW(%s_into, %s, %s, &%s);", n->routine.name, extent_c(o, n->routine.size, LOOSE), whole_text(o, n->routine.from),
+         place_text(o, &(Place){.element = n->routine.to}));
+}
+
+void emit_choice(Out *o, const Node *n)
 {
     line(o, "%s %s;", o->kernel->number, n->choice.local->name);
     BLOCK ("if (%s)", expr_c(o, n->choice.key->args[0], LOOSE)) emit_list(o, n->body);
-    BLOCK ("else") emit_list(o, n->choice.otherwise);
+    BLOCK ("else") emit_list(o, n->otherwise);
     scope_know(o->scope, n->choice.key, n->choice.local);
 }
 
@@ -91,8 +101,9 @@ static void emit_sparse_update(Out *o, const Node *n, const char *place, const c
     else line(o, "%s(%s, %s);", at->n == 1 ? "SPARSE_PUT" : "SPARSE_ADD", place, value);
 }
 
-static void emit_assign(Out *o, const Node *n)
+void emit_assign(Out *o, const Node *n)
 {
+    if (n->assign.exists) part(o, "if (%s) ", expr_c(o, n->assign.exists, LOOSE));
     const Place *at = &n->assign.place;
     const char *place = place_text(o, at), *own = n->assign.own ? text(o, "if (OWN(%s)) ", position_c(o, at)) : "";
     Text t = stored_text(o, n);
@@ -126,7 +137,7 @@ static void emit_assign(Out *o, const Node *n)
     }
 }
 
-static void emit_fill(Out *o, const Node *n)
+void emit_fill(Out *o, const Node *n)
 {
     const char *name = c_name(o, n->fill.array->name), *count = count_text(o, &n->fill.count);
     const char *value = n->fill.value ? n->fill.value : "0";
@@ -135,7 +146,7 @@ static void emit_fill(Out *o, const Node *n)
     else line(o, "for (long e = 0; e < %s; e++) s->%s[e] = %s;", count, name, value);
 }
 
-static void emit_order(Out *o, const Node *n)
+void emit_order(Out *o, const Node *n)
 {
     const Order *order = n->order.order;
     SCOPE
@@ -146,9 +157,17 @@ static void emit_order(Out *o, const Node *n)
     }
 }
 
-// ---- conditions ----
+void emit_call(Out *o, const Node *n) { line(o, "%s += %s(GM, d, s);", n->call.into->name, n->call.part->name); }
 
-static void emit_lane(Out *o, const Node *n)
+// ---- lanes and conditions ----
+
+void emit_barrier(Out *o, const Node *n)
+{
+    (void)n;
+    line(o, "TEAM_BARRIER();");
+}
+
+void emit_lane(Out *o, const Node *n)
 {
     if (!o->team && !n->lane.key) emit_list(o, n->body);  // alone anyhow
     else BODY(!is_one_statement(n->body), n->lane.key ? "GROUP_LANE" : "ONE_LANE")
@@ -162,14 +181,14 @@ static void emit_lane(Out *o, const Node *n)
         }
 }
 
-static void emit_if(Out *o, const Node *n)
+void emit_if(Out *o, const Node *n)
 {
     const char *condition = n->test.few ? few_c(o, n->test.few) : expr_c(o, n->test.condition, LOOSE);
     BLOCK (n->test.negated ? "if (!(%s))" : "if (%s)", condition) emit_list(o, n->body);
-    if (n->test.otherwise) OTHERWISE emit_list(o, n->test.otherwise);
+    if (n->otherwise) OTHERWISE emit_list(o, n->otherwise);
 }
 
-static void emit_skip(Out *o, const Node *n)
+void emit_skip(Out *o, const Node *n)
 {
     const char *what = o->kernel->kind == KERNEL_ROW && o->depth == 1 ? "return row_weight(0)" : o->depth == 1 ? "return" : "continue";
     const Expr *c = n->skip.condition;
@@ -177,15 +196,20 @@ static void emit_skip(Out *o, const Node *n)
     line(o, "if (%s) %s;", negated ? expr_c(o, c->args[0], LOOSE) : negated_text(o, c).c, what);
 }
 
-static void emit_return(Out *o, const Node *n)
+void emit_return(Out *o, const Node *n)
 {
     const char *weight = expr_c(o, n->row.weight, LOOSE);
     if (n->row.square) line(o, "return row_weight_and(%s, %s);", weight, expr_c(o, n->row.square, LOOSE));
     else line(o, "return row_weight(%s);", weight);
 }
 
+void emit_result(Out *o, const Node *n)
+{
+    line(o, o->kernel->kind == KERNEL_PART ? "return %s;" : "RESULT(%s);", expr_c(o, n->result.value, LOOSE));
+}
+
 // The loops of a nest are nodes of their own by now; names of its body are valid after it.
-static void emit_nest(Out *o, const Node *n)
+void emit_nest(Out *o, const Node *n)
 {
     SAME_BLOCK
     {
@@ -195,59 +219,17 @@ static void emit_nest(Out *o, const Node *n)
     }
 }
 
+void emit_reduce(Out *o, const Node *n) { emit_list(o, n->body); }
+
 // ---- all kinds ----
 
 static void emit_node(Out *o, const Node *n)
 {
-    switch (n->kind) {
-    case NODE_COMMENT: line(o, "// %s", n->text.lines); break;
-    case NODE_LET: emit_let(o, n); break;
-    case NODE_KNOW: scope_know(o->scope, n->let.key, n->let.local); break;
-    case NODE_NEST: emit_nest(o, n); break;
-    case NODE_REDUCE: emit_list(o, n->body); break;
-    case NODE_LOOP: emit_loop(o, n); break;
-    case NODE_LANE: emit_lane(o, n); break;
-    case NODE_IF: emit_if(o, n); break;
-    case NODE_SKIP: emit_skip(o, n); break;
-    case NODE_ASSIGN:
-        if (n->assign.exists) part(o, "if (%s) ", expr_c(o, n->assign.exists, LOOSE));
-        emit_assign(o, n);
-        break;
-    case NODE_FILL: emit_fill(o, n); break;
-    case NODE_ORDER: emit_order(o, n); break;
-    case NODE_BARRIER: line(o, "TEAM_BARRIER();"); break;
-    case NODE_ARRAY: emit_array(o, n); break;
-    case NODE_MATRIX: emit_matrix(o, n); break;
-    case NODE_CHOICE: emit_choice(o, n); break;
-    case NODE_DRAW: emit_draw(o, n); break;
-    case NODE_SAMPLE: emit_sample(o, n); break;
-    case NODE_RATIO: emit_ratio(o, n); break;
-    case NODE_BOUNDS: emit_bounds(o, n); break;
-    case NODE_CHECK: emit_check(o, n); break;
-    case NODE_SLICE:
-    case NODE_METROPOLIS: emit_slice(o, n); break;
-    case NODE_WEIGH: emit_weigh(o, n); break;
-    case NODE_WEIGHTS: emit_weights(o, n); break;
-    case NODE_ELLIPSE: emit_ellipse(o, n); break;
-    case NODE_CONSTRAINED: emit_constrained(o, n); break;
-    case NODE_DRAW_ARRAY: emit_draw_array(o, n); break;
-    case NODE_DRAW_NORMAL: emit_draw_normal(o, n); break;
-    case NODE_DRAW_BAND: emit_draw_band(o, n); break;
-    case NODE_DRAW_STATES: emit_draw_states(o, n); break;
-    case NODE_TRANSFORM: emit_transform(o, n); break;
-    case NODE_WHITENED: emit_whitened(o, n); break;
-    case NODE_FACTOR: emit_factor_matrix(o, n); break;
-    case NODE_ROUTINE:
-        line(o, "CREW(%s_into, %s, %s, &%s);", n->routine.name, extent_c(o, n->routine.size, LOOSE), whole_text(o, n->routine.from),
-             place_text(o, &(Place){.element = n->routine.to}));
-        break;
-    case NODE_COPY: emit_copy(o, n); break;
-    case NODE_COMPUTE: emit_compute(o, n); break;
-    case NODE_SOLVE: emit_solve(o, n); break;
-    case NODE_RETURN: emit_return(o, n); break;
-    case NODE_CALL: line(o, "%s += %s(GM, d, s);", n->call.into->name, n->call.part->name); break;
-    case NODE_RESULT: line(o, o->kernel->kind == KERNEL_PART ? "return %s;" : "RESULT(%s);", expr_c(o, n->result.value, LOOSE)); break;
-    }
+    static void (*const emit[])(Out *, const Node *) = {
+#define NODE(id, name, word, help) [NODE_##id] = emit_##word,
+#include "../kernel/kernel.def"
+    };
+    emit[n->kind](o, n);
 }
 
 void emit_list(Out *o, const Node *list)

@@ -16,37 +16,18 @@ const char *kept_place(const Out *o, const Var *kept, const Expr *element);
 void know_logs(Out *o, const KeptLogs *logs, const char *log_x, const char *log1m_x);
 void store(Out *o, const char *place, const char *x);  // by a lane of the crew or the team that is here
 
-// ---- the kinds of nodes: solve.c, checks.c, draws.c, predict.c, samplers.c, weigh.c, loops.c, joint.c, columns.c. Those that have a body
-// write it by o->write ----
+// ---- the kinds of nodes, each in the file named for it in README.md. Those that have a body write it by o->write ----
 
-void emit_loop(Out *o, const Node *n);
-void emit_draw(Out *o, const Node *n);
-void emit_ratio(Out *o, const Node *n);
+#define NODE(id, name, word, help) void emit_##word(Out *o, const Node *n);
+#include "../kernel/kernel.def"
+
 void emit_shared_draw(Out *o, const SharedDraw *f);  // the function that kernels call
 void call_shared_draw(Out *o, const Kernel *k);
-void emit_check(Out *o, const Node *n);
-void emit_bounds(Out *o, const Node *n);
-void emit_sample(Out *o, const Node *n);
 // lp, of the value x that is tried, put in its place if there is one
 void emit_density(Out *o, const Node *n, const Conditional *c, const char *place, const Node *again, const KeptLogs *logs);
-void emit_slice(Out *o, const Node *n);
-void emit_ellipse(Out *o, const Node *n);
-void emit_constrained(Out *o, const Node *n);
-void emit_weigh(Out *o, const Node *n);
 void emit_classify(Out *o, const Node *n);
-void emit_weights(Out *o, const Node *n);
-void emit_draw_array(Out *o, const Node *n);
-void emit_draw_normal(Out *o, const Node *n);
-void emit_draw_band(Out *o, const Node *n);
-void emit_draw_states(Out *o, const Node *n);
-void emit_transform(Out *o, const Node *n);
-void emit_whitened(Out *o, const Node *n);
-void emit_factor_matrix(Out *o, const Node *n);
-void emit_copy(Out *o, const Node *n);
-void emit_compute(Out *o, const Node *n);
 void emit_again(Out *o, const Node *again);  // series, after what they read has changed
-void emit_solve(Out *o, const Node *n);
-void emit_given(Out *o, const Ode *ode);  // what a function of a differential equation is given
+void emit_given(Out *o, const Ode *ode);     // what a function of a differential equation is given
 void emit_columns(Out *o, const Columns *c);
 
 // ---- nodes.c: all kinds ----

@@ -285,7 +285,7 @@ static void check_list(Check *c, const Node *list)
         case NODE_IF:
             each_expr(n, check_expr, c);
             check_scope(c, n->body, c->team, c->crew);
-            check_scope(c, n->test.otherwise, c->team, c->crew);
+            check_scope(c, n->otherwise, c->team, c->crew);
             break;
         case NODE_LET:
             each_expr(n, check_expr, c);
@@ -323,7 +323,7 @@ static void check_list(Check *c, const Node *list)
             check_expr(n->choice.key->args[0], c);
             declare(c, n->choice.local->name, c->kernel->number, true);
             check_scope(c, n->body, c->team, c->crew);
-            check_scope(c, n->choice.otherwise, c->team, c->crew);
+            check_scope(c, n->otherwise, c->team, c->crew);
             scope_know(&c->scope, n->choice.key, n->choice.local);
             break;
         case NODE_ELLIPSE: {
@@ -423,8 +423,8 @@ static void check_list(Check *c, const Node *list)
         case NODE_RESULT: each_expr(n, check_expr, c); break;
         }
         Node alone = *n;
-        alone.next = alone.body = NULL;
-        if (n->kind != NODE_IF && n->kind != NODE_CHOICE) writes(&alone, check_written, c);
+        alone.next = alone.body = alone.otherwise = NULL;
+        writes(&alone, check_written, c);
         scope_wrote(&c->scope, n);
     }
 }

@@ -288,7 +288,7 @@ static Cost count_iterations(const Node *n, Cost c)
 static bool holds_loop(const Node *list)
 {
     for (const Node *n = list; n; n = n->next)
-        if (n->kind == NODE_LOOP || holds_loop(n->body) || (n->kind == NODE_IF && holds_loop(n->test.otherwise))) return true;
+        if (n->kind == NODE_LOOP || holds_loop(n->body) || (n->kind == NODE_IF && holds_loop(n->otherwise))) return true;
     return false;
 }
 
@@ -383,12 +383,12 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     case NODE_IF:
         if (n->test.few) {
             const bool body = n->test.negated == (k->route == IF_MANY);
-            add(to, count_scope(k, body ? n->body : n->test.otherwise));
+            add(to, count_scope(k, body ? n->body : n->otherwise));
             break;
         }
         count_expr(k, n->test.condition, to);
         add(to, count_scope(k, n->body));
-        if (!n->test.rare) add(to, count_scope(k, n->test.otherwise));
+        if (!n->test.rare) add(to, count_scope(k, n->otherwise));
         break;
     case NODE_LET:
         if (n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant)
@@ -411,7 +411,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_CHOICE:
         add(to, count_scope(k, n->body));
-        add(to, count_scope(k, n->choice.otherwise));
+        add(to, count_scope(k, n->otherwise));
         scope_know(&k->scope, n->choice.key, n->choice.local);
         break;
     case NODE_ASSIGN:
@@ -721,7 +721,7 @@ static Cost count_all(Counter *k, const Launches *list)
 static bool by_route(const Node *list)
 {
     for (const Node *n = list; n; n = n->next)
-        if ((n->kind == NODE_IF && (n->test.few || by_route(n->test.otherwise))) || by_route(n->body)) return true;
+        if ((n->kind == NODE_IF && n->test.few) || by_route(n->otherwise) || by_route(n->body)) return true;
     return false;
 }
 

@@ -171,7 +171,7 @@ void put_density(Lower *p, const DensityPiece *d, Var *lp, bool weighed)
         if (sum) leave(p, sum);
         if (test) leave(p, test);
         if (!d->near) continue;
-        p->at = &test->test.otherwise;
+        p->at = &test->otherwise;
         sum = enter_part(p, &d->loops);
         put_assign(p, ASSIGN_ADD, place_local(lp), d->far);
         leave(p, sum);

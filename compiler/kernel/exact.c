@@ -122,7 +122,7 @@ static void put_routed(Lower *p, const Routed *r, Var *natural)
     Node *sum = enter_part(p, &r->part->loops);
     put_assign(p, ASSIGN_ADD, place_local(natural), r->part->value);
     leave(p, sum);
-    p->at = &test->test.otherwise;
+    p->at = &test->otherwise;
     put_assign(p, ASSIGN_ADD, place_local(natural), r->hoisted);
     leave(p, test);
 }

@@ -180,8 +180,6 @@ static void form_list(const Program *p, Node *list)
         case NODE_DRAW_STATES: form_states(n); break;
         case NODE_TRANSFORM: n->transform.within = is_bounded(n->transform.var); break;
         case NODE_SOLVE: form_solve(p, n); break;
-        case NODE_IF: form_list(p, n->test.otherwise); break;
-        case NODE_CHOICE: form_list(p, n->choice.otherwise); break;
         case NODE_COMMENT:
         case NODE_LET:
         case NODE_KNOW:
@@ -189,12 +187,14 @@ static void form_list(const Program *p, Node *list)
         case NODE_REDUCE:
         case NODE_LOOP:
         case NODE_LANE:
+        case NODE_IF:
         case NODE_SKIP:
         case NODE_FILL:
         case NODE_ORDER:
         case NODE_BARRIER:
         case NODE_ARRAY:
         case NODE_MATRIX:
+        case NODE_CHOICE:
         case NODE_DRAW:
         case NODE_BOUNDS:
         case NODE_CHECK:
@@ -210,14 +210,14 @@ static void form_list(const Program *p, Node *list)
         case NODE_RESULT: break;
         }
         form_list(p, n->body);
+        form_list(p, n->otherwise);
     }
 }
 
 static bool sums_products(const Node *list)
 {
     for (const Node *n = list; n; n = n->next)
-        if ((n->kind == NODE_LOOP && n->loop.product) || sums_products(n->body) || (n->kind == NODE_IF && sums_products(n->test.otherwise)))
-            return true;
+        if ((n->kind == NODE_LOOP && n->loop.product) || sums_products(n->body) || sums_products(n->otherwise)) return true;
     return false;
 }
 
@@ -358,8 +358,7 @@ static void find_logs(const Node *list, LogCalls *c)
     for (const Node *n = list; n; n = n->next) {
         each_written(n, look_for_logs, c);
         find_logs(n->body, c);
-        if (n->kind == NODE_IF) find_logs(n->test.otherwise, c);
-        if (n->kind == NODE_CHOICE) find_logs(n->choice.otherwise, c);
+        find_logs(n->otherwise, c);
     }
 }
 

@@ -18,7 +18,7 @@
 // ---- node.c: kernels as trees ----
 
 typedef enum {
-#define NODE(id, name, help) NODE_##id,
+#define NODE(id, name, word, help) NODE_##id,
 #include "kernel.def"
 } NodeKind;
 
@@ -133,7 +133,8 @@ typedef struct SymmetricProduct {  // what a row adds to places (j, k) of its gr
 struct Node {
     NodeKind kind;
     Node *next;
-    Node *body;  // those with a scope of their own, and REDUCE, NEST
+    Node *body;       // those with a scope of their own, and REDUCE, NEST
+    Node *otherwise;  // of two, the one that is run if the body is not
     union {
         struct {
             const char *lines;
@@ -193,7 +194,6 @@ struct Node {
             Expr *condition;
             const Rows *few;
             bool negated;
-            Node *otherwise;
             bool rare;
         } test;
         struct {
@@ -235,7 +235,6 @@ struct Node {
         struct {
             Expr *key;
             Var *local;
-            Node *otherwise;
         } choice;  // body and otherwise set the local
         struct {
             const Var *var;  // whose stream

@@ -104,8 +104,8 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
             yes = yes || (n->compute.slopes && solution_slopes(n->compute.series) && f(solution_slopes(n->compute.series), with));
             break;
         case NODE_SOLVE: yes = f(n->solve.ode->site->var, with); break;
-        case NODE_IF: yes = writes(n->test.otherwise, f, with); break;
-        case NODE_CHOICE: yes = writes(n->choice.otherwise, f, with); break;
+        case NODE_IF:
+        case NODE_CHOICE:
         case NODE_COMMENT:
         case NODE_LET:
         case NODE_KNOW:
@@ -125,7 +125,7 @@ bool writes(const Node *list, bool (*f)(const Var *, void *), void *with)
         case NODE_RETURN:
         case NODE_RESULT: break;
         }
-        if (yes || writes(n->body, f, with)) return true;
+        if (yes || writes(n->otherwise, f, with) || writes(n->body, f, with)) return true;
     }
     return false;
 }

@@ -375,7 +375,7 @@ static void need_choice(Walk *w, Expr *e)
         Node *set = node_new(w->a, NODE_ASSIGN);
         set->assign.place.local = n->choice.local;
         set->assign.value = e->args[side];
-        Node **body = side == 1 ? &n->body : &n->choice.otherwise;
+        Node **body = side == 1 ? &n->body : &n->otherwise;
         *body = set;
         inner(w, body, w->who, true);
     }
@@ -568,7 +568,7 @@ static void keep_values(Walk *w, const Node *list, const Loops *loops, const Var
             Loops guarded = *in;
             guarded.guard = n->test.condition;
             keep_values(w, n->body, &guarded, moving);
-            keep_values(w, n->test.otherwise, &guarded, moving);
+            keep_values(w, n->otherwise, &guarded, moving);
         }
         Loops more = *in;
         const int most = (int)(sizeof more.index / sizeof *more.index);
@@ -774,7 +774,7 @@ static void visit(Walk *w, Node *n)
         if (!n->test.negated) w->p->few_only = n->test.few;
         inner(w, &n->body, w->who, true);
         w->p->few_only = NULL;
-        inner(w, &n->test.otherwise, w->who, true);
+        inner(w, &n->otherwise, w->who, true);
         break;
     case NODE_SKIP: need(w, n->skip.condition); break;
     case NODE_ASSIGN:

@@ -271,14 +271,13 @@ static void use_list(Uses *u, const Node *list)
             u->when = n->test.negated ? IF_MANY : IF_FEW;
             use_list(u, n->body);
             u->when = n->test.negated ? IF_FEW : IF_MANY;
-            use_list(u, n->test.otherwise);
+            use_list(u, n->otherwise);
             *u = outer;
             continue;
         }
         use_list(u, n->body);
         if (n->kind == NODE_CALL) use_list(u, n->call.part->body);
-        if (n->kind == NODE_IF) use_list(u, n->test.otherwise);
-        if (n->kind == NODE_CHOICE) use_list(u, n->choice.otherwise);
+        use_list(u, n->otherwise);
     }
 }
 

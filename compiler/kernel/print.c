@@ -76,13 +76,12 @@ static void print_list(FILE *out, const Node *list, int indent);
 static void print_node(FILE *out, const Node *n, int indent)
 {
     static const char *const name[] = {
-#define NODE(id, name, help) [NODE_##id] = name,
+#define NODE(id, name, word, help) [NODE_##id] = name,
 #include "kernel.def"
     };
     const bool bare = n->kind == NODE_BARRIER || (n->kind == NODE_LANE && !n->lane.key) ||
                       ((n->kind == NODE_REDUCE || n->kind == NODE_NEST) && !n->nest.loops.n && !n->nest.loops.guard);
     fprintf(out, "%*s%s%s", 2 * indent, "", name[n->kind], bare ? "" : " ");
-    const Node *otherwise = NULL;
     switch (n->kind) {
     case NODE_COMMENT: fputs(n->text.lines, out); break;
     case NODE_LET:
@@ -119,7 +118,6 @@ static void print_node(FILE *out, const Node *n, int indent)
         if (n->test.negated) fputs("not ", out);
         if (n->test.few) fprintf(out, "few rows of %s", n->test.few->name);
         else ex_print(out, n->test.condition);
-        otherwise = n->test.otherwise;
         break;
     case NODE_SKIP: ex_print(out, n->skip.condition); break;
     case NODE_ASSIGN:
@@ -144,7 +142,6 @@ static void print_node(FILE *out, const Node *n, int indent)
     case NODE_CHOICE:
         fprintf(out, "%s = ", n->choice.local->name);
         ex_print(out, n->choice.key);
-        otherwise = n->choice.otherwise;
         break;
     case NODE_DRAW:
         if (n->draw.x) fputs(n->draw.x->name, out);
@@ -220,9 +217,9 @@ static void print_node(FILE *out, const Node *n, int indent)
     }
     fputc('\n', out);
     print_list(out, n->body, indent + 1);
-    if (!otherwise) return;
+    if (!n->otherwise) return;
     fprintf(out, "%*selse\n", 2 * indent, "");
-    print_list(out, otherwise, indent + 1);
+    print_list(out, n->otherwise, indent + 1);
 }
 
 static void print_list(FILE *out, const Node *list, int indent)

@@ -226,7 +226,7 @@ static Node *by_team(Share *s, const Node *sum)
     Expr *places = ex_num(rows->loop.narrays);
     for (int k = 0; k < n; k++) places = ex_mul2(places, sum->nest.extent[k]);
     Node *test = under_condition(s, ex_call2("<=", places, ex_num(FEW_PLACES)), rows);
-    test->test.otherwise = many;
+    test->otherwise = many;
     return test;
 }
 
@@ -285,7 +285,7 @@ static void share_list(Share *s, Node *list)
         case NODE_LANE: share_scope(s, n->body, false, false); break;
         case NODE_IF:
             share_list(s, n->body);
-            share_list(s, n->test.otherwise);
+            share_list(s, n->otherwise);
             break;
         case NODE_SLICE:
         case NODE_METROPOLIS:

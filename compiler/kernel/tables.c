@@ -812,7 +812,7 @@ static void take_list(Tables *t, Node *list)
         if (n->kind != NODE_WEIGH || !take_weights(t, n)) take_list(t, n->body);
         if (n->kind == NODE_WEIGH && !n->weigh.weights_of) find_distances(t, n);
         t->weighed = weighed;
-        if (n->kind == NODE_IF) take_list(t, n->test.otherwise);
+        take_list(t, n->otherwise);
         t->nrows -= more;
         t->guarded = guarded || n->kind == NODE_SKIP;
     }
@@ -875,7 +875,7 @@ static bool own_arrays(const Node *list)
             if ((u->kind == NODE_ASSIGN && needs_own_array(u->assign.value, &n->nest.loops)) ||
                 (u->kind == NODE_LET && needs_own_array(u->let.value, &n->nest.loops)))
                 return true;
-        if (own_arrays(n->body) || (n->kind == NODE_IF && own_arrays(n->test.otherwise))) return true;
+        if (own_arrays(n->body) || own_arrays(n->otherwise)) return true;
     }
     return false;
 }

@@ -74,7 +74,7 @@ static void note_body(Touched *t, const Node *list)
         case NODE_LOOP: t->known &= (n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD) && !n->loop.of; break;
         case NODE_IF:
             t->known &= !n->test.few;
-            note_body(t, n->test.otherwise);
+            note_body(t, n->otherwise);
             break;
         default: t->known = false;
         }

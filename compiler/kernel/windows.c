@@ -76,7 +76,7 @@ void fill_window(Lower *p, const Window *w)
                  ex_call2("<=", c->u,
                           v->upper_number <= MOST_COUNT || end_of_value(v, 1)->kind != EX_NUM ? end_of_value(v, 1) : ex_num(MOST_COUNT)));
     put_density(p, pieces, lp, true);
-    p->at = &test->test.otherwise;
+    p->at = &test->otherwise;
     put_assign(p, ASSIGN_SET, place_local(lp), ex_num(-INFINITY));
     leave(p, test);
     put_assign(p, ASSIGN_MAX, place_local(top), local_ref(lp));
