@@ -21,7 +21,7 @@ OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(BASE) $(FRONT) $(GRAPH) $(KERNEL) $(
 # Numbers as text: by Dragonbox, where its header and a C++ compiler are installed.
 DRAGONBOX := $(if $(shell command -v $(CXX)),$(patsubst %/dragonbox/dragonbox.h,%,$(firstword $(wildcard /usr/include/dragonbox-*/dragonbox/dragonbox.h \
              /usr/include/dragonbox/dragonbox.h /usr/local/include/dragonbox-*/dragonbox/dragonbox.h /usr/local/include/dragonbox/dragonbox.h))))
-HOST   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(if $(DRAGONBOX),runtime/host/decimal.c),$(wildcard runtime/host/*.c runtime/backends/*.c))) \
+HOST   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(if $(DRAGONBOX),runtime/host/decimal.c),$(wildcard runtime/host/*.c runtime/host/*/*.c runtime/backends/*.c))) \
           $(if $(DRAGONBOX),$(BUILD)/obj/runtime/host/decimal_cc.o)
 CPPFLAGS += -Icompiler/front -Icompiler/base -I$(BUILD)/gen
 

@@ -299,7 +299,7 @@ static bool draws(const Node *list)
         case NODE_DRAW_STATES: return true;
         default: break;
         }
-        if (draws(n->body) || (n->kind == NODE_IF && draws(n->test.otherwise)) || (n->kind == NODE_CHOICE && draws(n->choice.otherwise))) return true;
+        if (draws(n->body) || draws(n->otherwise)) return true;
     }
     return false;
 }

@@ -14,7 +14,7 @@ typedef struct Row {
     bool line;  // no option
 } Row;
 
-enum { COMPILER, DATA, RUN, MODE, REPORT, RELABEL, GROUPS };
+enum { COMPILER, DATA, RUN, MODE, REPORT, RELABEL, PAGE, GROUPS };
 
 static const Row rows[] = {
 #define OPTION(id, letter, name, argument, values, help) {COMPILER, letter, name, argument, values, help, false},
@@ -163,9 +163,11 @@ static void manual_of_programs(void)
     puts(".TH GMC\\-PROGRAM 1\n.SH NAME\ngmc\\-program \\- what gmc makes of a model: draws from its posterior\n"
          ".SH SYNOPSIS\n\\fB./\\fR\\fIPROGRAM\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBmap\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
-         "\\fB./\\fR\\fIPROGRAM\\fR \\fBrelabel\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.SH DESCRIPTION\n"
+         "\\fB./\\fR\\fIPROGRAM\\fR \\fBrelabel\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.br\n"
+         "\\fB./\\fR\\fIPROGRAM\\fR \\fBreport\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.SH DESCRIPTION\n"
          "A program that \\fBgmc\\fR(1) has made reads the data of its model and draws from the posterior. "
-         "With \\fBmap\\fR it looks for the mode. With \\fBrelabel\\fR it makes labels of components agree over stored draws.\n"
+         "With \\fBmap\\fR it looks for the mode. With \\fBrelabel\\fR it makes labels of components agree over stored draws. "
+         "With \\fBreport\\fR it makes a page about stored draws.\n"
          ".SH OPTIONS");
     for (int group = DATA; group < GROUPS; group++) {
         printf(".SS %s\n", heading[group]);
@@ -219,9 +221,11 @@ static void completion(void)
     put_values(DATA, REPORT);
     fputs("        *) if [[ ${COMP_WORDS[1]} == relabel && $word == -* ]]; then words=\"", stdout);
     put_options(RELABEL, RELABEL);
+    fputs("\"\n           elif [[ ${COMP_WORDS[1]} == report && $word == -* ]]; then words=\"", stdout);
+    put_options(PAGE, PAGE);
     fputs("\"\n           elif [[ $word == -* ]]; then words=\"", stdout);
     put_options(DATA, REPORT);
-    printf("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel\"; fi ;;\n    esac\n%s\n", end);
+    printf("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel report\"; fi ;;\n    esac\n%s\n", end);
     puts("complete -o default -F _gmc gmc");
 }
 

@@ -128,23 +128,55 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Replaces values by normal scores of their ranks, V equation (14): ties share the mean of their ranks.
-static void rank_normalise(Sequences *s, Ranked *work)
+// Replaces values by their ranks from 1: ties share the mean of theirs.
+static void rank(double *x, long size, Ranked *work)
 {
-    const long size = s->m * s->n;
-    for (long i = 0; i < size; i++) work[i] = (Ranked){s->x[i], i};
+    for (long i = 0; i < size; i++) work[i] = (Ranked){x[i], i};
     qsort(work, (size_t)size, sizeof *work, by_value);
     for (long i = 0; i < size;) {
         long end = i + 1;
         while (end < size && work[end].value == work[i].value) end++;
-        const double rank = (double)(i + 1 + end) / 2;
-        const double score = inv_Phi((rank - 0.375) / ((double)size + 0.25));
-        for (; i < end; i++) s->x[work[i].at] = score;
+        const double mean = (double)(i + 1 + end) / 2;
+        for (; i < end; i++) x[work[i].at] = mean;
     }
 }
 
-// The p-quantile of sorted values, linear between them (type 7 of Hyndman and Fan 1996).
-static double quantile(const double *sorted, long n, double p)
+void gm_ranks(double *x, long size)
+{
+    Ranked *work = gm_alloc((size_t)size, sizeof *work);
+    rank(x, size, work);
+    free(work);
+}
+
+// Replaces values by normal scores of their ranks, V equation (14).
+static void rank_normalise(Sequences *s, Ranked *work)
+{
+    const long size = s->m * s->n;
+    rank(s->x, size, work);
+    for (long i = 0; i < size; i++) s->x[i] = inv_Phi((s->x[i] - 0.375) / ((double)size + 0.25));
+}
+
+void gm_autocorrelations(const double *x, long draws, int lags, double *out)
+{
+    const double mean = mean_of(x, draws);
+    const Sequences s = {(double *)x, 1, draws};
+    const double variance = autocovariance(&s, &mean, 0);
+    for (int lag = 0; lag <= lags; lag++) out[lag] = autocovariance(&s, &mean, lag) / variance;
+}
+
+double gm_energy_ratio(const double *energy, long draws)
+{
+    const double mean = mean_of(energy, draws);
+    double change = 0, square = 0;
+    for (long i = 0; i < draws; i++) {
+        const double step = i ? energy[i] - energy[i - 1] : 0;
+        change += step * step;
+        square += (energy[i] - mean) * (energy[i] - mean);
+    }
+    return change / square;
+}
+
+double gm_quantile(const double *sorted, long n, double p)
 {
     const double at = p * (double)(n - 1);
     const long below = (long)floor(at);
@@ -195,9 +227,9 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
     qsort(sorted, (size_t)size, sizeof *sorted, ascending);
     out.mean = mean_of(x, size);
     out.sd = size > 1 ? sqrt(variance_of(x, size, out.mean)) : NAN;
-    out.q5 = quantile(sorted, size, 0.05);
-    out.q50 = quantile(sorted, size, 0.5);
-    out.q95 = quantile(sorted, size, 0.95);
+    out.q5 = gm_quantile(sorted, size, 0.05);
+    out.q50 = gm_quantile(sorted, size, 0.5);
+    out.q95 = gm_quantile(sorted, size, 0.95);
     const double size_of_all = fmax(fabs(sorted[0]), fabs(sorted[size - 1]));
     const bool constant = sorted[size - 1] - sorted[0] <= 1e-12 * size_of_all;  // or rounding of one, as the diagonal of L * L'
     if (constant) {                                                             // the mean of equal numbers, without rounding
@@ -214,7 +246,7 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
         out.mcse = out.sd / sqrt(effective_size(&s));
         memcpy(work, s.x, (size_t)used * sizeof *work);
         qsort(work, (size_t)used, sizeof *work, ascending);
-        const double median = quantile(work, used, 0.5);
+        const double median = gm_quantile(work, used, 0.5);
         rank_normalise(&s, ranked);
         out.ess_bulk = effective_size(&s);
         const double located = split_rhat(&s);

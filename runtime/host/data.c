@@ -227,7 +227,7 @@ static bool read_named(GmValues *v, const char *input, const char *equals)
     return good;
 }
 
-static bool read_input(GmValues *v, const char *input)
+bool gm_values_read(GmValues *v, const char *input)
 {
     const char *equals = strchr(input, '=');
     bool name = equals && equals > input && !isdigit((unsigned char)*input);
@@ -467,7 +467,7 @@ bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, cons
     d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
     d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);
     for (int i = 0; i < n_inputs; i++)
-        if (!read_input(&d->values, inputs[i])) return false;
+        if (!gm_values_read(&d->values, inputs[i])) return false;
     if (others) take_others(d, m, others);
     if (!infer(d, m) || !all_there(d, m, n_inputs)) return false;
     for (int f = 0; f < m->n_data; f++)

@@ -226,6 +226,9 @@ bool gm_npz_read(GmValues *v, const char *path, const char *name);  // a sparse 
 
 // ---- data.c: values against declarations ----
 
+// Reads data.json, table.csv, X=file.csv, N=100 into `v`; false after one line.
+bool gm_values_read(GmValues *v, const char *input);
+
 // The model's data in memory: `data` is the emitted file's Data.
 typedef struct GmData {
     void *data;
@@ -368,6 +371,14 @@ GmSummary gm_summarise(const double *x, int chains, long draws);
 // Effective number of the draws of the chains, x[chain * draws + draw], 8 or more each, that are finite: the smaller of that of their
 // normal scores and the geometric mean of those of both tails, each of 5 %.
 double gm_mixing(const double *x, int chains, long draws);
+// The p-quantile of n > 0 sorted values, linear between them (type 7 of Hyndman and Fan 1996).
+double gm_quantile(const double *sorted, long n, double p);
+void gm_ranks(double *x, long size);  // replaces values by their ranks from 1: ties share the mean of theirs
+// out[0] to out[lags] of one chain; NaN for a constant. lags < draws
+void gm_autocorrelations(const double *x, long draws, int lags, double *out);
+// The mean square change of the energy between draws over its variance (E-BFMI, Betancourt 2016): below 0.3 momenta are too small a part
+// of it to cross the posterior.
+double gm_energy_ratio(const double *energy, long draws);
 
 // ---- selected.c: which of several methods a chain takes, by what is measured in warm-up ----
 
@@ -530,6 +541,10 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 
 // ---- summary.c: the table at the end ----
 
+enum { GM_SUMMARY_CELLS = 9, GM_CELL_ROOM = 40 };
+extern const char *const gm_summary_titles[GM_SUMMARY_CELLS];
+// The numbers of a row as the table has them, in the order of the titles; "-" where there is none.
+void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM]);
 bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 
 // ---- new_data.c: other data, with the draws of the run ----
@@ -554,6 +569,13 @@ int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const Gm
 int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, const GmData *d, GmOptions *o);
 // --init map: each chain is at the mode that its ascent has found. GM_EXIT_OK, or another status after a message.
 int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
+
+// ---- draw_files.c: files of draws, by their names ----
+
+bool gm_ends_in_csv(const char *path);
+// The files that a command is given: those, or where it is one NAME without .csv, NAME_1.csv and so on from the first that there is.
+// NULL after a message that begins with the name of the command; names and array are the caller's.
+char **gm_draw_files(const char *command, char **given, int n_given, int *n);
 
 // ---- run.c ----
 

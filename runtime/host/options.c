@@ -51,8 +51,9 @@ void gm_usage(FILE *to, const char *program)
     fprintf(to,
             "usage: %s [options] data...\n"
             "       %s map [options] data...\n"
-            "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n",
-            program, program, program);
+            "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
+            "       %s report [options] DRAWS       a page about stored draws: warnings, table, figures; report --help\n",
+            program, program, program, program);
     gm_option_group_print(to, GROUP_DATA);
     gm_option_group_print(to, GROUP_RUN);
     gm_option_group_print(to, GROUP_MODE);

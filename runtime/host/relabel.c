@@ -21,9 +21,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { MOST_ROUNDS = 100, MOST_CHAINS = 10000, MOST_LABELS = 5000, MOST_STARTED = 3000 };
+enum { MOST_ROUNDS = 100, MOST_LABELS = 5000, MOST_STARTED = 3000 };
 
 typedef struct Options {
     const char *draws, *by, *output, *cocluster, *partition, *svg, *points;
@@ -112,35 +111,6 @@ static int read_options(Options *o, int argc, char **argv)
 }
 
 // ---- files ----
-
-static bool ends_in_csv(const char *path)
-{
-    const size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".csv") == 0;
-}
-
-// The files of the draws, in order: those given, or NAME_1.csv and so on from the first that there is. NULL after a message.
-static char **find_files(const Options *o, int *n)
-{
-    char **files = gm_alloc((size_t)o->n_files + MOST_CHAINS, sizeof *files);
-    *n = 0;
-    if (o->n_files > 1 || ends_in_csv(o->files[0])) {
-        for (; *n < o->n_files; ++*n) files[*n] = gm_copy_text(o->files[*n]);
-        return files;
-    }
-    for (int c = 1; c < MOST_CHAINS; c++) {
-        char *path = gm_format("%s_%d.csv", o->files[0], c);
-        if (access(path, F_OK) == 0) files[(*n)++] = path;
-        else {
-            free(path);
-            if (*n > 0 || c > 100) break;
-        }
-    }
-    if (*n > 0) return files;
-    gm_error("relabel: there are no draws %s_1.csv", o->files[0]);
-    free(files);
-    return NULL;
-}
 
 typedef struct Lines {
     const char *path;
@@ -758,8 +728,8 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
 static char *output_of(const Relabel *r, const char *path, int chain)
 {
     if (r->o.output)
-        return gm_format("%.*s_%d.csv", (int)(strlen(r->o.output) - (ends_in_csv(r->o.output) ? 4 : 0)), r->o.output, chain + 1);
-    const char *at = path + strlen(path) - (ends_in_csv(path) ? 4 : 0);
+        return gm_format("%.*s_%d.csv", (int)(strlen(r->o.output) - (gm_ends_in_csv(r->o.output) ? 4 : 0)), r->o.output, chain + 1);
+    const char *at = path + strlen(path) - (gm_ends_in_csv(path) ? 4 : 0);
     const char *digits = at;
     while (digits > path && isdigit((unsigned char)digits[-1])) digits--;
     if (digits < at && digits > path && digits[-1] == '_')
@@ -974,7 +944,7 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
     gm_quiet = r.o.quiet;
     if (status >= 0) return status;
     int n;
-    char **files = find_files(&r.o, &n);
+    char **files = gm_draw_files("relabel", r.o.files, r.o.n_files, &n);
     bool good = files && read_draws(&r, files, n) && outputs_may_be_written(&r, files, n);
     if (good) {
         double left;

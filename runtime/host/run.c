@@ -5,6 +5,7 @@
 #include "../backends/nonzeros.h"
 #include "../backends/sparse.h"
 #include "relabel.h"
+#include "report/report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -504,10 +505,8 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     Fit fit = {.model = model};
     gm_files_start();
     gm_fault_clear();
-    if (argc > 1 && strcmp(argv[1], "relabel") == 0) {
-        const int status = gm_relabel(model, argc - 1, argv + 1);
-        return printed(status);
-    }
+    if (argc > 1 && strcmp(argv[1], "relabel") == 0) return printed(gm_relabel(model, argc - 1, argv + 1));
+    if (argc > 1 && strcmp(argv[1], "report") == 0) return printed(gm_report(model, argc - 1, argv + 1));
     int status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
     if (status < 0) status = start(&fit);

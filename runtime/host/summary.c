@@ -43,21 +43,22 @@ static long elements_shown(const GmDraws *d, long rows)
     return best;
 }
 
-static void print_cell(FILE *to, int width, const char *format, double x)
+const char *const gm_summary_titles[GM_SUMMARY_CELLS] = {"mean", "MCSE", "sd", "5%", "50%", "95%", "ess_bulk", "ess_tail", "rhat"};
+static const int cell_width[GM_SUMMARY_CELLS] = {10, 10, 10, 10, 10, 10, 8, 8, 6};
+
+void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM])
 {
-    char text[40] = "-";
-    if (!isnan(x)) snprintf(text, sizeof text, format, x);
-    fprintf(to, "  %*s", width, text);
+    static const char *const format[GM_SUMMARY_CELLS] = {"%.4g", "%.2g", "%.4g", "%.4g", "%.4g", "%.4g", "%.0f", "%.0f", "%.3f"};
+    const double number[GM_SUMMARY_CELLS] = {s->mean, s->mcse, s->sd, s->q5, s->q50, s->q95, s->ess_bulk, s->ess_tail, s->rhat};
+    for (int k = 0; k < GM_SUMMARY_CELLS; k++) snprintf(cell[k], GM_CELL_ROOM, isnan(number[k]) ? "-" : format[k], number[k]);
 }
 
 static void print_row(FILE *to, int width, const char *label, const GmSummary *s)
 {
+    char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM];
+    gm_summary_cells(s, cell);
     fprintf(to, "%-*s", width, label);
-    const double numbers[] = {s->mean, s->mcse, s->sd, s->q5, s->q50, s->q95};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) print_cell(to, 10, i == 1 ? "%.2g" : "%.4g", numbers[i]);
-    print_cell(to, 8, "%.0f", s->ess_bulk);
-    print_cell(to, 8, "%.0f", s->ess_tail);
-    print_cell(to, 6, "%.3f", s->rhat);
+    for (int k = 0; k < GM_SUMMARY_CELLS; k++) fprintf(to, "  %*s", cell_width[k], cell[k]);
     fputc('\n', to);
 }
 
@@ -75,18 +76,13 @@ static double number_at(const GmDraws *d, int chain, long draw, long column)
     return d->memory[((size_t)chain * (size_t)d->held + (size_t)draw) * (size_t)d->n_columns + (size_t)column];
 }
 
-// The energy's mean square change between draws over its variance: below 0.3 momenta are too small a part of it to cross the posterior
-// (Betancourt 2016).
 static double energy_ratio(const GmDraws *d, int chain, long column)
 {
-    double mean = 0, change = 0, square = 0;
-    for (long i = 0; i < d->kept; i++) mean += number_at(d, chain, i, column) / (double)d->kept;
-    for (long i = 0; i < d->kept; i++) {
-        const double e = number_at(d, chain, i, column), step = i ? e - number_at(d, chain, i - 1, column) : 0;
-        change += step * step;
-        square += (e - mean) * (e - mean);
-    }
-    return change / square;
+    double *energy = gm_alloc((size_t)d->kept, sizeof *energy);
+    for (long i = 0; i < d->kept; i++) energy[i] = number_at(d, chain, i, column);
+    const double ratio = gm_energy_ratio(energy, d->kept);
+    free(energy);
+    return ratio;
 }
 
 // What NUTS reports of its transitions.
@@ -291,9 +287,8 @@ bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
         long run = 0;
         if (pass == 1) {
             fprintf(to, "%d chain%s, %ld draws each\n\n%-*s", d->chains, d->chains > 1 ? "s" : "", d->kept, width, "");
-            static const char *const titles[] = {"mean", "MCSE", "sd", "5%", "50%", "95%"};
-            for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) fprintf(to, "  %10s", titles[i]);
-            fprintf(to, "  %8s  %8s  %6s\n", "ess_bulk", "ess_tail", "rhat");
+            for (int t = 0; t < GM_SUMMARY_CELLS; t++) fprintf(to, "  %*s", cell_width[t], gm_summary_titles[t]);
+            fputc('\n', to);
         }
         for (long k = 0; k < d->n_summarised; k++) {
             if (gm_draws_diagnostic(d, model, k)) continue;

@@ -95,16 +95,19 @@ def main():
         wrong.append(said)
     compiler = table(os.path.join(root, "compiler/driver/options.def"))
     programs = table(os.path.join(root, "runtime/host/options.def"))
-    of_runs = [r for r in programs if r[0] != "RELABEL"]
+    of_runs = [r for r in programs if r[0] not in ("RELABEL", "PAGE")]
     relabel = [r for r in programs if r[0] == "RELABEL"]
+    page = [r for r in programs if r[0] == "PAGE"]
     names = lambda rows: {o for _, o, _, _ in rows}
 
     compare("gmc --help", names(compiler), options(left_of(output(gmc, "--help"))))
     compare("--help of a program", names(of_runs), options(left_of(output(program, "--help"))))
     compare("relabel --help", names(relabel), options(left_of(output(program, "relabel", "--help"))))
+    compare("report --help", names(page), options(left_of(output(program, "report", "--help"))))
     parsed([gmc, model], compiler)
     parsed([program], of_runs)
     parsed([program, "relabel"], relabel)
+    parsed([program, "report"], page)
     compare("gmc.1", names(compiler), manual(os.path.join(root, "build/gmc.1")))
     compare("gmc-program.1", names(programs), manual(os.path.join(root, "build/gmc-program.1")))
     completion = read(root, "build/gmc.bash")
@@ -116,6 +119,8 @@ def main():
     compare("the tables of docs/fit.md", names(of_runs), first_cells(manual_text))
     part = manual_text[manual_text.index("## Labels of components"):manual_text.index("## The mode")]
     wrong.extend("docs/fit.md: relabelling lacks %s" % o for o in sorted(names(relabel) - options(part)) if not o[1:] in ("q", "h"))
+    part = manual_text[manual_text.index("## A report"):manual_text.index("## Checking the sampler")]
+    wrong.extend("docs/fit.md: the report lacks %s" % o for o in sorted(names(page) - options(part)) if not o[1:] in ("q", "h"))
     print("\n".join(wrong) or "%d options of gmc, %d of programs: all agree" % (len(compiler), len(programs)))
     return 1 if wrong or len(compiler) < 20 or len(programs) < 40 else 0
 

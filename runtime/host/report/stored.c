@@ -1,0 +1,444 @@
+// stored.c -- files of draws, gmc's own or CmdStan's: one chain each, with the settings of the run in comments.
+//
+//   # model = eight_schools        lp__,divergent__,theta.1,theta.2        x[column][chain][draw]
+//   # id = 2                       -7.3,0,1.5,2
+//
+// Files of one report hold equally many draws of the same columns. Draws before the line `# Adaptation terminated` are of warm-up.
+#include "report.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct ChainFile {
+    const char *path;
+    char *header, *model, *generator, *method, *warmup, *thin, *seed, *id, *depth;
+    long rows, n_columns, room;
+    long before;  // rows of warm-up that were dropped
+    double *x;    // [draw][column]
+    int n_notes;
+    char **note;
+} ChainFile;
+
+const double *gm_stored_column(const GmStored *s, long column) { return s->x + column * s->chains * s->draws; }
+const double *gm_stored_chain(const GmStored *s, long column, int chain) { return gm_stored_column(s, column) + chain * s->draws; }
+GmStoredKind gm_stored_kind(const GmStored *s, long column) { return s->array[s->column[column].array].kind; }
+
+// ---- one file ----
+
+// "#   num_warmup = 1000 (Default)": the value, where the line is about `key`. The caller frees.
+static void take_setting(const char *line, const char *key, char **value)
+{
+    const char *at = line + strspn(line, "# ");
+    const size_t n = strlen(key);
+    if (*value || strncmp(at, key, n) != 0 || strncmp(at + n, " = ", 3) != 0) return;
+    char *found = gm_copy_text(at + n + 3);
+    char *end = strstr(found, " (Default)");
+    if (end) *end = 0;
+    for (size_t k = strlen(found); k > 0 && isspace((unsigned char)found[k - 1]);) found[--k] = 0;
+    *value = found;
+}
+
+static void take_comment(ChainFile *f, const char *line)
+{
+    take_setting(line, "model", &f->model);
+    take_setting(line, "generator", &f->generator);
+    take_setting(line, "method", &f->method);
+    take_setting(line, "num_warmup", &f->warmup);
+    take_setting(line, "thin", &f->thin);
+    take_setting(line, "seed", &f->seed);
+    take_setting(line, "id", &f->id);
+    take_setting(line, "max_depth", &f->depth);
+    if (strncmp(line, "# Adaptation terminated", 23) == 0) {
+        f->before += f->rows;
+        f->rows = 0;
+    } else if (f->header && f->generator && f->rows == 0 &&
+               (strncmp(line, "# Sampler", 9) == 0 || strstr(line, " began again in sweep "))) {
+        f->note = gm_grow(f->note, (size_t)f->n_notes + 1, sizeof *f->note);
+        f->note[f->n_notes++] = gm_copy_text(line + strspn(line, "# "));
+    }
+}
+
+static bool take_row(ChainFile *f, char *line, long number)
+{
+    if (f->rows == f->room) {
+        f->room = f->room ? 2 * f->room : 1024;
+        f->x = gm_grow(f->x, (size_t)f->room * (size_t)f->n_columns, sizeof *f->x);
+    }
+    double *x = f->x + f->rows * f->n_columns;
+    long c = 0;
+    for (char *cell; (cell = strsep(&line, ",")); c++) {
+        const char *why;
+        if (c >= f->n_columns || (*cell && gm_parse_number(cell, &x[c], &why))) continue;
+        gm_error("%s: line %ld, column %ld: `%.60s` %s", f->path, number, c + 1, cell, *cell ? why : "is not a number");
+        return false;
+    }
+    if (c == f->n_columns) {
+        f->rows++;
+        return true;
+    }
+    const char *how_many = c < f->n_columns ? "fewer" : "more";
+    gm_error("%s: line %ld has %s numbers than there are columns (%ld)", f->path, number, how_many, f->n_columns);
+    return false;
+}
+
+static bool read_file(ChainFile *f)
+{
+    GmLines in;
+    bool good = gm_lines_open(&in, f->path);
+    gm_file_is_read(f->path);
+    for (char *line; good && (line = gm_lines_next(&in));) {
+        if (*line == '#') take_comment(f, line);
+        else if (!*line) continue;
+        else if (!in.ended) {
+            gm_error("%s: line %ld is not whole: the file was cut off", f->path, in.number);
+            good = false;
+        } else if (!f->header) {
+            f->header = gm_copy_text(line);
+            f->n_columns = 1;
+            for (const char *at = line; *at; at++) f->n_columns += *at == ',';
+        } else good = take_row(f, line, in.number);
+    }
+    good = good && !in.failed;
+    gm_lines_close(&in);
+    if (!good) return false;
+    if (f->method && strcmp(f->method, "sample") != 0 && strcmp(f->method, "generate_quantities") != 0) {
+        gm_error("%s: these are no draws of a chain: its method is %s", f->path, f->method);
+        return false;
+    }
+    if (!f->header || (!f->model && strncmp(f->header, "lp__", 4) != 0)) {
+        gm_error("%s: this is no file of draws: it has neither a column lp__ nor a line `# model = ...`", f->path);
+        return false;
+    }
+    if (f->rows > 0) return true;
+    gm_error("%s: there are no draws in it", f->path);
+    return false;
+}
+
+static void close_file(ChainFile *f)
+{
+    free(f->header);
+    free(f->model);
+    free(f->generator);
+    free(f->method);
+    free(f->warmup);
+    free(f->thin);
+    free(f->seed);
+    free(f->id);
+    free(f->depth);
+    free(f->x);
+    for (int k = 0; k < f->n_notes; k++) free(f->note[k]);
+    free(f->note);
+}
+
+// ---- files that go together ----
+
+static const char *said(const char *text) { return text ? text : "none"; }
+
+// The first column that differs is named. false after a message.
+static bool same_columns(const ChainFile *a, const ChainFile *b)
+{
+    if (strcmp(a->header, b->header) == 0) return true;
+    const char *p = a->header, *q = b->header;
+    long column = 1;
+    for (;; column++) {
+        const size_t n = strcspn(p, ","), m = strcspn(q, ",");
+        if (n != m || strncmp(p, q, n) != 0) {
+            gm_error("%s: its columns are not those of %s: column %ld is %.*s, and %.*s there", b->path, a->path, column, (int)m, q, (int)n,
+                     p);
+            return false;
+        }
+        if (!p[n] || !q[m]) break;
+        p += n + 1;
+        q += m + 1;
+    }
+    gm_error("%s: it has %ld columns, and %s has %ld", b->path, b->n_columns, a->path, a->n_columns);
+    return false;
+}
+
+static bool same_draws(const ChainFile *a, const ChainFile *b)
+{
+    return memcmp(a->x, b->x, (size_t)a->rows * (size_t)a->n_columns * sizeof *a->x) == 0;
+}
+
+static bool go_together(const ChainFile *file, int n)
+{
+    for (int c = 1; c < n; c++) {
+        const ChainFile *a = &file[0], *b = &file[c];
+        if (strcmp(said(a->model), said(b->model)) != 0 || strcmp(said(a->generator), said(b->generator)) != 0) {
+            gm_error("%s: these are draws of the model %s, and those of %s are of %s: a report is about one run", b->path, said(b->model),
+                     a->path, said(a->model));
+            return false;
+        }
+        if (!same_columns(a, b)) return false;
+        if (a->rows != b->rows) {
+            gm_error("%s: it has %ld draws, and %s has %ld: chains of one run have equally many", b->path, b->rows, a->path, a->rows);
+            return false;
+        }
+        for (int k = 0; k < c; k++)
+            if (same_draws(&file[k], b)) {
+                gm_error("%s: it holds the same draws as %s: a chain is given twice", b->path, file[k].path);
+                return false;
+            }
+    }
+    return true;
+}
+
+static long chain_number(const ChainFile *f)
+{
+    char *end;
+    const long id = f->id ? strtol(f->id, &end, 10) : -1;
+    return f->id && !*end && id > 0 ? id : -1;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const long x = chain_number(a), y = chain_number(b);
+    return (x > y) - (x < y);
+}
+
+// Chains of one run, in the order of their numbers: none between the first and the last may be missing.
+static bool order_chains(ChainFile *file, int n)
+{
+    bool one_run = true;
+    for (int c = 0; c < n; c++) {
+        one_run &= chain_number(&file[c]) > 0 && strcmp(said(file[c].seed), said(file[0].seed)) == 0;
+        for (int k = 0; k < c; k++) one_run &= chain_number(&file[c]) != chain_number(&file[k]);
+    }
+    if (!one_run) return true;
+    qsort(file, (size_t)n, sizeof *file, by_number);
+    for (int c = 1; c < n; c++)
+        if (chain_number(&file[c]) != chain_number(&file[c - 1]) + 1) {
+            gm_error("report: chain %ld of this run is missing, between %s and %s: what the chains say together needs all of them",
+                     chain_number(&file[c - 1]) + 1, file[c - 1].path, file[c].path);
+            return false;
+        }
+    return true;
+}
+
+// ---- columns ----
+
+// "mu.3.1": the name, and subscripts from 1. What is no such label is a name as it stands.
+static size_t read_label(const char *label, size_t length, int *rank, long *at)
+{
+    const char *end = label + length, *dot = memchr(label, '.', length);
+    *rank = 0;
+    for (const char *p = dot; p && p < end; ++*rank) {
+        char *after;
+        if (*p != '.' || !isdigit((unsigned char)p[1]) || *rank == GM_MAX_RANK) break;
+        at[*rank] = strtol(p + 1, &after, 10);
+        if (at[*rank] < 1 || at[*rank] > INT_MAX) break;
+        p = after;
+        if (p == end) {
+            ++*rank;
+            return (size_t)(dot - label);
+        }
+    }
+    *rank = 0;
+    return length;
+}
+
+static bool ends_in(const char *text, size_t n, const char *end)
+{
+    const size_t m = strlen(end);
+    return n > m && strncmp(text + n - m, end, m) == 0;
+}
+
+static GmStoredKind kind_of(const GmStored *s, const char *name, int field)
+{
+    const size_t n = strlen(name);
+    if (strcmp(name, "lp__") == 0) return STORED_QUANTITY;
+    if (ends_in(name, n, "__")) return STORED_SAMPLER;
+    if (s->by_gmc && s->model)
+        return field < 0 || !s->model->state[field].on_request   ? STORED_QUANTITY
+               : s->model->state[field].on_request == GM_LOG_LIK ? STORED_LOG_LIK
+                                                                 : STORED_REPLICATE;
+    return strncmp(name, "log_lik", 7) == 0 ? STORED_LOG_LIK : ends_in(name, n, "_rep") ? STORED_REPLICATE : STORED_QUANTITY;
+}
+
+static int field_named(const GmModel *model, const char *name)
+{
+    for (int f = 0; model && f < model->n_state; f++)
+        if (strcmp(model->state[f].name, name) == 0 && model->state[f].role != GM_SUM && model->state[f].role != GM_DIAGNOSTIC) return f;
+    return -1;
+}
+
+static void add_array(GmStored *s, const char *name, size_t length, int rank, long first)
+{
+    s->array = gm_grow(s->array, (size_t)s->n_arrays + 1, sizeof *s->array);
+    s->array[s->n_arrays] = (GmStoredArray){.name = gm_format("%.*s", (int)length, name), .first = first, .rank = rank};
+    GmStoredArray *a = &s->array[s->n_arrays++];
+    a->field = field_named(s->model, a->name);
+    a->kind = kind_of(s, a->name, a->field);
+}
+
+static char *element_label(const char *name, int rank, const long *at)
+{
+    char *text = gm_copy_text(name);
+    for (int d = 0; d < rank; d++) {
+        char *more = gm_format("%s%s%ld%s", text, d ? ", " : "[", at[d], d + 1 < rank ? "" : "]");
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+static void read_columns(GmStored *s, const char *header)
+{
+    s->column = gm_alloc((size_t)s->n_columns, sizeof *s->column);
+    for (int pass = 0; pass < 2; pass++) {  // sizes first, then places
+        const char *label = header;
+        for (long c = 0; c < s->n_columns; c++) {
+            const size_t length = strcspn(label, ",");
+            int rank;
+            long at[GM_MAX_RANK];
+            const size_t stem = read_label(label, length, &rank, at);
+            if (pass == 0) {
+                GmStoredArray *last = s->n_arrays ? &s->array[s->n_arrays - 1] : NULL;
+                if (!last || last->rank != rank || rank == 0 || strlen(last->name) != stem || strncmp(last->name, label, stem) != 0)
+                    add_array(s, label, stem, rank, c);
+                last = &s->array[s->n_arrays - 1];
+                last->n++;
+                for (int d = 0; d < rank; d++)
+                    if (at[d] > last->dim[d]) last->dim[d] = at[d];
+                s->column[c] = (GmStoredColumn){.label = element_label(last->name, rank, at), .array = s->n_arrays - 1};
+            } else
+                for (int d = 0; d < rank; d++)
+                    s->column[c].element = s->column[c].element * s->array[s->column[c].array].dim[d] + at[d] - 1;
+            label += length + 1;
+        }
+    }
+}
+
+// The diagnostics of each HMC update: divergent__, and divergent_theta__ of a second one.
+static void find_moves(GmStored *s)
+{
+    static const char *const names[GM_HMC_NUMBERS] = {"accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy"};
+    for (int a = 0; a < s->n_arrays; a++) {
+        const char *name = s->array[a].name;
+        if (s->array[a].kind != STORED_SAMPLER) continue;
+        for (int k = 0; k < GM_HMC_NUMBERS; k++) {
+            const size_t n = strlen(names[k]);
+            if (strncmp(name, names[k], n) != 0 || (name[n] != '_')) continue;
+            const size_t left = strlen(name) - n - 2;
+            char *of = left ? gm_format("%.*s", (int)left - 1, name + n + 1) : gm_copy_text("");
+            int m = 0;
+            while (m < s->n_moves && strcmp(s->moves[m].of, of) != 0) m++;
+            if (m == s->n_moves) {
+                s->moves = gm_grow(s->moves, (size_t)++s->n_moves, sizeof *s->moves);
+                s->moves[m].of = gm_copy_text(of);
+                for (int q = 0; q < GM_HMC_NUMBERS; q++) s->moves[m].column[q] = -1;
+            }
+            s->moves[m].column[k] = s->array[a].first;
+            free(of);
+        }
+    }
+}
+
+// Whether the draws are of this program's model: it is of that name, and has all of the variables.
+static bool is_of(const GmModel *model, const ChainFile *f)
+{
+    if (!f->generator || !f->model || strcmp(f->model, model->name) != 0) return false;
+    const char *label = f->header;
+    for (long c = 0; c < f->n_columns; c++) {
+        const size_t length = strcspn(label, ",");
+        int rank;
+        long at[GM_MAX_RANK];
+        const size_t stem = read_label(label, length, &rank, at);
+        char *name = gm_format("%.*s", (int)stem, label);
+        const int field = field_named(model, name);
+        const bool known = ends_in(name, stem, "__") || (field >= 0 && model->state[field].rank == rank);
+        free(name);
+        if (!known) return false;
+        label += length + 1;
+    }
+    return true;
+}
+
+// The model's name; one that has none is called by its file.
+static char *name_of(const ChainFile *f)
+{
+    const char *from = f->generator ? strstr(f->generator, "from ") : NULL;
+    if (!f->model) return gm_copy_text("draws");
+    if (!from || strcmp(f->model, "model") != 0) return gm_copy_text(f->model);
+    from += strlen("from ");
+    const char *slash = strrchr(from, '/'), *base = slash ? slash + 1 : from, *dot = strrchr(base, '.');
+    return gm_format("%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
+}
+
+static void gather(GmStored *s, const GmModel *model, ChainFile *file)
+{
+    ChainFile *a = &file[0];
+    s->by_gmc = a->generator && strncmp(a->generator, "gmc", 3) == 0;
+    s->model = is_of(model, a) ? model : NULL;
+    s->name = name_of(a);
+    s->warmup = a->warmup ? gm_copy_text(a->warmup) : NULL;
+    s->thin = a->thin ? gm_copy_text(a->thin) : NULL;
+    s->seed = a->seed ? gm_copy_text(a->seed) : NULL;
+    s->depth = a->depth ? atoi(a->depth) : 10;
+    s->passed_over = a->before > 0;
+    s->draws = a->rows;
+    s->n_columns = a->n_columns;
+    s->id = gm_alloc((size_t)s->chains, sizeof *s->id);
+    bool apart = true;
+    for (int c = 0; c < s->chains; c++) {
+        s->id[c] = chain_number(&file[c]);
+        apart &= s->id[c] > 0;
+        for (int k = 0; k < c; k++) apart &= s->id[k] != s->id[c];
+    }
+    for (int c = 0; c < s->chains && !apart; c++) s->id[c] = c + 1;
+    for (int c = 0; c < s->chains; c++)
+        for (int k = 0; k < file[c].n_notes; k++) {
+            bool new = true;
+            for (int q = 0; q < s->n_notes; q++) new &= strcmp(s->note[q], file[c].note[k]) != 0;
+            if (!new) continue;
+            s->note = gm_grow(s->note, (size_t)s->n_notes + 1, sizeof *s->note);
+            s->note[s->n_notes++] = gm_copy_text(file[c].note[k]);
+        }
+    read_columns(s, a->header);
+    find_moves(s);
+    s->x = gm_alloc((size_t)s->n_columns * (size_t)s->chains * (size_t)s->draws, sizeof *s->x);
+    for (int c = 0; c < s->chains; c++) {
+        for (long i = 0; i < s->draws; i++)
+            for (long k = 0; k < s->n_columns; k++) s->x[(k * s->chains + c) * s->draws + i] = file[c].x[i * s->n_columns + k];
+        free(file[c].x);
+        file[c].x = NULL;
+    }
+}
+
+bool gm_stored_open(GmStored *s, const GmModel *model, char **paths, int n)
+{
+    *s = (GmStored){.chains = n};
+    ChainFile *file = gm_alloc((size_t)n, sizeof *file);
+    bool good = true;
+    for (int c = 0; c < n && good; c++) {
+        file[c].path = paths[c];
+        good = read_file(&file[c]);
+    }
+    good = good && go_together(file, n) && order_chains(file, n);
+    if (good) gather(s, model, file);
+    for (int c = 0; c < n; c++) close_file(&file[c]);
+    free(file);
+    return good;
+}
+
+void gm_stored_close(GmStored *s)
+{
+    for (long c = 0; c < s->n_columns && s->column; c++) free(s->column[c].label);
+    for (int a = 0; a < s->n_arrays; a++) free(s->array[a].name);
+    for (int m = 0; m < s->n_moves; m++) free(s->moves[m].of);
+    for (int k = 0; k < s->n_notes; k++) free(s->note[k]);
+    free(s->note);
+    free(s->column);
+    free(s->array);
+    free(s->moves);
+    free(s->name);
+    free(s->warmup);
+    free(s->thin);
+    free(s->seed);
+    free(s->id);
+    free(s->x);
+    *s = (GmStored){0};
+}
