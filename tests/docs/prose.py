@@ -19,7 +19,7 @@ def paragraphs(text):
     """(line, text) of what is no code, no table and no heading; each item of a list is one."""
     text = re.sub(r"(?ms)^```.*?^```", lambda m: "\n" * m.group(0).count("\n"), text)
     at = 1
-    for part in re.split(r"(\n[ \t]*\n|\n(?=[ \t]*- |\|))", text):
+    for part in re.split(r"(\n[ \t]*\n|\n(?=[ \t]*(?:- |\d+\. )|\|))", text):
         if part.strip() and not part.lstrip("\n").startswith(("|", "#", "    ", "<!--")):
             yield at, part
         at += part.count("\n")

@@ -12,8 +12,8 @@ Each page has a scratch folder of its own. Three things of a page count, in thei
 
 build/ and build/venv/bin are on the PATH. A number of a summary may differ by Monte Carlo error, since another processor may round differently: a mean
 by six of its errors, an sd by 15 %, an effective size by a factor of two, R-hat by 0.02. Times are not compared, and of what the sampler or a warning
-says below the table the words alone are. Any other number may differ by
-10 %, and words by nothing. Exit status 1 if something differs or a command fails.
+says below the table the words alone are. Any other number may differ by 10 % or 1e-6, and words by nothing. Exit status 1 if something differs or
+a command fails.
 """
 import difflib
 import glob
@@ -56,7 +56,7 @@ def same_line(a, b, summary):
     if a.startswith(("Sampler: ", "Warning: ")):
         return True
     for p, q in zip(map(float, NUMBER.findall(a)), map(float, NUMBER.findall(b))):
-        if abs(p - q) > 0.1 * max(abs(p), abs(q)):
+        if abs(p - q) > max(0.1 * max(abs(p), abs(q)), 1e-6):
             return False
     return True
 
