@@ -325,10 +325,18 @@ typedef struct Counting {
     Cost *to;
 } Counting;
 
-static void count_part(Expr *e, void *with)
+static void count_one(Expr *e, void *with)
 {
-    Counting *c = with;
-    if (e) count_expr(c->k, e, c->to);
+    const Counting *c = with;
+    count_expr(c->k, e, c->to);
+}
+
+// An element that is read by its place is the routine's.
+static bool count_part(const NodePart *part, void *with)
+{
+    if (part->kind == HAS_VALUE) count_one(part->e, with);
+    if (part->kind == HAS_PLACE) each_subscript(part->place, count_one, with);
+    return false;
 }
 
 static Expr *cubed(Expr *n, double share) { return ex_mul2(ex_num(share), ex_pow(n, 3)); }
@@ -393,7 +401,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     case NODE_LET:
         if (n->let.value && n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant)
             operate(to, cubed(ex_dim(n->let.value->args[0], 0), 1.0 / 3));
-        else each_expr(n, count_part, &with);
+        else each_part(n, count_part, &with);
         if (n->let.key) scope_know(&k->scope, n->let.key, n->let.local);
         break;
     case NODE_KNOW: scope_know(&k->scope, n->let.key, n->let.local); break;
@@ -420,14 +428,14 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         if (n->assign.times) operate(to, ex_num(1));
         break;
     case NODE_DRAW:
-        each_expr(n, count_part, &with);
+        each_part(n, count_part, &with);
         draw(to, n->draw.whole ? n->draw.whole : ex_num(1), units_of(n->draw.call ? n->draw.call->name : n->draw.routine, DRAW).alone);
         if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
         break;
     case NODE_SAMPLE: draw(to, ex_num(1), DRAW); break;
     case NODE_SLICE:
     case NODE_METROPOLIS:
-        each_expr(n, count_part, &with);
+        each_part(n, count_part, &with);
         add(to, times(tried(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
         for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)  // computed again for each value
             if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var))
@@ -535,7 +543,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_CALL: add(to, count_scope(k, n->call.part->body)); break;
     case NODE_SKIP:
-    case NODE_RETURN: each_expr(n, count_part, &with); break;
+    case NODE_RETURN: each_part(n, count_part, &with); break;
     case NODE_COMMENT:
     case NODE_FILL:
     case NODE_ORDER:

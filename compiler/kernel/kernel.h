@@ -466,12 +466,26 @@ Var *local_new(Arena *a, const char *name);             // a local variable
 Var *local_named(Arena *a, const char *name);           // one whose name is made of names of the model
 Expr *local_ref(Var *local);
 Count count_dims(const Var *v, int first, int n);
+
+// What a node itself has, as its row of kernel.def says: the member that belongs to the kind of part is there.
+typedef enum { HAS_VALUE, HAS_AT, HAS_PLACE, HAS_SIZE, HAS_WITHIN, HAS_INDEX, HAS_KEY, HAS_ARRAY, HAS_WRITTEN } NodePartKind;
+
+typedef struct NodePart {
+    NodePartKind kind;
+    Expr *e;
+    const Place *place;
+    const Var *v;
+    const Index *index;
+} NodePart;
+
+bool each_part(const Node *n, bool (*f)(const NodePart *, void *), void *with);  // until f returns true, which is the result
+void each_subscript(const Place *at, void (*f)(Expr *, void *), void *with);
 // f of every variable that the nodes write, until it returns true
 bool writes(const Node *list, bool (*f)(const Var *, void *), void *with);
 
 bool reads_local(const Node *list, const Var *local);                  // whether a value or a place in the list, or below it, does
 void drop_spare(Node **list);                                          // LETs that are spare (let.spare) and that nothing in the list reads
-void each_expr(const Node *n, void (*f)(Expr *, void *), void *with);  // f of every expression of the node itself
+void each_expr(const Node *n, void (*f)(Expr *, void *), void *with);  // f of every expression that the node itself computes
 // f of every array that the node itself reads or writes other than in each_expr
 void each_array(const Node *n, bool (*f)(const Var *, void *), void *with);
 bool ex_is_integer(const Expr *e);

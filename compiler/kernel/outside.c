@@ -721,164 +721,100 @@ static void visit_loop(Walk *w, Node *n)
     inner(w, &n->body, who, true);
 }
 
+static bool need_part(const NodePart *part, void *with)
+{
+    Walk *w = with;
+    switch (part->kind) {
+    case HAS_VALUE: need_argument(w, part->e); break;
+    case HAS_AT: need_place(w, &(Place){.element = part->e}); break;
+    case HAS_PLACE: need_place(w, part->place); break;
+    case HAS_SIZE: need_extent(w, part->e); break;
+    case HAS_INDEX: need_extent(w, part->index->hi); break;
+    case HAS_WITHIN:
+    case HAS_KEY:
+    case HAS_ARRAY:
+    case HAS_WRITTEN: break;
+    }
+    return false;
+}
+
+static void visit_let(Walk *w, Node *n)
+{
+    const Var *known = n->let.key ? scope_find(&w->scope, n->let.key) : NULL;
+    if (known && reads_local(n->next, n->let.local)) {  // it has a name already, and this one is read, too
+        n->let.value = local_ref((Var *)known);
+        n->let.key = NULL;
+        return;
+    }
+    if (known) {
+        n->kind = NODE_KNOW;
+        n->let.local = (Var *)known;
+        return;
+    }
+    if (n->let.value) need(w, n->let.value);
+    if (n->let.key) scope_know(&w->scope, n->let.key, n->let.local);
+}
+
+static void visit_lane(Walk *w, Node *n)
+{
+    const Expr *group = w->group;
+    if (n->lane.key) w->group = n->lane.key;
+    else if (w->who != BY_LANE) {  // sums are shared before one lane is alone
+        keep_values(w, n->body, &(Loops){0}, NULL);
+        w->declared = NULL;
+    }
+    inner(w, &n->body, BY_LANE, true);
+    w->group = group;
+}
+
+// The value that is drawn is named within.
+static void visit_sample(Walk *w, Node *n)
+{
+    const Site *t = n->sample.site;
+    for (int i = 0; i < t->nargs && i < t->nsample + 4; i++) need_argument(w, t->args[i]);
+    need_place(w, &(Place){.element = ex_ref(t->var, t->n, t->subscript)});
+    inner(w, &n->body, w->who, true);
+}
+
+// The body is run again and again, after what the node writes has changed.
+static void visit_trials(Walk *w, Node *n)
+{
+    scope_wrote(&w->scope, n);
+    inner(w, &n->body, w->who, true);
+}
+
+static void visit_slice(Walk *w, Node *n)
+{
+    keep_matrices(w, n->body, n->slice.c->whole ? n->slice.c->var : NULL);
+    visit_trials(w, n);
+    if (!w->kernel->followed || !reads_predictor(w->p, w->kernel)) return;
+    n->slice.follows = true;
+    follow_after(w, n, n->slice.element, local_new(w->a, "change"));
+}
+
 static void visit(Walk *w, Node *n)
 {
     switch (n->kind) {
-    case NODE_COMMENT:
-    case NODE_ORDER:
-    case NODE_BARRIER:
-    case NODE_ARRAY:
-    case NODE_MATRIX:
-    case NODE_CHOICE:
-    case NODE_COMPUTE:
-    case NODE_CALL:
-    case NODE_DRAW_ARRAY:
-    case NODE_DRAW_NORMAL:
-    case NODE_DRAW_BAND:
-    case NODE_DRAW_STATES:
-    case NODE_COPY: break;
-    case NODE_FACTOR: need_extent(w, n->factor.matrix->dim[0]); break;
-    case NODE_LET: {
-        const Var *known = n->let.key ? scope_find(&w->scope, n->let.key) : NULL;
-        if (known && reads_local(n->next, n->let.local)) {  // it has a name already, and this one is read, too
-            n->let.value = local_ref((Var *)known);
-            n->let.key = NULL;
-            break;
-        }
-        if (known) {
-            n->kind = NODE_KNOW;
-            n->let.local = (Var *)known;
-            break;
-        }
-        if (n->let.value) need(w, n->let.value);
-        if (n->let.key) scope_know(&w->scope, n->let.key, n->let.local);
-        break;
-    }
-    case NODE_KNOW: scope_know(&w->scope, n->let.key, n->let.local); break;
+    case NODE_LET: visit_let(w, n); return;
+    case NODE_KNOW: scope_know(&w->scope, n->let.key, n->let.local); return;
     case NODE_REDUCE:
-    case NODE_NEST: inner(w, &n->body, w->who, false); break;
-    case NODE_LOOP: visit_loop(w, n); break;
-    case NODE_LANE: {
-        const Expr *group = w->group;
-        if (n->lane.key) w->group = n->lane.key;
-        else if (w->who != BY_LANE) {  // sums are shared before one lane is alone
-            keep_values(w, n->body, &(Loops){0}, NULL);
-            w->declared = NULL;
-        }
-        inner(w, &n->body, BY_LANE, true);
-        w->group = group;
-        break;
+    case NODE_NEST: inner(w, &n->body, w->who, false); return;
+    case NODE_LOOP: visit_loop(w, n); return;
+    case NODE_LANE: visit_lane(w, n); return;
+    case NODE_SAMPLE: visit_sample(w, n); return;
+    default: each_part(n, need_part, w);
     }
+    switch (n->kind) {
     case NODE_IF:
-        if (n->test.condition) need(w, n->test.condition);
         if (!n->test.negated) w->p->few_only = n->test.few;
         inner(w, &n->body, w->who, true);
         w->p->few_only = NULL;
         inner(w, &n->otherwise, w->who, true);
         break;
-    case NODE_SKIP: need(w, n->skip.condition); break;
-    case NODE_ASSIGN:
-        need_place(w, &n->assign.place);
-        need(w, n->assign.value);
-        keep_predictors(w, n);
-        break;
-    case NODE_FILL: need_count(w, &n->fill.count); break;
-    case NODE_DRAW:
-        for (int i = 0; i < n->draw.nargs; i++) {
-            if (n->draw.arg[i].value) need_argument(w, n->draw.arg[i].value);
-        }
-        if (n->draw.element) need_place(w, &(Place){.element = n->draw.element});
-        if (n->draw.whole) need_extent(w, n->draw.whole);
-        need_place(w, &n->draw.place);
-        break;
-    case NODE_SAMPLE: {
-        const Site *t = n->sample.site;
-        for (int i = 0; i < t->nargs && i < t->nsample + 4; i++) need_argument(w, t->args[i]);
-        need_place(w, &(Place){.element = ex_ref(t->var, t->n, t->subscript)});
-        inner(w, &n->body, w->who, true);
-        break;
-    }
-    case NODE_CHECK: {
-        const Requirement *c = n->check.requirement;
-        for (int i = 0; i < c->nparts; i++) need(w, c->fails[i]);
-        for (int i = 0; i < c->nnumbers; i++) need(w, c->number[i]);
-        break;
-    }
-    case NODE_BOUNDS: {
-        const Factor *f = n->bounds.factor;
-        Expr *ends[] = {n->bounds.interval ? f->from : f->least, n->bounds.interval ? f->to : f->most};
-        for (int i = 0; i < 2; i++)
-            if (ends[i]) need(w, ends[i]);
-        if (f->value && f->value->kind == EX_REF) need_place(w, &(Place){.element = f->value});
-        break;
-    }
-    case NODE_RATIO: break;
-    case NODE_SOLVE: {
-        const Ode *o = n->solve.ode;
-        need(w, o->from);
-        for (int i = 0; i < 2; i++) need(w, o->tolerance[i]);
-        inner(w, &n->body, w->who, true);
-        break;
-    }
+    case NODE_ASSIGN: keep_predictors(w, n); break;
     case NODE_SLICE:
-    case NODE_METROPOLIS:
-        if (n->slice.start) need(w, n->slice.start);
-        if (n->slice.lo) need(w, n->slice.lo);
-        if (n->slice.hi) need(w, n->slice.hi);
-        keep_matrices(w, n->body, n->slice.c->whole ? n->slice.c->var : NULL);
-        scope_wrote(&w->scope, n);
-        inner(w, &n->body, w->who, true);
-        if (!w->kernel->followed || !reads_predictor(w->p, w->kernel)) break;
-        n->slice.follows = true;
-        follow_after(w, n, n->slice.element, local_new(w->a, "change"));
-        break;
-    case NODE_WEIGH:
-        need(w, n->weigh.first);
-        need(w, n->weigh.last);
-        for (const ValueWeights *t = n->weigh.weights_of; t; t = t->next)
-            for (int i = 0; i < t->n; i++) need(w, t->key[i]);
-        scope_wrote(&w->scope, n);
-        inner(w, &n->body, w->who, true);
-        break;
-    case NODE_WEIGHTS:
-        for (int i = 0; i < n->weights.of->n; i++) need_extent(w, n->weights.of->index[i]->hi);
-        need_extent(w, n->weights.of->value->hi);
-        scope_wrote(&w->scope, n);
-        break;
-    case NODE_ELLIPSE:
-        need_place(w, &(Place){.element = n->ellipse.stream});
-        scope_wrote(&w->scope, n);
-        inner(w, &n->body, w->who, true);
-        break;
-    case NODE_CONSTRAINED:
-        if (n->constrained.start) need(w, n->constrained.start);
-        scope_wrote(&w->scope, n);
-        inner(w, &n->body, w->who, true);
-        break;
-    case NODE_TRANSFORM: {
-        Expr *const part[] = {n->transform.y,     n->transform.x,   n->transform.work,
-                              n->transform.slope, n->transform.out, n->transform.log_slope};
-        for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-            if (part[i]) need_place(w, &(Place){.element = part[i]});
-        break;
-    }
-    case NODE_WHITENED: {
-        Expr *const part[] = {n->whitened.shares, n->whitened.mean,  n->whitened.from,  n->whitened.q,
-                              n->whitened.apart,  n->whitened.noise, n->whitened.slope, n->whitened.by_mean,
-                              n->whitened.left,   n->whitened.right, n->whitened.pivot};
-        for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-            if (part[i]) need_place(w, &(Place){.element = part[i]});
-        break;
-    }
-    case NODE_ROUTINE:
-        need_argument(w, n->routine.from);
-        need_place(w, &(Place){.element = n->routine.to});
-        break;
-    case NODE_RETURN:
-        need(w, n->row.weight);
-        if (n->row.square) need(w, n->row.square);
-        break;
-    case NODE_RESULT: need(w, n->result.value); break;
+    case NODE_METROPOLIS: visit_slice(w, n); break;
+    default: visit_trials(w, n);
     }
 }
 
