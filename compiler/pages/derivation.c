@@ -170,7 +170,7 @@ static void collect_natural(Writing *w, DerivationStep *s, const Conditional *c)
 
 static const Formula *given_rest(Notation *t, const Formula *what)
 {
-    return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_TIMES), formula_letter(t, "p"), formula_fenced(t, '(', ROW(t, what, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"))));
+    return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_THIN), formula_letter(t, "p"), formula_fenced(t, '(', ROW(t, what, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"))));
 }
 
 static bool is_square_of(const Expr *e, const Expr *u) { return e->kind == EX_POW && e->number == 2 && e->args[0] == u; }
@@ -272,7 +272,7 @@ static const Formula *law_of_draw(Writing *w, const DrawnFrom *d)
     const bool power = d->of->kind == EX_POW && d->of->number < 0;  // not as a fraction
     const Formula *of = power ? formula_power(t, formula_of(t, d->of->args[0]), formula_of(t, ex_num(d->of->number))) : formula_of(t, d->of);
     return ROW(t, of, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"), formula_sign(t, SIGN_FOLLOWS), law,
-               d->truncated ? formula_prose(t, " , truncated") : NULL);
+               d->truncated ? formula_prose(t, ", truncated") : NULL);
 }
 
 static void derive(Writing *w, Derivation *d)
@@ -313,6 +313,7 @@ static void derive(Writing *w, Derivation *d)
     add_statements(w, collect, says, true);
     if (!collect->n) d->nsteps--;
     DerivationStep *draw = step_new(d, "Recognise", says->drawn.dist ? "Nothing else depends on it: its own distribution." : "No family is recognised: this density is drawn from as it stands.");
+    if (u->kind == UPDATE_NUTS) draw->words = "Trajectories follow the gradient of this joint density.";
     if (u->kind == UPDATE_ENUM || u->kind == UPDATE_PAIR) draw->words = "Finitely many values: each is weighed by this density.";
     if (!d->law) {
         const Formula *what = u->nblock == 1 && c ? formula_of(t, c->current) : block_formula(w, u);
