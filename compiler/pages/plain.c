@@ -38,7 +38,8 @@ void formula_plain(FILE *out, const Formula *f)
     case FORMULA_SIGN: fputs(signs[f->sign], out); break;
     case FORMULA_ROW:
         for (int i = 0; i < f->n; i++) {
-            const bool words = i && f->kid[i - 1]->kind == FORMULA_WORD && f->kid[i]->kind != FORMULA_FENCED && f->kid[i]->kind != FORMULA_SIGN;
+            const bool words =
+                i && f->kid[i - 1]->kind == FORMULA_WORD && f->kid[i]->kind != FORMULA_FENCED && f->kid[i]->kind != FORMULA_SIGN;
             if (words) fputc(' ', out);
             formula_plain(out, f->kid[i]);
         }
