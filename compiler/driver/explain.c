@@ -117,8 +117,7 @@ static void update(FILE *out, const Program *p, const UpdateCode *code, bool ful
         row(out, "note", arena_printf(g->arena, "%s is integrated out, and drawn afterwards", s->without->plate->block[0]->name));
     if (s->over_sum && (s->selection || g->nsums))
         row(out, "note",
-            s->selection ? "unknowns are summed out, and drawn afterwards"
-                         : "unknowns are summed out (`marginal`), and drawn afterwards");
+            s->selection ? "unknowns are summed out, and drawn afterwards" : "unknowns are summed out (`marginal`), and drawn afterwards");
     if (s->does == DRAWS && can_be_summed_out(g, s))
         fprintf(out, "  %-9s infer { %s by marginal; } would update others with it summed out\n", "note", s->block[0]->name);
     fputc('\n', out);

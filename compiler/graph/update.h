@@ -106,9 +106,9 @@ typedef struct Proposal {  // of the update's block with its scales, from the jo
 
 // A line of a description as expressions, for pages that write formulas: `name[left...] relation right over loops`
 typedef struct Statement {
-    const char *words;     // before the formula: "then"; NULL: none
-    const char *name;      // of a parameter, J or h; NULL: `left` stands for itself
-    int nleft;             // subscripts of the name, or 1
+    const char *words;  // before the formula: "then"; NULL: none
+    const char *name;   // of a parameter, J or h; NULL: `left` stands for itself
+    int nleft;          // subscripts of the name, or 1
     Expr *left[2];
     const char *relation;  // =, +=, ~, <=, >=, for; NULL: the line is words alone
     const char *dist;      // after ~: with right and right2 for arguments

@@ -144,7 +144,8 @@ static void name_elements(Writing *w, const Conditional *c)
     for (const Factor *f = w->g->factors; f; f = f->next) {
         if (!f->value || f->value->kind != EX_REF || f->value->var != c->var) continue;
         for (int k = 0; k < f->value->nargs; k++)
-            if (f->value->args[k]->kind == EX_INDEX && c->element[k]) notation_fix(&w->names, c->element[k], f->value->args[k]->index->name);
+            if (f->value->args[k]->kind == EX_INDEX && c->element[k])
+                notation_fix(&w->names, c->element[k], f->value->args[k]->index->name);
         return;
     }
 }
@@ -170,7 +171,8 @@ static void collect_natural(Writing *w, DerivationStep *s, const Conditional *c)
 
 static const Formula *given_rest(Notation *t, const Formula *what)
 {
-    return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_TIMES), formula_letter(t, "p"), formula_fenced(t, '(', ROW(t, what, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"))));
+    return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_THIN), formula_letter(t, "p"),
+               formula_fenced(t, '(', ROW(t, what, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"))));
 }
 
 static bool is_square_of(const Expr *e, const Expr *u) { return e->kind == EX_POW && e->number == 2 && e->args[0] == u; }
@@ -189,22 +191,23 @@ static void complete_natural(Writing *w, DerivationStep *s, const Conditional *c
         const Expr *statistic = which < MAX_NATURAL ? c->statistic[which] : NULL;
         const Formula *of = NULL;
         if (statistic) of = formula_of(t, ex_replace((Expr *)statistic, c->u, c->current));
-        else of = formula_word(t, arena_printf(a, "%.*s", n->statistic->span.to - n->statistic->span.from, n->statistic->span.source->text + n->statistic->span.from));
+        else
+            of = formula_word(t, arena_printf(a, "%.*s", n->statistic->span.to - n->statistic->span.from,
+                                              n->statistic->span.source->text + n->statistic->span.from));
         linear |= statistic == c->u;
         square |= statistic && is_square_of(statistic, c->u);
-        row_new(a, s,
-                (Row){.words = "coefficient of",
-                      .formula = ROW(t, of, formula_prose(t, ": "), formula_of(t, ex_tidy(sum)))});
+        row_new(a, s, (Row){.words = "coefficient of", .formula = ROW(t, of, formula_prose(t, ": "), formula_of(t, ex_tidy(sum)))});
     }
     if (linear && square && which == 2 && c->family->law) {
         const Formula *x = formula_of(t, c->current), *mean = formula_word(t, "mean");
-        const Formula *half = ROW(t, formula_sign(t, SIGN_NEGATIVE), formula_of(t, ex_num(0.5)), formula_sign(t, SIGN_TIMES), formula_word(t, "precision"),
-                                  formula_sign(t, SIGN_TIMES));
+        const Formula *half = ROW(t, formula_sign(t, SIGN_NEGATIVE), formula_of(t, ex_num(0.5)), formula_sign(t, SIGN_TIMES),
+                                  formula_word(t, "precision"), formula_sign(t, SIGN_TIMES));
         const Formula *of = formula_fenced(t, '(', ROW(t, x, formula_sign(t, SIGN_MINUS), mean));
-        row_new(a, s,
-                (Row){.words = "the square completed:",
-                      .formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), half, formula_power(t, of, formula_of(t, ex_num(2))),
-                                     formula_sign(t, SIGN_PLUS), formula_word(t, "const"))});
+        row_new(
+            a, s,
+            (Row){.words = "the square completed:",
+                  .formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), half, formula_power(t, of, formula_of(t, ex_num(2))),
+                                 formula_sign(t, SIGN_PLUS), formula_word(t, "const"))});
     }
 }
 
@@ -242,12 +245,14 @@ static const Formula *inverse_of(Notation *t, const Formula *J) { return formula
 static void complete_block(Writing *w, DerivationStep *s)
 {
     Notation *t = &w->names;
-    const Formula *x = formula_word(t, "x"), *J = formula_word(t, "J"), *h = formula_word(t, "h"), *turned = formula_sign(t, SIGN_TRANSPOSED);
-    row_new(w->p->arena, s,
-            (Row){.formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), formula_sign(t, SIGN_NEGATIVE), formula_of(t, ex_num(0.5)),
-                                 formula_sign(t, SIGN_TIMES), formula_power(t, x, turned), J, x, formula_sign(t, SIGN_PLUS),
-                                 formula_power(t, h, turned), x, formula_sign(t, SIGN_PLUS), formula_word(t, "const")),
-                  .note = "x: the block as one vector"});
+    const Formula *x = formula_word(t, "x"), *J = formula_word(t, "J"), *h = formula_word(t, "h"),
+                  *turned = formula_sign(t, SIGN_TRANSPOSED);
+    row_new(
+        w->p->arena, s,
+        (Row){.formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), formula_sign(t, SIGN_NEGATIVE), formula_of(t, ex_num(0.5)),
+                             formula_sign(t, SIGN_TIMES), formula_power(t, x, turned), J, x, formula_sign(t, SIGN_PLUS),
+                             formula_power(t, h, turned), x, formula_sign(t, SIGN_PLUS), formula_word(t, "const")),
+              .note = "x: the block as one vector"});
 }
 
 static DerivationStep *step_new(Derivation *d, const char *title, const char *words)
@@ -270,9 +275,10 @@ static const Formula *law_of_draw(Writing *w, const DrawnFrom *d)
     Notation *t = &w->names;
     const Formula *law = d->nargs ? call_of(t, d->dist, d->nargs, d->args) : formula_word(t, d->dist);
     const bool power = d->of->kind == EX_POW && d->of->number < 0;  // not as a fraction
-    const Formula *of = power ? formula_power(t, formula_of(t, d->of->args[0]), formula_of(t, ex_num(d->of->number))) : formula_of(t, d->of);
+    const Formula *of =
+        power ? formula_power(t, formula_of(t, d->of->args[0]), formula_of(t, ex_num(d->of->number))) : formula_of(t, d->of);
     return ROW(t, of, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"), formula_sign(t, SIGN_FOLLOWS), law,
-               d->truncated ? formula_prose(t, " , truncated") : NULL);
+               d->truncated ? formula_prose(t, ", truncated") : NULL);
 }
 
 static void derive(Writing *w, Derivation *d)
@@ -290,14 +296,17 @@ static void derive(Writing *w, Derivation *d)
         DerivationStep *complete = step_new(d, "Complete", "Their sum, as coefficients of its statistics:");
         complete_natural(w, complete, c);
         const bool power = c->family->power && c->power != 1;
-        DerivationStep *recognise = step_new(d, "Recognise", power ? "In this power of it, with the Jacobian of the power, the law of a family:" : "The law of a family, in its textbook parameters:");
+        DerivationStep *recognise = step_new(d, "Recognise",
+                                             power ? "In this power of it, with the Jacobian of the power, the law of a family:"
+                                                   : "The law of a family, in its textbook parameters:");
         row_new(w->p->arena, recognise, (Row){.formula = d->law});
         add_statements(w, recognise, says, false);
         return;
     }
     if (u->kind == UPDATE_GAUSSIAN) {
         collect_block(w, collect, u->gaussian.terms);
-        DerivationStep *complete = step_new(d, "Complete", "They are quadratic in the block: their coefficients make a precision J and a shift h.");
+        DerivationStep *complete =
+            step_new(d, "Complete", "They are quadratic in the block: their coefficients make a precision J and a shift h.");
         complete_block(w, complete);
         for (int i = 0; i < says->n; i++)
             if (says->statement[i].name) add_statement(w, complete, &says->statement[i]);
@@ -312,12 +321,16 @@ static void derive(Writing *w, Derivation *d)
     }
     add_statements(w, collect, says, true);
     if (!collect->n) d->nsteps--;
-    DerivationStep *draw = step_new(d, "Recognise", says->drawn.dist ? "Nothing else depends on it: its own distribution." : "No family is recognised: this density is drawn from as it stands.");
+    DerivationStep *draw = step_new(d, "Recognise",
+                                    says->drawn.dist ? "Nothing else depends on it: its own distribution."
+                                                     : "No family is recognised: this density is drawn from as it stands.");
+    if (u->kind == UPDATE_NUTS) draw->words = "Trajectories follow the gradient of this joint density.";
     if (u->kind == UPDATE_ENUM || u->kind == UPDATE_PAIR) draw->words = "Finitely many values: each is weighed by this density.";
     if (!d->law) {
         const Formula *what = u->nblock == 1 && c ? formula_of(t, c->current) : block_formula(w, u);
         d->law = ROW(t, formula_letter(t, "p"), formula_fenced(t, '(', ROW(t, what, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"))),
-                     formula_sign(t, SIGN_PROPORTIONAL), formula_word(t, "exp"), formula_fenced(t, '(', formula_prose(t, "the sum of its terms")));
+                     formula_sign(t, SIGN_PROPORTIONAL), formula_word(t, "exp"),
+                     formula_fenced(t, '(', formula_prose(t, "the sum of its terms")));
     }
     row_new(w->p->arena, draw, (Row){.formula = d->law});
     add_statements(w, draw, says, false);
@@ -375,13 +388,16 @@ static void find_changes(const Pages *p, Derivation *d)
     const Request *asked = u->imputes ? NULL : request_of(p->g, v);
     const Applied *rule = rule_of(p->g, u);
     const bool real = is_real_unknown(v);
-    if (asked) change(p, d, arena_printf(p->arena, "The model requests it on line %d; without that request gmc chooses.", span_line(asked->span)));
+    if (asked)
+        change(p, d, arena_printf(p->arena, "The model requests it on line %d; without that request gmc chooses.", span_line(asked->span)));
     if (u->selection)
-        change(p, d, "A warm-up of 300 sweeps or more compares Gibbs updates and NUTS for these unknowns. `--method gibbs` and `--method nuts` decide instead.");
+        change(p, d,
+               "A warm-up of 300 sweeps or more compares Gibbs updates and NUTS for these unknowns. `--method gibbs` and `--method nuts` "
+               "decide instead.");
     if (rule)
         change(p, d,
-               arena_printf(p->arena, "It is there by the augmentation %s on line %d. `gmc --no-augment` leaves the model as written.", rule->rule->name,
-                            span_line(rule->factor->span)));
+               arena_printf(p->arena, "It is there by the augmentation %s on line %d. `gmc --no-augment` leaves the model as written.",
+                            rule->rule->name, span_line(rule->factor->span)));
     if (asked || u->imputes || u->group_move || proposal_of(u) || v->kind == VAR_AUXILIARY || u->does != DRAWS) return;
     const bool gibbs = u->kind == UPDATE_EXACT || u->kind == UPDATE_GAUSSIAN || u->kind == UPDATE_OWN;
     if (gibbs && real) change(p, d, arena_printf(p->arena, "`infer { %s by nuts; }` draws it by NUTS.", names_of(p, u)));
@@ -391,7 +407,8 @@ static void find_changes(const Pages *p, Derivation *d)
     if (u->kind == UPDATE_SLICE && d->because) change(p, d, "Without the reason above, its law would be a family, and the draw exact.");
     if (u->kind == UPDATE_SLICE && real) change(p, d, arena_printf(p->arena, "`infer { %s by nuts; }` draws it by NUTS.", names_of(p, u)));
     if (u->kind == UPDATE_ENUM && u->nblock == 1 && v->discrete && !v->summing.summed)
-        change(p, d, arena_printf(p->arena, "`infer { %s by marginal; }` updates others with it summed out, where that is possible.", v->name));
+        change(p, d,
+               arena_printf(p->arena, "`infer { %s by marginal; }` updates others with it summed out, where that is possible.", v->name));
 }
 
 static void derivation_make(const Pages *p, Derivation *d, const UpdateCode *code, int number)

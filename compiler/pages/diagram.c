@@ -17,10 +17,11 @@ static int plate_in(Diagram *d, int parent, const Index *i)
     for (int k = 1; k < d->nplates; k++)
         if (d->plate[k].parent == parent && d->plate[k].lo == i->lo && d->plate[k].hi == i->hi) return k;
     ROOM(d->arena, d->plate, d->nplates, d->plates_size);
-    d->plate[d->nplates] = (DiagramPlate){.label = arena_printf(d->arena, "%s in %s:%s", i->name, ex_text(d->arena, i->lo), ex_text(d->arena, i->hi)),
-                                          .lo = i->lo,
-                                          .hi = i->hi,
-                                          .parent = parent};
+    d->plate[d->nplates] =
+        (DiagramPlate){.label = arena_printf(d->arena, "%s in %s:%s", i->name, ex_text(d->arena, i->lo), ex_text(d->arena, i->hi)),
+                       .lo = i->lo,
+                       .hi = i->hi,
+                       .parent = parent};
     return d->nplates++;
 }
 
@@ -53,10 +54,10 @@ static int node_of(Drawing *w, const Var *v)
     for (int i = 0; i < d->nnodes; i++)
         if (d->node[i].v == v) return i;
     ROOM(d->arena, d->node, d->nnodes, d->nodes_size);
-    const DiagramKind kind = v->response                                ? NODE_IS_OBSERVED
+    const DiagramKind kind = v->response                                 ? NODE_IS_OBSERVED
                              : v->kind == VAR_DATA || v->kind == VAR_LET ? NODE_IS_DATA
-                             : v->kind == VAR_SERIES                    ? NODE_IS_COMPUTED
-                                                                        : NODE_IS_UNKNOWN;
+                             : v->kind == VAR_SERIES                     ? NODE_IS_COMPUTED
+                                                                         : NODE_IS_UNKNOWN;
     d->node[d->nnodes] = (DiagramNode){.v = v, .name = v->name, .index = "", .kind = kind, .plate = -1};
     return d->nnodes++;
 }
@@ -218,7 +219,8 @@ Diagram *diagram_new(Graph *g)
     d->plate = NEW_N(g->arena, DiagramPlate, d->plates_size = 4);
     d->nplates = 1;
     for (int i = 0; i < g->nvars; i++)  // unknowns in the order of the model
-        if (is_drawn(g->vars[i]) && (var_unknown(g->vars[i]) || g->vars[i]->kind == VAR_PART) && !g->vars[i]->hidden) node_of(&w, g->vars[i]);
+        if (is_drawn(g->vars[i]) && (var_unknown(g->vars[i]) || g->vars[i]->kind == VAR_PART) && !g->vars[i]->hidden)
+            node_of(&w, g->vars[i]);
     for (const Factor *f = g->factors; f; f = f->next)
         if (!f->rule && !f->original && !f->made) read_factor(&w, f);
     for (int i = 0; i < g->nvars; i++)

@@ -10,8 +10,8 @@ typedef struct DiagramNode {
     const char *name;   // v, or target
     const char *index;  // of its elements, as its statement calls them: "i, j"; "" if there is one
     DiagramKind kind;
-    int plate;  // 0: it is in none
-    bool to_itself;  // its elements depend on each other
+    int plate;                   // 0: it is in none
+    bool to_itself;              // its elements depend on each other
     double x, y, width, height;  // x, y: the centre
 } DiagramNode;
 

@@ -69,10 +69,7 @@ const Formula *formula_fenced(Notation *t, char open, const Formula *inner)
     return f;
 }
 
-const Formula *formula_power(Notation *t, const Formula *base, const Formula *exponent)
-{
-    return of_two(t, FORMULA_POWER, base, exponent);
-}
+const Formula *formula_power(Notation *t, const Formula *base, const Formula *exponent) { return of_two(t, FORMULA_POWER, base, exponent); }
 
 const Formula *formula_row(Notation *t, int n, const Formula *const *kids)
 {
@@ -191,7 +188,8 @@ static const Formula *number_text(Notation *t, const char *text)
     const char *e = strchr(text, 'e');
     if (strcmp(text, "inf") == 0) return formula_sign(t, SIGN_INFINITE);
     if (!e) return leaf(t, FORMULA_NUMBER, text);
-    const Formula *power = formula_power(t, leaf(t, FORMULA_NUMBER, "10"), leaf(t, FORMULA_NUMBER, arena_printf(t->arena, "%d", atoi(e + 1))));
+    const Formula *power =
+        formula_power(t, leaf(t, FORMULA_NUMBER, "10"), leaf(t, FORMULA_NUMBER, arena_printf(t->arena, "%d", atoi(e + 1))));
     if (e - text == 1 && *text == '1') return power;
     return ROW(t, leaf(t, FORMULA_NUMBER, arena_printf(t->arena, "%.*s", (int)(e - text), text)), formula_sign(t, SIGN_CROSS), power);
 }
@@ -321,7 +319,8 @@ const Formula *formula_condition(Notation *t, const Expr *e)
     const Formula *side[2];
     const Expr *first = e->args[0];
     // 1 + k <= T is k < T
-    const bool below = e->fn == FN_LE && first->kind == EX_ADD && ex_is_num(first->args[0], 1) && ex_is_whole(first) && ex_is_whole(e->args[1]);
+    const bool below =
+        e->fn == FN_LE && first->kind == EX_ADD && ex_is_num(first->args[0], 1) && ex_is_whole(first) && ex_is_whole(e->args[1]);
     if (below) first = ex_plus((Expr *)first, -1);
     for (int i = 0; i < 2; i++) {
         const Expr *a = i ? e->args[1] : first;
@@ -407,8 +406,7 @@ static const Formula *write_array(Notation *t, const Expr *e)
     const bool short_one = n->kind == EX_NUM && n->number >= 1 && n->number <= MOST_LISTED;
     if (short_one && has_choice_by(body, e->index)) {
         Factors items = {0};
-        for (int k = 1; k <= (int)n->number; k++)
-            put(t, &items, write(t, ex_replace_index((Expr *)body, e->index, ex_num(k)), LEVEL_ANY));
+        for (int k = 1; k <= (int)n->number; k++) put(t, &items, write(t, ex_replace_index((Expr *)body, e->index, ex_num(k)), LEVEL_ANY));
         return bracketed(t, &items);
     }
     if (!ex_mentions_index(body, e->index)) {
@@ -446,7 +444,8 @@ static const Formula *greek_call(Notation *t, bool log, const char *letter, cons
 // lo <= x <= hi, without an end that is infinite.
 static const Formula *write_within(Notation *t, const Expr *e)
 {
-    const bool from = !(e->args[1]->kind == EX_NUM && isinf(e->args[1]->number)), to = !(e->args[2]->kind == EX_NUM && isinf(e->args[2]->number));
+    const bool from = !(e->args[1]->kind == EX_NUM && isinf(e->args[1]->number)),
+               to = !(e->args[2]->kind == EX_NUM && isinf(e->args[2]->number));
     return ROW(t, from ? write(t, e->args[1], LEVEL_SUM) : NULL, from ? formula_sign(t, SIGN_AT_MOST) : NULL,
                write(t, e->args[0], LEVEL_SUM), to ? formula_sign(t, SIGN_AT_MOST) : NULL, to ? write(t, e->args[2], LEVEL_SUM) : NULL);
 }
@@ -480,12 +479,15 @@ static const Formula *write_call(Notation *t, const Expr *e)
 
 static SignId big_sign(const char *name)
 {
-    return strcmp(name, "prod") == 0 ? SIGN_PRODUCT : strcmp(name, "min") == 0 ? SIGN_MINIMUM : strcmp(name, "max") == 0 ? SIGN_MAXIMUM : SIGN_SUM;
+    return strcmp(name, "prod") == 0  ? SIGN_PRODUCT
+           : strcmp(name, "min") == 0 ? SIGN_MINIMUM
+           : strcmp(name, "max") == 0 ? SIGN_MAXIMUM
+                                      : SIGN_SUM;
 }
 
 // The sum, or another reduction, over one index; a guard stands where the range would begin.
-static const Formula *write_big(Notation *t, SignId sign, const Index *i, Expr *lo, Expr *hi, const Expr *guard, const Formula *(*body)(Notation *, const void *),
-                                const void *with)
+static const Formula *write_big(Notation *t, SignId sign, const Index *i, Expr *lo, Expr *hi, const Expr *guard,
+                                const Formula *(*body)(Notation *, const void *), const void *with)
 {
     Formula *f = node(t, FORMULA_BIG, 3);
     f->sign = sign;
@@ -493,7 +495,8 @@ static const Formula *write_big(Notation *t, SignId sign, const Index *i, Expr *
     const int at = (int)(name_of(t, i, lo, hi) - t->names);
     t->names[at].open++;
     const Formula *name = leaf(t, FORMULA_INDEX, t->names[at].name);
-    f->kid[0] = guard ? ROW(t, name, formula_sign(t, SIGN_SO_THAT), formula_condition(t, guard)) : ROW(t, name, formula_sign(t, SIGN_EQUALS), from);
+    f->kid[0] =
+        guard ? ROW(t, name, formula_sign(t, SIGN_SO_THAT), formula_condition(t, guard)) : ROW(t, name, formula_sign(t, SIGN_EQUALS), from);
     f->kid[1] = guard ? NULL : to;
     f->kid[2] = body(t, with);
     t->names[at].open--;
@@ -521,8 +524,8 @@ static const Formula *sum_from(Notation *t, const void *with)
 static const Formula *sum_over(Notation *t, const Loops *over, const Expr *e)
 {
     if (!over->n && over->guard)
-        return ROW(t, formula_sign(t, SIGN_INDICATOR), formula_fenced(t, '[', formula_condition(t, over->guard)), formula_sign(t, SIGN_TIMES),
-                   write(t, e, LEVEL_PRODUCT));
+        return ROW(t, formula_sign(t, SIGN_INDICATOR), formula_fenced(t, '[', formula_condition(t, over->guard)),
+                   formula_sign(t, SIGN_TIMES), write(t, e, LEVEL_PRODUCT));
     return sum_from(t, &(Rest){over, 0, e});
 }
 
@@ -531,8 +534,9 @@ const Formula *formula_loops(Notation *t, const Loops *over)
     Factors all = {0};
     for (int i = 0; i < over->n; i++) {
         const Index *x = over->index[i];
-        put(t, &all, ROW(t, leaf(t, FORMULA_INDEX, name_of(t, x, x->lo, x->hi)->name), formula_sign(t, SIGN_EQUALS), write(t, x->lo, LEVEL_ATOM),
-                         formula_sign(t, SIGN_TO), write(t, x->hi, LEVEL_ATOM)));
+        put(t, &all,
+            ROW(t, leaf(t, FORMULA_INDEX, name_of(t, x, x->lo, x->hi)->name), formula_sign(t, SIGN_EQUALS), write(t, x->lo, LEVEL_ATOM),
+                formula_sign(t, SIGN_TO), write(t, x->hi, LEVEL_ATOM)));
     }
     if (over->guard) put(t, &all, ROW(t, formula_prose(t, all.n ? " where " : "where "), formula_condition(t, over->guard)));
     return all.n ? formula_list(t, all.n, all.of) : NULL;
@@ -578,8 +582,7 @@ static const Formula *write_plainly(Notation *t, const Expr *e)
     case EX_ADD: return write_sum(t, e);
     case EX_MUL: return write_product(t, e);
     case EX_POW:
-        if (e->number < 0)
-            return of_two(t, FORMULA_FRACTION, leaf(t, FORMULA_NUMBER, "1"), write(t, ex_pow((Expr *)e, -1), LEVEL_ANY));
+        if (e->number < 0) return of_two(t, FORMULA_FRACTION, leaf(t, FORMULA_NUMBER, "1"), write(t, ex_pow((Expr *)e, -1), LEVEL_ANY));
         if (e->number == 0.5) {
             Formula *f = node(t, FORMULA_ROOT, 1);
             f->kid[0] = write(t, e->args[0], LEVEL_ANY);
@@ -619,15 +622,15 @@ const Formula *formula_sum(Notation *t, const Loops *over, const Expr *e)
 // ---- names ----
 
 static const GreekLetter greek_letters[] = {
-#define GREEK(name, code) {#name, code, "\\" #name},
+#define GREEK(name, code)           {#name, code, "\\" #name},
 #define GREEK_AS(name, code, latex) {#name, code, latex},
     GREEK(alpha, "&#945;") GREEK(beta, "&#946;") GREEK(gamma, "&#947;") GREEK(delta, "&#948;") GREEK_AS(epsilon, "&#949;", "\\varepsilon")
-    GREEK(zeta, "&#950;") GREEK(eta, "&#951;") GREEK(theta, "&#952;") GREEK(iota, "&#953;") GREEK(kappa, "&#954;")
-    GREEK(lambda, "&#955;") GREEK(mu, "&#956;") GREEK(nu, "&#957;") GREEK(xi, "&#958;") GREEK_AS(omicron, "&#959;", "o")
-    GREEK(pi, "&#960;") GREEK(rho, "&#961;") GREEK(sigma, "&#963;") GREEK(tau, "&#964;") GREEK(upsilon, "&#965;") GREEK(phi, "&#966;")
-    GREEK(chi, "&#967;") GREEK(psi, "&#968;") GREEK(omega, "&#969;") GREEK(Gamma, "&#915;") GREEK(Delta, "&#916;") GREEK(Theta, "&#920;")
-    GREEK(Lambda, "&#923;") GREEK(Xi, "&#926;") GREEK(Pi, "&#928;") GREEK(Sigma, "&#931;") GREEK(Phi, "&#934;") GREEK(Psi, "&#936;")
-    GREEK(Omega, "&#937;")
+        GREEK(zeta, "&#950;") GREEK(eta, "&#951;") GREEK(theta, "&#952;") GREEK(iota, "&#953;") GREEK(kappa, "&#954;")
+            GREEK(lambda, "&#955;") GREEK(mu, "&#956;") GREEK(nu, "&#957;") GREEK(xi, "&#958;") GREEK_AS(omicron, "&#959;", "o")
+                GREEK(pi, "&#960;") GREEK(rho, "&#961;") GREEK(sigma, "&#963;") GREEK(tau, "&#964;") GREEK(upsilon, "&#965;")
+                    GREEK(phi, "&#966;") GREEK(chi, "&#967;") GREEK(psi, "&#968;") GREEK(omega, "&#969;") GREEK(Gamma, "&#915;")
+                        GREEK(Delta, "&#916;") GREEK(Theta, "&#920;") GREEK(Lambda, "&#923;") GREEK(Xi, "&#926;") GREEK(Pi, "&#928;")
+                            GREEK(Sigma, "&#931;") GREEK(Phi, "&#934;") GREEK(Psi, "&#936;") GREEK(Omega, "&#937;")
 #undef GREEK
 #undef GREEK_AS
 };

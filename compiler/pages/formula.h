@@ -67,11 +67,10 @@ const Formula *formula_symbol(Notation *t, const Var *v);
 const Formula *formula_fenced(Notation *t, char open, const Formula *f);
 const Formula *formula_power(Notation *t, const Formula *base, const Formula *exponent);
 const Formula *formula_row(Notation *t, int n, const Formula *const *kids);
-const Formula *formula_list(Notation *t, int n, const Formula *const *kids);                       // with commas
-const Formula *formula_call(Notation *t, const char *name, int n, const Formula *const *kids);      // name(a, b)
-#define ROW(t, ...)                                                                                 \
-    formula_row(t, (int)(sizeof((const Formula *const[]){__VA_ARGS__}) / sizeof(const Formula *)), \
-                (const Formula *const[]){__VA_ARGS__})
+const Formula *formula_list(Notation *t, int n, const Formula *const *kids);                    // with commas
+const Formula *formula_call(Notation *t, const char *name, int n, const Formula *const *kids);  // name(a, b)
+#define ROW(t, ...) \
+    formula_row(t, (int)(sizeof((const Formula *const[]){__VA_ARGS__}) / sizeof(const Formula *)), (const Formula *const[]){__VA_ARGS__})
 
 // A name of the model as typesetters write it: sigma_alpha is sigma with the subscript alpha.
 typedef struct GreekLetter {
@@ -79,7 +78,7 @@ typedef struct GreekLetter {
 } GreekLetter;
 typedef struct SplitName {
     const char *base;
-    const GreekLetter *greek;        // base; NULL: it is none
+    const GreekLetter *greek;       // base; NULL: it is none
     const struct SplitName *below;  // NULL: there is none
 } SplitName;
 SplitName split_name(Arena *a, const char *name);

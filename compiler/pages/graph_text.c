@@ -73,7 +73,8 @@ static void mermaid_text(FILE *out, const char *text)
 
 static void mermaid_plate(FILE *out, const Diagram *d, int plate, int depth)
 {
-    static const char *const open[] = {"([\"", "([\"", "[\"", "[\"", "[\""}, *const close[] = {"\"])", "\"]):::observed", "\"]:::data", "\"]", "\"]"};
+    static const char *const open[] = {"([\"", "([\"", "[\"", "[\"", "[\""}, *const close[] = {"\"])", "\"]):::observed", "\"]:::data",
+                                                                                               "\"]", "\"]"};
     for (int k = 0; k < d->nnodes; k++) {
         const DiagramNode *v = &d->node[k];
         if (v->plate != plate) continue;

@@ -1,4 +1,5 @@
-// html.c -- the page: the model, its diagram, the sweep, and for each unknown its terms, its conditional in steps, and the kernels beside it.
+// html.c -- the page: the model, its diagram, the sweep, and for each unknown its terms, its conditional in steps, and the kernels beside
+// it.
 //
 // It loads nothing and needs no script. Every name carries data-s, and one rule of style for each name marks all of it where one is under
 // the pointer. A line of the model links to the updates it declares, a derivation and a kernel to the lines they come from.
@@ -50,8 +51,9 @@ static bool is_name(const Pages *p, const char *word, size_t n)
 // Of the language of the text.
 static bool is_keyword(const char *word, size_t n)
 {
-    static const char *const words[] = {"model", "data", "let", "prior", "latent", "likelihood", "predict", "augment", "infer", "for", "in", "if",
-                                        "else", "int", "real", "vector", "matrix", "const", "return", "double", "while", "simplex", NULL};
+    static const char *const words[] = {"model",  "data",  "let",    "prior",  "latent", "likelihood", "predict", "augment",
+                                        "infer",  "for",   "in",     "if",     "else",   "int",        "real",    "vector",
+                                        "matrix", "const", "return", "double", "while",  "simplex",    NULL};
     for (int i = 0; words[i]; i++)
         if (strlen(words[i]) == n && strncmp(words[i], word, n) == 0) return true;
     return false;
@@ -71,7 +73,8 @@ static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code
 {
     const size_t file = strlen(h->p->file);
     for (size_t i = 0; i < n;) {
-        if (file && n - i > file && strncmp(text + i, h->p->file, file) == 0 && text[i + file] == ':' && isdigit((unsigned char)text[i + file + 1])) {
+        if (file && n - i > file && strncmp(text + i, h->p->file, file) == 0 && text[i + file] == ':' &&
+            isdigit((unsigned char)text[i + file + 1])) {
             size_t to = i + file + 1;
             while (to < n && isdigit((unsigned char)text[to])) to++;
             fprintf(h->out, "<a href=\"#L%d\">", atoi(text + i + file + 1));
@@ -170,8 +173,9 @@ enum { LONG_SUM = 6 };  // signs and terms of a sum whose terms are parts, too
 static bool is_long_sum(const Formula *f)
 {
     const Formula *body = f->kid[2];
-    return body->kind == FORMULA_BIG ? is_long_sum(body)
-                                     : body->kind == FORMULA_FENCED && body->open == '(' && body->kid[0]->kind == FORMULA_ROW && body->kid[0]->n >= LONG_SUM;
+    return body->kind == FORMULA_BIG
+               ? is_long_sum(body)
+               : body->kind == FORMULA_FENCED && body->open == '(' && body->kid[0]->kind == FORMULA_ROW && body->kid[0]->n >= LONG_SUM;
 }
 
 static void parts(FILE *out, const Formula *f, bool *begun)
@@ -238,7 +242,8 @@ static void rows(FILE *out, const DerivationStep *s)
 static void sweep(const HtmlPage *h)
 {
     FILE *out = h->out;
-    fputs("<section id=\"sweep\" aria-label=\"The sweep\"><h2>The sweep</h2><div class=\"wide\"><table><thead><tr><th>update</th><th>draws</th><th>law</th><th>method"
+    fputs("<section id=\"sweep\" aria-label=\"The sweep\"><h2>The sweep</h2><div "
+          "class=\"wide\"><table><thead><tr><th>update</th><th>draws</th><th>law</th><th>method"
           "</th><th>line</th></tr></thead><tbody>\n",
           out);
     for (int i = 0; i < h->p->nderivations; i++) {
@@ -309,8 +314,10 @@ static void derivation(const HtmlPage *h, const Derivation *d)
     FILE *out = h->out;
     fprintf(out, "<article class=\"card\" id=\"%s\"><h3>Update %s: ", d->id, number_of(d));
     html_text(out, d->subject);
-    fprintf(out, d->line ? " <a class=\"from\" href=\"#L%d\">line %d</a></h3><div class=\"beside\"><div>\n" : "</h3><div class=\"beside\"><div>\n", d->line,
-            d->line);
+    fprintf(out,
+            d->line ? " <a class=\"from\" href=\"#L%d\">line %d</a></h3><div class=\"beside\"><div>\n"
+                    : "</h3><div class=\"beside\"><div>\n",
+            d->line, d->line);
     for (int i = 0; i < d->nsteps; i++) {
         fprintf(out, "<h4>%s</h4><p>", d->step[i].title);
         prose(out, d->step[i].words);
@@ -347,7 +354,9 @@ static void unknown(const HtmlPage *h, int i)
 {
     FILE *out = h->out;
     const Unknown *u = &h->p->unknown[i];
-    const char *kind = u->v->kind == VAR_AUXILIARY ? "brought in by an augmentation" : u->v->kind == VAR_DATA ? "data, of which values may be missing" : NULL;
+    const char *kind = u->v->kind == VAR_AUXILIARY ? "brought in by an augmentation"
+                       : u->v->kind == VAR_DATA    ? "data, of which values may be missing"
+                                                   : NULL;
     fputs("<section class=\"unknown\" id=\"unknown-", out);
     html_text(out, u->v->name);
     fputs("\"><h2><span class=\"s\" data-s=\"", out);
@@ -410,9 +419,11 @@ void page_html(FILE *out, const Pages *p)
     html_text(out, p->file);
     fputs(", compiled by gmc</p><h1>", out);
     html_text(out, p->title);
-    fprintf(out, "</h1><p class=\"soft\">%d unknown%s, drawn by %d update%s a sweep.", p->nunknowns, p->nunknowns == 1 ? "" : "s", p->nderivations,
-            p->nderivations == 1 ? "" : "s");
-    fputs(" Each conditional is derived from the log joint in steps; its kernels stand beside it.</p></header>\n<main>\n<div class=\"top\">\n", out);
+    fprintf(out, "</h1><p class=\"soft\">%d unknown%s, drawn by %d update%s a sweep.", p->nunknowns, p->nunknowns == 1 ? "" : "s",
+            p->nderivations, p->nderivations == 1 ? "" : "s");
+    fputs(" Each conditional is derived from the log joint in steps; its kernels stand beside it.</p></header>\n<main>\n<div "
+          "class=\"top\">\n",
+          out);
     model(h);
     fputs("<section id=\"graph\" aria-label=\"Plate diagram\"><h2>The plate diagram</h2>\n", out);
     if (d->laid_out) {
@@ -420,7 +431,8 @@ void page_html(FILE *out, const Pages *p)
         diagram_svg(out, d, p->title);
         fputs("<figcaption>Grey: observed. Without a frame: data. Definitions are substituted.</figcaption></figure>\n", out);
     } else
-        fprintf(out, "<p>It has %d nodes, too many to be laid out here: <code>gmc --emit=dot</code> writes it for Graphviz.</p>\n", d->nnodes);
+        fprintf(out, "<p>It has %d nodes, too many to be laid out here: <code>gmc --emit=dot</code> writes it for Graphviz.</p>\n",
+                d->nnodes);
     fputs("</section>\n</div>\n", out);
     sweep(h);
     for (int i = 0; i < p->nunknowns; i++) unknown(h, i);

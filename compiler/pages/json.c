@@ -188,23 +188,24 @@ static void diagram(FILE *out, const Pages *p)
 {
     static const char *const kinds[] = {"unknown", "observed", "data", "computed", "term"};
     const Diagram *d = diagram_new(p->g);
-    fprintf(out, "  \"diagram\": {\"laid_out\": %s, \"width\": %.1f, \"height\": %.1f,\n   \"nodes\": [", d->laid_out ? "true" : "false", d->width,
-            d->height);
+    fprintf(out, "  \"diagram\": {\"laid_out\": %s, \"width\": %.1f, \"height\": %.1f,\n   \"nodes\": [", d->laid_out ? "true" : "false",
+            d->width, d->height);
     for (int k = 0; k < d->nnodes; k++) {
         const DiagramNode *v = &d->node[k];
         fputs(k ? ",\n    {" : "\n    {", out);
         member(out, "name", v->name);
         fputs(", ", out);
         member(out, "index", v->index);
-        fprintf(out, ", \"kind\": \"%s\", \"plate\": %d, \"to_itself\": %s, \"x\": %.1f, \"y\": %.1f, \"width\": %.1f, \"height\": %.1f}", kinds[v->kind],
-                v->plate, v->to_itself ? "true" : "false", v->x, v->y, v->width, v->height);
+        fprintf(out, ", \"kind\": \"%s\", \"plate\": %d, \"to_itself\": %s, \"x\": %.1f, \"y\": %.1f, \"width\": %.1f, \"height\": %.1f}",
+                kinds[v->kind], v->plate, v->to_itself ? "true" : "false", v->x, v->y, v->width, v->height);
     }
     fputs("],\n   \"plates\": [", out);
     for (int k = 1; k < d->nplates; k++) {
         const DiagramPlate *q = &d->plate[k];
         fprintf(out, "%s\n    {\"id\": %d, ", k > 1 ? "," : "", k);
         member(out, "label", q->label);
-        fprintf(out, ", \"parent\": %d, \"x\": %.1f, \"y\": %.1f, \"width\": %.1f, \"height\": %.1f}", q->parent, q->x, q->y, q->width, q->height);
+        fprintf(out, ", \"parent\": %d, \"x\": %.1f, \"y\": %.1f, \"width\": %.1f, \"height\": %.1f}", q->parent, q->x, q->y, q->width,
+                q->height);
     }
     fputs("],\n   \"edges\": [", out);
     for (int k = 0; k < d->nedges; k++) fprintf(out, "%s{\"from\": %d, \"to\": %d}", k ? ", " : "", d->edge[k].from, d->edge[k].to);

@@ -33,9 +33,9 @@ typedef struct Level {  // the items of one plate
     int nlanes;
     struct Lane {  // of edges between an item and what is outside of the plate: places that pass the items between
         int item;
-        bool from;   // the edges begin at the item
+        bool from;     // the edges begin at the item
         int n, first;  // so many items from this one on
-    } *lane;
+    } * lane;
 } Level;
 
 static double letters(const SplitName *s) { return s->greek ? 1 : (double)strlen(s->base); }
@@ -217,7 +217,8 @@ static void order(Level *l)
                 for (int k = 0; k < l->nsegments; k++) {
                     const Link *s = &l->segment[k];
                     const int other = s->from == list[i] ? s->to : s->to == list[i] ? s->from : -1;
-                    if (other < 0 || l->item[other].layer == layer || ((l->item[other].layer < layer) != down && round < ROUNDS - 2)) continue;
+                    if (other < 0 || l->item[other].layer == layer || ((l->item[other].layer < layer) != down && round < ROUNDS - 2))
+                        continue;
                     sum += l->item[other].x;
                     met++;
                 }

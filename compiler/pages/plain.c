@@ -1,4 +1,4 @@
-// plain.c -- formulas as a line of text, for JSON and for labels: sum(j = 1 .. J, (theta[j] - mu)^2).
+// plain.c -- formulas as a line of text, in the notation of the language where it has one: sum(j in 1:J, (theta[j] - mu)^2).
 #include <string.h>
 #include "formula.h"
 
@@ -38,7 +38,8 @@ void formula_plain(FILE *out, const Formula *f)
     case FORMULA_SIGN: fputs(signs[f->sign], out); break;
     case FORMULA_ROW:
         for (int i = 0; i < f->n; i++) {
-            const bool words = i && f->kid[i - 1]->kind == FORMULA_WORD && f->kid[i]->kind != FORMULA_FENCED && f->kid[i]->kind != FORMULA_SIGN;
+            const bool words =
+                i && f->kid[i - 1]->kind == FORMULA_WORD && f->kid[i]->kind != FORMULA_FENCED && f->kid[i]->kind != FORMULA_SIGN;
             if (words) fputc(' ', out);
             formula_plain(out, f->kid[i]);
         }
@@ -71,11 +72,13 @@ void formula_plain(FILE *out, const Formula *f)
         break;
     case FORMULA_BIG:
         fprintf(out, "%s(", signs[f->sign]);
-        formula_plain(out, f->kid[0]);
-        if (f->kid[1]) {
-            fputs(" .. ", out);
-            formula_plain(out, f->kid[1]);
-        }
+        if (f->kid[1]) {  // the range is a row: j = 1
+            formula_plain(out, f->kid[0]->kid[0]);
+            fputs(" in ", out);
+            tight(out, f->kid[0]->kid[2]);
+            fputc(':', out);
+            tight(out, f->kid[1]);
+        } else formula_plain(out, f->kid[0]);
         fputs(", ", out);
         formula_plain(out, f->kid[2]);
         fputc(')', out);

@@ -77,13 +77,13 @@ static void node(FILE *out, const Diagram *d, const DiagramNode *v)
     if (v->kind == NODE_IS_UNKNOWN || v->kind == NODE_IS_OBSERVED)
         fprintf(out, "<ellipse cx=\"%.1f\" cy=\"%.1f\" rx=\"%.1f\" ry=\"%.1f\"/>", v->x, v->y, v->width / 2, v->height / 2);
     else
-        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\"/>", v->x - v->width / 2, v->y - v->height / 2, v->width,
-                v->height);
+        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\"/>", v->x - v->width / 2, v->y - v->height / 2,
+                v->width, v->height);
     label(out, d, v);
     if (v->to_itself) {
         const double x = v->x + v->width / 2, y = v->y;
-        fprintf(out, "<path class=\"edge\" marker-end=\"url(#arrow)\" d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\"/>", x - 3, y - 8, x + 30, y - 26,
-                x + 30, y + 26, x, y + 9);
+        fprintf(out, "<path class=\"edge\" marker-end=\"url(#arrow)\" d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\"/>", x - 3, y - 8,
+                x + 30, y - 26, x + 30, y + 26, x, y + 9);
     }
     fputs(link ? "</g></a>\n" : "</g>\n", out);
 }
@@ -91,7 +91,8 @@ static void node(FILE *out, const Diagram *d, const DiagramNode *v)
 void diagram_svg(FILE *out, const Diagram *d, const char *title)
 {
     fprintf(out,
-            "<svg id=\"diagram\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-labelledby=\"diagram-title diagram-desc\">\n",
+            "<svg id=\"diagram\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-labelledby=\"diagram-title "
+            "diagram-desc\">\n",
             d->width, d->height, d->width, d->height);
     fputs("<title id=\"diagram-title\">Plate diagram of ", out);
     html_text(out, title);
@@ -107,7 +108,8 @@ void diagram_svg(FILE *out, const Diagram *d, const char *title)
           out);
     for (int k = 1; k < d->nplates; k++) {
         const DiagramPlate *p = &d->plate[k];
-        fprintf(out, "<rect class=\"plate\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\"/>\n", p->x, p->y, p->width, p->height);
+        fprintf(out, "<rect class=\"plate\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\"/>\n", p->x, p->y, p->width,
+                p->height);
     }
     for (int k = 0; k < d->nedges; k++) edge(out, d, &d->edge[k]);
     for (int k = 1; k < d->nplates; k++) {

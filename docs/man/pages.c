@@ -192,7 +192,8 @@ static void put_values(int from, int to)
 {
     for (int group = from; group <= to; group++) EACH_ROW (o, group) {
             // an argument that may be left out stands behind a =
-            const char *before = o->argument && *o->argument == '[' ? "[[ ${COMP_WORDS[COMP_CWORD]}${COMP_WORDS[COMP_CWORD-1]} == *=* ]] && " : "";
+            const bool behind = o->argument && *o->argument == '[';
+            const char *before = behind ? "[[ ${COMP_WORDS[COMP_CWORD]}${COMP_WORDS[COMP_CWORD-1]} == *=* ]] && " : "";
             if (o->values) printf("        --%s) %swords=\"%s\" ;;\n", o->name, before, o->values);
         }
 }

@@ -293,7 +293,12 @@ static void density(Graph *g, Description *d, const Update *s)
         }
         const char *over = loops_text(g, &l);
         Expr *value = with_sums(g, s, ex_replace(p->value, c->u, c->current));
-        line(g, d, arena_printf(g->arena, "log density += %s%s%s", text(g, value), l.n ? "   over " : l.guard ? "   " : "", over),
+        line(g, d,
+             arena_printf(g->arena, "log density += %s%s%s", text(g, value),
+                          l.n       ? "   over "
+                          : l.guard ? "   "
+                                    : "",
+                          over),
              adds(NULL, value, &l, p->factor));
     }
 }
@@ -393,11 +398,16 @@ static void block(Graph *g, Description *d, const Update *s)
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
         const bool square = t->degree == 2;
         const double times = !square ? 1 : t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1;
-        Statement as = {.name = square ? "J" : "h", .nleft = t->degree, .left = {t->ref[0], t->ref[1]}, .relation = "+=", .over = t->loops, .factor = t->factor};
+        Statement as = {.name = square ? "J" : "h",
+                        .nleft = t->degree,
+                        .left = {t->ref[0], t->ref[1]},
+                        .relation = "+=",
+                        .over = t->loops,
+                        .factor = t->factor};
         as.right = ex_tidy(ex_mul2(ex_num(times), t->coefficient));
         if (square)
-            line(g, d,
-                 arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]), text(g, as.right), tail, over), as);
+            line(g, d, arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]), text(g, as.right), tail, over),
+                 as);
         else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, as.right), tail, over), as);
     }
     const char *last = s->block[s->nblock - 1]->name;
@@ -412,8 +422,7 @@ static void block(Graph *g, Description *d, const Update *s)
     if (s->gaussian.band) d->elements = band_elements(g, s);
     Loops loops;
     Expr *ref, *value;
-    for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++)
-    {
+    for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++) {
         Statement as = becomes_so(NULL, ref, ex_tidy(value));
         as.over = loops;
         line(g, d, arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, as.right), loops.n ? "   over " : "", loops_text(g, &loops)),
@@ -720,7 +729,8 @@ static void describe_categories(Graph *g, Description *d, const Update *s)
     for (const Softmax *m = t->softmax; m; m = m->next) {
         const Loops l = plates_of(m->factor);
         Expr *at_row = ex_ref(m->latent, m->offset->nargs, m->offset->args), *tilt = ex_sub(m->own, m->offset);
-        line(g, d, arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s", text(g, at_row), text(g, m->count), text(g, tilt), over_text(g, &l)),
+        line(g, d,
+             arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s", text(g, at_row), text(g, m->count), text(g, tilt), over_text(g, &l)),
              (Statement){
                  .nleft = 1, .left = {at_row}, .relation = "~", .dist = "polya_gamma", .right = m->count, .right2 = tilt, .over = l});
     }
@@ -728,8 +738,8 @@ static void describe_categories(Graph *g, Description *d, const Update *s)
     if (t->shift) {
         const Description all = describe(g, t->shift);
         t->shift->description = arena_copy(g->arena, &all, sizeof all);
-        const char *says = arena_printf(g->arena, "then a location move adds %s to all categories (Liu and Sabatti 2000): %s", all.what,
-                                        t->shift->reason);
+        const char *says =
+            arena_printf(g->arena, "then a location move adds %s to all categories (Liu and Sabatti 2000): %s", all.what, t->shift->reason);
         line(g, d, says, words_alone(says));
         for (int i = 0; i < all.n; i++) line(g, d, all.line[i], all.statement[i]);
     }
