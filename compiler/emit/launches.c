@@ -37,6 +37,7 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
     case ARG_WORK: return work_text(o, l->kernel);
     case ARG_PLACE: return var_text(o, a->var);
     case ARG_NAME: return c_name(o, a->var->name);
+    case ARG_FIELD: return text(o, "DATA_%s", a->var->name);
     case ARG_STREAM:
         return text(o, o->in_category ? "GM_STREAM_OF_ITERATION(run, VAR_%s, category, %d)" : "VAR_%s", a->var->name,
                     o->program->nstate + 1);

@@ -41,13 +41,6 @@ Shared shared_how(const Update *s, const RowDot *dot)
     return arrays ? BY_ONE : BY_TEAM;
 }
 
-int missing_field(const Lower *p, const Var *v)
-{
-    int field = 0;
-    for (int i = 0; i < p->g->nvars && p->g->vars[i] != v; i++) field += p->g->vars[i]->kind == VAR_DATA;
-    return field;
-}
-
 // Categories of the sums for one element.
 static Count iterations_of_element(const Update *s)
 {
@@ -144,7 +137,6 @@ Opened enter_elements(Lower *p, const Update *s, Shared how)
     if (s->imputes) {
         Node *n = enter_opened(p, &o, how == BY_MISSING ? SHARE_MISSING : SHARE_IN_TURN, v);
         for (int k = 0; k < v->rank; k++) n->loop.index[n->loop.n++] = c->element[k];
-        n->loop.field = missing_field(p, v);
         return o;
     }
     if (c->nbatch > 0) {
@@ -203,7 +195,7 @@ void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, c
         with_count(l, count_elements(s));
         if (coloured(s)) with_number(l, colours_of(s->conditional));
         break;
-    case BY_MISSING: with_number(launch(p, LAUNCH_MISSING, k), missing_field(p, v)); break;
+    case BY_MISSING: with_field(launch(p, LAUNCH_MISSING, k), v); break;
     case BY_ROW: {
         const RowSum *r = fused_sum(p, s);
         l = launch(p, r && r->square ? LAUNCH_ROWS_AND : r ? LAUNCH_ROWS : LAUNCH_ROWS_ONLY, k);

@@ -59,6 +59,8 @@ struct Lower {
     Map rows_of;          // a factor -> the rows of a joint normal that may be few
     Node **at;            // its nodes are added here
     const char *comment;  // lines above the next kernel
+    ProgramPart part;     // of the program that the next kernels are in, but those of HMC
+    bool says_law;        // the lines above the next kernel begin with a law
     Launches *launches;   // that launches are added to
     When when;            // of the launches that are added
     const Rows *when_rows;
@@ -147,6 +149,7 @@ void with_count(Launch *l, Count c);                             // elements
 void with_place(Launch *l, const Var *v);                        // d.X
 void with_name(Launch *l, const Var *v);                         // X
 void with_stream(Launch *l, const Var *v);                       // whose random numbers it takes
+void with_field(Launch *l, const Var *v);                        // the number of a field of Data
 void with_string(Launch *l, const char *s);                      // in quotes
 void with_function(Launch *l, const char *name);                 // a name of the program or of the runtime
 void with_number(Launch *l, double v);                           // as it is
@@ -252,7 +255,6 @@ typedef struct Opened {
     Node *loop[MAX_RANK + 1], *test;
 } Opened;  // the loops over them
 
-int missing_field(const Lower *p, const Var *v);  // its number among the fields of Data
 Shared shared_how(const Update *s, const RowDot *dot);
 bool any_loops(const Part *q);  // one of the parts is a sum for each element
 Kernel *open_elements_kernel(Lower *p, Shared how, const Update *s, const char *name);

@@ -1,8 +1,8 @@
 // kernels.h -- how kernels are written; included by an emitted program after its Data and State. The same text runs on both targets.
 //
 //   KERNEL(draw_theta) { EACH (j, d->J) { ... } }        elements on their own, in parallel
-//   KERNEL(impute_y) { EACH_MISSING (e, field) { ... } }  the missing elements of a field of Data; MISSING_IN_TURN in a KERNEL_ONCE
-//   ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
+//   KERNEL(impute_y) { EACH_MISSING (e, field) { ... } }  missing elements of field number `field` of Data; MISSING_IN_TURN in a
+//   KERNEL_ONCE ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
 //                                                         row_weight_and(w, t): and t to a total
 //   KERNEL_SPAN(rows_of_B) { ... }                        some rows at a time, between two products of matrices (ROW_PRODUCTS, launch.h):
 //                                                         SPAN (i, n, &a) { a += ...; } those that it is called for; SPAN_TOTAL(k, place,
