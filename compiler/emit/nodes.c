@@ -211,7 +211,8 @@ static void emit_node(Out *o, const Node *n)
     case NODE_SKIP: emit_skip(o, n); break;
     case NODE_ASSIGN:
         if (n->assign.exists) part(o, "if (%s) ", expr_c(o, n->assign.exists, LOOSE));
-        emit_assign(o, n);
+        if (n->assign.drawn) emit_draw_by_law(o, n->assign.drawn, n);
+        else emit_assign(o, n);
         break;
     case NODE_FILL: emit_fill(o, n); break;
     case NODE_ORDER: emit_order(o, n); break;

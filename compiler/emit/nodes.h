@@ -21,6 +21,7 @@ void store(Out *o, const char *place, const char *x);  // by a lane of the crew 
 
 void emit_loop(Out *o, const Node *n);
 void emit_draw(Out *o, const Node *n);
+void emit_draw_by_law(const Out *o, const Node *draw, const Node *store);
 void emit_ratio(Out *o, const Node *n);
 void emit_shared_draw(Out *o, const SharedDraw *f);  // the function that kernels call
 void call_shared_draw(Out *o, const Kernel *k);

@@ -173,14 +173,14 @@ static void emit_streams(Out *o, const Program *p)
 {
     const char *none = "VAR_NONE";
     for (int i = 0; i < p->nstate; i++)
-        if (strcmp(p->state[i].var->name, "NONE") == 0) none = "VAR_NONE_";
+        if (strcmp(c_name(o, p->state[i].var->name), "NONE") == 0) none = "VAR_NONE_";
     NOTED ("};", "  // streams of random numbers", "enum") {
         Names names = {.row = none, .note = "", .next = ""};
         int last = 0;
         for (int i = 0; i < p->nstate; i++) {
             const Var *v = p->state[i].var;
             if (v->kind == VAR_SUM || v->kind == VAR_LET) continue;
-            add_name(o, &names, "", text(o, last == i ? "VAR_%s" : "VAR_%s = %d", v->name, i + 1));
+            add_name(o, &names, "", text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1));
             last = i + 1;
         }
         end_row(o, &names, "");

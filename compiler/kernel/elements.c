@@ -229,12 +229,14 @@ Store store_of(Shared how, const Conditional *c)
     return how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST;
 }
 
-void put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x)
+Node *put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x)
 {
-    put_assign(p, ASSIGN_SET, place_element(element), local_ref(x))->assign.how = store_of(how, c);
+    Node *n = put_assign(p, ASSIGN_SET, place_element(element), local_ref(x));
+    n->assign.how = store_of(how, c);
+    return n;
 }
 
-void put_store(Lower *p, Shared how, const Conditional *c, Var *x) { put_store_at(p, how, c, c->current, x); }
+Node *put_store(Lower *p, Shared how, const Conditional *c, Var *x) { return put_store_at(p, how, c, c->current, x); }
 
 // Sums over the loops of a part, into locals.
 Node *enter_part(Lower *p, const Loops *l)

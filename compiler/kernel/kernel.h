@@ -211,6 +211,7 @@ struct Node {
             Var *times;
             Store how;
             bool own;
+            const Node *drawn;  // the draw of its value, by a law, which is written here; or NULL
             int total;
             AsInteger integer;
             Expr *exists;
@@ -256,6 +257,7 @@ struct Node {
             Expr *whole;
             bool goes_on;  // with the stream of the draw before it
             DrawCheck check;
+            bool law;  // with its ratio and its store it is one statement, which stands where it is stored
         } draw;
         // c NULL: the ratio is the value, or none; square: the statistic is the square of what is drawn
         struct {

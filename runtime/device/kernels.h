@@ -186,6 +186,28 @@ DEVICE wide inv_wishart_ratio(wide d, const wide *B, long n, const wide *x, cons
 #include "kernels_cpu.h"
 #endif
 
+// s->var[element] is drawn from the law: by the stream that is its own, looked at, compared for --check, and stored.
+//
+//   DRAW(theta, k, NORMAL(mean, precision))      by one lane            TEAM_DRAW        by a team, at the end of its kernel
+//   CREW_DRAW                                    by a crew of lanes     TEAM_DRAW_NEXT   by a team, which goes on
+//
+// A law is a name and its arguments. The headers of samplers have for each the routine NAME_drawn, and NAME_ratio_terms: log q at the
+// new value less log q at the old.
+#define DRAW(var, element, law)           GM_DRAW(GM_PUT, var, element, law)
+#define TEAM_DRAW(var, element, law)      GM_DRAW(STORE, var, element, law)
+#define TEAM_DRAW_NEXT(var, element, law) GM_DRAW(SET, var, element, law)
+#define CREW_DRAW(var, element, law)      GM_DRAW(GM_PUT_ELEMENT, var, element, law)
+#define GM_PUT(place, x)                  (place) = (x)
+#define GM_PUT_ELEMENT(place, x)          ELEMENT_LANE(place) = (x)
+#define GM_DRAW(put, var, element, name, ...)                                                  \
+    do {                                                                                       \
+        Stream gm_stream = stream(at, VAR_##var, element);                                     \
+        const GM_TYPE_OF(s->var[element]) gm_drawn = name##_drawn(&gm_stream, __VA_ARGS__);    \
+        VERIFY(gm_drawn, GM_NAME_OF(var), element);                                            \
+        if (CHECKING) RATIO(name##_ratio_terms(gm_drawn, (wide)s->var[element], __VA_ARGS__)); \
+        put(s->var[element], gm_drawn);                                                        \
+    } while (0)
+
 // Position i of an array of n that may lie outside it: then a fault, and a place that can be read.
 #define INSIDE(i, n, name) inside(GM, i, n, name)
 

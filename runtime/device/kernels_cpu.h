@@ -14,6 +14,8 @@ typedef struct GmCpuContext {
 } GmContext;
 
 #define GM                    gm_context
+#define GM_NAME_OF(var)       gm_model.state[VAR_##var - 1].name
+#define GM_TYPE_OF(place)     __typeof__(place)
 #define GM_GIVEN              GmContext *GM, const Data *restrict d, const State *restrict s, const Sweep at
 #define KERNEL(name)          static void name(GM_GIVEN)
 #define KERNEL_ONCE(name)     KERNEL(name)

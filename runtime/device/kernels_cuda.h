@@ -40,7 +40,13 @@ DEVICE GmContext gm_context_of(GmPlace *place)
     return c;
 }
 
-#define GM                gm_context
+#define GM gm_context
+template <class T> struct GmValue;
+template <class T> struct GmValue<T &> {
+    typedef T type;
+};
+#define GM_NAME_OF(var)   #var
+#define GM_TYPE_OF(place) GmValue<decltype((place))>::type
 #define KERNEL(name)      GM_KERNEL_FOR(name, true)
 #define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
 #define KERNEL_PRODUCTS(name) \

@@ -54,26 +54,18 @@ enum {  // streams of random numbers
 KERNEL(impute_y) {
     EACH_MISSING (e, DATA_y) {
         const long k = e;
-        const real h_y = s->theta[k] / square(d->sigma[k]);
-        const real q_y = -0.5 / square(d->sigma[k]);
-        Stream g = stream(at, VAR_y, e);
-        const real x = normal_natural(&g, h_y, q_y);
-        VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s->y[k]; RATIO(h_y * (x - old), q_y * ((x - old) * (x + old))); }
-        s->y[k] = x;
+        const real precision = 1 / square(d->sigma[k]);
+        const real mean = s->theta[k] / square(d->sigma[k]) / precision;
+        DRAW(y, e, NORMAL(mean, precision));
     }
 }
 
 // nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
 //   shape = 1, rate = 0.04 + 1/tau^2
 KERNEL_SCALAR(draw_nu_tau) {
-    const wide a_nu_tau = -2;
-    const wide b_nu_tau = -1 / square(*s->tau) - 0.04;
-    Stream g = stream(at, VAR_nu_tau, 0);
-    const wide x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
-    VERIFY(x, "nu_tau", 0);
-    if (CHECKING) { const wide old = *s->nu_tau; RATIO(a_nu_tau * (log(x) - log(old)), b_nu_tau * (1 / x - 1 / old)); }
-    *s->nu_tau = x;
+    const wide shape = 1;
+    const wide rate = 1 / square(*s->tau) + 0.04;
+    DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));
 }
 
 // theta[k] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
@@ -81,45 +73,34 @@ KERNEL_SCALAR(draw_nu_tau) {
 KERNEL(draw_theta) {
     const real c1 = 1 / square(*s->tau);
     EACH (k, d->J) {
-        const real h_theta = *s->mu * c1 + s->y[k] / square(d->sigma[k]);
-        const real q_theta = -0.5 * c1 - 0.5 / square(d->sigma[k]);
-        Stream g = stream(at, VAR_theta, k);
-        const real x = normal_natural(&g, h_theta, q_theta);
-        VERIFY(x, "theta", k);
-        if (CHECKING) { const real old = s->theta[k]; RATIO(h_theta * (x - old), q_theta * ((x - old) * (x + old))); }
-        s->theta[k] = x;
+        const real precision = c1 + 1 / square(d->sigma[k]);
+        const real mean = (*s->mu * c1 + s->y[k] / square(d->sigma[k])) / precision;
+        DRAW(theta, k, NORMAL(mean, precision));
     }
 }
 
 // mu | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + J/tau^2, mean = sum(j in 1:J, theta[j]/tau^2)/precision
 KERNEL_TEAM(draw_mu) {
-    wide h_mu = 0;
-    const wide q_mu = -0.5 * d->J / square(*s->tau) - 0.02;
+    wide h = 0;
+    const wide precision = d->J / square(*s->tau) + 0.04;
     const wide c1 = 1 / square(*s->tau);
-    SUM_ALONG (j, d->J, &h_mu) {
-        h_mu += c1 * s->theta[j];
+    SUM_ALONG (j, d->J, &h) {
+        h += c1 * s->theta[j];
     }
-    Stream g = stream(at, VAR_mu, 0);
-    const wide x = normal_natural(&g, h_mu, q_mu);
-    VERIFY(x, "mu", 0);
-    if (CHECKING) { const wide old = *s->mu; RATIO(h_mu * (x - old), q_mu * ((x - old) * (x + old))); }
-    STORE(*s->mu, x);
+    const wide mean = h / precision;
+    TEAM_DRAW(mu, 0, NORMAL(mean, precision));
 }
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
 //   shape = 1/2 + 1/2*J, rate = 1/nu_tau + 1/2*sum(j in 1:J, (-mu + theta[j])^2)
 KERNEL_TEAM(draw_tau) {
-    const wide a_tau = -d->J - 2;
-    wide b_tau = -1 / *s->nu_tau;
-    SUM_ALONG (j, d->J, &b_tau) {
-        b_tau -= 0.5 * square(s->theta[j] - *s->mu);
+    const wide shape = 0.5 * d->J + 0.5;
+    wide rate = 1 / *s->nu_tau;
+    SUM_ALONG (j, d->J, &rate) {
+        rate += 0.5 * square(s->theta[j] - *s->mu);
     }
-    Stream g = stream(at, VAR_tau, 0);
-    const wide x = power_gamma_natural(&g, -2, a_tau, b_tau);
-    VERIFY(x, "tau", 0);
-    if (CHECKING) { const wide old = *s->tau; RATIO(a_tau * (log(x) - log(old)), b_tau * (1 / square(x) - 1 / square(old))); }
-    STORE(*s->tau, x);
+    TEAM_DRAW(tau, 0, POWER_GAMMA(-2, shape, rate));
 }
 
 // scale_tau | rest ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
@@ -128,19 +109,15 @@ KERNEL_TEAM(draw_tau) {
 //   lower = 0
 //   then tau = tau*scale_tau,  theta[j] = mu + (-mu + theta[j])*scale_tau,  nu_tau = nu_tau/scale_tau^2
 KERNEL_TEAM(draw_scale_tau) {
-    wide h_scale_tau = 0;
-    wide q_scale_tau = -0.04 / *s->nu_tau;
-    SUM_ALONG (j, d->J, &h_scale_tau, &q_scale_tau) {
-        h_scale_tau -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
-        q_scale_tau -= 0.5 * square(*s->mu - s->theta[j]) / square(d->sigma[j]);
+    wide h = 0;
+    wide precision = 0.08 / *s->nu_tau;
+    SUM_ALONG (j, d->J, &h, &precision) {
+        h -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
+        precision += square(*s->mu - s->theta[j]) / square(d->sigma[j]);
     }
     const wide lower = 0;
     const wide upper = INFINITY;
-    Stream g = stream(at, VAR_scale_tau, 0);
-    const wide x = normal_natural_truncated(&g, h_scale_tau, q_scale_tau, lower, upper);
-    VERIFY(x, "scale_tau", 0);
-    if (CHECKING) { const wide old = *s->scale_tau; RATIO(h_scale_tau * (x - old), q_scale_tau * ((x - old) * (x + old))); }
-    STORE(*s->scale_tau, x);
+    TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, lower, upper));
 }
 
 // The move scale_tau is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
@@ -168,16 +145,13 @@ KERNEL_TEAM(move_tau) {
 //   mean = (-0.04*mu + sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2))/precision
 //   then mu = mu + shift_mu_theta,  theta[k] = theta[k] + shift_mu_theta
 KERNEL_TEAM(draw_shift_mu_theta) {
-    wide h_shift_mu_theta = -0.04 * *s->mu;
-    const wide q_shift_mu_theta = -0.5 * *s->sum_over_sigma_squared - 0.02;
-    SUM_ALONG (j, d->J, &h_shift_mu_theta) {
-        h_shift_mu_theta -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
+    wide h = -0.04 * *s->mu;
+    const wide precision = *s->sum_over_sigma_squared + 0.04;
+    SUM_ALONG (j, d->J, &h) {
+        h -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
     }
-    Stream g = stream(at, VAR_shift_mu_theta, 0);
-    const wide x = normal_natural(&g, h_shift_mu_theta, q_shift_mu_theta);
-    VERIFY(x, "shift_mu_theta", 0);
-    if (CHECKING) { const wide old = *s->shift_mu_theta; RATIO(h_shift_mu_theta * (x - old), q_shift_mu_theta * ((x - old) * (x + old))); }
-    STORE(*s->shift_mu_theta, x);
+    const wide mean = h / precision;
+    TEAM_DRAW(shift_mu_theta, 0, NORMAL(mean, precision));
 }
 
 // The move shift_mu_theta is applied
@@ -578,11 +552,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (963 + 55.4 * (double)d->J);
+    cost[0] = (829 + 88.2 * (double)d->J);
     cost[1] = (1492.4 + 68.9 * (double)d->J);
     cost[2] = (393 + 31 * (double)d->J);
-    cost[3] = (9377 + 160 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[4] = (0.0587769 + 0.00938135 * (double)d->J);
+    cost[3] = (9275 + 160 * pow(fmax((double)d->J, 1), 0.333333));
+    cost[4] = (0.0505981 + 0.0113833 * (double)d->J);
     cost[5] = 6833;
     cost[6] = (0.0934889 + 0.0118053 * (double)d->J);
     cost[7] = (5189 + 200 * pow(fmax((double)d->J, 1), 0.333333));

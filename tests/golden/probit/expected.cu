@@ -82,15 +82,11 @@ KERNEL(impute_y) {
 // z_y[k] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
 //   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf, 0)
 ROW(draw_z_y, k) {
-    const real h_z_y = *s->alpha + dot;
-    const real q_z_y = -0.5;
+    const real h = *s->alpha + dot;
+    const real precision = 1;
     const real lower = (s->y[k] == 1) ? 0 : -INFINITY;
     const real upper = (s->y[k] == 1) ? INFINITY : 0;
-    Stream g = stream(at, VAR_z_y, k);
-    const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
-    VERIFY(x, "z_y", k);
-    if (CHECKING) { const real old = s->z_y[k]; RATIO(h_z_y * (x - old), q_z_y * ((x - old) * (x + old))); }
-    s->z_y[k] = x;
+    DRAW(z_y, k, NORMAL_WITHIN(h, precision, lower, upper));
     return row_weight_and(s->z_y[k], square(s->z_y[k]));
 }
 
