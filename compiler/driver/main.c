@@ -279,6 +279,8 @@ static int make_image(const Options *o, const Home *h, Arena *a, const char *sou
     X(SOURCE, "program.cu") \
     X(OBJECT, "program.o")  \
     X(PROGRAM, "program")   \
+    X(KEPT, "kept.cu")      \
+    X(TABLES, "tables.h")   \
     X(DEVICE_C, "program.gpu.c") X(DEVICE_TEXT, "program.gpu.text") X(DEVICE_PTX, "program.gpu.ptx") X(DEVICE_CUBIN, "program.gpu.cubin")
 enum {
 #define NUMBER(name, file) MADE_##name,
@@ -403,20 +405,51 @@ static bool cannot_write(const char *path, const char *why)
     return why != NULL;
 }
 
+// What is compiled is one file.
 static bool write_source(const Workshop *w, const Program *p, const char *model)
 {
     FILE *f = fopen(w->path[MADE_SOURCE], "wx");
-    if (f) emit_program(f, p, model);
+    if (f) emit_program(f, NULL, NULL, p, model);
     const bool good = f && !ferror(f);
     return (!f || fclose(f) == 0) && good;
+}
+
+// ---- the text for the user: the mathematics, and beside it the tables ----
+
+typedef struct Text {
+    const char *program, *tables, *tables_name;
+} Text;
+
+// Of fit.cu these are fit.cu and fit_tables.h.
+static Text text_beside(Arena *a, const char *program)
+{
+    const size_t n = strlen(program);
+    const char *tables = arena_printf(a, "%.*s_tables.h", (int)(n > 3 && strcmp(program + n - 3, ".cu") == 0 ? n - 3 : n), program),
+               *slash = strrchr(tables, '/');
+    return (Text){program, tables, slash ? slash + 1 : tables};
+}
+
+static bool refuses_text(const Text *t)
+{
+    return cannot_write(t->program, gm_file_refused(t->program)) || cannot_write(t->tables, gm_file_refused(t->tables));
+}
+
+static bool write_text(const Workshop *w, const Text *t, const Program *p, const char *model)
+{
+    FILE *f = fopen(w->path[MADE_KEPT], "wx"), *tables = fopen(w->path[MADE_TABLES], "wx");
+    if (f && tables) emit_program(f, tables, t->tables_name, p, model);
+    const bool good = f && tables && !ferror(f) && !ferror(tables), closed = !f || fclose(f) == 0;
+    if (((!tables || fclose(tables) == 0) && closed && good) == false) return !cannot_write(t->program, strerror(errno));
+    return !cannot_write(t->tables, gm_file_replace(w->path[MADE_TABLES], t->tables)) &&
+           !cannot_write(t->program, gm_file_replace(w->path[MADE_KEPT], t->program));
 }
 
 static int compile(const Options *o, const Home *h, const Program *p)
 {
     Arena *a = p->g->arena;
     // the program's text is the user's with --keep alone: then it replaces PROGRAM.cu
-    const char *text = o->keep ? arena_printf(a, "%s.cu", o->output) : NULL;
-    if (cannot_write(o->output, gm_file_refused(o->output)) || (text && cannot_write(text, gm_file_refused(text)))) return EXIT_USAGE;
+    const Text text = text_beside(a, arena_printf(a, "%s.cu", o->output));
+    if (cannot_write(o->output, gm_file_refused(o->output)) || (o->keep && refuses_text(&text))) return EXIT_USAGE;
     Workshop w;
     if (!workshop_open(&w, a, o->output)) {
         cannot_write(o->output, strerror(errno));
@@ -429,9 +462,9 @@ static int compile(const Options *o, const Home *h, const Program *p)
         current_pass = "C compiler";
         status = build_program(o, h, a, p->nupdates, only_on_cpu(p->g) != NULL, &w, &failed);
         if (status == 0 && cannot_write(o->output, gm_file_replace(w.path[MADE_PROGRAM], o->output))) status = EXIT_USAGE;
-        if (text && cannot_write(text, gm_file_replace(w.path[MADE_SOURCE], text)) && status == 0) status = EXIT_USAGE;
-        if (failed && !text) keep_failed(&w, a);
-        else if (failed) fprintf(stderr, "gmc: the C compiler failed on %s, and says why above\n", text);
+        if (o->keep && !write_text(&w, &text, p, o->model) && status == 0) status = EXIT_USAGE;
+        if (failed && !o->keep) keep_failed(&w, a);
+        else if (failed) fprintf(stderr, "gmc: the C compiler failed on %s, and says why above\n", text.program);
     }
     workshop_close(&w);
     return status;
@@ -465,6 +498,22 @@ static int write_page(const Options *o, const Program *p, const Source *s)
     if (!why) why = gm_file_rename(&f);
     gm_file_drop(&f);
     return cannot_write(o->output, why) ? EXIT_USAGE : 0;
+}
+
+// --emit=cuda -o fit.cu
+static int write_cuda(const Options *o, const Program *p)
+{
+    Arena *a = p->g->arena;
+    const Text text = text_beside(a, o->output);
+    Workshop w;
+    if (refuses_text(&text)) return EXIT_USAGE;
+    if (!workshop_open(&w, a, o->output)) {
+        cannot_write(o->output, strerror(errno));
+        return EXIT_USAGE;
+    }
+    const bool written = write_text(&w, &text, p, o->model);
+    workshop_close(&w);
+    return written ? 0 : EXIT_USAGE;
 }
 
 // ---- the passes ----
@@ -653,7 +702,8 @@ static int compile_model(const Options *o)
     }
     begin_pass("emit");
     if (end_pass(o, "emit", "cuda", NULL)) {
-        emit_program(stdout, p, o->model);
+        if (o->emit && o->output && strcmp(o->output, "-") != 0) return finish(d, o, write_cuda(o, p));
+        emit_program(stdout, NULL, NULL, p, o->model);
         return finish(d, o, 0);
     }
     if (all_dumped(o)) return finish(d, o, 0);

@@ -1,4 +1,5 @@
 // draws.c -- exact draws: a call of a routine of the stdlib, the check of its result, and its ratio for --check.
+#include <ctype.h>
 #include <string.h>
 #include "nodes.h"
 
@@ -42,6 +43,13 @@ static const char *rule_text(const Out *o, const Ast *a, const Node *n)
     return "0";
 }
 
+static const char *capitals(const Out *o, const char *name)
+{
+    char *c = arena_strdup(o->arena, name);
+    for (char *at = c; *at; at++) *at = (char)toupper((unsigned char)*at);
+    return c;
+}
+
 // The arguments of a draw, each after a comma.
 static const char *draw_list(const Out *o, const Node *n)
 {
@@ -56,8 +64,19 @@ static const char *draw_list(const Out *o, const Node *n)
     return list;
 }
 
+// DRAW(theta, k, NORMAL(mean, precision)): the draw, its ratio and its store.
+void emit_draw_by_law(const Out *o, const Node *draw, const Node *store)
+{
+    static const char *const macro[] = {
+        [STORE_PLAIN] = "DRAW", [STORE_LAST] = "TEAM_DRAW", [STORE_WITHIN] = "TEAM_DRAW_NEXT", [STORE_ELEMENT] = "CREW_DRAW"};
+    const char *list = draw_list(o, draw);
+    line(o, "%s(%s, %s, %s(%s));", macro[store->assign.how], c_name(o, draw->draw.var->name), element_text(o, draw->draw.element),
+         capitals(o, draw->draw.call->name), list + 2);
+}
+
 void emit_draw(Out *o, const Node *n)
 {
+    if (n->draw.law) return;  // where it is stored
     const char *element = element_text(o, n->draw.element), *list = draw_list(o, n),
                *routine = n->draw.call ? n->draw.call->name : n->draw.routine;
     if (n->draw.of) {
@@ -170,5 +189,5 @@ void call_shared_draw(Out *o, const Kernel *k)
     const char *name = n->draw.var->name, *arguments = "";
     for (int i = 0; i < n->draw.nargs; i++)
         if (n->draw.arg[i].value) arguments = text(o, "%s, %s", arguments, expr_c(o, n->draw.arg[i].value, LOOSE));
-    line(o, "%s(GM, at, VAR_%s, \"%s\", s->%s%s);", k->alike->name, name, name, c_name(o, name), arguments);
+    line(o, "%s(GM, at, VAR_%s, \"%s\", s->%s%s);", k->alike->name, c_name(o, name), name, c_name(o, name), arguments);
 }

@@ -8,7 +8,7 @@ const char *element_text(const Out *o, const Expr *e)
 
 const char *stream_text(const Out *o, const Var *v, const char *element)
 {
-    return text(o, "Stream g = stream(at, VAR_%s, %s);", v->name, element);
+    return text(o, "Stream g = stream(at, VAR_%s, %s);", c_name(o, v->name), element);
 }
 
 const char *kept_place(const Out *o, const Var *kept, const Expr *element) { return kept ? element_c(o, kept, element->args) : NULL; }

@@ -3,6 +3,7 @@
 #define GMC_EMIT_H
 #include "../kernel/kernel.h"
 
-void emit_program(FILE *out, const Program *p, const char *source_path);
+// The program. Its tables are another file, which it includes by this name; without one (tables NULL) they follow in their place.
+void emit_program(FILE *out, FILE *tables, const char *tables_name, const Program *p, const char *source_path);
 void emit_kernels(FILE *out, const Program *p);  // the kernels with the conditionals that they draw from
 #endif

@@ -17,8 +17,8 @@ static void emit_one_array(Out *o, const Node *n, const char *e, bool by_team)
     const char *first = n->whole.mode ? "" : "&g, ", *mode = n->whole.mode ? "_mode" : "";
     const char *logs = v->lowered.kept_log ? text(o, ", &s->%s[%s]", v->lowered.kept_log->name, at) : "";
     if (shared)
-        line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->lowered.kept_log ? "_LOGS" : "", c->family->draw->name, v->name,
-             array, at, logs);
+        line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->lowered.kept_log ? "_LOGS" : "", c->family->draw->name,
+             c_name(o, v->name), array, at, logs);
     else if (simplex && v->lowered.kept_log) line(o, "%s_logs(&g, &s->%s[%s], n, x%s);", c->family->draw->name, array, at, logs);
     else if (simplex) line(o, "%s%s(%s&s->%s[%s], n, x);", c->family->draw->name, mode, first, array, at);
     else {
@@ -107,8 +107,8 @@ void emit_draw_band(Out *o, const Node *n)
     else
         line(o, "const Band band = {%s, %s, %s, %d, 0, s->%s, s->%s, NULL, NULL, NULL};", panels, length, width, b->lag, n->band.B->name,
              n->band.k->name);
-    line(o, "DRAW_BAND(%s, \"%s\", %d, %d, &band, s->%s, %s);", name, name, n->band.block, n->band.edge, c_name(o, n->band.x->name),
-         n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
+    line(o, "DRAW_BAND(%s, \"%s\", %d, %d, &band, s->%s, %s);", c_name(o, name), name, n->band.block, n->band.edge,
+         c_name(o, n->band.x->name), n->band.z ? text(o, "s->%s", n->band.z->name) : "(wide *)0");
 }
 
 void emit_draw_states(Out *o, const Node *n)
@@ -127,7 +127,7 @@ void emit_draw_states(Out *o, const Node *n)
     }
     line(o, "const States states = {%s, %s, %s, %s, %s, %s, s->%s, (Scaled *)s->%s, s->%s%s};", size[0], size[1], size[2], size[3], size[4],
          size[5], n->states.weight->name, n->states.link->name, n->states.part->name, together);
-    line(o, "DRAW_STATES(%s, \"%s\", &states);", name, name);
+    line(o, "DRAW_STATES(%s, \"%s\", &states);", c_name(o, name), name);
 }
 
 // ---- routines of matrices within expressions ----

@@ -37,8 +37,9 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
     case ARG_WORK: return work_text(o, l->kernel);
     case ARG_PLACE: return var_text(o, a->var);
     case ARG_NAME: return c_name(o, a->var->name);
+    case ARG_FIELD: return text(o, "DATA_%s", a->var->name);
     case ARG_STREAM:
-        return text(o, o->in_category ? "GM_STREAM_OF_ITERATION(run, VAR_%s, category, %d)" : "VAR_%s", a->var->name,
+        return text(o, o->in_category ? "GM_STREAM_OF_ITERATION(run, VAR_%s, category, %d)" : "VAR_%s", c_name(o, a->var->name),
                     o->program->nstate + 1);
     case ARG_FUNCTION: return a->string;
     case ARG_STRING: return text(o, "\"%s\"", a->string);
@@ -71,7 +72,7 @@ static void emit_scales(const Out *o, const UpdateCode *s)
         list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
     }
     line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name,
-         update->gaussian.proposal ? update->gaussian.proposal->name->name : update->block[0]->name, s->tuning->name,
+         c_name(o, update->gaussian.proposal ? update->gaussian.proposal->name->name : update->block[0]->name), s->tuning->name,
          update->gaussian.proposal != NULL, ration_text(o, &s->ration), list);
 }
 

@@ -86,7 +86,7 @@ static Head elements_head(Out *o, const Node *n)
     const bool apart = missing || n->loop.n > 1;
     const char *size = count_text(o, &elements), *names[MAX_RANK] = {"e"};
     for (int k = 0; k < n->loop.n; k++) names[k] = fresh_index(o, n->loop.index[k]);
-    Head h = {.c = missing ? text(o, "%s (e, %d)", macro, n->loop.field)
+    Head h = {.c = missing ? text(o, "%s (e, DATA_%s)", macro, v->name)
                            : text(o, "%s (%s, %s%s)", macro, apart ? "e" : names[0], size, more),
               .flat = missing ? "e" : NULL};
     for (int k = n->loop.n - 1; k >= 0 && apart; k--) {

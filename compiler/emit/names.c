@@ -60,3 +60,13 @@ void know(Out *o, const Expr *e, const char *name)
     local->name = name;
     scope_know(o->scope, e, local);
 }
+
+// ---- fields of Data and State ----
+
+static const char *number_in(const Out *o, const char *stem, const Field *list, int n, const Var *v)
+{
+    return v && field_of(list, n, v) >= 0 ? text(o, "%s_%s", stem, v->name) : "0";
+}
+
+const char *data_number(const Out *o, const Program *p, const Var *v) { return number_in(o, "DATA", p->data, p->ndata, v); }
+const char *state_number(const Out *o, const Program *p, const Var *v) { return number_in(o, "STATE", p->state, p->nstate, v); }

@@ -104,6 +104,10 @@ static void emit_sparse_update(Out *o, const Node *n, const char *place, const c
 void emit_assign(Out *o, const Node *n)
 {
     if (n->assign.exists) part(o, "if (%s) ", expr_c(o, n->assign.exists, LOOSE));
+    if (n->assign.drawn) {
+        emit_draw_by_law(o, n->assign.drawn, n);
+        return;
+    }
     const Place *at = &n->assign.place;
     const char *place = place_text(o, at), *own = n->assign.own ? text(o, "if (OWN(%s)) ", position_c(o, at)) : "";
     Text t = stored_text(o, n);

@@ -21,7 +21,8 @@ void store(Out *o, const char *place, const char *x);  // by a lane of the crew 
 #define NODE(id, name, word, help) void emit_##word(Out *o, const Node *n);
 #include "../kernel/kernel.def"
 
-void emit_shared_draw(Out *o, const SharedDraw *f);  // the function that kernels call
+void emit_draw_by_law(const Out *o, const Node *draw, const Node *store);  // one DRAW with what is stored
+void emit_shared_draw(Out *o, const SharedDraw *f);                        // the function that kernels call
 void call_shared_draw(Out *o, const Kernel *k);
 // lp, of the value x that is tried, put in its place if there is one
 void emit_density(Out *o, const Node *n, const Conditional *c, const char *place, const Node *again, const KeptLogs *logs);

@@ -75,6 +75,7 @@ typedef struct Out {
 #define PRINTS(k) __attribute__((format(printf, k, k + 1)))
 
 Page *page_new(Arena *a, FILE *to);
+void page_turn(Page *p, FILE *to);                           // what follows is written there
 void page_close(Page *p);                                    // all of it is written
 void line(const Out *o, const char *format, ...) PRINTS(2);  // one line, indented, or the rest of one
 void part(const Out *o, const char *format, ...) PRINTS(2);  // of a line that goes on
@@ -125,6 +126,10 @@ void name_index(Out *o, const Index *i, const char *c);
 const char *index_text(const Out *o, const Index *i);  // that name
 void take_name(Out *o, const char *name);              // a local variable has it
 void know(Out *o, const Expr *e, const char *name);    // the expression is written as this, to the end of the block
+
+// The number of a field of Data or State, from 1; v NULL, or no field: 0.
+const char *data_number(const Out *o, const Program *p, const Var *v);
+const char *state_number(const Out *o, const Program *p, const Var *v);
 
 // ---- rename.c ----
 

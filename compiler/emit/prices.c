@@ -123,8 +123,8 @@ static void emit_fields(Out *o, const Program *p, const PricedSelection *c)
     const char *fields = "", *latents = "";
     for (int i = 0; i < p->nstate; i++)
         for (int k = 0; k < c->of->n; k++)
-            if (c->of->block[k] == p->state[i].var) fields = text(o, "%s%d, ", fields, 1 + i);
-    for (int i = 0; i < c->nlatents; i++) latents = text(o, "%s%d, ", latents, 1 + field_of(p->state, p->nstate, c->latent[i]));
+            if (c->of->block[k] == p->state[i].var) fields = text(o, "%s%s, ", fields, state_number(o, p, p->state[i].var));
+    for (int i = 0; i < c->nlatents; i++) latents = text(o, "%s%s, ", latents, state_number(o, p, c->latent[i]));
     line(o, "static const int fields_%d[] = {%s0}, latents_%d[] = {%s0};", c->of->number, fields, c->of->number, latents);
 }
 
@@ -135,14 +135,13 @@ bool emit_selections(Out *o, const Program *p)
     blank(o);
     ENDING("};", "static const GmSelection selections[] =")
     for (const PricedSelection *c = p->priced; c; c = c->next) {
-        const int number = c->of->number, diagnostics = field_of(p->state, p->nstate, c->diagnostics),
-                  kept = field_of(p->state, p->nstate, c->machine);
+        const int number = c->of->number;
         const char *names = "";
         for (int k = 0; k < c->of->n; k++) names = text(o, "%s%s%s", names, k ? ", " : "", c->of->block[k]->name);
         line(o,
-             "{.name = \"%s\", .coupled = %d, .fields = fields_%d, .diagnostics = %d, .machine = %d, .latents = latents_%d, .cost = "
+             "{.name = \"%s\", .coupled = %d, .fields = fields_%d, .diagnostics = %s, .machine = %s, .latents = latents_%d, .cost = "
              "cost_%d},",
-             names, c->of->coupled, number, 1 + diagnostics, 1 + kept, number, number);
+             names, c->of->coupled, number, state_number(o, p, c->diagnostics), state_number(o, p, c->machine), number, number);
     }
     blank(o);
     return true;

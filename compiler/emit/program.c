@@ -1,4 +1,8 @@
-// program.c -- the emitted program: data and state, a kernel or more per update, the sweep, the tables for the runtime.
+// program.c -- the emitted program: a contents page, the mathematics, the tables for the runtime.
+//
+//   part 1   the model: data, unknowns, definitions              part 3   instead of these, HMC: log density and gradient
+//   part 2   the Gibbs updates, a kernel or more for each        part 4   the log joint density, and what is computed for the draws
+//   part 5   what the runtime needs to know, a file of its own on request
 //
 // Needs: a Program, complete (kernel/complete.c).     Gives: CUDA C text that includes runtime/device/gm.h. Nothing is decided here.
 #include <string.h>
@@ -6,24 +10,98 @@
 #include "nodes.h"
 #include "program.h"
 
-static void emit_banner(Out *o, const char *source)
+// ---- the contents page ----
+
+typedef struct Entry {
+    const char *what, *law, *kernel, *where, *note;
+} Entry;  // of one update
+
+// The kernel that says the law of the update, or its first one.
+static const char *kernel_of(const Program *p, const Update *s)
 {
+    const Kernel *first = NULL;
+    for (const Kernel *k = p->sweep.first; k; k = k->next) {
+        if (k->update != s || k->part == PART_TABLES) continue;
+        if (k->says_law) return k->name;
+        if (!first) first = k;
+    }
+    return first ? first->name : "";
+}
+
+static bool is_instead(const Update *s) { return s->when == WITH_GRADIENTS; }
+
+static Entry entry_of(const Out *o, const Program *p, const Update *s)
+{
+    const Description *d = s->description;
+    const char *note = s->imputes                     ? ", if values are missing"
+                       : s->joint < 0                 ? ", where these are not drawn jointly"
+                       : s->when == WITHOUT_GRADIENTS ? " *"
+                       : s->when == ON_CPU            ? ", on a CPU"
+                       : s->when == ON_GPU            ? ", on a GPU"
+                                                      : "";
+    return (Entry){d->what, *d->is == ':' ? d->brief + 2 : d->brief, kernel_of(p, s), source_line(o, s->span), note};
+}
+
+// What an update of a joint normal draws before it, with the joint normal integrated out.
+static Entry entry_collapsed(const Out *o, const UpdateCode *code, const Entry *joint)
+{
+    const Scales *of = code->update->gaussian.scales;
+    const char *names = "";
+    for (int i = 0; i < of->n; i++) names = text(o, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
+    return (Entry){names, text(o, "slice sampled, %s integrated out", joint->what), code->collapsed->name, source_line(o, of->var[0]->span),
+                   ", on a CPU"};
+}
+
+enum { MOST_WIDE = 48 };  // columns of the contents page are no wider; a longer entry goes on beyond its column
+
+static int wider(int width, const char *text)
+{
+    const int n = (int)strlen(text);
+    return n > MOST_WIDE || n < width ? width : n;
+}
+
+// Those of the list that are taken instead of others, or those others.
+static void emit_entries(const Out *o, const Entry *entry, int n)
+{
+    int what = 0, law = 0, kernel = 0;
+    for (int i = 0; i < n; i++) {
+        what = wider(what, entry[i].what);
+        law = wider(law, entry[i].law);
+        kernel = wider(kernel, entry[i].kernel);
+    }
+    for (int i = 0; i < n; i++)
+        line(o, "//   %-*s  %-*s  %-*s  %s%s", what, entry[i].what, law, entry[i].law, kernel, entry[i].kernel, entry[i].where,
+             entry[i].note);
+}
+
+static void emit_banner(Out *o, const Program *p, const char *source)
+{
+    Entry *entry = NEW_N(o->arena, Entry, 2 * p->nupdates + 1);
+    int n = 0, separate = 0;
+    bool chosen = false;
+    for (int instead = 0; instead < 2; instead++) {
+        for (int i = 0; i < p->nupdates; i++) {
+            const Update *s = p->updates[i].update;
+            if (is_instead(s) != instead) continue;
+            const Entry own = entry_of(o, p, s);
+            if (p->updates[i].collapsed) entry[n++] = entry_collapsed(o, &p->updates[i], &own);
+            entry[n++] = own;
+            chosen |= instead;
+        }
+        if (!instead) separate = n;
+    }
     line(o, "// %s, compiled by gmc.", source_name(o->arena, source));
     line(o, "//");
-    line(o, "// One sweep draws, in this order:");
-    for (const Update *s = o->g->updates; s; s = s->next) {
-        const Description *d = s->description;
-        const char *when = s->imputes                  ? ", if values are missing"
-                           : s->when == WITH_GRADIENTS ? ", in place of the separate updates of these where method selection prefers it"
-                           : s->joint < 0              ? ", where these are not drawn jointly"
-                                                       : "";
-        line(o, "//   %s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->brief, when, source_line(o, s->span));
+    line(o, "// One sweep draws, in this order, each given all else:");
+    emit_entries(o, entry, separate);
+    if (chosen) {
+        line(o, "// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:");
+        emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");
     line(o, "// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random "
             "numbers.");
     line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code.");
-    blank(o);
     directive(o, "#include \"gm.h\"");
     blank(o);
 }
@@ -44,23 +122,48 @@ static void emit_includes(Out *o, const RuntimeParts *uses)
     blank(o);
 }
 
-static void section(Out *o, const char *what)
+// ---- the parts ----
+
+static const char *const titles[PARTS] = {[PART_MODEL] = "the model",
+                                          [PART_GIBBS] = "the Gibbs updates",
+                                          [PART_HMC] = "Hamiltonian Monte Carlo: log density and gradient",
+                                          [PART_DENSITY] = "the log joint density, and what is computed for the draws",
+                                          [PART_TABLES] = "what the runtime needs to know"};
+
+static void emit_title(const Out *o, int number, const char *title)
 {
-    line(o, "// ---- %s ----", what);
+    line(o, "// ---- part %d: %s ----", number, title);
     blank(o);
 }
 
-static void emit_all_kernels(Out *o, const Program *p)
+static const Kernel *next_of(const Kernel *k, ProgramPart part)
 {
-    for (const Kernel *k = p->setup.first; k; k = k->next) emit_kernel(o, k);
-    bool selected = false;
-    for (const Kernel *k = p->sweep.first; k; k = k->next) {
-        const bool hmc = k->update && k->update->when == WITH_GRADIENTS;
-        if (hmc && !selected) section(o, "the alternative to these updates: HMC for the same unknowns together");
-        if (!hmc && selected) section(o, k->update ? "after either of the two" : "for the draws");
-        selected = hmc;
-        emit_kernel(o, k);
-    }
+    while (k && k->part != part) k = k->next;
+    return k;
+}
+
+static bool has_part(const Program *p, ProgramPart part) { return next_of(p->setup.first, part) || next_of(p->sweep.first, part); }
+
+static void emit_kernels_of(Out *o, const Program *p, ProgramPart part)
+{
+    for (const Kernel *k = next_of(p->setup.first, part); k; k = next_of(k->next, part)) emit_kernel(o, k);
+    for (const Kernel *k = next_of(p->sweep.first, part); k; k = next_of(k->next, part)) emit_kernel(o, k);
+}
+
+// What a student reads. Returns how many parts these are.
+static int emit_mathematics(Out *o, const Program *p)
+{
+    int number = 1;
+    emit_title(o, number, titles[PART_MODEL]);
+    emit_structs(o, p);
+    emit_includes(o, &p->uses);
+    emit_kernels_of(o, p, PART_MODEL);
+    for (ProgramPart part = PART_GIBBS; part < PART_TABLES; part++)
+        if (has_part(p, part)) {
+            emit_title(o, ++number, titles[part]);
+            emit_kernels_of(o, p, part);
+        }
+    return number;
 }
 
 // The description of the model for the runtime: tables, and the members of gm_model that these and the functions of the host are.
@@ -79,23 +182,32 @@ static void emit_model(Out *o, const Program *p, const char *source)
     line(o, "         %s)", members + 2);
 }
 
-void emit_program(FILE *to, const Program *p, const char *source)
+static void emit_for_runtime(Out *o, const Program *p, const char *source)
+{
+    emit_kernels_of(o, p, PART_TABLES);
+    directive(o, "#ifndef __CUDACC_RTC__       // what follows runs on the host");
+    blank(o);
+    emit_host(o, p);
+    emit_model(o, p, source);
+    blank(o);
+    directive(o, "#endif");
+}
+
+void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program *p, const char *source)
 {
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
     Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to), .scope = &scope, .real = &real}, *o = &out;
-    emit_banner(o, source);
-    emit_structs(o, p);
-    emit_includes(o, &p->uses);
-    emit_all_kernels(o, p);
-    directive(o, "#ifndef __CUDACC_RTC__       // what follows runs on the host");
-    blank(o);
-    section(o, "the sweep");
-    emit_host(o, p);
-    section(o, "the model for the runtime");
-    emit_model(o, p, source);
-    blank(o);
-    directive(o, "#endif");
+    emit_banner(o, p, source);
+    const int parts = emit_mathematics(o, p);
+    if (tables) {
+        directive(o, "#include \"%s\"      // %s", tables_name, titles[PART_TABLES]);
+        page_turn(out.page, tables);
+        line(o, "// %s -- %s of the program that includes it: launches, sums and checks of data, tables.", tables_name,
+             titles[PART_TABLES]);
+        blank(o);
+    } else emit_title(o, parts + 1, titles[PART_TABLES]);
+    emit_for_runtime(o, p, source);
     page_close(out.page);
 }
 

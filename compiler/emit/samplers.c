@@ -91,7 +91,7 @@ void emit_ellipse(Out *o, const Node *n)
 {
     const Var *v = n->ellipse.c->var;
     const char *element = element_text(o, n->ellipse.vector);
-    line(o, "Stream rotation = stream(at, VAR_%s, %s);", v->name, element_text(o, n->ellipse.stream));
+    line(o, "Stream rotation = stream(at, VAR_%s, %s);", c_name(o, v->name), element_text(o, n->ellipse.stream));
     line(o, "Ellipse ellipse;");
     line(o, "ellipse_begin(&ellipse, &rotation, WARMING_UP ? 100 : 0);");
     BLOCK ("while (ellipse_next(&ellipse))") {
@@ -136,7 +136,7 @@ static void emit_one_line(Out *o, const Node *n)
         line(o, "ConstrainedLine m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->lowered.kept_log->name);
     else line(o, "ConstrainedLine m = constrained_begin(GM_LINE_%s, value, size, move);", move_name(v->constraint, n->constrained.climbs));
     line(o, "if (!m.moves) continue;");
-    line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", v->name);
+    line(o, "Stream g = stream(at, VAR_%s, batch * size * size + move);", c_name(o, v->name));
     line(o, "const wide width = slice_width(widths[move], %s);", n->constrained.start ? expr_c(o, n->constrained.start, LOOSE) : "1");
     line(o, "%s sl;", n->constrained.climbs ? "Climb" : "Slice");
     line(o, "%s_begin(&sl, &g, m.start, m.lo, m.hi, width);", sampler);

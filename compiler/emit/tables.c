@@ -61,45 +61,152 @@ static int sharing_of(const Program *p, const Var *v)
 // Data.
 static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->base == BASE_REAL && !is_real(p, v); }
 
-// Members of the structs, with the model's name and the extents of each array beside them.
-void emit_structs(Out *o, const Program *p)
+// ---- members of Data and State, and streams ----
+
+enum { ROW = 100, NOTES = 44 };  // columns: where a list of names goes on in the next row, and where notes begin
+
+// A list of names that are declared together, in rows.
+typedef struct Names {
+    const char *row, *note;  // the last row; what is said beside the first, "" if nothing
+    const char *next;        // what the rows after the first begin with
+    bool noted;
+} Names;
+
+static void end_row(const Out *o, Names *n, const char *end)
 {
-    ENDING("} Data;", "typedef struct Data")
-    {
-        for (int i = 0; i < p->ndata; i++) {
-            const Var *v = p->data[i].var;
-            const char *type = v->base == BASE_INT  ? v->rank || v->response ? "int" : "long"
-                               : is_wide_data(p, v) ? "wide"
-                               : v->rank            ? "real"
-                                                    : "double";
-            if (v->rank) line(o, "%s *%s;      // %s%s", type, c_name(o, v->name), v->name, dims_text(o, v));
-            else line(o, "%s %s;", type, c_name(o, v->name));
+    const char *row = text(o, "%s%s", n->row, end);
+    if (*n->note && !n->noted) line(o, "%-*s // %s", NOTES, row, n->note);
+    else line(o, "%s", row);
+    n->noted = true;
+}
+
+static void add_name(const Out *o, Names *n, const char *before, const char *name)
+{
+    if (!n->row) n->row = text(o, "%s%s", before, name);
+    else if (strlen(n->row) + strlen(name) < ROW) n->row = text(o, "%s, %s", n->row, name);
+    else {
+        end_row(o, n, ",");
+        n->row = text(o, "%s%s", n->next, name);
+    }
+}
+
+// A member of a struct. Those of one type and one note are declared together.
+typedef struct Member {
+    const char *type, *name, *note;
+    int sort;  // what comes first has a lower one
+    bool done;
+} Member;
+
+static void emit_members(const Out *o, Member *member, int n, int sorts)
+{
+    for (int sort = 0; sort < sorts; sort++)
+        for (int i = 0; i < n; i++) {
+            const Member *m = &member[i];
+            if (m->done || m->sort != sort) continue;
+            Names names = {.note = m->note, .next = "    "};
+            for (int k = i; k < n; k++) {
+                Member *same = &member[k];
+                if (same->sort != sort || strcmp(same->type, m->type) != 0 || strcmp(same->note, m->note) != 0) continue;
+                add_name(o, &names, text(o, "%s ", m->type), same->name);
+                same->done = true;
+            }
+            end_row(o, &names, ";");
         }
-        for (int i = 0; i < p->ntotals; i++) line(o, "long %s%d;      // %s", p->total_name, i + 1, ex_quote(o->arena, p->total[i]));
+}
+
+static Member data_member(const Out *o, const Program *p, const Var *v)
+{
+    const char *type = v->base == BASE_INT  ? v->rank || v->response ? "int" : "long"
+                       : is_wide_data(p, v) ? "wide"
+                       : v->rank            ? "real"
+                                            : "double";
+    return (Member){.type = type, .name = text(o, v->rank ? "*%s" : "%s", c_name(o, v->name)), .note = dims_text(o, v)};
+}
+
+// What State has, in the order in which it is listed there.
+typedef enum { RESPONSES, UNKNOWNS, AUXILIARIES, OF_GROUP_MOVES, DEFINITIONS, PREDICTIONS, SUMS, WORK, SORTS } Sort;
+static const char *const sort_name[SORTS] = {"responses",   "unknowns",      "auxiliaries", "of group moves",
+                                             "definitions", "for the draws", "sums",        "work arrays"};
+
+static Sort sort_of(const Var *v)
+{
+    switch (v->kind) {
+    case VAR_DATA: return RESPONSES;
+    case VAR_PARAMETER:
+    case VAR_PART:
+    case VAR_LATENT: return UNKNOWNS;
+    case VAR_AUXILIARY: return v->hidden ? OF_GROUP_MOVES : AUXILIARIES;
+    case VAR_LET:
+    case VAR_DERIVED:
+    case VAR_SERIES: return DEFINITIONS;
+    case VAR_PREDICTED: return PREDICTIONS;
+    case VAR_SUM: return v->sum ? SUMS : WORK;
+    case VAR_PATTERN:
+    case VAR_ELEMENT: break;
+    }
+    return WORK;
+}
+
+// Sizes of work arrays are in the tables.
+static Member state_member(const Out *o, const Program *p, const Var *v)
+{
+    const Sort sort = sort_of(v);
+    return (Member){.type = element_type(p, v),
+                    .name = text(o, "*%s", c_name(o, v->name)),
+                    .note = text(o, v->rank && sort != WORK ? "%s %s" : "%s", sort_name[sort], dims_text(o, v)),
+                    .sort = sort};
+}
+
+// Numbers of the fields of Data or State, from 1.
+static void emit_numbers(Out *o, const char *stem, const char *of, const Field *field, int n)
+{
+    if (!n) return;
+    NOTED ("};", text(o, "  // fields of %s", of), "enum") {
+        Names names = {.note = "", .next = ""};
+        for (int i = 0; i < n; i++) add_name(o, &names, "", text(o, i ? "%s_%s" : "%s_%s = 1", stem, field[i].var->name));
+        end_row(o, &names, "");
     }
     blank(o);
-    NOTED ("} State;", "          // of one chain", "typedef struct State") {
-        for (int i = 0; i < p->nstate; i++) {
-            const Var *v = p->state[i].var;
-            const char *note = v->kind == VAR_AUXILIARY       ? "auxiliary "
-                               : v->kind == VAR_SUM && v->sum ? "sums of data "
-                               : v->kind == VAR_SUM           ? "work "
-                                                              : "";
-            line(o, "%s *%s;      // %s%s%s", element_type(p, v), c_name(o, v->name), note, v->name, dims_text(o, v));
-        }
-    }
-    blank(o);
+}
+
+static void emit_streams(Out *o, const Program *p)
+{
     const char *none = "VAR_NONE";
     for (int i = 0; i < p->nstate; i++)
-        if (strcmp(p->state[i].var->name, "NONE") == 0) none = "VAR_NONE_";
-    NOTED ("};", "                           // streams of random numbers", "enum") {
-        line(o, "%s = 0,", none);
+        if (strcmp(c_name(o, p->state[i].var->name), "NONE") == 0) none = "VAR_NONE_";
+    NOTED ("};", "  // streams of random numbers", "enum") {
+        Names names = {.row = none, .note = "", .next = ""};
+        int last = 0;
         for (int i = 0; i < p->nstate; i++) {
             const Var *v = p->state[i].var;
-            if (v->kind != VAR_SUM && v->kind != VAR_LET) line(o, "VAR_%s = %d,", v->name, i + 1);
+            if (v->kind == VAR_SUM || v->kind == VAR_LET) continue;
+            add_name(o, &names, "", text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1));
+            last = i + 1;
         }
+        end_row(o, &names, "");
     }
     blank(o);
+}
+
+void emit_structs(Out *o, const Program *p)
+{
+    Member *member = NEW_N(o->arena, Member, p->ndata + p->ntotals + p->nstate + 1);
+    ENDING("} Data;", "typedef struct Data")
+    {
+        for (int i = 0; i < p->ndata; i++) member[i] = data_member(o, p, p->data[i].var);
+        for (int i = 0; i < p->ntotals; i++)
+            member[p->ndata + i] =
+                (Member){.type = "long", .name = text(o, "%s%d", p->total_name, i + 1), .note = ex_quote(o->arena, p->total[i])};
+        emit_members(o, member, p->ndata + p->ntotals, 1);
+    }
+    blank(o);
+    emit_numbers(o, "DATA", "Data", p->data, p->ndata);
+    NOTED ("} State;", "  // of one chain", "typedef struct State") {
+        for (int i = 0; i < p->nstate; i++) member[i] = state_member(o, p, p->state[i].var);
+        emit_members(o, member, p->nstate, SORTS);
+    }
+    blank(o);
+    emit_streams(o, p);
 }
 
 static const char *role_of(const Program *p, const Var *v)
@@ -162,14 +269,14 @@ static void emit_shape(Out *o, const Program *p, const Field *f)
     if (f->upper.value) line(o, "shape->upper = %s;", expr_c(o, f->upper.value, LOOSE));
 }
 
-// The cases of fields with the lines of number i, a dozen on a line.
-static void emit_cases(Out *o, const Field *field, int n, int i)
+// The cases of fields with the lines of number i, some on a line.
+static void emit_cases(Out *o, const char *stem, const Field *field, int n, int i)
 {
     int count = 0;
     for (int k = i; k < n; k++) {
         if (field[k].shape != i) continue;
-        if (count && count % 12 == 0) end_line(o);
-        part(o, "%scase %d:", count % 12 ? " " : "", k);
+        if (count && count % 6 == 0) end_line(o);
+        part(o, "%scase %s_%s:", count % 6 ? " " : "", stem, field[k].var->name);
         count++;
     }
     end_line(o);
@@ -183,7 +290,7 @@ static void emit_data_there(const Out *o)
 }
 
 // A function of a field: fields of the same lines come together. false: there are no lines at all.
-static bool emit_shapes(Out *o, const Program *p, const char *name, const Field *field, int n)
+static bool emit_shapes(Out *o, const Program *p, const char *name, const char *stem, const Field *field, int n)
 {
     bool any = false;
     for (int i = 0; i < n; i++) any |= field[i].shape >= 0;
@@ -194,7 +301,7 @@ static bool emit_shapes(Out *o, const Program *p, const char *name, const Field 
         CASES("switch (field)")
         for (int i = 0; i < n; i++) {
             if (field[i].shape != i) continue;
-            emit_cases(o, field, n, i);
+            emit_cases(o, stem, field, n, i);
             INDENTED
             {
                 emit_shape(o, p, &field[i]);
@@ -215,7 +322,7 @@ static bool emit_defaults(Out *o, const Program *p)
         emit_data_there(o);
         CASES("switch (field)")
         for (int i = 0; i < p->ndata; i++)
-            if (p->data[i].var->init) line(o, "case %d: return %s;", i, expr_c(o, p->data[i].var->init, LOOSE));
+            if (p->data[i].var->init) line(o, "case DATA_%s: return %s;", p->data[i].var->name, expr_c(o, p->data[i].var->init, LOOSE));
         line(o, "return 0;");
     }
     return true;
@@ -252,11 +359,13 @@ static void emit_data_field(const Out *o, const Field *f)
     if (f->needed_for) part(o, ".needed_for = \"%s\", ", f->needed_for);
     if (f->may_be_left_out) part(o, ".may_be_left_out = 1, ");
     if (f->finite) part(o, ".finite = 1, ");
-    if (f->imputed) part(o, ".imputed_field = %d, ", f->imputed);
+    if (f->imputed) part(o, ".imputed_field = %s, ", state_number(o, o->program, v));
     if (*bounds) part(o, "%s, ", bounds);
     line(o, ".where = \"%s\",", source_line(o, v->span));
     part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, dims_text(o, v));
-    for (int k = 0; k < v->rank; k++) part(o, "%s%d", k ? ", " : ", .extent_of = {", f->extent_of[k]);
+    for (int k = 0; k < v->rank; k++)
+        part(o, "%s%s", k ? ", " : ", .extent_of = {",
+             f->extent_of[k] ? data_number(o, o->program, o->program->data[f->extent_of[k] - 1].var) : "0");
     line(o, v->rank ? "}}," : "},");
 }
 
@@ -275,7 +384,7 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
     if (at->stands_in) part(o, ", .in_place_of = %d", at->stands_in);
     if (v->partial || (v->kind == VAR_LET && v->known.holes)) part(o, ", .partial = 1");
     if (v->on_request) part(o, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
-    if (v->part_of) part(o, ", .part_of = %d, .part = %d", 1 + field_of(p->state, p->nstate, v->part_of), v->part_at);
+    if (v->part_of) part(o, ", .part_of = %s, .part = %d", state_number(o, p, v->part_of), v->part_at);
     if (*bounds) part(o, ", %s", bounds);
     if (v->span.source) part(o, ", .where = \"%s\"", source_line(o, v->span));
     line(o, "},");
@@ -283,6 +392,7 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
 
 const char *emit_tables(Out *o, const Program *p)
 {
+    emit_numbers(o, "STATE", "State", p->state, p->nstate);
     ENDING("};", "static const GmField data_fields[] =")
     {
         for (int i = 0; i < p->ndata; i++) emit_data_field(o, &p->data[i]);
@@ -299,9 +409,9 @@ const char *emit_tables(Out *o, const Program *p)
     SCOPE
     {
         o->careful = o->host = o->as_read = true;
-        if (emit_shapes(o, p, "data_shape", p->data, p->ndata)) members = ", .data_shape = data_shape";
+        if (emit_shapes(o, p, "data_shape", "DATA", p->data, p->ndata)) members = ", .data_shape = data_shape";
         if (emit_defaults(o, p)) members = text(o, "%s, .data_default = data_default", members);
-        if (emit_shapes(o, p, "state_shape", p->state, p->nstate)) members = text(o, "%s, .state_shape = state_shape", members);
+        if (emit_shapes(o, p, "state_shape", "STATE", p->state, p->nstate)) members = text(o, "%s, .state_shape = state_shape", members);
         if (emit_sizes(o, p)) members = text(o, "%s, .data_sizes = data_sizes", members);
     }
     return members;
@@ -312,7 +422,7 @@ const char *emit_tables(Out *o, const Program *p)
 static const char *alike_text(const Out *o, const Program *p, const Labels *l)
 {
     const char *t = "";
-    for (const Alike *a = l->alike; a; a = a->next) t = text(o, "%s{%d, %d}, ", t, 1 + field_of(p->data, p->ndata, a->var), a->dim);
+    for (const Alike *a = l->alike; a; a = a->next) t = text(o, "%s{%s, %d}, ", t, data_number(o, p, a->var), a->dim);
     return t;
 }
 
@@ -321,9 +431,8 @@ static void emit_labelled(Out *o, const Program *p, const Labels *l, int n)
     ENDING("};", "static const GmLabelled labelled_%d[] =", n)
     {
         for (const Labelled *v = l->vars; v; v = v->next) {
-            const int field = field_of(p->state, p->nstate, v->var);
-            if (field < 0) continue;
-            part(o, "{.field = %d", 1 + field);
+            if (field_of(p->state, p->nstate, v->var) < 0) continue;
+            part(o, "{.field = %s", state_number(o, p, v->var));
             if (v->dims) part(o, ", .dims = %u", v->dims);
             line(o, "%s%s%s},      // %s", v->values ? ", .values = 1" : "", v->apart ? ", .apart = 1" : "", v->lost ? ", .lost = 1" : "",
                  v->var->name);
@@ -348,7 +457,7 @@ bool emit_labels(Out *o, const Program *p)
         n = 0;
         for (const Labels *l = p->g->labels; l; l = l->next) {
             n++;
-            part(o, "{.by = %d", 1 + field_of(p->state, p->nstate, l->by));
+            part(o, "{.by = %s", state_number(o, p, l->by));
             if (l->identified) part(o, ", .identified = \"%s\"", l->identified);
             if (l->not_permuted) part(o, ", .not_permuted = \"%s\"", l->not_permuted);
             if (l->alike) part(o, ", .alike = alike_%d", n);
@@ -369,12 +478,11 @@ bool emit_observed(Out *o, const Program *p)
     ENDING("};", "static const GmObserved observed[] =")
     {
         for (const Observed *s = p->g->observed; s; s = s->next) {
-            const int data = 1 + field_of(p->data, p->ndata, s->var);
             part(o, "{.where = \"%s\"", source_line(o, s->span));
             if (s->name) part(o, ", .name = \"%s\"", s->name);
-            if (data) part(o, ", .data = %d", data);
-            if (s->log_lik) part(o, ", .log_lik = %d", 1 + field_of(p->state, p->nstate, s->log_lik));
-            if (s->replicate) part(o, ", .replicate = %d", 1 + field_of(p->state, p->nstate, s->replicate));
+            if (field_of(p->data, p->ndata, s->var) >= 0) part(o, ", .data = %s", data_number(o, p, s->var));
+            if (s->log_lik) part(o, ", .log_lik = %s", state_number(o, p, s->log_lik));
+            if (s->replicate) part(o, ", .replicate = %s", state_number(o, p, s->replicate));
             if (s->no_log_lik) part(o, ", .no_log_lik = \"%s\"", s->no_log_lik);
             if (s->no_replicate) part(o, ", .no_replicate = \"%s\"", s->no_replicate);
             line(o, "},");

@@ -79,8 +79,8 @@ static void emit_stage(Out *o, const char *name, const char *comment, const Laun
     FUNCTION("static void %s(GmRun *run)%s", name, comment) emit_launches(o, list);
 }
 
-// The row of update i in the table of updates.
-static const char *update_row(const Out *o, const UpdateCode *code, int i)
+// The row of an update in their table.
+static const char *update_row(const Out *o, const UpdateCode *code)
 {
     static const char *const macro[] = {[EVERY_SWEEP] = "UPDATE",
                                         [WITHOUT_GRADIENTS] = "UPDATE_WITHOUT_GRADIENTS",
@@ -89,7 +89,7 @@ static const char *update_row(const Out *o, const UpdateCode *code, int i)
                                         [ON_GPU] = "UPDATE_ON_GPU"};
     const Launch *l = code->launches.first;
     const Update *s = code->update;
-    const char *which = text(o, "\"%s\", step_%d", code->name, i + 1);
+    const char *which = text(o, "\"%s\", %s", code->name, code->function);
     if (s->joint && s->selection) return text(o, "UPDATE_JOINT_WITHOUT_GRADIENTS(%s, %d, %d)", which, s->selection->number, s->joint);
     if (s->joint) return text(o, "UPDATE_JOINT(%s, %d)", which, s->joint);
     if (s->selection) return text(o, "%s(%s, %d)", macro[s->when], which, s->selection->number);
@@ -106,7 +106,7 @@ static void emit_updates(Out *o, const Program *p)
         if (one_kernel(s)) continue;
         if (s->density.first) emit_stage(o, s->density_name, "", &s->density);
         if (s->jacobian.first) emit_stage(o, s->jacobian_name, "", &s->jacobian);
-        FUNCTION("static void step_%d(GmRun *run)            // %s", i + 1, s->name)
+        FUNCTION("static void %s(GmRun *run)", s->function)
         {
             emit_where_joined(o, s->update);
             emit_launches(o, &s->launches);
@@ -115,7 +115,7 @@ static void emit_updates(Out *o, const Program *p)
     line(o, "// What each update draws, and the function that launches its kernels.");
     ENDING("};", "static const GmUpdate updates[] =")
     {
-        for (int i = 0; i < p->nupdates; i++) line(o, "%s,", update_row(o, &p->updates[i], i));
+        for (int i = 0; i < p->nupdates; i++) line(o, "%s,", update_row(o, &p->updates[i]));
         if (!p->nupdates) line(o, "{0},");
     }
     blank(o);

@@ -177,13 +177,13 @@ void emit_classify(Out *o, const Node *n)
         line(o, "const auto of_value = [&](long x) -> wide { return %s; };", expr_c(o, d->of_value, LOOSE));
         if (n->weigh.expects)
             line(o, "if (expect_rows(GM, at, VAR_%s, \"%s\", %s, %s, %s, %s, s->%s, s->%s, s->%s, %s, %.17g, of_value)) return;",
-                 c->var->name, c->var->name, rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), text(o, "&%s", row),
-                 c_name(o, d->centre->name), d->root->name, n->weigh.weights->name,
+                 c_name(o, c->var->name), c->var->name, rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE),
+                 text(o, "&%s", row), c_name(o, d->centre->name), d->root->name, n->weigh.weights->name,
                  n->weigh.evidence ? text(o, "s->%s", n->weigh.evidence->var->name) : "(wide *)0", d->times);
         else
-            line(o, "classify(GM, at, VAR_%s, \"%s\", %s, %s, %s, &%s, s->%s, s->%s, s->%s, %.17g, of_value);", c->var->name, c->var->name,
-                 rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), row, c_name(o, d->centre->name), d->root->name,
-                 c_name(o, c->var->name), d->times);
+            line(o, "classify(GM, at, VAR_%s, \"%s\", %s, %s, %s, &%s, s->%s, s->%s, s->%s, %.17g, of_value);", c_name(o, c->var->name),
+                 c->var->name, rows, expr_c(o, n->weigh.first, LOOSE), expr_c(o, n->weigh.last, LOOSE), row, c_name(o, d->centre->name),
+                 d->root->name, c_name(o, c->var->name), d->times);
         if (!n->weigh.expects) line(o, "return;");
     }
     directive(o, "#endif");

@@ -624,6 +624,8 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
         {"base", &d->base, true},
         {"draw", &d->draw, true},
         {"draw_truncated", &d->draw_truncated, true},
+        {"draw_law", &d->draw_law, true},
+        {"draw_law_truncated", &d->draw_law_truncated, true},
         {"expectations", &d->expectations, true},
         {"expectations_truncated", &d->expectations_truncated, true},
     };

@@ -290,6 +290,8 @@ typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sig
     const char *power;      // family part: name of the exponent k that may take any nonzero value, or NULL
     Ast *draw;              // AST_CALL of a runtime routine with the natural parameters
     Ast *draw_truncated;    // same with `lower` and `upper` in scope, or NULL
+    // family part: a routine with parameters of the law, whose draw and ratio for --check the runtime has under this name; or NULL
+    Ast *draw_law, *draw_law_truncated;
     // family part: of its statistics, called with the number of one, from 0, before its arguments; or NULL
     Ast *expectations, *expectations_truncated;
     const char *reference;

@@ -1194,7 +1194,10 @@ static void resolve_distribution(Resolve *r, Distribution *d)
                 n->decl = bind(r, DECL_PARAMETER, n->name, n->statistic->span, real);
             }
             for (int i = 0; i < d->law->nargs; i++) use(r, d->law->args[i]);
+            use_routine(r, d->draw_law, "`draw_law`");
+            use_routine(r, d->draw_law_truncated, "`draw_law_truncated`");
         }
+        if (!d->law && (d->draw_law || d->draw_law_truncated)) lacks(r, d, "a law");
         if (!d->draw && !d->draw_truncated) lacks(r, d, "a routine that draws");
         return;
     }

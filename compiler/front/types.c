@@ -1922,5 +1922,7 @@ void types_library(Arena *a, Library *lib, Diags *d)
             if (type_of(&t, n->statistic)) n->decl->type = n->statistic->type;
         for (int i = 0; p->law && i < p->law->nargs; i++) type_of(&t, p->law->args[i]);
         if (p->law) type_of(&t, p->law->of);
+        if (p->law) type_routine(&t, p->draw_law);
+        if (p->law) type_routine(&t, p->draw_law_truncated);
     }
 }

@@ -49,6 +49,7 @@ void comment_update(Lower *p, const Update *s)
     const Conditional *c = s->conditional;
     const bool density = s->kind == UPDATE_ENUM || s->kind == UPDATE_SLICE || s->kind == UPDATE_METROPOLIS ||
                          s->kind == UPDATE_ELLIPTICAL || s->kind == UPDATE_NUTS;
+    p->says_law = true;
     const char *because = density && !s->imputes ? d->because : s->kind == UPDATE_GAUSSIAN ? s->reason : NULL;
     const char *more = s->imputes                                                     ? "     if values are missing"
                        : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel"

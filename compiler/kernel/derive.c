@@ -81,14 +81,13 @@ static void lower_undrawn(Lower *p, const Var *v, bool hide)
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_MISSING;
     loop->loop.of = v;
-    loop->loop.field = missing_field(p, v);
     for (int i = 0; i < v->rank; i++) loop->loop.index[loop->loop.n++] = v->own[i];
     Expr *undrawn = ex_call1("!", v->exists);
     put(p, NODE_SKIP)->skip.condition =
         hide ? ex_call2("&&", ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING"))), undrawn) : undrawn;
     put_assign(p, ASSIGN_SET, place_element(element), hide ? absent_value(p, v) : harmless(v, element->args));
     leave(p, loop);
-    if (close_kernel(p)) with_number(launch(p, LAUNCH_MISSING, k), missing_field(p, v));
+    if (close_kernel(p)) with_field(launch(p, LAUNCH_MISSING, k), v);
 }
 
 // After a draw is stored: what put_absent made NaN is a number again.

@@ -42,13 +42,6 @@ Shared shared_how(const Update *s, const RowDot *dot)
     return arrays ? BY_ONE : BY_TEAM;
 }
 
-int missing_field(const Lower *p, const Var *v)
-{
-    int field = 0;
-    for (int i = 0; i < p->g->nvars && p->g->vars[i] != v; i++) field += p->g->vars[i]->kind == VAR_DATA;
-    return field;
-}
-
 // Categories of the sums for one element.
 static Count iterations_of_element(const Update *s)
 {
@@ -145,7 +138,6 @@ Opened enter_elements(Lower *p, const Update *s, Shared how)
     if (s->imputes) {
         Node *n = enter_opened(p, &o, how == BY_MISSING ? SHARE_MISSING : SHARE_IN_TURN, v);
         for (int k = 0; k < v->rank; k++) n->loop.index[n->loop.n++] = c->element[k];
-        n->loop.field = missing_field(p, v);
         return o;
     }
     if (c->nbatch > 0) {
@@ -204,7 +196,7 @@ void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, c
         with_count(l, count_elements(s));
         if (coloured(s)) with_number(l, colours_of(s->conditional));
         break;
-    case BY_MISSING: with_number(launch(p, LAUNCH_MISSING, k), missing_field(p, v)); break;
+    case BY_MISSING: with_field(launch(p, LAUNCH_MISSING, k), v); break;
     case BY_ROW: {
         const RowSum *r = fused_sum(p, s);
         l = launch(p, r && r->square ? LAUNCH_ROWS_AND : r ? LAUNCH_ROWS : LAUNCH_ROWS_ONLY, k);
@@ -238,12 +230,14 @@ Store store_of(Shared how, const Conditional *c)
     return how == BY_CREW ? STORE_ELEMENT : how != BY_TEAM ? STORE_PLAIN : c->var->rank > 0 ? STORE_WITHIN : STORE_LAST;
 }
 
-void put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x)
+Node *put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x)
 {
-    put_assign(p, ASSIGN_SET, place_element(element), local_ref(x))->assign.how = store_of(how, c);
+    Node *n = put_assign(p, ASSIGN_SET, place_element(element), local_ref(x));
+    n->assign.how = store_of(how, c);
+    return n;
 }
 
-void put_store(Lower *p, Shared how, const Conditional *c, Var *x) { put_store_at(p, how, c, c->current, x); }
+Node *put_store(Lower *p, Shared how, const Conditional *c, Var *x) { return put_store_at(p, how, c, c->current, x); }
 
 // Sums over the loops of a part, into locals.
 Node *enter_part(Lower *p, const Loops *l)

@@ -56,14 +56,16 @@ static void put_ratio(Lower *p, const Conditional *c, Var *const *natural)
     }
 }
 
-static void put_draw(Lower *p, const Update *s, Shared how, Var *const *natural)
+static void put_draw(Lower *p, const Update *s, Shared how, Var *const *natural, const Textbook *by_law)
 {
     const Conditional *c = s->conditional;
     DrawArg *args = NEW_N(p->g->arena, DrawArg, 16);
     Var *drawn = NULL;
+    const Node *draw = NULL;
     int n = 0, k = 0;
-    for (const Natural *nat = c->family->natural; nat; nat = nat->next, k++)
+    for (const Natural *nat = c->family->natural; nat && !by_law->draw; nat = nat->next, k++)
         args[n++] = (DrawArg){.name = nat->name, .value = local_ref(natural[k])};
+    n = textbook_arguments(by_law, args, n);
     if (c->family->power) args[n++] = (DrawArg){.name = c->family->power, .number = c->power};
     for (int i = 0; i < c->nbase && c->family->base->kid[i]->kind == AST_NAME; i++)
         args[n++] = (DrawArg){.name = c->family->base->kid[i]->name, .value = c->base_args[i]};
@@ -75,13 +77,16 @@ static void put_draw(Lower *p, const Update *s, Shared how, Var *const *natural)
     for (int i = 0; i < (s->does == EXPECTS ? s->expected->n : 1); i++) {
         Var *x = local_new(p->g->arena, i ? intern(words(p, "x%d", i + 1)) : "x");
         Node *d = put(p, NODE_DRAW);
+        draw = d;
         d->draw.var = c->var;
         d->draw.element = c->current;
         d->draw.x = x;
         d->draw.type = p->open->number;
-        d->draw.call = s->does == EXPECTS ? (c->truncated ? c->family->expectations_truncated : c->family->expectations)
-                       : c->truncated     ? c->family->draw_truncated
-                                          : c->family->draw;
+        d->draw.law = by_law->draw != NULL;
+        d->draw.call = by_law->draw         ? by_law->draw
+                       : s->does == EXPECTS ? (c->truncated ? c->family->expectations_truncated : c->family->expectations)
+                       : c->truncated       ? c->family->draw_truncated
+                                            : c->family->draw;
         d->draw.expects = s->does == EXPECTS;
         d->draw.of = s->does == EXPECTS ? "" : s->does == MAXIMISES ? "_mode" : NULL;
         d->draw.which = s->does == EXPECTS ? s->expected->which[i] : 0;
@@ -93,8 +98,8 @@ static void put_draw(Lower *p, const Update *s, Shared how, Var *const *natural)
     }
     if (s->does == EXPECTS) return;
     if (s->marginal) put(p, NODE_RATIO);
-    else put_ratio(p, c, natural);
-    put_store(p, how, c, drawn);
+    else if (!by_law->draw) put_ratio(p, c, natural);
+    put_store(p, how, c, drawn)->assign.drawn = by_law->draw ? draw : NULL;
     if (c->var->lowered.kept_log)
         put_logs(p, c->current, local_ref(local_new(p->g->arena, "g.log_value")), local_ref(local_new(p->g->arena, "g.log_rest")),
                  store_of(how, c));
@@ -115,15 +120,15 @@ static bool test_square(const Var *v, void *with)
 }
 static bool reads_square(const Expr *e) { return ex_any_var(e, test_square, NULL); }
 
-static void put_routed(Lower *p, const Routed *r, Var *natural)
+static void put_routed(Lower *p, const Routed *r, Var *natural, Expr *times)
 {
     Node *test = enter(p, NODE_IF);
     test->test.few = r->rows;
     Node *sum = enter_part(p, &r->part->loops);
-    put_assign(p, ASSIGN_ADD, place_local(natural), r->part->value);
+    put_assign(p, ASSIGN_ADD, place_local(natural), ex_mul2(times, r->part->value));
     leave(p, sum);
     p->at = &test->otherwise;
-    put_assign(p, ASSIGN_ADD, place_local(natural), r->hoisted);
+    put_assign(p, ASSIGN_ADD, place_local(natural), ex_mul2(times, r->hoisted));
     leave(p, test);
 }
 
@@ -301,7 +306,9 @@ void update_exact(Lower *p, const Update *s)
         if (s->imputes || c->nbatch < v->rank) opened.loop[0]->loop.moving = v;
     }
     put_exists(p, &opened, how, exists_at(v, c->element));
-    Var *natural[MAX_NATURAL];
+    Textbook by_law = textbook_of(p, s, kernel);
+    Var *natural[MAX_NATURAL];  // what sums go into, times these
+    Expr *times[MAX_NATURAL];
     int k = 0;
     for (const Natural *n = c->family->natural; n; n = n->next, k++) {
         Expr *e = closed[k];
@@ -317,6 +324,11 @@ void update_exact(Lower *p, const Update *s)
         bool more = false;
         for (int i = 0; i < inlined.n; i++) more |= inlined.part[i]->which == k;
         for (const Routed *r = routed; r; r = r->next) more |= r->part->which == k;
+        times[k] = ex_num(1);
+        if (by_law.draw) {
+            natural[k] = put_textbook(p, &by_law, k, e, more, &times[k]);
+            continue;
+        }
         natural[k] = local_named(p->g->arena, words(p, "%s_%s", n->name, v->name));
         put_let(p, NULL, natural[k], e, more ? "wide" : kernel->number)->let.grows = more;
     }
@@ -327,12 +339,14 @@ void update_exact(Lower *p, const Update *s)
         for (int j = i; j < inlined.n; j++) {
             if (done[j] || !same_loops(inlined.part[j], inlined.part[i])) continue;
             done[j] = true;
-            put_assign(p, ASSIGN_ADD, place_local(natural[inlined.part[j]->which]), inlined.part[j]->value);
+            put_assign(p, ASSIGN_ADD, place_local(natural[inlined.part[j]->which]),
+                       ex_mul2(times[inlined.part[j]->which], inlined.part[j]->value));
         }
         leave(p, sum);
     }
-    for (const Routed *r = routed; r; r = r->next) put_routed(p, r, natural[r->part->which]);
-    put_draw(p, s, how, natural);
+    for (const Routed *r = routed; r; r = r->next) put_routed(p, r, natural[r->part->which], times[r->part->which]);
+    put_textbook_later(p, &by_law);
+    put_draw(p, s, how, natural, &by_law);
     if (how == BY_ROW) {
         const RowSum *r = fused_sum(p, s);
         Node *back = put(p, NODE_RETURN);

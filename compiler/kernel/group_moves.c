@@ -174,6 +174,7 @@ void before_group_move(Lower *p, const Update *s)
     if (checked) launch(p, LAUNCH_CHECKED, NULL);
     note(p, "The move starts from the identity");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", c->name), "wide");
+    if (checked) k->part = PART_TABLES;
     Loops l = {.n = c->rank};
     Expr *element = var_element(p->g, c, l.index);
     Node *nest = c->rank ? enter_nest(p, NODE_NEST, &l, c->rank, element->args, NULL) : enter(p, NODE_LANE);

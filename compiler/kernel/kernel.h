@@ -211,6 +211,7 @@ struct Node {
             Var *times;
             Store how;
             bool own;
+            const Node *drawn;  // the draw of its value, by a law, which is written here; or NULL
             int total;
             AsInteger integer;
             Expr *exists;
@@ -255,6 +256,7 @@ struct Node {
             Expr *whole;
             bool goes_on;  // with the stream of the draw before it
             DrawCheck check;
+            bool law;  // with its ratio and its store it is one statement, which stands where it is stored
         } draw;
         // c NULL: the ratio is the value, or none; square: the statistic is the square of what is drawn
         struct {
@@ -427,8 +429,12 @@ typedef struct Columns {
     ColumnSum of[MOST_COLUMN_SUMS];
 } Columns;
 
+// The parts of the program, in its order. A student reads the first four; the last is what the runtime needs to know.
+typedef enum { PART_MODEL, PART_GIBBS, PART_HMC, PART_DENSITY, PART_TABLES, PARTS } ProgramPart;
+
 typedef struct Kernel {
     KernelKind kind;
+    ProgramPart part;  // where it stands
     const char *name;
     const Index *row;  // KERNEL_ROW: of the row
     int terms;         // KERNEL_TEAM: it goes through the terms of the sparse joint normal of this number; 0: of none
@@ -441,6 +447,7 @@ typedef struct Kernel {
     const Ode *ode;
     enum { ODE_RIGHT_SIDE, ODE_DERIVATIVES, ODE_SOLUTION } of_ode;
     const char *comment;     // lines above it: the conditional that it draws from
+    bool says_law;           // these begin with the law of its update
     const char *number;      // type of its locals: real or wide
     const Update *update;    // that it belongs to, or NULL
     const Columns *columns;  // KERNEL_TEAM: what its body does is that, too; or NULL
@@ -568,6 +575,7 @@ typedef enum {
     ARG_WORK,
     ARG_PLACE,
     ARG_NAME,
+    ARG_FIELD,
     ARG_STREAM,
     ARG_STRING,
     ARG_FUNCTION,
@@ -615,6 +623,7 @@ typedef struct Ration {      // what draws of scales are rationed by, in multipl
 typedef struct UpdateCode {  // of one update of the schedule
     const Update *update;
     const char *name;
+    const char *function;   // that launches it
     const Rows *waits_for;  // HMC of a selection: it is left out where these rows are listed; or NULL
     bool again;             // sums of responses are made again before it, since values were imputed
     Launches made;          // statistics that a sweep makes before it
@@ -622,6 +631,7 @@ typedef struct UpdateCode {  // of one update of the schedule
     const char *density_name;  // NUTS, and joint normals with scales: the function that launches
     // the log density and its gradient at given coordinates; or the density of all with the joint normal integrated out
     Launches density;
+    const Kernel *collapsed;           // of scales: their density
     const Var *tuning;                 // of scales: what their draws keep
     Ration ration;                     // of scales
     const Var *machine, *diagnostics;  // NUTS: what it keeps of itself; its diagnostics of each sweep, for the draws

@@ -29,6 +29,7 @@ void with_count(Launch *l, Count c) { argument(l, ARG_COUNT)->count = c; }
 void with_place(Launch *l, const Var *v) { argument(l, ARG_PLACE)->var = v; }
 void with_name(Launch *l, const Var *v) { argument(l, ARG_NAME)->var = v; }
 void with_stream(Launch *l, const Var *v) { argument(l, ARG_STREAM)->var = v; }
+void with_field(Launch *l, const Var *v) { argument(l, ARG_FIELD)->var = v; }
 void with_string(Launch *l, const char *s) { argument(l, ARG_STRING)->string = s; }
 void with_function(Launch *l, const char *name) { argument(l, ARG_FUNCTION)->string = name; }
 void with_number(Launch *l, double v) { argument(l, ARG_NUMBER)->number = v; }

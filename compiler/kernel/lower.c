@@ -131,6 +131,18 @@ static void lower_updates(Lower *p)
     if (responses) note_again(out);
 }
 
+// The functions that launch them, by the names of what they draw.
+static void name_updates(Lower *p)
+{
+    for (int i = 0; i < p->out->nupdates; i++) {
+        UpdateCode *code = &p->out->updates[i];
+        const Update *s = code->update;
+        const Var *v = s->group_move ? s->group_move->by : proposal_of(s) ? proposal_of(s)->name : s->block[0];
+        code->function =
+            kernel_name(p, words(p, "update_%s%s%s", s->imputes ? "missing_" : "", v->name, s->kind == UPDATE_NUTS ? "_by_hmc" : ""));
+    }
+}
+
 // What row passes read: the bytes of the last one of a draw, and the columns, if they are the same for all.
 static void row_sizes(Lower *p)
 {
@@ -170,9 +182,12 @@ void lower(Lower *p)
     plan_rows(p);
     plan_logs(p);
     p->list = &out->sweep;
+    p->part = PART_MODEL;
     lower_series(p);
+    p->part = PART_GIBBS;
     lower_updates(p);
     lower_keyed(p);
+    p->part = PART_DENSITY;
     lower_observed(p);
     lower_derive(p);
     lower_log_joint(p);
@@ -180,6 +195,7 @@ void lower(Lower *p)
     lower_setup(p);  // it comes first in the program, but knows its sums only now
     out->sums = p->statistics.first;
     place_sums(out, out->sums);
+    name_updates(p);
 }
 
 void share(Lower *p)
@@ -187,6 +203,7 @@ void share(Lower *p)
     each_kernel(p, share_loops);
     Kernel *last = p->out->setup.first;
     while (last && last->next) last = last->next;
+    p->part = PART_TABLES;
     lower_orders(p);
     if (lower_sorted(p)) note_again(p->out);
     for (Kernel *k = last ? last->next : p->out->setup.first; k; k = k->next) share_loops(p, k);
@@ -197,6 +214,7 @@ void outside(Lower *p) { each_kernel(p, name_outside); }
 void predictors(Lower *p)
 {
     Program *out = p->out;
+    p->part = PART_GIBBS;
     lower_predictors(p);
     for (int i = 0; i < out->nupdates; i++) {
         refresh_predictors(p, &out->updates[i].density);

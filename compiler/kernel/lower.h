@@ -59,6 +59,8 @@ struct Lower {
     Map rows_of;          // a factor -> the rows of a joint normal that may be few
     Node **at;            // its nodes are added here
     const char *comment;  // lines above the next kernel
+    ProgramPart part;     // of the program that the next kernels are in, but those of HMC
+    bool says_law;        // the lines above the next kernel begin with a law
     Launches *launches;   // that launches are added to
     When when;            // of the launches that are added
     const Rows *when_rows;
@@ -147,6 +149,7 @@ void with_count(Launch *l, Count c);                             // elements
 void with_place(Launch *l, const Var *v);                        // d.X
 void with_name(Launch *l, const Var *v);                         // X
 void with_stream(Launch *l, const Var *v);                       // whose random numbers it takes
+void with_field(Launch *l, const Var *v);                        // the number of a field of Data
 void with_string(Launch *l, const char *s);                      // in quotes
 void with_function(Launch *l, const char *name);                 // a name of the program or of the runtime
 void with_number(Launch *l, double v);                           // as it is
@@ -157,6 +160,34 @@ void as_setting(Launch *l, const char *name);                    // the last arg
 
 void plan_logs(Lower *p);                                                   // arrays for all unknowns that need them
 void put_logs(Lower *p, Expr *element, Expr *log, Expr *log1m, Store how);  // into them, beside the element
+
+// ---- textbook.c: parameters of the law in place of natural ones ----
+
+typedef struct Parameter {
+    const char *name;
+    Var *local;
+    Expr *value;   // in locals of natural parameters, and of parameters before it
+    bool is_read;  // by the draw, or by a parameter that is
+    int natural;   // it is `times` this one, and `more`: sums go into it; -1: it follows from others
+    Expr *times, *more;
+} Parameter;
+
+typedef struct Textbook {
+    const Ast *draw;     // a call of the stdlib; NULL: the draw is by natural parameters
+    const char *number;  // type of the kernel's locals
+    int n, nnatural;
+    Parameter parameter[MAX_NATURAL];
+    const char *natural_name[MAX_NATURAL];
+    Var *natural[MAX_NATURAL];  // their locals
+    Expr *closed[MAX_NATURAL];  // what stands for one; NULL: its local
+    bool wide[MAX_NATURAL];     // it is a sum over loops
+} Textbook;
+
+Textbook textbook_of(Lower *p, const Update *s, const Kernel *k);
+// The local that sums into natural parameter k go into, and what they are multiplied by; it begins with the closed ones.
+Var *put_textbook(Lower *p, Textbook *t, int k, Expr *closed, bool grows, Expr **times);
+void put_textbook_later(Lower *p, const Textbook *t);             // after all sums: what follows from them
+int textbook_arguments(const Textbook *t, DrawArg *args, int n);  // of the draw, from place n on; how many there are then
 
 // ---- of the complete program, for emission ----
 
@@ -252,7 +283,6 @@ typedef struct Opened {
     Node *loop[MAX_RANK + 1], *test;
 } Opened;  // the loops over them
 
-int missing_field(const Lower *p, const Var *v);  // its number among the fields of Data
 Shared shared_how(const Update *s, const RowDot *dot);
 bool any_loops(const Part *q);  // one of the parts is a sum for each element
 Kernel *open_elements_kernel(Lower *p, Shared how, const Update *s, const char *name);
@@ -266,9 +296,9 @@ Expr *exists_whole(const Var *v);                                     // the con
 void put_exists(Lower *p, Opened *o, Shared how, Expr *condition);    // the rest is for elements that exist
 Store store_of(Shared how, const Conditional *c);                     // how the element is stored
 // the same of another element of its array
-void put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x);
-void put_store(Lower *p, Shared how, const Conditional *c, Var *x);  // the element is x: by one lane of a team
-Node *enter_part(Lower *p, const Loops *l);                          // sums over the loops of a part, into locals
+Node *put_store_at(Lower *p, Shared how, const Conditional *c, Expr *element, Var *x);
+Node *put_store(Lower *p, Shared how, const Conditional *c, Var *x);  // the element is x: by one lane of a team
+Node *enter_part(Lower *p, const Loops *l);                           // sums over the loops of a part, into locals
 // a part as an expression of the element: its sum leaves the sweep; NULL: it cannot
 Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q);
 // with as many lanes as the elements need

@@ -267,6 +267,7 @@ static void print_launches(FILE *out, const char *title, const Launches *list)
                 if (!l->kernel->niterations) fputc('1', out);
                 break;
             case ARG_PLACE:
+            case ARG_FIELD:
             case ARG_NAME: fputs(a->var->name, out); break;
             case ARG_FUNCTION: fputs(a->string, out); break;
             case ARG_NUMBER: fprintf(out, "%g", a->number); break;

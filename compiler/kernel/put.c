@@ -32,6 +32,9 @@ const char *kernel_name(Lower *p, const char *name)
     return c;
 }
 
+// A trajectory, of a selection or in every sweep.
+static bool is_hmc(const Update *s) { return s->kind == UPDATE_NUTS || s->when == WITH_GRADIENTS; }
+
 Kernel *open_kernel(Lower *p, KernelKind kind, const char *name, const char *number)
 {
     Kernel *k = NEW(p->g->arena, Kernel);
@@ -39,6 +42,9 @@ Kernel *open_kernel(Lower *p, KernelKind kind, const char *name, const char *num
     k->name = kernel_name(p, name);
     k->number = number;
     k->update = p->update;
+    k->part = k->update && is_hmc(k->update) ? PART_HMC : p->part;
+    k->says_law = p->says_law;
+    p->says_law = false;
     k->comment = p->comment ? p->comment : "";
     p->comment = NULL;
     p->open = k;

@@ -53,6 +53,7 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
     note(p, "density with x integrated out. From that %s slice sampled before x, on a CPU: each trial factors J",
          of->n > 1 ? "they are" : "it is");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "scales_density_%s", stem), "wide");
+    code->collapsed = k;
     Var *lp = local_new(p->g->arena, "lp");
     put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
     for (int i = 0; i < of->nfactors; i++) {

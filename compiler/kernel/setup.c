@@ -187,8 +187,10 @@ void lower_setup(Lower *p)
     Program *out = p->out;
     Launches grams = {0};
     p->launches = &grams;
+    p->part = PART_MODEL;
     lower_odes(p, true);
     p->definitions = lower_definitions(p);
+    p->part = PART_TABLES;
     p->check = lower_check(p);
     p->sums = lower_sums(p, false, 0);
     p->responses = lower_sums(p, true, 0);

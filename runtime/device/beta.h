@@ -20,6 +20,9 @@ DEVICE_CALL double beta_a_b(Stream *g, double a, double b)
     return clamp(inv_logit(t), GM_TINY, GM_BELOW_ONE);
 }
 
+#define BETA(shape1, shape2)                     beta, shape1, shape2
+#define beta_drawn(g, shape1, shape2)            beta_a_b(g, shape1, shape2)
+#define beta_ratio_terms(x, old, shape1, shape2) ((shape1)-1) * (log(x) - log(old)), ((shape2)-1) * (log1m(x) - log1m(old))
 DEVICE_CALL double beta_natural(Stream *g, double a, double b) { return beta_a_b(g, a + 1, b + 1); }
 
 // x^a (1 - x)^b on [lo, hi], within [0, 1].
@@ -57,5 +60,8 @@ DEVICE_CALL double beta_natural_truncated(Stream *g, double a, double b, double 
     else x = f.p / (f.p + f.q * exp(-s));
     return clamp(x, lo > GM_TINY ? lo : GM_TINY, hi < GM_BELOW_ONE ? hi : GM_BELOW_ONE);
 }
+#define BETA_WITHIN(shape1, shape2, lo, hi)                     beta_within, shape1, shape2, lo, hi
+#define beta_within_drawn(g, shape1, shape2, lo, hi)            beta_natural_truncated(g, (shape1)-1, (shape2)-1, lo, hi)
+#define beta_within_ratio_terms(x, old, shape1, shape2, lo, hi) beta_ratio_terms(x, old, shape1, shape2)
 
 #endif

@@ -68,6 +68,16 @@ DEVICE_CALL double power_gamma_natural(Stream *g, double k, double a, double b)
     return clamp(exp(g->log_value), GM_LEAST, GM_MOST);
 }
 
+// x^k ~ gamma(shape, rate).
+#define POWER_GAMMA(k, shape, rate)                     power_gamma, k, shape, rate
+#define power_gamma_ratio_terms(x, old, k, shape, rate) ((k) * (shape)-1) * (log(x) - log(old)), -(rate) * (pow(x, k) - pow(old, k))
+DEVICE_CALL double power_gamma_drawn(Stream *g, double k, double shape, double rate)
+{
+    if (!(rate > 0)) return NAN;
+    g->log_value = (log_gamma_standard(g, shape) - log(rate)) / k;
+    return clamp(exp(g->log_value), GM_LEAST, GM_MOST);
+}
+
 // x^p exp(a x^k + b x^-k) on [lo, hi], 0 <= lo <= hi <= inf, a, b <= 0, k != 0: the most general of the family.
 DEVICE_CALL double power_gig_natural_truncated(Stream *g, double k, double p, double a, double b, double lo, double hi)
 {
@@ -96,6 +106,14 @@ DEVICE_CALL double power_gig_natural_truncated(Stream *g, double k, double p, do
 DEVICE_CALL double power_gamma_natural_truncated(Stream *g, double k, double a, double b, double lo, double hi)
 {
     return power_gig_natural_truncated(g, k, a, b, 0, lo, hi);
+}
+
+// x^k ~ gamma(shape, rate), on [lo, hi].
+#define POWER_GAMMA_WITHIN(k, shape, rate, lo, hi)                     power_gamma_within, k, shape, rate, lo, hi
+#define power_gamma_within_ratio_terms(x, old, k, shape, rate, lo, hi) power_gamma_ratio_terms(x, old, k, shape, rate)
+DEVICE_CALL double power_gamma_within_drawn(Stream *g, double k, double shape, double rate, double lo, double hi)
+{
+    return power_gamma_natural_truncated(g, k, k * shape - 1, -rate, lo, hi);
 }
 
 // x^a on [lo, hi]: a < -1 if hi is infinite (the Pareto), a > -1 if lo is 0.

@@ -32,4 +32,19 @@ DEVICE_CALL double power_gig_natural(Stream *g, double k, double p, double a, do
     return power_gig_natural_truncated(g, k, p, a, b, 0, INFINITY);
 }
 
+// x^k ~ gig(order, psi, chi), on [lo, hi] too.
+#define POWER_GIG(k, order, psi, chi)                power_gig, k, order, psi, chi
+#define POWER_GIG_WITHIN(k, order, psi, chi, lo, hi) power_gig_within, k, order, psi, chi, lo, hi
+#define power_gig_ratio_terms(x, old, k, order, psi, chi) \
+    ((k) * (order)-1) * (log(x) - log(old)), -0.5 * (psi) * (pow(x, k) - pow(old, k)), -0.5 * (chi) * (pow(x, -(k)) - pow(old, -(k)))
+#define power_gig_within_ratio_terms(x, old, k, order, psi, chi, lo, hi) power_gig_ratio_terms(x, old, k, order, psi, chi)
+DEVICE_CALL double power_gig_drawn(Stream *g, double k, double order, double psi, double chi)
+{
+    return power_gig_natural(g, k, k * order - 1, -0.5 * psi, -0.5 * chi);
+}
+DEVICE_CALL double power_gig_within_drawn(Stream *g, double k, double order, double psi, double chi, double lo, double hi)
+{
+    return power_gig_natural_truncated(g, k, k * order - 1, -0.5 * psi, -0.5 * chi, lo, hi);
+}
+
 #endif

@@ -1,8 +1,8 @@
 // kernels.h -- how kernels are written; included by an emitted program after its Data and State. The same text runs on both targets.
 //
 //   KERNEL(draw_theta) { EACH (j, d->J) { ... } }        elements on their own, in parallel
-//   KERNEL(impute_y) { EACH_MISSING (e, field) { ... } }  the missing elements of a field of Data; MISSING_IN_TURN in a KERNEL_ONCE
-//   ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
+//   KERNEL(impute_y) { EACH_MISSING (e, field) { ... } }  missing elements of field number `field` of Data; MISSING_IN_TURN in a
+//   KERNEL_ONCE ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
 //                                                         row_weight_and(w, t): and t to a total
 //   KERNEL_SPAN(rows_of_B) { ... }                        some rows at a time, between two products of matrices (ROW_PRODUCTS, launch.h):
 //                                                         SPAN (i, n, &a) { a += ...; } those that it is called for; SPAN_TOTAL(k, place,
@@ -185,6 +185,28 @@ DEVICE wide inv_wishart_ratio(wide d, const wide *B, long n, const wide *x, cons
 #else
 #include "kernels_cpu.h"
 #endif
+
+// s->var[element] is drawn from the law: by the stream that is its own, looked at, compared for --check, and stored.
+//
+//   DRAW(theta, k, NORMAL(mean, precision))      by one lane            TEAM_DRAW        by a team, at the end of its kernel
+//   CREW_DRAW                                    by a crew of lanes     TEAM_DRAW_NEXT   by a team, which goes on
+//
+// A law is a name and its arguments. The headers of samplers have for each the routine NAME_drawn, and NAME_ratio_terms: log q at the
+// new value less log q at the old.
+#define DRAW(var, element, law)           GM_DRAW(GM_PUT, var, element, law)
+#define TEAM_DRAW(var, element, law)      GM_DRAW(STORE, var, element, law)
+#define TEAM_DRAW_NEXT(var, element, law) GM_DRAW(SET, var, element, law)
+#define CREW_DRAW(var, element, law)      GM_DRAW(GM_PUT_ELEMENT, var, element, law)
+#define GM_PUT(place, x)                  (place) = (x)
+#define GM_PUT_ELEMENT(place, x)          ELEMENT_LANE(place) = (x)
+#define GM_DRAW(put, var, element, name, ...)                                                  \
+    do {                                                                                       \
+        Stream gm_stream = stream(at, VAR_##var, element);                                     \
+        const GM_TYPE_OF(s->var[element]) gm_drawn = name##_drawn(&gm_stream, __VA_ARGS__);    \
+        VERIFY(gm_drawn, GM_NAME_OF(var), element);                                            \
+        if (CHECKING) RATIO(name##_ratio_terms(gm_drawn, (wide)s->var[element], __VA_ARGS__)); \
+        put(s->var[element], gm_drawn);                                                        \
+    } while (0)
 
 // Position i of an array of n that may lie outside it: then a fault, and a place that can be read.
 #define INSIDE(i, n, name) inside(GM, i, n, name)

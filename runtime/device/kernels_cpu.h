@@ -14,6 +14,8 @@ typedef struct GmCpuContext {
 } GmContext;
 
 #define GM                    gm_context
+#define GM_NAME_OF(var)       gm_model.state[VAR_##var - 1].name
+#define GM_TYPE_OF(place)     __typeof__(place)
 #define GM_GIVEN              GmContext *GM, const Data *restrict d, const State *restrict s, const Sweep at
 #define KERNEL(name)          static void name(GM_GIVEN)
 #define KERNEL_ONCE(name)     KERNEL(name)
@@ -32,10 +34,11 @@ typedef struct GmCpuContext {
 #define SHARED_DRAW             static void
 #define EACH(i, n)              for (long i = GM->first; i < GM->last; i++)
 #define EACH_MISSING(e, field) \
-    for (long gm_m = GM->first, e; gm_m < GM->last && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
-#define MISSING_IN_TURN(e, field) \
-    for (long gm_m = 0, e;        \
-         gm_m < (GM->run->missing ? GM->run->missing[field].count : 0) && (e = GM->run->missing[field].index[gm_m], (void)e, 1); gm_m++)
+    for (long gm_m = GM->first, e; gm_m < GM->last && (e = GM->run->missing[(field)-1].index[gm_m], (void)e, 1); gm_m++)
+#define MISSING_IN_TURN(e, field)                                                                                                        \
+    for (long gm_m = 0, e;                                                                                                               \
+         gm_m < (GM->run->missing ? GM->run->missing[(field)-1].count : 0) && (e = GM->run->missing[(field)-1].index[gm_m], (void)e, 1); \
+         gm_m++)
 
 // The program's own exp, expm1, log and log1p are those without calls: loops over rows are then done several rows at a time.
 #ifndef GM_MANY_STEPS

@@ -40,7 +40,13 @@ DEVICE GmContext gm_context_of(GmPlace *place)
     return c;
 }
 
-#define GM                gm_context
+#define GM gm_context
+template <class T> struct GmValue;
+template <class T> struct GmValue<T &> {
+    typedef T type;
+};
+#define GM_NAME_OF(var)   #var
+#define GM_TYPE_OF(place) GmValue<decltype((place))>::type
 #define KERNEL(name)      GM_KERNEL_FOR(name, true)
 #define KERNEL_TEAM(name) GM_KERNEL_FOR(name, true)
 #define KERNEL_PRODUCTS(name) \
@@ -76,13 +82,14 @@ DEVICE GmContext gm_context_of(GmPlace *place)
 #define gm_threads      ((long)gridDim.x * blockDim.x)
 #define gm_lane_of_warp ((long)(threadIdx.x & 31))
 #define EACH(i, n)      for (long i = gm_thread, gm_n = (n); i < gm_n; i += gm_threads)
-#define EACH_MISSING(e, field)                                                                                                \
-    for (long gm_m = gm_thread, e;                                                                                            \
-         gm_m < (GM->place->missing ? GM->place->missing[field].count : 0) && (e = GM->place->missing[field].index[gm_m], 1); \
+#define EACH_MISSING(e, field)                                                                                                        \
+    for (long gm_m = gm_thread, e;                                                                                                    \
+         gm_m < (GM->place->missing ? GM->place->missing[(field)-1].count : 0) && (e = GM->place->missing[(field)-1].index[gm_m], 1); \
          gm_m += gm_threads)
-#define MISSING_IN_TURN(e, field) \
-    for (long gm_m = 0, e;        \
-         gm_m < (GM->place->missing ? GM->place->missing[field].count : 0) && (e = GM->place->missing[field].index[gm_m], 1); gm_m++)
+#define MISSING_IN_TURN(e, field)                                                                                                     \
+    for (long gm_m = 0, e;                                                                                                            \
+         gm_m < (GM->place->missing ? GM->place->missing[(field)-1].count : 0) && (e = GM->place->missing[(field)-1].index[gm_m], 1); \
+         gm_m++)
 
 // ---- teams ----
 

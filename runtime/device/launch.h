@@ -1,7 +1,7 @@
 // launch.h -- how kernels are launched; the host half of kernels.h.
 //
 //   LAUNCH(draw_theta, run, n)            KERNEL: n elements
-//   LAUNCH_MISSING(impute_y, run, field)  KERNEL: the missing elements of a field of Data
+//   LAUNCH_MISSING(impute_y, run, field)  KERNEL: the missing elements of a field of Data, counted from 1
 //   LAUNCH_COLOURS(draw_x, run, n, 2)     KERNEL: the elements of one class modulo 2 after the other
 //   LAUNCH_COLOURS_TEAM(draw_x, run, work, 2)         KERNEL_TEAM: the same
 //   LAUNCH_ROWS(draw_z, run, n, p, X, beta, out)      ROW: dot = X[k]*beta for each row, out[p] = sum of weight * X[k]
@@ -574,7 +574,7 @@ static inline uint32_t gm_stream_of_iteration(GmRun *run, uint32_t var, long ite
         gm_data(run);                          \
         launch_each(run, GM_NAMED(kernel), n); \
     } while (0)
-#define LAUNCH_MISSING(kernel, run, field) launch_each(run, GM_NAMED(kernel), (run)->missing ? (run)->missing[field].count : 0)
+#define LAUNCH_MISSING(kernel, run, field) launch_each(run, GM_NAMED(kernel), (run)->missing ? (run)->missing[(field)-1].count : 0)
 #define LAUNCH_COLOURS(kernel, run, n, colours)            \
     do {                                                   \
         gm_data(run);                                      \

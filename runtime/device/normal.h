@@ -19,6 +19,15 @@ DEVICE double normal_natural(Stream *g, double h, double q)
     return -0.5 * h / q + normal_standard(g) / sqrt(-2 * q);
 }
 
+// By mean and precision. The ratio of any of these, for --check, is log q(x) - log q(old) as a sum of terms.
+#define NORMAL(mean, precision) normal, mean, precision
+#define normal_ratio_terms(x, old, mean, precision) \
+    (precision) * (mean) * ((x) - (old)), -0.5 * (precision) * (((x) - (old)) * ((x) + (old)))
+DEVICE double normal_drawn(Stream *g, double mean, double precision)
+{
+    return precision > 0 ? mean + normal_standard(g) / sqrt(precision) : NAN;
+}
+
 DEVICE double lognormal(Stream *g, double mu, double sigma) { return clamp(exp(normal_mean_sd(g, mu, sigma)), GM_TINY, GM_HUGE); }
 
 DEVICE double half_normal(Stream *g, double mu, double sigma) { return mu + sigma * fabs(normal_standard(g)); }

@@ -96,6 +96,11 @@ DEVICE_USUAL double normal_natural_truncated(Stream *g, double h, double q, doub
     return clamp(ends[lower] + (2 * lower - 1) * t, lo, hi);
 }
 
+// The same by h and the precision, -2 q, which may be 0 or less.
+#define NORMAL_WITHIN(h, precision, lo, hi)                     normal_within, h, precision, lo, hi
+#define normal_within_ratio_terms(x, old, h, precision, lo, hi) (h) * ((x) - (old)), -0.5 * (precision) * (((x) - (old)) * ((x) + (old)))
+#define normal_within_drawn(g, h, precision, lo, hi)            normal_natural_truncated(g, h, -(precision) / 2, lo, hi)
+
 DEVICE double normal_truncated(Stream *g, double mu, double sd, double lo, double hi)
 {
     if (lo == hi) return lo;

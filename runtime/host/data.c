@@ -393,7 +393,7 @@ static bool place_field(GmData *d, const GmModel *m, int f)
         }
     GmValue *v = gm_values_find(&d->values, field->name);
     if (!v) {  // then it has a default, or all_there would have said so
-        const double x = m->data_default(f, d->data);
+        const double x = m->data_default(f + 1, d->data);
         const long size = gm_shape_size(s);
         v = gm_values_add(&d->values, field->name, "default");
         v->type = field->type;

@@ -11,7 +11,7 @@ GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void
 {
     GmShape s = {
         .rank = field->rank, .lower = field->bounded ? field->lower : -INFINITY, .upper = field->bounded ? field->upper : INFINITY};
-    if (more) more(f, data, &s);
+    if (more) more(f + 1, data, &s);
     return s;
 }
 

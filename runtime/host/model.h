@@ -353,7 +353,7 @@ typedef struct GmModel {
     void (*expect_chain)(GmRun *one);
     void (*iterate_chain)(GmRun *one);
     const char *cpu_only;  // why the model runs on the CPU alone; NULL: it does not
-    // What the rows of `data` and `state` do not say: extents, and bounds that are no numbers. NULL: nothing.
+    // What the rows of `data` and `state` do not say, of a field by its number from 1: extents, bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);  // may read data fields before `field` only
     double (*data_default)(int field, const void *data);            // scalar default
     void (*data_sizes)(void *data);  // sums and ends of whole data that sizes are made of, once all data are there

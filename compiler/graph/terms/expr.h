@@ -132,7 +132,7 @@ Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with);  // rebuild botto
 int ex_rank(const Expr *e);                                     // number of subscripts still to come
 Expr *ex_dim(Expr *e, int k);                                   // extent of dimension k of an array-valued expression
 
-void ex_print(FILE *f, const Expr *e);    // in the language's own notation
+void ex_print(FILE *f, const Expr *e);  // in the language's own notation
 // until it is called again, no sum within an expression is printed with the name of one of these indices, which a reader has met
 void ex_reserve(int n, Index *const *index);
 char *ex_text(Arena *a, const Expr *e);   // the same as a string

@@ -1,56 +1,201 @@
 // model.gm, compiled by gmc.
 //
-// One sweep draws, in this order:
-//   y[k] ~ normal(mean, 1 / sqrt(precision)), if values are missing     model.gm:6
-//   phi ~ normal(mean, 1 / sqrt(precision))     model.gm:9
-//   s2^-1 ~ gamma(shape, rate)     model.gm:10
-//   (phi, s2): drawn jointly by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:9
+// One sweep draws, in this order, each given all else:
+//   y[k]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
+//   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  model.gm:9 *
+//   s2^-1  ~ gamma(shape, rate)                 draw_s2   model.gm:10 *
+// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+//   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi  model.gm:9
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
-
 #include "gm.h"
+
+// ---- part 1: the model ----
 
 typedef struct Data {
     long T;
-    real *y;      // y[T]
+    real *y;                                     // [T]
 } Data;
 
-typedef struct State {          // of one chain
-    real *y;      // y[T]
-    wide *phi;      // phi
-    wide *s2;      // s2
-    wide *log_lik_y;      // log_lik_y[T]
-    wide *y_rep;      // y_rep[T]
-    wide *sum_y_y_before;      // sums of data sum_y_y_before
-    wide *sum_y_before_squared;      // sums of data sum_y_before_squared
-    wide *sum_y_observed;      // sums of data sum_y_observed
-    wide *count_observed;      // sums of data count_observed
-    wide *sum_y_before_observed;      // sums of data sum_y_before_observed
-    wide *count_observed_2;      // sums of data count_observed_2
-    wide *sum_y_before_centred_squared;      // sums of data sum_y_before_centred_squared
-    wide *sum_y_before_centred;      // sums of data sum_y_before_centred
-    wide *sum_y_centred_y_before_centred;      // sums of data sum_y_centred_y_before_centred
-    wide *sum_y_centred;      // sums of data sum_y_centred
-    wide *sum_y_centred_squared;      // sums of data sum_y_centred_squared
-    wide *position_phi;      // work position_phi[2]
-    wide *gradient_phi;      // work gradient_phi[2]
-    wide *log_density_phi;      // work log_density_phi[2]
-    wide *nuts_phi;      // work nuts_phi[352]
-    wide *moves_phi;      // work moves_phi[6]
+enum {  // fields of Data
+    DATA_T = 1, DATA_y
+};
+
+typedef struct State {  // of one chain
+    real *y;                                     // responses [T]
+    wide *phi, *s2;                              // unknowns
+    wide *log_lik_y, *y_rep;                     // for the draws [T]
+    wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
+        *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred,
+        *sum_y_centred_y_before_centred, *sum_y_centred, *sum_y_centred_squared;
+    wide *position_phi, *gradient_phi, *log_density_phi, *nuts_phi, *moves_phi; // work arrays
 } State;
 
-enum {                           // streams of random numbers
-    VAR_NONE = 0,
-    VAR_y = 1,
-    VAR_phi = 2,
-    VAR_s2 = 3,
-    VAR_log_lik_y = 4,
-    VAR_y_rep = 5,
+enum {  // streams of random numbers
+    VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep
 };
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
+
+// ---- part 2: the Gibbs updates ----
+
+// y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
+//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (k < T))
+//   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
+KERNEL_ONCE(impute_y) {
+    const real c1 = 1 / *s->s2;
+    const real c2 = square(*s->phi);
+    MISSING_IN_TURN (e, DATA_y) {
+        const long k = e;
+        wide h = 0;
+        wide precision = 0;
+        if (k == 0) {
+            precision += 0.01;
+        }
+        if (k >= 1) {
+            precision += c1;
+            h += *s->phi * c1 * s->y[k - 1];
+        }
+        if (k + 1 < d->T) {
+            precision += c2 * c1;
+            h += *s->phi * c1 * s->y[k + 1];
+        }
+        const wide mean = h / precision;
+        DRAW(y, e, NORMAL(mean, precision));
+    }
+}
+
+// phi | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:9
+//   precision = 1 + sum(t in 2:T, y[-1 + t]^2/s2), mean = sum(t in 2:T, y[t]*y[-1 + t]/s2)/precision
+KERNEL_SCALAR(draw_phi) {
+    const wide precision = *s->sum_y_before_squared / *s->s2 + 1;
+    const wide mean = *s->sum_y_y_before / *s->s2 / precision;
+    DRAW(phi, 0, NORMAL(mean, precision));
+}
+
+// s2^-1 | rest ~ gamma(shape, rate)     model.gm:10
+//   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[-1 + t])^2)
+KERNEL_SCALAR(draw_s2) {
+    const wide shape = 0.5 * d->T + 1.5;
+    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
+    DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));
+}
+
+// ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
+
+// Unconstrained coordinates of phi, s2
+KERNEL_TEAM(enter_phi) {
+    ONE_LANE s->position_phi[0] = *s->phi;
+    const wide c1 = (exp(s->position_phi[1]) == *s->s2) ? s->position_phi[1] : log(*s->s2);
+    ONE_LANE s->position_phi[1] = c1;
+}
+
+// phi, s2 at these coordinates
+KERNEL_TEAM(transform_phi) {
+    ONE_LANE *s->phi = s->position_phi[0];
+    const wide c1 = exp(s->position_phi[1]);
+    ONE_LANE *s->s2 = c1;
+}
+
+// (phi, s2) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:9
+//   log density += -0.918938533204673 - 1/2*phi^2
+//   log density += -3*log(s2) - (1/s2)
+//   log density += -0.918938533204673 - 1/2*log(s2) - 1/2*(y[t] - phi*y[-1 + t])^2/s2   over t in 2:T
+KERNEL_TEAM(density_phi) {
+    wide lp = 0;
+    wide slope_phi = 0;
+    wide slope_s2 = 0;
+    LANES (e, 2) s->gradient_phi[e] = 0;
+    TEAM_BARRIER();
+    // normal
+    lp -= 0.5 * square(*s->phi);
+    slope_phi -= *s->phi;
+    // inv_gamma
+    lp += -1 / *s->s2 - 3 * s->position_phi[1];
+    slope_s2 += 1 / square(*s->s2) - 3 / *s->s2;
+    // normal
+    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred + (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi[1];
+    slope_phi -= *s->sum_y_centred_y_before_centred / *s->s2;
+    slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
+    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
+    TEAM_BARRIER();
+    ONE_LANE {
+        s->log_density_phi[1] = lp;
+        s->gradient_phi[0] += slope_phi;
+        s->gradient_phi[1] += slope_s2;
+    }
+    const wide c1 = (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
+    ONE_LANE s->gradient_phi[0] += c1;
+    lp += s->position_phi[1];
+    const wide c2 = *s->s2 * s->gradient_phi[1] + 1;
+    ONE_LANE s->gradient_phi[1] = c2;
+    STORE(s->log_density_phi[0], lp);
+}
+
+// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of phi, s2
+KERNEL_TEAM(jacobian_phi) {
+    wide lp = 0;
+    LANES (e, 2) s->gradient_phi[e] = 0;
+    TEAM_BARRIER();
+    lp += s->position_phi[1];
+    const wide c1 = *s->s2 * s->gradient_phi[1] + 1;
+    ONE_LANE s->gradient_phi[1] = c1;
+    STORE(s->log_density_phi[0], lp);
+}
+
+// ---- part 4: the log joint density, and what is computed for the draws ----
+
+// The pointwise log-likelihood, in runs that request it.
+KERNEL_ON_REQUEST(log_likelihood) {
+    const wide c1 = square(s->y[0]);
+    ONE_LANE s->log_lik_y[0] = -0.005 * c1 - 3.2215236261987186;
+    const wide c2 = log(*s->s2);
+    const wide c3 = 1 / *s->s2;
+    LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * c2 - 0.5 * c3 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
+}
+
+// Replicates of what is observed, in runs that request them.
+KERNEL_ON_REQUEST(replicate) {
+    ONE_LANE {
+        {
+            Stream g = stream(at, VAR_y_rep, 0);
+            const wide x = normal_mean_sd(&g, 0, 10);
+            VERIFY(x, "y_rep", 0);
+            s->y_rep[0] = x;
+        }
+    }
+    const wide c1 = sqrt(*s->s2);
+    LANES_FROM (t, 1, d->T - 1) {
+        {
+            Stream g = stream(at, VAR_y_rep, t);
+            const wide x = normal_mean_sd(&g, *s->phi * s->y[t - 1], c1);
+            VERIFY(x, "y_rep", t);
+            s->y_rep[t] = x;
+        }
+    }
+}
+
+// The log joint density of data, variables and auxiliaries.
+KERNEL_TEAM(log_joint) {
+    wide lp = 0;
+    // normal
+    lp += -0.5 * square(*s->phi) - 0.9189385332046727;
+    // inv_gamma
+    lp += -3 * log(*s->s2) - 1 / *s->s2;
+    // normal
+    lp += -0.005 * square(s->y[0]) - 3.2215236261987186;
+    // normal
+    const wide c1 = log(*s->s2);
+    const wide c2 = 1 / *s->s2;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) {
+        lp += -0.5 * c1 - 0.5 * c2 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
+    }
+    RESULT(lp);
+}
+
+// ---- part 5: what the runtime needs to know ----
 
 // Sums of a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
@@ -135,181 +280,14 @@ KERNEL_TEAM(sums_of_responses) {
     ONE_LANE *s->sum_y_centred_squared += total11;
 }
 
-// y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
-//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (k < T))
-//   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
-KERNEL_ONCE(impute_y) {
-    const real c1 = 1 / *s->s2;
-    const real c2 = square(*s->phi);
-    MISSING_IN_TURN (e, 1) {
-        const long k = e;
-        wide h_y = 0;
-        wide q_y = 0;
-        if (k == 0) {
-            q_y -= 0.005;
-        }
-        if (k >= 1) {
-            q_y -= 0.5 * c1;
-            h_y += *s->phi * c1 * s->y[k - 1];
-        }
-        if (k + 1 < d->T) {
-            q_y -= 0.5 * c2 * c1;
-            h_y += *s->phi * c1 * s->y[k + 1];
-        }
-        Stream g = stream(at, VAR_y, e);
-        const real x = normal_natural(&g, h_y, q_y);
-        VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s->y[k]; RATIO(h_y * (x - old), q_y * ((x - old) * (x + old))); }
-        s->y[k] = x;
-    }
-}
-
-// phi | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:9
-//   precision = 1 + sum(t in 2:T, y[-1 + t]^2/s2), mean = sum(t in 2:T, y[t]*y[-1 + t]/s2)/precision
-KERNEL_SCALAR(draw_phi) {
-    const wide h_phi = *s->sum_y_y_before / *s->s2;
-    const wide q_phi = -0.5 * *s->sum_y_before_squared / *s->s2 - 0.5;
-    Stream g = stream(at, VAR_phi, 0);
-    const wide x = normal_natural(&g, h_phi, q_phi);
-    VERIFY(x, "phi", 0);
-    if (CHECKING) { const wide old = *s->phi; RATIO(h_phi * (x - old), q_phi * ((x - old) * (x + old))); }
-    *s->phi = x;
-}
-
-// s2^-1 | rest ~ gamma(shape, rate)     model.gm:10
-//   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[-1 + t])^2)
-KERNEL_SCALAR(draw_s2) {
-    const wide a_s2 = -0.5 * d->T - 2.5;
-    const wide b_s2 = *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred - 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * *s->sum_y_centred_y_before_centred - 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) - (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred - 0.5 * *s->sum_y_centred_squared - 1;
-    Stream g = stream(at, VAR_s2, 0);
-    const wide x = power_gamma_natural(&g, -1, a_s2, b_s2);
-    VERIFY(x, "s2", 0);
-    if (CHECKING) { const wide old = *s->s2; RATIO(a_s2 * (log(x) - log(old)), b_s2 * (1 / x - 1 / old)); }
-    *s->s2 = x;
-}
-
-// ---- the alternative to these updates: HMC for the same unknowns together ----
-
-// Unconstrained coordinates of phi, s2
-KERNEL_TEAM(enter_phi) {
-    ONE_LANE s->position_phi[0] = *s->phi;
-    const wide c1 = (exp(s->position_phi[1]) == *s->s2) ? s->position_phi[1] : log(*s->s2);
-    ONE_LANE s->position_phi[1] = c1;
-}
-
-// phi, s2 at these coordinates
-KERNEL_TEAM(transform_phi) {
-    ONE_LANE *s->phi = s->position_phi[0];
-    const wide c1 = exp(s->position_phi[1]);
-    ONE_LANE *s->s2 = c1;
-}
-
-// (phi, s2) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:9
-//   log density += -0.918938533204673 - 1/2*phi^2
-//   log density += -3*log(s2) - (1/s2)
-//   log density += -0.918938533204673 - 1/2*log(s2) - 1/2*(y[t] - phi*y[-1 + t])^2/s2   over t in 2:T
-KERNEL_TEAM(density_phi) {
-    wide lp = 0;
-    wide slope_phi = 0;
-    wide slope_s2 = 0;
-    LANES (e, 2) s->gradient_phi[e] = 0;
-    TEAM_BARRIER();
-    // normal
-    lp -= 0.5 * square(*s->phi);
-    slope_phi -= *s->phi;
-    // inv_gamma
-    lp += -1 / *s->s2 - 3 * s->position_phi[1];
-    slope_s2 += 1 / square(*s->s2) - 3 / *s->s2;
-    // normal
-    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred + (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi[1];
-    slope_phi -= *s->sum_y_centred_y_before_centred / *s->s2;
-    slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
-    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
-    TEAM_BARRIER();
-    ONE_LANE {
-        s->log_density_phi[1] = lp;
-        s->gradient_phi[0] += slope_phi;
-        s->gradient_phi[1] += slope_s2;
-    }
-    const wide c1 = (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
-    ONE_LANE s->gradient_phi[0] += c1;
-    lp += s->position_phi[1];
-    const wide c2 = *s->s2 * s->gradient_phi[1] + 1;
-    ONE_LANE s->gradient_phi[1] = c2;
-    STORE(s->log_density_phi[0], lp);
-}
-
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of phi, s2
-KERNEL_TEAM(jacobian_phi) {
-    wide lp = 0;
-    LANES (e, 2) s->gradient_phi[e] = 0;
-    TEAM_BARRIER();
-    lp += s->position_phi[1];
-    const wide c1 = *s->s2 * s->gradient_phi[1] + 1;
-    ONE_LANE s->gradient_phi[1] = c1;
-    STORE(s->log_density_phi[0], lp);
-}
-
-// ---- for the draws ----
-
-// The pointwise log-likelihood, in runs that request it.
-KERNEL_ON_REQUEST(log_likelihood) {
-    const wide c1 = square(s->y[0]);
-    ONE_LANE s->log_lik_y[0] = -0.005 * c1 - 3.2215236261987186;
-    const wide c2 = log(*s->s2);
-    const wide c3 = 1 / *s->s2;
-    LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * c2 - 0.5 * c3 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
-}
-
-// Replicates of what is observed, in runs that request them.
-KERNEL_ON_REQUEST(replicate) {
-    ONE_LANE {
-        {
-            Stream g = stream(at, VAR_y_rep, 0);
-            const wide x = normal_mean_sd(&g, 0, 10);
-            VERIFY(x, "y_rep", 0);
-            s->y_rep[0] = x;
-        }
-    }
-    const wide c1 = sqrt(*s->s2);
-    LANES_FROM (t, 1, d->T - 1) {
-        {
-            Stream g = stream(at, VAR_y_rep, t);
-            const wide x = normal_mean_sd(&g, *s->phi * s->y[t - 1], c1);
-            VERIFY(x, "y_rep", t);
-            s->y_rep[t] = x;
-        }
-    }
-}
-
-// The log joint density of data, variables and auxiliaries.
-KERNEL_TEAM(log_joint) {
-    wide lp = 0;
-    // normal
-    lp += -0.5 * square(*s->phi) - 0.9189385332046727;
-    // inv_gamma
-    lp += -3 * log(*s->s2) - 1 / *s->s2;
-    // normal
-    lp += -0.005 * square(s->y[0]) - 3.2215236261987186;
-    // normal
-    const wide c1 = log(*s->s2);
-    const wide c2 = 1 / *s->s2;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) {
-        lp += -0.5 * c1 - 0.5 * c2 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
-    }
-    RESULT(lp);
-}
-
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
-// ---- the sweep ----
-
-static void step_2(GmRun *run)            // phi
+static void update_phi(GmRun *run)
 {
     LAUNCH_ONCE(draw_phi, run);
 }
 
-static void step_3(GmRun *run)            // s2
+static void update_s2(GmRun *run)
 {
     LAUNCH_ONCE(draw_s2, run);
 }
@@ -325,7 +303,7 @@ static void jacobian_of_phi(GmRun *run)
     LAUNCH_TEAM(jacobian_phi, run, 1);
 }
 
-static void step_4(GmRun *run)            // phi, s2
+static void update_phi_by_hmc(GmRun *run)
 {
     LAUNCH_TEAM(enter_phi, run, 1);
     NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi,
@@ -336,9 +314,9 @@ static void step_4(GmRun *run)            // phi, s2
 // What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
     UPDATE_ONCE("missing y", impute_y),
-    UPDATE_WITHOUT_GRADIENTS("phi", step_2, 1),
-    UPDATE_WITHOUT_GRADIENTS("s2", step_3, 1),
-    UPDATE_WITH_GRADIENTS("phi, s2", step_4, 1),
+    UPDATE_WITHOUT_GRADIENTS("phi", update_phi, 1),
+    UPDATE_WITHOUT_GRADIENTS("s2", update_s2, 1),
+    UPDATE_WITH_GRADIENTS("phi, s2", update_phi_by_hmc, 1),
 };
 
 static void sweep(GmRun *run)
@@ -375,13 +353,19 @@ static void joint(GmRun *run)
     LAUNCH_TEAM(log_joint, run, d->T);
 }
 
-// ---- the model for the runtime ----
+enum {  // fields of State
+    STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_sum_y_y_before,
+    STATE_sum_y_before_squared, STATE_sum_y_observed, STATE_count_observed, STATE_sum_y_before_observed,
+    STATE_count_observed_2, STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred,
+    STATE_sum_y_centred_y_before_centred, STATE_sum_y_centred, STATE_sum_y_centred_squared,
+    STATE_position_phi, STATE_gradient_phi, STATE_log_density_phi, STATE_nuts_phi, STATE_moves_phi
+};
 
 static const GmField data_fields[] = {
     {.name = "T", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, T), BOUNDED(1, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=1> T"},
-    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .finite = 1, .imputed_field = 1, .where = "model.gm:6",
-     .declared = "real y[T]", .extent_of = {1}},
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .finite = 1, .imputed_field = STATE_y, .where = "model.gm:6",
+     .declared = "real y[T]", .extent_of = {DATA_T}},
 };
 
 static const GmField state_fields[] = {
@@ -413,7 +397,7 @@ static void data_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 1:
+    case DATA_y:
         shape->dim[0] = d->T;
         break;
     }
@@ -424,16 +408,16 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 4:
+    case STATE_y: case STATE_log_lik_y: case STATE_y_rep:
         shape->dim[0] = d->T;
         break;
-    case 16: case 17: case 18:
+    case STATE_position_phi: case STATE_gradient_phi: case STATE_log_density_phi:
         shape->dim[0] = 2;
         break;
-    case 19:
+    case STATE_nuts_phi:
         shape->dim[0] = 352;
         break;
-    case 20:
+    case STATE_moves_phi:
         shape->dim[0] = 6;
         break;
     }
@@ -441,7 +425,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
 
 // What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
-    {.where = "model.gm:13", .name = "y", .data = 2, .log_lik = 4, .replicate = 5},
+    {.where = "model.gm:13", .name = "y", .data = DATA_y, .log_lik = STATE_log_lik_y, .replicate = STATE_y_rep},
     {0},
 };
 
@@ -452,21 +436,21 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = 413;
+    cost[0] = 346;
     cost[1] = 1492;
     cost[2] = 565;
-    cost[3] = 3793;
-    cost[4] = 0.0252075;
+    cost[3] = 3726;
+    cost[4] = 0.0211182;
     cost[5] = 6782;
     cost[6] = 0.0926645;
     cost[7] = 4279;
     cost[8] = 0.0368849;
 }
 
-static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
+static const int fields_1[] = {STATE_phi, STATE_s2, 0}, latents_1[] = {0};
 
 static const GmSelection selections[] = {
-    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = 21, .machine = 20, .latents = latents_1, .cost = cost_1},
+    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_phi, .machine = STATE_nuts_phi, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("ar1", "model.gm", 2, 21, 4,

@@ -1,110 +1,71 @@
 // model.gm, compiled by gmc.
 //
-// One sweep draws, in this order:
-//   y[k] ~ normal(mean, 1 / sqrt(precision)), if values are missing     model.gm:6
-//   nu_tau^-1 ~ gamma(shape, rate)     model.gm:11
-//   theta[k] ~ normal(mean, 1 / sqrt(precision))     model.gm:14
-//   mu ~ normal(mean, 1 / sqrt(precision))     model.gm:10
-//   tau^-2 ~ gamma(shape, rate)     model.gm:11
-//   scale_tau ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
-//   shift_mu_theta ~ normal(mean, 1 / sqrt(precision))     model.gm:10
-//   (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
+// One sweep draws, in this order, each given all else:
+//   y[k]            ~ normal(mean, 1 / sqrt(precision))             impute_y             model.gm:6, if values are missing
+//   nu_tau^-1       ~ gamma(shape, rate)                            draw_nu_tau          model.gm:11 *
+//   theta[k]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           model.gm:14 *
+//   mu              ~ normal(mean, 1 / sqrt(precision))             draw_mu              model.gm:10 *
+//   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
+//   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11 *
+//   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  model.gm:10 *
+// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+//   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
-
 #include "gm.h"
+
+// ---- part 1: the model ----
 
 typedef struct Data {
     long J;
-    real *y;      // y[J]
-    real *sigma;      // sigma[J]
+    real *y, *sigma;                             // [J]
 } Data;
 
-typedef struct State {          // of one chain
-    real *y;      // y[J]
-    wide *mu;      // mu
-    wide *tau;      // tau
-    real *theta;      // theta[J]
-    wide *nu_tau;      // auxiliary nu_tau
-    wide *scale_tau;      // auxiliary scale_tau
-    wide *shift_mu_theta;      // auxiliary shift_mu_theta
-    wide *log_lik_y;      // log_lik_y[J]
-    wide *y_rep;      // y_rep[J]
-    wide *sum_over_sigma_squared;      // sums of data sum_over_sigma_squared
-    wide *position_mu;      // work position_mu[2 + J]
-    wide *gradient_mu;      // work gradient_mu[2 + J]
-    wide *log_density_mu;      // work log_density_mu[2]
-    wide *nuts_mu;      // work nuts_mu[352 + 48*J]
-    wide *moves_mu;      // work moves_mu[6]
-    wide *standardised_mu;      // work standardised_mu[2 + J]
-    wide *to_standardise_mu;      // work to_standardise_mu[2 + J]
-    wide *centre_theta;      // work centre_theta[J]
-    wide *spread_theta;      // work spread_theta[J]
-    wide *scale_theta;      // work scale_theta[J]
-    wide *slope_centre_theta;      // work slope_centre_theta[J]
-    wide *slope_spread_theta;      // work slope_spread_theta[J]
+enum {  // fields of Data
+    DATA_J = 1, DATA_y, DATA_sigma
+};
+
+typedef struct State {  // of one chain
+    real *y;                                     // responses [J]
+    wide *mu, *tau;                              // unknowns
+    real *theta;                                 // unknowns [J]
+    wide *nu_tau;                                // auxiliaries
+    wide *scale_tau, *shift_mu_theta;            // of group moves
+    wide *log_lik_y, *y_rep;                     // for the draws [J]
+    wide *sum_over_sigma_squared;                // sums
+    wide *position_mu, *gradient_mu, *log_density_mu, *nuts_mu, *moves_mu, *standardised_mu, // work arrays
+        *to_standardise_mu, *centre_theta, *spread_theta, *scale_theta, *slope_centre_theta,
+        *slope_spread_theta;
 } State;
 
-enum {                           // streams of random numbers
-    VAR_NONE = 0,
-    VAR_y = 1,
-    VAR_mu = 2,
-    VAR_tau = 3,
-    VAR_theta = 4,
-    VAR_nu_tau = 5,
-    VAR_scale_tau = 6,
-    VAR_shift_mu_theta = 7,
-    VAR_log_lik_y = 8,
-    VAR_y_rep = 9,
+enum {  // streams of random numbers
+    VAR_NONE, VAR_y, VAR_mu, VAR_tau, VAR_theta, VAR_nu_tau, VAR_scale_tau, VAR_shift_mu_theta,
+    VAR_log_lik_y, VAR_y_rep
 };
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
 
-// Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
-KERNEL_TEAM(check_data) {
-    LANES (j, d->J) {
-        if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
-    }
-}
-
-// Sums of data: computed once.
-KERNEL_TEAM(sums_of_data) {
-    // sum_over_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
-    ONE_LANE *s->sum_over_sigma_squared = 0;
-    wide total1 = 0;
-    SUM_ALONG (j, d->J, &total1) {
-        total1 += 1 / square(d->sigma[j]);
-    }
-    ONE_LANE *s->sum_over_sigma_squared += total1;
-}
+// ---- part 2: the Gibbs updates ----
 
 // y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
 //   precision = 1/sigma[k]^2, mean = theta[k]
 KERNEL(impute_y) {
-    EACH_MISSING (e, 1) {
+    EACH_MISSING (e, DATA_y) {
         const long k = e;
-        const real h_y = s->theta[k] / square(d->sigma[k]);
-        const real q_y = -0.5 / square(d->sigma[k]);
-        Stream g = stream(at, VAR_y, e);
-        const real x = normal_natural(&g, h_y, q_y);
-        VERIFY(x, "y", e);
-        if (CHECKING) { const real old = s->y[k]; RATIO(h_y * (x - old), q_y * ((x - old) * (x + old))); }
-        s->y[k] = x;
+        const real precision = 1 / square(d->sigma[k]);
+        const real mean = s->theta[k] / square(d->sigma[k]) / precision;
+        DRAW(y, e, NORMAL(mean, precision));
     }
 }
 
 // nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
 //   shape = 1, rate = 0.04 + 1/tau^2
 KERNEL_SCALAR(draw_nu_tau) {
-    const wide a_nu_tau = -2;
-    const wide b_nu_tau = -1 / square(*s->tau) - 0.04;
-    Stream g = stream(at, VAR_nu_tau, 0);
-    const wide x = power_gamma_natural(&g, -1, a_nu_tau, b_nu_tau);
-    VERIFY(x, "nu_tau", 0);
-    if (CHECKING) { const wide old = *s->nu_tau; RATIO(a_nu_tau * (log(x) - log(old)), b_nu_tau * (1 / x - 1 / old)); }
-    *s->nu_tau = x;
+    const wide shape = 1;
+    const wide rate = 1 / square(*s->tau) + 0.04;
+    DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));
 }
 
 // theta[k] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
@@ -112,50 +73,34 @@ KERNEL_SCALAR(draw_nu_tau) {
 KERNEL(draw_theta) {
     const real c1 = 1 / square(*s->tau);
     EACH (k, d->J) {
-        const real h_theta = *s->mu * c1 + s->y[k] / square(d->sigma[k]);
-        const real q_theta = -0.5 * c1 - 0.5 / square(d->sigma[k]);
-        Stream g = stream(at, VAR_theta, k);
-        const real x = normal_natural(&g, h_theta, q_theta);
-        VERIFY(x, "theta", k);
-        if (CHECKING) { const real old = s->theta[k]; RATIO(h_theta * (x - old), q_theta * ((x - old) * (x + old))); }
-        s->theta[k] = x;
+        const real precision = c1 + 1 / square(d->sigma[k]);
+        const real mean = (*s->mu * c1 + s->y[k] / square(d->sigma[k])) / precision;
+        DRAW(theta, k, NORMAL(mean, precision));
     }
 }
 
 // mu | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + J/tau^2, mean = sum(j in 1:J, theta[j]/tau^2)/precision
 KERNEL_TEAM(draw_mu) {
-    wide h_mu = 0;
-    const wide q_mu = -0.5 * d->J / square(*s->tau) - 0.02;
+    wide h = 0;
+    const wide precision = d->J / square(*s->tau) + 0.04;
     const wide c1 = 1 / square(*s->tau);
-    SUM_ALONG (j, d->J, &h_mu) {
-        h_mu += c1 * s->theta[j];
+    SUM_ALONG (j, d->J, &h) {
+        h += c1 * s->theta[j];
     }
-    Stream g = stream(at, VAR_mu, 0);
-    const wide x = normal_natural(&g, h_mu, q_mu);
-    VERIFY(x, "mu", 0);
-    if (CHECKING) { const wide old = *s->mu; RATIO(h_mu * (x - old), q_mu * ((x - old) * (x + old))); }
-    STORE(*s->mu, x);
+    const wide mean = h / precision;
+    TEAM_DRAW(mu, 0, NORMAL(mean, precision));
 }
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
 //   shape = 1/2 + 1/2*J, rate = 1/nu_tau + 1/2*sum(j in 1:J, (-mu + theta[j])^2)
 KERNEL_TEAM(draw_tau) {
-    const wide a_tau = -d->J - 2;
-    wide b_tau = -1 / *s->nu_tau;
-    SUM_ALONG (j, d->J, &b_tau) {
-        b_tau -= 0.5 * square(s->theta[j] - *s->mu);
+    const wide shape = 0.5 * d->J + 0.5;
+    wide rate = 1 / *s->nu_tau;
+    SUM_ALONG (j, d->J, &rate) {
+        rate += 0.5 * square(s->theta[j] - *s->mu);
     }
-    Stream g = stream(at, VAR_tau, 0);
-    const wide x = power_gamma_natural(&g, -2, a_tau, b_tau);
-    VERIFY(x, "tau", 0);
-    if (CHECKING) { const wide old = *s->tau; RATIO(a_tau * (log(x) - log(old)), b_tau * (1 / square(x) - 1 / square(old))); }
-    STORE(*s->tau, x);
-}
-
-// The move starts from the identity
-KERNEL_TEAM(before_scale_tau) {
-    ONE_LANE *s->scale_tau = 1;
+    TEAM_DRAW(tau, 0, POWER_GAMMA(-2, shape, rate));
 }
 
 // scale_tau | rest ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
@@ -164,19 +109,15 @@ KERNEL_TEAM(before_scale_tau) {
 //   lower = 0
 //   then tau = tau*scale_tau,  theta[j] = mu + (-mu + theta[j])*scale_tau,  nu_tau = nu_tau/scale_tau^2
 KERNEL_TEAM(draw_scale_tau) {
-    wide h_scale_tau = 0;
-    wide q_scale_tau = -0.04 / *s->nu_tau;
-    SUM_ALONG (j, d->J, &h_scale_tau, &q_scale_tau) {
-        h_scale_tau -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
-        q_scale_tau -= 0.5 * square(*s->mu - s->theta[j]) / square(d->sigma[j]);
+    wide h = 0;
+    wide precision = 0.08 / *s->nu_tau;
+    SUM_ALONG (j, d->J, &h, &precision) {
+        h -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
+        precision += square(*s->mu - s->theta[j]) / square(d->sigma[j]);
     }
     const wide lower = 0;
     const wide upper = INFINITY;
-    Stream g = stream(at, VAR_scale_tau, 0);
-    const wide x = normal_natural_truncated(&g, h_scale_tau, q_scale_tau, lower, upper);
-    VERIFY(x, "scale_tau", 0);
-    if (CHECKING) { const wide old = *s->scale_tau; RATIO(h_scale_tau * (x - old), q_scale_tau * ((x - old) * (x + old))); }
-    STORE(*s->scale_tau, x);
+    TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, lower, upper));
 }
 
 // The move scale_tau is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
@@ -199,26 +140,18 @@ KERNEL_TEAM(move_tau) {
     }
 }
 
-// The move starts from the identity
-KERNEL_TEAM(before_shift_mu_theta) {
-    ONE_LANE *s->shift_mu_theta = 0;
-}
-
 // shift_mu_theta | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + sum(j in 1:J, 1/sigma[j]^2)
 //   mean = (-0.04*mu + sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2))/precision
 //   then mu = mu + shift_mu_theta,  theta[k] = theta[k] + shift_mu_theta
 KERNEL_TEAM(draw_shift_mu_theta) {
-    wide h_shift_mu_theta = -0.04 * *s->mu;
-    const wide q_shift_mu_theta = -0.5 * *s->sum_over_sigma_squared - 0.02;
-    SUM_ALONG (j, d->J, &h_shift_mu_theta) {
-        h_shift_mu_theta -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
+    wide h = -0.04 * *s->mu;
+    const wide precision = *s->sum_over_sigma_squared + 0.04;
+    SUM_ALONG (j, d->J, &h) {
+        h -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
     }
-    Stream g = stream(at, VAR_shift_mu_theta, 0);
-    const wide x = normal_natural(&g, h_shift_mu_theta, q_shift_mu_theta);
-    VERIFY(x, "shift_mu_theta", 0);
-    if (CHECKING) { const wide old = *s->shift_mu_theta; RATIO(h_shift_mu_theta * (x - old), q_shift_mu_theta * ((x - old) * (x + old))); }
-    STORE(*s->shift_mu_theta, x);
+    const wide mean = h / precision;
+    TEAM_DRAW(shift_mu_theta, 0, NORMAL(mean, precision));
 }
 
 // The move shift_mu_theta is applied
@@ -228,7 +161,7 @@ KERNEL_TEAM(add_shift_mu_theta) {
     LANES (k, d->J) s->theta[k] = *s->shift_mu_theta + s->theta[k];
 }
 
-// ---- the alternative to these updates: HMC for the same unknowns together ----
+// ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of mu, tau, theta
 KERNEL_TEAM(enter_mu) {
@@ -346,7 +279,7 @@ KERNEL_TEAM(jacobian_mu) {
     STORE(s->log_density_mu[0], lp);
 }
 
-// ---- for the draws ----
+// ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
@@ -393,36 +326,64 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-#ifndef __CUDACC_RTC__       // what follows runs on the host
+// ---- part 5: what the runtime needs to know ----
 
-// ---- the sweep ----
-
-static void step_1(GmRun *run)            // missing y
-{
-    LAUNCH_MISSING(impute_y, run, 1);
+// Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
+KERNEL_TEAM(check_data) {
+    LANES (j, d->J) {
+        if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
+    }
 }
 
-static void step_2(GmRun *run)            // nu_tau
+// Sums of data: computed once.
+KERNEL_TEAM(sums_of_data) {
+    // sum_over_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
+    ONE_LANE *s->sum_over_sigma_squared = 0;
+    wide total1 = 0;
+    SUM_ALONG (j, d->J, &total1) {
+        total1 += 1 / square(d->sigma[j]);
+    }
+    ONE_LANE *s->sum_over_sigma_squared += total1;
+}
+
+// The move starts from the identity
+KERNEL_TEAM(before_scale_tau) {
+    ONE_LANE *s->scale_tau = 1;
+}
+
+// The move starts from the identity
+KERNEL_TEAM(before_shift_mu_theta) {
+    ONE_LANE *s->shift_mu_theta = 0;
+}
+
+#ifndef __CUDACC_RTC__       // what follows runs on the host
+
+static void update_missing_y(GmRun *run)
+{
+    LAUNCH_MISSING(impute_y, run, DATA_y);
+}
+
+static void update_nu_tau(GmRun *run)
 {
     LAUNCH_ONCE(draw_nu_tau, run);
 }
 
-static void step_3(GmRun *run)            // theta
+static void update_theta(GmRun *run)
 {
     LAUNCH(draw_theta, run, d->J);
 }
 
-static void step_4(GmRun *run)            // mu
+static void update_mu(GmRun *run)
 {
     LAUNCH_TEAM(draw_mu, run, d->J);
 }
 
-static void step_5(GmRun *run)            // tau
+static void update_tau(GmRun *run)
 {
     LAUNCH_TEAM(draw_tau, run, d->J);
 }
 
-static void step_6(GmRun *run)            // group move of tau, theta, nu_tau
+static void update_scale_tau(GmRun *run)
 {
     if (run->checking) {
         LAUNCH_TEAM(before_scale_tau, run, 1);
@@ -431,7 +392,7 @@ static void step_6(GmRun *run)            // group move of tau, theta, nu_tau
     LAUNCH_TEAM(move_tau, run, d->J);
 }
 
-static void step_7(GmRun *run)            // group move of mu, theta
+static void update_shift_mu_theta(GmRun *run)
 {
     if (run->checking) {
         LAUNCH_TEAM(before_shift_mu_theta, run, 1);
@@ -451,7 +412,7 @@ static void jacobian_of_mu(GmRun *run)
     LAUNCH_TEAM(jacobian_mu, run, d->J);
 }
 
-static void step_8(GmRun *run)            // mu, tau, theta
+static void update_mu_by_hmc(GmRun *run)
 {
     LAUNCH_TEAM(enter_mu, run, d->J + 2 + d->J);
     NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
@@ -461,14 +422,14 @@ static void step_8(GmRun *run)            // mu, tau, theta
 
 // What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
-    UPDATE("missing y", step_1),
-    UPDATE_WITHOUT_GRADIENTS("nu_tau", step_2, 1),
-    UPDATE_WITHOUT_GRADIENTS("theta", step_3, 1),
-    UPDATE_WITHOUT_GRADIENTS("mu", step_4, 1),
-    UPDATE_WITHOUT_GRADIENTS("tau", step_5, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of tau, theta, nu_tau", step_6, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of mu, theta", step_7, 1),
-    UPDATE_WITH_GRADIENTS("mu, tau, theta", step_8, 1),
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("nu_tau", update_nu_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
+    UPDATE_WITHOUT_GRADIENTS("mu", update_mu, 1),
+    UPDATE_WITHOUT_GRADIENTS("tau", update_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of tau, theta, nu_tau", update_scale_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of mu, theta", update_shift_mu_theta, 1),
+    UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_by_hmc, 1),
 };
 
 static void sweep(GmRun *run)
@@ -501,15 +462,21 @@ static void joint(GmRun *run)
     LAUNCH_TEAM(log_joint, run, d->J);
 }
 
-// ---- the model for the runtime ----
+enum {  // fields of State
+    STATE_y = 1, STATE_mu, STATE_tau, STATE_theta, STATE_nu_tau, STATE_scale_tau, STATE_shift_mu_theta,
+    STATE_log_lik_y, STATE_y_rep, STATE_sum_over_sigma_squared, STATE_position_mu, STATE_gradient_mu,
+    STATE_log_density_mu, STATE_nuts_mu, STATE_moves_mu, STATE_standardised_mu, STATE_to_standardise_mu,
+    STATE_centre_theta, STATE_spread_theta, STATE_scale_theta, STATE_slope_centre_theta,
+    STATE_slope_spread_theta
+};
 
 static const GmField data_fields[] = {
     {.name = "J", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, J), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> J"},
-    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .finite = 1, .imputed_field = 1, .where = "model.gm:6",
-     .declared = "real y[J]", .extent_of = {1}},
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .finite = 1, .imputed_field = STATE_y, .where = "model.gm:6",
+     .declared = "real y[J]", .extent_of = {DATA_J}},
     {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, sigma), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:7",
-     .declared = "real<lower=0> sigma[J]", .extent_of = {1}},
+     .declared = "real<lower=0> sigma[J]", .extent_of = {DATA_J}},
 };
 
 static const GmField state_fields[] = {
@@ -542,7 +509,7 @@ static void data_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 1: case 2:
+    case DATA_y: case DATA_sigma:
         shape->dim[0] = d->J;
         break;
     }
@@ -553,19 +520,20 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 7: case 8: case 17: case 18: case 19: case 20: case 21:
+    case STATE_y: case STATE_theta: case STATE_log_lik_y: case STATE_y_rep: case STATE_centre_theta: case STATE_spread_theta:
+    case STATE_scale_theta: case STATE_slope_centre_theta: case STATE_slope_spread_theta:
         shape->dim[0] = d->J;
         break;
-    case 10: case 11: case 15: case 16:
+    case STATE_position_mu: case STATE_gradient_mu: case STATE_standardised_mu: case STATE_to_standardise_mu:
         shape->dim[0] = d->J + 2;
         break;
-    case 12:
+    case STATE_log_density_mu:
         shape->dim[0] = 2;
         break;
-    case 13:
+    case STATE_nuts_mu:
         shape->dim[0] = 48 * d->J + 352;
         break;
-    case 14:
+    case STATE_moves_mu:
         shape->dim[0] = 6;
         break;
     }
@@ -573,7 +541,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
 
 // What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
-    {.where = "model.gm:17", .name = "y", .data = 2, .log_lik = 8, .replicate = 9},
+    {.where = "model.gm:17", .name = "y", .data = DATA_y, .log_lik = STATE_log_lik_y, .replicate = STATE_y_rep},
     {0},
 };
 
@@ -584,21 +552,21 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (963 + 55.4 * (double)d->J);
+    cost[0] = (829 + 88.2 * (double)d->J);
     cost[1] = (1492.4 + 68.9 * (double)d->J);
     cost[2] = (393 + 31 * (double)d->J);
-    cost[3] = (9377 + 160 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[4] = (0.0587769 + 0.00938135 * (double)d->J);
+    cost[3] = (9275 + 160 * pow(fmax((double)d->J, 1), 0.333333));
+    cost[4] = (0.0505981 + 0.0113833 * (double)d->J);
     cost[5] = 6833;
     cost[6] = (0.0934889 + 0.0118053 * (double)d->J);
     cost[7] = (5189 + 200 * pow(fmax((double)d->J, 1), 0.333333));
     cost[8] = (0.0255868 + 0.0138921 * (double)d->J);
 }
 
-static const int fields_1[] = {2, 3, 4, 0}, latents_1[] = {5, 0};
+static const int fields_1[] = {STATE_mu, STATE_tau, STATE_theta, 0}, latents_1[] = {STATE_nu_tau, 0};
 
 static const GmSelection selections[] = {
-    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = 15, .machine = 14, .latents = latents_1, .cost = cost_1},
+    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts_mu, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("eight_schools", "model.gm", 3, 22, 8,

@@ -1,84 +1,52 @@
 // model.gm, compiled by gmc.
 //
-// One sweep draws, in this order:
-//   y[k]: every value weighed by its density, if values are missing     model.gm:7
-//   z_y[k] ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:14
-//   (alpha, beta) ~ joint normal     model.gm:10
-//   (alpha, beta): drawn jointly by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
+// One sweep draws, in this order, each given all else:
+//   y[k]           every value weighed by its density              impute_y       model.gm:7, if values are missing
+//   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y       model.gm:14 *
+//   (alpha, beta)  ~ joint normal                                  collect_alpha  model.gm:10 *
+// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+//   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
-
 #include "gm.h"
 
+// ---- part 1: the model ----
+
 typedef struct Data {
-    long N;
-    long p;
-    real *X;      // X[N, p]
-    int *y;      // y[N]
+    long N, p;
+    real *X;                                     // [N, p]
+    int *y;                                      // [N]
 } Data;
 
-typedef struct State {          // of one chain
-    int *y;      // y[N]
-    wide *alpha;      // alpha
-    wide *beta;      // beta[p]
-    real *z_y;      // auxiliary z_y[N]
-    wide *log_lik_y;      // log_lik_y[N]
-    int *y_rep;      // y_rep[N]
-    wide *sum_X_by_column;      // sums of data sum_X_by_column[p]
-    wide *sum_X_X;      // sums of data sum_X_X[p, p]
-    wide *rows_beta;      // work rows_beta[p]
-    wide *scale_alpha;      // work scale_alpha[3]
-    solve *precision_alpha;      // work precision_alpha[1, 1 + p, 1 + p]
-    solve *shift_alpha;      // work shift_alpha[1, 1 + p]
-    wide *joint_alpha;      // work joint_alpha[1 + p]
-    solve *rows_of_alpha;      // work rows_of_alpha[N, 1 + p]
-    wide *target_alpha;      // work target_alpha[N]
-    wide *diagonal_alpha;      // work diagonal_alpha[1 + p]
-    solve *system_alpha;      // work system_alpha[N, N]
-    wide *position_alpha;      // work position_alpha[1 + p]
-    wide *gradient_alpha;      // work gradient_alpha[1 + p]
-    wide *log_density_alpha;      // work log_density_alpha[2]
-    wide *nuts_alpha;      // work nuts_alpha[304 + 48*p]
-    wide *moves_alpha;      // work moves_alpha[6]
-    real *weight_alpha_1;      // work weight_alpha_1[N]
-    wide *rows_beta_2;      // work rows_beta_2[p]
-    real *X_beta;      // work X_beta[N]
+enum {  // fields of Data
+    DATA_N = 1, DATA_p, DATA_X, DATA_y
+};
+
+typedef struct State {  // of one chain
+    int *y;                                      // responses [N]
+    wide *alpha;                                 // unknowns
+    wide *beta;                                  // unknowns [p]
+    real *z_y;                                   // auxiliaries [N]
+    wide *log_lik_y;                             // for the draws [N]
+    int *y_rep;                                  // for the draws [N]
+    wide *sum_X_by_column;                       // sums [p]
+    wide *sum_X_X;                               // sums [p, p]
+    wide *rows_beta, *scale_alpha, *joint_alpha, *target_alpha, *diagonal_alpha, *position_alpha, // work arrays
+        *gradient_alpha, *log_density_alpha, *nuts_alpha, *moves_alpha, *rows_beta_2;
+    solve *precision_alpha, *shift_alpha, *rows_of_alpha, *system_alpha; // work arrays
+    real *weight_alpha_1, *X_beta;               // work arrays
 } State;
 
-enum {                           // streams of random numbers
-    VAR_NONE = 0,
-    VAR_y = 1,
-    VAR_alpha = 2,
-    VAR_beta = 3,
-    VAR_z_y = 4,
-    VAR_log_lik_y = 5,
-    VAR_y_rep = 6,
+enum {  // streams of random numbers
+    VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep
 };
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #define GM_JOINT_NORMALS     // drawn by kernels of the runtime
 #include "kernels.h"
 
-// Data must lie in the support of their distributions.
-KERNEL_TEAM(check_data) {
-    LANES (i, d->N) {
-        if (d->y[i] != -2147483648.0 && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
-    }
-}
-
-// Sums of data: computed once.
-KERNEL_TEAM(sums_of_data) {
-    // sum_X_by_column[j2] = sum of X[i, j2] over i; serves the conditional of (alpha, beta)
-    if (!(FEW_ROWS(1, d->N, d->p + 1))) {
-        ALONG (e, d->p) s->sum_X_by_column[e] = 0;
-        SUM_INTO1 (i, 0, d->N, sum_X_by_column, d->p) {
-            PLACES (j2, d->p) s->sum_X_by_column[j2] += d->X[i * d->p + j2];
-        }
-        TEAM_BARRIER();
-    }
-    // sum_X_X[j, j2] = sum of X[i, j]*X[i, j2] over i; serves the conditional of (alpha, beta); a matrix product, see setup
-}
+// ---- part 2: the Gibbs updates ----
 
 // The linear predictor of each row, sum(j, X[i, j]*beta[j]), for kernels that read it
 ROW(predict_X_beta, i) {
@@ -89,7 +57,7 @@ ROW(predict_X_beta, i) {
 // y[k] | rest: every value weighed by its density     if values are missing     model.gm:7
 //   log density += y[k]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[k, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[k, j]))*(1 - y[k])
 KERNEL(impute_y) {
-    EACH_MISSING (e, 3) {
+    EACH_MISSING (e, DATA_y) {
         const long k = e;
         Stream g = stream(at, VAR_y, e);
         enum { first = 0, values = 2 };
@@ -114,15 +82,11 @@ KERNEL(impute_y) {
 // z_y[k] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
 //   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf, 0)
 ROW(draw_z_y, k) {
-    const real h_z_y = *s->alpha + dot;
-    const real q_z_y = -0.5;
+    const real h = *s->alpha + dot;
+    const real precision = 1;
     const real lower = (s->y[k] == 1) ? 0 : -INFINITY;
     const real upper = (s->y[k] == 1) ? INFINITY : 0;
-    Stream g = stream(at, VAR_z_y, k);
-    const real x = normal_natural_truncated(&g, h_z_y, q_z_y, lower, upper);
-    VERIFY(x, "z_y", k);
-    if (CHECKING) { const real old = s->z_y[k]; RATIO(h_z_y * (x - old), q_z_y * ((x - old) * (x + old))); }
-    s->z_y[k] = x;
+    DRAW(z_y, k, NORMAL_WITHIN(h, precision, lower, upper));
     return row_weight_and(s->z_y[k], square(s->z_y[k]));
 }
 
@@ -205,7 +169,7 @@ KERNEL_TEAM(place_alpha) {
     LANES (i, d->N) s->z_y[i] *= s->scale_alpha[2];
 }
 
-// ---- the alternative to these updates: HMC for the same unknowns together ----
+// ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of alpha, beta
 KERNEL_TEAM(enter_alpha) {
@@ -258,7 +222,7 @@ KERNEL_TEAM(gradient_alpha) {
     STORE(s->log_density_alpha[0], lp);
 }
 
-// ---- for the draws ----
+// ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
@@ -313,9 +277,29 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-#ifndef __CUDACC_RTC__       // what follows runs on the host
+// ---- part 5: what the runtime needs to know ----
 
-// ---- the sweep ----
+// Data must lie in the support of their distributions.
+KERNEL_TEAM(check_data) {
+    LANES (i, d->N) {
+        if (d->y[i] != -2147483648.0 && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
+    }
+}
+
+// Sums of data: computed once.
+KERNEL_TEAM(sums_of_data) {
+    // sum_X_by_column[j2] = sum of X[i, j2] over i; serves the conditional of (alpha, beta)
+    if (!(FEW_ROWS(1, d->N, d->p + 1))) {
+        ALONG (e, d->p) s->sum_X_by_column[e] = 0;
+        SUM_INTO1 (i, 0, d->N, sum_X_by_column, d->p) {
+            PLACES (j2, d->p) s->sum_X_by_column[j2] += d->X[i * d->p + j2];
+        }
+        TEAM_BARRIER();
+    }
+    // sum_X_X[j, j2] = sum of X[i, j]*X[i, j2] over i; serves the conditional of (alpha, beta); a matrix product, see setup
+}
+
+#ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // Bytes of the rows that a row pass reads.
 static double row_bytes(const GmRun *run)
@@ -339,17 +323,17 @@ static int few_alpha(const GmRun *run)
     return FEW_ROWS(1, d->N, d->p + 1);
 }
 
-static void step_1(GmRun *run)            // missing y
+static void update_missing_y(GmRun *run)
 {
-    LAUNCH_MISSING(impute_y, run, 3);
+    LAUNCH_MISSING(impute_y, run, DATA_y);
 }
 
-static void step_2(GmRun *run)            // z_y
+static void update_z_y(GmRun *run)
 {
     LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_alpha);
 }
 
-static void step_3(GmRun *run)            // alpha, beta
+static void update_alpha(GmRun *run)
 {
     if (LISTED(1)) {
         NORMAL_SPARSE_SCALED(list_rows_alpha, run, VAR_alpha, "alpha", 1, shift_alpha, joint_alpha, scale_alpha);
@@ -372,7 +356,7 @@ static void density_of_alpha(GmRun *run)
     LAUNCH_TEAM(gradient_alpha, run, d->p);
 }
 
-static void step_4(GmRun *run)            // alpha, beta
+static void update_alpha_by_hmc(GmRun *run)
 {
     LAUNCH_TEAM(enter_alpha, run, d->p);
     NUTS(run, density_of_alpha, VAR_alpha, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, moves_alpha,
@@ -382,10 +366,10 @@ static void step_4(GmRun *run)            // alpha, beta
 
 // What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
-    UPDATE("missing y", step_1),
-    UPDATE_WITHOUT_GRADIENTS("z_y", step_2, 1),
-    UPDATE_WITHOUT_GRADIENTS("alpha, beta", step_3, 1),
-    UPDATE_WITH_GRADIENTS("alpha, beta", step_4, 1),
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
+    UPDATE_WITHOUT_GRADIENTS("alpha, beta", update_alpha, 1),
+    UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_by_hmc, 1),
 };
 
 static void sweep(GmRun *run)
@@ -424,7 +408,13 @@ static void joint(GmRun *run)
     LAUNCH_TEAM(log_joint, run, d->p + d->N);
 }
 
-// ---- the model for the runtime ----
+enum {  // fields of State
+    STATE_y = 1, STATE_alpha, STATE_beta, STATE_z_y, STATE_log_lik_y, STATE_y_rep, STATE_sum_X_by_column,
+    STATE_sum_X_X, STATE_rows_beta, STATE_scale_alpha, STATE_precision_alpha, STATE_shift_alpha,
+    STATE_joint_alpha, STATE_rows_of_alpha, STATE_target_alpha, STATE_diagonal_alpha, STATE_system_alpha,
+    STATE_position_alpha, STATE_gradient_alpha, STATE_log_density_alpha, STATE_nuts_alpha,
+    STATE_moves_alpha, STATE_weight_alpha_1, STATE_rows_beta_2, STATE_X_beta
+};
 
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
@@ -432,9 +422,9 @@ static const GmField data_fields[] = {
     {.name = "p", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, p), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> p"},
     {.name = "X", .type = GM_REAL, .role = GM_DATA, .rank = 2, .offset = offsetof(Data, X), .finite = 1, .where = "model.gm:6",
-     .declared = "real X[N, p]", .extent_of = {1, 2}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = 1, BOUNDED(0, 1), .where = "model.gm:7",
-     .declared = "int<lower=0, upper=1> y[N]", .extent_of = {1}},
+     .declared = "real X[N, p]", .extent_of = {DATA_N, DATA_p}},
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = STATE_y, BOUNDED(0, 1), .where = "model.gm:7",
+     .declared = "int<lower=0, upper=1> y[N]", .extent_of = {DATA_N}},
 };
 
 static const GmField state_fields[] = {
@@ -470,11 +460,11 @@ static void data_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 2:
+    case DATA_X:
         shape->dim[0] = d->N;
         shape->dim[1] = d->p;
         break;
-    case 3:
+    case DATA_y:
         shape->dim[0] = d->N;
         break;
     }
@@ -485,55 +475,55 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 3: case 4: case 5: case 22: case 24:
+    case STATE_y: case STATE_z_y: case STATE_log_lik_y: case STATE_y_rep: case STATE_weight_alpha_1: case STATE_X_beta:
         shape->dim[0] = d->N;
         break;
-    case 2: case 8: case 23:
+    case STATE_beta: case STATE_rows_beta: case STATE_rows_beta_2:
         shape->dim[0] = d->p;
         break;
-    case 6:
+    case STATE_sum_X_by_column:
         shape->dim[0] = d->N < d->p + 1 ? 0 : d->p;
         break;
-    case 7:
+    case STATE_sum_X_X:
         shape->dim[0] = d->N < d->p + 1 ? 0 : d->p;
         shape->dim[1] = d->p;
         break;
-    case 9:
+    case STATE_scale_alpha:
         shape->dim[0] = 3;
         break;
-    case 10:
+    case STATE_precision_alpha:
         shape->dim[0] = d->N < d->p + 1 ? 0 : 1;
         shape->dim[1] = d->p + 1;
         shape->dim[2] = d->p + 1;
         break;
-    case 11:
+    case STATE_shift_alpha:
         shape->dim[0] = 1;
         shape->dim[1] = d->p + 1;
         break;
-    case 12: case 17: case 18:
+    case STATE_joint_alpha: case STATE_position_alpha: case STATE_gradient_alpha:
         shape->dim[0] = d->p + 1;
         break;
-    case 13:
+    case STATE_rows_of_alpha:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         shape->dim[1] = d->p + 1;
         break;
-    case 14:
+    case STATE_target_alpha:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         break;
-    case 15:
+    case STATE_diagonal_alpha:
         shape->dim[0] = d->N < d->p + 1 ? d->p + 1 : 0;
         break;
-    case 16:
+    case STATE_system_alpha:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         shape->dim[1] = d->N;
         break;
-    case 19:
+    case STATE_log_density_alpha:
         shape->dim[0] = 2;
         break;
-    case 20:
+    case STATE_nuts_alpha:
         shape->dim[0] = 48 * d->p + 304;
         break;
-    case 21:
+    case STATE_moves_alpha:
         shape->dim[0] = 6;
         break;
     }
@@ -541,7 +531,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
 
 // What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
-    {.where = "model.gm:14", .name = "y", .data = 4, .log_lik = 5, .replicate = 6},
+    {.where = "model.gm:14", .name = "y", .data = DATA_y, .log_lik = STATE_log_lik_y, .replicate = STATE_y_rep},
     {0},
 };
 
@@ -566,10 +556,10 @@ static void cost_1(const void *data, double *cost)
     }
 }
 
-static const int fields_1[] = {2, 3, 0}, latents_1[] = {4, 0};
+static const int fields_1[] = {STATE_alpha, STATE_beta, 0}, latents_1[] = {STATE_z_y, 0};
 
 static const GmSelection selections[] = {
-    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = 22, .machine = 21, .latents = latents_1, .cost = cost_1},
+    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts_alpha, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,

@@ -1,72 +1,52 @@
 // model.gm, compiled by gmc.
 //
-// One sweep draws, in this order:
-//   y[i] ~ poisson(t[i]*theta[i]), if values are missing     model.gm:7
-//   b ~ gamma(shape, rate)     model.gm:10
-//   theta[k] ~ gamma(shape, rate)     model.gm:11
-//   scale_b ~ gig(order, psi, chi)     model.gm:10
-//   (b, theta): drawn jointly by Hamiltonian Monte Carlo, in place of the separate updates of these where method selection prefers it     model.gm:10
+// One sweep draws, in this order, each given all else:
+//   y[i]      ~ poisson(t[i]*theta[i])  impute_y      model.gm:7, if values are missing
+//   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
+//   theta[k]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
+//   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
+// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+//   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code.
-
 #include "gm.h"
+
+// ---- part 1: the model ----
 
 typedef struct Data {
     long N;
-    real *t;      // t[N]
-    int *y;      // y[N]
+    real *t;                                     // [N]
+    int *y;                                      // [N]
 } Data;
 
-typedef struct State {          // of one chain
-    int *y;      // y[N]
-    wide *b;      // b
-    wide *theta;      // theta[N]
-    wide *scale_b;      // auxiliary scale_b
-    wide *log_lik_y;      // log_lik_y[N]
-    int *y_rep;      // y_rep[N]
-    wide *sum_y;      // sums of data sum_y
-    wide *position_b;      // work position_b[1 + N]
-    wide *gradient_b;      // work gradient_b[1 + N]
-    wide *log_density_b;      // work log_density_b[2]
-    wide *nuts_b;      // work nuts_b[304 + 48*N]
-    wide *moves_b;      // work moves_b[6]
+enum {  // fields of Data
+    DATA_N = 1, DATA_t, DATA_y
+};
+
+typedef struct State {  // of one chain
+    int *y;                                      // responses [N]
+    wide *b;                                     // unknowns
+    wide *theta;                                 // unknowns [N]
+    wide *scale_b;                               // of group moves
+    wide *log_lik_y;                             // for the draws [N]
+    int *y_rep;                                  // for the draws [N]
+    wide *sum_y;                                 // sums
+    wide *position_b, *gradient_b, *log_density_b, *nuts_b, *moves_b; // work arrays
 } State;
 
-enum {                           // streams of random numbers
-    VAR_NONE = 0,
-    VAR_y = 1,
-    VAR_b = 2,
-    VAR_theta = 3,
-    VAR_scale_b = 4,
-    VAR_log_lik_y = 5,
-    VAR_y_rep = 6,
+enum {  // streams of random numbers
+    VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep
 };
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
 
-// Data must lie in the support of their distributions.
-KERNEL_TEAM(check_data) {
-    LANES (i, d->N) {
-        if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
-    }
-}
-
-// Sums of a response: computed once, or after each imputation if values are missing.
-KERNEL_TEAM(sums_of_responses) {
-    // sum_y = sum of y[i] over i; serves the conditional of scale_b
-    ONE_LANE *s->sum_y = 0;
-    wide total1 = 0;
-    SUM_ALONG (i, d->N, &total1) {
-        total1 += s->y[i];
-    }
-    ONE_LANE *s->sum_y += total1;
-}
+// ---- part 2: the Gibbs updates ----
 
 // y[i] | rest ~ poisson(t[i]*theta[i])     if values are missing     model.gm:7
 KERNEL(impute_y) {
-    EACH_MISSING (e, 2) {
+    EACH_MISSING (e, DATA_y) {
         const long k = e;
         Stream g = stream(at, VAR_y, e);
         const wide x = poisson(&g, d->t[k] * s->theta[k]);
@@ -79,51 +59,34 @@ KERNEL(impute_y) {
 // b | rest ~ gamma(shape, rate)     model.gm:10
 //   shape = 1/10 + 9/5*N, rate = 1 + sum(i in 1:N, theta[i])
 KERNEL_TEAM(draw_b) {
-    const wide a_b = 1.8 * d->N - 0.9;
-    wide b_b = -1;
-    SUM_ALONG (i, d->N, &b_b) {
-        b_b -= s->theta[i];
+    const wide shape = 1.8 * d->N + 0.1;
+    wide rate = 1;
+    SUM_ALONG (i, d->N, &rate) {
+        rate += s->theta[i];
     }
-    Stream g = stream(at, VAR_b, 0);
-    const wide x = power_gamma_natural(&g, 1, a_b, b_b);
-    VERIFY(x, "b", 0);
-    if (CHECKING) { const wide old = *s->b; RATIO(a_b * (log(x) - log(old)), b_b * (x - old)); }
-    STORE(*s->b, x);
+    TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));
 }
 
 // theta[k] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
 //   shape = 9/5 + y[k], rate = b + t[k]
 KERNEL(draw_theta) {
     EACH (k, d->N) {
-        const wide a_theta = s->y[k] + 0.8;
-        const wide b_theta = -*s->b - d->t[k];
-        Stream g = stream(at, VAR_theta, k);
-        const wide x = power_gamma_natural(&g, 1, a_theta, b_theta);
-        VERIFY(x, "theta", k);
-        if (CHECKING) { const wide old = s->theta[k]; RATIO(a_theta * (log(x) - log(old)), b_theta * (x - old)); }
-        s->theta[k] = x;
+        const wide shape = s->y[k] + 1.8;
+        const wide rate = *s->b + d->t[k];
+        DRAW(theta, k, POWER_GAMMA(1, shape, rate));
     }
-}
-
-// The move starts from the identity
-KERNEL_TEAM(before_scale_b) {
-    ONE_LANE *s->scale_b = 1;
 }
 
 // scale_b | rest ~ gig(order, psi, chi)     model.gm:10
 //   order = -0.1 + sum(i in 1:N, y[i]), psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
 KERNEL_TEAM(draw_scale_b) {
-    const wide p_scale_b = *s->sum_y - 1.1;
-    wide a_scale_b = 0;
-    const wide b_scale_b = -*s->b;
-    SUM_ALONG (i, d->N, &a_scale_b) {
-        a_scale_b -= d->t[i] * s->theta[i];
+    const wide order = *s->sum_y - 0.10000000000000009;
+    wide psi = 0;
+    const wide chi = 2 * *s->b;
+    SUM_ALONG (i, d->N, &psi) {
+        psi += 2 * d->t[i] * s->theta[i];
     }
-    Stream g = stream(at, VAR_scale_b, 0);
-    const wide x = power_gig_natural(&g, 1, p_scale_b, a_scale_b, b_scale_b);
-    VERIFY(x, "scale_b", 0);
-    if (CHECKING) { const wide old = *s->scale_b; RATIO(p_scale_b * (log(x) - log(old)), a_scale_b * (x - old), b_scale_b * (1 / x - 1 / old)); }
-    STORE(*s->scale_b, x);
+    TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
 }
 
 // The move scale_b is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
@@ -142,7 +105,7 @@ KERNEL_TEAM(move_b) {
     }
 }
 
-// ---- the alternative to these updates: HMC for the same unknowns together ----
+// ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of b, theta
 KERNEL_TEAM(enter_b) {
@@ -213,7 +176,7 @@ KERNEL_TEAM(jacobian_b) {
     STORE(s->log_density_b[0], lp);
 }
 
-// ---- for the draws ----
+// ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
@@ -250,26 +213,49 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-#ifndef __CUDACC_RTC__       // what follows runs on the host
+// ---- part 5: what the runtime needs to know ----
 
-// ---- the sweep ----
-
-static void step_1(GmRun *run)            // missing y
-{
-    LAUNCH_MISSING(impute_y, run, 2);
+// Data must lie in the support of their distributions.
+KERNEL_TEAM(check_data) {
+    LANES (i, d->N) {
+        if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
+    }
 }
 
-static void step_2(GmRun *run)            // b
+// Sums of a response: computed once, or after each imputation if values are missing.
+KERNEL_TEAM(sums_of_responses) {
+    // sum_y = sum of y[i] over i; serves the conditional of scale_b
+    ONE_LANE *s->sum_y = 0;
+    wide total1 = 0;
+    SUM_ALONG (i, d->N, &total1) {
+        total1 += s->y[i];
+    }
+    ONE_LANE *s->sum_y += total1;
+}
+
+// The move starts from the identity
+KERNEL_TEAM(before_scale_b) {
+    ONE_LANE *s->scale_b = 1;
+}
+
+#ifndef __CUDACC_RTC__       // what follows runs on the host
+
+static void update_missing_y(GmRun *run)
+{
+    LAUNCH_MISSING(impute_y, run, DATA_y);
+}
+
+static void update_b(GmRun *run)
 {
     LAUNCH_TEAM(draw_b, run, d->N);
 }
 
-static void step_3(GmRun *run)            // theta
+static void update_theta(GmRun *run)
 {
     LAUNCH(draw_theta, run, d->N);
 }
 
-static void step_4(GmRun *run)            // group move of b, theta
+static void update_scale_b(GmRun *run)
 {
     if (run->checking) {
         LAUNCH_TEAM(before_scale_b, run, 1);
@@ -289,7 +275,7 @@ static void jacobian_of_b(GmRun *run)
     LAUNCH_TEAM(jacobian_b, run, d->N);
 }
 
-static void step_5(GmRun *run)            // b, theta
+static void update_b_by_hmc(GmRun *run)
 {
     LAUNCH_TEAM(enter_b, run, d->N);
     NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, moves_b,
@@ -299,11 +285,11 @@ static void step_5(GmRun *run)            // b, theta
 
 // What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
-    UPDATE("missing y", step_1),
-    UPDATE_WITHOUT_GRADIENTS("b", step_2, 1),
-    UPDATE_WITHOUT_GRADIENTS("theta", step_3, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of b, theta", step_4, 1),
-    UPDATE_WITH_GRADIENTS("b, theta", step_5, 1),
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("b", update_b, 1),
+    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of b, theta", update_scale_b, 1),
+    UPDATE_WITH_GRADIENTS("b, theta", update_b_by_hmc, 1),
 };
 
 static void sweep(GmRun *run)
@@ -341,15 +327,18 @@ static void joint(GmRun *run)
     LAUNCH_TEAM(log_joint, run, d->N);
 }
 
-// ---- the model for the runtime ----
+enum {  // fields of State
+    STATE_y = 1, STATE_b, STATE_theta, STATE_scale_b, STATE_log_lik_y, STATE_y_rep, STATE_sum_y,
+    STATE_position_b, STATE_gradient_b, STATE_log_density_b, STATE_nuts_b, STATE_moves_b
+};
 
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
     {.name = "t", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, t), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:6",
-     .declared = "real<lower=0> t[N]", .extent_of = {1}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = 1, BOUNDED(0, INFINITY), .where = "model.gm:7",
-     .declared = "int<lower=0> y[N]", .extent_of = {1}},
+     .declared = "real<lower=0> t[N]", .extent_of = {DATA_N}},
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = STATE_y, BOUNDED(0, INFINITY), .where = "model.gm:7",
+     .declared = "int<lower=0> y[N]", .extent_of = {DATA_N}},
 };
 
 static const GmField state_fields[] = {
@@ -372,7 +361,7 @@ static void data_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 1: case 2:
+    case DATA_t: case DATA_y:
         shape->dim[0] = d->N;
         break;
     }
@@ -383,19 +372,19 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case 0: case 2: case 4: case 5:
+    case STATE_y: case STATE_theta: case STATE_log_lik_y: case STATE_y_rep:
         shape->dim[0] = d->N;
         break;
-    case 7: case 8:
+    case STATE_position_b: case STATE_gradient_b:
         shape->dim[0] = d->N + 1;
         break;
-    case 9:
+    case STATE_log_density_b:
         shape->dim[0] = 2;
         break;
-    case 10:
+    case STATE_nuts_b:
         shape->dim[0] = 48 * d->N + 304;
         break;
-    case 11:
+    case STATE_moves_b:
         shape->dim[0] = 6;
         break;
     }
@@ -403,7 +392,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
 
 // What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
-    {.where = "model.gm:14", .name = "y", .data = 3, .log_lik = 5, .replicate = 6},
+    {.where = "model.gm:14", .name = "y", .data = DATA_y, .log_lik = STATE_log_lik_y, .replicate = STATE_y_rep},
     {0},
 };
 
@@ -414,21 +403,21 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (659 + 166.8 * (double)d->N);
+    cost[0] = (369 + 64.6 * (double)d->N);
     cost[1] = (1452 + 63.5 * (double)d->N);
     cost[2] = (302 + 37 * (double)d->N);
-    cost[3] = (5993 + 80 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0402222 + 0.0123807 * (double)d->N);
+    cost[3] = (5600 + 80 * pow(fmax((double)d->N, 1), 0.333333));
+    cost[4] = (0.022522 + 0.00614287 * (double)d->N);
     cost[5] = 6816;
     cost[6] = (0.089823 + 0.00587573 * (double)d->N);
     cost[7] = (4691 + 120 * pow(fmax((double)d->N, 1), 0.333333));
     cost[8] = (0.0200326 + 0.0084583 * (double)d->N);
 }
 
-static const int fields_1[] = {2, 3, 0}, latents_1[] = {0};
+static const int fields_1[] = {STATE_b, STATE_theta, 0}, latents_1[] = {0};
 
 static const GmSelection selections[] = {
-    {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = 12, .machine = 11, .latents = latents_1, .cost = cost_1},
+    {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts_b, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("pump", "model.gm", 3, 12, 5,
