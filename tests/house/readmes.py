@@ -1,4 +1,5 @@
-"""The README of a folder is its table of contents: it names every file once, in an order in which each file calls and includes only those before it.
+"""The README of a folder is its table of contents: it names every file once, in an order in which each file calls and includes only those
+before it.
 
     readmes.py ROOT OBJECTS        OBJECTS: build/obj of the tree ROOT
 
@@ -11,7 +12,8 @@ import sys
 
 import knots
 
-FOLDERS = ["compiler/base", "compiler/front", "compiler/kernel", "compiler/kernel/hmc", "compiler/emit", "compiler/driver", "runtime/device", "runtime/backends", "runtime/host"]
+FOLDERS = ["compiler/base", "compiler/front", "compiler/kernel", "compiler/kernel/hmc", "compiler/emit", "compiler/driver",
+           "runtime/device", "runtime/backends", "runtime/host"]
 ENDINGS = (".c", ".cc", ".h", ".def", ".l", ".y", ".awk")
 NAMES = re.compile(r"(?:^- |(?<=[.:] ))((?:[\w.]+, )*[\w.]+): ", re.M)
 
@@ -61,7 +63,8 @@ def calls_of(root, folder, files, of, home):
 
 
 def look_at(root, folder, of, home):
-    files = [f for f in sorted(os.listdir(os.path.join(root, folder))) if f.endswith(ENDINGS) or os.path.isdir(os.path.join(root, folder, f))]
+    files = [f for f in sorted(os.listdir(os.path.join(root, folder))) if f.endswith(ENDINGS)
+             or os.path.isdir(os.path.join(root, folder, f))]
     readme = "%s/README.md" % folder
     names = named(os.path.join(root, readme))
     place = {}
