@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Whether gmc says of every model what it said before: tests/freeze.txt holds a hash of each dump, of `--explain`, of the emitted program and of the messages.
+"""Whether gmc says of every model what it said before: tests/freeze.txt holds a hash of each dump, of `--explain`, of the emitted program
+and of the messages.
 
     freeze.py            compares; names the models, and the kinds of text, that changed. Exit status 1 if any did
     freeze.py --renew    writes tests/freeze.txt anew (`make freeze`)
@@ -19,12 +20,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KEPT = os.path.join(ROOT, "tests", "freeze.txt")
 NO_MODELS = re.compile(r"tests/errors/|tests/fuzz/|.*/rules/")         # meant to be refused, damaged, libraries for -I
 MOST_NAMED = 40
-METHODS = (["--method", "nuts"], ["--method", "gibbs"], ["--method", "em"], ["--no-augment"])       # the emitted programs of examples, and of a tenth of all models
+# the emitted programs of examples, and of a tenth of all models
+METHODS = (["--method", "nuts"], ["--method", "gibbs"], ["--method", "em"], ["--no-augment"])
 ALONE = "messages"                                                     # of a model that is refused: nothing else is there
 
 
 def all_models():
-    paths = (os.path.relpath(os.path.join(folder, f), ROOT) for top in ("examples", "tests") for folder, _, files in os.walk(os.path.join(ROOT, top)) for f in files if f.endswith(".gm"))
+    paths = (os.path.relpath(os.path.join(folder, f), ROOT) for top in ("examples", "tests") for folder, _,
+             files in os.walk(os.path.join(ROOT, top)) for f in files if f.endswith(".gm"))
     return sorted(p for p in paths if not NO_MODELS.match(p))
 
 
@@ -48,7 +51,8 @@ def hashes(model):
     """kind of text -> hash."""
     ran = printed(model, "--dump=all", "--explain=full")
     parts = re.split(rb"^==== (\w+)\n", ran.stdout, flags=re.M)
-    found = {ALONE: short(ran.stderr), **({k.decode(): short(text) for k, text in zip(parts[1::2], parts[2::2])} if ran.returncode == 0 else {})}
+    found = {ALONE: short(ran.stderr), **({k.decode(): short(text) for k, text in zip(parts[1::2], parts[2::2])} if ran.returncode == 0
+                                          else {})}
     if ran.returncode == 0 and runs_by_methods(model):
         by = [printed(model, "--emit=cuda", *options) for options in METHODS]
         found["methods"] = short(b"\0".join(r.stdout + r.stderr for r in by))
@@ -64,7 +68,8 @@ def read():
 def write(new):
     kinds = max(new.values(), key=len)
     with open(KEPT, "w") as f:
-        f.write("# What gmc says of each model, as hashes: tests/freeze.py compares them, make freeze renews them. A model that is refused has a message alone.\n")
+        f.write("# What gmc says of each model, as hashes: tests/freeze.py compares them, make freeze renews them. A model that is refused "
+                "has a message alone.\n")
         for name, row in [("model", {k: k for k in kinds}), *new.items()]:
             f.write(" ".join([name, *(row[k] for k in kinds if k in row)]) + "\n")
 

@@ -13,14 +13,17 @@ config.suffixes = [".gm", ".test"]
 config.excludes = ["Inputs", "seeds", "oracles", "golden", "bench", "posteriors", "idioms"]
 config.test_source_root = os.path.join(root, "tests")
 config.test_exec_root = os.path.join(root, "build", "lit")
-filecheck = next((p for p in ("/usr/lib/llvm-14/bin", "/usr/lib/llvm-15/bin", "/usr/lib/llvm-16/bin") if os.path.exists(p + "/FileCheck")), "")
+filecheck = next((p for p in ("/usr/lib/llvm-14/bin", "/usr/lib/llvm-15/bin", "/usr/lib/llvm-16/bin") if os.path.exists(p + "/FileCheck")),
+                 "")
 config.environment["PATH"] = os.pathsep.join([filecheck, os.environ["PATH"]])
 config.environment["OMP_WAIT_POLICY"] = "passive"      # two chains on one core must not wait for each other by spinning
 config.environment["CC"] = os.path.join(root, "tests", "cc")
 with open("/proc/cpuinfo") as f:
     processor = next((line for line in f if line.startswith("flags")), "")
-config.environment["COMPILERS"] = "".join(subprocess.run([c, "--version"], capture_output=True, text=True).stdout for c in ("cc", "clang") if shutil.which(c)) + processor
+config.environment["COMPILERS"] = "".join(subprocess.run([c, "--version"], capture_output=True, text=True).stdout for c in ("cc", "clang")
+                                          if shutil.which(c)) + processor
 for name in ("CUDA_HOME", "HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
-config.substitutions += [("%gmc", os.path.join(root, "build", "gmc") + " --check-passes"), ("%root", root), ("%python", os.path.join(root, "build", "venv", "bin", "python"))]
+config.substitutions += [("%gmc", os.path.join(root, "build", "gmc") + " --check-passes"), ("%root", root),
+                         ("%python", os.path.join(root, "build", "venv", "bin", "python"))]

@@ -327,7 +327,7 @@ static bool was_made(const Workshop *w, int what)
 static int build_program(const Options *o, const Home *h, Arena *a, int updates, bool for_cpu, const Workshop *w, bool *failed)
 {
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime);
-    const bool many = updates > MANY_STEPS;
+    const bool many = updates > MANY_UPDATES;
     // With expensive optimisations by -O1, too: gcc else leaves the upper halves of registers in use where it calls the C library, whose
     // functions then take ten times as long. Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that
     // does not change (nine seconds for a dozen of them). Without partial redundancy elimination: it computes in each branch of a row's
@@ -338,7 +338,7 @@ static int build_program(const Options *o, const Home *h, Arena *a, int updates,
                              "-std=gnu11",
                              many ? "-O1" : "-O2",
                              many ? "-fno-inline" : "-ftree-vectorize",
-                             many ? "-DGM_MANY_STEPS" : "-UGM_MANY_STEPS",
+                             many ? "-DGM_MANY_UPDATES" : "-UGM_MANY_UPDATES",
                              "-fexpensive-optimizations",
                              "-march=native",
                              "-fno-math-errno",

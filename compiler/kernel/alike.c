@@ -21,7 +21,7 @@ static bool test_other(const Var *v, void *with)
 // arguments; or NULL.
 static const Node *drawn_alone(const Program *p, const Kernel *k)
 {
-    if (k->kind != KERNEL_SCALAR || p->nupdates <= MANY_STEPS) return NULL;
+    if (k->kind != KERNEL_SCALAR || p->nupdates <= MANY_UPDATES) return NULL;
     const Node *n = k->body;
     while (n && n->kind != NODE_DRAW) n = n->next;
     if (!n || !n->draw.x || !n->draw.call || n->draw.check != DRAW_FINITE || n->draw.var->rank > 0 ||

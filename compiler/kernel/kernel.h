@@ -503,7 +503,7 @@ bool reads_response(const Sum *s);  // so that it is made again after each imput
 
 enum { NUTS_DIAGNOSTICS = 6 };  // numbers for the draws that a block of NUTS keeps (runtime/device/launch.h)
 // with more updates the C compiler would spend its time on copies of samplers: they are called, not copied into each update
-enum { MANY_STEPS = 64 };
+enum { MANY_UPDATES = 64 };
 
 // ---- forms.c: what nodes are written as ----
 

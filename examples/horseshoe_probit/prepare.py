@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Makes emails.csv of spambase.csv: `python3 prepare.py`, in this folder.
 
-spambase.csv is the data set spam of R's package kernlab: for 4601 e-mails 54 frequencies (percent of the words or characters) and three lengths of
-runs of capitals.
+spambase.csv is the data set spam of R's package kernlab: for 4601 e-mails 54 frequencies (percent of the words or characters) and three
+lengths of runs of capitals.
 
-- A word counts as present (1) or absent (0). The frequencies are zero in most e-mails and long-tailed in the others; a probit linear in them is
+- A word counts as present (1) or absent (0). The frequencies are zero in most e-mails and long-tailed in the others; a probit linear in
+them is
   decided by a few extreme rows.
 - A length enters as its natural logarithm.
 - What names the receiver is left out: his name, employer, laboratory and telephone numbers. All wanted mail came from his and his
   colleagues' files, so these words tell whose mail it is, not what spam is (the documentation of the data says so too).
-- A word in fewer than 5 e-mails of either kind is left out (`cs`: one spam, 142 others): it nearly separates, and the size of its effect is the prior's.
-- 391 rows that repeat an earlier one in all columns are the same message again, and are left out.
+- A word in fewer than 5 e-mails of either kind is left out (`cs`: one spam, 142 others): it nearly separates, and the size of its effect is
+the prior's. - 391 rows that repeat an earlier one in all columns are the same message again, and are left out.
 """
 import csv
 import math

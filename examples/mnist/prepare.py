@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes train_X.npy, train_y.npy, test_X.npy and test_y.npy of the MNIST digits: pixels in [0, 1], a row for an image, and labels 1 .. 10 (digit + 1).
+"""Makes train_X.npy, train_y.npy, test_X.npy and test_y.npy of the MNIST digits: pixels in [0, 1], a row for an image, and labels 1 .. 10
+(digit + 1).
 
     prepare.py [FOLDER] [--rows N] [--out FOLDER]
 
-FOLDER holds the four files as they are published (train-images-idx3-ubyte.gz, ...), or as .npy, gzipped or not. Without it they are downloaded. --rows: the first N training images
-alone. Python 3 standard library only.
+FOLDER holds the four files as they are published (train-images-idx3-ubyte.gz, ...), or as .npy, gzipped or not. Without it they are
+downloaded. --rows: the first N training images alone. Python 3 standard library only.
 """
 import argparse
 import gzip

@@ -1,4 +1,5 @@
-"""Makes sites.json: 80 sites, five visits each. A site is occupied with probability inv_logit(0.3 + 1.2 wet), and shows the species in a visit with probability 0.35 if it is."""
+"""Makes sites.json: 80 sites, five visits each. A site is occupied with probability inv_logit(0.3 + 1.2 wet), and shows the species in a
+visit with probability 0.35 if it is."""
 import json
 import math
 import random

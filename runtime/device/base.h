@@ -42,7 +42,7 @@ typedef unsigned long uint64_t;
 #define DEVICE_CALL static inline
 #endif
 // Functions that loops over rows compute: copied to each place, so that a loop is done several rows at a time.
-#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !defined(GM_MANY_STEPS)
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !defined(GM_MANY_UPDATES)
 #define DEVICE_ROW static inline __attribute__((always_inline))
 #else
 #define DEVICE_ROW DEVICE

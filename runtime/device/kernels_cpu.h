@@ -23,7 +23,7 @@ typedef struct GmCpuContext {
 #define KERNEL_PRODUCTS(name) KERNEL(name)
 // In a program of many updates most kernels are scalar, and most of the compiler's time would be spent on a few operations around a call of
 // a sampler.
-#if defined(GM_MANY_STEPS) && !defined(GM_CHEAPLY) && defined(__GNUC__) && !defined(__clang__)
+#if defined(GM_MANY_UPDATES) && !defined(GM_CHEAPLY) && defined(__GNUC__) && !defined(__clang__)
 #define GM_CHEAPLY __attribute__((optimize("O0")))
 #elif !defined(GM_CHEAPLY)
 #define GM_CHEAPLY
@@ -41,7 +41,7 @@ typedef struct GmCpuContext {
          gm_m++)
 
 // The program's own exp, expm1, log and log1p are those without calls: loops over rows are then done several rows at a time.
-#ifndef GM_MANY_STEPS
+#ifndef GM_MANY_UPDATES
 #define exp(x)   exp_row(x)
 #define log(x)   log_row(x)
 #define expm1(x) expm1_row(x)
@@ -137,7 +137,7 @@ static inline void team_barrier(GmContext *c)
 #define TEAM_VALUE(x) (x)
 
 // Copied to each sum, so that what it adds up stays in registers; a program of many updates calls them once a chunk.
-#ifdef GM_MANY_STEPS
+#ifdef GM_MANY_UPDATES
 #define GM_SUM_LINKAGE static __attribute__((noinline, unused))
 #else
 #define GM_SUM_LINKAGE static inline __attribute__((always_inline))

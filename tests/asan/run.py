@@ -4,7 +4,8 @@
     run.py [NAME...]     all models (`make asan` builds what this needs), or those whose name or folder holds a NAME
 
 1. gmc, with sanitizers, reads every model here, those of the errors too: none may make it read or write where it should not.
-2. Every model that has data, or for which random data can be made (tests/graph, examples), becomes a program with sanitizers. It runs a few sweeps with chains
+2. Every model that has data, or for which random data can be made (tests/graph, examples), becomes a program with sanitizers. It runs a few
+sweeps with chains
    side by side and with a team of threads for one chain, then --check.
 3. The same program on damaged data: values at the ends of their types, missing, of another shape. It must refuse them or run.
 4. C tests of tests/host, tests/front and tests/graph with sanitizers; tests/host/draws with the thread sanitizer.
@@ -33,9 +34,12 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "stat"), os.path.join(ROOT, "tests",
 
 FOUND = 99                                # exit status of a program in which a sanitizer found something
 # Leaks: a compilation frees nothing before its end. BLAS has threads of its own, which are of no interest here.
-ENVIRONMENT = {**os.environ, "CC": os.path.join(HERE, "cc"), "GMC_ASAN_CC": os.environ.get("CC") or "cc", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1",
-               "GMC_ASAN_FLAGS": "-O0 -g1 -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer",
-               "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:exitcode=%d:handle_segv=2:handle_sigfpe=2:handle_abort=2:detect_stack_use_after_return=1" % FOUND,
+ENVIRONMENT = {**os.environ, "CC": os.path.join(HERE, "cc"), "GMC_ASAN_CC": os.environ.get("CC") or "cc", "OMP_WAIT_POLICY": "passive",
+               "OPENBLAS_NUM_THREADS": "1",
+               "GMC_ASAN_FLAGS": "-O0 -g1 -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all "
+                                 "-fno-omit-frame-pointer",
+               "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:exitcode=%d:handle_segv=2:handle_sigfpe=2:handle_abort=2:"
+                               "detect_stack_use_after_return=1" % FOUND,
                "UBSAN_OPTIONS": "print_stacktrace=1:exitcode=%d" % FOUND, "TSAN_OPTIONS": "exitcode=%d" % FOUND}
 TIMES = 3                                 # damaged data for each model
 SECONDS = 120
@@ -44,7 +48,8 @@ SECONDS = 120
 def call(command, cwd=None, seconds=SECONDS):
     """exit status (None: too long), text"""
     try:
-        ran = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT, timeout=seconds)
+        ran = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT,
+                             timeout=seconds)
         return ran.returncode, ran.stdout.decode(errors="replace")
     except subprocess.TimeoutExpired:
         return None, ""
@@ -127,7 +132,8 @@ def try_model(m, folder):
             with open(arguments[0], "w") as f:
                 json.dump(values, f)
         short = ["--samples", "9", "--warmup", "9", "--seed", "1", "-q", "--params", "all,auxiliaries", "-o", os.path.join(folder, "draws")]
-        for more in (["--chains", "2", "--threads", "2"] + short, ["--chains", "1", "--threads", "2", "--init", "0"] + short, ["--check", "--chains", "2", "--threads", "1", "-q"]):
+        for more in (["--chains", "2", "--threads", "2"] + short, ["--chains", "1", "--threads", "2", "--init", "0"] + short,
+                     ["--check", "--chains", "2", "--threads", "1", "-q"]):
             status, text = call([program] + arguments + more, where)
             wrong = found(status, text)
             if wrong:
@@ -197,8 +203,10 @@ def main():
             else:
                 passed += 1
     programs = [] if given else sorted(p for k in ("asan/tests/host/*", "asan/tests/front/*", "asan/tests/graph/*", "tsan/tests/host/draws")
-                                       for p in glob.glob(os.path.join(ROOT, "build", k)) if os.access(p, os.X_OK) and not p.endswith("front_dump"))
-    resource.setrlimit(resource.RLIMIT_STACK, (resource.getrlimit(resource.RLIMIT_STACK)[1],) * 2)      # nested as deep as is allowed: gmc has a stack of its own for that
+                                       for p in glob.glob(os.path.join(ROOT, "build", k)) if os.access(p, os.X_OK)
+                                       and not p.endswith("front_dump"))
+    # nested as deep as is allowed: gmc has a stack of its own for that
+    resource.setrlimit(resource.RLIMIT_STACK, (resource.getrlimit(resource.RLIMIT_STACK)[1],) * 2)
     for p in programs:
         status, text = call([p], ROOT, 600)
         if status != 0:

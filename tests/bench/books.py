@@ -60,9 +60,12 @@ C[r.random((ns, ny)) < 0.08] = np.nan
 model(
     "counts, effects of sites, years and observers",
     """data { int nsite, nyear, nobs; int<lower=0> C[nsite, nyear]; int obs[nsite, nyear]; int first[nsite, nyear]; vector[nyear] year; }
-prior { mu ~ normal(0, 10); beta1 ~ normal(0, 10); beta2 ~ normal(0, 10); sd_alpha ~ uniform(0, 3); sd_eps ~ uniform(0, 1); sd_gamma ~ uniform(0, 1);
- for (i in 1:nsite) alpha[i] ~ normal(0, sd_alpha); for (j in 1:nyear) eps[j] ~ normal(0, sd_eps); for (k in 1:nobs) gamma[k] ~ normal(0, sd_gamma); }
-likelihood { for (i in 1:nsite, j in 1:nyear) C[i, j] ~ poisson(exp(mu + beta1 * year[j] + beta2 * first[i, j] + alpha[i] + eps[j] + gamma[obs[i, j]])); }
+prior { mu ~ normal(0, 10); beta1 ~ normal(0, 10); beta2 ~ normal(0, 10); sd_alpha ~ uniform(0, 3); sd_eps ~ uniform(0, 1);
+  sd_gamma ~ uniform(0, 1);
+ for (i in 1:nsite) alpha[i] ~ normal(0, sd_alpha); for (j in 1:nyear) eps[j] ~ normal(0, sd_eps);
+ for (k in 1:nobs) gamma[k] ~ normal(0, sd_gamma); }
+likelihood { for (i in 1:nsite, j in 1:nyear) C[i, j] ~ poisson(exp(mu + beta1 * year[j] + beta2 * first[i, j] + alpha[i] + eps[j]
+  + gamma[obs[i, j]])); }
 """,
     dict(nsite=ns, nyear=ny, nobs=no, C=C, obs=obs, first=first, year=yr),
 )
@@ -137,7 +140,8 @@ model(
     """data { int n, T; int<lower=0, upper=1> y[n, T]; int f[n]; }
 prior { mean_phi ~ uniform(0, 1); sigma ~ uniform(0, 10); mean_p ~ uniform(0, 1); mu = logit(mean_phi);
  for (t in 1:(T - 1)) { epsilon[t] ~ normal(0, sigma); logit(phi[t]) = mu + epsilon[t]; } }
-latent { for (i in 1:n) for (t in (f[i] + 1):T) { if (t == f[i] + 1) z[i, t] ~ bernoulli(phi[t - 1]); else z[i, t] ~ bernoulli(phi[t - 1] * z[i, t - 1]); } }
+latent { for (i in 1:n) for (t in (f[i] + 1):T) { if (t == f[i] + 1) z[i, t] ~ bernoulli(phi[t - 1]);
+  else z[i, t] ~ bernoulli(phi[t - 1] * z[i, t - 1]); } }
 likelihood { for (i in 1:n) for (t in (f[i] + 1):T) y[i, t] ~ bernoulli(mean_p * z[i, t]); }
 """,
     dict(n=n, T=T, y=y, f=f),
@@ -148,8 +152,10 @@ y, f = cjs(r, n, T, lambda i, t: inv(0.6 + ei[i]), lambda i, t: 0.5)
 model(
     "survival, effects of individuals",
     """data { int n, T; int<lower=0, upper=1> y[n, T]; int f[n]; }
-prior { mean_phi ~ uniform(0, 1); sigma ~ uniform(0, 5); mean_p ~ uniform(0, 1); mu = logit(mean_phi); for (i in 1:n) epsilon[i] ~ normal(0, sigma); }
-latent { for (i in 1:n) for (t in (f[i] + 1):T) { if (t == f[i] + 1) z[i, t] ~ bernoulli(inv_logit(mu + epsilon[i])); else z[i, t] ~ bernoulli(inv_logit(mu + epsilon[i]) * z[i, t - 1]); } }
+prior { mean_phi ~ uniform(0, 1); sigma ~ uniform(0, 5); mean_p ~ uniform(0, 1); mu = logit(mean_phi);
+  for (i in 1:n) epsilon[i] ~ normal(0, sigma); }
+latent { for (i in 1:n) for (t in (f[i] + 1):T) { if (t == f[i] + 1) z[i, t] ~ bernoulli(inv_logit(mu + epsilon[i]));
+  else z[i, t] ~ bernoulli(inv_logit(mu + epsilon[i]) * z[i, t - 1]); } }
 likelihood { for (i in 1:n) for (t in (f[i] + 1):T) y[i, t] ~ bernoulli(mean_p * z[i, t]); }
 """,
     dict(n=n, T=T, y=y, f=f),
@@ -177,7 +183,8 @@ prior { phiA ~ uniform(0, 1); phiB ~ uniform(0, 1); psiAB ~ uniform(0, 1); psiBA
  ps[2, 1] = phiB * psiBA; ps[2, 2] = phiB * (1 - psiBA); ps[2, 3] = 1 - phiB;
  ps[3, 1] = 0; ps[3, 2] = 0; ps[3, 3] = 1;
  po[1, 1] = pA; po[1, 2] = 0; po[1, 3] = 1 - pA; po[2, 1] = 0; po[2, 2] = pB; po[2, 3] = 1 - pB; po[3, 1] = 0; po[3, 2] = 0; po[3, 3] = 1; }
-latent { for (i in 1:n) for (t in (f[i] + 1):T) { if (t == f[i] + 1) z[i, t] ~ categorical(ps[y[i, f[i]]]); else z[i, t] ~ categorical(ps[z[i, t - 1]]); } }
+latent { for (i in 1:n) for (t in (f[i] + 1):T) { if (t == f[i] + 1) z[i, t] ~ categorical(ps[y[i, f[i]]]);
+  else z[i, t] ~ categorical(ps[z[i, t - 1]]); } }
 likelihood { for (i in 1:n) for (t in (f[i] + 1):T) y[i, t] ~ categorical(po[z[i, t]]); }
 """,
     dict(n=n, T=T, y=Y, f=f),
@@ -192,8 +199,10 @@ y = (r.random((n, J, T)) < 0.4 * z[:, None, :]).astype(int)
 model(
     "occupancy over years",
     """data { int n, J, T; int<lower=0, upper=1> y[n, J, T]; }
-prior { psi1 ~ uniform(0, 1); for (t in 1:(T - 1)) { phi[t] ~ uniform(0, 1); gamma[t] ~ uniform(0, 1); } for (t in 1:T) p[t] ~ uniform(0, 1); }
-latent { for (i in 1:n) { z[i, 1] ~ bernoulli(psi1); for (t in 2:T) z[i, t] ~ bernoulli(z[i, t - 1] * phi[t - 1] + (1 - z[i, t - 1]) * gamma[t - 1]); } }
+prior { psi1 ~ uniform(0, 1); for (t in 1:(T - 1)) { phi[t] ~ uniform(0, 1); gamma[t] ~ uniform(0, 1); }
+  for (t in 1:T) p[t] ~ uniform(0, 1); }
+latent { for (i in 1:n) { z[i, 1] ~ bernoulli(psi1); for (t in 2:T) z[i, t] ~ bernoulli(z[i, t - 1] * phi[t - 1] + (1 - z[i, t - 1])
+  * gamma[t - 1]); } }
 likelihood { for (i in 1:n, j in 1:J, t in 1:T) y[i, j, t] ~ bernoulli(z[i, t] * p[t]); }
 predict { for (t in 1:T) nocc[t] = sum(i in 1:n, z[i, t]); }
 """,
@@ -242,7 +251,8 @@ y = r.normal(B[cty - 1, 0] + B[cty - 1, 1] * fl, 0.7)
 model(
     "intercepts and slopes, correlated",
     """data { int N, J; int county[N]; vector[N] x, y; }
-prior { mu_a ~ normal(0, 10); mu_b ~ normal(0, 10); sa ~ half_cauchy(0, 2.5); sb ~ half_cauchy(0, 2.5); rho ~ uniform(-1, 1); s ~ half_cauchy(0, 2.5);
+prior { mu_a ~ normal(0, 10); mu_b ~ normal(0, 10); sa ~ half_cauchy(0, 2.5); sb ~ half_cauchy(0, 2.5); rho ~ uniform(-1, 1);
+  s ~ half_cauchy(0, 2.5);
  matrix[2, 2] S; S[1, 1] = sa * sa; S[1, 2] = rho * sa * sb; S[2, 1] = S[1, 2]; S[2, 2] = sb * sb; vector[2] m; m[1] = mu_a; m[2] = mu_b;
  for (j in 1:J) vector[2] b[j] ~ multi_normal(m, S); }
 likelihood { for (i in 1:N) y[i] ~ normal(b[county[i], 1] + b[county[i], 2] * x[i], s); }
@@ -258,7 +268,8 @@ y = (r.random((P, I)) < inv(al[None] * (th[:, None] - be[None]))).astype(int)
 model(
     "item response, 2 parameters",
     """data { int P, I; int<lower=0, upper=1> y[P, I]; }
-prior { mu_b ~ normal(0, 5); sb ~ half_cauchy(0, 2); sa ~ half_cauchy(0, 2); for (i in 1:I) { a[i] ~ lognormal(0, sa); b[i] ~ normal(mu_b, sb); } }
+prior { mu_b ~ normal(0, 5); sb ~ half_cauchy(0, 2); sa ~ half_cauchy(0, 2); for (i in 1:I) { a[i] ~ lognormal(0, sa);
+  b[i] ~ normal(mu_b, sb); } }
 latent { for (p in 1:P) theta[p] ~ normal(0, 1); }
 likelihood { for (p in 1:P, i in 1:I) y[p, i] ~ bernoulli_logit(a[i] * (theta[p] - b[i])); }
 """,
@@ -319,7 +330,8 @@ model(
     "Weibull survival with frailties",
     """data { int n, G; int g[n]; vector[n] t, x; int d[n]; }
 prior { a ~ gamma(1, 0.1); lambda ~ gamma(0.1, 0.1); beta ~ normal(0, 5); k ~ gamma(1, 0.1); for (j in 1:G) w[j] ~ gamma(k, k); }
-likelihood { for (i in 1:n) target += d[i] * (log(a) + log(lambda) + (a - 1) * log(t[i]) + beta * x[i] + log(w[g[i]])) - lambda * w[g[i]] * exp(beta * x[i]) * t[i] ^ a; }
+likelihood { for (i in 1:n) target += d[i] * (log(a) + log(lambda) + (a - 1) * log(t[i]) + beta * x[i] + log(w[g[i]]))
+  - lambda * w[g[i]] * exp(beta * x[i]) * t[i] ^ a; }
 """,
     dict(n=n, G=40, g=g, t=cens, x=x, d=d),
 )
@@ -334,7 +346,8 @@ y = 1 + (l > -1).astype(int) + (l > 0) + (l > 1.2)
 model(
     "ordinal ratings, judges and items",
     """data { int n, J, I; int j[n], i[n]; int<lower=1, upper=4> y[n]; }
-prior { sj ~ half_cauchy(0, 1); si ~ half_cauchy(0, 1); ordered[3] c; for (k in 1:3) c[k] ~ normal(0, 5); for (k in 1:J) u[k] ~ normal(0, sj); for (k in 1:I) v[k] ~ normal(0, si); }
+prior { sj ~ half_cauchy(0, 1); si ~ half_cauchy(0, 1); ordered[3] c; for (k in 1:3) c[k] ~ normal(0, 5);
+  for (k in 1:J) u[k] ~ normal(0, sj); for (k in 1:I) v[k] ~ normal(0, si); }
 likelihood { for (k in 1:n) y[k] ~ ordered_logistic(u[j[k]] + v[i[k]], c); }
 """,
     dict(n=n, J=Jd, I=It, j=j, i=i, y=y),
@@ -398,7 +411,8 @@ y = r.binomial(10, inv(-0.3 + ua[a - 1] + ub[b - 1]))
 model(
     "binomial, groups in groups",
     """data { int n, A, B; int a[n], b[n]; int<lower=0> y[n]; }
-prior { mu ~ normal(0, 5); sa ~ half_cauchy(0, 1); sb ~ half_cauchy(0, 1); for (i in 1:A) u[i] ~ normal(0, sa); for (i in 1:B) v[i] ~ normal(0, sb); }
+prior { mu ~ normal(0, 5); sa ~ half_cauchy(0, 1); sb ~ half_cauchy(0, 1); for (i in 1:A) u[i] ~ normal(0, sa);
+  for (i in 1:B) v[i] ~ normal(0, sb); }
 likelihood { for (i in 1:n) y[i] ~ binomial_logit(10, mu + u[a[i]] + v[b[i]]); }
 """,
     dict(n=n, A=A, B=A * B, a=a, b=b, y=y),
@@ -413,7 +427,8 @@ model(
     "counts about a Gaussian process",
     """data { int n; vector[n] x; int<lower=0> y[n]; }
 prior { mu ~ normal(0, 3); s ~ half_normal(0, 1); l ~ inv_gamma(5, 5);
- matrix[n, n] K; for (i in 1:n) for (j in 1:n) K[i, j] = s ^ 2 * exp(-0.5 * square((x[i] - x[j]) / l)) + (i == j ? 1e-6 : 0); vector[n] zero; for (i in 1:n) zero[i] = 0;
+ matrix[n, n] K; for (i in 1:n) for (j in 1:n) K[i, j] = s ^ 2 * exp(-0.5 * square((x[i] - x[j]) / l)) + (i == j ? 1e-6 : 0);
+ vector[n] zero; for (i in 1:n) zero[i] = 0;
  vector[n] f ~ multi_normal(zero, K); }
 likelihood { for (i in 1:n) y[i] ~ poisson(exp(mu + f[i])); }
 """,
@@ -428,7 +443,8 @@ y = r.normal(th, se)
 model(
     "meta-analysis, Student effects",
     """data { int n; vector[n] y, se, x; }
-prior { mu ~ normal(0, 5); b ~ normal(0, 5); tau ~ half_cauchy(0, 1); nu ~ gamma(2, 0.1); for (i in 1:n) theta[i] ~ student_t(nu, mu + b * x[i], tau); }
+prior { mu ~ normal(0, 5); b ~ normal(0, 5); tau ~ half_cauchy(0, 1); nu ~ gamma(2, 0.1);
+  for (i in 1:n) theta[i] ~ student_t(nu, mu + b * x[i], tau); }
 likelihood { for (i in 1:n) y[i] ~ normal(theta[i], se[i]); }
 """,
     dict(n=n, y=y, se=se, x=x),
@@ -444,7 +460,8 @@ aa = r.normal(size=V)
 model(
     "ideal points",
     """data { int n, V; int<lower=0,upper=1> y[n, V]; }
-prior { for (i in 1:n) x[i] ~ normal(0, 1); for (v in 1:V) a[v] ~ normal(0, 2); b[1] ~ normal(0, 2) T[0, ]; for (v in 2:V) b[v] ~ normal(0, 2); }
+prior { for (i in 1:n) x[i] ~ normal(0, 1); for (v in 1:V) a[v] ~ normal(0, 2); b[1] ~ normal(0, 2) T[0, ];
+  for (v in 2:V) b[v] ~ normal(0, 2); }
 likelihood { for (i in 1:n, v in 1:V) y[i, v] ~ bernoulli_logit(x[i] * b[v] - a[v]); }
 """,
     dict(n=n, V=V, y=(r.random((n, V)) < inv(ip[:, None] * bb[None] - aa[None])).astype(int)),
@@ -461,9 +478,11 @@ c = 10 / v[:, None] * ka[:, None] / (ka - ke)[:, None] * (np.exp(-ke[:, None] * 
 model(
     "one compartment, subjects",
     """data { int S, n; vector[n] t; matrix[S, n] y; }
-prior { mka ~ normal(0, 1); mke ~ normal(-2, 1); mv ~ normal(0, 2); ska ~ half_normal(0, 1); ske ~ half_normal(0, 1); sv ~ half_normal(0, 1); s ~ half_normal(0, 1);
+prior { mka ~ normal(0, 1); mke ~ normal(-2, 1); mv ~ normal(0, 2); ska ~ half_normal(0, 1); ske ~ half_normal(0, 1);
+  sv ~ half_normal(0, 1); s ~ half_normal(0, 1);
  for (i in 1:S) { lka[i] ~ normal(mka, ska); lke[i] ~ normal(mke, ske); lv[i] ~ normal(mv, sv); } }
-likelihood { for (i in 1:S, j in 1:n) y[i, j] ~ normal(log(10 * exp(-lv[i]) * exp(lka[i]) / (exp(lka[i]) - exp(lke[i])) * (exp(-exp(lke[i]) * t[j]) - exp(-exp(lka[i]) * t[j]))), s); }
+likelihood { for (i in 1:S, j in 1:n) y[i, j] ~ normal(log(10 * exp(-lv[i]) * exp(lka[i]) / (exp(lka[i]) - exp(lke[i])) * (exp(-exp(lke[i])
+  * t[j]) - exp(-exp(lka[i]) * t[j]))), s); }
 """,
     dict(S=S, n=n, t=t, y=np.log(c) + r.normal(0, 0.1, (S, n))),
 )
@@ -524,7 +543,8 @@ def main():
             subprocess.run([GMC, "-q", at + ".gm", "-o", at], check=True)
             began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
             ran = subprocess.run(
-                [at, at + ".json", "--seed", "1", "--warmup", "1000", "--samples", "5000", "--threads", "1", "--params", "all", "--summary", "all"],
+                [at, at + ".json", "--seed", "1", "--warmup", "1000", "--samples", "5000", "--threads", "1", "--params", "all", "--summary",
+                 "all"],
                 check=True,
                 capture_output=True,
                 text=True,
@@ -532,7 +552,8 @@ def main():
             size, worst = least(ran.stdout)
             by = taken(ran.stdout + ran.stderr)
             few += size < 1000
-            print("| %s | %.0f | %s | %s | %.1f |" % (name, size, worst, by, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began), flush=True)
+            print("| %s | %.0f | %s | %s | %.1f |" % (name, size, worst, by, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began),
+                  flush=True)
     print("%d with fewer than 1000" % few)
 
 

@@ -76,12 +76,14 @@ def drawn(model, n, p):
 #  name, model, {option of gmc}, files to copy, data, chains, sweeps
 MODELS = [
     ("eight schools", oracle("pdb_eight_schools_noncentered"), ["--method", "gibbs"], ["data.json"], ["data.json"], 4, 60000),
-    ("eight schools, 4000 chains", oracle("pdb_eight_schools_noncentered"), ["--method", "gibbs"], ["data.json"], ["data.json"], 4000, 3000),
+    ("eight schools, 4000 chains", oracle("pdb_eight_schools_noncentered"), ["--method", "gibbs"], ["data.json"], ["data.json"], 4000,
+     3000),
     ("rats", example("hierarchical_normal"), [], ["rats.json"], ["rats.json"], 4, 20000),
     ("rats, a short run", example("hierarchical_normal"), [], ["rats.json"], ["rats.json"], 4, 1000),
     ("galaxies", example("galaxies"), [], ["galaxies.csv"], ["galaxies.csv"], 4, 10000),
     ("logistic, 768 x 8", example("logistic"), [], ["pima.csv"], ["pima.csv", "X=pima.csv:pregnant-age"], 4, 8000),
-    ("horseshoe probit, 4210 x 57", example("horseshoe_probit"), [], ["emails.csv"], ["emails.csv", "X=emails.csv:make-capitalTotal"], 4, 2000),
+    ("horseshoe probit, 4210 x 57", example("horseshoe_probit"), [], ["emails.csv"], ["emails.csv", "X=emails.csv:make-capitalTotal"], 4,
+     2000),
     ("Gaussian process, 11 points", oracle("pdb_gp_regr"), [], ["data.json"], ["data.json"], 4, 8000),
     ("Gaussian process, 80 points", oracle("pdb_gp_regr"), [], [], process(80), 4, 250),
     ("Gaussian process, 80 points, NUTS", oracle("pdb_gp_regr"), ["--method", "nuts"], [], process(80), 4, 300),
@@ -110,8 +112,10 @@ def build(folder, arch=None, given=()):
 
     def compile(key):
         source, options = key
-        program = os.path.join(folder, "%s_%d" % (os.path.basename(os.path.dirname(source)) + "_" + os.path.basename(source)[:-3], len(options)))
-        ran = subprocess.run([GMC, "-q", source, "-o", program, *options, *(["--arch", arch] if arch else [])], capture_output=True, text=True)
+        program = os.path.join(folder, "%s_%d" % (os.path.basename(os.path.dirname(source)) + "_" + os.path.basename(source)[:-3],
+                                                  len(options)))
+        ran = subprocess.run([GMC, "-q", source, "-o", program, *options, *(["--arch", arch] if arch else [])], capture_output=True,
+                             text=True)
         if ran.returncode != 0:
             sys.exit("%s: %s" % (source, ran.stderr))
         if shutil.which("strip"):                        # less to carry to another machine
@@ -124,7 +128,8 @@ def build(folder, arch=None, given=()):
         place = os.path.join(folder, "data_%d" % k)
         os.makedirs(place, exist_ok=True)
         for file in files:
-            with open(os.path.join(os.path.dirname(source), file), "rb") as f, open(os.path.join(place, os.path.basename(file)), "wb") as to:
+            with open(os.path.join(os.path.dirname(source), file), "rb") as f, open(os.path.join(place, os.path.basename(file)),
+                    "wb") as to:
                 to.write(f.read())
         listed.append([name, made[source, tuple(options)], "data_%d" % k, None if callable(data) else data, chains, sweeps])
     with open(os.path.join(folder, "programs.json"), "w") as f:
@@ -169,7 +174,8 @@ def run(folder, only):
     else:                                                # kernels, for their data
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             list(pool.map(lambda m: fit(folder, m[1], m[2], inputs[m[0]], "gpu", 1, 0, 1, limit=100), chosen))
-    print("| model | chains | sweeps | CPU, s | GPU, s | auto, s | taken | auto/better | CPU, us a sweep (predicted) | GPU, us a sweep (predicted) |\n"
+    print("| model | chains | sweeps | CPU, s | GPU, s | auto, s | taken | auto/better | CPU, us a sweep (predicted) | GPU, us a sweep "
+          "(predicted) |\n"
           "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     worst, failed, counted, left = 0, [], 0, []
     for name, program, place, _, chains, sweeps in chosen:

@@ -22,8 +22,10 @@ import mixtures
 HERE = mixtures.HERE
 DATA = {
     "topics": ("topics", lambda: mixtures.topics(np.random.default_rng(3)), "z by marginal; (theta, phi) by hmc"),
-    "normals": ("mixture of five normals, N = 100,000", lambda: {**mixtures.normals(np.random.default_rng(1), 100_000), "K": 5}, "c by marginal; (w, mu, tau) by hmc"),
-    "multivariate": ("mixture of multivariate normals, N = 10,000, p = 5, K = 10", lambda: mixtures.multivariate(np.random.default_rng(2)), "c by marginal; (w, mu, Sigma) by hmc"),
+    "normals": ("mixture of five normals, N = 100,000", lambda: {**mixtures.normals(np.random.default_rng(1), 100_000), "K": 5},
+                "c by marginal; (w, mu, tau) by hmc"),
+    "multivariate": ("mixture of multivariate normals, N = 10,000, p = 5, K = 10", lambda: mixtures.multivariate(np.random.default_rng(2)),
+                     "c by marginal; (w, mu, Sigma) by hmc"),
 }
 
 
@@ -57,8 +59,10 @@ def main():
         subprocess.run([o.gmc, "-q", base + ".gm", "-o", base], check=True)
 
         def run(sweeps):
-            return processor_time([base, base + ".json", "--device", "cpu", "--threads", "1", "--chains", "1", "--seed", "1", "--warmup", "0", "--samples", str(sweeps), "--no-summary", "-q", "-o", base + "_draws"])
-        print("| %s | %.3g | %s |" % (title, 1000 * (min(run(12) for _ in range(3)) - min(run(2) for _ in range(3))) / 210, counted(o.gmc, source, data)), flush=True)
+            return processor_time([base, base + ".json", "--device", "cpu", "--threads", "1", "--chains", "1", "--seed", "1", "--warmup",
+                                   "0", "--samples", str(sweeps), "--no-summary", "-q", "-o", base + "_draws"])
+        print("| %s | %.3g | %s |" % (title, 1000 * (min(run(12) for _ in range(3)) - min(run(2) for _ in range(3))) / 210,
+                                      counted(o.gmc, source, data)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Labels on a lattice, labels on a graph, effects of groups by slices, counts without an upper bound: milliseconds a sweep of one chain on one core.
+"""Labels on a lattice, labels on a graph, effects of groups by slices, counts without an upper bound: milliseconds a sweep of one chain on
+one core.
 
     python3 tests/bench/fields.py [build/gmc]
 """
@@ -8,7 +9,8 @@ gmc = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/gmc")
 rng = random.Random(1)
 side = 100
 nodes = side * side
-edges = [(i * side + j + 1, i * side + j + 1 + step) for i in range(side) for j in range(side) for step in (1, side) if (j < side - 1 if step == 1 else i < side - 1)]
+edges = [(i * side + j + 1, i * side + j + 1 + step) for i in range(side) for j in range(side) for step in (1, side)
+         if (j < side - 1 if step == 1 else i < side - 1)]
 y = [round(rng.gauss(1 + (i > nodes // 2), 1), 3) for i in range(nodes)]
 rows, groups = 100000, 1000
 
@@ -30,10 +32,13 @@ likelihood {
 prior { for (k in 1:K) u[k] ~ student_t(4, 0, 1); }
 likelihood { for (i in 1:N) y[i] ~ student_t(5, u[g[i]], 1); }
 augment { y by none; u by none; }
-infer { u by slice; }""", {"N": rows, "K": groups, "g": [rng.randrange(groups) + 1 for _ in range(rows)], "y": [round(rng.gauss(0, 2), 3) for _ in range(rows)]}),
+infer { u by slice; }""", {"N": rows, "K": groups, "g": [rng.randrange(groups) + 1 for _ in range(rows)],
+                           "y": [round(rng.gauss(0, 2), 3) for _ in range(rows)]}),
     ("200 counts without an upper bound, 3 visits", """data { int N, T; int<lower=0> y[N, T]; real lambda, p; }
 latent { for (i in 1:N) n[i] ~ poisson(lambda); }
-likelihood { for (i in 1:N, t in 1:T) y[i, t] ~ binomial(n[i], p); }""", {"N": 200, "T": 3, "lambda": 10, "p": 0.4, "y": [[min(9, int(rng.gammavariate(4, 1))) for _ in range(3)] for _ in range(200)]}),
+likelihood { for (i in 1:N, t in 1:T) y[i, t] ~ binomial(n[i], p); }""", {"N": 200, "T": 3, "lambda": 10, "p": 0.4,
+                                                                          "y": [[min(9, int(rng.gammavariate(4, 1))) for _ in range(3)]
+                                                                              for _ in range(200)]}),
 ]
 
 with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +50,8 @@ with tempfile.TemporaryDirectory() as folder:
         subprocess.run([gmc, "-q", f"{folder}/model.gm", "-o", f"{folder}/fit"], check=True, stderr=subprocess.DEVNULL)
         best = None
         for _ in range(3):
-            r = subprocess.run([f"{folder}/fit", f"{folder}/data.json", "--device", "cpu", "--chains", "1", "--threads", "1", "--warmup", "30", "--samples", "50", "--seed", "1", "--params", "lp__", "-o", f"{folder}/draws"],
+            r = subprocess.run([f"{folder}/fit", f"{folder}/data.json", "--device", "cpu", "--chains", "1", "--threads", "1", "--warmup",
+                                "30", "--samples", "50", "--seed", "1", "--params", "lp__", "-o", f"{folder}/draws"],
                                capture_output=True, text=True)
             ms = re.search(r"([0-9.e+-]+) ms each", r.stdout + r.stderr)
             if not ms:

@@ -31,7 +31,8 @@ GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
 import toolkit
 
-#  name, model, rows, columns (intercepts: groups; chains and fields: numbers of a place), {chains: target ms}, sweeps of warm-up and of a run
+#  name, model, rows, columns (intercepts: groups; chains and fields: numbers of a place), {chains: target ms}, sweeps of warm-up and of a
+# run
 WORKLOADS = [
     ("horseshoe probit, 10^6 x 1000", "horseshoe", 1_000_000, 1000, {1: 1.8, 4: 2.6}, 100, 400),
     ("horseshoe probit, 1,295,848 x 141", "horseshoe", 1_295_848, 141, {1: 0.45, 4: None}, 200, 2000),
@@ -66,13 +67,16 @@ KEPT = 100                       # draws that are checked
 
 def build(folder, arch=None):
     os.makedirs(folder, exist_ok=True)
-    subprocess.run([GMC, "-q", "--method", "em", os.path.join(HERE, "mixture.gm"), "-o", os.path.join(folder, "modes")], check=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    subprocess.run([GMC, "-q", "--method", "em", os.path.join(HERE, "mixture.gm"), "-o", os.path.join(folder, "modes")], check=True,
+                   env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     for model in sorted({w[1] for w in WORKLOADS} - ALONE - {"modes"}):
-        source = os.path.join(HERE, model + ".gm") if os.path.exists(os.path.join(HERE, model + ".gm")) else os.path.join(ROOT, "examples", model, model + ".gm")
+        source = os.path.join(HERE, model + ".gm") if os.path.exists(os.path.join(HERE, model + ".gm")) else os.path.join(ROOT, "examples",
+                model, model + ".gm")
         subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, model)], check=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     nvcc = toolkit.tool("nvcc")
     if nvcc:
-        subprocess.run([nvcc, "-O3", "-std=c++17", "-arch=" + (arch or "native"), "-o", os.path.join(folder, PEERS), os.path.join(HERE, "gpu", "peers.cu"), "-lcublas", "-lcusolver", "-lcurand"], check=True)
+        subprocess.run([nvcc, "-O3", "-std=c++17", "-arch=" + (arch or "native"), "-o", os.path.join(folder, PEERS),
+                        os.path.join(HERE, "gpu", "peers.cu"), "-lcublas", "-lcusolver", "-lcurand"], check=True)
     else:
         print("no floors and peers: nvcc is not installed (it is part of the CUDA Toolkit)")
 
@@ -100,7 +104,8 @@ def data(folder, model, n, p):
             json.dump({"K": p}, f)
         return ["size.json", "y=y.npy", "group=group.npy"], {"sigma": 1.0}
     if model == "crossed":
-        y, a, b = (np.lib.format.open_memmap(os.path.join(folder, f), "w+", t, (n,)) for f, t in (("y.npy", "<f8"), ("a.npy", "<i4"), ("b.npy", "<i4")))
+        y, a, b = (np.lib.format.open_memmap(os.path.join(folder, f), "w+", t, (n,)) for f,
+                   t in (("y.npy", "<f8"), ("a.npy", "<i4"), ("b.npy", "<i4")))
         levels = (p, max(1, p // 10))
         u, v = (sd * np.random.default_rng(3 + k).standard_normal(levels[k]) for k, sd in enumerate((0.5, 0.8)))
 
@@ -122,17 +127,20 @@ def data(folder, model, n, p):
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
     if model == "trend":
         r = np.random.default_rng(3)
-        slope = (1e-4 * r.standard_normal(n)).cumsum()                        # as in the model; so small a scale that single precision distinguishes responses
+        # as in the model; so small a scale that single precision distinguishes responses
+        slope = (1e-4 * r.standard_normal(n)).cumsum()
         level = (np.concatenate([[0], slope[:-1]]) + 0.3 * r.standard_normal(n)).cumsum()
         np.save(os.path.join(folder, "y.npy"), level + 0.5 * r.standard_normal(n))
         return ["y=y.npy"], {"s": 0.3, "q": 0.5} if n >= 1_000_000 else {}
     if model == "field":
         side, r = int(n ** 0.5), np.random.default_rng(3)
         node, at = np.arange(side * side).reshape(side, side), np.arange(side) / 15
-        pairs = np.concatenate([np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()]), np.stack([node[:-1].ravel(), node[1:].ravel()])], axis=1) + 1
+        pairs = np.concatenate([np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()]), np.stack([node[:-1].ravel(), node[1:].ravel()])],
+                               axis=1) + 1
         y = 2 * np.sin(at)[:, None] * np.cos(at) + r.standard_normal((side, side))
         with open(os.path.join(folder, "field.json"), "w") as f:
-            json.dump({"n": side * side, "E": pairs.shape[1], "one": pairs[0].tolist(), "other": pairs[1].tolist(), "y": y.ravel().tolist()}, f)
+            json.dump({"n": side * side, "E": pairs.shape[1], "one": pairs[0].tolist(), "other": pairs[1].tolist(),
+                       "y": y.ravel().tolist()}, f)
         return ["field.json"], {"s": 1.0}
     if model == "hmm":                                   # p states, that stay for 20 times
         r = np.random.default_rng(3)
@@ -140,7 +148,8 @@ def data(folder, model, n, p):
         np.save(os.path.join(folder, "y.npy"), 2.0 * moves + 0.8 * r.standard_normal(n))
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"K": p}, f)
-        return ["size.json", "y=y.npy"], {"sd": float((2.0 * moves + 0.8 * r.standard_normal(n)).std())}       # chains may stay where two states share a mean: only then s is larger
+        # chains may stay where two states share a mean: only then s is larger
+        return ["size.json", "y=y.npy"], {"sd": float((2.0 * moves + 0.8 * r.standard_normal(n)).std())}
     if model in ("topics", "factors"):
         r, files = np.random.default_rng(3), {}
         if model == "topics":                            # 100 words a document
@@ -202,11 +211,13 @@ def data(folder, model, n, p):
     if model == "multinomial":
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"K": CATEGORIES}, f)
-        return ["size.json", "X=X.npy", "y=y.npy"], {"B.%d.%d" % (j, k): B[j - 1, k - 1] if j <= 5 else 0.0 for j in range(1, p + 1) for k in range(1, CATEGORIES)}
+        return ["size.json", "X=X.npy", "y=y.npy"], {"B.%d.%d" % (j, k): B[j - 1, k - 1] if j <= 5 else 0.0 for j in range(1, p + 1)
+                                                     for k in range(1, CATEGORIES)}
     if groups:
         with open(os.path.join(folder, "size.json"), "w") as f:
             json.dump({"J": groups}, f)
-    return (["size.json", "g=group.npy"] if groups else []) + ["X=X.npy", "y=y.npy"], {"beta.%d" % j: strong if j <= 5 else 0.0 for j in range(1, p + 1)}
+    return (["size.json", "g=group.npy"] if groups else []) + ["X=X.npy", "y=y.npy"], {"beta.%d" % j: strong if j <= 5 else 0.0
+            for j in range(1, p + 1)}
 
 
 # ---- measuring ----
@@ -222,12 +233,17 @@ def starting(folder, inputs, seconds, said):
 
 
 def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
-    common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--thin", str(thin), "--no-summary", "--no-lp",
-              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s", "walk": "s,q", "ar2": "s,q", "trend": "s,q", "field": "s,t", "crossed": "mu,s,sa,sb", "hmm": "s"}.get(model, "beta"), "--seed", "1", "-o", "draws"]
+    common = ["--device", "gpu", "--precision", precision, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples),
+              "--thin", str(thin), "--no-summary", "--no-lp",
+              "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s",
+                           "walk": "s,q", "ar2": "s,q", "trend": "s,q", "field": "s,t", "crossed": "mu,s,sa,sb", "hmm": "s"}.get(model,
+                                   "beta"), "--seed", "1", "-o", "draws"]
     if model == "modes":
-        common = ["map", "--device", "gpu", "--precision", precision, "--starts", "1", "--iterations", str(max(1, samples)), "--no-summary", "--seed", "1", "-o", "mode"]
+        common = ["map", "--device", "gpu", "--precision", precision, "--starts", "1", "--iterations", str(max(1, samples)), "--no-summary",
+                  "--seed", "1", "-o", "mode"]
     try:
-        return subprocess.run(["./" + model, *common, *inputs] if model == "modes" else ["./" + model, *inputs, *common], cwd=folder, capture_output=True, text=True, timeout=240)
+        return subprocess.run(["./" + model, *common, *inputs] if model == "modes" else ["./" + model, *inputs, *common], cwd=folder,
+                              capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], 124, "", "no end after 240 s")
 
@@ -247,7 +263,8 @@ def check(folder, model, truth):
         x = np.stack([(w[:, of[column == j] - 1] * mu[:, column == j]).sum(axis=1) for j in range(1, column.max() + 1)], axis=1)
         names = ["mean.%d" % j for j in range(1, column.max() + 1)]
     if model == "hmm":
-        return None if 0.79 < x[:, names.index("s")].mean() < 0.8 * truth["sd"] else "the noise about the states is %.3f" % x[:, names.index("s")].mean()
+        return None if 0.79 < x[:, names.index("s")].mean() < 0.8 * truth["sd"] else "the noise about the states is %.3f" % x[:,
+                names.index("s")].mean()
     if model == "field":                                 # the field that the data have is smoother than those of the model
         return None if abs(x[:, names.index("s")].mean() - 1) < 0.1 else "the noise about the field is %.3f" % x[:, names.index("s")].mean()
     if model == "topics":
@@ -258,11 +275,14 @@ def check(folder, model, truth):
         return "draws of %d of %d parameters" % (len(at), len(truth))
     mean, sd = x[:, at].mean(axis=0), x[:, at].std(axis=0)
     if model == "lasso":                                 # shrunk on purpose: the five that are not 0 stand out
-        return None if sorted(np.argsort(-np.abs(mean))[:5]) == [0, 1, 2, 3, 4] else "other coefficients than the five of the data stand out"
+        return (None if sorted(np.argsort(-np.abs(mean))[:5]) == [0, 1, 2, 3, 4]
+                else "other coefficients than the five of the data stand out")
     far = np.abs(mean - want) / (sd + 1e-12)
-    if model == "horseshoe":                             # coefficients that are 0 may be held closer than the noise: their sd is what the prior leaves
+    # coefficients that are 0 may be held closer than the noise: their sd is what the prior leaves
+    if model == "horseshoe":
         far = np.abs(mean - want) / np.maximum(sd, np.median(sd[5:]))
-    return None if far.max() < 6 else "%s is %.1f sd from the value that the data were made with" % (names[at[int(far.argmax())]], far.max())
+    return None if far.max() < 6 else "%s is %.1f sd from the value that the data were made with" % (names[at[int(far.argmax())]],
+            far.max())
 
 
 def iterations(folder, inputs, truth, few, many):
@@ -279,7 +299,9 @@ def iterations(folder, inputs, truth, few, many):
     with open(os.path.join(folder, "mode.json")) as f:
         mode = json.load(f)
     mean, want = np.array(mode["w"]) @ np.array(mode["mu"]), np.array([truth["mean.%d" % (j + 1)] for j in range(len(truth))])
-    wrong = "the log density fell" if any(b < a - 1e-7 * abs(a) for a, b in zip(trace, trace[1:])) else "the mean of the mixture is off by %.2g" % np.abs(mean - want).max() if np.abs(mean - want).max() > 1e-3 else None
+    wrong = "the log density fell" if any(b < a - 1e-7 * abs(a) for a, b in zip(trace,
+            trace[1:])) else "the mean of the mixture is off by %.2g" % np.abs(mean - want).max() if np.abs(mean
+                    - want).max() > 1e-3 else None
     return 1000 * (seconds[1] - seconds[0]) / (many - few), wrong
 
 
@@ -287,7 +309,9 @@ def peers(folder, model, n, p, chains):
     """{read, cholesky, peer, ...} in ms, as far as measured."""
     if not os.path.exists(os.path.join(folder, PEERS)):
         return {}
-    ran = subprocess.run(["./" + PEERS, {"grouped": "logistic", "modes": "mixture", "ar2": "walk", "trend": "walk", "field": "walk"}.get(model, model), str(n), str(p), str(chains)], cwd=folder, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(["./" + PEERS, {"grouped": "logistic", "modes": "mixture", "ar2": "walk", "trend": "walk",
+                                         "field": "walk"}.get(model, model), str(n), str(p), str(chains)], cwd=folder, capture_output=True,
+                                         text=True, timeout=120)
     if ran.returncode != 0:
         print("bench-gpu: peers %s: status %d: %s" % (model, ran.returncode, (ran.stdout + ran.stderr)[-300:]))
     return {w: float(v) for w, v in re.findall(r"^(\w+) ([0-9.e+-]+)$", ran.stdout, re.M)}
@@ -310,7 +334,8 @@ def warm(folder, chosen):
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         for work, ran in zip(works, pool.map(one, works)):
             if ran.returncode != 0:
-                sys.exit("bench-gpu: %s, %d columns, %s precision: status %d: %s" % (*work, ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]))
+                sys.exit("bench-gpu: %s, %d columns, %s precision: status %d: %s" % (*work, ran.returncode,
+                        (ran.stderr.strip().splitlines() or [""])[-1]))
             shutil.rmtree(os.path.join(folder, "warm_%s_%d_%s" % work))
 
 
@@ -319,14 +344,17 @@ def row(name, chains, ms, floor, target, peer, start=None):
     def cell(x, form="%.3g"):
         return form % x if x else ""
     shown = cell(ms.get("mixed")) + (" (single %s)" % cell(ms["single"]) if "single" in ms else "")
-    print("| %s | %d | %s | %s | %s | %s | %s | %s |" % (name, chains, shown, cell(floor), cell(floor and ms.get("mixed", 0) / floor, "%.2f"), cell(target), cell(peer), cell(start, "%.1f")), flush=True)
+    print("| %s | %d | %s | %s | %s | %s | %s | %s |" % (name, chains, shown, cell(floor),
+                                                         cell(floor and ms.get("mixed", 0) / floor, "%.2f"), cell(target), cell(peer),
+                                                         cell(start, "%.1f")), flush=True)
 
 
 def run(folder, only):
     chosen = [w for w in WORKLOADS if not only or any(o in w[0] for o in only)]
     failed, began = [], time.monotonic()
     warm(folder, chosen)
-    print("| workload | chains | ms a sweep | floor | ratio | target | library calls | start-up, s |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| workload | chains | ms a sweep | floor | ratio | target | library calls | start-up, s |\n| --- | --- | --- | --- | --- | --- "
+          "| --- | --- |")
     for name, model, n, p, targets, warmup, sweeps in chosen:
         if model in ALONE:
             seen = peers(folder, model, n, p, 1)
@@ -349,7 +377,9 @@ def run(folder, only):
                 ran = fit(folder, model, inputs, precision, chains, warmup, sweeps // max(1, sweeps // KEPT), max(1, sweeps // KEPT))
                 took = time.monotonic() - before
                 found = re.search(r"median ([0-9.e+-]+) ms", ran.stderr)
-                wrong = "status %d: %s" % (ran.returncode, (ran.stderr.strip().splitlines() or [""])[-1]) if ran.returncode != 0 or not found else check(folder, model, truth)
+                wrong = "status %d: %s" % (ran.returncode, (ran.stderr.strip().splitlines()
+                                                            or [""])[-1]) if ran.returncode != 0 or not found else check(folder, model,
+                                                                    truth)
                 if wrong:
                     failed.append("%s, %d chains, %s precision: %s" % (name, chains, precision, wrong))
                 if found:
@@ -357,7 +387,8 @@ def run(folder, only):
                     start, most = starting(folder, inputs, took, ran.stderr)
                     if not start <= most:
                         failed.append("%s, %d chains, %s precision: %.1f s to start, %.1f at most" % (name, chains, precision, start, most))
-            row(name, chains, ms, seen.get("read", 0) + seen.get("cholesky", 0), target, seen.get("peer") if chains == 1 or model in ("horseshoe", "probit") else None, start)
+            row(name, chains, ms, seen.get("read", 0) + seen.get("cholesky", 0), target, seen.get("peer") if chains == 1
+                or model in ("horseshoe", "probit") else None, start)
         for file in ("X.npy", "y.npy", "group.npy", "doc.npy", "w.npy", "a.npy", "b.npy"):
             if os.path.exists(os.path.join(folder, file)):
                 os.remove(os.path.join(folder, file))
@@ -373,7 +404,8 @@ def main():
     elif sys.argv[1:2] == ["run"]:
         sys.exit(run(sys.argv[2], sys.argv[3:]))
     else:
-        room = "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 12e9 else None      # in memory: nobody waits for a disk
+        # in memory: nobody waits for a disk
+        room = "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 12e9 else None
         with tempfile.TemporaryDirectory(dir=room) as folder:
             build(folder)
             sys.exit(run(folder, sys.argv[1:]))

@@ -18,7 +18,8 @@ import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MODEL = """data { int<lower=1> T; vector[T] y; vector[3] a; vector[2] b; matrix[3, 3] P; matrix[2, 2] Q; real s; }
-latent { u[1] ~ discrete_range(1, 3); v[1] ~ discrete_range(1, 2); for (t in 2:T) { u[t] ~ categorical(P[u[t - 1]]); v[t] ~ categorical(Q[v[t - 1]]); } }
+latent { u[1] ~ discrete_range(1, 3); v[1] ~ discrete_range(1, 2); for (t in 2:T) { u[t] ~ categorical(P[u[t - 1]]);
+  v[t] ~ categorical(Q[v[t - 1]]); } }
 likelihood { for (t in 1:T) y[t] ~ normal(a[u[t]] + b[v[t]], s); }
 """
 REQUESTS = {"together": "", "in turn": "infer { u by gibbs(joint = off); v by gibbs(joint = off); }\n"}
@@ -32,7 +33,8 @@ def simulated(level, sd):
         u = rng.integers(3) if rng.random() < 0.1 else u
         v = 1 - v if rng.random() < 0.1 else v
         y.append(2 * u + level * v + sd * rng.normal())
-    return {"T": T, "y": y, "a": [0, 2, 4], "b": [0, level], "P": (0.85 * np.eye(3) + 0.05).tolist(), "Q": [[0.9, 0.1], [0.1, 0.9]], "s": sd}
+    return {"T": T, "y": y, "a": [0, 2, 4], "b": [0, level], "P": (0.85 * np.eye(3) + 0.05).tolist(), "Q": [[0.9, 0.1], [0.1, 0.9]],
+            "s": sd}
 
 
 def main():
@@ -47,7 +49,8 @@ def main():
                 json.dump(simulated(level, sd), f)
             for name in REQUESTS:
                 before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-                subprocess.run([path(name), path("data.json"), "--samples", "5000", "--warmup", "200", "--seed", "3", "--threads", "1", "--params", "all", "--no-summary", "-q", "-o", path("draws")], check=True)
+                subprocess.run([path(name), path("data.json"), "--samples", "5000", "--warmup", "200", "--seed", "3", "--threads", "1",
+                                "--params", "all", "--no-summary", "-q", "-o", path("draws")], check=True)
                 seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
                 chains = []
                 for k in range(1, 5):
@@ -57,7 +60,8 @@ def main():
                     chains.append(np.loadtxt(lines[1:], delimiter=",")[:, [i for i, n in enumerate(names) if n[:2] in ("u.", "v.")]])
                 x = np.stack(chains)
                 ess = [float(arviz.ess(x[:, :, i])) for i in range(0, x.shape[2], 4) if x[:, :, i].std() > 0.1]
-                print("levels 0, %g, noise %g, %-9s least %6.0f, median %6.0f effective of 20000; %.1f s" % (level, sd, name + ":", min(ess), np.median(ess), seconds), flush=True)
+                print("levels 0, %g, noise %g, %-9s least %6.0f, median %6.0f effective of 20000; %.1f s" % (level, sd, name + ":",
+                        min(ess), np.median(ess), seconds), flush=True)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,8 @@ def effective(columns):
 
 def shaped(names, draws, variable):
     """Draws of one variable, from columns named v.2.1 or v[2,1]."""
-    where = {tuple(int(k) for k in re.findall(r"\d+", n[len(variable):])): j for j, n in enumerate(names) if re.match(re.escape(variable) + r"[.\[]", n)}
+    where = {tuple(int(k) for k in re.findall(r"\d+", n[len(variable):])): j for j,
+             n in enumerate(names) if re.match(re.escape(variable) + r"[.\[]", n)}
     shape = tuple(np.array(list(where)).max(0))
     out = np.empty((len(draws),) + shape)
     for at, j in where.items():
@@ -98,7 +99,8 @@ def run_gmc(name, data, work, sweeps):
 
     def seconds(warmup, kept):
         at = time.time()
-        subprocess.run([fit, fit + ".json", "--device", "cpu", "--threads", "1", "--chains", "1", "--seed", "1", "--warmup", str(warmup), "--samples", str(kept), "--params", ",".join(KEPT[name]),
+        subprocess.run([fit, fit + ".json", "--device", "cpu", "--threads", "1", "--chains", "1", "--seed", "1", "--warmup", str(warmup),
+                        "--samples", str(kept), "--params", ",".join(KEPT[name]),
                         "--no-lp", "--no-summary", "-o", fit + "_draws"], check=True, stdout=subprocess.DEVNULL)
         return time.time() - at
     short = seconds(1, 1)
@@ -123,14 +125,16 @@ def run_jags(name, data, work, sweeps):
         for k, v in {**data, **BESIDE[name](data)}.items():
             f.write('"%s" <- %s\n' % (k, r_text(v)))
     kept = "".join("monitor %s\n" % v for v in KEPT[name])
-    script = ("model in \"%s\"\ndata in \"%s\"\ncompile, nchains(1)\nparameters in \"%s\"\ninitialize\npwd\nupdate %d\npwd\n%supdate %d\npwd\ncoda *, stem(\"%s\")\nexit\n"
+    script = ("model in \"%s\"\ndata in \"%s\"\ncompile, nchains(1)\nparameters in \"%s\"\ninitialize\npwd\nupdate %d\npwd\n%supdate "
+              "%d\npwd\ncoda *, stem(\"%s\")\nexit\n"
               % (os.path.join(HERE, "mixtures", name + ".jags"), base + ".data", base + ".inits", max(sweeps // 5, 10), kept, sweeps, base))
     with open(base + ".inits", "w") as f:
         f.write('".RNG.name" <- "base::Mersenne-Twister"\n".RNG.seed" <- 1\n')
     with open(base + ".cmd", "w") as f:
         f.write(script)
     began, marks = time.time(), []
-    process = subprocess.Popen(["stdbuf", "-oL", "jags", base + ".cmd"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work)
+    process = subprocess.Popen(["stdbuf", "-oL", "jags", base + ".cmd"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               cwd=work)
     for line in process.stdout:                         # pwd prints the folder: a mark in time
         if line.strip() == os.path.realpath(work):
             marks.append(time.time())

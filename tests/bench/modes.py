@@ -37,11 +37,15 @@ def main():
                 json.dump({k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()}, f)
             for method in ("gibbs", "em"):
                 fit[method] = os.path.join(work, method)
-                subprocess.run([os.path.join(ROOT, "build", "gmc"), "-q", "--no-device", "--method", method, os.path.join(HERE, "mixtures", name + ".gm"), "-o", fit[method]], check=True)
-            sweeps = [user([fit["gibbs"], path, "--seed", "1", "--threads", "1", "--chains", "1", "--no-lp", "--no-summary", "--warmup", "0", "--samples", n])[0] for n in ("50", "250")]
-            some = [user([fit["em"], "map", path, "--seed", "5", "--threads", "1", "--starts", "1", "--no-summary", "--iterations", n])[0] for n in ("20", "60")]
+                subprocess.run([os.path.join(ROOT, "build", "gmc"), "-q", "--no-device", "--method", method,
+                                os.path.join(HERE, "mixtures", name + ".gm"), "-o", fit[method]], check=True)
+            sweeps = [user([fit["gibbs"], path, "--seed", "1", "--threads", "1", "--chains", "1", "--no-lp", "--no-summary", "--warmup",
+                            "0", "--samples", n])[0] for n in ("50", "250")]
+            some = [user([fit["em"], "map", path, "--seed", "5", "--threads", "1", "--starts", "1", "--no-summary", "--iterations", n])[0]
+                    for n in ("20", "60")]
             whole, said = user([fit["em"], "map", path, "--seed", "1", "--threads", "1", "--no-summary"])
-            print("%-16s %16.2f %16.2f %24s %12.2f" % (name, (sweeps[1] - sweeps[0]) * 5, (some[1] - some[0]) * 25, re.search(r"(\d+) iterations", said).group(1), whole))
+            print("%-16s %16.2f %16.2f %24s %12.2f" % (name, (sweeps[1] - sweeps[0]) * 5, (some[1] - some[0]) * 25,
+                                                       re.search(r"(\d+) iterations", said).group(1), whole))
 
 
 if __name__ == "__main__":

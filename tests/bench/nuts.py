@@ -20,13 +20,15 @@ DRAWS = 4000
 
 
 def fit(program, data, draws, *more):
-    ran = subprocess.run([program, data, "--chains", "1", "--threads", "1", "--warmup", "1000", "--samples", str(draws), "--seed", "1", "--summary", "all", *more],
+    ran = subprocess.run([program, data, "--chains", "1", "--threads", "1", "--warmup", "1000", "--samples", str(draws), "--seed", "1",
+                          "--summary", "all", *more],
                          capture_output=True, text=True, check=True)
     return ran.stdout, float(re.search(r"in ([0-9.e+-]+) s", ran.stdout + ran.stderr).group(1))
 
 
 def worst(table):
-    return min(float(line.split()[-3]) for line in table.splitlines() if re.match(r"\S+( .*)? {2,}\S", line) and not line.startswith("lp__") and len(line.split()) >= 10)
+    return min(float(line.split()[-3]) for line in table.splitlines() if re.match(r"\S+( .*)? {2,}\S", line) and not line.startswith("lp__")
+               and len(line.split()) >= 10)
 
 
 def main():
@@ -36,7 +38,8 @@ def main():
             at, pace = os.path.join(ROOT, "tests", "oracles", name), {}
             for method in ("gibbs", "nuts"):
                 program = os.path.join(folder, name)
-                subprocess.run([os.path.join(ROOT, "build", "gmc"), "-q", "--no-device", "--method", method, os.path.join(at, "model.gm"), "-o", program], check=True)
+                subprocess.run([os.path.join(ROOT, "build", "gmc"), "-q", "--no-device", "--method", method, os.path.join(at, "model.gm"),
+                                "-o", program], check=True)
                 data = os.path.join(at, "data.json")
                 table, whole = fit(program, data, DRAWS)
                 _, start = fit(program, data, 10)
@@ -44,7 +47,8 @@ def main():
             _, written = fit(program, data, DRAWS, "-o", os.path.join(folder, "draws"))
             with open(os.path.join(folder, "draws_1.csv")) as f:
                 steps = sum(float(row["n_leapfrog__"]) + 1 for row in csv.DictReader(line for line in f if line[0] != "#"))
-            print("| %s | %.3g | %.3g | %.1f | %.2g |" % (name, pace["gibbs"], pace["nuts"], pace["nuts"] / pace["gibbs"], 1e6 * (whole - start) / steps), flush=True)
+            print("| %s | %.3g | %.3g | %.1f | %.2g |" % (name, pace["gibbs"], pace["nuts"], pace["nuts"] / pace["gibbs"],
+                                                          1e6 * (whole - start) / steps), flush=True)
 
 
 main()

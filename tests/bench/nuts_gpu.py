@@ -39,7 +39,8 @@ MANY = [
 def build(folder):
     os.makedirs(folder, exist_ok=True)
     for model in sorted({w[1] for w in WORKLOADS}):
-        subprocess.run([GMC, "-q", os.path.join(HERE, model + ".gm"), "-o", os.path.join(folder, model)], check=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+        subprocess.run([GMC, "-q", os.path.join(HERE, model + ".gm"), "-o", os.path.join(folder, model)], check=True,
+                       env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
 
 
 def data(folder, model, sizes):
@@ -68,7 +69,8 @@ def data(folder, model, sizes):
 
 
 def fit(folder, model, inputs, chains, warmup, samples, *more):
-    ran = subprocess.run(["./" + model, *inputs, "--device", "gpu", "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--no-lp", "--seed", "1", *more],
+    ran = subprocess.run(["./" + model, *inputs, "--device", "gpu", "--chains", str(chains), "--warmup", str(warmup), "--samples",
+                          str(samples), "--no-lp", "--seed", "1", *more],
                          cwd=folder, capture_output=True, text=True, timeout=300)
     if ran.returncode != 0:
         sys.exit("bench: %s: status %d %s" % (model, ran.returncode, ran.stderr[-500:]))
@@ -85,7 +87,8 @@ def columns(folder, chains):
 
 
 def run(folder, only):
-    print("| model | chains | ms a gradient | target | leapfrog steps | worst ESS | s | ESS a second |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| model | chains | ms a gradient | target | leapfrog steps | worst ESS | s | ESS a second |\n| --- | --- | --- | --- | --- | "
+          "--- | --- | --- |")
     for name, model, sizes, targets, warmup, samples, kept in WORKLOADS:
         if only and not any(o in name for o in only):
             continue
@@ -96,7 +99,8 @@ def run(folder, only):
             table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept, "-o", "moves", "--summary", "all")
             steps, ess, far = measured(folder, chains, beta, kept, table)
             asked = float((steps + 1).max(axis=0)[1:].sum())
-            print("| %s | %d | %.3f | %s | %.0f | %.0f | %.2f | %.1f |%s" % (name, chains, 1000 * (whole - start) / asked, target or "", steps.mean(), ess, whole, ess / whole,
+            print("| %s | %d | %.3f | %s | %.0f | %.0f | %.2f | %.1f |%s" % (name, chains, 1000 * (whole - start) / asked, target or "",
+                                                                             steps.mean(), ess, whole, ess / whole,
                                                                    "" if far < 6 else " FAILED: %.1f sd from the data's" % far), flush=True)
 
 
@@ -107,22 +111,27 @@ def measured(folder, chains, beta, kept, table):
     strong = [j for j in range(len(beta)) if beta[j] != 0]
     x = {j: np.concatenate([c["%s.%d" % (kept, j + 1)] for c in drawn]) for j in strong}
     found = re.findall(r"^%s\[(\d+)\].*?(\S+) +\S+ +\S+$" % kept, table, re.M)
-    return (np.array([c["n_leapfrog__"] for c in drawn]), min([float(v) for k, v in found if int(k) - 1 in strong and v != "-"] or [math.nan]),
+    return (np.array([c["n_leapfrog__"] for c in drawn]), min([float(v) for k, v in found if int(k) - 1 in strong and v != "-"]
+                                                              or [math.nan]),
             max(abs(x[j].mean() - beta[j]) / x[j].std() for j in strong))
 
 
 def many(folder, only):
-    print("| model | chains | sampler | leapfrog steps, of the longest | worst ESS | s | ESS a second |\n| --- | --- | --- | --- | --- | --- | --- |")
+    print("| model | chains | sampler | leapfrog steps, of the longest | worst ESS | s | ESS a second |\n| --- | --- | --- | --- | --- | "
+          "--- | --- |")
     for name, model, sizes, chains, warmup, samples, kept in MANY:
         if only and not any(o in name for o in only):
             continue
         inputs, beta = data(folder, model, sizes)
         fit(folder, model, inputs, 1, 1, 1, "--params", kept, "--no-summary")        # compiles the kernels for these data
         for moves in ("nuts", "chees"):
-            table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept, "-o", "moves", "--summary", "all", "--moves", moves)
+            table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept, "-o", "moves", "--summary", "all",
+                               "--moves", moves)
             steps, ess, far = measured(folder, chains, beta, kept, table)
-            print("| %s | %d | %s | %.0f, %.0f | %.0f | %.2f | %.1f |%s" % (name, chains, moves, steps.mean(), steps.max(axis=0).mean(), ess, whole, ess / whole,
-                                                                         "" if far < 6 else " FAILED: %.1f sd from the data's" % far), flush=True)
+            print("| %s | %d | %s | %.0f, %.0f | %.0f | %.2f | %.1f |%s" % (name, chains, moves, steps.mean(), steps.max(axis=0).mean(),
+                                                                            ess, whole, ess / whole,
+                                                                         "" if far < 6 else " FAILED: %.1f sd from the data's" % far),
+                                                                         flush=True)
 
 
 def main():
@@ -135,7 +144,8 @@ def main():
     elif sys.argv[1:2] == ["profile"] and len(sys.argv) == 4:
         for name, model, sizes, targets, *_, kept in WORKLOADS:
             for chains in targets if sys.argv[3] in name else ():
-                print(name, chains, fit(sys.argv[2], model, data(sys.argv[2], model, sizes)[0], chains, 30, 5, "--params", kept, "--no-summary", "--profile")[0])
+                print(name, chains, fit(sys.argv[2], model, data(sys.argv[2], model, sizes)[0], chains, 30, 5, "--params", kept,
+                                        "--no-summary", "--profile")[0])
     else:
         print(__doc__)
         sys.exit(2)

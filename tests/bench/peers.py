@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """gmc beside Stan, and nutpie and JAGS where they are there: effective draws a second of the worst parameter, one chain on one core.
 
-    tests/bench/peers.py compile|run|table [NAME...] --work DIR [--httpstan DIR] [--nutpie PYTHON] [--jags JAGS] [--methods auto,nuts] [--seeds 3]
+    tests/bench/peers.py compile|run|table [NAME...] --work DIR [--httpstan DIR] [--nutpie PYTHON] [--jags JAGS] [--methods auto,nuts]
+    [--seeds 3]
 
 Models are those of tests/oracles, or stand in tests/bench/peers beside their Stan programs; simulated data are made here, from fixed seeds.
 All contenders get the same data, priors and parameters, and as many iterations of warm-up (1000). They run in turn, with one thread;
@@ -30,8 +31,10 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-FLAGS = "-O3 -march=native -std=c++17 -pthread -D_REENTRANT -DBOOST_DISABLE_ASSERTS -DBOOST_PHOENIX_NO_VARIADIC_EXPRESSION -D_GLIBCXX_USE_CXX11_ABI=0 -w".split()
-COLUMNS = "model contender seed draws warmup_s sampling_s worst_ess worst median_ess worst_per_s worst_per_s_with_warmup median_per_s peak_MB divergent".split()
+FLAGS = ("-O3 -march=native -std=c++17 -pthread -D_REENTRANT -DBOOST_DISABLE_ASSERTS -DBOOST_PHOENIX_NO_VARIADIC_EXPRESSION "
+         "-D_GLIBCXX_USE_CXX11_ABI=0 -w".split())
+COLUMNS = ("model contender seed draws warmup_s sampling_s worst_ess worst median_ess worst_per_s worst_per_s_with_warmup median_per_s "
+           "peak_MB divergent".split())
 
 # What is compared, under the names of the CSV files; other Stan programs of the same model.
 MODELS = {
@@ -187,7 +190,8 @@ def joint_survival(r):
     id, time = zip(*[(i, t) for i in range(200) for t in np.arange(0, 6, 0.75) if t < stop[i]])
     id, time = np.array(id), np.array(time)
     y = b[id, 0] + b[id, 1] * time + 0.5 * r.normal(size=len(id))
-    return dict(N=200, M=len(id), Q=15, id=id + 1, time=time, y=np.round(y, 6), stop=stop, died=died, x=x, node=(points + 1) / 2, weight=weights / 2)
+    return dict(N=200, M=len(id), Q=15, id=id + 1, time=time, y=np.round(y, 6), stop=stop, died=died, x=x, node=(points + 1) / 2,
+                weight=weights / 2)
 
 
 def kinetics(r):
@@ -198,7 +202,8 @@ def kinetics(r):
     time = np.concatenate([np.sort(np.array([0.25, 0.5, 1, 2, 3.5, 5, 7, 9, 12, 18, 24])[r.permutation(11)[:n]]) for n in sizes])
     ke = cl / v
     mean = (dose * ka / (v * (ka - ke)))[j] * (np.exp(-ke[j] * time) - np.exp(-ka[j] * time))
-    return dict(J=12, M=len(j), first=last - sizes + 1, last=last, time=time, conc=np.round(mean + 0.3 * r.normal(size=len(j)), 6), dose=dose)
+    return dict(J=12, M=len(j), first=last - sizes + 1, last=last, time=time, conc=np.round(mean + 0.3 * r.normal(size=len(j)), 6),
+                dose=dose)
 
 
 def gp_normal(r):
@@ -239,7 +244,8 @@ def command(words, limit=None):
     limit = limit or A.limit
     """-> (processor seconds, what it printed, peak memory in MB), or the text of an error."""
     try:
-        p = subprocess.Popen([os.path.join(A.work, "measure"), *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        p = subprocess.Popen([os.path.join(A.work, "measure"), *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             start_new_session=True,
                              env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
         out, _ = p.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
@@ -265,7 +271,8 @@ def compile_all(names):
     taken = json.load(open(path)) if os.path.exists(path) else {}
     for name in names:
         for method in A.methods:
-            got = command([A.gmc, "-q", "--no-device", *(["--method", method] if method != "auto" else []), places(name)[0], "-o", program(name, method)])
+            got = command([A.gmc, "-q", "--no-device", *(["--method", method] if method != "auto" else []), places(name)[0], "-o",
+                           program(name, method)])
             if isinstance(got, str):
                 print(name, method, got)
             else:
@@ -280,7 +287,8 @@ def compile_all(names):
             spent = 0
             for words in ([os.path.join(A.httpstan, "stanc"), "--O1", os.path.join(HERE, "peers", stan + ".stan"), "--o=" + base + ".hpp"],
                           ["g++", *FLAGS, "-I" + include, "-x", "c++", "-c", base + ".hpp", "-o", base + ".o"],
-                          ["g++", base + ".o", main, "-o", base + ".stan", "-L" + lib, "-lsundials_cvodes", "-lsundials_idas", "-lsundials_nvecserial", "-ltbb", "-Wl,-rpath," + lib, "-pthread"]):
+                          ["g++", base + ".o", main, "-o", base + ".stan", "-L" + lib, "-lsundials_cvodes", "-lsundials_idas",
+                           "-lsundials_nvecserial", "-ltbb", "-Wl,-rpath," + lib, "-pthread"]):
                 got = command(words, 900)
                 if isinstance(got, str):
                     print(stan, got)
@@ -306,7 +314,8 @@ def divergences(names, draws):
 
 def run_gmc(name, method, seed, draws):
     out = os.path.join(A.work, name + "_gmc")
-    words = here([program(name, method), places(name)[1], "-q", "--device", "cpu", "--chains", "1", "--threads", "1", "--warmup", str(A.warmup), "--seed", str(seed), "--no-summary", "-o", out, "--samples"])
+    words = here([program(name, method), places(name)[1], "-q", "--device", "cpu", "--chains", "1", "--threads", "1", "--warmup",
+                  str(A.warmup), "--seed", str(seed), "--no-summary", "-o", out, "--samples"])
     warm = [command(words + ["1"]) for _ in range(3)]
     whole = command(words + [str(draws)])
     for got in [*warm, whole]:
@@ -314,7 +323,8 @@ def run_gmc(name, method, seed, draws):
             return got
     warm = statistics.median(w[0] for w in warm)
     names, table = read_csv(out + "_1.csv")
-    return dict(warmup=warm, sampling=max(whole[0] - warm, 1e-6), peak=whole[2], names=names, draws=table, divergent=divergences(names, table))
+    return dict(warmup=warm, sampling=max(whole[0] - warm, 1e-6), peak=whole[2], names=names, draws=table,
+                divergent=divergences(names, table))
 
 
 def run_stan(name, stan, seed, draws):
@@ -340,7 +350,8 @@ def run_nutpie(name, seed, draws):
             flat = z[k].reshape(len(z[k]), -1)
             names += [k] if z[k].ndim == 1 else ["%s.%d" % (k, i + 1) for i in range(flat.shape[1])]
             columns.append(flat)
-        return dict(warmup=float(z["_warmup"]), sampling=float(z["_sampling"]), peak=got[2], names=names, draws=np.concatenate(columns, 1), divergent=int(z["_divergent"]))
+        return dict(warmup=float(z["_warmup"]), sampling=float(z["_sampling"]), peak=got[2], names=names, draws=np.concatenate(columns, 1),
+                    divergent=int(z["_divergent"]))
 
 
 def run_jags(name, seed, draws):
@@ -353,9 +364,12 @@ def run_jags(name, seed, draws):
     with open(base + ".inits", "w") as f:
         f.write('".RNG.name" <- "base::Mersenne-Twister"\n".RNG.seed" <- %d\n' % seed)
     with open(base + ".cmd", "w") as f:
-        f.write('load glm\nmodel in "%s"\ndata in "%s"\ncompile, nchains(1)\nparameters in "%s"\ninitialize\nupdate %d\npwd\n%supdate %d\npwd\ncoda *, stem("%s")\nexit\n'
-                % (os.path.join(HERE, "peers", name + ".jags"), base + ".data", base + ".inits", A.warmup, "".join("monitor %s\n" % v for v in MODELS[name][1].split()), draws, base))
-    process, marks, began, ticks = subprocess.Popen(here([A.jags, base + ".cmd"]), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=A.work), [], time.monotonic(), os.sysconf("SC_CLK_TCK")
+        f.write('load glm\nmodel in "%s"\ndata in "%s"\ncompile, nchains(1)\nparameters in "%s"\ninitialize\nupdate %d\npwd\n%supdate '
+                '%d\npwd\ncoda *, stem("%s")\nexit\n'
+                % (os.path.join(HERE, "peers", name + ".jags"), base + ".data", base + ".inits", A.warmup,
+                   "".join("monitor %s\n" % v for v in MODELS[name][1].split()), draws, base))
+    process, marks, began, ticks = subprocess.Popen(here([A.jags, base + ".cmd"]), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                                    text=True, cwd=A.work), [], time.monotonic(), os.sysconf("SC_CLK_TCK")
     lines = []
     for line in process.stdout:
         lines.append(line)
@@ -370,13 +384,15 @@ def run_jags(name, seed, draws):
     with open(base + "index.txt") as f:
         index = [line.split() for line in f]
     chain = np.loadtxt(base + "chain1.txt")[:, 1]
-    return dict(warmup=marks[0], sampling=marks[1] - marks[0], peak=0, names=[re.sub(r"\[(.*)\]", lambda m: "." + m.group(1).replace(",", "."), i[0]) for i in index],
+    return dict(warmup=marks[0], sampling=marks[1] - marks[0], peak=0, names=[re.sub(r"\[(.*)\]",
+            lambda m: "." + m.group(1).replace(",", "."), i[0]) for i in index],
                 draws=np.stack([chain[int(i[1]) - 1:int(i[2])] for i in index], 1), divergent=0)
 
 
 def contenders(name):
     all = [("gmc " + m, lambda seed, draws, m=m: run_gmc(name, m, seed, draws)) for m in A.methods if os.path.exists(program(name, m))]
-    all += [("stan" if s == name else "stan " + s[len(name) + 1:], lambda seed, draws, s=s: run_stan(name, s, seed, draws)) for s in stan_programs(name)
+    all += [("stan" if s == name else "stan " + s[len(name) + 1:], lambda seed, draws, s=s: run_stan(name, s, seed, draws))
+            for s in stan_programs(name)
             if os.path.exists(os.path.join(A.work, s + ".stan"))]
     if A.nutpie:
         with open(os.path.join(HERE, "peers", "nutpie_models.py")) as f:
@@ -430,18 +446,23 @@ def run_all(names):
                         print("%s %s: there is no %s" % (name, who, ", ".join(lacks)), flush=True)
                     if sorted(e) != sorted(first):
                         print("%s %s: other parameters: %s" % (name, who, sorted(set(e) ^ set(first))[:10]))
-                    far = max((abs(e[k][1] - first[k][1]) / np.sqrt(e[k][2] ** 2 / max(e[k][0], 1) + first[k][2] ** 2 / max(first[k][0], 1)), k) for k in e if k in first)
+                    far = max((abs(e[k][1] - first[k][1]) / np.sqrt(e[k][2] ** 2 / max(e[k][0], 1) + first[k][2] ** 2 / max(first[k][0],
+                            1)), k) for k in e if k in first)
                     furthest = max(furthest, far)
                     if far[0] > 5:
-                        print("%s %s seed %d: the mean of %s is %.1f standard errors from that of the first run" % (name, who, seed, far[1], far[0]), flush=True)
+                        print("%s %s seed %d: the mean of %s is %.1f standard errors from that of the first run" % (name, who, seed, far[1],
+                                far[0]), flush=True)
                     worst = min(e, key=lambda k: e[k][0])
                     low, middle = e[worst][0], statistics.median(v[0] for v in e.values())
                     s, all = got["sampling"], got["sampling"] + got["warmup"]
-                    to.writerow([name, who, seed, draws[who], *("%.4g" % x for x in (got["warmup"], s, low)), worst, *("%.4g" % x for x in (middle, low / s, low / all, middle / s, got["peak"])), got["divergent"]])
+                    to.writerow([name, who, seed, draws[who], *("%.4g" % x for x in (got["warmup"], s, low)), worst,
+                                 *("%.4g" % x for x in (middle, low / s, low / all, middle / s, got["peak"])), got["divergent"]])
                     f.flush()
-                    print("%s %s: %d draws in %.3g s after %.3g, worst %s %.0f: %.3g a second" % (name, who, draws[who], s, got["warmup"], worst, low, low / s), flush=True)
+                    print("%s %s: %d draws in %.3g s after %.3g, worst %s %.0f: %.3g a second" % (name, who, draws[who], s, got["warmup"],
+                            worst, low, low / s), flush=True)
             if first:
-                print("%s: means of %d parameters in %d runs are within %.1f standard errors of those of the first run (%s)" % (name, len(first), runs, *furthest), flush=True)
+                print("%s: means of %d parameters in %d runs are within %.1f standard errors of those of the first run (%s)" % (name,
+                        len(first), runs, *furthest), flush=True)
 
 
 # ---- the table ----
@@ -452,7 +473,8 @@ def table(names):
     taken = json.load(open(os.path.join(A.work, "compile.json")))
     middle = rows.groupby(["model", "contender"]).median(numeric_only=True)
     ratios, with_warmup, beside_nutpie = [], [], []
-    print("| model | gmc | Stan | ratio | by default | with warm-up | nutpie | ratio | warm-up, s | peak MB | compile, s |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| model | gmc | Stan | ratio | by default | with warm-up | nutpie | ratio | warm-up, s | peak MB | compile, s |\n| --- | --- | "
+          "--- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in names:
         if name not in rows.model.values:
             continue
@@ -469,7 +491,9 @@ def table(names):
             usual = r.worst_per_s["gmc auto"] / r.worst_per_s[s] if "gmc auto" in r.index else float("nan")
             ratios.append(r.worst_per_s[g] / r.worst_per_s[s])
             with_warmup.append(r.worst_per_s_with_warmup[g] / r.worst_per_s_with_warmup[s])
-            cells += ["%.3g" % r.worst_per_s[s], "%.2g" % ratios[-1] if ratios[-1] < 100 else "%.0f" % ratios[-1], "%.2g" % usual if usual < 100 else "%.0f" % usual, "%.2g" % with_warmup[-1] if with_warmup[-1] < 100 else "%.0f" % with_warmup[-1]]
+            cells += ["%.3g" % r.worst_per_s[s], "%.2g" % ratios[-1] if ratios[-1] < 100 else "%.0f" % ratios[-1],
+                      "%.2g" % usual if usual < 100 else "%.0f" % usual, "%.2g" % with_warmup[-1] if with_warmup[-1] < 100
+                      else "%.0f" % with_warmup[-1]]
         else:
             cells += ["", "", "", ""]
         if n:
@@ -485,7 +509,8 @@ def table(names):
         print("| " + " | ".join(cells) + " |")
     for what, all in (("Stan", ratios), ("Stan, with warm-up", with_warmup), ("nutpie", beside_nutpie)):
         if all:
-            print("beside %s: median %.2g, least %.2g, %d of %d below 1" % (what, statistics.median(all), min(all), sum(x < 1 for x in all), len(all)))
+            print("beside %s: median %.2g, least %.2g, %d of %d below 1" % (what, statistics.median(all), min(all), sum(x < 1 for x in all),
+                                                                            len(all)))
 
 
 def main():

@@ -58,11 +58,14 @@ def horseshoe():
     probit_data(n, p, "hs")
     program = compile_model("horseshoe")
     floor = os.path.join(OUT, "floor")
-    run(["cc", "-std=gnu11", "-O2", "-march=native", "-ftree-vectorize", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math", "-fno-signed-zeros", "-fopenmp", "-w",
-         "-I" + os.path.join(ROOT, "runtime", "device"), os.path.join(HERE, "floor.c"), os.path.join(ROOT, "build", "libgmhost.a"), "-o", floor, "-ljansson", "-llapacke", "-lopenblas", "-lm"])
+    run(["cc", "-std=gnu11", "-O2", "-march=native", "-ftree-vectorize", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
+         "-fno-signed-zeros", "-fopenmp", "-w",
+         "-I" + os.path.join(ROOT, "runtime", "device"), os.path.join(HERE, "floor.c"), os.path.join(ROOT, "build", "libgmhost.a"), "-o",
+         floor, "-ljansson", "-llapacke", "-lopenblas", "-lm"])
     parts = [[float(v) for v in run([floor, str(n), str(p)]).stdout.split()] for _ in range(5)]
     parts = [statistics.median(x) for x in zip(*parts)]
-    ours = sweep_seconds(program, ["X=" + os.path.join(OUT, "hs_X.npy"), "y=" + os.path.join(OUT, "hs_y.npy"), "--chains", "1", "--threads", "1"], 300)
+    ours = sweep_seconds(program, ["X=" + os.path.join(OUT, "hs_X.npy"), "y=" + os.path.join(OUT, "hs_y.npy"), "--chains", "1", "--threads",
+                                   "1"], 300)
     print("horseshoe probit, N = %d, p = %d, one thread, milliseconds a sweep" % (n, p))
     print("  reading X once %.3f, Cholesky %.3f, truncated normals %.3f: sum %.3f" % (*[1000 * v for v in parts], 1000 * sum(parts)))
     print("  gmc %.3f: %.2f times the sum (target: at most 2)" % (1000 * ours, ours / sum(parts)))
@@ -73,7 +76,8 @@ def jags():
     n, p = 5000, 20
     x, y = probit_data(n, p, "jags")
     program = compile_model("probit")
-    arguments = ["X=" + os.path.join(OUT, "jags_X.npy"), "y=" + os.path.join(OUT, "jags_y.npy"), "--chains", "1", "--threads", "1", "--seed", "1", "--no-lp", "--no-summary"]
+    arguments = ["X=" + os.path.join(OUT, "jags_X.npy"), "y=" + os.path.join(OUT, "jags_y.npy"), "--chains", "1", "--threads", "1",
+                 "--seed", "1", "--no-lp", "--no-summary"]
     start = time.time()
     r = run([program, *arguments, "--warmup", "200", "--samples", "5000", "-o", os.path.join(OUT, "probit")])
     per_sweep = float(re.search(r"([0-9.e+-]+) ms each", r.stdout + r.stderr).group(1)) / 1000
@@ -86,11 +90,14 @@ def jags():
     ess = min(float(arviz.ess(beta[None, :, j])) for j in range(p))
     ours_rate = ess / (per_sweep * len(beta))
     with open(os.path.join(OUT, "probit.bug"), "w") as f:
-        f.write("model {\n  for (i in 1:N) { y[i] ~ dbern(q[i]); probit(q[i]) <- inprod(X[i,], beta[]) }\n  for (j in 1:p) { beta[j] ~ dnorm(0, 0.01) }\n}\n")
+        f.write("model {\n  for (i in 1:N) { y[i] ~ dbern(q[i]); probit(q[i]) <- inprod(X[i,], beta[]) }\n  for (j in 1:p) { beta[j] ~ "
+                "dnorm(0, 0.01) }\n}\n")
     with open(os.path.join(OUT, "probit.data"), "w") as f:
-        f.write("N <- %d\np <- %d\ny <- c(%s)\nX <- structure(c(%s), .Dim = c(%d, %d))\n" % (n, p, ",".join(map(str, y)), ",".join("%.17g" % v for v in x.T.ravel()), n, p))
+        f.write("N <- %d\np <- %d\ny <- c(%s)\nX <- structure(c(%s), .Dim = c(%d, %d))\n" % (n, p, ",".join(map(str, y)),
+                ",".join("%.17g" % v for v in x.T.ravel()), n, p))
     sweeps = 1500
-    script = "load glm\nmodel in probit.bug\ndata in probit.data\ncompile, nchains(1)\ninitialize\nupdate 200\nmonitor beta\nupdate %d\ncoda *, stem(jags)\n" % sweeps
+    script = ("load glm\nmodel in probit.bug\ndata in probit.data\ncompile, nchains(1)\ninitialize\nupdate 200\nmonitor beta\nupdate "
+              "%d\ncoda *, stem(jags)\n" % sweeps)
     with open(os.path.join(OUT, "probit.cmd"), "w") as f:
         f.write(script)
     with open(os.path.join(OUT, "none.cmd"), "w") as f:
@@ -106,7 +113,8 @@ def jags():
     theirs_rate = theirs_ess / (theirs_sweep * sweeps)
     print("probit, N = %d, p = %d, prior normal(0, 10), one core each; effective draws: the smallest over beta" % (n, p))
     print("  JAGS with glm: %.2f ms a sweep, %.1f effective draws a second" % (1000 * theirs_sweep, theirs_rate))
-    print("  gmc:           %.3f ms a sweep, %.0f effective draws a second: %.0f times as many (target: 40)" % (1000 * per_sweep, ours_rate, ours_rate / theirs_rate))
+    print("  gmc:           %.3f ms a sweep, %.0f effective draws a second: %.0f times as many (target: 40)" % (1000 * per_sweep, ours_rate,
+            ours_rate / theirs_rate))
     d = np.abs(beta.mean(0) - chain.mean(1)) / np.hypot(beta.std(0) / np.sqrt(ess), chain.std(1) / np.sqrt(theirs_ess))
     print("  posterior means agree within %.1f Monte Carlo standard errors" % d.max())
 
@@ -122,9 +130,11 @@ def intercepts():
         np.save(os.path.join(OUT, "ri_y.npy"), 2 + u[g - 1] + rng.normal(0, 1.5, n))
         np.save(os.path.join(OUT, "ri_g.npy"), g)
         start = time.time()
-        run([program, "y=" + os.path.join(OUT, "ri_y.npy"), "group=" + os.path.join(OUT, "ri_g.npy"), "K=1000", "--chains", "4", "--warmup", "500", "--samples", "500", "--seed", "1", "--no-summary"])
+        run([program, "y=" + os.path.join(OUT, "ri_y.npy"), "group=" + os.path.join(OUT, "ri_g.npy"), "K=1000", "--chains", "4", "--warmup",
+             "500", "--samples", "500", "--seed", "1", "--no-summary"])
         whole = time.time() - start
-        sweep = sweep_seconds(program, ["y=" + os.path.join(OUT, "ri_y.npy"), "group=" + os.path.join(OUT, "ri_g.npy"), "K=1000", "--chains", "4"], 500)
+        sweep = sweep_seconds(program, ["y=" + os.path.join(OUT, "ri_y.npy"), "group=" + os.path.join(OUT, "ri_g.npy"), "K=1000",
+                                        "--chains", "4"], 500)
         print("  N = %8d: %.3f ms a sweep; the whole run, reading data and writing nothing, %.2f s" % (n, 1000 * sweep, whole))
 
 

@@ -30,12 +30,16 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 RUN = ["--device", "cpu", "--chains", "4", "--warmup", "1000", "--samples", "2000", "--threads", "1"]
 MODES = {"mix2_close", "mix3", "factor1", "product", "ex_faithful", "ex_galaxies"}
 EXAMPLES = {                                 # data files, as the README of each has them
-    "ar1_missing": ["series.json"], "hierarchical_normal": ["rats.json"], "poisson_gamma": ["pumps.json"], "occupancy": ["sites.json"], "lasso": ["diabetes.csv"], "linear": ["diabetes.csv"],
-    "logistic": ["pima.csv"], "probit": ["pima.csv"], "robust": ["pima.csv"], "spike_slab": ["diabetes.csv"], "faithful": ["y=faithful.csv"], "galaxies": ["galaxies.csv"],
+    "ar1_missing": ["series.json"], "hierarchical_normal": ["rats.json"], "poisson_gamma": ["pumps.json"], "occupancy": ["sites.json"],
+    "lasso": ["diabetes.csv"], "linear": ["diabetes.csv"],
+    "logistic": ["pima.csv"], "probit": ["pima.csv"], "robust": ["pima.csv"], "spike_slab": ["diabetes.csv"],
+    "faithful": ["y=faithful.csv"], "galaxies": ["galaxies.csv"],
     "horseshoe_probit": ["emails.csv", "X=emails.csv:make-capitalTotal"],
 }
-ORACLES = ["bugs_blocker", "bugs_seeds", "bugs_leuk", "bugs_dugongs", "bugs_epil2", "bugs_salm", "bugs_stacks_c_t4", "bugs_stacks_e_dexp_ridge", "bugs_surgical", "bugs_dyes", "bugs_beetles_logit", "bugs_lsat",
-           "ref_robust_t", "ref_logit_pima", "ref_lasso_diabetes", "ref_tobit", "pdb_low_dim_gauss_mix", "pdb_eight_schools_centered", "pdb_gp_regr"]
+ORACLES = ["bugs_blocker", "bugs_seeds", "bugs_leuk", "bugs_dugongs", "bugs_epil2", "bugs_salm", "bugs_stacks_c_t4",
+           "bugs_stacks_e_dexp_ridge", "bugs_surgical", "bugs_dyes", "bugs_beetles_logit", "bugs_lsat",
+           "ref_robust_t", "ref_logit_pima", "ref_lasso_diabetes", "ref_tobit", "pdb_low_dim_gauss_mix", "pdb_eight_schools_centered",
+           "pdb_gp_regr"]
 
 
 def models():
@@ -69,7 +73,8 @@ def data_of(folder, name, data):
 def call(command, folder, timeout):
     """-> user seconds, standard output"""
     with tempfile.TemporaryFile("w+") as out:
-        child = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        child = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
         try:
             for _ in range(int(timeout * 50)):
                 pid, status, use = os.wait4(child.pid, os.WNOHANG)
@@ -118,7 +123,8 @@ def measure(program, folder, data, method, seed, timeout):
     taken = "".join("B" if "after each" in l else "M" if l.startswith("Sampler: NUTS") else "S" for l in said) or "S"
     least = min((min(r[2], r[3]), n) for n, r in rows.items())
     return {"seconds": max(seconds, 0.004), "least": least[0], "of": least[1], "rhat": max(r[4] for r in rows.values()), "taken": taken,
-            "divergent": int(diverged.group(1)) / int(diverged.group(2)) if diverged else 0.0, "said": said, "means": {n: r[:2] for n, r in rows.items()}}
+            "divergent": int(diverged.group(1)) / int(diverged.group(2)) if diverged else 0.0, "said": said,
+            "means": {n: r[:2] for n, r in rows.items()}}
 
 
 def long_run(program, folder, data, runs, seeds, timeout):
@@ -126,14 +132,16 @@ def long_run(program, folder, data, runs, seeds, timeout):
     def rate(method):
         return median([runs["%s %d" % (method, s)]["least"] / runs["%s %d" % (method, s)]["seconds"] for s in seeds])
     method = max(("gibbs", "nuts"), key=rate)
-    _, text = call([program, *data, *RUN, "--samples", "20000", "--seed", "99", "--method", method, "--summary", "all", "-q"], folder, 10 * timeout)
+    _, text = call([program, *data, *RUN, "--samples", "20000", "--seed", "99", "--method", method, "--summary", "all", "-q"], folder,
+                   10 * timeout)
     rows = rows_of(text)
     return {"rhat": max(r[4] for r in rows.values()), "means": {n: r[:2] for n, r in rows.items()}}
 
 
 def disagreement(run, known):
     """The largest |z| of the means of a run against a long one."""
-    return max((abs(m - known["means"][n][0]) / math.hypot(e, known["means"][n][1]) for n, (m, e) in run["means"].items() if n in known["means"] and e > 0), default=0.0)
+    return max((abs(m - known["means"][n][0]) / math.hypot(e, known["means"][n][1]) for n, (m, e) in run["means"].items()
+                if n in known["means"] and e > 0), default=0.0)
 
 
 def compile_one(gmc, model, program):
@@ -150,7 +158,8 @@ def geometric(x):
 
 
 def report(kept, seeds):
-    print("| model | taken | Gibbs, NUTS: effective draws a second | default / best: median, worst | divergent, worst | time / Gibbs, worst | |\n| --- | --- | --- | --- | --- | --- | --- |")
+    print("| model | taken | Gibbs, NUTS: effective draws a second | default / best: median, worst | divergent, worst | time / Gibbs, "
+          "worst | |\n| --- | --- | --- | --- | --- | --- | --- |")
     middle, worst, bad = [], [], []
     for name in sorted(kept):
         runs = kept[name]
@@ -175,10 +184,13 @@ def report(kept, seeds):
             if len(set(taken)) > 1 and max(rate["auto"]) > 2 * min(rate["auto"]): flags.append("FLIP")
             if share > 0.005 and gibbs > max(rate["auto"]) / 3: flags.append("DIVERGES")
             if time_ratio > 2 and mid * best < gibbs and max(r["seconds"] for r in of["auto"]) > 0.1: flags.append("TIME")
-            if runs.get("long", {}).get("rhat", 9) < 1.005 and max([disagreement(r, runs["long"]) for r in of["auto"] if r["rhat"] < 1.02], default=0) > 4.5: flags.append("DISAGREES")
+            if runs.get("long", {}).get("rhat", 9) < 1.005 and max([disagreement(r, runs["long"]) for r in of["auto"] if r["rhat"] < 1.02],
+                                                                   default=0) > 4.5: flags.append("DISAGREES")
         bad += ["%s: %s" % (name, f) for f in flags]
-        print("| %s | %s | %.3g, %.3g | %.2f, %.2f | %.2f %% | %.1f | %s |" % (name, taken, gibbs, nuts, mid, least, 100 * share, time_ratio, " ".join(flags)))
-    print("%d models: geometric mean of the median seed %.2f (wanted 0.90), of the worst %.2f (0.80); %d below 0.5" % (len(middle), geometric(middle), geometric(worst), sum(w < 0.5 for w in worst)))
+        print("| %s | %s | %.3g, %.3g | %.2f, %.2f | %.2f %% | %.1f | %s |" % (name, taken, gibbs, nuts, mid, least, 100 * share,
+                time_ratio, " ".join(flags)))
+    print("%d models: geometric mean of the median seed %.2f (wanted 0.90), of the worst %.2f (0.80); %d below 0.5" % (len(middle),
+            geometric(middle), geometric(worst), sum(w < 0.5 for w in worst)))
     return bad, middle and geometric(middle) >= 0.9 and geometric(worst) >= 0.8
 
 
@@ -232,7 +244,8 @@ def main():
         for runs in kept.values():
             for key in list(runs):
                 if key.split()[0] in o.again.split(",") or key == "failed": del runs[key]
-        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:                      # seed by seed, so that what is kept of a run that ended early has some of all models
+        # seed by seed, so that what is kept of a run that ended early has some of all models
+        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             keep([pool.submit(build, m) for m in wanted])
             keep([pool.submit(one, (m, "%s %d" % (method, s))) for s in seeds for m in wanted for method in o.methods.split(",")
                   if "failed" not in kept.get(m[0], {}) and "%s %d" % (method, s) not in kept.get(m[0], {})])

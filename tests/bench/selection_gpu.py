@@ -64,7 +64,8 @@ def build(folder):
     def one(work):
         model, method = work
         source = os.path.join(folder, model + ".gm")
-        subprocess.run([GMC, "-q", *(["--method", method] if method != "chosen" else []), source, "-o", os.path.join(folder, "%s_%s" % work)], check=True,
+        subprocess.run([GMC, "-q", *(["--method", method] if method != "chosen" else []), source, "-o",
+                        os.path.join(folder, "%s_%s" % work)], check=True,
                        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     for model, text in MODELS.items():
         with open(os.path.join(folder, model + ".gm"), "w") as f:
@@ -104,7 +105,8 @@ def data(folder, name, model, n, p, groups):
 
 def fit(folder, program, inputs, chains, warmup, samples):
     """The summary, and the seconds from the first sweep to the last."""
-    ran = subprocess.run([os.path.join(folder, program), inputs, "--device", DEVICE, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--no-lp", "--seed", "1", "--summary", "all"],
+    ran = subprocess.run([os.path.join(folder, program), inputs, "--device", DEVICE, "--chains", str(chains), "--warmup", str(warmup),
+                          "--samples", str(samples), "--no-lp", "--seed", "1", "--summary", "all"],
                          capture_output=True, text=True, timeout=300)
     if ran.returncode != 0:
         sys.exit("bench: %s: status %d %s" % (program, ran.returncode, ran.stderr[-500:]))
@@ -137,7 +139,8 @@ def run(folder, only):
     chosen = [w for w in WORKLOADS if not only or any(o in w[0] for o in only)]
     inputs = {w[0]: data(folder, *w[:5]) for w in chosen}
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:        # compiles the kernels for these data
-        list(pool.map(lambda work: fit(folder, "%s_%s" % (work[0][1], work[1]), inputs[work[0][0]], 1, 1, 1), [(w, m) for w in chosen for m in METHODS]))
+        list(pool.map(lambda work: fit(folder, "%s_%s" % (work[0][1], work[1]), inputs[work[0][0]], 1, 1, 1),
+                      [(w, m) for w in chosen for m in METHODS]))
     for name, model, *_, all_chains, warmup, samples in chosen:
         for chains in all_chains:
             pace, first, took = {}, {}, ""

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Models that are long in one way each: gmc must read and write them in a time that grows with their length. Limits are ten times what they take.
+"""Models that are long in one way each: gmc must read and write them in a time that grows with their length. Limits are ten times what they
+take.
 
     tests/driver/compile_time.py GMC
 """
@@ -8,7 +9,8 @@ import sys
 import tempfile
 import time
 
-HEAD = "data { int<lower=0> N; int g[N]; real x[N]; real z[N]; real y[N]; }\nprior { mu ~ normal(0, 1); a ~ normal(0, 1); k ~ normal(0, 1); s ~ exponential(1); }\n"
+HEAD = ("data { int<lower=0> N; int g[N]; real x[N]; real z[N]; real y[N]; }\nprior { mu ~ normal(0, 1); a ~ normal(0, 1); k ~ normal(0, "
+        "1); s ~ exponential(1); }\n")
 
 
 def rows(mean, more=""):
@@ -30,7 +32,8 @@ MODELS = [
     ("1000 squares one in the other", rows("square(" * 1000 + "mu + x[i]" + ")" * 1000), 2),
     ("10 squares with something added", rows("b10", "b0 = mu; " + over(10, "b%(next)d = b%(k)d * b%(k)d + x[1]; ")), 2),
     ("a product of 24 sums", rows(over(24, "(mu + %(next)d * k * x[i] + z[i])", " * ")), 3),
-    ("600 scalars with data of their own", "data { real y[600]; }\nprior { s ~ exponential(1); " + over(600, "b%(k)d ~ normal(0, 1); ") + "}\nlikelihood { " + over(600, "y[%(next)d] ~ normal(b%(k)d, s); ") + "}\n", 15),
+    ("600 scalars with data of their own", "data { real y[600]; }\nprior { s ~ exponential(1); " + over(600, "b%(k)d ~ normal(0, 1); ")
+     + "}\nlikelihood { " + over(600, "y[%(next)d] ~ normal(b%(k)d, s); ") + "}\n", 15),
 ]
 
 
@@ -42,7 +45,8 @@ def main():
                 f.write(model)
             begin = time.monotonic()
             try:
-                status = subprocess.run([sys.argv[1], "-q", folder + "/model.gm", "--emit=cuda"], stdout=subprocess.DEVNULL, timeout=limit).returncode
+                status = subprocess.run([sys.argv[1], "-q", folder + "/model.gm", "--emit=cuda"], stdout=subprocess.DEVNULL,
+                                        timeout=limit).returncode
             except subprocess.TimeoutExpired:
                 status = None
             wrong = "took more than %d s" % limit if status is None else "ended with %d" % status if status else ""

@@ -71,7 +71,8 @@ def parsed(command, rows):
 
 
 def manual(page):
-    return options("\n".join(re.sub(r"\\f[BRI]", "", line).replace("\\-", "-") for line in read(page).splitlines() if line.startswith("\\fB\\-")))
+    return options("\n".join(re.sub(r"\\f[BRI]", "", line).replace("\\-", "-") for line in read(page).splitlines()
+                             if line.startswith("\\fB\\-")))
 
 
 def completed(text, function):

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 
-signal.signal(signal.SIGINT, signal.default_int_handler)          # ignored where a shell began this in the background, and what is begun here would ignore it, too
+# ignored where a shell began this in the background, and what is begun here would ignore it, too
+signal.signal(signal.SIGINT, signal.default_int_handler)
 gmc, cc, work = sys.argv[1:4]
 MODEL = "prior { m ~ normal(%d, 1); }\n"
 failed = 0
@@ -43,7 +44,8 @@ def compiled(*args, **more):
 
 
 def runs(program):
-    return subprocess.run([os.path.abspath(program), "--samples", "5", "--warmup", "5", "--seed", "1", "-q"], capture_output=True, text=True)
+    return subprocess.run([os.path.abspath(program), "--samples", "5", "--warmup", "5", "--seed", "1", "-q"], capture_output=True,
+                          text=True)
 
 
 def left():
@@ -53,7 +55,8 @@ def left():
 def refused(what, says, *args):
     before = sorted((f, os.lstat(f).st_ino, os.lstat(f).st_size) for f in os.listdir("."))
     status, text = compiled(*args)
-    check(status == 2 and says in text and sorted((f, os.lstat(f).st_ino, os.lstat(f).st_size) for f in os.listdir(".")) == before, what + ":", status, text)
+    check(status == 2 and says in text and sorted((f, os.lstat(f).st_ino, os.lstat(f).st_size) for f in os.listdir(".")) == before,
+          what + ":", status, text)
 
 
 # ---- what is read, and what is no file ----
@@ -98,7 +101,8 @@ status, text = compiled("m.gm", "-o", "link")
 check(status == 0 and os.path.islink("link") and runs("old").returncode == 0, "an output that is a link is written where it leads")
 write("mine.cu", "mine\n")
 write("two.gm", MODEL % 1000)
-two = [subprocess.Popen([gmc, "-q", "--no-device", "m.gm" if k % 2 else "two.gm", "-o", "same"], stderr=subprocess.PIPE, text=True) for k in range(4)]
+two = [subprocess.Popen([gmc, "-q", "--no-device", "m.gm" if k % 2 else "two.gm", "-o", "same"], stderr=subprocess.PIPE, text=True)
+       for k in range(4)]
 said = [p.communicate()[1] for p in two]
 mean = runs("same").stdout.split()
 check(all(p.returncode == 0 for p in two) and not left() and mean, "four at once under one name:", *said)
@@ -107,7 +111,9 @@ check(all(p.returncode == 0 for p in two) and not left() and mean, "four at once
 
 write("slow", "#!/bin/sh\n: > program.o\nexec sleep 60\n", 0o755)
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-    p = subprocess.Popen([gmc, "-q", "--no-device", "m.gm", "-o", "stopped"], env={**os.environ, "CC": "./slow"}, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))      # a test in the background has some ignored
+    # a test in the background has some ignored
+    p = subprocess.Popen([gmc, "-q", "--no-device", "m.gm", "-o", "stopped"], env={**os.environ, "CC": "./slow"},
+                         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     for _ in range(600):
         if any(os.path.exists(os.path.join(f, "program.o")) for f in left()): break
         time.sleep(0.05)
@@ -118,7 +124,8 @@ write("fails", "#!/bin/sh\necho it fails >&2\nexit 1\n", 0o755)
 os.environ["CC"] = "./fails"
 status, text = compiled("m.gm", "-o", "bad")
 kept = [f for f in os.listdir(".") if f.startswith("bad.") and f.endswith(".cu")]
-check(status == 4 and len(kept) == 1 and kept[0] in text and "KERNEL" in read(kept[0]) and not left(), "a compiler that fails: its input stays under a name of its own:", text)
+check(status == 4 and len(kept) == 1 and kept[0] in text and "KERNEL" in read(kept[0]) and not left(),
+      "a compiler that fails: its input stays under a name of its own:", text)
 status, text = compiled("m.gm", "-o", "bad", "--keep")
 check(status == 4 and "bad.cu" in text and os.path.exists("bad.cu") and not left(), "and under PROGRAM.cu with --keep:", text)
 os.environ["CC"] = "true"
@@ -162,7 +169,8 @@ for flag in ("--emit=cuda", "--explain=full", "--dump=schedule", "--help", "--ve
         done = subprocess.run([gmc, "-q", "m.gm", flag], stdout=full, stderr=subprocess.PIPE, text=True)
     check(done.returncode == 2 and "No space left" in done.stderr, flag, "on a full disk:", done.stderr.strip())
 write("warned.gm", "prior { m ~ normal(0, 1) }\n")
-status = subprocess.run('"%s" warned.gm -o closed 0<&- 1>&- 2>&-; test $? = 1 && "%s" m.gm --no-device -o closed 0<&- 1>&- 2>&-' % (gmc, gmc), shell=True).returncode
+status = subprocess.run('"%s" warned.gm -o closed 0<&- 1>&- 2>&-; test $? = 1 && "%s" m.gm --no-device -o closed 0<&- 1>&- 2>&-' % (gmc,
+        gmc), shell=True).returncode
 check(status == 0 and runs("closed").returncode == 0, "closed descriptors")
 done = subprocess.run([gmc, "-q", "--no-device", "m.gm", "-o", "explained", "--explain=full"], capture_output=True, text=True)
 check(done.returncode == 0 and "normal" in done.stdout and runs("explained").returncode == 0, "--explain=full with -o explains and writes the program")

@@ -17,7 +17,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 FOLDERS = ("graph", "driver", "bench", "posteriors/*", "oracles/*", "golden/*")
 RUNTIME = os.path.join(ROOT, "runtime", "device")
-CC = [os.environ.get("CC") or "cc", "-std=gnu11", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Wfloat-conversion", "-Wdouble-promotion", "-Werror", "-Wno-error=float-conversion", "-Wno-unused-parameter"]
+CC = [os.environ.get("CC") or "cc", "-std=gnu11", "-fopenmp", "-O1", "-Wall", "-Wextra", "-Wfloat-conversion", "-Wdouble-promotion",
+      "-Werror", "-Wno-error=float-conversion", "-Wno-unused-parameter"]
 
 
 def compiles(file, folder):
@@ -25,15 +26,19 @@ def compiles(file, folder):
     emitted = subprocess.run([GMC, "-q", "--emit=cuda", file], capture_output=True)
     if emitted.returncode != 0:                          # models that are refused have tests of their own
         return emitted.returncode > 2, emitted.stderr.decode()
-    ran = subprocess.run(CC + ["-x", "c", "-fsyntax-only", "-I" + folder, "-I" + RUNTIME, "-"], input=emitted.stdout, capture_output=True, env={**os.environ, "LC_ALL": "C"})
+    ran = subprocess.run(CC + ["-x", "c", "-fsyntax-only", "-I" + folder, "-I" + RUNTIME, "-"], input=emitted.stdout, capture_output=True,
+                         env={**os.environ, "LC_ALL": "C"})
     said = ran.stderr.decode()
-    changed = [line for line in said.splitlines() if "float-conversion" in line and "to 'long int'" not in line]     # a sum of counts is handed to routines that take a long
+    # a sum of counts is handed to routines that take a long
+    changed = [line for line in said.splitlines() if "float-conversion" in line and "to 'long int'" not in line]
     return True, said if ran.returncode or changed else ""
 
 
 def header(folder):
-    """The header that all include first, read once for all of them: gcc takes gm.h.gch in place of gm.h. -> what the C compiler says of it"""
-    return subprocess.run(CC + ["-x", "c-header", "-I" + RUNTIME, os.path.join(RUNTIME, "gm.h"), "-o", os.path.join(folder, "gm.h.gch")], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+    """The header that all include first, read once for all of them: gcc takes gm.h.gch in place of gm.h. -> what the C compiler says of
+    it"""
+    return subprocess.run(CC + ["-x", "c-header", "-I" + RUNTIME, os.path.join(RUNTIME, "gm.h"), "-o", os.path.join(folder, "gm.h.gch")],
+                          capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
 
 
 def random_files(folder):

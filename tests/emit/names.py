@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Names of the model never meet names of the program: models are written with the names that C, CUDA, the runtime and emission have, and compiled.
+"""Names of the model never meet names of the program: models are written with the names that C, CUDA, the runtime and emission have, and
+compiled.
 
     tests/emit/names.py GMC                    some models, each index and variable renamed, those of one day (half a minute)
     tests/emit/names.py GMC --round 7          those of another round
     tests/emit/names.py GMC --all              every model with every name (hours)
 
-The text of a renamed model is that of one with names of the same length that nothing has, word by word, but for the names; and it passes `cc -fsyntax-only`.
+The text of a renamed model is that of one with names of the same length that nothing has, word by word, but for the names; and it passes
+`cc -fsyntax-only`.
 """
 import argparse
 import os
@@ -17,11 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RUNTIME = os.path.join(root, "runtime", "device")
-KEYWORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict return short signed sizeof static struct switch typedef
-union unsigned void volatile while asm typeof class new delete this template private public bool true false operator namespace and or not xor alignas constexpr decltype nullptr noexcept thread_local
-using virtual typename wchar_t threadIdx blockIdx warpSize gridDim dim3 float4 uint linux unix stdin errno offset pow fmax fabs lgamma isnan isfinite memcpy malloc exp log sqrt NONE main abs min max""".split()
+KEYWORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
+return short signed sizeof static struct switch typedef
+union unsigned void volatile while asm typeof class new delete this template private public bool true false operator namespace and or not
+xor alignas constexpr decltype nullptr noexcept thread_local
+using virtual typename wchar_t threadIdx blockIdx warpSize gridDim dim3 float4 uint linux unix stdin errno offset pow fmax fabs lgamma
+isnan isfinite memcpy malloc exp log sqrt NONE main abs min max""".split()
 LOOP = re.compile(r"\bfor\s*\(([^)]*?\bin\b[^)]*)\)")
-DECLARED = re.compile(r"^\s*(?:int|real|vector|matrix|simplex|ordered)\b(?:<[^>]*>)?(?:\[[^\]]*\])?\s+([A-Za-z]\w*(?:\[[^\]]*\])?(?:\s*,\s*[A-Za-z]\w*(?:\[[^\]]*\])?)*)", re.M)
+DECLARED = re.compile(r"^\s*(?:int|real|vector|matrix|simplex|ordered)\b(?:<[^>]*>)?(?:\[[^\]]*\])?\s+"
+                      r"([A-Za-z]\w*(?:\[[^\]]*\])?(?:\s*,\s*[A-Za-z]\w*(?:\[[^\]]*\])?)*)", re.M)
 DRAWN = re.compile(r"(?:^|[;{)])\s*([A-Za-z]\w*)(?:\[[^\]]*\])?\s*(?:~|=[^=])", re.M)
 
 
@@ -52,7 +58,8 @@ def named(model):
     """Its indices; its data, variables and definitions."""
     text = re.sub(r"#.*", "", model)
     indices = {m for loop in LOOP.findall(text) for m in re.findall(r"([A-Za-z]\w*)\s+in\b", loop)}
-    others = {re.match(r"\w+", n.strip()).group() for m in DECLARED.findall(text) for n in re.sub(r"\[[^\]]*\]", "", m).split(",")} | set(DRAWN.findall(text))
+    others = {re.match(r"\w+", n.strip()).group() for m in DECLARED.findall(text) for n in re.sub(r"\[[^\]]*\]", "",
+            m).split(",")} | set(DRAWN.findall(text))
     return sorted(indices), sorted(others - indices)
 
 
@@ -81,7 +88,9 @@ class Place:
     def __init__(self, gmc):
         self.gmc, self.folder = gmc, tempfile.TemporaryDirectory()
         self.cc = ["cc", "-std=gnu11", "-fopenmp", "-w", "-I" + self.folder.name, "-I" + RUNTIME]
-        subprocess.run(self.cc + ["-x", "c-header", os.path.join(RUNTIME, "gm.h"), "-o", os.path.join(self.folder.name, "gm.h.gch")], check=True)       # read once for all programs
+        # read once for all programs
+        subprocess.run(self.cc + ["-x", "c-header", os.path.join(RUNTIME, "gm.h"), "-o", os.path.join(self.folder.name, "gm.h.gch")],
+                       check=True)
 
     def emit(self, text, name):
         path = os.path.join(self.folder.name, "%s.gm" % name)
@@ -103,7 +112,8 @@ class Place:
 def examine(place, model, to, name, compile_too=True):
     """What is wrong, "" if the language has no such names, None if all is well."""
     text = open(model).read()
-    plain = {old: ("zzq%d" % k)[: max(2, len(new))].ljust(len(new), "z") if len(new) > 3 else "z" + "abcdefghijklmnopqrstuvwxyz"[k % 26] for k, (old, new) in enumerate(to.items())}
+    plain = {old: ("zzq%d" % k)[: max(2, len(new))].ljust(len(new), "z") if len(new) > 3 else "z" + "abcdefghijklmnopqrstuvwxyz"[k % 26]
+             for k, (old, new) in enumerate(to.items())}
     status, before, _ = place.emit(renamed(text, plain), name)
     if status:
         return ""

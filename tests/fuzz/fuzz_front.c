@@ -1,4 +1,5 @@
-// If this crashes, some text makes the front end read memory that is not its own, run out of stack or never end; it should only give messages.
+// If this crashes, some text makes the front end read memory that is not its own, run out of stack or never end; it should only give
+// messages.
 //
 // A libFuzzer target. The first byte picks model or library file; the rest is the text. Everything up to types and printing runs,
 // with a small library parsed once. Build and run: see tests/fuzz/README.md.
@@ -10,9 +11,12 @@
 static const char library_text[] =
     "distribution normal(real mu, real<lower=0> sigma) { support real; log_density = -square((x - mu) / sigma) / 2 - log(sigma);"
     " log_cdf = log_Phi((x - mu) / sigma); sample = normal_mean_sd(mu, sigma); }\n"
-    "distribution bernoulli(real<lower=0, upper=1> theta) { support integer(0, 1); log_density = x * log(theta) + (1 - x) * log1m(theta); }\n"
-    "distribution poisson(real<lower=0> lambda) { support integer(0, infinity()); log_density = x * log(lambda) - lambda - lgamma(x + 1); }\n"
-    "distribution dirichlet(vector<lower=0> alpha) { support simplex(rows(alpha)); log_density = sum(k in 1:rows(alpha), (alpha[k] - 1) * log(x[k])); }\n"
+    "distribution bernoulli(real<lower=0, upper=1> theta) { support integer(0, 1);"
+    " log_density = x * log(theta) + (1 - x) * log1m(theta); }\n"
+    "distribution poisson(real<lower=0> lambda) { support integer(0, infinity());"
+    " log_density = x * log(lambda) - lambda - lgamma(x + 1); }\n"
+    "distribution dirichlet(vector<lower=0> alpha) { support simplex(rows(alpha));"
+    " log_density = sum(k in 1:rows(alpha), (alpha[k] - 1) * log(x[k])); }\n"
     "distribution multi_normal(vector mu, matrix S) { support vector(rows(mu)); log_density = -quad_form(inverse(S), x - mu) / 2; }\n"
     "distribution wishart(real<lower=0> nu, matrix S) { support covariance(rows(S)); log_density = log_determinant(x); }\n"
     "distribution flat() { support real; log_density = 0; }\n"

@@ -3,9 +3,10 @@
 
     models.py [--seconds N] [--seed N] [--jobs N] [--only N]
 
-Trial N of a seed changes one model, or library, of tests, examples or stdlib: words, numbers, lines and pieces of other models. Whatever comes out has to be compiled, or refused by a
-message, within SECONDS. A report of a sanitizer, a signal, an internal error or a hang is a finding: the model is kept in build/fuzz, with the command. Trial N is the same in every run;
---only N repeats it. The last line counts. Exit status 1 if anything was found. `make fuzz` builds what this needs, build/asan/gmc, and runs all of tests/fuzz.
+Trial N of a seed changes one model, or library, of tests, examples or stdlib: words, numbers, lines and pieces of other models. Whatever
+comes out has to be compiled, or refused by a message, within SECONDS. A report of a sanitizer, a signal, an internal error or a hang is a
+finding: the model is kept in build/fuzz, with the command. Trial N is the same in every run; --only N repeats it. The last line counts.
+Exit status 1 if anything was found. `make fuzz` builds what this needs, build/asan/gmc, and runs all of tests/fuzz.
 """
 import argparse
 import collections
@@ -25,13 +26,16 @@ KEPT = os.path.join(ROOT, "build", "fuzz")
 GMC = os.path.join(ROOT, "build", "asan", "gmc")
 SECONDS = 10                              # of gmc without sanitizers, which take some ten times as long
 SLOWER = 10
-ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=0:soft_rss_limit_mb=3000", "UBSAN_OPTIONS": "print_stacktrace=1"}
+ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=0:soft_rss_limit_mb=3000",
+               "UBSAN_OPTIONS": "print_stacktrace=1"}
 STATUSES = {0, 1, 2}
 
 TOKEN = re.compile(r"\s+|#[^\n]*|\"[^\"\n]*\"|[A-Za-z]\w*|\d+\.?\d*(?:[eE][+-]?\d+)?|[=!<>]=|&&|\|\||->|.", re.S)
-NUMBERS = ["0", "1", "-1", "2", "3", "0.5", "1e9", "1e300", "1e-300", "2147483647", "2147483648.0", "-2147483648.0", "1e18", "4294967297.0", "100", "1000000"]
+NUMBERS = ["0", "1", "-1", "2", "3", "0.5", "1e9", "1e300", "1e-300", "2147483647", "2147483648.0", "-2147483648.0", "1e18", "4294967297.0",
+           "100", "1000000"]
 OPERATORS = ["+", "-", "*", "/", "^", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "||"]
-FUNCTIONS = ["sin", "exp", "log", "sqrt", "square", "inv", "lgamma", "abs", "sum", "mean", "max", "min", "log_sum_exp", "cholesky_decompose", "inverse", "softmax", "missing", "step", "fmax", "prod"]
+FUNCTIONS = ["sin", "exp", "log", "sqrt", "square", "inv", "lgamma", "abs", "sum", "mean", "max", "min", "log_sum_exp",
+             "cholesky_decompose", "inverse", "softmax", "missing", "step", "fmax", "prod"]
 SETTINGS = [[], [], [], ["--method", "nuts"], ["--method", "gibbs"], ["--method", "em"]]
 
 
@@ -135,9 +139,11 @@ def try_one(number, first, all_files):
         if library:                       # the library is read before a model that asks nothing of it
             with open(os.path.join(folder, "model.gm"), "w") as f:
                 f.write("data { int N; real y[N]; } prior { mu ~ normal(0, 1); } likelihood { for (i in 1:N) y[i] ~ normal(mu, 1); }\n")
-        words = ["-q", os.path.join(folder, "model.gm"), "--emit=cuda"] + settings + (["-I", os.path.join(folder, "lib")] if library else [])
+        words = ["-q", os.path.join(folder, "model.gm"), "--emit=cuda"] + settings + (["-I", os.path.join(folder, "lib")] if library
+                else [])
         try:
-            done = subprocess.run([GMC] + words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=SECONDS * SLOWER, env=ENVIRONMENT)
+            done = subprocess.run([GMC] + words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  timeout=SECONDS * SLOWER, env=ENVIRONMENT)
             status, said = done.returncode, done.stderr.decode(errors="replace")
         except subprocess.TimeoutExpired:
             status, said = None, ""
@@ -176,7 +182,8 @@ def main():
                     found.setdefault(key, []).append(number)
                     if len(found[key]) == 1:
                         print("trial %d: %s" % (number, wrong), flush=True)
-    print("models: %d trials, %d compiled, %d refused, %d findings of %d kinds" % (sum(ended.values()), ended[0], ended[1] + ended[2], sum(map(len, found.values())), len(found)))
+    print("models: %d trials, %d compiled, %d refused, %d findings of %d kinds" % (sum(ended.values()), ended[0], ended[1] + ended[2],
+            sum(map(len, found.values())), len(found)))
     return 1 if found else 0
 
 

@@ -25,8 +25,10 @@ def call(script, *arguments):
 
 def build(folder, arch=None):
     chosen = [arch] if arch else []
-    return [name for name, status in (("laws", call("laws.py", "build", folder, *chosen)), ("programs", call("programs.py", "build", folder, *chosen)),
-                                      ("models", call("devices.py", "build", folder)), ("modes", call("modes.py", "build", folder)), ("oracles", call("oracles.py", "build", folder))) if status != 0]
+    return [name for name, status in (("laws", call("laws.py", "build", folder, *chosen)),
+                                      ("programs", call("programs.py", "build", folder, *chosen)),
+                                      ("models", call("devices.py", "build", folder)), ("modes", call("modes.py", "build", folder)),
+                                      ("oracles", call("oracles.py", "build", folder))) if status != 0]
 
 
 def sanitize(folder):
@@ -38,7 +40,8 @@ def run(folder, parts):
     failed = []
     for part in parts:
         began = time.monotonic()
-        status = {"laws": lambda: call("laws.py", "run", folder), "programs": lambda: call("programs.py", "run", folder), "models": lambda: call("devices.py", "run", folder), "modes": lambda: call("modes.py", "run", folder),
+        status = {"laws": lambda: call("laws.py", "run", folder), "programs": lambda: call("programs.py", "run", folder),
+                  "models": lambda: call("devices.py", "run", folder), "modes": lambda: call("modes.py", "run", folder),
                   "oracles": lambda: call("oracles.py", "run", folder), "sanitize": lambda: sanitize(folder)}[part]()
         if status == 3:
             return 3
@@ -61,7 +64,8 @@ def here():
     with tempfile.TemporaryDirectory() as folder:
         first = os.path.join(folder, "first")
         subprocess.run([gmc, "-q", os.path.join(example, "poisson_gamma.gm"), "-o", first], check=True)
-        probe = subprocess.run([first, os.path.join(example, "pumps.json"), "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary"], capture_output=True, text=True)
+        probe = subprocess.run([first, os.path.join(example, "pumps.json"), "--device", "gpu", "--warmup", "0", "--samples", "1",
+                                "--no-summary"], capture_output=True, text=True)
         if probe.returncode != 0:
             print("test-gpu: it cannot run here: " + (probe.stderr.strip().splitlines() or ["status %d" % probe.returncode])[-1])
             return 3

@@ -12,8 +12,8 @@
    rarer than 1 in 10^5 for all of them together. An example runs as its README says; those of ASKED with log-likelihoods and replicates.
 3. The same seed gives the same files: again; with fewer chains; without graphs (--profile).
 4. Faults: one line that names the variable, exit status 4.
-5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd of those of the data.
-6. Data that do not fit the GPU, and a second GPU, give the same files (away.py).
+5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd
+of those of the data. 6. Data that do not fit the GPU, and a second GPU, give the same files (away.py).
 7. 5200 coefficients jointly: as 1. By cuSOLVER, where it is found.
 """
 import glob
@@ -38,10 +38,11 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "stat"))
 
 PRECISIONS = ("mixed", "single", "double")
 ASKED = ("poisson_gamma", "hierarchical_normal", "ar1_missing")
-OF_A_RUN = [("stepsize",), ("stepsize", "n_leapfrog", "accept_stat")]       # what has one value in a chain, or in all that adapt together, or follows from it
+# what has one value in a chain, or in all that adapt together, or follows from it
+OF_A_RUN = [("stepsize",), ("stepsize", "n_leapfrog", "accept_stat")]
 REPEATED = ("probit", "hierarchical_normal", "ar1_missing", "moves", "several")
-# A coefficient with a prior sd of 1000 comes out of a system of the rows as a small difference of large numbers: against exact arithmetic the CPU's own
-# draws of examples/lasso on four rows are off by more than 3e-9 in a tenth of the cases, by 7e-8 in the worst of 300.
+# A coefficient with a prior sd of 1000 comes out of a system of the rows as a small difference of large numbers: against exact arithmetic
+# the CPU's own draws of examples/lasso on four rows are off by more than 3e-9 in a tenth of the cases, by 7e-8 in the worst of 300.
 BY_ROWS = 1e-6
 AT_ONCE = 8                      # programs that share a GPU: most of a short run is starting it
 
@@ -70,7 +71,8 @@ likelihood { for (i in 1:N) y[i] ~ normal(a + b * x[i], 1); }
 LAGS = """
 model lags
 data { int<lower=2> T; vector[T] y; }
-prior { mu ~ normal(0, 1); s ~ half_cauchy(0, 1); for (t in 1:2) x[t] ~ normal(mu, 2); for (t in 3:T) x[t] ~ normal(0.1 * mu + 1.2 * x[t - 1] - 0.3 * x[t - 2], s); }
+prior { mu ~ normal(0, 1); s ~ half_cauchy(0, 1); for (t in 1:2) x[t] ~ normal(mu, 2);
+  for (t in 3:T) x[t] ~ normal(0.1 * mu + 1.2 * x[t - 1] - 0.3 * x[t - 2], s); }
 likelihood { for (t in 1:T) y[t] ~ normal(x[t], 0.5); }
 """
 TRENDS = """
@@ -78,14 +80,16 @@ model trends
 data { int<lower=1> I, T; matrix[I, T] y; }
 prior {
   s ~ half_cauchy(0, 1);
-  for (i in 1:I) { level[i, 1] ~ normal(0, 10); slope[i, 1] ~ normal(0, 1); for (t in 2:T) { level[i, t] ~ normal(level[i, t - 1] + slope[i, t - 1], s); slope[i, t] ~ normal(slope[i, t - 1], 0.1); } }
+  for (i in 1:I) { level[i, 1] ~ normal(0, 10); slope[i, 1] ~ normal(0, 1);
+  for (t in 2:T) { level[i, t] ~ normal(level[i, t - 1] + slope[i, t - 1], s); slope[i, t] ~ normal(slope[i, t - 1], 0.1); } }
 }
 likelihood { for (i in 1:I, t in 1:T) y[i, t] ~ normal(level[i, t], 0.5); }
 """
 VECTORS = """
 model vectors
 data { int<lower=1> T, d; matrix[d, d] F; matrix[T, d] y; }
-prior { s ~ half_cauchy(0, 1); for (k in 1:d) x[1, k] ~ normal(0, 1); for (t in 2:T, k in 1:d) x[t, k] ~ normal(sum(j in 1:d, F[k, j] * x[t - 1, j]), s); }
+prior { s ~ half_cauchy(0, 1); for (k in 1:d) x[1, k] ~ normal(0, 1); for (t in 2:T, k in 1:d)
+  x[t, k] ~ normal(sum(j in 1:d, F[k, j] * x[t - 1, j]), s); }
 likelihood { for (t in 1:T, k in 1:d) y[t, k] ~ normal(x[t, k], 0.5); }
 """
 
@@ -107,12 +111,14 @@ likelihood { for (n in 1:N) if (x[n] > -1) y[n] ~ normal(u[a[n]] + slope[a[n]] *
 def field_data(side):
     n, r = side * side, np.random.default_rng(7)
     edges = np.array([(i, i + 1) for i in range(n) if (i + 1) % side] + [(i, i + side) for i in range(n - side)]) + 1
-    return {"n": n, "E": len(edges), "one": edges[:, 0], "other": edges[:, 1], "y": r.standard_normal((side, side)).cumsum(0).cumsum(1).ravel().round(3)}
+    return {"n": n, "E": len(edges), "one": edges[:, 0], "other": edges[:, 1], "y": r.standard_normal((side,
+            side)).cumsum(0).cumsum(1).ravel().round(3)}
 
 
 def crossed_data(n, levels, others):
     r = np.random.default_rng(n)
-    return {"N": n, "A": levels, "B": others, "a": r.integers(1, levels + 1, n), "b": r.integers(1, others + 1, n), "y": r.standard_normal(n), "x": r.standard_normal(n)}
+    return {"N": n, "A": levels, "B": others, "a": r.integers(1, levels + 1, n), "b": r.integers(1, others + 1, n),
+            "y": r.standard_normal(n), "x": r.standard_normal(n)}
 
 
 def chain_data(*size):
@@ -154,7 +160,8 @@ def moves_data(n, p, groups):
     r = np.random.default_rng(6)
     X, g = r.normal(size=(n, p)).round(3), r.integers(1, groups + 1, n)
     eta = X[:, :3] @ np.array([1.0, -0.5, 0.2]) + 0.7 * r.normal(size=groups)[g - 1]
-    return {"N": n, "p": p, "G": groups, "X": X.tolist(), "g": g.tolist(), "y": (r.uniform(size=n) < 1 / (1 + np.exp(-eta))).astype(int).tolist(),
+    return {"N": n, "p": p, "G": groups, "X": X.tolist(), "g": g.tolist(), "y": (r.uniform(size=n) < 1
+            / (1 + np.exp(-eta))).astype(int).tolist(),
             "z": r.choice([1, 2, 3], n, p=[0.5, 0.3, 0.2]).tolist(), "v": (0.8 + 1.5 * r.normal(size=n)).round(3).tolist()}
 
 
@@ -182,7 +189,8 @@ infer { (B, b, C, s) by nuts; }
 def by_group_data(n, levels, others, missing=0.0):
     r = np.random.default_rng(n)
     y = [None if r.random() < missing else v for v in r.standard_normal(n).tolist()]
-    return {"N": n, "I": levels, "J": others, "y": y, "x": r.standard_normal(n), "a": r.integers(1, levels + 1, n), "b": r.integers(1, others + 1, n)}
+    return {"N": n, "I": levels, "J": others, "y": y, "x": r.standard_normal(n), "a": r.integers(1, levels + 1, n),
+            "b": r.integers(1, others + 1, n)}
 
 
 def several_data(n, p, K):
@@ -272,20 +280,26 @@ def build(folder):
     runs, shown, by_rows = {}, examples(), []
     files = sorted(glob.glob(os.path.join(ROOT, "tests/graph/*.gm")) + glob.glob(os.path.join(ROOT, "examples/*/*.gm")))
     models = [(os.path.basename(f)[:-3], open(f).read()) for f in files] + [("random_%d" % s, random_model(s)) for s in range(1, 16)]
-    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves", "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE), ("lags", LAGS), ("trends", TRENDS), ("vectors", VECTORS), ("field", FIELD), ("crossed", CROSSED), ("nearly_singular", NEARLY_SINGULAR)]
+    models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves",
+            "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE),
+            ("lags", LAGS), ("trends", TRENDS), ("vectors", VECTORS), ("field", FIELD), ("crossed", CROSSED),
+            ("nearly_singular", NEARLY_SINGULAR)]
     twice = {name for name, _ in models if sum(name == other for other, _ in models) > 1}
     if twice:
         sys.exit("devices.py: two models are named %s" % ", ".join(sorted(twice)))
     models = [m for m in models if m[0] != "definitions_chain" and takes_random_data(m[1])]
     for name in ("moves", "together", "several", "nearly_singular"):
         shown[name] = ([name + "_0.json"], [])
-    given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],       # the second: several chunks of iterations, more columns than a block has threads
+    # the second: several chunks of iterations, more columns than a block has threads
+    given = {"moves": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],
               "together": [moves_data(300, 3, 12), moves_data(2500, 270, 40)],
               "several": [several_data(300, 8, 3), several_data(1500, 141, 4)],
               "lags": [chain_data(5000), chain_data(331)], "trends": [chain_data(3, 1501)], "vectors": [chain_data(1201, 5)],
-              "field": [field_data(2), field_data(33)], "crossed": [crossed_data(0, 1, 3), crossed_data(30, 40, 3), crossed_data(3000, 60, 45), crossed_data(20000, 2000, 8)],
+              "field": [field_data(2), field_data(33)], "crossed": [crossed_data(0, 1, 3), crossed_data(30, 40, 3),
+                                                                    crossed_data(3000, 60, 45), crossed_data(20000, 2000, 8)],
               "by_group": [by_group_data(40000, 3000, 4), by_group_data(3000, 40, 7, 0.1)],
-              "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}], "nearly_singular": [near_data()], "large": []}
+              "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}],
+              "nearly_singular": [near_data()], "large": []}
 
     def one(model):
         name, text = model
@@ -295,8 +309,10 @@ def build(folder):
         if not compile_program(folder, name, source):     # a model that is refused
             return None
         data = given[name] if name in given else [random_data(text, 1)]
-        # the mean of a field and the level are identified by one node alone: drawn with all tiles, where no library finds an order, it is off by 1.4e-9
-        if name in ("field", "nearly_singular") or "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source], capture_output=True, text=True).stdout:
+        # the mean of a field and the level are identified by one node alone: drawn with all tiles, where no library finds an order, it is
+        # off by 1.4e-9
+        if name in ("field", "nearly_singular") or "by rows if" in subprocess.run([GMC, "-q", "--emit=schedule", source],
+                capture_output=True, text=True).stdout:
             by_rows.append(name)
             if name not in ("wide", "field", "nearly_singular"):
                 data.append(random_data(text, 1, {"N": 4, "p": 9, "T": 2}))
@@ -337,7 +353,9 @@ def fit(folder, name, inputs, *options, seconds=120):
     words = inputs.split() if isinstance(inputs, str) else inputs
     seen = os.environ if any(o.startswith("gpu:") for o in options) else {**os.environ, "CUDA_VISIBLE_DEVICES": str(next(TURNS))}
     try:
-        return subprocess.run([os.path.join(".", name), *words, *options], cwd=folder, capture_output=True, text=True, timeout=seconds, env=seen)        # killed when it ends
+        # killed when it ends
+        return subprocess.run([os.path.join(".", name), *words, *options], cwd=folder, capture_output=True, text=True, timeout=seconds,
+                              env=seen)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess([], 124, "", "no end after %d s" % seconds)
 
@@ -348,7 +366,8 @@ def draws(folder, stem, chains=4):
         with open(os.path.join(folder, "%s_%d.csv" % (stem, c))) as f:
             names = next(line for line in f if line[0] != "#").strip().split(",")
             out.append(np.loadtxt(f, delimiter=",", comments="#", ndmin=2))
-    kept = [k for k, name in enumerate(names) if name == "lp__" or not name.endswith("__")]          # a sampler's diagnostics are no quantity
+    # a sampler's diagnostics are no quantity
+    kept = [k for k, name in enumerate(names) if name == "lp__" or not name.endswith("__")]
     return [names[k] for k in kept], np.array(out)[:, :, kept]
 
 
@@ -371,7 +390,8 @@ def compare(folder, name, data, loose):
         return True, "%s %s: agree to %.1e, by rows" % (name, data, max(apart))
     if ran.returncode == 5 and "on the CPU alone" in ran.stderr:
         return True, "%s %s: refused, with its reason: %s" % (name, data, ran.stderr.strip().split(": ", 1)[1])
-    return ran.returncode == 0, "%s %s: %s" % (name, data, "agree" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode, "; ".join(bad), ran.stderr.strip()[-500:]))
+    return ran.returncode == 0, "%s %s: %s" % (name, data, "agree" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode,
+            "; ".join(bad), ran.stderr.strip()[-500:]))
 
 
 def posterior(folder, name, inputs, precision):
@@ -399,11 +419,13 @@ def repeats(folder, name, inputs):
     common = ["--seed", "11", "--samples", "50", "--warmup", "20", "--no-summary", "-q", "--device", "gpu", *asked(name)]
     results, one, two = [], name + "_first", name + "_second"
     fit(folder, name, inputs, *common, "-o", one)
-    for what, options, chains in (("again", [], 4), ("two chains", ["--chains", "2"], 2), ("without graphs", ["--profile"], 4), ("the last two", ["--first-chain", "3", "--chains", "2"], 2)):
+    for what, options, chains in (("again", [], 4), ("two chains", ["--chains", "2"], 2), ("without graphs", ["--profile"], 4),
+                                  ("the last two", ["--first-chain", "3", "--chains", "2"], 2)):
         ran = fit(folder, name, inputs, *common, "-o", two, *options)
         first = 3 if what == "the last two" else 1
         same = ran.returncode == 0 and all(body(folder, one, first + k) == body(folder, two, first + k) for k in range(chains))
-        results.append((same, "%s, %s: %s" % (name, what, "the same draws" if same else "other draws (status %d) %s" % (ran.returncode, ran.stderr[-300:]))))
+        results.append((same, "%s, %s: %s" % (name, what, "the same draws" if same else "other draws (status %d) %s" % (ran.returncode,
+                ran.stderr[-300:]))))
     return results
 
 
@@ -420,7 +442,8 @@ def large(folder):
     y = (r.uniform(size=n) < 1 / (1 + np.exp(-X[:, :3] @ true))).astype(np.int32)
     np.save(os.path.join(folder, "large_X.npy"), X)
     np.save(os.path.join(folder, "large_y.npy"), y)
-    ran = fit(folder, "large", "X=large_X.npy y=large_y.npy", "--device", "gpu", "--seed", "1", "--warmup", "100", "--samples", "200", "-o", "large", "--no-lp", "--params", "beta", "--no-summary", "-q", seconds=60)
+    ran = fit(folder, "large", "X=large_X.npy y=large_y.npy", "--device", "gpu", "--seed", "1", "--warmup", "100", "--samples", "200", "-o",
+              "large", "--no-lp", "--params", "beta", "--no-summary", "-q", seconds=60)
     if ran.returncode != 0:
         return False, "large: status %d %s" % (ran.returncode, ran.stderr[-300:])
     _, x = draws(folder, "large")
@@ -436,7 +459,8 @@ def many(folder):
     np.save(os.path.join(folder, "many_X.npy"), X)
     np.save(os.path.join(folder, "many_y.npy"), X[:, 0] - X[:, 1] + r.standard_normal(n))
     ran = fit(folder, "wide", "X=many_X.npy y=many_y.npy", "--compare-devices", "--seed", "1", "--chains", "1", "-q", seconds=200)
-    return ran.returncode == 0, "wide, 5200 coefficients: %s" % ("agree" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode, ran.stdout[-600:], ran.stderr[-300:]))
+    return ran.returncode == 0, "wide, 5200 coefficients: %s" % ("agree" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode,
+            ran.stdout[-600:], ran.stderr[-300:]))
 
 
 def run(folder, only, posteriors=True):
@@ -447,22 +471,29 @@ def run(folder, only, posteriors=True):
     if not runs:
         print("devices: there is no such model")
         return 1
-    probe = fit(folder, next(iter(runs)), runs[next(iter(runs))][0], "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary", "--seed", "1")
+    probe = fit(folder, next(iter(runs)), runs[next(iter(runs))][0], "--device", "gpu", "--warmup", "0", "--samples", "1", "--no-summary",
+                "--seed", "1")
     if probe.returncode == 5 and "--device gpu" in probe.stderr:
         print("test-gpu: it cannot run here: " + probe.stderr.strip().splitlines()[-1])
         return 3
     # NVRTC takes seconds a program: one core each. What is compiled is kept for the runs below. The CPU's draws are made beside it.
     quiet = ["--warmup", "0", "--samples", "1", "--chains", "1", "--no-summary", "-q", "--seed", "1", "--device", "gpu"]
-    warm = [(n, shown[n], p) for n in shown for p in (PRECISIONS if posteriors else ()) if (n, p) != ("nearly_singular", "single")] + [(n, d[0], "double") for n, d in runs.items()]
+    warm = [(n, shown[n], p) for n in shown for p in (PRECISIONS if posteriors else ()) if (n, p) != ("nearly_singular", "single")] + [(n,
+            d[0], "double") for n, d in runs.items()]
     chosen = list(shown) if posteriors else []
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        cpu = [pool.submit(fit, folder, n, shown[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--threads", "2", "--no-summary", "-q", "-o", n + "_cpu", *asked(n), seconds=300) for n in chosen]
+        cpu = [pool.submit(fit, folder, n, shown[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--threads", "2",
+                           "--no-summary", "-q", "-o", n + "_cpu", *asked(n), seconds=300) for n in chosen]
         list(pool.map(lambda w: fit(folder, w[0], w[1], *quiet, "--precision", w[2], seconds=300), warm))
-        results = [(c.result().returncode == 0, "%s on the CPU: status %d" % (n, c.result().returncode)) for n, c in zip(chosen, cpu) if c.result().returncode != 0]
+        results = [(c.result().returncode == 0, "%s on the CPU: status %d" % (n, c.result().returncode)) for n,
+                   c in zip(chosen, cpu) if c.result().returncode != 0]
     clock("compiled", len(warm))
     with ThreadPoolExecutor(AT_ONCE * gpus()) as pool:
-        jobs = [pool.submit(compare, folder, name, data, name in built["by_rows"]) for name in runs if name != "improper" for data in runs[name]]
-        jobs += [pool.submit(posterior, folder, name, shown[name], precision) for name in chosen for precision in PRECISIONS if (name, precision) != ("nearly_singular", "single")]      # there its joint normal is not proper, and the run says so
+        jobs = [pool.submit(compare, folder, name, data, name in built["by_rows"]) for name in runs if name != "improper"
+                for data in runs[name]]
+        # there its joint normal is not proper, and the run says so
+        jobs += [pool.submit(posterior, folder, name, shown[name], precision) for name in chosen for precision in PRECISIONS
+                 if (name, precision) != ("nearly_singular", "single")]
         several = [pool.submit(repeats, folder, name, shown[name]) for name in REPEATED if name in shown]
         shown_so_far = show(results, 0)
         for more in (j.result() if isinstance(j.result(), list) else [j.result()] for j in jobs + several):
@@ -502,9 +533,11 @@ def compile_all():
     import tempfile
     small = "tests/graph/conj_uniform_mean.gm"
     models = ["tests/golden/eight_schools/model.gm", small, small, "examples/logistic/logistic.gm"]
-    jobs = [(os.path.join(ROOT, m), ["--arch", a, "--precision", p]) for m, a, p in zip(models, ("sm_80", "sm_90", "sm_90", "compute_80"), ("mixed", "double", "single", "mixed"))]
+    jobs = [(os.path.join(ROOT, m), ["--arch", a, "--precision", p]) for m, a, p in zip(models, ("sm_80", "sm_90", "sm_90", "compute_80"),
+            ("mixed", "double", "single", "mixed"))]
     with tempfile.TemporaryDirectory() as folder:
-        results = [(compile_program(folder, "program", f, *options), os.path.relpath(f, ROOT) + " " + " ".join(options)) for f, options in jobs]
+        results = [(compile_program(folder, "program", f, *options), os.path.relpath(f, ROOT) + " " + " ".join(options)) for f,
+                   options in jobs]
     for good, text in results:
         print("ok  " if good else "FAIL", text)
     failed = sum(not good for good, _ in results)

@@ -4,13 +4,17 @@ the driver and the libraries.
     failures.py              all parts
     failures.py NAME...      some: statuses, cache, auto, sizes, pieces, memory, wheels
 
-statuses   one line that names what is wrong and what helps; its exit status; whether --device auto goes on with the CPU; the draws kept after a failure
+statuses   one line that names what is wrong and what helps; its exit status; whether --device auto goes on with the CPU; the draws kept
+           after a failure
 cache      a cache of compiled kernels that is damaged, cannot be read or cannot be written is done without
-auto       a run is made on the device that ends it sooner: by costs, or measured, the stub's launches taking no time or a millisecond; with the same draws as if it had been asked for
-sizes      no rows, no columns and warm-ups of any length run: a driver refuses memory of no bytes, launches of no blocks and work on no address
+auto       a run is made on the device that ends it sooner: by costs, or measured, the stub's launches taking no time or a millisecond; with
+           the same draws as if it had been asked for
+sizes      no rows, no columns and warm-ups of any length run: a driver refuses memory of no bytes, launches of no blocks and work on no
+           address
 pieces     a matrix that stays with the host is seen by row passes whole, in order, the same bits, whatever the limit
 memory     bytes a row and chain beside the data, p by p arrays a chain
-wheels     NVRTC, cuBLAS and cuSOLVER are found in wheels of PyPI and opened, with what they need; skipped where there are none (some 500 MB)
+wheels     NVRTC, cuBLAS and cuSOLVER are found in wheels of PyPI and opened, with what they need; skipped where there are none (some 500
+           MB)
 """
 import ctypes
 import glob
@@ -119,7 +123,8 @@ class Place:
         self.folder = folder
         self.made = set()
         for name, options in (("stub.so", []), ("old.so", ["-DSTUB_OLD"])):
-            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-shared", "-fPIC", "-O1", *options, "-o", self.at(name), os.path.join(HERE, "stub_cuda.c")], check=True)
+            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-shared", "-fPIC", "-O1", *options, "-o", self.at(name),
+                            os.path.join(HERE, "stub_cuda.c")], check=True)
 
     def at(self, name):
         return os.path.join(self.folder, name)
@@ -129,7 +134,8 @@ class Place:
         if name not in self.made:
             with open(self.at(model + ".gm"), "w") as f:
                 f.write(MODELS[model])
-            ran = subprocess.run([GMC, "-q", self.at(model + ".gm"), "-o", self.at(name), *options], env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True)
+            ran = subprocess.run([GMC, "-q", self.at(model + ".gm"), "-o", self.at(name), *options],
+                                 env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True)
             if ran.returncode != 0:
                 sys.exit("gmc: %s %s" % (name, ran.stderr))
             self.made.add(name)
@@ -146,19 +152,23 @@ class Place:
 
     def fit(self, model, inputs, *options, made=(), cache="cache", **environment):
         libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS", "GMC_CUSOLVER")}
-        common = {"XDG_CACHE_HOME": self.at(cache), "STUB_LOG": self.at("log"), "OMP_NUM_THREADS": "1", "GMC_DEVICE": "gpu"}      # --device auto: the GPU if there is one
+        # --device auto: the GPU if there is one
+        common = {"XDG_CACHE_HOME": self.at(cache), "STUB_LOG": self.at("log"), "OMP_NUM_THREADS": "1", "GMC_DEVICE": "gpu"}
         os.makedirs(self.at(cache), exist_ok=True)
         if os.path.exists(self.at("log")):
             os.remove(self.at("log"))
         environment = {k: v for k, v in {**os.environ, **libraries, **common, **environment}.items() if v is not None}
-        return subprocess.run([self.program(model, *made), *inputs, "--seed", "1", "--no-summary", *options], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run([self.program(model, *made), *inputs, "--seed", "1", "--no-summary", *options], cwd=self.folder,
+                              env=environment, capture_output=True, text=True, timeout=120)
 
     def asked(self, function, **environment):
         """What a function of runtime/backends/cuda.h that looks for libraries says: found, or why not."""
         if function not in self.made:
             with open(self.at(function + ".c"), "w") as f:
-                f.write('#include "cuda.h"\n#include <stdio.h>\nint main(void) { const char *why = ""; puts(%s(&why) ? "found" : why); }\n' % function)
-            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-I" + os.path.join(ROOT, "runtime/backends"), "-o", self.at(function), self.at(function + ".c"), LIBRARY, "-ldl"], check=True)
+                f.write('#include "cuda.h"\n#include <stdio.h>\nint main(void) { const char *why = ""; puts(%s(&why) ? "found" : why); }\n'
+                        % function)
+            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-I" + os.path.join(ROOT, "runtime/backends"), "-o",
+                            self.at(function), self.at(function + ".c"), LIBRARY, "-ldl"], check=True)
             self.made.add(function)
         libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_CUBLAS", "GMC_CUSOLVER")}
         environment = {k: v for k, v in {**os.environ, **libraries, **environment}.items() if v is not None}
@@ -178,7 +188,8 @@ def expect(place, what, status, words, *options, model="normal", auto="falls bac
     """With --device gpu one line with `words` and the status; with --device auto the CPU's draws and a note, or the same end."""
     inputs = place.data(model, 1000, 3)
     gpu = place.fit(model, inputs, "--device", "gpu", *SHORT, *options, made=made, **environment)
-    lines = [line for line in gpu.stderr.splitlines() if "from the size of" not in line and not line.startswith(("stopped after", model + ":"))]
+    lines = [line for line in gpu.stderr.splitlines() if "from the size of" not in line
+             and not line.startswith(("stopped after", model + ":"))]
     named = len(lines) == 1 and all(w in lines[0] for w in words)
     report(gpu.returncode == status and named, "%s: status %d%s" % (what, gpu.returncode, "" if named else ", not named: " + gpu.stderr))
     default = place.fit(model, inputs, *SHORT, *options, made=made, **environment)
@@ -211,41 +222,51 @@ def statuses(place):
     # cuBLAS: missed before anything is drawn, by models that need them only.
     wide = ["--params", "beta", "--no-lp"]
     inputs = place.data("horseshoe", 400, 150)
-    for what, words, environment in (("no cuBLAS", ["need cuBLAS", "pip install"], {"GMC_CUBLAS": nowhere}), ("cuBLAS too old", ["too old", "cublasSgemm"], {"GMC_CUBLAS": place.at("old.so")})):
+    for what, words, environment in (("no cuBLAS", ["need cuBLAS", "pip install"], {"GMC_CUBLAS": nowhere}),
+                                     ("cuBLAS too old", ["too old", "cublasSgemm"], {"GMC_CUBLAS": place.at("old.so")})):
         ran = place.fit("horseshoe", inputs, "--device", "gpu", *SHORT, *wide, **environment)
-        report(ran.returncode == 5 and all(w in ran.stderr for w in words) and "stopped" not in ran.stderr, "%s: status %d" % (what, ran.returncode))
+        report(ran.returncode == 5 and all(w in ran.stderr for w in words) and "stopped" not in ran.stderr,
+               "%s: status %d" % (what, ran.returncode))
         ran = place.fit("horseshoe", inputs, *SHORT, *wide, **environment)
         report(ran.returncode == 0 and "on the CPU: " in ran.stderr, "%s, auto: status %d" % (what, ran.returncode))
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu", *SHORT, GMC_CUBLAS=nowhere)
     report(ran.returncode == 0, "a model that needs no cuBLAS: status %d" % ran.returncode)
     # cuSOLVER: done without.
-    for what, environment in (("cuSOLVER", {}), ("no cuSOLVER", {"GMC_CUSOLVER": nowhere}), ("cuSOLVER too old", {"GMC_CUSOLVER": place.at("old.so")}), ("no cuBLAS for it", {"GMC_CUBLAS": nowhere})):
+    for what, environment in (("cuSOLVER", {}), ("no cuSOLVER", {"GMC_CUSOLVER": nowhere}),
+                              ("cuSOLVER too old", {"GMC_CUSOLVER": place.at("old.so")}), ("no cuBLAS for it", {"GMC_CUBLAS": nowhere})):
         said = place.asked("gm_cuda_solver", **environment)
-        report({"cuSOLVER": "found", "no cuSOLVER": "pip install nvidia-cusolver", "cuSOLVER too old": "cusolverDnSpotrf"}.get(what, "need cuBLAS") in said, "%s: %s" % (what, said))
+        report({"cuSOLVER": "found", "no cuSOLVER": "pip install nvidia-cusolver", "cuSOLVER too old": "cusolverDnSpotrf"}.get(what,
+                "need cuBLAS") in said, "%s: %s" % (what, said))
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu:2", *SHORT, STUB_DEVICES="2")
-    report(ran.returncode == 5 and "there is no GPU 2; they are numbered from 0 to 1" in ran.stderr, "gpu:2 of two: status %d" % ran.returncode)
+    report(ran.returncode == 5 and "there is no GPU 2; they are numbered from 0 to 1" in ran.stderr,
+           "gpu:2 of two: status %d" % ran.returncode)
     ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu:1", *SHORT, STUB_DEVICES="2")
     report(ran.returncode == 0 and "GPU 1 (Stub 1" in ran.stderr, "gpu:1 of two: status %d" % ran.returncode)
     # HMC, by a driver without loops in graphs: the host asks after each round.
     inputs = place.data("moves", 1000, 3)
     ran = place.fit("moves", inputs, "--device", "gpu", "--profile", *SHORT)
     launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))
-    report(ran.returncode == 0 and launches.get("gm_hmc") == "40" and launches.get("density_beta") == "30", "moves: status %d, %s and %s launches" % (ran.returncode, launches.get("gm_hmc"), launches.get("density_beta")))
+    report(ran.returncode == 0 and launches.get("gm_hmc") == "40" and launches.get("density_beta") == "30",
+           "moves: status %d, %s and %s launches" % (ran.returncode, launches.get("gm_hmc"), launches.get("density_beta")))
     ran = place.fit("moves", inputs, "--device", "gpu", *SHORT)
     report(ran.returncode == 0, "moves without --profile: status %d %s" % (ran.returncode, ran.stderr if ran.returncode else ""))
     # What has method selection is drawn by Gibbs updates up to a quarter of warm-up, then by NUTS and Gibbs updates. The stub's rows say
     # that no density was finite, so Gibbs updates win after the first 20 sweeps, at the next meeting. Rows are of sweeps 33 to 119, and 10
     # draws.
-    ran = place.fit("logistic", place.data("logistic", 1000, 3), "--device", "gpu", "--profile", "--chains", "2", "--warmup", "400", "--samples", "10")
+    ran = place.fit("logistic", place.data("logistic", 1000, 3), "--device", "gpu", "--profile", "--chains", "2", "--warmup", "400",
+                    "--samples", "10")
     launches = dict(re.findall(r"^(\w+) +(\d+) ", ran.stdout, re.M))
-    report(ran.returncode == 0 and launches.get("gm_hmc") == "80" and launches.get("density_beta") == "60" and launches.get("collect_beta") == "410" and launches.get("gm_gather") == "97",
-           "methods that compete: status %d, launches %s" % (ran.returncode, [launches.get(k) for k in ("gm_hmc", "density_beta", "collect_beta", "gm_gather")]))
+    report(ran.returncode == 0 and launches.get("gm_hmc") == "80" and launches.get("density_beta") == "60"
+           and launches.get("collect_beta") == "410" and launches.get("gm_gather") == "97",
+           "methods that compete: status %d, launches %s" % (ran.returncode, [launches.get(k) for k in ("gm_hmc", "density_beta",
+                   "collect_beta", "gm_gather")]))
     ran = place.fit("moves", inputs, "--device", "gpu", "--warmup", "0", "--samples", "1000", STUB_FAIL="cuStreamSynchronize=700@99")
     report(ran.returncode == 7 and "bug of gmc" in ran.stderr, "a move that fails: status %d" % ran.returncode)
     # The stub computes nothing: what it leaves differs from the CPU's draws, log densities and gradients.
     ran = place.fit("moves", inputs, "--compare-devices", "--chains", "2")
     differ = re.findall(r"^  its density and derivatives +(\S+)  FAILED: (\w+)", ran.stdout, re.M)
-    report(ran.returncode == 1 and len(differ) == 3 and all(float(x) > 1e-6 for x, _ in differ), "derivatives that differ: status %d, %s" % (ran.returncode, differ))
+    report(ran.returncode == 1 and len(differ) == 3 and all(float(x) > 1e-6 for x, _ in differ),
+           "derivatives that differ: status %d, %s" % (ran.returncode, differ))
     # Memory.
     expect(place, "too little memory", 6, ["needs ", " MB and 0.984 MB are free", "fewer --chains", "--device cpu"], STUB_MEMORY="1e6")
     expect(place, "a limit too low", 6, ["under --device-memory", "a larger limit"], "--device-memory", "1MB")
@@ -260,11 +281,14 @@ def statuses(place):
     for error, words in ((999, "Xid"), (700, "bug of gmc"), (719, "system's log")):
         for name in glob.glob(place.at("lost_*.csv*")):
             os.remove(name)
-        ran = place.fit("normal", place.data("normal", 1000, 3), "-o", "lost", "--warmup", "0", "--samples", "100000", STUB_FAIL="cuEventSynchronize=%d@9" % error)
+        ran = place.fit("normal", place.data("normal", 1000, 3), "-o", "lost", "--warmup", "0", "--samples", "100000",
+                        STUB_FAIL="cuEventSynchronize=%d@9" % error)
         said = re.search(r"stopped after (\d+) sweeps; (\d+) draws per chain are kept", ran.stderr)
         kept = [sum(line[0] != "#" for line in open(name)) - 1 for name in sorted(glob.glob(place.at("lost_*.csv")))]
-        good = ran.returncode == 7 and said and int(said.group(2)) > 100 and kept == 4 * [int(said.group(2))] and words in ran.stderr and "CUDA_ERROR_%d" % error in ran.stderr
-        report(good, "lost with error %d: status %d, %s draws kept%s" % (error, ran.returncode, said and said.group(2), "" if good else " " + ran.stderr))
+        good = (ran.returncode == 7 and said and int(said.group(2)) > 100 and kept == 4 * [int(said.group(2))] and words in ran.stderr
+                and "CUDA_ERROR_%d" % error in ran.stderr)
+        report(good, "lost with error %d: status %d, %s draws kept%s" % (error, ran.returncode, said and said.group(2),
+                                                                         "" if good else " " + ran.stderr))
 
 
 # ---- cache ----
@@ -275,14 +299,16 @@ def cache(place):
     def run(what, compiled, folder="kept", **environment):
         ran = place.fit("normal", inputs, "--device", "gpu", *SHORT, cache=folder, **environment)
         times = place.log().count("compile\n") if os.path.exists(place.at("log")) else 0
-        report(ran.returncode == 0 and times == compiled, "%s: status %d, compiled %d times %s" % (what, ran.returncode, times, ran.stderr if ran.returncode else ""))
+        report(ran.returncode == 0 and times == compiled, "%s: status %d, compiled %d times %s" % (what, ran.returncode, times,
+                ran.stderr if ran.returncode else ""))
 
     run("an empty cache", 1)
     run("a cache that holds the program", 0)
     (file,) = glob.glob(place.at("kept/gmc/*"))
     whole = open(file, "rb").read()
     at = whole.index(b"\n") + 1
-    for what, content in (("a truncated file", whole[:-3]), ("an empty file", b""), ("a file of an older kind", b"gmc1" + whole[4:]), ("a file with a changed byte", whole[:at] + b"X" + whole[at + 1:]),
+    for what, content in (("a truncated file", whole[:-3]), ("an empty file", b""), ("a file of an older kind", b"gmc1" + whole[4:]),
+                          ("a file with a changed byte", whole[:at] + b"X" + whole[at + 1:]),
                           ("a file with a tail", whole + b"x"), ("a file of nonsense", os.urandom(300))):
         with open(file, "wb") as f:
             f.write(content)
@@ -350,7 +376,9 @@ def auto(place):
             place.fit(model, place.data(model, 300, 3), "-o", device, *SHORT, cache="auto", GMC_DEVICE=device, STUB_LAUNCH="0.005")
         one, other = ([line for line in open(place.at(device + "_1.csv")) if line[0] != "#"] for device in ("cpu", "measure"))
         report(one == other and len(one) > 5, model + ", measured or not: the same draws")
-    for what, environment in (("too little memory", {"STUB_MEMORY": "1e6"}), ("a GPU that fails while it is measured", {"STUB_FAIL": "cuStreamSynchronize=700@9"}), ("a GPU that others hold", {"STUB_FAIL": "cuDevicePrimaryCtxRetain=46@1"})):
+    for what, environment in (("too little memory", {"STUB_MEMORY": "1e6"}), ("a GPU that fails while it is measured",
+                                                                              {"STUB_FAIL": "cuStreamSynchronize=700@9"}),
+                              ("a GPU that others hold", {"STUB_FAIL": "cuDevicePrimaryCtxRetain=46@1"})):
         ran(what, "on the CPU: ", *SHORT, cache="auto", GMC_DEVICE="measure", **environment)
 
 
@@ -378,28 +406,34 @@ def pieces(place):
             away = re.search(r"X \([0-9.]+ MB\) stays in the memory of the host", ran.stderr)
             seen[limit] = sorted(line for line in log.splitlines() if line.startswith("pass "))
             good = ran.returncode == 0 and seen[limit] == seen[0] and len(seen[0]) > 0 and (not limit or (away and most <= limit))
-            report(good, "%s %d x %d, %d chains, limit %.1f MB: %s%s" % (model, n, p, chains, limit / 1e6, "the same rows" if good else "status %d, most %d, %s" % (ran.returncode, most, ran.stderr),
+            report(good, "%s %d x %d, %d chains, limit %.1f MB: %s%s" % (model, n, p, chains, limit / 1e6,
+                                                                         "the same rows" if good
+                                                                         else "status %d, most %d, %s" % (ran.returncode, most, ran.stderr),
                                                                       ", away" if away else ""))
 
 
 # ---- sizes of 0 ----
 
 def sizes(place):
-    for model, n, p in (("choosing", 100, 2), ("choosing", 0, 2), ("choosing", 5, 0), ("probit", 0, 3), ("mixture", 0, 0), ("horseshoe", 0, 4)):
+    for model, n, p in (("choosing", 100, 2), ("choosing", 0, 2), ("choosing", 5, 0), ("probit", 0, 3), ("mixture", 0, 0),
+                        ("horseshoe", 0, 4)):
         inputs = place.data(model, n, p)
         for warmup in (0, 299, 400) if model == "choosing" else (5,):
             ran = place.fit(model, inputs, "--device", "gpu", "--warmup", str(warmup), "--samples", "5")
-            report(ran.returncode == 0, "%s %d x %d, warm-up of %d%s" % (model, n, p, warmup, "" if ran.returncode == 0 else ": status %d: %s" % (ran.returncode, ran.stderr)))
+            report(ran.returncode == 0, "%s %d x %d, warm-up of %d%s" % (model, n, p, warmup, "" if ran.returncode == 0
+                                                                         else ": status %d: %s" % (ran.returncode, ran.stderr)))
 
 
 # ---- memory ----
 
 def memory(place):
     def most(model, n, p, chains):
-        ran = place.fit(model, place.data(model, n, p), "--device", "gpu", "--warmup", "1", "--samples", "1", "--chains", str(chains), "--params", "beta" if "X[" in MODELS[model] else "mu", "--no-lp")
+        ran = place.fit(model, place.data(model, n, p), "--device", "gpu", "--warmup", "1", "--samples", "1", "--chains", str(chains),
+                        "--params", "beta" if "X[" in MODELS[model] else "mu", "--no-lp")
         if ran.returncode != 0:
             sys.exit(ran.stderr)
-        log = place.log()                                # without the ring of draws, which follows a count of 8 bytes: it is at most 32 MB, whatever the model
+        # without the ring of draws, which follows a count of 8 bytes: it is at most 32 MB, whatever the model
+        log = place.log()
         return int(re.search(r"most (\d+)", log).group(1)) - int(re.search(r"alloc 8\nalloc (\d+)", log).group(1))
 
     # A row and chain: the second difference in rows and chains leaves nothing else.
@@ -408,7 +442,8 @@ def memory(place):
         row = (most(model, 2 * n, p, 4) - most(model, 2 * n, p, 2) - most(model, n, p, 4) + most(model, n, p, 2)) / (2 * n)
         data = (most(model, 2 * n, p, 2) - most(model, n, p, 2)) / n - 2 * row
         held = 4 * p * ("X[" in MODELS[model]) + 4
-        report(row <= 64 and data <= held + 1, "%s: %.1f bytes a row and chain (at most 64), %.1f a row for all (data %d)" % (model, row, data, held))
+        report(row <= 64 and data <= held + 1, "%s: %.1f bytes a row and chain (at most 64), %.1f a row for all (data %d)" % (model, row,
+                data, held))
     # p by p arrays of doubles: a chain's, and those of all chains.
     for model in ("probit", "horseshoe", "logistic", "robust", "lasso"):
         def at(p, chains):
@@ -420,18 +455,24 @@ def memory(place):
 # ---- wheels ----
 
 def wheels(place):
-    environments = [e for e in os.environ.get("GMC_TEST_WHEELS", sys.prefix).split(":") if glob.glob(e + "/lib/python3*/site-packages/nvidia/c*/lib/libcublas.so.1*")]
+    environments = [e for e in os.environ.get("GMC_TEST_WHEELS", sys.prefix).split(":")
+                    if glob.glob(e + "/lib/python3*/site-packages/nvidia/c*/lib/libcublas.so.1*")]
     if not environments:
-        print("skipped: there is no libcublas in %s (pip install nvidia-cuda-nvrtc nvidia-cublas; GMC_TEST_WHEELS names other environments)" % sys.prefix)
+        print("skipped: there is no libcublas in %s (pip install nvidia-cuda-nvrtc nvidia-cublas; GMC_TEST_WHEELS names other environments)"
+              % sys.prefix)
     for e in environments:
         # The libraries are found and opened; then cuBLAS finds no GPU, the driver being a stub.
-        ran = place.fit("horseshoe", place.data("horseshoe", 400, 150), "--device", "gpu", *SHORT, GMC_CUBLAS=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
-        report(ran.returncode == 5 and "cublasCreate" in ran.stderr and "not installed" not in ran.stderr, "%s: cuBLAS, status %d %s" % (e, ran.returncode, ran.stderr.strip().splitlines()[-1]))
+        ran = place.fit("horseshoe", place.data("horseshoe", 400, 150), "--device", "gpu", *SHORT, GMC_CUBLAS=None, VIRTUAL_ENV=e,
+                        CONDA_PREFIX=None, CUDA_HOME=None)
+        report(ran.returncode == 5 and "cublasCreate" in ran.stderr and "not installed" not in ran.stderr,
+               "%s: cuBLAS, status %d %s" % (e, ran.returncode, ran.stderr.strip().splitlines()[-1]))
         if glob.glob(e + "/lib/python3*/site-packages/nvidia/c*/lib/libcusolver.so.1*"):
             said = place.asked("gm_cuda_solver", GMC_CUBLAS=None, GMC_CUSOLVER=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
             report(said == "found", "%s: cuSOLVER, %s" % (e, said))
-        ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu", *SHORT, cache="wheels", GMC_NVRTC=None, VIRTUAL_ENV=e, CONDA_PREFIX=None, CUDA_HOME=None)
-        report("its code cannot be loaded" in ran.stderr, "%s: NVRTC compiles, status %d %s" % (e, ran.returncode, ran.stderr.strip().splitlines()[-1]))
+        ran = place.fit("normal", place.data("normal", 1000, 3), "--device", "gpu", *SHORT, cache="wheels", GMC_NVRTC=None, VIRTUAL_ENV=e,
+                        CONDA_PREFIX=None, CUDA_HOME=None)
+        report("its code cannot be loaded" in ran.stderr, "%s: NVRTC compiles, status %d %s" % (e, ran.returncode,
+                ran.stderr.strip().splitlines()[-1]))
 
 
 def main():

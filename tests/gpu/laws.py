@@ -1,13 +1,16 @@
-"""The law of every sampler on a GPU: 10^7 draws of each case in double, and again with parameters in single precision, against exact probabilities.
+"""The law of every sampler on a GPU: 10^7 draws of each case in double, and again with parameters in single precision, against exact
+probabilities.
 
     laws.py build FOLDER [ARCH]     probabilities (SciPy) and kernels (NVRTC; for ARCH, else for the GPU that is here)
-    laws.py run FOLDER [DRAWS]      draws and compares: the CUDA driver is all it needs; the last line counts. With fewer than 10^5 draws ranges alone are compared
+    laws.py run FOLDER [DRAWS]      draws and compares: the CUDA driver is all it needs; the last line counts. With fewer than 10^5 draws
+                                    ranges alone are compared
     laws.py list                    cases, and which samplers have none
 
-A case is a call of a sampler, and a law. The line is cut into some 250 cells of equal probability and four further ones at each end, down to 3 in 10^6;
-the counts of the draws are held against the probabilities by chi-square, whose bound rings falsely once in 10^8 (about: the cells of the tails expect
-30 draws and more). Draws that are NaN or outside the support: none. A parameter that is 1 % off must not pass: the cases WRONG ask that.
-Every function of runtime/device/*.h that takes a Stream must stand in a case, or in PARTS with the reason why not.
+A case is a call of a sampler, and a law. The line is cut into some 250 cells of equal probability and four further ones at each end, down
+to 3 in 10^6; the counts of the draws are held against the probabilities by chi-square, whose bound rings falsely once in 10^8 (about: the
+cells of the tails expect 30 draws and more). Draws that are NaN or outside the support: none. A parameter that is 1 % off must not pass:
+the cases WRONG ask that. Every function of runtime/device/*.h that takes a Stream must stand in a case, or in PARTS with the reason why
+not.
 """
 import ctypes
 import glob
@@ -29,22 +32,32 @@ GROUP = 16                       # cases in one program
 
 # Functions that are no samplers by themselves, and what draws through them.
 PARTS = {
-    "normal_beyond_next": "normal_beyond", "normal_beyond": "normal_standard", "normal_from_cells": "normal_cells", "normal_cells": "normal_standard",
+    "normal_beyond_next": "normal_beyond", "normal_beyond": "normal_standard", "normal_from_cells": "normal_cells",
+    "normal_cells": "normal_standard",
     "normal_offset_narrow": "normal_offset", "normal_offset": "normal_truncated", "normal_natural_truncated_as": "normal_natural_truncated",
     "normal_natural_truncated_single": "normal_natural_truncated", "polya_gamma_unit": "polya_gamma", "polya_gamma_single": "polya_gamma",
-    "polya_gamma_one_single": "polya_gamma", "polya_gamma_apart_single": "polya_gamma", "log_concave_offset": "log_power_draw", "interval_draw": "log_power_draw", "normal_upside_down": "normal_natural_truncated",
+    "polya_gamma_one_single": "polya_gamma", "polya_gamma_apart_single": "polya_gamma", "log_concave_offset": "log_power_draw",
+    "interval_draw": "log_power_draw", "normal_upside_down": "normal_natural_truncated",
     "normal_beyond_single_next": "normal_natural_truncated",
-    "normal_natural_truncated_apart": "normal_natural_truncated", "slice_restart": "a start, not a draw", "stream_pass": "moves a stream on", "inv_wishart_df_scale": "inv_wishart",
+    "normal_natural_truncated_apart": "normal_natural_truncated", "slice_restart": "a start, not a draw",
+    "stream_pass": "moves a stream on", "inv_wishart_df_scale": "inv_wishart",
     "binomial_less_likely": "binomial", "nuts_begin": "begins a move: tests/runtime/nuts.c and tests/gpu/nuts.cu have its law",
-    "weigh_values": "one_of_8", "one_of_8": "choices among values whose weights come some at a time: tests/runtime/discrete.c has their law, devices.py the same text on a GPU",
-    "normal_draw_by_crew": "normal_draw", "crew_bartlett": "bartlett", "wishart_natural_by_crew": "wishart_natural", "inv_wishart_natural_by_crew": "the same draws by a crew of lanes: devices.py has them beside the CPU's",
+    "weigh_values": "one_of_8",
+    "one_of_8": "choices among values whose weights come some at a time: tests/runtime/discrete.c has their law, devices.py the same text "
+                "on a GPU",
+    "normal_draw_by_crew": "normal_draw", "crew_bartlett": "bartlett", "wishart_natural_by_crew": "wishart_natural",
+    "inv_wishart_natural_by_crew": "the same draws by a crew of lanes: devices.py has them beside the CPU's",
     "weigh_row": "the same for rows in registers: devices.py has it beside the loop that it stands for",
-    "states_apply_each": "a link of a chain of several unknowns, in turn: tests/stat/states.py has the law of the chain, devices.py the same draws on a GPU",
+    "states_apply_each": "a link of a chain of several unknowns, in turn: tests/stat/states.py has the law of the chain, devices.py the "
+                         "same draws on a GPU",
     "ellipse_begin": "begins a slice: tests/runtime/elliptical.c has its law",
-    "sparse_back": "sparse_scale", "sparse_scale": "a joint normal by many blocks: tests/gpu/threads.test has it beside a dense factor, devices.py beside the CPU",
+    "sparse_back": "sparse_scale",
+    "sparse_scale": "a joint normal by many blocks: tests/gpu/threads.test has it beside a dense factor, devices.py beside the CPU",
     "normal_sum_to_zero": "tests/runtime/sum_to_zero.c has its law", "normal_diagonal_sum_to_zero": "normal_sum_to_zero",
-    "transfer_distance": "which elements meet, and the values a move is drawn from: tests/runtime/discrete.c", "transfer_phase": "transfer_distance", "transfer_step": "transfer_distance", "transfer_below": "transfer_distance",
-    "climb_begin": "a mode, not a draw, and on a CPU: tests/runtime/modes.c", "climb_begin_log": "climb_begin", "normal_mode": "climb_begin", "expect_values": "climb_begin",
+    "transfer_distance": "which elements meet, and the values a move is drawn from: tests/runtime/discrete.c",
+    "transfer_phase": "transfer_distance", "transfer_step": "transfer_distance", "transfer_below": "transfer_distance",
+    "climb_begin": "a mode, not a draw, and on a CPU: tests/runtime/modes.c", "climb_begin_log": "climb_begin",
+    "normal_mode": "climb_begin", "expect_values": "climb_begin",
 }
 
 # In C, before the kernels. S is a covariance matrix, Sinv its inverse, L its factor; direction and other are linear forms.
@@ -52,7 +65,8 @@ PRELUDE = """
 enum { D = 4 };
 __device__ const double S[D * D] = { 2, 0.6, -0.3, 0.1, 0.6, 1, 0.2, 0, -0.3, 0.2, 1.5, 0.7, 0.1, 0, 0.7, 3 };
 __device__ const double mu[D] = { 1, -2, 0.5, 3 }, direction[D] = { 1, -0.5, 2, 0.3 }, other[D] = { 0.2, 1, 0, -1 };
-__device__ const double alpha3[3] = { 2, 0.5, 4 }, natural3[3] = { 1, -0.5, 3 }, weights6[6] = { 0.5, 0, 3, 1e-3, 0, 2 }, trials4[4] = { 1, 0, 2, 5 }, cuts3[3] = { -1, 0.5, 2.5 };
+__device__ const double alpha3[3] = { 2, 0.5, 4 }, natural3[3] = { 1, -0.5, 3 }, weights6[6] = { 0.5, 0, 3, 1e-3, 0, 2 }, trials4[4] = {
+1, 0, 2, 5 }, cuts3[3] = { -1, 0.5, 2.5 };
 static __device__ double quadratic(const double *A, const double *a)
 {
     double sum = 0;
@@ -86,12 +100,14 @@ static __device__ double distance(const double *x)
 }
 static __device__ double two_modes(double x) { return log(0.3 * exp(-0.5 * (x + 2) * (x + 2)) + 1.4 * exp(-2 * (x - 3) * (x - 3))); }
 #define UPDATE(begin, f) { Slice sl; begin; while (slice_next(&sl)) sl.log_density = (f); x = sl.x; }
-#define KEPT(begin, f) { Slice sl; begin; while (slice_next(&sl)) sl.log_density = (f); x = fabs(sl.log_x - log(sl.x)) > 1e-10 ? NAN : sl.x; }
+#define KEPT(begin, f) { Slice sl; begin; while (slice_next(&sl)) sl.log_density = (f); KEPT_VALUE }
+#define KEPT_VALUE x = fabs(sl.log_x - log(sl.x)) > 1e-10 ? NAN : sl.x;
 #define STEP(begin, f) { Metropolis m; begin; while (metropolis_next(&m)) m.log_density = (f); x = m.x; }
 """
 
 KERNEL = """
-extern "C" __global__ void case_%(k)d(long n, unsigned sweep, const double *border, int borders, double lo, double hi, unsigned long long *count)
+extern "C" __global__ void case_%(k)d(long n, unsigned sweep, const double *border, int borders, double lo, double hi,
+unsigned long long *count)
 {
     __shared__ unsigned cell[MOST_CELLS + 2];
     for (int k = threadIdx.x; k < MOST_CELLS + 2; k += blockDim.x) cell[k] = 0;
@@ -246,7 +262,8 @@ class Tabulated:
         cdf, sf = np.cumsum(mass)[:-1], np.cumsum(mass[::-1])[::-1][1:]
         low = np.array([q for q in TAILS] + [k / EVEN for k in range(1, EVEN // 2 + 1)])
         chosen = np.unique(np.concatenate([np.searchsorted(cdf, low), len(sf) - 1 - np.searchsorted(sf[::-1], low)]))
-        chosen = chosen[(chosen > 0) & (chosen < len(cdf) - 1) & (cdf[np.clip(chosen, 0, len(cdf) - 1)] > 1e-6) & (sf[np.clip(chosen, 0, len(sf) - 1)] > 1e-6)]
+        chosen = chosen[(chosen > 0) & (chosen < len(cdf) - 1) & (cdf[np.clip(chosen, 0, len(cdf) - 1)] > 1e-6)
+                        & (sf[np.clip(chosen, 0, len(sf) - 1)] > 1e-6)]
         border = self.f(t[1:-1][chosen])
         keep = np.concatenate([[True], np.diff(border) > 0])
         return border[keep], between(cdf[chosen][keep], sf[chosen][keep])
@@ -362,7 +379,8 @@ class Polya:
         var = b / 24 if c < 1e-3 else b / (2 * c ** 3) if c > 100 else b * (math.sinh(c) - c) / (4 * c ** 3 * math.cosh(c / 2) ** 2)
         spread = math.sqrt(var)
         self.terms = 30 + int(8 * mean / spread)             # a narrow law has a long transform
-        x = np.unique(np.concatenate([np.geomspace(max(1e-9 * mean, 1e-12), mean, 3000), np.linspace(max(mean - 6 * spread, 1e-3 * mean), mean + 40 * spread, 6000)]))
+        x = np.unique(np.concatenate([np.geomspace(max(1e-9 * mean, 1e-12), mean, 3000),
+                                      np.linspace(max(mean - 6 * spread, 1e-3 * mean), mean + 40 * spread, 6000)]))
         F = np.clip(self.cdf(x), 0, 1)
         low = [t for t in TAILS if t >= 1e-5] + [k / EVEN for k in range(1, EVEN)] + [1 - t for t in TAILS[::-1] if t >= 1e-5]
         chosen = np.unique(np.clip(np.searchsorted(F, low), 1, len(x) - 2))
@@ -385,7 +403,8 @@ def cases():
         numbers = re.fullmatch(r"(\w+)\(g((?:, [-+.\w]+)*)\)", text)
         arguments = [a for a in numbers.group(2).split(", ") if a] if numbers else []
         written = text if not numbers else "%s(g%s)" % (numbers.group(1), "".join(", (real)(%s)" % a for a in arguments))
-        found.append((text + (" %s" % scale if scale else ""), "x = (double)%s;%s" % (written, " x = %s;" % scale if scale else ""), law, single))
+        found.append((text + (" %s" % scale if scale else ""), "x = (double)%s;%s" % (written, " x = %s;" % scale if scale else ""), law,
+                      single))
 
     def body(name, text, law, single=False):
         found.append((name, text, law, single))
@@ -421,7 +440,8 @@ def cases():
         law.lo, law.hi = 0, math.inf
         call("normal_natural_truncated(g, %g, -0.5, 0, INFINITY)" % m, law)
         call("normal_natural_truncated(g, %g, -0.5, -INFINITY, 0)" % -m, mirrored(law))
-    for a, b in ((-1, 1), (-0.3, 0.4), (0.2, 5), (0.5, 0.8), (3, 3.2), (5, 9), (-9, -5), (-0.1, 12), (-0.035, 0.035), (-0.05, 0.05), (1, 1.08), (1, 1.2), (1.7, 3), (-2.95, 2.95),
+    for a, b in ((-1, 1), (-0.3, 0.4), (0.2, 5), (0.5, 0.8), (3, 3.2), (5, 9), (-9, -5), (-0.1, 12), (-0.035, 0.035), (-0.05, 0.05),
+                 (1, 1.08), (1, 1.2), (1.7, 3), (-2.95, 2.95),
                  (-3, -1), (2, 30), (6, 6.2), (-30, 0.25), (-9, 9), (-0.02, 0.04)):
         call("normal_truncated(g, 0, 1, %g, %g)" % (a, b), C(st.truncnorm(a, b)))
         lo, hi = (float(np.float32(3 + 0.5 * e)) for e in (a, b))        # numbers of either precision
@@ -433,7 +453,8 @@ def cases():
     call("normal_natural_truncated(g, 1.5, 0, 2, 4)", Transformed(W(expon, 0, 3), lambda t: 4 - t / 1.5, 2, 4, True))
     call("normal_natural_truncated(g, -1.5, 0, 2, INFINITY)", C(st.expon(2, 1 / 1.5)))
     call("normal_natural_truncated(g, 0, 0, -3, 4)", C(st.uniform(-3, 7)))
-    call("normal_truncated(g, 0, 1, 30, 30.000001)", Transformed(W(expon, 0, 30 * (30.000001 - 30)), lambda t: t / 30, 0, 1.001e-6), False, "x - 30")
+    call("normal_truncated(g, 0, 1, 30, 30.000001)", Transformed(W(expon, 0, 30 * (30.000001 - 30)), lambda t: t / 30, 0, 1.001e-6), False,
+         "x - 30")
 
     # gamma and its powers
     for shape, rate in ((1, 2), (1.01, 2), (0.5, 2), (0.03, 1), (30, 2), (1000, 0.25)):
@@ -443,7 +464,8 @@ def cases():
     call("gamma_standard_large(g, 2.5)", C(st.gamma(2.5)))
     call("log_gamma_standard(g, 2.5)", Transformed(C(st.gamma(2.5)), np.log))
     # P(X <= x) = x^shape / Gamma(1 + shape) (1 - shape x + ..): most of the mass lies below the smallest double
-    call("log_gamma_standard(g, 1e-5)", Known(lambda t: np.exp(1e-5 * t - special.gammaln(1 + 1e-5)), lambda t: -np.expm1(1e-5 * t - special.gammaln(1 + 1e-5)), -math.inf, 4, -2e6, -3), False)
+    call("log_gamma_standard(g, 1e-5)", Known(lambda t: np.exp(1e-5 * t - special.gammaln(1 + 1e-5)),
+                                              lambda t: -np.expm1(1e-5 * t - special.gammaln(1 + 1e-5)), -math.inf, 4, -2e6, -3), False)
     call("inv_gamma_shape_scale(g, 2.5, 3)", C(st.invgamma(2.5, scale=3)))
     call("root_inv_gamma(g, 2.5, 3)", Transformed(C(st.invgamma(2.5, scale=3)), np.sqrt, 0))
     call("chi_square(g, 3)", C(st.chi2(3)))
@@ -460,20 +482,28 @@ def cases():
     call("gamma_shape_rate_truncated(g, 0.05, 1, 0, 0.0009765625)", W(st.gamma(0.05), 0, 0.0009765625))
     call("gamma_shape_rate_truncated(g, 500, 1, 0, 300)", W(st.gamma(500), 0, 300))
     call("gamma_shape_rate_truncated(g, 0, 1, 0.0009765625, INFINITY)",
-         Known(lambda x: 1 - special.exp1(x) / special.exp1(0.0009765625), lambda x: special.exp1(x) / special.exp1(0.0009765625), 0.0009765625, math.inf, 0.0009765626, 50.0))
+         Known(lambda x: 1 - special.exp1(x) / special.exp1(0.0009765625), lambda x: special.exp1(x) / special.exp1(0.0009765625),
+               0.0009765625, math.inf, 0.0009765626, 50.0))
     call("inv_gamma_shape_scale_truncated(g, 2, 3, 1, 10)", W(st.invgamma(2, scale=3), 1, 10))
     call("power_gamma_natural_truncated(g, -2, -9, -0.125, 0, 1)", Transformed(W(st.invgamma(4, scale=0.125), 0, 1), np.sqrt, 0, 1))
-    call("power_gamma_natural_truncated(g, 2, 3, -0.75, 0.5, INFINITY)", Transformed(W(st.gamma(2, scale=1 / 0.75), 0.25, math.inf), np.sqrt, 0.5))
+    call("power_gamma_natural_truncated(g, 2, 3, -0.75, 0.5, INFINITY)", Transformed(W(st.gamma(2, scale=1 / 0.75), 0.25, math.inf),
+            np.sqrt, 0.5))
     call("power_natural_truncated(g, 2.5, 0, 3)", Transformed(C(st.uniform()), lambda u: 3 * u ** (1 / 3.5), 0, 3))
     call("power_natural_truncated(g, -4, 2, INFINITY)", C(st.pareto(3, scale=2)))
     call("power_natural_truncated(g, -1, 1e-9, 1e9)", Transformed(C(st.uniform()), lambda u: 1e-9 * 1e18 ** u, 0.99e-9, 1.01e9))
-    call("power_gig_natural_truncated(g, 1, -0.3, -1.2, -0.4, 0.5, 3)", Tabulated(lambda t: 0.7 * t - 1.2 * np.exp(t) - 0.4 * np.exp(-t), math.log(0.5), math.log(3), np.exp, (0.5, 3)))
+    call("power_gig_natural_truncated(g, 1, -0.3, -1.2, -0.4, 0.5, 3)", Tabulated(lambda t: 0.7 * t - 1.2 * np.exp(t) - 0.4 * np.exp(-t),
+            math.log(0.5), math.log(3), np.exp, (0.5, 3)))
     # Natural parameters of the other sign, proper on the interval alone.
-    call("power_gig_natural_truncated(g, 1, 0.3, 4, -0.7, 0.2, 0.9)", Tabulated(lambda t: 1.3 * t + 4 * np.exp(t) - 0.7 * np.exp(-t), math.log(0.2), math.log(0.9), np.exp, (0.2, 0.9)))
-    call("power_gig_natural_truncated(g, 1, -0.5, 2, 2, 0.1, 10)", Tabulated(lambda t: 0.5 * t + 2 * np.exp(t) + 2 * np.exp(-t), math.log(0.1), math.log(10), np.exp, (0.1, 10)))
+    call("power_gig_natural_truncated(g, 1, 0.3, 4, -0.7, 0.2, 0.9)", Tabulated(lambda t: 1.3 * t + 4 * np.exp(t) - 0.7 * np.exp(-t),
+            math.log(0.2), math.log(0.9), np.exp, (0.2, 0.9)))
+    call("power_gig_natural_truncated(g, 1, -0.5, 2, 2, 0.1, 10)", Tabulated(lambda t: 0.5 * t + 2 * np.exp(t) + 2 * np.exp(-t),
+                                                                             math.log(0.1), math.log(10), np.exp, (0.1, 10)))
     call("gamma_shape_rate_truncated(g, 1.5, -2, 0, 1)", Tabulated(lambda t: 1.5 * t + 2 * np.exp(t), -25.0, 0.0, np.exp, (0, 1)))
-    call("normal_natural_truncated(g, -0.5, 4, -1, 1.2)", Tabulated(lambda t: -0.5 * t + 4 * t * t, -1.0, 1.2, lambda t: t, (-1, 1.2)), False)      # in single precision NaN: truncated_single.h
-    call("power_gig_natural_truncated(g, -2, -2.5, -3, -0.2, 2, 4)", Tabulated(lambda t: -1.5 * t - 0.2 * np.exp(2 * t) - 3 * np.exp(-2 * t), math.log(2), math.log(4), np.exp, (2, 4)))
+    # in single precision NaN: truncated_single.h
+    call("normal_natural_truncated(g, -0.5, 4, -1, 1.2)", Tabulated(lambda t: -0.5 * t + 4 * t * t, -1.0, 1.2, lambda t: t, (-1, 1.2)),
+         False)
+    call("power_gig_natural_truncated(g, -2, -2.5, -3, -0.2, 2, 4)", Tabulated(lambda t: -1.5 * t - 0.2 * np.exp(2 * t) - 3
+            * np.exp(-2 * t), math.log(2), math.log(4), np.exp, (2, 4)))
     call("log_power_draw(g, 1.5, 2, 0.5, -INFINITY, INFINITY)", gig(1.5, 4, 1, np.log, False))
 
     # beta
@@ -490,17 +520,21 @@ def cases():
     call("inverse_gaussian_mean_shape(g, INFINITY, 3)", C(st.invgamma(0.5, scale=1.5)))
     call("inverse_gaussian_mean_shape(g, 1e300, 3)", C(st.invgamma(0.5, scale=1.5)), False)
     call("inverse_gaussian_mean_shape(g, 2, 2e12)", C(normal), False, "(x - 2) * 5e5")
-    for p, a, b in ((1.5, 2, 3), (-1.5, 2, 3), (0, 1, 1), (0, 1e-4, 1e-4), (0.5, 2, 3), (-0.5, 2, 3), (40, 0.125, 5), (-40, 5, 0.125), (0.0078125, 1e-3, 1e-6), (2, 1e4, 1e4),
+    for p, a, b in ((1.5, 2, 3), (-1.5, 2, 3), (0, 1, 1), (0, 1e-4, 1e-4), (0.5, 2, 3), (-0.5, 2, 3), (40, 0.125, 5), (-40, 5, 0.125),
+                    (0.0078125, 1e-3, 1e-6), (2, 1e4, 1e4),
                     (5, 2, 1e-12), (-0.25, 1e-6, 4)):
         call("gig_p_a_b(g, %g, %g, %g)" % (p, a, b), gig(p, a, b))
     call("gig_p_a_b(g, 2, 3, 0)", C(st.gamma(2, scale=2 / 3)))
     call("gig_p_a_b(g, -2, 0, 3)", C(st.invgamma(2, scale=1.5)))
-    call("power_gig_natural(g, 3, 0.5, -1, -0.5)", Tabulated(lambda t: 1.5 * t - np.exp(3 * t) - 0.5 * np.exp(-3 * t), -4, 3, np.exp, (0, math.inf)))
-    call("power_gig_natural(g, -1, 0.5, -0.5, -1)", Tabulated(lambda t: 1.5 * t - np.exp(t) - 0.5 * np.exp(-t), -6, 6, np.exp, (0, math.inf)))
+    call("power_gig_natural(g, 3, 0.5, -1, -0.5)", Tabulated(lambda t: 1.5 * t - np.exp(3 * t) - 0.5 * np.exp(-3 * t), -4, 3, np.exp,
+                                                             (0, math.inf)))
+    call("power_gig_natural(g, -1, 0.5, -0.5, -1)", Tabulated(lambda t: 1.5 * t - np.exp(t) - 0.5 * np.exp(-t), -6, 6, np.exp,
+                                                              (0, math.inf)))
     call("power_gig_natural(g, -2, 0.5, 0, -1)", Transformed(C(st.gamma(0.75)), np.sqrt, 0))
 
     # Polya-Gamma: below 8 and above, whole and in part, tilted weakly and strongly
-    for b, c in ((1, 0), (1, 0.1), (1, 0.75), (1, 2), (1, 3.25), (1, 8), (1, 29.875), (1, 30.125), (1, 200), (2, 1), (5, 0), (7, 4), (7.5, 4), (0.1, 1), (0.3, 0), (0.5, 2), (0.5, 12), (0.85, 0.5), (0.95, 0), (0.999, 1),
+    for b, c in ((1, 0), (1, 0.1), (1, 0.75), (1, 2), (1, 3.25), (1, 8), (1, 29.875), (1, 30.125), (1, 200), (2, 1), (5, 0), (7, 4),
+                 (7.5, 4), (0.1, 1), (0.3, 0), (0.5, 2), (0.5, 12), (0.85, 0.5), (0.95, 0), (0.999, 1),
                  (8, 0), (8.7, 5), (9, 8.9), (9, 12), (9, 17), (60, 1), (171, 0), (400, 10)):
         call("polya_gamma(g, %g, %g)" % (b, c), Polya(b, c))
     body("polya_gamma(0.35, 1.2) + polya_gamma(0.65, 1.2)", "x = polya_gamma(g, 0.35, 1.2) + polya_gamma(g, 0.65, 1.2);", Polya(1, 1.2))
@@ -524,10 +558,12 @@ def cases():
     call("gumbel(g, 1, 2)", C(st.gumbel_r(1, 2)))
     call("pareto(g, 2, 3)", C(st.pareto(3, scale=2)))
     call("pareto_type_2(g, 1, 2, 3)", C(st.lomax(3, 1, 2)))
-    call("skew_normal(g, 1, 2, -3)", Tabulated(lambda x: -0.125 * (x - 1) ** 2 + special.log_ndtr(-1.5 * (x - 1)), -15, 8, None, (-math.inf, math.inf)))
+    call("skew_normal(g, 1, 2, -3)", Tabulated(lambda x: -0.125 * (x - 1) ** 2 + special.log_ndtr(-1.5 * (x - 1)), -15, 8, None,
+                                               (-math.inf, math.inf)))
     for alpha, lo, hi in ((-3, -2, 1.5), (2, 0.5, 4), (-1, 1, math.inf), (1.5, -math.inf, 0), (0, 0, 2)):
         call("skew_normal_truncated(g, 1, 2, %g, %s, %s)" % (alpha, c_number(lo), c_number(hi)),
-             Tabulated(lambda x, alpha=alpha: -0.125 * (x - 1) ** 2 + special.log_ndtr(0.5 * alpha * (x - 1)), max(lo, -20), min(hi, 22), None, (lo, hi)))
+             Tabulated(lambda x, alpha=alpha: -0.125 * (x - 1) ** 2 + special.log_ndtr(0.5 * alpha * (x - 1)), max(lo, -20), min(hi, 22),
+                       None, (lo, hi)))
     call("exp_mod_normal(g, 1, 2, 0.5)", C(st.exponnorm(1, 1, 2)))
     call("asymmetric_laplace(g, 1, 2, 0.25)", asymmetric_laplace(1, 2, 0.25))
     for k in (0, 1e-6, 0.5, 4, 200):
@@ -535,7 +571,8 @@ def cases():
         call("von_mises(g, 1, %g)" % k, Tabulated(lambda t, k=k: -2 * k * np.sin(0.5 * t) ** 2, -spread, spread, None, (-math.pi, math.pi)),
              True, "(x - 1 < -GM_PI ? x - 1 + 2 * GM_PI : x - 1)")
     call("von_mises(g, 0, 1e12)", C(normal), True, "x * 1e6")
-    call("von_mises_natural(g, 0.8, -1.1)", Tabulated(lambda t: 0.8 * np.cos(t) - 1.1 * np.sin(t), -math.pi, math.pi, None, (-3.1415927, 3.1415927)))
+    call("von_mises_natural(g, 0.8, -1.1)", Tabulated(lambda t: 0.8 * np.cos(t) - 1.1 * np.sin(t), -math.pi, math.pi, None,
+                                                      (-3.1415927, 3.1415927)))
     for mu, k, lo, hi in ((1, 4, 0.5, 2.5), (3, 1.5, -3.125, -1), (0, 0, -1, 2), (-1, 200, -0.75, 3)):
         call("von_mises_truncated(g, %g, %g, %g, %g)" % (mu, k, lo, hi), Tabulated(lambda t, mu=mu, k=k: k * np.cos(t - mu), lo, hi))
 
@@ -560,9 +597,13 @@ def cases():
     call("hypergeometric(g, 95, 50, 50)", N(st.hypergeom(100, 50, 95)))
     call("discrete_uniform(g, 3, 12)", N(st.randint(3, 13)))
     body("categorical_weights", "x = categorical_weights(g, weights6, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
-    body("categorical_log_weights", "double w[6]; for (int k = 0; k < 6; k++) w[k] = log(weights6[k]) - 5000; x = categorical_log_weights(g, w, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
-    body("choose_by_weights", "alignas(16) const real a[8] = {0.5, 0, 1.5, 1e-3, 0.7, 1}, b[8] = {1, 0.3, 2, 1, 0, 2}; const real *const w[] = {a, b}; x = choose_by_weights(g, 6, 2, w);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
-    body("categorical_logits", "double w[6]; for (int k = 0; k < 6; k++) w[k] = log(weights6[k]) - 5000; x = categorical_logits(g, w, 6);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
+    body("categorical_log_weights",
+         "double w[6]; for (int k = 0; k < 6; k++) w[k] = log(weights6[k]) - 5000; x = categorical_log_weights(g, w, 6);",
+         Weights((0.5, 0, 3, 1e-3, 0, 2)))
+    body("choose_by_weights", "alignas(16) const real a[8] = {0.5, 0, 1.5, 1e-3, 0.7, 1}, b[8] = {1, 0.3, 2, 1, 0, 2}; const real *const "
+                              "w[] = {a, b}; x = choose_by_weights(g, 6, 2, w);", Weights((0.5, 0, 3, 1e-3, 0, 2)))
+    body("categorical_logits", "double w[6]; for (int k = 0; k < 6; k++) w[k] = log(weights6[k]) - 5000; x = categorical_logits(g, w, 6);",
+         Weights((0.5, 0, 3, 1e-3, 0, 2)))
     cuts = np.array([-math.inf, -1, 0.5, 2.5, math.inf])
     for eta in (-0.5, 3):
         body("ordered_logistic(%g)" % eta, "x = ordered_logistic(g, %g, cuts3, 3);" % eta, Weights(np.diff(special.expit(cuts - eta))))
@@ -572,10 +613,12 @@ def cases():
     body("multinomial, two counts", many % "c[0] + c[2]", N(st.binom(50, 3 / 8)))
 
     # parts of a distribution: by its distribution function, and by its probabilities from either end
-    whole = "Inversion v = inversion_start(g, %s, %s); while (inversion_next(&v, -INFINITY, INFINITY)) { v.below = log_Phi(v.x); v.above = log_Phi(-v.x); } x = inversion_value(&v);"
+    whole = ("Inversion v = inversion_start(g, %s, %s); while (inversion_next(&v, -INFINITY, INFINITY)) { v.below = log_Phi(v.x); v.above "
+             "= log_Phi(-v.x); } x = inversion_value(&v);")
     for lo, hi in ((-1, 2), (-math.inf, -6), (5, 5.5), (7, math.inf)):
         body("inversion_start: normal on [%g, %g]" % (lo, hi), whole % (c_number(lo), c_number(hi)), W(normal, lo, hi))
-    whole = "Weights v = weights_start(%s, %s); while (weights_next(g, &v)) v.log_weight = v.x * log(%g) - lgamma(v.x + 1.0); x = weights_value(&v) - %d;"
+    whole = ("Weights v = weights_start(%s, %s); while (weights_next(g, &v)) v.log_weight = v.x * log(%g) - lgamma(v.x + 1.0); x = "
+             "weights_value(&v) - %d;")
     for rate, lo, hi in ((4, 2, 9), (9, 0, 3), (4, 7, math.inf), (0.5, 0, math.inf)):
         body("weights_next: poisson(%g) on [%g, %g]" % (rate, lo, hi), whole % (c_number(lo), c_number(hi), rate, lo - 1),
              Weights(st.poisson(rate).pmf(np.arange(lo, min(hi, lo + 60) + 1))))
@@ -595,24 +638,29 @@ def cases():
                                ("normal_draw", h, "normal_draw(g, D, A, h, v)")):
         body(name + ", a linear form", vector % (before, draw, "dot(v, direction)"), form)
         body(name + ", distance", vector % (before, draw, "distance(v)"), C(st.chi2(4)))
-    body("multi_student_t, a linear form", vector % ("", "multi_student_t(g, D, 3.5, mu, S, v, work)", "(dot(v, direction) - %.17g) / %.17g" % (mean @ one, math.sqrt(one @ S @ one))), C(st.t(3.5)))
+    body("multi_student_t, a linear form", vector % ("", "multi_student_t(g, D, 3.5, mu, S, v, work)",
+                                                     "(dot(v, direction) - %.17g) / %.17g" % (mean @ one, math.sqrt(one @ S @ one))),
+                                                     C(st.t(3.5)))
     body("multi_student_t, distance", vector % ("", "multi_student_t(g, D, 3.5, mu, S, v, work)", "distance(v) / 4"), C(st.f(4, 3.5)))
 
     # Wishart: a'Wa / a'Sa ~ chi-square(df), a'S^-1 a / a'W^-1 a ~ chi-square(df - 3); the inverse the other way round
     matrix = "double W[D * D], V[D * D], work[3 * D * D], A[D * D]; %s if (%s) x = NAN; else { invert(W, V); x = %s; }"
     inverse = np.linalg.inv(S)
     # Bartlett's factor A: A A' is Wishart with scale I
-    body("bartlett, a form", "double W[D * D], A[D * D]; bartlett(g, 7, D, A); lower_times_transpose(A, D, W); x = quadratic(W, direction) / dot(direction, direction);", C(st.chi2(7)))
+    body("bartlett, a form", "double W[D * D], A[D * D]; bartlett(g, 7, D, A); lower_times_transpose(A, D, W); x = quadratic(W, direction) "
+                             "/ dot(direction, direction);", C(st.chi2(7)))
     for name, df, before, draw in (("wishart", 7, "", "wishart(g, 7, S, D, W, work)"),
                                    ("wishart_df_inverse_scale", 4.5, "invert(S, A);", "wishart_df_inverse_scale(g, 4.5, A, D, W, work)"),
                                    ("wishart_natural", 5.5, "invert(S, V); scaled(V, -0.5, A);", "wishart_natural(g, 0.25, A, D, W, work)"),
                                    ("wishart_df_scale_cholesky", 20, factor, "(wishart_df_scale_cholesky(g, 20, L, D, W, work), 0)")):
         for w, a in (("direction", one), ("other", two)):
             body("%s, a form (%s)" % (name, w), matrix % (before, draw, "quadratic(W, %s) / %.17g" % (w, a @ S @ a)), C(st.chi2(df)))
-        body(name + ", a form of its inverse", matrix % (before, draw, "%.17g / quadratic(V, direction)" % (one @ inverse @ one)), C(st.chi2(df - 3)))
+        body(name + ", a form of its inverse", matrix % (before, draw, "%.17g / quadratic(V, direction)" % (one @ inverse @ one)),
+             C(st.chi2(df - 3)))
     for name, df, before, draw in (("inv_wishart", 9, "", "inv_wishart(g, 9, S, D, W, work)"),
                                    ("inv_wishart_natural", 8.5, "scaled(S, -0.5, A);", "inv_wishart_natural(g, -6.75, A, D, W, work)")):
-        body(name + ", a form of its inverse", matrix % (before, draw, "quadratic(V, direction) / %.17g" % (one @ inverse @ one)), C(st.chi2(df)))
+        body(name + ", a form of its inverse", matrix % (before, draw, "quadratic(V, direction) / %.17g" % (one @ inverse @ one)),
+             C(st.chi2(df)))
         body(name + ", a form", matrix % (before, draw, "%.17g / quadratic(W, direction)" % (one @ S @ one)), C(st.chi2(df - 3)))
 
     # points of the simplex: elements and sums of them are beta
@@ -622,15 +670,20 @@ def cases():
     body("dirichlet, a ratio", simplex % ("dirichlet(g, alpha3, 3, p);", "p[0] / (p[0] + p[2])"), C(st.beta(2, 4)))
     body("sample_dirichlet, an element", simplex % ("if (sample_dirichlet(g, alpha3, 3, p)) p[0] = NAN;", "p[1]"), C(st.beta(0.5, 6)))
     body("sample_dirichlet, a sum", simplex % ("if (sample_dirichlet(g, alpha3, 3, p)) p[0] = NAN;", "p[1] + p[2]"), C(st.beta(4.5, 2)))
-    body("dirichlet_natural_logs, an element by its logarithm", "double p[3], logs[3]; dirichlet_natural_logs(g, natural3, 3, p, logs); x = fabs(logs[0] - log(p[0])) > 1e-12 ? NAN : exp(logs[0]);", C(st.beta(2, 4.5)))
+    body("dirichlet_natural_logs, an element by its logarithm",
+         "double p[3], logs[3]; dirichlet_natural_logs(g, natural3, 3, p, logs); x = fabs(logs[0] - log(p[0])) > 1e-12 ? NAN : "
+         "exp(logs[0]);", C(st.beta(2, 4.5)))
     body("dirichlet_natural, an element", simplex % ("dirichlet_natural(g, natural3, 3, p);", "p[0]"), C(st.beta(2, 4.5)))
     # correlation matrices: each correlation is 2 beta - 1
     for eta, i, j in ((0.5, 0, 1), (1, 1, 2), (4, 2, 3)):
-        body("lkj_corr(%g), element %d %d" % (eta, i, j), "double R[D * D], work[D * D]; lkj_corr(g, %g, D, R, work); x = 0.5 * (1 + R[%d]);" % (eta, 4 * i + j), C(st.beta(eta + 1, eta + 1)))
+        body("lkj_corr(%g), element %d %d" % (eta, i, j),
+             "double R[D * D], work[D * D]; lkj_corr(g, %g, D, R, work); x = 0.5 * (1 + R[%d]);" % (eta, 4 * i + j),
+             C(st.beta(eta + 1, eta + 1)))
     body("lkj_corr_cholesky(2)", "double R[D * D]; lkj_corr_cholesky(g, 2, D, R); x = 0.5 * (1 + R[D]);", C(st.beta(3, 3)))
 
     for i, j in ((1, 0), (3, 2)):
-        body("sample_lkj_corr_cholesky(2), element %d %d" % (i, j), "double R[D * D], A[D * D]; const long failed = sample_lkj_corr_cholesky(g, 2, D, R); lower_times_transpose(R, D, A); "
+        body("sample_lkj_corr_cholesky(2), element %d %d" % (i, j),
+             "double R[D * D], A[D * D]; const long failed = sample_lkj_corr_cholesky(g, 2, D, R); lower_times_transpose(R, D, A); "
              "x = failed ? NAN : 0.5 * (1 + A[%d]);" % (4 * i + j), C(st.beta(3, 3)))
 
     # slice: an exact draw, two updates; the law stays
@@ -640,13 +693,15 @@ def cases():
         body("slice_begin: normal, width %g" % width, "x = normal_standard(g); %s %s" % (step, step), C(normal))
     step = "UPDATE(%s, two_modes(sl.x))" % free % 1.5
     body("slice_begin: two modes", "x = uniform_open(g) < 0.3 ? normal_mean_sd(g, -2, 1) : normal_mean_sd(g, 3, 0.5); %s %s" % (step, step),
-         Tabulated(lambda x: np.log(0.3 * np.exp(-0.5 * (x + 2) ** 2) + 1.4 * np.exp(-2 * (x - 3) ** 2)), -9, 8, None, (-math.inf, math.inf)))
+         Tabulated(lambda x: np.log(0.3 * np.exp(-0.5 * (x + 2) ** 2) + 1.4 * np.exp(-2 * (x - 3) ** 2)), -9, 8, None,
+                   (-math.inf, math.inf)))
     step = "UPDATE(slice_begin(&sl, g, x, 0.5, 1.2, 0.3), -0.5 * sl.x * sl.x)"
     body("slice_begin: normal on [0.5, 1.2]", "x = normal_truncated(g, 0, 1, 0.5, 1.2); %s %s" % (step, step), C(st.truncnorm(0.5, 1.2)))
     step = "UPDATE(slice_begin_log(&sl, g, x, 0, INFINITY, 2), -0.5 * log(sl.x) - sl.x)"
     body("slice_begin_log: gamma(0.5)", "x = gamma_shape_rate(g, 0.5, 1); %s %s" % (step, step), C(st.gamma(0.5)))
     step = "UPDATE(slice_begin_log(&sl, g, x, 2, INFINITY, 0.5), 2 * log(sl.x) - sl.x)"
-    body("slice_begin_log: gamma(3) above 2", "x = gamma_shape_rate_truncated(g, 3, 1, 2, INFINITY); %s %s" % (step, step), W(st.gamma(3), 2, math.inf))
+    body("slice_begin_log: gamma(3) above 2", "x = gamma_shape_rate_truncated(g, 3, 1, 2, INFINITY); %s %s" % (step, step),
+         W(st.gamma(3), 2, math.inf))
     # where logarithms are kept, they belong to the value
     step = "KEPT(slice_begin_log_kept(&sl, g, x, log(x), 0, INFINITY, 2), -0.5 * log(sl.x) - sl.x)"
     body("slice_begin_log_kept: gamma(0.5)", "x = gamma_shape_rate(g, 0.5, 1); %s %s" % (step, step), C(st.gamma(0.5)))
@@ -658,7 +713,8 @@ def cases():
         step = "STEP(metropolis_begin(&m, g, x, -INFINITY, INFINITY, %g), -0.5 * m.x * m.x)" % width
         body("metropolis_begin: normal, width %g" % width, "x = normal_standard(g); %s %s" % (step, step), C(normal))
     step = "STEP(metropolis_begin(&m, g, x, 0.5, 1.2, 0.3), -0.5 * m.x * m.x)"
-    body("metropolis_begin: normal on [0.5, 1.2]", "x = normal_truncated(g, 0, 1, 0.5, 1.2); %s %s" % (step, step), C(st.truncnorm(0.5, 1.2)))
+    body("metropolis_begin: normal on [0.5, 1.2]", "x = normal_truncated(g, 0, 1, 0.5, 1.2); %s %s" % (step, step),
+         C(st.truncnorm(0.5, 1.2)))
     step = "STEP(metropolis_begin_log(&m, g, x, 0, INFINITY, 1.5), -0.5 * log(m.x) - m.x)"
     body("metropolis_begin_log: gamma(0.5)", "x = gamma_shape_rate(g, 0.5, 1); %s %s" % (step, step), C(st.gamma(0.5)))
 
@@ -707,10 +763,12 @@ def asymmetric_laplace(mu, sigma, q):
     import numpy as np
 
     def cdf(x):
-        return np.where(x < mu, q * np.exp(np.minimum(x - mu, 0) * (1 - q) / sigma), 1 - (1 - q) * np.exp(-np.maximum(x - mu, 0) * q / sigma))
+        return np.where(x < mu, q * np.exp(np.minimum(x - mu, 0) * (1 - q) / sigma),
+                        1 - (1 - q) * np.exp(-np.maximum(x - mu, 0) * q / sigma))
 
     def sf(x):
-        return np.where(x < mu, 1 - q * np.exp(np.minimum(x - mu, 0) * (1 - q) / sigma), (1 - q) * np.exp(-np.maximum(x - mu, 0) * q / sigma))
+        return np.where(x < mu, 1 - q * np.exp(np.minimum(x - mu, 0) * (1 - q) / sigma),
+                        (1 - q) * np.exp(-np.maximum(x - mu, 0) * q / sigma))
     return Known(cdf, sf, -math.inf, math.inf, mu - 60 * sigma, mu + 60 * sigma * 4)
 
 
@@ -722,7 +780,8 @@ def without_a_case(found):
         if path.endswith("_cpu.h"):
             continue
         with open(path) as f:
-            names |= set(re.findall(r"^(?:DEVICE\w*|static[\w ]*)[^(\n;=]*?\b(\w+)\((?:[^)]*, )?(?:const )?Stream \*?\w*[,)]", f.read(), re.M))
+            names |= set(re.findall(r"^(?:DEVICE\w*|static[\w ]*)[^(\n;=]*?\b(\w+)\((?:[^)]*, )?(?:const )?Stream \*?\w*[,)]", f.read(),
+                                    re.M))
     return sorted(n for n in names if n not in PARTS and not re.search(r"\b%s\(" % n, text))
 
 
@@ -730,7 +789,8 @@ def without_a_case(found):
 
 def source(part):
     runtime = any("gm_" in text or "normal_draw" in text for _, _, text in part)
-    return ('#include "gm.h"\ntypedef struct Data { long n; } Data;\ntypedef struct State { wide *x; } State;\n#include "kernels.h"\n' + ('#define GM_JOINT_NORMALS\n#define GM_WEIGHTED_GRAMS\n#include "runtime_cuda.h"\n' if runtime else "")
+    return ('#include "gm.h"\ntypedef struct Data { long n; } Data;\ntypedef struct State { wide *x; } State;\n#include "kernels.h"\n'
+            + ('#define GM_JOINT_NORMALS\n#define GM_WEIGHTED_GRAMS\n#include "runtime_cuda.h"\n' if runtime else "")
             + PRELUDE + PLACE + "".join(KERNEL % {"k": k, "body": text} for k, _, text in part))
 
 
@@ -756,7 +816,8 @@ def build(folder, arch=None):
             if len(border) > MOST_CELLS - 1 or abs(sum(p) - 1) > 1e-9 or min(p) < 2e-6 or any(b <= a for a, b in zip(border, border[1:])):
                 print("FAIL laws: %s: its table is not one of probabilities" % name)
                 return 1
-            tables[precision] = {"border": [float(b) for b in border], "p": [float(q) for q in p], "bound": float(stats.chi2.isf(FALSE_ALARM, len(p) - 1))}
+            tables[precision] = {"border": [float(b) for b in border], "p": [float(q) for q in p],
+                                 "bound": float(stats.chi2.isf(FALSE_ALARM, len(p) - 1))}
         table.append({"name": name, "lo": float(law.lo), "hi": float(law.hi), **tables})
     for precision in ("double", "single"):
         chosen = [(k, name, text) for k, (name, text, _, single) in enumerate(found) if precision == "double" or single]
@@ -850,7 +911,8 @@ def run(folder, draws=DRAWS):
             counts = driver.upload(count)
             slack = 2e-7 if image["precision"] == "single" else 4e-16         # rounding of the ends themselves
             lo, hi = (case[e] if math.isinf(case[e]) else case[e] + sign * slack * abs(case[e]) for e, sign in (("lo", -1), ("hi", 1)))
-            values = [ctypes.c_long(draws), ctypes.c_uint(1), border, ctypes.c_int(len(case["border"])), ctypes.c_double(lo), ctypes.c_double(hi), counts]
+            values = [ctypes.c_long(draws), ctypes.c_uint(1), border, ctypes.c_int(len(case["border"])), ctypes.c_double(lo),
+                      ctypes.c_double(hi), counts]
             arguments = (ctypes.c_void_p * len(values))(*[ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values])
             driver.call("cuLaunchKernel", kernel, max(1, min(2048, draws // 256)), 1, 1, 256, 1, 1, 0, None, arguments, None)
             driver.call("cuCtxSynchronize")

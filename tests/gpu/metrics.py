@@ -1,4 +1,5 @@
-"""Metrics of HMC and NUTS that are not diagonal: normal distributions have their moments, trajectories are short, and a seed gives the same draws.
+"""Metrics of HMC and NUTS that are not diagonal: normal distributions have their moments, trajectories are short, and a seed gives the same
+draws.
 
     metrics.py build FOLDER          compiles the models
     metrics.py run FOLDER [DEVICE]   runs them on a GPU (or `cpu`) and checks
@@ -19,8 +20,10 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 
-TURNED = "data { int n; vector[n] y, s; matrix[n, n] A; }\nprior { for (i in 1:n) x[i] ~ normal(0, 100000); }\nlikelihood { for (k in 1:n) y[k] ~ normal(A[k] * x, s[k]); }\ninfer { x by %s; }\n"
-HELD = "data { int n; real y, s; vector[n] a; }\nprior { for (i in 1:n) x[i] ~ normal(0, 1); }\nlikelihood { y ~ normal(dot_product(a, x), s); }\npredict { total = dot_product(a, x); }\ninfer { x by %s; }\n"
+TURNED = ("data { int n; vector[n] y, s; matrix[n, n] A; }\nprior { for (i in 1:n) x[i] ~ normal(0, 100000); }\nlikelihood { for (k in "
+          "1:n) y[k] ~ normal(A[k] * x, s[k]); }\ninfer { x by %s; }\n")
+HELD = ("data { int n; real y, s; vector[n] a; }\nprior { for (i in 1:n) x[i] ~ normal(0, 1); }\nlikelihood { y ~ normal(dot_product(a, "
+        "x), s); }\npredict { total = dot_product(a, x); }\ninfer { x by %s; }\n")
 
 #  name, text, coordinates, chains, what draws them, most leapfrog steps a draw, words of the summary
 CASES = [
@@ -64,7 +67,8 @@ def data(text, n):
         rows, spread = turned(n)
         A = [[u[i] / (1 + i % 4) for i in range(n)] for u in rows]                                 # scales from 1 to 4
         y = [sum(0.1 * i * a[i] for i in range(n)) for a in A]
-        return {"n": n, "y": y, "s": [math.sqrt(v) for v in spread], "A": A}, {"x.%d" % (i + 1): (0.1 * i, (1 + i % 4) ** 2 * sum(v * u[i] ** 2 for v, u in zip(spread, rows))) for i in range(n)}
+        return {"n": n, "y": y, "s": [math.sqrt(v) for v in spread], "A": A}, {"x.%d" % (i + 1): (0.1 * i,
+                (1 + i % 4) ** 2 * sum(v * u[i] ** 2 for v, u in zip(spread, rows))) for i in range(n)}
     a = [(-1 if i % 2 else 1) / math.sqrt(n) for i in range(n)]
     return {"n": n, "y": 0.0, "s": math.sqrt(1 / 99), "a": a}, {"total": (0, 0.01), "x.1": (0, 1 - 0.99 / n), "x.%d" % n: (0, 1 - 0.99 / n)}
 
@@ -87,7 +91,8 @@ def z_of(chains, value):
 
 
 def fit(folder, name, inputs, chains, device, out):
-    ran = subprocess.run(["./" + name, inputs, "--device", device, "--chains", str(chains), "--warmup", str(WARMUP), "--samples", str(SAMPLES), "--moves", "nuts", "--no-lp", "--seed", "1", "-o", out],
+    ran = subprocess.run(["./" + name, inputs, "--device", device, "--chains", str(chains), "--warmup", str(WARMUP), "--samples",
+                          str(SAMPLES), "--moves", "nuts", "--no-lp", "--seed", "1", "-o", out],
                          cwd=folder, capture_output=True, text=True, timeout=200)
     if ran.returncode != 0:
         return ran.stderr[-500:], None
@@ -106,7 +111,8 @@ def run(folder, device):
             failed += 1
             continue
         steps = sum(sum(c["n_leapfrog__"]) for c in draws) / (chains * SAMPLES)
-        z = max(max(z_of([c[k] for c in draws], mean), z_of([[(v - mean) ** 2 for v in c[k]] for c in draws], variance)) for k, (mean, variance) in exact.items())
+        z = max(max(z_of([c[k] for c in draws], mean), z_of([[(v - mean) ** 2 for v in c[k]] for c in draws], variance)) for k,
+                (mean, variance) in exact.items())
         told = re.search(r"^x: (metric.*)$", said, re.M)
         seconds = re.search(r"in ([0-9.e+-]+) s", said)
         good = z < 6 and steps <= most and (told is not None and told.group(1).startswith(words) if words else told is None)
@@ -114,8 +120,10 @@ def run(folder, device):
             good = False
             print("other draws of the same seed")
         failed += not good
-        print("%s %-16s %4d coordinates, %d chains: z %.1f, %.1f steps a draw (at most %g), %s, %s s" % ("ok  " if good else "FAIL", name, n, chains, z, steps, most, told.group(1) if told else "diagonal",
-                                                                                               seconds.group(1) if seconds else "?"), flush=True)
+        print("%s %-16s %4d coordinates, %d chains: z %.1f, %.1f steps a draw (at most %g), %s, %s s" % ("ok  " if good else "FAIL", name,
+                n, chains, z, steps, most, told.group(1) if told else "diagonal",
+                                                                                               seconds.group(1) if seconds else "?"),
+                                                                                                       flush=True)
     print("%d failed" % failed)
     return 1 if failed else 0
 
@@ -123,27 +131,36 @@ def run(folder, device):
 def stub(folder):
     os.makedirs(folder, exist_ok=True)
     library, here = os.path.join(folder, "stub.so"), os.path.dirname(os.path.abspath(__file__))
-    subprocess.run(["cc", "-std=gnu11", "-fPIC", "-O1", "-DSTUB_NUTS", "-c", "-o", library + ".1.o", os.path.join(here, "stub_cuda.c")], check=True)
-    subprocess.run(["c++", "-std=c++17", "-fPIC", "-O2", "-w", "-c", "-o", library + ".2.o", os.path.join(here, "stub_nuts.cpp")], check=True)
+    subprocess.run(["cc", "-std=gnu11", "-fPIC", "-O1", "-DSTUB_NUTS", "-c", "-o", library + ".1.o", os.path.join(here, "stub_cuda.c")],
+                   check=True)
+    subprocess.run(["c++", "-std=c++17", "-fPIC", "-O2", "-w", "-c", "-o", library + ".2.o", os.path.join(here, "stub_nuts.cpp")],
+                   check=True)
     subprocess.run(["c++", "-shared", "-o", library, library + ".1.o", library + ".2.o"], check=True)
-    env = {**os.environ, "XDG_CACHE_HOME": os.path.join(folder, "cache"), **{v: library for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS", "GMC_CUSOLVER")}}
+    env = {**os.environ, "XDG_CACHE_HOME": os.path.join(folder, "cache"), **{v: library for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS",
+            "GMC_CUSOLVER")}}
     with open(os.path.join(folder, "held.json"), "w") as f:
         json.dump(data(HELD, 60)[0], f)
     failed = 0
-    for name, moves, most, words in (("diagonal", "nuts(metric = diagonal)", 1e9, None), ("low_rank", "nuts(metric = low_rank)", 20, "metric of low rank, 1 dir"), ("dense", "nuts(metric = dense)", 20, "metric dense"),
-                                     ("chosen", "nuts", 20, "metric"), ("hmc", "hmc(steps = 5, metric = low_rank)", 5, "metric of low rank, 1 dir")):
+    for name, moves, most, words in (("diagonal", "nuts(metric = diagonal)", 1e9, None),
+                                     ("low_rank", "nuts(metric = low_rank)", 20, "metric of low rank, 1 dir"),
+                                     ("dense", "nuts(metric = dense)", 20, "metric dense"),
+                                     ("chosen", "nuts", 20, "metric"), ("hmc", "hmc(steps = 5, metric = low_rank)", 5,
+                                                                        "metric of low rank, 1 dir")):
         source = os.path.join(folder, name + ".gm")
         with open(source, "w") as f:
             f.write("model %s\n" % name + HELD % moves)
         subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, name)], check=True, env=env)
-        ran = subprocess.run(["./" + name, "held.json", "--device", "gpu", "--chains", "2", "--warmup", "700", "--samples", "2000", "--no-lp", "--seed", "1"], cwd=folder, capture_output=True, text=True, env=env)
+        ran = subprocess.run(["./" + name, "held.json", "--device", "gpu", "--chains", "2", "--warmup", "700", "--samples", "2000",
+                              "--no-lp", "--seed", "1"], cwd=folder, capture_output=True, text=True, env=env)
         found = re.search(r"stub: (\d+) transitions, (\S+) steps, variances (\S+) (\S+)", ran.stderr)
         told = re.search(r"^x: (metric.*)$", ran.stdout, re.M)
         # 4000 draws: the variance of a normal is known to 2.2 % and, where draws are correlated, some more.
-        good = ran.returncode == 0 and found and found.group(1) == "4000" and float(found.group(2)) <= most and abs(float(found.group(3)) / (1 - 0.99 / 60) - 1) < 0.25 and abs(float(found.group(4)) / 0.01 - 1) < 0.25
+        good = ran.returncode == 0 and found and found.group(1) == "4000" and float(found.group(2)) <= most and abs(float(found.group(3))
+                / (1 - 0.99 / 60) - 1) < 0.25 and abs(float(found.group(4)) / 0.01 - 1) < 0.25
         good = good and (told is not None and told.group(1).startswith(words) if words else told is None)
         failed += not good
-        print("%s %s: status %d, %s, %s %s" % ("ok  " if good else "FAIL", name, ran.returncode, found.group(0) if found else "nothing", told.group(1) if told else "diagonal", "" if good else ran.stderr[-300:]), flush=True)
+        print("%s %s: status %d, %s, %s %s" % ("ok  " if good else "FAIL", name, ran.returncode, found.group(0) if found else "nothing",
+                                               told.group(1) if told else "diagonal", "" if good else ran.stderr[-300:]), flush=True)
     print("%d failed" % failed)
     return 1 if failed else 0
 

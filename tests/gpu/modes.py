@@ -48,16 +48,19 @@ def cases():
     yield "normals", NORMALS, dict(N=9001, K=5, y=clusters(r, 9001, 1, 5)[:, 0] - 20)
     n = 3000
     c = r.integers(0, 2, n)
-    yield "classes", CLASSES, dict(N=n, K=2, J=4, y=np.array([[1 + r.choice(3, p=[.8, .1, .1] if k else [.1, .2, .7]) for _ in range(4)] for k in c]), n=r.poisson(np.array([2., 7])[c]))
+    yield "classes", CLASSES, dict(N=n, K=2, J=4, y=np.array([[1 + r.choice(3, p=[.8, .1, .1] if k else [.1, .2, .7]) for _ in range(4)]
+                                                              for k in c]), n=r.poisson(np.array([2., 7])[c]))
     X = np.c_[np.ones(n), r.normal(size=(n, 2))]
     eta = X @ np.array([.3, 1, -1])
-    yield "binary", BINARY, dict(N=n, p=3, X=X, y=(r.random(n) < 1 / (1 + np.exp(-eta))).astype(int), z=(r.normal(size=n) < eta).astype(int))
+    yield "binary", BINARY, dict(N=n, p=3, X=X, y=(r.random(n) < 1 / (1 + np.exp(-eta))).astype(int),
+                                 z=(r.normal(size=n) < eta).astype(int))
     yield "robust", ROBUST, dict(N=n, p=3, X=X, y=eta + r.standard_t(3, n))
     yield "numerical", NUMERICAL, dict(N=500, y=np.where(r.random(500) < .4, 3., -2) + r.standard_t(4, 500))
 
 
 def trace(program, data, *more):
-    ran = subprocess.run([program, "map", data, "--seed", "4", "--starts", "4", "--iterations", "8", "--no-summary", "-o", program + "_mode", *more], capture_output=True, text=True)
+    ran = subprocess.run([program, "map", data, "--seed", "4", "--starts", "4", "--iterations", "8", "--no-summary", "-o",
+                          program + "_mode", *more], capture_output=True, text=True)
     if ran.returncode:
         return None, ran.stderr
     with open(program + "_mode_trace.csv") as f:
@@ -69,7 +72,8 @@ def compiled(folder, name, model):
     program = os.path.join(folder, name)
     with open(program + ".gm", "w") as f:
         f.write(model)
-    subprocess.run([GMC, "-q", "--method", "em", program + ".gm", "-o", program], check=True, env={**os.environ, "VIRTUAL_ENV": sys.prefix, "CUDA_VISIBLE_DEVICES": ""})
+    subprocess.run([GMC, "-q", "--method", "em", program + ".gm", "-o", program], check=True,
+                   env={**os.environ, "VIRTUAL_ENV": sys.prefix, "CUDA_VISIBLE_DEVICES": ""})
     return program
 
 
@@ -109,7 +113,8 @@ def run(folder):
         for name, _, data in cases():
             copy = os.path.join(folder, "modes_of_" + name.replace(" ", "_"))        # files of its own
             shutil.copy(os.path.join(folder, "modes_" + name.split()[0]), copy)
-            found.append((name, pool.submit(compare, copy, copy + ".json", data, 1e-5 if name == "numerical" else 1e-9, 1e-4 if name.startswith("matrices") else 1e-5 if name == "numerical" else 3e-6)))
+            found.append((name, pool.submit(compare, copy, copy + ".json", data, 1e-5 if name == "numerical" else 1e-9,
+                                            1e-4 if name.startswith("matrices") else 1e-5 if name == "numerical" else 3e-6)))
         for name, future in found:
             said = future.result()
             done += 1

@@ -15,10 +15,12 @@ with tempfile.TemporaryDirectory() as folder:
     programs = {name: os.path.join(ROOT, "tests/golden", name, "expected.cu") for name in ("ar1", "pump", "probit")}
     programs["moves"] = os.path.join(folder, "moves.cu")
     with open(programs["moves"], "w") as f:
-        subprocess.run([os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc"), "-q", "--emit=cuda", os.path.join(ROOT, "tests/graph/request_nuts.gm")], stdout=f, check=True)
+        subprocess.run([os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc"), "-q", "--emit=cuda",
+                        os.path.join(ROOT, "tests/graph/request_nuts.gm")], stdout=f, check=True)
     for name, source in programs.items():
         # The row passes of probit for one width of rows: all widths take a quarter of a minute.
-        ran = subprocess.run([nvcc, "-arch=native" if os.path.exists("/dev/nvidia0") else "-arch=sm_80", "-DGM_ROWS_WIDTH=8", "-I", os.path.join(ROOT, "runtime/device"), "-c",
+        ran = subprocess.run([nvcc, "-arch=native" if os.path.exists("/dev/nvidia0") else "-arch=sm_80", "-DGM_ROWS_WIDTH=8", "-I",
+                              os.path.join(ROOT, "runtime/device"), "-c",
                               source, "-o", os.path.join(folder, name + ".o")], capture_output=True, text=True)
         print(name, ran.returncode, ran.stdout, ran.stderr)
         if ran.returncode != 0:

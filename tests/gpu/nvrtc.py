@@ -1,8 +1,9 @@
-"""Compiles the device half of models in mixed precision for compute capability 8.0 (the argument 80: every model of the tests and examples) or 9.0 (90: golden
-programs, examples and benchmarks; the rest is in 80, and what differs is the runtime), to PTX, without optimisation where NVRTC can (12.8
-on). For 8.0 nine in ten models, by their names, but for golden programs, end after NVRTC's front end (13 on), which refuses what is no
-CUDA: the code that it would make of them is that of the runtime's headers and of the same few kinds of loops. (tests/gpu/compiles.test goes
-on to optimised machine code for some.) Golden programs go through the front end in double and single precision too. Needs NVRTC; no GPU."""
+"""Compiles the device half of models in mixed precision for compute capability 8.0 (the argument 80: every model of the tests and examples)
+or 9.0 (90: golden programs, examples and benchmarks; the rest is in 80, and what differs is the runtime), to PTX, without optimisation
+where NVRTC can (12.8 on). For 8.0 nine in ten models, by their names, but for golden programs, end after NVRTC's front end (13 on), which
+refuses what is no CUDA: the code that it would make of them is that of the runtime's headers and of the same few kinds of loops.
+(tests/gpu/compiles.test goes on to optimised machine code for some.) Golden programs go through the front end in double and single
+precision too. Needs NVRTC; no GPU."""
 import glob
 import os
 import subprocess
@@ -16,8 +17,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 
 
-# By --method em: probabilities of values, those of a multivariate mixture, expectations of Polya-Gamma and scale mixtures, a numerical maximum.
-EXPECTED = ("tests/bench/mixtures/normals.gm", "tests/bench/mixtures/multivariate.gm", "examples/logistic/logistic.gm", "examples/robust/robust.gm", "tests/bench/mixture.gm")
+# By --method em: probabilities of values, those of a multivariate mixture, expectations of Polya-Gamma and scale mixtures, a numerical
+# maximum.
+EXPECTED = ("tests/bench/mixtures/normals.gm", "tests/bench/mixtures/multivariate.gm", "examples/logistic/logistic.gm",
+            "examples/robust/robust.gm", "tests/bench/mixture.gm")
 
 
 def all_of_it(source):
@@ -35,14 +38,17 @@ def compile_all(folder):
     if nvrtc is None:
         print("skipped: NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
         return 0
-    options = ["-I" + os.path.join(ROOT, "runtime/device"), "--gpu-architecture=compute_" + sys.argv[1], "--std=c++17", "--disable-warnings", "-DGM_PRECISION=float", "-DGM_CALLS", "-DGM_ROWS_WIDTH=50"]
+    options = ["-I" + os.path.join(ROOT, "runtime/device"), "--gpu-architecture=compute_" + sys.argv[1], "--std=c++17",
+               "--disable-warnings", "-DGM_PRECISION=float", "-DGM_CALLS", "-DGM_ROWS_WIDTH=50"]
     if toolkit.version(nvrtc) >= (12, 8):
         options += ["--Ofast-compile=max", "--pch", "--pch-dir=" + folder]
     front = ["--fdevice-syntax-only"] if toolkit.version(nvrtc) >= (13, 0) else []
-    for where in ("tests/golden/*/model.gm", "examples/*/*.gm", "tests/bench/*.gm") + (("tests/graph/*.gm", "tests/posteriors/*/model.gm") if sys.argv[1] == "80" else ()):
+    for where in ("tests/golden/*/model.gm", "examples/*/*.gm", "tests/bench/*.gm") + (("tests/graph/*.gm", "tests/posteriors/*/model.gm")
+            if sys.argv[1] == "80" else ()):
         for source in sorted(glob.glob(os.path.join(ROOT, where))):
             emitted = subprocess.run([GMC, "-q", source, "--emit=cuda"], capture_output=True, text=True)
-            if emitted.returncode != 0 or ".cpu_only" in emitted.stdout:          # a model that is refused, or one for the CPU: other tests see to it
+            # a model that is refused, or one for the CPU: other tests see to it
+            if emitted.returncode != 0 or ".cpu_only" in emitted.stdout:
                 continue
             ways = [options + ([] if all_of_it(source) else front)]
             if "golden" in source and sys.argv[1] == "90":
@@ -55,7 +61,8 @@ def compile_all(folder):
                     print("FAIL %s\n%s" % (source, log))
     for source in EXPECTED:
         emitted = subprocess.run([GMC, "-q", "--method", "em", os.path.join(ROOT, source), "--emit=cuda"], capture_output=True, text=True)
-        status, log, _ = toolkit.compile_text(nvrtc, emitted.stdout, os.path.basename(source), options) if emitted.returncode == 0 else (1, emitted.stderr, None)
+        status, log, _ = toolkit.compile_text(nvrtc, emitted.stdout, os.path.basename(source), options) if emitted.returncode == 0 else (1,
+                emitted.stderr, None)
         passed += status == 0
         failed += status != 0
         if status != 0:

@@ -1,8 +1,10 @@
 """Tests in CUDA C++ (tests/gpu/*.cu) by nvcc, and compute-sanitizer over them, over the samplers and over some models.
 
-    programs.py build FOLDER [ARCH]   where nvcc is installed; a line `// nvcc: OPTIONS` at the top of a .cu asks for a program built with these options
+    programs.py build FOLDER [ARCH]   where nvcc is installed; a line `// nvcc: OPTIONS` at the top of a .cu asks for a program built with
+                                      these options
     programs.py run FOLDER            each program as it is: exit status 0 and no line that begins with `failed`
-    programs.py sanitize FOLDER       memcheck and racecheck, on small sizes: the programs with the argument `quick`, the samplers of laws.py with 512
+    programs.py sanitize FOLDER       memcheck and racecheck, on small sizes: the programs with the argument `quick`, the samplers of
+                                      laws.py with 512
                                       draws, and those of MODELS that devices.py has built in FOLDER
 
 A tool that is not installed is said in a line, and is no failure.
@@ -19,9 +21,11 @@ import toolkit
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# What a sweep is made of: row passes, weighted products of columns, an arrow of intercepts and slopes with a team for each chain, colours of a time series with
-# missing values, rows fewer than columns, a series computed in the sweep, a mixture's indicators, thresholds on one team, joint draws beyond one block, NUTS.
-MODELS = ["probit", "logistic", "hierarchical_normal", "ar1_missing", "lasso", "rows_horseshoe", "series_garch", "mixture", "ordinal_probit", "wide", "moves"]
+# What a sweep is made of: row passes, weighted products of columns, an arrow of intercepts and slopes with a team for each chain, colours
+# of a time series with missing values, rows fewer than columns, a series computed in the sweep, a mixture's indicators, thresholds on one
+# team, joint draws beyond one block, NUTS.
+MODELS = ["probit", "logistic", "hierarchical_normal", "ar1_missing", "lasso", "rows_horseshoe", "series_garch", "mixture",
+          "ordinal_probit", "wide", "moves"]
 TOOLS = ("memcheck", "racecheck")
 AT_ONCE = 6
 
@@ -79,7 +83,9 @@ def run(folder):
         bad = [line for line in lines if line.startswith(("failed", "FAIL"))]
         good = ran.returncode == 0 and not bad and lines
         failed += not good
-        print("%s %s: %s (%d lines, %.0f s)" % ("ok  " if good else "FAIL", name, lines[-1] if good else "status %d; %s %s" % (ran.returncode, "; ".join(bad[:20]), ran.stderr[-500:]),
+        print("%s %s: %s (%d lines, %.0f s)" % ("ok  " if good else "FAIL", name,
+                                                lines[-1] if good else "status %d; %s %s" % (ran.returncode, "; ".join(bad[:20]),
+                                                        ran.stderr[-500:]),
                                                len(lines), time.monotonic() - began))
     print("programs: %d passed, %d failed" % (len(programs) - failed, failed))
     return 1 if failed else 0
@@ -101,7 +107,8 @@ def sanitize(folder):
         for name in MODELS:
             inputs = [built["examples"][name]] if name in built["examples"] else [[i] for i in built["compare"].get(name, [])]
             jobs += [("%s %s" % (name, " ".join(i)), ["./" + name, *i, *short]) for i in inputs]
-    jobs = [("%s: %s" % (check, what), [sanitizer, "--tool", check, "--error-exitcode", "99", "--print-limit", "5", *command]) for check in TOOLS for what, command in jobs]
+    jobs = [("%s: %s" % (check, what), [sanitizer, "--tool", check, "--error-exitcode", "99", "--print-limit", "5", *command])
+            for check in TOOLS for what, command in jobs]
     failed = 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for (what, _), ran in zip(jobs, pool.map(lambda job: launch(folder, job[1], 240), jobs)):

@@ -5,7 +5,8 @@ import os
 import shutil
 import sys
 
-PLACES = ["/usr/local/cuda*/lib*/libnvrtc.so.1*", "/usr/lib/x86_64-linux-gnu/libnvrtc.so.1*", os.path.join(sys.prefix, "lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.1*")]
+PLACES = ["/usr/local/cuda*/lib*/libnvrtc.so.1*", "/usr/lib/x86_64-linux-gnu/libnvrtc.so.1*",
+          os.path.join(sys.prefix, "lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.1*")]
 
 
 def tool(name):

@@ -43,16 +43,21 @@ def parts(lines):
 def layout(what, lines, samples, coordinates):
     settings, names, block, rows, times = parts(lines)
     check(len(rows) == samples and all(len(r) == len(names) and r[0][0] != "#" for r in rows), what, "has %d rows" % samples)
-    check(times[0] == "# " and times[4:] == ["# "] and all(re.fullmatch(r"#  (Elapsed Time:|             ) [0-9.]+ seconds \(%s\)" % k, t) for k, t in zip(("Warm-up", "Sampling", "Total"), times[1:4])), what, "ends with the times")
+    check(times[0] == "# " and times[4:] == ["# "] and all(re.fullmatch(r"#  (Elapsed Time:|             ) [0-9.]+ seconds \(%s\)" % k, t)
+                                                           for k, t in zip(("Warm-up", "Sampling", "Total"), times[1:4])), what,
+                                                           "ends with the times")
     if not coordinates:
         check(settings["algorithm"] == "fixed_param" and not any("Adaptation" in b for b in block), what, "has no adaptation")
         return names, rows
-    check(settings["algorithm"] == "hmc" and settings["engine"] == "nuts" and settings["metric"] == "diag_e" and int(settings["max_depth"]) > 0, what, "names the sampler", settings)
+    check(settings["algorithm"] == "hmc" and settings["engine"] == "nuts" and settings["metric"] == "diag_e"
+          and int(settings["max_depth"]) > 0, what, "names the sampler", settings)
     check(names[:7] == METHOD, what, "has CmdStan's columns first")
-    check(block[-4:-1][0] == "# Adaptation terminated" and block[-3].startswith("# Step size = ") and block[-2] == "# Diagonal elements of inverse mass matrix:", what, "says what was adapted", block[-4:])
+    check(block[-4:-1][0] == "# Adaptation terminated" and block[-3].startswith("# Step size = ")
+          and block[-2] == "# Diagonal elements of inverse mass matrix:", what, "says what was adapted", block[-4:])
     step, metric = float(block[-3].split(" = ")[1]), [float(x) for x in block[-1][2:].split(", ")]
     used = {float(r[2]) for r in rows}
-    check(used == {step} and len(metric) == coordinates and all(m > 0 for m in metric), what, "tells the step size of its draws, and a metric:", step, len(metric))
+    check(used == {step} and len(metric) == coordinates and all(m > 0 for m in metric), what,
+          "tells the step size of its draws, and a metric:", step, len(metric))
     return names, rows
 
 
@@ -77,12 +82,15 @@ else:
     import logging
     cmdstanpy.utils.get_logger().setLevel(logging.ERROR)
     for seed in range(1, 20):                    # until there are divergent transitions
-        rows = [parts(lines)[3] for lines in fit("neck", NECK, "--samples", "400", "--warmup", "200", seed=seed, method=("--method", "nuts"))]
+        rows = [parts(lines)[3] for lines in fit("neck", NECK, "--samples", "400", "--warmup", "200", seed=seed,
+                                                 method=("--method", "nuts"))]
         divergent = [sum(int(r[5]) for r in chain) for chain in rows]
         if sum(divergent): break
     read = cmdstanpy.from_csv(sorted(glob.glob("neck_[12].csv")))
-    check(list(read.divergences) == divergent and sum(divergent) > 0, "CmdStanPy counts divergent transitions:", read.divergences, divergent)
-    check(read.draws_pd().shape[0] == 800 and read.inv_metric.shape == (2, 6) and list(read.step_size) == [float(chain[0][2]) for chain in rows], "and has draws, metric and step sizes")
+    check(list(read.divergences) == divergent and sum(divergent) > 0, "CmdStanPy counts divergent transitions:", read.divergences,
+          divergent)
+    check(read.draws_pd().shape[0] == 800 and read.inv_metric.shape == (2, 6) and list(read.step_size) == [float(chain[0][2])
+            for chain in rows], "and has draws, metric and step sizes")
     check(abs(float(read.draws_pd()["x[5]"].iloc[-1]) - float(rows[1][-1][-1])) < 1e-12, "and numbers under their names")
     for name in ("gibbs_1", "two_1", "shallow_1"): check(len(cmdstanpy.from_csv([name + ".csv"]).draws_pd()) > 0, "CmdStanPy reads", name)
 print("%d failed" % failed)

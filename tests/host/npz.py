@@ -16,7 +16,8 @@ gmc, work = sys.argv[1:3]
 MODEL = """data { int N, p; matrix[N, p] X; vector[N] y; }
 prior { vector[p] beta ~ normal(0, 2); s ~ half_cauchy(0, 1); }
 likelihood { y ~ normal(X * beta, s); }"""
-WHOLE = "data { int N, p; int X[N, p]; vector[N] y; }\nprior { m ~ normal(0, 1); }\nlikelihood { for (i in 1:N) y[i] ~ normal(m + X[i, 1], 1); }"
+WHOLE = ("data { int N, p; int X[N, p]; vector[N] y; }\nprior { m ~ normal(0, 1); }\nlikelihood { for (i in 1:N) y[i] ~ normal(m + X[i, "
+         "1], 1); }")
 failed = 0
 os.makedirs(work, exist_ok=True)
 os.chdir(work)
@@ -34,7 +35,8 @@ def compiled(name, model):
 
 
 def run(file, program="./lines", n=30):
-    ran = subprocess.run([program, "y.json", "X=" + file, "--samples", str(n), "--warmup", "5", "--chains", "1", "--seed", "3", "--no-summary", "-q", "-o", "draws", "--threads", "1"], capture_output=True, text=True, errors="replace")
+    ran = subprocess.run([program, "y.json", "X=" + file, "--samples", str(n), "--warmup", "5", "--chains", "1", "--seed", "3",
+                          "--no-summary", "-q", "-o", "draws", "--threads", "1"], capture_output=True, text=True, errors="replace")
     if ran.returncode == 0:
         with open("draws_1.csv") as f: return 0, f.read().split("# \n#  Elapsed")[0]        # times differ
     return ran.returncode, ran.stderr.strip()
@@ -60,11 +62,13 @@ np.save("dense.npy", X.toarray())
 status, expected = run("dense.npy")
 check(status == 0, "a dense .npy file")
 for M in (X, X.tocsc(), X.tocoo(), sp.csr_array(X)):
-    for packed in (True, False): check(run(saved(M, compressed=packed)) == (0, expected), "%s %s" % (M.format, "compressed" if packed else "as it is"))
+    for packed in (True, False): check(run(saved(M, compressed=packed)) == (0, expected),
+                                       "%s %s" % (M.format, "compressed" if packed else "as it is"))
 c, order = X.tocoo(), rng.permutation(X.nnz)
 def twice(a): return np.concatenate([a[order], a])
 
-check(run(saved(sp.coo_matrix((twice(c.data / 2), (twice(c.row), twice(c.col))), shape=(N, p)))) == (0, expected), "entries in any order, two of each place")
+check(run(saved(sp.coo_matrix((twice(c.data / 2), (twice(c.row), twice(c.col))), shape=(N, p)))) == (0, expected),
+      "entries in any order, two of each place")
 empty = sp.csr_matrix((N, p))
 np.save("zeros.npy", np.zeros((N, p)))
 check(run(saved(empty)) == run("zeros.npy"), "no entries")
@@ -90,9 +94,16 @@ refused("flipped.npz", "damaged")
 parts = dict(format=np.array(b"csr"), shape=np.array([N, p]), indptr=X.indptr, indices=X.indices, data=X.data)
 high = X.indptr.copy()
 high[4] = 100000
-for name, change, says in (("column", {"indices": np.where(np.arange(X.nnz) == 3, p, X.indices)}, "entry 3 is in column 200, but columns are 0 to 199"), ("ends", {"indptr": X.indptr[:-1]}, "indptr.npy: has 300 elements, but should have 301"),
-                           ("high", {"indptr": high}, "element 4 is 100000"), ("few", {"data": X.data[:-3]}, "element 300 is 1200: it should begin with 0, and go up to 1197"), ("real", {"indices": X.indices.astype(float)}, "no list of whole numbers"),
-                           ("shape", {"shape": np.array([N, -1])}, "-1 is no size"), ("huge", {"shape": np.array([10 ** 9, 10 ** 9])}, "more than there is room for"), ("rank", {"data": X.data[:, None]}, "no list of numbers"), ("lacks", {"indices": None}, "it has no indices.npy")):
+for name, change, says in (("column", {"indices": np.where(np.arange(X.nnz) == 3, p, X.indices)},
+                            "entry 3 is in column 200, but columns are 0 to 199"),
+                            ("ends", {"indptr": X.indptr[:-1]}, "indptr.npy: has 300 elements, but should have 301"),
+                           ("high", {"indptr": high}, "element 4 is 100000"), ("few", {"data": X.data[:-3]},
+                                   "element 300 is 1200: it should begin with 0, and go up to 1197"),
+                                   ("real", {"indices": X.indices.astype(float)}, "no list of whole numbers"),
+                           ("shape", {"shape": np.array([N, -1])}, "-1 is no size"),
+                           ("huge", {"shape": np.array([10 ** 9, 10 ** 9])}, "more than there is room for"),
+                           ("rank", {"data": X.data[:, None]}, "no list of numbers"),
+                           ("lacks", {"indices": None}, "it has no indices.npy")):
     np.savez(name + ".npz", **{k: v for k, v in {**parts, **change}.items() if v is not None})
     refused(name + ".npz", says)
 random.seed(1)

@@ -70,7 +70,8 @@ def refused(what, says, *args):
 
 
 compiled("fit", MODEL)
-compiled("mode", "data { int N; vector[N] y; }\nprior { m ~ normal(0, 5); s ~ half_cauchy(0, 1); }\nlikelihood { y ~ student_t(4, m, s); }\npredict { far = m + 10; }\n", "--method", "nuts")
+compiled("mode", "data { int N; vector[N] y; }\nprior { m ~ normal(0, 5); s ~ half_cauchy(0, 1); }\nlikelihood { y ~ student_t(4, m, s); "
+                 "}\npredict { far = m + 10; }\n", "--method", "nuts")
 compiled("trace", MODEL, "--method", "em")
 data = write("data.json", json.dumps({"y": [0.1, 0.3, 2.0, 2.2, -0.5]}))
 
@@ -115,14 +116,16 @@ refused("a link that leads nowhere", "leads nowhere", "./fit", data, "-o", "vict
 # ---- names that cannot be taken, full disks ----
 
 write("go_1.csv", "older\n")
-p = subprocess.Popen(["./fit", data, "--samples", "100000000", "--refresh", "1000", "--chains", "2", "--no-summary", "-o", "go"], stderr=subprocess.PIPE, text=True)
+p = subprocess.Popen(["./fit", data, "--samples", "100000000", "--refresh", "1000", "--chains", "2", "--no-summary", "-o", "go"],
+                     stderr=subprocess.PIPE, text=True)
 for line in p.stderr:
     if "(sampling)" in line: break
 os.mkdir("go_2.csv")
 p.send_signal(signal.SIGTERM)
 text = p.communicate(timeout=60)[1]
 names = left()
-check(p.returncode == 4 and len(names) == 1 and names[0] in text and rows(names[0]) == rows("go_1.csv") > 0, "a name that is taken in the meantime: its draws stay, and it is said where:", text.strip().replace("\n", " / "))
+check(p.returncode == 4 and len(names) == 1 and names[0] in text and rows(names[0]) == rows("go_1.csv") > 0,
+      "a name that is taken in the meantime: its draws stay, and it is said where:", text.strip().replace("\n", " / "))
 for name in names: os.remove(name)
 
 
@@ -131,9 +134,11 @@ def small(size):
 
 
 status, text = fit(data, "--samples", "3000", "--chains", "2", "-o", "full", preexec_fn=small(60000))
-check(status == 4 and "File too large" in text and rows("full_1.csv") == rows("full_2.csv") > 100 and not left(), "files that may not grow: draws are kept:", text.split("\n")[0])
+check(status == 4 and "File too large" in text and rows("full_1.csv") == rows("full_2.csv") > 100 and not left(),
+      "files that may not grow: draws are kept:", text.split("\n")[0])
 for what, file, args in (("the mode's table", "m.csv", ["./mode", "map", data, "-o", "m", "-q", "--no-summary"]),
-                         ("co-clustering", "x.csv", ["./fit", "relabel", "draws", "-q", "--no-summary", "-o", "again", "--cocluster", "x.csv"]),
+                         ("co-clustering", "x.csv", ["./fit", "relabel", "draws", "-q", "--no-summary", "-o", "again", "--cocluster",
+                                                     "x.csv"]),
                          ("iterations", "m_trace.csv", ["./trace", "map", data, "-o", "m", "-q", "--no-summary"]),
                          ("draws", "n_1.csv", ["./fit", data, "-o", "n", "-q", "--no-summary", "--samples", "1", "--warmup", "1"])):
     write(file, "older\n")
@@ -149,7 +154,8 @@ def as_usual():
 
 def started(name, *more):
     """A run that has draws."""
-    p = subprocess.Popen(["./fit", data, "--samples", "100000000", "--warmup", "20", "--chains", "2", "--refresh", "1000", "--no-summary", "-o", name, *more], stderr=subprocess.PIPE, text=True, preexec_fn=as_usual)
+    p = subprocess.Popen(["./fit", data, "--samples", "100000000", "--warmup", "20", "--chains", "2", "--refresh", "1000", "--no-summary",
+                          "-o", name, *more], stderr=subprocess.PIPE, text=True, preexec_fn=as_usual)
     for line in p.stderr:
         if "sweep 3000" in line: return p
 
@@ -165,14 +171,16 @@ p = started("sig")
 p.stderr.close()
 status = p.wait(timeout=60)
 check(status == 130 and rows("sig_1.csv") == rows("sig_2.csv") > 1000 and not left(), "a reader of messages that has gone:", status)
-p = subprocess.Popen(["./fit", data, "--warmup", "100000000", "-o", "early", "--no-summary", "--refresh", "1000"], stderr=subprocess.PIPE, text=True)
+p = subprocess.Popen(["./fit", data, "--warmup", "100000000", "-o", "early", "--no-summary", "--refresh", "1000"], stderr=subprocess.PIPE,
+                     text=True)
 for line in p.stderr:
     if "sweep 3000" in line: break
 p.send_signal(signal.SIGTERM)
 p.stderr.read()
 status = p.wait(timeout=60)
 check(status == 130 and not left() and not os.path.exists("early_1.csv"), "in warm-up nothing is left:", status)
-p = subprocess.Popen(["./fit", data, "--samples", "20000", "--no-summary", "-q", "-o", "hup"], preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+p = subprocess.Popen(["./fit", data, "--samples", "20000", "--no-summary", "-q", "-o", "hup"],
+                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
 while p.poll() is None and not any(f.startswith("hup") for f in left()): time.sleep(0.01)
 p.send_signal(signal.SIGHUP)
 check(p.wait(timeout=60) == 0 and rows("hup_1.csv") == 20000, "as under nohup, a hang-up that is ignored stays so")
@@ -180,10 +188,12 @@ check(p.wait(timeout=60) == 0 and rows("hup_1.csv") == 20000, "as under nohup, a
 # ---- standard streams, threads, progress ----
 
 status = subprocess.run("./fit %s --refresh 10 --samples 50 --warmup 20 -o closed 0<&- 1>&- 2>&-" % data, shell=True).returncode
-check(rows("closed_1.csv") == 50 and "model:" not in read("closed_1.csv") and read("closed_1.csv").startswith("# stan"), "closed descriptors: no message is among the draws:", status)
+check(rows("closed_1.csv") == 50 and "model:" not in read("closed_1.csv") and read("closed_1.csv").startswith("# stan"),
+      "closed descriptors: no message is among the draws:", status)
 for args in (["--help"], [data, "-q", "--samples", "20"], ["relabel", "draws", "-q"]):
     with open("/dev/full", "w") as full: done = subprocess.run(["./fit", *args], stdout=full, stderr=subprocess.PIPE, text=True)
-    check(done.returncode == 4 and "standard output cannot be written" in done.stderr, "a full standard output:", done.returncode, done.stderr.strip())
+    check(done.returncode == 4 and "standard output cannot be written" in done.stderr, "a full standard output:", done.returncode,
+          done.stderr.strip())
 status, text = run("./fit", data, "-q", "--no-summary", env={**os.environ, "OMP_NUM_THREADS": "100000"})
 check(status == 2 and "OMP_NUM_THREADS" in text and "4096" in text, "OMP_NUM_THREADS=100000:", text)
 text = run("./fit", data, "--no-summary", "--warmup", "250", "--samples", "450", "--refresh", "100")[1]

@@ -40,7 +40,8 @@ def run(*args):
 
 def header(K, N):
     matrix = ["A.%d.%d" % (i + 1, j + 1) for j in range(K) for i in range(K)]
-    return ["lp__"] + ["w.%d" % (k + 1) for k in range(K)] + ["mu.%d" % (k + 1) for k in range(K)] + matrix + ["s"] + ["c.%d" % (i + 1) for i in range(N)] + ["first", "spread"]
+    return ["lp__"] + ["w.%d" % (k + 1) for k in range(K)] + ["mu.%d" % (k + 1) for k in range(K)] + matrix + ["s"] + ["c.%d" % (i + 1)
+            for i in range(N)] + ["first", "spread"]
 
 
 def rows_of(draw):
@@ -78,7 +79,8 @@ def make(rng, K, N, S, noise, empty):
     draws = []
     for _ in range(S):
         c = np.where(rng.random(N) < noise, rng.integers(0, K - empty, N), truth)
-        draws.append(dict(lp=rng.normal(), w=rng.dirichlet(np.ones(K)), mu=centre + rng.normal(0, 0.7, K), A=np.array([rng.dirichlet(np.ones(K)) for _ in range(K)]), s=rng.random() + 0.1, c=c))
+        draws.append(dict(lp=rng.normal(), w=rng.dirichlet(np.ones(K)), mu=centre + rng.normal(0, 0.7, K),
+                          A=np.array([rng.dirichlet(np.ones(K)) for _ in range(K)]), s=rng.random() + 0.1, c=c))
     return draws
 
 
@@ -102,7 +104,8 @@ def main():
         # the labels that most draws give, from which no draw could be nearer
         count = np.array([(allocations == k).sum(0) for k in range(K)])
         for d, row, z in zip(mixed, after, allocations):
-            tos = [np.array(p) for p in itertools.permutations(range(K)) if np.allclose(rows_of(permuted(d, np.array(p)))[:-2], row[:-2], rtol=0, atol=0)]
+            tos = [np.array(p) for p in itertools.permutations(range(K)) if np.allclose(rows_of(permuted(d, np.array(p)))[:-2], row[:-2],
+                    rtol=0, atol=0)]
             good &= len(tos) == 1 and row[-1] == np.ptp(d["mu"]) and row[-2] == d["mu"][0]
         modal = count.max(0)
         reference = np.array([[k for k in range(K) if count[k, i] == modal[i]] for i in range(N)], dtype=object)
@@ -112,25 +115,29 @@ def main():
             ties = (~unique).sum()
             best &= off(z) <= min(off(np.array(p)[d["c"]]) for p in itertools.permutations(range(K))) + ties
         check(good, "K", K, "all columns of a draw are permuted together, and nothing else changes")
-        check(best, "K", K, "no permutation of a draw disagrees less with the labels of most draws, of all", len(list(itertools.permutations(range(K)))))
+        check(best, "K", K, "no permutation of a draw disagrees less with the labels of most draws, of all",
+              len(list(itertools.permutations(range(K)))))
         again = [permuted(d, rng.permutation(K)) for d in mixed]
         write("b", again, 2)
         run("relabel", "b", "--by", "c", "-q", "--no-summary")
         other = read("b_relabelled", 2, K, N)
         z = other[:, -N - 2:-2].astype(int) - 1
-        same = [p for p in itertools.permutations(range(K)) if (np.array(p)[allocations] == z).all() and np.array_equal(after[:, 1 + K:1 + 2 * K], other[:, 1 + K:1 + 2 * K][:, list(p)])]
+        same = [p for p in itertools.permutations(range(K)) if (np.array(p)[allocations] == z).all()
+                and np.array_equal(after[:, 1 + K:1 + 2 * K], other[:, 1 + K:1 + 2 * K][:, list(p)])]
         check(len(same) == 1, "K", K, "other labels to begin with: the same up to one permutation of all")
         run("relabel", "a", "--by", "mu", "-q", "--no-summary", "-o", "p")
         mu = read("p", 2, K, N)[:, 1 + K:1 + 2 * K]
         scale = mu.std() ** 2
         mean = mu.mean(0)
-        best = all(((m - mean) ** 2).sum() <= min(((m[list(p)] - mean) ** 2).sum() for p in itertools.permutations(range(K))) + 1e-9 * scale for m in mu)
+        best = all(((m - mean) ** 2).sum() <= min(((m[list(p)] - mean) ** 2).sum() for p in itertools.permutations(range(K))) + 1e-9 * scale
+                   for m in mu)
         check(best, "K", K, "by mu: no permutation of a draw is nearer to the mean")
     # what is said
     write("a", mixed, 2)
     out = run("relabel", "a", "--by", "c", "--cocluster", "co.csv", "--partition", "part.csv")
     check("left out below: first, which depends on the labels" in out.stdout, "a definition that depends on labels is named")
-    check("first" not in out.stdout.split("mean")[1] and "spread" in out.stdout, "it is not summarised, and what does not depend on labels is")
+    check("first" not in out.stdout.split("mean")[1] and "spread" in out.stdout,
+          "it is not summarised, and what does not depend on labels is")
     co = np.loadtxt(os.path.join(work, "co.csv"), delimiter=",")
     z = np.array([d["c"] for d in mixed])
     expected = (z[:, :, None] == z[:, None, :]).mean(0)
@@ -148,9 +155,12 @@ def main():
             f.writelines((r if r[0] in "#l" else absent(r.split(","), 2)) + "\n" for r in rows)
     out = run("relabel", "n", "--by", "c", "--cocluster", "con.csv", "--partition", "partn.csv", "-q", "--no-summary")
     few = read("n_relabelled", 2, K, N)
-    check(out.returncode == 0 and "1 of 25 elements of c do not exist" in out.stdout and np.isnan(few[:, -4]).all() and np.isnan(few).sum() == len(few), "what does not exist stays nan", out.stderr)
-    check(np.allclose(np.loadtxt(os.path.join(work, "con.csv"), delimiter=","), np.delete(np.delete(expected, N - 2, 0), N - 2, 1), atol=1e-4), "co-clustering of the others")
-    check([int(r.split(",")[0]) for r in open(os.path.join(work, "partn.csv")).read().split()[1:]] == [i + 1 for i in range(N) if i != N - 2], "the partition names the elements that exist")
+    check(out.returncode == 0 and "1 of 25 elements of c do not exist" in out.stdout and np.isnan(few[:, -4]).all()
+          and np.isnan(few).sum() == len(few), "what does not exist stays nan", out.stderr)
+    check(np.allclose(np.loadtxt(os.path.join(work, "con.csv"), delimiter=","), np.delete(np.delete(expected, N - 2, 0), N - 2, 1),
+                      atol=1e-4), "co-clustering of the others")
+    check([int(r.split(",")[0]) for r in open(os.path.join(work, "partn.csv")).read().split()[1:]] == [i + 1 for i in range(N)
+            if i != N - 2], "the partition names the elements that exist")
     for name, change, says in [
         ("cut", lambda t: t[:-20], "was cut off"),
         ("line", lambda t: t[:t[:-1].rindex("\n") + 1] + "1,2,3\n", "fewer cells"),
@@ -164,8 +174,10 @@ def main():
         with open(os.path.join(work, name + "_1.csv"), "w") as f:
             f.write(change(text))
         done = run("relabel", name, "--by", "c")
-        check(done.returncode == 2 and says in done.stderr and not os.path.exists(os.path.join(work, name + "_relabelled_1.csv")), name + ":", done.stderr.strip())
-    for args, says in [(["a", "--by", "s"], "not all of these"), (["none"], "no draws none_1.csv"), (["a", "--by", "A"], "two of its dimensions"), (["a", "--by", "first"], "depends on the labels"),
+        check(done.returncode == 2 and says in done.stderr and not os.path.exists(os.path.join(work, name + "_relabelled_1.csv")),
+              name + ":", done.stderr.strip())
+    for args, says in [(["a", "--by", "s"], "not all of these"), (["none"], "no draws none_1.csv"),
+                       (["a", "--by", "A"], "two of its dimensions"), (["a", "--by", "first"], "depends on the labels"),
                        (["a_1.csv", "cut_1.csv"], "cut off"), ([], "no draws are given")]:
         done = run("relabel", *args)
         check(done.returncode == 2 and says in done.stderr, *args, done.stderr.strip())

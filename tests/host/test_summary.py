@@ -2,8 +2,8 @@
 
 usage: python tests/host/test_summary.py [PROGRAM]        (PROGRAM: build/tests/host/summary; needs numpy and arviz < 1)
 
-Bounds: 1e-6 relative. Both sides compute the same formulas; they differ in rounding only (ArviZ sums autocovariances by FFT, and takes normal
-scores from SciPy), which for n draws amplifies 1e-16 by less than n^2 = 10^8 where chains hardly mix, and not at all elsewhere.
+Bounds: 1e-6 relative. Both sides compute the same formulas; they differ in rounding only (ArviZ sums autocovariances by FFT, and takes
+normal scores from SciPy), which for n draws amplifies 1e-16 by less than n^2 = 10^8 where chains hardly mix, and not at all elsewhere.
 Prints one line per set: the largest relative difference and the bound; exits 1 if any is above it.
 """
 import subprocess

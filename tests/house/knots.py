@@ -1,4 +1,5 @@
-"""Which file calls which, by the symbols of the objects: arrows between floors go one way, and files of a folder that call each other in a circle are few.
+"""Which file calls which, by the symbols of the objects: arrows between floors go one way, and files of a folder that call each other in a
+circle are few.
 
     knots.py OBJECTS [-v]        OBJECTS: build/obj; -v names the files of each circle, and the calls that close it
 
@@ -23,7 +24,8 @@ def is_there(file):
 
 
 def reading_order(files):
-    """file -> its place in compiler/graph/README.md, which has a section for each folder, and in it `NAME: what it does` or `NAME, NAME: ...`"""
+    """file -> its place in compiler/graph/README.md, which has a section for each folder, and in it `NAME: what it does` or `NAME, NAME:
+    ...`"""
     place, folder = {}, None
     with open(os.path.join(ROOT, "compiler/graph/README.md")) as f:
         for word in re.findall(r"^## \w+|\w+(?=(?:, \w+)*:)", f.read(), flags=re.M):
@@ -107,11 +109,13 @@ def main():
         inside = {f: {o for o, _ in to if floor(o) == folder} for f, to in calls.items() if floor(f) == folder}
         all_of = circles(inside)
         largest = len(all_of[0]) if all_of else 1
-        print("%s: circles of %s of %d files, %d allowed" % (folder, ", ".join(str(len(c)) for c in all_of) or "1", len(inside), MOST[folder]))
+        print("%s: circles of %s of %d files, %d allowed" % (folder, ", ".join(str(len(c)) for c in all_of) or "1", len(inside),
+                                                             MOST[folder]))
         wrong += largest > MOST[folder]
         for c in all_of if "-v" in sys.argv else []:
             for f in c:
-                print("    %s: %s" % (os.path.basename(f), ", ".join("%s of %s" % (s, os.path.basename(o)) for o, s in sorted(calls[f]) if o in c)))
+                print("    %s: %s" % (os.path.basename(f), ", ".join("%s of %s" % (s, os.path.basename(o)) for o,
+                                                                     s in sorted(calls[f]) if o in c)))
     return 1 if wrong else 0
 
 

@@ -8,7 +8,8 @@ import sys
 
 TEXTS = ("docs", "compiler", "runtime", "stdlib", "tests")
 ENDINGS = (".md", ".c", ".cc", ".h", ".def", ".l", ".y", ".gm", ".py", ".test")
-FLOORS = {name: top for top, names in (("compiler", "base front graph kernel emit driver"), ("runtime", "device host backends")) for name in names.split()}
+FLOORS = {name: top for top, names in (("compiler", "base front graph kernel emit driver"), ("runtime", "device host backends"))
+          for name in names.split()}
 NAMED = re.compile(r"(?<![\w/.])(?:compiler/|runtime/)?(%s)/((?:\w+/)?[a-z]\w*\.(?:c|cc|h|def|l|y))\b" % "|".join(FLOORS))
 
 

@@ -1,9 +1,11 @@
-"""What emission calls of the floors below it, by the symbols of the objects: only questions about what stands in the program, and no constructor.
+"""What emission calls of the floors below it, by the symbols of the objects: only questions about what stands in the program, and no
+constructor.
 
     printing.py OBJECTS     OBJECTS: build/obj
 
-compiler/emit prints: what it says is a member of the program that compiler/kernel has completed. So a function of graph or kernel that its objects ask for is
-one of ALLOWED, and each of these is asked for; a function that makes, changes or searches an expression, or that costs or decides, is none."""
+compiler/emit prints: what it says is a member of the program that compiler/kernel has completed. So a function of graph or kernel that its
+objects ask for is one of ALLOWED, and each of these is asked for; a function that makes, changes or searches an expression, or that costs
+or decides, is none."""
 import os
 import subprocess
 import sys
@@ -13,7 +15,8 @@ ALLOWED = {
     "compiler/graph": {
         "ex_is_num", "ex_rank", "ex_dim",                      # what stands in an expression
         "ex_text", "ex_quote", "factor_print",                 # in the notation of the model, for comments and messages
-        "ex_absorbed",                                         # which factor of a product may diverge where another is 0: the normal form (expr.h)
+        # which factor of a product may diverge where another is 0: the normal form (expr.h)
+        "ex_absorbed",
         "ex_positive",                                         # lgamma of what is positive has a form without branches
         "is_data_total", "has_data_total", "is_longest_slice",         # sizes that are sums or ends of data
     },
@@ -47,7 +50,8 @@ def main():
             wrong += 1
         for file, names in asks.items():
             for name in sorted(names & has - allowed):
-                print("compiler/emit/%s calls %s of %s: emission prints, what it needs is for compiler/kernel to find (kernel/complete.c)" % (file, name, folder))
+                print("compiler/emit/%s calls %s of %s: emission prints, what it needs is for compiler/kernel to find (kernel/complete.c)"
+                      % (file, name, folder))
                 wrong += 1
         unused = allowed - set().union(*asks.values())
         for name in sorted(unused):

@@ -1,4 +1,5 @@
-"""The README of a folder is its table of contents: it names every file once, in an order in which each file calls and includes only those before it.
+"""The README of a folder is its table of contents: it names every file once, in an order in which each file calls and includes only those
+before it.
 
     readmes.py ROOT OBJECTS        OBJECTS: build/obj of the tree ROOT
 
@@ -61,7 +62,8 @@ def calls_of(root, folder, files, of, home):
 
 
 def look_at(root, folder, of, home):
-    files = [f for f in sorted(os.listdir(os.path.join(root, folder))) if f.endswith(ENDINGS) or os.path.isdir(os.path.join(root, folder, f))]
+    files = [f for f in sorted(os.listdir(os.path.join(root, folder))) if f.endswith(ENDINGS)
+             or os.path.isdir(os.path.join(root, folder, f))]
     readme = "%s/README.md" % folder
     names = named(os.path.join(root, readme))
     place = {}

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""One word for one notion: words.py ROOT [PATH...] names the places where comments, messages and docs use a word that the glossary replaces, where a
-sentence of a comment or of a page is too long, and code lines that are too wide.
+"""One word for one notion: words.py ROOT [PATH...] names the places where comments, messages and docs use a word that the glossary
+replaces, where a sentence of a comment or of a page is too long, and code lines that are too wide.
 
-BANNED has a regular expression for each word, and what is written instead. A sentence ends at a full stop, a colon or a semicolon, or with its paragraph.
+BANNED has a regular expression for each word, and what is written instead. A sentence ends at a full stop, a colon or a semicolon, or with
+its paragraph.
 """
 import os
 import re
@@ -13,8 +14,9 @@ WIDE = 140
 LONG = 30
 CODE = (".c", ".h", ".cc", ".def", ".l", ".y", ".gm", ".cu", ".cpp")
 PAGES = (".md",)
+SCRIPTS = (".py",)                                                    # their lines alone are measured
 OLDER = re.compile(r"^SETTING_ALSO\(")                                 # an older word that models may still use
-UNSEEN = re.compile(r"tests/(golden/.*/expected\.cu|freeze\.txt|fuzz/|house/words\.py)|LICENSE|CHANGELOG\.md")
+UNSEEN = re.compile(r"tests/(golden/.*/expected\.cu|freeze\.txt|fuzz/.*\.gm)|LICENSE|CHANGELOG\.md")
 BANNED = [
     (r"orbits?", "group move, scale move"),
     (r"compet\w+|contests?", "method selection, trial"),
@@ -60,6 +62,9 @@ def too_long(sentences):
 def visit(root, path):
     with open(os.path.join(root, path), errors="replace") as f:
         lines = f.read().split("\n")
+    if path.endswith(SCRIPTS):
+        yield from ((at, "%d columns" % len(line)) for at, line in enumerate(lines, 1) if len(line) > WIDE)
+        return
     code, block, first = path.endswith(CODE), [], 0
     fenced = False
     for at, line in enumerate(lines + [""], 1):
@@ -89,11 +94,14 @@ def visit(root, path):
 
 def main():
     root, given = sys.argv[1], sys.argv[2:]
-    listed = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True).stdout.split("\n") if os.path.isdir(os.path.join(root, ".git")) or os.path.isfile(os.path.join(root, ".git")) else [
-        os.path.relpath(os.path.join(a, f), root) for a, _, fs in os.walk(root) for f in fs if not a.startswith(os.path.join(root, "build"))]
+    if os.path.exists(os.path.join(root, ".git")):
+        listed = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True).stdout.split("\n")
+    else:
+        listed = [os.path.relpath(os.path.join(a, f), root) for a, _, fs in os.walk(root) for f in fs
+                  if not a.startswith(os.path.join(root, "build"))]
     faults = files = 0
     for path in sorted(listed):
-        if not path.endswith(CODE + PAGES) or UNSEEN.search(path) or (given and not any(path.startswith(g) for g in given)):
+        if not path.endswith(CODE + PAGES + SCRIPTS) or UNSEEN.search(path) or (given and not any(path.startswith(g) for g in given)):
             continue
         files += 1
         for at, says in visit(root, path):

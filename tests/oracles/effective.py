@@ -51,12 +51,15 @@ def main():
     failed = few = done = 0
     for name in sorted(os.listdir(HERE)):
         folder = os.path.join(HERE, name)
-        if not os.path.exists(os.path.join(folder, "model.gm")) or os.path.exists(os.path.join(folder, "skip")) or (o.names and not any(n in name for n in o.names)):
+        if not os.path.exists(os.path.join(folder, "model.gm")) or os.path.exists(os.path.join(folder, "skip")) or (o.names
+                and not any(n in name for n in o.names)):
             continue
         program = os.path.join(o.build, name)
         try:
-            subprocess.run([o.gmc, "-q", *(["--method", "gibbs"] if o.gibbs else []), os.path.join(folder, "model.gm"), "-o", program], check=True, capture_output=True, text=True, timeout=o.timeout)
-            ran = subprocess.run([program, os.path.join(folder, "data.json"), *SETTINGS], check=True, capture_output=True, text=True, timeout=o.timeout)
+            subprocess.run([o.gmc, "-q", *(["--method", "gibbs"] if o.gibbs else []), os.path.join(folder, "model.gm"), "-o", program],
+                           check=True, capture_output=True, text=True, timeout=o.timeout)
+            ran = subprocess.run([program, os.path.join(folder, "data.json"), *SETTINGS], check=True, capture_output=True, text=True,
+                                 timeout=o.timeout)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
             failed += 1
             print("| %s | failed: %s | | |" % (name, str(e)[:60].replace("|", "/")), flush=True)
@@ -65,7 +68,8 @@ def main():
         way = taken(ran.stdout + ran.stderr)
         done += 1
         few += size < 1000
-        print("| %s | %s | %s | %s |" % (name, "%.0f" % size if worst else "-", worst, way), flush=True)          # a dash: of no unknown is there an effective size
+        # a dash: of no unknown is there an effective size
+        print("| %s | %s | %s | %s |" % (name, "%.0f" % size if worst else "-", worst, way), flush=True)
     print("%d models, %d with fewer than 1000 effective draws of 20,000, %d failed" % (done, few, failed))
     return 1 if failed or not done else 0
 

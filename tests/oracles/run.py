@@ -9,7 +9,8 @@ A NAME is a folder here, or part of its name; without one all are run.  A folder
     reference.json        what compare.py compares the draws with
     settings              optional: command line of the program, in place of the default below
     skip                  optional: one line that says why the model is left out
-    infer                 optional: other ways to draw from it, the content of an `infer` block a line; each is run as well, against the same reference
+    infer                 optional: other ways to draw from it, the content of an `infer` block a line; each is run as well, against the
+                          same reference
 
 Exit status: 0 if nothing failed, else 1.  Python 3 standard library only.
 """
@@ -138,7 +139,8 @@ def main():
     for name, way in [(name, way) for name in names for way in ways_of(name)]:
         r = run_one(name, way, opt)
         count[r["verdict"]] += 1
-        print(f"{'  infer ' + way if way else name:<32} {number(r['compile'], 9, '.1f')} {number(r['run'], 8, '.1f')} {number(r['z'], 8, '.2f')}  "
+        print(f"{'  infer ' + way if way else name:<32} {number(r['compile'], 9, '.1f')} {number(r['run'], 8, '.1f')} "
+              f"{number(r['z'], 8, '.2f')}  "
               f"{r['verdict']}{': ' + r['why'] if r['why'] else ''}", flush=True)
     print(f"{count['passed']} passed, {count['FAILED']} failed, {count['skipped']} skipped")
     return 1 if count["FAILED"] else 0

@@ -1,6 +1,7 @@
-"""Mixtures of few observations against the sum over all allocations: how often two observations are of one component, how many components are empty, and what
-the parameters of components, empty ones among them, come to. Nothing compared depends on the labels, or the labels are exchangeable.
-z is the difference over its Monte Carlo error; the bound is 6 and the seeds are fixed: a change of random numbers rings falsely less than once in 10^6 checks.
+"""Mixtures of few observations against the sum over all allocations: how often two observations are of one component, how many components
+are empty, and what the parameters of components, empty ones among them, come to. Nothing compared depends on the labels, or the labels are
+exchangeable. z is the difference over its Monte Carlo error; the bound is 6 and the seeds are fixed: a change of random numbers rings
+falsely less than once in 10^6 checks.
 
 One component is compared with the closed form of its normal-inverse-Wishart posterior (Murphy 2007, Conjugate Bayesian analysis of the
 Gaussian distribution)."""
@@ -21,8 +22,8 @@ def near(what, x, known):
 
 
 def compare(name, model, data, params, N, K, alpha, log_marginal, component):
-    """`log_marginal`: of the rows of a set under one component, its parameters integrated out. `component`: name of a column of component 1 -> (function of
-    its draws, function of a set that gives its posterior mean); the mean over allocations is compared."""
+    """`log_marginal`: of the rows of a set under one component, its parameters integrated out. `component`: name of a column of component 1
+    -> (function of its draws, function of a set that gives its posterior mean); the mean over allocations is compared."""
     d = w.draws(w.compile(name, model), w.data(name, data), samples=40000, seed=1, params=params)
     log_weight, together, empty, means = [], [], [], {column: [] for column in component}
     sets = {}
@@ -48,7 +49,8 @@ def compare(name, model, data, params, N, K, alpha, log_marginal, component):
     for i in range(N):
         for j in range(i):
             near("%s: %d and %d together" % (name, j + 1, i + 1), (c[i] == c[j]) * 1.0, known[i, j])
-    near("%s: empty components" % name, K - np.array([(c == k + 1).any(axis=0) for k in range(K)]).sum(axis=0) * 1.0, (weight * empty).sum())
+    near("%s: empty components" % name, K - np.array([(c == k + 1).any(axis=0) for k in range(K)]).sum(axis=0) * 1.0,
+         (weight * empty).sum())
     for column, f in component.items():
         near("%s: %s" % (name, column), f[0](d[column]), (weight * means[column]).sum())
 
@@ -64,10 +66,12 @@ def univariate():
         return -len(v) / 2 * np.log(2 * np.pi) - 0.5 * np.log(4 * precision) - 0.5 * ((v ** 2).sum() - mean ** 2 * precision)
     prior = "data { int N, K; vector[N] y; }\nprior { w ~ dirichlet(rep_vector(0.8, K)); for (k in 1:K) mu[k] ~ normal(0, 2); }\n"
     square = {"mu.1": (np.square, lambda m: posterior(m)[0] ** 2 + 1 / posterior(m)[1])}
-    compare("by_indicator", prior + "latent { for (i in 1:N) c[i] ~ categorical(w); }\nlikelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], 1); }\ninfer { mu by gibbs; }",
+    compare("by_indicator", prior + "latent { for (i in 1:N) c[i] ~ categorical(w); }\nlikelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], "
+                                    "1); }\ninfer { mu by gibbs; }",
             {"N": 8, "K": 2, "y": y}, "c,mu", 8, 2, 0.8, log_marginal, square)
     y = y[[0, 3, 5, 7]]                          # more components than observations: most are empty
-    compare("mostly_empty", prior + "likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(mu, 1)); }", {"N": 4, "K": 5, "y": y}, "z_y,mu", 4, 5, 0.8, log_marginal, square)
+    compare("mostly_empty", prior + "likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(mu, 1)); }", {"N": 4, "K": 5, "y": y}, "z_y,mu",
+            4, 5, 0.8, log_marginal, square)
 
 
 def multivariate():
@@ -82,17 +86,24 @@ def multivariate():
     def log_marginal(members):
         n = len(members)
         _, k, v, S = posterior(members)
-        return (-n * np.log(np.pi) + multigammaln(v / 2, 2) - multigammaln(nu / 2, 2) + nu / 2 * np.linalg.slogdet(S0)[1] - v / 2 * np.linalg.slogdet(S)[1]
+        return (-n * np.log(np.pi) + multigammaln(v / 2, 2) - multigammaln(nu / 2, 2) + nu / 2 * np.linalg.slogdet(S0)[1] - v / 2
+                * np.linalg.slogdet(S)[1]
                 + np.log(kappa / k))
     prior = """data { int N, K; matrix[N, 2] y; vector[2] m; matrix[2, 2] S; real kappa, nu; }
-      prior { w ~ dirichlet(rep_vector(1.5, K)); for (k in 1:K) { Sigma[k] ~ inv_wishart(nu, S); mu[k] ~ multi_normal(m, Sigma[k] / kappa); } }\n"""
+      prior { w ~ dirichlet(rep_vector(1.5, K)); for (k in 1:K) { Sigma[k] ~ inv_wishart(nu, S);
+              mu[k] ~ multi_normal(m, Sigma[k] / kappa); } }\n"""
     data = {"m": m0, "S": S0, "kappa": kappa, "nu": nu}
-    component = {"mu.1.2": (lambda x: x, lambda s: posterior(s)[0][1]), "Sigma.1.2.1": (lambda x: x, lambda s: posterior(s)[3][1, 0] / (posterior(s)[2] - 3)),
-                 "Sigma.1.1.1": (lambda x: 1 / x, lambda s: (posterior(s)[2] - 1) / posterior(s)[3][0, 0])}       # Sigma[1, 1] is inv_gamma((nu - 1)/2, S[1, 1]/2)
-    indicator = prior + "latent { for (i in 1:N) c[i] ~ categorical(w); }\nlikelihood { for (i in 1:N) y[i] ~ multi_normal(mu[c[i]], Sigma[c[i]]); }\ninfer { mu by gibbs; Sigma by gibbs; }"
+    component = {"mu.1.2": (lambda x: x, lambda s: posterior(s)[0][1]), "Sigma.1.2.1": (lambda x: x,
+            lambda s: posterior(s)[3][1, 0] / (posterior(s)[2] - 3)),
+                 # Sigma[1, 1] is inv_gamma((nu - 1)/2, S[1, 1]/2)
+                 "Sigma.1.1.1": (lambda x: 1 / x, lambda s: (posterior(s)[2] - 1) / posterior(s)[3][0, 0])}
+    indicator = (prior + "latent { for (i in 1:N) c[i] ~ categorical(w); }\nlikelihood { for (i in 1:N) y[i] ~ multi_normal(mu[c[i]], "
+                         "Sigma[c[i]]); }\ninfer { mu by gibbs; Sigma by gibbs; }")
     compare("multivariate", indicator, {"N": 7, "K": 2, "y": y, **data}, "c,mu,Sigma", 7, 2, 1.5, log_marginal, component)
     y = y[:3]
-    compare("as_mixture", prior + "likelihood { for (i in 1:N) y[i] ~ mixture(w, multi_normal(mu, Sigma)); }\ninfer { w by gibbs; mu by gibbs; Sigma by gibbs; }", {"N": 3, "K": 4, "y": y, **data}, "z_y,mu,Sigma", 3, 4, 1.5, log_marginal, component)
+    compare("as_mixture", prior + "likelihood { for (i in 1:N) y[i] ~ mixture(w, multi_normal(mu, Sigma)); }\ninfer { w by gibbs; mu by "
+                                  "gibbs; Sigma by gibbs; }", {"N": 3, "K": 4, "y": y, **data}, "z_y,mu,Sigma", 3, 4, 1.5, log_marginal,
+                                  component)
     compare("one_component", indicator, {"N": 3, "K": 1, "y": y, **data}, "c,mu,Sigma", 3, 1, 1.5, log_marginal, component)
 
 

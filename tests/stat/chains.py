@@ -101,7 +101,8 @@ def states():
     for k in range(1, d + 1):
         n.add([("c.%d" % k, 1)], 0, 2)
         for t in range(1, T + 1):
-            n.add([("x.%d.%d" % (t, k), 1), ("c.%d" % k, -1)] + ([("x.%d.%d" % (t - 1, j + 1), -F[k - 1, j]) for j in range(d)] if t > 1 else []), 0, 0.5 + 0.1 * k)
+            n.add([("x.%d.%d" % (t, k), 1), ("c.%d" % k, -1)] + ([("x.%d.%d" % (t - 1, j + 1), -F[k - 1, j]) for j in range(d)] if t > 1
+                                                                 else []), 0, 0.5 + 0.1 * k)
     for t in range(1, T + 1):
         for i in range(m):
             n.add([("x.%d.%d" % (t, j + 1), H[i, j]) for j in range(d)], y[t - 1, i], 0.3)
@@ -111,7 +112,8 @@ prior {
   for (k in 1:d) x[1, k] ~ normal(c[k], 0.5 + 0.1*k);
   for (t in 2:T, k in 1:d) x[t, k] ~ normal(c[k] + sum(j in 1:d, F[k, j]*x[t-1, j]), 0.5 + 0.1*k);
 }
-likelihood { for (t in 1:T, i in 1:m) y[t, i] ~ normal(sum(j in 1:d, H[i, j]*x[t, j]), 0.3); }""", {"T": T, "d": d, "m": m, "F": F, "H": H, "y": y}, n, "band"
+likelihood { for (t in 1:T, i in 1:m) y[t, i] ~ normal(sum(j in 1:d, H[i, j]*x[t, j]), 0.3); }""", {"T": T, "d": d, "m": m, "F": F, "H": H,
+        "y": y}, n, "band"
 
 
 def panel():
@@ -122,15 +124,18 @@ def panel():
     n.add([("mu", 1)], 0, 2)
     for i in range(n_series):
         for t in range(T[i]):
-            n.add([("x.%d.%d" % (i + 1, t + 1), 1)] + ([("x.%d.%d" % (i + 1, t), -0.9), ("mu", -0.1)] if t else [("mu", -1)]), 0, 0.6 if t else 1)
+            n.add([("x.%d.%d" % (i + 1, t + 1), 1)] + ([("x.%d.%d" % (i + 1, t), -0.9), ("mu", -0.1)] if t else [("mu", -1)]), 0,
+                  0.6 if t else 1)
             n.add([("x.%d.%d" % (i + 1, t + 1), 1)], y[i, t], 0.5)
     return """data { int I; int S; int T[I]; real y[I, S]; }
 prior { mu ~ normal(0, 2); for (i in 1:I) { x[i, 1] ~ normal(mu, 1); for (t in 2:T[i]) x[i, t] ~ normal(0.9*x[i, t-1] + 0.1*mu, 0.6); } }
-likelihood { for (i in 1:I, t in 1:T[i]) y[i, t] ~ normal(x[i, t], 0.5); real x[I, S]; }""", {"I": n_series, "S": max(T), "T": T, "y": y}, n, "band"
+likelihood { for (i in 1:I, t in 1:T[i]) y[i, t] ~ normal(x[i, t], 0.5); real x[I, S]; }""", {"I": n_series, "S": max(T), "T": T,
+        "y": y}, n, "band"
 
 
 def across():
-    """The chain goes along the first subscript, a panel along the second; an independent noise beside it joins; weights differ from place to place."""
+    """The chain goes along the first subscript, a panel along the second; an independent noise beside it joins; weights differ from place
+    to place."""
     T, m = 5, 3
     y, w = rng.normal(size=(T, m)).round(3), (0.3 + rng.random((T, m))).round(2)
     n = Normal(names("x", T, m) + names("u", T, m))
@@ -206,7 +211,8 @@ likelihood {
 }""", {"T": T, "m": m, "y": y}, n, "is drawn in place of z"
 
 
-CASES = {"innovations": innovations, "standardised": standardised, "ar1": ar1, "ar2": ar2, "trend": trend, "states": states, "panel": panel, "across": across, "one": walk(1), "two": walk(2)}
+CASES = {"innovations": innovations, "standardised": standardised, "ar1": ar1, "ar2": ar2, "trend": trend, "states": states, "panel": panel,
+         "across": across, "one": walk(1), "two": walk(2)}
 
 
 def check(w, name):

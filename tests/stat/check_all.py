@@ -31,7 +31,8 @@ def check(w, name, text):
     steps = 0
     for values in runs:
         data = w.data(name, values)
-        ran = subprocess.run([program, data, "--check", "--seed", "1", "--chains", "2", "--threads", "1", "-q"], capture_output=True, text=True)
+        ran = subprocess.run([program, data, "--check", "--seed", "1", "--chains", "2", "--threads", "1", "-q"], capture_output=True,
+                             text=True)
         lines = ran.stdout.splitlines()
         if ran.returncode != 0:
             return False, "%s: exit status %d\n%s%s\n%s" % (name, ran.returncode, ran.stdout, ran.stderr, text)

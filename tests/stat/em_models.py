@@ -1,11 +1,13 @@
-"""Models whose modes are found by expectation-maximisation: against densities written down in em.py, and on a GPU against the CPU in tests/gpu/modes.py."""
+"""Models whose modes are found by expectation-maximisation: against densities written down in em.py, and on a GPU against the CPU in
+tests/gpu/modes.py."""
 NORMALS = """data { int<lower=0> N; int<lower=1> K; vector[N] y; }
 prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) { mu[k] ~ normal(0, 10); s[k] ~ root_inv_gamma(2, 1); } }
 latent { for (i in 1:N) c[i] ~ categorical(w); }
 likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], s[c[i]]); }
 """
 CLASSES = """data { int<lower=0> N; int<lower=1> K, J; int<lower=1, upper=3> y[N, J]; int<lower=0> n[N]; }
-prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) { lambda[k] ~ gamma(2, 1); for (j in 1:J) theta[k, j] ~ dirichlet(rep_vector(1.5, 3)); } }
+prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) { lambda[k] ~ gamma(2, 1);
+  for (j in 1:J) theta[k, j] ~ dirichlet(rep_vector(1.5, 3)); } }
 latent { for (i in 1:N) c[i] ~ categorical(w); }
 likelihood { for (i in 1:N) { n[i] ~ poisson(lambda[c[i]]); for (j in 1:J) y[i, j] ~ categorical(theta[c[i], j]); } }
 """

@@ -18,7 +18,8 @@ from program import Workplace, report
 
 rng = np.random.default_rng(5)
 N, G, T = 60, 6, 40
-ROWS = """data { int<lower=0> N, G, T; matrix[N, 3] X; int<lower=1, upper=G> g[N]; int<lower=0, upper=1> y[N]; int<lower=1, upper=3> k[N]; vector[T] r; vector[9] t, f; }
+ROWS = """data { int<lower=0> N, G, T; matrix[N, 3] X; int<lower=1, upper=G> g[N]; int<lower=0, upper=1> y[N]; int<lower=1, upper=3> k[N];
+  vector[T] r; vector[9] t, f; }
 prior {
   a ~ normal(0, 1); vector[3] b ~ normal(0, 1); tau ~ exponential(1); for (j in 1:G) u[j] ~ normal(0, tau);
   matrix[3, 3] B ~ normal(0, 1);
@@ -37,7 +38,8 @@ infer { (a, b, tau, u, B, w, q, length, z) by nuts; }
 
 # Values summed out whose probabilities several slopes need: of groups that data name, of places that rows name, of all rows; under a
 # condition, with missing values, where a choice leaves a sum out.
-MIXTURES = """data { int<lower=0> N, D, K, V; int<lower=1, upper=D> doc[N]; int<lower=1, upper=V> word[N]; vector[N] x; real y[N]; int<lower=0, upper=1> seen[N]; int<lower=0> n[N]; }
+MIXTURES = """data { int<lower=0> N, D, K, V; int<lower=1, upper=D> doc[N]; int<lower=1, upper=V> word[N]; vector[N] x; real y[N];
+  int<lower=0, upper=1> seen[N]; int<lower=0> n[N]; }
 prior {
   for (d in 1:D) theta[d] ~ dirichlet(rep_vector(2, K));
   for (k in 1:K) { phi[k] ~ dirichlet(rep_vector(2, V)); mu[k] ~ normal(2 * k, 1); s[k] ~ gamma(9, 9); l[k] ~ normal(0, 0.5); }
@@ -70,8 +72,10 @@ def measure(w, name, model, values):
     with open(source, "w") as f:
         f.write(model)
     here = os.path.dirname(os.path.abspath(__file__))
-    subprocess.run([os.environ.get("GMC") or os.path.join(here, "../../build/gmc"), "-q", source, "-o", program], env={**os.environ, "CC": os.path.join(here, "cc_energy")}, check=True)
-    ran = subprocess.run([program, w.data(name, values), "--chains", "1", "--samples", "2000", "--warmup", "500", "--seed", "2", "--threads", "1", "--no-summary", "-q"], capture_output=True, text=True)
+    subprocess.run([os.environ.get("GMC") or os.path.join(here, "../../build/gmc"), "-q", source, "-o", program],
+                   env={**os.environ, "CC": os.path.join(here, "cc_energy")}, check=True)
+    ran = subprocess.run([program, w.data(name, values), "--chains", "1", "--samples", "2000", "--warmup", "500", "--seed", "2",
+                          "--threads", "1", "--no-summary", "-q"], capture_output=True, text=True)
     told = re.search(r"n (\d+), E exp\(-dH\) (\S+), z (\S+), ratio (\S+), apart (\S+)", ran.stdout)
     if not told:
         return False, "%s: status %d %s" % (name, ran.returncode, ran.stdout + ran.stderr)
@@ -81,14 +85,18 @@ def measure(w, name, model, values):
 
 def main():
     X = rng.normal(size=(N, 3))
-    values = {"N": N, "G": G, "T": T, "X": X, "g": rng.integers(1, G + 1, N), "y": rng.integers(0, 2, N), "k": rng.integers(1, 4, N), "r": rng.normal(size=T), "t": np.linspace(0, 3, 9), "f": rng.normal(size=9)}
+    values = {"N": N, "G": G, "T": T, "X": X, "g": rng.integers(1, G + 1, N), "y": rng.integers(0, 2, N), "k": rng.integers(1, 4, N),
+              "r": rng.normal(size=T), "t": np.linspace(0, 3, 9), "f": rng.normal(size=9)}
     n, D, K, V = 60, 5, 3, 4
     z, gone = rng.integers(0, K, n), rng.random((2, n)) < 0.1
-    mixtures = {"N": n, "D": D, "K": K, "V": V, "doc": rng.integers(1, D + 1, n), "word": [None if g else int(v) for g, v in zip(gone[0], rng.integers(1, V + 1, n))], "x": rng.normal(size=n),
-                "y": [None if g else v for g, v in zip(gone[1], rng.normal(2.0 * z + 2, 0.8).tolist())], "seen": rng.integers(0, 2, n), "n": rng.poisson(1.2, n)}
+    mixtures = {"N": n, "D": D, "K": K, "V": V, "doc": rng.integers(1, D + 1, n),
+                "word": [None if g else int(v) for g, v in zip(gone[0], rng.integers(1, V + 1, n))], "x": rng.normal(size=n),
+                "y": [None if g else v for g, v in zip(gone[1], rng.normal(2.0 * z + 2, 0.8).tolist())], "seen": rng.integers(0, 2, n),
+                "n": rng.poisson(1.2, n)}
     with Workplace() as w:
         report([measure(w, "mixtures", MIXTURES, mixtures),
-                measure(w, "multivariate", MULTIVARIATE, {"N": n, "K": K, "p": 2, "v": rng.normal(size=(n, 2)) + 2 * z[:, None] + 2, "seen": rng.integers(0, 4, n).clip(max=1)}),
+                measure(w, "multivariate", MULTIVARIATE, {"N": n, "K": K, "p": 2, "v": rng.normal(size=(n, 2)) + 2 * z[:, None] + 2,
+                                                          "seen": rng.integers(0, 4, n).clip(max=1)}),
                 measure(w, "transforms", *one_program("nuts")), measure(w, "rows", ROWS, values)])
 
 

@@ -33,7 +33,8 @@ def moments(f, lo, hi):
     """Mean and second moment of the density exp(f) on (lo, hi) by adaptive quadrature (relative error 1e-8, far below the chains')."""
     cuts = np.linspace(lo, hi, 21)                # short pieces: kinks and narrow peaks do no harm
     top = max(f(v) for v in np.linspace(lo, hi, 2001)[1:-1])
-    total, first, second = (sum(integrate.quad(lambda v: v ** k * np.exp(f(v) - top), a, b, epsrel=1e-8, limit=200)[0] for a, b in zip(cuts, cuts[1:]))
+    total, first, second = (sum(integrate.quad(lambda v: v ** k * np.exp(f(v) - top), a, b, epsrel=1e-8, limit=200)[0] for a,
+                                b in zip(cuts, cuts[1:]))
                             for k in range(3))
     return first / total, second / total
 
@@ -64,7 +65,8 @@ def normal_known_answer():
     a, b = 3 + 3, 2 + ((v - 1) ** 2).sum() / 2
     near("normal variance: E 1/s2", 1 / d["s2"], a / b)
     near("normal variance: E s2", d["s2"], b / (a - 1))
-    d = draws("both", declare + "prior { s2 ~ inv_gamma(3, 2); mu ~ normal(1, sqrt(s2 / 0.5)); }\nlikelihood { y ~ normal(mu, sqrt(s2)); }", data)
+    d = draws("both", declare + "prior { s2 ~ inv_gamma(3, 2); mu ~ normal(1, sqrt(s2 / 0.5)); }\nlikelihood { y ~ normal(mu, sqrt(s2)); }",
+              data)
     m = (0.5 * 1 + v.sum()) / 6.5
     b = 2 + ((v ** 2).sum() + 0.5 - 6.5 * m ** 2) / 2
     near("normal-inverse-gamma: E mu", d["mu"], m)
@@ -72,7 +74,8 @@ def normal_known_answer():
     near("normal-inverse-gamma: E 1/s2", 1 / d["s2"], a / b)
     design = np.column_stack([np.ones(30), X])
     target = design @ [0.5, 1, -1] + np.round(rng.normal(size=30), 2)
-    d = draws("line", "data { int N, p; matrix[N, p] X; vector[N] y; }\nprior { a ~ normal(0, 3); vector[p] b ~ normal(0, 2); }\nlikelihood { y ~ normal(a + X * b, 0.8); }",
+    d = draws("line", "data { int N, p; matrix[N, p] X; vector[N] y; }\nprior { a ~ normal(0, 3); vector[p] b ~ normal(0, 2); "
+                      "}\nlikelihood { y ~ normal(a + X * b, 0.8); }",
               {"N": 30, "p": 2, "X": X, "y": target})
     V = np.linalg.inv(design.T @ design / 0.64 + np.diag([1 / 9, 1 / 4, 1 / 4]))
     mean = V @ design.T @ target / 0.64
@@ -88,7 +91,8 @@ def forms_of_probit():
     forms = {
         "loop": ("prior { for (j in 1:p) b[j] ~ normal(0, 2); }\nlikelihood { for (i in 1:N) y[i] ~ bernoulli(Phi(X[i] * b)); }", y),
         "vectorised": ("prior { vector[p] b ~ normal(0, 2); }\nlikelihood { y ~ bernoulli(Phi(X * b)); }", y),
-        "latent": ("prior { vector[p] b ~ normal(0, 2); }\nlatent { z ~ normal(X * b, 1); }\nlikelihood { for (i in 1:N) y[i] = z[i] > 0; }", y),
+        "latent": ("prior { vector[p] b ~ normal(0, 2); }\nlatent { z ~ normal(X * b, 1); }\n"
+                   "likelihood { for (i in 1:N) y[i] = z[i] > 0; }", y),
         "turned": ("prior { vector[p] b ~ normal(0, 2); }\nlikelihood { y ~ bernoulli(Phi(X * b)); }", 1 - y),
     }
 
@@ -111,7 +115,8 @@ def forms_of_probit():
 def one_coefficient():
     """Logit by Polya-Gamma, a horseshoe of fixed scale, the Lasso's prior, t errors, and quantile regression, against quadrature."""
     xy = "data { int<lower=0> N; vector[N] x; int<lower=0, upper=1> y[N]; }\n"
-    d = draws("logit", xy + "prior { b ~ normal(0, 2); }\nlikelihood { for (i in 1:N) y[i] ~ bernoulli_logit(b * x[i]); }", {"N": 30, "x": x, "y": y}, params="b")
+    d = draws("logit", xy + "prior { b ~ normal(0, 2); }\nlikelihood { for (i in 1:N) y[i] ~ bernoulli_logit(b * x[i]); }",
+              {"N": 30, "x": x, "y": y}, params="b")
     first, second = moments(lambda b: -b ** 2 / 8 + np.log(expit((2 * y - 1) * b * x)).sum(), -4, 10)
     near("logit: E b", d["b"], first)
     near("logit: E b^2", d["b"] ** 2, second)
@@ -120,13 +125,15 @@ def one_coefficient():
     real = "data { int<lower=0> N; vector[N] x; vector[N] y; }\n"
     data = {"N": 30, "x": x, "y": v}
     fit = lambda b: -((v - b * x) ** 2).sum() / 2
-    d = draws("horseshoe", real + "prior { lambda ~ half_cauchy(0, 1); b ~ normal(0, 0.3 * lambda); }\nlikelihood { y ~ normal(b * x, 1); }", data)
+    d = (draws("horseshoe", real + "prior { lambda ~ half_cauchy(0, 1); b ~ normal(0, 0.3 * lambda); }\nlikelihood { y ~ normal(b * x, 1); "
+                                   "}", data))
     # The horseshoe's density up to a constant: the integral of N(b; 0, 0.09*l^2) over a half-Cauchy l is exp(u) E1(u), u = b^2/0.18
     # (Carvalho, Polson and Scott 2010).
     from scipy.special import exp1
     f = lambda b: fit(b) + np.log(exp1(b * b / 0.18)) + b * b / 0.18
     top = max(f(b) for b in np.linspace(-2, 3, 1000))
-    parts = [sum(integrate.quad(lambda b: b ** k * np.exp(f(b) - top), lo, hi, limit=500)[0] for lo, hi in [(-3, 0), (0, 0.5), (0.5, 3)]) for k in range(3)]
+    parts = [sum(integrate.quad(lambda b: b ** k * np.exp(f(b) - top), lo, hi, limit=500)[0] for lo, hi in [(-3, 0), (0, 0.5), (0.5, 3)])
+             for k in range(3)]
     near("horseshoe: E b", d["b"], parts[1] / parts[0])
     near("horseshoe: E b^2", d["b"] ** 2, parts[2] / parts[0])
     d = draws("laplace", real + "prior { b ~ double_exponential(0, 0.1); }\nlikelihood { y ~ normal(b * x, 1); }", data)
@@ -142,7 +149,8 @@ def one_coefficient():
     near("asymmetric laplace errors: E b", d["b"], first)
     near("asymmetric laplace errors: E b^2", d["b"] ** 2, second)
     n = np.array([3, 0, 5, 2, 1, 4])
-    d = draws("rate", "data { int N; int<lower=0> y[N]; }\nprior { a ~ normal(0, 1); }\nlikelihood { y ~ poisson(exp(a)); }", {"N": 6, "y": n})
+    d = draws("rate", "data { int N; int<lower=0> y[N]; }\nprior { a ~ normal(0, 1); }\nlikelihood { y ~ poisson(exp(a)); }",
+              {"N": 6, "y": n})
     first, second = moments(lambda a: -a * a / 2 + n.sum() * a - 6 * np.exp(a), -3, 4)
     near("log rate by slice: E a", d["a"], first)
     near("log rate by slice: E a^2", d["a"] ** 2, second)
@@ -151,7 +159,8 @@ def one_coefficient():
     near("uniform prior of sigma: E sigma", d["sigma"], first)
     near("uniform prior of sigma: E sigma^2", d["sigma"] ** 2, second)
     m = np.abs(v) + 0.1
-    d = draws("truncated", "data { int N; vector<lower=0>[N] y; }\nprior { mu ~ normal(0, 2); }\nlikelihood { y ~ normal(mu, 1) T[0, ]; }", {"N": 30, "y": m})
+    d = draws("truncated", "data { int N; vector<lower=0>[N] y; }\nprior { mu ~ normal(0, 2); }\nlikelihood { y ~ normal(mu, 1) T[0, ]; }",
+              {"N": 30, "y": m})
     first, second = moments(lambda u: -u * u / 8 - ((m - u) ** 2).sum() / 2 - 30 * log_ndtr(u), -12, 6)
     near("truncated likelihood: E mu", d["mu"], first)
     near("truncated likelihood: E mu^2", d["mu"] ** 2, second)
@@ -177,7 +186,8 @@ def blocks():
       likelihood { for (i in 1:N) y[i] ~ normal(mu + u[g[i]] + v[h[i]], 0.5); }\n"""
     design = np.column_stack([np.ones(N), np.eye(J)[g], np.eye(K)[h]])
     precision = np.array([1 / 4] + J * [1 / 0.64] + K * [1 / 0.36])
-    for what, infer in {"together": "infer { (mu, u, v) by gibbs; }", "in pairs": "infer { (v, u) by gibbs; }", "one by one": "infer { mu by gibbs; u by gibbs; v by gibbs; }"}.items():
+    for what, infer in {"together": "infer { (mu, u, v) by gibbs; }", "in pairs": "infer { (v, u) by gibbs; }",
+                        "one by one": "infer { mu by gibbs; u by gibbs; v by gibbs; }"}.items():
         d = draws("crossed", model + infer, {"N": N, "J": J, "K": K, "g": g + 1, "h": h + 1, "y": v})
         got = [d["mu"]] + [d["u.%d" % (j + 1)] for j in range(J)] + [d["v.%d" % (k + 1)] for k in range(K)]
         joint_normal("crossed effects " + what, got, design, v, np.full(N, 4.0), precision, np.r_[0.5 / 4, np.zeros(J + K)])
@@ -210,7 +220,8 @@ def blocks():
 
 
 def missing():
-    """Missing counts without a bound, with and without other factors; missing elements of vectors. Sums over counts to 60 leave out less than 1e-12."""
+    """Missing counts without a bound, with and without other factors; missing elements of vectors. Sums over counts to 60 leave out less
+    than 1e-12."""
     y, x = [1, None, 2, 0, 3, None], np.array([1.0, 2.5, 2.2, -0.3, 2.0, 0.1])
     d = draws("missing_counts", """data { int N; int<lower=0> y[N]; vector[N] x; int<lower=0> z[N]; }
       prior { a ~ normal(0, 1); }
@@ -218,14 +229,16 @@ def missing():
               {"N": 6, "y": y, "x": x, "z": [2, 1, 4, None, 3, 2]}, params="a,y,z")
     k = np.arange(61)
     pmf = lambda a, v: stats.norm.pdf(v, 0.8 * k, 1) * stats.poisson.pmf(k, np.exp(a))
-    known = lambda a: (-a * a / 2 + stats.poisson.logpmf([1, 2, 0, 3], np.exp(a)).sum() + stats.poisson.logpmf([2, 1, 4, 3, 2], 2 * np.exp(a)).sum()
+    known = lambda a: (-a * a / 2 + stats.poisson.logpmf([1, 2, 0, 3], np.exp(a)).sum() + stats.poisson.logpmf([2, 1, 4, 3, 2],
+            2 * np.exp(a)).sum()
                        + np.log(pmf(a, 2.5).sum()) + np.log(pmf(a, 0.1).sum()))
     g = np.linspace(-3, 4, 2001)                  # the trapezoid rule's error on this smooth density is below 1e-8
     weight = np.exp([known(a) for a in g])
     weight /= weight.sum()
     near("missing counts: E a", d["a"], (weight * g).sum())
     near("missing counts: sliced", d["y.2"], sum(p * (k * pmf(a, 2.5)).sum() / pmf(a, 2.5).sum() for p, a in zip(weight, g)))
-    near("missing counts: sliced, square", d["y.6"] ** 2, sum(p * (k * k * pmf(a, 0.1)).sum() / pmf(a, 0.1).sum() for p, a in zip(weight, g)))
+    near("missing counts: sliced, square", d["y.6"] ** 2, sum(p * (k * k * pmf(a, 0.1)).sum() / pmf(a, 0.1).sum() for p,
+                                                              a in zip(weight, g)))
     near("missing counts: alone", d["z.4"], (weight * 2 * np.exp(g)).sum())
     near("missing counts: alone, square", d["z.4"] ** 2, (weight * (2 * np.exp(g) + 4 * np.exp(2 * g))).sum())
 
@@ -250,14 +263,17 @@ def truncated_counts():
     y, z, u = [1, None, 2, 5], np.array([1, 0, 2]), np.array([2, 3, 4])
     d = draws("truncated_counts", """data { int N, M; int<lower=0> y[N], z[M], u[M], b[M]; }
       prior { a ~ normal(0, 1); c ~ normal(0, 1); p ~ beta(1, 1); k ~ poisson(3) T[2, 5]; }
-      likelihood { for (i in 1:N) y[i] ~ poisson(exp(a)) T[1, ]; for (i in 1:M) { z[i] ~ poisson(exp(c)) T[, u[i]]; b[i] ~ binomial(7, p) T[3, ]; } }""",
+      likelihood { for (i in 1:N) y[i] ~ poisson(exp(a)) T[1, ]; for (i in 1:M) { z[i] ~ poisson(exp(c)) T[, u[i]];
+        b[i] ~ binomial(7, p) T[3, ]; } }""",
               {"N": 4, "M": 3, "y": y, "z": z, "u": u, "b": [3, 5, 4]}, params="a,c,p,k,y")
     seen = np.array([1, 2, 5])
     first, second = moments(lambda a: -a * a / 2 + (stats.poisson.logpmf(seen, np.exp(a)) - stats.poisson.logsf(0, np.exp(a))).sum(), -6, 4)
     near("truncated below: E a", d["a"], first)
     near("truncated below: E a^2", d["a"] ** 2, second)
     near("truncated below: a missing count is at least 1", (d["y.2"] < 1) * 1.0 + (d["a"] - first), 0)
-    first, second = moments(lambda c: -c * c / 2 + (stats.poisson.logpmf(z, np.exp(c)) - [logsumexp(stats.poisson.logpmf(np.arange(m + 1), np.exp(c))) for m in u]).sum(), -8, 8)
+    first, second = moments(lambda c: -c * c / 2 + (stats.poisson.logpmf(z, np.exp(c))
+                                                    - [logsumexp(stats.poisson.logpmf(np.arange(m + 1), np.exp(c))) for m in u]).sum(), -8,
+                                                    8)
     near("truncated above: E c", d["c"], first)
     near("truncated above: E c^2", d["c"] ** 2, second)
     first, second = moments(lambda p: (stats.binom.logpmf([3, 5, 4], 7, p) - stats.binom.logsf(2, 7, p)).sum(), 1e-6, 1 - 1e-6)
@@ -298,7 +314,8 @@ def mixtures():
         near("mixture, %s: E a b" % what, d["a"] * d["b"], (weight * m1 * m2).sum())
         near("mixture, %s: a missing value" % what, d["y.6"], (weight * (0.4 * m1 + 0.6 * m2)).sum())
     n = np.array([0, 0, 3, 1, 0, 2])
-    d = draws("zeros", """data { int N; int<lower=0> y[N]; }\nprior { p ~ beta(1, 1); l ~ gamma(2, 1); b ~ mixture(0.3, normal(0, 0.1), normal(1, 2)); }
+    d = draws("zeros", """data { int N; int<lower=0> y[N]; }
+    prior { p ~ beta(1, 1); l ~ gamma(2, 1); b ~ mixture(0.3, normal(0, 0.1), normal(1, 2)); }
       likelihood { y ~ mixture(p, poisson(l), discrete_range(0, 0)); }""", {"N": 6, "y": n}, params="p,l,b")
     e = (np.arange(400) + 0.5) / 400              # the midpoint rule's error is below 1e-4 of the spread, far below the Monte Carlo error
     p, l = np.meshgrid(e, 15 * e, indexing="ij")
@@ -309,7 +326,8 @@ def mixtures():
     near("zero-inflated: E l", d["l"], (weight * l).sum())
     near("zero-inflated: E p l", d["p"] * d["l"], (weight * p * l).sum())
     near("prior of two widths: E b^2", d["b"] ** 2, 0.3 * 0.01 + 0.7 * 5)
-    near("prior of two widths: P(|b| < 0.2)", (abs(d["b"]) < 0.2) * 1.0, 0.3 * (1 - 2 * stats.norm.sf(2)) + 0.7 * (stats.norm.cdf(-0.4) - stats.norm.cdf(-0.6)))
+    near("prior of two widths: P(|b| < 0.2)", (abs(d["b"]) < 0.2) * 1.0, 0.3 * (1 - 2 * stats.norm.sf(2)) + 0.7
+         * (stats.norm.cdf(-0.4) - stats.norm.cdf(-0.6)))
     c = np.array([-2.0, 0.5, 3.0])
     d = draws("plate", """data { int N, K; vector[N] y; vector[K] c; }\nprior { w ~ dirichlet(rep_vector(1, K)); }
       likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(c, 1)); }""", {"N": 5, "K": 3, "y": v, "c": c}, params="w")
@@ -363,7 +381,8 @@ def series():
     # The parameters known, one value missing: y is normal, and so is the missing value given the others.
     d = draws("arma_missing", """data { int T; vector[T] y; }
       prior { unused ~ normal(0, 1); }
-      likelihood { nu[1] = 0; for (t in 2:T) nu[t] = 0.5 * y[t - 1] + 0.4 * (y[t - 1] - nu[t - 1]); for (t in 1:T) y[t] ~ normal(nu[t], 1); }""",
+      likelihood { nu[1] = 0; for (t in 2:T) nu[t] = 0.5 * y[t - 1] + 0.4 * (y[t - 1] - nu[t - 1]); for (t in 1:T) y[t] ~ normal(nu[t], 1);
+        }""",
               {"T": 5, "y": [0.4, -1.0, None, 1.5, 0.2]}, params="y")
     A = np.zeros((5, 5))                          # the residuals are A y
     for t in range(5):
@@ -379,8 +398,10 @@ def series():
     r = np.round(0.8 * rng.normal(size=40), 2)
     d = draws("garch", """data { int T; vector[T] y; }
       prior { a0 ~ uniform(0, 2); a1 ~ uniform(0, 1); b1 ~ uniform(0, 1); }
-      likelihood { s2[1] = 0.7; for (t in 2:T) s2[t] = a0 + a1 * y[t - 1] ^ 2 + b1 * s2[t - 1]; for (t in 1:T) y[t] ~ normal(0, sqrt(s2[t])); }
-      predict { h[1] = a0 + a1 * y[T] ^ 2 + b1 * s2[T]; x[1] ~ normal(0, sqrt(h[1])); h[2] = a0 + a1 * x[1] ^ 2 + b1 * h[1]; }""", {"T": 40, "y": r})
+      likelihood { s2[1] = 0.7; for (t in 2:T) s2[t] = a0 + a1 * y[t - 1] ^ 2 + b1 * s2[t - 1];
+        for (t in 1:T) y[t] ~ normal(0, sqrt(s2[t])); }
+      predict { h[1] = a0 + a1 * y[T] ^ 2 + b1 * s2[T]; x[1] ~ normal(0, sqrt(h[1])); h[2] = a0 + a1 * x[1] ^ 2 + b1 * h[1];
+        }""", {"T": 40, "y": r})
 
     def garch(a0, a1, b1):
         v, lp = 0.7, 0
@@ -404,14 +425,18 @@ def one_after_the_other():
     """Coefficients drawn one by one, whose kernel keeps the predictors of the rows up to date: by slice, and truncated; by grids."""
     head = "data { int N, p; matrix[N, p] X; %s; }\nprior { for (j in 1:p) b[j] ~ normal(0, 1)%s; }\n"
     counts = np.round(np.exp(X @ [0.5, -0.3]) + 0.5)
-    d = draws("rates", head % ("int<lower=0> y[N]", "") + "likelihood { for (i in 1:N) y[i] ~ poisson(exp(X[i] * b)); }", {"N": 30, "p": 2, "X": X, "y": counts.astype(int)})
-    (b1, b2), weight = grid(lambda b1, b2: -(b1 ** 2 + b2 ** 2) / 2 + sum(c * (u * b1 + v * b2) - np.exp(u * b1 + v * b2) for (u, v), c in zip(X, counts)), (-2, 2, 300), (-2, 2, 300))
+    d = draws("rates", head % ("int<lower=0> y[N]", "") + "likelihood { for (i in 1:N) y[i] ~ poisson(exp(X[i] * b)); }",
+              {"N": 30, "p": 2, "X": X, "y": counts.astype(int)})
+    (b1, b2), weight = grid(lambda b1, b2: -(b1 ** 2 + b2 ** 2) / 2 + sum(c * (u * b1 + v * b2) - np.exp(u * b1 + v * b2) for (u, v),
+                                                                          c in zip(X, counts)), (-2, 2, 300), (-2, 2, 300))
     near("rates by slice: E b.1", d["b.1"], (weight * b1).sum())
     near("rates by slice: E b.2", d["b.2"], (weight * b2).sum())
     near("rates by slice: E b.1 b.2", d["b.1"] * d["b.2"], (weight * b1 * b2).sum())
     values = X @ [0.3, 0.2] + np.round(rng.normal(size=30), 2)
-    d = draws("positive", head % ("vector[N] y", " T[0, ]") + "likelihood { for (i in 1:N) y[i] ~ student_t(4, X[i] * b, 1); }", {"N": 30, "p": 2, "X": X, "y": values})
-    (b1, b2), weight = grid(lambda b1, b2: -(b1 ** 2 + b2 ** 2) / 2 - 2.5 * sum(np.log1p((c - u * b1 - v * b2) ** 2 / 4) for (u, v), c in zip(X, values)), (0, 3, 300), (0, 3, 300))
+    d = draws("positive", head % ("vector[N] y", " T[0, ]") + "likelihood { for (i in 1:N) y[i] ~ student_t(4, X[i] * b, 1); }",
+              {"N": 30, "p": 2, "X": X, "y": values})
+    (b1, b2), weight = grid(lambda b1, b2: -(b1 ** 2 + b2 ** 2) / 2 - 2.5 * sum(np.log1p((c - u * b1 - v * b2) ** 2 / 4) for (u, v),
+            c in zip(X, values)), (0, 3, 300), (0, 3, 300))
     near("positive coefficients: E b.1", d["b.1"], (weight * b1).sum())
     near("positive coefficients: E b.2", d["b.2"], (weight * b2).sum())
     near("positive coefficients: E b.1 b.2", d["b.1"] * d["b.2"], (weight * b1 * b2).sum())
@@ -422,7 +447,8 @@ def categories():
     variances would be 0.5114 and 0.2745 and the covariance 0.0814."""
     d = draws("counts", """data { int K; int<lower=0> Y[K]; } prior { for (k in 1:K - 1) a[k] ~ normal(0, 2); }
     likelihood { Y ~ multinomial_logit(append_row(a, [0])); } infer { a by gibbs; }""", {"K": 3, "Y": [2, 5, 13]}, samples=100000)
-    (a1, a2), weight = grid(lambda a1, a2: -(a1 ** 2 + a2 ** 2) / 8 + 2 * a1 + 5 * a2 - 20 * np.logaddexp(np.logaddexp(a1, a2), 0), (-7, 3, 400), (-7, 3, 400))
+    (a1, a2), weight = grid(lambda a1, a2: -(a1 ** 2 + a2 ** 2) / 8 + 2 * a1 + 5 * a2 - 20 * np.logaddexp(np.logaddexp(a1, a2), 0),
+                            (-7, 3, 400), (-7, 3, 400))
     m1, m2 = (weight * a1).sum(), (weight * a2).sum()
     near("counts of categories: E a.1", d["a.1"], m1)
     near("counts of categories: E a.2", d["a.2"], m2)
@@ -431,17 +457,21 @@ def categories():
     near("counts of categories: cov a.1 a.2", (d["a.1"] - m1) * (d["a.2"] - m2), (weight * (a1 - m1) * (a2 - m2)).sum())
     # Categories that are listed, and the log of a sum that is written out: an update for each.
     d = draws("listed", """data { int N; } prior { a1 ~ normal(0, 2); a2 ~ normal(0, 2); }
-    likelihood { for (i in 1:N) target += 2 * a1 + 5 * a2 - 20 * log(1 + exp(a1) + exp(a2)); } infer { a1 by gibbs; a2 by gibbs; }""", {"N": 1}, samples=100000)
+    likelihood { for (i in 1:N) target += 2 * a1 + 5 * a2 - 20 * log(1 + exp(a1) + exp(a2)); } infer { a1 by gibbs; a2 by gibbs;
+      }""", {"N": 1}, samples=100000)
     near("categories that are listed: E a1", d["a1"], m1)
     near("categories that are listed: E a2", d["a2"], m2)
     near("categories that are listed: var a1", (d["a1"] - m1) ** 2, (weight * (a1 - m1) ** 2).sum())
     near("categories that are listed: cov a1 a2", (d["a1"] - m1) * (d["a2"] - m2), (weight * (a1 - m1) * (a2 - m2)).sum())
     # Without a reference; a category that is never seen, a row of no trials, a group without rows.
-    d = draws("unseen", """data { int N, K, G; int<lower=0> Y[N, K]; int g[N]; } prior { for (h in 1:G, k in 1:K) u[h, k] ~ normal(0.3 * k, 1.5); }
-    likelihood { for (i in 1:N) Y[i] ~ multinomial_logit(u[g[i]]); } infer { u by gibbs; }""", {"N": 3, "K": 3, "G": 3, "Y": [[2, 0, 1], [0, 0, 0], [4, 0, 2]], "g": [1, 2, 1]}, samples=50000)
+    d = draws("unseen", """data { int N, K, G; int<lower=0> Y[N, K]; int g[N]; }
+    prior { for (h in 1:G, k in 1:K) u[h, k] ~ normal(0.3 * k, 1.5); }
+    likelihood { for (i in 1:N) Y[i] ~ multinomial_logit(u[g[i]]); } infer { u by gibbs; }""",
+              {"N": 3, "K": 3, "G": 3, "Y": [[2, 0, 1], [0, 0, 0], [4, 0, 2]], "g": [1, 2, 1]}, samples=50000)
     t = np.linspace(-7, 8, 121)
     u1, u2, u3 = np.meshgrid(t, t, t, indexing="ij")
-    log_density = 6 * u1 + 3 * u3 - 9 * logsumexp([u1, u2, u3], axis=0) - sum((u - 0.3 * (k + 1)) ** 2 for k, u in enumerate((u1, u2, u3))) / 4.5
+    log_density = 6 * u1 + 3 * u3 - 9 * logsumexp([u1, u2, u3], axis=0) - sum((u - 0.3 * (k + 1)) ** 2 for k,
+                                                                              u in enumerate((u1, u2, u3))) / 4.5
     weight = np.exp(log_density - log_density.max())
     weight /= weight.sum()
     for k, u in enumerate((u1, u2, u3)):

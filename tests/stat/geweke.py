@@ -58,16 +58,19 @@ prior { for (k in 1:3) P[k] ~ dirichlet([1, 2, 1]); q ~ beta(2, 2); r ~ beta(2, 
 latent { z[1] ~ discrete_range(1, 3); u[1] ~ bernoulli(0.4); c[1] ~ bernoulli(r);
 for (t in 2:N) { z[t] ~ categorical(P[z[t - 1]]); u[t] ~ bernoulli(z[t] == 2 ? q : u[t - 1]*q); c[t] ~ bernoulli(r); } }
 likelihood { for (t in 1:N) y[t] ~ normal(mu[z[t]] + d*u[t] + 0.7*c[t], 0.6); }""",
-      {"N": N, "y": null}, {"P.1.1": logit, "q": logit, "r": logit, "mu.2": identity, "d": identity, "z.3": identity, "u.4": identity, "c.2": identity, "y.3": identity, "y.4": identity})
+      {"N": N, "y": null}, {"P.1.1": logit, "q": logit, "r": logit, "mu.2": identity, "d": identity, "z.3": identity, "u.4": identity,
+                            "c.2": identity, "y.3": identity, "y.4": identity})
 def chains_together():
-    P, q, r, mu, d = np.stack([rng.dirichlet([1, 2, 1], size=M) for _ in range(3)], axis=1), rng.beta(2, 2, M), rng.beta(2, 3, M), np.stack([normal(k) for k in (1, 2, 3)], axis=1), normal(0)
+    P, q, r, mu, d = np.stack([rng.dirichlet([1, 2, 1], size=M) for _ in range(3)], axis=1), rng.beta(2, 2, M), rng.beta(2, 3,
+            M), np.stack([normal(k) for k in (1, 2, 3)], axis=1), normal(0)
     i = np.arange(M)
     z, u, c = [rng.integers(0, 3, M)], [(rng.random(M) < 0.4).astype(int)], [rng.random(M) < r for _ in range(N)]
     for t in range(1, N):
         z.append((rng.random(M)[:, None] > P[i, z[-1]].cumsum(axis=1)).sum(axis=1))
         u.append((rng.random(M) < np.where(z[-1] == 1, q, u[-1] * q)).astype(int))
     y = lambda t: normal(mu[i, z[t]] + d * u[t] + 0.7 * c[t], 0.6)
-    return {"P.1.1": P[:, 0, 0], "q": q, "r": r, "mu.2": mu[:, 1], "d": d, "z.3": z[2] + 1, "u.4": u[3], "c.2": c[1], "y.3": y(2), "y.4": y(3)}
+    return {"P.1.1": P[:, 0, 0], "q": q, "r": r, "mu.2": mu[:, 1], "d": d, "z.3": z[2] + 1, "u.4": u[3], "c.2": c[1], "y.3": y(2),
+            "y.4": y(3)}
 
 
 @test("""data { int N, J; int g[N]; vector[N] x; vector[N] y; }
@@ -168,7 +171,8 @@ def softmax_draws(eta):
 prior { for (j in 1:p, k in 1:K) B[j, k] ~ normal(0.2 * k, 1); }
 likelihood { for (i in 1:N) y[i] ~ categorical_logit(X[i] * B); }
 infer { B by gibbs; }""",
-      {"N": N, "p": 2, "K": 3, "X": X, "y": null}, {"B.1.1": identity, "B.2.1": identity, "B.1.3": identity, "y.1": identity, "y.3": identity})
+      {"N": N, "p": 2, "K": 3, "X": X, "y": null}, {"B.1.1": identity, "B.2.1": identity, "B.1.3": identity, "y.1": identity,
+                                                    "y.3": identity})
 def categories_all():
     B = [[normal(0.2 * k) for k in (1, 2, 3)] for j in range(2)]
     y = [softmax_draws(np.stack([X[i, 0] * B[0][k] + X[i, 1] * B[1][k] for k in range(3)], axis=1)) for i in (0, 2)]
@@ -176,14 +180,19 @@ def categories_all():
 
 
 @test("""data { int N, p, K, J; matrix[N, p] X; int g[N]; int<lower=1, upper=K> y[N]; }
-prior { for (k in 1:K - 1) { a[k] ~ normal(0, 1); tau[k] ~ uniform(0.5, 2); for (j in 1:p) B[j, k] ~ double_exponential(0, 0.7); for (j in 1:J) u[j, k] ~ normal(0, tau[k]); } }
+prior { for (k in 1:K - 1) { a[k] ~ normal(0, 1); tau[k] ~ uniform(0.5, 2); for (j in 1:p) B[j, k] ~ double_exponential(0, 0.7);
+  for (j in 1:J) u[j, k] ~ normal(0, tau[k]); } }
 likelihood { for (i in 1:N) y[i] ~ categorical_logit(append_row(a + u[g[i]] + X[i] * B, [0])); }
 infer { a by gibbs; B by gibbs; u by gibbs; }""",
-      {"N": N, "p": 2, "K": 3, "J": 2, "g": G, "X": X, "y": null}, {"a.1": identity, "B.1.1": identity, "B.2.2": identity, "u.1.1": identity, "u.2.2": identity, "tau.1": identity, "y.1": identity, "y.3": identity})
+      {"N": N, "p": 2, "K": 3, "J": 2, "g": G, "X": X, "y": null}, {"a.1": identity, "B.1.1": identity, "B.2.2": identity,
+                                                                    "u.1.1": identity, "u.2.2": identity, "tau.1": identity,
+                                                                    "y.1": identity, "y.3": identity})
 def categories_reference():
-    a, B, tau = [normal(0), normal(0)], [[rng.laplace(0, 0.7, size=M) for k in range(2)] for j in range(2)], [rng.uniform(0.5, 2, size=M) for k in range(2)]
+    a, B, tau = [normal(0), normal(0)], [[rng.laplace(0, 0.7, size=M) for k in range(2)] for j in range(2)], [rng.uniform(0.5, 2, size=M)
+            for k in range(2)]
     u = [[normal(0, tau[k]) for k in range(2)] for j in range(2)]
-    y = [softmax_draws(np.stack([a[k] + u[G[i] - 1][k] + X[i, 0] * B[0][k] + X[i, 1] * B[1][k] for k in range(2)] + [np.zeros(M)], axis=1)) for i in (0, 2)]
+    y = [softmax_draws(np.stack([a[k] + u[G[i] - 1][k] + X[i, 0] * B[0][k] + X[i, 1] * B[1][k] for k in range(2)] + [np.zeros(M)], axis=1))
+         for i in (0, 2)]
     return {"a.1": a[0], "B.1.1": B[0][0], "B.2.2": B[1][1], "u.1.1": u[0][0], "u.2.2": u[1][1], "tau.1": tau[0], "y.1": y[0], "y.3": y[1]}
 
 
@@ -191,7 +200,8 @@ def categories_reference():
 @test("""data { vector[2] y; }
 prior { tau ~ half_cauchy(0, 1); for (j in 1:2) { lambda[j] ~ half_cauchy(0, 1); beta[j] ~ normal(0, tau * lambda[j]); } }
 likelihood { for (j in 1:2) y[j] ~ normal(beta[j], 2 * tau * lambda[j]); }""",
-      {"y": [None, None]}, {"tau": squash_log, "lambda.1": squash_log, "lambda.2": squash_log, "beta.1": squash, "beta.2": squash, "y.1": squash})
+      {"y": [None, None]}, {"tau": squash_log, "lambda.1": squash_log, "lambda.2": squash_log, "beta.1": squash, "beta.2": squash,
+                            "y.1": squash})
 def half_cauchy_mixture():
     tau, l1, l2 = (np.abs(rng.standard_cauchy(M)) for _ in range(3))
     b1, b2 = normal(0, tau * l1), normal(0, tau * l2)
@@ -242,7 +252,8 @@ def inverse_gaussian_family():
 prior { w ~ dirichlet([2, 1, 1.5]); q ~ beta(2, 3); for (k in 1:3) { mu[k] ~ normal(2 * k - 4, 1); s2[k] ~ inv_gamma(3, 1); } }
 latent { for (i in 1:N) { c[i] ~ categorical(w); d[i] ~ bernoulli(q); } }
 likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]] + 2 * d[i], sqrt(s2[c[i]])); }""",
-      {"N": N, "y": null}, {"w.1": identity, "w.2": identity, "q": logit, "mu.1": identity, "s2.2": log, "c.1": identity, "d.1": identity, "y.1": squash})
+      {"N": N, "y": null}, {"w.1": identity, "w.2": identity, "q": logit, "mu.1": identity, "s2.2": log, "c.1": identity, "d.1": identity,
+                            "y.1": squash})
 def mixture():
     w, q = rng.dirichlet([2, 1, 1.5], M), rng.beta(2, 3, M)
     mu, s2 = rng.normal(size=(M, 3)) + [-2, 0, 2], 1 / rng.gamma(3, size=(M, 3))
@@ -257,7 +268,8 @@ prior { w ~ dirichlet([2, 1.5]); for (k in 1:2) { mu[k] ~ multi_normal([0.5, -1]
 latent { for (i in 1:N) c[i] ~ categorical(w); }
 likelihood { for (i in 1:N) y[i] ~ multi_normal(mu[c[i]], Sigma[c[i]]); }""",
       {"N": N, "R": [[3, 1], [1, 2]], "y": [[None, None]] * N},
-      {"w.1": identity, "mu.1.1": identity, "mu.2.2": identity, "Sigma.1.1.1": log, "Sigma.1.2.1": squash, "Sigma.2.2.2": log, "c.1": identity, "c.2": identity, "y.1.1": squash, "y.1.2": squash})
+      {"w.1": identity, "mu.1.1": identity, "mu.2.2": identity, "Sigma.1.1.1": log, "Sigma.1.2.1": squash, "Sigma.2.2.2": log,
+       "c.1": identity, "c.2": identity, "y.1.1": squash, "y.1.2": squash})
 def multivariate_mixture():
     all, w = np.arange(M), rng.dirichlet([2, 1.5], M)
     L = np.linalg.cholesky(np.linalg.inv(np.array([[3.0, 1], [1, 2]])))
@@ -266,7 +278,8 @@ def multivariate_mixture():
     mu = rng.multivariate_normal([0.5, -1], [[1, 0.3], [0.3, 0.5]], size=(M, 2))
     c, d = [(rng.random(M) > w[:, 0]) * 1 for _ in range(2)]
     y = mu[all, c] + np.einsum("mij,mj->mi", np.linalg.cholesky(S[all, c]), rng.normal(size=(M, 2)))
-    return {"w.1": w[:, 0], "mu.1.1": mu[:, 0, 0], "mu.2.2": mu[:, 1, 1], "Sigma.1.1.1": S[:, 0, 0, 0], "Sigma.1.2.1": S[:, 0, 1, 0], "Sigma.2.2.2": S[:, 1, 1, 1], "c.1": c + 1, "c.2": d + 1,
+    return {"w.1": w[:, 0], "mu.1.1": mu[:, 0, 0], "mu.2.2": mu[:, 1, 1], "Sigma.1.1.1": S[:, 0, 0, 0], "Sigma.1.2.1": S[:, 0, 1, 0],
+            "Sigma.2.2.2": S[:, 1, 1, 1], "c.1": c + 1, "c.2": d + 1,
             "y.1.1": y[:, 0], "y.1.2": y[:, 1]}
 
 
@@ -274,14 +287,16 @@ def multivariate_mixture():
 prior { for (k in 1:2) { P[k] ~ dirichlet([3 - k, k]); mu[k] ~ normal(0, 2); } }
 latent { z[1] ~ discrete_range(1, 2); for (t in 2:T) z[t] ~ categorical(P[z[t - 1]]); }
 likelihood { for (t in 1:T) y[t] ~ normal(mu[z[t]], 1); }""",
-      {"T": N, "y": null}, {"P.1.1": logit, "P.2.1": logit, "mu.1": identity, "z.1": identity, "z.2": identity, "z.4": identity, "y.2": identity})
+      {"T": N, "y": null}, {"P.1.1": logit, "P.2.1": logit, "mu.1": identity, "z.1": identity, "z.2": identity, "z.4": identity,
+                            "y.2": identity})
 def hidden_markov():
     p = np.stack([rng.beta(2, 1, M), rng.beta(1, 2, M)])             # probability of state 1 after states 1, 2
     mu = 2 * rng.normal(size=(2, M))
     z, all = [rng.integers(0, 2, M)], np.arange(M)
     for _ in range(3):
         z.append((rng.random(M) >= p[z[-1], all]) * 1)
-    return {"P.1.1": p[0], "P.2.1": p[1], "mu.1": mu[0], "z.1": z[0] + 1.0, "z.2": z[1] + 1.0, "z.4": z[3] + 1.0, "y.2": normal(mu[z[1], all])}
+    return {"P.1.1": p[0], "P.2.1": p[1], "mu.1": mu[0], "z.1": z[0] + 1.0, "z.2": z[1] + 1.0, "z.4": z[3] + 1.0,
+            "y.2": normal(mu[z[1], all])}
 
 
 @test("""data { int T; vector[T] y; }
@@ -311,7 +326,8 @@ def slice_in_colours():
 @test("""data { int N; vector[N] t; }
 prior { a ~ gamma(4, 2); b ~ gamma(2, 1); for (i in 1:N) theta[i] ~ gamma(a, b); }
 latent { for (i in 1:N) { y[i] ~ poisson(theta[i] * t[i]); n[i] ~ binomial(5, 0.3); r[i] ~ exponential(theta[i]); } }""",
-      {"N": 2, "t": [0.5, 2]}, {"a": log, "b": log, "theta.1": lambda v: np.log(v + 0.01), "y.1": np.log1p, "n.1": identity, "r.1": squash, "y.2": np.log1p})
+      {"N": 2, "t": [0.5, 2]}, {"a": log, "b": log, "theta.1": lambda v: np.log(v + 0.01), "y.1": np.log1p, "n.1": identity, "r.1": squash,
+                                "y.2": np.log1p})
 def gammas_and_counts():
     a, b = gamma(4, 2), gamma(2, 1)             # an a near 0 would stay there too long: log(theta) is then of the order of -1/a
     t1, t2 = gamma(a, b), gamma(a, b)
@@ -324,7 +340,8 @@ prior { for (d in 1:D) theta[d] ~ dirichlet([1, 0.7]); for (k in 1:K) phi[k] ~ d
 latent { for (i in 1:N) z[i] ~ categorical(theta[doc[i]]); }
 likelihood { for (i in 1:N) word[i] ~ categorical(phi[z[i]]); }""",
       {"N": 5, "D": 2, "V": 3, "K": 2, "doc": [1, 1, 2, 2, 2], "word": [None] * 5},
-      {"theta.1.1": identity, "theta.2.2": identity, "phi.1.1": identity, "phi.2.2": identity, "z.1": identity, "z.5": identity, "word.1": identity, "word.4": identity})
+      {"theta.1.1": identity, "theta.2.2": identity, "phi.1.1": identity, "phi.2.2": identity, "z.1": identity, "z.5": identity,
+       "word.1": identity, "word.4": identity})
 def topics():
     theta, phi = [rng.dirichlet([1, 0.7], M) for _ in range(2)], rng.dirichlet([1, 2, 0.5], (M, 2))
     z = [(rng.random(M) > theta[d][:, 0]) * 1 for d in (0, 0, 1, 1, 1)]
@@ -362,14 +379,16 @@ prior { alpha ~ gamma(3, 3); for (k in 1:K-1) v[k] ~ beta(1, alpha); for (k in 1
   for (k in 1:K) w[k] = (k < K ? v[k] : 1) * prod(j in 1:k-1, 1 - v[j]); }
 latent { for (i in 1:N) c[i] ~ categorical(w); }
 likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], sqrt(s2)); }""",
-      {"N": N, "K": 5, "y": null}, {"alpha": log, "v.1": identity, "v.2": identity, "v.4": identity, "c.1": identity, "c.2": identity, "mu.1": identity, "y.1": squash})
+      {"N": N, "K": 5, "y": null}, {"alpha": log, "v.1": identity, "v.2": identity, "v.4": identity, "c.1": identity, "c.2": identity,
+                                    "mu.1": identity, "y.1": squash})
 def stick_breaking():
     alpha = gamma(3, 3)
     v = rng.beta(1, alpha[:, None], size=(M, 4))
     w = np.column_stack([v, np.ones(M)]) * np.cumprod(np.column_stack([np.ones(M), 1 - v]), axis=1)
     c1, c2 = [(rng.random(M)[:, None] > np.cumsum(w, axis=1)[:, :-1]).sum(axis=1) for _ in range(2)]
     mu, s2 = rng.normal(0, 2, (M, 5)), 1 / gamma(3, 2)
-    return {"alpha": alpha, "v.1": v[:, 0], "v.2": v[:, 1], "v.4": v[:, 3], "c.1": c1 + 1, "c.2": c2 + 1, "mu.1": mu[:, 0], "y.1": normal(mu[np.arange(M), c1], np.sqrt(s2))}
+    return {"alpha": alpha, "v.1": v[:, 0], "v.2": v[:, 1], "v.4": v[:, 3], "c.1": c1 + 1, "c.2": c2 + 1, "mu.1": mu[:, 0],
+            "y.1": normal(mu[np.arange(M), c1], np.sqrt(s2))}
 
 
 @test("""data { int N, K; vector[N] y; }
@@ -377,22 +396,26 @@ prior { alpha ~ gamma(3, 3); for (k in 1:K-1) v[k] ~ beta(1, alpha); for (k in 1
   left[1] = 1; for (k in 2:K) left[k] = left[k-1] * (1 - v[k-1]); for (k in 1:K) w[k] = (k < K ? v[k] : 1) * left[k]; }
 latent { for (i in 1:N) c[i] ~ categorical(w); }
 likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], sqrt(s2)); }""",
-      {"N": N, "K": 5, "y": null}, {"alpha": log, "v.1": identity, "v.2": identity, "v.4": identity, "c.1": identity, "c.2": identity, "mu.1": identity, "y.1": squash})
+      {"N": N, "K": 5, "y": null}, {"alpha": log, "v.1": identity, "v.2": identity, "v.4": identity, "c.1": identity, "c.2": identity,
+                                    "mu.1": identity, "y.1": squash})
 def stick_by_recursion(): return stick_breaking()
 
 
 @test("""data { int N; matrix[N, 2] X; vector[N] y; }
 prior { q ~ beta(2, 2); s2 ~ inv_gamma(3, 2); for (j in 1:2) { g[j] ~ bernoulli(q); b[j] ~ normal(0.5, 1); } }
 likelihood { for (i in 1:N) y[i] ~ normal(sum(j in 1:2, X[i, j] * g[j] * b[j]), sqrt(s2)); }""",
-      {"N": N, "X": X, "y": null}, {"q": identity, "s2": log, "g.1": identity, "g.2": identity, "b.1": identity, "b.2": identity, "y.1": squash})
+      {"N": N, "X": X, "y": null}, {"q": identity, "s2": log, "g.1": identity, "g.2": identity, "b.1": identity, "b.2": identity,
+                                    "y.1": squash})
 def spike_and_slab():
     q, s2 = rng.beta(2, 2, M), 1 / gamma(3, 2)
     g, b = [(rng.random(M) < q) * 1.0 for _ in range(2)], [normal(0.5) for _ in range(2)]
-    return {"q": q, "s2": s2, "g.1": g[0], "g.2": g[1], "b.1": b[0], "b.2": b[1], "y.1": normal(X[0, 0] * g[0] * b[0] + X[0, 1] * g[1] * b[1], np.sqrt(s2))}
+    return {"q": q, "s2": s2, "g.1": g[0], "g.2": g[1], "b.1": b[0], "b.2": b[1],
+            "y.1": normal(X[0, 0] * g[0] * b[0] + X[0, 1] * g[1] * b[1], np.sqrt(s2))}
 
 
 @test("""data { int N; matrix[N, 2] X; vector[N] y; }
-prior { for (k in 1:3) sd[k] ~ uniform(0.1, 1); w ~ dirichlet([1, 2, 1]); for (j in 1:2) { c[j] ~ categorical(w); b[j] ~ normal(0, sd[c[j]]); } }
+prior { for (k in 1:3) sd[k] ~ uniform(0.1, 1); w ~ dirichlet([1, 2, 1]); for (j in 1:2) { c[j] ~ categorical(w);
+  b[j] ~ normal(0, sd[c[j]]); } }
 likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, 1); }""",
       {"N": N, "X": X, "y": null}, {"sd.1": identity, "w.2": identity, "c.1": identity, "c.2": identity, "b.1": identity, "y.1": identity})
 def scale_of_three():

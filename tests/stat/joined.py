@@ -47,7 +47,8 @@ def chain(name, T, K, first=1):
 
 
 PAIR = """data { int<lower=1> T; vector[T] y; vector[3] a; vector[2] b; matrix[3,3] P; matrix[2,2] Q; }
-latent { s[1] ~ categorical([0.2,0.3,0.5]); z[1] ~ categorical([0.4,0.6]); for (t in 2:T) { s[t] ~ categorical(P[s[t-1]]); z[t] ~ categorical(Q[z[t-1]]); } }
+latent { s[1] ~ categorical([0.2,0.3,0.5]); z[1] ~ categorical([0.4,0.6]); for (t in 2:T) { s[t] ~ categorical(P[s[t-1]]);
+  z[t] ~ categorical(Q[z[t-1]]); } }
 likelihood { for (t in 1:T) y[t] ~ normal(a[s[t]] + b[z[t]], 0.5); }"""
 
 
@@ -58,7 +59,9 @@ def pair(rng):
 
     def density(x):
         s, z = [x["s.%d" % t] - 1 for t in (1, 2, 3)], [x["z.%d" % t] - 1 for t in (1, 2, 3)]
-        return log([.2, .3, .5][s[0]]) + log([.4, .6][z[0]]) + sum(log(P[s[t - 1]][s[t]]) + log(Q[z[t - 1]][z[t]]) for t in (1, 2)) + sum(normal(y[t], a[s[t]] + b[z[t]], .5) for t in range(T))
+        return log([.2, .3, .5][s[0]]) + log([.4, .6][z[0]]) + sum(log(P[s[t - 1]][s[t]]) + log(Q[z[t - 1]][z[t]])
+                                                                   for t in (1, 2)) + sum(normal(y[t], a[s[t]] + b[z[t]], .5)
+                                                                           for t in range(T))
     return Case(PAIR, {"T": T, "y": y, "a": a, "b": b, "P": P, "Q": Q}, chain("s", T, 3) + chain("z", T, 2), density)
 
 
@@ -67,7 +70,8 @@ def one_element(rng):
     c = pair(rng)
 
     def density(x):
-        return log([.2, .3, .5][x["s.1"] - 1]) + log([.4, .6][x["z.1"] - 1]) + normal(1.0, c.data["a"][x["s.1"] - 1] + c.data["b"][x["z.1"] - 1], .5)
+        return log([.2, .3, .5][x["s.1"] - 1]) + log([.4, .6][x["z.1"] - 1]) + normal(1.0,
+                c.data["a"][x["s.1"] - 1] + c.data["b"][x["z.1"] - 1], .5)
     return Case(PAIR, dict(c.data, T=1, y=[1.0]), chain("s", 1, 3) + chain("z", 1, 2), density)
 
 
@@ -80,7 +84,8 @@ def given_new(rng):
     Q[2, 0] = [1, 0]
     y, w, use = [1.0, None, 2.2], [1, 0, 1], [1, 0, 1]
     model = """data { int T; vector[T] y; int w[T]; int use[T]; array[T, 3, 3] real P; array[3, 2, 2] real Q; }
-latent { s[1] ~ discrete_range(1, 3); z[1] ~ discrete_range(1, 2); for (t in 2:T) { s[t] ~ categorical(P[t, s[t-1]]); z[t] ~ categorical(Q[s[t], z[t-1]]); } }
+latent { s[1] ~ discrete_range(1, 3); z[1] ~ discrete_range(1, 2); for (t in 2:T) { s[t] ~ categorical(P[t, s[t-1]]);
+  z[t] ~ categorical(Q[s[t], z[t-1]]); } }
 likelihood { for (t in 1:T) { y[t] ~ normal(s[t]*z[t], 0.7); if (use[t] == 1) w[t] ~ bernoulli(0.2*s[t]); } }"""
 
     def density(x):
@@ -95,7 +100,8 @@ def given_old(rng):
     T, P, q = 3, rows(rng, 2, 3, 3), [0.3, 0.8]
     y = [1.5, 3.0, 2.0]
     model = """data { int T; vector[T] y; array[2, 3, 3] real P; vector[2] q; }
-latent { s[1] ~ discrete_range(1, 3); z[1] ~ bernoulli(0.4); for (t in 2:T) { s[t] ~ categorical(P[z[t-1] + 1, s[t-1]]); z[t] ~ bernoulli(q[z[t-1] + 1]); } }
+latent { s[1] ~ discrete_range(1, 3); z[1] ~ bernoulli(0.4); for (t in 2:T) { s[t] ~ categorical(P[z[t-1] + 1, s[t-1]]);
+  z[t] ~ bernoulli(q[z[t-1] + 1]); } }
 likelihood { for (t in 1:T) y[t] ~ normal(s[t] + z[t], 0.8); }"""
 
     def density(x):
@@ -109,13 +115,15 @@ def circle(rng):
     """Each transition knows what the other was: no order of sums, one link of all."""
     T, P, Q = 3, rows(rng, 2, 3, 3), rows(rng, 3, 2, 2)
     model = """data { int T; vector[T] y; array[2, 3, 3] real P; array[3, 2, 2] real Q; }
-latent { s[1] ~ discrete_range(1, 3); z[1] ~ discrete_range(1, 2); for (t in 2:T) { s[t] ~ categorical(P[z[t-1], s[t-1]]); z[t] ~ categorical(Q[s[t-1], z[t-1]]); } }
+latent { s[1] ~ discrete_range(1, 3); z[1] ~ discrete_range(1, 2); for (t in 2:T) { s[t] ~ categorical(P[z[t-1], s[t-1]]);
+  z[t] ~ categorical(Q[s[t-1], z[t-1]]); } }
 likelihood { for (t in 1:T) y[t] ~ normal(s[t] - z[t], 0.8); }"""
     y = [1.5, 0.2, -0.4]
 
     def density(x):
         s, z = [x["s.%d" % t] - 1 for t in (1, 2, 3)], [x["z.%d" % t] - 1 for t in (1, 2, 3)]
-        return sum(log(P[z[t - 1]][s[t - 1]][s[t]]) + log(Q[s[t - 1]][z[t - 1]][z[t]]) for t in (1, 2)) + sum(normal(y[t], s[t] - z[t], .8) for t in range(T))
+        return sum(log(P[z[t - 1]][s[t - 1]][s[t]]) + log(Q[s[t - 1]][z[t - 1]][z[t]]) for t in (1, 2)) + sum(normal(y[t], s[t] - z[t], .8)
+                for t in range(T))
     return Case(model, {"T": T, "y": y, "P": P, "Q": Q}, chain("s", T, 3) + chain("z", T, 2), density)
 
 
@@ -125,13 +133,15 @@ def three(rng):
     p = rng.random((2, 2, 2)).round(3)
     model = """data { int T; vector[T] y; array[2, 2, 2] real p; }
 latent { a[1] ~ bernoulli(0.3); b[1] ~ bernoulli(0.4); c[1] ~ bernoulli(0.5);
-for (t in 2:T) { a[t] ~ bernoulli(0.2 + 0.6*a[t-1]); b[t] ~ bernoulli(0.7 - 0.4*b[t-1]); c[t] ~ bernoulli(p[a[t] + 1, b[t-1] + 1, c[t-1] + 1]); } }
+for (t in 2:T) { a[t] ~ bernoulli(0.2 + 0.6*a[t-1]); b[t] ~ bernoulli(0.7 - 0.4*b[t-1]);
+c[t] ~ bernoulli(p[a[t] + 1, b[t-1] + 1, c[t-1] + 1]); } }
 likelihood { for (t in 1:T) y[t] ~ normal(a[t] + 2*b[t] + 0.5*c[t] + (t > 1 ? a[t-1]*b[t] : 0), 0.6); }"""
 
     def density(x):
         a, b, c = ([x["%s.%d" % (v, t)] for t in (1, 2)] for v in "abc")
         be = lambda v, q: log(q if v else 1 - q)
-        lp = be(a[0], .3) + be(b[0], .4) + be(c[0], .5) + be(a[1], .2 + .6 * a[0]) + be(b[1], .7 - .4 * b[0]) + be(c[1], p[a[1]][b[0]][c[0]])
+        lp = be(a[0], .3) + be(b[0], .4) + be(c[0], .5) + be(a[1], .2 + .6 * a[0]) + be(b[1], .7 - .4 * b[0]) + be(c[1],
+                p[a[1]][b[0]][c[0]])
         return lp + sum(normal(y[t], a[t] + 2 * b[t] + .5 * c[t] + (a[t - 1] * b[t] if t else 0), .6) for t in range(T))
     return Case(model, {"T": T, "y": y, "p": p}, chain("a", T, 2, 0) + chain("b", T, 2, 0) + chain("c", T, 2, 0), density)
 
@@ -154,7 +164,8 @@ def over_a_sum(rng):
     """Two chains, and labels that are summed out of what they see, and drawn before them."""
     T, P, y = 2, rows(rng, 3, 3), [2.0, 4.0]
     model = """data { int T; vector[T] y; matrix[3, 3] P; }
-latent { s[1] ~ discrete_range(1, 3); u[1] ~ bernoulli(0.5); for (t in 2:T) { s[t] ~ categorical(P[s[t-1]]); u[t] ~ bernoulli(0.2 + 0.5*u[t-1]); } for (t in 1:T) c[t] ~ bernoulli(0.2*s[t]); }
+latent { s[1] ~ discrete_range(1, 3); u[1] ~ bernoulli(0.5); for (t in 2:T) { s[t] ~ categorical(P[s[t-1]]);
+  u[t] ~ bernoulli(0.2 + 0.5*u[t-1]); } for (t in 1:T) c[t] ~ bernoulli(0.2*s[t]); }
 likelihood { for (t in 1:T) y[t] ~ normal(s[t] + 1.5*u[t] + 0.8*c[t], 0.6); }
 infer { c by marginal; }"""
 
@@ -171,7 +182,8 @@ def panel(rng):
     The second unknown begins at the second time."""
     n, x, y = [2, 1, 2], [0.0, 0.2, 0.3], [[1.0, 0.2, 2.4], [2.0, 9.9, 1.1]]
     model = """data { int I, T; int n[I]; vector[I] x; array[T, I] real y; }
-latent { for (i in 1:I) { u[1, i] ~ bernoulli(0.5); for (t in 2:n[i]) u[t, i] ~ bernoulli(0.2 + 0.5*u[t-1, i] + x[i]); for (t in 2:n[i]) v[t, i] ~ discrete_range(0, 2); } }
+latent { for (i in 1:I) { u[1, i] ~ bernoulli(0.5); for (t in 2:n[i]) u[t, i] ~ bernoulli(0.2 + 0.5*u[t-1, i] + x[i]);
+  for (t in 2:n[i]) v[t, i] ~ discrete_range(0, 2); } }
 likelihood { for (i in 1:I) { y[1, i] ~ normal(2*u[1, i], 0.9); for (t in 2:n[i]) y[t, i] ~ normal(u[t, i] + v[t, i], 0.9); } }"""
     sites = [("u.1.1", 0, 1), ("u.1.2", 0, 1), ("u.1.3", 0, 1), ("u.2.1", 0, 1), ("u.2.3", 0, 1), ("v.2.1", 0, 2), ("v.2.3", 0, 2)]
 
@@ -208,7 +220,8 @@ likelihood { for (i in 1:N) { y[i] ~ normal(m[a[i] + 1, b[i]], 0.7); if (has[i] 
 
 
 SIZED = """data { int<lower=1> T, K, L; vector[T] y; vector[K] a; vector[L] b; matrix[K, K] P; matrix[L, L] Q; }
-latent { s[1] ~ discrete_range(1, K); z[1] ~ discrete_range(1, L); for (t in 2:T) { s[t] ~ categorical(P[s[t-1]]); z[t] ~ categorical(Q[z[t-1]]); } }
+latent { s[1] ~ discrete_range(1, K); z[1] ~ discrete_range(1, L); for (t in 2:T) { s[t] ~ categorical(P[s[t-1]]);
+  z[t] ~ categorical(Q[z[t-1]]); } }
 likelihood { for (t in 1:T) y[t] ~ normal(a[s[t]] + b[z[t]], 1.5); }"""
 
 
@@ -221,12 +234,15 @@ def sized(K, L):
         def density(x):
             s, z = [x["s.%d" % t] - 1 for t in (1, 2)], [x["z.%d" % t] - 1 for t in (1, 2)]
             return log(P[s[0]][s[1]]) + log(Q[z[0]][z[1]]) + sum(normal(y[t], a[s[t]] + b[z[t]], 1.5) for t in range(T))
-        return Case(SIZED, {"T": T, "K": K, "L": L, "y": y, "a": a, "b": b, "P": P, "Q": Q}, chain("s", T, K) + chain("z", T, L), density, 1 if K * L <= 12 else 20)
+        return Case(SIZED, {"T": T, "K": K, "L": L, "y": y, "a": a, "b": b, "P": P, "Q": Q}, chain("s", T, K) + chain("z", T, L), density,
+                    1 if K * L <= 12 else 20)
     return case
 
 
-CASES = {"pair": pair, "one element": one_element, "given what is new": given_new, "given what was": given_old, "circle": circle, "three": three, "with labels": with_labels, "over a sum": over_a_sum, "panel": panel, "labels": labels,
-         "sizes, together": sized(3, 4), "sizes, in turn": sized(12, 11), "sizes, of one value": sized(1, 3), "sizes, more than a lane has": sized(5, 4)}
+CASES = {"pair": pair, "one element": one_element, "given what is new": given_new, "given what was": given_old, "circle": circle,
+         "three": three, "with labels": with_labels, "over a sum": over_a_sum, "panel": panel, "labels": labels,
+         "sizes, together": sized(3, 4), "sizes, in turn": sized(12, 11), "sizes, of one value": sized(1, 3),
+         "sizes, more than a lane has": sized(5, 4)}
 
 
 def check(w, name, like_gpu):

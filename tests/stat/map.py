@@ -128,7 +128,8 @@ with Workplace() as w:
     near("by coordinates: an end that is an unknown", [m["u"], m["low"] / m["u"]], [2 / 6, 0.5])
 
     S = np.array([[2, 0.5], [0.5, 1]])
-    m, said = mode(compiled(w, "matrices", MATRICES, "--method", "nuts"), w.data("matrices", {"p": 2, "S": S, "a": np.array([1.0, 2, 3, 4])}), "--starts", "3")
+    m, said = mode(compiled(w, "matrices", MATRICES, "--method", "nuts"), w.data("matrices",
+            {"p": 2, "S": S, "a": np.array([1.0, 2, 3, 4])}), "--starts", "3")
     near("covariance", m["K"], S / (7 + 2 + 1))
     near("precision", m["W"], S * (8 - 2 - 1))
     near("correlation", m["C"], np.eye(3))
@@ -151,8 +152,10 @@ with Workplace() as w:
     print("logistic regression: %s with any number of threads" % ("the same" if one[0] == one[1] else "another mode"))
     with open(program + "_mode.csv") as f:
         lines = [line.strip() for line in f if line[0] != "#"]
-    print("logistic regression: csv %s" % ("says the same" if dict(zip(lines[0].split(","), map(float, lines[1].split(","))))["b.4"] == m["b"][3] else "differs"))
-    ran = subprocess.run([program, data, "--init", program + "_mode.json", "--seed", "1", "--warmup", "0", "--samples", "5", "-q", "--no-summary"], capture_output=True, text=True)
+    print("logistic regression: csv %s" % ("says the same" if dict(zip(lines[0].split(","), map(float, lines[1].split(","))))["b.4"]
+                                           == m["b"][3] else "differs"))
+    ran = subprocess.run([program, data, "--init", program + "_mode.json", "--seed", "1", "--warmup", "0", "--samples", "5", "-q",
+                          "--no-summary"], capture_output=True, text=True)
     print("logistic regression: starting there gives %d%s" % (ran.returncode, ran.stderr))
 
     J = 6
@@ -161,13 +164,15 @@ with Workplace() as w:
 
     def hierarchical(q):
         u, mu, s = q[:J], q[J], np.exp(q[J + 1])
-        return mu ** 2 / 200 + 2.5 * np.log1p(((u - mu) / 0.7) ** 2 / 4).sum() + s ** 2 / 8 + 80 * np.log(s) + ((y - u[g - 1]) ** 2).sum() / (2 * s * s)
+        return mu ** 2 / 200 + 2.5 * np.log1p(((u - mu) / 0.7) ** 2 / 4).sum() + s ** 2 / 8 + 80 * np.log(s) + ((y
+                - u[g - 1]) ** 2).sum() / (2 * s * s)
 
     best = minimize(hierarchical, np.zeros(J + 2), method="BFGS", options={"gtol": 1e-7})
     m, said = mode(compiled(w, "hierarchical", HIERARCHICAL, "--method", "nuts"), w.data("hierarchical", {"N": 80, "J": J, "g": g, "y": y}))
     near("groups of fixed spread", [*m["u"], m["mu"], m["s"]], [*best.x[:J + 1], np.exp(best.x[J + 1])])
 
-    m, said = mode(compiled(w, "two", TWO, "--method", "nuts"), w.data("two", {"N": 5, "x": np.array([-4.0, -4.2, 5.0, 5.1, 5.2])}), "--starts", "20", "--init", "10")
+    m, said = mode(compiled(w, "two", TWO, "--method", "nuts"), w.data("two", {"N": 5, "x": np.array([-4.0, -4.2, 5.0, 5.1, 5.2])}),
+                   "--starts", "20", "--init", "10")
     near("the higher of two modes", m["m"], 5.1, 0.02)
     values = {round(float(line.split()[1]), 3) for line in said.splitlines() if line.strip()[:1].isdigit()}
     print("two modes: %d heights" % len(values))
@@ -176,12 +181,14 @@ with Workplace() as w:
 
     def mixture(q):
         m, d, p = q[0], np.exp(q[1]), 1 / (1 + np.exp(-q[2]))
-        return m ** 2 / 200 + d ** 2 / 50 - np.log(p * (1 - p)) - np.logaddexp(np.log(1 - p) - (x - m) ** 2 / 2, np.log(p) - (x - m - d) ** 2 / 2).sum()
+        return m ** 2 / 200 + d ** 2 / 50 - np.log(p * (1 - p)) - np.logaddexp(np.log(1 - p) - (x - m) ** 2 / 2,
+                np.log(p) - (x - m - d) ** 2 / 2).sum()
 
     best = minimize(mixture, [0, 1, 0], method="BFGS", options={"gtol": 1e-9}).x
     m, said = mode(compiled(w, "mixture", MIXTURE), w.data("mixture", {"N": 6, "x": x}))
     near("summed out", [m["m"], m["d"], m["p"]], [best[0], np.exp(best[1]), 1 / (1 + np.exp(-best[2]))])
-    print("summed out: z is %s, lp__ %s" % ("told" if "z[1]" in said or "z" in m else "not told", "up to a constant" if "up to a constant" in said else "whole"))
+    print("summed out: z is %s, lp__ %s" % ("told" if "z[1]" in said or "z" in m else "not told",
+                                            "up to a constant" if "up to a constant" in said else "whole"))
 
     # Scales that lie far apart along directions that are no axes: a normal posterior, whose mode is a least squares solution.
     x, y = np.array([10001, 10002, 10003, 10004.5]), np.array([1, 2.2, 2.9, 4.6])
@@ -191,7 +198,8 @@ with Workplace() as w:
     m, _ = mode(compiled(w, "kink", KINK, "--method", "nuts"), w.data("kink", {"N": 4, "y": [1, 2, 3.5, 4]}))
     near("a kink", m["m"], 2)
 
-    _, said = mode(compiled(w, "unbounded", UNBOUNDED, "--method", "nuts"), w.data("unbounded", {"J": 4, "y": np.array([1.0, 5, -3, 8])}), "--starts", "2", status=8)
+    _, said = mode(compiled(w, "unbounded", UNBOUNDED, "--method", "nuts"), w.data("unbounded", {"J": 4, "y": np.array([1.0, 5, -3, 8])}),
+                   "--starts", "2", status=8)
     print("unbounded: " + said.strip())
 
     def asked(name):                         # evaluations of each start
@@ -201,7 +209,8 @@ with Workplace() as w:
     # Densities that rise for ever: the rows with x[2] = 1 have y = 1 throughout; no counts where x = 1; a scale that nothing holds.
     X = np.c_[np.ones(60), rng.normal(size=60), np.arange(60) < 10]
     y = np.where(X[:, 2] == 1, 1, rng.random(60) < 1 / (1 + np.exp(-X[:, 1]))).astype(int)
-    for name, model, data in (("separated", SEPARATED, {"N": 60, "P": 3, "X": X, "y": y, "v": X[:, 1]}), ("rates", RATES, {"N": 6, "x": [0, 0, 0, 1, 1, 1], "y": [2, 1, 3, 0, 0, 0]}),
+    for name, model, data in (("separated", SEPARATED, {"N": 60, "P": 3, "X": X, "y": y, "v": X[:, 1]}),
+                              ("rates", RATES, {"N": 6, "x": [0, 0, 0, 1, 1, 1], "y": [2, 1, 3, 0, 0, 0]}),
                               ("scale", SCALE, {"N": 3, "y": [1, 2, 3]})):
         _, said = mode(compiled(w, name, model, "--method", "nuts"), w.data(name, data), "--starts", "2", status=8)
         print("%s: %s" % (name, said.strip()))
@@ -215,9 +224,13 @@ with Workplace() as w:
     print("missing: " + mode(w.path("supports"), data, status=2)[1].strip().splitlines()[-1])
     print("gibbs: " + mode(compiled(w, "steps", LOGISTIC, "--method", "gibbs"), w.path("logistic.json"), status=2)[1].strip())
     m, _ = mode(w.path("logistic"), w.path("logistic.json"))
-    said = subprocess.run([w.path("logistic"), w.path("logistic.json"), "--init", "map", "--seed", "3", "--chains", "2", "--warmup", "1", "--samples", "1", "--no-summary"], capture_output=True, text=True).stderr
+    said = subprocess.run([w.path("logistic"), w.path("logistic.json"), "--init", "map", "--seed", "3", "--chains", "2", "--warmup", "1",
+                           "--samples", "1", "--no-summary"], capture_output=True, text=True).stderr
     begun = [float(line.split()[-1]) for line in said.split("\n") if "starts at a mode: log density" in line]
-    print("chains start at modes: %s" % ("as known" if len(begun) == 2 and max(abs(b - m["lp__"]) for b in begun) < 1e-6 * (1 + abs(m["lp__"])) else "off: %s, %s" % (said, m)))
-    told = subprocess.run([w.path("unbounded"), w.path("unbounded.json"), "--init", "map", "--seed", "3", "--chains", "1"], capture_output=True, text=True)
+    print("chains start at modes: %s" % ("as known" if len(begun) == 2 and max(abs(b - m["lp__"]) for b in begun) < 1e-6
+                                         * (1 + abs(m["lp__"])) else "off: %s, %s" % (said, m)))
+    told = subprocess.run([w.path("unbounded"), w.path("unbounded.json"), "--init", "map", "--seed", "3", "--chains", "1"],
+                          capture_output=True, text=True)
     print("no start: %d %s" % (told.returncode, told.stderr.strip().split("\n")[-1]))
-    print("flag: " + subprocess.run([w.path("logistic"), w.path("logistic.json"), "--jacobian"], capture_output=True, text=True).stderr.strip().replace(w.folder, ""))
+    print("flag: " + subprocess.run([w.path("logistic"), w.path("logistic.json"), "--jacobian"], capture_output=True,
+                                    text=True).stderr.strip().replace(w.folder, ""))

@@ -89,7 +89,8 @@ with program.Workplace() as w:
     first, second = data(40, G=3, K=3, scale=0.1, centre=np.array([0.5, -0.5])), data(400)
     old, new = w.data("old", first), w.data("rows", second)
     out = w.path("d")
-    status, said = run(fit, old, "--new", new, "--log-lik", "--predict", "--chains", "2", "--warmup", "200", "--samples", "150", "--thin", "2", "--no-summary", "-o", out)
+    status, said = run(fit, old, "--new", new, "--log-lik", "--predict", "--chains", "2", "--warmup", "200", "--samples", "150", "--thin",
+                       "2", "--no-summary", "-o", out)
     rows.append((status == 0, "runs", said[:300]))
     draws = []
     for k in (1, 2):
@@ -122,32 +123,40 @@ with program.Workplace() as w:
         if name in densities:
             values.append((special.logsumexp(x) - np.log(len(x)), float(table[name]["log_mean_exp"])))
         worst = max([worst] + [abs(a - b) / (1e-3 + abs(a)) for a, b in values])
-    rows.append((worst < 1e-9, "%d quantities of 400 new rows, over %d draws" % (len(expected), len(mu)), "largest relative error %.2g" % worst))
+    rows.append((worst < 1e-9, "%d quantities of 400 new rows, over %d draws" % (len(expected), len(mu)),
+                 "largest relative error %.2g" % worst))
     rows.append((len(table) == len(expected) + 800, "no others but replicates", str(len(table))))
     residual = np.array([float(table["y_rep.%d" % (i + 1)]["mean"]) for i in range(400)]) - mu.mean(0)
     z = residual.sum() / np.sqrt(400 * (column["s"] ** 2).mean() / len(mu))
     rows.append((abs(z) < 6, "replicates of new rows", "z = %.2f" % z))
     total = sum(float(table["log_lik_y.%d" % (i + 1)]["log_mean_exp"]) for i in range(400))
-    rows.append(("log_lik_y: the log of the mean density of each observation is %.6g in all" % total in said, "the sum of logs of mean densities", said[-400:]))
+    rows.append(("log_lik_y: the log of the mean density of each observation is %.6g in all" % total in said,
+                 "the sum of logs of mean densities", said[-400:]))
 
     short = w.data("short", {k: (v[:5] if k != "y" else [1, None, 2, 3, 4]) for k, v in second.items()})
     refused("a value is missing", fit, ["--new", "y[2]"], old, "--new", short)
     refused("an unknown is not kept", fit, ["--new", "B is not in the draws"], old, "--new", new, "--params", "s,u,c,n")
     refused("an array of the run has another size", fit, ["in no file", "X[N, p]"], old, "--new", w.data("part", {"y": second["y"]}))
     apart = w.compile("apart", PER_ROW)
-    refused("an unknown for each row", apart, ["--new: a has size 40", "3"], w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}), "--log-lik")
+    refused("an unknown for each row", apart, ["--new: a has size 40", "3"], w.data("a", {"y": first["y"]}), "--new",
+            w.data("b", {"y": [1, 2, 3]}), "--log-lik")
     effects = w.compile("effects", EFFECTS)
-    refused("latent effects are not kept", effects, ["--new", "u is not in the draws: it is latent", "--params all"], w.data("e", {"y": first["y"]}), "--new", w.data("f", {"y": first["y"]}), "--log-lik")
+    refused("latent effects are not kept", effects, ["--new", "u is not in the draws: it is latent", "--params all"],
+            w.data("e", {"y": first["y"]}), "--new", w.data("f", {"y": first["y"]}), "--log-lik")
     plain = w.compile("plain", NOTHING)
     refused("nothing to compute", plain, ["--new", "--log-lik"], w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}))
-    status, said = run(plain, w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}), "--log-lik", "--warmup", "50", "--samples", "20")
+    status, said = run(plain, w.data("a", {"y": first["y"]}), "--new", w.data("b", {"y": [1, 2, 3]}), "--log-lik", "--warmup", "50",
+                       "--samples", "20")
     rows.append((status == 0 and "log_lik_y[3]" in said, "on the screen alone", said[-300:]))
 
-    status, said = run(w.compile("one", ONE), w.data("a", {"y": [1, 2]}), "--new", w.data("b", {"y": [2, 1]}), "--log-lik", "--warmup", "50", "--samples", "20")
-    rows.append((status == 0 and "mean density of the observation is" in said and "standard error of" not in said, "one observation has no standard error", said[-300:]))
+    status, said = run(w.compile("one", ONE), w.data("a", {"y": [1, 2]}), "--new", w.data("b", {"y": [2, 1]}), "--log-lik", "--warmup",
+                       "50", "--samples", "20")
+    rows.append((status == 0 and "mean density of the observation is" in said and "standard error of" not in said,
+                 "one observation has no standard error", said[-300:]))
 
     bounded, out = w.compile("bounded", BOUNDED), w.path("b")
-    status, said = run(bounded, w.data("a", {"y": [0.5, 1.4]}), "--new", w.data("b", {"y": [7, 0.3, 2.2]}), "--log-lik", "--chains", "1", "--warmup", "200", "--samples", "500", "-o", out)
+    status, said = run(bounded, w.data("a", {"y": [0.5, 1.4]}), "--new", w.data("b", {"y": [7, 0.3, 2.2]}), "--log-lik", "--chains", "1",
+                       "--warmup", "200", "--samples", "500", "-o", out)
     with open(out + "_new.csv") as f:
         table = {r["variable"]: r for r in csv.DictReader(f)}
     never, inside, some = (table["log_lik_y.%d" % k] for k in (1, 2, 3))
@@ -155,8 +164,10 @@ with program.Workplace() as w:
         header = next(line for line in f if line[0] != "#").strip().split(",")
         m = np.loadtxt([line for line in f if line[0] != "#"], delimiter=",")[:, header.index("m")]
     mean_density = np.log(np.where(m > 1.2, 1 / (1 + m), 0).mean())
-    rows.append((never["mean"].lower().startswith("-inf") and never["log_mean_exp"].lower().startswith("-inf"), "density 0 in every draw: -inf", str(never)))
-    rows.append((some["mean"].lower().startswith("-inf") and abs(float(some["log_mean_exp"]) - mean_density) < 1e-9, "density 0 in some draws: a mean density", str(some)))
+    rows.append((never["mean"].lower().startswith("-inf") and never["log_mean_exp"].lower().startswith("-inf"),
+                 "density 0 in every draw: -inf", str(never)))
+    rows.append((some["mean"].lower().startswith("-inf") and abs(float(some["log_mean_exp"]) - mean_density) < 1e-9,
+                 "density 0 in some draws: a mean density", str(some)))
     rows.append((abs(float(inside["mean"]) + np.log1p(m).mean()) < 1e-9, "density above 0 in all of them", str(inside)))
 
 for good, what, more in rows:

@@ -1,10 +1,11 @@
-"""If this fails, `fit --log-lik` does not give the log-likelihood of what is observed, or `fit --predict` does not draw it as the model says.
+"""If this fails, `fit --log-lik` does not give the log-likelihood of what is observed, or `fit --predict` does not draw it as the model
+says.
 
     observed.py            needs numpy, scipy and arviz < 1
 
-Log-likelihoods are compared with SciPy's at each draw, relative 1e-9. A replicate's distribution function given the unknowns of its draw (for integers at a
-point drawn at random within the step, for vectors of whitened elements) is uniform, and so are all of a variable together: sqrt(n) times the largest distance
-is above 3 once in 3*10^7 variables.
+Log-likelihoods are compared with SciPy's at each draw, relative 1e-9. A replicate's distribution function given the unknowns of its draw
+(for integers at a point drawn at random within the step, for vectors of whitened elements) is uniform, and so are all of a variable
+together: sqrt(n) times the largest distance is above 3 once in 3*10^7 variables.
 """
 import json
 import os
@@ -87,10 +88,14 @@ likelihood {
 
 N, G, K, J = 12, 5, 3, 4
 first, length = [1, 5, 7], [3, 2, 4]
-DATA = dict(N=N, G=G, K=K, J=J, L=10, X=np.round(rng.normal(size=(N, 2)), 2), b=rng.integers(0, 2, N), pr=rng.integers(0, 2, N), a=np.round(rng.normal(size=N), 2), t=np.round(rng.uniform(-1, 2, N), 2),
-            m=np.round(rng.normal(size=N), 2), pm=np.round(rng.normal(size=N), 2), v=np.round(rng.normal(size=N), 2), lg=np.round(rng.exponential(size=N) + 0.1, 2), series=np.round(rng.normal(size=N), 2),
-            c=rng.integers(0, 4, N), q=rng.integers(0, 3, N), size=rng.integers(3, 6, N), tc=rng.integers(1, 7, N), kind=np.arange(N) % 3 + 1, V=np.round(rng.normal(size=(G, 2)), 2), first=first, len=length,
-            r=np.round(rng.normal(size=10), 2), grade=rng.integers(1, 4, N), level=rng.integers(1, 4, N), counts=rng.integers(0, 4, (J, 3)), one=0.3, g=rng.integers(0, 5, (N, 2)))
+DATA = dict(N=N, G=G, K=K, J=J, L=10, X=np.round(rng.normal(size=(N, 2)), 2), b=rng.integers(0, 2, N), pr=rng.integers(0, 2, N),
+            a=np.round(rng.normal(size=N), 2), t=np.round(rng.uniform(-1, 2, N), 2),
+            m=np.round(rng.normal(size=N), 2), pm=np.round(rng.normal(size=N), 2), v=np.round(rng.normal(size=N), 2),
+            lg=np.round(rng.exponential(size=N) + 0.1, 2), series=np.round(rng.normal(size=N), 2),
+            c=rng.integers(0, 4, N), q=rng.integers(0, 3, N), size=rng.integers(3, 6, N), tc=rng.integers(1, 7, N),
+            kind=np.arange(N) % 3 + 1, V=np.round(rng.normal(size=(G, 2)), 2), first=first, len=length,
+            r=np.round(rng.normal(size=10), 2), grade=rng.integers(1, 4, N), level=rng.integers(1, 4, N), counts=rng.integers(0, 4, (J, 3)),
+            one=0.3, g=rng.integers(0, 5, (N, 2)))
 SCALARS = ["a", "b", "pr", "c", "q", "tc", "t", "m", "pm", "v", "r", "grade", "level", "series", "g", "one"]
 
 
@@ -100,11 +105,13 @@ def run(name, data, *options, model=MODEL, compiler=()):
     if name not in compiled:
         with open(source, "w") as f:
             f.write(model)
-        made = subprocess.run([program.GMC, "-q", "--check-passes", "--no-device", source, "-o", built, *compiler], capture_output=True, text=True)
+        made = subprocess.run([program.GMC, "-q", "--check-passes", "--no-device", source, "-o", built, *compiler], capture_output=True,
+                              text=True)
         if made.returncode:
             raise program.Failed(made.stdout + made.stderr)
         compiled.add(name)
-    ran = subprocess.run([built, w.data(name, data), "--samples", "400", "--warmup", "200", "--chains", "2", "--seed", "5", "-o", built + "_draws", "--no-summary", "--threads", "1", *options],
+    ran = subprocess.run([built, w.data(name, data), "--samples", "400", "--warmup", "200", "--chains", "2", "--seed", "5", "-o",
+                          built + "_draws", "--no-summary", "--threads", "1", *options],
                          capture_output=True, text=True)
     if ran.returncode:
         return None, ran.stderr
@@ -133,7 +140,8 @@ def laws(d, data):
     alpha, sigma, rho, mu, theta = col("alpha"), col("sigma"), col("rho"), array(d, "mu"), array(d, "theta")
     eta = alpha + array(d, "beta") @ np.asarray(data["X"]).T
     e = array(d, "e")
-    y = {n: np.array([[np.nan if k is None else k for k in np.ravel(row)] for row in np.atleast_1d(np.array(data[n], dtype=object))], float) for n in data}
+    y = {n: np.array([[np.nan if k is None else k for k in np.ravel(row)] for row in np.atleast_1d(np.array(data[n], dtype=object))], float)
+         for n in data}
     y = {n: (v if n in ("V", "g", "counts", "X") else v.ravel()) for n, v in y.items()}
     k = np.array(data["kind"])
     group = np.zeros(10) + np.nan
@@ -145,12 +153,14 @@ def laws(d, data):
         if "series.%d" % (i + 1) in d:
             full[:, i] = d["series.%d" % (i + 1)]
     previous = np.hstack([np.full((len(full), 1), np.nan), full[:, :-1]])
-    cut = lambda D, lo, hi: (lambda z: D.logpdf(z) - np.log(D.cdf(hi) - D.cdf(lo)), lambda z: (D.cdf(z) - D.cdf(lo)) / (D.cdf(hi) - D.cdf(lo)))
+    cut = lambda D, lo, hi: (lambda z: D.logpdf(z) - np.log(D.cdf(hi) - D.cdf(lo)),
+                             lambda z: (D.cdf(z) - D.cdf(lo)) / (D.cdf(hi) - D.cdf(lo)))
     both = lambda D: (D.logpdf, D.cdf)
     whole = lambda D: (D.logpmf, D.cdf)
 
     def mixed(weights, parts):
-        return (lambda z: special.logsumexp([np.log(p) + D.logpdf(z) for p, D in zip(weights, parts)], axis=0), lambda z: sum(p * D.cdf(z) for p, D in zip(weights, parts)))
+        return (lambda z: special.logsumexp([np.log(p) + D.logpdf(z) for p, D in zip(weights, parts)], axis=0),
+                lambda z: sum(p * D.cdf(z) for p, D in zip(weights, parts)))
 
     def ordered(F, cuts):
         up = [F(cuts[0] - alpha), F(cuts[1] - alpha), 1 + 0 * alpha]
@@ -160,21 +170,27 @@ def laws(d, data):
         return (lambda z: np.log(pick(p, z2(z))), lambda z: np.where(z2(z) < 1, 0, pick(np.cumsum(p, 1), z2(z))))
 
     pois = stats.poisson(2 + sigma)
-    one = (lambda z: pois.logpmf(z) - np.log(pois.cdf(6) - pois.cdf(0)), lambda z: (pois.cdf(z) - pois.cdf(0)) / (pois.cdf(6) - pois.cdf(0)))
+    one = (lambda z: pois.logpmf(z) - np.log(pois.cdf(6) - pois.cdf(0)), lambda z: (pois.cdf(z) - pois.cdf(0))
+           / (pois.cdf(6) - pois.cdf(0)))
     v = (stats.norm(alpha, sigma), stats.t(4, alpha, 2))
     part = lambda f, g: (lambda z: np.where(k == 1, f(z), np.where(k == 2, g(z), np.nan)))
-    by = {"b": whole(stats.bernoulli(special.expit(eta))), "pr": whole(stats.bernoulli(special.ndtr(eta))), "a": both(stats.norm(eta, sigma)), "c": whole(stats.poisson(np.exp(0.5 * alpha))),
+    by = {"b": whole(stats.bernoulli(special.expit(eta))), "pr": whole(stats.bernoulli(special.ndtr(eta))),
+          "a": both(stats.norm(eta, sigma)), "c": whole(stats.poisson(np.exp(0.5 * alpha))),
           "q": whole(stats.binom(np.array(data["size"]), special.expit(alpha))), "tc": one, "t": cut(stats.norm(alpha, 1 + sigma), -1, 2),
           "m": mixed(theta.T[:, :, None], (stats.norm(-2, 1), stats.norm(mu[:, :1], 2), stats.t(5, 3, 1))),
-          "pm": mixed((0.3, 0.7), (stats.norm(mu[:, :1], sigma), stats.norm(mu[:, 1:], sigma))), "v": (part(v[0].logpdf, v[1].logpdf), part(v[0].cdf, v[1].cdf)),
-          "r": both(stats.norm(alpha + group, sigma)), "grade": ordered(special.expit, (e[:, :1], e[:, 1:])), "level": ordered(special.ndtr, (-0.4 + 0 * alpha, 0.6 + 0 * alpha)),
-          "series": both(stats.norm(rho * previous, sigma)), "one": both(stats.norm(alpha, 2)), "g": whole(stats.nbinom(3, (1 + sigma) / (2 + sigma)))}
+          "pm": mixed((0.3, 0.7), (stats.norm(mu[:, :1], sigma), stats.norm(mu[:, 1:], sigma))),
+          "v": (part(v[0].logpdf, v[1].logpdf), part(v[0].cdf, v[1].cdf)),
+          "r": both(stats.norm(alpha + group, sigma)), "grade": ordered(special.expit, (e[:, :1], e[:, 1:])),
+          "level": ordered(special.ndtr, (-0.4 + 0 * alpha, 0.6 + 0 * alpha)),
+          "series": both(stats.norm(rho * previous, sigma)), "one": both(stats.norm(alpha, 2)),
+          "g": whole(stats.nbinom(3, (1 + sigma) / (2 + sigma)))}
     log_lik = {n: by[n][0](y[n]) for n in SCALARS if n != "g"}
     log_lik["g"] = np.stack([by["g"][0](y["g"][:, j]) for j in range(2)], -1)
     log_lik["one"] = log_lik["one"][:, 0]
     log_lik["lg"] = stats.norm(alpha, sigma).logpdf(np.log(y["lg"]))
     S = array(d, "S")
-    log_lik["V"] = np.array([[stats.multivariate_normal(mu[i], S[i]).logpdf(row) if not np.isnan(row).any() else np.nan for row in y["V"]] for i in range(len(S))])
+    log_lik["V"] = np.array([[stats.multivariate_normal(mu[i], S[i]).logpdf(row) if not np.isnan(row).any() else np.nan for row in y["V"]]
+                             for i in range(len(S))])
     log_lik["counts"] = np.array([[stats.multinomial(int(row.sum()), p / p.sum()).logpmf(row) for row in y["counts"]] for p in theta])
     return log_lik, by, y
 
@@ -193,7 +209,8 @@ def compare(what, d, data):
         known = np.where(missing if n not in ("counts", "one") else False, np.nan, known)
         same = np.isnan(got) == np.isnan(known)
         worst = np.nanmax(np.abs(got - known) / (1 + np.abs(known)))
-        check(same.all() and worst < 1e-9, "%s: log_lik_%s, relative difference %.1g < 1e-9, NaN where there is none: %s" % (what, n, worst, same.all()))
+        check(same.all() and worst < 1e-9, "%s: log_lik_%s, relative difference %.1g < 1e-9, NaN where there is none: %s" % (what, n, worst,
+                same.all()))
         total = total + np.nansum(got.reshape(len(got), -1), 1)
     for n in by:
         rep = array(d, n + "_rep")
@@ -227,7 +244,8 @@ def main():
     with w:
         d, said = run("all", DATA, "--log-lik", "--predict", "--params", "all")
         compare("augmented", d, DATA)
-        check("counts_rep.1.1" not in d and "no replicates of counts: there is no routine that draws from multinomial (all.gm:" in said, "multinomial: no replicates, said with its line")
+        check("counts_rep.1.1" not in d and "no replicates of counts: there is no routine that draws from multinomial (all.gm:" in said,
+              "multinomial: no replicates, said with its line")
         check("no replicates of lg: what has a distribution is a function of it" in said, "log(lg[i]) ~: no replicates, said")
         check("target += does not name the values whose density it is (all.gm:" in said, "target +=: said")
         check("y_rep_2" not in said and "y_rep" in d, "a variable of the model keeps its name")
@@ -235,8 +253,10 @@ def main():
         plain, _ = run("plain", DATA, "--log-lik", "--params", "all", compiler=("--no-augment",))
         total = compare("as written", plain, DATA)
         col = lambda n: plain[n]
-        prior = stats.norm(0, 1).logpdf([col("alpha"), col("beta.1"), col("beta.2"), col("y_rep")]).sum(0) - col("sigma") + stats.norm(-1, 1).logpdf(col("mu.1")) + stats.norm(1, 1).logpdf(col("mu.2"))
-        prior += np.log(60 * col("theta.2") * col("theta.3") ** 2) - np.log(2) + stats.norm(-0.5, 0.2).logpdf(col("e.1")) + stats.norm(1, 0.2).logpdf(col("e.2"))
+        prior = stats.norm(0, 1).logpdf([col("alpha"), col("beta.1"), col("beta.2"), col("y_rep")]).sum(0) - col("sigma") + stats.norm(-1,
+                1).logpdf(col("mu.1")) + stats.norm(1, 1).logpdf(col("mu.2"))
+        prior += np.log(60 * col("theta.2") * col("theta.3") ** 2) - np.log(2) + stats.norm(-0.5, 0.2).logpdf(col("e.1")) + stats.norm(1,
+                0.2).logpdf(col("e.2"))
         prior += [stats.invwishart(6, [[1, 0.2], [0.2, 2]]).logpdf(s) for s in array(plain, "S")] - 0.5 * (col("alpha") - DATA["one"]) ** 2
         worst = np.max(np.abs(total + prior - col("lp__")) / (1 + np.abs(col("lp__"))))
         check(worst < 1e-9, "log-likelihoods and log prior add up to lp__: relative difference %.1g < 1e-9" % worst)
@@ -249,15 +269,20 @@ def main():
         check("log_lik_a is NaN where a is missing (2 values)" in said, "missing values: said")
         # Without the options there is nothing, with --params they are kept all the same.
         d, _ = run("all", DATA)
-        check(not any(n.startswith("log_lik") or re.match(r"\w+_rep\b", n) and not n.startswith("y_rep") for n in d), "nothing of it unless it is asked for")
+        check(not any(n.startswith("log_lik") or re.match(r"\w+_rep\b", n) and not n.startswith("y_rep") for n in d),
+              "nothing of it unless it is asked for")
         d, _ = run("all", DATA, "--log-lik", "--params", "alpha")
-        check(set(n.split(".")[0] for n in d) >= {"lp__", "alpha", "log_lik_a", "log_lik_one"} and "sigma" not in d, "--params chooses among the others")
+        check(set(n.split(".")[0] for n in d) >= {"lp__", "alpha", "log_lik_a", "log_lik_one"} and "sigma" not in d,
+              "--params chooses among the others")
         d, said = run("all", DATA, "--params", "alpha,log_lik_a")
         check(d is None and "log_lik_a is there with --log-lik only" in said, "--params names the option that a log-likelihood needs")
-        named = "data { int N; vector[N] y; }\nprior { m ~ normal(0, 1); y_rep ~ normal(m, 1); log_lik_y ~ normal(m, 1); }\nlikelihood { y ~ normal(m, 1); }\n"
+        named = ("data { int N; vector[N] y; }\nprior { m ~ normal(0, 1); y_rep ~ normal(m, 1); log_lik_y ~ normal(m, 1); }\nlikelihood { "
+                 "y ~ normal(m, 1); }\n")
         d, said = run("named", dict(N=2, y=[0.5, 1]), "--log-lik", "--predict", model=named)
-        check("y_rep_2.1" in d and "log_lik_y_2.2" in d and "y_rep_2, since the model has a y_rep of its own" in said, "names that the model has: another one, said")
-        d, said = run("none", dict(y=0.5), "--predict", model="data { real y; }\nprior { m ~ normal(0, 1); }\nlikelihood { target += -square(m - y); }\n")
+        check("y_rep_2.1" in d and "log_lik_y_2.2" in d and "y_rep_2, since the model has a y_rep of its own" in said,
+              "names that the model has: another one, said")
+        d, said = run("none", dict(y=0.5), "--predict",
+                      model="data { real y; }\nprior { m ~ normal(0, 1); }\nlikelihood { target += -square(m - y); }\n")
         check(d is None and "no data of the model have a distribution of which there are replicates" in said, "nothing to predict: refused")
         # ArviZ reads it, and loo is what the definition says where the weights are flat.
         folder = os.path.join(program.ROOT, "examples", "poisson_gamma")
@@ -266,12 +291,15 @@ def main():
         d, _ = run("pumps", pumps, "--log-lik", "--predict", model=open(os.path.join(folder, "poisson_gamma.gm")).read())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            read = arviz.from_cmdstan([w.path("pumps_draws_%d.csv" % k) for k in (1, 2)], log_likelihood={"x": "log_lik_x"}, posterior_predictive="x_rep")
+            read = arviz.from_cmdstan([w.path("pumps_draws_%d.csv" % k) for k in (1, 2)], log_likelihood={"x": "log_lik_x"},
+                                      posterior_predictive="x_rep")
             waic, loo = arviz.waic(read), arviz.loo(read)
         each = array(d, "log_lik_x")
         by_hand = np.sum(special.logsumexp(each, axis=0) - np.log(len(each)) - each.var(axis=0))
-        check(read.log_likelihood["x"].shape == (2, 400, 10) and read.posterior_predictive["x_rep"].shape == (2, 400, 10), "ArviZ: log_likelihood and posterior_predictive have the shape of x")
-        check(abs(waic.elpd_waic - by_hand) < 1e-6 * abs(by_hand) and loo.n_data_points == 10 and np.isfinite(loo.elpd_loo), "ArviZ: waic %.6g, known %.6g; loo of 10 points" % (waic.elpd_waic, by_hand))
+        check(read.log_likelihood["x"].shape == (2, 400, 10) and read.posterior_predictive["x_rep"].shape == (2, 400, 10),
+              "ArviZ: log_likelihood and posterior_predictive have the shape of x")
+        check(abs(waic.elpd_waic - by_hand) < 1e-6 * abs(by_hand) and loo.n_data_points == 10 and np.isfinite(loo.elpd_loo),
+              "ArviZ: waic %.6g, known %.6g; loo of 10 points" % (waic.elpd_waic, by_hand))
     program.report(rows)
 
 

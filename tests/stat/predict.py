@@ -2,9 +2,10 @@
 
     predict.py [NAME ...]            needs numpy and scipy
 
-Every distribution of one number that prove.py knows, with its parameter values there, is drawn untruncated, with both ends, with one end in either tail
-(1 % of the probability) and far out (one in 10^6, on the side where the density falls). The draws are compared with the distribution function that
-quadrature of scipy's density gives between the same ends: sqrt(n) times the largest distance. That is above 3 once in 3*10^7 cases.
+Every distribution of one number that prove.py knows, with its parameter values there, is drawn untruncated, with both ends, with one end in
+either tail (1 % of the probability) and far out (one in 10^6, on the side where the density falls). The draws are compared with the
+distribution function that quadrature of scipy's density gives between the same ends: sqrt(n) times the largest distance. That is above 3
+once in 3*10^7 cases.
 """
 import math
 import os
@@ -53,7 +54,8 @@ class Case:
         self.name, self.values, self.lo, self.hi, self.x, self.f, self.discrete = name, values, lo, hi, x, f, discrete
 
     def text(self):
-        cut = "" if self.lo == -INF and self.hi == INF else " T[%s, %s]" % tuple(number(e) if math.isfinite(e) else "" for e in (self.lo, self.hi))
+        cut = "" if self.lo == -INF and self.hi == INF else " T[%s, %s]" % tuple(number(e) if math.isfinite(e) else ""
+                for e in (self.lo, self.hi))
         return "%s(%s)%s" % (self.name, ", ".join(argument(v) for v in self.values), cut)
 
     def distance(self, draws):
@@ -69,7 +71,8 @@ class Case:
 
 
 def number(v):
-    return repr(int(v)) if isinstance(v, (int, np.integer)) or float(v).is_integer() and abs(v) < 1e9 and isinstance(v, (int, np.integer)) else repr(float(v))
+    return repr(int(v)) if isinstance(v, (int, np.integer)) or float(v).is_integer() and abs(v) < 1e9 and isinstance(v,
+            (int, np.integer)) else repr(float(v))
 
 
 def argument(v):

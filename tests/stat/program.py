@@ -55,8 +55,10 @@ class Workplace:
         """Runs the program. Gives a dictionary from a column of the draws (`theta.1`) to an array [chain, draw]; `said` has the comments
         below the names of the columns, by chain."""
         out = program + "_draws"
-        ran = subprocess.run([program, data, "--samples", str(samples), "--warmup", str(warmup), "--chains", str(chains), "--thin", str(thin),
-                              "--seed", str(seed), "-o", out, "--no-summary", "--params", params, "--threads", "1", "-q"], capture_output=True, text=True)
+        ran = subprocess.run([program, data, "--samples", str(samples), "--warmup", str(warmup), "--chains", str(chains), "--thin",
+                              str(thin),
+                              "--seed", str(seed), "-o", out, "--no-summary", "--params", params, "--threads", "1", "-q"],
+                              capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("the program stopped with exit status %d:\n%s%s" % (ran.returncode, ran.stdout, ran.stderr))
         files = ["%s_%d.csv" % (out, k) for k in range(1, chains + 1)]

@@ -43,8 +43,10 @@ Z = np.linspace(-5, 5, 41)
 G, OFF, YS = np.array([1, 1, 2, 3, 3, 3]), np.array([0.2, -0.3, 0.1, 0.0, 0.5, -0.2]), np.array([1, 0, 3, 2, 9, 0])
 
 
-@law("data { int g[6], y[6], c[6]; vector[6] off; } prior { s ~ half_cauchy(0, 0.7); x[1] ~ normal(0, 1.5); for (t in 2:3) x[t] ~ normal(x[t - 1], s); }\n"
-     "likelihood { for (i in 1:6) if (c[i] == 1) y[i] ~ poisson(exp(off[i] + x[g[i]])); }", {"g": G, "off": OFF, "y": [1, 0, None, 2, 9, 0], "c": [1, 1, 1, 1, 1, 0]}, "s, x")
+@law("data { int g[6], y[6], c[6]; vector[6] off; } prior { s ~ half_cauchy(0, 0.7); x[1] ~ normal(0, 1.5); for (t in 2:3) x[t] ~ "
+     "normal(x[t - 1], s); }\n"
+     "likelihood { for (i in 1:6) if (c[i] == 1) y[i] ~ poisson(exp(off[i] + x[g[i]])); }",
+     {"g": G, "off": OFF, "y": [1, 0, None, 2, 9, 0], "c": [1, 1, 1, 1, 1, 0]}, "s, x")
 def walk_of_counts():                            # y[3] is missing, and y[6] has no statement
     a = grids(s=np.linspace(-9, 4, 50), a=Z, b=Z, c=Z)
     s = np.exp(a["s"])
@@ -60,7 +62,8 @@ K = np.array([0, 1, 4])
 
 
 @law("data { int k[3], b[3]; } prior { m ~ normal(0.3, 1); t ~ gamma(2, 1); u[1] = 0; for (j in 2:3) u[j] ~ normal(0, 1 / sqrt(t)); }\n"
-     "likelihood { for (j in 1:3) k[j] ~ poisson(2 * exp(m + u[j])); for (j in 1:3) b[j] ~ bernoulli(1 - exp(-exp(u[j] - m))); }", {"k": K, "b": [1, 0, 1]}, "t, u, m")
+     "likelihood { for (j in 1:3) k[j] ~ poisson(2 * exp(m + u[j])); for (j in 1:3) b[j] ~ bernoulli(1 - exp(-exp(u[j] - m))); }",
+     {"k": K, "b": [1, 0, 1]}, "t, u, m")
 def two_responses():                             # u[1] is not drawn; a precision; another predictor for each response
     a = grids(t=np.linspace(-7, 4, 60), m=np.linspace(-5, 5, 61), a=Z, b=Z)
     m, sd = a["m"], np.exp(-a["t"] / 2)
@@ -76,7 +79,8 @@ def two_responses():                             # u[1] is not drawn; a precisio
 A, B, C = [1, 1, 2, 2], [1, 2, 1, 2], np.array([0, 2, 1, 7])
 
 
-@law("data { int a[4], b[4], y[4]; } prior { su ~ half_normal(0, 1); sv ~ uniform(0.05, 2); for (i in 1:2) u[i] ~ normal(0, su); for (i in 1:2) v[i] ~ normal(0.2, sv); }\n"
+@law("data { int a[4], b[4], y[4]; } prior { su ~ half_normal(0, 1); sv ~ uniform(0.05, 2); for (i in 1:2) u[i] ~ normal(0, su); for (i in "
+     "1:2) v[i] ~ normal(0.2, sv); }\n"
      "likelihood { for (i in 1:4) y[i] ~ poisson_log(u[a[i]] + v[b[i]]); }", {"a": A, "b": B, "y": C}, "su, sv, u, v")
 def two_scales():
     n = 25
@@ -136,8 +140,10 @@ def compare(w, name, text, data, proposed, make, right):
     found = says(w, name, text)
     if found != [proposed]:
         return False, "%s: %s are proposed together in place of %s" % (name, found, proposed)
-    fit, values = w.compile(name + ("" if right else "_wrong"), text, flags=("--method", "gibbs")), w.data(name, {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()})
-    checked = right and subprocess.run([fit, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True, text=True)
+    fit, values = w.compile(name + ("" if right else "_wrong"), text, flags=("--method", "gibbs")), w.data(name,
+            {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()})
+    checked = right and subprocess.run([fit, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True,
+                                       text=True)
     if right and (checked.returncode or not re.search(r"^proposal of .* [1-9]\d*  ok$", checked.stdout, re.M)):
         return False, "%s: --check%s" % (name, checked.stdout[-1200:] + checked.stderr[-600:])
     known = moments(make)
@@ -159,30 +165,38 @@ def compare(w, name, text, data, proposed, make, right):
 
 def test(proposed, prior, likelihood, data, values, transforms):
     def add(direct):
-        drawn.append((direct.__name__, "data { %s }\nprior { %s }\nlikelihood { %s }\n" % (data, prior, likelihood), values, transforms, proposed, direct))
+        drawn.append((direct.__name__, "data { %s }\nprior { %s }\nlikelihood { %s }\n" % (data, prior, likelihood), values, transforms,
+                      proposed, direct))
         return direct
     return add
 
 
-@test("s, x, m", "s ~ uniform(0.1, 0.9); m ~ normal(0.4, 0.5); x[1] ~ normal(0, 0.5); x[2] ~ normal(x[1], 0.5); for (t in 3:5) x[t] ~ normal(2 * x[t - 1] - x[t - 2], s);", "for (i in 1:7) y[i] ~ poisson(exp(m + x[g[i]]));",
-      "int g[7], y[7];", {"g": [1, 2, 3, 4, 5, 5, 2], "y": [None] * 7}, {"s": identity, "m": identity, "x.1": identity, "x.5": squash, "y.1": np.log1p, "y.6": np.log1p})
+@test("s, x, m", "s ~ uniform(0.1, 0.9); m ~ normal(0.4, 0.5); x[1] ~ normal(0, 0.5); x[2] ~ normal(x[1], 0.5); for (t in 3:5) x[t] ~ "
+                 "normal(2 * x[t - 1] - x[t - 2], s);", "for (i in 1:7) y[i] ~ poisson(exp(m + x[g[i]]));",
+      "int g[7], y[7];", {"g": [1, 2, 3, 4, 5, 5, 2], "y": [None] * 7}, {"s": identity, "m": identity, "x.1": identity, "x.5": squash,
+                                                                         "y.1": np.log1p, "y.6": np.log1p})
 def second_order():
     s, m = rng.uniform(0.1, 0.9, M), normal(0.4, 0.5)
     x = [normal(0, 0.5)]
     x.append(normal(x[0], 0.5))
     for _ in range(3):
         x.append(normal(2 * x[-1] - x[-2], s))
-    return {"s": s, "m": m, "x.1": x[0], "x.5": x[4], "y.1": rng.poisson(np.exp(m + x[0])), "y.6": rng.poisson(np.exp(np.minimum(m + x[4], 20)))}
+    return {"s": s, "m": m, "x.1": x[0], "x.5": x[4], "y.1": rng.poisson(np.exp(m + x[0])),
+            "y.6": rng.poisson(np.exp(np.minimum(m + x[4], 20)))}
 
 
-@test("su, sv, u, m, v", "su ~ uniform(0.1, 1); sv ~ gamma(3, 6); m ~ normal(0.2, 0.5); for (j in 1:3) u[j] ~ normal(m, su); for (j in 1:2) v[j] ~ normal(0, sv);",
-      "for (i in 1:6) y[i] ~ poisson(0.5 * exp(u[a[i]] + x[i] * v[b[i]])); for (i in 1:2) b2[i] ~ bernoulli(1 - exp(-exp(v[i])));", "int a[6], b[6], y[6], b2[2]; vector[6] x;",
-      {"a": [1, 1, 2, 2, 3, 3], "b": [1, 2, 1, 2, 1, 2], "x": [0.5, -1, 1, 1, 0.3, 2], "y": [None] * 6, "b2": [None, None]}, {"su": identity, "sv": log, "m": identity, "u.1": identity, "v.2": squash, "y.2": np.log1p, "b2.2": identity})
+@test("su, sv, u, m, v", "su ~ uniform(0.1, 1); sv ~ gamma(3, 6); m ~ normal(0.2, 0.5); for (j in 1:3) u[j] ~ normal(m, su); for (j in "
+                         "1:2) v[j] ~ normal(0, sv);",
+      "for (i in 1:6) y[i] ~ poisson(0.5 * exp(u[a[i]] + x[i] * v[b[i]])); for (i in 1:2) b2[i] ~ bernoulli(1 - exp(-exp(v[i])));",
+      "int a[6], b[6], y[6], b2[2]; vector[6] x;",
+      {"a": [1, 1, 2, 2, 3, 3], "b": [1, 2, 1, 2, 1, 2], "x": [0.5, -1, 1, 1, 0.3, 2], "y": [None] * 6, "b2": [None, None]},
+      {"su": identity, "sv": log, "m": identity, "u.1": identity, "v.2": squash, "y.2": np.log1p, "b2.2": identity})
 def crossed():
     su, sv, m = rng.uniform(0.1, 1, M), rng.gamma(3, 1 / 6, M), normal(0.2, 0.5)
     u, v = normal(m, su), normal(0, sv)
     mean = np.exp(u - v)
-    return {"su": su, "sv": sv, "m": m, "u.1": u, "v.2": v, "y.2": rng.poisson(0.5 * mean), "b2.2": (rng.random(M) < -np.expm1(-np.exp(v))) * 1.0}
+    return {"su": su, "sv": sv, "m": m, "u.1": u, "v.2": v, "y.2": rng.poisson(0.5 * mean),
+            "b2.2": (rng.random(M) < -np.expm1(-np.exp(v))) * 1.0}
 
 
 def compare_drawn(w, name, model, data, transforms, proposed, direct):

@@ -121,7 +121,8 @@ class Builder:
             return "%s[%s] * %s[%s[%s]]" % (self.column("X"), i, b, self.column("g"), i)
         if form == 6:
             s = self.scale()
-            self.latent.append("%s[1] ~ normal(0, 2); for (t in 2:N) %s[t] ~ normal(%s%s[t - 1], %s);" % (b, b, self.pick("", "0.7 * "), b, s))
+            self.latent.append("%s[1] ~ normal(0, 2); for (t in 2:N) %s[t] ~ normal(%s%s[t - 1], %s);" % (b, b, self.pick("", "0.7 * "), b,
+                    s))
             return "%s[%s]" % (b, i)
         c = self.name("c")
         q = self.name("q")

@@ -19,12 +19,15 @@ likelihood {
 }
 """
 # D, w, k, whether chains begin again. In `broad` the mode of next to no probability has the higher density, by exp(40).
-CASES = {"alone": (5, 40, 0, True), "alike": (5, 0, 0, False), "a little less": (5, 5, 0, False), "narrow": (25, 0, -4, False), "broad": (20, 40, 4, True), "missing": (5, 40, 0, False), "discrete": (5, 40, 0, False)}
+CASES = {"alone": (5, 40, 0, True), "alike": (5, 0, 0, False), "a little less": (5, 5, 0, False), "narrow": (25, 0, -4, False),
+         "broad": (20, 40, 4, True), "missing": (5, 40, 0, False), "discrete": (5, 40, 0, False)}
 
 with Workplace() as w:
     program = w.compile("modes", MODEL, flags=("--no-device", "--method", "nuts"))
-    stepped = w.compile("stepped", MODEL.replace("int D;", "int D; real z;").replace("target += w", "z ~ normal(m, 1000); target += w"), flags=("--no-device", "--method", "nuts"))
-    counting = w.compile("counting", MODEL.replace("m ~ flat();", "m ~ flat(); n ~ poisson(3);").replace("target += w", "c ~ binomial(n + 4, 0.5); target += w").replace("int D;", "int D, c;"), flags=("--no-device", "--method", "nuts"))
+    stepped = w.compile("stepped", MODEL.replace("int D;", "int D; real z;").replace("target += w", "z ~ normal(m, 1000); target += w"),
+                        flags=("--no-device", "--method", "nuts"))
+    counting = w.compile("counting", MODEL.replace("m ~ flat();", "m ~ flat(); n ~ poisson(3);").replace("target += w",
+            "c ~ binomial(n + 4, 0.5); target += w").replace("int D;", "int D, c;"), flags=("--no-device", "--method", "nuts"))
     for name, (D, tilt, k, restarts) in CASES.items():
         values = {"D": D, "w": tilt, "k": k}
         data = w.data(name.replace(" ", "_"), {**values, "z": None, "c": 4})
@@ -35,13 +38,19 @@ with Workplace() as w:
             again = ["began again" in said for said in w.said]
             ended, right = above.all() or not above.any(), above == (tilt > 0)
             both += any(again) if restarts else not ended
-            good += right.all() or not (right.any() or any(again)) if restarts else not any(again)          # where the right mode was not reached, nothing is known
-        print("%s: %d of 6 as they should be, %s" % (name, good, "in most some began again" if restarts and both >= 3 else "in most both modes stay" if not restarts and both >= 3 else "%d of 6 tell" % both))
-    many = w.compile("many", "data { int D; }\nprior { for (d in 1:D) x[d] ~ normal(0, d * d); }\n", flags=("--no-device", "--method", "nuts"))
+            # where the right mode was not reached, nothing is known
+            good += right.all() or not (right.any() or any(again)) if restarts else not any(again)
+        print("%s: %d of 6 as they should be, %s" % (name, good, "in most some began again" if restarts and both >= 3
+                                                     else "in most both modes stay" if not restarts and both >= 3
+                                                     else "%d of 6 tell" % both))
+    many = w.compile("many", "data { int D; }\nprior { for (d in 1:D) x[d] ~ normal(0, d * d); }\n",
+                     flags=("--no-device", "--method", "nuts"))
     w.draws(many, w.data("many", {"D": 100}), 20, chains=32, warmup=300)
     print("32 chains that have seen little of scales from 1 to 10,000: %d began again" % sum("began again" in said for said in w.said))
     files = []
     for threads in ("1", "4"):
-        subprocess.run([program, w.path("alone.json"), "--seed", "2", "--samples", "20", "--threads", threads, "-o", program + "_draws", "-q", "--no-summary"], check=True)
+        subprocess.run([program, w.path("alone.json"), "--seed", "2", "--samples", "20", "--threads", threads, "-o", program + "_draws",
+                        "-q", "--no-summary"], check=True)
         files.append([open("%s_draws_%d.csv" % (program, c)).read().split("# \n#  Elapsed")[0] for c in (1, 2, 3, 4)])
-    print("the same with any number of threads" if files[0] == files[1] and any("began again" in text for text in files[0]) else "other draws")
+    print("the same with any number of threads" if files[0] == files[1] and any("began again" in text for text in files[0])
+          else "other draws")

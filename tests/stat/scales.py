@@ -92,8 +92,10 @@ def effects(o, tau, s, mu=5, first=0):
             o.add(y, s, **part(first + g - 1))
 
 
-@model("data { int<lower=1, upper=5> g[7]; int c[7]; vector[7] y; } prior { mu ~ normal(0.5, 2); tau ~ half_cauchy(0, 0.8); s ~ normal(0, 1) T[0, ]; for (j in 1:5) u[j] ~ normal(mu, tau); }\n"
-       "likelihood { for (i in 1:7) if (c[i] == 1) y[i] ~ normal(u[g[i]], s); }", {"g": G, "c": [int(g != 3 or y > 0.5) for g, y in zip(G, Y)], "y": Y},
+@model("data { int<lower=1, upper=5> g[7]; int c[7]; vector[7] y; } prior { mu ~ normal(0.5, 2); tau ~ half_cauchy(0, 0.8); s ~ normal(0, "
+       "1) T[0, ]; for (j in 1:5) u[j] ~ normal(mu, tau); }\n"
+       "likelihood { for (i in 1:7) if (c[i] == 1) y[i] ~ normal(u[g[i]], s); }",
+       {"g": G, "c": [int(g != 3 or y > 0.5) for g, y in zip(G, Y)], "y": Y},
        tau=by_log(lambda t: half_cauchy(t, 0.8), -12, 9, 60), s=by_log(lambda s: -s ** 2 / 2, -6, 3))
 def arrow(tau, s):
     o = Joint(6)
@@ -117,7 +119,8 @@ def coefficients(X, y):
     return joint
 
 
-REGRESSION = ("data { int N, p; matrix[N, p] X; vector[N] y; } prior { tau ~ uniform(0.1, 2.5); s ~ half_cauchy(0, 1); for (j in 1:p) b[j] ~ normal(0.2, tau); } likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }\n")
+REGRESSION = ("data { int N, p; matrix[N, p] X; vector[N] y; } prior { tau ~ uniform(0.1, 2.5); s ~ half_cauchy(0, 1); for (j in 1:p) b[j] "
+              "~ normal(0.2, tau); } likelihood { for (i in 1:N) y[i] ~ normal(X[i] * b, s); }\n")
 UNIFORM = (lambda t: 0, 0.1 + 2.4 * (np.arange(60) + 0.5) / 60, False)
 
 
@@ -126,7 +129,8 @@ def dense(tau, s):
     return coefficients(X, T1)(tau, s)
 
 
-@model(REGRESSION, {"N": 3, "p": 6, "X": X.reshape(-1)[:18].reshape(3, 6), "y": T1[:3]}, tau=UNIFORM, s=by_log(lambda s: half_cauchy(s, 1), -12, 12, 60))
+@model(REGRESSION, {"N": 3, "p": 6, "X": X.reshape(-1)[:18].reshape(3, 6), "y": T1[:3]}, tau=UNIFORM,
+       s=by_log(lambda s: half_cauchy(s, 1), -12, 12, 60))
 def few_rows(tau, s):
     return coefficients(X.reshape(-1)[:18].reshape(3, 6), T1[:3])(tau, s)
 
@@ -137,7 +141,8 @@ Z = rng.normal(size=7)
 
 @model("data { int P, T; matrix[P, T] y; vector[T] z; } prior { s ~ half_cauchy(0, 1); phi ~ uniform(-1, 1); m ~ normal(0, 1.5);\n"
        "for (p in 1:P) x[p, 1] ~ normal(m, 1); for (p in 1:P, t in 2:T) x[p, t] ~ normal(m + phi * (x[p, t - 1] - m), s); }\n"
-       "likelihood { for (p in 1:P, t in 1:T) y[p, t] ~ normal(x[p, t], 0.6); for (t in 1:T) z[t] ~ normal(2 * x[1, t] - m, 0.8); }", {"P": 2, "T": 7, "y": W, "z": Z},
+       "likelihood { for (p in 1:P, t in 1:T) y[p, t] ~ normal(x[p, t], 0.6); for (t in 1:T) z[t] ~ normal(2 * x[1, t] - m, 0.8); }",
+       {"P": 2, "T": 7, "y": W, "z": Z},
        s=by_log(lambda s: half_cauchy(s, 1), -10, 6), phi=(lambda p: 0, -1 + 2 * (np.arange(40) + 0.5) / 40, False))
 def panels_of_chains(s, phi):
     o = Joint(15)
@@ -153,7 +158,8 @@ def panels_of_chains(s, phi):
     return o, {"x.1.1": 0, "x.2.7": 13}
 
 
-@model("data { int T; vector[T] y; int here[T]; } prior { s ~ half_cauchy(0, 0.5); q ~ half_cauchy(0, 1); for (t in 1:2) x[t] ~ normal(0, 2); for (t in 3:T) x[t] ~ normal(2 * x[t - 1] - x[t - 2], s); }\n"
+@model("data { int T; vector[T] y; int here[T]; } prior { s ~ half_cauchy(0, 0.5); q ~ half_cauchy(0, 1); for (t in 1:2) x[t] ~ normal(0, "
+       "2); for (t in 3:T) x[t] ~ normal(2 * x[t - 1] - x[t - 2], s); }\n"
        "likelihood { for (t in 1:T) if (here[t] == 1) y[t] ~ normal(x[t], q); }", {"T": 8, "y": T1[:8], "here": [1, 1, 0, 1, 1, 1, 0, 1]},
        s=by_log(lambda s: half_cauchy(s, 0.5), -12, 8), q=by_log(lambda s: half_cauchy(s, 1), -11, 6))
 def second_order(s, q):
@@ -167,8 +173,10 @@ def second_order(s, q):
     return o, {"x.1": 0, "x.8": 7}
 
 
-@model("data { int T; vector[T] y; } prior { a ~ normal(0, 1); b ~ normal(0.2, 0.5); v ~ inv_gamma(2, 1); w ~ gamma(2, 1); for (t in 1:(T - 1)) e[t] ~ normal(b, sqrt(v)); }\n"
-       "latent { x[1] = a; for (t in 1:(T - 1)) x[t + 1] = x[t] + e[t]; } likelihood { for (t in 1:T) y[t] ~ normal(x[t], 1 / sqrt(w)); }", {"T": 7, "y": W[0]},
+@model("data { int T; vector[T] y; } prior { a ~ normal(0, 1); b ~ normal(0.2, 0.5); v ~ inv_gamma(2, 1); w ~ gamma(2, 1); for (t in 1:(T "
+       "- 1)) e[t] ~ normal(b, sqrt(v)); }\n"
+       "latent { x[1] = a; for (t in 1:(T - 1)) x[t + 1] = x[t] + e[t]; } likelihood { for (t in 1:T) y[t] ~ normal(x[t], 1 / sqrt(w)); }",
+       {"T": 7, "y": W[0]},
        v=by_log(lambda v: -3 * np.log(v) - 1 / v, -4, 7), w=by_log(lambda w: np.log(w) - w, -7, 3.5))
 def innovations(v, w):
     o = Joint(8)
@@ -185,7 +193,8 @@ A, B = rng.integers(1, 5, 14), rng.integers(1, 4, 14)
 C = rng.normal(size=14)
 
 
-@model("data { int a[14], b[14]; vector[14] y; } prior { m ~ normal(0, 1); su ~ half_cauchy(0, 1); s ~ half_cauchy(0, 1); for (i in 1:4) u[i] ~ normal(0, su); for (i in 1:3) v[i] ~ normal(0, 2 * su); }\n"
+@model("data { int a[14], b[14]; vector[14] y; } prior { m ~ normal(0, 1); su ~ half_cauchy(0, 1); s ~ half_cauchy(0, 1); for (i in 1:4) "
+       "u[i] ~ normal(0, su); for (i in 1:3) v[i] ~ normal(0, 2 * su); }\n"
        "likelihood { for (i in 1:14) y[i] ~ normal(m + u[a[i]] + v[b[i]], s); }", {"a": A, "b": B, "y": C},
        su=by_log(lambda s: half_cauchy(s, 1), -12, 7, 60), s=by_log(lambda s: half_cauchy(s, 1), -4, 4, 40))
 def crossed(su, s):
@@ -205,9 +214,12 @@ EDGES = [(i, i + 1) for i in range(SIDE * SIDE) if (i + 1) % SIDE] + [(i, i + SI
 F = rng.normal(size=SIDE * SIDE)
 
 
-@model("data { int n, E; int<lower=1, upper=n> one[E], other[E]; vector[n] y; } prior { t ~ normal(0, 1) T[0, ]; s ~ normal(0, 1) T[0, ]; for (e in 1:E) target += -0.5 * square((phi[one[e]] - phi[other[e]]) / t); target += -(n - 1) * log(t);\n"
-       "target += -0.5 * square(sum(phi) / 0.01); for (i in 1:n) phi[i] ~ normal(0, 100); } likelihood { for (i in 1:n) y[i] ~ normal(phi[i], s); }",
-       {"n": SIDE * SIDE, "E": len(EDGES), "one": [i + 1 for i, _ in EDGES], "other": [j + 1 for _, j in EDGES], "y": F}, t=by_log(lambda t: -t ** 2 / 2, -12, 3), s=by_log(lambda t: -t ** 2 / 2, -12, 3))
+@model("data { int n, E; int<lower=1, upper=n> one[E], other[E]; vector[n] y; } prior { t ~ normal(0, 1) T[0, ]; s ~ normal(0, 1) T[0, ]; "
+       "for (e in 1:E) target += -0.5 * square((phi[one[e]] - phi[other[e]]) / t); target += -(n - 1) * log(t);\n"
+       "target += -0.5 * square(sum(phi) / 0.01); for (i in 1:n) phi[i] ~ normal(0, 100); } likelihood { for (i in 1:n) y[i] ~ "
+       "normal(phi[i], s); }",
+       {"n": SIDE * SIDE, "E": len(EDGES), "one": [i + 1 for i, _ in EDGES], "other": [j + 1 for _, j in EDGES], "y": F},
+       t=by_log(lambda t: -t ** 2 / 2, -12, 3), s=by_log(lambda t: -t ** 2 / 2, -12, 3))
 def intrinsic_field(t, s):
     o = Joint(SIDE * SIDE)
     for i, j in EDGES:
@@ -225,8 +237,11 @@ U, V = rng.normal(size=10), rng.normal(0.5, 1.5, 10)
 HERE = [int(g != 3 or u > 0) for g, u in zip(KINDS, U)]
 
 
-@model("data { int<lower=1, upper=5> g[10]; int c[10]; vector[10] x, y; } prior { sa ~ half_cauchy(0, 1); rho ~ uniform(-1, 1); for (k in 1:2) mu[k] ~ normal(0.3, 1); } latent { S[1, 1] = square(sa); S[2, 2] = 0.64; S[1, 2] = 0.8 * rho * sa; S[2, 1] = 0.8 * rho * sa; }\n"
-       "prior { for (j in 1:5) vector[2] A[j] ~ multi_normal(mu, S); } likelihood { for (i in 1:10) if (c[i] == 1) y[i] ~ normal(A[g[i], 1] + A[g[i], 2] * x[i], 0.7); }", {"g": KINDS, "c": HERE, "x": U, "y": V},
+@model("data { int<lower=1, upper=5> g[10]; int c[10]; vector[10] x, y; } prior { sa ~ half_cauchy(0, 1); rho ~ uniform(-1, 1); for (k in "
+       "1:2) mu[k] ~ normal(0.3, 1); } latent { S[1, 1] = square(sa); S[2, 2] = 0.64; S[1, 2] = 0.8 * rho * sa; S[2, 1] = 0.8 * rho * sa; "
+       "}\n"
+       "prior { for (j in 1:5) vector[2] A[j] ~ multi_normal(mu, S); } likelihood { for (i in 1:10) if (c[i] == 1) y[i] ~ normal(A[g[i], "
+       "1] + A[g[i], 2] * x[i], 0.7); }", {"g": KINDS, "c": HERE, "x": U, "y": V},
        sa=by_log(lambda s: half_cauchy(s, 1), -10, 7, 60), rho=(lambda r: 0, -1 + 2 * (np.arange(40) + 0.5) / 40, False))
 def correlated(sa, rho):                         # group 5 has no row
     o = Joint(12)
@@ -244,9 +259,13 @@ OTHER = np.array([1, 2, 3, 1, 2, 3, 1, 2, 3, 3])
 R2 = np.array([[1, 0.4], [0.4, 1]])
 
 
-@model("data { int g[10], h[10]; vector[10] x, y; corr_matrix[2] R; } prior { vector<lower=0>[2] tau ~ half_normal(0, 1); sb ~ half_normal(0, 1); for (j in 1:4) vector[2] A[j] ~ multi_normal([0, 0], quad_form_diag(R, tau));\n"
-       "for (k in 1:3) vector[2] B[k] ~ multi_normal([0.1, 0.2], [[square(sb), 0.3 * sb], [0.3 * sb, 1]]); } likelihood { for (i in 1:10) y[i] ~ normal(A[g[i], 1] + A[g[i], 2] * x[i] + B[h[i], 1] + B[h[i], 2] * x[i], 0.7); }",
-       {"g": KINDS, "h": OTHER, "x": U, "y": V, "R": R2}, **{"tau.1": by_log(lambda s: -s ** 2 / 2, -7, 1.7, 24), "tau.2": by_log(lambda s: -s ** 2 / 2, -7, 1.7, 24), "sb": by_log(lambda s: -s ** 2 / 2, -7, 1.7, 24)})
+@model("data { int g[10], h[10]; vector[10] x, y; corr_matrix[2] R; } prior { vector<lower=0>[2] tau ~ half_normal(0, 1); sb ~ "
+       "half_normal(0, 1); for (j in 1:4) vector[2] A[j] ~ multi_normal([0, 0], quad_form_diag(R, tau));\n"
+       "for (k in 1:3) vector[2] B[k] ~ multi_normal([0.1, 0.2], [[square(sb), 0.3 * sb], [0.3 * sb, 1]]); } likelihood { for (i in 1:10) "
+       "y[i] ~ normal(A[g[i], 1] + A[g[i], 2] * x[i] + B[h[i], 1] + B[h[i], 2] * x[i], 0.7); }",
+       {"g": KINDS, "h": OTHER, "x": U, "y": V, "R": R2}, **{"tau.1": by_log(lambda s: -s ** 2 / 2, -7, 1.7, 24),
+                                                             "tau.2": by_log(lambda s: -s ** 2 / 2, -7, 1.7, 24),
+                                                             "sb": by_log(lambda s: -s ** 2 / 2, -7, 1.7, 24)})
 def two_plates(t1, t2, sb):                      # each with a set of its own
     o = Joint(14)
     D = np.diag([t1, t2])
@@ -259,8 +278,10 @@ def two_plates(t1, t2, sb):                      # each with a set of its own
     return o, {"A.1.1": 0, "B.3.2": 13}
 
 
-@model("data { int J, K; int g[10]; matrix[10, K] X; vector[10] y; } prior { for (k in 1:K) mu[k] ~ normal(0, 1); for (k in 1:K) tau[k] ~ half_normal(0, 1); for (j in 1:J, k in 1:K) A[j, k] ~ normal(mu[k], tau[k]); }\n"
-       "likelihood { for (i in 1:10) y[i] ~ normal(sum(k in 1:K, X[i, k] * A[g[i], k]), 0.7); }", {"J": 4, "K": 2, "g": KINDS, "X": np.column_stack([np.ones(10), U]), "y": V},
+@model("data { int J, K; int g[10]; matrix[10, K] X; vector[10] y; } prior { for (k in 1:K) mu[k] ~ normal(0, 1); for (k in 1:K) tau[k] ~ "
+       "half_normal(0, 1); for (j in 1:J, k in 1:K) A[j, k] ~ normal(mu[k], tau[k]); }\n"
+       "likelihood { for (i in 1:10) y[i] ~ normal(sum(k in 1:K, X[i, k] * A[g[i], k]), 0.7); }",
+       {"J": 4, "K": 2, "g": KINDS, "X": np.column_stack([np.ones(10), U]), "y": V},
        **{"tau.1": by_log(lambda s: -s ** 2 / 2, -8, 1.7, 50), "tau.2": by_log(lambda s: -s ** 2 / 2, -8, 1.7, 50)})
 def columns(t1, t2):                             # the means are drawn so as well
     o = Joint(10)
@@ -276,8 +297,10 @@ def columns(t1, t2):                             # the means are drawn so as wel
 FACTORS = U[:8, None] * np.array([[1.0, -0.6]]) + rng.normal(0, 0.5, (8, 2))
 
 
-@model("data { int n; matrix[n, 2] w; } prior { for (k in 1:2) e[k] ~ half_normal(0, 1); for (i in 1:n, m in 1:2) f[i, m] ~ normal(0, 1); }\n"
-       "likelihood { for (i in 1:n, k in 1:2) w[i, k] ~ normal(k * f[i, 1] - 0.6 * f[i, 2], e[k]); }", {"n": 8, "w": FACTORS}, **{"e.1": by_log(lambda s: -s ** 2 / 2, -8, 1.7, 50), "e.2": by_log(lambda s: -s ** 2 / 2, -8, 1.7, 50)})
+@model("data { int n; matrix[n, 2] w; } prior { for (k in 1:2) e[k] ~ half_normal(0, 1); for (i in 1:n, m in 1:2) f[i, m] ~ normal(0, 1); "
+       "}\n"
+       "likelihood { for (i in 1:n, k in 1:2) w[i, k] ~ normal(k * f[i, 1] - 0.6 * f[i, 2], e[k]); }", {"n": 8, "w": FACTORS},
+       **{"e.1": by_log(lambda s: -s ** 2 / 2, -8, 1.7, 50), "e.2": by_log(lambda s: -s ** 2 / 2, -8, 1.7, 50)})
 def factors(e1, e2):                             # each response has a standard deviation of its own
     o = Joint(16)
     for i in range(8):
@@ -323,7 +346,8 @@ def copy_of_compiler(w, name, right):
 
 @functools.cache
 def by_quadrature(name):
-    """Of a model: the names of elements of the joint normal, the points of the grid and their probabilities, means and mean squares of the elements."""
+    """Of a model: the names of elements of the joint normal, the points of the grid and their probabilities, means and mean squares of the
+    elements."""
     scales, make = next((scales, make) for model, _, _, scales, make in models if model == name)
     priors, grids, logs = zip(*scales.values())
     weight, moments, means, squares = [], [], [], []
@@ -394,5 +418,6 @@ with Workplace() as w:
             try:
                 rows.append(compare(w, name, *rest, right=right))
             except Failed as why:                # a law that cannot be normalised
-                rows.append((not right, "%s%s: %s" % (name, "" if right else ", without determinants, stops", str(why).split("\n")[1][:160] if not right else why)))
+                rows.append((not right, "%s%s: %s" % (name, "" if right else ", without determinants, stops",
+                                                      str(why).split("\n")[1][:160] if not right else why)))
 report(rows)

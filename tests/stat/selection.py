@@ -32,7 +32,8 @@ likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a + b * x[i]); }
 def run(program, data, *more):
     """The draws by name, [chain, draw]; what the summary says last; what the first file says below the names of the method."""
     out = program + "_draws"
-    ran = subprocess.run([program, data, "--seed", "5", "--chains", "2", "--samples", "10000", "-o", out, "-q", *more], capture_output=True, text=True, check=True)
+    ran = subprocess.run([program, data, "--seed", "5", "--chains", "2", "--samples", "10000", "-o", out, "-q", *more], capture_output=True,
+                         text=True, check=True)
     files = ["%s_%d.csv" % (out, k) for k in (1, 2)]
     tables = list(draws.read(files))
     for file in files:
@@ -64,7 +65,8 @@ with Workplace() as w:
         chains = []
         for n in ("1", "2"):
             out = program + "_threads_" + n
-            subprocess.run([program, data, "--seed", str(seed), "--chains", "2", "--samples", "50", "--threads", n, "-o", out, "-q", "--no-summary"], capture_output=True, check=True)
+            subprocess.run([program, data, "--seed", str(seed), "--chains", "2", "--samples", "50", "--threads", n, "-o", out, "-q",
+                            "--no-summary"], capture_output=True, check=True)
             with open(out + "_2.csv") as f:
                 chains.append([line for line in f if line[0] != "#"])
         same = same and chains[0] == chains[1]
@@ -75,7 +77,8 @@ with Workplace() as w:
     d, _, said = run(program, data, "--init", far, "--seed", "4")
     print("from values of a file: " + said.strip())
     near("from values of a file: mean of b", d["b"], (p * b).sum())
-    first = subprocess.run([program, data, "--seed", "5", "--chains", "1", "--warmup", "0", "--samples", "1", "--init", far, "-o", program + "_first", "-q"], capture_output=True, check=True)
+    first = subprocess.run([program, data, "--seed", "5", "--chains", "1", "--warmup", "0", "--samples", "1", "--init", far, "-o",
+                            program + "_first", "-q"], capture_output=True, check=True)
     with open(program + "_first_1.csv") as f:
         one = dict(zip(*([v for v in line.strip().split(",")] for line in f if line[0] != "#")))
     print("from values of a file: the first draw is %s" % ("near them" if abs(float(one["a"]) + 6.5) < 1 else "at " + one["a"]))
@@ -95,8 +98,10 @@ with Workplace() as w:
     steps, _, said = run(program, data, "--params", "all,auxiliaries")
     print("augmented: " + said.strip())
     kept, _, said = run(program, data, "--params", "all")
-    print("augmented, all: %s, %s" % ("no auxiliaries" if set(steps) > set(kept) >= {"a", "b"} else "these: " + " ".join(kept), said.strip().split("\n")[0]))
-    subprocess.run([os.environ.get("GMC") or os.path.join(os.path.dirname(__file__), "../../build/gmc"), "-q", "--method", "nuts", program + ".gm", "-o", program + "_moved"], check=True)
+    print("augmented, all: %s, %s" % ("no auxiliaries" if set(steps) > set(kept) >= {"a", "b"} else "these: " + " ".join(kept),
+                                      said.strip().split("\n")[0]))
+    subprocess.run([os.environ.get("GMC") or os.path.join(os.path.dirname(__file__), "../../build/gmc"), "-q", "--method", "nuts",
+                    program + ".gm", "-o", program + "_moved"], check=True)
     moved, _, _ = run(program + "_moved", data)
     for name in ("lp__", "a", "b"):
         near("augmented: " + name, steps[name], moved[name].mean(), mcse(moved[name]))

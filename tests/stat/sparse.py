@@ -76,8 +76,10 @@ def walk_of_order_two():
         p.add(y[t], 0.7, ("x", t, 1), ("w", k[t] - 1, 1))
         p.add(z[t], 1.2, ("c", None, 1), ("x", t, 0.5))
     return """data { int T, K; int<lower=1, upper=K> k[T]; vector[T] y, z; }
-prior { c ~ normal(0, 1); for (t in 1:2) x[t] ~ normal(0, 2); for (t in 3:T) x[t] ~ normal(2 * x[t - 1] - x[t - 2], 0.5); for (i in 1:K) w[i] ~ normal(0, 1); }
-likelihood { for (t in 1:T) { y[t] ~ normal(x[t] + w[k[t]], 0.7); z[t] ~ normal(c + 0.5 * x[t], 1.2); } }""", {"T": T, "K": K, "k": k, "y": y, "z": z}, p
+prior { c ~ normal(0, 1); for (t in 1:2) x[t] ~ normal(0, 2); for (t in 3:T) x[t] ~ normal(2 * x[t - 1] - x[t - 2], 0.5);
+  for (i in 1:K) w[i] ~ normal(0, 1); }
+likelihood { for (t in 1:T) { y[t] ~ normal(x[t] + w[k[t]], 0.7); z[t] ~ normal(c + 0.5 * x[t], 1.2); } }""", {"T": T, "K": K, "k": k,
+        "y": y, "z": z}, p
 
 
 def field():
@@ -92,8 +94,10 @@ def field():
         p.add(0, 3, ("phi", i, 1))
         p.add(y[i], 0.8, ("phi", i, 1), ("beta", 0, x[i, 0]), ("beta", 1, x[i, 1]))
     return """data { int n, E; int<lower=1, upper=n> one[E], other[E]; vector[n] y; matrix[n, 2] X; }
-prior { vector[2] beta ~ normal(0, 1); for (e in 1:E) target += -0.5 * square((phi[one[e]] - phi[other[e]]) / 0.6); for (i in 1:n) phi[i] ~ normal(0, 3); }
-likelihood { for (i in 1:n) y[i] ~ normal(X[i] * beta + phi[i], 0.8); }""", {"n": n, "E": len(edges), "one": [i + 1 for i, _ in edges], "other": [j + 1 for _, j in edges], "y": y, "X": x}, p
+prior { vector[2] beta ~ normal(0, 1); for (e in 1:E) target += -0.5 * square((phi[one[e]] - phi[other[e]]) / 0.6);
+  for (i in 1:n) phi[i] ~ normal(0, 3); }
+likelihood { for (i in 1:n) y[i] ~ normal(X[i] * beta + phi[i], 0.8); }""", {"n": n, "E": len(edges), "one": [i + 1 for i, _ in edges],
+                                                                             "other": [j + 1 for _, j in edges], "y": y, "X": x}, p
 
 
 def no_rows_and_one_group():
@@ -124,10 +128,13 @@ def rows_of_lists(N=25, P=7):
     for j in range(2): p.add(0, 1, ("g", j, 1))
     for j in range(P): p.add(m[j], t[j], ("beta", j, 1))
     for i in range(N):
-        p.add(y[i], s[i], ("a", None, 1), ("g", 0, Z[i, 0]), ("g", 1, Z[i, 1]), *(("beta", col[k] - 1, x[k]) for k in range(start[i] - 1, start[i + 1] - 1)))
-    return """data { int N, P, n; int start[N + 1]; int<lower=1, upper=P> col[n]; vector[n] x; vector[N] y; vector<lower=0>[N] s; matrix[N, 2] Z; vector[P] m; vector<lower=0>[P] t; }
+        p.add(y[i], s[i], ("a", None, 1), ("g", 0, Z[i, 0]), ("g", 1, Z[i, 1]),
+              *(("beta", col[k] - 1, x[k]) for k in range(start[i] - 1, start[i + 1] - 1)))
+    return """data { int N, P, n; int start[N + 1]; int<lower=1, upper=P> col[n]; vector[n] x; vector[N] y; vector<lower=0>[N] s;
+  matrix[N, 2] Z; vector[P] m; vector<lower=0>[P] t; }
 prior { a ~ normal(1, 3); vector[2] g ~ normal(0, 1); for (j in 1:P) beta[j] ~ normal(m[j], t[j]); }
-likelihood { for (i in 1:N) y[i] ~ normal(a + Z[i] * g + sum(k in start[i]:(start[i + 1] - 1), x[k] * beta[col[k]]), s[i]); }""", {"N": N, "P": P, "n": len(col), "start": start, "col": col, "x": x, "y": y, "s": s, "Z": Z, "m": m, "t": t}, p
+likelihood { for (i in 1:N) y[i] ~ normal(a + Z[i] * g + sum(k in start[i]:(start[i + 1] - 1), x[k] * beta[col[k]]), s[i]);
+  }""", {"N": N, "P": P, "n": len(col), "start": start, "col": col, "x": x, "y": y, "s": s, "Z": Z, "m": m, "t": t}, p
 
 
 def one_row_of_a_list(): return rows_of_lists(1, 5)
@@ -142,8 +149,10 @@ def penalties_of_zero(N=40, P=6):
     penalty[[0, 2]], weight[::5] = 0, 0
     p = Normal(b=P)
     for j in np.flatnonzero(penalty): p.add(0, penalty[j] ** -0.5, ("b", j, 1))
-    for i in np.flatnonzero(weight): p.add(y[i], weight[i] ** -0.5, *(("b", column[k - 1] - 1, x[k - 1]) for k in range(start[i], start[i + 1])))
-    return """data { int N, P, n; int start[N + 1]; int<lower=1, upper=P> column[n]; vector[n] x; vector[N] y; vector<lower=0>[P] penalty; vector<lower=0>[N] weight; }
+    for i in np.flatnonzero(weight): p.add(y[i], weight[i] ** -0.5, *(("b", column[k - 1] - 1, x[k - 1])
+                                                                      for k in range(start[i], start[i + 1])))
+    return """data { int N, P, n; int start[N + 1]; int<lower=1, upper=P> column[n]; vector[n] x; vector[N] y; vector<lower=0>[P] penalty;
+  vector<lower=0>[N] weight; }
 prior { vector[P] b; for (j in 1:P) target += -0.5 * penalty[j] * square(b[j]); }
 likelihood { for (i in 1:N) target += -0.5 * weight[i] * square(y[i] - sum(k in start[i]:(start[i + 1] - 1), x[k] * b[column[k]])); }""", {
         "N": N, "P": P, "n": len(column), "start": start, "column": column, "x": x, "y": y, "penalty": penalty, "weight": weight}, p
@@ -170,7 +179,8 @@ likelihood {
 
 
 def rows_of_a_matrix(N=90, P=60, share=0.04, scales=None):
-    """Most of the matrix is 0, and one column all of it, one row; beside it an intercept, the columns of a dense matrix, and a condition."""
+    """Most of the matrix is 0, and one column all of it, one row; beside it an intercept, the columns of a dense matrix, and a
+    condition."""
     X, Z, keep = rng.normal(size=(N, P)) * (rng.random((N, P)) < share), rng.normal(size=(N, 2)), (rng.random(N) < 0.8).astype(int)
     if N > 1 and P > 1: X[:, 0], X[1], X[2] = 0, 0, rng.normal(size=P) * (share < 1)
     if scales is not None: X = X * scales
@@ -181,9 +191,11 @@ def rows_of_a_matrix(N=90, P=60, share=0.04, scales=None):
     for j in range(P): p.add(m[j], t[j], ("beta", j, 1))
     for i in range(N):
         if keep[i]: p.add(y[i], s[i], ("a", None, 1), ("g", 0, Z[i, 0]), ("g", 1, Z[i, 1]), *(("beta", j, X[i, j]) for j in range(P)))
-    return """data { int N, P; matrix[N, P] X; vector[N] y; vector<lower=0>[N] s; matrix[N, 2] Z; vector[P] m; vector<lower=0>[P] t; int keep[N]; }
+    return """data { int N, P; matrix[N, P] X; vector[N] y; vector<lower=0>[N] s; matrix[N, 2] Z; vector[P] m; vector<lower=0>[P] t;
+  int keep[N]; }
 prior { a ~ normal(1, 3); vector[2] g ~ normal(0, 1); for (j in 1:P) beta[j] ~ normal(m[j], t[j]); }
-likelihood { for (i in 1:N) if (keep[i] == 1) y[i] ~ normal(a + Z[i] * g + X[i] * beta, s[i]); }""", {"N": N, "P": P, "X": X, "y": y, "s": s, "Z": Z, "m": m, "t": t, "keep": keep}, p
+likelihood { for (i in 1:N) if (keep[i] == 1) y[i] ~ normal(a + Z[i] * g + X[i] * beta, s[i]); }""", {"N": N, "P": P, "X": X, "y": y,
+        "s": s, "Z": Z, "m": m, "t": t, "keep": keep}, p
 
 
 def rows_of_a_dense_matrix(): return rows_of_a_matrix(40, 9, 1)
@@ -208,8 +220,10 @@ def field_with_a_sum(data=True):
     p.add(0, 0.01, *(("phi", i, 1) for i in range(n)))
     for i in range(N): p.add(y[i], 0.5, ("mu", None, 1), ("phi", i, 1))
     return """data { int n, N, E; int<lower=1, upper=n> one[E], other[E]; vector[N] y; }
-prior { mu ~ normal(0, 2); vector[n] phi; for (e in 1:E) target += -0.5 * square(phi[one[e]] - phi[other[e]]); target += -0.5 * square(sum(phi) / 0.01); }
-likelihood { for (i in 1:N) y[i] ~ normal(mu + phi[i], 0.5); }""", {"n": n, "N": N, "E": len(edges), "one": [i + 1 for i, _ in edges], "other": [j + 1 for _, j in edges], "y": y}, p
+prior { mu ~ normal(0, 2); vector[n] phi; for (e in 1:E) target += -0.5 * square(phi[one[e]] - phi[other[e]]);
+  target += -0.5 * square(sum(phi) / 0.01); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu + phi[i], 0.5); }""", {"n": n, "N": N, "E": len(edges), "one": [i + 1 for i, _ in edges],
+                                                                    "other": [j + 1 for _, j in edges], "y": y}, p
 
 
 def field_with_a_sum_alone(): return field_with_a_sum(False)
@@ -223,8 +237,10 @@ def compare(w, make):
     mean, L = covariance @ p.h, np.linalg.cholesky(covariance)
     for route in ("sparse", "gradients", "dense", "separate") if make in lists_of_elements else ("sparse", "dense", "separate"):
         os.environ["GM_JOINT"] = route
-        checked = subprocess.run([program, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True, text=True)
-        rows.append((checked.returncode == 0, "%s, %s: --check%s" % (name, route, "" if checked.returncode == 0 else checked.stdout[-600:] + checked.stderr[-600:])))
+        checked = subprocess.run([program, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True,
+                                 text=True)
+        rows.append((checked.returncode == 0, "%s, %s: --check%s" % (name, route, "" if checked.returncode == 0
+                                                                     else checked.stdout[-600:] + checked.stderr[-600:])))
         if make in too_hard and route == "gradients":
             said = subprocess.run([program, values, "--samples", "200", "--chains", "1", "--no-summary", "--profile", "-o", w.path("said")], capture_output=True, text=True).stdout
             rows.append((" 0 draws by the factor" not in said and "draws by the factor" in said, "%s: where steps do not suffice a factor solves: %s" % (name, said.split("chosen")[0].split("elements")[-1].splitlines()[0])))
@@ -244,11 +260,13 @@ def compare(w, make):
 
 
 too_hard = (rows_too_hard, dense_rows_too_hard)
-lists_of_elements = (rows_of_lists, one_row_of_a_list, no_rows_of_lists, more_columns_than_rows, two_responses, rows_of_a_matrix, rows_of_a_dense_matrix, few_rows_of_a_matrix, few_rows_of_a_dense_matrix,
+lists_of_elements = (rows_of_lists, one_row_of_a_list, no_rows_of_lists, more_columns_than_rows, two_responses, rows_of_a_matrix,
+                     rows_of_a_dense_matrix, few_rows_of_a_matrix, few_rows_of_a_dense_matrix,
                      one_row_of_a_matrix, no_rows_of_a_matrix, *too_hard, penalties_of_zero)
 only = sys.argv[1:]
 with Workplace() as w:
-    for make in (crossed, slopes_with_means, walk_of_order_two, field, no_rows_and_one_group, field_with_a_sum, field_with_a_sum_alone, *lists_of_elements):
+    for make in (crossed, slopes_with_means, walk_of_order_two, field, no_rows_and_one_group, field_with_a_sum, field_with_a_sum_alone,
+                 *lists_of_elements):
         if only and make.__name__ not in only: continue
         try:
             compare(w, make)

@@ -32,17 +32,20 @@ NOWHERE = SERIES.replace("0.5", "-1 - square(c)").replace("- 0.1 * k", "- square
 
 
 def run(program, data, seed, *more):
-    return subprocess.run([program, data, "--seed", str(seed), "--warmup", "20", "--samples", "5", "-q", "--no-summary", *more], capture_output=True, text=True)
+    return subprocess.run([program, data, "--seed", str(seed), "--warmup", "20", "--samples", "5", "-q", "--no-summary", *more],
+                          capture_output=True, text=True)
 
 
 with Workplace() as w:
-    for name, model, values in (("series", SERIES, {"T": 6, "y": [1, 2, 1, 2, 3, 1]}), ("matrix", MATRIX, {"N": 3, "y": [[1, 2, 1], [2, 3, 1], [0, 1, 0]]})):
+    for name, model, values in (("series", SERIES, {"T": 6, "y": [1, 2, 1, 2, 3, 1]}),
+                                ("matrix", MATRIX, {"N": 3, "y": [[1, 2, 1], [2, 3, 1], [0, 1, 0]]})):
         program, data = w.path(name), w.data(name, values)
         with open(program + ".gm", "w") as f:
             f.write(model)
         subprocess.run([GMC, "-q", "--no-device", "--method", "nuts", program + ".gm", "-o", program], check=True)
         print("%s: %d of 8 runs" % (name, sum(run(program, data, seed).returncode == 0 for seed in range(8))))
-        print("%s, --check: %d of 8 runs" % (name, sum(subprocess.run([program, data, "--seed", str(seed), "--check"], capture_output=True).returncode == 0 for seed in range(8))))
+        print("%s, --check: %d of 8 runs" % (name, sum(subprocess.run([program, data, "--seed", str(seed), "--check"],
+                                                                      capture_output=True).returncode == 0 for seed in range(8))))
         files = []
         for threads in ("1", "4"):
             run(program, data, 5, "--threads", threads, "-o", program + "_draws")
@@ -52,7 +55,8 @@ with Workplace() as w:
     with open(program + ".gm", "w") as f:
         f.write(HOT)
     subprocess.run([GMC, "-q", "--no-device", program + ".gm", "-o", program], check=True)
-    print("annealed, --check: %d of 30 runs" % sum(subprocess.run([program, data, "--seed", str(seed), "--check"], capture_output=True).returncode == 0 for seed in range(30)))
+    print("annealed, --check: %d of 30 runs" % sum(subprocess.run([program, data, "--seed", str(seed), "--check"],
+                                                                  capture_output=True).returncode == 0 for seed in range(30)))
     given = w.data("given", {"c": 1.0, "k": 0.0})
     ran = run(w.path("series"), w.path("series.json"), 1, "--init", given)
     print("given: %d %s" % (ran.returncode, ran.stderr.splitlines()[0]))

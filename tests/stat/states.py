@@ -30,15 +30,18 @@ FALSE_ALARM = 1e-7
 FIXED = """
 data { int<lower=1> T, K; matrix[T, K] local; array[T, K, K] real link; array[T, K] int value; array[T, K, K] int pair; }
 latent { z[1] ~ discrete_range(1, K); for (t in 2:T) z[t] ~ discrete_range(1, K); }
-likelihood { for (t in 1:T) target += local[t, z[t]] + log(value[t, z[t]]); for (t in 2:T) target += link[t, z[t - 1], z[t]] + log(pair[t, z[t - 1], z[t]]); }
+likelihood { for (t in 1:T) target += local[t, z[t]] + log(value[t, z[t]]);
+  for (t in 2:T) target += link[t, z[t - 1], z[t]] + log(pair[t, z[t - 1], z[t]]); }
 """
 
 
 # The same by two unknowns, whose values make those of z: K = 3 L.
 TOGETHER = """
 data { int<lower=1> T, K; int<lower=1> L; array[T, 3, L] real local; array[T, 3, 3, L] real one; array[T, 3, L, L] real two; }
-latent { a[1] ~ discrete_range(1, 3); b[1] ~ discrete_range(1, L); for (t in 2:T) { a[t] ~ discrete_range(1, 3); b[t] ~ discrete_range(1, L); } }
-likelihood { for (t in 1:T) target += local[t, a[t], b[t]]; for (t in 2:T) target += one[t, a[t - 1], a[t], b[t - 1]] + two[t, a[t], b[t - 1], b[t]]; }
+latent { a[1] ~ discrete_range(1, 3); b[1] ~ discrete_range(1, L); for (t in 2:T) { a[t] ~ discrete_range(1, 3);
+  b[t] ~ discrete_range(1, L); } }
+likelihood { for (t in 1:T) target += local[t, a[t], b[t]]; for (t in 2:T)
+  target += one[t, a[t - 1], a[t], b[t - 1]] + two[t, a[t], b[t - 1], b[t]]; }
 infer { (a, b) by gibbs; }
 """
 
@@ -164,7 +167,8 @@ class Programs(Workplace):
     def lines(self, program, data, threads=1):
         """Of the file of draws of a chain, without comments."""
         out = program + "_files"
-        ran = subprocess.run([program, data, "--device", "cpu", "--samples", "60", "--warmup", "5", "--chains", "1", "--threads", str(threads), "--seed", "4", "-o", out, "--no-summary", "--params", "all", "-q"],
+        ran = subprocess.run([program, data, "--device", "cpu", "--samples", "60", "--warmup", "5", "--chains", "1", "--threads",
+                              str(threads), "--seed", "4", "-o", out, "--no-summary", "--params", "all", "-q"],
                              capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("%s stopped with exit status %d:\n%s%s" % (program, ran.returncode, ran.stdout, ran.stderr))
@@ -197,7 +201,8 @@ def law(w, name):
     rng = np.random.default_rng([5, T, K])
     local, link = make(rng, T, K)
     may = np.isfinite(local).astype(int), np.isfinite(link).astype(int)
-    data = w.data("law", {"T": T, "K": K, "local": np.where(may[0], local, 0), "link": np.where(may[1], link, 0), "value": may[0], "pair": may[1]})
+    data = w.data("law", {"T": T, "K": K, "local": np.where(may[0], local, 0), "link": np.where(may[1], link, 0), "value": may[0],
+                          "pair": may[1]})
     draws = w.draws(w.build("law", FIXED, True), data, draws_of(T, K), chains=1, warmup=0, params="z")
     z = np.stack([draws["z.%d" % (t + 1)].ravel() for t in range(T)], axis=1).astype(int) - 1
     return compare(z, local, link)
@@ -244,7 +249,8 @@ def middle(rng, T, K):
     I, J = 3, 2
     return """data { int<lower=0> I, T, J; array[I, T, J] real y; vector[J] shift; }
 prior { for (k in 1:4, j in 1:J) p[k, j] ~ beta(1, 1); m ~ normal(0, 5); }
-latent { for (i in 1:I, j in 1:J) z[i, 1, j] ~ binomial(3, 0.5); for (i in 1:I, t in 2:T, j in 1:J) z[i, t, j] ~ binomial(3, p[z[i, t - 1, j] + 1, j]); }
+latent { for (i in 1:I, j in 1:J) z[i, 1, j] ~ binomial(3, 0.5); for (i in 1:I, t in 2:T, j in 1:J)
+  z[i, t, j] ~ binomial(3, p[z[i, t - 1, j] + 1, j]); }
 likelihood { for (i in 1:I, t in 1:T, j in 1:J) y[i, t, j] ~ normal(m * z[i, t, j] + shift[j], 1); }""", {
         "I": I, "T": T, "J": J, "y": rng.normal(size=(I, T, J)).round(3), "shift": rng.normal(size=J).round(3)}
 
@@ -255,14 +261,16 @@ def ragged(rng, T, K):
     return """data { int N, T; int<lower=1, upper=T> n[N]; array[N, T] real y; }
 prior { stay ~ beta(1, 1); m ~ normal(0, 2); }
 latent { for (i in 1:N) { z[i, 1] ~ bernoulli(0.5); for (t in 2:n[i]) z[i, t] ~ bernoulli(if_else(z[i, t - 1] == 1, stay, 0.2)); } }
-likelihood { for (i in 1:N, t in 1:n[i]) y[i, t] ~ normal(m * z[i, t], 1); }""", {"N": 4, "T": T, "n": n, "y": rng.normal(size=(4, T)).round(3)}
+likelihood { for (i in 1:N, t in 1:n[i]) y[i, t] ~ normal(m * z[i, t], 1); }""", {"N": 4, "T": T, "n": n,
+        "y": rng.normal(size=(4, T)).round(3)}
 
 
 def two_chains(rng, T, K):
     """Two chains that see the same observations are one."""
     return """data { int T; vector[T] y; }
 prior { a ~ beta(5, 1); b ~ beta(5, 1); s ~ half_normal(0, 1); }
-latent { u[1] ~ bernoulli(0.5); for (t in 2:T) u[t] ~ bernoulli(if_else(u[t - 1] == 1, a, 1 - a)); v[1] ~ bernoulli(0.5); for (t in 2:T) v[t] ~ bernoulli(if_else(v[t - 1] == 1, b, 1 - b)); }
+latent { u[1] ~ bernoulli(0.5); for (t in 2:T) u[t] ~ bernoulli(if_else(u[t - 1] == 1, a, 1 - a)); v[1] ~ bernoulli(0.5);
+  for (t in 2:T) v[t] ~ bernoulli(if_else(v[t - 1] == 1, b, 1 - b)); }
 likelihood { for (t in 1:T) y[t] ~ normal(u[t] + 2 * v[t], s); }""", {"T": T, "y": observed(rng, T, 2, 0)}
 
 

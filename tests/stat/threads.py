@@ -10,7 +10,8 @@ from program import ROOT, Workplace
 RUNS = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 2)]          # chains, threads
 
 KEYED = """data { int<lower=1> N, p, K, D; matrix[N, p] X; vector[N] y; int<lower=1, upper=D> d[N]; }
-prior { for (j in 1:D) w[j] ~ dirichlet(rep_vector(1, K)); for (k in 1:K) { s2[k] ~ inv_gamma(3, 2); for (j in 1:p) beta[k, j] ~ normal(0, 2); } }
+prior { for (j in 1:D) w[j] ~ dirichlet(rep_vector(1, K)); for (k in 1:K) { s2[k] ~ inv_gamma(3, 2);
+  for (j in 1:p) beta[k, j] ~ normal(0, 2); } }
 latent { for (i in 1:N) c[i] ~ categorical(w[d[i]]); }
 likelihood { for (i in 1:N) y[i] ~ normal(X[i] * beta[c[i]], sqrt(s2[c[i]])); }
 """
@@ -21,7 +22,8 @@ def different(program, given, params):
     draws = set()
     for chains, threads in RUNS:
         subprocess.run([program] + given + ["--device", "cpu", "--seed", "3", "--chains", str(chains), "--threads",
-                        str(threads), "--warmup", "1", "--samples", "3", "--params", params, "--no-summary", "-q", "-o", w.path("draws")], check=True)
+                        str(threads), "--warmup", "1", "--samples", "3", "--params", params, "--no-summary", "-q", "-o", w.path("draws")],
+                        check=True)
         with open(w.path("draws_1.csv")) as f:
             draws.add("".join(line for line in f if not line.startswith("#")))
     return len(draws)

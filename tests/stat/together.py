@@ -69,19 +69,23 @@ def correlated(w):
         near("correlated: square of x[%d]" % k, d["x.%d" % k] ** 2, 1)
     near("correlated: product of the ends", d["x.1"] * d["x.10"], 0.9 ** 9)
     print("correlated: depth %g, accepted about 0.75: %s" % (d["treedepth__"].max(), abs(d["accept_stat__"].mean() - 0.75) < 0.06))
-    print("correlated: all chains take as many steps: %s, not always the same: %s" % ((d["n_leapfrog__"] == d["n_leapfrog__"][0]).all(), len(set(d["n_leapfrog__"][0])) > 3))
+    print("correlated: all chains take as many steps: %s, not always the same: %s" % ((d["n_leapfrog__"] == d["n_leapfrog__"][0]).all(),
+            len(set(d["n_leapfrog__"][0])) > 3))
     same = []
     for threads in ("1", "2", "3"):
-        subprocess.run([program, data, "--chains", "6", "--warmup", "150", "--samples", "20", "--seed", "3", "--threads", threads, "-o", program + "_t", "-q"], check=True, capture_output=True)
+        subprocess.run([program, data, "--chains", "6", "--warmup", "150", "--samples", "20", "--seed", "3", "--threads", threads, "-o",
+                        program + "_t", "-q"], check=True, capture_output=True)
         with open(program + "_t_5.csv") as f:
             same.append(f.read().split("# \n#  Elapsed")[0])
     print("correlated: %s with any number of threads" % ("the same" if same[0] == same[1] == same[2] else "other draws"))
     print(same[0][same[0].index("# x:"):].splitlines()[0])
     said(program, data, "--chains", "3")
     said(program, data, "--warmup", "50")
-    subprocess.run([program, data, "--chains", "1", "--samples", "10", "--moves", "nuts", "-o", program + "_n", "-q"], check=True, capture_output=True)
+    subprocess.run([program, data, "--chains", "1", "--samples", "10", "--moves", "nuts", "-o", program + "_n", "-q"], check=True,
+                   capture_output=True)
     with open(program + "_n_1.csv") as f:
-        print("by nuts on demand: %s" % ("moved" if max(float(line.split(",")[3]) for line in f if line[0] in "-0123456789") > 0 else "together"))
+        print("by nuts on demand: %s" % ("moved" if max(float(line.split(",")[3]) for line in f if line[0] in "-0123456789") > 0
+                                         else "together"))
 
 
 def schools(w):
@@ -92,7 +96,8 @@ def schools(w):
     v = tau[:, None] ** 2 + sigma ** 2
     precision = 1 / 25 + (1 / v).sum(1)
     mu = (y / v).sum(1) / precision
-    log_p = np.log(tau) - np.log1p(tau ** 2 / 25) - 0.5 * np.log(v).sum(1) - 0.5 * np.log(precision) - 0.5 * (y ** 2 / v).sum(1) + 0.5 * mu ** 2 * precision
+    log_p = np.log(tau) - np.log1p(tau ** 2 / 25) - 0.5 * np.log(v).sum(1) - 0.5 * np.log(precision) - 0.5 * (y ** 2
+            / v).sum(1) + 0.5 * mu ** 2 * precision
     p = np.exp(log_p - logsumexp(log_p))
     near("schools: mu", d["mu"], (p * mu).sum())
     near("schools: square of mu", d["mu"] ** 2, (p * (mu ** 2 + 1 / precision)).sum())
@@ -121,13 +126,18 @@ def worth(w):
     rng = np.random.default_rng(9)
     Z = rng.normal(size=(300, 10)) * (1 + np.arange(10) % 4)
     for name, model, values in (("scaled", SCALED, {"K": 100}),
-                                ("logistic", LOGISTIC, {"N": 300, "p": 10, "X": Z, "y": (rng.random(300) < 1 / (1 + np.exp(-Z @ (0.3 * (np.arange(10) % 3 - 1))))) * 1})):
+                                ("logistic", LOGISTIC, {"N": 300, "p": 10, "X": Z,
+                                                        "y": (rng.random(300) < 1 / (1 + np.exp(-Z @ (0.3 * (np.arange(10) % 3 - 1)))))
+                                                        * 1})):
         data, of = w.data(name, values), {}
         for method in ("chees", "nuts"):
-            of[method] = per_gradient(w.draws(w.compile(name + "_" + method, model.replace("METHOD", method)), data, 500, chains=CHAINS, warmup=300))
-        print("%s: chees has %s effective draws a gradient than nuts" % (name, "no fewer" if of["chees"] > of["nuts"] else "fewer (%g against %g)" % (of["chees"], of["nuts"])))
+            of[method] = per_gradient(w.draws(w.compile(name + "_" + method, model.replace("METHOD", method)), data, 500, chains=CHAINS,
+                                              warmup=300))
+        print("%s: chees has %s effective draws a gradient than nuts" % (name, "no fewer" if of["chees"] > of["nuts"]
+                                                                         else "fewer (%g against %g)" % (of["chees"], of["nuts"])))
         if name == "scaled":
-            subprocess.run([w.path("scaled_nuts"), data, "--moves", "chees", "--warmup", "100", "--samples", "10", "-q"], check=True, capture_output=True)
+            subprocess.run([w.path("scaled_nuts"), data, "--moves", "chees", "--warmup", "100", "--samples", "10", "-q"], check=True,
+                           capture_output=True)
 
 
 def refused(w):

@@ -1,4 +1,5 @@
-"""If this fails, discrete unknowns whose laws depend on each other, drawn as a tree (compiler/graph/rewrite/trees.c), are not a draw from their joint law.
+"""If this fails, discrete unknowns whose laws depend on each other, drawn as a tree (compiler/graph/rewrite/trees.c), are not a draw from
+their joint law.
 
     trees.py [NAME ...]
 
@@ -71,7 +72,8 @@ likelihood { for (i in 1:n) if (has[i] == 1) y[i] ~ normal(z[i], 0.8); }"""
                 z = x["z.%d" % (i + 1)]
                 lp += log(Q[w[g[i] - 1] - 1][z - 1]) + normal(y[i], z, .8)
         return lp
-    return Case(model, {"n": 4, "g": g, "has": has, "y": y, "Q": Q, "q": q}, sites("w", [3], 1, 3) + [("z.1", 1, 3), ("z.2", 1, 3), ("z.4", 1, 3)], density, 10)
+    return Case(model, {"n": 4, "g": g, "has": has, "y": y, "Q": Q, "q": q}, sites("w", [3], 1, 3) + [("z.1", 1, 3), ("z.2", 1, 3),
+            ("z.4", 1, 3)], density, 10)
 
 
 def three_deep(rng):
@@ -80,7 +82,8 @@ def three_deep(rng):
     model = """data { int S, n; matrix[S, n] y; int u[S]; }
 latent { v ~ bernoulli(0.3); for (k in 1:S) { w[k] ~ discrete_range(0, 1 + v); for (i in 1:n) z[k, i] ~ bernoulli(0.9 * w[k] / 2); } }
 likelihood { for (k in 1:S) { u[k] ~ bernoulli(0.2 + 0.3 * w[k]); for (i in 1:n) y[k, i] ~ normal(z[k, i] + 0.5 * v, 0.7); } }"""
-    model = model.replace("discrete_range(0, 1 + v)", "categorical(Q[v + 1])").replace("int u[S]; }", "int u[S]; matrix[2, 3] Q; }").replace("w[k] / 2", "(w[k] - 1) / 2").replace("0.3 * w[k])", "0.3 * (w[k] - 1))")
+    model = model.replace("discrete_range(0, 1 + v)", "categorical(Q[v + 1])").replace("int u[S]; }",
+            "int u[S]; matrix[2, 3] Q; }").replace("w[k] / 2", "(w[k] - 1) / 2").replace("0.3 * w[k])", "0.3 * (w[k] - 1))")
     Q = [[0.5, 0.5, 0], [0.2, 0.3, 0.5]]
 
     def density(x):
@@ -100,7 +103,8 @@ def several(rng):
     """Two kinds of children, which an observation ties to each other, a bounded count, and a child of the parent's own shape."""
     y = [[1.0, 2.0], [0.2, 3.1]]
     model = """data { int S, n; matrix[S, n] y; }
-latent { for (k in 1:S) { w[k] ~ bernoulli(0.5); u[k] ~ bernoulli(0.7 * w[k]); for (i in 1:n) { a[k, i] ~ bernoulli(0.2 + 0.6 * w[k]); int<lower=0, upper=2> b[k, i] ~ binomial(2, 0.3 + 0.4 * w[k]); } } }
+latent { for (k in 1:S) { w[k] ~ bernoulli(0.5); u[k] ~ bernoulli(0.7 * w[k]); for (i in 1:n) { a[k, i] ~ bernoulli(0.2 + 0.6 * w[k]);
+  int<lower=0, upper=2> b[k, i] ~ binomial(2, 0.3 + 0.4 * w[k]); } } }
 likelihood { for (k in 1:S, i in 1:n) y[k, i] ~ normal(a[k, i] + b[k, i] + 0.3 * u[k], 0.6); }"""
 
     def density(x):
@@ -120,13 +124,15 @@ def two_parents(rng):
     """A child of a row and of a column, which are drawn one after another."""
     y = [[0.9, 0.1], [0.4, -0.3]]
     model = """data { int S, n; matrix[S, n] y; }
-latent { for (k in 1:S) w[k] ~ bernoulli(0.6); for (i in 1:n) v[i] ~ bernoulli(0.7); for (k in 1:S, i in 1:n) z[k, i] ~ bernoulli(0.8 * w[k] * v[i]); }
+latent { for (k in 1:S) w[k] ~ bernoulli(0.6); for (i in 1:n) v[i] ~ bernoulli(0.7);
+  for (k in 1:S, i in 1:n) z[k, i] ~ bernoulli(0.8 * w[k] * v[i]); }
 likelihood { for (k in 1:S, i in 1:n) y[k, i] ~ normal(z[k, i], 0.5); }"""
 
     def density(x):
         w, v = [x["w.%d" % k] for k in (1, 2)], [x["v.%d" % k] for k in (1, 2)]
         return sum(be(a, .6) for a in w) + sum(be(a, .7) for a in v) + sum(
-            be(x["z.%d.%d" % (k + 1, i + 1)], .8 * w[k] * v[i]) + normal(y[k][i], x["z.%d.%d" % (k + 1, i + 1)], .5) for k in range(2) for i in range(2))
+            be(x["z.%d.%d" % (k + 1, i + 1)], .8 * w[k] * v[i]) + normal(y[k][i], x["z.%d.%d" % (k + 1, i + 1)], .5) for k in range(2)
+            for i in range(2))
     return Case(model, {"S": 2, "n": 2, "y": y}, sites("w", [2], 0, 1) + sites("v", [2], 0, 1) + sites("z", [2, 2], 0, 1), density, 10)
 
 
@@ -150,7 +156,8 @@ def by_pieces(rng):
     """Several statements of one name: the first child does not depend on the parent, others do in different ways."""
     y = [[0.4, 1.2, 0.8], [1.1, 0.2, 0.6]]
     model = """data { int S, n; matrix[S, n] y; }
-latent { for (k in 1:S) { w[k] ~ bernoulli(0.6); z[k, 1] ~ bernoulli(0.3); z[k, 2] ~ bernoulli(0.9 * w[k]); for (i in 3:n) z[k, i] ~ bernoulli(0.8 - 0.8 * w[k]); } }
+latent { for (k in 1:S) { w[k] ~ bernoulli(0.6); z[k, 1] ~ bernoulli(0.3); z[k, 2] ~ bernoulli(0.9 * w[k]);
+  for (i in 3:n) z[k, i] ~ bernoulli(0.8 - 0.8 * w[k]); } }
 likelihood { for (k in 1:S, i in 1:n) y[k, i] ~ normal(z[k, i], 0.7); }"""
 
     def density(x):
@@ -166,13 +173,15 @@ def along_a_chain(rng):
     """Parents that follow each other."""
     y, P = [[0.1, 0.9], [1.3, 0.8], [0.2, 1.2]], [[0.9, 0.1], [0, 1]]
     model = """data { int T, n; matrix[T, n] y; matrix[2, 2] P; }
-latent { s[1] ~ categorical([0.7, 0.3]); for (t in 2:T) s[t] ~ categorical(P[s[t - 1]]); for (t in 1:T, i in 1:n) z[t, i] ~ bernoulli(0.8 * (s[t] - 1)); }
+latent { s[1] ~ categorical([0.7, 0.3]); for (t in 2:T) s[t] ~ categorical(P[s[t - 1]]);
+  for (t in 1:T, i in 1:n) z[t, i] ~ bernoulli(0.8 * (s[t] - 1)); }
 likelihood { for (t in 1:T, i in 1:n) y[t, i] ~ normal(z[t, i], 0.8); }"""
 
     def density(x):
         s = [x["s.%d" % t] - 1 for t in (1, 2, 3)]
         lp = log([.7, .3][s[0]]) + sum(log(P[s[t - 1]][s[t]]) for t in (1, 2))
-        return lp + sum(be(x["z.%d.%d" % (t + 1, i + 1)], .8 * s[t]) + normal(y[t][i], x["z.%d.%d" % (t + 1, i + 1)], .8) for t in range(3) for i in range(2))
+        return lp + sum(be(x["z.%d.%d" % (t + 1, i + 1)], .8 * s[t]) + normal(y[t][i], x["z.%d.%d" % (t + 1, i + 1)], .8) for t in range(3)
+                        for i in range(2))
     return Case(model, {"T": 3, "n": 2, "y": y, "P": P}, sites("s", [3], 1, 2) + sites("z", [3, 2], 0, 1), density)
 
 
@@ -185,16 +194,20 @@ likelihood { for (i in 1:N) y[i] ~ normal(z[site[i]], 0.7); }"""
 
     def density(x):
         w, z = [x["w.%d" % k] for k in (1, 2)], [x["z.%d" % m] for m in range(1, 6)]
-        return sum(be(a, .6) for a in w) + sum(be(z[m], .8 * w[species[m] - 1]) for m in range(5)) + sum(normal(y[i], z[site[i] - 1], .7) for i in range(6))
-    return Case(model, {"S": 2, "M": 5, "N": 6, "species": species, "site": site, "y": y}, sites("w", [2], 0, 1) + sites("z", [5], 0, 1), density, 10)
+        return sum(be(a, .6) for a in w) + sum(be(z[m], .8 * w[species[m] - 1]) for m in range(5)) + sum(normal(y[i], z[site[i] - 1], .7)
+                for i in range(6))
+    return Case(model, {"S": 2, "M": 5, "N": 6, "species": species, "site": site, "y": y}, sites("w", [2], 0, 1) + sites("z", [5], 0, 1),
+                density, 10)
 
 
 def in_slices(rng):
     """Children in slices, whose parent is the one that picked the slice: of no, one and three; an observation there and one elsewhere."""
     first, last, y, x = [1, 2, 2], [1, 1, 4], [0.3, 1.4, None, 2.2], [0.5, 0.2, 1.8, 1.1]
     model = """data { int S, n; int first[S], last[S]; vector[n] x, y; vector[S] u; }
-latent { for (k in 1:S) w[k] ~ bernoulli(0.6); for (k in 1:S) for (i in first[k]:last[k]) z[i] ~ categorical([0.8 * w[k], 0.7 - 0.5 * w[k], 0.3 - 0.3 * w[k]]); }
-likelihood { for (k in 1:S) for (i in first[k]:last[k]) y[i] ~ normal(z[i] + 0.5 * w[k], 0.7); for (i in 1:n) x[i] ~ normal(0.6 * z[i], 0.9); for (k in 1:S) u[k] ~ normal(w[k], 1.5); }"""
+latent { for (k in 1:S) w[k] ~ bernoulli(0.6); for (k in 1:S) for (i in first[k]:last[k])
+  z[i] ~ categorical([0.8 * w[k], 0.7 - 0.5 * w[k], 0.3 - 0.3 * w[k]]); }
+likelihood { for (k in 1:S) for (i in first[k]:last[k]) y[i] ~ normal(z[i] + 0.5 * w[k], 0.7);
+  for (i in 1:n) x[i] ~ normal(0.6 * z[i], 0.9); for (k in 1:S) u[k] ~ normal(w[k], 1.5); }"""
     u = [0.2, 0.4, 1.0]
 
     def density(x_):
@@ -203,16 +216,19 @@ likelihood { for (k in 1:S) for (i in first[k]:last[k]) y[i] ~ normal(z[i] + 0.5
             lp += be(w[k], .6) + normal(u[k], w[k], 1.5)
             for i in range(first[k], last[k] + 1):
                 z = x_["z.%d" % i]
-                lp += log([.8 * w[k], .7 - .5 * w[k], .3 - .3 * w[k]][z - 1]) + normal(y[i - 1], z + .5 * w[k], .7) + normal(x[i - 1], .6 * z, .9)
+                lp += log([.8 * w[k], .7 - .5 * w[k], .3 - .3 * w[k]][z - 1]) + normal(y[i - 1], z + .5 * w[k], .7) + normal(x[i - 1],
+                        .6 * z, .9)
         return lp
-    return Case(model, {"S": 3, "n": 4, "first": first, "last": last, "x": x, "y": y, "u": u}, sites("w", [3], 0, 1) + sites("z", [4], 1, 3), density, 10)
+    return Case(model, {"S": 3, "n": 4, "first": first, "last": last, "x": x, "y": y, "u": u},
+                sites("w", [3], 0, 1) + sites("z", [4], 1, 3), density, 10)
 
 
 def locked(rng):
     """A parent that has its value for sure, given the child, and children of that one, which rows look up."""
     h, first, last, row, y = [1, 1], [1, 2], [1, 3], [1, 2, 2, 3], [0.3, 1.5, 0.6, -0.5]
     model = """data { int S, N; int h[S], first[S], last[S], row[N]; vector[N] y; }
-latent { for (j in 1:2) v[j] ~ bernoulli(0.4); for (k in 1:S) w[k] ~ binomial(2, v[h[k]]); for (k in 1:S) for (i in first[k]:last[k]) int<lower=0, upper=2> z[i] ~ binomial(2, 0.1 + 0.4 * w[k]); }
+latent { for (j in 1:2) v[j] ~ bernoulli(0.4); for (k in 1:S) w[k] ~ binomial(2, v[h[k]]);
+  for (k in 1:S) for (i in first[k]:last[k]) int<lower=0, upper=2> z[i] ~ binomial(2, 0.1 + 0.4 * w[k]); }
 likelihood { for (r in 1:N) y[r] ~ normal(0.8 * z[row[r]], 0.7); }"""
 
     def density(x):
@@ -221,10 +237,13 @@ likelihood { for (r in 1:N) y[r] ~ normal(0.8 * z[row[r]], 0.7); }"""
         for k in range(2):
             lp += sum(binomial(x["z.%d" % i], 2, .1 + .4 * w[k]) for i in range(first[k], last[k] + 1))
         return lp + sum(normal(y[r], .8 * x["z.%d" % row[r]], .7) for r in range(4))
-    return Case(model, {"S": 2, "N": 4, "h": h, "first": first, "last": last, "row": row, "y": y}, sites("v", [2], 0, 1) + sites("w", [2], 0, 2) + sites("z", [3], 0, 2), density)
+    return Case(model, {"S": 2, "N": 4, "h": h, "first": first, "last": last, "row": row, "y": y},
+                sites("v", [2], 0, 1) + sites("w", [2], 0, 2) + sites("z", [3], 0, 2), density)
 
 
-CASES = {"in slices": in_slices, "locked": locked, "by rows": by_rows, "community": community, "gathered": gathered, "three deep": three_deep, "several": several, "two parents": two_parents, "one parent": one_parent(3, 4), "no children": one_parent(0, 2), "one child": one_parent(1, 3),
+CASES = {"in slices": in_slices, "locked": locked, "by rows": by_rows, "community": community, "gathered": gathered,
+         "three deep": three_deep, "several": several, "two parents": two_parents, "one parent": one_parent(3, 4),
+         "no children": one_parent(0, 2), "one child": one_parent(1, 3),
          "by pieces": by_pieces, "along a chain": along_a_chain}
 
 

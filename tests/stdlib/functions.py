@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The rows of runtime/device/functions.def: derivatives, signs, domains and ends, against the functions of gmlib.py. With a compiler as argument, also that
-every derivative is an expression of the language.
+"""The rows of runtime/device/functions.def: derivatives, signs, domains and ends, against the functions of gmlib.py. With a compiler as
+argument, also that every derivative is an expression of the language.
 
-Derivatives by central differences of fourth order, step h = 1e-3 of the argument's size: the error is about h^4 = 1e-12 of a fifth derivative's size and
-1e-16 / h of the value's; 1e-7 of the derivative leaves room for both in the tails, too.
+Derivatives by central differences of fourth order, step h = 1e-3 of the argument's size: the error is about h^4 = 1e-12 of a fifth
+derivative's size and 1e-16 / h of the value's; 1e-7 of the derivative leaves room for both in the tails, too.
 """
 import os
 import re
@@ -17,25 +17,36 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from gmlib import FUNCTIONS, Reader, evaluate          # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ROW = (r'^(?:ELEMENT\((\w+), *|INTERNAL\(\w+, *"([^"]+)", *(?:"[^"]*"|NULL), *)"(\w+)", *(?:[A-Z]\w*, *)??([A-Z_]+), *([A-Z_ |0]+?), *"([-rpnbu]+)",\s*'
+ROW = (r'^(?:ELEMENT\((\w+), *|INTERNAL\(\w+, *"([^"]+)", *(?:"[^"]*"|NULL), *)"(\w+)", *(?:[A-Z]\w*, *)??([A-Z_]+), *([A-Z_ |0]+?), '
+       r'*"([-rpnbu]+)",\s*'
        r'(?:[A-Z_]+(?:\([^)]*\))?,\s*)?"([^"]*)",\s*"([^"]*)",\s*"([^"]*)"\)')
 rows = [(m[1] or m[2], len(m[3]), m[4], set(m[5].split(" | ")) - {"0"}, m[6], (m[7], m[8], m[9]))
         for m in re.finditer(ROW, open(os.path.join(ROOT, "runtime/device/functions.def")).read(), re.M)]
 
-functions = dict(FUNCTIONS, **{"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, "&&": np.logical_and, "||": np.logical_or,
+functions = dict(FUNCTIONS, **{"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, "&&": np.logical_and,
+                               "||": np.logical_or,
                                "!": np.logical_not, "same": np.equal})
-NOT_TRIED = {"%": "of integers", "missing": "asks for what was read", "at end": "== of ends", "within": "a bound: 0 or minus infinity", "in tail": "a comparison", "polya_gamma_base": "a series that nothing evaluates"}
+NOT_TRIED = {"%": "of integers", "missing": "asks for what was read", "at end": "== of ends", "within": "a bound: 0 or minus infinity",
+             "in tail": "a comparison", "polya_gamma_base": "a series that nothing evaluates"}
 UNKNOWN = {("polya_gamma_base", 0): "not tried", ("polya_gamma_base", 1): "not tried"}      # and second derivatives:
-UNKNOWN |= {(name, k): "" for name in ("trigamma", "log_bessel_i0_dx", "log_gamma_p_da", "log_gamma_q_da", "log_inc_beta_da", "log_inc_beta_db", "std_student_t_lcdf_dnu", "log_bessel_k_dp")
+UNKNOWN |= {(name, k): "" for name in ("trigamma", "log_bessel_i0_dx", "log_gamma_p_da", "log_gamma_q_da", "log_inc_beta_da",
+                                       "log_inc_beta_db", "std_student_t_lcdf_dnu", "log_bessel_k_dp")
             for k in range(3)}
-END = {"log": (0.0,), "log1p": (-1.0,), "inv_Phi": (0.0,), "logit": (1.0,), "log1m": (1.0,), "log1m_exp": (0.0,), "log_diff_exp": (2.0, 2.0)}      # LOG_END
-TAILS = {"log_Phi": [(-1e4,), (-30.0,), (-8.0,), (6.0,)], "std_normal_lcdf": [(-30.0,), (6.0,)], "log_inv_logit": [(-50.0,), (30.0,)], "log1m_inv_logit": [(-30.0,), (50.0,)],
-         "log1p_exp": [(-30.0,), (50.0,)], "log1m_exp": [(-30.0,), (-1e-3,)], "log_diff_exp": [(40.0, 2.0), (2.001, 2.0)], "inv_logit": [(-30.0,)], "Phi": [(-20.0,)],
-         "log_sum_exp": [(40.0, 0.0), (0.0, 40.0)], "exp": [(-50.0,), (50.0,)], "log": [(1e-8,), (1e8,)], "inv_Phi": [(1e-9,)], "lgamma": [(1e-3,), (1e4,)],
-         "std_student_t_lcdf": [(-50.0, 3.0), (20.0, 3.0)], "log_gamma_q": [(2.0, 40.0)], "log_gamma_p": [(20.0, 0.5)], "log_inc_beta": [(20.0, 3.0, 0.01)], "erfc": [(5.0,)]}
+# LOG_END
+END = {"log": (0.0,), "log1p": (-1.0,), "inv_Phi": (0.0,), "logit": (1.0,), "log1m": (1.0,), "log1m_exp": (0.0,),
+       "log_diff_exp": (2.0, 2.0)}
+TAILS = {"log_Phi": [(-1e4,), (-30.0,), (-8.0,), (6.0,)], "std_normal_lcdf": [(-30.0,), (6.0,)], "log_inv_logit": [(-50.0,), (30.0,)],
+         "log1m_inv_logit": [(-30.0,), (50.0,)],
+         "log1p_exp": [(-30.0,), (50.0,)], "log1m_exp": [(-30.0,), (-1e-3,)], "log_diff_exp": [(40.0, 2.0), (2.001, 2.0)],
+         "inv_logit": [(-30.0,)], "Phi": [(-20.0,)],
+         "log_sum_exp": [(40.0, 0.0), (0.0, 40.0)], "exp": [(-50.0,), (50.0,)], "log": [(1e-8,), (1e8,)], "inv_Phi": [(1e-9,)],
+         "lgamma": [(1e-3,), (1e4,)],
+         "std_student_t_lcdf": [(-50.0, 3.0), (20.0, 3.0)], "log_gamma_q": [(2.0, 40.0)], "log_gamma_p": [(20.0, 0.5)],
+         "log_inc_beta": [(20.0, 3.0, 0.01)], "erfc": [(5.0,)]}
 
 rng = np.random.default_rng(1)
-DRAW = {"r": lambda: rng.normal(0, 2), "p": lambda: np.exp(rng.normal()), "n": lambda: np.exp(rng.normal()), "b": lambda: 1 - np.exp(rng.normal()), "u": lambda: rng.uniform(0.02, 0.98)}
+DRAW = {"r": lambda: rng.normal(0, 2), "p": lambda: np.exp(rng.normal()), "n": lambda: np.exp(rng.normal()),
+        "b": lambda: 1 - np.exp(rng.normal()), "u": lambda: rng.uniform(0.02, 0.98)}
 
 
 def point(name, domain):
@@ -66,7 +77,8 @@ def point(name, domain):
     return tuple(DRAW[d if d != "-" else "r"]() for d in domain)
 
 
-ROUNDED = [functions[name] for name in ("log_gamma_p", "log_gamma_q", "log_inc_beta", "std_student_t_lcdf")]      # in gmlib.py logs of what is rounded near 1
+# in gmlib.py logs of what is rounded near 1
+ROUNDED = [functions[name] for name in ("log_gamma_p", "log_gamma_q", "log_inc_beta", "std_student_t_lcdf")]
 
 
 def slope(f, at, k):
@@ -90,7 +102,8 @@ def fail(*words):
     print(*words)
 
 
-SIGN = {"ANY": lambda v: True, "POSITIVE": lambda v: v > 0, "UNIT": lambda v: 0 < v < 1, "NOT_NEGATIVE": lambda v: v >= 0, "NOT_POSITIVE": lambda v: v <= 0}
+SIGN = {"ANY": lambda v: True, "POSITIVE": lambda v: v > 0, "UNIT": lambda v: 0 < v < 1, "NOT_NEGATIVE": lambda v: v >= 0,
+        "NOT_POSITIVE": lambda v: v <= 0}
 lines = []
 for name, nargs, sign, traits, domain, derivative in rows:
     if len(domain) != nargs:

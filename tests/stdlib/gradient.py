@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What --emit=gradient prints, in doubles, against differences of the log density, in 50 digits: every distribution of the stdlib by its value and by each
-real argument, also far out in its tails, and the models below.
+"""What --emit=gradient prints, in doubles, against differences of the log density, in 50 digits: every distribution of the stdlib by its
+value and by each real argument, also far out in its tails, and the models below.
 
     gradient.py GMC [NAME ...]        needs numpy, scipy and mpmath
 
-The log density is that of the factors which --emit=graph prints, by the formulas of the stdlib's .gm files, which gmlib.py reads. Central differences with
-h = 1e-14 of the argument's size lose h^2 = 1e-28 of the size of the third derivative, and 1e-50/h: nothing that 1e-6 of the derivative
-could hide. Nothing here is random but the points, which are the same in every run.
+The log density is that of the factors which --emit=graph prints, by the formulas of the stdlib's .gm files, which gmlib.py reads. Central
+differences with h = 1e-14 of the argument's size lose h^2 = 1e-28 of the size of the third derivative, and 1e-50/h: nothing that 1e-6 of
+the derivative could hide. Nothing here is random but the points, which are the same in every run.
 """
 import math
 import os
@@ -67,24 +67,35 @@ def log_phi(x):
 
 
 EXACT = dict(
-    exp=mpmath.exp, log=lambda a: mpmath.log(a) if a else -mpmath.inf, log1p=mpmath.log1p, expm1=mpmath.expm1, sqrt=mpmath.sqrt, square=lambda a: a * a, inv=lambda a: 1 / mpf(a),
-    inv_sqrt=lambda a: 1 / mpmath.sqrt(a), inv_square=lambda a: 1 / mpf(a) ** 2, abs=abs, fabs=abs, floor=mpmath.floor, ceil=mpmath.ceil, round=mpmath.nint, sin=mpmath.sin,
-    cos=mpmath.cos, tan=mpmath.tan, atan=mpmath.atan, tanh=mpmath.tanh, cbrt=mpmath.cbrt, pow=mpmath.power, fmax=max, fmin=min, atan2=mpmath.atan2, hypot=mpmath.hypot,
+    exp=mpmath.exp, log=lambda a: mpmath.log(a) if a else -mpmath.inf, log1p=mpmath.log1p, expm1=mpmath.expm1, sqrt=mpmath.sqrt,
+    square=lambda a: a * a, inv=lambda a: 1 / mpf(a),
+    inv_sqrt=lambda a: 1 / mpmath.sqrt(a), inv_square=lambda a: 1 / mpf(a) ** 2, abs=abs, fabs=abs, floor=mpmath.floor, ceil=mpmath.ceil,
+    round=mpmath.nint, sin=mpmath.sin,
+    cos=mpmath.cos, tan=mpmath.tan, atan=mpmath.atan, tanh=mpmath.tanh, cbrt=mpmath.cbrt, pow=mpmath.power, fmax=max, fmin=min,
+    atan2=mpmath.atan2, hypot=mpmath.hypot,
     lgamma=mpmath.loggamma, digamma=lambda a: mpmath.psi(0, a), lgamma_rise=lambda a, n: mpmath.loggamma(a + n) - mpmath.loggamma(a),
-    digamma_rise=lambda a, n: mpmath.psi(0, a + n) - mpmath.psi(0, a), lbeta=lbeta, erf=mpmath.erf, erfc=mpmath.erfc, Phi=mpmath.ncdf, log_Phi=log_phi, std_normal_lcdf=log_phi,
-    inv_logit=lambda a: 1 / (1 + mpmath.exp(-a)), log_inv_logit=lambda a: -mpmath.log1p(mpmath.exp(-a)), log1m_inv_logit=lambda a: -mpmath.log1p(mpmath.exp(a)),
-    logit=lambda a: mpmath.log(a / (1 - a)), log1m=lambda a: mpmath.log1p(-a) if a != 1 else -mpmath.inf, log1p_exp=lambda a: mpmath.log1p(mpmath.exp(a)), log1m_exp=log1m_exp,
-    log_diff_exp=lambda a, b: a + log1m_exp(b - a), lchoose=lambda n, k: -mpmath.log(n + 1) - lbeta(n - k + 1, k + 1), log_sum_exp=mp_log_sum_exp, log_sum_exp2=mp_log_sum_exp,
+    digamma_rise=lambda a, n: mpmath.psi(0, a + n) - mpmath.psi(0, a), lbeta=lbeta, erf=mpmath.erf, erfc=mpmath.erfc, Phi=mpmath.ncdf,
+    log_Phi=log_phi, std_normal_lcdf=log_phi,
+    inv_logit=lambda a: 1 / (1 + mpmath.exp(-a)), log_inv_logit=lambda a: -mpmath.log1p(mpmath.exp(-a)),
+    log1m_inv_logit=lambda a: -mpmath.log1p(mpmath.exp(a)),
+    logit=lambda a: mpmath.log(a / (1 - a)), log1m=lambda a: mpmath.log1p(-a) if a != 1 else -mpmath.inf,
+    log1p_exp=lambda a: mpmath.log1p(mpmath.exp(a)), log1m_exp=log1m_exp,
+    log_diff_exp=lambda a, b: a + log1m_exp(b - a), lchoose=lambda n, k: -mpmath.log(n + 1) - lbeta(n - k + 1, k + 1),
+    log_sum_exp=mp_log_sum_exp, log_sum_exp2=mp_log_sum_exp,
     inv_cloglog=lambda a: -mpmath.expm1(-mpmath.exp(a)), inv_Phi=lambda a: mpmath.sqrt(2) * mpmath.erfinv(2 * a - 1),
     Phi_approx=lambda a: 1 / (1 + mpmath.exp(-mpf(0.07056) * a ** 3 - mpf(1.5976) * a)),
     log_bessel_i0=lambda a: mpmath.log(mpmath.besseli(0, a)), log_bessel_k=lambda p, a: mpmath.log(mpmath.besselk(p, a)),
-    gamma_p=lambda a, x: mpmath.gammainc(a, 0, x, regularized=True), gamma_q=lambda a, x: mpmath.gammainc(a, x, regularized=True), inc_beta=inc_beta,
-    log_gamma_p=lambda a, x: mpmath.log(mpmath.gammainc(a, 0, x, regularized=True)), log_gamma_q=lambda a, x: mpmath.log(mpmath.gammainc(a, x, regularized=True)),
+    gamma_p=lambda a, x: mpmath.gammainc(a, 0, x, regularized=True), gamma_q=lambda a, x: mpmath.gammainc(a, x, regularized=True),
+    inc_beta=inc_beta,
+    log_gamma_p=lambda a, x: mpmath.log(mpmath.gammainc(a, 0, x, regularized=True)), log_gamma_q=lambda a,
+    x: mpmath.log(mpmath.gammainc(a, x, regularized=True)),
     log_inc_beta=lambda a, b, x: mpmath.log(inc_beta(a, b, x)), std_student_t_lcdf=mp_student_t_lcdf,
     pi=lambda: +mpmath.pi, infinity=lambda: mpmath.inf, rows=len, sum=sum, same=lambda a, b: int(a == b),
-    inverse=matrix(lambda a: a ** -1), log_determinant=log_determinant, tcrossprod=matrix(lambda a: a * a.T), cholesky_decompose=matrix(mpmath.cholesky))
+    inverse=matrix(lambda a: a ** -1), log_determinant=log_determinant, tcrossprod=matrix(lambda a: a * a.T),
+    cholesky_decompose=matrix(mpmath.cholesky))
 DOUBLE = dict(gmlib.FUNCTIONS, same=lambda a, b: int(a == b), inverse=lambda a: np.linalg.inv(np.array(a, float)).tolist(),
-              log_determinant=lambda a: np.linalg.slogdet(np.array(a, float))[1], cholesky_decompose=lambda a: np.linalg.cholesky(np.array(a, float)).tolist())
+              log_determinant=lambda a: np.linalg.slogdet(np.array(a, float))[1],
+              cholesky_decompose=lambda a: np.linalg.cholesky(np.array(a, float)).tolist())
 
 
 class Values:
@@ -143,7 +154,8 @@ class Values:
             return self.number(a) ** b
         if kind == "*" and not self.printed and (a == 0 or b == 0):
             return 0 * self.number(1)                      # 0 log 0 = 0 in a density; its derivative must not count on it
-        return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "==": lambda: a == b, "!=": lambda: a != b, "<": lambda: a < b, "<=": lambda: a <= b,
+        return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "==": lambda: a == b, "!=": lambda: a != b, "<": lambda: a < b,
+                "<=": lambda: a <= b,
                 ">": lambda: a > b, ">=": lambda: a >= b}[kind]()
 
     def terms(self, loops, guard, body, env):
@@ -249,14 +261,16 @@ class Factor:
                 total += self.density(self.name, [v.of(a, at) for a in self.args], at, x)
                 continue
             turns = [{**at, self.plate[0]: k} for k in range(1, int(v.of(self.plate[1], at)) + 1)] if self.plate else [at]
-            total += mp_log_sum_exp([mpmath.log(v.of(w, t)) + (self.density(name, [v.of(a, t) for a in args], t, x) if self.possible(name, args, x, t) else -mpmath.inf)
+            total += mp_log_sum_exp([mpmath.log(v.of(w, t)) + (self.density(name, [v.of(a, t) for a in args], t, x)
+                                                               if self.possible(name, args, x, t) else -mpmath.inf)
                                      for t in turns for w, name, args in self.components])
         return total
 
     def possible(self, name, args, x, at):
         support, ends = library[name]["support"]
         env = {p[0]: Values(True, True).of(a, at) for p, a in zip(library[name]["params"], args)}
-        lo, hi = [Values(True, False).of(e, env) for e in ends] if len(ends) == 2 else {"positive": (0, math.inf), "unit": (0, 1)}.get(support, (-math.inf, math.inf))
+        lo, hi = [Values(True, False).of(e, env) for e in ends] if len(ends) == 2 else {"positive": (0, math.inf),
+                "unit": (0, 1)}.get(support, (-math.inf, math.inf))
         return lo <= x <= hi
 
     def turns(self, v, loops, env):
@@ -354,10 +368,12 @@ class Model:
                 with np.errstate(all="ignore"):
                     parts = [float(Values(False, True).of(t, {**env, **element})) for t in terms]
                 ours = sum(parts)
-                size = abs(float(slope)) + 1e-9 * max([abs(p) for p in parts] + [1])      # y - inv_logit(40) and what cancels between factors: to 1e-15
+                # y - inv_logit(40) and what cancels between factors: to 1e-15
+                size = abs(float(slope)) + 1e-9 * max([abs(p) for p in parts] + [1])
                 checked += 1
                 if not abs(ours - float(slope)) <= TOLERANCE * size:
-                    fail(name, f"d log p / d {v}{list(k + 1 for k in at) if at else ''}: {ours:.12g}, by differences {mpmath.nstr(slope, 12)}", {k: v for k, v in env.items() if not isinstance(v, list)})
+                    fail(name, f"d log p / d {v}{list(k + 1 for k in at) if at else ''}: {ours:.12g}, by differences "
+                               f"{mpmath.nstr(slope, 12)}", {k: v for k, v in env.items() if not isinstance(v, list)})
 
 
 # ---------------------------------------------------------------- every distribution
@@ -371,12 +387,15 @@ def prior_of(name, kind, bounds):
 
 # Of arguments that are no scalars: declaration of sizes, prior, values.
 ARRAYS = {
-    "simplex": (lambda n: f"{n} ~ dirichlet(rep_vector(1, 3));", [0.2, 0.5, 0.3]), "vector": (lambda n: f"for (k in 1:3) {n}[k] ~ flat();", [0.3, -1.1, 1.4]),
+    "simplex": (lambda n: f"{n} ~ dirichlet(rep_vector(1, 3));", [0.2, 0.5, 0.3]),
+    "vector": (lambda n: f"for (k in 1:3) {n}[k] ~ flat();", [0.3, -1.1, 1.4]),
     "ordered": (lambda n: f"ordered[3] {n} ~ normal(0, 5);", [-1.0, 0.4, 1.7]),
     "cov_matrix": (lambda n: f"{n} ~ wishart(5, identity_matrix(3));", [[1.5, 0.3, -0.2], [0.3, 0.9, 0.1], [-0.2, 0.1, 2.0]]),
-    "cholesky_factor_cov": (lambda n: f"cholesky_factor_corr[3] {n} ~ lkj_corr_cholesky(2);", [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [-0.2, 0.3, 0.9]])}
+    "cholesky_factor_cov": (lambda n: f"cholesky_factor_corr[3] {n} ~ lkj_corr_cholesky(2);",
+                            [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [-0.2, 0.3, 0.9]])}
 VALUES = {1: [[0.3, -1.0, 2.0]], 2: [[[1.2, 0.1, 0.2], [0.1, 0.7, -0.3], [0.2, -0.3, 2.2]]]}
-OTHERWISE = {"flat": "0", "half_flat": "0", "polya_gamma": "its density is a series", "discrete_range": "of integers alone", "hypergeometric": "of integers alone"}
+OTHERWISE = {"flat": "0", "half_flat": "0", "polya_gamma": "its density is a series", "discrete_range": "of integers alone",
+             "hypergeometric": "of integers alone"}
 
 
 def model_of(d):
@@ -436,11 +455,14 @@ def cases_of(name, d):
     table = {**prove.UNIVARIATE, **prove.DISCRETE}
     if name in table:
         values = [list(v) for v in table[name][0]]
-        extreme = {"bernoulli": [(1e-7,), (1 - 1e-7,)], "bernoulli_logit": [(-40.,), (40.,)], "binomial": [(12, 1e-7), (12, 1 - 1e-7)], "binomial_logit": [(12, -40.), (12, 40.)],
+        extreme = {"bernoulli": [(1e-7,), (1 - 1e-7,)], "bernoulli_logit": [(-40.,), (40.,)], "binomial": [(12, 1e-7), (12, 1 - 1e-7)],
+                   "binomial_logit": [(12, -40.), (12, 40.)],
                    "poisson_log": [(-30.,), (20.,)], "ordered_logistic": [(-40., [-1.0, 0.5, 2.0]), (40., [-1.0, 0.5, 2.0])],
-                   "ordered_probit": [(-30., [-1.0, 0.5, 2.0]), (25., [-1.0, 0.5, 2.0])], "skew_normal": [(1., 0.1, 30.)], "exp_mod_normal": [(0., 0.1, 0.3)]}.get(name, [])
+                   "ordered_probit": [(-30., [-1.0, 0.5, 2.0]), (25., [-1.0, 0.5, 2.0])], "skew_normal": [(1., 0.1, 30.)],
+                   "exp_mod_normal": [(0., 0.1, 0.3)]}.get(name, [])
         return [[v.tolist() if isinstance(v, np.ndarray) else v for v in case] for case in values + [list(e) for e in extreme]]
-    return [[ARRAYS[kind][1] if kind in ARRAYS and not bounds else [0.5, 2.0, 3.0] if kind == "vector" else 4.5 for _, kind, bounds in d["params"]]]
+    return [[ARRAYS[kind][1] if kind in ARRAYS and not bounds else [0.5, 2.0, 3.0] if kind == "vector" else 4.5 for _, kind,
+             bounds in d["params"]]]
 
 
 def three(v):
@@ -478,14 +500,16 @@ COVARIANCE = [[1.5, 0.3, -0.2], [0.3, 0.9, 0.1], [-0.2, 0.1, 2.0]]
 MODELS = {
     "predictor": ("""
 data { int N, p, J; matrix[N, p] X; int<lower=0, upper=1> y[N]; int<lower=1, upper=J> g[N]; int<lower=0> n[N]; vector[N] v; }
-prior { alpha ~ normal(0, 5); beta[1:p] ~ normal(0, 2.5); tau ~ half_cauchy(0, 1); for (j in 1:J) u[j] ~ normal(0, tau); phi ~ gamma(2, 1); s ~ half_normal(0, 1); }
+prior { alpha ~ normal(0, 5); beta[1:p] ~ normal(0, 2.5); tau ~ half_cauchy(0, 1); for (j in 1:J) u[j] ~ normal(0, tau); phi ~ gamma(2, 1);
+  s ~ half_normal(0, 1); }
 likelihood {
   eta = alpha + X * beta + u[g];
   y ~ bernoulli_logit(eta);
   n ~ neg_binomial_2_log(eta, phi);
   y ~ bernoulli(Phi(eta));
   v ~ student_t(4, alpha - 2 * beta[1] * (X * beta), s);
-}""", dict(N=7, p=3, J=3, X=X, y=[0, 1, 1, 0, 1, 0, 0], g=G, n=[0, 3, 12, 0, 1, 5, 2], v=Y, alpha=0.3, beta=[0.5, -1.2, 0.1], tau=0.7, u=[0.2, -0.4, 0.9], phi=1.4, s=0.8), ()),
+}""", dict(N=7, p=3, J=3, X=X, y=[0, 1, 1, 0, 1, 0, 0], g=G, n=[0, 3, 12, 0, 1, 5, 2], v=Y, alpha=0.3, beta=[0.5, -1.2, 0.1], tau=0.7,
+           u=[0.2, -0.4, 0.9], phi=1.4, s=0.8), ()),
     "softmax": ("""
 data { int N, p, K; matrix[N, p] X; int<lower=1, upper=K> y[N]; vector[K] w; vector[N] v; }
 prior { for (j in 1:p, k in 1:K) B[j, k] ~ cauchy(0, 2.5); for (k in 1:K) a[k] ~ normal(0, 1); }
@@ -509,21 +533,25 @@ data { int N; vector[N] y, x; int c[N]; vector<lower=0>[2] d; }
 prior { a ~ normal(0, 1); b ~ normal(0, 1); }
 likelihood {
   for (i in 1:N) x0[i] = a + b * x[i];
-""" + "".join(f"  for (i in 1:N) x{k}[i] = y[i] > d[{k}] ? sin(x{k - 1}[i]) : x[i] > d[{k}] ? log(x{k - 1}[i] + b) / x[i] : {k};\n" for k in range(1, 3)) + """
+""" + "".join(f"  for (i in 1:N) x{k}[i] = y[i] > d[{k}] ? sin(x{k - 1}[i]) : x[i] > d[{k}] ? log(x{k - 1}[i] + b) / x[i] : {k};\n"
+              for k in range(1, 3)) + """
   for (i in 1:N) y[i] ~ normal(x2[i], 1);
   for (i in 1:N) y[i] ~ normal([a, b, exp(a * b), log(b), exp(-a)][c[i]] * square(a), 1);
 }""", dict(N=7, y=Y, x=[0.0, 0.5, 0.0, 1.1, 0.0, 2.0, 0.4], c=[1, 5, 3, 4, 5, 2, 2], d=[0.0, 0.3], a=0.8, b=2.1), ()),
     "network": ("""
 data { int N, p, H; matrix[N, p] X; vector[N] y; int<lower=1> last[H]; }
-prior { for (j in 1:H, l in 1:p) W1[j, l] ~ normal(0, 1); for (k in 1:H, j in 1:H) W2[k, j] ~ normal(0, 1); for (k in 1:H) v[k] ~ normal(0, 1); b ~ normal(0, 1); }
+prior { for (j in 1:H, l in 1:p) W1[j, l] ~ normal(0, 1); for (k in 1:H, j in 1:H) W2[k, j] ~ normal(0, 1);
+  for (k in 1:H) v[k] ~ normal(0, 1); b ~ normal(0, 1); }
 likelihood {
   for (i in 1:N) y[i] ~ normal(sum(k in 1:H, v[k] * tanh(sum(j in 1:H, W2[k, j] * tanh(b + sum(l in 1:p, W1[j, l] * X[i, l]))))), exp(b));
-  for (i in 1:N) y[i] ~ normal(sum(k in 1:H, exp(b * v[k]) * sum(j in 1:last[k], W2[k, j] * square(v[j]) * sum(l in j:p, W1[k, l] * v[j]))), 1);
+  for (i in 1:N) y[i] ~ normal(sum(k in 1:H, exp(b * v[k]) * sum(j in 1:last[k], W2[k, j] * square(v[j])
+  * sum(l in j:p, W1[k, l] * v[j]))), 1);
 }""", dict(N=3, p=3, H=3, X=X[:3], y=Y[:3], last=[2, 3, 1], W1=normal(3, 3), W2=normal(3, 3), v=normal(3), b=0.3), ()),
     "mixtures": ("""
 data { int N, K; vector[N] y; int<lower=0> n[N]; }
 prior {
-  theta ~ beta(5, 5); for (k in 1:2) mu[k] ~ normal(0, 2); for (k in 1:2) sigma[k] ~ half_normal(0, 2); w ~ dirichlet(rep_vector(1, K)); for (k in 1:K) m[k] ~ normal(0, 3);
+  theta ~ beta(5, 5); for (k in 1:2) mu[k] ~ normal(0, 2); for (k in 1:2) sigma[k] ~ half_normal(0, 2); w ~ dirichlet(rep_vector(1, K));
+  for (k in 1:K) m[k] ~ normal(0, 3);
   p ~ beta(1, 1); lambda ~ gamma(2, 1); b ~ mixture(0.3, normal(0, 0.1), normal(0, 5));
 }
 likelihood {
@@ -533,7 +561,8 @@ likelihood {
   y ~ mixture([0.2, 0.8], normal(b, 1), student_t(4, b, 3));
   y ~ mixture([0.1, 0.6, 0.3], normal(b, 1), normal(-b, lambda), cauchy(m[1], 1));
   target += log_sum_exp(log(theta) + normal_lpdf(y[1] | b, 1), log1m(theta) + normal_lpdf(y[1] | b, 0.001));
-}""", dict(N=7, K=3, y=Y, n=[0, 1, 2, 0, 4, 1, 0], theta=0.3, mu=[-1.0, 30.0], sigma=[0.4, 1.3], w=[0.2, 0.7, 0.1], m=[-2.0, 0.1, 1.5], p=0.4, lambda_=None, b=0.2), ()),
+}""", dict(N=7, K=3, y=Y, n=[0, 1, 2, 0, 4, 1, 0], theta=0.3, mu=[-1.0, 30.0], sigma=[0.4, 1.3], w=[0.2, 0.7, 0.1], m=[-2.0, 0.1, 1.5],
+           p=0.4, lambda_=None, b=0.2), ()),
     "products": ("""
 data { int N, K; int<lower=1, upper=K> y[N]; vector[N] z; vector[K] d; }
 prior { for (k in 1:K - 1) v[k] ~ beta(1, 2); for (k in 1:K) c[k] ~ normal(0, 1); for (k in 1:K) r[k] ~ half_normal(0, 1); }
@@ -547,7 +576,8 @@ likelihood {
     "covariances": ("""
 data { int N, K; vector[K] z[N]; vector[K] x; matrix[K, K] R; }
 prior {
-  S ~ inv_wishart(K + 1, identity_matrix(K)); for (k in 1:K) m[k] ~ normal(0, 1); amplitude ~ half_normal(0, 1); rho ~ inv_gamma(3, 1); noise ~ half_normal(0, 1);
+  S ~ inv_wishart(K + 1, identity_matrix(K)); for (k in 1:K) m[k] ~ normal(0, 1); amplitude ~ half_normal(0, 1); rho ~ inv_gamma(3, 1);
+  noise ~ half_normal(0, 1);
   for (k in 1:K) f[k] ~ normal(0, 1); for (k in 1:K) tau[k] ~ half_cauchy(0, 1); corr_matrix[K] C ~ lkj_corr(2); nu ~ gamma(2, 0.1);
 }
 likelihood {
@@ -557,11 +587,13 @@ likelihood {
   for (i in 1:N) z[i] ~ multi_normal_prec(f, tcrossprod(R) + noise * S);
   for (i in 1:N) z[i] ~ multi_student_t(nu, f, (1 + noise) * S);
   target += quad_form(inverse(S + R), f) + determinant(S) + trace(inverse(S));
-}""", dict(N=4, K=3, z=normal(4, 3), x=[0.1, 0.9, 2.0], R=normal(3, 3), S=COVARIANCE, m=[0.2, -0.5, 1.0], amplitude=1.2, rho=0.8, noise=0.3, f=[0.1, 0.4, -0.2], tau=[0.5, 1.5, 0.8],
+}""", dict(N=4, K=3, z=normal(4, 3), x=[0.1, 0.9, 2.0], R=normal(3, 3), S=COVARIANCE, m=[0.2, -0.5, 1.0], amplitude=1.2, rho=0.8, noise=0.3,
+           f=[0.1, 0.4, -0.2], tau=[0.5, 1.5, 0.8],
            C=[[1.0, 0.4, -0.3], [0.4, 1.0, 0.2], [-0.3, 0.2, 1.0]], nu=6.0), ()),
     "time": ("""
 data { int T; vector[T] y; int J; int first[J]; int last[J]; }
-prior { x[1] ~ normal(0, 3); for (t in 2:T) x[t] ~ normal(phi * x[t - 1], s); phi ~ uniform(-1, 1); s ~ half_normal(0, 1); for (j in 1:J) h[j] ~ normal(0, 1); k ~ half_normal(0, 1); }
+prior { x[1] ~ normal(0, 3); for (t in 2:T) x[t] ~ normal(phi * x[t - 1], s); phi ~ uniform(-1, 1); s ~ half_normal(0, 1);
+  for (j in 1:J) h[j] ~ normal(0, 1); k ~ half_normal(0, 1); }
 likelihood {
   for (t in 1:T) y[t] ~ normal(x[t], exp(x[T - t + 1] / 2));
   for (t in 3:T) y[t] ~ normal(x[t] - 2 * x[t - 1] + x[t - 2], k);
@@ -575,9 +607,12 @@ data { int N; vector[N] z; }
 prior { a ~ normal(0, 1); s ~ half_normal(0, 1); c ~ normal(0, 1); nu ~ gamma(2, 0.1); }
 likelihood {
   for (i in 1:N) target += normal_lpdf(z[i] | a, s) - normal_lccdf(0.1 | a, s) + log(1 + student_t_cdf(z[i] | 3, c, s));
-  for (i in 1:N) target += gamma_lcdf(1 + square(z[i]) | 2, s) + log_inv_logit(a * 40) - log1p_exp(-c * 50) + log1m_exp(-square(a) - 0.01) + log_diff_exp(s + 1, c);
-  for (i in 1:N) target += student_t_lcdf(z[i] - 1 | nu, c, s) + student_t_lccdf(z[i] | nu, c, s) + log1m(gamma_cdf(1 + z[i] | nu, s)) + gamma_lccdf(8 + z[i] | nu, s);
-  for (i in 1:N) target += beta_lcdf(0.4 + z[i] / 20 | nu, s) + log(inc_beta(s, nu, 0.6)) + log(gamma_p(s, 3) + gamma_q(nu, 0.5)) + log_gamma_p(nu, 0.01) + digamma(nu);
+  for (i in 1:N) target += gamma_lcdf(1 + square(z[i]) | 2, s) + log_inv_logit(a * 40) - log1p_exp(-c * 50) + log1m_exp(-square(a) - 0.01)
+  + log_diff_exp(s + 1, c);
+  for (i in 1:N) target += student_t_lcdf(z[i] - 1 | nu, c, s) + student_t_lccdf(z[i] | nu, c, s) + log1m(gamma_cdf(1 + z[i] | nu, s))
+  + gamma_lccdf(8 + z[i] | nu, s);
+  for (i in 1:N) target += beta_lcdf(0.4 + z[i] / 20 | nu, s) + log(inc_beta(s, nu, 0.6)) + log(gamma_p(s, 3) + gamma_q(nu, 0.5))
+  + log_gamma_p(nu, 0.01) + digamma(nu);
 }""", dict(N=7, z=Y, a=0.6, s=0.9, c=-0.7, nu=2.3), ()),
 }
 MODELS["mixtures"][1]["lambda"] = MODELS["mixtures"][1].pop("lambda_") or 1.7

@@ -260,7 +260,8 @@ def prove_discrete(d, values, other):
         worst = 0.0
         for k in (i for i in range(0, len(y), 1 + len(y) // 40) if min(below[i], above[i]) > 1e-6):
             at = env | {"x": y[k]}
-            worst = max(worst, relative(math.exp(gmlib.evaluate(d["log_cdf"], at)), below[k]), relative(math.exp(gmlib.evaluate(d["log_ccdf"], at)), above[k]))
+            worst = max(worst, relative(math.exp(gmlib.evaluate(d["log_cdf"], at)), below[k]),
+                        relative(math.exp(gmlib.evaluate(d["log_ccdf"], at)), above[k]))
         report(name, "log_cdf", worst, 1e-6)               # of the tail, less than 1e-9 lies beyond the last term
     y = x[p > 1e-200][:500]
     with np.errstate(all="ignore"):

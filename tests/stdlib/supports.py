@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The log Jacobians of compiler/front/support.def against determinants of numerical derivatives.
 
-Rows of scalars are evaluated as they stand. Those of vectors and matrices are formulas for readers: what they say is done here by hand, for sizes 2 to 4,
-and their text is compared with a copy, so that a change of one asks for a change of the other. Central differences of step 1e-5 have an error below 1e-8
-of the derivatives' size here; the bound of 1e-6 on log |J| leaves two digits for the determinant.
+Rows of scalars are evaluated as they stand. Those of vectors and matrices are formulas for readers: what they say is done here by hand, for
+sizes 2 to 4, and their text is compared with a copy, so that a change of one asks for a change of the other. Central differences of step
+1e-5 have an error below 1e-8 of the derivatives' size here; the bound of 1e-6 on log |J| leaves two digits for the determinant.
 """
 import os
 import re
@@ -24,7 +24,8 @@ for line in re.findall(r"^SUPPORT\(.*?\"\)$", open(os.path.join(ROOT, "compiler/
 def inv_logit(y): return 1 / (1 + exp(-y))
 
 
-names = {"exp": exp, "log": log, "inv_logit": inv_logit, "log_inv_logit": lambda y: log(inv_logit(y)), "log1m_inv_logit": lambda y: log(1 - inv_logit(y))}
+names = {"exp": exp, "log": log, "inv_logit": inv_logit, "log_inv_logit": lambda y: log(inv_logit(y)),
+         "log1m_inv_logit": lambda y: log(1 - inv_logit(y))}
 
 
 def log_volume(f, y):
@@ -39,7 +40,8 @@ def below(K, strictly): return [(i, j) for i in range(K) for j in range(K) if j 
 
 def simplex(y):
     K = len(y) + 1
-    z = np.array([sum(y[i - 1] / np.sqrt(i * (i + 1)) for i in range(k, K)) - ((k - 1) * y[k - 2] / np.sqrt((k - 1) * k) if k > 1 else 0) for k in range(1, K + 1)])
+    z = np.array([sum(y[i - 1] / np.sqrt(i * (i + 1)) for i in range(k, K)) - ((k - 1) * y[k - 2] / np.sqrt((k - 1) * k) if k > 1 else 0)
+                  for k in range(1, K + 1)])
     return (np.exp(z) / np.sum(np.exp(z)))[:-1]
 
 
@@ -97,12 +99,16 @@ def correlation_log(y):
 
 
 whole = {
-    "SIMPLEX": (simplex, simplex_log, lambda K: K - 1, "x = softmax(z), z[k] = sum(i in k:K - 1, y[i] / sqrt(i * (i + 1))) - (k - 1) * y[k - 1] / sqrt((k - 1) * k)",
+    "SIMPLEX": (simplex, simplex_log, lambda K: K - 1,
+                "x = softmax(z), z[k] = sum(i in k:K - 1, y[i] / sqrt(i * (i + 1))) - (k - 1) * y[k - 1] / sqrt((k - 1) * k)",
                 "log(K) / 2 + sum(log(x))"),
-    "COVARIANCE": (covariance, covariance_log, lambda K: K * (K + 1) // 2, "L * L', L[k, k] = exp(y[k, k])", "K * log(2) + sum(k in 1:K, (K - k + 2) * y[k, k])"),
-    "CHOLESKY_CORRELATION": (factor_elements, factor_log, lambda K: K * (K - 1) // 2, "L[i, j] = tanh(y[i, j]) * sqrt(1 - sum(L[i, 1:j - 1]^2)), rows of length 1",
+    "COVARIANCE": (covariance, covariance_log, lambda K: K * (K + 1) // 2, "L * L', L[k, k] = exp(y[k, k])",
+                   "K * log(2) + sum(k in 1:K, (K - k + 2) * y[k, k])"),
+    "CHOLESKY_CORRELATION": (factor_elements, factor_log, lambda K: K * (K - 1) // 2,
+                             "L[i, j] = tanh(y[i, j]) * sqrt(1 - sum(L[i, 1:j - 1]^2)), rows of length 1",
                              "sum(i in 2:K, sum(j in 1:i - 1, log(1 - tanh(y[i, j])^2) + log(1 - sum(L[i, 1:j - 1]^2)) / 2))"),
-    "CORRELATION": (correlation, correlation_log, lambda K: K * (K - 1) // 2, "L * L', L of cholesky_correlation", "sum(k in 2:K, (K - k) * log(L[k, k])), beside that of L"),
+    "CORRELATION": (correlation, correlation_log, lambda K: K * (K - 1) // 2, "L * L', L of cholesky_correlation",
+                    "sum(k in 2:K, (K - k) * log(L[k, k])), beside that of L"),
 }
 
 rng = np.random.default_rng(1)

@@ -117,7 +117,8 @@ def main():
     trace = nutpie.sample(compiled, tune=1000, draws=int(draws), **more)
     whole = time.process_time() - start
     posterior = {k: v.values[0] for k, v in trace.posterior.items()}
-    np.savez(out, _warmup=warmup, _sampling=max(whole - warmup, 1e-6), _divergent=int(trace.sample_stats.diverging.values.sum()), **posterior)
+    np.savez(out, _warmup=warmup, _sampling=max(whole - warmup, 1e-6), _divergent=int(trace.sample_stats.diverging.values.sum()),
+             **posterior)
 
 
 main()

@@ -1,4 +1,5 @@
-"""cost.py GMC: compiles generated models (without the C compiler), each within 1 GB of address space (half of it is the stack) and 20 s of processor time."""
+"""cost.py GMC: compiles generated models (without the C compiler), each within 1 GB of address space (half of it is the stack) and 20 s of
+processor time."""
 import resource, subprocess, sys, tempfile, os
 
 MEMORY, SECONDS = 1 << 30, 20        # the compiler's stack is 512 MB of address space; what is touched is far less
@@ -15,19 +16,24 @@ def normals(n, name="m"):
 MODELS = {
     "1000 scalars": model(normals(1000), ["  y ~ normal(m1, 1);"]),
     "1000 scalars, each observed": model(normals(1000), ["  y[%d] ~ normal(m%d, 1);" % (i, i) for i in range(1, 1001)], "vector[1000] y;"),
-    "1000 statements that share an unknown": model(normals(1), ["  y[%d] ~ normal(%sm1, 1);" % (i, "-" * (i % 2)) for i in range(1, 1001)], "vector[1000] y;"),
+    "1000 statements that share an unknown": model(normals(1), ["  y[%d] ~ normal(%sm1, 1);" % (i, "-" * (i % 2)) for i in range(1, 1001)],
+                                                   "vector[1000] y;"),
     "1000 unknowns around one": model(["  c ~ normal(0, 1);"] + ["  m%d ~ normal(c, 1);" % i for i in range(1, 1001)],
                                       ["  y[%d] ~ normal(m%d, 1);" % (i, i) for i in range(1, 1001)], "vector[1000] y;"),
     "60 nested calls": model(normals(1), ["  y ~ normal(%sm1%s, 1);" % ("sin(" * 60, ")" * 60)]),
     "a sum of 1500 terms": model(normals(1), ["  y ~ normal(%s, 1);" % " + ".join("sin(%d*m1)" % i for i in range(1, 1501))]),
     "1000 parentheses": model(normals(1), ["  y ~ normal(%sm1%s, 1);" % ("(" * 1000, ")" * 1000)]),
-    "a chain of 60 definitions, each used twice": model(normals(1) + ["  d0 = m1;"] + ["  d%d = 0.5 * d%d + sin(d%d);" % (i, i - 1, i - 1) for i in range(1, 61)],
+    "a chain of 60 definitions, each used twice": model(normals(1) + ["  d0 = m1;"] + ["  d%d = 0.5 * d%d + sin(d%d);" % (i, i - 1, i - 1)
+            for i in range(1, 61)],
                                                         ["  y ~ normal(d60, 1);"]),
     "a chain of 60 products": model(normals(1) + ["  d0 = m1;"] + ["  d%d = x * d%d + sin(d%d);" % (i, i - 1, i - 1) for i in range(1, 61)],
                                     ["  y ~ normal(d60, 1);"], "real x; real y;"),
-    "a matrix of 900 numbers": model(["  vector[30] b ~ normal(0, 1);", "  A = [%s];" % ", ".join("[%s]" % ", ".join("%d.5" % ((7 * i + 3 * k) % 11) for k in range(30)) for i in range(30))],
+    "a matrix of 900 numbers": model(["  vector[30] b ~ normal(0, 1);", "  A = [%s];"
+                                      % ", ".join("[%s]" % ", ".join("%d.5" % ((7 * i + 3 * k) % 11) for k in range(30))
+                                                  for i in range(30))],
                                      ["  y ~ normal(A * b, 1);"], "vector[30] y;"),
-    "300 definitions of vectors": model(normals(1) + ["  e0 = x * m1;"] + ["  e%d = x * m1 + e%d * 0.5;" % (i, i - 1) for i in range(1, 301)],
+    "300 definitions of vectors": model(normals(1) + ["  e0 = x * m1;"] + ["  e%d = x * m1 + e%d * 0.5;" % (i, i - 1)
+                                                                           for i in range(1, 301)],
                                         ["  y ~ normal(e300, 1);"], "int N; vector[N] x; vector[N] y;"),
 }
 
@@ -42,7 +48,8 @@ with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "model.gm")
     for name, text in MODELS.items():
         with open(path, "w") as f: f.write(text)
-        run = subprocess.run([sys.argv[1], "-q", "--emit=cuda", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limits)
+        run = subprocess.run([sys.argv[1], "-q", "--emit=cuda", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                             preexec_fn=limits)
         if run.returncode != 0:
             print("%s: ended with %d: %s" % (name, run.returncode, run.stderr[:200]))
             failed = 1
