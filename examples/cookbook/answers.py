@@ -3,9 +3,9 @@
 
     answers.py [--renew] [NAME ...]        all of them if no name is given; needs numpy, scipy and, where a folder has NAME.bug, JAGS
 
-Without --renew the answers are compared with what stands in the files, and the exit status is 1 if one differs by more than a tenth of a posterior sd.
-Where JAGS gives the answer it makes four chains, so long that its errors are below a thirtieth of an sd; it may take minutes for some models.
-Elsewhere a function below adds or integrates over all values.
+Without --renew the answers are compared with what stands in the files, and the exit status is 1 if one differs by more than a tenth of a
+posterior sd. Where JAGS gives the answer it makes four chains, so long that its errors are below a thirtieth of an sd; it may take minutes
+for some models. Elsewhere a function below adds or integrates over all values.
 """
 import itertools
 import json
@@ -20,10 +20,13 @@ from scipy.special import gammaln, logsumexp
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JAGS = {                                    # what is compared, and sweeps kept of each chain
-    "regression": ("alpha beta sigma R2", 20000), "robust": ("a b s", 20000), "logistic": ("alpha beta", 20000), "correlated_effects": ("m sigma r", 40000),
-    "ar": ("mu rho s next", 20000), "mixture": ("w m s", 20000), "hmm": ("P m s z", 40000), "missing_data": ("m s_x a b s x[1] y[4]", 20000),
+    "regression": ("alpha beta sigma R2", 20000), "robust": ("a b s", 20000), "logistic": ("alpha beta", 20000),
+    "correlated_effects": ("m sigma r", 40000),
+    "ar": ("mu rho s next", 20000), "mixture": ("w m s", 20000), "hmm": ("P m s z", 40000),
+    "missing_data": ("m s_x a b s x[1] y[4]", 20000),
     "measurement_error": ("a b s m s_x", 20000), "irt": ("a b theta[1]", 20000), "spline": ("s f[1] f[20] f[40]", 40000),
-    "ordinal": ("b c", 40000), "zero_inflated": ("psi a b", 20000), "occupancy": ("a b p occupied", 40000), "meta_analysis": ("d tau new_trial", 40000),
+    "ordinal": ("b c", 40000), "zero_inflated": ("psi a b", 20000), "occupancy": ("a b p occupied", 40000),
+    "meta_analysis": ("d tau new_trial", 40000),
     "lda": ("phi theta[1,1] theta[2,1]", 20000), "stochastic_volatility": ("mu phi s", 80000), "multinomial": ("a[2:3] b[2:3]", 20000),
 }
 START = {                                   # where JAGS begins, if its own start has probability 0
@@ -81,7 +84,8 @@ def hierarchical(d):
 @exact("Quadrature over the three hyperparameters.")
 def gp(d):
     x, y = np.array(d["x"]), np.array(d["y"])
-    a, rho, s = np.exp(np.linspace(np.log(0.05), np.log(8), 56)), np.exp(np.linspace(np.log(0.2), np.log(12), 56)), np.exp(np.linspace(np.log(0.03), np.log(3), 56))
+    a, rho, s = np.exp(np.linspace(np.log(0.05), np.log(8), 56)), np.exp(np.linspace(np.log(0.2), np.log(12),
+            56)), np.exp(np.linspace(np.log(0.03), np.log(3), 56))
     r2 = (x[:, None] - x) ** 2
     w = np.empty((56, 56, 56))
     for i, j in itertools.product(range(56), range(56)):
@@ -140,7 +144,8 @@ def variable_selection(d):
             J = Xg.T @ Xg / v + np.eye(d["p"]) / 4
             h = Xg.T @ y / v
             S = np.linalg.inv(J)
-            w.append(-0.5 * len(y) * np.log(v) - 0.5 * y @ y / v + 0.5 * h @ S @ h + 0.5 * np.linalg.slogdet(S)[1] + stats.invgamma.logpdf(v, 2, scale=2) + np.log(v)
+            w.append(-0.5 * len(y) * np.log(v) - 0.5 * y @ y / v + 0.5 * h @ S @ h + 0.5 * np.linalg.slogdet(S)[1]
+                     + stats.invgamma.logpdf(v, 2, scale=2) + np.log(v)
                      + c.sum() * np.log(0.3) + (1 - c).sum() * np.log(0.7))
             g.append(c)
             mean.append(c * (S @ h))
@@ -172,7 +177,8 @@ def car(d):
         L = np.linalg.cholesky(np.linalg.inv(A.T @ (rate[:, None] * A) + P))
         x = at + z @ L.T
         eta = x @ A.T
-        log_p = (y * eta - e * np.exp(eta)).sum(1) - 0.5 * np.einsum("ij,jk,ik->i", x, P, x) + n / 2 * np.log(tau) + np.log(tau) - tau + np.log(tau)
+        log_prior = -0.5 * np.einsum("ij,jk,ik->i", x, P, x) + n / 2 * np.log(tau) + np.log(tau) - tau + np.log(tau)
+        log_p = (y * eta - e * np.exp(eta)).sum(1) + log_prior
         lw = log_p - log_z + np.log(np.diag(L)).sum()
         total = logsumexp(lw)
         share = np.exp(lw - total)
@@ -209,9 +215,11 @@ def by_jags(name, d):
             f.write(model)
         for c in range(4):
             with open(os.path.join(folder, "start%d.R" % c), "w") as f:
-                f.write('".RNG.name" <- "base::Mersenne-Twister"\n".RNG.seed" <- %d\n' % (c + 1) + dump(START[name](d) if name in START else {}))
+                f.write('".RNG.name" <- "base::Mersenne-Twister"\n".RNG.seed" <- %d\n' % (c + 1) + dump(START[name](d) if name in START
+                        else {}))
         thin = max(1, n // 10000)
-        script = ["load glm", "load lecuyer", "model in model.bug", "data in data.R", "compile, nchains(4)"] + ["parameters in start%d.R, chain(%d)" % (c, c + 1) for c in range(4)]
+        script = ["load glm", "load lecuyer", "model in model.bug", "data in data.R",
+                  "compile, nchains(4)"] + ["parameters in start%d.R, chain(%d)" % (c, c + 1) for c in range(4)]
         script += ["initialize", "update 4000"] + ["monitor %s, thin(%d)" % (a, thin) for a in asked.split()] + ["update %d" % n, "coda *"]
         with open(os.path.join(folder, "script"), "w") as f:
             f.write("\n".join(script) + "\n")

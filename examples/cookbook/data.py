@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the data of the cookbook, NAME/data.json: simulated with fixed seeds, but for those that are published (facts of the papers that are named).
+"""Makes the data of the cookbook, NAME/data.json: simulated with fixed seeds, but for those that are published (facts of the papers that
+are named).
 
     data.py [NAME ...]      all of them if no name is given; needs numpy
 """
@@ -157,14 +158,17 @@ def capture_recapture(r):
 @made
 def meta_analysis(r):
     """Thirteen trials of the BCG vaccine against tuberculosis (Colditz et al. 1994, JAMA 271)."""
-    return dict(J=13, cases_t=[4, 6, 3, 62, 33, 180, 8, 505, 29, 17, 186, 5, 27], n_t=[123, 306, 231, 13598, 5069, 1541, 2545, 88391, 7499, 1716, 50634, 2498, 16913],
-                cases_c=[11, 29, 11, 248, 47, 372, 10, 499, 45, 65, 141, 3, 29], n_c=[139, 303, 220, 12867, 5808, 1451, 629, 88391, 7277, 1665, 27338, 2341, 17854])
+    return dict(J=13, cases_t=[4, 6, 3, 62, 33, 180, 8, 505, 29, 17, 186, 5, 27],
+                n_t=[123, 306, 231, 13598, 5069, 1541, 2545, 88391, 7499, 1716, 50634, 2498, 16913],
+                cases_c=[11, 29, 11, 248, 47, 372, 10, 499, 45, 65, 141, 3, 29],
+                n_c=[139, 303, 220, 12867, 5808, 1451, 629, 88391, 7277, 1665, 27338, 2341, 17854])
 
 
 @made
 def change_point(r):
     """Explosions in British coal mines that killed ten or more, a year, from 1851 on (Jarrett 1979, Biometrika 66)."""
-    y = ("4 5 4 1 0 4 3 4 0 6 3 3 4 0 2 6 3 3 5 4 5 3 1 4 4 1 5 5 3 4 2 5 2 2 3 4 2 1 3 2 2 1 1 1 1 3 0 0 1 0 1 1 0 0 3 1 0 3 2 2 0 1 1 1 0 1 0 1 0 0 0 2 1 0 0 0 1 1 0 2 "
+    y = ("4 5 4 1 0 4 3 4 0 6 3 3 4 0 2 6 3 3 5 4 5 3 1 4 4 1 5 5 3 4 2 5 2 2 3 4 2 1 3 2 2 1 1 1 1 3 0 0 1 0 1 1 0 0 3 1 0 3 2 2 0 1 1 1 "
+         "0 1 0 1 0 0 0 2 1 0 0 0 1 1 0 2 "
          "3 3 1 1 2 1 1 1 1 2 4 2 0 0 0 1 4 0 0 0 1 0 0 0 0 0 1 0 0 1 0 1")
     return dict(T=112, y=[int(v) for v in y.split()])
 

@@ -114,7 +114,8 @@ def try_model(m, folder):
     with open(source, "w") as f:
         f.write(m.text)
     for stage in ("--explain=full", "--emit=cuda"):
-        status, text = call([GMC, "-q", "-I", os.path.dirname(m.file), source, stage] if m.name.startswith("tests/docs") else [GMC, "-q", source, stage])
+        status, text = call([GMC, "-q", "-I", os.path.dirname(m.file), source, stage] if m.name.startswith("tests/docs")
+                            else [GMC, "-q", source, stage])
         wrong = "more than %d s" % SECONDS if status is None else found(status, text)
         if wrong:
             return "gmc %s: %s" % (stage, wrong), False

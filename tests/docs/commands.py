@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Commands that pages show and no test runs, since they take long or need a GPU, are possible: their options exist, and so do the files of this repository
-that they name.
+"""Commands that pages show and no test runs, since they take long or need a GPU, are possible: their options exist, and so do the files of
+this repository that they name.
 
     commands.py ROOT
 
-Commands are lines that are indented by four spaces and pieces of code (an option may stand by itself), of README.md, docs/ and the READMEs of the examples. gmc is `gmc` or build/gmc,
-a program `./NAME`, and a script `python3 PATH`. Options are those of compiler/driver/options.def and runtime/host/options.def. Exit status 1 if one is not there."""
+Commands are lines that are indented by four spaces and pieces of code (an option may stand by itself), of README.md, docs/ and the READMEs
+of the examples. gmc is `gmc` or build/gmc, a program `./NAME`, and a script `python3 PATH`. Options are those of
+compiler/driver/options.def and runtime/host/options.def. Exit status 1 if one is not there."""
 import glob
 import os
 import re
@@ -79,7 +80,9 @@ def faults_of(root, folder, command, gmc, program):
 def main():
     root = os.path.abspath(sys.argv[1])
     gmc, program = options_of(os.path.join(root, "compiler/driver/options.def")), options_of(os.path.join(root, "runtime/host/options.def"))
-    pages = [os.path.join(root, "README.md")] + sorted(glob.glob(os.path.join(root, "docs", "**", "*.md"), recursive=True)) + sorted(glob.glob(os.path.join(root, "examples/*/README.md")))
+    pages = [os.path.join(root, "README.md")] + sorted(glob.glob(os.path.join(root, "docs", "**", "*.md"),
+                                                                 recursive=True)) + sorted(glob.glob(os.path.join(root,
+                                                                         "examples/*/README.md")))
     n = wrong = 0
     for page in pages:
         with open(page) as f:

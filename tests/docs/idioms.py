@@ -3,9 +3,10 @@
 
     idioms.py ROOT
 
-A row names its model by a comment in its last cell, <!-- CASE -->: tests/docs/idioms/CASE/model.gm or, beginning with examples/, that folder's model.
-Every piece of code of the second cell has to stand there, but for spaces. A row without a case begins its second cell with `none`, in letters, or has an option
-of a program, a piece that begins with `./fit` or `--`: these are in the table of options, or commands of the program. Exit status 1 if one is not."""
+A row names its model by a comment in its last cell, <!-- CASE -->: tests/docs/idioms/CASE/model.gm or, beginning with examples/, that
+folder's model. Every piece of code of the second cell has to stand there, but for spaces. A row without a case begins its second cell with
+`none`, in letters, or has an option of a program, a piece that begins with `./fit` or `--`: these are in the table of options, or commands
+of the program. Exit status 1 if one is not."""
 import glob
 import os
 import re

@@ -16,7 +16,8 @@ def text_of(path):
     """A page without what is code."""
     with open(path, encoding="utf-8") as f:
         text = FENCE.sub(lambda m: "\n" * m.group(0).count("\n"), f.read())
-    return "\n".join("" if re.match(r"    |\t", line) else re.sub(r"`[^`]*`", lambda m: m.group(0) if line.startswith("#") else "", line) for line in text.split("\n"))
+    return "\n".join("" if re.match(r"    |\t", line) else re.sub(r"`[^`]*`", lambda m: m.group(0) if line.startswith("#") else "", line)
+                     for line in text.split("\n"))
 
 
 def anchors(path):

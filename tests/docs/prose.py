@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Pages are short where they should be: no paragraph of README.md and docs/ has more than 120 words, and no page more lines than LINES allows.
+"""Pages are short where they should be: no paragraph of README.md and docs/ has more than 120 words, and no page more lines than LINES
+allows.
 
     prose.py ROOT"""
 import glob

@@ -10,10 +10,10 @@ Each page has a scratch folder of its own. Three things of a page count, in thei
     <!-- file: NAME -->             the fenced block below it is written to NAME
     a block ```console              lines `$ COMMAND`, each with what it prints below it; `...` alone on a line stands for any lines
 
-build/ and build/venv/bin are on the PATH. A number of a summary may differ by Monte Carlo error, since another processor may round differently: a mean
-by six of its errors, an sd by 15 %, an effective size by a factor of two, R-hat by 0.02. Times are not compared, and of what the sampler or a warning
-says below the table the words alone are. Any other number may differ by 10 % or 1e-6, and words by nothing. Exit status 1 if something differs or
-a command fails.
+build/ and build/venv/bin are on the PATH. A number of a summary may differ by Monte Carlo error, since another processor may round
+differently: a mean by six of its errors, an sd by 15 %, an effective size by a factor of two, R-hat by 0.02. Times are not compared, and of
+what the sampler or a warning says below the table the words alone are. Any other number may differ by 10 % or 1e-6, and words by nothing.
+Exit status 1 if something differs or a command fails.
 """
 import difflib
 import glob
@@ -24,7 +24,8 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PIECE = re.compile(r"^<!-- setup: (?P<setup>.+?) -->$|^<!-- file: (?P<file>\S+) -->\n```[a-z]*\n(?P<content>.*?)^```$|^```console\n(?P<session>.*?)^```$", re.M | re.S)
+PIECE = re.compile(r"^<!-- setup: (?P<setup>.+?) -->$|^<!-- file: (?P<file>\S+) "
+                   r"-->\n```[a-z]*\n(?P<content>.*?)^```$|^```console\n(?P<session>.*?)^```$", re.M | re.S)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 TIMES = re.compile(r"\d[\d.e+-]* (?:m?s|us)\b")
 COLUMNS = "mean MCSE sd 5% 50% 95% ess_bulk ess_tail rhat".split()
@@ -66,7 +67,8 @@ def same(page, printed):
     summary, i, j = False, 0, 0
     while i < len(page):
         if page[i].strip() == "...":
-            return any(same(page[i + 1:], printed[k:]) if not summary else same(HEAD + page[i + 1:], HEAD + printed[k:]) for k in range(j, len(printed) + 1))
+            return any(same(page[i + 1:], printed[k:]) if not summary else same(HEAD + page[i + 1:], HEAD + printed[k:])
+                       for k in range(j, len(printed) + 1))
         if j == len(printed) or not same_line(page[i], printed[j], summary):
             return False
         if page[i].split() == COLUMNS:
@@ -154,7 +156,8 @@ def visit(path, bless):
                 if not same(lines, printed):
                     new = blessed(lines, printed)
                     print("%s:%d: $ %s" % (name, line, command))
-                    sys.stdout.writelines(d.rstrip("\n") + "\n" for d in difflib.unified_diff(lines, new if bless else printed, "in the page", "printed now", lineterm=""))
+                    sys.stdout.writelines(d.rstrip("\n") + "\n" for d in difflib.unified_diff(lines, new if bless else printed,
+                            "in the page", "printed now", lineterm=""))
                     faults += not bless
                     lines = new
                 block += shown(command, lines)
@@ -168,7 +171,8 @@ def visit(path, bless):
 
 def main():
     given = [os.path.abspath(a) for a in sys.argv[1:] if a != "--bless"]
-    pages = given or [p for p in [os.path.join(ROOT, "README.md")] + sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True))
+    pages = given or [p for p in [os.path.join(ROOT, "README.md")] + sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"),
+            recursive=True))
                       if "\n```console\n" in open(p).read()]
     commands = faults = 0
     for page in pages:

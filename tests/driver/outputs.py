@@ -173,6 +173,7 @@ status = subprocess.run('"%s" warned.gm -o closed 0<&- 1>&- 2>&-; test $? = 1 &&
         gmc), shell=True).returncode
 check(status == 0 and runs("closed").returncode == 0, "closed descriptors")
 done = subprocess.run([gmc, "-q", "--no-device", "m.gm", "-o", "explained", "--explain=full"], capture_output=True, text=True)
-check(done.returncode == 0 and "normal" in done.stdout and runs("explained").returncode == 0, "--explain=full with -o explains and writes the program")
+check(done.returncode == 0 and "normal" in done.stdout and runs("explained").returncode == 0,
+      "--explain=full with -o explains and writes the program")
 print("%d failed" % failed)
 sys.exit(failed > 0)

@@ -392,7 +392,8 @@ def needed(place, model, inputs, *options):
 
 
 def pieces(place):
-    for model, n, p, chains in (("probit", 100_003, 50, 4), ("logistic", 125_003, 7, 6), ("logistic", 15_013, 80, 5), ("robust", 25_003, 33, 1), ("horseshoe", 20_011, 300, 2)):
+    for model, n, p, chains in (("probit", 100_003, 50, 4), ("logistic", 125_003, 7, 6), ("logistic", 15_013, 80, 5),
+                                ("robust", 25_003, 33, 1), ("horseshoe", 20_011, 300, 2)):
         inputs = place.data(model, n, p)
         options = ["--chains", str(chains), "--params", "beta", "--no-lp"]
         least = needed(place, model, inputs, *options)

@@ -1,5 +1,5 @@
-"""fit report: the page is whole HTML that asks nothing of a network; its numbers are the summary's, its lines the draws', its warnings those that
-the draws give reason for; and files that do not go together are refused with one line and nothing written.
+"""fit report: the page is whole HTML that asks nothing of a network; its numbers are the summary's, its lines the draws', its warnings
+those that the draws give reason for; and files that do not go together are refused with one line and nothing written.
 
     report.py GMC DIRECTORY
 
@@ -21,7 +21,8 @@ data { int<lower=0> J; real y[J]; real<lower=0> sigma[J]; int<lower=0> K; int<lo
 prior { mu ~ normal(0, 5); tau ~ half_cauchy(0, 5); rate ~ gamma(1, 1); for (j in 1:J) theta[j] ~ normal(mu, tau); }
 likelihood { for (j in 1:J) y[j] ~ normal(theta[j], sigma[j]); for (k in 1:K) n[k] ~ poisson(rate); }
 """
-DATA = {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18], "K": 12, "n": [0, 1, 3, 2, 0, 1, 1, 4, 2, 0, 1, 2]}
+DATA = {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18], "K": 12,
+        "n": [0, 1, 3, 2, 0, 1, 1, 4, 2, 0, 1, 2]}
 
 
 def check(good, *what):
@@ -103,14 +104,17 @@ def whole(name, page):
     check(len(set(page.ids)) == len(page.ids), name, "ids are unique")
     links = [e["href"] for e in page.all("a")]
     check(links and all(l.startswith("#") and l[1:] in page.ids for l in links), name, "links lead to places of the page")
-    asked = [e for e in page.elements if e["tag"] in ("script", "link", "img", "iframe", "object", "use", "image") or "src" in e or any(k.startswith("on") for k in e)]
-    check(not asked and "url(" not in page.source and "@import" not in page.source and "://" not in page.source, name, "asks for nothing else")
+    asked = [e for e in page.elements if e["tag"] in ("script", "link", "img", "iframe", "object", "use", "image") or "src" in e
+             or any(k.startswith("on") for k in e)]
+    check(not asked and "url(" not in page.source and "@import" not in page.source and "://" not in page.source, name,
+          "asks for nothing else")
     svgs = page.all("svg")
     named = [e for e in svgs if e.get("role") == "img" and all(i in page.ids for i in e.get("aria-labelledby", "none").split())]
     check(len(named) == len(svgs) > 0, name, "has", len(svgs), "figures with accessible names")
     check(len({t["text"] for t in page.all("title") if "svg" in t["in"]}) == len(svgs), name, "names of figures differ")
     check(all(e["text"].strip() for e in page.all("desc")) and len(page.all("desc")) == len(svgs), name, "figures are described")
-    check(len(page.all("html")) == 1 and page.all("html")[0].get("lang") == "en" and page.all("meta", name="viewport"), name, "language and viewport")
+    check(len(page.all("html")) == 1 and page.all("html")[0].get("lang") == "en" and page.all("meta", name="viewport"), name,
+          "language and viewport")
     check("prefers-color-scheme:dark" in page.source, name, "has dark colours")
     numbers = re.findall(r"[ \"](nan|inf|-nan|-inf)[ \"VhMz]", " ".join(e.get("d", "") + " " for e in page.elements))
     check(not numbers, name, "coordinates are numbers")
@@ -120,8 +124,10 @@ def write(name, chains, header, settings=(), seed=1, ids=None, before=None):
     """Files NAME_1.csv, ... in CmdStan's layout; before: draws of warm-up"""
     for c, rows in enumerate(chains):
         with open(os.path.join(work, "%s_%d.csv" % (name, c + 1)), "w") as f:
-            f.write("# stan_version_major = 2\n# model = %s_model\n# method = sample (Default)\n#     num_warmup = 1000 (Default)\n#     thin = 1 (Default)\n" % name)
-            f.write("".join("# %s\n" % s for s in settings) + "# id = %d\n#   seed = %d\n" % (ids[c] if ids else c + 1, seed) + ",".join(header) + "\n")
+            f.write("# stan_version_major = 2\n# model = %s_model\n# method = sample (Default)\n#     num_warmup = 1000 (Default)\n#     "
+                    "thin = 1 (Default)\n" % name)
+            f.write("".join("# %s\n" % s for s in settings) + "# id = %d\n#   seed = %d\n" % (ids[c] if ids else c + 1,
+                    seed) + ",".join(header) + "\n")
             for r in before or []:
                 f.write(",".join(map(repr, r)) + "\n")
             f.write("# Adaptation terminated\n# Step size = 0.5\n# Diagonal elements of inverse mass matrix:\n# 1, 1\n")
@@ -139,7 +145,8 @@ def refused(what, says, *args):
     target = os.path.join(work, "refused.html")
     done = subprocess.run([os.path.join(work, "fit"), "report", *args, "-o", "refused.html"], capture_output=True, text=True, cwd=work)
     left = [n for n in os.listdir(work) if "refused.html" in n]
-    check(done.returncode == 2 and says in done.stderr and len(done.stderr.strip().split("\n")) == 1 and not left and not os.path.exists(target), "refused:", what,
+    check(done.returncode == 2 and says in done.stderr and len(done.stderr.strip().split("\n")) == 1 and not left
+          and not os.path.exists(target), "refused:", what,
           "--", done.stderr.strip() if says not in done.stderr else "")
 
 
@@ -168,7 +175,8 @@ def a_run():
     check(len(table) == 12 and rows == table, "the table is that of the summary", set(table) ^ set(rows))
     check("4 chains of 300 draws" in page.text() and "seed 1" in page.text() and "Sampler:" in page.text(), "the run is described")
     titles = {t["text"] for t in page.all("title")}
-    for what in ("Trace of tau", "Rank histograms of mu", "Density of theta[3]", "Autocorrelation of rate", "Replicates of y", "Replicates of n", "Statistics of n and of its replicates",
+    for what in ("Trace of tau", "Rank histograms of mu", "Density of theta[3]", "Autocorrelation of rate", "Replicates of y",
+                 "Replicates of n", "Statistics of n and of its replicates",
                  "Each value of y and its replicates"):
         check(what in titles, "there is a figure:", what)
     check(len(page.all("circle", class_="obs")) + len([e for e in page.all("circle", class_="div")]) >= 20, "what was observed is marked")
@@ -201,7 +209,8 @@ def coordinates():
         values = [v0 + (y - y0) * (v1 - v0) / (y1 - y0) for _, y in points]
         steps = [points[i + 1][0] - points[i][0] for i in range(len(points) - 1)]
         scale = abs((v1 - v0) / (y1 - y0))
-        check(len(points) == 10 and max(abs(v - r[1]) for v, r in zip(values, chains[c])) < 0.15 * scale, "chain", c + 1, "passes through its draws")
+        check(len(points) == 10 and max(abs(v - r[1]) for v, r in zip(values, chains[c])) < 0.15 * scale, "chain", c + 1,
+              "passes through its draws")
         check(max(steps) - min(steps) < 0.11, "chain", c + 1, "has its draws at equal distances")
 
 
@@ -213,7 +222,8 @@ def ranks():
     bars = [e for e in page.figure("Rank histograms of a") if e["tag"] == "path" and "bar" in e.get("class", "")]
     heights = [[float(h) - float(v) for h, v in re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)h", e["d"])] for e in bars]
     check(len(heights) == 2 and all(len(h) == 20 for h in heights), "20 bins for each chain")
-    check(max(heights[0][10:]) == 0 == max(heights[1][:10]) and min(heights[0][:10]) > 0 and min(heights[1][10:]) > 0, "ranks lie where the chain does")
+    check(max(heights[0][10:]) == 0 == max(heights[1][:10]) and min(heights[0][:10]) > 0 and min(heights[1][10:]) > 0,
+          "ranks lie where the chain does")
 
 
 HMC = ["lp__", "accept_stat__", "stepsize__", "treedepth__", "n_leapfrog__", "divergent__", "energy__"]
@@ -230,7 +240,8 @@ def faults():
     page = report("good")
     whole("CmdStan's files", page)
     check(page.warnings() == [] and "No warnings" in page.text(), "good draws have no warnings", page.warnings())
-    check("4 chains of 400 draws" in page.text() and "left out" in page.text() and "Energy and its transitions" in page.source, "warm-up is left out")
+    check("4 chains of 400 draws" in page.text() and "left out" in page.text() and "Energy and its transitions" in page.source,
+          "warm-up is left out")
 
     funnel = []
     for _ in range(4):
@@ -241,31 +252,39 @@ def faults():
         funnel.append(rows)
     write("funnel", funnel, HMC + ["tau", "theta.1", "z"])
     page = report("funnel")
-    check(page.warnings()[:1] == ["divergent"] and "small values of tau" in page.text() and "#pairs" in page.source, "divergences come first, with what they go with", page.warnings())
+    check(page.warnings()[:1] == ["divergent"] and "small values of tau" in page.text() and "#pairs" in page.source,
+          "divergences come first, with what they go with", page.warnings())
     marked = sum(r[5] for rows in funnel for r in rows)
     groups = page.figure("Where transitions diverge")
     dots = [e for e in groups if e["tag"] == "circle"]
-    check(0 < marked <= 300 and len(dots) > 3 * 300 and "tau, log scale" in page.source, "divergent draws are marked, a scale of many magnitudes by its logarithm")
+    check(0 < marked <= 300 and len(dots) > 3 * 300 and "tau, log scale" in page.source,
+          "divergent draws are marked, a scale of many magnitudes by its logarithm")
 
-    modes = [[hmc(rng) + [m + rng.gauss(0, 0.3) for m in order] for _ in range(200)] for order in ([-3, 0, 4], [4, 0, -3], [0, -3, 4], [-3, 0, 4])]
+    modes = [[hmc(rng) + [m + rng.gauss(0, 0.3) for m in order] for _ in range(200)] for order in ([-3, 0, 4], [4, 0, -3], [0, -3, 4],
+            [-3, 0, 4])]
     write("labels", modes, HMC + ["mu.1", "mu.2", "mu.3"])
     page = report("labels")
-    check(page.warnings()[0] == "labels" and "rhat" in page.warnings() and "as follows from the above" in page.text(), "label switching explains R-hat", page.warnings())
+    check(page.warnings()[0] == "labels" and "rhat" in page.warnings() and "as follows from the above" in page.text(),
+          "label switching explains R-hat", page.warnings())
 
     odd = [[hmc(rng, lp=rng.gauss(-50 if c == 2 else 0, 1)) + [rng.gauss(9 if c == 2 else 0, 1)] for _ in range(200)] for c in range(4)]
     write("odd", odd, HMC + ["a"])
     page = report("odd")
-    check(page.warnings()[0] == "stuck" and "Without chain 3" in page.text() and "minor mode" in page.text(), "a chain elsewhere is named", page.warnings())
+    check(page.warnings()[0] == "stuck" and "Without chain 3" in page.text() and "minor mode" in page.text(), "a chain elsewhere is named",
+          page.warnings())
 
-    still = [[hmc(rng, lp=-5.0 if c == 1 else rng.gauss(0, 1)) + [2.0 if c == 1 else rng.gauss(0, 1)] for _ in range(200)] for c in range(4)]
+    still = [[hmc(rng, lp=-5.0 if c == 1 else rng.gauss(0, 1)) + [2.0 if c == 1 else rng.gauss(0, 1)] for _ in range(200)]
+             for c in range(4)]
     write("still", still, HMC + ["a"])
     page = report("still")
-    check(page.warnings()[0] == "stuck" and "All draws of chain 2 are the same" in page.text(), "a chain that never changes is named", page.warnings())
+    check(page.warnings()[0] == "stuck" and "All draws of chain 2 are the same" in page.text(), "a chain that never changes is named",
+          page.warnings())
 
     two = [[hmc(rng) + [rng.gauss(5 if c % 2 else -5, 1)] for _ in range(200)] for c in range(4)]
     write("two", two, HMC + ["a"])
     page = report("two")
-    check(page.warnings()[0] == "rhat" and "chains 1 and 3" in page.text() and "chains 2 and 4" in page.text(), "two groups of chains are named", page.warnings())
+    check(page.warnings()[0] == "rhat" and "chains 1 and 3" in page.text() and "chains 2 and 4" in page.text(),
+          "two groups of chains are named", page.warnings())
 
     walk = []
     for _ in range(4):
@@ -276,7 +295,8 @@ def faults():
         walk.append(rows)
     write("walk", walk, HMC + ["a"])
     page = report("walk")
-    check(page.warnings() == ["energy", "depth"] and "E-BFMI is below 0.3 in chains 1, 2, 3 and 4" in page.text(), "energy and length of trajectories", page.warnings())
+    check(page.warnings() == ["energy", "depth"] and "E-BFMI is below 0.3 in chains 1, 2, 3 and 4" in page.text(),
+          "energy and length of trajectories", page.warnings())
 
     slow = []
     for _ in range(4):
@@ -287,12 +307,15 @@ def faults():
         slow.append(rows)
     write("slow", slow, ["lp__", "a", "edge"])
     page = report("slow")
-    check("ess" in page.warnings() and "boundary" in page.warnings() and "Draws of edge gather at their bound" in page.text(), "few effective draws, and a boundary", page.warnings())
+    check("ess" in page.warnings() and "boundary" in page.warnings() and "Draws of edge gather at their bound" in page.text(),
+          "few effective draws, and a boundary", page.warnings())
 
-    write("broken", [[[0.0, float("inf") if i == 3 else rng.gauss(0, 1), float(i), 1.5] for i in range(20)] for _ in range(2)], ["lp__", "a<b>", "c\"d", "e&f"])
+    write("broken", [[[0.0, float("inf") if i == 3 else rng.gauss(0, 1), float(i), 1.5] for i in range(20)] for _ in range(2)],
+          ["lp__", "a<b>", "c\"d", "e&f"])
     page = report("broken")
     whole("odd names", page)
-    check(page.warnings()[0] == "not-finite" and {"a<b>", "c\"d", "e&f"} <= set(page.rows()) and "constant" in page.warnings(), "names are escaped", page.warnings())
+    check(page.warnings()[0] == "not-finite" and {"a<b>", "c\"d", "e&f"} <= set(page.rows()) and "constant" in page.warnings(),
+          "names are escaped", page.warnings())
 
     many = [[[0.0] + [rng.gauss(3 if c == 11 else 0, 1)] for _ in range(20)] for c in range(12)]
     write("many", many, ["lp__", "a"])
@@ -312,7 +335,8 @@ def faults():
         json.dump({"y": [0, 50, None], "other": 1}, f)
     page = report("rep", "--data", "far.json")
     whole("replicates of CmdStan", page)
-    check("2 observed values; 50 % lie" in page.text() and "predictive-1" in page.warnings(), "observed values beside replicates", page.warnings())
+    check("2 observed values; 50 % lie" in page.text() and "predictive-1" in page.warnings(), "observed values beside replicates",
+          page.warnings())
 
 
 def errors():
@@ -329,7 +353,8 @@ def errors():
         f.write(text.replace("named_model", "base_model"))
     refused("other columns", "other.csv: its columns are not those of base_1.csv: column 2 is b, and a there", "base_1.csv", "other.csv")
     with open(os.path.join(work, "wider.csv"), "w") as f:
-        f.write(re.sub(r"^(-?[\d.e-]+),(-?[\d.e-]+)$", r"\1,\2,0", text, flags=re.M).replace("named_model", "base_model").replace("lp__,b", "lp__,a,b"))
+        f.write(re.sub(r"^(-?[\d.e-]+),(-?[\d.e-]+)$", r"\1,\2,0", text, flags=re.M).replace("named_model", "base_model").replace("lp__,b",
+                "lp__,a,b"))
     refused("more columns", "it has 3 columns, and base_1.csv has 2", "base_1.csv", "wider.csv")
     write("gap", [rows(20), rows(20)], ["lp__", "a"], ids=[1, 3])
     refused("a chain that is missing", "chain 2 of this run is missing, between gap_1.csv and gap_2.csv", "gap")
@@ -338,9 +363,12 @@ def errors():
     refused("no such csv", "nothing.csv: cannot be read", "nothing.csv")
     refused("nothing given", "no draws are given")
     refused("a folder", "is a directory", "folder.csv")
-    for name, text, says in (("table", "x,y\n1,2\n", "this is no file of draws"), ("empty", "", "this is no file of draws"), ("bare", "lp__,a\n", "there are no draws in it"),
-                             ("cut", "lp__,a\n1,2\n3,4", "line 3 is not whole: the file was cut off"), ("fewer", "lp__,a\n1,2\n3\n", "line 3 has fewer numbers than there are columns (2)"),
-                             ("more", "lp__,a\n1,2,3\n", "line 2 has more numbers than there are columns (2)"), ("words", "lp__,a\n1,two\n", "line 2, column 2: `two` is not a number"),
+    for name, text, says in (("table", "x,y\n1,2\n", "this is no file of draws"), ("empty", "", "this is no file of draws"),
+                             ("bare", "lp__,a\n", "there are no draws in it"),
+                             ("cut", "lp__,a\n1,2\n3,4", "line 3 is not whole: the file was cut off"),
+                             ("fewer", "lp__,a\n1,2\n3\n", "line 3 has fewer numbers than there are columns (2)"),
+                             ("more", "lp__,a\n1,2,3\n", "line 2 has more numbers than there are columns (2)"),
+                             ("words", "lp__,a\n1,two\n", "line 2, column 2: `two` is not a number"),
                              ("optimum", "# method = optimize\nlp__,a\n1,2\n", "its method is optimize")):
         with open(os.path.join(work, name + ".csv"), "w") as f:
             f.write(text)
@@ -353,7 +381,8 @@ def errors():
     refused("an option", "no such option", "draws", "--nonsense")
     done = subprocess.run([os.path.join(work, "fit"), "report", "base_1.csv", "-o", "base_1.csv"], capture_output=True, text=True, cwd=work)
     check(done.returncode == 2 and "cannot be written" in done.stderr, "a page does not replace draws that it reads")
-    done = subprocess.run([os.path.join(work, "fit"), "report", "base_1.csv", "-o", "nowhere/page.html"], capture_output=True, text=True, cwd=work)
+    done = subprocess.run([os.path.join(work, "fit"), "report", "base_1.csv", "-o", "nowhere/page.html"], capture_output=True, text=True,
+                          cwd=work)
     check(done.returncode == 2 and "cannot be written" in done.stderr, "a page needs a folder that is there")
 
 

@@ -12,10 +12,13 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FLOORS = ["compiler/base", "compiler/front", "compiler/graph/terms", "compiler/graph/model", "compiler/graph/algebra", "compiler/graph/rewrite", "compiler/graph/updates", "compiler/graph/plan",
+FLOORS = ["compiler/base", "compiler/front", "compiler/graph/terms", "compiler/graph/model", "compiler/graph/algebra",
+          "compiler/graph/rewrite", "compiler/graph/updates", "compiler/graph/plan",
           "compiler/kernel", "compiler/emit", "compiler/pages", "compiler/driver"]
-MOST = {"compiler/base": 1, "compiler/front": 2, "compiler/graph/terms": 2, "compiler/graph/model": 3, "compiler/graph/algebra": 1, "compiler/graph/rewrite": 1, "compiler/graph/updates": 1,
-        "compiler/graph/plan": 2, "compiler/kernel": 1, "compiler/emit": 1, "compiler/pages": 1, "compiler/driver": 1, "runtime/host": 1, "runtime/backends": 1}
+MOST = {"compiler/base": 1, "compiler/front": 2, "compiler/graph/terms": 2, "compiler/graph/model": 3, "compiler/graph/algebra": 1,
+        "compiler/graph/rewrite": 1, "compiler/graph/updates": 1,
+        "compiler/graph/plan": 2, "compiler/kernel": 1, "compiler/emit": 1, "compiler/pages": 1, "compiler/driver": 1, "runtime/host": 1,
+        "runtime/backends": 1}
 
 
 def is_there(file):

@@ -12,7 +12,8 @@ import sys
 
 import knots
 
-FOLDERS = ["compiler/base", "compiler/front", "compiler/kernel", "compiler/kernel/hmc", "compiler/emit", "compiler/pages", "compiler/driver", "runtime/device", "runtime/backends", "runtime/host", "runtime/host/report"]
+FOLDERS = ["compiler/base", "compiler/front", "compiler/kernel", "compiler/kernel/hmc", "compiler/emit", "compiler/pages",
+           "compiler/driver", "runtime/device", "runtime/backends", "runtime/host", "runtime/host/report"]
 ENDINGS = (".c", ".cc", ".h", ".def", ".l", ".y", ".awk")
 NAMES = re.compile(r"(?:^- |(?<=[.:] ))((?:[\w.]+, )*[\w.]+): ", re.M)
 

@@ -2,9 +2,9 @@
 
     check.py GMC FOLDER MODEL...        where there is pdflatex, documents go through it, too
 
-Of each page: ids are there once, links lead to them, figures have names, formulas are well-formed MathML, nothing is loaded; no two nodes of
-the diagram overlap, and each plate holds what it holds. Of the data: the keys are those that docs/pages.md lists. Laws that are normal or
-gamma are compared with the terms that were collected for them, in numbers."""
+Of each page: ids are there once, links lead to them, figures have names, formulas are well-formed MathML, nothing is loaded; no two nodes
+of the diagram overlap, and each plate holds what it holds. Of the data: the keys are those that docs/pages.md lists. Laws that are normal
+or gamma are compared with the terms that were collected for them, in numbers."""
 import html.parser
 import json
 import math
@@ -148,7 +148,8 @@ def check_html(where, text, data):
 
 def schema():
     with open(os.path.join(ROOT, "docs/pages.md")) as f:
-        return {name: set(re.findall(r"^\| `(\w+)` \|", table, re.M)) for name, table in re.findall(r"^### (\w+)\n(.*?)(?=^#|\Z)", f.read(), re.M | re.S)}
+        return {name: set(re.findall(r"^\| `(\w+)` \|", table, re.M)) for name, table in re.findall(r"^### (\w+)\n(.*?)(?=^#|\Z)", f.read(),
+                re.M | re.S)}
 
 
 def check_keys(where, keys, name, value):
@@ -225,7 +226,8 @@ def python(text):
         while depth:
             depth += {"(": 1, ")": -1}.get(text[end], 0)
             end += 1
-        text = "%ssumOf((%s) for %s in range(int(%s), int(%s) + 1))%s" % (text[:m.start()], text[m.end():end - 1], m.group(1), m.group(2), m.group(3), text[end:])
+        text = "%ssumOf((%s) for %s in range(int(%s), int(%s) + 1))%s" % (text[:m.start()], text[m.end():end - 1], m.group(1), m.group(2),
+                                                                          m.group(3), text[end:])
 
 
 FUNCTIONS = {"sumOf": math.fsum, "range": range, "int": int, "log": math.log, "sqrt": math.sqrt, "Gamma": math.gamma, "exp": math.exp}
@@ -272,7 +274,8 @@ def compare_law(where, u, known):
 
 def check_graphs(where, dot, mermaid, data):
     nodes, edges = len(data["diagram"]["nodes"]), len(data["diagram"]["edges"]) + sum(n["to_itself"] for n in data["diagram"]["nodes"])
-    for name, text, node, edge in (("dot", dot, r"^ *n\d+ \[label=", r"^ *n\d+ -> n\d+;"), ("mermaid", mermaid, r'^ *n\d+\(?\["', r"^ *n\d+ --> n\d+$")):
+    for name, text, node, edge in (("dot", dot, r"^ *n\d+ \[label=", r"^ *n\d+ -> n\d+;"),
+                                   ("mermaid", mermaid, r'^ *n\d+\(?\["', r"^ *n\d+ --> n\d+$")):
         if len(re.findall(node, text, re.M)) != nodes or len(re.findall(edge, text, re.M)) != edges:
             wrong(where, "--emit=%s has other nodes or edges than the data" % name)
     if dot.count("{") != dot.count("}") or mermaid.count("subgraph ") != len(re.findall(r"^ *end$", mermaid, re.M)):
@@ -291,9 +294,11 @@ def check_latex(where, text, folder, compile_it):
         return
     with open(os.path.join(folder, "page.tex"), "w") as f:
         f.write(text)
-    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"], cwd=folder, capture_output=True, text=True, errors="replace")
+    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"], cwd=folder, capture_output=True,
+                          text=True, errors="replace")
     if done.returncode:
-        wrong(where, "pdflatex: %s" % "\n".join([line for line in done.stdout.splitlines() if line.startswith("!")] + done.stdout.splitlines()[-12:]))
+        wrong(where, "pdflatex: %s" % "\n".join([line for line in done.stdout.splitlines() if line.startswith("!")]
+                                                + done.stdout.splitlines()[-12:]))
 
 
 def main():

@@ -485,7 +485,8 @@ def categories():
 
 
 with w:
-    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, one_after_the_other, missing, truncated_counts, mixtures, series, categories):
+    for part in (no_data, normal_known_answer, blocks, forms_of_probit, one_coefficient, one_after_the_other, missing, truncated_counts,
+                 mixtures, series, categories):
         before, random = len(rows), rng.bit_generator.state
         for stage in (0, 1):
             del rows[before:]

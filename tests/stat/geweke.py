@@ -446,7 +446,8 @@ def verdict(name, z, seed=1, part=1):
     worst = sorted(z, key=lambda k: -abs(z[k]) if np.isfinite(z[k]) else -np.inf)
     good = all(abs(v) < 6 * part for v in z.values())
     shown = worst[:1] if good else [k for k in worst if not abs(z[k]) < 6 * part]
-    return good, "%s: seed %d, %d moments, largest |z| < %g: %s" % (name, seed, len(z), 6 * part, ", ".join("%s %.2f" % (k, z[k]) for k in shown))
+    return good, "%s: seed %d, %d moments, largest |z| < %g: %s" % (name, seed, len(z), 6 * part,
+                                                                    ", ".join("%s %.2f" % (k, z[k]) for k in shown))
 
 
 def compare(w, name, model, data, transforms, direct, flags=(), samples=5000, thin=10, warmup=500):
@@ -455,7 +456,8 @@ def compare(w, name, model, data, transforms, direct, flags=(), samples=5000, th
         program, values, known = w.compile(name, model, flags=list(flags)), w.data(name, data), direct()
 
         def judge(samples, part):
-            return verdict(name, differences(w.draws(program, values, samples=samples, thin=thin, warmup=warmup), known, transforms), part=part)
+            return verdict(name, differences(w.draws(program, values, samples=samples, thin=thin, warmup=warmup), known, transforms),
+                           part=part)
         return in_stages(judge, samples)
     except Failed as e:
         return False, "%s: %s" % (name, e)

@@ -280,7 +280,8 @@ def transforms(w, by):
     program, data, known = w.compile(name, model), w.data(name, values), [b.direct() for b in Block.all]
     for samples, part in ((1250, 0.7), (5000, 1)):                    # as in_stages; 1000 moments are beyond 0.6 of the bound too often
         draws = w.draws(program, data, samples=samples, warmup=500, thin=10 if name == "hmc" else 1)
-        rows = [verdict("%s: %s" % (name, b.direct.__name__), differences(draws, k, b.transforms), part=part) for b, k in zip(Block.all, known)]
+        rows = [verdict("%s: %s" % (name, b.direct.__name__), differences(draws, k, b.transforms), part=part) for b,
+                k in zip(Block.all, known)]
         if all(good for good, _ in rows):
             break
     return rows

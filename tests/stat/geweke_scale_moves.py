@@ -1,6 +1,6 @@
 """Geweke's joint distribution test (geweke.py) of scale moves and reflections (docs/conditionals.md, section 7): all responses are missing,
-so what is drawn from is the prior and the data's distribution under it. Models are drawn with the group moves; --explain=full must name what
-each changes, or name none.
+so what is drawn from is the prior and the data's distribution under it. Models are drawn with the group moves; --explain=full must name
+what each changes, or name none.
 
 z and its bound are those of geweke.py: |z| < 6, P(|t| > 6) = 3e-8 with 99 degrees of freedom; some 500 moments ring falsely once in 60000
 runs. Seeds are fixed. With the Jacobian's power wrong by one, by hand, every model with group moves failed, with |z| from 9 to 300; with

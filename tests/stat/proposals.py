@@ -154,7 +154,8 @@ def compare(w, name, text, data, proposed, make, right):
             x = np.log(d[k[4:]]) if k.startswith("log ") else d[k]
             z += [(abs((x ** (q + 1)).mean() - m[q]) / mcse(x ** (q + 1)), k + "^2" * q) for q in range(2)]
         worst, bound = max(z), 6 * part
-        return (worst[0] < bound) == right, "%s%s: %d moments, largest |z| %s %g: %s %.2f" % (name, "" if right else ", all accepted", len(z), "<" if right else ">", bound, worst[1], worst[0])
+        return (worst[0] < bound) == right, "%s%s: %d moments, largest |z| %s %g: %s %.2f" % (name, "" if right else ", all accepted",
+                len(z), "<" if right else ">", bound, worst[1], worst[0])
     if right:
         return in_stages(judge, DRAWS)
     row = judge(DRAWS // 4, 1)

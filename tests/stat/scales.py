@@ -2,8 +2,8 @@
 NumPy: the joint normal is integrated out by its algebra, dense, at each point of a grid over the logarithms of the scales (or the numbers
 themselves). Means of these coordinates and of their squares and products are compared, and two elements of the joint normal. The bound is 6
 Monte Carlo errors; of some 250 numbers one exceeds it falsely once in 10^6 runs; seeds are fixed. Each program also passes --check, and
---explain=full must say that the scales are drawn so. They are compiled with a copy of the runtime that draws scales so in each sweep, whatever
-it gains; then with one that leaves -log|J|/2 out as well, and have to fail.
+--explain=full must say that the scales are drawn so. They are compiled with a copy of the runtime that draws scales so in each sweep,
+whatever it gains; then with one that leaves -log|J|/2 out as well, and have to fail.
 
     scales.py [NAME...]
 """
@@ -375,7 +375,8 @@ def compare(w, name, text, data, scales, make, right=True):
     routes = ("sparse", "dense")[:1 + right] if "sparse precision" in said else (None,)
     for route in routes if right else ():
         os.environ.update({"GM_JOINT": route} if route else {})
-        checked = subprocess.run([fit, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True, text=True)
+        checked = subprocess.run([fit, values, "--check", "--samples", "20", "--chains", "2", "--no-summary"], capture_output=True,
+                                 text=True)
         if checked.returncode:
             return False, "%s: --check%s" % (name, checked.stdout[-600:] + checked.stderr[-600:])
 
@@ -386,7 +387,8 @@ def compare(w, name, text, data, scales, make, right=True):
             numbers += compared(w.draws(fit, values, samples, warmup=600), names, scales, logs, p, moments, means, squares)
         z = [(abs(x.mean() - m) / mcse(x), k) for k, x, m in numbers]
         worst, bound = max(z), 6 * part
-        return (worst[0] < bound) == right, "%s%s: %d moments, largest |z| %s %g: %s %.2f" % (name, "" if right else ", without determinants", len(z), "<" if right else ">", bound, worst[1], worst[0])
+        return (worst[0] < bound) == right, "%s%s: %d moments, largest |z| %s %g: %s %.2f" % (name,
+                "" if right else ", without determinants", len(z), "<" if right else ">", bound, worst[1], worst[0])
     row = in_stages(judge, M) if right else judge(M // 8, 1)
     if not (right or row[0]):
         row = judge(M // 2, 1)                    # what is wrong is so by more than 8 errors of half as many draws

@@ -21,7 +21,9 @@ from scipy.stats import chi2
 from program import ROOT, Failed, Workplace
 
 LIKE_GPU = os.path.join(ROOT, "tests/stat/cc_like_gpu")
-DRAWS, LARGE = 2000, 6000           # a third where all elements together have more values than that, a twelfth where each has more than 16: what is wrong in chunks is counted at hundreds of pairs
+# a third where all elements together have more values than that, a twelfth where each has more than 16: what is wrong in chunks is counted
+# at hundreds of pairs
+DRAWS, LARGE = 2000, 6000
 FALSE_ALARM = 1e-7
 
 
