@@ -13,53 +13,12 @@
 // Whether one lane can do all of it as it is: no loops, no buffers, nothing that lanes share.
 static bool for_one_lane(const Node *list)
 {
-    for (const Node *n = list; n; n = n->next) switch (n->kind) {
-        case NODE_COMMENT:
-        case NODE_LET:
-        case NODE_KNOW:
-        case NODE_DRAW:
-        case NODE_RATIO:
-        case NODE_SKIP: break;
-        case NODE_ASSIGN:
-            if (n->assign.own || n->assign.how == STORE_ELEMENT || n->assign.how == STORE_SPAN) return false;
-            break;
-        case NODE_SLICE:
-        case NODE_METROPOLIS:
-            if (n->slice.c->recursion || n->slice.follows || !for_one_lane(n->body)) return false;
-            break;
-        case NODE_NEST:
-        case NODE_REDUCE:
-        case NODE_LOOP:
-        case NODE_LANE:
-        case NODE_IF:
-        case NODE_FILL:
-        case NODE_ORDER:
-        case NODE_BARRIER:
-        case NODE_ARRAY:
-        case NODE_MATRIX:
-        case NODE_CHOICE:
-        case NODE_SAMPLE:
-        case NODE_BOUNDS:
-        case NODE_CHECK:
-        case NODE_WEIGH:
-        case NODE_WEIGHTS:
-        case NODE_CONSTRAINED:
-        case NODE_DRAW_ARRAY:
-        case NODE_DRAW_NORMAL:
-        case NODE_DRAW_BAND:
-        case NODE_DRAW_STATES:
-        case NODE_TRANSFORM:
-        case NODE_WHITENED:
-        case NODE_FACTOR:
-        case NODE_ROUTINE:
-        case NODE_COPY:
-        case NODE_COMPUTE:
-        case NODE_SOLVE:
-        case NODE_CALL:
-        case NODE_RETURN:
-        case NODE_RESULT:
-        case NODE_ELLIPSE: return false;
-        }
+    for (const Node *n = list; n; n = n->next) {
+        bool alone = false;
+#define ALONE(id, condition) alone |= n->kind == NODE_##id && (condition);
+#include "kernel.def"
+        if (!alone || !for_one_lane(n->body)) return false;
+    }
     return true;
 }
 

@@ -131,26 +131,22 @@ static bool check_written(const Var *v, void *with)
     return false;
 }
 
+static void check_grows(Check *c, const Var *local)
+{
+    const DeclaredLocal *d = declared(c, local->name);
+    if (!d) fail(c, arena_printf(c->p->g->arena, "`%s` is written before it is declared", local->name));
+    else if (!d->grows) fail(c, arena_printf(c->p->g->arena, "`%s` is constant, and is written", local->name));
+}
+
 static void check_assign(Check *c, const Node *n)
 {
     const Place *at = &n->assign.place;
-    const DeclaredLocal *d = at->local ? declared(c, at->local->name) : NULL;
-    if (at->local && !d) fail(c, arena_printf(c->p->g->arena, "`%s` is written before it is declared", at->local->name));
-    else if (at->local && !d->grows) fail(c, arena_printf(c->p->g->arena, "`%s` is constant, and is written", at->local->name));
+    if (at->local) check_grows(c, at->local);
     if (at->element && !at->local && at->element->nargs != at->element->var->rank)
         fail(c, arena_printf(c->p->g->arena, "an element of `%s` is written with too few subscripts", at->element->var->name));
-    if (n->assign.times && !declared(c, n->assign.times->name))
-        fail(c, arena_printf(c->p->g->arena, "`%s` is read before it is declared", n->assign.times->name));
 }
 
 // ---- what is printed by nodes of their own ----
-
-static void check_ratios(Check *c, const Node *n)
-{
-    const Requirement *k = n->check.requirement;
-    for (int i = 0; i < k->nparts; i++) check_expr(k->fails[i], c);
-    for (int i = 0; i < k->nnumbers; i++) check_expr(k->number[i], c);
-}
 
 static void check_support(Check *c, const Factor *f)
 {
@@ -158,24 +154,6 @@ static void check_support(Check *c, const Factor *f)
     c->alone = true;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) check_expr(part[i], c);
     c->alone = false;
-}
-
-static void check_ratio_of_draw(Check *c, const Node *n)
-{
-    for (int k = 0; k < n->ratio.n; k++)
-        if (!declared(c, n->ratio.natural[k]->name))
-            fail(c, arena_printf(c->p->g->arena, "the ratio reads `%s` before it is declared", n->ratio.natural[k]->name));
-}
-
-static void check_sample(Check *c, const Site *t)
-{
-    const int nlocals = c->nlocals;
-    declare(c, "x", "wide", false);
-    if (t->x) declare(c, t->x->var->name, "wide", false);
-    for (int side = 0; side < 2; side++)
-        if (t->end[side]) declare(c, t->end[side]->var->name, "wide", false);
-    for (int k = 0; k < t->n; k++) check_expr(t->subscript[k], c);
-    c->nlocals = nlocals;
 }
 
 static bool for_team(Sharing how)
@@ -254,174 +232,189 @@ static void check_loop(Check *c, const Node *n)
     c->n = bound;
 }
 
+// ---- all kinds ----
+
+static void check_nest(Check *c, const Node *n)
+{
+    const int bound = c->n;
+    for (int i = 0; i < n->nest.loops.n && !c->shared; i++) {
+        check_ends(c, n->nest.loops.index[i]);
+        bind(c, n->nest.loops.index[i]);
+    }
+    if (!c->shared) check_expr(n->nest.loops.guard, c);
+    for (int i = 0; i < n->nest.n && !c->shared && n->nest.target; i++) check_expr(n->nest.target[i], c);
+    for (const Node *m = n->body; m && n->kind == NODE_REDUCE; m = m->next)
+        // an instance may keep something at a place of its own
+        if (m->kind == NODE_ASSIGN && m->assign.op == ASSIGN_SET && (n->nest.n || m->assign.place.local)) fail(c, "a sum sets a place");
+    check_list(c, n->body);
+    c->n = bound;
+}
+
+static void check_lane(Check *c, const Node *n)
+{
+    const Expr *group = c->group;
+    if (n->lane.key) c->group = n->lane.key;
+    check_scope(c, n->body, false, false);
+    c->group = group;
+}
+
+static void check_array(Check *c, const Node *n)
+{
+    const int known = c->scope.n, nlocals = c->nlocals, bound = c->n;
+    const bool team = c->team;
+    for (int k = 0; k < ex_rank(n->array.key); k++) {
+        check_ends(c, n->array.index[k]);
+        bind(c, n->array.index[k]);
+    }
+    c->team = false;
+    check_list(c, n->body);
+    check_expr(n->array.value, c);
+    c->team = team;
+    c->n = bound;
+    c->nlocals = nlocals;
+    scope_leave(&c->scope, known);
+    declare(c, n->array.local->name, NULL, false);
+    scope_know(&c->scope, n->array.key, n->array.local);
+}
+
+static void check_choice(Check *c, const Node *n)
+{
+    check_expr(n->choice.key->args[0], c);
+    declare(c, n->choice.local->name, c->kernel->number, true);
+    check_scope(c, n->body, c->team, c->crew);
+    check_scope(c, n->otherwise, c->team, c->crew);
+    scope_know(&c->scope, n->choice.key, n->choice.local);
+}
+
+static void check_sample(Check *c, const Node *n)
+{
+    const Site *t = n->sample.site;
+    const int nlocals = c->nlocals;
+    declare(c, "x", "wide", false);
+    if (t->x) declare(c, t->x->var->name, "wide", false);
+    for (int side = 0; side < 2; side++)
+        if (t->end[side]) declare(c, t->end[side]->var->name, "wide", false);
+    for (int k = 0; k < t->n; k++) check_expr(t->subscript[k], c);
+    c->nlocals = nlocals;
+    static const char *const search[] = {"search.log_weight", "search.below", "search.above"};
+    for (int k = 0; k < 3; k++) declare(c, search[k], "wide", true);
+    declare(c, "x", "wide", false);
+    check_scope(c, n->body, c->team, c->crew);
+    c->nlocals = nlocals;
+}
+
+static bool check_part(const NodePart *part, void *with)
+{
+    Check *c = with;
+    switch (part->kind) {
+    case HAS_VALUE: check_expr(part->e, c); break;
+    case HAS_AT:
+        // an array that is a local has no elements: it numbers streams
+        if (part->e->var->kind != VAR_ELEMENT) check_var(c, part->e->var);
+        each_subscript(&(Place){.element = part->e}, check_expr, c);
+        break;
+    case HAS_PLACE: each_subscript(part->place, check_expr, c); break;
+    case HAS_INDEX: bind(c, part->index); break;
+    case HAS_ARRAY:
+        if (part->v->kind == VAR_ELEMENT) check_var(c, part->v);
+        break;
+    case HAS_WRITTEN:
+        if (part->v->kind == VAR_ELEMENT) check_grows(c, part->v);
+        break;
+    case HAS_SIZE:
+    case HAS_WITHIN:
+    case HAS_KEY:
+    case HAS_INSIDE:
+    case HAS_AFTER:
+    case HAS_TRIES: break;
+    }
+    return false;
+}
+
+// Of the body. A value that is tried has replaced another: what has a name that reads it is computed again.
+static bool declare_inside(const NodePart *part, void *with)
+{
+    static const Var x = {.name = "x", .kind = VAR_ELEMENT};
+    Check *c = with;
+    if (part->kind == HAS_INSIDE) declare(c, part->name, part->type, part->grows);
+    if (part->kind != HAS_TRIES) return false;
+    declare(c, "lp", "wide", true);
+    if (part->type) declare(c, x.name, part->type, false);
+    if (part->e) scope_know(&c->scope, part->e, &x);
+    return false;
+}
+
+static bool check_within(const NodePart *part, void *with)
+{
+    if (part->kind == HAS_WITHIN) check_expr(part->e, with);
+    return false;
+}
+
+static bool declare_after(const NodePart *part, void *with)
+{
+    if (part->kind == HAS_AFTER) declare(with, part->name, part->type, false);
+    return false;
+}
+
+static bool test_tries(const NodePart *part, void *with)
+{
+    (void)with;
+    return part->kind == HAS_TRIES;
+}
+
+// A node as its row of kernel.def has it.
+static void check_parts(Check *c, const Node *n)
+{
+    const int bound = c->n, known = c->scope.n, nlocals = c->nlocals;
+    each_part(n, check_part, c);
+    if (each_part(n, test_tries, NULL)) scope_wrote(&c->scope, n);
+    each_part(n, declare_inside, c);
+    each_part(n, check_within, c);
+    c->n = bound;
+    check_scope(c, n->body, c->team, c->crew);
+    check_scope(c, n->otherwise, c->team, c->crew);
+    c->nlocals = nlocals;
+    scope_leave(&c->scope, known);
+    each_part(n, declare_after, c);
+}
+
+static void check_node(Check *c, const Node *n)
+{
+    switch (n->kind) {
+    case NODE_NEST:
+    case NODE_REDUCE: check_nest(c, n); break;
+    case NODE_LOOP: check_loop(c, n); break;
+    case NODE_LANE: check_lane(c, n); break;
+    case NODE_LET:
+        each_expr(n, check_expr, c);
+        declare(c, n->let.local->name, n->let.type, n->let.grows || !n->let.value);
+        if (n->let.key) scope_know(&c->scope, n->let.key, n->let.local);
+        break;
+    case NODE_KNOW:
+        if (!declared(c, n->let.local->name))
+            fail(c, arena_printf(c->p->g->arena, "`%s` is known before it is declared", n->let.local->name));
+        scope_know(&c->scope, n->let.key, n->let.local);
+        break;
+    case NODE_ARRAY: check_array(c, n); break;
+    case NODE_MATRIX:
+        declare(c, n->matrix.local->name, NULL, false);
+        scope_know(&c->scope, n->matrix.key, n->matrix.local);
+        break;
+    case NODE_CHOICE: check_choice(c, n); break;
+    case NODE_SAMPLE: check_sample(c, n); break;
+    case NODE_BOUNDS: check_support(c, n->bounds.factor); break;
+    case NODE_ASSIGN:
+        check_assign(c, n);
+        check_parts(c, n);
+        break;
+    default: check_parts(c, n);
+    }
+}
+
 static void check_list(Check *c, const Node *list)
 {
     for (const Node *n = list; n; n = n->next) {
-        const int bound = c->n;
-        switch (n->kind) {
-        case NODE_NEST:
-        case NODE_REDUCE:
-            for (int i = 0; i < n->nest.loops.n && !c->shared; i++) {
-                check_ends(c, n->nest.loops.index[i]);
-                bind(c, n->nest.loops.index[i]);
-            }
-            if (!c->shared) check_expr(n->nest.loops.guard, c);
-            for (int i = 0; i < n->nest.n && !c->shared && n->nest.target; i++) check_expr(n->nest.target[i], c);
-            for (const Node *m = n->body; m && n->kind == NODE_REDUCE; m = m->next)
-                // an instance may keep something at a place of its own
-                if (m->kind == NODE_ASSIGN && m->assign.op == ASSIGN_SET && (n->nest.n || m->assign.place.local))
-                    fail(c, "a sum sets a place");
-            check_list(c, n->body);
-            c->n = bound;
-            break;
-        case NODE_LOOP: check_loop(c, n); break;
-        case NODE_LANE: {
-            const Expr *group = c->group;
-            if (n->lane.key) c->group = n->lane.key;
-            check_scope(c, n->body, false, false);
-            c->group = group;
-            break;
-        }
-        case NODE_IF:
-            each_expr(n, check_expr, c);
-            check_scope(c, n->body, c->team, c->crew);
-            check_scope(c, n->otherwise, c->team, c->crew);
-            break;
-        case NODE_LET:
-            each_expr(n, check_expr, c);
-            declare(c, n->let.local->name, n->let.type, n->let.grows || !n->let.value);
-            if (n->let.key) scope_know(&c->scope, n->let.key, n->let.local);
-            break;
-        case NODE_KNOW:
-            if (!declared(c, n->let.local->name))
-                fail(c, arena_printf(c->p->g->arena, "`%s` is known before it is declared", n->let.local->name));
-            scope_know(&c->scope, n->let.key, n->let.local);
-            break;
-        case NODE_ARRAY: {
-            const int known = c->scope.n, nlocals = c->nlocals;
-            for (int k = 0; k < ex_rank(n->array.key); k++) {
-                check_ends(c, n->array.index[k]);
-                bind(c, n->array.index[k]);
-            }
-            const bool team = c->team;
-            c->team = false;
-            check_list(c, n->body);
-            check_expr(n->array.value, c);
-            c->team = team;
-            c->n = bound;
-            c->nlocals = nlocals;
-            scope_leave(&c->scope, known);
-            declare(c, n->array.local->name, NULL, false);
-            scope_know(&c->scope, n->array.key, n->array.local);
-            break;
-        }
-        case NODE_MATRIX:
-            declare(c, n->matrix.local->name, NULL, false);
-            scope_know(&c->scope, n->matrix.key, n->matrix.local);
-            break;
-        case NODE_CHOICE:
-            check_expr(n->choice.key->args[0], c);
-            declare(c, n->choice.local->name, c->kernel->number, true);
-            check_scope(c, n->body, c->team, c->crew);
-            check_scope(c, n->otherwise, c->team, c->crew);
-            scope_know(&c->scope, n->choice.key, n->choice.local);
-            break;
-        case NODE_ELLIPSE: {
-            const int known = c->scope.n, nlocals = c->nlocals;
-            scope_wrote(&c->scope, n);
-            declare(c, "lp", "wide", true);
-            declare(c, n->ellipse.cosine->name, "wide", false);
-            declare(c, n->ellipse.sine->name, "wide", false);
-            check_scope(c, n->body, c->team, c->crew);
-            c->nlocals = nlocals;
-            scope_leave(&c->scope, known);
-            break;
-        }
-        case NODE_SLICE:
-        case NODE_METROPOLIS:
-        case NODE_WEIGH:
-        case NODE_CONSTRAINED: {
-            const Conditional *of = n->kind == NODE_WEIGH ? n->weigh.c : n->kind == NODE_CONSTRAINED ? n->constrained.c : n->slice.c;
-            static const Var x = {.name = "x", .kind = VAR_ELEMENT};
-            const int known = c->scope.n, nlocals = c->nlocals;
-            each_expr(n, check_expr, c);
-            scope_wrote(&c->scope, n);
-            declare(c, "lp", "wide", true);
-            const bool whole = n->kind == NODE_WEIGH || (n->kind != NODE_CONSTRAINED && of->var->discrete && of->var->base == BASE_INT);
-            declare(c, "x", whole ? "long" : "wide", false);
-            if (of->u) scope_know(&c->scope, of->u, &x);
-            check_scope(c, n->body, c->team, c->crew);
-            c->nlocals = nlocals;
-            scope_leave(&c->scope, known);
-            if (n->kind == NODE_SLICE || n->kind == NODE_METROPOLIS) declare(c, "change", "wide", false);
-            break;
-        }
-        case NODE_DRAW:
-            each_expr(n, check_expr, c);
-            if (n->draw.x) declare(c, n->draw.x->name, n->draw.type, false);
-            declare(c, "g.log_value", "wide", false);
-            declare(c, "g.log_rest", "wide", false);
-            break;
-        case NODE_ASSIGN:
-            each_expr(n, check_expr, c);
-            check_assign(c, n);
-            break;
-        case NODE_SAMPLE: {
-            const int nlocals = c->nlocals;
-            check_sample(c, n->sample.site);
-            static const char *const search[] = {"search.log_weight", "search.below", "search.above"};
-            for (int k = 0; k < 3; k++) declare(c, search[k], "wide", true);
-            declare(c, "x", "wide", false);
-            check_scope(c, n->body, c->team, c->crew);
-            c->nlocals = nlocals;
-            break;
-        }
-        case NODE_SOLVE: {
-            const int nlocals = c->nlocals;
-            static const char *const given[] = {"ode.input", "ode.start", "ode.time"};
-            for (int k = 0; k < 3; k++) declare(c, given[k], "wide", true);
-            check_scope(c, n->body, c->team, c->crew);
-            c->nlocals = nlocals;
-            break;
-        }
-        case NODE_WEIGHTS: {
-            const ValueWeights *w = n->weights.of;
-            const int bound = c->n;
-            for (int i = 0; i < w->n; i++) bind(c, w->index[i]);
-            bind(c, w->value);
-            check_expr(w->log, c);
-            if (w->weight) check_expr(w->weight, c);
-            c->n = bound;
-            break;
-        }
-        case NODE_RATIO: check_ratio_of_draw(c, n); break;
-        case NODE_BOUNDS: check_support(c, n->bounds.factor); break;
-        case NODE_CHECK: check_ratios(c, n); break;
-        case NODE_CALL: {
-            const DeclaredLocal *into = declared(c, n->call.into->name);
-            if (!into || !into->grows)
-                fail(c, arena_printf(c->p->g->arena, "`%s` adds to `%s`, which %s", n->call.part->name, n->call.into->name,
-                                     into ? "is constant" : "is not declared"));
-            break;
-        }
-        case NODE_COMMENT:
-        case NODE_SKIP:
-        case NODE_FILL:
-        case NODE_ORDER:
-        case NODE_BARRIER:
-        case NODE_DRAW_ARRAY:
-        case NODE_DRAW_NORMAL:
-        case NODE_DRAW_BAND:
-        case NODE_DRAW_STATES:
-        case NODE_TRANSFORM:
-        case NODE_WHITENED:
-        case NODE_FACTOR:
-        case NODE_ROUTINE:
-        case NODE_COPY:
-        case NODE_COMPUTE:
-        case NODE_RETURN:
-        case NODE_RESULT: each_expr(n, check_expr, c); break;
-        }
+        check_node(c, n);
         Node alone = *n;
         alone.next = alone.body = alone.otherwise = NULL;
         writes(&alone, check_written, c);

@@ -288,75 +288,18 @@ static void look_for_logs(Expr *e, void *with)
     while (c->n > 0) log_form(c, c->call[--c->n]);
 }
 
-// Of every expression that a node is written by, whatever each_expr leaves out.
-static void each_written(const Node *n, void (*f)(Expr *, void *), void *with)
+// Of every expression that a node may be written by.
+static bool look_at_part(const NodePart *part, void *with)
 {
-    each_expr(n, f, with);
-    switch (n->kind) {
-    case NODE_LET: f(n->let.key, with); break;
-    case NODE_LOOP:
-        for (const SymmetricProduct *s = n->loop.product; s; s = NULL) f(s->factor, with), f(s->times, with), f(s->vector_times, with);
-        break;
-    case NODE_ARRAY: f(n->array.value, with); break;
-    case NODE_CHOICE: f(n->choice.key, with); break;
-    case NODE_RATIO:
-        for (int i = 0; i < n->ratio.n; i++) f(n->ratio.statistic[i], with);
-        f(n->ratio.value, with);
-        break;
-    case NODE_BOUNDS: {
-        Expr *const of[] = {n->bounds.factor->from, n->bounds.factor->to, n->bounds.factor->least, n->bounds.factor->most};
-        for (size_t i = 0; i < sizeof of / sizeof *of; i++) f(of[i], with);
-        break;
-    }
-    case NODE_CHECK:
-        for (int i = 0; i < n->check.requirement->nparts; i++) f(n->check.requirement->fails[i], with);
-        for (int i = 0; i < n->check.requirement->nnumbers; i++) f(n->check.requirement->number[i], with);
-        break;
-    case NODE_SAMPLE:
-        for (int i = 0; i < n->sample.site->nargs; i++) f(n->sample.site->args[i], with);
-        break;
-    case NODE_WEIGH:
-        if (n->weigh.distances) f(n->weigh.distances->of_value, with);
-        break;
-    case NODE_WEIGHTS: f(n->weights.of->weight, with); break;
-    case NODE_SOLVE: f(n->solve.ode->from, with), f(n->solve.ode->tolerance[0], with), f(n->solve.ode->tolerance[1], with); break;
-    case NODE_COMMENT:
-    case NODE_KNOW:
-    case NODE_NEST:
-    case NODE_REDUCE:
-    case NODE_LANE:
-    case NODE_IF:
-    case NODE_SKIP:
-    case NODE_ASSIGN:
-    case NODE_FILL:
-    case NODE_ORDER:
-    case NODE_BARRIER:
-    case NODE_MATRIX:
-    case NODE_DRAW:
-    case NODE_SLICE:
-    case NODE_METROPOLIS:
-    case NODE_ELLIPSE:
-    case NODE_CONSTRAINED:
-    case NODE_DRAW_ARRAY:
-    case NODE_DRAW_NORMAL:
-    case NODE_DRAW_BAND:
-    case NODE_DRAW_STATES:
-    case NODE_TRANSFORM:
-    case NODE_WHITENED:
-    case NODE_FACTOR:
-    case NODE_ROUTINE:
-    case NODE_COPY:
-    case NODE_COMPUTE:
-    case NODE_CALL:
-    case NODE_RETURN:
-    case NODE_RESULT: break;
-    }
+    look_for_logs(part->e, with);
+    if (part->kind == HAS_PLACE) each_subscript(part->place, look_for_logs, with);
+    return false;
 }
 
 static void find_logs(const Node *list, LogCalls *c)
 {
     for (const Node *n = list; n; n = n->next) {
-        each_written(n, look_for_logs, c);
+        each_part(n, look_at_part, c);
         find_logs(n->body, c);
         find_logs(n->otherwise, c);
     }

@@ -475,7 +475,20 @@ Expr *local_ref(Var *local);
 Count count_dims(const Var *v, int first, int n);
 
 // What a node itself has, as its row of kernel.def says: the member that belongs to the kind of part is there.
-typedef enum { HAS_VALUE, HAS_AT, HAS_PLACE, HAS_SIZE, HAS_WITHIN, HAS_INDEX, HAS_KEY, HAS_ARRAY, HAS_WRITTEN } NodePartKind;
+typedef enum {
+    HAS_VALUE,
+    HAS_AT,
+    HAS_PLACE,
+    HAS_SIZE,
+    HAS_WITHIN,
+    HAS_INDEX,
+    HAS_KEY,
+    HAS_ARRAY,
+    HAS_WRITTEN,
+    HAS_INSIDE,
+    HAS_AFTER,
+    HAS_TRIES
+} NodePartKind;
 
 typedef struct NodePart {
     NodePartKind kind;
@@ -483,6 +496,8 @@ typedef struct NodePart {
     const Place *place;
     const Var *v;
     const Index *index;
+    const char *name, *type;
+    bool grows;
 } NodePart;
 
 bool each_part(const Node *n, bool (*f)(const NodePart *, void *), void *with);  // until f returns true, which is the result

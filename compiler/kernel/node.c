@@ -57,6 +57,12 @@ bool each_part(const Node *n, bool (*f)(const NodePart *, void *), void *with)
 #define CHANGES(of) \
     if ((of) != NULL) WRITES((of)->var)
 #define DRAWS(of) WRITES((of)->var) WRITES((of)->recursion)
+#define INSIDE(of, is, grown) \
+    if (f(&(NodePart){.kind = HAS_INSIDE, .name = of, .type = is, .grows = grown}, with)) return true;
+#define AFTER(of, is) \
+    if (f(&(NodePart){.kind = HAS_AFTER, .name = of, .type = is}, with)) return true;
+#define TRIES(is, of) \
+    if (f(&(NodePart){.kind = HAS_TRIES, .type = is, .e = of}, with)) return true;
 #define REPEAT(count, ...) \
     for (int i = 0; i < (count); i++) { __VA_ARGS__ }
 #define WHERE(condition, ...) \

@@ -733,7 +733,10 @@ static bool need_part(const NodePart *part, void *with)
     case HAS_WITHIN:
     case HAS_KEY:
     case HAS_ARRAY:
-    case HAS_WRITTEN: break;
+    case HAS_WRITTEN:
+    case HAS_INSIDE:
+    case HAS_AFTER:
+    case HAS_TRIES: break;
     }
     return false;
 }

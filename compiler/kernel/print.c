@@ -71,6 +71,67 @@ static void print_loop(FILE *out, const Node *n)
     if (n->loop.colours) fprintf(out, ", %d colours", n->loop.colours);
 }
 
+static void print_nest(FILE *out, const Loops *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        fputs(i ? ", " : "over ", out);
+        print_range(out, l->index[i]);
+    }
+    if (!l->guard) return;
+    fputs(" where ", out);
+    ex_print(out, l->guard);
+}
+
+static void print_assign(FILE *out, const Node *n)
+{
+    print_place(out, &n->assign.place);
+    fprintf(out, " %s ", sign[n->assign.op]);
+    if (n->assign.times) fprintf(out, "%s * ", n->assign.times->name);
+    ex_print(out, n->assign.value);
+    if (n->assign.own) fputs(", by the lane whose place it is", out);
+}
+
+static void print_draw(FILE *out, const Node *n)
+{
+    if (n->draw.x) fputs(n->draw.x->name, out);
+    else print_place(out, &n->draw.place);
+    fprintf(out, " from %s(", n->draw.call ? n->draw.call->name : n->draw.routine);
+    for (int i = 0; i < n->draw.nargs; i++) {
+        if (i) fputs(", ", out);
+        if (n->draw.arg[i].value) ex_print(out, n->draw.arg[i].value);
+        else fprintf(out, "%g", n->draw.arg[i].number);
+    }
+    fprintf(out, "), stream of %s", n->draw.var->name);
+}
+
+static const char *way(Transformed part) { return part == TRANSFORM_FROM ? "into " : part == TRANSFORM_TO ? "from " : "chain rule of "; }
+
+static void print_what(FILE *out, const Node *n)
+{
+#define TEXT(s)   fputs(s, out);
+#define NUMBER(n) fprintf(out, "%d", n);
+#define NAME(of)  fputs((of)->name, out);
+#define EXPR(e)   ex_print(out, e);
+#define SIZES(c)  print_count(out, c);
+#define WAY(part) fputs(way(part), out);
+#define WHERE(condition, ...) \
+    if (condition) { __VA_ARGS__ }
+#define REPEAT(count, ...) \
+    for (int i = 0; i < (count); i++) { __VA_ARGS__ }
+#define TABLES(list, ...) \
+    for (const ValueWeights *w = list; w; w = w->next) { __VA_ARGS__ }
+#define SHOWN(id, ...) \
+    case NODE_##id: __VA_ARGS__ break;
+    switch (n->kind) {
+    case NODE_NEST:
+    case NODE_REDUCE: print_nest(out, &n->nest.loops); break;
+    case NODE_LOOP: print_loop(out, n); break;
+    case NODE_ASSIGN: print_assign(out, n); break;
+    case NODE_DRAW: print_draw(out, n); break;
+#include "kernel.def"
+    }
+}
+
 static void print_list(FILE *out, const Node *list, int indent);
 
 static void print_node(FILE *out, const Node *n, int indent)
@@ -82,139 +143,7 @@ static void print_node(FILE *out, const Node *n, int indent)
     const bool bare = n->kind == NODE_BARRIER || (n->kind == NODE_LANE && !n->lane.key) ||
                       ((n->kind == NODE_REDUCE || n->kind == NODE_NEST) && !n->nest.loops.n && !n->nest.loops.guard);
     fprintf(out, "%*s%s%s", 2 * indent, "", name[n->kind], bare ? "" : " ");
-    switch (n->kind) {
-    case NODE_COMMENT: fputs(n->text.lines, out); break;
-    case NODE_LET:
-        fprintf(out, "%s", n->let.local->name);
-        if (n->let.value) {
-            fputs(" = ", out);
-            ex_print(out, n->let.value);
-        } else if (n->let.key) {
-            fputs(" = ", out);
-            ex_print(out, n->let.key);
-        }
-        if (n->let.grows) fputs(", which grows", out);
-        break;
-    case NODE_KNOW:
-        ex_print(out, n->let.key);
-        fprintf(out, " is %s", n->let.local->name);
-        break;
-    case NODE_NEST:
-    case NODE_REDUCE:
-        for (int i = 0; i < n->nest.loops.n; i++) {
-            fputs(i ? ", " : "over ", out);
-            print_range(out, n->nest.loops.index[i]);
-        }
-        if (n->nest.loops.guard) {
-            fputs(" where ", out);
-            ex_print(out, n->nest.loops.guard);
-        }
-        break;
-    case NODE_LOOP: print_loop(out, n); break;
-    case NODE_LANE:
-        if (n->lane.key) fprintf(out, "of the group %s", n->lane.group->name);
-        break;
-    case NODE_IF:
-        if (n->test.negated) fputs("not ", out);
-        if (n->test.few) fprintf(out, "few rows of %s", n->test.few->name);
-        else ex_print(out, n->test.condition);
-        break;
-    case NODE_SKIP: ex_print(out, n->skip.condition); break;
-    case NODE_ASSIGN:
-        print_place(out, &n->assign.place);
-        fprintf(out, " %s ", sign[n->assign.op]);
-        if (n->assign.times) fprintf(out, "%s * ", n->assign.times->name);
-        ex_print(out, n->assign.value);
-        if (n->assign.own) fputs(", by the lane whose place it is", out);
-        break;
-    case NODE_FILL:
-        fprintf(out, "%s, ", n->fill.array->name);
-        print_count(out, &n->fill.count);
-        break;
-    case NODE_ARRAY:
-        fprintf(out, "%s = ", n->array.local->name);
-        ex_print(out, n->array.key);
-        break;
-    case NODE_MATRIX:
-        fprintf(out, "%s = ", n->matrix.local->name);
-        ex_print(out, n->matrix.key);
-        break;
-    case NODE_CHOICE:
-        fprintf(out, "%s = ", n->choice.local->name);
-        ex_print(out, n->choice.key);
-        break;
-    case NODE_DRAW:
-        if (n->draw.x) fputs(n->draw.x->name, out);
-        else print_place(out, &n->draw.place);
-        fprintf(out, " from %s(", n->draw.call ? n->draw.call->name : n->draw.routine);
-        for (int i = 0; i < n->draw.nargs; i++) {
-            if (i) fputs(", ", out);
-            if (n->draw.arg[i].value) ex_print(out, n->draw.arg[i].value);
-            else fprintf(out, "%g", n->draw.arg[i].number);
-        }
-        fprintf(out, "), stream of %s", n->draw.var->name);
-        break;
-    case NODE_SAMPLE: fprintf(out, "%s from %s", n->sample.site->var->name, n->sample.site->dist->name); break;
-    case NODE_RATIO: fputs(n->ratio.c ? n->ratio.c->var->name : "nothing", out); break;
-    case NODE_BOUNDS: fprintf(out, "of line %d", span_line(n->bounds.factor->span)); break;
-    case NODE_CHECK: fprintf(out, "of line %d", span_line(n->check.requirement->span)); break;
-    case NODE_SLICE:
-    case NODE_METROPOLIS: ex_print(out, n->slice.c->current); break;
-    case NODE_WEIGH:
-        ex_print(out, n->weigh.c->current);
-        fputs(" in ", out);
-        ex_print(out, n->weigh.first);
-        fputc(':', out);
-        ex_print(out, n->weigh.last);
-        for (const ValueWeights *w = n->weigh.weights_of; w; w = w->next)
-            fprintf(out, "%s %s", w == n->weigh.weights_of ? " by" : " *", w->var->name);
-        break;
-    case NODE_WEIGHTS: {
-        const ValueWeights *w = n->weights.of;
-        fprintf(out, "%s [", w->var->name);
-        for (int i = 0; i < w->n; i++) fprintf(out, "%s, ", w->index[i]->name);
-        fprintf(out, "%s] of %s", w->value->name, w->weight ? "" : "exp of ");
-        ex_print(out, w->weight ? w->weight : w->log);
-        break;
-    }
-    case NODE_ELLIPSE: fputs(n->ellipse.c->var->name, out); break;
-    case NODE_CONSTRAINED: fputs(n->constrained.c->var->name, out); break;
-    case NODE_DRAW_ARRAY: fprintf(out, "%s from %s", n->whole.c->var->name, n->whole.array->name); break;
-    case NODE_DRAW_STATES: fprintf(out, "%s from %s and %s", n->states.var->name, n->states.weight->name, n->states.link->name); break;
-    case NODE_DRAW_BAND:
-        fprintf(out, "%s from %s and %s%s%s", n->band.x->name, n->band.B->name, n->band.k->name, n->band.E ? ", with border " : "",
-                n->band.E ? n->band.E->name : "");
-        break;
-    case NODE_DRAW_NORMAL: fprintf(out, "%s from %s and %s", n->normal.update->block[0]->name, n->normal.J->name, n->normal.h->name); break;
-    case NODE_TRANSFORM:
-        fprintf(out, "%s %s",
-                n->transform.part == TRANSFORM_FROM ? "into"
-                : n->transform.part == TRANSFORM_TO ? "from"
-                                                    : "chain rule of",
-                n->transform.var->name);
-        break;
-    case NODE_WHITENED:
-        fprintf(out, "%s %s",
-                n->whitened.part == TRANSFORM_FROM ? "into"
-                : n->whitened.part == TRANSFORM_TO ? "from"
-                                                   : "chain rule of",
-                n->whitened.root->name);
-        break;
-    case NODE_FACTOR: fputs(n->factor.adjoint ? n->factor.adjoint->name : n->factor.matrix->name, out); break;
-    case NODE_ROUTINE:
-        fprintf(out, "%s of ", n->routine.name);
-        ex_print(out, n->routine.from);
-        fprintf(out, " into %s", n->routine.to->var->name);
-        break;
-    case NODE_COPY: fprintf(out, "%s %s", n->copy.gather ? "into" : "from", n->copy.joint->name); break;
-    case NODE_COMPUTE: fputs(n->compute.series->var[0]->name, out); break;
-    case NODE_SOLVE: fputs(n->solve.ode->site->var->name, out); break;
-    case NODE_CALL: fprintf(out, "%s += %s", n->call.into->name, n->call.part->name); break;
-    case NODE_RETURN: ex_print(out, n->row.weight); break;
-    case NODE_RESULT: ex_print(out, n->result.value); break;
-    case NODE_ORDER: ex_print(out, n->order.order->key); break;
-    case NODE_BARRIER: break;
-    }
+    print_what(out, n);
     fputc('\n', out);
     print_list(out, n->body, indent + 1);
     if (!n->otherwise) return;

@@ -258,78 +258,53 @@ static void share_scope(Share *s, Node *list, bool team, bool crew)
     s->crew = c;
 }
 
+static void share_nest(Share *s, Node *n)
+{
+    if (adds_to_locals(n)) n->body = into_locals(s, n);
+    else if (s->team) n->body = by_team(s, n);
+    else {
+        Node *body = in_order(s, &n->nest.loops, 0, named_once(s, n->body), n->nest.moving);
+        if (n->nest.loops.n == 0) body = n->nest.loops.guard ? under_condition(s, n->nest.loops.guard, body) : body;
+        n->body = body;
+    }
+    if (n->nest.plain) keep_nothing(n->body);
+}
+
+static void share_loop(Share *s, Node *n)
+{
+    if (n->loop.of) s->elements[s->nelements++] = n;
+    if (n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD) share_list(s, n->body);
+    else {
+        s->own = s->others = false;
+        share_scope(s, n->body, false, n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW);
+        n->loop.own_rows = n->loop.how == SHARE_CREW && s->own && !s->others;
+    }
+    if (n->loop.of) s->nelements--;
+}
+
+static bool count_index(const NodePart *part, void *with)
+{
+    Count *c = with;
+    if (part->kind == HAS_INDEX) c->factor[c->n++] = part->index->hi;
+    return false;
+}
+
 static void share_list(Share *s, Node *list)
 {
-    for (Node *n = list; n; n = n->next) switch (n->kind) {
+    for (Node *n = list; n; n = n->next) {
+        Count own = {0};  // iterations of loops that the node itself is
+        switch (n->kind) {
         case NODE_REDUCE:
-        case NODE_NEST:
-            if (adds_to_locals(n)) n->body = into_locals(s, n);
-            else if (s->team) n->body = by_team(s, n);
-            else {
-                Node *body = in_order(s, &n->nest.loops, 0, named_once(s, n->body), n->nest.moving);
-                if (n->nest.loops.n == 0) body = n->nest.loops.guard ? under_condition(s, n->nest.loops.guard, body) : body;
-                n->body = body;
-            }
-            if (n->nest.plain) keep_nothing(n->body);
-            break;
-        case NODE_LOOP:
-            if (n->loop.of) s->elements[s->nelements++] = n;
-            if (n->loop.how == SHARE_SERIAL || n->loop.how == SHARE_BACKWARD) share_list(s, n->body);
-            else {
-                s->own = s->others = false;
-                share_scope(s, n->body, false, n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW);
-                n->loop.own_rows = n->loop.how == SHARE_CREW && s->own && !s->others;
-            }
-            if (n->loop.of) s->nelements--;
-            break;
+        case NODE_NEST: share_nest(s, n); break;
+        case NODE_LOOP: share_loop(s, n); break;
         case NODE_LANE: share_scope(s, n->body, false, false); break;
-        case NODE_IF:
+        default:
+            each_part(n, count_index, &own);
+            if (own.n) note_count(s->p, s->kernel, own);
             share_list(s, n->body);
             share_list(s, n->otherwise);
-            break;
-        case NODE_SLICE:
-        case NODE_METROPOLIS:
-        case NODE_WEIGH:
-        case NODE_ELLIPSE:
-        case NODE_CONSTRAINED:
-        case NODE_SOLVE: share_list(s, n->body); break;
-        case NODE_WEIGHTS: {
-            Count c = {0};
-            for (int i = 0; i < n->weights.of->n; i++) c.factor[c.n++] = n->weights.of->index[i]->hi;
-            c.factor[c.n++] = n->weights.of->value->hi;
-            note_count(s->p, s->kernel, c);
-            break;
         }
-        case NODE_COMMENT:
-        case NODE_LET:
-        case NODE_KNOW:
-        case NODE_SKIP:
-        case NODE_ASSIGN:
-        case NODE_FILL:
-        case NODE_ORDER:
-        case NODE_BARRIER:
-        case NODE_ARRAY:
-        case NODE_MATRIX:
-        case NODE_CHOICE:
-        case NODE_DRAW:
-        case NODE_SAMPLE:
-        case NODE_RATIO:
-        case NODE_CHECK:
-        case NODE_BOUNDS:
-        case NODE_DRAW_ARRAY:
-        case NODE_DRAW_NORMAL:
-        case NODE_DRAW_BAND:
-        case NODE_DRAW_STATES:
-        case NODE_TRANSFORM:
-        case NODE_WHITENED:
-        case NODE_FACTOR:
-        case NODE_ROUTINE:
-        case NODE_COPY:
-        case NODE_COMPUTE:
-        case NODE_CALL:
-        case NODE_RETURN:
-        case NODE_RESULT: break;
-        }
+    }
 }
 
 // The rows of segments that a sum has become: its only loop; or NULL.
