@@ -363,8 +363,7 @@ static Cost count_series(Counter *k, const Series *s, bool slopes, bool one)
 {
     Cost c = none();
     for (const Kernel *f = k->p->sweep.first; f; f = f->next)
-        if (f->kind == KERNEL_FUNCTION && strncmp(f->name, "compute_", 8) == 0 && strcmp(f->name + 8, s->var[0]->name) == 0)
-            add(&c, count_scope(k, one ? f->body->body : f->body));
+        if (f->series == s) add(&c, count_scope(k, one ? f->body->body : f->body));
     const Ode *o = s->var[0]->sites->ode;
     if (!o || !slopes) return c;
     Cost more = count_solution(k, o, true);
@@ -535,7 +534,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
     case NODE_FACTOR:
         operate(to, ex_mul2(ex_num(n->factor.inverse ? 1.5 : n->factor.adjoint ? 2.0 / 3 : 1.0 / 3), ex_pow(n->factor.matrix->dim[0], 3)));
         break;
-    case NODE_ROUTINE: operate(to, cubed(n->routine.size, strncmp(n->routine.name, "inverse", 7) == 0 ? 1 : 1.0 / 3)); break;
+    case NODE_ROUTINE: operate(to, cubed(n->routine.size, n->routine.fn == FN_inverse ? 1 : 1.0 / 3)); break;
     case NODE_COMPUTE: add(to, count_series(k, n->compute.series, n->compute.slopes, n->compute.chain)); break;
     case NODE_SOLVE:
         add(to, count_scope(k, n->body));

@@ -372,6 +372,7 @@ struct Node {
             bool unsure;
         } factor;
         struct {
+            FunctionId fn;
             const char *name;
             Expr *size, *from, *to;
         } routine;  // the matrix, whole; the first element of what is made
@@ -440,9 +441,10 @@ typedef struct Kernel {
     int terms;         // KERNEL_TEAM: it goes through the terms of the sparse joint normal of this number; 0: of none
     // KERNEL_TEAM, until tables.c: iterations of its loops compute matrices of their own, each by one lane
     bool by_one;
-    bool on_request;  // KERNEL_TEAM: only some runs launch it
-    bool chains;      // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
-    bool context;     // KERNEL_FUNCTION: it gets the kernel that calls it as an argument
+    bool on_request;       // KERNEL_TEAM: only some runs launch it
+    bool chains;           // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
+    const Series *series;  // KERNEL_FUNCTION: it computes this one; or NULL
+    bool context;          // KERNEL_FUNCTION: it gets the kernel that calls it as an argument
     // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
     const Ode *ode;
     enum { ODE_RIGHT_SIDE, ODE_DERIVATIVES, ODE_SOLUTION } of_ode;

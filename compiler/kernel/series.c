@@ -239,6 +239,7 @@ bool lower_series(Lower *p)
                  line_of(p, t->span));
         Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "compute_%s", s->var[0]->name), "wide");
         k->context = any_wild(p->g);
+        k->series = s;
         k->chains = s->chains;
         k->ode = s->var[0]->sites->ode;
         k->of_ode = ODE_SOLUTION;

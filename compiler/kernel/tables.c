@@ -835,6 +835,7 @@ static void complete(Tables *t, Fill *f)
         each->loop.of = of->var;
         if (of->routine) {
             for (int i = 1; i < of->n; i++) at[i] = ex_num(1);
+            set->routine.fn = of->routine;
             set->routine.name = of->transposed ? "cholesky_transposed" : function_rows[of->routine].name;
             set->routine.size = ex_dim(of->matrix, 0);
             set->routine.from = of->matrix;
