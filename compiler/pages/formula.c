@@ -403,6 +403,11 @@ static bool has_choice_by(const Expr *e, const Index *i)
 static const Formula *write_array(Notation *t, const Expr *e)
 {
     const Expr *n = e->args[0], *body = e->args[1];
+    Expr *times = ex_identity_times(e);
+    if (times) {
+        const Formula *size = write(t, n, LEVEL_ANY), *identity = indexed(t, formula_letter(t, "I"), 1, &size);
+        return ex_is_num(times, 1) ? identity : ROW(t, write(t, times, LEVEL_PRODUCT), formula_sign(t, SIGN_TIMES), identity);
+    }
     const bool short_one = n->kind == EX_NUM && n->number >= 1 && n->number <= MOST_LISTED;
     if (short_one && has_choice_by(body, e->index)) {
         Factors items = {0};
@@ -565,6 +570,10 @@ static int level_of(const Notation *t, const Expr *e)
     case EX_MUL: return LEVEL_PRODUCT;
     case EX_POW: return e->number < 0 ? LEVEL_PRODUCT : LEVEL_ATOM;
     case EX_REDUCE: return LEVEL_PRODUCT;
+    case EX_ARRAY: {
+        const Expr *times = ex_identity_times(e);
+        return times && !ex_is_num(times, 1) ? LEVEL_PRODUCT : LEVEL_ATOM;
+    }
     case EX_REF: return e->var->spelled ? LEVEL_PRODUCT : LEVEL_ATOM;
     default: return LEVEL_ATOM;
     }
