@@ -478,7 +478,9 @@ static const Formula *write_call(Notation *t, const Expr *e)
     case FN_abs:
     case FN_fabs: return formula_fenced(t, '|', write(t, e->args[0], LEVEL_ANY));
     case FN_pow: return formula_power(t, write(t, e->args[0], LEVEL_ATOM), write(t, e->args[1], LEVEL_ANY));
-    case FN_WITHIN: return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_INDICATOR), formula_fenced(t, '[', write_within(t, e)));
+    case FN_WITHIN:
+        return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_THIN), formula_sign(t, SIGN_INDICATOR),
+                   formula_fenced(t, '[', write_within(t, e)));
     default: break;
     }
     const bool solves = e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf;  // its last two arguments are names
