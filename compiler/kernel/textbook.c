@@ -26,7 +26,7 @@ static const Ast *draw_of(Lower *p, const Update *s, const Kernel *k)
     const Var *v = c->var;
     const Ast *draw = c->truncated ? c->family->draw_law_truncated : c->family->draw_law;
     const bool others_read_it = k->followed || v->lowered.kept_log || v->lowered.kept_log1m || s->does != DRAWS || s->marginal;
-    return others_read_it || v->base != BASE_REAL || p->out->nupdates > MANY_STEPS || c->nnatural == 0 ? NULL : draw;
+    return others_read_it || v->base != BASE_REAL || p->out->nupdates > MANY_UPDATES || c->nnatural == 0 ? NULL : draw;
 }
 
 static bool reads(const Expr *e, const Var *local) { return ex_mentions(e, local); }
