@@ -102,7 +102,10 @@ static const Formula *call_of(Notation *t, const char *dist, int n, Expr *const 
 // A factor as its statement: theta_j ~ normal(mu, tau); of a mixture with its weights; or the term that it adds.
 static const Formula *statement_of(Notation *t, const Factor *f)
 {
-    if (!f->dist || !f->value) return formula_of(t, f->log_density);
+    if (!f->dist || !f->value) {
+        Expr *term = without_constants(f->log_density, NULL);
+        return formula_of(t, term ? term : f->log_density);
+    }
     const Formula *law;
     if (f->ncomponents) {
         const Formula **list = NEW_N(t->arena, const Formula *, f->ncomponents);
@@ -118,11 +121,11 @@ static const Formula *statement_of(Notation *t, const Factor *f)
 
 static void find_terms(const Pages *p, Unknown *u, const Var *v)
 {
-    Notation names = notation_new(p->g), *t = &names;
     u->terms.title = "Terms of the log joint";
     for (const Factor *f = p->g->factors; f; f = f->next) {
         if (!factor_counts(f, v, false) || f->made || !(factor_mentions(f, v) || factor_draws(f, v))) continue;
         const Loops over = f->plates;
+        Notation names = notation_new(p->g), *t = &names;  // a statement has its own indices, as the model writes them
         notation_open(t, &over);
         const char *rule = f->rule ? arena_printf(p->arena, "by the augmentation %s%s%s", f->rule->name, f->rule->reference ? ": " : "",
                                                   f->rule->reference ? f->rule->reference : "")

@@ -4,6 +4,9 @@
 //
 // Each statement of the model as written gives edges from what its law reads to what it draws. Definitions are substituted, sizes are
 // left out. Needs: the graph.     Gives: nodes, plates, edges.     Keeps: the graph.
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "layout.h"
 
@@ -12,23 +15,36 @@ typedef struct Drawing {
     Graph *g;
 } Drawing;
 
-static int plate_in(Diagram *d, int parent, const Index *i)
+// In the notation of the language.
+static const char *plain(Graph *g, const Expr *e)
 {
+    char *text;
+    size_t size;
+    Notation names = notation_new(g);
+    FILE *to = open_memstream(&text, &size);
+    if (!to) abort();
+    formula_plain(to, formula_of(&names, e));
+    fclose(to);
+    const char *copy = arena_strdup(g->arena, text);
+    free(text);
+    return copy;
+}
+
+static int plate_in(Drawing *w, int parent, const Index *i)
+{
+    Diagram *d = w->d;
     for (int k = 1; k < d->nplates; k++)
         if (d->plate[k].parent == parent && d->plate[k].lo == i->lo && d->plate[k].hi == i->hi) return k;
     ROOM(d->arena, d->plate, d->nplates, d->plates_size);
-    d->plate[d->nplates] =
-        (DiagramPlate){.label = arena_printf(d->arena, "%s in %s:%s", i->name, ex_text(d->arena, i->lo), ex_text(d->arena, i->hi)),
-                       .lo = i->lo,
-                       .hi = i->hi,
-                       .parent = parent};
+    const char *label = arena_printf(d->arena, "%s in %s:%s", i->name, plain(w->g, i->lo), plain(w->g, i->hi));
+    d->plate[d->nplates] = (DiagramPlate){.label = label, .lo = i->lo, .hi = i->hi, .parent = parent};
     return d->nplates++;
 }
 
-static int plate_for(Diagram *d, const Loops *plates, int n)
+static int plate_for(Drawing *w, const Loops *plates, int n)
 {
     int at = 0;
-    for (int i = 0; i < n; i++) at = plate_in(d, at, plates->index[i]);
+    for (int i = 0; i < n; i++) at = plate_in(w, at, plates->index[i]);
     return at;
 }
 
@@ -87,7 +103,7 @@ static const char *index_text(const Diagram *d, const Expr *ref)
 static void place(Drawing *w, int node, const Loops *plates, int n, const char *index)
 {
     DiagramNode *v = &w->d->node[node];
-    const int at = plate_for(w->d, plates, n);
+    const int at = plate_for(w, plates, n);
     int depth[2] = {0, 0};
     for (int k = at; k > 0; k = w->d->plate[k].parent) depth[0]++;
     for (int k = v->plate; k > 0; k = w->d->plate[k].parent) depth[1]++;
@@ -185,6 +201,7 @@ static void read_factor(Drawing *w, const Factor *f)
         }
         to = node_of(w, part ? v->parts[(int)ref->args[0]->number - 1] : v);
         place(w, to, plates, plates->n, part ? "" : index_text(w->d, ref));
+        if (w->d->node[to].kind == NODE_IS_DATA) w->d->node[to].kind = NODE_IS_OBSERVED;  // computed from data
     } else {
         to = term_node(w);
         place(w, to, plates, plates->n, "");

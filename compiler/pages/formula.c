@@ -403,6 +403,11 @@ static bool has_choice_by(const Expr *e, const Index *i)
 static const Formula *write_array(Notation *t, const Expr *e)
 {
     const Expr *n = e->args[0], *body = e->args[1];
+    Expr *times = ex_identity_times(e);
+    if (times) {
+        const Formula *size = write(t, n, LEVEL_ANY), *identity = indexed(t, formula_letter(t, "I"), 1, &size);
+        return ex_is_num(times, 1) ? identity : ROW(t, write(t, times, LEVEL_PRODUCT), formula_sign(t, SIGN_TIMES), identity);
+    }
     const bool short_one = n->kind == EX_NUM && n->number >= 1 && n->number <= MOST_LISTED;
     if (short_one && has_choice_by(body, e->index)) {
         Factors items = {0};
@@ -436,6 +441,8 @@ static const Formula *write_cases(Notation *t, const Expr *e)
     return f;
 }
 
+static const Formula *exp_of(Notation *t, const void *e) { return formula_call(t, "exp", 1, (const Formula *[]){write(t, e, LEVEL_ANY)}); }
+
 static const Formula *greek_call(Notation *t, bool log, const char *letter, const Formula *argument)
 {
     return ROW(t, log ? formula_word(t, "log") : NULL, symbol(t, letter, false), formula_fenced(t, '(', argument));
@@ -458,6 +465,11 @@ static const Formula *write_call(Notation *t, const Expr *e)
     case FN_if_else: return (f = write_choice(t, e)) ? f : write_cases(t, e);
     case FN_log1p: return formula_call(t, "log", 1, (const Formula *[]){write_sum(t, ex_plus(e->args[0], 1))});
     case FN_log1m: return formula_call(t, "log", 1, (const Formula *[]){write(t, ex_sub(ex_num(1), e->args[0]), LEVEL_ANY)});
+    case FN_log_sum_exp:
+    case FN_log_sum_exp2:
+        if (e->nargs != 2) break;
+        return formula_call(t, "log", 1,
+                            (const Formula *[]){ROW(t, exp_of(t, e->args[0]), formula_sign(t, SIGN_PLUS), exp_of(t, e->args[1]))});
     case FN_lgamma: return greek_call(t, true, "Gamma", write(t, e->args[0], LEVEL_ANY));
     case FN_Phi: return greek_call(t, false, "Phi", write(t, e->args[0], LEVEL_ANY));
     case FN_log_Phi: return greek_call(t, true, "Phi", write(t, e->args[0], LEVEL_ANY));
@@ -466,7 +478,9 @@ static const Formula *write_call(Notation *t, const Expr *e)
     case FN_abs:
     case FN_fabs: return formula_fenced(t, '|', write(t, e->args[0], LEVEL_ANY));
     case FN_pow: return formula_power(t, write(t, e->args[0], LEVEL_ATOM), write(t, e->args[1], LEVEL_ANY));
-    case FN_WITHIN: return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_INDICATOR), formula_fenced(t, '[', write_within(t, e)));
+    case FN_WITHIN:
+        return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_THIN), formula_sign(t, SIGN_INDICATOR),
+                   formula_fenced(t, '[', write_within(t, e)));
     default: break;
     }
     const bool solves = e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf;  // its last two arguments are names
@@ -477,13 +491,10 @@ static const Formula *write_call(Notation *t, const Expr *e)
 
 // ---- sums over loops ----
 
-static SignId big_sign(const char *name)
-{
-    return strcmp(name, "prod") == 0  ? SIGN_PRODUCT
-           : strcmp(name, "min") == 0 ? SIGN_MINIMUM
-           : strcmp(name, "max") == 0 ? SIGN_MAXIMUM
-                                      : SIGN_SUM;
-}
+static const struct {
+    const char *name;
+    SignId sign;
+} reductions[] = {{"sum", SIGN_SUM}, {"prod", SIGN_PRODUCT}, {"min", SIGN_MINIMUM}, {"max", SIGN_MAXIMUM}};
 
 // The sum, or another reduction, over one index; a guard stands where the range would begin.
 static const Formula *write_big(Notation *t, SignId sign, const Index *i, Expr *lo, Expr *hi, const Expr *guard,
@@ -561,9 +572,24 @@ static int level_of(const Notation *t, const Expr *e)
     case EX_MUL: return LEVEL_PRODUCT;
     case EX_POW: return e->number < 0 ? LEVEL_PRODUCT : LEVEL_ATOM;
     case EX_REDUCE: return LEVEL_PRODUCT;
+    case EX_ARRAY: {
+        const Expr *times = ex_identity_times(e);
+        return times && !ex_is_num(times, 1) ? LEVEL_PRODUCT : LEVEL_ATOM;
+    }
     case EX_REF: return e->var->spelled ? LEVEL_PRODUCT : LEVEL_ATOM;
     default: return LEVEL_ATOM;
     }
+}
+
+static const Formula *write_reduction(Notation *t, const Expr *e)
+{
+    if (strcmp(e->name, "log_sum_exp") == 0)
+        return ROW(t, formula_word(t, "log"), formula_sign(t, SIGN_THIN),
+                   write_big(t, SIGN_SUM, e->index, e->args[0], e->args[1], NULL, exp_of, e->args[2]));
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
+        if (strcmp(reductions[i].name, e->name) == 0)
+            return write_big(t, reductions[i].sign, e->index, e->args[0], e->args[1], NULL, body_of, e->args[2]);
+    abort();  // a reduction without a sign
 }
 
 static const Formula *write_plainly(Notation *t, const Expr *e)
@@ -590,7 +616,7 @@ static const Formula *write_plainly(Notation *t, const Expr *e)
         }
         return formula_power(t, write(t, e->args[0], LEVEL_ATOM), write(t, ex_num(e->number), LEVEL_ANY));
     case EX_CALL: return write_call(t, e);
-    case EX_REDUCE: return write_big(t, big_sign(e->name), e->index, e->args[0], e->args[1], NULL, body_of, e->args[2]);
+    case EX_REDUCE: return write_reduction(t, e);
     case EX_ARRAY: return write_array(t, e);
     case EX_AT: {
         Factors at = {0};

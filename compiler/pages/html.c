@@ -225,7 +225,9 @@ static void rows(FILE *out, const DerivationStep *s)
         if (r->formula) formula(out, r->formula);
         if (r->over) {
             fputs(" <span class=\"over\">for ", out);
-            formula(out, r->over);
+            open_math(out);
+            formula_mathml(out, r->over);
+            close_math(out);
             fputs("</span>", out);
         }
         if (r->note) {
@@ -277,6 +279,7 @@ static void kernel(const HtmlPage *h, const Kernel *k, bool open)
     fprintf(h->out, "\"%s><summary>kernel <code>", open ? " open" : "");
     html_text(h->out, k->name);
     fputs("</code></summary><pre tabindex=\"0\">", h->out);
+    for (size_t end = text ? strlen(text) : 0; end && text[end - 1] == '\n'; end--) text[end - 1] = 0;
     for (const char *c = text ? text : ""; *c;) {
         const size_t n = strcspn(c, "\n");
         code_line(h, c, n, "//");

@@ -97,6 +97,7 @@ void diagram_svg(FILE *out, const Diagram *d, const char *title)
     fputs("<title id=\"diagram-title\">Plate diagram of ", out);
     html_text(out, title);
     fputs("</title>\n<desc id=\"diagram-desc\">", out);
+    if (!d->nedges) fprintf(out, d->nnodes == 1 ? "One variable." : "%d variables, none of which depends on another.", d->nnodes);
     for (int k = 0; k < d->nedges; k++) {
         html_text(out, d->node[d->edge[k].to].name);
         fputs(" depends on ", out);

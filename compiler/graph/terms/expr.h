@@ -137,6 +137,7 @@ void ex_print(FILE *f, const Expr *e);  // in the language's own notation
 void ex_reserve(int n, Index *const *index);
 char *ex_text(Arena *a, const Expr *e);   // the same as a string
 char *ex_quote(Arena *a, const Expr *e);  // for messages: a line at most
+Expr *ex_identity_times(const Expr *e);   // of a matrix that is this times the identity; NULL: it is none
 bool ex_unknown(const Expr *e);           // mentions an unknown
 bool ex_data_only(const Expr *e);         // mentions data, lets and indices at most
 Expr *ex_tidy(Expr *e);                   // a number before a product goes into a sum among its factors

@@ -179,10 +179,40 @@ static bool print_element(FILE *f, const Expr *e)
     return true;
 }
 
+static bool is_same(const Expr *e, const Index *i, const Index *j)
+{
+    return ex_is_call(e, FN_SAME) && e->args[0]->kind == EX_INDEX && e->args[1]->kind == EX_INDEX &&
+           ((e->args[0]->index == i && e->args[1]->index == j) || (e->args[0]->index == j && e->args[1]->index == i));
+}
+
+Expr *ex_identity_times(const Expr *e)
+{
+    if (e->kind != EX_ARRAY || e->args[1]->kind != EX_ARRAY || e->args[0] != e->args[1]->args[0]) return NULL;
+    const Expr *inner = e->args[1];
+    Expr *body = inner->args[1], *times = ex_num(1);
+    if (is_same(body, e->index, inner->index)) return times;
+    bool found = false;
+    for (int k = 0; body->kind == EX_MUL && k < body->nargs; k++) {
+        if (is_same(body->args[k], e->index, inner->index)) found = true;
+        else times = ex_mul2(times, body->args[k]);
+    }
+    return found && !ex_mentions_index(times, e->index) && !ex_mentions_index(times, inner->index) ? times : NULL;
+}
+
 // An array that picks its elements by their number is the list of these; one of equal elements a repeated element.
 static bool print_written_out(FILE *f, const Expr *e)
 {
-    const Expr *n = e->args[0], *body = e->args[1];
+    const Expr *n = e->args[0], *body = e->args[1], *times = ex_identity_times(e);
+    if (times) {
+        if (!ex_is_num(times, 1)) {
+            print(f, times, P_MUL);
+            fputc('*', f);
+        }
+        fputs("identity_matrix(", f);
+        print(f, n, 0);
+        fputc(')', f);
+        return true;
+    }
     if (!ex_mentions_index(body, e->index) && ex_rank(body) == 0) {
         fputs("rep_vector(", f);
         print(f, body, 0);
