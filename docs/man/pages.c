@@ -14,7 +14,7 @@ typedef struct Row {
     bool line;  // no option
 } Row;
 
-enum { COMPILER, DATA, RUN, MODE, REPORT, RELABEL, PAGE, GROUPS };
+enum { COMPILER, DATA, RUN, MODE, WHY, REPORT, RELABEL, PAGE, GROUPS };
 
 static const Row rows[] = {
 #define OPTION(id, letter, name, argument, values, help) {COMPILER, letter, name, argument, values, help, false},
@@ -163,11 +163,14 @@ static void manual_of_programs(void)
     puts(".TH GMC\\-PROGRAM 1\n.SH NAME\ngmc\\-program \\- what gmc makes of a model: draws from its posterior\n"
          ".SH SYNOPSIS\n\\fB./\\fR\\fIPROGRAM\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBmap\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
+         "\\fB./\\fR\\fIPROGRAM\\fR \\fBwhy\\fR \\fINAME\\fR \\fB\\-\\-chain\\fR \\fIC\\fR \\fB\\-\\-draw\\fR \\fID\\fR [\\fIoptions\\fR] "
+         "\\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBrelabel\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBreport\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.SH DESCRIPTION\n"
          "A program that \\fBgmc\\fR(1) has made reads the data of its model and draws from the posterior. "
          "With \\fBmap\\fR it looks for the mode. With \\fBrelabel\\fR it makes labels of components agree over stored draws. "
-         "With \\fBreport\\fR it makes a page about stored draws.\n"
+         "With \\fBreport\\fR it makes a page about stored draws. "
+         "With \\fBwhy\\fR it makes the sweep of one draw again and prints its law and its numbers.\n"
          ".SH OPTIONS");
     for (int group = DATA; group < GROUPS; group++) {
         printf(".SS %s\n", heading[group]);
@@ -226,7 +229,7 @@ static void completion(void)
     put_options(PAGE, PAGE);
     fputs("\"\n           elif [[ $word == -* ]]; then words=\"", stdout);
     put_options(DATA, REPORT);
-    printf("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel report\"; fi ;;\n    esac\n%s\n", end);
+    printf("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel report why\"; fi ;;\n    esac\n%s\n", end);
     puts("complete -o default -F _gmc gmc");
 }
 

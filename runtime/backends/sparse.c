@@ -1482,6 +1482,31 @@ void gm_sparse_before(int number, double *h, const double *x)
     memcpy(m->kept + q->n, x, sizeof(double) * (size_t)q->n);
 }
 
+long gm_sparse_dense(int number, double *h, long most, double *J)
+{
+    const Pattern *q = pattern(number);
+    Numbers *m = numbers(number);
+    const long n = q->n;
+    if (n > most || q->rows > most * most / (n > 0 ? n : 1)) return 0;
+    finish_collecting(q, m, h);
+    for (long i = 0; i < n * n; i++) J[i] = 0;
+    for (long j = 0; j < n; j++)
+        for (long k = q->first[j]; k < q->first[j + 1]; k++) J[(long)q->row[k] * n + j] += m->value[k];
+    const GmRows R = rows_of(q, m);
+    double *column = room(sizeof *column * (size_t)(n * q->rows)), *unit = room(sizeof *unit * (size_t)n);
+    for (long j = 0; j < n && q->rows > 0; j++) {
+        for (long i = 0; i < n; i++) unit[i] = i == j;
+        gm_rows_times(&R, unit, column + j * q->rows);
+    }
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j <= i; j++)
+            for (long r = 0; r < q->rows; r++)
+                if (!m->complete || q->apart[r]) J[i * n + j] += column[i * q->rows + r] * column[j * q->rows + r];
+    free(column);
+    free(unit);
+    return n;
+}
+
 double gm_sparse_after(int number, const double *x)
 {
     const Pattern *q = pattern(number);

@@ -148,6 +148,9 @@ double gm_marginal_sparse(int number, double *h, const double *x);
 double gm_sparse_work(int number);
 
 // --check, as in linalg.h.
+// The lower triangle of the precision that was collected, J[n][n], for n of at most `most`; returns n, or 0: it is too large. h is
+// finished.
+long gm_sparse_dense(int number, double *h, long most, double *J);
 void gm_sparse_before(int number, double *h, const double *x);
 double gm_sparse_after(int number, const double *x);
 void gm_kept_size(double size);  // of the terms of a ratio that is made elsewhere (linalg_cpu.c)

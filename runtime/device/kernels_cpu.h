@@ -347,4 +347,6 @@ static inline double normal_draw(Stream *g, long n, double *J, const double *h, 
     return (double)normal_precision_shift(g, n, J, h, x);
 }
 
+#include "watch.h"
+
 #endif

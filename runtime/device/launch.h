@@ -358,6 +358,7 @@ static inline void gm_normal_dense_ratio(GmRun *run, uint32_t var, const char *n
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_quadratic_before(n, J, h, x);
+    if (gm_watching) gm_watch_joint(run->chain, n, J, h, x);
     // a scale move of z and x together has no ratio of x alone
     const long bad = gm_normal_dense(&g, n, J, h, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_ratio_quadratic(run, run->chain, gm_quadratic_after(x));
@@ -375,6 +376,7 @@ static inline void gm_normal_arrow_ratio(GmRun *run, uint32_t var, const char *n
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_arrow_before(n, J, h, x, m, D, E, k, u);
+    if (gm_watching) gm_watch_arrow(run->chain, n, J, h, x, m, D, E, k, u);
     const long bad = gm_normal_arrow(&g, n, J, h, x, m, D, E, k, u, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_ratio_quadratic(run, run->chain, gm_arrow_after(x, u));
     if (scale) scale[2] = move.scale;
@@ -391,6 +393,7 @@ static inline void gm_normal_rows_ratio(GmRun *run, uint32_t var, const char *na
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_rows_before(n, p, D, h, rows, y, x);
+    if (gm_watching) gm_watch_rows(run->chain, n, p, D, h, rows, y, x);
     const long bad = gm_normal_rows(&g, n, p, D, h, rows, y, M, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_ratio_quadratic(run, run->chain, gm_rows_after(x));
     if (scale) scale[2] = move.scale;
@@ -409,6 +412,7 @@ static inline void gm_normal_sparse_ratio(GmRun *run, GmKernel kernel, uint32_t 
     Stream g = gm_joint_stream(run, var);
     GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
     if (run->checking) gm_sparse_before(number, h, x);
+    if (gm_watching) gm_watch_sparse(run->chain, number, h, x);
     const long bad = gm_normal_sparse(&g, number, h, x, scale && !run->checking ? &move : NULL);
     if (run->checking) gm_ratio_quadratic(run, run->chain, gm_sparse_after(number, x));
     if (scale) scale[2] = move.scale;

@@ -107,6 +107,11 @@ typedef struct GmOptions {
     char **inputs;
     int n_new_inputs;  // of --new, in the order given
     char **new_inputs;
+    const char *why;  // `why`: an unknown; NULL: another command
+    int why_chain;    // its chain and its draw, from 1
+    long why_draw;
+    const char *why_draws;  // the file of draws, or their NAME; NULL: none
+    bool seed_given, warmup_given, thin_given;
 } GmOptions;
 
 // Reads argv. Returns -1 to go on, or the status to exit with (after --help, --version or a bad flag).

@@ -390,6 +390,16 @@ int gm_chain_ended(const GmRun *run);
 void gm_fault_at(const GmRun *run, int chain, const char *variable, const char *says, int n, const long *number);
 // --check: a gradient by a coordinate of an HMC update beside what differences give, whose error is about `error`.
 void gm_check_gradient(const GmRun *run, const char *name, long coordinate, double slope, double difference, double error);
+// `fit why` (host/why.c): whether draws are looked at; what a routine has drawn an element from, and the stream after it; a joint normal
+// that is about to be drawn, in the forms of backends/linalg.h and sparse.h.
+struct Stream;
+extern int gm_watching;
+void gm_watch_draw(const struct Stream *after, const char *routine, const char *said, const double *given, int n, double value);
+void gm_watch_joint(int chain, long n, const double *J, const double *h, const double *x);
+void gm_watch_arrow(int chain, long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E,
+                    const double *k, const double *u);
+void gm_watch_rows(int chain, long n, long p, const double *D, const double *h, const double *rows, const double *y, const double *x);
+void gm_watch_sparse(int chain, int number, double *h, const double *x);
 // Whether chains adapt an HMC update together.
 int gm_goes_together(GmRun *run, const GmHmc *of);
 // A chain has made a NUTS transition under method selection: its work and its outcome are added to what is known of the chain. metric:

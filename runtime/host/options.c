@@ -51,12 +51,14 @@ void gm_usage(FILE *to, const char *program)
     fprintf(to,
             "usage: %s [options] data...\n"
             "       %s map [options] data...\n"
+            "       %s why NAME --chain C --draw D [options] data...\n"
             "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
             "       %s report [options] DRAWS       a page about stored draws: warnings, table, figures; report --help\n",
-            program, program, program, program);
+            program, program, program, program, program);
     gm_option_group_print(to, GROUP_DATA);
     gm_option_group_print(to, GROUP_RUN);
     gm_option_group_print(to, GROUP_MODE);
+    gm_option_group_print(to, GROUP_WHY);
     gm_option_group_print(to, GROUP_REPORT);
     static const char *const statuses[] = {
 #define STATUS(number, meaning) #number " " meaning,
@@ -191,13 +193,14 @@ static bool apply(int option, const char *text, GmOptions *out)
         good = whole("--chains", text, 1, MAX_CHAINS, &n);
         out->chains = (int)n;
         return good;
-    case OPT_WARMUP: return whole("--warmup", text, 0, LONG_MAX / 4, &out->warmup);
+    case OPT_WARMUP: out->warmup_given = true; return whole("--warmup", text, 0, LONG_MAX / 4, &out->warmup);
     case OPT_SAMPLES: return whole("--samples", text, 1, INT_MAX, &out->samples);
     case OPT_THIN:
+        out->thin_given = true;
         good = whole("--thin", text, 1, INT_MAX, &n);
         out->thin = (int)n;
         return good;
-    case OPT_SEED: return seed_number(text, &out->seed);
+    case OPT_SEED: out->seed_given = true; return seed_number(text, &out->seed);
     case OPT_OUTPUT: return output_name(text, out);
     case OPT_DIGITS:
         good = whole("--digits", text, 1, 17, &n);
@@ -222,6 +225,12 @@ static bool apply(int option, const char *text, GmOptions *out)
         good = whole("--first-chain", text, 1, INT_MAX - MAX_CHAINS, &n);
         out->first_chain = (int)n;
         return good;
+    case OPT_WHY_CHAIN:
+        good = whole("--chain", text, 1, INT_MAX, &n);
+        out->why_chain = (int)n;
+        return good;
+    case OPT_WHY_DRAW: return whole("--draw", text, 1, INT_MAX, &out->why_draw);
+    case OPT_WHY_DRAWS: out->why_draws = text; return true;
     case OPT_METHOD:
         if ((k = value(OPT_METHOD, text)) >= 0) out->method = (GmMethod)k;
         return k >= 0;
@@ -258,6 +267,38 @@ static uint64_t seed_of_clock(void)
     return ((uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec) & 0xffffffffu;
 }
 
+// `why NAME` and what goes with it, or none of it. false after a message. optind is moved past the two.
+static bool why_is_whole(int argc, char **argv, GmOptions *out)
+{
+    const bool why = optind < argc && strcmp(argv[optind], "why") == 0;
+    if (!why && (out->why_chain || out->why_draw || out->why_draws)) {
+        gm_error("--%s is for one draw: %s why NAME --chain C --draw D ...",
+                 out->why_chain  ? "chain"
+                 : out->why_draw ? "draw"
+                                 : "draws",
+                 argv[0]);
+        return false;
+    }
+    if (!why) return true;
+    if (optind + 1 >= argc || !out->why_chain || !out->why_draw) {
+        gm_error("why: %s is missing: %s why NAME --chain C --draw D ...",
+                 optind + 1 >= argc ? "the name of an unknown"
+                 : !out->why_chain  ? "--chain"
+                                    : "--draw",
+                 argv[0]);
+        return false;
+    }
+    if (out->check || out->compare_devices || out->n_new_inputs || out->output || out->profile || out->device == GM_ON_GPU) {
+        gm_error("why: it goes with none of --check, --compare-devices, --new, -o, --profile, --device gpu");
+        return false;
+    }
+    out->why = argv[optind + 1];
+    out->summary = false;
+    out->device = GM_ON_CPU;
+    optind += 2;
+    return true;
+}
+
 int gm_options(int argc, char **argv, GmOptions *out)
 {
     *out = (GmOptions){.chains = 4,
@@ -276,7 +317,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
     optind = 0;  // glibc: start afresh, whoever called before
     opterr = 0;
     for (;;) {
-        const int option = gm_option_next(gm_option_table, GROUP_RUN | GROUP_MODE | GROUP_REPORT, argc, argv);
+        const int option = gm_option_next(gm_option_table, GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT, argc, argv);
         if (option == GM_OPTIONS_END) break;
         if (option == OPT_HELP) {
             gm_usage(stdout, argv[0]);
@@ -306,6 +347,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
                                  : "iterations N");
         return GM_EXIT_USAGE;
     }
+    if (!why_is_whole(argc, argv, out)) return GM_EXIT_USAGE;
     if (out->map) {
         optind++;
         out->chains = out->starts ? out->starts : MAP_STARTS;

@@ -6,6 +6,7 @@
 #include "../backends/sparse.h"
 #include "relabel.h"
 #include "report/report.h"
+#include "why.h"
 
 #include <errno.h>
 #include <math.h>
@@ -33,6 +34,7 @@ typedef struct Fit {
     GmTrials *selected;      // NULL: no methods to select from
     GmRestarts *restarts;    // NULL: chains stay where they are
     bool starts;             // HMC updates look for a start that has a density
+    GmWhy why;
 } Fit;
 
 static void fit_close(Fit *f)
@@ -47,6 +49,7 @@ static void fit_close(Fit *f)
     gm_draws_close(&f->draws);
     gm_memory_close(&f->memory);
     gm_data_close(&f->data, f->model);
+    gm_why_close(&f->why);
     gm_options_close(&f->options);
     free(f->run.check_log_q);
     free(f->run.check_size);
@@ -125,7 +128,7 @@ static void profile_print(const Fit *f)
 static int sample(Fit *f)
 {
     const GmOptions *o = &f->options;
-    const long total = o->warmup + o->samples * o->thin;
+    const long total = o->why ? o->warmup + o->why_draw * o->thin - 1 : o->warmup + o->samples * o->thin;
     f->derived = f->model->derive && gm_draws_need_derived(&f->draws, f->model);
     GmProgress progress;
     gm_progress_open(&progress, o, total);
@@ -400,6 +403,16 @@ static bool negative_size(Fit *f)
     return true;
 }
 
+// `why`: the sweeps before that of the draw, and then this one.
+static int look_again(Fit *f)
+{
+    const int status = sample(f);
+    if (status == GM_EXIT_OK) return gm_why(&f->why, f->model, &f->run, &f->memory, &f->options);
+    gm_fault_print(f->model, &f->memory, NULL);
+    explain_end(f, status);
+    return status;
+}
+
 // Data, memory and initial values; then the sweeps or the check.
 static int start(Fit *f)
 {
@@ -411,6 +424,7 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     }
     omp_set_num_threads(o->threads);
+    if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
     if (!gm_together_possible(model, o)) return GM_EXIT_USAGE;
     if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
@@ -434,6 +448,7 @@ static int start(Fit *f)
     f->run.check_ratios = gm_alloc((size_t)o->chains, sizeof *f->run.check_ratios);
     if (negative_size(f) || !gm_initial(model, &f->memory, &f->data, o, &f->run)) return GM_EXIT_USAGE;
     if (o->compare_devices) return compare_devices(f);
+    if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
     if (!gm_outputs_may_be_written(o))  // now all that is read is known
@@ -489,6 +504,7 @@ static int start(Fit *f)
     if (f->starts && !f->device && !o->check) gm_find_starts_of_updates(model, &f->run);
     if (f->starts && !f->device && !o->check && !begin_with_density(f)) return GM_EXIT_USAGE;
     f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
+    if (o->why) return look_again(f);
     return o->check ? gm_check_updates(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
 }
 
