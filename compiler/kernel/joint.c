@@ -348,6 +348,7 @@ static void update_sparse(Lower *p, const Update *s)
     if (s->nblock == 1 && !scale) return;
     note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents, times their scale" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_all_%s", first->name), "wide");
+    if (!scale) place->part = PART_TABLES;
     if (s->nblock > 1) copy_block(p, s, x, s->nblock, false);
     if (scale) put_scaled(p, s, scale);
     close_kernel(p);
@@ -468,6 +469,7 @@ void update_gaussian(Lower *p, const Update *s)
     if (direct && !scale) return;
     note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents, times their scale" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
+    if (!scale) place->part = PART_TABLES;
     if (!direct) copy_block(p, s, x, ndense, false);
     if (scale) put_scaled(p, s, scale);
     close_kernel(p);

@@ -18,9 +18,7 @@ typedef struct Data {
     real *y;                                     // [T]
 } Data;
 
-enum {  // fields of Data
-    DATA_T = 1, DATA_y
-};
+enum { DATA_T = 1, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
     real *y;                                     // responses [T]
@@ -32,9 +30,7 @@ typedef struct State {  // of one chain
     wide *position_phi, *gradient_phi, *log_density_phi, *nuts_phi, *moves_phi; // work arrays
 } State;
 
-enum {  // streams of random numbers
-    VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep
-};
+enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
@@ -189,9 +185,7 @@ KERNEL_TEAM(log_joint) {
     // normal
     const wide c1 = log(*s->s2);
     const wide c2 = 1 / *s->s2;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) {
-        lp += -0.5 * c1 - 0.5 * c2 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) lp += -0.5 * c1 - 0.5 * c2 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
     RESULT(lp);
 }
 
@@ -202,81 +196,59 @@ KERNEL_TEAM(sums_of_responses) {
     // sum_y_y_before = sum of y[t]*y[-1 + t] over t; serves the conditional of phi
     ONE_LANE *s->sum_y_y_before = 0;
     wide total1 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total1) {
-        total1 += s->y[t] * s->y[t - 1];
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total1) total1 += s->y[t] * s->y[t - 1];
     ONE_LANE *s->sum_y_y_before += total1;
     // sum_y_before_squared = sum of y[-1 + t]^2 over t; serves the conditional of phi
     ONE_LANE *s->sum_y_before_squared = 0;
     wide total2 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total2) {
-        total2 += square(s->y[t - 1]);
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total2) total2 += square(s->y[t - 1]);
     ONE_LANE *s->sum_y_before_squared += total2;
     // sum_y_observed = sum of if_else(missing(y[t]), 0, y[t]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_observed = 0;
     wide total3 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total3) {
-        total3 += (d->y[t] != d->y[t]) ? 0 : s->y[t];
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total3) total3 += (d->y[t] != d->y[t]) ? 0 : s->y[t];
     ONE_LANE *s->sum_y_observed += total3;
     // count_observed = sum of if_else(missing(y[t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed = 0;
     wide total4 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total4) {
-        total4 += (d->y[t] != d->y[t]) ? 0 : 1;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total4) total4 += (d->y[t] != d->y[t]) ? 0 : 1;
     ONE_LANE *s->count_observed += total4;
     // sum_y_before_observed = sum of if_else(missing(y[-1 + t]), 0, y[-1 + t]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_observed = 0;
     wide total5 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total5) {
-        total5 += (d->y[t - 1] != d->y[t - 1]) ? 0 : s->y[t - 1];
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total5) total5 += (d->y[t - 1] != d->y[t - 1]) ? 0 : s->y[t - 1];
     ONE_LANE *s->sum_y_before_observed += total5;
     // count_observed_2 = sum of if_else(missing(y[-1 + t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed_2 = 0;
     wide total6 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total6) {
-        total6 += (d->y[t - 1] != d->y[t - 1]) ? 0 : 1;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total6) total6 += (d->y[t - 1] != d->y[t - 1]) ? 0 : 1;
     ONE_LANE *s->count_observed_2 += total6;
     // sum_y_before_centred_squared = sum of (-y[-1 + t] + sum_y_before_observed/fmax(count_observed_2, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total7 = 0;
     const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) {
-        total7 += square(*s->sum_y_before_observed * c1 - s->y[t - 1]);
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) total7 += square(*s->sum_y_before_observed * c1 - s->y[t - 1]);
     ONE_LANE *s->sum_y_before_centred_squared += total7;
     // sum_y_before_centred = sum of y[-1 + t] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
     wide total8 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total8) {
-        total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total8) total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
     ONE_LANE *s->sum_y_before_centred += total8;
     // sum_y_centred_y_before_centred = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(-y[-1 + t] + sum_y_before_observed/fma... over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_y_before_centred = 0;
     wide total9 = 0;
     const wide c2 = 1 / fmax(*s->count_observed, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) {
-        total9 += (s->y[t] - *s->sum_y_observed * c2) * (*s->sum_y_before_observed * c1 - s->y[t - 1]);
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) total9 += (s->y[t] - *s->sum_y_observed * c2) * (*s->sum_y_before_observed * c1 - s->y[t - 1]);
     ONE_LANE *s->sum_y_centred_y_before_centred += total9;
     // sum_y_centred = sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
     wide total10 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total10) {
-        total10 += s->y[t] - *s->sum_y_observed * c2;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total10) total10 += s->y[t] - *s->sum_y_observed * c2;
     ONE_LANE *s->sum_y_centred += total10;
     // sum_y_centred_squared = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_squared = 0;
     wide total11 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total11) {
-        total11 += square(s->y[t] - *s->sum_y_observed * c2);
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total11) total11 += square(s->y[t] - *s->sum_y_observed * c2);
     ONE_LANE *s->sum_y_centred_squared += total11;
 }
 

@@ -20,9 +20,7 @@ typedef struct Data {
     int *y;                                      // [N]
 } Data;
 
-enum {  // fields of Data
-    DATA_N = 1, DATA_t, DATA_y
-};
+enum { DATA_N = 1, DATA_t, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
     int *y;                                      // responses [N]
@@ -35,9 +33,7 @@ typedef struct State {  // of one chain
     wide *position_b, *gradient_b, *log_density_b, *nuts_b, *moves_b; // work arrays
 } State;
 
-enum {  // streams of random numbers
-    VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep
-};
+enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
@@ -61,9 +57,7 @@ KERNEL(impute_y) {
 KERNEL_TEAM(draw_b) {
     const wide shape = 1.8 * d->N + 0.1;
     wide rate = 1;
-    SUM_ALONG (i, d->N, &rate) {
-        rate += s->theta[i];
-    }
+    SUM_ALONG (i, d->N, &rate) rate += s->theta[i];
     TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));
 }
 
@@ -83,26 +77,16 @@ KERNEL_TEAM(draw_scale_b) {
     const wide order = *s->sum_y - 0.10000000000000009;
     wide psi = 0;
     const wide chi = 2 * *s->b;
-    SUM_ALONG (i, d->N, &psi) {
-        psi += 2 * d->t[i] * s->theta[i];
-    }
+    SUM_ALONG (i, d->N, &psi) psi += 2 * d->t[i] * s->theta[i];
     TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
 }
 
 // The move scale_b is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
 KERNEL_TEAM(move_b) {
     const wide c1 = 1 / *s->scale_b;
-    ONE_LANE {
-        if (CHECKING) RATIO(log(*s->scale_b));
-        *s->b = *s->b * c1;
-    }
-    ALONG (i, d->N) {
-        if (CHECKING) RATIO(-log(*s->scale_b));
-        s->theta[i] = *s->scale_b * s->theta[i];
-    }
-    ONE_LANE {
-        if (CHECKING) RATIO(log(*s->scale_b));
-    }
+    ONE_LANE *s->b = *s->b * c1;
+    ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
+    ONE_LANE if (CHECKING) RATIO(2 * log(*s->scale_b), -times_log(d->N, log(*s->scale_b)));
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
@@ -203,13 +187,9 @@ KERNEL_TEAM(log_joint) {
     lp += -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
     // gamma
     const wide c1 = log(*s->b);
-    SUM_ALONG (i, d->N, &lp) {
-        lp += 1.8 * c1 + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
-    }
+    SUM_ALONG (i, d->N, &lp) lp += 1.8 * c1 + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
     // poisson
-    SUM_ALONG (i, d->N, &lp) {
-        lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
-    }
+    SUM_ALONG (i, d->N, &lp) lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
     RESULT(lp);
 }
 
@@ -227,9 +207,7 @@ KERNEL_TEAM(sums_of_responses) {
     // sum_y = sum of y[i] over i; serves the conditional of scale_b
     ONE_LANE *s->sum_y = 0;
     wide total1 = 0;
-    SUM_ALONG (i, d->N, &total1) {
-        total1 += s->y[i];
-    }
+    SUM_ALONG (i, d->N, &total1) total1 += s->y[i];
     ONE_LANE *s->sum_y += total1;
 }
 
