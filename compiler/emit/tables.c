@@ -165,10 +165,13 @@ typedef struct Constants {
 
 static void emit_enum(Out *o, const Constants *c, const char *note)
 {
-    const char *all = "";
-    for (int i = 0; i < c->n; i++) all = text(o, "%s%s%s", all, i ? ", " : "", c->of[i]);
-    if (strlen(all) < ROW) line(o, "enum { %s };  // %s", all, note);
-    else
+    size_t length = 0;
+    for (int i = 0; i < c->n; i++) length += strlen(c->of[i]) + 2;
+    if (length < ROW) {
+        part(o, "enum {");
+        for (int i = 0; i < c->n; i++) part(o, "%s %s", i ? "," : "", c->of[i]);
+        line(o, " };  // %s", note);
+    } else
         NOTED ("};", text(o, "  // %s", note), "enum") {
             Names names = {.note = "", .next = ""};
             for (int i = 0; i < c->n; i++) add_name(o, &names, "", c->of[i]);

@@ -289,8 +289,9 @@ void along_group_move(Lower *p, const Update *s)
     Expr *all = ex_num(0);
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
     note(p,
-         haar ? "The move %s is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/%s, too."
-              : "The move %s is applied",
+         haar ? "The group move by %s is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of "
+                "the Haar measure, 1/%s, too."
+              : "The group move by %s is applied (Liu and Sabatti 2000)",
          o->by->name, o->by->name);
     Kernel *k = open_kernel(p, KERNEL_TEAM,
                             o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");

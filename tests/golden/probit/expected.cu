@@ -4,7 +4,7 @@
 //   y[k]           every value weighed by its density              impute_y       model.gm:7, if values are missing
 //   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y       model.gm:14 *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha  model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
@@ -70,6 +70,7 @@ KERNEL(impute_y) {
 }
 
 // z_y[k] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
+//   an auxiliary of albert_chib: Albert and Chib 1993, Journal of the American Statistical Association 88
 //   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf, 0)
 ROW(draw_z_y, k) {
     const real h = *s->alpha + dot;
@@ -80,7 +81,7 @@ ROW(draw_z_y, k) {
     return row_weight_and(s->z_y[k], square(s->z_y[k]));
 }
 
-// (alpha, beta) with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation
+// (alpha, beta) with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation (Bhattacharya et al. 2016)
 KERNEL_TEAM(collect_rows_alpha) {
     const long n = d->p + 1;
     const long at_beta = 1;
@@ -159,7 +160,7 @@ KERNEL_TEAM(place_alpha) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of alpha, beta
+// Unconstrained coordinates of alpha, beta; one that still stands for its value stays as it is
 KERNEL_TEAM(enter_alpha) {
     ONE_LANE s->position_alpha[0] = *s->alpha;
     LANES (k, d->p) s->position_alpha[k + 1] = s->beta[k];
@@ -266,7 +267,7 @@ KERNEL_TEAM(log_joint) {
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
     LANES (i, d->N) {
-        if (d->y[i] != -2147483648.0 && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
+        if (!IS_MISSING(d->y[i]) && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
     }
 }
 

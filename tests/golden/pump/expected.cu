@@ -5,7 +5,7 @@
 //   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
 //   theta[k]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
@@ -81,7 +81,7 @@ KERNEL_TEAM(draw_scale_b) {
     TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
 }
 
-// The move scale_b is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
+// The group move by scale_b is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
 KERNEL_TEAM(move_b) {
     const wide c1 = 1 / *s->scale_b;
     ONE_LANE *s->b = *s->b * c1;
@@ -91,7 +91,7 @@ KERNEL_TEAM(move_b) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of b, theta
+// Unconstrained coordinates of b, theta; one that still stands for its value stays as it is
 KERNEL_TEAM(enter_b) {
     const wide c1 = (exp(s->position_b[0]) == *s->b) ? s->position_b[0] : log(*s->b);
     ONE_LANE s->position_b[0] = c1;
@@ -145,21 +145,6 @@ KERNEL_TEAM(density_b) {
     STORE(s->log_density_b[0], lp);
 }
 
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of b, theta
-KERNEL_TEAM(jacobian_b) {
-    wide lp = 0;
-    LANES (e, d->N + 1) s->gradient_b[e] = 0;
-    TEAM_BARRIER();
-    SUM_ALONG (k, d->N, &lp) {
-        lp += s->position_b[k + 1];
-        s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
-    }
-    lp += s->position_b[0];
-    const wide c1 = *s->b * s->gradient_b[0] + 1;
-    ONE_LANE s->gradient_b[0] = c1;
-    STORE(s->log_density_b[0], lp);
-}
-
 // ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
@@ -198,7 +183,7 @@ KERNEL_TEAM(log_joint) {
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
     LANES (i, d->N) {
-        if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
+        if (!IS_MISSING(d->y[i]) && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
     }
 }
 
@@ -214,6 +199,21 @@ KERNEL_TEAM(sums_of_responses) {
 // The move starts from the identity
 KERNEL_TEAM(before_scale_b) {
     ONE_LANE *s->scale_b = 1;
+}
+
+// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of b, theta
+KERNEL_TEAM(jacobian_b) {
+    wide lp = 0;
+    LANES (e, d->N + 1) s->gradient_b[e] = 0;
+    TEAM_BARRIER();
+    SUM_ALONG (k, d->N, &lp) {
+        lp += s->position_b[k + 1];
+        s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
+    }
+    lp += s->position_b[0];
+    const wide c1 = *s->b * s->gradient_b[0] + 1;
+    ONE_LANE s->gradient_b[0] = c1;
+    STORE(s->log_density_b[0], lp);
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
