@@ -36,7 +36,7 @@ void emit_bounds(Out *o, const Node *n)
                *hi = f->most ? text(o, "%s > %s", y, expr_c(o, f->most, TIGHT)) : NULL;
     const char *outside = text(o, "%s%s%s", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "");
     // a missing int; a missing real is NaN
-    if (v->base == BASE_INT) outside = text(o, lo && hi ? "%s != -2147483648.0 && (%s)" : "%s != -2147483648.0 && %s", y, outside);
+    if (v->base == BASE_INT) outside = text(o, lo && hi ? "!IS_MISSING(%s) && (%s)" : "!IS_MISSING(%s) && %s", y, outside);
     const char *from = f->least ? ex_quote(o->arena, f->least) : NULL, *to = f->most ? ex_quote(o->arena, f->most) : NULL;
     line(o, "if (%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s, %s%s%s (%s)\");", outside, v->name, at ? at : "0",
          f->dist->name, from ? from : "up", !to ? " and up" : " to ", to ? to : "", source_line(o, f->span));

@@ -25,4 +25,4 @@ void store(Out *o, const char *place, const char *x)
     else line(o, o->team ? "SET(%s, %s);" : "%s = %s;", place, x);
 }
 
-bool is_one_statement(const Node *body) { return body && body->kind == NODE_ASSIGN && !body->next; }
+bool is_one_statement(const Node *body) { return body && (body->kind == NODE_ASSIGN || body->kind == NODE_RATIO) && !body->next; }

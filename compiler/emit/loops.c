@@ -278,7 +278,8 @@ static void emit_segment_products(Out *o, const Node *segments)
 // Whether its body, if it is one plain statement, is on the line that begins it.
 static bool may_be_brief(Sharing how)
 {
-    return how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_TERMS || how == SHARE_PLACES;
+    return how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_TERMS || how == SHARE_PLACES ||
+           how == SHARE_SUM_ALONG || how == SHARE_SUM_CREW || how == SHARE_ROWS;
 }
 
 // Lanes that go through the body: all that are here, those of a crew, or each iteration is one lane's.
@@ -298,7 +299,7 @@ void emit_loop(Out *o, const Node *n)
         scope_written(o->scope, n->body);  // before the second iteration
         if (how == SHARE_SEGMENTS && n->body && (n->body->loop.product || n->loop.with)) emit_segment_products(o, n);
         const Head h = loop_head(o, n);
-        BODY(!may_be_brief(how) || !is_one_statement(n->body), "%s", h.c)
+        BODY(!may_be_brief(how) || h.nlines || !is_one_statement(n->body), "%s", h.c)
         {
             for (int k = 0; k < h.nlines; k++) line(o, "%s", h.line[k]);
             if (h.flat) o->flat = h.flat;

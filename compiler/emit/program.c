@@ -95,7 +95,8 @@ static void emit_banner(Out *o, const Program *p, const char *source)
     line(o, "// One sweep draws, in this order, each given all else:");
     emit_entries(o, entry, separate);
     if (chosen) {
-        line(o, "// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:");
+        line(o, "// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of "
+                "updates marked * together:");
         emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");

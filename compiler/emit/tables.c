@@ -157,35 +157,51 @@ static Member state_member(const Out *o, const Program *p, const Var *v)
                     .sort = sort};
 }
 
+// A list of constants: on one line if they fit there.
+typedef struct Constants {
+    int n;
+    const char **of;
+} Constants;
+
+static void emit_enum(Out *o, const Constants *c, const char *note)
+{
+    size_t length = 0;
+    for (int i = 0; i < c->n; i++) length += strlen(c->of[i]) + 2;
+    if (length < ROW) {
+        part(o, "enum {");
+        for (int i = 0; i < c->n; i++) part(o, "%s %s", i ? "," : "", c->of[i]);
+        line(o, " };  // %s", note);
+    } else
+        NOTED ("};", text(o, "  // %s", note), "enum") {
+            Names names = {.note = "", .next = ""};
+            for (int i = 0; i < c->n; i++) add_name(o, &names, "", c->of[i]);
+            end_row(o, &names, "");
+        }
+    blank(o);
+}
+
 // Numbers of the fields of Data or State, from 1.
 static void emit_numbers(Out *o, const char *stem, const char *of, const Field *field, int n)
 {
     if (!n) return;
-    NOTED ("};", text(o, "  // fields of %s", of), "enum") {
-        Names names = {.note = "", .next = ""};
-        for (int i = 0; i < n; i++) add_name(o, &names, "", text(o, i ? "%s_%s" : "%s_%s = 1", stem, field[i].var->name));
-        end_row(o, &names, "");
-    }
-    blank(o);
+    Constants c = {.n = n, .of = NEW_N(o->arena, const char *, n)};
+    for (int i = 0; i < n; i++) c.of[i] = text(o, i ? "%s_%s" : "%s_%s = 1", stem, field[i].var->name);
+    emit_enum(o, &c, of);
 }
 
 static void emit_streams(Out *o, const Program *p)
 {
-    const char *none = "VAR_NONE";
-    for (int i = 0; i < p->nstate; i++)
-        if (strcmp(c_name(o, p->state[i].var->name), "NONE") == 0) none = "VAR_NONE_";
-    NOTED ("};", "  // streams of random numbers", "enum") {
-        Names names = {.row = none, .note = "", .next = ""};
-        int last = 0;
-        for (int i = 0; i < p->nstate; i++) {
-            const Var *v = p->state[i].var;
-            if (v->kind == VAR_SUM || v->kind == VAR_LET) continue;
-            add_name(o, &names, "", text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1));
-            last = i + 1;
-        }
-        end_row(o, &names, "");
+    Constants c = {.n = 1, .of = NEW_N(o->arena, const char *, p->nstate + 1)};
+    c.of[0] = "VAR_NONE";
+    int last = 0;
+    for (int i = 0; i < p->nstate; i++) {
+        const Var *v = p->state[i].var;
+        if (strcmp(c_name(o, v->name), "NONE") == 0) c.of[0] = "VAR_NONE_";
+        if (v->kind == VAR_SUM || v->kind == VAR_LET) continue;
+        c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
+        last = i + 1;
     }
-    blank(o);
+    emit_enum(o, &c, "streams of random numbers");
 }
 
 void emit_structs(Out *o, const Program *p)
@@ -200,7 +216,7 @@ void emit_structs(Out *o, const Program *p)
         emit_members(o, member, p->ndata + p->ntotals, 1);
     }
     blank(o);
-    emit_numbers(o, "DATA", "Data", p->data, p->ndata);
+    emit_numbers(o, "DATA", "fields of Data", p->data, p->ndata);
     NOTED ("} State;", "  // of one chain", "typedef struct State") {
         for (int i = 0; i < p->nstate; i++) member[i] = state_member(o, p, p->state[i].var);
         emit_members(o, member, p->nstate, SORTS);
@@ -392,7 +408,7 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
 
 const char *emit_tables(Out *o, const Program *p)
 {
-    emit_numbers(o, "STATE", "State", p->state, p->nstate);
+    emit_numbers(o, "STATE", "fields of State", p->state, p->nstate);
     ENDING("};", "static const GmField data_fields[] =")
     {
         for (int i = 0; i < p->ndata; i++) emit_data_field(o, &p->data[i]);

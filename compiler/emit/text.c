@@ -261,12 +261,14 @@ const char *place_text(const Out *o, const Place *at)
     return text(o, "s->%s[%s]", at->array->name, position_c(o, at));
 }
 
-static const double LONG_NUMBER = 1e9;  // whole numbers from here on are written as reals
+static const double HALF_LOG_2PI = 0.91893853320467274178;  // normalisers of normals have it
+static const double LONG_NUMBER = 1e9;                      // whole numbers from here on are written as reals
 
 static Text number(const Out *o, double v)
 {
     if (isnan(v)) return tight("NAN");
     if (isinf(v)) return (Text){v > 0 ? "INFINITY" : "-INFINITY", TIGHT, v < 0};
+    if (fabs(v) == HALF_LOG_2PI) return (Text){v > 0 ? "HALF_LOG_2PI" : "-HALF_LOG_2PI", TIGHT, v < 0};
     if (v == floor(v) && fabs(v) < LONG_NUMBER) return (Text){text(o, "%ld", (long)v), TIGHT, v < 0};
     char s[40];
     for (int digits = 6; digits <= 17; digits++) {
@@ -517,7 +519,7 @@ static Text call(const Out *o, const Expr *e)
         const char *c = r->var->kind != VAR_DATA ? expr_c(&file, r, ADDITIVE)
                         : r->nargs ? text(o, "d->%s[%s]", c_name(o, r->var->name), position_text(&file, r->var, 0, r->nargs, r->args).c)
                                    : text(o, "d->%s", c_name(o, r->var->name));
-        return (Text){r->var->base == BASE_INT ? text(o, "%s == -2147483648.0", c) : text(o, "%s != %s", c, c), LOOSE, false};
+        return (Text){r->var->base == BASE_INT ? text(o, "IS_MISSING(%s)", c) : text(o, "IS_NAN(%s)", c), TIGHT, false};
     }
     if (e->fn == FN_NOT) return negated_text(o, e->args[0]);
     if (e->fn == FN_if_else)

@@ -43,6 +43,13 @@ enum { WIDTH = 150, MOST_LINES = 12 };  // of the comment above a kernel; --expl
 
 const char *cut_line(Lower *p, const char *line) { return strlen(line) <= WIDTH ? line : words(p, "%.*s...", WIDTH - 3, line); }
 
+static const Augmentation *rule_that_brought(const Graph *g, const Var *v)
+{
+    for (const Factor *f = g->factors; f && v->kind == VAR_AUXILIARY; f = f->next)
+        if (f->rule && f->value && f->value->kind == EX_REF && f->value->var == v) return f->rule;
+    return NULL;
+}
+
 void comment_update(Lower *p, const Update *s)
 {
     const Description *d = s->description;
@@ -59,6 +66,8 @@ void comment_update(Lower *p, const Update *s)
         because = because ? words(p, "%s; auxiliaries are integrated out", because) : "auxiliaries are integrated out";
     note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
          because ? because : "", more, line_of(p, s->span));
+    const Augmentation *rule = s->imputes || s->nblock != 1 ? NULL : rule_that_brought(p->g, s->block[0]);
+    if (rule) note(p, "  an auxiliary of %s%s%s", rule->name, rule->reference ? ": " : "", rule->reference ? rule->reference : "");
     const char *row = "";  // short parameters share one line
     for (int i = 0; i < d->n && !density && s->kind != UPDATE_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);
     if (*row && strlen(row) <= WIDTH) note(p, "  %s", row);

@@ -11,7 +11,8 @@
 #include <string.h>
 #include "lower.h"
 
-static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
+// Locals for the bounds; `number`: the numbers, where they are no more than that and the draw takes them as they are.
+static void put_bounds(Lower *p, const Conditional *c, Var *const *bound, Expr **number)
 {
     const double ends[2] = {c->var->lower_number, c->var->upper_number};
     const Part *alone[2] = {NULL, NULL};  // a bound by itself
@@ -23,6 +24,10 @@ static void put_bounds(Lower *p, const Conditional *c, Var *const *bound)
                 alone[side] = b;
             }
         if (n != 1 || isfinite(ends[side]) || alone[side]->scatter || alone[side]->loops.n || alone[side]->loops.guard) alone[side] = NULL;
+        if (number && n == 0) {
+            number[side] = ex_num(ends[side]);
+            continue;
+        }
         Node *let = put_let(p, NULL, bound[side], alone[side] ? alone[side]->value : ex_num(ends[side]), p->open->number);
         let->let.grows = n > 0 && !alone[side];
     }
@@ -71,8 +76,10 @@ static void put_draw(Lower *p, const Update *s, Shared how, Var *const *natural,
         args[n++] = (DrawArg){.name = c->family->base->kid[i]->name, .value = c->base_args[i]};
     if (c->truncated) {
         Var *bound[2] = {local_new(p->g->arena, "lower"), local_new(p->g->arena, "upper")};
-        put_bounds(p, c, bound);
-        for (int side = 0; side < 2; side++) args[n++] = (DrawArg){.name = bound[side]->name, .value = local_ref(bound[side])};
+        Expr *number[2] = {NULL, NULL};
+        put_bounds(p, c, bound, by_law->draw ? number : NULL);
+        for (int side = 0; side < 2; side++)
+            args[n++] = (DrawArg){.name = bound[side]->name, .value = number[side] ? number[side] : local_ref(bound[side])};
     }
     for (int i = 0; i < (s->does == EXPECTS ? s->expected->n : 1); i++) {
         Var *x = local_new(p->g->arena, i ? intern(words(p, "x%d", i + 1)) : "x");

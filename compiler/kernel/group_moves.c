@@ -186,13 +186,42 @@ void before_group_move(Lower *p, const Update *s)
     for (int i = 0; i < s->group_move->nwindows; i++) fill_window(p, &s->group_move->window[i]);
 }
 
+static bool has_haar(const Update *s) { return s->kind == UPDATE_EXACT && !s->marginal && !s->group_move->added; }
+
+// How many elements change.
+static Expr *elements_of(const Carried *m)
+{
+    Expr *n = ex_num(1);
+    for (int d = 0; m->var && d < m->var->rank; d++) n = ex_mul2(n, m->var->dim[d]);
+    return n;
+}
+
+// Whether as many change as there are, all by one scalar.
+static bool all_change(const GroupMove *o)
+{
+    if (o->by->rank) return false;
+    for (int i = 0; i < o->n; i++) {
+        const Carried *m = &o->moved[i];
+        if (m->where || m->triangle || m->fixed || exists_at(m->var, m->index) ||
+            !ex_is_num(m->log_jacobian ? m->log_jacobian : ex_num(0), 0))
+            return false;
+    }
+    return true;
+}
+
 // With --check: the ratio of the draw is of the density of c, log p(moved unknowns) + J log c - log c; that of the model has the first
 // alone.
-static void put_jacobian(Lower *p, const Update *s, const Carried *m)
+//
+// All of the move's that depend on one scalar c alone are one sum, `all`; NULL: each is put where its element changes.
+static void put_jacobian(Lower *p, const Update *s, const Carried *m, Expr **all)
 {
     if (m->log_jacobian && !ex_is_num(m->log_jacobian, 0)) put(p, NODE_RATIO)->ratio.value = ex_neg(m->log_jacobian);
-    if (s->kind != UPDATE_EXACT || s->marginal || s->group_move->added) return;
+    if (!has_haar(s)) return;
     Expr *value = ex_mul2(ex_num(-m->power), ex_log(m->c));
+    if (all) {
+        *all = ex_add2(*all, ex_mul2(elements_of(m), value));
+        return;
+    }
     if (m->where) value = ex_call3("if_else", m->where, value, ex_num(0));
     if (m->triangle) value = ex_call3("if_else", ex_call2("<=", m->element->args[1], m->element->args[0]), value, ex_num(0));
     put(p, NODE_RATIO)->ratio.value = value;
@@ -237,14 +266,14 @@ static Expr *where_it_moves(const Carried *m, Index *const *index)
     return exists && other ? ex_call2("&&", exists, other) : exists ? exists : other;
 }
 
-static void move_elements(Lower *p, const Update *s, const Carried *m)
+static void move_elements(Lower *p, const Update *s, const Carried *m, Expr **all)
 {
     Loops l = {.n = m->var->rank};
     for (int d = 0; d < m->var->rank; d++) l.index[d] = index_new(m->index[d]->name, ex_num(1), m->var->dim[d]);
     const Carried here = carried_at(m, l.index);
     l.guard = where_it_moves(m, l.index);
     Node *nest = m->var->rank ? enter_nest(p, NODE_NEST, &l, m->var->rank, here.element->args, NULL) : enter(p, NODE_LANE);
-    put_jacobian(p, s, &here);
+    put_jacobian(p, s, &here, all);
     Expr *value = put_moved_logs(p, here.element, here.value, l.guard, !s->group_move->added);
     Node *exists = !m->var->rank && l.guard ? enter(p, NODE_IF) : NULL;
     if (exists) exists->test.condition = l.guard;
@@ -256,20 +285,24 @@ static void move_elements(Lower *p, const Update *s, const Carried *m)
 void along_group_move(Lower *p, const Update *s)
 {
     const GroupMove *o = s->group_move;
-    const bool haar = s->kind == UPDATE_EXACT && !s->marginal && !o->added;
+    const bool haar = has_haar(s), one = haar && all_change(o);
+    Expr *all = ex_num(0);
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
     note(p,
-         haar ? "The move %s is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/%s, too."
-              : "The move %s is applied",
+         haar ? "The group move by %s is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of "
+                "the Haar measure, 1/%s, too."
+              : "The group move by %s is applied (Liu and Sabatti 2000)",
          o->by->name, o->by->name);
     Kernel *k = open_kernel(p, KERNEL_TEAM,
                             o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
-    for (int i = 0; i < o->n; i++) move_elements(p, s, &o->moved[i]);
+    for (int i = 0; i < o->n; i++) move_elements(p, s, &o->moved[i], one ? &all : NULL);
     if (haar) {
         Loops l = {.n = o->by->rank};
         Expr *element = var_element(p->g, o->by, l.index);
         Node *nest = o->by->rank ? enter_nest(p, NODE_NEST, &l, o->by->rank, element->args, NULL) : enter(p, NODE_LANE);
-        put_jacobian(p, s, &(Carried){.power = -1, .c = element});
+        const Carried measure = {.power = -1, .c = element};
+        put_jacobian(p, s, &measure, one ? &all : NULL);
+        if (one) put(p, NODE_RATIO)->ratio.value = all;
         leave(p, nest);
     }
     close_kernel(p);

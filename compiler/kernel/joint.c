@@ -308,7 +308,7 @@ static void update_sparse(Lower *p, const Update *s)
                                       : NULL;
     update_row_sums(p, s);
     comment_update(p, s);
-    note(p, "  its precision is sparse: each entry is listed with its place");
+    note(p, "  its precision is sparse: each entry is listed with its place, one on the diagonal by its half");
     if (s->gaussian.scaled)
         note(p, "  the scale of %s is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
              s->gaussian.scaled_latent->var->name);
@@ -348,6 +348,7 @@ static void update_sparse(Lower *p, const Update *s)
     if (s->nblock == 1 && !scale) return;
     note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents, times their scale" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_all_%s", first->name), "wide");
+    if (!scale) place->part = PART_TABLES;
     if (s->nblock > 1) copy_block(p, s, x, s->nblock, false);
     if (scale) put_scaled(p, s, scale);
     close_kernel(p);
@@ -402,7 +403,9 @@ void update_gaussian(Lower *p, const Update *s)
         b.y = work_array(p, ROLE_BLOCK, words(p, "target_%s", stem), 1, (Expr *[]){s->gaussian.rows->count});
         b.diagonal = work_array(p, ROLE_BLOCK, words(p, "diagonal_%s", stem), 1, &size);
         system = work_array(p, ROLE_SYSTEM, words(p, "system_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, s->gaussian.rows->count});
-        note(p, "%s with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation",
+        note(p,
+             "%s with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation "
+             "(Bhattacharya et al. 2016)",
              s->description->what);
         Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
         collect_rows(p, &b, x, ndense, size);
@@ -468,6 +471,7 @@ void update_gaussian(Lower *p, const Update *s)
     if (direct && !scale) return;
     note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents, times their scale" : "");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
+    if (!scale) place->part = PART_TABLES;
     if (!direct) copy_block(p, s, x, ndense, false);
     if (scale) put_scaled(p, s, scale);
     close_kernel(p);

@@ -214,7 +214,7 @@ void outside(Lower *p) { each_kernel(p, name_outside); }
 void predictors(Lower *p)
 {
     Program *out = p->out;
-    p->part = PART_GIBBS;
+    p->part = PART_TABLES;
     lower_predictors(p);
     for (int i = 0; i < out->nupdates; i++) {
         refresh_predictors(p, &out->updates[i].density);

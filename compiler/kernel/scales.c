@@ -50,7 +50,7 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
         p,
         "The log density of all terms in %s at the joint normal's current value, x. Plus (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is the log",
         names);
-    note(p, "density with x integrated out. From that %s slice sampled before x, on a CPU: each trial factors J",
+    note(p, "density with x integrated out. From that %s slice sampled (Neal 2003) before x, on a CPU: each trial factors J",
          of->n > 1 ? "they are" : "it is");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "scales_density_%s", stem), "wide");
     code->collapsed = k;

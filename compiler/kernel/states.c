@@ -215,6 +215,7 @@ void update_states(Lower *p, const Update *s)
 
     note(p, "The states, to their places");
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", name), "wide");
+    place->part = PART_TABLES;
     n = h.n + 2;
     for (int k = 0; k < h.n; k++) at[k] = h.at[k];
     at[h.n] = t ? ex_index(t) : ex_num(1);

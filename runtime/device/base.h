@@ -48,6 +48,10 @@ typedef unsigned long uint64_t;
 #define DEVICE_ROW DEVICE
 #endif
 
+#define HALF_LOG_2PI  0.91893853320467274178
+#define IS_MISSING(x) ((x) == -2147483648.0)  // of whole numbers; of reals
+#define IS_NAN(x)     ((x) != (x))
+
 // A pivot of a Cholesky factor below this share of its diagonal element is made of rounding alone: columns are collinear to within the
 // rounding of doubles.
 #define GM_PIVOT_LOST 2e-15

@@ -4,6 +4,7 @@
 //   sum of X[i, j]*X[i, k] over i             sum_X_X[j, k]
 //   sum of 1 over i with g[i] = k             count_by_g[k]
 //   sum of (x[i] - mean)^2 over i             sum_x_centred_squared
+//   sum of y[i]*(mean - x[i]) over i          sum_y_x_centred_negated
 //
 // A name says what a reader looks for, not all there is: what is left out stands in the comment above the sum. Equal names get numbers.
 #include <ctype.h>
@@ -19,6 +20,7 @@ typedef struct Words {
     char text[LONGEST + 1];
     size_t n;
     bool full;
+    bool squared;  // what is said: its sign makes no difference
 } Words;
 
 static void say(Words *w, const char *word)
@@ -87,7 +89,7 @@ static bool is_mean(const Expr *e) { return ex_any_var(e, test_statistic, NULL) 
 // What varies in a sum, and what was done to it: x - mean(x) is x_centred, y - 1/2 is y_shifted.
 static void say_sum(Words *w, const Expr *e, const Loops *l)
 {
-    bool first = true, shifted = false, centred = false;
+    bool first = true, shifted = false, centred = false, negated = false;
     for (int i = 0; i < e->nargs; i++) {
         const Expr *t = e->args[i];
         if (!moves(t, l) || is_mean(t)) {
@@ -96,11 +98,13 @@ static void say_sum(Words *w, const Expr *e, const Loops *l)
             continue;
         }
         const bool minus = t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0;
-        if (!first) say(w, minus ? "minus" : "plus");
+        if (first) negated = minus;
+        else say(w, minus != negated ? "minus" : "plus");
         say_expr(w, t, l);
         first = false;
     }
     if (shifted) say(w, centred ? "centred" : "shifted");
+    if (negated && !w->squared) say(w, "negated");
 }
 
 static bool said_comparison(Words *w, const Expr *e, const Loops *l)
@@ -178,9 +182,12 @@ static void say_expr(Words *w, const Expr *e, const Loops *l)
     case EX_POW:
         if (e->number < 0) say(w, "over");
         if (e->number == 0.5 || e->number == -0.5) say(w, "root");
+        w->squared = e->number == 2 || e->number == -2;
         say_expr(w, e->args[0], l);
-        if (e->number == 2 || e->number == -2) say(w, "squared");
-        else if (e->number == 3 || e->number == -3) say(w, "cubed");
+        if (w->squared) say(w, "squared");
+        w->squared = false;
+        if (e->number == 2 || e->number == -2) return;
+        if (e->number == 3 || e->number == -3) say(w, "cubed");
         else if (e->number != 1 && e->number != -1 && e->number != 0.5 && e->number != -0.5) say(w, "power");
         return;
     case EX_CALL: say_call(w, e, l); return;

@@ -102,6 +102,7 @@ void put_jacobian(HmcBlock *m)
     note(p, "log |dx/dq| and its gradient: what the log density of the coordinates has besides that of %s",
          m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "jacobian_%s", m->stem), "wide");
+    k->part = PART_TABLES;  // the chain rule, which the density has as well
     put_offsets(m);
     m->lp = local_new(p->g->arena, "lp");
     put_let(p, NULL, m->lp, ex_num(0), "wide")->let.grows = true;

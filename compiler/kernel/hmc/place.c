@@ -86,7 +86,7 @@ void put_ends(HmcBlock *m)
 void put_enter(HmcBlock *m)
 {
     Lower *p = m->p;
-    note(p, "Unconstrained coordinates of %s", m->update->description->subject);
+    note(p, "Unconstrained coordinates of %s; one that still stands for its value stays as it is", m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);

@@ -4,7 +4,7 @@
 //   y[k]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
 //   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  model.gm:9 *
 //   s2^-1  ~ gamma(shape, rate)                 draw_s2   model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
 //   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi  model.gm:9
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
@@ -18,9 +18,7 @@ typedef struct Data {
     real *y;                                     // [T]
 } Data;
 
-enum {  // fields of Data
-    DATA_T = 1, DATA_y
-};
+enum { DATA_T = 1, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
     real *y;                                     // responses [T]
@@ -28,13 +26,11 @@ typedef struct State {  // of one chain
     wide *log_lik_y, *y_rep;                     // for the draws [T]
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred,
-        *sum_y_centred_y_before_centred, *sum_y_centred, *sum_y_centred_squared;
+        *sum_y_centred_y_before_centred_negated, *sum_y_centred, *sum_y_centred_squared;
     wide *position_phi, *gradient_phi, *log_density_phi, *nuts_phi, *moves_phi; // work arrays
 } State;
 
-enum {  // streams of random numbers
-    VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep
-};
+enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
@@ -79,13 +75,13 @@ KERNEL_SCALAR(draw_phi) {
 //   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[-1 + t])^2)
 KERNEL_SCALAR(draw_s2) {
     const wide shape = 0.5 * d->T + 1.5;
-    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
+    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
     DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of phi, s2
+// Unconstrained coordinates of phi, s2; one that still stands for its value stays as it is
 KERNEL_TEAM(enter_phi) {
     ONE_LANE s->position_phi[0] = *s->phi;
     const wide c1 = (exp(s->position_phi[1]) == *s->s2) ? s->position_phi[1] : log(*s->s2);
@@ -116,10 +112,10 @@ KERNEL_TEAM(density_phi) {
     lp += -1 / *s->s2 - 3 * s->position_phi[1];
     slope_s2 += 1 / square(*s->s2) - 3 / *s->s2;
     // normal
-    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred + (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi[1];
-    slope_phi -= *s->sum_y_centred_y_before_centred / *s->s2;
+    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred_negated + (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi[1];
+    slope_phi -= *s->sum_y_centred_y_before_centred_negated / *s->s2;
     slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
-    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
+    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
     TEAM_BARRIER();
     ONE_LANE {
         s->log_density_phi[1] = lp;
@@ -131,17 +127,6 @@ KERNEL_TEAM(density_phi) {
     lp += s->position_phi[1];
     const wide c2 = *s->s2 * s->gradient_phi[1] + 1;
     ONE_LANE s->gradient_phi[1] = c2;
-    STORE(s->log_density_phi[0], lp);
-}
-
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of phi, s2
-KERNEL_TEAM(jacobian_phi) {
-    wide lp = 0;
-    LANES (e, 2) s->gradient_phi[e] = 0;
-    TEAM_BARRIER();
-    lp += s->position_phi[1];
-    const wide c1 = *s->s2 * s->gradient_phi[1] + 1;
-    ONE_LANE s->gradient_phi[1] = c1;
     STORE(s->log_density_phi[0], lp);
 }
 
@@ -189,9 +174,7 @@ KERNEL_TEAM(log_joint) {
     // normal
     const wide c1 = log(*s->s2);
     const wide c2 = 1 / *s->s2;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) {
-        lp += -0.5 * c1 - 0.5 * c2 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) lp += -0.5 * c1 - 0.5 * c2 * square(s->y[t] - *s->phi * s->y[t - 1]) - 0.9189385332046727;
     RESULT(lp);
 }
 
@@ -202,82 +185,71 @@ KERNEL_TEAM(sums_of_responses) {
     // sum_y_y_before = sum of y[t]*y[-1 + t] over t; serves the conditional of phi
     ONE_LANE *s->sum_y_y_before = 0;
     wide total1 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total1) {
-        total1 += s->y[t] * s->y[t - 1];
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total1) total1 += s->y[t] * s->y[t - 1];
     ONE_LANE *s->sum_y_y_before += total1;
     // sum_y_before_squared = sum of y[-1 + t]^2 over t; serves the conditional of phi
     ONE_LANE *s->sum_y_before_squared = 0;
     wide total2 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total2) {
-        total2 += square(s->y[t - 1]);
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total2) total2 += square(s->y[t - 1]);
     ONE_LANE *s->sum_y_before_squared += total2;
     // sum_y_observed = sum of if_else(missing(y[t]), 0, y[t]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_observed = 0;
     wide total3 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total3) {
-        total3 += (d->y[t] != d->y[t]) ? 0 : s->y[t];
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total3) total3 += IS_NAN(d->y[t]) ? 0 : s->y[t];
     ONE_LANE *s->sum_y_observed += total3;
     // count_observed = sum of if_else(missing(y[t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed = 0;
     wide total4 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total4) {
-        total4 += (d->y[t] != d->y[t]) ? 0 : 1;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total4) total4 += IS_NAN(d->y[t]) ? 0 : 1;
     ONE_LANE *s->count_observed += total4;
     // sum_y_before_observed = sum of if_else(missing(y[-1 + t]), 0, y[-1 + t]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_observed = 0;
     wide total5 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total5) {
-        total5 += (d->y[t - 1] != d->y[t - 1]) ? 0 : s->y[t - 1];
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total5) total5 += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
     ONE_LANE *s->sum_y_before_observed += total5;
     // count_observed_2 = sum of if_else(missing(y[-1 + t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed_2 = 0;
     wide total6 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total6) {
-        total6 += (d->y[t - 1] != d->y[t - 1]) ? 0 : 1;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total6) total6 += IS_NAN(d->y[t - 1]) ? 0 : 1;
     ONE_LANE *s->count_observed_2 += total6;
     // sum_y_before_centred_squared = sum of (-y[-1 + t] + sum_y_before_observed/fmax(count_observed_2, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total7 = 0;
     const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) {
-        total7 += square(*s->sum_y_before_observed * c1 - s->y[t - 1]);
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) total7 += square(*s->sum_y_before_observed * c1 - s->y[t - 1]);
     ONE_LANE *s->sum_y_before_centred_squared += total7;
     // sum_y_before_centred = sum of y[-1 + t] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
     wide total8 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total8) {
-        total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total8) total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
     ONE_LANE *s->sum_y_before_centred += total8;
-    // sum_y_centred_y_before_centred = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(-y[-1 + t] + sum_y_before_observed/fma... over t; serves the conditionals of s2, (phi, s2)
-    ONE_LANE *s->sum_y_centred_y_before_centred = 0;
+    // sum_y_centred_y_before_centred_negated = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(-y[-1 + t] + sum_y_before_observed/fma... over t; serves the conditionals of s2, (phi, s2)
+    ONE_LANE *s->sum_y_centred_y_before_centred_negated = 0;
     wide total9 = 0;
     const wide c2 = 1 / fmax(*s->count_observed, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) {
-        total9 += (s->y[t] - *s->sum_y_observed * c2) * (*s->sum_y_before_observed * c1 - s->y[t - 1]);
-    }
-    ONE_LANE *s->sum_y_centred_y_before_centred += total9;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) total9 += (s->y[t] - *s->sum_y_observed * c2) * (*s->sum_y_before_observed * c1 - s->y[t - 1]);
+    ONE_LANE *s->sum_y_centred_y_before_centred_negated += total9;
     // sum_y_centred = sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
     wide total10 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total10) {
-        total10 += s->y[t] - *s->sum_y_observed * c2;
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total10) total10 += s->y[t] - *s->sum_y_observed * c2;
     ONE_LANE *s->sum_y_centred += total10;
     // sum_y_centred_squared = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_squared = 0;
     wide total11 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total11) {
-        total11 += square(s->y[t] - *s->sum_y_observed * c2);
-    }
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total11) total11 += square(s->y[t] - *s->sum_y_observed * c2);
     ONE_LANE *s->sum_y_centred_squared += total11;
+}
+
+// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of phi, s2
+KERNEL_TEAM(jacobian_phi) {
+    wide lp = 0;
+    LANES (e, 2) s->gradient_phi[e] = 0;
+    TEAM_BARRIER();
+    lp += s->position_phi[1];
+    const wide c1 = *s->s2 * s->gradient_phi[1] + 1;
+    ONE_LANE s->gradient_phi[1] = c1;
+    STORE(s->log_density_phi[0], lp);
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
@@ -357,7 +329,7 @@ enum {  // fields of State
     STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_sum_y_y_before,
     STATE_sum_y_before_squared, STATE_sum_y_observed, STATE_count_observed, STATE_sum_y_before_observed,
     STATE_count_observed_2, STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred,
-    STATE_sum_y_centred_y_before_centred, STATE_sum_y_centred, STATE_sum_y_centred_squared,
+    STATE_sum_y_centred_y_before_centred_negated, STATE_sum_y_centred, STATE_sum_y_centred_squared,
     STATE_position_phi, STATE_gradient_phi, STATE_log_density_phi, STATE_nuts_phi, STATE_moves_phi
 };
 
@@ -382,7 +354,7 @@ static const GmField state_fields[] = {
     {.name = "count_observed_2", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, count_observed_2), .shared = 2},
     {.name = "sum_y_before_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred_squared), .shared = 2},
     {.name = "sum_y_before_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred), .shared = 2},
-    {.name = "sum_y_centred_y_before_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_y_before_centred), .shared = 2},
+    {.name = "sum_y_centred_y_before_centred_negated", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_y_before_centred_negated), .shared = 2},
     {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred), .shared = 2},
     {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_squared), .shared = 2},
     {.name = "position_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_phi)},

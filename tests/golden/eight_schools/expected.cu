@@ -8,7 +8,7 @@
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11 *
 //   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
@@ -22,9 +22,7 @@ typedef struct Data {
     real *y, *sigma;                             // [J]
 } Data;
 
-enum {  // fields of Data
-    DATA_J = 1, DATA_y, DATA_sigma
-};
+enum { DATA_J = 1, DATA_y, DATA_sigma };  // fields of Data
 
 typedef struct State {  // of one chain
     real *y;                                     // responses [J]
@@ -61,6 +59,7 @@ KERNEL(impute_y) {
 }
 
 // nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
+//   an auxiliary of half_cauchy_mixture: Wand et al. 2011, Bayesian Analysis 6; Makalic and Schmidt 2016, IEEE Signal Processing Letters 23
 //   shape = 1, rate = 0.04 + 1/tau^2
 KERNEL_SCALAR(draw_nu_tau) {
     const wide shape = 1;
@@ -85,9 +84,7 @@ KERNEL_TEAM(draw_mu) {
     wide h = 0;
     const wide precision = d->J / square(*s->tau) + 0.04;
     const wide c1 = 1 / square(*s->tau);
-    SUM_ALONG (j, d->J, &h) {
-        h += c1 * s->theta[j];
-    }
+    SUM_ALONG (j, d->J, &h) h += c1 * s->theta[j];
     const wide mean = h / precision;
     TEAM_DRAW(mu, 0, NORMAL(mean, precision));
 }
@@ -97,9 +94,7 @@ KERNEL_TEAM(draw_mu) {
 KERNEL_TEAM(draw_tau) {
     const wide shape = 0.5 * d->J + 0.5;
     wide rate = 1 / *s->nu_tau;
-    SUM_ALONG (j, d->J, &rate) {
-        rate += 0.5 * square(s->theta[j] - *s->mu);
-    }
+    SUM_ALONG (j, d->J, &rate) rate += 0.5 * square(s->theta[j] - *s->mu);
     TEAM_DRAW(tau, 0, POWER_GAMMA(-2, shape, rate));
 }
 
@@ -115,29 +110,16 @@ KERNEL_TEAM(draw_scale_tau) {
         h -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
         precision += square(*s->mu - s->theta[j]) / square(d->sigma[j]);
     }
-    const wide lower = 0;
-    const wide upper = INFINITY;
-    TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, lower, upper));
+    TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, 0, INFINITY));
 }
 
-// The move scale_tau is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
+// The group move by scale_tau is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
 KERNEL_TEAM(move_tau) {
-    ONE_LANE {
-        if (CHECKING) RATIO(-log(*s->scale_tau));
-        *s->tau = *s->tau * *s->scale_tau;
-    }
-    ALONG (j, d->J) {
-        if (CHECKING) RATIO(-log(*s->scale_tau));
-        s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
-    }
+    ONE_LANE *s->tau = *s->tau * *s->scale_tau;
+    ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
     const wide c1 = 1 / square(*s->scale_tau);
-    ONE_LANE {
-        if (CHECKING) RATIO(2 * log(*s->scale_tau));
-        *s->nu_tau = *s->nu_tau * c1;
-    }
-    ONE_LANE {
-        if (CHECKING) RATIO(log(*s->scale_tau));
-    }
+    ONE_LANE *s->nu_tau = *s->nu_tau * c1;
+    ONE_LANE if (CHECKING) RATIO(2 * log(*s->scale_tau), -times_log(d->J, log(*s->scale_tau)));
 }
 
 // shift_mu_theta | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
@@ -147,14 +129,12 @@ KERNEL_TEAM(move_tau) {
 KERNEL_TEAM(draw_shift_mu_theta) {
     wide h = -0.04 * *s->mu;
     const wide precision = *s->sum_over_sigma_squared + 0.04;
-    SUM_ALONG (j, d->J, &h) {
-        h -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
-    }
+    SUM_ALONG (j, d->J, &h) h -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
     const wide mean = h / precision;
     TEAM_DRAW(shift_mu_theta, 0, NORMAL(mean, precision));
 }
 
-// The move shift_mu_theta is applied
+// The group move by shift_mu_theta is applied (Liu and Sabatti 2000)
 KERNEL_TEAM(add_shift_mu_theta) {
     const wide c1 = *s->mu + *s->shift_mu_theta;
     ONE_LANE *s->mu = c1;
@@ -163,7 +143,7 @@ KERNEL_TEAM(add_shift_mu_theta) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of mu, tau, theta
+// Unconstrained coordinates of mu, tau, theta; one that still stands for its value stays as it is
 KERNEL_TEAM(enter_mu) {
     ALONG (e, d->J + 2) s->standardised_mu[e] = s->to_standardise_mu[e];
     ONE_LANE s->position_mu[0] = *s->mu;
@@ -237,45 +217,14 @@ KERNEL_TEAM(density_mu) {
         s->gradient_mu[k + 2] = s->scale_theta[k] * s->gradient_mu[k + 2];
     }
     wide total1 = 0;
-    SUM_ALONG (j, d->J, &total1) {
-        total1 += s->slope_spread_theta[j];
-    }
+    SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu[1] += total1;
     wide total2 = 0;
-    SUM_ALONG (j, d->J, &total2) {
-        total2 += s->slope_centre_theta[j];
-    }
+    SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
     ONE_LANE s->gradient_mu[0] += total2;
     lp += now_log_tau;
     const wide c4 = now_tau * s->gradient_mu[1] + 1;
     ONE_LANE s->gradient_mu[1] = c4;
-    STORE(s->log_density_mu[0], lp);
-}
-
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
-KERNEL_TEAM(jacobian_mu) {
-    wide lp = 0;
-    LANES (e, d->J + 2) s->gradient_mu[e] = 0;
-    TEAM_BARRIER();
-    SUM_ALONG (k, d->J, &lp) {
-        lp += times_log(s->standardised_mu[k + 2], log(s->spread_theta[k]));
-        s->slope_centre_theta[k] = standard_by_centre(s->standardised_mu[k + 2], s->scale_theta[k], s->gradient_mu[k + 2]);
-        s->slope_spread_theta[k] = standard_by_spread((wide)s->theta[k], s->standardised_mu[k + 2], s->centre_theta[k], s->spread_theta[k], s->gradient_mu[k + 2]);
-        s->gradient_mu[k + 2] = s->scale_theta[k] * s->gradient_mu[k + 2];
-    }
-    wide total1 = 0;
-    SUM_ALONG (j, d->J, &total1) {
-        total1 += s->slope_spread_theta[j];
-    }
-    ONE_LANE s->gradient_mu[1] += total1;
-    wide total2 = 0;
-    SUM_ALONG (j, d->J, &total2) {
-        total2 += s->slope_centre_theta[j];
-    }
-    ONE_LANE s->gradient_mu[0] += total2;
-    lp += s->position_mu[1];
-    const wide c1 = *s->tau * s->gradient_mu[1] + 1;
-    ONE_LANE s->gradient_mu[1] = c1;
     STORE(s->log_density_mu[0], lp);
 }
 
@@ -306,13 +255,9 @@ KERNEL_TEAM(log_joint) {
     // normal
     const wide c1 = 1 / square(*s->tau);
     const wide c2 = log(*s->tau);
-    SUM_ALONG (j, d->J, &lp) {
-        lp += -0.5 * c1 * square(s->theta[j] - *s->mu) - c2 - 0.9189385332046727;
-    }
+    SUM_ALONG (j, d->J, &lp) lp += -0.5 * c1 * square(s->theta[j] - *s->mu) - c2 - 0.9189385332046727;
     // normal
-    SUM_ALONG (j, d->J, &lp) {
-        lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
-    }
+    SUM_ALONG (j, d->J, &lp) lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
     if (CHECKING) {
         // inv_gamma, by half_cauchy_mixture
         lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005;
@@ -340,9 +285,7 @@ KERNEL_TEAM(sums_of_data) {
     // sum_over_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
     ONE_LANE *s->sum_over_sigma_squared = 0;
     wide total1 = 0;
-    SUM_ALONG (j, d->J, &total1) {
-        total1 += 1 / square(d->sigma[j]);
-    }
+    SUM_ALONG (j, d->J, &total1) total1 += 1 / square(d->sigma[j]);
     ONE_LANE *s->sum_over_sigma_squared += total1;
 }
 
@@ -354,6 +297,29 @@ KERNEL_TEAM(before_scale_tau) {
 // The move starts from the identity
 KERNEL_TEAM(before_shift_mu_theta) {
     ONE_LANE *s->shift_mu_theta = 0;
+}
+
+// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
+KERNEL_TEAM(jacobian_mu) {
+    wide lp = 0;
+    LANES (e, d->J + 2) s->gradient_mu[e] = 0;
+    TEAM_BARRIER();
+    SUM_ALONG (k, d->J, &lp) {
+        lp += times_log(s->standardised_mu[k + 2], log(s->spread_theta[k]));
+        s->slope_centre_theta[k] = standard_by_centre(s->standardised_mu[k + 2], s->scale_theta[k], s->gradient_mu[k + 2]);
+        s->slope_spread_theta[k] = standard_by_spread((wide)s->theta[k], s->standardised_mu[k + 2], s->centre_theta[k], s->spread_theta[k], s->gradient_mu[k + 2]);
+        s->gradient_mu[k + 2] = s->scale_theta[k] * s->gradient_mu[k + 2];
+    }
+    wide total1 = 0;
+    SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
+    ONE_LANE s->gradient_mu[1] += total1;
+    wide total2 = 0;
+    SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
+    ONE_LANE s->gradient_mu[0] += total2;
+    lp += s->position_mu[1];
+    const wide c1 = *s->tau * s->gradient_mu[1] + 1;
+    ONE_LANE s->gradient_mu[1] = c1;
+    STORE(s->log_density_mu[0], lp);
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host

@@ -4,7 +4,7 @@
 //   y[k]           every value weighed by its density              impute_y       model.gm:7, if values are missing
 //   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y       model.gm:14 *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha  model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
@@ -19,9 +19,7 @@ typedef struct Data {
     int *y;                                      // [N]
 } Data;
 
-enum {  // fields of Data
-    DATA_N = 1, DATA_p, DATA_X, DATA_y
-};
+enum { DATA_N = 1, DATA_p, DATA_X, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
     int *y;                                      // responses [N]
@@ -38,21 +36,13 @@ typedef struct State {  // of one chain
     real *weight_alpha_1, *X_beta;               // work arrays
 } State;
 
-enum {  // streams of random numbers
-    VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep
-};
+enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #define GM_JOINT_NORMALS     // drawn by kernels of the runtime
 #include "kernels.h"
 
 // ---- part 2: the Gibbs updates ----
-
-// The linear predictor of each row, sum(j, X[i, j]*beta[j]), for kernels that read it
-ROW(predict_X_beta, i) {
-    s->X_beta[i] = dot;
-    return row_weight(0);
-}
 
 // y[k] | rest: every value weighed by its density     if values are missing     model.gm:7
 //   log density += y[k]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[k, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[k, j]))*(1 - y[k])
@@ -80,6 +70,7 @@ KERNEL(impute_y) {
 }
 
 // z_y[k] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
+//   an auxiliary of albert_chib: Albert and Chib 1993, Journal of the American Statistical Association 88
 //   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf, 0)
 ROW(draw_z_y, k) {
     const real h = *s->alpha + dot;
@@ -90,7 +81,7 @@ ROW(draw_z_y, k) {
     return row_weight_and(s->z_y[k], square(s->z_y[k]));
 }
 
-// (alpha, beta) with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation
+// (alpha, beta) with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation (Bhattacharya et al. 2016)
 KERNEL_TEAM(collect_rows_alpha) {
     const long n = d->p + 1;
     const long at_beta = 1;
@@ -151,9 +142,7 @@ KERNEL_TEAM(collect_alpha) {
         s->precision_alpha[(at_beta + a) * n] += t1;
     }
     wide total2 = 0;
-    SUM_ALONG (i, d->N, &total2) {
-        total2 += s->z_y[i];
-    }
+    SUM_ALONG (i, d->N, &total2) total2 += s->z_y[i];
     ONE_LANE s->shift_alpha[0] += total2;
     LANES2 (a, d->p, b, d->p) s->precision_alpha[(at_beta + a) * n + at_beta + b] += s->sum_X_X[a * d->p + b];
     ALONG (j, d->p) s->shift_alpha[at_beta + j] += s->rows_beta[j];
@@ -171,7 +160,7 @@ KERNEL_TEAM(place_alpha) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of alpha, beta
+// Unconstrained coordinates of alpha, beta; one that still stands for its value stays as it is
 KERNEL_TEAM(enter_alpha) {
     ONE_LANE s->position_alpha[0] = *s->alpha;
     LANES (k, d->p) s->position_alpha[k + 1] = s->beta[k];
@@ -253,9 +242,7 @@ KERNEL_TEAM(log_joint) {
     // normal
     lp += -0.02 * square(*s->alpha) - 2.5283764456387727;
     // normal
-    SUM_ALONG (i, d->p, &lp) {
-        lp += -0.08 * square(s->beta[i]) - 1.8352292650788278;
-    }
+    SUM_ALONG (i, d->p, &lp) lp += -0.08 * square(s->beta[i]) - 1.8352292650788278;
     if (CHECKING) {
         // normal, by albert_chib
         SUM_ALONG (i, d->N, &lp) {
@@ -263,9 +250,7 @@ KERNEL_TEAM(log_joint) {
             lp += -0.5 * square(-*s->alpha - sum1 + s->z_y[i]) - 0.9189385332046727;
         }
         // target, by albert_chib
-        SUM_ALONG (i, d->N, &lp) {
-            lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);
-        }
+        SUM_ALONG (i, d->N, &lp) lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);
     }
     if (!CHECKING) {
         // bernoulli
@@ -282,7 +267,7 @@ KERNEL_TEAM(log_joint) {
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
     LANES (i, d->N) {
-        if (d->y[i] != -2147483648.0 && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
+        if (!IS_MISSING(d->y[i]) && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
     }
 }
 
@@ -297,6 +282,12 @@ KERNEL_TEAM(sums_of_data) {
         TEAM_BARRIER();
     }
     // sum_X_X[j, j2] = sum of X[i, j]*X[i, j2] over i; serves the conditional of (alpha, beta); a matrix product, see setup
+}
+
+// The linear predictor of each row, sum(j, X[i, j]*beta[j]), for kernels that read it
+ROW(predict_X_beta, i) {
+    s->X_beta[i] = dot;
+    return row_weight(0);
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host

@@ -5,7 +5,7 @@
 //   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
 //   theta[k]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients draws the unknowns of updates marked * together:
+// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
@@ -20,9 +20,7 @@ typedef struct Data {
     int *y;                                      // [N]
 } Data;
 
-enum {  // fields of Data
-    DATA_N = 1, DATA_t, DATA_y
-};
+enum { DATA_N = 1, DATA_t, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
     int *y;                                      // responses [N]
@@ -35,9 +33,7 @@ typedef struct State {  // of one chain
     wide *position_b, *gradient_b, *log_density_b, *nuts_b, *moves_b; // work arrays
 } State;
 
-enum {  // streams of random numbers
-    VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep
-};
+enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
@@ -61,9 +57,7 @@ KERNEL(impute_y) {
 KERNEL_TEAM(draw_b) {
     const wide shape = 1.8 * d->N + 0.1;
     wide rate = 1;
-    SUM_ALONG (i, d->N, &rate) {
-        rate += s->theta[i];
-    }
+    SUM_ALONG (i, d->N, &rate) rate += s->theta[i];
     TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));
 }
 
@@ -83,31 +77,21 @@ KERNEL_TEAM(draw_scale_b) {
     const wide order = *s->sum_y - 0.10000000000000009;
     wide psi = 0;
     const wide chi = 2 * *s->b;
-    SUM_ALONG (i, d->N, &psi) {
-        psi += 2 * d->t[i] * s->theta[i];
-    }
+    SUM_ALONG (i, d->N, &psi) psi += 2 * d->t[i] * s->theta[i];
     TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
 }
 
-// The move scale_b is applied. With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
+// The group move by scale_b is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
 KERNEL_TEAM(move_b) {
     const wide c1 = 1 / *s->scale_b;
-    ONE_LANE {
-        if (CHECKING) RATIO(log(*s->scale_b));
-        *s->b = *s->b * c1;
-    }
-    ALONG (i, d->N) {
-        if (CHECKING) RATIO(-log(*s->scale_b));
-        s->theta[i] = *s->scale_b * s->theta[i];
-    }
-    ONE_LANE {
-        if (CHECKING) RATIO(log(*s->scale_b));
-    }
+    ONE_LANE *s->b = *s->b * c1;
+    ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
+    ONE_LANE if (CHECKING) RATIO(2 * log(*s->scale_b), -times_log(d->N, log(*s->scale_b)));
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of b, theta
+// Unconstrained coordinates of b, theta; one that still stands for its value stays as it is
 KERNEL_TEAM(enter_b) {
     const wide c1 = (exp(s->position_b[0]) == *s->b) ? s->position_b[0] : log(*s->b);
     ONE_LANE s->position_b[0] = c1;
@@ -161,21 +145,6 @@ KERNEL_TEAM(density_b) {
     STORE(s->log_density_b[0], lp);
 }
 
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of b, theta
-KERNEL_TEAM(jacobian_b) {
-    wide lp = 0;
-    LANES (e, d->N + 1) s->gradient_b[e] = 0;
-    TEAM_BARRIER();
-    SUM_ALONG (k, d->N, &lp) {
-        lp += s->position_b[k + 1];
-        s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
-    }
-    lp += s->position_b[0];
-    const wide c1 = *s->b * s->gradient_b[0] + 1;
-    ONE_LANE s->gradient_b[0] = c1;
-    STORE(s->log_density_b[0], lp);
-}
-
 // ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
@@ -203,13 +172,9 @@ KERNEL_TEAM(log_joint) {
     lp += -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
     // gamma
     const wide c1 = log(*s->b);
-    SUM_ALONG (i, d->N, &lp) {
-        lp += 1.8 * c1 + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
-    }
+    SUM_ALONG (i, d->N, &lp) lp += 1.8 * c1 + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
     // poisson
-    SUM_ALONG (i, d->N, &lp) {
-        lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
-    }
+    SUM_ALONG (i, d->N, &lp) lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
     RESULT(lp);
 }
 
@@ -218,7 +183,7 @@ KERNEL_TEAM(log_joint) {
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
     LANES (i, d->N) {
-        if (d->y[i] != -2147483648.0 && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
+        if (!IS_MISSING(d->y[i]) && d->y[i] < 0) FAULT("y", i, "the value lies outside the support of poisson, 0 and up (model.gm:14)");
     }
 }
 
@@ -227,15 +192,28 @@ KERNEL_TEAM(sums_of_responses) {
     // sum_y = sum of y[i] over i; serves the conditional of scale_b
     ONE_LANE *s->sum_y = 0;
     wide total1 = 0;
-    SUM_ALONG (i, d->N, &total1) {
-        total1 += s->y[i];
-    }
+    SUM_ALONG (i, d->N, &total1) total1 += s->y[i];
     ONE_LANE *s->sum_y += total1;
 }
 
 // The move starts from the identity
 KERNEL_TEAM(before_scale_b) {
     ONE_LANE *s->scale_b = 1;
+}
+
+// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of b, theta
+KERNEL_TEAM(jacobian_b) {
+    wide lp = 0;
+    LANES (e, d->N + 1) s->gradient_b[e] = 0;
+    TEAM_BARRIER();
+    SUM_ALONG (k, d->N, &lp) {
+        lp += s->position_b[k + 1];
+        s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
+    }
+    lp += s->position_b[0];
+    const wide c1 = *s->b * s->gradient_b[0] + 1;
+    ONE_LANE s->gradient_b[0] = c1;
+    STORE(s->log_density_b[0], lp);
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
