@@ -9,7 +9,8 @@ static const char *plates_text(const Out *o, const Loops *l)
 {
     const char *t = "";
     for (int i = 0; i < l->n; i++)
-        t = text(o, "%s%s%s in %s:%s", t, i ? ", " : "", l->index[i]->name, math_text(o, l->index[i]->lo), math_text(o, l->index[i]->hi));
+        t = text(o, "%s%s%s in %s:%s", t, i ? ", " : "", l->index[i]->name, formula_text(o, l->index[i]->lo),
+                 formula_text(o, l->index[i]->hi));
     return t;
 }
 
@@ -25,21 +26,21 @@ static const char *factor_text(const Out *o, const Factor *f)
     return copy;
 }
 
-static const char *guard_text(const Out *o, const Loops *l) { return quoted(o, l->guard ? math_text(o, l->guard) : NULL); }
+static const char *guard_text(const Out *o, const Loops *l) { return quoted(o, l->guard ? formula_text(o, l->guard) : NULL); }
 
 static void emit_start_factor(const Out *o, const StartFactor *f)
 {
     line(o, "{.where = \"%s\", .text = %s, .if_missing = %d, .over = \"%s\", .guard = %s,", source_line(o, f->factor->span),
          quoted(o, factor_text(o, f->factor)), f->if_missing, plates_text(o, f->plates), guard_text(o, f->plates));
-    line(o, " .log_density = \"%s\"},", math_text(o, f->log_density));
+    line(o, " .log_density = \"%s\"},", formula_text(o, f->log_density));
 }
 
 static void emit_definition(const Out *o, const Var *v, const Site *t)
 {
     const char *at = "";
-    for (int k = 0; k < t->n; k++) at = text(o, "%s%s%s", at, k ? ", " : "", math_text(o, t->subscript[k]));
+    for (int k = 0; k < t->n; k++) at = text(o, "%s%s%s", at, k ? ", " : "", formula_text(o, t->subscript[k]));
     line(o, "{.name = \"%s\", .at = \"%s\", .over = \"%s\", .guard = %s, .value = %s},", v->name, at, plates_text(o, &t->plates),
-         guard_text(o, &t->plates), quoted(o, t->value ? math_text(o, t->value) : NULL));
+         guard_text(o, &t->plates), quoted(o, t->value ? formula_text(o, t->value) : NULL));
 }
 
 bool emit_factors(Out *o, const Program *p)

@@ -165,6 +165,7 @@ const char *var_text(const Out *o, const Var *v);       // d.X or s.beta
 const char *number_c(const Out *o, double v);           // the shortest text that is v
 const char *whole_text(const Out *o, const Expr *e);    // an array, as a pointer
 const char *paren(const Out *o, Text t, Level least);
-const char *math_text(const Out *o, const Expr *e);  // in the language's notation
-const char *source_line(const Out *o, Span s);       // file.gm:12
+const char *math_text(const Out *o, const Expr *e);     // in the language's notation
+const char *formula_text(const Out *o, const Expr *e);  // the same, as the runtime reads it
+const char *source_line(const Out *o, Span s);          // file.gm:12
 #endif

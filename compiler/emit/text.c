@@ -17,6 +17,7 @@ const char *var_text(const Out *o, const Var *v)
 }
 
 const char *math_text(const Out *o, const Expr *e) { return ex_text(o->arena, e); }
+const char *formula_text(const Out *o, const Expr *e) { return ex_formula(o->arena, e); }
 
 const char *source_line(const Out *o, Span s) { return span_place(o->arena, s); }
 

@@ -23,7 +23,8 @@ def main():
         found = len(lines) - 1, parts[2] - parts[0]
         good = good and all(a <= b for a, b in zip(found, most))
         failed += not good
-        print("%-7s %s: %d lines, at most %d; the model and its Gibbs updates %d, at most %d" % ("ok" if good else "FAILED", model, found[0], most[0], found[1], most[1]))
+        print("%-7s %s: %d lines, at most %d; the model and its Gibbs updates %d, at most %d"
+              % ("ok" if good else "FAILED", model, found[0], most[0], found[1], most[1]))
     return failed > 0
 
 

@@ -135,10 +135,11 @@ Expr *ex_dim(Expr *e, int k);                                   // extent of dim
 void ex_print(FILE *f, const Expr *e);  // in the language's own notation
 // until it is called again, no sum within an expression is printed with the name of one of these indices, which a reader has met
 void ex_reserve(int n, Index *const *index);
-char *ex_text(Arena *a, const Expr *e);   // the same as a string
-char *ex_quote(Arena *a, const Expr *e);  // for messages: a line at most
-Expr *ex_identity_times(const Expr *e);   // of a matrix that is this times the identity; NULL: it is none
-bool ex_unknown(const Expr *e);           // mentions an unknown
-bool ex_data_only(const Expr *e);         // mentions data, lets and indices at most
-Expr *ex_tidy(Expr *e);                   // a number before a product goes into a sum among its factors
+char *ex_text(Arena *a, const Expr *e);     // the same as a string
+char *ex_formula(Arena *a, const Expr *e);  // the same for the runtime to read: every list by its index (runtime/host/factors.c)
+char *ex_quote(Arena *a, const Expr *e);    // for messages: a line at most
+Expr *ex_identity_times(const Expr *e);     // of a matrix that is this times the identity; NULL: it is none
+bool ex_unknown(const Expr *e);             // mentions an unknown
+bool ex_data_only(const Expr *e);           // mentions data, lets and indices at most
+Expr *ex_tidy(Expr *e);                     // a number before a product goes into a sum among its factors
 #endif

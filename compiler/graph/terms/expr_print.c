@@ -152,6 +152,8 @@ static const Expr *element_at(const Expr *e, int k, int n)
     return k < n ? e->args[1] : e;
 }
 
+static bool plain;  // lists, identity matrices and what picks an element are written by what they are made of
+
 static void print_items(FILE *f, const Expr *e, int n, int columns)
 {
     fputc('[', f);
@@ -167,7 +169,7 @@ static void print_items(FILE *f, const Expr *e, int n, int columns)
 static bool print_element(FILE *f, const Expr *e)
 {
     const Index *by, *inner = NULL, *own;
-    const int n = element_of(e, &by);
+    const int n = plain ? 0 : element_of(e, &by);
     if (!n) return false;
     int columns = element_of(element_at(e, 1, n), &inner);
     for (int k = 2; k <= n && columns; k++)
@@ -202,6 +204,7 @@ Expr *ex_identity_times(const Expr *e)
 // An array that picks its elements by their number is the list of these; one of equal elements a repeated element.
 static bool print_written_out(FILE *f, const Expr *e)
 {
+    if (plain) return false;
     const Expr *n = e->args[0], *body = e->args[1], *times = ex_identity_times(e);
     if (times) {
         if (!ex_is_num(times, 1)) {
@@ -370,6 +373,14 @@ void ex_print(FILE *f, const Expr *e)
 {
     printed = 0;
     print(f, e, 0);
+}
+
+char *ex_formula(Arena *a, const Expr *e)
+{
+    plain = true;
+    char *t = ex_text(a, e);
+    plain = false;
+    return t;
 }
 
 char *ex_text(Arena *a, const Expr *e)
