@@ -1,5 +1,5 @@
-// graph.h -- the model graph: variables, statements that compute, and factors over plates. What files of the folder make of it stands in
-// their own headers.
+// graph.h -- the model graph: variables, statements that compute, and factors over plates. What the files of this folder derive from it
+// is declared in their own headers.
 #ifndef GMC_GRAPH_H
 #define GMC_GRAPH_H
 
@@ -20,7 +20,7 @@ typedef enum {
     VAR_LET,        // computed once from data
     VAR_PARAMETER,  // unknown
     VAR_LATENT,     // unknown, one per observation: declared in a `latent` block
-    VAR_PART,       // unknown, an element of a vector that the compiler made, which is what is drawn: nothing mentions it but names
+    VAR_PART,       // unknown, now an element of a vector that the compiler made: the vector is drawn, and this is its name for readers
     VAR_AUXILIARY,  // unknown, brought in by an augmentation
     VAR_DERIVED,    // a definition that depends on unknowns; its uses are substituted, its value is for the draws
     VAR_SERIES,     // a recursive definition that depends on unknowns: computed in the sweep, up to date whenever an update reads it
@@ -40,7 +40,7 @@ enum {
     MAX_STATISTICS = 64,         // of one variable: no family has as many
 };
 
-typedef struct Loops {  // around a statement (its plates), or of a sum: over indices, where a condition on data and indices holds
+typedef struct Loops {  // around a statement (its plates), or of a sum: over indices, where a condition on data and indices is true
     int n;
     Index *index[MAX_LOOPS];
     Expr *guard;
@@ -59,10 +59,10 @@ typedef struct Site {  // one statement that computes elements of a LET, DERIVED
     int nargs, nsample;
     // two ends: these, the ends of the support, and of `x` the log density (integers) or log_cdf and log_ccdf
     Expr **args;
-    // the last of `args` is the condition that arguments lie in their domains: where it does not hold, there is no draw
+    // the last of `args` is the condition that arguments lie in their domains: where it is false, nothing is drawn
     bool guarded;
     bool within, exact;  // exact: the routine draws between `end[0]` and `end[1]`
-    Expr *x, *end[2];    // stand for a value and the ends in the arguments
+    Expr *x, *end[2];    // placeholders for a value and the two ends, used in the arguments
     Expr *when;          // a component of a mixture: the component drawn is this one. Else NULL
     bool adds;           // of a series: to what sites before it have computed
     bool again;          // a component behind the first: the elements are those of the site before
@@ -77,7 +77,7 @@ typedef struct Series {  // definitions whose elements depend on each other, com
     bool backward;        // from the last to the first
     bool apart;           // only one update reads it, which computes it before
     bool chains;          // the first subscript of each variable distinguishes chains, of which none reads another
-    Site *sites;          // with `along` for the plate or number that stood there; in order
+    Site *sites;          // in order; `along` replaces the plate or number of that subscript
     struct Series *next;  // series that read this one come later
 } Series;
 
@@ -97,10 +97,10 @@ struct Var {
     Expr *lower, *upper;                // declared bounds of data, checked at load; finite support of an integer variable
     Expr *init;                         // default of a data scalar
     bool response;                      // data on the left of `~`: may have missing values
-    bool left_out;                      // response: the model asks that its missing values are left out of what others see (left_out.c)
-    bool may_be_left_out;               // response: the model could ask for that
-    const char *needed_for;             // response: what is made of it before sampling, so that no value may be missing; or NULL
-    bool discrete;                      // of finite or countable support
+    bool left_out;           // response: the model requests that its missing values are left out of all other conditionals (left_out.c)
+    bool may_be_left_out;    // response: the model could ask for that
+    const char *needed_for;  // response: what is computed from it before sampling, so that no value may be missing; or NULL
+    bool discrete;           // of finite or countable support
     Decl *decl;
     Span span;
     Site *sites;
@@ -111,11 +111,11 @@ struct Var {
     int part_at;           // and which element of it, from 0
     bool partial;          // not all elements are drawn: others are computed for the draws, or do not exist
     Index *own[MAX_RANK];  // parameters and latents: elements v[own...] have a statement
-    Expr *exists;          // where this holds; NULL: all do. find_domains fills both
-    // predicted or a series, but not for the draws: which component of a mixture is drawn, messages along a chain
+    Expr *exists;          // if this is true; NULL: all have one. find_domains fills both
+    // predicted or a series, but not written to the draws: which component of a mixture is drawn, messages along a chain
     bool hidden;
     OnRequest on_request;  // predicted, by the compiler: only runs that ask for it have it
-    bool lost;             // an error was reported on it
+    bool lost;             // an error was reported about it
     // VAR_PATTERN of a description: the sum that its name spells out (plan/describe.c). Else NULL
     const struct Spelled *spelled;
     struct Var *in_place;  // a definition, once the model is centred: this is drawn in its place. Else NULL
@@ -123,44 +123,46 @@ struct Var {
     bool mixed;
     struct {         // rewrite/marginal.c, sums.c, trees.c, messages.c, joined.c: unknowns that are summed out
         int summed;  // it is summed out, as this number; 0: it is not
-        // laws of others depend on it, which are summed out of its conditional: those of them with `summed` are for no others to see
+        // other discrete unknowns depend on it and are summed out of its conditional; those of them with `summed` are summed out of that
+        // alone
         bool parent;
         bool offered;  // it can be summed out for NUTS, which is compared with Gibbs updates given it
-        int nrows;     // the first chain with the same data: the arrays of data whose rows are compared
+        int nrows;     // of the array of first chains (alike): the arrays of data whose rows are compared
         Var **rows;
-        Var *rows_counted;  // of that: stands for how many different rows there are
-        bool counts_rows;   // is such a number, from which the runtime knows what a sweep costs
-        // along chains that differ by data alone: the first chain with the same data; of that, how many there are of each
+        Var *rows_counted;  // of that array: the number of different rows
+        bool counts_rows;   // this variable is such a number; the runtime computes the cost of a sweep from it
+        // of chains that differ by data alone: an array of the first chain with the same data as each; of that array, an array of how
+        // many chains have these data
         Var *alike;
-        // along a chain whose messages are of what comes behind the element, and not of the element itself: arrays of what these hold
-        // besides (messages.c). NULL: it is no such chain
+        // of a chain whose messages sum over the elements behind the current one only: arrays of the other terms of these messages
+        // (messages.c). NULL: it is no such chain
         const struct Linked *linked;
-        // summed out: an array of each element's log density at each value; along a chain, of all from this element on. NULL: there is none
+        // summed out: the log density of each element at each value; along a chain, of this element and all behind it. NULL: there is none
         Var *messages;
         struct Joined *joined;  // drawn together with others, by the product of their values; NULL: it is not
-        int chain;              // the subscript that the chain goes along, or the last
-        int sums;               // how many sums over values of others what moves it has behind it
+        int chain;              // the subscript along which the chain runs, or the last one
+        int sums;               // its update sees the joint in which so many unknowns are summed out (factor_counts_at)
     } summing;
     struct {               // rewrite/expect.c: --method em
-        bool integrated;   // --method em: a latent that is there by its expectations; or an auxiliary that was taken back
-        bool expectation;  // --method em: an array of expectations
-        bool weights;      // and it has the probability of each value of a discrete latent, the last dimension
+        bool integrated;   // a latent that is replaced by its expectations; or an auxiliary whose augmentation was undone
+        bool expectation;  // an array of expectations
+        bool weights;      // and these are probabilities of the values of a discrete latent, along the last dimension
     } em;
     struct {                        // model/coverage.c, plan/data_requirements.c: what is known of its elements before the data are read
-        struct Coverage *coverage;  // what its statements name
+        struct Coverage *coverage;  // the elements that its statements name
         bool holes;                 // some elements may have no statement: they do not exist
-        bool minds_missing;         // a LET: a value of a response that is missing does not enter it
-        bool unsure;                // a LET: computed with subscripts that are known to lie inside only when requirements have been checked
-        bool wild;                  // read in a subscript that may be outside for some of its values: emitted code looks each time
+        bool minds_missing;         // a LET: it leaves out missing values of responses
+        bool unsure;                // a LET: its subscripts are known to be valid only after the requirements have been checked
+        bool wild;                  // used in a subscript that some of its values take out of bounds: emitted code checks each time
     } known;
     struct {                 // kernel/once.c, entries.c, logs.c: arrays of kernels
-        Expr *computed;      // an array of what is computed once in a place (kernel/once.c): its elements are as finite as this
-        bool filled_within;  // a work array: the kernel that reads it fills it, and no launch before that can read it
-        // a work array: the precision of the joint normal of this number, of which the runtime keeps the entries that there are; 0: it is
+        Expr *computed;      // an array of values computed once (kernel/once.c): an element is finite if this is
+        bool filled_within;  // a work array: the kernel that reads it also fills it, and no earlier launch can read it
+        // a work array: the precision of the sparse joint normal of this number, of which the runtime keeps the nonzero entries; 0: it is
         // none
         int pattern;
-        // arrays of log x and log(1 - x) as they were drawn, where others read these of values that may round to an end (kernel/logs.c).
-        // NULL: there is none
+        // arrays of log x and log(1 - x) as drawn, for readers of logs of values that may round to 0 or 1 (kernel/logs.c). NULL: there is
+        // none
         Var *kept_log, *kept_log1m;
     } lowered;
 };
@@ -188,9 +190,9 @@ typedef struct Factor {
     bool truncated;
     Expr *lower, *upper;  // truncation
     bool observed;        // its value is data
-    // observed: what a missing value adds to the log density, the ends of its support and truncation
+    // observed: the term of the log density for a missing value: its support and truncation
     Expr *if_missing;
-    // observed: support and truncation, where data alone decide them; integers, until settled: their range. NULL if open
+    // observed: the ends of support and truncation, if they depend on data alone; of integers, until settled, their range. NULL: open
     Expr *least, *most;
     const Var *region;    // of a declared unknown without a distribution: within its bounds. Else NULL
     bool added;           // target +=
@@ -198,13 +200,13 @@ typedef struct Factor {
     // support, truncation and declared bounds, where both ends are known from data: checked at load not to be empty. Else NULL
     Expr *from, *to;
     struct Factor *original;  // factor that an augmentation replaced to make this one, else NULL
-    bool replaced;            // an augmentation took its place
-    // as written: of the missing values of its response alone. What stands in its place is for the others
+    bool replaced;            // an augmentation has replaced it
+    // it is used only in the updates of the missing values of its response; another factor replaces it for all other updates
     bool left_out;
-    bool taken_back;           // --method em: the factor that it was made from stands as written
+    bool taken_back;           // --method em: the augmentation that made it is undone
     const Augmentation *rule;  // that made it
     const Var *sums_out;       // the sum over the values of an unknown, else NULL
-    int made, gone;            // it counts from this number of sums on, until this sum takes it in (0: none does)
+    int made, gone;            // part of the joint from `made` unknowns summed out until the sum of number `gone` absorbs it (0: none does)
     struct Factor *next;
 } Factor;
 
@@ -213,7 +215,7 @@ typedef struct Reading {
     Factor **factor;
 } Reading;  // the factors that a variable enters
 
-typedef struct Applied {  // an augmentation at work
+typedef struct Applied {  // an augmentation that was applied
     const Augmentation *rule;
     Factor *factor;  // what it replaced
     Var *latent;     // the first latent
@@ -234,7 +236,7 @@ typedef struct Graph {
     Applied *applied, **last_applied;
     Series *series;               // of lets, of the sweep, of predictions
     struct Update *updates;       // schedule: the sweep
-    struct Update *last_updates;  // schedule: those that it ends with, which no pass between looks at
+    struct Update *last_updates;  // schedule: those at its end, which the passes in between leave alone
     int nupdates;
     struct Selection *selections;
     struct Alone *no_selection;
@@ -242,21 +244,21 @@ typedef struct Graph {
     struct Requirement *requirements;  // what is checked when the data have been read
     struct Observed *observed;         // what runs may ask for
     struct Labels *labels;             // kinds of labels
-    Factor *written;                   // what the density of the model as written has besides: logs of the Jacobian of its centred form
+    Factor *written;                   // terms that only the model as written has: log Jacobians of its centred form
     int njoint;                        // joint normals with a sparse precision
     int nsums;                         // unknowns that are summed out
-    int offers;                        // with so many sums behind them moves see what is offered summed out; 0: nothing is
+    int offers;                        // number of sums with which NUTS sees the offered unknowns summed out; 0: none is offered
     bool no_augment;
-    // --method. OTHER: gmc chooses. GIBBS: gradients move what the model requests alone; NUTS: whatever they can move, unless the model
-    // asks for something else. EM: the program looks for modes: latents by expectations, all else by maxima of conditionals
+    // --method. OTHER: gmc chooses. GIBBS: NUTS only where the model requests it. NUTS: wherever it can be used, unless the model requests
+    // another method. EM: the program finds modes, by expectations of latents and maxima of all other conditionals
     Method method;
-    bool supports_known;  // build: what statements imply on supports is known
+    bool supports_known;  // build: the supports that statements imply are known
     struct Added *added;  // build: the statements target +=, the last one first
-    bool laws;            // elaborate: some expression holds a density by its name, normal_lpdf(y | mu, s)
-    // build: on the left of `~`, where a name of which some elements are computed stands for those drawn
+    bool laws;            // elaborate: some expression calls a density by its name, normal_lpdf(y | mu, s)
+    // build: on the left of `~`, where the name of a partly computed variable means the elements that are drawn
     const Decl *drawing;
     struct Slopes *slopes;          // gradient: derivatives of functions
-    struct Factored *factored;      // gradient: matrices that are factored, wherever factors mention that
+    struct Factored *factored;      // gradient: the matrices whose Cholesky factors are mentioned
     struct Defined *defined[1024];  // elaborate: definitions at subscripts asked for before
 } Graph;
 #endif

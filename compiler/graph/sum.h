@@ -15,12 +15,12 @@ typedef struct Sum {  // a statistic, an array target[...] += sum over loops of 
     Expr *target[MAX_RANK];  // subscripts, in terms of the loops' indices
     Expr *at[MAX_RANK];      // the same where it was asked for first: names for the subscripts
     Expr *value;
-    // computed once for the run; else a subscript is an unknown, and it is computed again when that was drawn
+    // computed once for the run; else a subscript is an unknown, and the sum is computed again after that is drawn
     bool data_only;
     struct Server *serves;     // updates that read it, in order
-    const char *purpose;       // what else it is for; or NULL
-    bool asked_apart;          // something beside the updates reads it
-    const struct Rows *route;  // only the route with many rows of this draw reads it; NULL: others do, too
+    const char *purpose;       // its other use, for readers; or NULL
+    bool asked_apart;          // something other than an update reads it
+    const struct Rows *route;  // it is read only where this draw has many rows; NULL: elsewhere, too
     struct Sum *next;
 } Sum;
 #endif

@@ -11,12 +11,12 @@ typedef enum {
 typedef struct Selection {  // two methods for the same unknowns; a run finds out which is better (runtime/host/selection.c)
     int number;             // from 1
     int n;
-    // continuous unknowns that meet in factors as written, all of a connected set, or those of it that would be sliced
+    // continuous unknowns that share factors of the model as written: a whole connected set, or those of it that would be sliced
     Var **block;
     bool auxiliaries;  // exact conditionals need some, NUTS integrates them out
-    bool coupled;      // unknowns that would be sliced depend on each other: without a measurement NUTS draws the block
+    bool coupled;      // unknowns that would be sliced depend on each other: if no trial is made, NUTS draws the block
     int nsummed;
-    Var **summed;  // discrete unknowns that NUTS sees summed out; their draws follow it
+    Var **summed;  // discrete unknowns that NUTS sees summed out; they are drawn after it
     struct Selection *next;
 } Selection;
 
@@ -35,71 +35,71 @@ typedef struct Carried {  // an unknown that a group move changes: element becom
     Expr *fixed;                // an element that stays where it is; or NULL
     const Loops *plates;        // of the statement that draws it; NULL: it has the shape of c
     bool triangle;              // a matrix, whose elements above the diagonal are no coordinates
-    Expr *where;                // it moves; NULL: everywhere
-    Expr *log_jacobian;         // windows.c: of its move; NULL: as power says
+    Expr *where;                // the elements that change; NULL: all
+    Expr *log_jacobian;         // windows.c: of its change; NULL: that of `power`
 } Carried;
 
-typedef struct Window {  // windows.c: counts that a move sees summed over a window of values around the current one
+typedef struct Window {  // windows.c: counts that a group move sees summed over a window of values around the current one
     Var *count;
     Conditional *conditional;  // of an element of them
-    Expr *tilt;                // what c adds to the coefficient of the element in its log density, in terms of conditional->element
-    // how many values of the window are below the element, how far they are apart, and the density at each of them, over the largest
+    Expr *tilt;                // c adds this to the coefficient of the element in its log density, in terms of conditional->element
+    // the number of values of the window below the element, their distance, and the density at each of them relative to the largest
     Var *below, *apart, *weights;
     Index *value;  // the number of a value, from 1
     Expr *weight;  // of it: the element of `weights`
-    Expr *step;    // what c adds to the logarithm of the weight of each value more than to that of the value before
+    Expr *step;    // c adds so much more to the logarithm of the weight of a value than to that of the previous value
     int nrows;
-    const struct Part **of_rows;  // parts of the density whose rows the tilt has alike, and
-    Var **rows;                   // how many of them there are for each element
+    const struct Part **of_rows;  // parts of the density over rows in which the tilt is the same, and
+    Var **rows;                   // the number of such rows of each element
 } Window;
 
-// transfers.c: which elements c moves against each other, and how far it may; found before each draw of c
+// transfers.c: the elements that c changes against each other, and how far; found before each draw of c
 typedef struct Transfer {
     Var *moved, *of;  // of: c
     Var *other;       // against this; NULL: elements of `moved` against each other
     unsigned along;   // then bit d: in dimension d each subscript has a partner
     // of these dimensions: who is whose partner (device/transfers.h)
     Var *distance[MAX_RANK], *phase[MAX_RANK], *partner[MAX_RANK];
-    Var *place[2][MAX_RANK];   // of moved and other, in dimensions that c does not have: the subscript of what moves
-    Var *step, *first, *last;  // of each element of c: it moves by this; the values among which it is drawn
+    Var *place[2][MAX_RANK];   // of moved and other, in dimensions that c does not have: the subscript of the element that changes
+    Var *step, *first, *last;  // of each element of c: its step, and the values among which it is drawn
     Index *element[MAX_RANK];
-    Expr *lowest, *highest;  // the least and the most that element may move by
+    Expr *lowest, *highest;  // the smallest and the largest change of the element
 } Transfer;
 
-// scale_moves.c, exchanges.c, transfers.c, location_moves.c, windows.c, reflections.c: the update draws c, and then moves these
+// scale_moves.c, exchanges.c, transfers.c, location_moves.c, windows.c, reflections.c: the update draws c, and then changes these
 typedef struct GroupMove {
     Var *by;         // c: 1 leaves all as it is
     bool added;      // or 0 does: exchanges.c, transfers.c, location_moves.c, reflections.c
-    bool by_priors;  // what moves has no other terms in the law of c
-    Expr *where;     // sizes: something moves; NULL: always
+    bool by_priors;  // what changes enters the law of c by its priors alone
+    Expr *where;     // a condition on sizes: something changes; NULL: always
     int n;
     Carried *moved;
     int nwindows;
     Window *window;            // counts that are summed out for c, and drawn after it
-    const Transfer *transfer;  // what c moves was found before it was drawn; or NULL
+    const Transfer *transfer;  // the elements that c changes are found before it is drawn; or NULL
 } GroupMove;
 
 typedef struct Without {  // conjugates.c: a plate that an update sees integrated out
     const struct Update *plate;
     int n;
     const struct Part **part;  // sums over rows in natural parameters of an element, and
-    // what stands for them in the law: sum[i][element]. Lowering puts statistics of data in their place, or sums that are made before the
+    // their placeholders in the law: sum[i][element]. Lowering replaces them by statistics of data, or by sums that are made before the
     // update
     Var **sum;
 } Without;
 
 typedef struct Tangent {  // proposals.c: of the predictor of a factor, in place of its log density
     const Factor *factor;
-    Expr *density;    // its terms that hold the block
+    Expr *density;    // its terms in the block
     Expr *predictor;  // linear in the block
     // of the log density at the chain's state: its derivative by the predictor, and minus the second one
     Expr *slope, *bend;
-    Expr *at[3];  // what warm-up has found of them, an element for each instance: predictor, slope, bend
+    Expr *at[3];  // their averages over warm-up, an element for each instance: predictor, slope, bend
     Expr *value;  // at[1]*(predictor - at[0]) - at[2]/2*(predictor - at[0])^2
 } Tangent;
 
 typedef struct Proposal {  // of the update's block with its scales, from the joint that has quadratics in place of these factors
-    Var *name;             // its random numbers are of this
+    Var *name;             // identifies its random numbers
     int n;
     Tangent *of;
 } Proposal;
@@ -107,7 +107,7 @@ typedef struct Proposal {  // of the update's block with its scales, from the jo
 // A line of a description as expressions, for pages that write formulas: `name[left...] relation right over loops`
 typedef struct Statement {
     const char *words;  // before the formula: "then"; NULL: none
-    const char *name;   // of a parameter, J or h; NULL: `left` stands for itself
+    const char *name;   // of a parameter, J or h; NULL: `left` is the left side
     int nleft;          // subscripts of the name, or 1
     Expr *left[2];
     const char *relation;  // =, +=, ~, <=, >=, for; NULL: the line is words alone

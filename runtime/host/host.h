@@ -1,4 +1,4 @@
-// host.h -- the fixed half of every fit program: what its files offer each other.
+// host.h -- the fixed half of every fit program: the functions and types that its files share.
 //
 //   main -> run -> options -> data files -> data -> memory -> initial -> sweep loop -> draws, summary
 //
@@ -30,7 +30,7 @@ typedef enum {
     GM_EXIT_INTERRUPTED = 130,  // Ctrl-C; the draws so far are kept
 } GmExit;
 
-// ---- messages.c: lines on the terminal, texts, memory that runs out ----
+// ---- messages.c: lines on the terminal, strings, allocation ----
 
 // One line to stderr. gm_error is for what ends the run, gm_note for what does not (silent under --quiet).
 void gm_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -45,14 +45,14 @@ void *gm_grow(void *block, size_t count, size_t size);
 char *gm_copy_text(const char *text);
 char *gm_format(const char *format, ...) __attribute__((format(printf, 1, 2)));  // the caller frees
 
-// ---- signals.c: what ends a program from outside ----
+// ---- signals.c: signals that end a program ----
 
 void gm_signals_catch(void);       // SIGINT, SIGTERM, SIGHUP, SIGPIPE or SIGXCPU ends the program, without files
-void gm_signals_wait(void);        // from here on the first one asks for an orderly end, and a second one kills
-void gm_signals_keep_draws(void);  // from now on there are draws, which a second one leaves in their temporary files
+void gm_signals_wait(void);        // from here on the first signal requests an orderly end, and a second one kills the program
+void gm_signals_keep_draws(void);  // from now on a second signal leaves the draws so far in their temporary files
 bool gm_interrupted(void);
 
-// ---- fields.c: what is asked of a field of the model ----
+// ---- fields.c: properties of a field of the model ----
 
 // `more`: the model's data_shape or state_shape, or NULL
 GmShape gm_field_shape(const GmField *field, int f, void (*more)(int, const void *, GmShape *), const void *data);
@@ -62,7 +62,8 @@ char *gm_shape_text(int rank, const long *dim);                                 
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
 char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
 int gm_data_of_imputed(const GmModel *model, int state_field);                    // the data field behind it, or -1
-// Whether an unknown is among those of an HMC update: `moved`, or `summed` out in its density (or NULL), names with commas between.
+// Whether an unknown is drawn by an HMC update: it is named in `moved`, or in `summed`, those summed out of its density (or NULL). Names
+// are separated by commas.
 bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
 
 // ---- options.c: the command line ----
@@ -89,7 +90,7 @@ typedef struct GmOptions {
     double init_radius;     // 1 by default; 0: zeros
     int threads;            // >= 1
     bool quiet, check, summary, log_joint;
-    GmMethod method;       // where the program holds the selected
+    GmMethod method;       // if the program has several
     GmTrajectories moves;  // how HMC trajectories are made
     GmDeviceChoice device;
     int device_number;      // of the GPU, from 0
@@ -102,7 +103,7 @@ typedef struct GmOptions {
     long refresh;        // sweeps between lines of progress; 0: the bar, on a terminal
     bool map, jacobian;  // `map`: the mode, not draws; with the Jacobian of the coordinates without bounds
     int starts;          // of `map`; 0: none were given
-    long iterations;     // of `map`: each start ends after so many; 0: when it has arrived
+    long iterations;     // of `map`: most iterations of each start; 0: until it converges
     int n_inputs;        // data.json, more.csv, X=file.npy, N=100, in the order given
     char **inputs;
     int n_new_inputs;  // of --new, in the order given
@@ -144,30 +145,30 @@ typedef struct GmProgress {
 
 double gm_seconds(void);  // a monotonic clock
 void gm_progress_open(GmProgress *p, const GmOptions *o, long total);
-// sweeps from `sweep` on, of at most `batch`, after which a line is due
+// the number of sweeps from `sweep` on, at most `batch`, until a line is due
 long gm_progress_until(const GmProgress *p, long sweep, long batch);
 void gm_progress_show(GmProgress *p, long done);
 void gm_progress_close(GmProgress *p);
 
 // ---- output.c: files that are written, with messages ----
 
-bool gm_output_open(GmFile *f, const char *path);  // false: it cannot be written, which was said
-bool gm_output_done(GmFile *f);  // it has its name; false: it cannot be written, which was said. Either way the end of `f`
-bool gm_outputs_may_be_written(const GmOptions *o);  // whether a run may write all that it would; false after a message
+bool gm_output_open(GmFile *f, const char *path);  // false after a message: it cannot be written
+bool gm_output_done(GmFile *f);  // renames it to its name; false after a message: it cannot be written. Closes `f` in any case
+bool gm_outputs_may_be_written(const GmOptions *o);  // whether all files of a run can be written; false after a message
 
-// ---- lines.c: text files of others ----
+// ---- lines.c: reading text files ----
 
-FILE *gm_text_open(const char *path);           // to be read; NULL after one line: a folder, a device, nothing that can be read
-bool gm_is_utf16(const char *bytes, size_t n);  // text of another kind than all that is read here
+FILE *gm_text_open(const char *path);           // for reading; NULL after a message: it is a folder or a device, or cannot be read
+bool gm_is_utf16(const char *bytes, size_t n);  // text in UTF-16, which is not supported
 
 typedef struct GmLines {
     const char *path;
     FILE *file;
     char *text;           // the line, without its end
     long length, number;  // lines are counted from 1
-    bool ended;           // it has an end: a last line may have none
+    bool ended;           // it ends with a line break; the last line of a file need not
     bool failed;          // after a message
-    size_t room, at, n;   // of text; the byte of the block that comes next, and how many there are
+    size_t room, at, n;   // size of text; position in the block, and its size
     char *block;
     bool after_return;
 } GmLines;
@@ -176,11 +177,11 @@ bool gm_lines_open(GmLines *l, const char *path);  // false after one line
 char *gm_lines_next(GmLines *l);                   // l->text; NULL at the end of the file, or if l->failed
 void gm_lines_close(GmLines *l);
 
-// ---- mapped.c: files that are read where they lie ----
+// ---- mapped.c: files mapped into memory ----
 
 void *gm_map_file(const char *path, size_t *size);  // to be read only; NULL after one line
 void gm_unmap(void *map, size_t size);              // of a file, or of memory
-bool gm_files_unchanged(void);                      // whether files that are mapped are what they were; false after a line for each
+bool gm_files_unchanged(void);                      // whether mapped files are unchanged; false after a message for each
 
 // ---- values.c: named arrays out of files ----
 
@@ -195,7 +196,7 @@ typedef struct GmValue {
     void *map;  // the mapping that `elements` lies in (.npy), or NULL when `elements` was allocated
     size_t map_size;
     bool table;           // from a table, where [n, 1], [1, n] and [n] look alike
-    const char *size_of;  // an int that no file gives: the name of the array that has it as a size; else NULL
+    const char *size_of;  // of an int that no file has: the array from whose size it was inferred; else NULL
 } GmValue;
 
 // The values found so far. `fields` are the names that are wanted: others are not read, only remembered for hints.
@@ -242,8 +243,8 @@ typedef struct GmData {
     GmValues values;     // owns the arrays
 } GmData;
 
-// Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data. What they leave out is taken
-// from `others`, unless that is NULL: all but sizes that arrays of the inputs have, and arrays of another size. false after the message.
+// Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data. Variables that the inputs lack
+// are taken from `others` (or NULL), except sizes that arrays of the inputs determine, and arrays of another size. false after a message.
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others);
 void gm_data_close(GmData *d, const GmModel *m);
 
@@ -257,42 +258,42 @@ bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
 typedef struct GmMemory {
     void *state;   // array of the emitted file's State
     void **block;  // one per chain, then the shared one, and that of expectations
-    // one per chain, and a shared one, of the arrays of updates in place of a joint normal, so many bytes each: the system gives what
-    // is touched
+    // one per chain, and a shared one: arrays of the updates that replace a joint normal, and their sizes. The system allocates pages only
+    // when they are used
     void **standing_in;
     size_t standing_in_bytes[2];
-    bool in_turn;  // all chains have the same arrays of expectations, one after the other
+    bool in_turn;  // all chains share the arrays of expectations, and run one after the other
     int chains;
     size_t bytes[3];  // of a chain's block, the shared one, and that of expectations
     GmShape *shape;   // by state field
-    long negative;    // the size of an array that the compiler made comes out as this; it has no elements, then
+    long negative;    // a negative size of an array of the compiler, which then has no elements
 } GmMemory;
 
-// requests: GmRequest bits; may_take_turns: chains are starts that work one after the other where expectations of latents (`by_start`) are
-// large.
+// requests: GmRequest bits. may_take_turns: chains are starts, which may run one after the other if expectations of latents (`by_start`)
+// are large.
 bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns);
-// bytes of these, of one start, and the name of the largest
+// bytes of the expectations of one start, and the name of the largest array
 size_t gm_memory_by_start(const GmModel *model, const GmMemory *m, const char **largest);
 void gm_memory_close(GmMemory *m);
 
-// What chains hold before their first sweep, put aside and put back, which frees it. NULL: it is more than `most` bytes, or there is no
-// room.
+// A copy of the chains' state before their first sweep, and its restoration, which frees the copy. NULL: it would need more than `most`
+// bytes, or memory is exhausted.
 typedef struct GmKept GmKept;
 GmKept *gm_memory_keep(const GmMemory *m, double most);
 void gm_memory_back(GmMemory *m, GmKept *kept);
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);
 
-// ---- fault.c: what went wrong while sampling ----
+// ---- fault.c: faults while sampling ----
 
 bool gm_fault_raised(void);  // has gm_fault (model.h) been called since the last gm_fault_clear?
 void gm_fault_clear(void);
-void gm_stayed_note(void);                    // a line about draws that were not made, if there were any
+void gm_stayed_note(void);                    // a line about joint normals that kept their values, if there were any
 long gm_fault_sweep(void);                    // where it happened, from 0
 int gm_fault_chain(void);                     // its number in all, from 0
-bool gm_fault_of_data(const GmModel *model);  // raised, and about data or what is computed of them, not about an unknown
+bool gm_fault_of_data(const GmModel *model);  // raised, by data or values computed from them, not by an unknown
 
-// The fault as one line to stderr. `m`, or NULL, has the shapes that name an element of a matrix. Before the first sweep the data `d` are
-// to blame: what they hold there is printed, and no chain is named. Later `d` is NULL.
+// The fault as one line to stderr. `m`, or NULL, has the shapes, to name an element of a matrix. Before the first sweep the cause are the
+// data `d`: their value is printed, and no chain is named. Later `d` is NULL.
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
 
 // ---- singular.c: matrices that are singular to within rounding ----
@@ -300,15 +301,15 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d);
 bool gm_nearly_singular(const double *A, long n, double *L);                   // symmetric; L: room for n by n
 char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);  // one of the state in words, or NULL
 
-// ---- last_draw.c: where a chain of another run has ended ----
+// ---- last_draw.c: the last draw of another run ----
 
 // The values of the unknowns in the last line of draws_1.csv. False after a message.
 bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues *out);
 
 // ---- feasible.c: starts at which no factor is 0 ----
 
-// Where a chain starts outside of a factor, puts it inside: as few variables as do, and none of those that `given` marks (by state field;
-// or NULL), so a start that was inside stays. false after a message that names the factor: no such start was found.
+// If a factor is 0 at a chain's start, changes as few variables as possible so that none is. Variables that `given` marks (by state field;
+// or NULL) are not changed. false after a message that names the factor: no such start was found.
 bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun *run, const bool *given);
 
 // The first factor of the model that is 0 or no number at the chain's state, in words, or NULL; the caller frees. `chain` counts from 0.
@@ -320,8 +321,9 @@ char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, i
 // false after a message: the file of initial values is bad.
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
 bool gm_is_unknown(GmRole role);  // a parameter, a latent or an auxiliary
-// Other random values, within `radius` of zero on the unbounded scale, for n elements of a state field from `first` on: one of its vectors,
-// where these are constrained as wholes. Matrices stay as they are. Keyed by `sweep`, too, one that no run reaches.
+// New random values, within `radius` of zero on the unbounded scale, for n elements of a state field from `first` on: a whole vector, if
+// its elements are constrained together. Matrices are not changed. The random numbers are keyed by `sweep` as well, one that no run
+// reaches.
 void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *run, int chain, int field, long first, long n, double radius,
                          uint64_t sweep);
 // elements of definitions and predictions that no statement computes: NaN, or no integer
@@ -329,21 +331,21 @@ void gm_fill_absent(const GmModel *model, const GmMemory *m, int chain);
 
 // ---- starts.c: where HMC updates begin ----
 
-// For GmRun.instead: before a chain's first HMC update, a place that has a density. Always 0.
+// For GmRun.instead: before a chain's first HMC update, finds initial values with a finite density. Always 0.
 int gm_find_start(GmRun *one, const GmHmc *of, void (*density)(GmRun *));
 
 // Before the first sweep, on the CPU: the same for blocks whose Gibbs updates begin.
 void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 
-// What is observed and has no finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts from 0. On
-// the CPU.
+// The first observed variable without a finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts
+// from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
 
 // ---- second_start.c: other starts where the density is 0 at the first ----
 
-// Chains whose log joint density is not finite, and whose first sweep ends in a fault, begin elsewhere. -1, or the chain for which no place
-// with a density was found, after a message. The run has been set up.
-enum { GM_SECOND_STARTS = 100 };  // random places that are looked at
+// New initial values for chains whose log joint density is not finite and whose first sweep ends in a fault. -1, or the chain for which
+// none with a finite density were found, after a message. The run has been set up.
+enum { GM_SECOND_STARTS = 100 };  // random initial values that are tried
 int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, GmRun *run);
 
 // ---- metrics.c: metrics of HMC that are not diagonal ----
@@ -351,11 +353,11 @@ int gm_second_starts(const GmModel *model, GmMemory *m, const GmData *d, const G
 typedef struct GmMetrics GmMetrics;
 
 GmMetrics *gm_metrics_open(const GmModel *model, const GmData *data, int chains, bool on_gpu);
-// of a chain's HMC update, from its first on; NULL: it is diagonal, for good
+// the metric of a chain's HMC update, from its first transition on; NULL: it is always diagonal
 struct Metric *gm_metric_of(GmMetrics *w, const GmRun *run, const GmHmc *of, int chain);
-// what a chain's HMC update has adapted: its metric begins anew, diagonal
+// resets the metric of a chain's HMC update to a diagonal one that has adapted to nothing
 void gm_metrics_forget(GmMetrics *w, uint64_t machine, int chain, long warmup);
-// what the metric of a chain's HMC update costs in an evaluation, in the units of costs; selections are counted from 1
+// the cost of the metric of a chain's HMC update for each evaluation, in the units of costs; selections are counted from 1
 double gm_metrics_work(const GmMetrics *w, int selection, int chain);
 // the metrics of a chain, a line for each that is not diagonal
 void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before);
@@ -385,11 +387,11 @@ void gm_autocorrelations(const double *x, long draws, int lags, double *out);
 // of it to cross the posterior.
 double gm_energy_ratio(const double *energy, long draws);
 
-// ---- selected.c: which of several methods a chain takes, by what is measured in warm-up ----
+// ---- selection.c: method selection: each chain chooses between methods by measurements in warm-up ----
 
 typedef struct GmTrials GmTrials;
 
-// sweeps of warm-up in which NUTS learns anything; in which it is tried
+// the fewest sweeps of warm-up in which NUTS adapts; in which it is tried
 enum { GM_LEAST_TRAJECTORIES = 100, GM_LEAST_MEASURED = 300 };
 
 typedef struct GmDraws GmDraws;  // draws.c
@@ -399,15 +401,15 @@ GmTrials *gm_trials_open(const GmModel *model, const GmMemory *m, const GmData *
 long gm_trials_warmup(long warmup);  // sweeps in which NUTS under selection adapts before it is measured
 // whether the method that the user asks for is available; if not, a message says so
 bool gm_trials_allow(const GmTrials *w, const GmModel *model, const GmOptions *o);
-GmSelected *gm_trials_of(GmTrials *w);  // for GmRun
-// after each sweep, by each chain for itself: measures, and settles what the next one takes
+GmSelected *gm_trials_of(GmTrials *w);  // the current choices, for GmRun
+// called by each chain after each sweep: measures, and decides the method of the next sweep
 void gm_trials_after(GmTrials *w, int chain, long sweep);
-// sweeps from `sweep` on, of at most `batch`, after which chains meet to choose
+// the number of sweeps from `sweep` on, at most `batch`, until chains meet to choose
 long gm_trials_until(const GmTrials *w, long sweep, long batch);
-void gm_trials_meet(GmTrials *w, long done);  // after so many sweeps of all chains: they choose, if it is time
+void gm_trials_meet(GmTrials *w, long done);  // called when all chains have made `done` sweeps: they choose, if it is time
 
-// On a GPU chains run in lockstep and take the same method. What is measured comes in rows, each of the chains' columns, at meetings: after
-// sweeps that are known beforehand, so that the selected does not depend on the GPU.
+// On a GPU chains run in lockstep and use the same method. Measurements are rows, with the same columns for each chain. They arrive at
+// meetings, after sweeps that are known beforehand, so that the choice does not depend on the GPU.
 enum { GM_WATCHED = 512 };  // rows between two meetings, at most
 // a column: an element of a field of State, or of a header in it
 typedef struct GmWatched {
@@ -415,38 +417,38 @@ typedef struct GmWatched {
     long element;
     GmType type;
 } GmWatched;
-long gm_trials_columns(const GmTrials *w, GmWatched *out);  // how many there are; out: what they are, or NULL
-// sets what a sweep takes; a number that is the same for sweeps that take the same
+long gm_trials_columns(const GmTrials *w, GmWatched *out);  // the number of columns; out gets them, or is NULL
+// sets the methods of a sweep; gives a number that identifies them
 uint64_t gm_trials_form(GmTrials *w, long sweep);
-bool gm_trials_watch(const GmTrials *w, long sweep);  // whether its row is wanted
-bool gm_trials_due(const GmTrials *w, long done);     // whether chains meet after so many sweeps, and have not yet
+bool gm_trials_watch(const GmTrials *w, long sweep);  // whether the row of this sweep is needed
+bool gm_trials_due(const GmTrials *w, long done);     // whether a meeting after `done` sweeps is due
 // the meeting: the rows of the last n sweeps, [n][chains][columns]
 void gm_trials_watched(GmTrials *w, long done, long n, const double *rows);
-// what metrics of HMC cost on a GPU; on a CPU that is counted as it happens
+// the costs of HMC metrics on a GPU; on a CPU they are counted during the run
 void gm_trials_know(GmTrials *w, const GmMetrics *metrics);
-void gm_trials_move_by(GmTrials *w, const char *name);  // how HMC is called in messages: "NUTS" by default
-// what a chain has taken: a line a selection, each after `before`
+void gm_trials_move_by(GmTrials *w, const char *name);  // the name of HMC in messages: "NUTS" by default
+// the methods that a chain has chosen: a line for each selection, after `before`
 void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before);
-// the unknowns whose transitions this diagnostic field is of, if the program holds the selected, else NULL
+// the unknowns of this diagnostic field, if it belongs to a selection, else NULL
 const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between);
 void gm_trials_print(FILE *to, const GmTrials *w);  // of all chains: a line a selection
 void gm_trials_close(GmTrials *w);
 
-// ---- restarts.c: chains that are where there is next to no probability begin again where others are ----
+// ---- restarts.c: a chain in a region of negligible probability restarts at the position of another one ----
 
 typedef struct GmRestarts GmRestarts;
 
-GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);  // NULL: none can
-// before each HMC update, by each chain for itself
+GmRestarts *gm_restarts_open(const GmModel *model, const GmMemory *m, const GmData *d, const GmOptions *o);  // NULL: not possible
+// called by each chain before each HMC update
 void gm_restarts_moves(GmRestarts *w, int chain, const GmHmc *of);
-void gm_restarts_after(GmRestarts *w, const GmRun *one);  // after each sweep
+void gm_restarts_after(GmRestarts *w, const GmRun *one);  // called by each chain after each sweep
 // sweeps from `sweep` on, of at most `batch`, after which chains meet
 long gm_restarts_until(const GmRestarts *w, long sweep, long batch);
-// after so many sweeps of all chains: some begin again, if it is time
+// called when all chains have made `done` sweeps: some restart, if it is time
 void gm_restarts_meet(GmRestarts *w, GmRun *run, long done);
-// a line, after `before`, of a chain that has
+// a line, after `before`, if the chain has restarted
 void gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *before);
-void gm_restarts_print(FILE *to, const GmRestarts *w);  // a line for each of them
+void gm_restarts_print(FILE *to, const GmRestarts *w);  // a line for each chain that has restarted
 void gm_restarts_close(GmRestarts *w);
 
 // ---- together.c: chains that adapt together (device/chees.h) ----
@@ -454,19 +456,20 @@ void gm_restarts_close(GmRestarts *w);
 bool gm_together_possible(const GmModel *model, const GmOptions *o);  // else a message
 // once the device is known: sets run->together_mode and run->together
 void gm_together_open(GmRun *run, const GmModel *model, const GmOptions *o);
-bool gm_together_selected(const GmRun *run, const GmModel *model);  // whether chains adapt HMC together that is under method selection
+bool gm_together_selected(const GmRun *run,
+                          const GmModel *model);       // whether chains adapt an HMC update together that belongs to a method selection
 long gm_together_until(const GmRun *run, long batch);  // sweeps from run->sweep on, of at most `batch`, after which chains meet
-// after so many sweeps of all chains, on a CPU: they adapt, if it is time
+// called when all chains have made `done` sweeps, on a CPU: they adapt, if it is time
 void gm_together_meet(GmRun *run, const GmModel *model, long done);
-void gm_together_learned(GmTogether *t, double step, double log_time);  // as the machine of a chain has them
+void gm_together_learned(GmTogether *t, double step, double log_time);  // stores what a chain has adapted
 void gm_together_note(FILE *to, const GmRun *run, const char *before);  // a line for each HMC update, after `before`: what was adapted
 void gm_together_close(GmRun *run);
 
 // ---- number.c: numbers as text ----
 
 enum { GM_NUMBER_ROOM = 40 };
-// Writes x with as few digits as read back to the same double, or at most `digits` if that is not 0. Returns the length, at most 24; bytes
-// up to GM_NUMBER_ROOM may change.
+// Writes x with the fewest digits that read back as the same double, or at most `digits` if that is not 0. Returns the length, at most 24;
+// bytes up to GM_NUMBER_ROOM may change.
 int gm_print_number(char *to, double x, int digits);
 
 // ---- writer.c: rows of numbers into files, while the chains go on ----
@@ -474,22 +477,23 @@ int gm_print_number(char *to, double x, int digits);
 // The rows of all chains and the threads that write them. For each chain one thread at a time stores rows, in their order.
 typedef struct GmWriter GmWriter;
 
-// rows[chain][held][columns] is where the chains' rows lie; row `at` of a chain lies at at % held. NAME: as messages call the chain's file.
+// rows[chain][held][columns] are the rows of the chains; row `at` of a chain is at index at % held. name: of the chain's file, for
+// messages.
 GmWriter *gm_writer_open(double *rows, int chains, long held, long columns, FILE **file, char *const *name, int threads, int digits);
 // waits until row `at` may be filled; false: the file cannot be written
 bool gm_writer_room(GmWriter *w, int chain, long at);
 void gm_writer_stored(GmWriter *w, int chain, long at);  // it is filled
-void gm_writer_close(GmWriter *w);                       // when all that was stored is written
-long gm_writer_held(long columns, long most);            // rows to hold for each chain, that it need not wait
+void gm_writer_close(GmWriter *w);                       // waits until all stored rows are written
+long gm_writer_held(long columns, long most);            // the number of rows that each chain needs in memory to avoid waiting
 
-// ---- adaptation.c: what NUTS has learned, for the files ----
+// ---- adaptation.c: step sizes and metrics that HMC has adapted, for the files ----
 
 typedef struct GmAdaptation {
-    bool moves, by_nuts;  // there are HMC updates; this chain draws by them
+    bool moves, by_nuts;  // the program has HMC updates; this chain uses them
     double step;          // step size of the first block; 0: there is none
     int depth;            // its doublings at most
     long n;               // coordinates of all blocks
-    double *metric;       // the diagonal of the inverse metric, 1 where nothing was learned; the caller frees
+    double *metric;       // the diagonal of the inverse metric, 1 where nothing was adapted; the caller frees
 } GmAdaptation;
 
 GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun *run, int chain);
@@ -518,11 +522,11 @@ struct GmDraws {
     long *stored;              // per chain: rows, of which the last may be more than `kept`
     long *possible;            // per chain: kept draws at which lp__ is neither NaN nor -infinity
     FILE **file;               // per chain, or NULL without -o
-    GmFile *output;            // what `file` is of
+    GmFile *output;            // the files that `file` writes to
     char **final;              // its path, for messages
     GmWriter *writer;          // or NULL without -o
     const GmTrials *selected;  // of methods; NULL: the program holds none
-    double begun, sampling;    // seconds: when sweeps began, and draws
+    double begun, sampling;    // times in seconds at which sweeps, and kept draws, began
     const GmModel *model;      // those of gm_draws_open
     const GmMemory *shapes;
     const GmData *data;
@@ -530,14 +534,14 @@ struct GmDraws {
 };
 
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
-// Before the first draw of a chain: the head of its file, with what warm-up has come to.
+// Before the first draw of a chain: writes the head of its file, with the results of warm-up.
 void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain);
 // not a quantity of the model, but a diagnostic of HMC
 bool gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row);  // one row of columns, as row `at` of the chain
-// by each chain for itself; row `at`
+// called by each chain; row `at`
 bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);
-// renames the temporary files, if any draw was kept in all; may lower `kept`. What cannot get its name stays
+// renames the temporary files, if every chain kept a draw; may lower `kept`. A file that cannot be renamed keeps its temporary name
 bool gm_draws_finish(GmDraws *d);
 void gm_draws_close(GmDraws *d);  // removes temporary files that were not finished
 // '.' beta.1, '[' beta[1]
@@ -548,7 +552,7 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 
 enum { GM_SUMMARY_CELLS = 9, GM_CELL_ROOM = 40 };
 extern const char *const gm_summary_titles[GM_SUMMARY_CELLS];
-// The numbers of a row as the table has them, in the order of the titles; "-" where there is none.
+// The numbers of a row as the table prints them, in the order of the titles; "-" for none.
 void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM]);
 bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 
@@ -556,8 +560,8 @@ bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
 
 typedef struct GmNewData GmNewData;
 
-// Reads the data of --new, before the run: NULL after a message. Then, from the draws: what the model defines, and what was asked for, with
-// these data; means and sds are printed and written to a table. false after a message.
+// open reads the data of --new, before the run: NULL after a message. take computes from the draws the definitions of the model, and the
+// requested quantities, for these data; it prints means and sds and writes them to a table. false after a message.
 GmNewData *gm_new_data_open(const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d);
 bool gm_new_data_take(GmNewData *n, FILE *to, const GmOptions *o, const GmDraws *d);
 void gm_new_data_close(GmNewData *n);
@@ -569,17 +573,17 @@ int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const Gm
 
 // ---- map.c: the mode ----
 
-// Climbs from where each chain starts, prints the best mode and writes it to files. The status to exit with.
+// Ascends from the start of each chain, prints the best mode and writes it to files. The status to exit with.
 // on_device: for expectation-maximisation, a run of one chain on a GPU, or NULL.
 int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, const GmData *d, GmOptions *o);
 // --init map: each chain is at the mode that its ascent has found. GM_EXIT_OK, or another status after a message.
 int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
 
-// ---- draw_files.c: files of draws, by their names ----
+// ---- draw_files.c: finding files of draws by name ----
 
 bool gm_ends_in_csv(const char *path);
-// The files that a command is given: those, or where it is one NAME without .csv, NAME_1.csv and so on from the first that there is.
-// NULL after a message that begins with the name of the command; names and array are the caller's.
+// The files that the user gives to a command. One NAME without .csv means NAME_1.csv and so on, from the first number for which there is a
+// file. NULL after a message that begins with the name of the command; the caller frees names and array.
 char **gm_draw_files(const char *command, char **given, int n_given, int *n);
 
 // ---- run.c ----

@@ -1,11 +1,11 @@
-// model.h -- how an emitted program describes itself to the runtime, and what the runtime hands to it.
+// model.h -- the description of an emitted program for the runtime, and the run that the runtime passes to it.
 //
 // The emitted file defines one `const GmModel gm_model`. The runtime owns the command line, files, memory, the sweep loop
 // and the summary; the emitted file owns the mathematics.
 #ifndef GM_MODEL_H
 #define GM_MODEL_H
 
-#ifndef __CUDACC_RTC__  // there base.h has said what these are
+#ifndef __CUDACC_RTC__  // there base.h defines these types
 #include <stddef.h>
 #include <stdint.h>
 #endif
@@ -20,7 +20,7 @@ extern "C" {
 
 // Types of elements. On the CPU all but GM_INT are double; on a GPU they depend on --precision:
 typedef enum {
-    GM_INT,    // int32_t; a number of the data that is no response: long, since it may be a size
+    GM_INT,    // int32_t; a scalar of the data that is no response is long, since it may be a size
     GM_REAL,   // data, definitions and latents: float in single and mixed precision
     GM_WIDE,   // parameters, sums, work arrays: double
     GM_SOLVE,  // precision matrices and shifts of joint normal draws: float in single precision
@@ -40,7 +40,7 @@ typedef enum {
     GM_SUM,  // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
 } GmRole;
 
-typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2 } GmRequest;  // what a run may ask for besides: bits
+typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2 } GmRequest;  // quantities that a run may request: bits
 
 typedef enum {
     GM_ANY,
@@ -73,25 +73,25 @@ typedef struct GmField {
     size_t offset;    // of the value (data scalars) or of the pointer, in Data or State
     int has_default;  // data: the file may leave it out
     int may_miss;     // data: null, NA, NaN allowed; then imputed_field is its State field
-    // data: `infer { name by marginal; }` would leave missing values out of what the unknowns see
+    // data: `infer { name by marginal; }` would leave missing values out of the conditionals of unknowns
     int may_be_left_out;
-    const char *needed_for;  // data: why no value may be missing although the likelihood describes them; or NULL
-    // data: a distribution that asks for the constraint: "the `Sigma` of multi_normal (m.gm:4)"; NULL: it is declared
+    const char *needed_for;  // data: why no value may be missing although they have a distribution; or NULL
+    // data: the argument that requires the constraint: "the `Sigma` of multi_normal (m.gm:4)"; NULL: it is declared
     const char *asked_by;
     int finite;         // data: infinite values are refused
     int imputed_field;  // 1 + index into state, 0 if none
     int shared;         // state: 1 one array for all chains (GM_SUM of data only); 2 the same unless data are missing
-    // state: not all elements are drawn: `derive` computes the others, or makes them NaN: they do not exist
+    // state: not all elements are drawn: `derive` computes the others, or sets them to NaN if they do not exist
     int partial;
     int on_request;  // state: a GmRequest, without which it has no elements and is not computed; 0: always there
-    int bounded;     // the bounds are these numbers; 0: there are none, or data_shape and state_shape say them
+    int bounded;     // the bounds are these numbers; 0: there are none, or data_shape and state_shape compute them
     double lower, upper;
-    int by_start;  // state: expectations of latents, for modes: nothing is kept in them while another start is at work
-    // state: only updates in place of the joint normal of this number (sparse.h) use it; 0: others do
+    int by_start;  // state: expectations of latents, for modes: their values are lost while another start runs
+    // state: only updates that replace the joint normal of this number (sparse.h) use it; 0: others, too
     int in_place_of;
     int part_of, part;           // state: 1 + the field that it is an element of, and which one; 0: an array of its own
     const char *where;           // "file.gm:12"
-    const char *declared;        // "int<lower=0, upper=1> y[N]", for messages; NULL: made up from the rest
+    const char *declared;        // "int<lower=0, upper=1> y[N]", for messages; NULL: made from the other members
     int extent_of[GM_MAX_RANK];  // data: 1 + index of the int scalar that is this extent as it stands, 0 if none
 } GmField;
 
@@ -102,11 +102,11 @@ typedef struct GmMissing {
 
 struct GmHmc;
 
-// Scales are being drawn (device/scales.h): joint normals are not, and what is left of their densities when they are integrated out is
-// added to `result`, or nothing.
+// While scales are drawn (device/scales.h), joint normals are not. MARGINAL: their density integrated over the block is added to `result`.
+// GIVEN_X: nothing is added.
 enum { GM_MARGINAL = 1, GM_GIVEN_X };
 
-typedef struct GmRun {  // one run: all that emitted code may ask for
+typedef struct GmRun {  // one run: everything that emitted code may read of it
     const void *data;   // the emitted file's Data
     void *state;        // array of the emitted file's State, one per chain
     size_t state_size;  // bytes of each
@@ -115,44 +115,44 @@ typedef struct GmRun {  // one run: all that emitted code may ask for
     uint64_t seed;
     long sweep;  // current sweep, from 0; warm-up included
     int threads;
-    int requests;                      // GmRequest bits: what `derive` computes besides
-    int only_asking;                   // setup looks at what the data have to meet, and goes no further
+    int requests;                      // GmRequest bits: what `derive` computes in addition
+    int only_asking;                   // setup checks the requirements on data, and does nothing else
     int checking;                      // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
-    double *check_log_q, *check_size;  // and to check_size what they added up for that, without signs
-    long *check_ratios;                // how many did, by chain
+    double *check_log_q, *check_size;  // and the absolute values of the terms of that sum to check_size
+    long *check_ratios;                // the number of these kernels, by chain
     const GmMissing *missing;          // by data field
     long warmup;                       // sweeps before this one are warm-up: samplers may adapt
-    int chain;                         // the chain at work; set by kernels.h
+    int chain;                         // the current chain; set by kernels.h
     int inner_threads;                 // threads that share one chain's work
-    double result;                     // of the last kernel that gives a number
-    long colour;                       // of the elements at work, for chains of neighbours
+    double result;                     // of the last kernel that returns a number
+    long colour;                       // the class of elements that is drawn now, for chains of neighbours
     struct GmSelected *selected;       // by chain and selection; NULL: all is drawn by Gibbs updates
     int together_mode;                 // GmTogetherMode: whether chains adapt HMC together
     struct GmTogether *together;
-    int n_together;             // those updates; NULL: no chain waits for another
+    int n_together;             // the number of those updates; together is NULL: no chain waits for another
     struct GmMetrics *metrics;  // of HMC updates, where they are not diagonal; NULL: all are
-    // chains in lockstep on a CPU: those that launches are for, while others have their draw; NULL: all
+    // chains in lockstep on a CPU: the chains whose trajectories go on, while others have their draw; NULL: all
     const int *going;
     int n_going;
-    int update;    // the one that gm_model.update takes
+    int update;    // the number of the update that gm_model.update makes
     long batch;    // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int marginal;  // GM_MARGINAL, GM_GIVEN_X; else 0
-    int kept;      // within a sweep, which makes statistics of what it draws before the first update that reads them
-    int like_gpu;  // the updates that a GPU makes, on whatever the run is
-    // how long sweeps take is measured: scales are not drawn with joint normals integrated out, which is done more often when chains begin
+    int kept;      // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
+    int like_gpu;  // the updates are those for a GPU, also on a CPU
+    // sweeps are being timed: scales are not drawn with joint normals integrated out, since that is done more often at the start of chains
     int timed;
     int seeking;                       // only HMC updates are made, each by `instead`
-    int *tried;                        // not NULL: a fault is no fault, and noted there
-    void (*after)(struct GmRun *one);  // called after each of them, by each chain for itself, or NULL
-    // called before each HMC update, or NULL: 1, it is not made
+    int *tried;                        // not NULL: a fault does not stop the run, and is noted there
+    void (*after)(struct GmRun *one);  // called by each chain after each sweep, or NULL
+    // called in place of each HMC update, or NULL; 0: the update is made after all
     int (*instead)(struct GmRun *one, const struct GmHmc *of, void (*density)(struct GmRun *));
-    void *host;               // the runtime's own
+    void *host;               // used by the runtime only
     struct GmDevice *device;  // the GPU that the run is on; NULL: the CPU. Then data and state point into its memory
 } GmRun;
 
-// The terms of a sparse joint normal on a GPU (sparse.h, KERNEL_TERMS): an iteration of one of the kernel's loops lists some, numbered one
-// after the other from `first` of the iteration on. At first the kernel measures how many iterations there are, then it counts the terms of
-// each into `first`, then it notes their places. In a sweep it collects their values. A row of -1 is the shift.
+// The terms of a sparse joint normal on a GPU (sparse.h, KERNEL_TERMS). Each iteration of a loop of the kernel lists some terms, whose
+// numbers begin with `first` of the iteration. Modes of the kernel: MEASURE finds the number of iterations, COUNT the number of terms of
+// each, NOTE their places, and COLLECT, in each sweep, their values. A row of -1 is the shift.
 enum { GM_TERMS_COLLECT, GM_TERMS_MEASURE, GM_TERMS_COUNT, GM_TERMS_NOTE };
 typedef struct GmTerms {
     int64_t mode, count;  // count: of terms
@@ -161,14 +161,14 @@ typedef struct GmTerms {
     double *value;  // of each chain, `count`
 } GmTerms;
 
-// When the joint normals of a chain had no draw: the number of the last such sweep, from 1, how many since then were near each other, and
-// how many after the first sweeps.
+// Sweeps in which joint normals of a chain kept their values: the last one, counted from 1, the number of those near each other up to it,
+// and of all after the first sweeps.
 typedef struct GmStays {
     uint64_t last;
     int32_t in_a_row, all;
 } GmStays;
 
-typedef struct GmPlace {   // what kernels on a GPU may read of the run; in device memory
+typedef struct GmPlace {   // the data of a run for kernels on a GPU; in device memory
     uint64_t seed, sweep;  // sweep from 0
     int64_t warmup, colour;
     int32_t first_chain, chains;
@@ -181,67 +181,67 @@ typedef struct GmPlace {   // what kernels on a GPU may read of the run; in devi
     const GmMissing *missing;     // by data field; arrays in device memory
     double *result;               // per chain: of log_joint
     const struct GmTerms *terms;  // by number of a sparse joint normal, from 1; in device memory
-    int32_t *going;     // how many chains launches are for, then which; not all of them while some of an HMC update have their draw
-    uint32_t idle[32];  // the others, a bit for each of the first 1024. With more chains launches are for all of them
-    int32_t stayed;     // draws that were not made (GM_STAYS), and of what the last of them
+    int32_t *going;     // the number of active chains, then their numbers: during an HMC update some chains may already have their draw
+    uint32_t idle[32];  // a bit for each of the first 1024 chains: it is not active. If there are more, all are active
+    int32_t stayed;     // the number of blocks that kept their values (GM_STAYS), and the variable of the last one
     const char *stayed_variable;  // in device memory
-    GmStays *stays;               // per chain; NULL: blocks stay in the first sweeps alone
+    GmStays *stays;               // per chain; NULL: blocks may keep their values in the first sweeps only
 } GmPlace;
 
-// Whether a joint normal that is not proper to within rounding is no fault yet: its block keeps its values. In the first sweeps; later
-// at most GM_STAYS_IN_A_ROW times in sweeps that are at most GM_STAYS_NEAR apart, and GM_MOST_STAYS times in all.
+// A joint normal whose precision is not positive definite to within rounding keeps its values, without a fault, in the first sweeps. Later
+// this may happen at most GM_STAYS_IN_A_ROW times in sweeps that are at most GM_STAYS_NEAR apart, and GM_MOST_STAYS times in all.
 enum { GM_FIRST_SWEEPS = 50, GM_STAYS_NEAR = 10, GM_STAYS_IN_A_ROW = 20, GM_MOST_STAYS = 100 };
 #define GM_STAYS(sweep, warmup) ((sweep) < (warmup) && (sweep) < GM_FIRST_SWEEPS)
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-// Whether a chain has its draw while others of an HMC update go on (gm_hmc in runtime_cuda.h): nothing is done for it.
+// Whether a chain already has its draw while an HMC update of others goes on (gm_hmc in runtime_cuda.h): kernels skip it.
 enum { GM_MOST_IDLE = 32 * (int)(sizeof((GmPlace *)0)->idle / sizeof(uint32_t)) };
 DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDLE && place->idle[chain / 32] >> chain % 32 & 1; }
 #endif
 
-// Nothing but another method for the same block changes the unknowns between two sweeps; unless values are missing, which are drawn, too.
+// ALONE: between two of these updates, nothing changes the unknowns but another method for the same block. UNLESS_MISSING: that is so if no
+// values are missing.
 enum { GM_ALONE = 1, GM_UNLESS_MISSING };
 
 // An HMC update (launch.h, NUTS). Members that are 0 have their defaults. Members are written in this order.
 typedef struct GmHmc {
     uint64_t machine, position, value, gradient, diagnostics;  // fields of State, by their offsets
-    uint32_t var;                                              // whose random numbers it takes
+    uint32_t var;                                              // identifies its random numbers
     const char *name;                                          // of the unknowns: "mu, tau, theta"
-    int64_t coordinates, room;                                 // coordinates: reals without bounds; room: numbers of `machine`
+    int64_t coordinates, room;                                 // unconstrained coordinates; size of `machine`, in numbers
     int32_t alone;         // GM_ALONE or GM_UNLESS_MISSING: the density at the draw of the last sweep need not be evaluated again
     int32_t marginal;      // auxiliaries are integrated out
-    int32_t selection;     // there is another method for them, and a start that is not finite is no fault
+    int32_t selection;     // it belongs to a method selection, and an infinite density at the start is no fault
     double accept;         // mean acceptance that the step size aims at (0.8)
     int32_t depth, steps;  // NUTS: doublings at most (10); HMC: leapfrog steps of every trajectory
-    double step;           // step size; else it is adapted
+    double step;           // step size; 0: adapted
     double anneal;         // temperature of the first sweep of warm-up (1)
     const char *summed;    // discrete unknowns that its density sums out; NULL: none
-    // after the density: log |dx/dq| and its gradient in the places of the density's; NULL: it is 0
+    // called after the density: replaces it and its gradient by log |dx/dq| and its gradient; NULL: that is 0
     void (*jacobian)(struct GmRun *);
-    // a field of State, a number for each coordinate: how far its effect is standardised from the next sweep on (nuts.h); 0: there are none
+    // a field of State: for each coordinate the degree of standardisation of its effect from the next sweep on (nuts.h); 0: there are none
     uint64_t standardised;
-    int32_t by;             // GM_BY_NUTS, GM_BY_CHEES: the model asks for it by name
-    int32_t together;       // the runtime's own: chains adapt together (device/chees.h)
-    int32_t metric;         // a MetricKind (metric.h): diagonal, or of low rank where that pays
-    uint64_t state_size;    // the runtime's own: bytes of State, whose kernels do not know it
-    int64_t first, adapts;  // the runtime's own: sweeps are counted from here, and it adapts in so many
+    int32_t by;             // GM_BY_NUTS, GM_BY_CHEES: the model requests it by name
+    int32_t together;       // set by the runtime: chains adapt together (device/chees.h)
+    int32_t metric;         // a MetricKind (metric.h)
+    uint64_t state_size;    // set by the runtime: bytes of State, which kernels of the runtime do not know
+    int64_t first, adapts;  // set by the runtime: its first sweep, and the number of sweeps in which it adapts
 } GmHmc;
 
 enum { GM_BY_NUTS = 1, GM_BY_CHEES };
 
-// Which updates that are NUTS by themselves chains make together, by ChEES: those that the model asks for; those, and all that it does not
-// name; all; none.
+// Which NUTS updates the chains make together, by ChEES: those that the model requests so; also those that it does not name; all; none.
 typedef enum { GM_TOGETHER_BY_NAME, GM_TOGETHER_UNLESS_NAMED, GM_TOGETHER, GM_APART } GmTogetherMode;
 
 typedef struct GmTogether {  // an HMC update, in runs in which chains may adapt together
-    uint64_t diagnostics;    // the field of State that says which it is
-    int made;                // chains make it together; then
+    uint64_t diagnostics;    // the field of State that identifies it
+    int made;                // chains make it together; if so:
     GmHmc of;
-    double step, time;  // and, once adapted, its step size and the length of its trajectories
+    double step, time;  // its step size and the length of its trajectories, once adapted
 } GmTogether;
 
-// A factor that is 0 for some values of the unknowns, as text in the model's notation: what is bound by `over`, each an index and its
-// range, and holds where `guard` is not 0. host/factors.c reads it.
+// A factor that is 0 for some values of the unknowns, as text in the model's notation. `over` lists indices with their ranges; the factor
+// exists where `guard` is not 0. host/factors.c parses it.
 typedef struct GmFactor {
     const char *where, *text;                // "file.gm:12"; "binomial(y[j, t] | n[j], p)"
     int if_missing;                          // only where a missing response has been filled in
@@ -252,7 +252,7 @@ typedef struct GmDefinition {  // name[at] = value: a definition of data that a 
     const char *name, *at, *over, *guard, *value;
 } GmDefinition;
 
-// A variable that is observed, or a statement of the density that is about none (no name). no_...: why there is none.
+// An observed variable, or a term of the density without one (no name). no_...: why the quantity does not exist.
 typedef struct GmObserved {
     const char *where, *name;  // "file.gm:12"
     int data;                  // 1 + its data field; 0: a definition of data

@@ -1,7 +1,6 @@
-// afresh.c -- auxiliaries that are drawn afresh from their whole conditionals: what comes before them in the sweep may be updated with them
-// integrated out.
+// afresh.c -- auxiliaries that are drawn afresh from their whole conditionals: updates before them in the sweep may integrate them out.
 //
-// Needs: augment done.     Gives: answers about a variable; the graph stays as it is.
+// Needs: augment done.     Gives: answers about a variable; the graph is not changed.
 #include "afresh.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"

@@ -1,19 +1,18 @@
-// band.c -- joint normals along a chain: elements that share terms stand at fixed distances along one subscript, so the precision is a
-// band.
+// band.c -- joint normals along a chain: elements that share terms are at fixed distances along one subscript, so the precision is a band.
 //
 //   before   terms of x, mu:   x[t]*x[t - 1]: phi/s^2   x[t]^2: ...   x[t]*mu: 1/q^2   mu^2: ...
 //   after    chain x along t, lag 1, border mu
 //
 // The subscripts of a variable of the chain are of three kinds. Along: in every term of two elements of the chain their difference is a
 // number, at most MOST_LAG, or runs between such numbers: of x[t - j]*x[t - k], j and k in 1:3. Panel: it is the same in both, so that
-// there is a chain for each. Inner: anything; elements with the same subscripts along and of the panel are a node. With w elements a node
-// and the lag l the precision is a band of (l + 1)*w - 1 places below the diagonal, and its Cholesky factor as well (Rue 2001). What has no
-// such subscript is the border, dense, and integrated out of nothing: the Schur complement.
+// there is a chain for each value. Inner: any other; elements with the same subscripts along and of the panel are a node. With w elements a
+// node and the lag l the precision is a band of (l + 1)*w - 1 places below the diagonal, and so is its Cholesky factor (Rue 2001).
+// Variables without such a subscript are the border, which is dense: they are drawn by the Schur complement.
 //
-// Side conditions, each looked at here: variables of the chain have the same extents along and over the panel, for an offset between them
-// would have to be data; differences are numbers, or lie between numbers, for all terms, also of two variables; elements that are listed,
-// x[1] and x[T], are numbers apart or they are not (then there is no band); lags are numbers. Guards, gathers (x[g[i]]), missing responses
-// and elements without a statement need nothing: they stand in the coefficients and loops of the terms.
+// Conditions, each tested here: variables of the chain have the same extents along and over the panel, since an offset between them would
+// have to be data. Differences are numbers, or lie between numbers, for all terms, also of two variables. Listed elements, x[1] and x[T],
+// are a number apart; otherwise there is no band. Lags are numbers. Conditions, gathers (x[g[i]]), missing responses and elements without a
+// statement need no test: they are in the coefficients and loops of the terms.
 #include <math.h>
 #include "band.h"
 

@@ -10,7 +10,7 @@ typedef struct BlockTerm {  // J[ref0, ref1] or h[ref0] gets the sum over loops 
     Expr *coefficient;
     Loops loops;
     Span span;
-    // of elements that no statement draws and nothing reads: independent and standard normal, so that J is regular
+    // of elements without a distribution, which nothing reads: independent standard normals, so that J is regular
     bool absent;
     bool by_rows;  // emission: summed by a pass over the rows of a dense matrix
     struct BlockTerm *next;

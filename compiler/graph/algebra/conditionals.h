@@ -4,9 +4,9 @@
 #include "../conditional.h"
 
 Conditional *conditional_element(Graph *g, Var *v, bool collapsed);  // one element at a time
-// what is gathered stands as a part of all its rows, for the elements that they name
+// a gather is a part over all its rows, scattered to the elements that they name
 Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed);
-// the same for an update that evaluates the density: what is gathered stands under its condition, no part is scattered
+// the same for an update that evaluates the density: a gather is a part under its condition, and no part is scattered
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed);
 // of a variable that enters these factors, which need not be the graph's
 Conditional *conditional_given(Graph *g, Var *v, const struct Reading *factors, bool scatter);

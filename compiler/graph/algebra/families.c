@@ -1,4 +1,4 @@
-// families.c -- the family that a conditional belongs to: the smallest one whose statistics include all that its parts hold.
+// families.c -- the family that a conditional belongs to: the smallest one whose statistics include all statistics of its parts.
 //
 //   before   -(y[i] - u)^2/(2*s^2) over i, -u^2/200
 //   after    normal, natural { u: sum(y)/s^2, u^2: -N/(2*s^2) - 1/200 }

@@ -15,7 +15,7 @@ typedef struct Rows {      // a block's precision is diagonal but for one factor
     struct Rows *next;  // of the same sparse block
 } Rows;                 // the terms of other factors: of degree 2 to the diagonal D > 0, of degree 1 to a shift of their own
 
-bool has_pattern(const BlockTerm *terms);  // which elements they hold depends on sizes and data without missing values alone
+bool has_pattern(const BlockTerm *terms);  // the elements in them depend only on sizes and on data without missing values
 void find_rows(Graph *g, Update *s);       // fills rows or no_rows of a joint normal
 // of a term of Rows.phi: the matrix of data whose row its entries are, each element of a vector by its column; or NULL
 const Var *matrix_of_entries(const BlockTerm *t);

@@ -6,11 +6,11 @@
 typedef struct Derivative {  // d log density / d ref gets the sum over loops of weight * rest
     const Factor *factor;
     Expr *ref;  // element of an unknown of the block, its subscripts in terms of the loops' indices
-    // the adjoint where the path to it enters the first sum: in the indices of the factor's plates alone. All that stands in one linear
-    // predictor has the same weight, the derivative by the predictor
+    // the adjoint where the path to it enters the first sum: in the indices of the factor's plates alone. All terms of one linear predictor
+    // have the same weight, the derivative by the predictor
     Expr *weight;
-    // what the predictor and the opened sums multiply it with; 1 where nothing does. It may not exist where the weight is 0 by a choice,
-    // unless it has that choice, too
+    // the coefficient of `ref` in the predictor and the opened sums; 1 if there is none. Where the weight is 0 by a choice, rest may be
+    // undefined, unless it has the same choice
     Expr *rest;
     // rest = inner * last: the adjoint where the path enters the last sum, in the indices of the first ninner loops, and what this
     Expr *inner, *last;
@@ -24,7 +24,7 @@ typedef struct Derivative {  // d log density / d ref gets the sum over loops of
 // element over the same loops with the same weight are one. False: something has no derivative that is known, and because says what.
 bool derivatives(const Graph *g, const Factor *f, Var *const *block, int nblock, Derivative **out, const char **because);
 
-// of component k, by state, inputs, elements of arrays
+// the derivatives of component k by state, inputs and elements of arrays
 bool ode_derivatives(const Graph *g, const Ode *o, int k, Derivative **terms, const char **because);
 bool ode_differentiable(const Graph *g, const Ode *o, const char **because);  // its solution has derivatives by its inputs
 #endif

@@ -1,20 +1,20 @@
 // history.c -- states of a chain whose factors read the whole past, by summaries of finitely many values.
 //
 //   before   z[i,t] ~ bernoulli(phi*z[i,t-1] + gamma[t]*prod(k in 1:t-1, 1 - z[i,k]))
-//   after    z[i,t] ~ bernoulli(phi*z[i,t-1] + gamma[t]*history_z[i,t]),     history_z[i,1] = 1,   history_z[i,t+1] = history_z[i,t]*(1 -
-//   z[i,t])
+//   after    z[i,t] ~ bernoulli(phi*z[i,t-1] + gamma[t]*history_z[i,t])
+//            history_z[i,1] = 1,   history_z[i,t+1] = history_z[i,t]*(1 - z[i,t])
 //
-// Needs: augment done, ranges of discrete unknowns known.     Gives: the conditional of an element in which summaries stand for the past,
-// and the states of the chain: pairs of a value and what is remembered behind it.
+// Needs: augment done, ranges of discrete unknowns known.     Gives: the conditional of an element in terms of summaries of the past, and
+// the states of the chain: pairs of a value and the summaries after it.
 //
-// Of the past, an element with the summaries behind it depends on the pair before it alone. So it is a chain again (messages.c), whose
-// states are the pairs that can be reached: here 0 that never was 1, 1, and 0 that was. A summary is a sum, a product, a minimum or a
-// maximum over all elements before, of terms in one element alone. Or it is a definition that recurs, h[t] in h[t-1] and z[t-1] (what was
-// before element t) or in h[t-1] and z[t] (what was up to it). It may also recur in others of the kind at the same place. Or it is an
-// element further back, z[t-2]. A sum whose terms are not negative and which is only compared with numbers counts up to the largest of
-// these and one more. A factor that reads a definition and no element belongs to the element before which, or behind which, the definition
-// stands. Side conditions: the values of an element are numbers and few, summaries are numbers that follow from those alone (evaluated, not
-// guessed), and there are finitely many; each factor holds them as they are before its last element.
+// An element and the summaries after it depend on the past only through the previous such pair. So the pairs are a chain (messages.c),
+// whose states are the pairs that can be reached: here 0 that never was 1, 1, and 0 that was. A summary is a sum, a product, a minimum or a
+// maximum over all previous elements, of terms in one element alone. Or it is a recursive definition: h[t] in terms of h[t-1] and z[t-1]
+// (a summary before element t), or of h[t-1] and z[t] (a summary up to element t). It may also read other such definitions at the same
+// place. Or it is an earlier element, z[t-2]. A sum of terms that are not negative, and that is only compared with numbers, counts up to
+// the largest of these and one more. A factor that reads a definition and no element belongs to the element before which, or after which,
+// the definition is computed. Conditions: an element has few values, which are numbers. Summaries are numbers that follow from these values
+// alone (they are evaluated), and there are finitely many. Each factor reads them as they are before its last element.
 #include <math.h>
 #include <string.h>
 #include "history.h"

@@ -1,5 +1,5 @@
-// independence.c -- which elements of a variable are independent given the others, and so drawn at once: leading dimensions, every so many
-// elements, the colours of a lattice.
+// independence.c -- which elements of a variable are independent given the others, and so drawn in parallel: those along leading
+// dimensions, at multiples of a distance, or of one colour of a lattice.
 //
 // Needs: the references in each factor.     Gives: nbatch, colours, lattice and conflicts of Conditional.
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "../conditional.h"
 #include "mentions.h"
 
-// How far apart elements lie that a factor holds together: differences of subscripts, if these are constants.
+// The distances of elements that share a factor: differences of subscripts, if these are constants.
 enum { MOST_DISTANCES = 256 };
 // hidden: data do not decide which elements meet
 typedef struct Apartness {
@@ -15,7 +15,7 @@ typedef struct Apartness {
     bool hidden;
 } Apartness;
 
-bool known_from_data(const Expr *e);  // data that are all there
+bool known_from_data(const Expr *e);  // data without missing values
 // a factor with several references couples elements: nbatch, colours, and how far they lie apart. arena NULL: no conflicts are listed
 void couple_elements(Arena *arena, Conditional *c, const Factor *f, const Mentions *m, Apartness *apart);
 void find_lattice(Conditional *c, const Apartness *d);  // fills lattice and stride

@@ -3,15 +3,15 @@
 //   before   x[1] = a;  x[t + 1] = x[t] + r[t]      r[t] ~ normal(m, s)      y[t] ~ normal(x[t], q)
 //   after    (r, a, m) drawn together: x as a band with border m, in terms of x; then r[t] = x[t + 1] - x[t], a = x[1]
 //
-// With x[k] = g(x before k, other unknowns) + c r[k], c not 0, the map from (r, a) to x is one to one, its Jacobian the product of all c.
-// Given c this is a constant. So a draw of x from the density of the model with r replaced by (x[k] - g)/c is a draw of (r, a). The
-// unknowns stay those of the model: nothing changes for starts, draws, modes and NUTS.
+// Let x[k] = g(x before k, other unknowns) + c r[k], c not 0. Then the map from (r, a) to x is one to one. Its Jacobian is the product of
+// all c, a constant given c. So a draw of x from the density of the model with r replaced by (x[k] - g)/c is a draw of (r, a). The unknowns
+// remain those of the model: starts, draws, modes and NUTS do not change.
 //
-// Side conditions, each checked here: the series is one variable, computed forward, by statements without a condition; statements and
-// loops cover all of its elements; each statement is linear in one element of an unknown without bounds; its subscripts are those of
-// the statement's loops plus numbers, so that each element of the unknown occurs in one element of the series; all of them have a
-// distribution; the coefficient is a number or of known sign, not 0, and holds neither the series nor unknowns that are drawn with it; the
-// rest holds no innovation (a moving average does); no other series reads what is drawn. Then terms must be a band (band.c).
+// Conditions, each tested here: the series is one variable, computed forward, by statements without a condition. Statements and loops cover
+// all of its elements. Each statement is linear in one element of an unknown without bounds, whose subscripts are those of the statement's
+// loops plus numbers: so each element of the unknown occurs in one element of the series. All of them have a distribution. The coefficient
+// is a number or of known sign, not 0, and contains neither the series nor unknowns that are drawn with it. The rest contains no innovation
+// (a moving average does). No other series reads these unknowns. Finally the terms must be a band (band.c).
 #include <math.h>
 #include <string.h>
 #include "innovations.h"

@@ -2,7 +2,7 @@
 // subscripts.
 //
 //   before   normal(y[i] | u[g[i]], s) over i in 1:N,  element u[k]
-//   after    the same with u for u[g[i]], over i in 1:N where g[i] == k
+//   after    the same with u in place of u[g[i]], over i in 1:N where g[i] == k
 //
 // Needs: a conditional with its element.     Gives: parts.
 #include <string.h>

@@ -23,8 +23,8 @@ bool plate_shift(const Loops *p, Expr *e, int *plate, double *shift);  // e as p
 bool never_same(Expr *a, Expr *b);                                     // two references in one instance are never the same element
 // subscripts of ref = element for the plates: a part in terms of the element
 Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowed);
-bool stands_nowhere(const Part *p);  // no element is in such a part, whatever the sizes are
-// a factor as it stands, over those of its instances that hold the element
+bool stands_nowhere(const Part *p);  // the part has no element, for any sizes
+// a factor unchanged, over its instances that mention the element
 Part *whole_factor(Graph *g, const Conditional *c, Factor *f, const Mentions *m);
-void part_append(Part **list, Part *p);  // p, and what comes behind it, at the end
+void part_append(Part **list, Part *p);  // appends p and the parts after it
 #endif

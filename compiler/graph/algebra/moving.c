@@ -1,10 +1,10 @@
-// moving.c -- unknowns that move, with what is computed from them into arrays: series, and Cholesky factors of matrices. Each has adjoints
-// of its own.
+// moving.c -- a block of unknowns with the arrays that are computed from it: series, and Cholesky factors of matrices. Each array has
+// adjoints of its own.
 //
 //   before   h[t] = a + b*h[t-1], y[t] ~ normal(h[t], s)
 //   after    derivatives of the factor by h[t]; of adjoint_h[t]*(a + b*h[t-1]) by a, b and h[t-1]
 //
-// Needs: derivatives of one factor.     Gives: factors that stand for statements.
+// Needs: derivatives of one factor.     Gives: statements in the form of factors.
 #include <math.h>
 #include <string.h>
 #include "moving.h"

@@ -1,10 +1,10 @@
 // pairs.c -- an unknown of few values and the coefficient that it switches on, multiplies or scales.
 //
 //   before   g[j] ~ bernoulli(q);  b[j] ~ normal(0, 1);  y[i] ~ normal(sum(j, X[i,j]*g[j]*b[j]), s)
-//   after    at g[j] = 0: constant log1m(q), square -1/2;   at g[j] = 1: constant log(q), square -1/2 - sum(i, X[i,j]^2)/(2 s^2), linear
-//   sum(i, X[i,j]*r[i])/s^2
+//   after    at g[j] = 0: constant log1m(q), square -1/2
+//            at g[j] = 1: constant log(q), square -1/2 - sum(i, X[i,j]^2)/(2 s^2), linear sum(i, X[i,j]*r[i])/s^2
 //
-// Drawn one given the other, they hardly move: a coefficient that is switched off is drawn from its prior, and is switched on only where
+// Drawn one given the other, they hardly change: a coefficient that is switched off is drawn from its prior, and is switched on only where
 // that happens to fit; one that is drawn from a spike at zero keeps its indicator there. With the coefficient x integrated out, whose log
 // density given the value m is c(m) + h(m) x - J(m) x^2/2,
 //
@@ -14,9 +14,9 @@
 // draw from their joint conditional.
 //
 // Needs: augment done.     Gives: for an indicator the parts of c, h and J.
-// Conditions: integers between two numbers, not many; a real without bounds and of the same shape, of which all elements have a statement;
-// each factor that holds both holds each once, at the same subscripts, and in the same sums; the log density is quadratic in the
-// coefficient at each value, and at each value some factor of degree 2 makes it proper.
+// Conditions: the indicator is an integer between two numbers, of few values. The coefficient is a real without bounds and of the same
+// shape, of which all elements have a statement. A factor with both contains each once, at the same subscripts, and in the same sums. The
+// log density is quadratic in the coefficient at each value, and some factor of degree 2 makes it proper at each value.
 #include <math.h>
 #include <string.h>
 #include "pairs.h"

@@ -1,9 +1,9 @@
-// sets.c -- what lets variables be drawn in one joint normal with a sparse precision.
+// sets.c -- when variables can be drawn in one joint normal with a sparse precision.
 //
 //   before   y[i] ~ normal(mu + u[a[i]] + v[b[i]], s):  terms u[a[i]] * v[b[i]] over i
-//   after    they have a pattern: which entries there are depends on a and b alone
+//   after    they have a pattern: the positions of the nonzero entries depend on a and b alone
 //
-// Needs: block_terms.     Gives: answers about them, for schedule.c. Where the entries lie is found when the program runs
+// Needs: block_terms.     Gives: answers for schedule.c. The positions of the entries are found when the program runs
 // (runtime/backends/sparse.c).
 #include "sets.h"
 #include "../update.h"

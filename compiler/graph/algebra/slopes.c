@@ -1,5 +1,5 @@
-// slopes.c -- derivatives of functions, by each argument, from device/functions.def; and the matrices of a model of which a Cholesky factor
-// is taken.
+// slopes.c -- derivatives of functions by each argument, from device/functions.def; and the matrices of a model whose Cholesky factors are
+// computed.
 //
 // Needs: factors.     Gives: g->slopes, g->factored.
 #include <math.h>

@@ -10,14 +10,14 @@ typedef struct Slopes {
 } Slopes;
 
 typedef struct Factored {  // the Cholesky factor of a matrix of expressions, as an array
-    Expr *call;            // cholesky_decompose(matrix), the same wherever it stands
+    Expr *call;            // cholesky_decompose(matrix), the same wherever it occurs
     Var *var;
     Span span;  // of the factor of the model that mentions it first
     struct Factored *next;
 } Factored;
 
 bool read_derivatives(Graph *g);  // the derivatives of functions, from runtime/device/functions.def
-// a function of a matrix of expressions, none of which needs another matrix, the same wherever it stands
+// a function of a matrix of expressions, none of which needs another matrix or an index around it
 bool stands_alone(const Expr *call);
 Expr *slope_at(const Slopes *s, Expr *slope, Expr *const *args);  // one of the derivatives of a function, at its arguments
 #endif

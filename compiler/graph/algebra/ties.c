@@ -1,11 +1,11 @@
 // ties.c -- discrete unknowns that determine each other: drawn one by one, they could never change.
 //
-//   a ~ bernoulli(0.3); b ~ bernoulli(a)      (0, 0) and (1, 1) are possible, and no change of a alone or of b alone leads from one to the
-//   other
+//   a ~ bernoulli(0.3); b ~ bernoulli(a)
+//   (0, 0) and (1, 1) are possible, and no change of a alone or of b alone leads from one to the other
 //
-// The density of a factor is asked for each combination of values of the discrete unknowns in it, as far as these decide it. The possible
-// combinations are the nodes of a graph, two of which are neighbours if they differ in one unknown; if it is not connected, a chain that
-// draws one unknown at a time is not irreducible (Roberts and Smith 1994).
+// The density of a factor is evaluated for each combination of values of its discrete unknowns, as far as these decide whether it is 0. The
+// possible combinations are the nodes of a graph, two of which are neighbours if they differ in one unknown. If it is not connected, a
+// chain that draws one unknown at a time is not irreducible (Roberts and Smith 1994).
 #include <math.h>
 #include <string.h>
 #include "ties.h"

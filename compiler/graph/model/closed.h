@@ -3,7 +3,7 @@
 #define GMC_GRAPH_CLOSED_H
 #include "../graph.h"
 
-// products that are written as recursions, as products. NULL: v enters others, or not by logarithms
+// the log density with recursions of products written as products. NULL: v enters other series, or not through logarithms
 Expr *in_closed_form(Graph *g, Expr *log_density, Var *v);
 
 typedef struct Recursion {  // x[1] = first, x[k] = next in x[k-1], along one subscript, others being loops

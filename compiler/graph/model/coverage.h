@@ -8,8 +8,8 @@ bool find_coverage(Requirements *c);  // false: an element has two statements
 void require_named(Requirements *c, Var *v, const Loops *l, Span at, int n, Expr *const *subscript);
 void require_whole(Requirements *c, Var *v);                    // all elements of an ordered vector have a statement, or none has
 Expr *element_exists(Graph *g, Var *v, Index *const *element);  // the condition, by counting; NULL: always
-// the element that a statement draws, or whose function it draws; NULL: none, or several
+// the element to which a statement gives a distribution, also through a function of it; NULL: none, or several
 const Expr *drawn_by(const Factor *f);
-// an element of it may have distributions of several functions of it, as y[i] and log(y[i])
+// several functions of one element may have distributions, as y[i] and log(y[i])
 bool coverage_overlaid(const Var *v);
 #endif

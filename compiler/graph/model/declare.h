@@ -5,7 +5,7 @@
 
 bool declare(Graph *g);                                                             // false after a message
 void set_shape(Graph *g, Var *v, const Decl *d);                                    // rank and dimensions, as declared
-void note_extent(Expr *e);                                                          // an array has so many elements
+void note_extent(Expr *e);                                                          // marks e as the number of elements of an array
 Expr *bound_at(Graph *g, const Var *v, int side, Expr *const *at, const Env *env);  // the declared bound of one element
 // marks variables whose elements have several supports; seen: by number, NULL at first
 void find_mixed(const Graph *g, const Stmt *s, const char **seen);

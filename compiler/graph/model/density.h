@@ -5,8 +5,8 @@
 
 void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int nargs, Expr **args);  // fills log_density
 Expr *component_density(Graph *g, const Factor *f, const Component *c);  // of the value of f, without the weight
-void mixture_in_domains(Graph *g, Factor *f);                            // components are 0 where their arguments lie outside
-void added_in_domains(Graph *g);                                         // and so are densities in statements target +=
+void mixture_in_domains(Graph *g, Factor *f);  // components have density 0 where their arguments lie outside their domains
+void added_in_domains(Graph *g);               // the same for densities in statements target +=
 // of a factor whose components are listed: with its indicator summed out
 void mixture_density(Graph *g, Factor *f, Expr *value);
 void target_density(Graph *g, Factor *f, const Ast *e, const Env *env);  // of a statement target += e

@@ -8,15 +8,15 @@ typedef struct Domain {  // x lies between two ends, NULL: open, for each value 
     Index *along;  // NULL: there is one x
 } Domain;
 
-// the condition that arguments lie in their domains; NULL: they do, or supports are not known yet
+// the condition that arguments lie in their domains; NULL: they always do, or supports are not known yet
 Expr *inside_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);
-// the same whether it is known to hold or not
+// the same, with the terms that are known to be true
 Expr *whole_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);
-// an argument is `data` times what is not negative: a requirement of data, and no term
+// e is `data` times a factor that is not negative: then data are checked, and no condition is added
 bool is_factor_of_data(Expr *e, Expr **data);
-bool moves_freely(const Expr *e);                // a sweep may change it by less than a whole number, or data may lack it
+bool moves_freely(const Expr *e);                // a sweep may change it by less than 1, or it may be missing in data
 bool end_is_kept(Expr *x, Expr *end, int side);  // x lies on the inner side of the end (0: lower) in any case
-bool domain_in_doubt(Domain *d);                 // takes out ends that are kept in any case; whether one is left
-// what the k-th argument must satisfy, and does not in any case; x is NULL: nothing
+bool domain_in_doubt(Domain *d);                 // removes ends that x can never cross; true if one is left
+// the ends that the k-th argument must respect and might not; x is NULL: there are none
 Domain domain_of_argument(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, int k);
 #endif

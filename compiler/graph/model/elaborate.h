@@ -4,7 +4,7 @@
 #include "../../front/front.h"
 #include "../graph.h"
 
-typedef struct Env {  // what names stand for: indices of loops, arguments of distributions
+typedef struct Env {  // values of names: indices of loops, arguments of distributions
     const Decl *decl;
     Expr *value;
     const struct Env *outer;
@@ -24,12 +24,12 @@ typedef struct Shape {
 } Shape;
 
 Shape shape_of(Graph *g, const Ast *e, const Env *env);  // rank and dimensions of an expression of the tree
-// those of the first n subscripts (NULL: no number): where each z[j] has sizes of its own, `whole` gets them
+// if each z[j] has sizes of its own, `whole` gets those of the first n subscripts (NULL: no number)
 void own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole);
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);  // element `at` of e, a scalar
 Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                    // e as a scalar, a reference to an array, or an ARRAY
 // for one element of a vectorised statement
 Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);
-const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);                // outer, and what a name stands for besides
+const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);                // outer, with one more name and its value
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);  // an expression of a stdlib file
 #endif

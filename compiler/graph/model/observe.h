@@ -3,5 +3,5 @@
 #define GMC_GRAPH_OBSERVE_H
 #include "../graph.h"
 
-void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);  // the data y say that e equals y
+void observe_value(Graph *g, Factor *f, Span at, Expr *y, Expr *e);  // the data y are the values of e
 #endif

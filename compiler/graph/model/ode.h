@@ -13,16 +13,16 @@ typedef struct Ode {
     Expr *tolerance[2];          // relative, absolute
     Loops plates;                // around the statement: a solution for each iteration
     Var *time, *state, *inputs;  // local variables of the functions that are emitted
-    Index *each;                 // of components: of one that stands for all. NULL: they are listed
+    Index *each;                 // the index of components that one expression describes. NULL: they are listed
     int ncomponents;
     Expr **component;  // of the right side, in terms of time, state and inputs
     int ninputs;
-    Expr **input;  // what the elements of `inputs` stand for
+    Expr **input;  // the expressions whose values the elements of `inputs` have
     int narrays;
     Var **array;       // unknowns that the right side reads at subscripts of its own
     bool start_moves;  // the start depends on unknowns
     Expr *columns;     // derivatives of each element of the solution: by inputs, elements of arrays, start
-    Var *slopes;       // they; NULL: nothing needs them, or there are none
+    Var *slopes;       // the array of these; NULL: nothing needs them, or there are none
 } Ode;
 
 bool find_odes(Graph *g);                             // called by build

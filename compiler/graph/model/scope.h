@@ -1,9 +1,9 @@
-// scope.h -- where a statement of the tree stands.
+// scope.h -- the loops and conditions around a statement of the tree.
 #ifndef GMC_GRAPH_SCOPE_H
 #define GMC_GRAPH_SCOPE_H
 #include "elaborate.h"
 
-typedef struct StmtScope {  // where a statement stands: loops around it, conditions, names of the loops' indices
+typedef struct StmtScope {  // the loops around a statement, their condition, and the names of their indices
     int n;
     Index *index[MAX_PLATES];
     Expr *guard;

@@ -4,9 +4,9 @@
 #include "../graph.h"
 
 bool find_series(Graph *g);  // called by build
-// of v alone, which has sites, behind those that there are; false: it goes along no subscript
+// adds a series of v alone, from the sites of v, after all others; false: no subscript gives an order
 bool add_series(Graph *g, Var *v);
-// the definitions of v in the order of this subscript, upwards; NULL: they do not go along it
+// the definitions of v in ascending order of this subscript; NULL: that is no order in which they can be computed
 Series *series_along(Graph *g, Var *v, int along);
 // the only series that v enters, if its first subscript distinguishes chains, each of which reads elements of v with this first subscript
 // alone; or NULL

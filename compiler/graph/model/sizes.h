@@ -1,11 +1,11 @@
-// sizes.h -- what memory can be taken by.
+// sizes.h -- expressions by which memory can be allocated.
 #ifndef GMC_GRAPH_SIZES_H
 #define GMC_GRAPH_SIZES_H
 #include "../graph.h"
 
 bool check_sizes(Graph *g);         // false after a message
-bool is_size(const Expr *e);        // made of data as they are read: memory can be taken by it
-bool is_data_total(const Expr *e);  // sum, max or min of a whole vector of integers of the data: it may stand in a size
+bool is_size(const Expr *e);        // made of data as they are read, so that memory can be allocated by it
+bool is_data_total(const Expr *e);  // sum, max or min of a whole vector of integers of the data: a size may contain it
 // hi[hi_from + i] - lo[lo_from + i] + more, i in 0 to n - 1
 typedef struct Slices {
     const Var *hi, *lo;
@@ -14,5 +14,5 @@ typedef struct Slices {
     Expr *n;
 } Slices;
 bool is_longest_slice(const Expr *e, Slices *s);  // e is the length of the longest of some slices, which s gets
-bool has_data_total(const Expr *e);               // e holds such a sum, maximum or minimum
+bool has_data_total(const Expr *e);               // e contains such a sum, maximum or minimum
 #endif

@@ -1,5 +1,5 @@
-// complete.c -- joint normals once it is known which elements exist: absent ones are independent and standard normal; then scales that move
-// with a draw, and the routes of each block.
+// complete.c -- joint normals, completed once it is known which elements exist: absent elements become independent standard normals. Then
+// scales that change with a draw are found, and the way in which each block is drawn.
 //
 // Needs: find_domains.     Gives: absent terms, gaussian.scaled, gaussian.rows or listed, of each update that is a joint normal.
 #include <math.h>

@@ -3,6 +3,6 @@
 #define GMC_GRAPH_COMPLETE_H
 #include "../graph.h"
 
-// joint normals hold all elements of their variables, also those that do not exist; then their routes
+// adds terms for elements that do not exist, so that each precision is regular; then finds rows and scales of the draw
 bool complete_blocks(Graph *g);
 #endif

@@ -3,6 +3,6 @@
 #define GMC_GRAPH_IMPUTE_H
 #include "../graph.h"
 
-// updates of responses that may have missing values; those of `last` nothing else sees
+// appends the updates of responses that may have missing values; to `last` those that no other update reads
 void impute(Graph *g, Update **first, Update **last);
 #endif

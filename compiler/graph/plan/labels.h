@@ -7,7 +7,7 @@ typedef struct Labelled {  // a variable that runs over labels
     const Var *var;
     unsigned dims;  // bit d: dimension d does
     bool values;    // its values are labels
-    bool apart;     // its elements have an order of their own, and stay where they are: the parts of a stick
+    bool apart;     // its elements have an order of their own and are not permuted: stick-breaking proportions
     bool lost;      // a definition that depends on which label is which
     struct Labelled *next;
 } Labelled;
@@ -26,10 +26,10 @@ typedef struct Labels {  // 1 to count
     const char *identified;    // NULL: each permutation of them leaves the log joint as it is
     const char *not_permuted;  // why draws should not be permuted; NULL: they may be
     Alike *alike;
-    Labelled *vars;  // all others do not depend on the labels
+    Labelled *vars;  // all variables that depend on the labels
     struct Labels *next;
 } Labels;
 
 bool find_labels(Graph *g);                    // fills g->labels
-void labels_print(FILE *out, const Graph *g);  // each kind of labels, and what runs over it
+void labels_print(FILE *out, const Graph *g);  // each kind of labels, with its variables
 #endif

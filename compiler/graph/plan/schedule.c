@@ -3,13 +3,13 @@
 //   before   unknowns and factors
 //   after    gaussian (mu, theta); exact tau; ...     one update per variable or block, in the order of the sweep
 //
-// Which variables go together is said by rules, in the order of a table below: each takes what it can draw from what those before it have
-// left. Where an update stands in the sweep is said by `place`.
+// Rules decide which variables are drawn together, in the order of a table below: each rule takes the variables that it can draw from those
+// that earlier rules have left. `place` decides the position of an update in the sweep.
 //
 // Needs: augment done.     Gives: g->updates.
-// Order: first imputed responses, updates that see discrete unknowns summed out, and these; then updates that integrate auxiliaries out,
-// the auxiliaries, latents (so that the first sweep finds them feasible whatever their start), and the rest. So no update reads what is out
-// of date (van Dyk and Park 2008, partially collapsed Gibbs).
+// Order: first imputed responses, updates that see discrete unknowns summed out, and these unknowns. Then updates that integrate
+// auxiliaries out, the auxiliaries, latents (so that the first sweep makes them feasible from any start), and all others. So no update
+// reads a value that is out of date (van Dyk and Park 2008, partially collapsed Gibbs).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

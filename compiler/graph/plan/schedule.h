@@ -3,7 +3,7 @@
 #define GMC_GRAPH_SCHEDULE_H
 #include "../graph.h"
 
-bool schedule(Graph *g);                  // an update for each unknown; the passes behind it add others
-bool complete_sweep(Graph *g);            // once all updates are there
-const char *only_on_cpu(const Graph *g);  // why its program runs on the CPU alone; NULL: it does not
+bool schedule(Graph *g);                  // an update for each unknown; later passes add others
+bool complete_sweep(Graph *g);            // the last pass of the updates
+const char *only_on_cpu(const Graph *g);  // why the program can run on a CPU only; NULL: it also runs on a GPU
 #endif

@@ -1,8 +1,8 @@
-// select.c -- unknowns that gradients may move together in place of their updates: both ways are in the program, and the warm-up of a run
-// selects one (runtime/host/selection.c).
+// select.c -- blocks for which a program has both Gibbs updates and NUTS: the warm-up of a run selects the method
+// (runtime/host/selection.c).
 //
 //   before   exact, slice and other updates, of a connected set of continuous unknowns
-//   after    the same for runs without gradients, and one nuts update of all of them for runs with
+//   after    these for runs that select Gibbs updates, and one nuts update of all of them for runs that select NUTS
 //
 // Needs: the updates of the sweep.     Gives: g->selections, g->no_selection with a reason, Update.when.
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "../graph.h"
 
 bool select_method(Graph *g);  // connected sets of unknowns
-bool move_together(Graph *g);  // what would be sliced one by one, and depends on each other
+bool move_together(Graph *g);  // unknowns that would be sliced one by one although they depend on each other
 // the unknowns that are summed out of what the block reads with so many sums behind it; their number
 int summed_out_of(Graph *g, Var *const *block, int n, int sums, Var **out);
 #endif

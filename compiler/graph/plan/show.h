@@ -3,5 +3,5 @@
 #define GMC_GRAPH_SHOW_H
 #include "../graph.h"
 
-void schedule_print(FILE *out, const Graph *g);  // with the law of each update, once describe_updates has been there
+void schedule_print(FILE *out, const Graph *g);  // with the law of each update, if describe_updates has run
 #endif

@@ -3,8 +3,8 @@
 //   before   bernoulli(y[i] | Phi(e))
 //   after    normal(z_y[i] | e, 1)     z_y[i] > 0 exactly if y[i] = 1
 //
-// Needs: the graph built.     Gives: new factors and auxiliary variables; each replaced factor stays, marked, for updates
-// that integrate the auxiliary out.     Rules: stdlib/augment.
+// Needs: the graph built.     Gives: new factors and auxiliary variables. Each replaced factor is kept, marked, for updates that integrate
+// the auxiliary out.     Rules: stdlib/augment.
 #include "augment.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"

@@ -5,16 +5,16 @@
 //
 // Both are the same model. Let x[k] = rest + c z[k] with c > 0, and z[k] of a family with centre m and spread r. Given rest and c, x[k] is
 // of that family, with centre rest + c m and spread c r. Group moves, collapsed updates, joint normals and proposals are found in the
-// centred form. NUTS takes each element between the two forms by itself (docs/gradients.md).
+// centred form. NUTS chooses for each element a form between the two (docs/gradients.md).
 //
 // The density of the model as written, by z, is that by x times the product of all c. Their logarithms are in g->written: lp__ and modes
-// count them, no update does.
+// include them, updates do not.
 //
 // Needs: build done.     Gives: x as an unknown, z as a definition.     Keeps: everything else.
-// Conditions: those of innovations.c, z and x being one to one. c holds an unknown, or x is a recursion; c is positive, and neither c nor
-// rest holds data, with which `--new` computes definitions again. One statement draws all of z, from a family with a centre and a spread.
-// No request names x or z, no bounds are declared for them, no recursion reads z, and the elements of z that a factor reads are
-// known.
+// Conditions: those of innovations.c, with z and x one to one. c contains an unknown, or x is a recursion. c is positive. Neither c nor the
+// rest contains data, since `--new` computes definitions again from other data. One statement draws all of z, from a family with a centre
+// and a spread. No request names x or z, no bounds are declared for them, no recursion reads z, and the elements of z that a factor reads
+// are known.
 #include <math.h>
 #include <string.h>
 #include "centred.h"

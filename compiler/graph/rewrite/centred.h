@@ -4,6 +4,6 @@
 #include "../graph.h"
 
 bool centre_model(Graph *g);  // models that are written non-centred
-// which arguments a and s make (x - a)/s a density that knows neither; false: none do
+// the arguments a and s for which the density of (x - a)/s depends on neither; false: there are none
 bool centre_and_spread(Graph *g, const Distribution *d, int nargs, Expr *const *args, int *centre, int *spread);
 #endif

@@ -1,19 +1,19 @@
-// expect.c -- posterior modes by expectation-maximisation: latents enter what the parameters see by their expectations.
+// expect.c -- posterior modes by expectation-maximisation: latents are replaced by expectations in the conditionals of parameters.
 //
 //   before   categorical(c[i] | w), normal(y[i] | mu[c[i]], s), both over i
 //   after    probability_c[i, k] * log(w[k]), probability_c[i, k] * normal(y[i] | mu[k], s), both over i and k
 //            and an update that fills probability_c: P(c[i] = k | all else)
 //
 // Needs: --method em; augment and marginals done.     Gives: the updates of expectation, and the factors that the updates of maximisation
-// read; the joint as it is, with latents integrated out, is still there for the log density.
+// read. The joint with latents integrated out is kept for the log density.
 //
 // The expectation of the log joint is over the latents, given the current parameters. It is a lower bound of the log density with latents
-// integrated out, and equal to it at these parameters (Dempster, Laird and Rubin 1977). So what raises it, one block of parameters after
-// the other (ECM: Meng and Rubin 1993), raises that density. It is a sum over factors, and exact by this substitution where a factor
-//   holds one discrete latent: the sum over its values of probability times factor;
+// integrated out, and equal to it at these parameters (Dempster, Laird and Rubin 1977). So a change of one block of parameters that raises
+// it (ECM: Meng and Rubin 1993) raises that density. It is a sum over factors, and exact by this substitution if a factor
+//   contains one discrete latent: the sum over its values of probability times factor;
 //   is linear in statistics t(z) of one continuous auxiliary z, which are those of the family of its conditional: E t(z) in place of t(z).
-// An auxiliary for which that does not hold, or whose family has no such expectations, is taken back: the factor that it stood for is there
-// as it was written, and what it holds is maximised without it.
+// The augmentation of any other auxiliary, or of one whose family has no such expectations, is undone: the factor as written is used again,
+// and its unknowns are maximised without the auxiliary.
 #include <math.h>
 #include <string.h>
 #include "expect.h"

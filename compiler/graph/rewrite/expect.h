@@ -3,13 +3,13 @@
 #define GMC_GRAPH_EXPECT_H
 #include "../graph.h"
 
-typedef struct Expected {  // what an update finds in place of a draw: arrays
+typedef struct Expected {  // the arrays that an update fills in place of a draw
     int n;
     // ENUM: the probabilities of the values; EXACT: expectations of these statistics of the family, by their number
     Var *of[MAX_NATURAL];
     int which[MAX_NATURAL];
-    // for each element the log of the sum over its values of what they weigh, which is what the log density has of it; NULL: that adds it
-    // up itself
+    // for each element the log of the sum of the weights of its values, which is its term of the log density; NULL: the log density
+    // computes this sum itself
     Var *evidence;
 } Expected;
 

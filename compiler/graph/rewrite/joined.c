@@ -1,22 +1,22 @@
-// joined.c -- discrete unknowns of one shape that factors hold together, drawn together: by the product of their values, element by element
-// or along chains.
+// joined.c -- discrete unknowns of one shape that share factors, drawn together: by the product of their values, element by element or
+// along chains.
 //
 //   before   a[t] ~ categorical(P[a[t-1]]), b[t] ~ categorical(Q[b[t-1], a[t]]), y[t] ~ normal(mu[a[t]] + nu[b[t]], s)
 //   after    one chain of pairs: local[t](a, b); link of b from (b, b') given a', then link of a from (a, a') given b
 //
-// Needs: augment done, ranges of discrete unknowns known.     Gives: for each set the conditional of an element of the product, and what
-// links it to the one before, a link for each unknown. Keeps: the factors.
+// Needs: augment done, ranges of discrete unknowns known.     Gives: for each set the conditional of an element of the product, and its
+// links to the previous element, one for each unknown. Keeps: the factors.
 //
-// A transition of the product is one of each unknown after the other (Ghahramani and Jordan 1997): messages are summed over the unknown
-// that comes first, which stands at its value before from then on, then over the next one. That takes K1 K2 (K1 + K2) products an element
-// in place of (K1 K2)^2. A term may read values before of those that came earlier, and new values of those that come later; an order is
-// looked for in which each term has a place. Without one the product has one link.
+// A transition of the product is one of each unknown after the other (Ghahramani and Jordan 1997): messages are summed over the new value
+// of the first unknown, which then has its previous value, then over the next one. That takes K1 K2 (K1 + K2) products an element in place
+// of (K1 K2)^2. A term may read previous values of unknowns earlier in the order, and new values of later ones; an order is searched for
+// that suits all terms. Without one the product has one link.
 //
-// Given each other, unknowns that determine each other mix slowly, or cannot change. Jointly they cost more. The rule is that this takes at
-// most MOST_DEARER times the products that they take one after the other. And there are at most MOST_TOGETHER combinations of values, on a
-// GPU MOST_ON_GPU, where chunks of time are products of matrices. Sizes decide where the numbers of values are data. Labels that follow no
-// others, which drawn one by one are often weighed by tables, are drawn together for at most MOST_ON_GPU combinations, known as numbers.
-// `infer { (a, b) by gibbs; }` draws them jointly whatever it costs, `infer { a by gibbs(joint = off); }` one by one.
+// Given each other, unknowns that determine each other mix slowly, or cannot change. Jointly they cost more. The rule: a joint draw takes
+// at most MOST_DEARER times the products of separate draws, and there are at most MOST_TOGETHER combinations of values; on a GPU
+// MOST_ON_GPU, where chunks of time are products of matrices. If numbers of values are data, sizes decide. Labels that do not depend on
+// other elements, and are often weighed by tables if drawn one by one, are drawn together for at most MOST_ON_GPU combinations, known as
+// numbers. `infer { (a, b) by gibbs; }` draws them jointly at any cost, `infer { a by gibbs(joint = off); }` one by one.
 #include <math.h>
 #include <string.h>
 #include "joined.h"

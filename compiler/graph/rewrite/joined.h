@@ -5,10 +5,10 @@
 
 enum { MOST_JOINED = 4, FEW_STATES = 32 };
 
-// of the element and the one before: the transition of one unknown, given what is new of those behind it and what was of those before it in
-// the list
+// the transition of one unknown from the previous element: given the new values of those after it in the list, and the previous values of
+// those before it
 typedef struct JoinedLink {
-    int of;      // of the set; -1: of all together
+    int of;      // its number in the set; -1: all together
     bool alone;  // it reads no others
     Expr *density;
 } JoinedLink;
@@ -17,11 +17,11 @@ typedef struct Joined {  // of one shape
     int n;
     Var *var[MOST_JOINED];
     Expr *count[MOST_JOINED];  // how many values each has
-    Var *product;              // stands for all: values from 0, those of the first unknown running first
-    Var *part[MOST_JOINED];    // part[i][p]: what var[i] is where the product is p
-    // of the product; products of numbers that an element takes together, and in turn
+    Var *product;              // one unknown for all: values from 0, the first unknown varies fastest
+    Var *part[MOST_JOINED];    // part[i][p]: the value of var[i] where the product is p
+    // number of values of the product; multiplications for an element drawn jointly, and one unknown after the other
     Expr *values, *products, *in_turn;
-    Expr *where, *on_gpu;  // sizes for which they are drawn together, and on a GPU; NULL: always
+    Expr *where, *on_gpu;  // conditions on sizes for a joint draw, on a CPU and on a GPU; NULL: always
     bool collapsed;
     // local and link in terms of part[i][u] and part[i][before]; before NULL: elements are independent
     Conditional *conditional;

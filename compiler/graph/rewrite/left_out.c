@@ -1,16 +1,16 @@
-// left_out.c -- missing values that nothing else reads, left out where the model requests it: `infer { y by marginal; }`.
+// left_out.c -- missing values that nothing else reads, left out if the model requests it: `infer { y by marginal; }`.
 //
 //   before   normal(y[i] | u[g[i]], s) over i in 1:N
-//   after    the same over i in 1:N where observed_y[i], which all unknowns see; the statement as written stays for the missing values
-//   alone, drawn last
+//   after    for all unknowns: the same over i in 1:N where observed_y[i]
+//            for the missing values alone, drawn last: the statement as written
 //
 // Needs: the graph as built.     Gives: a let of which values the file has, and a factor in place of each statement about the
 // variable.     Keeps: the factors as written, marked.
 //
 // A missing value that enters nothing but its own distribution has the integral 1 in the joint density, whatever the other unknowns are.
-// These are then drawn from their posterior given what is observed, and the values from their distribution given these: a draw of all from
-// their joint posterior (a partially collapsed sampler, van Dyk and Park 2008). Drawn in turn, given each other, effects of a group whose
-// values are mostly missing hardly move: their conditional is as narrow as if the values had been observed.
+// These are then drawn from their posterior given the observed values, and the missing values from their distribution given these: a draw
+// of all from their joint posterior (a partially collapsed sampler, van Dyk and Park 2008). Drawn one after the other given each other,
+// effects of a group with mostly missing values hardly change: their conditional is as narrow as if the values had been observed.
 #include <string.h>
 #include "left_out.h"
 #include "../terms/var.h"

@@ -1,4 +1,4 @@
-// left_out.h -- responses whose missing values are left out of what others see.
+// left_out.h -- responses whose missing values are left out of all other conditionals.
 #ifndef GMC_GRAPH_LEFT_OUT_H
 #define GMC_GRAPH_LEFT_OUT_H
 #include "../graph.h"

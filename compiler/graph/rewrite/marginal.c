@@ -1,19 +1,19 @@
-// marginal.c -- discrete unknowns that the model asks to be summed out, `infer { c by marginal; }`: all others move with them integrated
-// out.
+// marginal.c -- discrete unknowns that the model requests to be summed out, `infer { c by marginal; }`: all others are drawn with them
+// summed out.
 //
 //   before   categorical(c[i] | theta), normal(y[i] | mu[c[i]], s), both over i
 //   after    log_sum_exp(k in 1:K, log(theta[k]) + normal(y[i] | mu[k], s)) over i; c[i] is drawn given the rest
 //
-// Needs: augment done, ranges of discrete unknowns known.     Gives: a factor for each that is summed out, and from which to which number
-// of sums each factor counts.
+// Needs: augment done, ranges of discrete unknowns known.     Gives: a factor for each unknown that is summed out, and for each factor the
+// numbers of sums from which and up to which it is a factor of the joint.
 //
 // Unknowns are summed out one after the other, as in the elimination of variables (Zhang and Poole 1994): the sum over the values of one
-// takes in all factors that read it, also sums over others. In the sweep, what reads a sum is updated first. Then those that were summed
-// out are drawn, the last one first, each given those after it with those before it still summed out. That is a draw of all of them
-// together from their joint conditional, so the sweep keeps the joint law (partially collapsed Gibbs, van Dyk and Park 2008).
+// absorbs all factors that read it, also sums over others. In the sweep, unknowns that read a sum are updated first. Then those that were
+// summed out are drawn, the last one first, each given those after it with those before it still summed out. That is a draw of all of them
+// from their joint conditional, so the sweep keeps the joint law (partially collapsed Gibbs, van Dyk and Park 2008).
 //
-// Without being asked, what the law of a discrete unknown depends on is drawn in the same way with it summed out, which nothing else sees:
-// trees.c.
+// Without a request, the unknowns in the law of a discrete unknown are drawn in the same way with it summed out, and no other update sees
+// that sum: trees.c.
 #include <math.h>
 #include <stdlib.h>
 #include "marginal.h"

@@ -4,5 +4,5 @@
 #include "../graph.h"
 
 bool marginals(Graph *g);                   // sums out what the model requests, and what gains by it; false after a message
-bool has_few_values(const Conditional *c);  // a number says so, or a table is looked up by two neighbours
+bool has_few_values(const Conditional *c);  // by their number, or since two neighbours look up a table
 #endif

@@ -1,5 +1,5 @@
 // messages.c -- discrete unknowns along a chain, summed out from the last element to the first: backward messages, and the draw of each
-// element given the one before.
+// element given the previous one.
 //
 //   before   local[t] and link[t] of z[t]
 //   after    a series: messages[t, j] over t from the last to the first; z[t] by link[t](z[t-1], .) + messages[t, .]

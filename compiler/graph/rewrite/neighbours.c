@@ -1,8 +1,8 @@
-// neighbours.c -- elements of discrete unknowns along a chain: which one comes before, what holds two of them, and the densities of all of
-// them at once.
+// neighbours.c -- elements of discrete unknowns along a chain: which one is the previous, which terms contain two of them, and the
+// densities of all of them at once.
 //
 //   before   density of c[t]: categorical(c[t] | P[c[t-1]]), categorical(c[t+1] | P[c[t]])
-//   after    local, of c[t] alone; link, of c[t] and the one before it
+//   after    local, of c[t] alone; link, of c[t] and the previous element
 //
 // Needs: conditionals of one element.     Gives: local, link and before of Conditional.
 #include "neighbours.h"

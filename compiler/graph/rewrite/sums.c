@@ -4,7 +4,7 @@
 //   before   categorical(c[i] | theta), normal(y[i] | mu[c[i]], s), both over i
 //   after    log_sum_exp(k in 1:K, log(theta[k]) + normal(y[i] | mu[k], s)) over i
 //
-// Needs: ranges of discrete unknowns.     Gives: a factor for the sum, Factor.gone of what it takes in; or why it cannot be.
+// Needs: ranges of discrete unknowns.     Gives: a factor for the sum, Factor.gone of the factors that it absorbs; or the reason why not.
 #include <math.h>
 #include <string.h>
 #include "sums.h"

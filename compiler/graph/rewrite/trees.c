@@ -1,10 +1,10 @@
 // trees.c -- discrete unknowns whose laws depend on each other, drawn as a tree without a request: parents with their children summed
-// out; and those that determine each other.
+// out; and unknowns that determine each other.
 //
 //   before   w ~ bernoulli(omega), z[i] ~ bernoulli(w*p) over i
 //   after    w is drawn with all z summed out, then z given w
 //
-// Needs: no sum but those of trees.     Gives: sums that the parents alone see; a warning where a chain may not be irreducible.
+// Needs: no sum but those of trees.     Gives: sums for the parents alone; a warning where a chain may not be irreducible.
 #include <math.h>
 #include <string.h>
 #include "trees.h"

@@ -4,8 +4,8 @@
 #include "../graph.h"
 
 int find_trees(Graph *g);  // how many sums they take
-// of those that determine each other, and are a child and its parent: how many sums they take; 0: there are none, or a child stays in
+// how many sums are needed for children and parents that determine each other; 0: there are none, or a child cannot be summed out
 int tied_in_trees(Graph *g);
 bool untie_pair(Graph *g);    // sums one out that determines another; false: there is none
-void warn_of_ties(Graph *g);  // of those that are left
+void warn_of_ties(Graph *g);  // about those that are left
 #endif

@@ -1,9 +1,9 @@
-// conditions.h -- what is left of conditions.
+// conditions.h -- conditions, simplified by the ranges of their indices.
 #ifndef GMC_GRAPH_CONDITIONS_H
 #define GMC_GRAPH_CONDITIONS_H
 #include "../graph.h"
 
-// what the ranges of its indices do not decide; NULL: it always holds; the number 0: it never does
+// the part that the ranges of its indices do not decide; NULL: it is always true; the number 0: it never is
 Expr *condition_left(Expr *condition);
-bool goes_on(const Expr *condition);  // of a choice whose sides are equal where it switches, or everywhere: no jump of a density
+bool goes_on(const Expr *condition);  // a choice by it has equal sides where it switches, or everywhere: the density does not jump
 #endif

@@ -587,11 +587,11 @@ Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c) { return ex_call(nam
 
 // ---- reductions and arrays ----
 
-Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn)
+Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **value)
 {
     const bool below = begins_below(lo);
     Index *i = below ? index_new(name, ex_num(1), ex_add2(ex_sub(hi, lo), ex_num(1))) : index_new(name, lo, hi);
-    *turn = below ? ex_add2(ex_sub(ex_index(i), ex_num(1)), lo) : ex_index(i);
+    *value = below ? ex_add2(ex_sub(ex_index(i), ex_num(1)), lo) : ex_index(i);
     return i;
 }
 

@@ -2,14 +2,14 @@
 //
 // Two expressions are equal exactly if their pointers are. Every expression is a scalar function of loop indices, data and
 // variables, written in index notation: the vector X*beta does not exist, its element i is sum(j, X[i,j]*beta[j]). An
-// array stands only where a routine needs one whole, as in inverse(S)[j,k]: a variable with fewer subscripts than its
+// array occurs only where a routine needs one whole, as in inverse(S)[j,k]: a variable with fewer subscripts than its
 // rank, or an ARRAY (a comprehension).
 //
 // Normal form, kept by the constructors: sums and products are flat and sorted, equal terms and powers are collected, a
 // number comes first. Numeric factors are multiplied into a sum that is alone and taken out of one that has other factors (x*(2*a - 2*b)
 // is 2*x*(a - b)). Logs of products of positive things are split. Zero times anything is zero, also what is infinite or undefined: the
-// density of 0 successes of probability 0 is 1 (0 log 0 = 0), and if_else(c, a, 0)*t stands for if_else(c, a*t, 0). Whatever evaluates a
-// product keeps to that (ex_absorbed). Subscripts count from 1, as in the model.
+// density of 0 successes of probability 0 is 1 (0 log 0 = 0), and if_else(c, a, 0)*t means if_else(c, a*t, 0). Code that evaluates a
+// product has to follow this rule (ex_absorbed). Subscripts count from 1, as in the model.
 #ifndef GMC_EXPR_H
 #define GMC_EXPR_H
 
@@ -60,12 +60,12 @@ struct Expr {
     uint64_t vars;     // bit (var id mod 64) of every variable below
     uint64_t indices;  // bit (index id mod 64) of every index below
     double size;       // nodes of the tree: more than there are expressions, where they share parts
-    // an array has as many elements, or a statement names one that it must have: a program refuses data with which it is negative
+    // an array has this many elements, or a statement requires so many: a program refuses data with which it is negative
     bool extent;
     int known;                // emission: names that it has in the current C scope
     int loose;                // height of the highest canonical index below that no reduction below binds; 0: none
     signed char diverges[2];  // whether it may be infinite or no number: 1 yes, 2 no, 0 not asked
-    // the last walk that came here, of walks by themselves, with a test (that may start others), and of emission
+    // numbers of the last walk that visited this node: of simple walks, of walks with a test (which may start others), of emission
     uint64_t seen, met[3], kept;
     unsigned hash;
     Expr *chain;
@@ -93,17 +93,17 @@ Expr *ex_call1(const char *name, Expr *a);
 Expr *ex_call2(const char *name, Expr *a, Expr *b);
 Expr *ex_call3(const char *name, Expr *a, Expr *b, Expr *c);
 Expr *ex_log(Expr *a);
-Expr *ex_both(Expr *condition, Expr *other);    // NULL: none
-Expr *ex_either(Expr *condition, Expr *other);  // NULL: none of them yet
+Expr *ex_both(Expr *condition, Expr *other);    // both conditions; NULL: no condition
+Expr *ex_either(Expr *condition, Expr *other);  // one of the conditions; condition NULL: the other
 // a term of a log density: 0 where x lies between the ends, else -infinity. NULL: open
 Expr *ex_within(Expr *x, Expr *lo, Expr *hi);
 Expr *ex_inner(Expr *a, Expr *b, bool smaller);  // the smaller, or the larger, of two ends
 Expr *ex_length(Expr *lo, Expr *hi);             // how many lo:hi has: none where hi < lo
 
 Index *index_new(const char *name, Expr *lo, Expr *hi);  // a fresh loop index
-// The index of a loop as it is written, and what its name stands for within. Rows are counted from 1 in arrays and in orders by group: from
-// below, `k in 0:n` is k in 1:n + 1 with k - 1 in its place.
-Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **turn);
+// The index of a loop as the model writes it, and the value of its name within the loop. Rows are counted from 1 in arrays and in orders by
+// group: a loop from a lower number, `k in 0:n`, is k in 1:n + 1, with k - 1 as its value.
+Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **value);
 bool begins_below(const Expr *lo);  // a number below 1, or less than a number by data: -K, 1 - K
 
 bool ex_is_num(const Expr *e, double v);  // the number v
@@ -116,14 +116,14 @@ bool ex_above_zero(const Expr *e);                      // provably > 0: not dat
 bool ex_may_diverge(const Expr *e);                     // may be infinite or undefined where what it reads is finite: log(x) where x is 0
 bool ex_has_pole(const Expr *e);                        // diverges at values that have a positive probability: log(n) of a count n
 bool ex_absorbed(const Expr *product, int k);           // factor k may diverge where another one is 0: their product is 0 then
-bool ex_mentions(const Expr *e, const Var *v);          // v stands in it
-bool ex_mentions_index(const Expr *e, const Index *i);  // i stands in it
+bool ex_mentions(const Expr *e, const Var *v);          // v occurs in it
+bool ex_mentions_index(const Expr *e, const Index *i);  // i occurs in it
 bool ex_any_var(const Expr *e, bool (*test)(const Var *, void *), void *with);  // a variable in it passes the test
-typedef enum { LOOK, SKIP, FOUND } Look;  // what a test says of a part: look at its parts, do not, this is it
+typedef enum { LOOK, SKIP, FOUND } Look;  // the answer of a test of a part: search its parts, skip them, this is the one
 bool ex_find(const Expr *e, Look (*test)(const Expr *, void *), void *with);  // each part is tested once
 enum { MAX_TREE = 100000 };  // a tree with more parts than this, shared ones counted each time, is not walked part by part
-void ex_settle(void);        // from now on nothing changes that is known of variables: answers may be kept
-uint64_t ex_walk(void);      // a number for `kept`
+void ex_settle(void);        // from now on the facts known of variables are final: answers may be cached
+uint64_t ex_walk(void);      // a fresh number for `kept`
 void ex_references(Expr *e, const Var *v, void (*f)(Expr *, void *), void *with);  // f of each reference to v, once
 Expr *ex_replace(Expr *e, Expr *from, Expr *to);                                   // every occurrence of the subexpression
 Expr *ex_replace_index(Expr *e, Index *from, Expr *to);

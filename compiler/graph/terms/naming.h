@@ -1,9 +1,9 @@
-// naming.h -- what a reader calls a statistic.
+// naming.h -- readable names of statistics.
 #ifndef GMC_GRAPH_NAMING_H
 #define GMC_GRAPH_NAMING_H
 #include "../graph.h"
 
-const char *statistic_name(const Graph *g, const Sum *s);  // sum_x_by_group: a stem, which may be taken
+const char *statistic_name(const Graph *g, const Sum *s);  // sum_x_by_group: another variable may have this name
 // of what is computed for each instance of loops: log_w, over_s_squared
 const char *value_name(const Graph *g, const Expr *e, const Loops *over);
 const char *total_name(Graph *g, const Expr *e);  // of a sum over data alone: mean_x, sum_x, max_x

@@ -1,4 +1,4 @@
-// questions.h -- what expressions say of themselves (expr.h), and how walks over them begin.
+// questions.h -- properties of expressions, declared in expr.h, and the start of walks over them.
 #ifndef GMC_GRAPH_QUESTIONS_H
 #define GMC_GRAPH_QUESTIONS_H
 #include "../graph.h"

@@ -9,8 +9,8 @@ bool asked_marginal(const Graph *g, const Var *v);            // to be summed ou
 // the request for weights that are integrated out; NULL: there is none
 const Request *asked_collapsed(const Graph *g, const Var *v);
 bool is_collapsed(const Graph *g, const Var *v);                        // the model requests it
-bool asks_for_gradients(const Request *r);                              // moves along them are what a request of `infer` is for
-bool is_switched_off(const Graph *g, const Var *v, SettingId setting);  // the model asks for v with this setting off
+bool asks_for_gradients(const Request *r);                              // the request asks for HMC or NUTS
+bool is_switched_off(const Graph *g, const Var *v, SettingId setting);  // the request for v has this setting off
 bool in_turn_asked(const Graph *g, const Var *v);                       // infer { v by gibbs(joint = off); }
 // the request for a joint draw of several unknowns that names v; NULL: there is none
 const Request *together_asked(const Graph *g, const Var *v);

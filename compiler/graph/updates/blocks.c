@@ -1,7 +1,7 @@
 // blocks.c -- which variables are drawn jointly normal, alone or together.
 //
 //   before   y[i] ~ normal(a + b*x[i], s), a and b with normal priors
-//   after    a and b are jointly normal each, and coupled: a product of the two stands in a factor
+//   after    a and b are jointly normal each, and coupled: some factor has a term in the product of both
 //
 // Needs: block_terms.     Gives: the form of each variable, and blocks that grow by variables that are coupled with them.
 #include <math.h>

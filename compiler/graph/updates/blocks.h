@@ -13,13 +13,13 @@ typedef struct Candidate {
     bool listed;  // its elements are named by numbers alone
     const char *because;
     BlockTerm *terms;  // of the variable alone, if it is jointly normal
-    int set;           // the sparse block that it belongs to, whose update is in place of others; 0: none
+    int set;           // the sparse block that it belongs to, whose update may replace others; 0: none
 } Candidate;
 
 // A block that grows by variables that are coupled with it. More than MAX_BLOCK are drawn in several blocks: the precision has a place for
 // each pair.
 enum { MAX_BLOCK = 60 };
-// by the number of a variable: in the block; in a factor with one that is
+// inside, near, by the number of a variable: it is in the block; it shares a factor with the block
 typedef struct Growing {
     Var **var;
     int n;
@@ -29,7 +29,7 @@ typedef struct Growing {
 
 // of a variable alone, with the leading dimensions over which its elements are independent; its terms, or why it has none
 Form form_of(Graph *g, Var *v, int *nbatch, bool *listed, const char **because, BlockTerm **of);
-// a jointly normal block, and w: they share terms, and stay jointly normal
+// w shares terms with a jointly normal block, and both together are jointly normal
 bool coupled_with(Graph *g, Var *const *block, int n, const bool *inside, Var *w);
 void put_inside(Graph *g, Growing *b, Var *v);                        // v is the last one of the block
 void grow_from(Graph *g, Growing *b, Var *v);                         // begins a block

@@ -1,5 +1,4 @@
-// categories.c -- coefficients by category that meet in a softmax: the columns are drawn one after the other, each with Polya-Gamma latents
-// of its own.
+// categories.c -- the coefficients of a softmax, one category after the other: each category is drawn with Polya-Gamma latents of its own.
 //
 //   before   y[i] ~ categorical_logit(X[i] * B):     sum(j, X[i,j]*B[j,y[i]]) - log_sum_exp(k, sum(j, X[i,j]*B[j,k]))
 //   after    for c in 1:K     eta[i,k] = sum(j, X[i,j]*B[j,k])     C[i] = log_sum_exp(k other than c, eta[i,k])
@@ -7,12 +6,12 @@
 //                             B[,c] ~ joint normal:     (y[i] == c)*eta[i,c] - (eta[i,c] - C[i])/2 - w[i]*(eta[i,c] - C[i])^2/2
 //
 // As a function of eta[i,c] alone, -n*log_sum_exp(eta[i,]) is -n*C[i] - n*log(1 + exp(eta[i,c] - C[i])). That is a logistic likelihood with
-// an offset free of column c (Polson, Scott and Windle 2013, section 3.3, with C[i] subtracted). The latents are drawn for
-// each category anew, given the offset as it is then, and kept by nothing: (w, B[,c]) is one draw from a joint density whose margin over w
-// is the model's conditional of B[,c] (docs/conditionals.md, section 7).
+// an offset free of column c (Polson, Scott and Windle 2013, section 3.3, with C[i] subtracted). The latents are drawn anew for each
+// category, given its offset at that time, and are not stored: (w, B[,c]) is one draw from a joint density whose margin over w is the
+// model's conditional of B[,c] (docs/conditionals.md, section 7).
 //
-// Categories may be an index of variables, or be listed: variables that enter one of them alone are drawn once. The log of a sum of
-// exponentials that is written out is a softmax as well.
+// Categories may be an index of variables, or be listed: a variable that enters one category alone is drawn once. A logarithm of a sum of
+// exponentials that is written out is a softmax, too.
 //
 // Needs: augment done.     Gives: an update of kind UPDATE_CATEGORIES, which draws one or more variables by category.
 #include <math.h>

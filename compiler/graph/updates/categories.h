@@ -24,7 +24,7 @@ typedef struct Categories {  // what is drawn one category after the other
     Var *current;         // the one that is being drawn
     Softmax *softmax;
     struct Update *draw;   // UPDATE_GAUSSIAN of the columns
-    struct Update *shift;  // the same of what all categories are moved by together, if the softmaxes do not see that; or NULL
+    struct Update *shift;  // of an amount added to all categories, if the softmaxes do not change with it; or NULL
     Var **by;              // its variables
 } Categories;
 

@@ -1,20 +1,19 @@
 // collapsed.c -- indicators drawn with their weights integrated out, where the model requests it: counts in place of a Dirichlet vector.
 //
 //   before   infer { w by collapsed; }     c[i] ~ categorical(w), i in 1:N     w ~ dirichlet(a)
-//   after    c[i] in turn, with P(c[i] = k) proportional to (a[k] + #{j != i: c[j] = k}) * (what else holds c[i]), then w given c
+//   after    c[i], one after the other: P(c[i] = k) proportional to (a[k] + #{j != i: c[j] = k}) * (other factors of c[i]); then w given c
 //
-// Given the other indicators, the counts of w but for that of c[i] give the law of one more value: for a Dirichlet vector with natural
+// Given the other indicators, the counts of w without c[i] determine the law of one more value. For a Dirichlet vector with natural
 // parameters a + counts - 1 it is the ratio of the normalisers, (a[k] + n[k]) / sum(a + n) (Liu 1994; Griffiths and Steyvers 2004 for
-// topics). So log w[k] in the conditional of c[i] becomes log(a[k] + n[k]) - log(sum of them), where n is without c[i] and follows it while
-// the elements are drawn one by one. Elements depend on each other through the counts, so they are drawn one after the other, exactly: a
+// topics). So log w[k] in the conditional of c[i] becomes log(a[k] + n[k]) - log(sum of them). n leaves c[i] out, and is kept up to date
+// while the elements are drawn one by one. Elements depend on each other through the counts, so they are drawn one after the other: a
 // parallel form would be an approximation.
 //
-// Side conditions: w is Dirichlet given everything else, whatever its counts come from; each element of the indicator adds 1 to one place
-// of w, that its value picks, once: then only the law of one value is needed of w. The weights of an element may be one of several
-// vectors that data pick, theta[doc[i], ..] for every w that is integrated out (or theta[d, ..] for c[d, n]). Then elements of different
-// vectors do not meet in a count: if nothing else ties them, vectors are updated in parallel, each element by element, which is as exact
-// and gives the same draws. Everything discrete that reads w is drawn so, and w directly after them, before any other update reads it (van
-// Dyk and Park 2008).
+// Conditions: w is Dirichlet given everything else, wherever its counts come from. Each element of the indicator adds 1 to one place of w,
+// selected by its value, once: then only the law of one value is needed. The weights of an element may be one of several vectors that data
+// select, theta[doc[i], ..] (or theta[d, ..] for c[d, n]). Then elements of different vectors share no count: if nothing else couples them,
+// vectors are updated in parallel, each element by element, which is as exact and gives the same draws. All discrete unknowns that read w
+// are drawn so, and w directly after them, before any other update reads it (van Dyk and Park 2008).
 #include <math.h>
 #include <string.h>
 #include "collapsed.h"

@@ -3,7 +3,7 @@
 #define GMC_GRAPH_COLLAPSED_H
 #include "../graph.h"
 
-typedef struct Predictive {  // how the conditional of an indicator's element holds a vector of probabilities: log ref, once
+typedef struct Predictive {  // a vector of probabilities in the conditional of an indicator: by one term, log ref
     Var *weights;
     Conditional *natural;  // that of the weights: Dirichlet
     Expr *ref;             // its element, subscripts in terms of u

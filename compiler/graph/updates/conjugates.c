@@ -1,20 +1,20 @@
-// conjugates.c -- what a plate of conjugate unknowns hangs on, drawn with the plate integrated out.
+// conjugates.c -- parameters of the distribution of a plate of conjugate unknowns, drawn with the plate integrated out.
 //
 //   before   p[i] ~ beta(a, b)   y[i] ~ binomial(n[i], p[i])        slices: a | p, b; b | p, a                     p | a, b, y exactly
 //   after    log p(a, b | y) = log p(a, b) + sum(i, lbeta(a + y[i], b + n[i] - y[i]) - lbeta(a, b))
 //            slices of it: a | b; b | a; (a, b) -> (a, b) exp(c)                                                   then p | a, b, y
 //
-// Given its plate a parameter of the plate's distribution mixes slowly where data identify each element weakly. Parameters of which data
-// identify the ratio alone mix slowly at a fixed ratio. Let an element p[i] be drawn exactly from a family with natural parameters e[i].
-// The integral over p[i] of all factors that have it is exp(A(e[i])), A the logarithm of the family's normaliser: minus what its log
-// density has besides terms of p[i], at e[i] (Gelman et al. 2013, Bayesian Data Analysis, section 5.3, of the beta and the binomial). What
-// p's own statement has besides terms of p[i], -lbeta(a, b), stays. The updates stand together and the plate is drawn directly behind them:
-// no update reads the elements before they are (van Dyk and Park 2008, partially collapsed Gibbs).
+// Given the plate, a parameter of its distribution mixes slowly if data identify each element weakly. Parameters of which data identify
+// only the ratio mix slowly at a fixed ratio. Let p[i] be drawn exactly, from a family with natural parameters e[i]. The integral over p[i]
+// of all factors that contain it is exp(A(e[i])), where A is the log normaliser of the family: minus the terms of the family's log density
+// that do not contain p[i], at e[i] (Gelman et al. 2013, Bayesian Data Analysis, section 5.3, for the beta and the binomial). The terms of
+// p's own statement without p[i], -lbeta(a, b), remain. The plate is drawn directly after these updates: no update reads its elements
+// before (van Dyk and Park 2008, partially collapsed Gibbs).
 //
-// Side conditions: the elements of the plate are independent given all else and have a family whose law has a name, without truncation;
-// sums over its rows are of data, or made before the update; the parameter is a real, sliced given the plate or beside one that is, and of
-// all that holds the plate it stands in the plate's own statement alone; the plate enters no other integral. The common factor: two or more
-// of these parameters, positive without an upper end, of one shape, in one statement.
+// Conditions: the elements of the plate are independent given all other unknowns, and have a family with a named law, without truncation.
+// Sums over its rows are of data, or computed before the update. The parameter is a real that is sliced given the plate, or shares the
+// plate with one that is. Among the factors of the plate it occurs in the plate's own statement only. The plate enters no other integral.
+// For the common factor exp(c): two or more of these parameters, positive without an upper end, of one shape, in one statement.
 #include <math.h>
 #include <string.h>
 #include "conjugates.h"

@@ -3,7 +3,7 @@
 //   before   tau: power_gamma recognised          z: values 1 to K, no family          phi: neither
 //   after    exact tau                            enum z                               slice phi
 //
-// Needs: conditionals.     Gives: an update. What the model asks for comes first; what cannot be met is a message.
+// Needs: conditionals.     Gives: an update. The model's request comes first; a message reports one that cannot be met.
 #include <math.h>
 #include "element.h"
 #include "../conditional.h"

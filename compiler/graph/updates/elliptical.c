@@ -1,24 +1,23 @@
-// elliptical.c -- a vector with a joint normal prior and any likelihood, moved whole along an ellipse.
+// elliptical.c -- a vector with a joint normal prior and any likelihood, drawn whole by elliptical slice sampling.
 //
 //   before   f ~ multi_normal(mu, K)     y[i] ~ poisson_log(f[i])
 //   after    elliptical f, whole: normals from the statement of f, about mu; density: the factors of y
 //
-// With e a draw from the prior and f the current value, mu + (f - mu) cos(a) + (e - mu) sin(a) has the prior's law for each angle a;
-// the angle is drawn by a slice of what is left of the density (Murray, Adams and MacKay 2010). No width is adapted, and a trial evaluates
-// the likelihood once, whatever the prior's matrix costs.
+// With e a draw from the prior and f the current value, mu + (f - mu) cos(a) + (e - mu) sin(a) has the prior's law for each angle a. The
+// angle is drawn by a slice of the other factors' density (Murray, Adams and MacKay 2010). No width is adapted, and a trial evaluates the
+// likelihood once, whatever the prior's matrix costs.
 //
 // The statement that gives the ellipse:
-// - v is real, without bounds or constraint, and the statement's left side is all of v[i, ...], a vector for each instance of its plates:
-// these are subscripts, each over the whole of its dimension, without a condition. So each vector
-//   has one normal law of its own, of full rank, given the rest.
+// - v is real, without bounds or constraint. The statement's left side is all of v[i, ...], a vector for each instance of its plates, which
+//   are subscripts over whole dimensions, without a condition. So each vector has one normal law of its own, of full rank, given the rest.
 // - Its log density is a polynomial of degree 2 in v, and its arguments do not read v: the law is normal, whatever its name.
 // - The library draws from it and has its mean.
 // - It is not truncated, nor replaced by an augmentation.
-// Everything else that reads v is the density along the ellipse; a second statement of v is a part of that. A recursive definition that v
-// enters is not computed anew at each angle: then there are slices.
+// All other factors of v are the density along the ellipse, a second statement of v among them. A recursive definition that v enters is not
+// computed again at each angle: such a v is drawn by slices.
 //
-// Vectors v[i, ...] are drawn one after the other. Where each factor has one of them, i its plate or a number that data give, v[g[m], ...],
-// a draw evaluates the factors of that vector alone.
+// Vectors v[i, ...] are drawn one after the other. If each factor has one of them, where i is its plate or a number from data, v[g[m],
+// ...], a draw evaluates the factors of that vector alone.
 #include <math.h>
 #include "elliptical.h"
 #include "../conditional.h"

@@ -5,7 +5,7 @@
 
 typedef struct Ellipse {
     const Factor *prior;       // the statement whose law the ellipse is drawn from
-    Conditional *conditional;  // density: everything else, of one vector v[i, ...] if each factor holds one, else of all
+    Conditional *conditional;  // all other terms, for one vector v[i, ...] if each factor has one vector, else for all
     const char *routine;       // draws from the prior: of the library's `sample`
     int nargs;
     Expr *arg[MAX_RANK];

@@ -1,18 +1,17 @@
-// exchanges.c -- counts that are added up, moved against each other.
+// exchanges.c -- exchange moves: counts whose sum enters the model change against each other.
 //
 //   before   y[t] ~ poisson(n[t] + m[t])
-//   after    also: (n[t], m[t]) becomes (n[t] + c, m[t] - c), c a whole number drawn from p(moved): what reads the sum stays as it is
+//   after    also: (n[t], m[t]) becomes (n[t] + c, m[t] - c), c a whole number drawn from p(moved); factors of the sum do not change
 //
 // Given one of them and the sum, the other is fixed. Drawn one after the other they change as far as the conditional given the sum allows,
-// which is the less the more counts there are in it. The translations T_c are a group whose Haar measure counts
-// and whose Jacobian is 1 (group.c). c has an element for each of n, 0 before it is drawn: the normal form of sums cancels it wherever the
-// sum stands. m[t] + c, which keeps differences, is tried too.
+// which is less for larger counts. The translations T_c are a group with the counting measure as its Haar measure and Jacobian 1 (group.c).
+// c has an element for each of n, 0 before it is drawn: the normal form of sums cancels it in every n[t] + m[t]. m[t] + c, which keeps
+// differences, is tried, too.
 //
 // Needs: the updates of the schedule.     Gives: updates of c (SLICE) with `group_move` set, after which T_c is applied.
 // Conditions: both are whole numbers of more than a few values that are sliced or weighed one by one, of the same shape, with a least
-// value; some factor holds both at the same subscripts and is free of c there once they have moved; elements of c do not depend on each
-// other. What moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated
-// out.
+// value. Some factor contains both at the same subscripts and does not change with c. Elements of c do not depend on each other. The counts
+// enter no recursion, decide no condition or range, are no subscripts, and share no factor with unknowns that are summed or integrated out.
 #include "exchanges.h"
 #include "../terms/var.h"
 #include "../terms/supports.h"

@@ -1,7 +1,7 @@
-// exchanges.h -- counts, moved against each other.
+// exchanges.h -- exchange moves: counts that change against each other.
 #ifndef GMC_GRAPH_EXCHANGES_H
 #define GMC_GRAPH_EXCHANGES_H
 #include "../graph.h"
 
-bool find_exchanges(Graph *g);  // adds the updates that move counts against each other
+bool find_exchanges(Graph *g);  // adds the updates
 #endif

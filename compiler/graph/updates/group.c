@@ -1,29 +1,28 @@
-// group.c -- group moves: what the files that propose them have in common.
+// group.c -- group moves: the engine that the files which propose them share.
 //
 //   before   x, drawn element by element
-//   after    also: c, then x becomes T_c x, in which several elements move together
+//   after    also: c, then x becomes T_c x, in which several elements change together
 //
 // The maps T_c are a group that acts on the unknowns. c drawn from a density proportional to p(T_c x) |dT_c x/dx| with respect to the
-// group's Haar measure leaves p invariant (Liu and Sabatti 2000, theorem 1). So c is a variable of its own, with factors in which T_c x
-// stands for x: all that a file has to say is the substitution, the Jacobian and the measure. What c is drawn by is found as for any
-// unknown: a family, values that are weighed, or slices.
+// group's Haar measure leaves p invariant (Liu and Sabatti 2000, theorem 1). So c is a variable of its own, whose factors are those of x
+// with T_c x in place of x: a file provides the substitution, the Jacobian and the measure. The way to draw c is found as for any unknown:
+// a family, values that are weighed, or slices.
 //
-//   file            T_c                                                      c, Haar measure          Jacobian             drawn
-//   scale_moves.c        s, v[j]  ->  c*s, m + c*(v[j] - m)                       positive, dc/c           c^n                  family,
-//   slices location_moves.c        m, v[j]  ->  m + c, v[j] + c, or v[j] - c                real, dc                 1 family, joint
-//   normal, slices exchanges.c     n[t], m[t]  ->  n[t] + c[t], m[t] - c[t]                 whole, counts            1 slices transfers.c
-//   x[i], x[p[i]]  ->  x[i] + c[i], x[p[i]] - c[i]           whole, counts            1                    values windows.c       rate,
-//   chance  ->  rate*exp(c), chance*exp(-c)            real, dc                 by logarithms        slices, counts summed over windows
-//   reflections.c   load, f  ->  -load, -f                                   0 or 1, counts           1                    values
-//                   load, f  ->  load/c, c*f                                 positive, dc/c           c^n                  family, slices
-//   conjugates.c    a, b  ->  a*exp(c), b*exp(c)                             real, dc                 exp(n*c)             slices, a plate
-//   integrated out
+//   file               T_c                                               c, Haar measure      Jacobian   drawn by
+//   scale_moves.c      s, v[j]  ->  c*s, m + c*(v[j] - m)                positive, dc/c       c^n        family, slices
+//   location_moves.c   m, v[j]  ->  m + c, v[j] + c, or v[j] - c         real, dc             1          family, joint normal, slices
+//   exchanges.c        n[t], m[t]  ->  n[t] + c[t], m[t] - c[t]          whole, counting      1          slices
+//   transfers.c        x[i], x[p[i]]  ->  x[i] + c[i], x[p[i]] - c[i]    whole, counting      1          values
+//   windows.c          rate, chance  ->  rate*exp(c), chance*exp(-c)     real, dc             of logs    slices, counts summed over windows
+//   reflections.c      load, f  ->  -load, -f                            0 or 1, counting     1          values
+//                      load, f  ->  load/c, c*f                          positive, dc/c       c^n        family, slices
+//   conjugates.c       a, b  ->  a*exp(c), b*exp(c)                      real, dc             exp(n*c)   slices, a plate integrated out
 //
-// A finder keeps its own search for what moves, which is what it is about; and its own factors of c, since each knows of other factors that
-// they stay as they were. scales.c, proposals.c and whiten.c have no group: they draw from other conditionals of the same unknowns.
+// Each file has its own search for the unknowns that change, and its own list of the factors of c, since it knows which other factors do
+// not change. scales.c, proposals.c and whiten.c have no group: they draw from other conditionals of the same unknowns.
 //
-// Sums and products are sorted by the order in which their terms were made (terms/expr.h): the walk makes what it puts in where it meets
-// it, and a finder makes no term ahead.
+// Sums and products are sorted by the order in which their terms were made (terms/expr.h). So the walk makes new values only when it
+// reaches the element that they replace, and a file makes no term ahead.
 #include <math.h>
 #include <string.h>
 #include "group.h"

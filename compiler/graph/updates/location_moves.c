@@ -1,26 +1,27 @@
-// location_moves.c -- moves of a location together with what it is the location of, and against what it is added to.
+// location_moves.c -- location moves: a location changes with its effects, or against effects in the same sum.
 //
-//   before   theta[j] ~ normal(mu, tau)                     after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from
-//   p(moved) dc before   y[i] ~ poisson_log(a + u[g[i]])                after   also: (a, u[j]) becomes (a + c, u[j] - c)
+//   before   theta[j] ~ normal(mu, tau)          after   also: (mu, theta[j]) becomes (mu + c, theta[j] + c), c drawn from p(moved) dc
+//   before   y[i] ~ poisson_log(a + u[g[i]])     after   also: (a, u[j]) becomes (a + c, u[j] - c)
 //
-// Given theta, mu changes little, even where data identify theta weakly; and data identify the sum of a and u, in which one follows
-// the other. These maps T_c are a group, of translations: their Jacobian is 1, their Haar measure dc (group.c).
+// Given theta, mu changes little, even if data identify theta weakly. Data identify the sum of a and u, so that one follows the other.
+// These maps T_c are a group of translations: their Jacobian is 1, their Haar measure dc (group.c).
 //
-// A move begins with one variable, v[i, j] + c[i] with some of its subscripts, or none. A factor that this changes may be left as it was if
-// another variable moves as well, w[k] + s c[..]: s is what the factor's own sum of both asks for, and the factor shows that it is right.
-// Statements that draw w are brought back so level by level, and each level makes a move; any other factor by each variable that it holds.
-// What the law of c is made of are the factors that still change.
+// A move begins with one variable, v[i, j] + c[i], where c has some of its subscripts, or none. A factor that this changes may stay
+// constant if another variable changes as well, w[k] + s c[..]: s follows from the sum of both in the factor, and the algebra of the factor
+// confirms it. Statements that draw w are restored in this way level by level, and each level makes a move; any other factor is restored by
+// each variable in it. The law of c consists of the factors that still change.
 //
-// Factors may have several elements of c, as the prior of a field beside independent effects of the same places has. Then all of c is drawn
+// A factor may contain several elements of c, as the prior of a field beside independent effects of the same places does. Then c is drawn
 // jointly if it is jointly normal.
 //
 // Needs: the updates of the schedule.     Gives: updates of c (EXACT, SLICE or GAUSSIAN) with `group_move` set, after which T_c is applied.
-// Conditions: what moves is real, without a constraint, and drawn in the same sweeps; s is free of what moves, and no division by what may
-// be 0; ends are those of numbers and of unknowns, not of responses, which may hold an element fast, as data do that are a function of it.
-// What changes enters no recursion but by sums that stay as they are (those over the states of chains are computed before they are read).
-// It decides no condition of a statement, is read by no routine that takes an array whole, and meets nothing that is summed out. A
-// statement without a condition draws an element at least that each element of c moves. A move without a factor that it leaves as it was,
-// and one of variables that are drawn together as it is, is not made. infer { mu by gibbs(group_move = off); } leaves out all that move mu.
+// Conditions: the variables are real, without a constraint, and drawn in the same sweeps. s does not depend on them, and nothing is divided
+// by an expression that may be 0. Ends of supports are numbers or unknowns, not responses, which may confine an element, as data do that
+// are a function of it. The variables enter a recursion only through sums that do not change (those over the states of chains are computed
+// before they are read). They decide no condition of a statement, are read by no routine that takes an array whole, and share no factor
+// with unknowns that are summed out. For each element of c some statement without a condition draws an element that it changes. No move is
+// made if it keeps no factor constant, or if all its variables are drawn together anyway. infer { mu by gibbs(group_move = off); } leaves
+// out all moves of mu.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

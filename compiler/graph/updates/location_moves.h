@@ -1,7 +1,7 @@
-// location_moves.h -- locations, moved with what they are the locations of.
+// location_moves.h -- location moves: a location and the effects around it change by the same amount.
 #ifndef GMC_GRAPH_LOCATION_MOVES_H
 #define GMC_GRAPH_LOCATION_MOVES_H
 #include "../graph.h"
 
-bool find_location_moves(Graph *g);  // adds the updates that move locations with what they are the locations of
+bool find_location_moves(Graph *g);  // adds the updates
 #endif

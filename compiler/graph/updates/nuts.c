@@ -1,6 +1,6 @@
-// nuts.c -- blocks that are moved along gradients: whether a variable can be, and what stops trajectories.
+// nuts.c -- blocks drawn by HMC or NUTS: whether a variable can be, and where trajectories stop.
 //
-// Needs: gradients.     Gives: an update with the factors that its density has; jumps of these, which trajectories do not see coming.
+// Needs: gradients.     Gives: an update with the factors of its density; the jumps of these, which a trajectory cannot foresee.
 #include <math.h>
 #include "nuts.h"
 #include "../update.h"

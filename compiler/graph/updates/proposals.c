@@ -1,30 +1,29 @@
-// proposals.c -- scales proposed together with what they are the scales of, where the likelihood is not normal.
+// proposals.c -- scales proposed together with their effects, for likelihoods that are not normal.
 //
 //   before   x[t] ~ normal(x[t - 1], s)     y[i] ~ poisson(exp(m + x[a[i]])):   s given x, each of x and m given the rest
-//   after    also (s, x, m) from the same joint with a quadratic of m + x[a[i]] in place of log p(y[i] | m + x[a[i]]): s with x and m
-//   integrated out, then these; accepted or not
+//   after    also (s, x, m) from the same joint with a quadratic of m + x[a[i]] in place of log p(y[i] | m + x[a[i]]):
+//            s with x and m integrated out, then x and m; accepted or rejected
 //
 // Given x a scale mixes slowly, and so does x given s. Let f[i](e) be the log density of a factor as a function of its predictor e, which
-// is linear in the block, and T[i](e) a quadratic. q is the joint with T in place of f, in which the block is jointly normal given s. What
-// is drawn, (s', x'), comes from a kernel that is reversible for q (scales.c, device/scales.h), so that
+// is linear in the block, and T[i](e) a quadratic. q is the joint with T in place of f, in which the block is jointly normal given s. The
+// proposal (s', x') comes from a kernel that is reversible for q (scales.c, device/scales.h). So it is accepted for p = q w with
+// probability
 //
 //   min(1, w(x')/w(x)),   log w(x) = sum over i of f[i](e[i]) - T[i](e[i])
 //
-// accepts it for p = q w (Hastings 1970; the quadratic of a log density in the predictor: Gamerman 1997; scale and field together:
-// Knorr-Held and Rue 2002). Any T is right. This one has the average slope and second derivative of f[i] over warm-up, about the average
-// predictor, as the normal that is closest to p has (Opper and Archambeau 2009). Second derivatives are at most 0. After warm-up
-// it stays, so q is one joint.
+// (Hastings 1970; the quadratic of a log density in the predictor: Gamerman 1997; scale and field together: Knorr-Held and Rue 2002). Any T
+// is valid. This one has the average slope and second derivative of f[i] over warm-up, about the average predictor, as the normal that is
+// closest to p has (Opper and Archambeau 2009). Second derivatives are at most 0. T is fixed after warm-up, so q is one joint.
 //
-// Needs: the updates of the schedule and its group moves.     Gives: an update for each block, behind them, which all remain.
+// Needs: the updates of the schedule and its group moves.     Gives: an update for each block, after these updates, which all remain.
 // Conditions:
-// - The block are reals without ends and constraints, drawn in the same sweeps, each by an update of its own or with others. It grows
-// from a slice by what factors have beside it, as long as each factor is quadratic in all of it
-//   or sees it through one predictor: with that as an unknown of its own, nothing else of the block is left in its log density. None is in
-//   a sum over a dimension, summed out, or read by a recursion.
-// - Log densities have a first and a second derivative by the predictor that are known, and hold no discrete unknowns. Rows are a box of
-// sizes of the data.
-// - Which entries the precision has is known from data (sets.c), and some scale can be drawn with the block integrated out.
-// What `infer` names is in no block, and infer { s by gibbs(joint = off); } leaves the scale s out.
+// - The block consists of reals without ends and constraints, drawn in the same sweeps, each by an update of its own or with others. It
+//   grows from a slice by the other unknowns of its factors. Each factor is quadratic in the whole block, or depends on it through one
+//   predictor only. No unknown of the block is in a sum over a dimension, summed out, or read by a recursion.
+// - Log densities have known first and second derivatives by the predictor, and contain no discrete unknowns. Rows are a box of sizes of
+//   the data.
+// - The positions of the precision's entries are known from data (sets.c), and some scale can be drawn with the block integrated out.
+// Unknowns that `infer` names are in no block, and infer { s by gibbs(joint = off); } leaves the scale s out.
 #include <math.h>
 #include "proposals.h"
 #include "../update.h"

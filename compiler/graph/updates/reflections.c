@@ -1,33 +1,34 @@
-// reflections.c -- unknowns that stand in products, turned or stretched together.
+// reflections.c -- reflections: unknowns that are multiplied with each other change sign together, or one grows as the other shrinks.
 //
-//   before   y[i, j] ~ normal(m[j] + load[j]*f[i], s[j]),   load[1] > 0: the others' signs go by it
+//   before   y[i, j] ~ normal(m[j] + load[j]*f[i], s[j]),   load[1] > 0 fixes the signs of the others
 //   after    also: all load[j] but load[1], and all f[i], become minus themselves, or stay, in proportion to their density
 //
-// Where load[1] is near 0, f and its loadings may have the wrong sign, and updates of single unknowns do not change it: a chain
-// that begins there stays. To reflect them and to leave them are a group of two, whose Haar measure counts and whose Jacobian is 1
-// (group.c). c is 0 or 1.
+// Where load[1] is near 0, f and its loadings may have the wrong sign. Updates of single unknowns do not change that: a chain that begins
+// there stays. The reflection and the identity are a group of two elements, with the counting measure and Jacobian 1 (group.c). c is 0
+// or 1.
 //
-// Of an array, elements at numbers whose own statements are not symmetric stay, too: b[1] ~ normal(0, 2) T[0, ]. The law of c is then that
-// of the rows that read them. Of columns, all that such statements draw: load[k, k] ~ half_normal(0, 1).
+// Elements of an array stay, too, if their own statements are not symmetric: b[1] ~ normal(0, 2) T[0, ]. The law of c then consists of the
+// rows that read them. Of columns, all elements that such statements draw stay: load[k, k] ~ half_normal(0, 1).
 //
-// Where a subscript stands in all references of a product, sum(k in 1:K, load[j, k]*f[i, k]), each of its values has a sign of its own:
-// columns, of which c is a vector.
+// If all references of a product have a common subscript, sum(k in 1:K, load[j, k]*f[i, k]), each of its values has a sign of its own: then
+// c is a vector over these columns.
 //
-//   also     load[j] becomes load[j]/c, and f[i] becomes c*f[i], c > 0 drawn from what their priors become
+//   also     load[j] becomes load[j]/c, and f[i] becomes c*f[i], c > 0 drawn from the priors of both
 //
-// Given f its loadings are almost determined, and the converse, while data identify their product alone. Stretches are a group whose Haar
-// measure is dc/c, and the Jacobian is c^n, n the elements of f less those of load: no row of the likelihood is read. With normal priors
+// Given f its loadings are almost determined, and the converse, while data identify only their product. These maps are a group with Haar
+// measure dc/c. The Jacobian is c^n, n the number of elements of f less those of load: no row of the likelihood is read. With normal priors
 // the statistics of c are log c, c^2 and c^-2.
 //
 // Needs: the updates of the schedule.     Gives: updates of c (ENUM) with `group_move` set, after which the sign is applied.
-// Conditions: the set is begun by an unknown of either sign in a product, and has all such unknowns that are multiplied with it in factors
-// that it would change. Positive unknowns that are multiplied with it stay. If they changed sign as well, factors would not change.
-// Excepted are their priors, and statements without loops or that draw what is reflected. So the model is symmetric but for signs that it
-// gives. Some factor does change, and two unknowns or more are turned. Elements are whole arrays, or those at numbers that stand in all
-// references outside their own statement: f[i, 2]. What is turned enters no recursion, decides no condition or range, is no subscript, and
-// meets nothing that is summed out or read as an array. What is stretched is an unknown of either sign with what it is multiplied with,
-// positive or not, sums of such among it, without ends but 0; every factor but the statements that draw its elements, one each, is as it
-// was.
+// Conditions of a reflection: the set begins with an unknown of either sign in a product, and contains all such unknowns that are
+// multiplied with it in factors that would change. Positive unknowns in these products keep their sign. If they changed it as well, no
+// factor would change, except their priors, and statements without loops or that draw reflected unknowns: the model is symmetric but for
+// signs that it fixes itself. Some factor does change, and at least two unknowns change sign. Elements are whole arrays, or those at
+// numbers that all references outside their own statement have: f[i, 2]. They enter no recursion, decide no condition or range, are no
+// subscripts, and share no factor with unknowns that are summed out or with arrays that are read whole.
+//
+// Conditions of load/c, c*f: an unknown of either sign, and the unknowns that are multiplied with it, positive or not, sums of such among
+// them, without ends but 0. Every factor is unchanged, except the statements that draw the elements, one each.
 #include <math.h>
 #include <string.h>
 #include "reflections.h"

@@ -1,27 +1,26 @@
-// scale_moves.c -- moves of a scale together with what it scales, and against what it is multiplied with.
+// scale_moves.c -- scale moves: a scale is multiplied with its effects, or against unknowns that it is multiplied with.
 //
 //   before   theta[j] ~ normal(mu, tau)
-//   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc, J the number of theta: the
-//   plate's own density is c^-J times what it was
+//   after    also: (tau, theta[j]) becomes (c*tau, mu + c*(theta[j] - mu)), c > 0 drawn from p(moved) * c^J dc,
+//            J the number of theta: the plate's own density is c^-J times its former value
 //
-// Given theta, tau hardly moves where data say little of theta, and the converse. The maps T_c are a group with the Haar measure
-// dc/c (group.c). c has an element for each element of the scale; conditionals.c finds its family as it does for any unknown, else it is
-// slice sampled.
+// Given theta, tau hardly changes if data identify theta weakly, and the converse. The maps T_c are a group with the Haar measure dc/c
+// (group.c). c has an element for each element of the scale; conditionals.c finds its family as for any unknown, else it is slice sampled.
 //
-// What is positive also moves by its logarithm: a[j] ~ lognormal(m, tau) becomes exp(m + c*(log(a[j]) - m)). Densities are then those of
+// Positive effects may change by their logarithm: a[j] ~ lognormal(m, tau) becomes exp(m + c*(log(a[j]) - m)). Densities are then those of
 // log(a[j]).
 //
-// Of vectors with a covariance, that moves along: a matrix, or what it is made of.
+// For vectors with a covariance, the covariance is the scale: a matrix, or the parameters that it is computed from.
 //
 // Needs: the updates of the schedule.     Gives: updates of c (EXACT or SLICE) with `group_move` set, after which T_c is applied.
-// Conditions: the scale is a positive real without another constraint; each plate that moves is real, without bounds, or positive and moved
-// about 0; the plate's statement draws v[i, j] over i and j, in which the scale occurs once. It is invariant up to a power of c, for one of
-// the powers tried. That is about 0, or one of its own arguments that no move changes, or, as a walk, the element that another statement
-// draws alone; or terms beside the statements are invariant so about 0, and one statement draws all of v, flat or not; positive
-// auxiliaries that tie a scale to its prior move by the power that leaves this tie invariant. Data with the scale itself identify it,
-// and no move is made. Ends are those of the scale alone: a plate that is truncated does not move. What changes enters no recursion but
-// sums over the states of chains, which are computed before they are read. It decides no condition of a statement, is read by no routine
-// that takes an array whole, and meets nothing that is summed out.
+// Conditions: the scale is a positive real without another constraint. Each plate of effects is real, without bounds, or positive and
+// multiplied about 0. The plate's statement draws v[i, j] over i and j, and contains the scale once. It is invariant up to a power of c,
+// for one of the powers that are tried. The fixed point is 0, or one of the statement's arguments that no move changes, or, for a random
+// walk, the element that another statement draws alone. Or terms outside of statements are invariant about 0, and one statement draws all
+// of v, flat or not. Positive auxiliaries between a scale and its prior change by the power that leaves their density invariant. Data whose
+// statement contains the scale itself identify it, and no move is made. Only the scale may have ends: a truncated plate does not change.
+// The unknowns that change enter no recursion but sums over the states of chains, which are computed before they are read. They decide no
+// condition of a statement, are read by no routine that takes an array whole, and share no factor with unknowns that are summed out.
 #include <math.h>
 #include <string.h>
 #include "scale_moves.h"

@@ -3,21 +3,22 @@
 //   before   x ~ joint normal given s, q:   x[t] ~ normal(x[t - 1], s)   y[t] ~ normal(x[t], q)       then s given x, q given x
 //   after    s, then q, from p(s, q | rest) with x integrated out, then x given both: one draw of (s, q, x) in place of small steps
 //
-// Given x a scale mixes slowly, and the converse. With J(s) and h(s) the precision and the shift of x, which
-// block_terms has found, and x0 any value of x,
+// Given x a scale mixes slowly, and the converse. Let J(s) and h(s) be the precision and the shift of x, from block_terms, and x0 any value
+// of x. Then
 //
 //   log p(s, x | rest) = L(s) + g'(x - x0) - (x - x0)'J (x - x0)/2,   L(s) = log p(s, x0 | rest),   g = h - J x0
 //   log p(s | rest) = L(s) + g'J^-1 g/2 - log|J|/2 + constant
 //
-// x0 is the chain's state: no large numbers cancel. L is the log density of all statements that hold s, as they are; so normalisers of
-// priors, conditions and missing values need nothing of their own. One trial is one factorisation.
+// x0 is the chain's state, so that no large numbers cancel. L is the log density of all statements that contain s, unchanged: normalisers
+// of priors, conditions and missing values need no care. One trial is one factorisation.
 //
-// Needs: the updates of the schedule.     Gives: `scales` of joint normals, each drawn right before the joint normal, with which it is one
-// block (van Dyk and Park 2008). Conditions: a scale is a real number without a constraint, or a vector of such that a joint normal reads
-// as a whole. It has an update of its own in the same sweep. It is in a coefficient of the joint normal, but in none with an unknown weight
-// of a row of a matrix; no loop or condition of a statement holds it, and no recursion that is not drawn with the joint normal. It may have
-// any prior and any ends, and be no scale at all. Of a group move, x is c, x0 is 0, and the scale is neither changed nor decides how far
-// others change. Where the joint normal is one of a series in place of its innovations (innovations.c), the Jacobian is free of it.
+// Needs: the updates of the schedule.
+// Gives: `scales` of joint normals. They are drawn right before the joint normal and form one block with it (van Dyk and Park 2008).
+// Conditions: a scale is a real number without a constraint, or a vector of such that a joint normal reads as a whole. It has an update of
+// its own in the same sweep. It occurs in a coefficient of the joint normal, but in none with an unknown weight of a row of a matrix. No
+// loop or condition of a statement contains it, and no recursion that is not drawn with the joint normal. It may have any prior and any
+// ends, and need not be a scale. Of a group move, x is c, x0 is 0, and the scale neither changes nor decides how far others change. If the
+// joint normal is one of a series in place of its innovations (innovations.c), the Jacobian does not depend on the scale.
 #include <string.h>
 #include "scales.h"
 #include "../update.h"

@@ -6,7 +6,7 @@
 typedef struct Scales {  // drawn before a joint normal, which is integrated out
     int n, nfactors;
     Var **var;
-    Factor **factor;  // all that the log density has of them
+    Factor **factor;  // all factors that mention them
 } Scales;
 
 bool find_scales(Graph *g);                    // fills gaussian.scales

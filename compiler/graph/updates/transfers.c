@@ -1,20 +1,20 @@
-// transfers.c -- counts of one array that are added up, moved against each other in pairs.
+// transfers.c -- counts of one array whose sum enters the model, changed against each other in pairs.
 //
 //   before   x[i] ~ poisson(l[i]);  s = sum(x) is known
-//   after    also: (x[i], x[p[i]]) becomes (x[i] + c[i], x[p[i]] - c[i]), p a pairing of 1:N that each sweep draws: the sum stays as it is
+//   after    also: (x[i], x[p[i]]) becomes (x[i] + c[i], x[p[i]] - c[i]), p a pairing of 1:N that each sweep draws: the sum does not change
 //
-// Given the sum and all others an element has no room: a chain that draws one after the other stays where it started.
-// Moves of two elements connect all counts of one sum. Switches of two rows and two columns, +1 -1 -1 +1, connect all tables with the same
-// margins (Diaconis and Sturmfels 1998). The translations are a group whose Haar measure counts and whose Jacobian is 1 (group.c).
+// Given the sum and all others an element is fixed: a chain that draws one after the other never leaves its start. Moves of two elements
+// connect all counts with one sum. Switches of two rows and two columns, +1 -1 -1 +1, connect all tables with the same margins (Diaconis
+// and Sturmfels 1998). The translations are a group with the counting measure and Jacobian 1 (group.c).
 //
-// c is drawn by its weights at all values, where these are few. Else it is drawn from the values in a window: multiples of a power of 2
-// that is drawn, of which a number that is drawn are below 0. Both depend on how far c may go in all, which no move changes. So a window is
-// as likely from each of its values, and the draw from it exact (device/transfers.h).
+// If c has few values, all are weighed. Else it is drawn from the values of a window: multiples of a random power of 2, of which a random
+// number are below 0. The range of c, on which both depend, is the same before and after the move. So a window is equally likely from each
+// of its values, and the draw from it exact (device/transfers.h).
 //
 // Needs: the updates of the schedule.     Gives: updates of c (ENUM) with `group_move` and its `transfer` set, after which T_c is applied.
-// Conditions: whole numbers with a least value, that are sliced or weighed one by one; some factor holds a sum of several of them. What
-// moves enters no recursion, decides no condition or range, is no subscript, and meets nothing that is summed out or integrated out. Pairs
-// are drawn in parallel where factors hold one element each besides the sums that stay; else one after the other.
+// Conditions: whole numbers with a least value, sliced or weighed one by one; some factor contains a sum of several of them. They enter no
+// recursion, decide no condition or range, are no subscripts, and share no factor with unknowns that are summed or integrated out. Pairs
+// are drawn in parallel if factors contain one element each besides the constant sums; else one after the other.
 #include <math.h>
 #include "transfers.h"
 #include "../terms/var.h"

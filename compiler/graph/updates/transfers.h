@@ -1,7 +1,7 @@
-// transfers.h -- elements of one array that are added up, moved against each other.
+// transfers.h -- elements of an array whose sum enters the model: one grows as the other shrinks.
 #ifndef GMC_GRAPH_TRANSFERS_H
 #define GMC_GRAPH_TRANSFERS_H
 #include "../graph.h"
 
-bool find_transfers(Graph *g);  // adds the updates that move elements of one array that are added up
+bool find_transfers(Graph *g);  // adds the updates
 #endif

@@ -1,4 +1,4 @@
-// updates.c -- updates are made; and which update of the sweep draws a variable, for moves that are added to a schedule.
+// updates.c -- making updates, and finding the update of the sweep that draws a variable, for the files that add group moves.
 #include <math.h>
 #include "updates.h"
 #include "../conditional.h"

@@ -3,19 +3,19 @@
 #define GMC_GRAPH_UPDATES_H
 #include "../update.h"
 
-// that draws whole numbers with a least value one by one; NULL: they are drawn otherwise
+// the update that draws whole numbers with a least value, one element at a time; NULL: they are drawn otherwise
 const Update *step_of_integers(Graph *g, const Var *v);
-const Update *step_of_count(Graph *g, const Var *v);            // and more than a few of them
-const Update *update_that_draws(const Graph *g, const Var *v);  // in each sweep, not along gradients
+const Update *step_of_count(Graph *g, const Var *v);            // the same, if they have more than a few values
+const Update *update_that_draws(const Graph *g, const Var *v);  // in each sweep, not by NUTS of a selection
 bool is_of_series(const Graph *g, const Var *v);                // a series has to be computed again when v has changed
-// that draws v by itself or with others, but not along gradients or with others summed out: a move may follow it. NULL: there is none
+// the update of v, alone or in a block, that a group move may follow: not NUTS, and no other unknown summed out. NULL: there is none
 const Update *update_in_sweep(const Graph *g, const Var *v);
-bool by_data_colours(const Update *s);                   // elements are drawn by colours that are found when data are read
+bool by_data_colours(const Update *s);                   // elements are drawn in classes (colours) that are computed from the data
 Update *update_new(Graph *g, UpdateKind kind, Span at);  // of no variable yet
-void update_append(Update **list, Update *s);            // s, and what comes behind it
+void update_append(Update **list, Update *s);            // s and the updates after it
 // where a group move is added: after all updates but NUTS of a method selection
 Update **updates_of_sweep(Graph *g);
-void update_insert(Update ***at, Update *s);  // there, and `at` goes behind it; NULL: nothing is
+void update_insert(Update ***at, Update *s);  // inserts s at *at, and moves *at behind it; s may be NULL
 // of a block that is jointly normal
 Update *gaussian_update(Graph *g, Var *const *block, int n, bool arrow, int nbatch, const char *reason);
 // of one variable, given its conditional

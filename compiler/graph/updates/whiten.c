@@ -1,17 +1,18 @@
-// whiten.c -- what the covariance of a vector is made of, moved with the vector's white noise held in place of the vector.
+// whiten.c -- parameters of the covariance of a vector, drawn given the vector's white noise in place of the vector.
 //
 //   before   f ~ multi_normal(mu, K(l))     y[i] ~ poisson_log(f[i])        slice l: given f
 //   after    also slice l, given z = inverse(L) (f - mu) where L L' = K(l): the density of l and y at f = mu + L z, without that of f
 //
-// Given f a length or a scale of its covariance is nearly known, however little the data say of f; given z it is known from the data alone.
-// Draws from both conditionals in turn mix where either does (Yu and Meng 2011; Murray and Adams 2010 for Gaussian processes). f -> z has
-// the Jacobian |L|, which is what the density of f has beside that of z, so neither stands in what is sliced.
+// Given f, a length-scale or an amplitude of its covariance is almost determined, even if data identify f weakly; given z, only data
+// identify it. Draws from both conditionals, one after the other, mix if one of them does (Yu and Meng 2011; Murray and Adams 2010 for
+// Gaussian processes). f -> z has the Jacobian |L|, which is the ratio of the densities of f and of z, so that neither is in the sliced
+// density.
 //
-// f is moved along ellipses, which go through all that reads it as well: where f is drawn exactly, sums of data may have left the sweep,
-// which trials would make again. Its statement is a multivariate normal by covariance, by precision or by the factor of its covariance, and
-// its matrix reads l. Where f is v[i, ...], vectors share the matrix. l is a real without a constraint, or a vector of such whose elements
-// alternate. Neither enters a recursive definition or is read by a sum over values of another unknown; f and l are drawn in the same
-// sweeps. infer { l by slice(group_move = off); } leaves the move out.
+// f is drawn by elliptical slices, which evaluate all factors that read it. If f were drawn exactly, sums of data might have left the
+// sweep, and each trial would have to compute them again. The statement of f is a multivariate normal, by its covariance, its precision or
+// the factor of its covariance, and its matrix reads l. If f is v[i, ...], vectors share the matrix. l is a real without a constraint, or a
+// vector of such whose elements are drawn one after the other. Neither enters a recursive definition or a sum over values of another
+// unknown; f and l are drawn in the same sweeps. infer { l by slice(group_move = off); } leaves the move out.
 #include "whiten.h"
 #include "../conditional.h"
 #include "../update.h"

@@ -12,8 +12,7 @@ typedef struct White {
     Expr *current, *mean;  // of vector[element...]
 } White;
 
-// the triangle that the normals of a joint normal prior are multiplied with, or for a precision that whose transpose they are divided by;
-// NULL: none
+// the Cholesky factor of the covariance of a joint normal prior, or of its precision; NULL: none
 Expr *joint_root(Graph *g, const Factor *prior, bool *precision);
-bool find_whitened(Graph *g);  // adds slices of what covariances are made of
+bool find_whitened(Graph *g);  // adds slice updates of parameters of covariances
 #endif

@@ -1,31 +1,32 @@
-// windows.c -- rates of counts against probabilities of seeing them, with the counts summed over windows.
+// windows.c -- rates of counts change against detection probabilities, with the counts summed over windows.
 //
 //   before   n[i] ~ poisson(lambda)   y[i,t] ~ binomial(n[i], p)
-//   after    also: lambda becomes lambda*exp(c), p becomes p*exp(-c), c drawn with each n[i] summed over L values about where it stands,
-//   among which it is drawn after it, given c
+//   after    also: lambda becomes lambda*exp(c), p becomes p*exp(-c), c drawn with each n[i] summed over L values about its current value;
+//            then n[i] is drawn among these values, given c
 //
-// Data identify lambda*p, the rate of what is seen, well, and lambda itself weakly, by how alike the y[i,t] of one n[i] are. So lambda and
-// p change against each other, and n with lambda. Given n both mix slowly.
+// Data identify lambda*p, the rate of detected counts, well, and lambda itself weakly, by the correlation of the y[i,t] of one n[i]. So
+// lambda and p change against each other, and n with lambda. Given n both mix slowly.
 //
-// b[i] is uniform on {n[i] - (L - 1) h, ..., n[i] - h, n[i]}: an auxiliary that is independent of all else given n[i], given which n[i] is
-// one of b[i], b[i] + h, ..., b[i] + (L - 1) h, with the weights that its conditional has there; h does not depend on n. The maps T_c of
-// (lambda, p) are a group, whose Haar measure is dc, so c drawn from a density proportional to p(T_c x | b) |dT_c x/dx| with the counts
-// summed out, and then the counts given it, leave p invariant (Liu and Sabatti 2000; van Dyk and Park 2008). The counts need not be summed
-// anew for each c: where
+// b[i] is uniform on {n[i] - (L - 1) h, ..., n[i] - h, n[i]}: an auxiliary that is independent of all else given n[i]. Given b[i], n[i] is
+// one of b[i], b[i] + h, ..., b[i] + (L - 1) h, with the weights of its conditional; h does not depend on n. The maps T_c of (lambda, p)
+// are a group with the Haar measure dc. So c is drawn from a density proportional to p(T_c x | b) |dT_c x/dx| with the counts summed out,
+// and then the counts given c: this leaves p invariant (Liu and Sabatti 2000; van Dyk and Park 2008). The counts need not be summed anew
+// for each c: if algebra shows that
 //
-//   log p(T_c x) - log p(x)  =  f(c) + sum over i of n[i] g_i(c)                     which is seen by algebra
+//   log p(T_c x) - log p(x)  =  f(c) + sum over i of n[i] g_i(c)
 //
-// the sum over the window is that of w[i,k] exp((n_k - n[i]) g_i(c)), w[i,k] = p(n_k | rest)/p(n[i] | rest), times the density of c with
-// n[i] as it is. w is made once, before c is tried, and the sum is a polynomial in exp(h g_i(c)).
+// the sum over the window is that of w[i,k] exp((n_k - n[i]) g_i(c)), w[i,k] = p(n_k | rest)/p(n[i] | rest), times the density of c at the
+// current n[i]. w is computed once, before c is drawn, and the sum is a polynomial in exp(h g_i(c)).
 //
-// Needs: the updates of the schedule.     Gives: updates of c (SLICE) with `group_move` set and windows of counts in it, after which T_c is
-// applied. Conditions: a rate is what makes an argument of the count's own distribution exp(c) times what it was, or adds c to it: a
-// positive real by exp(c), one without bounds by + c. What sees counts makes an argument of another statement that has them exp(-c) times
-// what it was: a positive real by exp(-c). Or it is the intercept of a logit, a real without bounds that is a term of a sum. It changes so
-// that its own probability becomes exp(-c) times what it was. One of the two is a scalar that has a statement without a
-// condition. Counts are drawn one by one, are independent given all else, and stand as above in what moves; rows do not name them where
-// what they add is not the same for all rows. What changes enters no recursion and decides no condition of a statement. No
-// routine that takes an array whole reads it. It meets nothing that is summed out, and has no auxiliaries.
+// Needs: the updates of the schedule.
+// Gives: updates of c (SLICE) with `group_move` set and windows of counts in it, after which T_c is applied.
+// Conditions: a rate multiplies an argument of the count's own distribution by exp(c), or adds c to it: a positive real times exp(c), one
+// without bounds plus c. A detection parameter multiplies an argument of another statement of the counts by exp(-c): a positive real times
+// exp(-c). Or it is the intercept of a logit, a real without bounds that is a term of a sum, and changes so that its own probability is
+// multiplied by exp(-c). One of the two is a scalar that has a statement without a condition. Counts are drawn one by one, are independent
+// given all else, and enter the changed factors as above. Rows do not name them if rows contribute different terms. The unknowns that
+// change enter no recursion and decide no condition of a statement. No routine that takes an array whole reads them. They share no factor
+// with unknowns that are summed out, and have no auxiliaries.
 #include <math.h>
 #include "windows.h"
 #include "../terms/var.h"
