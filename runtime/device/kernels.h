@@ -205,6 +205,7 @@ DEVICE wide inv_wishart_ratio(wide d, const wide *B, long n, const wide *x, cons
         const GM_TYPE_OF(s->var[element]) gm_drawn = name##_drawn(&gm_stream, __VA_ARGS__);    \
         VERIFY(gm_drawn, GM_NAME_OF(var), element);                                            \
         if (CHECKING) RATIO(name##_ratio_terms(gm_drawn, (wide)s->var[element], __VA_ARGS__)); \
+        LOOKED_AT(put, name, __VA_ARGS__);                                                     \
         put(s->var[element], gm_drawn);                                                        \
     } while (0)
 

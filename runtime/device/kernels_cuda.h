@@ -810,6 +810,7 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
     } while (0)
 
 // Checks are made on the CPU.
+#define LOOKED_AT(...) ((void)0)
 #define CHECKING   0
 #define FOR_MODES  0
 #define RATIO(...) ((void)0)

@@ -1,6 +1,7 @@
 // watch.h -- what the draw of one element was given, for `fit why` on a CPU: the routine, its arguments, its random numbers, the value.
 //
-//   normal_natural(&g, h_mu, q_mu)      draws as ever, and is noted if gm_watching is set and g is the stream that is looked for
+//   DRAW(mu, 0, NORMAL(mean, precision))     draws as ever, and is noted if gm_watching is set and the stream is the one looked for
+//   normal_natural(&g, h_mu, q_mu)           the same
 //
 // A stream is keyed by what is drawn, so that it alone says which element of which variable a draw is of. Included by kernels_cpu.h, after
 // the samplers: what stands below concerns the program's own calls alone.
@@ -8,20 +9,42 @@
 #define GM_WATCH_H
 
 // What is passed is a copy of the stream: one whose address goes elsewhere would not stay in registers.
-#define WATCHED(sampler, said, g, ...)                                                                                       \
-    __extension__({                                                                                                          \
-        Stream *const gm_of = (g);                                                                                           \
-        const __typeof__(sampler(gm_of, __VA_ARGS__)) gm_value = sampler(gm_of, __VA_ARGS__);                                \
-        if (__builtin_expect(gm_watching, 0)) {                                                                              \
-            const Stream gm_after = *gm_of;                                                                                  \
-            const double gm_given[] = {__VA_ARGS__};                                                                         \
-            gm_watch_draw(&gm_after, #sampler, said, gm_given, (int)(sizeof gm_given / sizeof *gm_given), (double)gm_value); \
-        }                                                                                                                    \
-        gm_value;                                                                                                            \
+#define GM_LOOK_AT(g, routine, said, value, ...)                                                                         \
+    do {                                                                                                                 \
+        if (__builtin_expect(gm_watching, 0)) {                                                                          \
+            const Stream gm_after = g;                                                                                   \
+            const double gm_given[] = {__VA_ARGS__};                                                                     \
+            gm_watch_draw(&gm_after, routine, said, gm_given, (int)(sizeof gm_given / sizeof *gm_given), (double)value); \
+        }                                                                                                                \
+    } while (0)
+
+// In DRAW and its like (kernels.h), where `put` says by whom: laws by their names. A normal on an interval is noted where a team draws
+// it alone: rows draw latents by it, in loops that a look after each draw makes slower by a tenth.
+#define LOOKED_AT(put, name, ...)             LOOKED_AT_##put(name, #name, #__VA_ARGS__, __VA_ARGS__)
+#define LOOKED_AT_STORE(name, law, said, ...) GM_LOOK_AT(gm_stream, law, said, gm_drawn, __VA_ARGS__)
+#define LOOKED_AT_SET(name, law, said, ...)   GM_LOOK_AT(gm_stream, law, said, gm_drawn, __VA_ARGS__)
+#define LOOKED_AT_GM_PUT(name, ...)           LOOKED_AT_##name(__VA_ARGS__)
+#define LOOKED_AT_GM_PUT_ELEMENT(name, ...)   LOOKED_AT_##name(__VA_ARGS__)
+#define LOOKED_AT_any(law, said, ...)         GM_LOOK_AT(gm_stream, law, said, gm_drawn, __VA_ARGS__)
+#define LOOKED_AT_normal                      LOOKED_AT_any
+#define LOOKED_AT_power_gamma                 LOOKED_AT_any
+#define LOOKED_AT_power_gamma_within          LOOKED_AT_any
+#define LOOKED_AT_power_gig                   LOOKED_AT_any
+#define LOOKED_AT_power_gig_within            LOOKED_AT_any
+#define LOOKED_AT_beta                        LOOKED_AT_any
+#define LOOKED_AT_beta_within                 LOOKED_AT_any
+#define LOOKED_AT_normal_within(...)          ((void)0)
+
+#define WATCHED(sampler, said, g, ...)                                                        \
+    __extension__({                                                                           \
+        Stream *const gm_of = (g);                                                            \
+        const __typeof__(sampler(gm_of, __VA_ARGS__)) gm_value = sampler(gm_of, __VA_ARGS__); \
+        GM_LOOK_AT(*gm_of, #sampler, said, gm_value, __VA_ARGS__);                            \
+        gm_value;                                                                             \
     })
 
 // The routines by which families of the library draw a number (`draw` and `draw_truncated` in stdlib/distributions),
-// but for truncated normals: rows draw latents by them, in loops that a look after each draw makes slower by a tenth.
+// but for normals on intervals.
 #define normal_natural(g, ...)                WATCHED(normal_natural, #__VA_ARGS__, g, __VA_ARGS__)
 #define power_gamma_natural(g, ...)           WATCHED(power_gamma_natural, #__VA_ARGS__, g, __VA_ARGS__)
 #define power_gamma_natural_truncated(g, ...) WATCHED(power_gamma_natural_truncated, #__VA_ARGS__, g, __VA_ARGS__)

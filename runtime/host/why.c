@@ -310,66 +310,96 @@ static void argument_text(const char *said, int k, char *to, size_t room)
     to[n] = 0;
 }
 
-// The natural parameters of a family's log density, and its law in the parameters of a textbook.
+// A family by its routine, or by the name of its law in DRAW: natural parameters, then those of a textbook. A power stands before them, two
+// ends after them.
 typedef struct Family {
-    const char *routine, *log_density;
-    int n;  // natural parameters, after the power if there is one; two ends may follow
+    const char *routine, *law, *log_density;
+    const char *says;  // what is distributed, and how
+    int n;             // parameters
     bool power;
-    const char *natural[3];
+    const char *natural[3], *textbook[3];
 } Family;
 
 static const Family families[] = {
-    {"normal_natural", "h*x + q*x^2", 2, false, {"h", "q"}},
-    {"power_gamma_natural", "a*log(x) + b*x^k", 2, true, {"a", "b"}},
-    {"power_gig_natural", "p*log(x) + a*x^k + b*x^-k", 3, true, {"p", "a", "b"}},
-    {"beta_natural", "a*log(x) + b*log(1 - x)", 2, false, {"a", "b"}},
-    {"power_natural", "a*log(x)", 1, false, {"a"}},
-    {"exponential_natural", "h*x", 1, false, {"h"}},
-    {"polya_gamma_natural", "that of polya_gamma", 2, false, {"b", "n"}},
-    {"von_mises_natural", "a*cos(x) + b*sin(x)", 2, false, {"a", "b"}},
-    {"uniform_between", "0", 0, false, {NULL}},
+    {"normal_natural", "normal", "h*x + q*x^2", "x ~ normal(mean, 1 / sqrt(precision))", 2, false, {"h", "q"}, {"mean", "precision"}},
+    {"power_gamma_natural", "power_gamma", "a*log(x) + b*x^k", "x^k ~ gamma(shape, rate)", 2, true, {"a", "b"}, {"shape", "rate"}},
+    {"power_gig_natural",
+     "power_gig",
+     "p*log(x) + a*x^k + b*x^-k",
+     "x^k ~ gig(order, psi, chi)",
+     3,
+     true,
+     {"p", "a", "b"},
+     {"order", "psi", "chi"}},
+    {"beta_natural", "beta", "a*log(x) + b*log(1 - x)", "x ~ beta(shape1, shape2)", 2, false, {"a", "b"}, {"shape1", "shape2"}},
+    {"polya_gamma_natural", NULL, NULL, "x ~ polya_gamma(trials, tilt)", 2, false, {"b", "n"}, {"trials", "tilt"}},
+    {"von_mises_natural",
+     NULL,
+     "a*cos(x) + b*sin(x)",
+     "x ~ von_mises(mean, concentration)",
+     2,
+     false,
+     {"a", "b"},
+     {"mean", "concentration"}},
+    {"power_natural", NULL, "a*log(x)", NULL, 1, false, {"a"}, {NULL}},
+    {"exponential_natural", NULL, "h*x", NULL, 1, false, {"h"}, {NULL}},
+    {"uniform_between", NULL, NULL, "x ~ uniform", 0, false, {NULL}, {NULL}},
 };
+enum { N_FAMILIES = sizeof families / sizeof *families };
 
-static const Family *family_of(const char *routine)
+static bool names(const char *name, const char *routine, const char *ending)
 {
-    for (size_t k = 0; k < sizeof families / sizeof *families; k++) {
-        const size_t n = strlen(families[k].routine);
-        if (strncmp(routine, families[k].routine, n) == 0 && (!routine[n] || strcmp(routine + n, "_truncated") == 0)) return &families[k];
+    const size_t n = name ? strlen(name) : 0;
+    return n > 0 && strncmp(routine, name, n) == 0 && (!routine[n] || strcmp(routine + n, ending) == 0);
+}
+
+// by_law: its arguments are those of a textbook.
+static const Family *family_of(const char *routine, bool *by_law)
+{
+    for (int k = 0; k < N_FAMILIES; k++) {
+        *by_law = names(families[k].law, routine, "_within");
+        if (*by_law || names(families[k].routine, routine, "_truncated")) return &families[k];
     }
     return NULL;
 }
 
-static void print_textbook(const Family *of, const double *natural, double k)
+// false: there is no such law, as of a normal whose precision is not positive, on an interval.
+static bool to_textbook(const Family *of, const double *a, double k, double *t)
 {
-    const char *name = of->routine;
-    if (strcmp(name, "normal_natural") == 0 && natural[1] < 0) {
-        printf("    law              x ~ normal(mean, sd)\n");
-        row("precision", -2 * natural[1]);
-        row("mean", -0.5 * natural[0] / natural[1]);
-        row("sd", 1 / sqrt(-2 * natural[1]));
-    } else if (strcmp(name, "power_gamma_natural") == 0) {
-        if (k == 1) printf("    law              x ~ gamma(shape, rate)\n");
-        else printf("    law              x^%g ~ gamma(shape, rate)\n", k);
-        row("shape", (natural[0] + 1) / k);
-        row("rate", -natural[1]);
-    } else if (strcmp(name, "power_gig_natural") == 0) {
-        if (k == 1) printf("    law              x ~ gig(order, psi, chi)\n");
-        else printf("    law              x^%g ~ gig(order, psi, chi)\n", k);
-        row("order", (natural[0] + 1) / k);
-        row("psi", -2 * natural[1]);
-        row("chi", -2 * natural[2]);
-    } else if (strcmp(name, "beta_natural") == 0) {
-        printf("    law              x ~ beta(shape1, shape2)\n");
-        row("shape1", natural[0] + 1);
-        row("shape2", natural[1] + 1);
-    } else if (strcmp(name, "polya_gamma_natural") == 0) {
-        printf("    law              x ~ polya_gamma(trials, tilt)\n");
-        row("trials", natural[0]);
-        row("tilt", sqrt(-2 * natural[1]));
-    } else if (strcmp(name, "von_mises_natural") == 0) {
-        printf("    law              x ~ von_mises(mean, concentration)\n");
-        row("mean", atan2(natural[1], natural[0]));
-        row("concentration", hypot(natural[0], natural[1]));
+    if (strcmp(of->routine, "normal_natural") == 0) {
+        t[1] = -2 * a[1];
+        t[0] = a[0] / t[1];
+        return t[1] > 0;
+    }
+    if (of->power) {
+        t[0] = (a[0] + 1) / k;
+        t[1] = (of->n == 3 ? -2 : -1) * a[1];
+        if (of->n == 3) t[2] = -2 * a[2];
+    } else if (strcmp(of->routine, "beta_natural") == 0) {
+        t[0] = a[0] + 1;
+        t[1] = a[1] + 1;
+    } else if (strcmp(of->routine, "polya_gamma_natural") == 0) {
+        t[0] = a[0];
+        t[1] = sqrt(-2 * a[1]);
+    } else if (strcmp(of->routine, "von_mises_natural") == 0) {
+        t[0] = atan2(a[1], a[0]);
+        t[1] = hypot(a[0], a[1]);
+    }
+    return of->says != NULL;
+}
+
+static void to_natural(const Family *of, const double *t, double k, bool within, double *a)
+{
+    if (strcmp(of->routine, "normal_natural") == 0) {  // on an interval it has its shift and its precision
+        a[0] = within ? t[0] : t[1] * t[0];
+        a[1] = -0.5 * t[1];
+    } else if (of->power) {
+        a[0] = k * t[0] - 1;
+        a[1] = of->n == 3 ? -0.5 * t[1] : -t[1];
+        if (of->n == 3) a[2] = -0.5 * t[2];
+    } else {
+        a[0] = t[0] - 1;
+        a[1] = t[1] - 1;
     }
 }
 
@@ -390,27 +420,51 @@ static void print_random(const Law *law)
     printf("%s\n", n > NUMBERS_SHOWN ? " ..." : "");
 }
 
+// Parameters, each with what stands for it in the program, if that is known.
+static void print_parameters(const Law *law, const char *const *name, const double *x, int n, int first)
+{
+    for (int k = 0; k < n; k++) {
+        char text[200] = "";
+        if (first >= 0) argument_text(law->said, first + k, text, sizeof text);
+        row_from(name[k], x[k], strcmp(text, name[k]) == 0 ? "" : text);
+    }
+}
+
+static void print_family(const Family *of, const Law *law, bool by_law)
+{
+    const int first = of->power;
+    const double k = of->power ? law->argument[0] : 1, *given = law->argument + first;
+    const bool shift = by_law && strcmp(law->routine, "normal_within") == 0;  // what is given is no mean
+    double natural[3] = {0}, textbook[3] = {0};
+    if (by_law) to_natural(of, given, k, shift, natural);
+    else memcpy(natural, given, sizeof *given * (size_t)of->n);
+    const bool has_law = to_textbook(of, natural, k, textbook);
+    if (by_law && !shift) memcpy(textbook, given, sizeof *given * (size_t)of->n);
+    if (of->log_density) printf("    log density      %s\n", of->log_density);
+    if (of->power) row("k", k);
+    print_parameters(law, of->natural, natural, of->n, by_law ? -1 : first);
+    if (has_law) {
+        if (!of->power) printf("    law              %s\n", of->says);
+        else if (k == 1) printf("    law              x%s\n", of->says + strlen("x^k"));
+        else printf("    law              x^%g%s\n", k, of->says + strlen("x^k"));
+        print_parameters(law, of->textbook, textbook, of->n, by_law && !shift ? first : -1);
+        if (strcmp(of->routine, "normal_natural") == 0) row("sd", 1 / sqrt(textbook[1]));
+    }
+    if (law->n < first + of->n + 2) return;
+    printf("    on an interval\n");
+    row("from", law->argument[first + of->n]);
+    row("to", law->argument[first + of->n + 1]);
+}
+
 static void print_law(const Law *law)
 {
-    const Family *of = family_of(law->routine);
-    char text[200];
-    if (of) {
-        const int first = of->power;
-        printf("    log density      %s\n", of->log_density);
-        if (of->power) row("k", law->argument[0]);
-        for (int k = 0; k < of->n; k++) {
-            argument_text(law->said, first + k, text, sizeof text);
-            row_from(of->natural[k], law->argument[first + k], text);
-        }
-        print_textbook(of, law->argument + first, of->power ? law->argument[0] : 1);
-        if (law->n >= first + of->n + 2) {
-            printf("    on an interval\n");
-            row("from", law->argument[first + of->n]);
-            row("to", law->argument[first + of->n + 1]);
-        }
-    } else {
+    bool by_law;
+    const Family *of = family_of(law->routine, &by_law);
+    if (of) print_family(of, law, by_law);
+    else {
         printf("    law              %s\n", law->routine);
         for (int k = 0; k < law->n; k++) {
+            char text[200];
             argument_text(law->said, k, text, sizeof text);
             row(text, law->argument[k]);
         }
@@ -509,6 +563,7 @@ int gm_why(const GmWhy *w, const GmModel *model, GmRun *run, const GmMemory *m, 
     char text[GM_NUMBER_ROOM];
     text[gm_print_number(text, w->stored, 0)] = 0;
     printf("%-20s %s: %s\n", "in the file", text, same ? "the same" : "another number");
-    if (!same) gm_error("why: %s has another draw: data or an option are not those of its run, or it was made on a GPU", w->path);
+    if (!same)
+        gm_error("why: %s has another draw: data, an option or the program are not those of its run, or it was made on a GPU", w->path);
     return same ? GM_EXIT_OK : GM_EXIT_CHECK;
 }

@@ -1,5 +1,5 @@
-"""fit why: a sweep that is made again gives the draws of the file, with any method; laws that it prints are those that follow from data and draws; and
-what cannot be asked for is refused with one line.
+"""fit why: a sweep that is made again gives the draws of the file, with any method; laws that it prints are those that
+follow from data and draws; and what cannot be asked for is refused with one line.
 
     why.py GMC DIRECTORY
 
@@ -96,7 +96,8 @@ def near(a, b):
 def laws():
     rng = random.Random(3)
     X = [[1, rng.gauss(0, 1), rng.gauss(0, 1)] for _ in range(40)]
-    data = {"N": 40, "p": 3, "X": X, "y": [x[0] + 2 * x[1] - x[2] + rng.gauss(0, 1) for x in X], "n": [rng.randrange(5) for _ in X], "z": [rng.randrange(2) for _ in X]}
+    data = {"N": 40, "p": 3, "X": X, "y": [x[0] + 2 * x[1] - x[2] + rng.gauss(0, 1) for x in X], 
+            "n": [rng.randrange(5) for _ in X], "z": [rng.randrange(2) for _ in X]}
     program("conjugate", CONJUGATE, data)
     draw_files("conjugate", "--seed", "9", "--warmup", "50", "--samples", "60", "--thin", "2", "--method", "gibbs")
     more = ("--draws", "conjugate", "--method", "gibbs")
@@ -104,20 +105,25 @@ def laws():
     for chain, draw in ((1, 1), (4, 60)):
         row = draws[chain][draw - 1]
         said = why("conjugate", "s2", chain, draw, *more)
-        squares = sum((y - sum(b * x for b, x in zip((row["beta.1"], row["beta.2"], row["beta.3"]), xs))) ** 2 for xs, y in zip(X, data["y"]))
+        beta = row["beta.1"], row["beta.2"], row["beta.3"]
+        squares = sum((y - sum(b * x for b, x in zip(beta, xs))) ** 2 for xs, y in zip(X, data["y"]))
         check(near(number(said, "shape"), 22) and near(number(said, "rate"), 3 + squares / 2), "the law of s2 is inverse gamma", said)
-        check(number(said, "after the sweep") == row["s2"] and "the same" in said and "sweep %d of seed 9" % (50 + 2 * draw) in said, "its draw is that of the file")
+        sweep = "sweep %d of seed 9" % (50 + 2 * draw)
+        check(number(said, "after the sweep") == row["s2"] and "the same" in said and sweep in said, "its draw is that of the file")
         uniform = [float(u) for u in re.search(r"element 1\):(.*)", said).group(1).split() if u != "..."]
         check(uniform and all(0 < u < 1 for u in uniform), "its random numbers are uniform")
         said = why("conjugate", "rate", chain, draw, *more)
-        check(near(number(said, "shape"), 1.5 + sum(data["n"])) and near(number(said, "rate"), 40.5) and number(said, "value") == row["rate"], "the law of rate is gamma", said)
+        good = near(number(said, "shape"), 1.5 + sum(data["n"])) and near(number(said, "rate"), 40.5)
+        check(good and number(said, "value") == row["rate"], "the law of rate is gamma", said)
         said = why("conjugate", "q", chain, draw, *more)
-        check(near(number(said, "shape1"), 2 + sum(data["z"])) and near(number(said, "shape2"), 43 - sum(data["z"])) and number(said, "value") == row["q"], "the law of q is beta", said)
+        good = near(number(said, "shape1"), 2 + sum(data["z"])) and near(number(said, "shape2"), 43 - sum(data["z"]))
+        check(good and number(said, "value") == row["q"], "the law of q is beta", said)
         said = why("conjugate", "beta[2]", chain, draw, *more)
         check(number(said, "after the sweep") == row["beta.2"] and "joint normal of 3 numbers" in said, "beta is drawn jointly")
     a, b = why("conjugate", "beta[3]", 4, 60, *more), why("conjugate", "beta.3", 4, 60, *more)
     check(a == b and "the same" in a, "an element is named as in the model or as in the file")
-    check("in the file" not in why("conjugate", "s2", 1, 1, "--seed", "9", "--warmup", "50", "--thin", "2", "--method", "gibbs"), "without a file nothing is compared")
+    said = why("conjugate", "s2", 1, 1, "--seed", "9", "--warmup", "50", "--thin", "2", "--method", "gibbs")
+    check("in the file" not in said and number(said, "after the sweep") == draws[1][0]["s2"], "without a file nothing is compared")
     return data
 
 
@@ -137,7 +143,8 @@ def joints():
                 z.append((number(joint, "value") - number(joint, "mean")) / number(joint, "sd"))
                 same += "the same" in said
             squares = sum(v * v for v in z)
-            check(same == 25 and 5 < squares < 75 and abs(sum(z)) < 25, unknown, "of", name, "is about its mean: squares", round(squares, 1), "sum", round(sum(z), 1))
+            check(same == 25 and 5 < squares < 75 and abs(sum(z)) < 25, unknown, "of", name, "is about its mean: squares",
+                  round(squares, 1), "sum", round(sum(z), 1))
 
 
 def methods():
@@ -147,7 +154,9 @@ def methods():
             said = why("schools", unknown, 3, 20, "--draws", "schools", "--method", method)
             check("the same" in said, unknown, "with --method", method)
             if method == "nuts":
-                check("NUTS" in said and number(said, "step size") == rows("schools", 3)[19]["stepsize__"] and number(said, "divergent") in (0, 1), "the trajectory is described")
+                step = rows("schools", 3)[19]["stepsize__"]
+                check("NUTS" in said and number(said, "step size") == step and number(said, "divergent") in (0, 1),
+                      "the trajectory is described")
     rng = random.Random(6)
     data = {"K": 2, "N": 30, "y": [rng.gauss(4 * (i % 2), 1) for i in range(29)] + [None]}
     program("mixture", MIXTURE, data)
@@ -159,7 +168,9 @@ def methods():
 def errors():
     def refused(what, says, *args, status=2, name="conjugate"):
         done = call(name, *args)
-        check(done.returncode == status and says in done.stderr and len(done.stderr.strip().split("\n")) == 1, "refused:", what, "--", done.stderr.strip() if says not in done.stderr else "")
+        lines = done.stderr.strip().split("\n")
+        good = done.returncode == status and says in done.stderr and len(lines) == 1
+        check(good, "refused:", what, *([] if good else lines))
     more = ("conjugate.json", "-q")
     at = ("--chain", "1", "--draw", "1", "--seed", "9")
     refused("no name", "the name of an unknown is missing", "why", *at)
@@ -172,13 +183,15 @@ def errors():
     refused("an element of a number", "s2 is one number", "why", "s2[1]", *at, *more)
     refused("no name at all", "is no name of an unknown", "why", "beta[x]", *at, *more)
     refused("a chain that is not there", "--chain 9 is none of them", "why", "s2", "--chain", "9", "--draw", "1", *more)
-    refused("a draw that is not there", "has 60 draws: --draw 61 is none of them", "why", "s2", "--chain", "1", "--draw", "61", "--draws", "conjugate", *more)
-    refused("another chain's file", "has the draws of chain 2, not of chain 1", "why", "s2", "--chain", "1", "--draw", "1", "--draws", "conjugate_2.csv", *more)
+    beyond, first = ("--chain", "1", "--draw", "61"), ("--chain", "1", "--draw", "1")
+    refused("a draw that is not there", "has 60 draws: --draw 61 is none of them", "why", "s2", *beyond, "--draws", "conjugate", *more)
+    refused("another chain's file", "has the draws of chain 2, not of chain 1", "why", "s2", *first, "--draws", "conjugate_2.csv", *more)
     refused("no file", "cannot be read", "why", "s2", "--chain", "1", "--draw", "1", "--draws", "nowhere.csv", *more)
     refused("--check", "it goes with none of --check", "why", "s2", "--check", *at, *more)
     refused("options of why alone", "--draw is for one draw", "--draw", "1", *more)
     refused("an observed value", "y[1] was observed", "why", "y[1]", *at, "mixture.json", "-q", name="mixture")
-    refused("another seed", "has another draw", "why", "s2", "--chain", "1", "--draw", "1", "--draws", "conjugate", "--seed", "10", "--method", "gibbs", *more, status=1)
+    other = ("--draws", "conjugate", "--seed", "10", "--method", "gibbs")
+    refused("another seed", "has another draw", "why", "s2", *first, *other, *more, status=1)
 
 
 laws()

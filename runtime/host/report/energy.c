@@ -39,7 +39,7 @@ void gm_energy_figure(FILE *to, const GmStored *s, const GmStoredMoves *m, int *
     double lo[2], hi[2], count[2][BINS];
     gm_shown_range(level, n, &lo[0], &hi[0]);
     gm_shown_range(change, n, &lo[1], &hi[1]);
-    GmPanel p = {.left = 16, .top = 12, .width = WIDTH - 32, .height = HEIGHT - 52};
+    GmPanel p = {.left = 16, .top = 26, .width = WIDTH - 32, .height = HEIGHT - 66};
     p.lo[0] = fmin(lo[0], lo[1]);
     p.hi[0] = fmax(hi[0], hi[1]);
     gm_histogram(level, n, p.lo[0], p.hi[0], BINS, count[0]);
@@ -54,10 +54,10 @@ void gm_energy_figure(FILE *to, const GmStored *s, const GmStoredMoves *m, int *
     outline(to, &p, "all", count[0]);
     outline(to, &p, "line s2", count[1]);
     gm_panel_axes(to, &p, "energy about its mean", NULL);
-    fprintf(to, "<rect class=\"all\" x=\"%g\" y=\"16\" width=\"14\" height=\"9\"/>\n", p.left + 4);
-    gm_svg_text(to, p.left + 24, 24, "strong", "energy");
-    fprintf(to, "<path class=\"line s2\" d=\"M%g 36h14\"/>\n", p.left + 4);
-    gm_svg_text(to, p.left + 24, 40, "strong", "change between draws");
+    fprintf(to, "<rect class=\"all\" x=\"%g\" y=\"7\" width=\"14\" height=\"9\"/>\n", p.left);
+    gm_svg_text(to, p.left + 20, 15, "strong", "energy");
+    fprintf(to, "<path class=\"line s2\" d=\"M%g 11.5h14\"/>\n", p.left + 80);
+    gm_svg_text(to, p.left + 100, 15, "strong", "change between draws");
     char *caption = gm_format("E-BFMI %s%s. The outline should be about as wide as the filled histogram; E-BFMI is the ratio of their "
                               "squares, and below 0.3 it is low.",
                               by_chain, s->chains > GM_COLOURS ? ", ... by chain" : " by chain");
