@@ -811,10 +811,10 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
 
 // Checks are made on the CPU.
 #define LOOKED_AT(...) ((void)0)
-#define CHECKING   0
-#define FOR_MODES  0
-#define RATIO(...) ((void)0)
-#define NO_RATIO() ((void)0)
+#define CHECKING       0
+#define FOR_MODES      0
+#define RATIO(...)     ((void)0)
+#define NO_RATIO()     ((void)0)
 #define SAVE_OLD(x, n)                 \
     const wide *OLD = (const wide *)0; \
     (void)OLD
