@@ -43,6 +43,7 @@ void update_array(Lower *p, const Update *s)
     n->whole.c = c;
     n->whole.array = array;
     n->whole.scalar = scalar;
+    n->whole.mode = p->g->method == METHOD_EM;
     if (shared) note_count(p, draw, count_dims(v, 0, v->rank));
     close_kernel(p);
     if (shared) {

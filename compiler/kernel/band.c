@@ -352,6 +352,14 @@ static void copy_chain(Lower *p, const BandPlace *b, Var *x, Var *z, bool gather
     }
 }
 
+// A size that the program's text has as a number, for which a routine is compiled of its own.
+enum { BAND_UNROLLED = 4 };
+
+static int known_size(double times, const Expr *size, int unknown)
+{
+    return size->kind == EX_NUM && times * size->number <= BAND_UNROLLED ? (int)(times * size->number) : unknown;
+}
+
 void update_band(Lower *p, const Update *s)
 {
     const Band *w = s->gaussian.band;
@@ -406,6 +414,8 @@ void update_band(Lower *p, const Update *s)
     d->band.h = b.h;
     d->band.x = x;
     d->band.z = z;
+    d->band.block = known_size(s->gaussian.band->lag, s->gaussian.band->width, 0);
+    d->band.edge = z ? known_size(1, s->gaussian.band->border, -1) : 0;
     note_count(p, draw, (Count){3, {chain[0], chain[1], chain[2]}});
     close_kernel(p);
     launch_team(p, draw);

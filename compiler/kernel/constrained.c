@@ -30,6 +30,9 @@ void update_constrained(Lower *p, const Update *s)
     n->constrained.width = width;
     n->constrained.inside = once ? NULL : work_array(p, ROLE_TUNING, words(p, "inside_%s", v->name), 0, NULL);
     n->constrained.start = s->slice.width;
+    n->constrained.again = series_again(p->g, c);
+    n->constrained.vector = constraint_rank(v) == 1;
+    n->constrained.climbs = p->g->method == METHOD_EM;
     const DensityPiece *pieces = prepare_density(p, c, s->expected && s->expected->evidence, true, false);
     put_density(p, pieces, local_new(p->g->arena, "lp"), false);
     leave(p, n);

@@ -323,6 +323,9 @@ static Cost count_loop(Counter *k, const Node *n)
 typedef struct Counting {
     Counter *k;
     Cost *to;
+    // of a table: its places, and what one of them costs
+    Expr *places;
+    Cost within;
 } Counting;
 
 static void count_one(Expr *e, void *with)
@@ -379,9 +382,41 @@ static Cost tried(Counter *k, const Node *body)
     return c;
 }
 
+static bool count_tries(const NodePart *part, void *with)
+{
+    (void)with;
+    return part->kind == HAS_TRIES;
+}
+
+// A table is filled with the last of its expressions, for all values of its indices.
+static bool count_table(const NodePart *part, void *with)
+{
+    Counting *c = with;
+    if (part->kind == HAS_INDEX) c->places = ex_mul2(c->places, part->index->hi);
+    if (part->kind == HAS_WITHIN) {
+        Cost one = none();
+        count_expr(c->k, part->e, &one);
+        c->within = one;
+    }
+    return false;
+}
+
+// As the row of kernel.def has it: values, tables that it fills, and a body that is run once, or for each value tried.
+static void count_parts(Counter *k, const Node *n, Cost *to)
+{
+    Counting with = {.k = k, .to = to, .places = ex_num(1), .within = none()};
+    each_part(n, count_part, &with);
+    each_part(n, count_table, &with);
+    add(to, times(with.within, with.places));
+    if (each_part(n, count_tries, NULL)) {
+        add(to, times(tried(k, n->body), ex_num(TRIED_BY_SLICE)));
+        draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
+    } else add(to, count_scope(k, n->body));
+}
+
 static void count_node(Counter *k, const Node *n, Cost *to)
 {
-    Counting with = {k, to};
+    Counting with = {.k = k, .to = to};
     switch (n->kind) {
     case NODE_LOOP: add(to, count_loop(k, n)); break;
     case NODE_NEST:
@@ -447,19 +482,6 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         const bool transfer = n->weigh.last->kind == EX_REF && n->weigh.last->var->hidden;
         Expr *values = ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)});
         add(to, times(count_scope(k, n->body), transfer ? ex_num(TRIED_BY_TRANSFER) : values));
-        draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
-        break;
-    }
-    case NODE_WEIGHTS: {
-        const ValueWeights *w = n->weights.of;
-        Cost c = none();
-        count_expr(k, w->weight ? w->weight : w->log, &c);
-        for (int i = 0; i < w->n; i++) c = times(c, w->index[i]->hi);
-        add(to, times(c, w->value->hi));
-        break;
-    }
-    case NODE_ELLIPSE: {
-        add(to, times(tried(k, n->body), ex_num(TRIED_BY_SLICE)));
         draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
         break;
     }
@@ -541,17 +563,12 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         add(to, count_solution(k, n->solve.ode, false));
         break;
     case NODE_CALL: add(to, count_scope(k, n->call.part->body)); break;
-    case NODE_SKIP:
-    case NODE_RETURN: each_part(n, count_part, &with); break;
     case NODE_COMMENT:
-    case NODE_FILL:
-    case NODE_ORDER:
     case NODE_BARRIER:
-    case NODE_RATIO:
     case NODE_BOUNDS:
     case NODE_CHECK:
-    case NODE_COPY:
     case NODE_RESULT: break;
+    default: count_parts(k, n, to);
     }
 }
 

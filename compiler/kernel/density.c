@@ -239,6 +239,11 @@ static Expr *own_end(const Conditional *c, Expr *end, int side)
     return end;
 }
 
+static bool are_few(const Expr *first, const Expr *last)
+{
+    return first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
+}
+
 Node *enter_walk(Lower *p, const Update *s, NodeKind kind, Var *width)
 {
     const Conditional *c = s->conditional;
@@ -250,6 +255,9 @@ Node *enter_walk(Lower *p, const Update *s, NodeKind kind, Var *width)
     n->slice.start = s->slice.width;
     n->slice.lo = own_end(c, bound_of(v, 0), 0);
     n->slice.hi = own_end(c, bound_of(v, 1), 1);
+    n->slice.again = series_again(p->g, c);
+    n->slice.climbs = p->g->method == METHOD_EM;
+    if (kind == NODE_SLICE && !c->whole && v->constraint == CONSTRAINT_NONE) n->slice.logs = kept_logs(c);
     return n;
 }
 
@@ -333,6 +341,8 @@ void update_density(Lower *p, const Update *s)
         Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
         n->weigh.varies = ex_unknown(count) || ex_reads_response(count);  // how many values there are is known in the sweep only
         n->weigh.expects = s->does == EXPECTS;
+        n->weigh.again = series_again(p->g, c);
+        n->weigh.few = !n->weigh.expects && are_few(n->weigh.first, n->weigh.last);
         if (s->does == EXPECTS) {  // an array of probabilities keeps them
             Expr *at[MAX_RANK + 1];
             for (int k = 0; k < v->rank; k++) at[k] = ex_index(c->element[k]);

@@ -20,6 +20,24 @@ static bool any_array(const Part *q)
     return false;
 }
 
+Node *series_again(const Graph *g, const Conditional *c)
+{
+    Node *first = NULL, **last = &first;
+    for (const Series *s = g->series; s && c->recursion; s = s->next) {
+        if (s->var[0]->kind != VAR_SERIES || s->apart || !series_reads(s, c->var)) continue;
+        Node *n = *last = node_new(g->arena, NODE_COMPUTE);
+        n->compute.series = s;
+        n->compute.chain = c->chain;
+        last = &n->next;
+    }
+    return first;
+}
+
+KeptLogs kept_logs(const Conditional *c)
+{
+    return (KeptLogs){c->var->lowered.kept_log ? ex_call1("log", c->u) : NULL, c->var->lowered.kept_log1m ? ex_call1("log1m", c->u) : NULL};
+}
+
 // Elements whose conditionals have sums are drawn by crews. In one piece are drawn: missing values that depend on each other; values to
 // choose from that are weighed without a sum; and what needs whole matrices, which every lane of a team would compute.
 Shared shared_how(const Update *s, const RowDot *dot)

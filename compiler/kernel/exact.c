@@ -53,10 +53,13 @@ static void put_ratio(Lower *p, const Conditional *c, Var *const *natural)
 {
     Node *n = put(p, NODE_RATIO);
     n->ratio.c = c;
+    n->ratio.logs = kept_logs(c);
     if (c->nnatural == 0) return;
     for (const Natural *nat = c->family->natural; nat; nat = nat->next) {
+        const Expr *s = c->statistic[n->ratio.n];
         n->ratio.natural[n->ratio.n] = natural[n->ratio.n];
         n->ratio.statistic[n->ratio.n] = c->statistic[n->ratio.n];
+        n->ratio.square[n->ratio.n] = s->kind == EX_POW && s->args[0] == c->u && s->number == 2;
         n->ratio.n++;
     }
 }

@@ -1,11 +1,10 @@
 // forms.c -- what emission needs of a node beside what the passes have made of it, computed once no node changes any more.
 //
 //   before   update z[n[i], 1] += x[i]                  after   the same, where 1 <= n[i] <= N: `exists`
-//            ratio a * log(u)                                   and log(u), of which an array keeps the value: `log`
+//            a * log(u + v)                                     and in Program.logs that it is made of log u and log v
 //
 // Needs: the kernels as the passes have left them.     Gives: these members of nodes and kernels, and Program.logs.
 // Keeps: all else.
-#include <math.h>
 #include "lower.h"
 
 // ---- updates ----
@@ -54,78 +53,6 @@ static void form_assign(const Graph *g, Node *n)
     n->assign.exists = n->assign.puts_row ? NULL : place_exists(g, &n->assign.place);
 }
 
-// ---- samplers ----
-
-// The series that an element enters, after its value in the state has changed.
-static Node *series_again(const Graph *g, const Conditional *c)
-{
-    Node *first = NULL, **last = &first;
-    for (const Series *s = g->series; s && c->recursion; s = s->next) {
-        if (s->var[0]->kind != VAR_SERIES || s->apart || !series_reads(s, c->var)) continue;
-        Node *n = *last = node_new(g->arena, NODE_COMPUTE);
-        n->compute.series = s;
-        n->compute.chain = c->chain;
-        last = &n->next;
-    }
-    return first;
-}
-
-static KeptLogs kept_logs(const Conditional *c)
-{
-    return (KeptLogs){c->var->lowered.kept_log ? ex_call1("log", c->u) : NULL, c->var->lowered.kept_log1m ? ex_call1("log1m", c->u) : NULL};
-}
-
-// A difference of squares is written as a product.
-static void form_ratio(Node *n)
-{
-    const Conditional *c = n->ratio.c;
-    n->ratio.logs = kept_logs(c);
-    for (int k = 0; k < n->ratio.n; k++) {
-        const Expr *s = n->ratio.statistic[k];
-        n->ratio.square[k] = s->kind == EX_POW && s->args[0] == c->u && s->number == 2;
-    }
-}
-
-static bool are_few(const Expr *first, const Expr *last)
-{
-    return first->kind == EX_NUM && last->kind == EX_NUM && last->number - first->number < WEIGHED_AT_ONCE && last->number >= first->number;
-}
-
-static bool is_bounded(const Var *v)
-{
-    const bool ordered = v->constraint == CONSTRAINT_ORDERED;
-    return (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) &&
-           (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);
-}
-
-// ---- joint draws ----
-
-// A size that the program's text has as a number, for which a routine is compiled of its own.
-enum { BAND_UNROLLED = 4 };
-
-static int known_size(double times, const Expr *size, int unknown)
-{
-    return size->kind == EX_NUM && times * size->number <= BAND_UNROLLED ? (int)(times * size->number) : unknown;
-}
-
-static void form_band(Node *n)
-{
-    const Band *b = n->band.update->gaussian.band;
-    n->band.block = known_size(b->lag, b->width, 0);
-    n->band.edge = n->band.z ? known_size(1, b->border, -1) : 0;
-}
-
-static void form_states(Node *n)
-{
-    const Joined *j = n->states.joined;
-    n->states.apart = j && j->nlinks && j->link[0].of >= 0;
-    for (int l = 0; n->states.apart && l < j->nlinks; l++) {
-        Expr *stride = ex_num(1);
-        for (int i = 0; i < j->link[l].of; i++) stride = ex_mul2(stride, j->count[i]);
-        n->states.stride[l] = stride;
-    }
-}
-
 // ---- differential equations ----
 
 static const Kernel *function_of(const Program *p, const Ode *ode, int which)
@@ -149,66 +76,9 @@ static void form_solve(const Program *p, Node *n)
 
 static void form_list(const Program *p, Node *list)
 {
-    const Graph *g = p->g;
     for (Node *n = list; n; n = n->next) {
-        switch (n->kind) {
-        case NODE_ASSIGN: form_assign(g, n); break;
-        case NODE_RATIO:
-            if (n->ratio.c) form_ratio(n);
-            break;
-        case NODE_SAMPLE: n->sample.searches = is_searched(n->sample.site); break;
-        case NODE_SLICE:
-        case NODE_METROPOLIS: {
-            const Conditional *c = n->slice.c;
-            if (n->kind == NODE_SLICE && !c->whole && c->var->constraint == CONSTRAINT_NONE) n->slice.logs = kept_logs(c);
-            n->slice.again = series_again(g, c);
-            n->slice.climbs = g->method == METHOD_EM;
-            break;
-        }
-        case NODE_WEIGH:
-            n->weigh.again = series_again(g, n->weigh.c);
-            n->weigh.few = !n->weigh.expects && are_few(n->weigh.first, n->weigh.last);
-            break;
-        case NODE_CONSTRAINED:
-            n->constrained.again = series_again(g, n->constrained.c);
-            n->constrained.vector = constraint_rank(n->constrained.c->var) == 1;
-            n->constrained.climbs = g->method == METHOD_EM;
-            break;
-        case NODE_DRAW_ARRAY: n->whole.mode = g->method == METHOD_EM; break;
-        case NODE_DRAW_NORMAL: n->normal.mode = g->method == METHOD_EM; break;
-        case NODE_DRAW_BAND: form_band(n); break;
-        case NODE_DRAW_STATES: form_states(n); break;
-        case NODE_TRANSFORM: n->transform.within = is_bounded(n->transform.var); break;
-        case NODE_SOLVE: form_solve(p, n); break;
-        case NODE_COMMENT:
-        case NODE_LET:
-        case NODE_KNOW:
-        case NODE_NEST:
-        case NODE_REDUCE:
-        case NODE_LOOP:
-        case NODE_LANE:
-        case NODE_IF:
-        case NODE_SKIP:
-        case NODE_FILL:
-        case NODE_ORDER:
-        case NODE_BARRIER:
-        case NODE_ARRAY:
-        case NODE_MATRIX:
-        case NODE_CHOICE:
-        case NODE_DRAW:
-        case NODE_BOUNDS:
-        case NODE_CHECK:
-        case NODE_WEIGHTS:
-        case NODE_ELLIPSE:
-        case NODE_WHITENED:
-        case NODE_FACTOR:
-        case NODE_ROUTINE:
-        case NODE_COPY:
-        case NODE_COMPUTE:
-        case NODE_CALL:
-        case NODE_RETURN:
-        case NODE_RESULT: break;
-        }
+        if (n->kind == NODE_ASSIGN) form_assign(p->g, n);
+        if (n->kind == NODE_SOLVE) form_solve(p, n);
         form_list(p, n->body);
         form_list(p, n->otherwise);
     }

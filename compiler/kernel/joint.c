@@ -167,6 +167,7 @@ static void draw_each(Lower *p, const Update *s, Var *J, Var *h, Expr *size, con
     d->normal.J = J;
     d->normal.h = h;
     d->normal.size = size;
+    d->normal.mode = p->g->method == METHOD_EM;
     if (crew) {
         Count work = count_dims(s->block[0], 0, s->gaussian.nbatch);
         for (int k = 0; k < 2; k++) work.factor[work.n++] = size;

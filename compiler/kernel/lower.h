@@ -283,6 +283,8 @@ typedef struct Opened {
     Node *loop[MAX_RANK + 1], *test;
 } Opened;  // the loops over them
 
+Node *series_again(const Graph *g, const Conditional *c);  // computes the series that an element enters, after it has changed
+KeptLogs kept_logs(const Conditional *c);
 Shared shared_how(const Update *s, const RowDot *dot);
 bool any_loops(const Part *q);  // one of the parts is a sum for each element
 Kernel *open_elements_kernel(Lower *p, Shared how, const Update *s, const char *name);

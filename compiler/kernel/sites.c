@@ -15,6 +15,7 @@ void put_element(Lower *p, const Site *t)
     if (test) test->test.condition = t->when;
     n = enter(p, NODE_SAMPLE);
     n->sample.site = t;
+    n->sample.searches = is_searched(t);
     Expr *const *rest = t->args + t->nsample;
     if (is_searched(t) && t->dist->discrete) put_assign(p, ASSIGN_SET, place_local(local_new(p->g->arena, "search.log_weight")), rest[4]);
     else if (is_searched(t)) {

@@ -101,6 +101,18 @@ static bool depends_on_panel(const Chains *h, const Expr *e)
 // floor(e / by) of whole numbers.
 static Expr *whole_part(Expr *e, Expr *by) { return ex_call1("floor", ex_div(ex_add2(e, ex_num(0.5)), by)); }
 
+// Of a link for each unknown among the values of all.
+static void find_strides(Node *n)
+{
+    const Joined *j = n->states.joined;
+    n->states.apart = j && j->nlinks && j->link[0].of >= 0;
+    for (int l = 0; n->states.apart && l < j->nlinks; l++) {
+        Expr *stride = ex_num(1);
+        for (int i = 0; i < j->link[l].of; i++) stride = ex_mul2(stride, j->count[i]);
+        n->states.stride[l] = stride;
+    }
+}
+
 void update_states(Lower *p, const Update *s)
 {
     const Conditional *c = s->conditional;
@@ -209,6 +221,7 @@ void update_states(Lower *p, const Update *s)
     d->states.inside = h.inside;
     d->states.by_panel = !by_panel ? ex_num(0) : by_time ? ex_mul2(h.length, numbers) : numbers;
     d->states.by_time = by_time ? numbers : ex_num(0);
+    find_strides(d);
     note_count(p, draw, (Count){3, {h.panels, h.length, values}});
     close_kernel(p);
     launch_team(p, draw);

@@ -2,6 +2,7 @@
 //
 // They have derivatives by their elements in an array of their own, as if each were free; routines of constrained_line.h make x of q, q of
 // x, and d/dq of d/dx.
+#include <math.h>
 #include "hmc.h"
 
 Tied tied_new(Lower *p, const Var *v)
@@ -60,6 +61,13 @@ static Expr *coordinate_of_value(const HmcBlock *m, const Var *v, Var *array, Ex
     return ex_ref(array, 1, &sub);
 }
 
+static bool is_bounded(const Var *v)
+{
+    const bool ordered = v->constraint == CONSTRAINT_ORDERED;
+    return (ordered || v->constraint == CONSTRAINT_POSITIVE_ORDERED) &&
+           (v->lower_number > (ordered ? -INFINITY : 0) || v->upper_number < INFINITY);
+}
+
 void put_transform(HmcBlock *m, Var *v, Transformed part)
 {
     const Tied *t = tied_of(m, v);
@@ -67,6 +75,7 @@ void put_transform(HmcBlock *m, Var *v, Transformed part)
     Node *nest = enter_nest(m->p, NODE_NEST, &l, 0, NULL, NULL), *n = put(m->p, NODE_TRANSFORM);
     n->transform.part = part;
     n->transform.var = v;
+    n->transform.within = is_bounded(v);
     n->transform.y = coordinate_of_value(m, v, m->position, ex_num(1));
     n->transform.x = first_element(t, v, v);
     if (part != TRANSFORM_FROM) n->transform.work = first_element(t, v, t->work);
