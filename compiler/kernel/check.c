@@ -326,7 +326,9 @@ static bool check_part(const NodePart *part, void *with)
     case HAS_KEY:
     case HAS_INSIDE:
     case HAS_AFTER:
-    case HAS_TRIES: break;
+    case HAS_TRIES:
+    case HAS_AGAIN:
+    case HAS_DRAWN: break;
     }
     return false;
 }

@@ -22,7 +22,7 @@
 #include "kernel.h"
 #include "scope.h"
 
-enum { TRIED_BY_SLICE = 6, TRIED_BY_METROPOLIS = 2, TRIED_BY_TRANSFER = 8 };
+enum { TRIED_BY_SLICE = 6, TRIED_BY_TRANSFER = 8 };
 
 // In multiply-adds: a call; a draw; a division; a power; a launch; a launch of the library, and the fewest rows
 // of a matrix that goes to it; an iteration of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its
@@ -326,6 +326,9 @@ typedef struct Counting {
     // of a table: its places, and what one of them costs
     Expr *places;
     Cost within;
+    // values for which the body is run; and what is computed again for each
+    int tries;
+    Cost again;
 } Counting;
 
 static void count_one(Expr *e, void *with)
@@ -382,10 +385,20 @@ static Cost tried(Counter *k, const Node *body)
     return c;
 }
 
-static bool count_tries(const NodePart *part, void *with)
+static void count_node(Counter *k, const Node *n, Cost *to);
+
+static bool find_tries(const NodePart *part, void *with)
 {
-    (void)with;
+    if (part->kind == HAS_TRIES) ((Counting *)with)->tries = part->times;
     return part->kind == HAS_TRIES;
+}
+
+// What is computed again for each value.
+static bool count_again(const NodePart *part, void *with)
+{
+    Counting *c = with;
+    for (const Node *n = part->kind == HAS_AGAIN ? part->list : NULL; n; n = n->next) count_node(c->k, n, &c->again);
+    return false;
 }
 
 // A table is filled with the last of its expressions, for all values of its indices.
@@ -404,12 +417,14 @@ static bool count_table(const NodePart *part, void *with)
 // As the row of kernel.def has it: values, tables that it fills, and a body that is run once, or for each value tried.
 static void count_parts(Counter *k, const Node *n, Cost *to)
 {
-    Counting with = {.k = k, .to = to, .places = ex_num(1), .within = none()};
+    Counting with = {.k = k, .to = to, .places = ex_num(1), .within = none(), .again = none()};
     each_part(n, count_part, &with);
     each_part(n, count_table, &with);
     add(to, times(with.within, with.places));
-    if (each_part(n, count_tries, NULL)) {
-        add(to, times(tried(k, n->body), ex_num(TRIED_BY_SLICE)));
+    if (each_part(n, find_tries, &with)) {
+        add(to, times(tried(k, n->body), ex_num(with.tries)));
+        each_part(n, count_again, &with);
+        add(to, times(with.again, ex_num(with.tries)));
         draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
     } else add(to, count_scope(k, n->body));
 }
@@ -467,16 +482,6 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
         break;
     case NODE_SAMPLE: draw(to, ex_num(1), DRAW); break;
-    case NODE_SLICE:
-    case NODE_METROPOLIS:
-        each_part(n, count_part, &with);
-        add(to, times(tried(k, n->body), ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
-        for (const Series *s = n->slice.c->recursion ? k->p->g->series : NULL; s; s = s->next)  // computed again for each value
-            if (s->var[0]->kind == VAR_SERIES && !s->apart && series_reads(s, n->slice.c->var))
-                add(to, times(count_series(k, s, false, n->slice.c->chain),
-                              ex_num(n->kind == NODE_SLICE ? TRIED_BY_SLICE : TRIED_BY_METROPOLIS)));
-        draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
-        break;
     case NODE_WEIGH: {
         // each element has values of its own
         const bool transfer = n->weigh.last->kind == EX_REF && n->weigh.last->var->hidden;

@@ -489,7 +489,9 @@ typedef enum {
     HAS_WRITTEN,
     HAS_INSIDE,
     HAS_AFTER,
-    HAS_TRIES
+    HAS_TRIES,
+    HAS_AGAIN,
+    HAS_DRAWN
 } NodePartKind;
 
 typedef struct NodePart {
@@ -500,9 +502,12 @@ typedef struct NodePart {
     const Index *index;
     const char *name, *type;
     bool grows;
+    int times;
+    const Node *list;
 } NodePart;
 
 bool each_part(const Node *n, bool (*f)(const NodePart *, void *), void *with);  // until f returns true, which is the result
+bool draws_unknowns(const Node *list);                                           // some node of the list, or below it
 void each_subscript(const Place *at, void (*f)(Expr *, void *), void *with);
 // f of every variable that the nodes write, until it returns true
 bool writes(const Node *list, bool (*f)(const Var *, void *), void *with);

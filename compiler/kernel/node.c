@@ -61,8 +61,11 @@ bool each_part(const Node *n, bool (*f)(const NodePart *, void *), void *with)
     if (f(&(NodePart){.kind = HAS_INSIDE, .name = of, .type = is, .grows = grown}, with)) return true;
 #define AFTER(of, is) \
     if (f(&(NodePart){.kind = HAS_AFTER, .name = of, .type = is}, with)) return true;
-#define TRIES(is, of) \
-    if (f(&(NodePart){.kind = HAS_TRIES, .type = is, .e = of}, with)) return true;
+#define TRIES(about, is, of) \
+    if (f(&(NodePart){.kind = HAS_TRIES, .times = about, .type = is, .e = of}, with)) return true;
+#define AGAIN(of) GIVE(AGAIN, list, of)
+#define DRAWN \
+    if (f(&(NodePart){.kind = HAS_DRAWN}, with)) return true;
 #define REPEAT(count, ...) \
     for (int i = 0; i < (count); i++) { __VA_ARGS__ }
 #define WHERE(condition, ...) \
@@ -125,6 +128,19 @@ void each_expr(const Node *n, void (*f)(Expr *, void *), void *with) { each_part
 static void reads(const Expr *e, bool (*f)(const Var *, void *), void *with)
 {
     if (e) ex_any_var(e, f, with);
+}
+
+static bool is_drawn(const NodePart *part, void *with)
+{
+    (void)with;
+    return part->kind == HAS_DRAWN;
+}
+
+bool draws_unknowns(const Node *list)
+{
+    for (const Node *n = list; n; n = n->next)
+        if (each_part(n, is_drawn, NULL) || draws_unknowns(n->body) || draws_unknowns(n->otherwise)) return true;
+    return false;
 }
 
 static bool touched(const NodePart *part, void *with)

@@ -736,7 +736,9 @@ static bool need_part(const NodePart *part, void *with)
     case HAS_WRITTEN:
     case HAS_INSIDE:
     case HAS_AFTER:
-    case HAS_TRIES: break;
+    case HAS_TRIES:
+    case HAS_AGAIN:
+    case HAS_DRAWN: break;
     }
     return false;
 }

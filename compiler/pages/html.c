@@ -290,28 +290,6 @@ static void kernel(const HtmlPage *h, const Kernel *k, bool open)
     free(text);
 }
 
-// Whether random numbers are drawn in it: kernels that do are open at first.
-static bool draws(const Node *list)
-{
-    for (const Node *n = list; n; n = n->next) {
-        switch ((int)n->kind) {
-        case NODE_DRAW:
-        case NODE_SLICE:
-        case NODE_METROPOLIS:
-        case NODE_WEIGH:
-        case NODE_ELLIPSE:
-        case NODE_CONSTRAINED:
-        case NODE_DRAW_ARRAY:
-        case NODE_DRAW_NORMAL:
-        case NODE_DRAW_BAND:
-        case NODE_DRAW_STATES: return true;
-        default: break;
-        }
-        if (draws(n->body) || draws(n->otherwise)) return true;
-    }
-    return false;
-}
-
 static void derivation(const HtmlPage *h, const Derivation *d)
 {
     FILE *out = h->out;
@@ -335,10 +313,10 @@ static void derivation(const HtmlPage *h, const Derivation *d)
     fact(out, "cost of a sweep", d->cost);
     fputs("</dl></div><div class=\"kernels\">\n", out);
     bool any = false, shown = false;
-    for (const Kernel *k = h->p->program->sweep.first; k; k = k->next) shown |= is_kernel_of(k, d) && draws(k->body);
+    for (const Kernel *k = h->p->program->sweep.first; k; k = k->next) shown |= is_kernel_of(k, d) && draws_unknowns(k->body);
     for (const Kernel *k = h->p->program->sweep.first; k; k = k->next) {
         if (!is_kernel_of(k, d)) continue;
-        kernel(h, k, shown ? draws(k->body) : !any);
+        kernel(h, k, shown ? draws_unknowns(k->body) : !any);
         any = true;
     }
     if (!any) fputs("<p class=\"note\">Kernels of another update serve this one.</p>\n", out);
