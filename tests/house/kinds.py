@@ -1,0 +1,63 @@
+"""How many files of compiler/ speak of a kind of node: its row of kernel.def, the file that makes it, the file that prints it, and where its case is special.
+
+    kinds.py ROOT [-v]        -v: the files of all kinds
+
+A file speaks of a kind if it has NODE_kind outside of comments, or has the function emit_... that the row names. What passes ask of a kind is said in its rows, so
+that a new one is no case of theirs. Not counted is kernel.h, where the members of a kind are declared. MOST has the number for some kinds that are rare; where it is more than three, the reason. A smaller number is to be
+written down there."""
+import os
+import re
+import sys
+
+MOST = {
+    "FILL": 3, "ORDER": 3, "WEIGHTS": 3, "ELLIPSE": 3, "COPY": 3,
+    "TRANSFORM": 4, "WHITENED": 4, "DRAW_ARRAY": 4, "DRAW_STATES": 4,        # cost.c: operations of a routine of the runtime
+    "CONSTRAINED": 4,    # cost.c: tried for each element
+    "METROPOLIS": 4,     # outside.c: as after a slice sampler, predictors that hold the element follow it
+    "SOLVE": 5,          # cost.c: the steps of a solver; forms.c: whether an array keeps its derivatives is known after the passes
+    "RATIO": 9,          # made by five files of updates; alike.c looks for it; emit/elements.c: it is one line
+}
+
+
+def rows(root):
+    with open(os.path.join(root, "compiler/kernel/kernel.def")) as f:
+        return dict(re.findall(r'^NODE\((\w+),\s*"[^"]*",\s*(\w+),', f.read(), flags=re.M))
+
+
+def sources(root):
+    """file -> its text without comments"""
+    out = {}
+    for folder, _, names in os.walk(os.path.join(root, "compiler")):
+        for name in names:
+            if name.endswith((".c", ".h", ".def")):
+                with open(os.path.join(folder, name)) as f:
+                    out[os.path.relpath(os.path.join(folder, name), root)] = re.sub(r"//.*", "", f.read())
+    return out
+
+
+def speaks(text, kind, word):
+    return re.search(r"\bNODE_%s\b|^NODE\(%s,|^void emit_%s\(" % (kind, kind, word), text, flags=re.M)
+
+
+def main():
+    root = sys.argv[1]
+    kinds, texts, wrong = rows(root), sources(root), 0
+    for kind, most in MOST.items():
+        if kind not in kinds:
+            print("kernel.def has no NODE(%s, ...)" % kind)
+            wrong += 1
+    for kind, word in kinds.items():
+        files = sorted(f for f, text in texts.items() if speaks(text, kind, word))
+        if "-v" in sys.argv:
+            print("%2d %-12s %s" % (len(files), kind, " ".join(f.removeprefix("compiler/") for f in files)))
+        most = MOST.get(kind, len(files))
+        if len(files) > most:
+            print("%d files speak of NODE_%s, and %d may: %s. What a pass asks of a kind is a part of its row (kernel.def, PARTS)" % (len(files), kind, most, " ".join(files)))
+        elif len(files) < most:
+            print("%d files speak of NODE_%s, no longer %d: MOST of tests/house/kinds.py has the number" % (len(files), kind, most))
+        wrong += len(files) != most
+    print("%d kinds of nodes, %d of them counted" % (len(kinds), len(MOST)))
+    return 1 if wrong else 0
+
+
+sys.exit(main())
