@@ -1,10 +1,10 @@
-"""How many files of compiler/ speak of a kind of node: its row of kernel.def, the file that makes it, the file that prints it, and where its case is special.
+"""How many files of compiler/ speak of a kind of node: its row of kernel.def, what makes it, what prints it, and special cases.
 
     kinds.py ROOT [-v]        -v: the files of all kinds
 
-A file speaks of a kind if it has NODE_kind outside of comments, or has the function emit_... that the row names. What passes ask of a kind is said in its rows, so
-that a new one is no case of theirs. Not counted is kernel.h, where the members of a kind are declared. MOST has the number for some kinds that are rare; where it is more than three, the reason. A smaller number is to be
-written down there."""
+A file speaks of a kind if it has NODE_kind outside of comments, or has the function emit_... that the row names. What passes ask of a kind
+is said in its rows, so that a new one is no case of theirs. Not counted is kernel.h, where the members of a kind are declared.
+MOST has the number for some kinds that are rare; where it is more than three, the reason. A smaller number is to be written down there."""
 import os
 import re
 import sys
@@ -52,7 +52,8 @@ def main():
             print("%2d %-12s %s" % (len(files), kind, " ".join(f.removeprefix("compiler/") for f in files)))
         most = MOST.get(kind, len(files))
         if len(files) > most:
-            print("%d files speak of NODE_%s, and %d may: %s. What a pass asks of a kind is a part of its row (kernel.def, PARTS)" % (len(files), kind, most, " ".join(files)))
+            print("%d files speak of NODE_%s, and %d may: %s. What a pass asks of a kind is a part of its row (kernel.def, PARTS)"
+                  % (len(files), kind, most, " ".join(files)))
         elif len(files) < most:
             print("%d files speak of NODE_%s, no longer %d: MOST of tests/house/kinds.py has the number" % (len(files), kind, most))
         wrong += len(files) != most
