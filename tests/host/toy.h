@@ -100,6 +100,7 @@ static const GmField toy_state[] = {
 
 static void toy_data_shape(int field, const void *data, GmShape *out)
 {
+    field--;  // counted from 1, as programs do
     const ToyData *d = data;
     *out = (GmShape){ .rank = toy_data[field].rank, .lower = -INFINITY, .upper = INFINITY };
     switch (field) {
@@ -121,6 +122,7 @@ static double toy_data_default(int field, const void *data)
 
 static void toy_state_shape(int field, const void *data, GmShape *out)
 {
+    field--;  // counted from 1, as programs do
     const ToyData *d = data;
     *out = (GmShape){ .rank = toy_state[field].rank, .lower = -INFINITY, .upper = INFINITY };
     switch (field) {
