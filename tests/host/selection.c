@@ -34,7 +34,7 @@ static const GmSelection selections[] = {
 static void shape(int field, const void *data, GmShape *out)
 {
     (void)data;
-    out->dim[0] = field == 0 ? ELEMENTS : field == 1 ? 6 : 8;
+    out->dim[0] = field == 1 ? ELEMENTS : field == 2 ? 6 : 8;  // fields are counted from 1
 }
 
 static const GmModel model = {.name = "selection",
