@@ -59,50 +59,6 @@ static Head lattice_head(Out *o, const Node *n, const char *macro, const char *m
     return h;
 }
 
-static bool part_mentions(const NodePart *part, void *with)
-{
-    const Index *i = with;
-    if (part->e && ex_mentions_index(part->e, i)) return true;
-    const Place *at = part->kind == HAS_PLACE ? part->place : NULL;
-    if (!at) return false;
-    if (at->element && ex_mentions_index(at->element, i)) return true;
-    for (int k = 0; k < at->n; k++)
-        for (int j = 0; j < at->sub[k].n; j++)
-            if (ex_mentions_index(at->sub[k].at[j], i)) return true;
-    return false;
-}
-
-// Whether the text of a list names an index. A DRAW names the number of its element alone; of kinds other than those below it is assumed.
-static bool names_index(const Node *list, const Index *i)
-{
-    for (const Node *n = list; n; n = n->next) {
-        switch (n->kind) {
-        case NODE_COMMENT: break;
-        case NODE_NEST:
-        case NODE_REDUCE:  // its loops are below it, and no text names its target
-            if (names_index(n->body, i)) return true;
-            break;
-        case NODE_LET:
-        case NODE_KNOW:
-        case NODE_IF:
-        case NODE_LOOP:
-            if (each_part(n, part_mentions, (void *)i) || names_index(n->body, i) || names_index(n->otherwise, i)) return true;
-            break;
-        case NODE_ASSIGN:
-            if (!n->assign.drawn && each_part(n, part_mentions, (void *)i)) return true;
-            if (n->assign.exists && ex_mentions_index(n->assign.exists, i)) return true;
-            break;
-        case NODE_DRAW:
-            if (!n->draw.law) return true;
-            for (int k = 0; k < n->draw.nargs; k++)
-                if (n->draw.arg[k].value && ex_mentions_index(n->draw.arg[k].value, i)) return true;
-            break;
-        default: return true;
-        }
-    }
-    return false;
-}
-
 // Elements of a variable by their first subscripts: one number, taken apart.
 static Head elements_head(Out *o, const Node *n)
 {
@@ -134,7 +90,7 @@ static Head elements_head(Out *o, const Node *n)
                            : text(o, "%s (%s, %s%s)", macro, apart ? "e" : names[0], size, more),
               .flat = missing ? "e" : NULL};
     for (int k = n->loop.n - 1; k >= 0 && apart; k--) {
-        if (missing && !names_index(n->body, n->loop.index[k])) continue;
+        if (n->loop.unnamed[k]) continue;
         Count stride = count_dims(v, k + 1, n->loop.n - k - 1);
         const char *over = k + 1 == n->loop.n ? ""
                            : stride.n == 1    ? text(o, " / %s", extent_c(o, stride.factor[0], TIGHT))

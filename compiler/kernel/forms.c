@@ -53,6 +53,58 @@ static void form_assign(const Graph *g, Node *n)
     n->assign.exists = n->assign.puts_row ? NULL : place_exists(g, &n->assign.place);
 }
 
+// ---- loops over missing values ----
+
+static bool part_mentions(const NodePart *part, void *with)
+{
+    const Index *i = with;
+    if (part->e && ex_mentions_index(part->e, i)) return true;
+    const Place *at = part->kind == HAS_PLACE ? part->place : NULL;
+    if (!at) return false;
+    if (at->element && ex_mentions_index(at->element, i)) return true;
+    for (int k = 0; k < at->n; k++)
+        for (int j = 0; j < at->sub[k].n; j++)
+            if (ex_mentions_index(at->sub[k].at[j], i)) return true;
+    return false;
+}
+
+// Whether the text of a list names an index. A DRAW names the number of its element alone; of kinds other than those below it is assumed.
+static bool names_index(const Node *list, const Index *i)
+{
+    for (const Node *n = list; n; n = n->next) {
+        switch (n->kind) {
+        case NODE_COMMENT: break;
+        case NODE_NEST:
+        case NODE_REDUCE:  // its loops are below it, and no text names its target
+            if (names_index(n->body, i)) return true;
+            break;
+        case NODE_LET:
+        case NODE_KNOW:
+        case NODE_IF:
+        case NODE_LOOP:
+            if (each_part(n, part_mentions, (void *)i) || names_index(n->body, i) || names_index(n->otherwise, i)) return true;
+            break;
+        case NODE_ASSIGN:
+            if (!n->assign.drawn && each_part(n, part_mentions, (void *)i)) return true;
+            if (n->assign.exists && ex_mentions_index(n->assign.exists, i)) return true;
+            break;
+        case NODE_DRAW:
+            if (!n->draw.law) return true;
+            for (int k = 0; k < n->draw.nargs; k++)
+                if (n->draw.arg[k].value && ex_mentions_index(n->draw.arg[k].value, i)) return true;
+            break;
+        default: return true;
+        }
+    }
+    return false;
+}
+
+static void form_loop(Node *n)
+{
+    if (n->loop.how != SHARE_MISSING && n->loop.how != SHARE_IN_TURN) return;
+    for (int k = 0; k < n->loop.n; k++) n->loop.unnamed[k] = !names_index(n->body, n->loop.index[k]);
+}
+
 // ---- differential equations ----
 
 static const Kernel *function_of(const Program *p, const Ode *ode, int which)
@@ -81,6 +133,7 @@ static void form_list(const Program *p, Node *list)
         if (n->kind == NODE_SOLVE) form_solve(p, n);
         form_list(p, n->body);
         form_list(p, n->otherwise);
+        if (n->kind == NODE_LOOP) form_loop(n);  // after what is below it
     }
 }
 

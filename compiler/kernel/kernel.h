@@ -165,6 +165,7 @@ struct Node {
             Sharing how;
             int n;
             Index *index[MAX_RANK];
+            bool unnamed[MAX_RANK];  // forms.c, over missing values: the text of the body does not name this index
             const Var *of;  // the indices are its first subscripts, drawn as elements; NULL: each has a range
             int colours, field;
             const int *stride;       // of a lattice: which elements have one colour
