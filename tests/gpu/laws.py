@@ -485,6 +485,14 @@ def cases():
          Known(lambda x: 1 - special.exp1(x) / special.exp1(0.0009765625), lambda x: special.exp1(x) / special.exp1(0.0009765625),
                0.0009765625, math.inf, 0.0009765626, 50.0))
     call("inv_gamma_shape_scale_truncated(g, 2, 3, 1, 10)", W(st.invgamma(2, scale=3), 1, 10))
+    # The same in the parameters of textbooks.
+    call("normal_drawn(g, 2, 3)", C(st.norm(2, math.sqrt(1 / 3))))
+    call("power_gamma_drawn(g, -2, 1.5, 3)", Transformed(C(st.invgamma(1.5, scale=3)), np.sqrt, 0))
+    call("power_gamma_within_drawn(g, -2, 4, 0.125, 0, 1)", Transformed(W(st.invgamma(4, scale=0.125), 0, 1), np.sqrt, 0, 1))
+    call("power_gig_drawn(g, 3, 0.5, 2, 1)", Tabulated(lambda t: 1.5 * t - np.exp(3 * t) - 0.5 * np.exp(-3 * t), -4, 3, np.exp,
+                                                       (0, math.inf)))
+    call("power_gig_within_drawn(g, 1, 0.7, 2.4, 0.8, 0.5, 3)", Tabulated(
+        lambda t: 0.7 * t - 1.2 * np.exp(t) - 0.4 * np.exp(-t), math.log(0.5), math.log(3), np.exp, (0.5, 3)))
     call("power_gamma_natural_truncated(g, -2, -9, -0.125, 0, 1)", Transformed(W(st.invgamma(4, scale=0.125), 0, 1), np.sqrt, 0, 1))
     call("power_gamma_natural_truncated(g, 2, 3, -0.75, 0.5, INFINITY)", Transformed(W(st.gamma(2, scale=1 / 0.75), 0.25, math.inf),
             np.sqrt, 0.5))
