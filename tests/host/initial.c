@@ -34,6 +34,7 @@ static const GmField supports_state[] = {
 
 static void supports_shape(int field, const void *data, GmShape *out)
 {
+    field--;  // counted from 1, as programs do
     (void)data;
     *out = (GmShape){ .rank = supports_state[field].rank, .dim = { 4, 4, 4 }, .lower = -INFINITY, .upper = INFINITY };
     if (out->rank == 1)
