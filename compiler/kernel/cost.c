@@ -429,6 +429,13 @@ static void count_parts(Counter *k, const Node *n, Cost *to)
     } else add(to, count_scope(k, n->body));
 }
 
+// What draws, by the name that it has in the runtime.
+static const char *routine_of(const Counter *k, const Node *draw)
+{
+    if (!draw->draw.call) return draw->draw.routine;
+    return draw->draw.law ? arena_printf(k->p->g->arena, "%s_drawn", draw->draw.call->name) : draw->draw.call->name;
+}
+
 static void count_node(Counter *k, const Node *n, Cost *to)
 {
     Counting with = {.k = k, .to = to};
@@ -478,7 +485,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_DRAW:
         each_part(n, count_part, &with);
-        draw(to, n->draw.whole ? n->draw.whole : ex_num(1), units_of(n->draw.call ? n->draw.call->name : n->draw.routine, DRAW).alone);
+        draw(to, n->draw.whole ? n->draw.whole : ex_num(1), units_of(routine_of(k, n), DRAW).alone);
         if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
         break;
     case NODE_SAMPLE: draw(to, ex_num(1), DRAW); break;

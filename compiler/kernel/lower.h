@@ -170,6 +170,7 @@ typedef struct Parameter {
     bool is_read;  // by the draw, or by a parameter that is
     int natural;   // it is `times` this one, and `more`: sums go into it; -1: it follows from others
     Expr *times, *more;
+    Expr *closed;  // what the kernel computes for it, without a loop; or NULL
 } Parameter;
 
 typedef struct Textbook {

@@ -105,16 +105,26 @@ Var *put_textbook(Lower *p, Textbook *t, int k, Expr *closed, bool grows, Expr *
 {
     Var *local = t->natural[k];
     for (int i = 0; i < t->n; i++) {
-        const Parameter *of = &t->parameter[i];
+        Parameter *of = &t->parameter[i];
         if (of->natural != k) continue;
         local = of->local;
         closed = ex_add2(ex_mul2(of->times, closed), of->more);
+        of->closed = grows ? NULL : closed;
         *times = of->times;
     }
     t->wide[k] = grows;
     t->closed[k] = local == t->natural[k] && !grows && !names(t->draw, t->natural_name[k]) ? closed : NULL;
     if (!t->closed[k]) put_let(p, NULL, local, closed, grows ? "wide" : t->number)->let.grows = grows;
     return local;
+}
+
+// Without what cancels: mean = (theta/sigma^2)/precision is theta where precision is 1/sigma^2.
+static Expr *cancelled(const Textbook *t, Expr *value)
+{
+    Expr *whole = value;
+    for (int i = 0; i < t->n; i++)
+        if (t->parameter[i].closed) whole = ex_replace(whole, local_ref(t->parameter[i].local), t->parameter[i].closed);
+    return whole->size < value->size ? whole : value;
 }
 
 void put_textbook_later(Lower *p, const Textbook *t)
@@ -129,7 +139,7 @@ void put_textbook_later(Lower *p, const Textbook *t)
             wide |= t->wide[k];
             if (t->closed[k]) value = ex_replace(value, local_ref(t->natural[k]), t->closed[k]);
         }
-        put_let(p, NULL, of->local, value, wide ? "wide" : t->number);
+        put_let(p, NULL, of->local, cancelled(t, value), wide ? "wide" : t->number);
     }
 }
 

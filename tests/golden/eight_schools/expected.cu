@@ -53,7 +53,7 @@ KERNEL(impute_y) {
     EACH_MISSING (e, DATA_y) {
         const long k = e;
         const real precision = 1 / square(d->sigma[k]);
-        const real mean = s->theta[k] / square(d->sigma[k]) / precision;
+        const real mean = s->theta[k];
         DRAW(y, e, NORMAL(mean, precision));
     }
 }
@@ -232,7 +232,7 @@ KERNEL_TEAM(density_mu) {
 
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
-    LANES (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
+    LANES (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - HALF_LOG_2PI;
 }
 
 // Replicates of what is observed, in runs that request them.
@@ -255,9 +255,9 @@ KERNEL_TEAM(log_joint) {
     // normal
     const wide c1 = 1 / square(*s->tau);
     const wide c2 = log(*s->tau);
-    SUM_ALONG (j, d->J, &lp) lp += -0.5 * c1 * square(s->theta[j] - *s->mu) - c2 - 0.9189385332046727;
+    SUM_ALONG (j, d->J, &lp) lp += -0.5 * c1 * square(s->theta[j] - *s->mu) - c2 - HALF_LOG_2PI;
     // normal
-    SUM_ALONG (j, d->J, &lp) lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - 0.9189385332046727;
+    SUM_ALONG (j, d->J, &lp) lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - HALF_LOG_2PI;
     if (CHECKING) {
         // inv_gamma, by half_cauchy_mixture
         lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005;
@@ -518,11 +518,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (829 + 88.2 * (double)d->J);
+    cost[0] = (959 + 53.2 * (double)d->J);
     cost[1] = (1492.4 + 68.9 * (double)d->J);
     cost[2] = (393 + 31 * (double)d->J);
-    cost[3] = (9275 + 160 * pow(fmax((double)d->J, 1), 0.333333));
-    cost[4] = (0.0505981 + 0.0113833 * (double)d->J);
+    cost[3] = (9370 + 160 * pow(fmax((double)d->J, 1), 0.333333));
+    cost[4] = (0.0585327 + 0.00924707 * (double)d->J);
     cost[5] = 6833;
     cost[6] = (0.0934889 + 0.0118053 * (double)d->J);
     cost[7] = (5189 + 200 * pow(fmax((double)d->J, 1), 0.333333));

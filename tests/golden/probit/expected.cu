@@ -247,7 +247,7 @@ KERNEL_TEAM(log_joint) {
         // normal, by albert_chib
         SUM_ALONG (i, d->N, &lp) {
             const wide sum1 = s->X_beta[i];
-            lp += -0.5 * square(-*s->alpha - sum1 + s->z_y[i]) - 0.9189385332046727;
+            lp += -0.5 * square(-*s->alpha - sum1 + s->z_y[i]) - HALF_LOG_2PI;
         }
         // target, by albert_chib
         SUM_ALONG (i, d->N, &lp) lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);

@@ -381,11 +381,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (369 + 64.6 * (double)d->N);
+    cost[0] = (659 + 164.6 * (double)d->N);
     cost[1] = (1452 + 63.5 * (double)d->N);
     cost[2] = (302 + 37 * (double)d->N);
-    cost[3] = (5600 + 80 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.022522 + 0.00614287 * (double)d->N);
+    cost[3] = (5990 + 80 * pow(fmax((double)d->N, 1), 0.333333));
+    cost[4] = (0.0402222 + 0.0122464 * (double)d->N);
     cost[5] = 6816;
     cost[6] = (0.089823 + 0.00587573 * (double)d->N);
     cost[7] = (4691 + 120 * pow(fmax((double)d->N, 1), 0.333333));
