@@ -11,8 +11,9 @@ Each page has a scratch folder of its own. Three things of a page count, in thei
     a block ```console              lines `$ COMMAND`, each with what it prints below it; `...` alone on a line stands for any lines
 
 build/ and build/venv/bin are on the PATH. A number of a summary may differ by Monte Carlo error, since another processor may round
-differently: a mean by six of its errors, an sd by 15 %, an effective size by a factor of two, R-hat by 0.02. Times are not compared, and of
-what the sampler or a warning says below the table the words alone are. Any other number may differ by 10 % or 1e-6, and words by nothing.
+differently: a mean by six of its errors, an sd by 15 %, an effective size by a factor of two, R-hat by 0.02. Times are not compared. Of what
+the sampler or a warning says below the table the words alone are (`about as` is `about 2 times as`). Any other number may differ by 10 % or
+1e-6, and words by nothing.
 Exit status 1 if something differs or a command fails.
 """
 import difflib
@@ -28,6 +29,7 @@ PIECE = re.compile(r"^<!-- setup: (?P<setup>.+?) -->$|^<!-- file: (?P<file>\S+) 
                    r"-->\n```[a-z]*\n(?P<content>.*?)^```$|^```console\n(?P<session>.*?)^```$", re.M | re.S)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 TIMES = re.compile(r"\d[\d.e+-]* (?:m?s|us)\b")
+PROPORTION = re.compile(r"about \d[\d.]* times as")
 COLUMNS = "mean MCSE sd 5% 50% 95% ess_bulk ess_tail rhat".split()
 
 
@@ -51,7 +53,7 @@ def same_line(a, b, summary):
     if summary and len(x) > len(COLUMNS) and len(y) == len(x):
         k = len(x) - len(COLUMNS)
         return x[:k] == y[:k] and same_row(x[k:], y[k:])
-    a, b = TIMES.sub("TIME", a), TIMES.sub("TIME", b)
+    a, b = (PROPORTION.sub("about as", TIMES.sub("TIME", line)) for line in (a, b))
     if NUMBER.sub("#", a).split() != NUMBER.sub("#", b).split():
         return False
     if a.startswith(("Sampler: ", "Warning: ")):
