@@ -11,8 +11,8 @@ Each page has a scratch folder of its own. Three things of a page count, in thei
     a block ```console              lines `$ COMMAND`, each with what it prints below it; `...` alone on a line stands for any lines
 
 build/ and build/venv/bin are on the PATH. A number of a summary may differ by Monte Carlo error, since another processor may round
-differently: a mean by six of its errors, an sd by 15 %, an effective size by a factor of two, R-hat by 0.02. Times are not compared. Of what
-the sampler or a warning says below the table the words alone are (`about as` is `about 2 times as`). Any other number may differ by 10 % or
+differently: a mean by six of its errors, an sd by 15 %, an effective size by a factor of two, R-hat by 0.02. Times are not compared. Of
+what the sampler or a warning says below the table words count only (`about as` is `about 2 times as`). Any other number may differ by 10 % or
 1e-6, and words by nothing.
 Exit status 1 if something differs or a command fails.
 """
