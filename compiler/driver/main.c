@@ -33,7 +33,7 @@ typedef struct Options {
     int status;  // of the compilation
     const char *include[32];
     int ninclude;
-    bool no_augment, time, check_passes, keep, verbose, quiet;
+    bool no_augment, time, check_passes, keep, verbose, quiet, lesson;
     // --explain, as in options.def. What is written as a file goes to the output, and no program is made
     enum { EXPLAIN_NOT, EXPLAIN_BRIEF, EXPLAIN_FULL, EXPLAIN_HTML, EXPLAIN_LATEX, EXPLAIN_JSON } explain;
     Method method;           // for all unknowns; METHOD_OTHER: gmc chooses for each
@@ -113,6 +113,11 @@ static bool find_home(Home *h)
     snprintf(h->runtime, sizeof h->runtime, "%s/../share/gmc/runtime", self);
     snprintf(h->archive, sizeof h->archive, "%s/../lib/libgmhost.a", self);
     return access(h->archive, R_OK) == 0;
+}
+
+static void no_home(void)
+{
+    fprintf(stderr, "gmc: its runtime (libgmhost.a) is not where it should be; build it with make, or install it with make install\n");
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -500,6 +505,50 @@ static int write_page(const Options *o, const Program *p, const Source *s)
     return cannot_write(o->output, why) ? EXIT_USAGE : 0;
 }
 
+// What was printed is all there, or that is said.
+static int printed(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    fprintf(stderr, "gmc: standard output cannot be written: %s\n", strerror(errno ? errno : EIO));
+    return status ? status : EXIT_USAGE;
+}
+
+// What cc needs for a lesson besides its text.
+static int print_lesson_flags(void)
+{
+    Home home;
+    if (!find_home(&home)) {
+        no_home();
+        return EXIT_USAGE;
+    }
+    printf("-I%s/device -fopenmp -w %s -ljansson -llapacke -lopenblas -lm -ldl\n", home.runtime, home.archive);
+    return printed(0);
+}
+
+// --lesson: to the output, or to standard output.
+static int write_lesson(const Options *o, const Program *p)
+{
+    const char *why = lesson_refused(p);
+    if (why) {
+        fprintf(stderr, "gmc: --lesson: %s\n", why);
+        return EXIT_USAGE;
+    }
+    current_pass = "lesson";
+    if (!o->output) {
+        emit_lesson(stdout, p, o->model);
+        return 0;
+    }
+    GmFile f = {0};
+    why = gm_file_create(&f, o->output);
+    if (!why) {
+        emit_lesson(f.to, p, o->model);
+        why = gm_file_close(&f);
+    }
+    if (!why) why = gm_file_rename(&f);
+    gm_file_drop(&f);
+    return cannot_write(o->output, why) ? EXIT_USAGE : 0;
+}
+
 // --emit=cuda -o fit.cu
 static int write_cuda(const Options *o, const Program *p)
 {
@@ -518,14 +567,6 @@ static int write_cuda(const Options *o, const Program *p)
 
 // ---- the passes ----
 
-// What was printed is all there, or that is said.
-static int printed(int status)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-    fprintf(stderr, "gmc: standard output cannot be written: %s\n", strerror(errno ? errno : EIO));
-    return status ? status : EXIT_USAGE;
-}
-
 typedef struct GraphPass {
     const char *name, *stage;
     bool (*run)(Graph *);
@@ -536,6 +577,7 @@ typedef struct KernelPass {
     const char *name, *stage;
     void (*run)(Lower *);
     void (*print)(FILE *, const Program *);
+    bool except_lesson;
 } KernelPass;
 
 static bool any_unknown(Graph *g)
@@ -561,8 +603,12 @@ static const GraphPass graph_passes[] = {
 };
 
 static const KernelPass kernel_passes[] = {
-#define KERNEL_PASS(name, function, printer, stage, help) {#name, #stage, function, printer},
+#define ALL                                                       false
+#define LESSON                                                    true
+#define KERNEL_PASS(name, function, printer, stage, except, help) {#name, #stage, function, printer, except},
 #include "passes.def"
+#undef ALL
+#undef LESSON
 };
 
 static double pass_begun;
@@ -625,7 +671,7 @@ static int compile_model(const Options *o)
 {
     Home home;
     if (!find_home(&home)) {
-        fprintf(stderr, "gmc: its runtime (libgmhost.a) is not where it should be; build it with make, or install it with make install\n");
+        no_home();
         return EXIT_USAGE;
     }
     Arena *a = arena_new();
@@ -651,7 +697,7 @@ static int compile_model(const Options *o)
         ast_print(stdout, m);
         return 0;
     }
-    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .method = o->method};
+    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .method = o->method, .lesson = o->lesson};
     for (size_t i = 0; i < sizeof graph_passes / sizeof *graph_passes; i++) {
         const GraphPass *pass = &graph_passes[i];
         begin_pass(pass->name);
@@ -662,7 +708,7 @@ static int compile_model(const Options *o)
             return 0;
         }
     }
-    if (!o->output && !o->emit && !o->dump && !o->explain) {
+    if (!o->output && !o->emit && !o->dump && !o->explain && !o->lesson) {
         if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);
         return finish(d, o, 0);
     }
@@ -670,6 +716,7 @@ static int compile_model(const Options *o)
     const Program *p = lowered(lowering);
     for (size_t i = 0; i < sizeof kernel_passes / sizeof *kernel_passes; i++) {
         const KernelPass *pass = &kernel_passes[i];
+        if (g.lesson && pass->except_lesson) continue;
         begin_pass(pass->name);
         pass->run(lowering);
         if (end_pass(o, pass->name, pass->stage,
@@ -694,6 +741,7 @@ static int compile_model(const Options *o)
         return finish(d, o, 0);
     }
     complete_program(lowering);
+    if (o->lesson && !o->emit && !o->dump && !o->explain) return finish(d, o, write_lesson(o, p));
     if (is_file && !o->emit && !o->dump) return finish(d, o, write_page(o, p, s));
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) {
@@ -773,6 +821,8 @@ int main(int argc, char **argv)
             o.explain += (unsigned)option_value(OPT_EXPLAIN);  // in the order of its values
             break;
         case OPT_NO_AUGMENT: o.no_augment = true; break;
+        case OPT_LESSON: o.lesson = true; break;
+        case OPT_LESSON_FLAGS: return print_lesson_flags();
         case OPT_METHOD:
             o.method = method_named(optarg, ASKED_BY_OPTION);
             if (!o.method) {
@@ -821,6 +871,11 @@ int main(int argc, char **argv)
         fputc('\n', stderr);
         return EXIT_USAGE;
     }
+    if (o.lesson && o.method != METHOD_OTHER && o.method != METHOD_GIBBS) {
+        fprintf(stderr, "gmc: --lesson: a lesson has Gibbs updates; leave --method out\n");
+        return EXIT_USAGE;
+    }
+    if (o.lesson) o.method = METHOD_GIBBS;
     char list[300];
     if (o.arch && gm_nvrtc_found(NULL, NULL) && !gm_nvrtc_knows(o.arch, list, sizeof list)) {
         fprintf(stderr, "gmc: --arch: `%s` is none that the NVRTC found here compiles for: %s\n", o.arch, list);

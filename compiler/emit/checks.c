@@ -16,7 +16,12 @@ void emit_check(Out *o, const Node *n)
     const Requirement *c = n->check.requirement;
     const char *fails = expr_c(o, c->fails[0], c->nparts == 2 ? ADDITIVE : LOOSE), *list = "";
     if (c->nparts == 2) fails = text(o, "%s || %s", fails, expr_c(o, c->fails[1], ADDITIVE));
-    for (int i = 0; i < c->nnumbers; i++) list = text(o, "%s%s(long)(%s)", list, i ? ", " : "", expr_c(o, c->number[i], LOOSE));
+    for (int i = 0; i < c->nnumbers; i++)
+        list = text(o, o->g->lesson ? "%s%s%s" : "%s%s(long)(%s)", list, i ? ", " : "", expr_c(o, c->number[i], LOOSE));
+    if (o->g->lesson) {
+        line(o, "if (%s) REFUSE(\"%s\", \"%s\", %s);", fails, c->name, c->says, *list ? list : "0");
+        return;
+    }
     line(o, "if (%s) { const long found[] = {%s}; FAULT_AT(\"%s\", found, %d, \"%s\"); }", fails, *list ? list : "0", c->name, c->nnumbers,
          c->says);
 }
@@ -31,7 +36,7 @@ void emit_bounds(Out *o, const Node *n)
     const Var *v = f->value->var;  // as read from the file: in the state, missing values have been filled in
     const char *at = v->rank ? position_text(o, v, 0, v->rank, f->value->args).c : NULL, *name = c_name(o, v->name);
     const char *y = at ? text(o, "d->%s[%s]", name, at) : text(o, "d->%s", name);
-    if (v->kind == VAR_LET) y = text(o, at ? "s->%s[%s]" : "*s->%s", name, at);
+    if (v->kind == VAR_LET) y = at ? text(o, "s->%s[%s]", name, at) : scalar_text(o, v);
     const char *lo = f->least ? text(o, "%s < %s", y, expr_c(o, f->least, TIGHT)) : NULL,
                *hi = f->most ? text(o, "%s > %s", y, expr_c(o, f->most, TIGHT)) : NULL;
     const char *outside = text(o, "%s%s%s", lo ? lo : "", lo && hi ? " || " : "", hi ? hi : "");

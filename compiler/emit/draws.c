@@ -69,9 +69,13 @@ void emit_draw_by_law(const Out *o, const Node *draw, const Node *store)
 {
     static const char *const macro[] = {
         [STORE_PLAIN] = "DRAW", [STORE_LAST] = "TEAM_DRAW", [STORE_WITHIN] = "TEAM_DRAW_NEXT", [STORE_ELEMENT] = "CREW_DRAW"};
-    const char *list = draw_list(o, draw);
-    line(o, "%s(%s, %s, %s(%s));", macro[store->assign.how], c_name(o, draw->draw.var->name), element_text(o, draw->draw.element),
-         capitals(o, draw->draw.call->name), list + 2);
+    const char *list = draw_list(o, draw), *law = text(o, "%s(%s)", capitals(o, draw->draw.call->name), list + 2);
+    const char *name = c_name(o, draw->draw.var->name), *element = element_text(o, draw->draw.element);
+    if (o->g->lesson) {
+        line(o, "%s = DRAW(%s, %s, %s);", place_text(o, &store->assign.place), name, element, law);
+        return;
+    }
+    line(o, "%s(%s, %s, %s);", macro[store->assign.how], name, element, law);
 }
 
 void emit_draw(Out *o, const Node *n)
@@ -150,6 +154,7 @@ static const char *ratio_list(Out *o, const Node *n)
 
 void emit_ratio(Out *o, const Node *n)
 {
+    if (o->g->lesson) return;
     if (!n->ratio.c && n->ratio.value) {
         const char *list = "";
         for (int i = 0; i < (n->ratio.value->kind == EX_ADD ? n->ratio.value->nargs : 1); i++)

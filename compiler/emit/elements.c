@@ -1,4 +1,7 @@
 // elements.c -- an element of a variable in a kernel: its position, its stream of random numbers, its logarithms, and how it is stored.
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdlib.h>
 #include "nodes.h"
 
 const char *element_text(const Out *o, const Expr *e)
@@ -17,6 +20,22 @@ void know_logs(Out *o, const KeptLogs *logs, const char *log_x, const char *log1
 {
     if (logs->log) know(o, logs->log, log_x);
     if (logs->log1m) know(o, logs->log1m, log1m_x);
+}
+
+void no_ratio(const Out *o)
+{
+    if (!o->g->lesson) line(o, "NO_RATIO();");
+}
+
+void checked(const Out *o, const char *format, ...)
+{
+    char *s;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&s, format, ap) < 0) abort();
+    va_end(ap);
+    if (!o->g->lesson) line(o, "%s", s);
+    free(s);
 }
 
 void store(Out *o, const char *place, const char *x)

@@ -8,12 +8,15 @@ static void emit_one_array(Out *o, const Node *n, const char *e, bool by_team)
     const Var *v = c->var;
     const bool simplex = v->constraint == CONSTRAINT_SIMPLEX, shared = by_team && simplex, crew = by_team && !simplex;
     const char *elements = simplex ? "n" : "n * n", *at = c->nbatch ? text(o, "e * %s", elements) : "0";
-    const char *array = n->whole.array->name, *scalar = n->whole.scalar ? n->whole.scalar->name : NULL;
+    const char *array = n->whole.array->name, *scalar = !n->whole.scalar ? NULL
+                                                        : o->g->lesson && !n->whole.scalar->rank
+                                                            ? scalar_text(o, n->whole.scalar)
+                                                            : text(o, "s->%s[%s]", n->whole.scalar->name, e);
     if (!shared) line(o, "%s", stream_text(o, v, e));
     if (!by_team) line(o, "const long n = %s;", extent_c(o, v->dim[v->rank - 1], LOOSE));
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
-    if (v->lowered.kept_log) line(o, "SAVE_OLD_LOGS(x, &s->%s[%s], %s);", v->lowered.kept_log->name, at, elements);
-    else line(o, "SAVE_OLD(x, %s);", elements);
+    if (v->lowered.kept_log) checked(o, "SAVE_OLD_LOGS(x, &s->%s[%s], %s);", v->lowered.kept_log->name, at, elements);
+    else checked(o, "SAVE_OLD(x, %s);", elements);
     const char *first = n->whole.mode ? "" : "&g, ", *mode = n->whole.mode ? "_mode" : "";
     const char *logs = v->lowered.kept_log ? text(o, ", &s->%s[%s]", v->lowered.kept_log->name, at) : "";
     if (shared)
@@ -24,14 +27,14 @@ static void emit_one_array(Out *o, const Node *n, const char *e, bool by_team)
     else {
         const char *routine = text(o, "%s%s", c->family->draw->name, mode);
         line(o, "wide *work = %sSCRATCH(3 * n * n);", crew ? "CREW_" : "");
-        line(o, "%s%ss->%s[%s], &s->%s[%s], n, x, work);", crew ? text(o, "CREW(%s, ", routine) : text(o, "%s(", routine), first, scalar, e,
-             array, at);
+        line(o, "%s%s%s, &s->%s[%s], n, x, work);", crew ? text(o, "CREW(%s, ", routine) : text(o, "%s(", routine), first, scalar, array,
+             at);
         line(o, "%sRELEASE(work);", crew ? "CREW_" : "");
     }
     line(o, "VERIFY(x[0], \"%s\", %s);", v->name, e);
-    if (simplex && v->lowered.kept_log) line(o, "if (CHECKING) RATIO(dirichlet_ratio_logs(&s->%s[%s], n, x%s, OLD));", array, at, logs);
-    else if (simplex) line(o, "if (CHECKING) RATIO(dirichlet_ratio(&s->%s[%s], n, x, OLD));", array, at);
-    else line(o, "if (CHECKING) RATIO(%s_ratio(s->%s[%s], &s->%s[%s], n, x, OLD));", c->family->name, scalar, e, array, at);
+    if (simplex && v->lowered.kept_log) checked(o, "if (CHECKING) RATIO(dirichlet_ratio_logs(&s->%s[%s], n, x%s, OLD));", array, at, logs);
+    else if (simplex) checked(o, "if (CHECKING) RATIO(dirichlet_ratio(&s->%s[%s], n, x, OLD));", array, at);
+    else checked(o, "if (CHECKING) RATIO(%s_ratio(%s, &s->%s[%s], n, x, OLD));", c->family->name, scalar, array, at);
 }
 
 void emit_draw_array(Out *o, const Node *n)
@@ -46,8 +49,9 @@ void emit_draw_array(Out *o, const Node *n)
     }
     const Count count = count_dims(v, 0, c->nbatch);
     const char *elements = count_text(o, &count);
-    BLOCK ("%s", !by_team ? text(o, "EACH (e, %s)", elements)
-                          : text(o, "%s (e, %s, n)", v->constraint == CONSTRAINT_SIMPLEX ? "EACH_SIMPLEX" : "EACH_MATRIX", elements))
+    BLOCK ("%s", o->g->lesson ? text(o, "for (long e = 0; e < %s; e++)", elements)
+                 : !by_team   ? text(o, "EACH (e, %s)", elements)
+                              : text(o, "%s (e, %s, n)", v->constraint == CONSTRAINT_SIMPLEX ? "EACH_SIMPLEX" : "EACH_MATRIX", elements))
         emit_one_array(o, n, "e", by_team);
 }
 
@@ -60,14 +64,14 @@ static void emit_one_normal(Out *o, const Node *n, const char *count)
     const char *category = s->gaussian.categories ? element_c(o, s->gaussian.categories->categories->current, NULL) : NULL;
     line(o, "%s", stream_text(o, first, category ? text(o, "e + %s * (long)%s", count, category) : "e"));
     line(o, "wide *x = &s->%s[e * n];", c_name(o, first->name));
-    line(o, "SAVE_OLD(x, n);");
+    checked(o, "SAVE_OLD(x, n);");
     if (s->gaussian.diagonal) {
         line(o, "if (normal_diagonal_sum_to_zero(&g, n, &s->%s[e * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J,
              h, first->name);
-        line(o, "if (CHECKING) RATIO(normal_diagonal_ratio(&s->%s[e * n], &s->%s[e * n], n, x, OLD));", J, h);
+        checked(o, "if (CHECKING) RATIO(normal_diagonal_ratio(&s->%s[e * n], &s->%s[e * n], n, x, OLD));", J, h);
         return;
     }
-    line(o, "if (CHECKING) RATIO_QUADRATIC_BEFORE(n, &s->%s[e * n * n], &s->%s[e * n], x);", J, h);
+    checked(o, "if (CHECKING) RATIO_QUADRATIC_BEFORE(n, &s->%s[e * n * n], &s->%s[e * n], x);", J, h);
     if (s->gaussian.on_plane) {
         line(o, "wide *work = SCRATCH(n);");
         line(o, "if (normal_sum_to_zero(&g, n, &s->%s[e * n * n], &s->%s[e * n], x, work)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);", J,
@@ -79,7 +83,7 @@ static void emit_one_normal(Out *o, const Node *n, const char *count)
     else
         line(o, "if (normal_%s(&g, n, &s->%s[e * n * n], &s->%s[e * n], x)) FAULT(\"%s\", e * n, NOT_POSITIVE_DEFINITE);",
              n->normal.mode ? "mode" : "draw", J, h, first->name);
-    line(o, "if (CHECKING) RATIO_QUADRATIC_AFTER(x);");
+    checked(o, "if (CHECKING) RATIO_QUADRATIC_AFTER(x);");
 }
 
 void emit_draw_normal(Out *o, const Node *n)
@@ -89,10 +93,11 @@ void emit_draw_normal(Out *o, const Node *n)
     const Count batches = count_dims(first, 0, s->gaussian.nbatch);
     const char *count = count_text(o, &batches);
     line(o, "const long n = %s;", extent_c(o, n->normal.size, LOOSE));
-    if (s->gaussian.scales)
+    if (s->gaussian.scales && !o->g->lesson)
         line(o, "if (MARGINAL_NORMALS(%s, n, s->%s, s->%s, s->%s)) return;", count, n->normal.J->name, n->normal.h->name,
              c_name(o, first->name));
-    BLOCK (o->team ? "EACH_MATRIX (e, %s, n)" : "EACH (e, %s)", count) emit_one_normal(o, n, count);
+    BLOCK (o->g->lesson ? "for (long e = 0; e < %s; e++)" : o->team ? "EACH_MATRIX (e, %s, n)" : "EACH (e, %s)", count)
+        emit_one_normal(o, n, count);
 }
 
 void emit_draw_band(Out *o, const Node *n)
@@ -204,7 +209,7 @@ void emit_copy(Out *o, const Node *n)
         Count count = count_dims(v, 0, v->rank);
         const char *len = count_text(o, &count), *name = c_name(o, v->name);
         if (v->rank == 0) {
-            const char *place = text(o, "s->%s[%s]", n->copy.joint->name, off ? off : "0"), *value = text(o, "*s->%s", name);
+            const char *place = text(o, "s->%s[%s]", n->copy.joint->name, off ? off : "0"), *value = scalar_text(o, n->copy.var[i]);
             line(o, o->team ? "ONE_LANE %s = %s;" : "%s = %s;", n->copy.gather ? place : value, n->copy.gather ? value : place);
         } else {
             const char *place = text(o, "s->%s[%s%se]", n->copy.joint->name, off ? off : "", off ? " + " : ""),

@@ -1,4 +1,5 @@
 // kernels.c -- a kernel: the comment with what it draws from, its head, its body.
+#include <string.h>
 #include "nodes.h"
 
 static const char *const kernel_macro[] = {
@@ -8,6 +9,7 @@ static const char *const kernel_macro[] = {
 
 static const char *head_text(const Out *o, const Kernel *k)
 {
+    if (o->g->lesson && k->kind != KERNEL_FUNCTION) return text(o, "static void %s(void)", k->name);
     const char *macro = kernel_macro[k->kind], *chains = k->chains ? ", const long from, const long to" : "";
     if (k->ode && k->of_ode != ODE_SOLUTION)
         return text(o, "static void %s(const Ode *ode, const wide %s, const wide *%s, %s)", k->name, k->ode->time->name,
@@ -25,7 +27,14 @@ static const char *head_text(const Out *o, const Kernel *k)
                 k->name);
 }
 
-const char *header_text(const Out *o, const Kernel *k) { return text(o, "%s%s", k->comment, head_text(o, k)); }
+// In a lesson the line with the law: the code says the rest in the same words.
+static const char *comment_text(const Out *o, const Kernel *k)
+{
+    const char *end = strchr(k->comment, '\n');
+    return o->g->lesson && end ? text(o, "%.*s", (int)(end + 1 - k->comment), k->comment) : k->comment;
+}
+
+const char *header_text(const Out *o, const Kernel *k) { return text(o, "%s%s", comment_text(o, k), head_text(o, k)); }
 
 // Names of local variables, so that no loop takes one of them for its index.
 static void take_names(Out *o, const Node *list)
@@ -51,6 +60,16 @@ static void begin_ode_function(Out *o, const Kernel *k)
     if (k->of_ode == ODE_DERIVATIVES) line(o, "(void)by_state, (void)by_input;");
 }
 
+const char *law_text(const Out *o, const Kernel *k) { return comment_text(o, k); }
+
+void emit_body(Out *o, const Kernel *k)
+{
+    o->kernel = k;
+    o->write = emit_list;
+    take_names(o, k->body);
+    emit_list(o, k->body);
+}
+
 void emit_kernel(Out *o, const Kernel *k)
 {
     SCOPE
@@ -60,7 +79,7 @@ void emit_kernel(Out *o, const Kernel *k)
         if (k->alike && k->alike->first == k) emit_shared_draw(o, k->alike);
         KERNEL_BODY("%s", header_text(o, k))
         {
-            o->team = k->kind == KERNEL_TEAM;
+            o->team = k->kind == KERNEL_TEAM && !o->g->lesson;
             take_names(o, k->body);
             if (k->row) name_index(o, k->row, k->row->name);
             if (k->ode && k->of_ode != ODE_SOLUTION) begin_ode_function(o, k);

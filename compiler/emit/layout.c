@@ -14,6 +14,7 @@ struct Page {
     char *text;
     size_t length;
     bool begun;   // a line has begun
+    bool plain;   // of a lesson
     bool closed;  // a brace has, whose line may go on with `else`
     int open;     // blocks that have begun and not ended
 };
@@ -27,15 +28,16 @@ static void piece_open(Page *p)
 static void piece_close(Page *p)
 {
     fclose(p->piece);
-    write_named(p->to, p->arena, p->text, p->length);
+    write_named(p->to, p->arena, p->text, p->length, p->plain);
     free(p->text);
 }
 
-Page *page_new(Arena *a, FILE *to)
+Page *page_new(Arena *a, FILE *to, bool plain)
 {
     Page *p = NEW(a, Page);
     p->arena = a;
     p->to = to;
+    p->plain = plain;
     piece_open(p);
     return p;
 }

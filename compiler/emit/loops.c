@@ -59,10 +59,32 @@ static Head lattice_head(Out *o, const Node *n, const char *macro, const char *m
     return h;
 }
 
+// In a lesson: a loop for each of the first subscripts.
+static Head nested_head(Out *o, const Node *n)
+{
+    const char *all = "";
+    for (int k = 0; k < n->loop.n; k++) {
+        const char *size = extent_c(o, n->loop.of->dim[k], ADDITIVE), *c = fresh_index(o, n->loop.index[k]);
+        all = text(o, "%s%sfor (long %s = 0; %s < %s; %s++)", all, k ? " " : "", c, c, size, c);
+    }
+    return (Head){.c = all};
+}
+
+// In a lesson: elements of a vector, one colour after the other.
+static Head coloured_head(Out *o, const Node *n)
+{
+    const int colours = n->loop.colours;
+    const char *size = extent_c(o, n->loop.of->dim[0], ADDITIVE), *k = fresh_index(o, n->loop.index[0]);
+    return (Head){.c = text(o, "for (long colour = 0; colour < %d; colour++) for (long %s = colour; %s < %s; %s += %d)", colours, k, k,
+                            size, k, colours)};
+}
+
 // Elements of a variable by their first subscripts: one number, taken apart.
 static Head elements_head(Out *o, const Node *n)
 {
     const Var *v = n->loop.of;
+    const bool colours = n->loop.how == SHARE_COLOUR || n->loop.how == SHARE_COLOUR_CREW;
+    if (o->g->lesson && v) return colours ? coloured_head(o, n) : nested_head(o, n);
     const bool crew = n->loop.how == SHARE_CREW || n->loop.how == SHARE_COLOUR_CREW || n->loop.how == SHARE_MATRICES;
     const Count elements = v ? count_dims(v, 0, n->loop.n) : (Count){0};
     const char *iterations = crew ? count_text(o, &n->loop.iterations) : "";
@@ -180,8 +202,22 @@ static Head arrays_head(Out *o, const Node *n, const char *macro)
     return (Head){.c = text(o, "%s%d (%s, %s, %s%s)", macro, n->loop.narrays, fresh_index(o, i), lo.c, rows, arrays)};
 }
 
+// In a lesson: loops of C, one within the other.
+static Head plain_head(Out *o, const Node *n)
+{
+    const char *all = "";
+    for (int k = 0; k < n->loop.n; k++) {
+        const Index *i = n->loop.index[k];
+        const char *from = subscript_text(o, i->lo).c, *to = extent_c(o, i->hi, ADDITIVE);
+        all = text(o, "%s%s%s", all, k ? " " : "", for_text(o, fresh_index(o, i), from, to));
+    }
+    return (Head){.c = all};
+}
+
 static Head loop_head(Out *o, const Node *n)
 {
+    const bool shared = n->loop.how != SHARE_SERIAL && n->loop.how != SHARE_BACKWARD && !n->loop.of && !n->loop.order;
+    if (o->g->lesson && shared) return plain_head(o, n);
     const char *macro = sharing_macro[n->loop.how], *c;
     Index *const *i = n->loop.index;
     const Order *order = n->loop.order;
@@ -287,7 +323,17 @@ static bool may_be_brief(Sharing how)
 static void share_body(Out *o, Sharing how)
 {
     if (how == SHARE_SERIAL || how == SHARE_BACKWARD) return;
-    o->team = o->crew = how == SHARE_CREW || how == SHARE_COLOUR_CREW;
+    o->team = o->crew = !o->g->lesson && (how == SHARE_CREW || how == SHARE_COLOUR_CREW);
+}
+
+static bool is_plain_statement(const Node *body)
+{
+    return is_one_statement(body) || (body && !body->next && (body->kind == NODE_CHECK || body->kind == NODE_BOUNDS));
+}
+
+static bool is_one_loop(const Node *body)
+{
+    return body && body->kind == NODE_LOOP && !body->next && (body->loop.how == SHARE_SERIAL) && !body->loop.order && !body->loop.given;
 }
 
 void emit_loop(Out *o, const Node *n)
@@ -299,8 +345,14 @@ void emit_loop(Out *o, const Node *n)
     {
         scope_written(o->scope, n->body);  // before the second iteration
         if (how == SHARE_SEGMENTS && n->body && (n->body->loop.product || n->loop.with)) emit_segment_products(o, n);
-        const Head h = loop_head(o, n);
-        BODY(!may_be_brief(how) || h.nlines || !is_one_statement(n->body), "%s", h.c)
+        Head h = loop_head(o, n);
+        while (o->g->lesson && is_one_loop(n->body)) {  // loops that share their body share their line
+            n = n->body;
+            const Head inner = loop_head(o, n);
+            h.c = text(o, "%s %s", h.c, inner.c);
+        }
+        const bool brief = o->g->lesson ? is_plain_statement(n->body) : may_be_brief(how) && is_one_statement(n->body);
+        BODY(h.nlines || !brief, "%s", h.c)
         {
             for (int k = 0; k < h.nlines; k++) line(o, "%s", h.line[k]);
             if (h.flat) o->flat = h.flat;

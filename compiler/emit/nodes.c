@@ -7,6 +7,32 @@
 
 void emit_comment(Out *o, const Node *n) { line(o, "// %s", n->text.lines); }
 
+// A name whose line a lesson may share with others: `const double a = .., b = ..;`
+static bool is_plain_let(const Node *n)
+{
+    return n && n->kind == NODE_LET && n->let.value && !n->let.log_sum && strcmp(n->let.type, "long") != 0 &&
+           !(n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant);
+}
+
+enum { MOST_SHARED = 110 };
+
+// The names from here on that fit on one line in a lesson; returns the last of them.
+static const Node *emit_lets(Out *o, const Node *n)
+{
+    const char *all = NULL;
+    const Node *last = n;
+    for (const Node *m = n; is_plain_let(m) && m->let.grows == n->let.grows && strcmp(m->let.type, n->let.type) == 0; m = m->next) {
+        const char *one = text(o, "%s = %s", m->let.local->name, expr_c(o, m->let.value, LOOSE));
+        if (all && strlen(all) + strlen(one) > MOST_SHARED) break;
+        all = all ? text(o, "%s, %s", all, one) : text(o, "%s%s %s", m->let.grows ? "" : "const ", m->let.type, one);
+        if (m->let.key) scope_know(o->scope, m->let.key, m->let.local);
+        scope_wrote(o->scope, m);
+        last = m;
+    }
+    line(o, "%s;", all);
+    return last;
+}
+
 void emit_let(Out *o, const Node *n)
 {
     const char *name = n->let.local->name, *type = n->let.type;
@@ -118,7 +144,7 @@ void emit_assign(Out *o, const Node *n)
     }
     switch (n->assign.op) {
     case ASSIGN_SET:
-        switch (n->assign.how) {
+        switch (o->g->lesson ? STORE_PLAIN : n->assign.how) {
         case STORE_PLAIN: line(o, "%s%s = %s;", own, place, t.c); break;
         case STORE_LAST: line(o, "STORE(%s, %s);", place, t.c); break;
         case STORE_WITHIN: line(o, "SET(%s, %s);", place, t.c); break;
@@ -145,8 +171,9 @@ void emit_fill(Out *o, const Node *n)
 {
     const char *name = c_name(o, n->fill.array->name), *count = count_text(o, &n->fill.count);
     const char *value = n->fill.value ? n->fill.value : "0";
-    if (n->fill.count.n == 0) line(o, o->team ? "ONE_LANE *s->%s = %s;" : "*s->%s = %s;", name, value);
+    if (n->fill.count.n == 0) line(o, "%s%s = %s;", o->team ? "ONE_LANE " : "", scalar_text(o, n->fill.array), value);
     else if (o->team) line(o, "%s (e, %s) s->%s[e] = %s;", n->fill.waits ? "ALONG" : "LANES", count, name, value);
+    else if (o->g->lesson && !n->fill.value) line(o, "ZERO(%s, %s);", name, count);
     else line(o, "for (long e = 0; e < %s; e++) s->%s[e] = %s;", count, name, value);
 }
 
@@ -168,7 +195,7 @@ void emit_call(Out *o, const Node *n) { line(o, "%s += %s(GM, d, s);", n->call.i
 void emit_barrier(Out *o, const Node *n)
 {
     (void)n;
-    line(o, "TEAM_BARRIER();");
+    if (!o->g->lesson) line(o, "TEAM_BARRIER();");
 }
 
 void emit_lane(Out *o, const Node *n)
@@ -187,6 +214,10 @@ void emit_lane(Out *o, const Node *n)
 
 void emit_if(Out *o, const Node *n)
 {
+    if (o->g->lesson && n->test.few) {  // rows are many
+        emit_list(o, n->test.negated ? n->body : n->otherwise);
+        return;
+    }
     const char *condition = n->test.few ? few_c(o, n->test.few) : expr_c(o, n->test.condition, LOOSE);
     BLOCK (n->test.negated ? "if (!(%s))" : "if (%s)", condition) emit_list(o, n->body);
     if (n->otherwise) OTHERWISE emit_list(o, n->otherwise);
@@ -242,6 +273,10 @@ void emit_list(Out *o, const Node *list)
         if (o->kernel->alike && n == o->kernel->alike_from) {  // it, its ratio and its store, which are the last
             call_shared_draw(o, o->kernel);
             return;
+        }
+        if (o->g->lesson && is_plain_let(n)) {
+            n = emit_lets(o, n);
+            continue;
         }
         emit_node(o, n);
         scope_wrote(o->scope, n);

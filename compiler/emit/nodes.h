@@ -14,7 +14,9 @@ const char *stream_text(const Out *o, const Var *v, const char *element);
 const char *kept_place(const Out *o, const Var *kept, const Expr *element);
 // log x and log(1 - x) of what is drawn are written as these
 void know_logs(Out *o, const KeptLogs *logs, const char *log_x, const char *log1m_x);
-void store(Out *o, const char *place, const char *x);  // by a lane of the crew or the team that is here
+void no_ratio(const Out *o);                                    // --check has no ratio for this update
+void checked(const Out *o, const char *format, ...) PRINTS(2);  // a line for --check, which a lesson is without
+void store(Out *o, const char *place, const char *x);           // by a lane of the crew or the team that is here
 
 // ---- the kinds of nodes, each in the file named for it in README.md. Those that have a body write it by o->write ----
 
@@ -39,4 +41,7 @@ void emit_list(Out *o, const Node *list);  // to the end of the block
 
 const char *header_text(const Out *o, const Kernel *k);  // its comment and its head
 void emit_kernel(Out *o, const Kernel *k);
+// In a lesson: its comment, the law alone; its body, in a function that has the bodies of others as well.
+const char *law_text(const Out *o, const Kernel *k);
+void emit_body(Out *o, const Kernel *k);
 #endif

@@ -74,7 +74,7 @@ typedef struct Out {
 
 #define PRINTS(k) __attribute__((format(printf, k, k + 1)))
 
-Page *page_new(Arena *a, FILE *to);
+Page *page_new(Arena *a, FILE *to, bool plain);
 void page_turn(Page *p, FILE *to);                           // what follows is written there
 void page_close(Page *p);                                    // all of it is written
 void line(const Out *o, const char *format, ...) PRINTS(2);  // one line, indented, or the rest of one
@@ -134,7 +134,7 @@ const char *state_number(const Out *o, const Program *p, const Var *v);
 // ---- rename.c ----
 
 // each index with a name that nothing else has in the function
-void write_named(FILE *out, Arena *a, const char *function, size_t n);
+void write_named(FILE *out, Arena *a, const char *function, size_t n, bool plain);  // plain: numbers of all types are doubles
 
 // ---- text.c: expressions ----
 
@@ -162,6 +162,7 @@ const char *count_text(const Out *o, const Count *c);  // a product of extents
 const char *place_text(const Out *o, const Place *at);
 const char *position_c(const Out *o, const Place *at);  // of an element in its array
 const char *var_text(const Out *o, const Var *v);       // d.X or s.beta
+const char *scalar_text(const Out *o, const Var *v);    // the value of one without subscripts: *s->mu, in a lesson s->mu
 const char *number_c(const Out *o, double v);           // the shortest text that is v
 const char *whole_text(const Out *o, const Expr *e);    // an array, as a pointer
 const char *paren(const Out *o, Text t, Level least);

@@ -66,7 +66,7 @@ void emit_sample(Out *o, const Node *n)
     const Site *t = n->sample.site;
     const Var *v = t->var;
     const char *pos = v->rank ? first_position(o, v, t->n, t->subscript) : "0",
-               *place = v->rank ? text(o, "%s[%s]", var_text(o, v), pos) : text(o, "*%s", var_text(o, v));
+               *place = v->rank ? text(o, "%s[%s]", var_text(o, v), pos) : scalar_text(o, v);
     const char *name = v->name, *where = source_line(o, t->span);
     PLAIN_BLOCK
     {  // for the names of the draw

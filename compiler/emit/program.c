@@ -198,7 +198,8 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
 {
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
-    Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to), .scope = &scope, .real = &real}, *o = &out;
+    Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to, false), .scope = &scope, .real = &real},
+        *o = &out;
     emit_banner(o, p, source);
     const int parts = emit_mathematics(o, p);
     if (tables) {

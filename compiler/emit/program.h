@@ -19,6 +19,7 @@ const char *host_members(const Out *o, const Program *p);  // the members of gm_
 // ---- tables.c ----
 
 void emit_structs(Out *o, const Program *p);
+void emit_lesson_structs(Out *o, const Program *p);
 const char *emit_tables(Out *o, const Program *p);  // returns the members of gm_model that these are
 bool emit_observed(Out *o, const Program *p);       // false: nothing is observed
 bool emit_labels(Out *o, const Program *p);         // false: there are none

@@ -158,7 +158,21 @@ static const char *index_name(Function *f, const char *name)
     return c;
 }
 
-void write_named(FILE *out, Arena *a, const char *function, size_t n)
+// In a lesson all numbers are doubles.
+static void write_plain(FILE *out, const char *from, const char *end)
+{
+    for (const char *c = from; c < end;) {
+        const char *next = skip_quoted(c, end);
+        const bool member = c > from && (c[-1] == '.' || c[-1] == '>');
+        const size_t n = next > c ? (size_t)(next - c) : begins_word(*c) ? word_length(c) : 1;
+        const bool number = n == 4 && next == c && !member && (strncmp(c, "wide", 4) == 0 || strncmp(c, "real", 4) == 0);
+        if (number) fputs("double", out);
+        else fwrite(c, 1, n, out);
+        c += n;
+    }
+}
+
+void write_named(FILE *out, Arena *a, const char *function, size_t n, bool plain)
 {
     const char *const end = function + n;
     Function f = {.arena = a};
@@ -166,7 +180,8 @@ void write_named(FILE *out, Arena *a, const char *function, size_t n)
     for (const char *c = function, *mark; c < end; c = mark) {
         mark = memchr(c, INDEX_MARK, (size_t)(end - c));
         if (!mark) mark = end;
-        fwrite(c, 1, (size_t)(mark - c), out);
+        if (plain) write_plain(out, c, mark);
+        else fwrite(c, 1, (size_t)(mark - c), out);
         if (mark == end) break;
         const size_t length = word_length(mark + 1);
         fputs(index_name(&f, intern_n(mark + 1, length)), out);

@@ -40,13 +40,13 @@ void emit_slice(Out *o, const Node *n)
     const Var *v = c->var;
     const char *place = place_text(o, &(Place){.element = c->current}), *element = element_text(o, n->slice.element);
     const char *width = v->rank ? text(o, "s->%s[%s]", n->slice.width->name, position_text(o, v, 0, v->rank, c->current->args).c)
-                                : text(o, "*s->%s", n->slice.width->name);
+                                : scalar_text(o, n->slice.width);
     const char *lo = n->slice.lo ? expr_c(o, n->slice.lo, LOOSE) : "-INFINITY",
                *hi = n->slice.hi ? expr_c(o, n->slice.hi, LOOSE) : "INFINITY";
     line(o, "%s", stream_text(o, v, n->slice.stream ? element_text(o, n->slice.stream) : element));
     line(o, "const wide current = %s, width = slice_width(%s, %s);", place, width, n->slice.start ? expr_c(o, n->slice.start, LOOSE) : "1");
     line(o, "wide start = current;");
-    if (n->slice.ratios) line(o, "wide began = 0;");
+    if (n->slice.ratios) checked(o, "wide began = 0;");
     line(o, "%s sl;", n->slice.climbs ? "Climb" : metropolis ? "Metropolis" : "Slice");
     const bool integer = v->discrete && v->base == BASE_INT;
     BLOCK ("for (int attempt = 0; attempt < (WARMING_UP ? 100 : 1); attempt++)") {
@@ -60,7 +60,7 @@ void emit_slice(Out *o, const Node *n)
             if (n->slice.logs.log) line(o, "(void)x;");  // a density may read its logarithm alone
             emit_density(o, n, c, c->whole ? place : NULL, n->slice.again, &n->slice.logs);
             line(o, "sl.log_density = lp;");
-            if (n->slice.ratios) line(o, "if (sl.x == start) began = lp;");
+            if (n->slice.ratios) checked(o, "if (sl.x == start) began = lp;");
         }
         line(o, "if (!sl.failed) break;");
     }
@@ -82,8 +82,8 @@ void emit_slice(Out *o, const Node *n)
          : o->team ? "ONE_LANE "
                    : "",
          width, sampler, metropolis ? "SWEEP" : "start");
-    if (n->slice.ratios) line(o, "if (CHECKING) RATIO(sl.failed || sl.x == start ? 0 : sl.log_density - began);");
-    else line(o, "NO_RATIO();");
+    if (n->slice.ratios) checked(o, "if (CHECKING) RATIO(sl.failed || sl.x == start ? 0 : sl.log_density - began);");
+    else no_ratio(o);
 }
 
 // Elliptical slice sampling. The stream that the draw from the prior has used stays one lane's.
@@ -103,7 +103,7 @@ void emit_ellipse(Out *o, const Node *n)
         line(o, "ellipse.log_density = lp;");
     }
     line(o, "if (ellipse.failed) FAULT(\"%s\", %s, \"its log density is not finite at the chain's state\");", v->name, element);
-    line(o, "NO_RATIO();");
+    no_ratio(o);
 }
 
 // ---- along a constraint ----
@@ -131,7 +131,7 @@ static void emit_one_line(Out *o, const Node *n)
     const Conditional *c = n->constrained.c;
     const Var *v = c->var;
     const bool once = !n->constrained.inside;
-    const char *sampler = n->constrained.climbs ? "climb" : "slice", *lane = once ? "" : "ONE_LANE ";
+    const char *sampler = n->constrained.climbs ? "climb" : "slice", *lane = once || o->g->lesson ? "" : "ONE_LANE ";
     if (v->lowered.kept_log)
         line(o, "ConstrainedLine m = constrained_begin_logs(value, &s->%s[batch * size], size, move);", v->lowered.kept_log->name);
     else line(o, "ConstrainedLine m = constrained_begin(GM_LINE_%s, value, size, move);", move_name(v->constraint, n->constrained.climbs));
@@ -142,21 +142,21 @@ static void emit_one_line(Out *o, const Node *n)
     line(o, "%s_begin(&sl, &g, m.start, m.lo, m.hi, width);", sampler);
     BLOCK ("while (%s_next(&sl))", sampler) {
         if (!once) {
-            line(o, "TEAM_BARRIER();");
-            line(o, "ONE_LANE *s->%s = constrained_set(&m, sl.x);", n->constrained.inside->name);
+            if (!o->g->lesson) line(o, "TEAM_BARRIER();");
+            line(o, "%s%s = constrained_set(&m, sl.x);", lane, scalar_text(o, n->constrained.inside));
         }
         line(o, "if (!%s) { sl.log_density = -INFINITY; continue; }",
-             once ? "constrained_set(&m, sl.x)" : text(o, "*s->%s", n->constrained.inside->name));
+             once ? "constrained_set(&m, sl.x)" : scalar_text(o, n->constrained.inside));
         emit_density(o, n, c, NULL, n->constrained.again, NULL);
         const bool slope = (v->constraint == CONSTRAINT_SIMPLEX || v->constraint == CONSTRAINT_CHOLESKY_CORR) && !n->constrained.climbs;
         line(o, slope ? "sl.log_density = lp + constrained_slope(&m, sl.x);" : "sl.log_density = lp;");
     }
-    if (!once) line(o, "TEAM_BARRIER();");
+    if (!once && !o->g->lesson) line(o, "TEAM_BARRIER();");
     line(o, "%sconstrained_set(&m, sl.x);", lane);
     emit_again(o, n->constrained.again);
     line(o, "if (sl.failed) FAULT(\"%s\", move, \"its log density is not finite at the chain's state\");", v->name);
     line(o, "if (WARMING_UP) %swidths[move] = %s_adapt(width, &sl, m.start);", lane, sampler);
-    line(o, "NO_RATIO();");
+    no_ratio(o);
 }
 
 void emit_constrained(Out *o, const Node *n)

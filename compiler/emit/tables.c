@@ -63,7 +63,7 @@ static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->
 
 // ---- members of Data and State, and streams ----
 
-enum { ROW = 100, NOTES = 44 };  // columns: where a list of names goes on in the next row, and where notes begin
+enum { ROW = 100, NOTES = 44, MOST_SHORT = 116 };  // columns: where a list of names goes on in the next row, and where notes begin
 
 // A list of names that are declared together, in rows.
 typedef struct Names {
@@ -193,11 +193,12 @@ static void emit_streams(Out *o, const Program *p)
 {
     Constants c = {.n = 1, .of = NEW_N(o->arena, const char *, p->nstate + 1)};
     c.of[0] = "VAR_NONE";
-    int last = 0;
+    if (o->g->lesson) c.n = 0;
+    int last = o->g->lesson ? -1 : 0;
     for (int i = 0; i < p->nstate; i++) {
         const Var *v = p->state[i].var;
         if (strcmp(c_name(o, v->name), "NONE") == 0) c.of[0] = "VAR_NONE_";
-        if (v->kind == VAR_SUM || v->kind == VAR_LET) continue;
+        if (v->kind == VAR_SUM || v->kind == VAR_LET || (o->g->lesson && !p->state[i].shown)) continue;
         c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
         last = i + 1;
     }
@@ -222,6 +223,62 @@ void emit_structs(Out *o, const Program *p)
         emit_members(o, member, p->nstate, SORTS);
     }
     blank(o);
+    emit_streams(o, p);
+}
+
+// ---- the same for a lesson: what it shows, scalars as values ----
+
+static const char *lesson_name(const Out *o, const Var *v) { return text(o, v->rank ? "*%s" : "%s", c_name(o, v->name)); }
+
+static const char *lesson_type(const Program *p, const Var *v, bool data)
+{
+    if (v->base != BASE_INT) return "double";
+    return data ? v->rank ? "int" : "long" : strcmp(element_type(p, v), "int") == 0 ? "int" : "double";
+}
+
+// Those of one type and one shape beside each other; the shape is a note.
+static int lesson_members(const Out *o, const Program *p, const Field *field, int n, bool data, Member *member)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        const Var *v = field[i].var;
+        if (field[i].shown) member[count++] = (Member){.type = lesson_type(p, v, data), .name = lesson_name(o, v), .note = dims_text(o, v)};
+    }
+    return count;
+}
+
+// Its members on one line, if they fit there.
+static void emit_short_struct(Out *o, const char *name, const char *pointer, Member *member, int n)
+{
+    const char *all = "";
+    for (int i = 0; i < n; i++) {
+        if (member[i].done) continue;
+        all = text(o, "%s %s %s", all, member[i].type, member[i].name);
+        for (int k = i + 1; k < n; k++) {
+            if (strcmp(member[k].type, member[i].type) != 0 || (*member[k].name == '*') != (*member[i].name == '*')) continue;
+            all = text(o, "%s, %s", all, member[k].name);
+            member[k].done = true;
+        }
+        all = text(o, "%s;", all);
+    }
+    const char *whole = text(o, "static struct {%s } %s, *const %s = &%s;", all, name, pointer, name);
+    if (strlen(whole) <= MOST_SHORT) {
+        line(o, "%s", whole);
+        return;
+    }
+    for (int i = 0; i < n; i++) member[i].done = false;
+    ENDING(text(o, "} %s, *const %s = &%s;", name, pointer, name), "static struct") emit_members(o, member, n, 1);
+}
+
+void emit_lesson_structs(Out *o, const Program *p)
+{
+    Member *member = NEW_N(o->arena, Member, p->ndata + p->ntotals + p->nstate + 1);
+    int n = lesson_members(o, p, p->data, p->ndata, true, member);
+    for (int i = 0; i < p->ntotals; i++)
+        member[n++] = (Member){.type = "long", .name = text(o, "%s%d", p->total_name, i + 1), .note = ex_quote(o->arena, p->total[i])};
+    if (n) emit_short_struct(o, "data", "d", member, n);
+    n = lesson_members(o, p, p->state, p->nstate, false, member);
+    emit_short_struct(o, "state", "s", member, n);
     emit_streams(o, p);
 }
 

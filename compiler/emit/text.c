@@ -12,8 +12,13 @@
 const char *var_text(const Out *o, const Var *v)
 {
     if (v->kind == VAR_ELEMENT) return v->name;
-    const bool as_read = o->as_read || (o->launching && v->rank == 0);  // no size is made of a response that may be missing
+    const bool as_read = o->as_read || o->g->lesson || (o->launching && v->rank == 0);  // no size is made of a response that may be missing
     return text(o, "%s->%s", v->kind == VAR_DATA && (!v->response || as_read) ? "d" : "s", c_name(o, v->name));
+}
+
+const char *scalar_text(const Out *o, const Var *v)
+{
+    return text(o, o->g->lesson || v->kind == VAR_ELEMENT ? "%s" : "*%s", var_text(o, v));
 }
 
 const char *math_text(const Out *o, const Expr *e) { return ex_text(o->arena, e); }
@@ -247,8 +252,7 @@ const char *position_c(const Out *o, const Place *at)
 
 const char *element_c(const Out *o, const Var *v, Expr *const *at)
 {
-    const char *place = var_text(o, v);
-    return v->rank ? text(o, "%s[%s]", place, position_text(o, v, 0, v->rank, at).c) : text(o, "*%s", place);
+    return v->rank ? text(o, "%s[%s]", var_text(o, v), position_text(o, v, 0, v->rank, at).c) : scalar_text(o, v);
 }
 
 const char *place_text(const Out *o, const Place *at)
@@ -264,7 +268,7 @@ const char *place_text(const Out *o, const Place *at)
 
 static const double HALF_LOG_2PI = 0.91893853320467274178;  // normalisers of normals have it, to within the rounding of log(2 pi)/2
 static const double ITS_ROUNDING = 2.3e-16;
-static const double LONG_NUMBER = 1e9;                      // whole numbers from here on are written as reals
+static const double LONG_NUMBER = 1e9;  // whole numbers from here on are written as reals
 
 static Text number(const Out *o, double v)
 {
@@ -608,7 +612,7 @@ Text expr_text(const Out *o, const Expr *e)
         if (e->nargs < e->var->rank) return tight(whole_text(o, e));
         if (o->launching && (e->var->rank > 0 || e->var->kind != VAR_DATA)) return size_in_launch(o, e);
         const char *place = var_text(o, e->var);
-        if (e->var->rank == 0) return tight(place[0] == 'd' || e->var->kind == VAR_ELEMENT ? place : text(o, "*%s", place));
+        if (e->var->rank == 0) return tight(place[0] == 'd' ? place : scalar_text(o, e->var));
         return tight(text(o, "%s[%s]", place, position_text(o, e->var, 0, e->var->rank, e->args).c));
     }
     case EX_ADD: return sum(o, e, "long");

@@ -11,8 +11,8 @@ static void emit_chosen(Out *o, const Node *n, const char *place, const char *el
 {
     emit_fault_unless_chosen(o, "chosen", n->weigh.c->var->name, element);
     line(o, "const long x = chosen < 1 ? old : first + chosen - 1;");
-    if (n->weigh.marginal) line(o, "NO_RATIO();");
-    else line(o, "if (CHECKING) RATIO(%s - old_weight);", weight);
+    if (n->weigh.marginal) no_ratio(o);
+    else checked(o, "if (CHECKING) RATIO(%s - old_weight);", weight);
     line(o, n->weigh.c->var->base == BASE_INT ? "%s = (int)x;" : "%s = x;", place);
     emit_again(o, n->weigh.again);
 }
@@ -20,9 +20,9 @@ static void emit_chosen(Out *o, const Node *n, const char *place, const char *el
 static void emit_choice_of_all(Out *o, const Node *n, const char *place, const char *element)
 {
     if (!n->weigh.marginal)
-        line(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;",
-             n->weigh.varies ? " && old >= first && old - first < values" : "");
-    if (!n->weigh.marginal) line(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
+        checked(o, "const wide old_weight = CHECKING%s ? weight[old - first] : 0;",
+                n->weigh.varies ? " && old >= first && old - first < values" : "");
+    if (!n->weigh.marginal) checked(o, "if (CHECKING) NEW_WEIGHTS(weight, values);");
     line(o, "const long chosen = categorical_log_weights(&g, weight, values);");
     emit_chosen(o, n, place, element, "CHECK_WEIGHT(x - first)");
 }
@@ -52,7 +52,7 @@ static void emit_weigh_all(Out *o, const Node *n, const char *place, const char 
     if (o->team)
         BLOCK ("ONE_LANE") emit_choice_of_all(o, n, place, element);
     else emit_choice_of_all(o, n, place, element);
-    if (o->team && !n->weigh.weights) line(o, "TEAM_RELEASE(weight);");
+    if ((o->team || (o->g->lesson && !few)) && !n->weigh.weights) line(o, "TEAM_RELEASE(weight);");
 }
 
 // The choice by products of weights in tables, if weights.h can make it: then it is not 0.
@@ -91,7 +91,7 @@ static void emit_values_at_once(Out *o, const Node *n, const char *place)
             line(o, "weight[value - begin] = lp;");
         }
         if (!n->weigh.marginal)
-            line(o, "if (CHECKING && old - first >= begin && old - first < end) old_weight = weight[old - first - begin];");
+            checked(o, "if (CHECKING && old - first >= begin && old - first < end) old_weight = weight[old - first - begin];");
         line(o, "weigh_values(&all, &g, weight, begin, end - begin);");
     }
 }
@@ -108,7 +108,7 @@ static void emit_weigh_by_lane(Out *o, const Node *n, const char *place, const c
             if (!n->weigh.marginal) line(o, "new_weight = all.log_chosen;");
         }
     } else {
-        if (!n->weigh.marginal) line(o, "wide old_weight = 0;");
+        if (!n->weigh.marginal) checked(o, "wide old_weight = 0;");
         emit_values_at_once(o, n, place);
         line(o, "const long chosen = all.wrong ? 0 : all.chosen;");
     }
@@ -128,10 +128,11 @@ void emit_weigh(Out *o, const Node *n)
     const char *place = place_text(o, &(Place){.element = n->weigh.c->current}), *element = element_text(o, n->weigh.element);
     line(o, "%s", stream_text(o, n->weigh.c->var, element));
     const Expr *first = n->weigh.first, *last = n->weigh.last;
-    const bool few = !o->team && n->weigh.few;
+    const bool team = o->team || (o->g->lesson && o->kernel->kind == KERNEL_TEAM);  // by whom it is drawn elsewhere
+    const bool few = !team && n->weigh.few;
     if (few) line(o, "enum { first = %.0f, values = %.0f };", first->number, last->number - first->number + 1);
     else line(o, "const long first = %s, values = %s - first + 1;", end_c(o, first), end_c(o, last));
-    if ((few && !n->weigh.weights_of) || o->team || n->weigh.expects) emit_weigh_all(o, n, place, element, few);
+    if ((few && !n->weigh.weights_of) || team || n->weigh.expects) emit_weigh_all(o, n, place, element, few);
     else emit_weigh_by_lane(o, n, place, element);
 }
 

@@ -252,6 +252,7 @@ typedef struct Graph {
     // --method. OTHER: gmc chooses. GIBBS: NUTS only where the model requests it. NUTS: wherever it can be used, unless the model requests
     // another method. EM: the program finds modes, by expectations of latents and maxima of all other conditionals
     Method method;
+    bool lesson;          // --lesson: sums are made where they are read, and one lane does everything in order
     bool supports_known;  // build: the supports that statements imply are known
     struct Added *added;  // build: the statements target +=, the last one first
     bool laws;            // elaborate: some expression calls a density by its name, normal_lpdf(y | mu, s)

@@ -59,6 +59,7 @@ void comment_update(Lower *p, const Update *s)
     p->says_law = true;
     const char *because = density && !s->imputes ? d->because : s->kind == UPDATE_GAUSSIAN ? s->reason : NULL;
     const char *more = s->imputes                                                     ? "     if values are missing"
+                       : p->g->lesson                                                 ? ""
                        : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel"
                                                                                       : "";
     if (s->over_sum) because = because ? words(p, "%s; unknowns are summed out", because) : "unknowns are summed out";

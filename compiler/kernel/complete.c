@@ -11,6 +11,12 @@
 void complete_program(Lower *p)
 {
     each_kernel(p, form_kernel);
+    if (p->g->lesson) {
+        find_fields(p);
+        find_starts(p);
+        find_lesson(p);
+        return;
+    }
     share_draws(p);
     find_uses(p);
     find_rations(p);

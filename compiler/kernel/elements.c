@@ -293,3 +293,17 @@ Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q)
     for (int i = 0; i < q->loops.n; i++) loops.index[loops.n++] = q->loops.index[i];
     return hoist_sum(&p->statistics, &keys, &loops, q->value);
 }
+
+// Whether that sum would leave the sweep, also where no statistics are made for it.
+bool leaves_sweep(Lower *p, const Conditional *c, const Part *q)
+{
+    Sum **last = &p->statistics.first;
+    while (*last) last = &(*last)->next;
+    const bool only_closed = p->statistics.only_closed;
+    p->statistics.only_closed = false;
+    const bool leaves = hoisted_part(p, c, q) != NULL;
+    p->statistics.only_closed = only_closed;
+    for (Sum *s = only_closed ? *last : NULL; s; s = s->next) fresh_forget(p->statistics.names, s->var);
+    if (only_closed) *last = NULL;
+    return leaves;
+}

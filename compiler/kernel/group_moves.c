@@ -70,7 +70,7 @@ static Expr *where_it_pays(Lower *p, const Update *s)
          q; before = q, q = q->next) {
         // one pass for both
         if (before && before->factor == q->factor && memcmp(&before->loops, &q->loops, sizeof q->loops) == 0) continue;
-        if (s->kind == UPDATE_EXACT && hoisted_part(p, s->conditional, q)) continue;
+        if (s->kind == UPDATE_EXACT && leaves_sweep(p, s->conditional, q)) continue;
         rows = ex_add2(rows, ex_mul2(ex_num(!o->added && is_binary(q->factor) ? 1.0 / OF_TWO_VALUES : 1), of_others(&q->loops, elements)));
     }
     if (o->added) rows = ex_mul2(ex_num(sharing(p, s)), rows);
@@ -289,9 +289,10 @@ void along_group_move(Lower *p, const Update *s)
     Expr *all = ex_num(0);
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
     note(p,
-         haar ? "The group move by %s is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of "
-                "the Haar measure, 1/%s, too."
-              : "The group move by %s is applied (Liu and Sabatti 2000)",
+         haar && !p->g->lesson
+             ? "The group move by %s is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of "
+               "the Haar measure, 1/%s, too."
+             : "The group move by %s is applied (Liu and Sabatti 2000)",
          o->by->name, o->by->name);
     Kernel *k = open_kernel(p, KERNEL_TEAM,
                             o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");

@@ -293,7 +293,7 @@ bool own_rows(Share *s, const Node *sum, Loops *l, const Order **order, Index **
 {
     Expr *todo[MOST_CONDITIONS], *part[MOST_CONDITIONS];
     int n = 0, todos = 0, row = -1, at = -1;
-    if (!l->guard || !s->nelements || sum->nest.careful) return false;
+    if (!l->guard || !s->nelements || sum->nest.careful || s->p->g->lesson) return false;
     for (todo[todos++] = l->guard; todos > 0;) {
         Expr *e = todo[--todos];
         const bool both = e->kind == EX_CALL && e->fn == FN_AND;

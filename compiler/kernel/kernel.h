@@ -166,7 +166,7 @@ struct Node {
             int n;
             Index *index[MAX_RANK];
             bool unnamed[MAX_RANK];  // forms.c, over missing values: the text of the body does not name this index
-            const Var *of;  // the indices are its first subscripts, drawn as elements; NULL: each has a range
+            const Var *of;           // the indices are its first subscripts, drawn as elements; NULL: each has a range
             int colours, field;
             const int *stride;       // of a lattice: which elements have one colour
             const Classes *classes;  // SHARE_CLASSES
@@ -627,6 +627,7 @@ typedef struct Launch {
     int stands_in;                  // it is launched where the sparse block of this number is not drawn jointly; 0: always
     const struct UpdateCode *code;  // SCALES: of the update that it begins
     bool unless_kept;               // left out in a sweep, which has launched it
+    bool shown;                     // a lesson has it
     int nargs;
     LaunchArg arg[MOST_LAUNCH_ARGS];
     struct Launch *next;
@@ -649,6 +650,7 @@ typedef struct UpdateCode {  // of one update of the schedule
     const char *function;   // that launches it
     const Rows *waits_for;  // HMC of a selection: it is left out where these rows are listed; or NULL
     bool again;             // sums of responses are made again before it, since values were imputed
+    bool shown;             // a lesson has it
     Launches made;          // statistics that a sweep makes before it
     Launches launches;
     const char *density_name;  // NUTS, and joint normals with scales: the function that launches
@@ -681,6 +683,7 @@ typedef struct Field {  // of Data or State, as the tables of the program descri
     const char *needed_for;   // data: why no value may be missing; or NULL
     int imputed;              // data: 1 + the number of the field of State that has them with missing values filled in; 0: none
     int extent_of[MAX_RANK];  // data: 1 + the number of the field of Data that is this extent; 0: none
+    bool shown;               // a lesson has it
 } Field;
 
 struct Program;
@@ -813,6 +816,10 @@ void placement(Lower *p);                // placement.c
 // ---- complete.c: after the passes ----
 
 void complete_program(Lower *p);  // what a program holds beside kernels and launches, for emission to print
+
+// ---- lesson.c: what a lesson shows of a program, once it is complete ----
+
+const char *lesson_refused(const Program *p);  // why there is none, NULL: there is one
 
 // ---- cost.c ----
 

@@ -167,7 +167,7 @@ Lower *lower_new(const Graph *g)
     p->out = NEW(g->arena, Program);
     p->out->g = p->g = g;
     p->names = (Fresh){.g = g, .nvars = g->nvars};
-    p->statistics = (Sums){.g = g, .names = &p->names, .first = g->sums};
+    p->statistics = (Sums){.g = g, .names = &p->names, .first = g->sums, .only_closed = g->lesson};
     place_variables(p->out);
     list_rows(p);
     ex_settle();

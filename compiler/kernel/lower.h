@@ -198,6 +198,7 @@ void find_uses(Lower *p);               // uses.c
 void find_rations(Lower *p);            // prices.c
 void find_fields(Lower *p);             // fields.c
 void find_starts(Lower *p);             // starts.c
+void find_lesson(Lower *p);             // lesson.c
 void find_prices(Lower *p);             // prices.c
 void price_selections(Lower *p);        // prices.c
 
@@ -304,6 +305,7 @@ Node *put_store(Lower *p, Shared how, const Conditional *c, Var *x);  // the ele
 Node *enter_part(Lower *p, const Loops *l);                           // sums over the loops of a part, into locals
 // a part as an expression of the element: its sum leaves the sweep; NULL: it cannot
 Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q);
+bool leaves_sweep(Lower *p, const Conditional *c, const Part *q);
 // with as many lanes as the elements need
 void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, const Kernel *k);
 

@@ -504,8 +504,9 @@ static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64
 {
     if (e->nargs == 0 || e->kept == walk || scope_find(&w->scope, e)) return;
     e->kept = walk;
-    if (worth_naming(e) && !(w->chosen && ex_find(e, test_chosen, NULL)) && !(inner->guard && looks_up(e)) && !changes(e, inner) &&
-        !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) && ex_rank(e) == 0) {
+    if (worth_naming(e) && !(w->p->g->lesson && !needs_statements(w, e)) && !(w->chosen && ex_find(e, test_chosen, NULL)) &&
+        !(inner->guard && looks_up(e)) && !changes(e, inner) && !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) &&
+        ex_rank(e) == 0) {
         Expr *exists = reads_inside(w->p->g, e);
         if (!exists || !needs_statements(w, e)) {
             need(w, e);

@@ -46,7 +46,7 @@ const Placement *placement_of(const Program *p, const Var *v)
     return v->id < t->n && t->at[v->id].var == v ? &t->at[v->id] : &local;
 }
 
-bool is_real(const Program *p, const Var *v) { return placement_of(p, v)->type == TYPE_REAL; }
+bool is_real(const Program *p, const Var *v) { return !p->g->lesson && placement_of(p, v)->type == TYPE_REAL; }
 
 // ---- variables of the graph ----
 

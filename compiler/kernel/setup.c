@@ -143,8 +143,9 @@ static void put_requirements(Lower *p, bool counted)
 static Kernel *lower_check(Lower *p)
 {
     const Graph *g = p->g;
-    note(p, "Data must lie in the support of their distributions%s.",
-         g->requirements ? ", arguments of these in their domains, and subscripts inside their arrays" : "");
+    if (!g->lesson)
+        note(p, "Data must lie in the support of their distributions%s.",
+             g->requirements ? ", arguments of these in their domains, and subscripts inside their arrays" : "");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "check_data", "wide");
     for (const Factor *f = g->factors; f; f = f->next) {
         if (f->from && !f->original && (f->region || f->value->kind == EX_REF)) put_check(p, f, true);

@@ -336,7 +336,7 @@ static void take_vectors(Node *list)
 
 void share_loops(Lower *p, Kernel *k)
 {
-    Share s = {.p = p, .a = p->g->arena, .kernel = k, .team = k->kind == KERNEL_TEAM};
+    Share s = {.p = p, .a = p->g->arena, .kernel = k, .team = k->kind == KERNEL_TEAM && !p->g->lesson};
     share_list(&s, k->body);
     take_vectors(k->body);
 }

@@ -12,7 +12,7 @@ char *kernel_text(const Program *p, const Kernel *k)
     if (!to) return NULL;
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
-    Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to), .scope = &scope, .real = &real};
+    Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to, false), .scope = &scope, .real = &real};
     emit_kernel(&out, k);
     page_close(out.page);
     fclose(to);

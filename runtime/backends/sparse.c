@@ -465,6 +465,16 @@ static const char *asked_route(void)
     return asked;
 }
 
+int gm_all_separate(void)
+{
+    static int known;  // 1: no, 2: yes
+    if (!known) {
+        const char *asked = asked_route();
+        known = 1 + (asked && strcmp(asked, "separate") == 0);
+    }
+    return known == 2;
+}
+
 // The least full block in a factor that takes more than `most` ns; its work and its entries are those of a dense matrix.
 static long refused_block(double most)
 {

@@ -243,7 +243,7 @@ DEVICE long remainder_of(GmContext *GM, long i, long n)
     FAULT_AT("%", none, 0, "the remainder of a division by 0 is asked for");
     return 0;
 }
-#ifndef __CUDACC_RTC__
+#if !defined(__CUDACC_RTC__) && !defined(GM_LESSON)
 #include "launch.h"
 #endif
 

@@ -317,6 +317,9 @@ char *gm_zero_factor(const GmModel *model, const GmMemory *m, const GmData *d, i
 
 // ---- initial.c: where chains start ----
 
+// The random start of one variable of the first chain, by itself, as gm_initial draws it; `variable`: its field.
+void gm_start_values(const GmField *field, const GmShape *shape, uint64_t seed, uint32_t variable, void *elements);
+
 // Fills parameters, latents, auxiliaries and missing data of every chain. Keyed by (seed, chain number, field, element) only.
 // false after a message: the file of initial values is bad.
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);

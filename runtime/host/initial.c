@@ -118,6 +118,12 @@ static void fill(const Start *s, void *elements)
     }
 }
 
+void gm_start_values(const GmField *field, const GmShape *shape, uint64_t seed, uint32_t variable, void *elements)
+{
+    const Start s = {.field = field, .shape = shape, .radius = 1, .variable = variable, .at = {.seed = seed, .sweep = INITIAL_SWEEP}};
+    fill(&s, elements);
+}
+
 // Missing entries start at the mean of those observed; counts and categories at one of the observed values, chosen at random.
 static void impute(const Start *s, void *elements, const GmMissing *missing, const void *observed)
 {

@@ -12,8 +12,8 @@ Each page has a scratch folder of its own. Three things of a page count, in thei
 
 build/ and build/venv/bin are on the PATH. A number of a summary may differ by Monte Carlo error, since another processor may round
 differently: a mean by six of its errors, an sd by 15 %, an effective size by a factor of two, R-hat by 0.02. Times are not compared. Of
-what the sampler or a warning says below the table words count only (`about as` is `about 2 times as`). Any other number may differ by 10 % or
-1e-6, and words by nothing.
+what the sampler or a warning says below the table words count only (`about as` is `about 2 times as`). Any other number may differ by
+10 % or 1e-6, and words by nothing.
 Exit status 1 if something differs or a command fails.
 """
 import difflib

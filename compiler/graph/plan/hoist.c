@@ -435,6 +435,7 @@ Expr *hoist_sum(Sums *to, const Keys *keys, const Loops *loops, Expr *value)
     Expr *e = weighted ? hoist_weighted(to, keys, loops, value)
               : drawn  ? hoist_keyed(to, keys, loops, value)
                        : hoist(to, keys, loops, value);
+    if (to->only_closed && *last) e = NULL;
     if (!e) {  // forget statistics that nobody will read
         for (Sum *s = *last; s; s = s->next) fresh_forget(to->names, s->var);
         *last = NULL;

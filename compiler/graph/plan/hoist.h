@@ -14,6 +14,7 @@ typedef struct Sums {  // statistics of data: those of the graph, and new ones
     Fresh *names;
     Sum *first;
     const Rows *route;      // new statistics are read only where this draw has many rows; NULL: everywhere
+    bool only_closed;       // none is made: sums that need one stay where they are
     const Update *serving;  // the update that reads new statistics, or NULL
 } Sums;
 
