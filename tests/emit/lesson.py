@@ -12,12 +12,11 @@ import sys
 gmc, work = sys.argv[1:3]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MOST = {"tests/golden/eight_schools/model.gm": 80, "examples/hierarchical_normal/hierarchical_normal.gm": 160}
-# exact draws, latents, truncation, labels, simplexes, slices, rows by group, joint normals (dense, arrow, each its own), counts, predictions
-SAME = ["tests/golden/eight_schools/model.gm", "examples/hierarchical_normal/hierarchical_normal.gm", "examples/cookbook/regression/regression.gm",
-        "examples/cookbook/mixture/mixture.gm", "examples/cookbook/lda/lda.gm", "examples/cookbook/ordinal/ordinal.gm",
-        "examples/cookbook/logistic/logistic.gm", "examples/cookbook/correlated_effects/correlated_effects.gm",
-        "examples/cookbook/change_point/change_point.gm", "examples/cookbook/survival/survival.gm", "examples/cookbook/ar/ar.gm",
-        "examples/cookbook/variable_selection/variable_selection.gm", "examples/cookbook/occupancy/occupancy.gm"]
+# exact draws, latents, truncation, labels, simplexes, slices, rows by group, joint normals (dense, arrow, each its own), counts
+SAME = ["tests/golden/eight_schools/model.gm", "examples/hierarchical_normal/hierarchical_normal.gm"]
+SAME += ["examples/cookbook/%s/%s.gm" % (name, name)
+         for name in ("regression mixture lda ordinal logistic correlated_effects change_point survival ar "
+                      "variable_selection occupancy").split()]
 REFUSED = {"examples/cookbook/hmm/hmm.gm": "recursion", "examples/cookbook/multinomial/multinomial.gm": "category by category"}
 SWEEPS = ["--warmup", "20", "--samples", "40"]
 
@@ -59,6 +58,46 @@ def lesson_of(model, name):
     return text
 
 
+SMALL = """data { int N; vector<lower=0>[N] y; }
+prior { m ~ normal(0, 10); s ~ inv_gamma(2, 2); }
+likelihood { for (i in 1:N) y[i] ~ normal(m, sqrt(s)); }
+"""
+# what a lesson is given, the status, what it says
+WRONG = [('{"y": [1, 2, -3]}', [], 2, "y[3] = -3 is below its lower bound 0"),
+         ('{"y": [1, null, 3]}', [], 2, "y[2] is missing, but a lesson takes data that are complete"),
+         ('{"y": [1, 2], "N": 3}', [], 2, "y"),
+         ('{"N": 3}', [], 2, "y is in none of the files of data"),
+         ('{"y": [1, ', [], 2, "data.json"),
+         ('{"y": [1, 2, 3]}', ["--samples", "many"], 2, "--samples: a whole number, 0 or more, is missing behind it"),
+         ('{"y": [1, 2, 3]}', ["--chains", "4"], 2, "--chains: there are --seed N"),
+         ('{"y": [1, 2, 3]}', ["--samples", "10"], 0, "m ")]
+
+
+def wrong_inputs(flags):
+    """Cases in which a small lesson, or gmc, does not say what is wrong in a line."""
+    model, path, data = (os.path.join(work, name) for name in ("small.gm", "small", "data.json"))
+    with open(model, "w") as f:
+        f.write(SMALL)
+    run([gmc, "-q", "--lesson", model, "-o", path + ".c"])
+    run(["cc", path + ".c"] + flags + ["-o", path])
+    failed = 0
+    for text, options, status, says in WRONG:
+        with open(data, "w") as f:
+            f.write(text)
+        done = run([path, data] + options, status)
+        good = says in done.stderr and (status == 0 or (done.stderr.count("\n") == 1 and not done.stdout)) \
+            and (status != 0 or done.stdout.count("\n") == 11)
+        failed += not good
+        print("%-7s %s %s: %s" % ("ok" if good else "FAILED", text, " ".join(options), done.stderr.strip().split("\n")[0]))
+    for options, says in ((["--method", "nuts"], "a lesson has Gibbs updates"), (["-o", model], "it is a file that is read"),
+                          (["-o", "/nowhere/lesson.c"], "/nowhere/lesson.c")):
+        done = run([gmc, "-q", "--lesson", model] + options, 2)
+        good = says in done.stderr and done.stderr.count("\n") == 1 and open(model).read() == SMALL
+        failed += not good
+        print("%-7s gmc --lesson %s: %s" % ("ok" if good else "FAILED", " ".join(options), done.stderr.strip()))
+    return failed
+
+
 def main():
     failed = 0
     flags = run([gmc, "--lesson-flags"]).stdout.split()
@@ -77,6 +116,7 @@ def main():
             wrong = "%d lines, at most %d" % (lines, MOST[model])
         failed += wrong is not None
         print("%-7s %s: %s" % ("FAILED" if wrong else "ok", model, wrong or "%d lines, %d draws" % (lines, len(mine))))
+    failed += wrong_inputs(flags)
     for model, why in REFUSED.items():
         done = run([gmc, "-q", "--lesson", os.path.join(ROOT, model)], status=2)
         good = why in done.stderr and done.stderr.count("\n") == 1 and not done.stdout
