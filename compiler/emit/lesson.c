@@ -13,7 +13,17 @@
 
 static bool has_text(const Launch *l) { return l->shown && l->kernel && l->kernel->body; }
 
-static bool is_routine(const Launch *l) { return l->shown && (l->kind == LAUNCH_NORMAL_DENSE || l->kind == LAUNCH_NORMAL_ARROW); }
+// The routine that draws a joint normal; NULL: the launch is none.
+static const char *routine_name(const Launch *l)
+{
+    switch (l->shown ? l->kind : LAUNCH_END) {
+    case LAUNCH_NORMAL_DENSE: return "draw_joint_normal";
+    case LAUNCH_NORMAL_ARROW: return "draw_arrow";
+    case LAUNCH_NORMAL_DENSE_SCALED: return "draw_joint_normal_scaled";
+    case LAUNCH_NORMAL_ARROW_SCALED: return "draw_arrow_scaled";
+    default: return NULL;
+    }
+}
 
 // Past what only --check launches.
 static const Launch *unchecked(const Launch *l)
@@ -49,7 +59,7 @@ static const char *routine(const Out *o, const Launch *l)
 {
     const char *list = "";
     for (int i = 0; i < l->nargs; i++) list = text(o, "%s%s%s", list, i ? ", " : "", argument(o, &l->arg[i]));
-    return text(o, "%s(%s);", l->kind == LAUNCH_NORMAL_DENSE ? "draw_joint_normal" : "draw_arrow", list);
+    return text(o, "%s(%s);", routine_name(l), list);
 }
 
 // ---- functions ----
@@ -98,7 +108,7 @@ static void emit_function(Out *o, const char *name, const Launches *list)
     {
         for (const Launch *l = unchecked(list->first); l; l = unchecked(l->next)) {
             if (l->kind == LAUNCH_WHERE) line(o, "if (!(%s)) return;", extent_c(o, l->arg[0].extent, LOOSE));
-            if (is_routine(l)) line(o, "%s", routine(o, l));
+            if (routine_name(l)) line(o, "%s", routine(o, l));
             if (!has_text(l)) continue;
             if (!first && *law_text(o, l->kernel)) line(o, "%.*s", (int)strlen(law_text(o, l->kernel)) - 1, law_text(o, l->kernel));
             const bool apart = meets(l->kernel->body, list->first, l);
@@ -219,7 +229,6 @@ static void emit_main(Out *o, const Program *p)
         for (int i = 0; i < p->ndata; i++)
             if (p->data[i].shown) add_call(o, &row, data_c(o, p, &p->data[i]));
         end_row(o, &row);
-        for (int i = 0; i < p->ntotals; i++) line(o, "d->%s%d = %s;", p->total_name, i + 1, extent_c(o, p->total[i], LOOSE));
         emit_start(o, p, &row);
         add_functions(o, &row, &p->prepare);
         add_functions(o, &row, &p->finish);

@@ -278,6 +278,7 @@ void emit_list(Out *o, const Node *list)
             n = emit_lets(o, n);
             continue;
         }
+        o->sole = o->braces && n == list && !n->next;
         emit_node(o, n);
         scope_wrote(o->scope, n);
     }

@@ -64,6 +64,7 @@ typedef struct Out {
     // the block
     int indent, depth;  // depth: blocks of the kernel around this place
     bool braces;
+    bool sole;            // the node that is written is the only one of its block, whose names are then its own
     const char *closing;  // what its last line is
     int known;            // names in the scope where it begins; -1: what it names goes on
     const Buffer *buffers;

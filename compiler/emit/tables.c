@@ -202,7 +202,7 @@ static void emit_streams(Out *o, const Program *p)
         c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
         last = i + 1;
     }
-    emit_enum(o, &c, "streams of random numbers");
+    if (c.n) emit_enum(o, &c, "streams of random numbers");
 }
 
 void emit_structs(Out *o, const Program *p)

@@ -40,7 +40,7 @@ static const char *refused(const Launch *l)
     case LAUNCH_NORMAL_SPARSE:
     case LAUNCH_NORMAL_SPARSE_SCALED: return "is a joint normal whose precision a library factors";
     case LAUNCH_NORMAL_DENSE_SCALED:
-    case LAUNCH_NORMAL_ARROW_SCALED:
+    case LAUNCH_NORMAL_ARROW_SCALED: return NULL;
     case LAUNCH_NORMAL_ROWS_SCALED: return "is a joint normal with a scale of its own";
     case LAUNCH_MISSING:
     case LAUNCH_ROWS:
@@ -110,6 +110,7 @@ const char *lesson_refused(const Program *p)
         if (p->g->vars[i]->lowered.kept_log)
             return arena_printf(a, "%s may round to an end of its support: its logarithm is kept", p->g->vars[i]->name);
     if (p->before.first || p->g->series) return "the model has a recursion";
+    if (p->ntotals) return "sizes are sums of data";
     if (refused_launches(&p->prepare) || refused_launches(&p->finish)) return "data are prepared by routines of the runtime";
     return NULL;
 }

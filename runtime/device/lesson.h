@@ -80,16 +80,33 @@ static inline double gm_lesson_finite(double x, const char *name, long element)
     return x;
 }
 
-static inline void draw_joint_normal(uint32_t var, const char *name, long n, double *J, double *h, double *x)
+// scale: what a scale of latents is drawn with; scale[2] becomes that scale. NULL: there is none.
+static inline void draw_joint_normal_scaled(uint32_t var, const char *name, long n, double *J, double *h, double *x, double *scale)
 {
     Stream g = stream(at, var, 0);
-    if (gm_normal_dense(&g, n, J, h, x, NULL)) gm_fault(gm_lesson_lane.run, 0, name, 0, NOT_POSITIVE_DEFINITE);
+    GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
+    if (gm_normal_dense(&g, n, J, h, x, scale ? &move : NULL)) gm_fault(gm_lesson_lane.run, 0, name, 0, NOT_POSITIVE_DEFINITE);
+    if (scale) scale[2] = move.scale;
+}
+
+static inline void draw_joint_normal(uint32_t var, const char *name, long n, double *J, double *h, double *x)
+{
+    draw_joint_normal_scaled(var, name, n, J, h, x, NULL);
+}
+
+static inline void draw_arrow_scaled(uint32_t var, const char *name, long n, double *J, double *h, double *x, long m, double *D, double *E,
+                                     double *k, double *u, double *scale)
+{
+    Stream g = stream(at, var, 0);
+    GmScale move = {scale ? scale[0] : 0, scale ? scale[1] : 0, 1};
+    if (gm_normal_arrow(&g, n, J, h, x, m, D, E, k, u, scale ? &move : NULL))
+        gm_fault(gm_lesson_lane.run, 0, name, 0, NOT_POSITIVE_DEFINITE);
+    if (scale) scale[2] = move.scale;
 }
 
 static inline void draw_arrow(uint32_t var, const char *name, long n, double *J, double *h, double *x, long m, double *D, double *E,
                               double *k, double *u)
 {
-    Stream g = stream(at, var, 0);
-    if (gm_normal_arrow(&g, n, J, h, x, m, D, E, k, u, NULL)) gm_fault(gm_lesson_lane.run, 0, name, 0, NOT_POSITIVE_DEFINITE);
+    draw_arrow_scaled(var, name, n, J, h, x, m, D, E, k, u, NULL);
 }
 #endif

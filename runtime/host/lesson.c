@@ -4,6 +4,7 @@
 #include "lesson.h"
 #include "host.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,14 @@ static GmShape shape_of(double lower, double upper, int rank, const long *dim)
     return s;
 }
 
+// Whether the argument is NAME=FILE, or NAME=NUMBER, for another name.
+static bool is_of_other(const char *argument, const char *name)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)argument[n]) || argument[n] == '_') n++;
+    return argument[n] == '=' && (n != strlen(name) || strncmp(argument, name, n) != 0);
+}
+
 // The value of this name in the files, or NULL; what it holds stays in memory.
 static const GmValue *read_value(const GmField *field)
 {
@@ -76,7 +85,7 @@ static const GmValue *read_value(const GmField *field)
     values->fields = field;
     values->n_fields = 1;
     for (int k = 0; k < lesson.n_files; k++)
-        if (!gm_values_read(values, lesson.file[k])) leave();
+        if (!is_of_other(lesson.file[k], field->name) && !gm_values_read(values, lesson.file[k])) leave();
     return gm_values_find(values, field->name);
 }
 

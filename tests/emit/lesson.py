@@ -17,6 +17,8 @@ SAME = ["tests/golden/eight_schools/model.gm", "examples/hierarchical_normal/hie
 SAME += ["examples/cookbook/%s/%s.gm" % (name, name)
          for name in ("regression mixture lda ordinal logistic correlated_effects change_point survival ar "
                       "variable_selection occupancy").split()]
+SAME += ["examples/probit/probit.gm"]
+TABLE = {"examples/probit/probit.gm": ("pima.csv", "X", "pregnant-age")}  # data in columns of a table
 REFUSED = {"examples/cookbook/hmm/hmm.gm": "recursion", "examples/cookbook/multinomial/multinomial.gm": "category by category"}
 SWEEPS = ["--warmup", "20", "--samples", "40"]
 
@@ -34,6 +36,10 @@ def draws(text):
 
 def data_of(model):
     folder = os.path.dirname(model)
+    table = TABLE.get(os.path.relpath(model, ROOT))
+    if table:
+        path = os.path.join(folder, table[0])
+        return [path, "%s=%s:%s" % (table[1], path, table[2])]
     return [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.endswith(".json") and f != "expect.json"][:1]
 
 

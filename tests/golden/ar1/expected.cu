@@ -96,9 +96,9 @@ KERNEL_TEAM(transform_phi) {
 }
 
 // (phi, s2) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:9
-//   log density += -0.918938533204673 - 1/2*phi^2
+//   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
-//   log density += -0.918938533204673 - 1/2*log(s2) - 1/2*(y[t] - phi*y[-1 + t])^2/s2   over t in 2:T
+//   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[-1 + t])^2/s2   over t in 2:T
 KERNEL_TEAM(density_phi) {
     wide lp = 0;
     wide slope_phi = 0;
@@ -144,21 +144,17 @@ KERNEL_ON_REQUEST(log_likelihood) {
 // Replicates of what is observed, in runs that request them.
 KERNEL_ON_REQUEST(replicate) {
     ONE_LANE {
-        {
-            Stream g = stream(at, VAR_y_rep, 0);
-            const wide x = normal_mean_sd(&g, 0, 10);
-            VERIFY(x, "y_rep", 0);
-            s->y_rep[0] = x;
-        }
+        Stream g = stream(at, VAR_y_rep, 0);
+        const wide x = normal_mean_sd(&g, 0, 10);
+        VERIFY(x, "y_rep", 0);
+        s->y_rep[0] = x;
     }
     const wide c1 = sqrt(*s->s2);
     LANES_FROM (t, 1, d->T - 1) {
-        {
-            Stream g = stream(at, VAR_y_rep, t);
-            const wide x = normal_mean_sd(&g, *s->phi * s->y[t - 1], c1);
-            VERIFY(x, "y_rep", t);
-            s->y_rep[t] = x;
-        }
+        Stream g = stream(at, VAR_y_rep, t);
+        const wide x = normal_mean_sd(&g, *s->phi * s->y[t - 1], c1);
+        VERIFY(x, "y_rep", t);
+        s->y_rep[t] = x;
     }
 }
 

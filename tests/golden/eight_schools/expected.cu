@@ -173,8 +173,8 @@ KERNEL_TEAM(transform_mu) {
 // (mu, tau, theta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
 //   log density += -2.52837644563877 - 0.02*mu^2
 //   log density += -2.06102061772356 - log1p(0.04*tau^2)
-//   log density += -0.918938533204673 - 1/2*(-mu + theta[j])^2/tau^2 - log(tau)   over j in 1:J
-//   log density += -0.918938533204673 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
+//   log density += -log(2*pi())/2 - 1/2*(-mu + theta[j])^2/tau^2 - log(tau)   over j in 1:J
+//   log density += -log(2*pi())/2 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
 KERNEL_TEAM(density_mu) {
     wide lp = 0;
     wide slope_mu = 0;
@@ -238,12 +238,10 @@ KERNEL_ON_REQUEST(log_likelihood) {
 // Replicates of what is observed, in runs that request them.
 KERNEL_ON_REQUEST(replicate) {
     LANES (j, d->J) {
-        {
-            Stream g = stream(at, VAR_y_rep, j);
-            const wide x = normal_mean_sd(&g, s->theta[j], d->sigma[j]);
-            VERIFY(x, "y_rep", j);
-            s->y_rep[j] = x;
-        }
+        Stream g = stream(at, VAR_y_rep, j);
+        const wide x = normal_mean_sd(&g, s->theta[j], d->sigma[j]);
+        VERIFY(x, "y_rep", j);
+        s->y_rep[j] = x;
     }
 }
 

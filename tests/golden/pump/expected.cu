@@ -155,13 +155,11 @@ KERNEL_ON_REQUEST(log_likelihood) {
 // Replicates of what is observed, in runs that request them.
 KERNEL_ON_REQUEST(replicate) {
     LANES (i, d->N) {
-        {
-            Stream g = stream(at, VAR_y_rep, i);
-            const wide x = poisson(&g, d->t[i] * s->theta[i]);
-            if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from poisson: an argument is out of range (model.gm:14)");
-            if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
-            s->y_rep[i] = INTEGER_DRAWN(x);
-        }
+        Stream g = stream(at, VAR_y_rep, i);
+        const wide x = poisson(&g, d->t[i] * s->theta[i]);
+        if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from poisson: an argument is out of range (model.gm:14)");
+        if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
+        s->y_rep[i] = INTEGER_DRAWN(x);
     }
 }
 
