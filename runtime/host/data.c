@@ -181,6 +181,8 @@ static bool ends_with(const char *text, const char *ending)
     return n >= m && strcasecmp(text + n - m, ending) == 0;
 }
 
+static bool is_table(const char *path) { return gm_text_is(path, ".csv") || gm_text_is(path, ".tsv") || gm_text_is(path, ".txt"); }
+
 static bool read_number(GmValues *v, const char *input, const char *name, double x)
 {
     const GmField *field = gm_values_wanted(v, name);
@@ -220,7 +222,7 @@ static bool read_named(GmValues *v, const char *input, const char *equals)
     if (*path && access(path, F_OK) != 0 && gm_parse_number(path, &x, &why) && !isnan(x)) good = read_number(v, input, name, x);
     else if (ends_with(path, ".npy") && !columns) good = gm_npy_read(v, path, name);
     else if (ends_with(path, ".npz") && !columns) good = gm_npz_read(v, path, name);
-    else if (ends_with(path, ".csv") || ends_with(path, ".tsv") || ends_with(path, ".txt")) good = gm_csv_read(v, path, name, columns);
+    else if (is_table(path)) good = gm_csv_read(v, path, name, columns);
     else gm_error("%s: expected %s=FILE.npy, %s=FILE.npz, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name, name);
     free(path);
     free(name);
@@ -233,12 +235,19 @@ bool gm_values_read(GmValues *v, const char *input)
     bool name = equals && equals > input && !isdigit((unsigned char)*input);
     for (const char *c = input; name && c < equals; c++) name = isalnum((unsigned char)*c) || *c == '_';
     if (name) return read_named(v, input, equals);
-    if (ends_with(input, ".json")) return gm_json_read(v, input);
-    if (ends_with(input, ".csv") || ends_with(input, ".tsv") || ends_with(input, ".txt")) return gm_csv_read(v, input, NULL, NULL);
+    if (gm_text_is(input, ".json")) return gm_json_read(v, input);
+    if (is_table(input)) return gm_csv_read(v, input, NULL, NULL);
+    if (gm_text_without_name(input)) {
+        const int first = gm_text_begins(input);
+        if (!first) return false;
+        return first == '{' || isspace(first) ? gm_json_read(v, input) : gm_csv_read(v, input, NULL, NULL);
+    }
     if (ends_with(input, ".npy") || ends_with(input, ".npz"))
         gm_error("%s: a .np%c file holds one array without a name; write NAME=%s", input, tolower((unsigned char)input[strlen(input) - 1]),
                  input);
-    else gm_error("%s: data files end in .json, .csv, .tsv, .npy or .npz (then NAME=FILE.npy)", input);
+    else
+        gm_error("%s: data files end in .json, .csv, .tsv (or these and .gz), .npy or .npz (then NAME=FILE.npy); - is standard input",
+                 input);
     return false;
 }
 
@@ -460,9 +469,20 @@ static void take_others(GmData *d, const GmModel *m, const GmData *others)
     free(takes);
 }
 
+// What is drawn in the place of missing values is said once.
+static void tell_missing(const GmData *d, const GmModel *m)
+{
+    for (int f = 0; f < m->n_data; f++) {
+        const long n = d->missing[f].count, size = gm_shape_size(&d->shape[f]);
+        if (n == 0) continue;
+        gm_note(n == 1 ? "%ld of %ld values of %s is missing, and is drawn" : "%ld of %ld values of %s are missing, and are drawn", n, size,
+                m->data[f].name);
+    }
+}
+
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others)
 {
-    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data}};
+    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others}};
     d->data = gm_alloc(1, m->data_size);
     d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
     d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);
@@ -473,6 +493,7 @@ bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, cons
     for (int f = 0; f < m->n_data; f++)
         if (!place_field(d, m, f)) return false;
     if (m->data_sizes) m->data_sizes(d->data);
+    if (!others) tell_missing(d, m);
     return true;
 }
 

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 // Where the numbers of one column go: into the value `target` (an index: the list of values may move), as its column `slot`.
 typedef struct CsvColumn {
@@ -101,12 +102,20 @@ static char choose_separator(const char *header)
     return best;
 }
 
+// Spreadsheets write #N/A for what is missing: a row may begin with it.
+static bool begins_with_missing(const Table *t, const char *text)
+{
+    static const char mark[] = "#N/A";
+    const size_t n = sizeof mark - 1;
+    return t->n > 0 && strncmp(text, mark, n) == 0 && (text[n] == 0 || text[n] == t->separator || text[n] == ' ');
+}
+
 // The next line that is no comment; NULL at the end of the file, or if t->lines.failed. A row that begins with # would be lost without a
 // word.
 static char *next_line(Table *t)
 {
     char *text;
-    while ((text = gm_lines_next(&t->lines)) && *text == '#') {
+    while ((text = gm_lines_next(&t->lines)) && *text == '#' && !begins_with_missing(t, text)) {
         long numbers = 0, cells = 0;
         for (char *at = text + 1, *rest; at && t->n; at = rest) {
             double x;
@@ -310,6 +319,13 @@ static void make_room(Table *t, long rows)
     t->room = rows;
 }
 
+// TRUE and FALSE, as R writes them, are 1 and 0 where ints are wanted.
+static bool is_truth(const GmValue *v, const char *cell, double *x)
+{
+    *x = strcasecmp(cell, "true") == 0;
+    return v->type == GM_INT && (*x == 1 || strcasecmp(cell, "false") == 0);
+}
+
 static bool store_row(Table *t)
 {
     if (t->rows == t->room) make_room(t, t->room ? 2 * t->room : 64);
@@ -319,7 +335,8 @@ static bool store_row(Table *t)
         GmValue *v = &t->values->value[c->target];
         double x;
         const char *why = NULL;
-        if (!gm_parse_number(t->cell[i], &x, &why) || !gm_store(v->type, v->elements, t->rows * (long)row_size(v) + c->slot, x, &why)) {
+        if (!(gm_parse_number(t->cell[i], &x, &why) || is_truth(v, t->cell[i], &x)) ||
+            !gm_store(v->type, v->elements, t->rows * (long)row_size(v) + c->slot, x, &why)) {
             gm_error("%s: line %ld, column %s: `%.60s` %s", t->lines.path, t->lines.number, c->label, t->cell[i], why);
             return false;
         }

@@ -2,10 +2,12 @@
 //
 //   { "N": 3, "y": [1, 0, null], "X": [[1, 2.5], [0, "NA"], [4, "Inf"]] }
 //
-// Arrays are nested row by row. null, "NA" and "NaN" are missing values, "Inf" and "-Inf" infinities.
+// Arrays are nested row by row. null, "NA" and "NaN" are missing values, "Inf" and "-Inf" infinities. Python writes NaN and Infinity
+// without quotes, which JSON has not: they are taken as these. true and false are 1 and 0 where ints are wanted.
 // Each member is converted and then freed, so that at no time more than the parsed tree and the arrays read so far are held.
 #include "host.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,14 +28,17 @@ static int measure(const json_t *node, long *dim)
 }
 
 // One number out of a leaf. On failure *why ends the sentence `y[3] = TEXT ...`.
-static bool leaf(const json_t *node, double *out, const char **why)
+static bool leaf(const json_t *node, GmType type, double *out, const char **why)
 {
     switch (json_typeof(node)) {
     case JSON_INTEGER: *out = (double)json_integer_value(node); return true;
     case JSON_REAL: *out = json_real_value(node); return true;
     case JSON_NULL: *out = NAN; return true;
     case JSON_TRUE:
-    case JSON_FALSE: *why = "is not a number: write 1 or 0"; return false;
+    case JSON_FALSE:
+        *out = json_is_true(node);
+        *why = "is not a number: true and false are for ints, 1 and 0";
+        return type == GM_INT;
     case JSON_STRING:  // "NaN", "Inf": what JSON has no number for
         if (!gm_parse_number(json_string_value(node), out, why)) return false;
         *why = "is a string, not a number: write it without quotes";
@@ -49,7 +54,7 @@ static bool fill(GmValue *v, const json_t *node, int depth, long *at)
     const char *why = NULL;
     if (depth == v->rank) {
         double x = 0;
-        if (leaf(node, &x, &why) && gm_store(v->type, v->elements, *at, x, &why)) {
+        if (leaf(node, v->type, &x, &why) && gm_store(v->type, v->elements, *at, x, &why)) {
             ++*at;
             return true;
         }
@@ -81,6 +86,7 @@ static bool fill(GmValue *v, const json_t *node, int depth, long *at)
 static bool convert(GmValues *values, const char *path, const char *name, const json_t *node)
 {
     const GmField *field = gm_values_wanted(values, name);
+    if (!field && values->tells) gm_note("%s: %s is not in the model's data, and is not read", path, name);
     if (!field) return true;
     GmValue *v = gm_values_add(values, name, path);
     if (!v) return false;
@@ -123,6 +129,66 @@ static const char *hint_for(const char *said)
     return "";
 }
 
+// ---- NaN and Infinity without quotes ----
+
+typedef struct Filter {  // of a text on its way to the parser
+    FILE *file;
+    bool in_string, escaped;
+    char before;       // the last character that went on
+    char word[16];     // a word that has begun
+    int n, ready, at;  // its length; of what goes on in its place, and how much of it has
+} Filter;
+
+enum { MOST_WORD = 9 };  // -Infinity
+
+// A word that JSON has not, in one of its own forms of the same length: columns in messages stay what they are.
+static void replace_word(Filter *f)
+{
+    static const struct {
+        const char *word, *by;
+    } known[] = {{"NaN", "\"\" "}, {"Infinity", "\"Inf\"   "}, {"-Infinity", "\"-Inf\"   "}};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if ((int)strlen(known[k].word) == f->n && memcmp(known[k].word, f->word, (size_t)f->n) == 0)
+            memcpy(f->word, known[k].by, (size_t)f->n);
+    f->ready = f->n;
+    f->n = f->at = 0;
+}
+
+static bool begins_word(const Filter *f, int c)
+{
+    const bool apart = !isalnum((unsigned char)f->before) && !strchr(".+-_", f->before);
+    return (c == 'N' || c == 'I' || c == '-') && (apart || f->before == 0);
+}
+
+static size_t filtered(void *buffer, size_t room, void *with)
+{
+    Filter *f = with;
+    char *out = buffer;
+    size_t n = 0;
+    while (n < room) {
+        if (f->at < f->ready) {
+            out[n++] = f->before = f->word[f->at++];
+            continue;
+        }
+        f->ready = f->at = 0;
+        const int c = getc(f->file);
+        if (f->n > 0 && (c == EOF || !isalpha((unsigned char)c) || f->n == MOST_WORD)) {
+            if (c != EOF) ungetc(c, f->file);
+            replace_word(f);
+            continue;
+        }
+        if (c == EOF) break;
+        if (f->n > 0 || (!f->in_string && begins_word(f, c))) {
+            f->word[f->n++] = (char)c;
+            continue;
+        }
+        if (c == '"' && !f->escaped) f->in_string = !f->in_string;
+        f->escaped = f->in_string && c == '\\' && !f->escaped;
+        out[n++] = f->before = (char)c;
+    }
+    return n;
+}
+
 // Passes over a byte order mark. False: what begins there is no JSON, which the parser would not say so that one could mend it.
 static bool begin(FILE *file, const char *path)
 {
@@ -150,7 +216,8 @@ bool gm_json_read(GmValues *values, const char *path)
         return false;
     }
     json_error_t error;
-    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    Filter filter = {.file = file};
+    json_t *root = json_load_callback(filtered, &filter, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (!root) {
         gm_error("%s:%d:%d: %s%s", path, error.line, error.column, error.text, hint_for(error.text));

@@ -156,9 +156,18 @@ bool gm_output_open(GmFile *f, const char *path);  // false after a message: it 
 bool gm_output_done(GmFile *f);  // renames it to its name; false after a message: it cannot be written. Closes `f` in any case
 bool gm_outputs_may_be_written(const GmOptions *o);  // whether all files of a run can be written; false after a message
 
+// ---- texts.c: opening text files ----
+
+// For reading: a file, one that ends in .gz unpacked, a pipe, or `-`, standard input. NULL after a message: it is a folder or a device, or
+// cannot be read.
+FILE *gm_text_open(const char *path);
+// The first character of the text, which the next gm_text_open of this path then opens; 0 after a message.
+int gm_text_begins(const char *path);
+bool gm_text_is(const char *path, const char *ending);  // whether its name, without .gz, ends so
+bool gm_text_without_name(const char *path);            // standard input or a pipe: no ending says what it is
+
 // ---- lines.c: reading text files ----
 
-FILE *gm_text_open(const char *path);           // for reading; NULL after a message: it is a folder or a device, or cannot be read
 bool gm_is_utf16(const char *bytes, size_t n);  // text in UTF-16, which is not supported
 
 typedef struct GmLines {
@@ -207,6 +216,7 @@ typedef struct GmValues {
     GmValue *value;
     int n_unknown;
     char **unknown;  // names in the files that nothing declares
+    bool tells;      // of an object's members that are not read there is a note
 } GmValues;
 
 GmValue *gm_values_add(GmValues *v, const char *name, const char *source);  // NULL (after a message): given twice
@@ -215,7 +225,8 @@ const GmField *gm_values_wanted(GmValues *v, const char *name);  // NULL: not de
 void gm_values_close(GmValues *v);
 long gm_value_size(const GmValue *v);
 
-// A number as text, in full: a decimal number, Inf, -Inf, or a mark of a missing value (NA, NaN, null, empty, in any case; NaN results).
+// A number as text, in full: a decimal number, Inf, -Inf, or a mark of a missing value (NA, NaN,
+// null, #N/A, empty, in any case; NaN results).
 // false: it is no number, or *why says what is wrong with it.
 bool gm_parse_number(const char *text, double *out, const char **why);
 

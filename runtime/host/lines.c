@@ -7,26 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { BLOCK = 1 << 16, LONGEST = 1 << 30 };
-
-FILE *gm_text_open(const char *path)
-{
-    struct stat info;
-    if (stat(path, &info) != 0) {
-        gm_error("%s: cannot be read: %s", path, strerror(errno));
-        return NULL;
-    }
-    if (S_ISDIR(info.st_mode) || S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) {
-        gm_error("%s: is a %s", path, S_ISDIR(info.st_mode) ? "directory" : "device, not a file");
-        return NULL;
-    }
-    if (S_ISFIFO(info.st_mode)) gm_note("%s: is a pipe: waiting for what is written into it", path);
-    FILE *file = fopen(path, "rb");
-    if (!file) gm_error("%s: cannot be read: %s", path, strerror(errno));
-    return file;
-}
 
 bool gm_is_utf16(const char *bytes, size_t n) { return n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0); }
 

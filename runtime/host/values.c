@@ -63,7 +63,7 @@ bool gm_parse_number(const char *text, double *out, const char **why)
     while (*text == ' ' || *text == '\t') text++;
     size_t n = strlen(text);
     while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '\t' || text[n - 1] == '\r')) n--;
-    static const char *const missing[] = {"", "NA", "NaN", "null", "."};
+    static const char *const missing[] = {"", "NA", "NaN", "null", ".", "#N/A"};
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         if (strlen(missing[i]) == n && strncasecmp(missing[i], text, n) == 0) {
             *out = NAN;

@@ -1,0 +1,156 @@
+// texts.c -- text files as they are opened: by name, from standard input or a pipe, unpacked by zlib.
+//
+//   data.json      a file          -              standard input, once
+//   data.json.gz   unpacked        /dev/fd/63     a pipe, as the shell's <(...) makes it
+#define _GNU_SOURCE  // fopencookie
+#include "host.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "../backends/library.h"
+
+// ---- zlib, found when a file asks for it ----
+
+typedef struct gzFile_s *Packed;
+
+static struct {
+    Packed (*open)(const char *, const char *);
+    int (*read)(Packed, void *, unsigned);
+    int (*close)(Packed);
+} zlib;
+
+static bool find_zlib(const char *path)
+{
+    static const char *const sonames[] = {"libz.so.1", "libz.so", NULL};
+    char why[400];
+    if (zlib.read) return true;
+    void *library = gm_library_open(sonames, NULL, "GM_ZLIB", "", why, sizeof why);
+    if (library && gm_library_symbol(library, "gzopen", &zlib.open) && gm_library_symbol(library, "gzclose", &zlib.close) &&
+        gm_library_symbol(library, "gzread", &zlib.read))
+        return true;
+    gm_error("%s: is packed, and zlib is not found (apt-get install zlib1g, or gunzip the file)", path);
+    return false;
+}
+
+// Unpacks the whole file into memory, so that what is damaged is found before any of it is used.
+static FILE *open_packed(const char *path)
+{
+    enum { BLOCK = 1 << 16 };
+    if (!find_zlib(path)) return NULL;
+    errno = 0;
+    Packed from = zlib.open(path, "rb");
+    if (!from) {
+        gm_error("%s: cannot be read: %s", path, strerror(errno ? errno : ENOMEM));
+        return NULL;
+    }
+    char *text = NULL;
+    size_t n = 0;
+    int got;
+    do {
+        text = gm_grow(text, n + BLOCK + 1, 1);
+        got = zlib.read(from, text + n, BLOCK);
+        if (got > 0) n += (size_t)got;
+    } while (got > 0);
+    if (zlib.close(from) != 0 || got < 0) {
+        gm_error("%s: is damaged: gunzip cannot unpack it", path);
+        free(text);
+        return NULL;
+    }
+    FILE *file = tmpfile();
+    if (!file || fwrite(text, 1, n, file) != n || fflush(file) != 0) {
+        gm_error("%s: cannot be unpacked: %s", path, strerror(errno));
+        if (file) fclose(file);
+        file = NULL;
+    } else rewind(file);
+    free(text);
+    return file;
+}
+
+// ---- opening ----
+
+static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
+
+static FILE *open_standard_input(void)
+{
+    static bool read;
+    if (read) gm_error("-: standard input can be read once");
+    const int fd = read ? -1 : dup(STDIN_FILENO);
+    if (!read && fd < 0) gm_error("-: standard input cannot be read: %s", strerror(errno));
+    read = true;
+    if (fd >= 0 && isatty(fd)) gm_note("-: data are read from the terminal, up to Ctrl-D");
+    return fd < 0 ? NULL : fdopen(fd, "rb");
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), m = strlen(ending);
+    return n >= m && strcasecmp(text + n - m, ending) == 0;
+}
+
+static FILE *open_text(const char *path)
+{
+    struct stat info;
+    if (is_standard_input(path)) return open_standard_input();
+    if (stat(path, &info) != 0) {
+        gm_error("%s: cannot be read: %s", path, strerror(errno));
+        return NULL;
+    }
+    if (S_ISDIR(info.st_mode) || S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) {
+        gm_error("%s: is a %s", path, S_ISDIR(info.st_mode) ? "directory" : "device, not a file");
+        return NULL;
+    }
+    if (ends_with(path, ".gz")) return open_packed(path);
+    if (S_ISFIFO(info.st_mode)) gm_note("%s: is a pipe: waiting for what is written into it", path);
+    FILE *file = fopen(path, "rb");
+    if (!file) gm_error("%s: cannot be read: %s", path, strerror(errno));
+    return file;
+}
+
+static struct {
+    const char *path;
+    FILE *file;
+} begun;  // a text that has been looked into
+
+FILE *gm_text_open(const char *path)
+{
+    if (!begun.file || strcmp(begun.path, path) != 0) return open_text(path);
+    FILE *file = begun.file;
+    begun.file = NULL;
+    return file;
+}
+
+int gm_text_begins(const char *path)
+{
+    FILE *file = open_text(path);
+    if (!file) return 0;
+    const int first = getc(file);
+    if (first == EOF) {
+        gm_error("%s: is empty", path);
+        fclose(file);
+        return 0;
+    }
+    ungetc(first, file);
+    begun.path = path;
+    begun.file = file;
+    return first;
+}
+
+// The length of the name without an ending of packed files.
+static size_t without_packing(const char *path) { return strlen(path) - (ends_with(path, ".gz") ? 3 : 0); }
+
+bool gm_text_is(const char *path, const char *ending)
+{
+    const size_t n = without_packing(path), m = strlen(ending);
+    return n >= m && strncasecmp(path + n - m, ending, m) == 0;
+}
+
+bool gm_text_without_name(const char *path)
+{
+    struct stat info;
+    return is_standard_input(path) || (stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
+}

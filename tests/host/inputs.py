@@ -1,0 +1,84 @@
+"""Ways to give the same data: draws are the same to the last bit, and what is wrong gets one line and status 2.
+
+    inputs.py GMC FOLDER"""
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+gmc, work = sys.argv[1:3]
+MODEL = """data { int N, J; int<lower=0, upper=1> z[N]; int<lower=1> g[N]; vector[N] y; }
+prior { for (j in 1:J) mu[j] ~ normal(0, 10); b ~ normal(0, 1); s ~ half_normal(0, 5); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[g[i]] + b * z[i], s); }
+"""
+DATA = {"N": 4, "J": 2, "z": [1, 0, 1, 0], "g": [1, 2, 2, 1], "y": [0.5, None, -2e-3, 1.25]}
+failed = 0
+
+
+def told(good, what, said=""):
+    global failed
+    failed += not good
+    print("%-7s %s%s" % ("ok" if good else "FAILED", what, "" if good else ": " + said))
+
+
+def path(name, content=None):
+    where = os.path.join(work, name)
+    if content is not None:
+        with open(where, "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+    return where
+
+
+def fit(arguments, given=b"", shell=None):
+    command = [path("fit")] + arguments + ["--seed", "3", "--samples", "20", "--warmup", "20", "--chains", "1", "-o", path("draws")]
+    if shell:
+        command = ["bash", "-c", '%s "$@" %s' % (path("fit"), shell), "-"] + command[1:]
+    return subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+
+
+def draws_of(what, arguments, given=b"", shell=None):
+    if os.path.exists(path("draws_1.csv")):
+        os.remove(path("draws_1.csv"))
+    done = fit(arguments, given, shell)
+    if done.returncode:
+        told(False, what, done.stderr.decode())
+        return None, ""
+    with open(path("draws_1.csv")) as f:
+        return [line for line in f if line[0] != "#"], done.stderr.decode()
+
+
+def main():
+    subprocess.run([gmc, "-q", "--no-device", path("model.gm", MODEL), "-o", path("fit")], check=True)
+    text = json.dumps(DATA)
+    plain, said = draws_of("an object", [path("data.json", text)])
+    told("1 of 4 values of y is missing, and is drawn" in said, "what is missing is said", said)
+    table = "z,g,y\n1,1,0.5\n0,2,\n1,2,-0.002\n0,1,1.25\n"
+    same = {"standard input": (["-"], text.encode(), None), "a table from standard input": (["-", "J=2"], table.encode(), None),
+            "a pipe": ([], b"", "<(cat %s)" % path("data.json")), "a packed object": ([path("data.json.gz", gzip.compress(text.encode()))],
+                                                                                     b"", None),
+            "a packed table": ([path("data.csv.gz", gzip.compress(table.encode())), "J=2"], b"", None),
+            "NaN of Python": ([path("nan.json", text.replace("null", "NaN"))], b"", None),
+            "truth values": ([path("true.json", text.replace("[1, 0, 1, 0]", "[true, false, true, false]"))], b"", None),
+            "truth values of R": ([path("true.csv", table.replace("\n1,", "\nTRUE,").replace("\n0,", "\nFALSE,")), "J=2"], b"", None),
+            "#N/A at the begin of a row": ([path("na.csv", "y,z,g\n0.5,1,1\n#N/A,0,2\n-0.002,1,2\n1.25,0,1\n"), "J=2"], b"", None)}
+    for what, given in same.items():
+        told(draws_of(what, *given)[0] == plain, what, "other draws")
+    more = dict(DATA, size=3, note='NaN -Infinity \\" NaN')
+    done = fit([path("more.json", json.dumps(more))])
+    told(done.returncode == 0 and b"size is not in the model's data, and is not read" in done.stderr, "what is not read is said")
+    wrong = {"an infinite response": ([path("inf.json", text.replace("0.5", "-Infinity"))], b"", "y[1] = -inf is infinite"),
+             "a word that JSON has not": ([path("word.json", text.replace("0.5", "nan"))], b"", "word.json:1:64: invalid token near 'nan'"),
+             "a truth value for a real": ([path("real.json", text.replace("0.5", "true"))], b"", "y[1] = true is not a number"),
+             "a packed file that is cut": ([path("cut.json.gz", gzip.compress(text.encode())[:40])], b"", "cut.json.gz: is damaged"),
+             "standard input twice": (["-", "-"], text.encode(), "-: standard input can be read once"),
+             "nothing": (["-"], b"", "-: is empty"),
+             "another ending": ([path("data.yaml", "N: 3")], b"", "data files end in")}
+    for what, (arguments, given, says) in wrong.items():
+        done = fit(arguments, given)
+        said = done.stderr.decode()
+        told(done.returncode == 2 and says in said and said.count("\n") == 1, what, "status %d, %s" % (done.returncode, said))
+    return failed > 0
+
+
+sys.exit(main())
