@@ -73,6 +73,8 @@ def main():
              "a packed file that is cut": ([path("cut.json.gz", gzip.compress(text.encode())[:40])], b"", "cut.json.gz: is damaged"),
              "standard input twice": (["-", "-"], text.encode(), "-: standard input can be read once"),
              "nothing": (["-"], b"", "-: is empty"),
+             "a lookup beyond its table": ([path("up.json", text.replace("[1, 2, 2, 1]", "[1, 2, 3, 1]"))], b"",
+                                           "mu[3] does not exist: g[3] is 3, and its subscript goes from 1 to 2"),
              "another ending": ([path("data.yaml", "N: 3")], b"", "data files end in")}
     for what, (arguments, given, says) in wrong.items():
         done = fit(arguments, given)

@@ -86,8 +86,18 @@ static void require_inside(Requirements *c, const Place *p, const char *name, in
         k.number[k.nnumbers++] = at[i];
         list = arena_printf(c->g->arena, "%s%s#", list, i ? ", " : "");
     }
+    const char *looked_up = "";  // the datum that picks the element: it is what is to be mended
+    if (s->kind == EX_REF && s->var->kind == VAR_DATA && s->nargs > 0 && s->nargs == s->var->rank && n + s->nargs + 1 <= MAX_RANK) {
+        const char *at_datum = "";
+        for (int i = 0; i < s->nargs; i++) {
+            k.number[k.nnumbers++] = s->args[i];
+            at_datum = arena_printf(c->g->arena, "%s%s#", at_datum, i ? ", " : "");
+        }
+        k.number[k.nnumbers++] = s;
+        looked_up = arena_printf(c->g->arena, "%s[%s] is #, and ", s->var->name, at_datum);
+    }
     k.number[k.nnumbers++] = dim;
-    k.says = arena_printf(c->g->arena, "%s[%s] does not exist: %s goes from 1 to # (%s)", name, list,
+    k.says = arena_printf(c->g->arena, "%s[%s] does not exist: %s%s goes from 1 to # (%s)", name, list, looked_up,
                           n > 1 ? arena_printf(c->g->arena, "subscript %d", which + 1) : "its subscript", requirements_line(c->g, p->span));
     require(c, k);
 }
