@@ -30,8 +30,8 @@ def path(name, content=None):
     return where
 
 
-def fit(arguments, given=b"", shell=None):
-    command = [path("fit")] + arguments + ["--seed", "3", "--samples", "20", "--warmup", "20", "--chains", "1", "-o", path("draws")]
+def fit(arguments, given=b"", shell=None, quiet=False):
+    command = [path("fit")] + arguments + ["--seed", "3", "--samples", "20", "--warmup", "20", "--chains", "1", "-o", path("draws")] + (["-q"] if quiet else [])
     if shell:
         command = ["bash", "-c", '%s "$@" %s' % (path("fit"), shell), "-"] + command[1:]
     return subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
@@ -77,7 +77,7 @@ def main():
                                            "mu[3] does not exist: g[3] is 3, and its subscript goes from 1 to 2"),
              "another ending": ([path("data.yaml", "N: 3")], b"", "data files end in")}
     for what, (arguments, given, says) in wrong.items():
-        done = fit(arguments, given)
+        done = fit(arguments, given, quiet=True)
         said = done.stderr.decode()
         told(done.returncode == 2 and says in said and said.count("\n") == 1, what, "status %d, %s" % (done.returncode, said))
     return failed > 0
