@@ -76,6 +76,9 @@ typedef enum { GM_METHOD_AUTO, GM_METHOD_GIBBS, GM_METHOD_NUTS, GM_METHOD_BOTH }
 // AUTO: as the model asks; else by the device and the number of chains
 typedef enum { GM_TRAJECTORIES_AUTO, GM_TRAJECTORIES_NUTS, GM_TRAJECTORIES_CHEES } GmTrajectories;
 
+typedef enum { GM_SUMMARY_TEXT, GM_SUMMARY_CSV, GM_SUMMARY_JSON } GmSummaryForm;
+enum { GM_MOST_QUANTILES = 16 };
+
 typedef struct GmOptions {
     int chains;            // > 0
     long warmup, samples;  // >= 0 and >= 1; samples counts draws kept
@@ -98,13 +101,16 @@ typedef struct GmOptions {
     bool precision_given;
     size_t device_memory;  // most bytes of a GPU's memory to take; 0: what is free
     bool profile, compare_devices;
-    long summary_rows;   // most rows of the table; LONG_MAX: all
-    int digits;          // of the numbers in the files; 0: as many as read back to the same double
-    long refresh;        // sweeps between lines of progress; 0: the bar, on a terminal
-    bool map, jacobian;  // `map`: the mode, not draws; with the Jacobian of the coordinates without bounds
-    int starts;          // of `map`; 0: none were given
-    long iterations;     // of `map`: most iterations of each start; 0: until it converges
-    int n_inputs;        // data.json, more.csv, X=file.npy, N=100, in the order given
+    long summary_rows;  // most rows of the table; LONG_MAX: all
+    GmSummaryForm summary_form;
+    double quantile[GM_MOST_QUANTILES];  // of the summary, in per cent
+    int n_quantiles;                     // 0: 5, 50 and 95
+    int digits;                          // of the numbers in the files; 0: as many as read back to the same double
+    long refresh;                        // sweeps between lines of progress; 0: the bar, on a terminal
+    bool map, jacobian;                  // `map`: the mode, not draws; with the Jacobian of the coordinates without bounds
+    int starts;                          // of `map`; 0: none were given
+    long iterations;                     // of `map`: most iterations of each start; 0: until it converges
+    int n_inputs;                        // data.json, more.csv, X=file.npy, N=100, in the order given
     char **inputs;
     int n_new_inputs;  // of --new, in the order given
     char **new_inputs;
@@ -569,6 +575,12 @@ extern const char *const gm_summary_titles[GM_SUMMARY_CELLS];
 // The numbers of a row as the table prints them, in the order of the titles; "-" for none.
 void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM]);
 bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
+
+// ---- summary_data.c: the summary as a table or an object ----
+
+// Every quantity, in full; `quantile` has those of each, n of them by percentages, one after the other. Warnings are not among them.
+void gm_summary_data(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, GmSummaryForm form, const GmSummary *all,
+                     const double *quantile, const double *percent, int n);
 
 // ---- new_data.c: other data, with the draws of the run ----
 

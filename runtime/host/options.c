@@ -89,6 +89,24 @@ static bool whole(const char *flag, const char *text, long lowest, long highest,
     return true;
 }
 
+// 2.5,50,97.5: in per cent, from small to large.
+static bool quantiles(const char *text, GmOptions *out)
+{
+    double before = -1;
+    out->n_quantiles = 0;
+    for (const char *at = text;; at++) {
+        char *end;
+        const double p = strtod(at, &end);
+        if (end == at || !(p > before) || !(p >= 0 && p <= 100) || (*end && *end != ',') || out->n_quantiles == GM_MOST_QUANTILES) {
+            gm_error("--quantiles: `%s` is no list of at most %d percentages from small to large, as 2.5,50,97.5", text, GM_MOST_QUANTILES);
+            return false;
+        }
+        out->quantile[out->n_quantiles++] = before = p;
+        if (!*end) return true;
+        at = end;
+    }
+}
+
 static bool seed_number(const char *text, uint64_t *out)
 {
     char *end;
@@ -251,7 +269,14 @@ static bool apply(int option, const char *text, GmOptions *out)
             out->summary_rows = LONG_MAX;
             return true;
         }
-        return whole("--summary", text, 1, LONG_MAX, &out->summary_rows);
+        if (strcmp(text, "csv") == 0 || strcmp(text, "json") == 0) {
+            out->summary_form = *text == 'c' ? GM_SUMMARY_CSV : GM_SUMMARY_JSON;
+            return true;
+        }
+        if (isdigit((unsigned char)*text)) return whole("--summary", text, 1, LONG_MAX, &out->summary_rows);
+        gm_error("--summary: `%s` is no number of rows, nor all, csv or json", text);
+        return false;
+    case OPT_QUANTILES: return quantiles(text, out);
     case OPT_NO_SUMMARY: out->summary = false; return true;
     case OPT_NO_LP: out->log_joint = false; return true;
     case OPT_REFRESH: return whole("--refresh", text, 1, LONG_MAX, &out->refresh);

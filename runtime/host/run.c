@@ -285,15 +285,16 @@ static bool impossible(const Fit *f)
 }
 
 // Where chains are slow, missing values that nothing else reads may be what holds them.
-static void note_missing(const Fit *f)
+static void note_missing(FILE *to, const Fit *f)
 {
     for (int k = 0; k < f->model->n_data; k++) {
         const GmField *y = &f->model->data[k];
         const long n = f->data.missing[k].count;
         if (y->may_be_left_out && n > 0)
-            printf("%s has %ld missing value%s, which nothing else reads, and given which the unknowns are drawn as if %s been observed: "
-                   "`infer { %s by marginal; }` in the model integrates them out, and what depends on them mixes faster.\n",
-                   y->name, n, n > 1 ? "s" : "", n > 1 ? "they had" : "it had", y->name);
+            fprintf(to,
+                    "%s has %ld missing value%s, which nothing else reads, and given which the unknowns are drawn as if %s been observed: "
+                    "`infer { %s by marginal; }` in the model integrates them out, and what depends on them mixes faster.\n",
+                    y->name, n, n > 1 ? "s" : "", n > 1 ? "they had" : "it had", y->name);
     }
 }
 
@@ -305,12 +306,14 @@ static int finish(Fit *f, int status)
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     explain_end(f, status);
     if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
-    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options)) note_missing(f);
-    if (f->options.summary && f->draws.kept > 0) gm_labels_note(stdout, f->model, &f->memory, &f->data, &f->draws);
-    if (f->options.summary && f->draws.kept > 0) gm_trials_print(stdout, f->selected);
-    if (f->options.summary && f->draws.kept > 0) gm_together_note(stdout, &f->run, "");
-    if (f->options.summary && f->draws.kept > 0) gm_metrics_print(stdout, f->run.metrics, f->run.selected);
-    if (f->options.summary && f->draws.kept > 0) gm_restarts_print(stdout, f->restarts);
+    FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
+    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
+        note_missing(notes, f);
+    if (f->options.summary && f->draws.kept > 0) gm_labels_note(notes, f->model, &f->memory, &f->data, &f->draws);
+    if (f->options.summary && f->draws.kept > 0) gm_trials_print(notes, f->selected);
+    if (f->options.summary && f->draws.kept > 0) gm_together_note(notes, &f->run, "");
+    if (f->options.summary && f->draws.kept > 0) gm_metrics_print(notes, f->run.metrics, f->run.selected);
+    if (f->options.summary && f->draws.kept > 0) gm_restarts_print(notes, f->restarts);
     if (f->device && f->device->profile && f->sweeps > 0) gm_device_profile_print(f->device, stdout, f->sweeps);
     else if (f->update_seconds && f->sweeps > 0) profile_print(f);
     if (f->options.profile && f->sweeps > 0) gm_device_predictions(stdout, f->model, &f->options, &f->data);

@@ -7,7 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static GmSummary *summarise_all(const GmDraws *d, const GmModel *model)
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The percentages of the quantiles, of which there are as many as is returned.
+static int percentages(const GmOptions *o, double percent[GM_MOST_QUANTILES])
+{
+    static const double usual[] = {5, 50, 95};
+    const int n = o->n_quantiles ? o->n_quantiles : 3;
+    for (int i = 0; i < n; i++) percent[i] = o->n_quantiles ? o->quantile[i] : usual[i];
+    return n;
+}
+
+// The quantiles of one quantity that has a mean; x is sorted.
+static void quantiles_of(const GmSummary *s, const GmOptions *o, double *x, long n, double *out)
+{
+    double percent[GM_MOST_QUANTILES];
+    const int count = percentages(o, percent);
+    if (!isnan(s->mean)) qsort(x, (size_t)n, sizeof *x, by_size);
+    for (int i = 0; i < count; i++) out[i] = isnan(s->mean) ? NAN : gm_quantile(x, n, percent[i] / 100);
+}
+
+static GmSummary *summarise_all(const GmDraws *d, const GmModel *model, const GmOptions *o, double *quantile, int n_quantiles)
 {
     GmSummary *all = gm_alloc((size_t)d->n_summarised, sizeof *all);
 #pragma omp parallel
@@ -20,6 +44,7 @@ static GmSummary *summarise_all(const GmDraws *d, const GmModel *model)
                 for (long i = 0; i < d->kept; i++)
                     x[c * d->kept + i] = d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)k];
             all[k] = gm_summarise(x, d->chains, d->kept);
+            quantiles_of(&all[k], o, x, d->chains * d->kept, quantile + k * n_quantiles);
         }
         free(x);
     }
@@ -53,12 +78,34 @@ void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_RO
     for (int k = 0; k < GM_SUMMARY_CELLS; k++) snprintf(cell[k], GM_CELL_ROOM, isnan(number[k]) ? "-" : format[k], number[k]);
 }
 
-static void print_row(FILE *to, int width, const char *label, const GmSummary *s)
+// The columns of the table: those before the quantiles, these, and the rest.
+enum { BEFORE = 3, AFTER = 6, QUANTILE_WIDTH = 10 };
+
+static void print_titles(FILE *to, int width, const double *percent, int n)
+{
+    fprintf(to, "%-*s", width, "");
+    for (int k = 0; k < BEFORE; k++) fprintf(to, "  %*s", cell_width[k], gm_summary_titles[k]);
+    for (int i = 0; i < n; i++) {
+        char title[40];
+        snprintf(title, sizeof title, "%g%%", percent[i]);
+        fprintf(to, "  %*s", QUANTILE_WIDTH, title);
+    }
+    for (int k = AFTER; k < GM_SUMMARY_CELLS; k++) fprintf(to, "  %*s", cell_width[k], gm_summary_titles[k]);
+    fputc('\n', to);
+}
+
+static void print_row(FILE *to, int width, const char *label, const GmSummary *s, const double *quantile, int n)
 {
     char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM];
     gm_summary_cells(s, cell);
     fprintf(to, "%-*s", width, label);
-    for (int k = 0; k < GM_SUMMARY_CELLS; k++) fprintf(to, "  %*s", cell_width[k], cell[k]);
+    for (int k = 0; k < BEFORE; k++) fprintf(to, "  %*s", cell_width[k], cell[k]);
+    for (int i = 0; i < n; i++) {
+        char number[GM_CELL_ROOM];
+        snprintf(number, sizeof number, isnan(quantile[i]) ? "-" : "%.4g", quantile[i]);
+        fprintf(to, "  %*s", QUANTILE_WIDTH, number);
+    }
+    for (int k = AFTER; k < GM_SUMMARY_CELLS; k++) fprintf(to, "  %*s", cell_width[k], cell[k]);
     fputc('\n', to);
 }
 
@@ -277,18 +324,16 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
     return unmixed > 0 || short_of > 0;
 }
 
-bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+static void print_table(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all,
+                        const double *quantile, const double *percent, int n)
 {
-    if (d->n_summarised == 0) return false;
-    GmSummary *all = summarise_all(d, model);
     const long shown = elements_shown(d, o->summary_rows);
     int width = 9;
     for (int pass = 0; pass < 2; pass++) {  // first the width of the labels, then the rows
         long run = 0;
         if (pass == 1) {
-            fprintf(to, "%d chain%s, %ld draws each\n\n%-*s", d->chains, d->chains > 1 ? "s" : "", d->kept, width, "");
-            for (int t = 0; t < GM_SUMMARY_CELLS; t++) fprintf(to, "  %*s", cell_width[t], gm_summary_titles[t]);
-            fputc('\n', to);
+            fprintf(to, "%d chain%s, %ld draws each\n\n", d->chains, d->chains > 1 ? "s" : "", d->kept);
+            print_titles(to, width, percent, n);
         }
         for (long k = 0; k < d->n_summarised; k++) {
             if (gm_draws_diagnostic(d, model, k)) continue;
@@ -297,7 +342,7 @@ bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
             if (run <= shown) {
                 char *label = gm_column_label(d, model, m, k, '[');
                 if (pass == 0 && (int)strlen(label) > width) width = (int)strlen(label);
-                if (pass == 1) print_row(to, width, label, &all[k]);
+                if (pass == 1) print_row(to, width, label, &all[k], quantile + k * n, n);
                 free(label);
             }
             const bool last = k + 1 == d->n_summarised || d->column[k + 1].field != d->column[k].field;
@@ -306,8 +351,23 @@ bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
         }
     }
     fputc('\n', to);
+}
+
+bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+{
+    if (d->n_summarised == 0) return false;
+    double percent[GM_MOST_QUANTILES];
+    const int n = percentages(o, percent);
+    double *quantile = gm_alloc((size_t)d->n_summarised * (size_t)n, sizeof *quantile);
+    GmSummary *all = summarise_all(d, model, o, quantile, n);
+    if (o->summary_form == GM_SUMMARY_TEXT) print_table(to, d, model, m, o, all, quantile, percent, n);
+    else {
+        gm_summary_data(to, d, model, m, o->summary_form, all, quantile, percent, n);
+        to = stderr;
+    }
     const bool slow = print_warnings(to, d, model, m, o, all);
     print_move_warnings(to, d, model);
     free(all);
+    free(quantile);
     return slow;
 }

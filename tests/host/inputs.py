@@ -31,7 +31,8 @@ def path(name, content=None):
 
 
 def fit(arguments, given=b"", shell=None, quiet=False):
-    command = [path("fit")] + arguments + ["--seed", "3", "--samples", "20", "--warmup", "20", "--chains", "1", "-o", path("draws")] + (["-q"] if quiet else [])
+    command = [path("fit")] + arguments + ["--seed", "3", "--samples", "20", "--warmup", "20", "--chains", "1", "-o", path("draws")]
+    command += ["-q"] if quiet else []
     if shell:
         command = ["bash", "-c", '%s "$@" %s' % (path("fit"), shell), "-"] + command[1:]
     return subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
