@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes what the answers of the exercises say, answers.md of each folder: by arithmetic, by simulation, by quadrature, by gmc's programs.
+"""Computes what answers.md of each folder says: by arithmetic, by simulation, by quadrature, by gmc's programs.
 
     answers.py [PAPER ...]      0 to 4, all without a number; needs numpy. Some minutes
 """
@@ -182,7 +182,8 @@ def paper_2(run):
     here = "hmc_multinomial"
     # 1 the extra step
     for eps in (0.1, 0.3, 0.6):
-        say("1: eps %.1f: right variance %.3f, acceptance %.3f; extra step %.3f, %.3f", eps, *leapfrog(eps, 5, False), *leapfrog(eps, 5, True))
+        say("1: eps %.1f: right variance %.3f, acceptance %.3f; extra step %.3f, %.3f", eps, *leapfrog(eps, 5, False),
+            *leapfrog(eps, 5, True))
     # 2 gradients
     r = np.random.default_rng(7)
     X, B = r.standard_normal((6, 3)), r.standard_normal((3, 4))
@@ -280,7 +281,8 @@ def paper_4(run):
     x, v = [-1, 0.5, 1, 2, -2], [0, 1, 1, 0, 0]
     small = put(run.folder(here), "five", N=5, p=1, X=[[a] for a in x], y=v, prior_sd=1)
     few = run.fit(probit, [small], samples=20_000)
-    exact = density_moments(lambda b: -b * b / 2 + sum(math.log(Phi(b * a if u else -b * a)) for a, u in zip(x, v)), np.linspace(-5, 5, 10_001))
+    exact = density_moments(lambda b: -b * b / 2 + sum(math.log(Phi(b * a if u else -b * a)) for a, u in zip(x, v)),
+                            np.linspace(-5, 5, 10_001))
     say("3: mean %.4f sd %.4f by quadrature; %.4f (error %.4f), %.4f by gmc", *exact, few["beta[1]"]["mean"], few["beta[1]"]["mcse"],
         few["beta[1]"]["sd"])
     # 4 rates of the tail
@@ -300,8 +302,9 @@ def paper_4(run):
         b = b + np.linalg.solve(H, g)
     sd = np.sqrt(np.diag(np.linalg.inv(H)))
     off = [(fit["beta[%d]" % (j + 1)]["mean"] - b[j]) / sd[j] * np.sign(b[j]) for j in range(8)]
-    say("5: sizes of posterior means less those of the maximum, in sds: %.2f to %.2f; sds over those of the information: %.2f to %.2f", min(off), max(off),
-        min(fit["beta[%d]" % (j + 1)]["sd"] / sd[j] for j in range(8)), max(fit["beta[%d]" % (j + 1)]["sd"] / sd[j] for j in range(8)))
+    ratios = [fit["beta[%d]" % (j + 1)]["sd"] / sd[j] for j in range(8)]
+    say("5: sizes of posterior means less those of the maximum, in sds: %.2f to %.2f; sds over those of the information: %.2f to %.2f",
+        min(off), max(off), min(ratios), max(ratios))
 
 
 def main():

@@ -4,7 +4,7 @@ paper: time, draws, the least effective size of what the table names, and these 
 
     run.py [PAPER ...]     all five without a name: 0 to 4, or the name of a folder
       --quick              the smallest sizes: for a test
-      --full               published sizes, for a GPU or a large machine; needs numpy and up to 20 GB of disk
+      --full               published sizes (mixtures: to 10^6 points), for a GPU; needs numpy and 20 GB of disk
       --device D           cpu, gpu or auto, for all programs
       --pictures           copy the curves into the folders of the papers
       --gmc FILE           the compiler (build/gmc)
@@ -93,8 +93,9 @@ class Runs:
 
     def fit(self, program, data, chains=4, warmup=500, samples=1000, seed=1, more=(), device=None):
         began = time.time()
+        on = device or self.device
         ran = subprocess.run([program, *data, "--chains", str(chains), "--warmup", str(warmup), "--samples", str(samples), "--seed",
-                              str(seed), "--summary", "all", *(("--device", device or self.device) if device or self.device else ()), *more],
+                              str(seed), "--summary", "all", *(("--device", on) if on else ()), *more],
                              capture_output=True, text=True)
         if ran.returncode:
             sys.exit("run.py: %s ended with %d\n%s" % (" ".join(ran.args), ran.returncode, ran.stdout + ran.stderr))
