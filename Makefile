@@ -1,4 +1,4 @@
-# gmc -- make (build), make demo, make test, make oracles, make bench, make fuzz; on a GPU make test-gpu, make bench-gpu. V=1 shows commands.
+# gmc -- make (build), make demo, make papers, make test, make oracles, make bench, make fuzz; on a GPU make test-gpu, make bench-gpu. V=1 shows commands.
 
 BUILD  := build
 CC     ?= cc
@@ -208,6 +208,10 @@ demo: need-build
 	$(BUILD)/gmc examples/horseshoe_probit/horseshoe_probit.gm -o $(BUILD)/horseshoe_probit
 	cd examples/horseshoe_probit && ../../$(BUILD)/horseshoe_probit emails.csv X=emails.csv:make-capitalTotal --samples 5000 --params alpha,tau,beta --seed 1 -o ../../$(BUILD)/draws
 
+# Five papers: their models, checked and timed, in two minutes; curves in build/papers. make papers PAPERS="--full --device gpu"
+papers: all
+	$(Q)python3 examples/papers/run.py $(PAPERS)
+
 # ---- what has to be installed ----
 
 APT_BUILD := gcc g++ make flex bison libopenblas-dev liblapacke-dev libjansson-dev libdragonbox-dev libsuitesparse-dev zlib1g-dev
@@ -236,7 +240,7 @@ install: all
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all clean format demo test tests asan fuzz sanitized retest bless freeze oracles bench bench-gpu test-gpu need-build need-test install
+.PHONY: all clean format demo papers test tests asan fuzz sanitized retest bless freeze oracles bench bench-gpu test-gpu need-build need-test install
 # A header or a table that is no longer there: what was made with it is made again.
 compiler/%.h compiler/%.def runtime/%.h runtime/%.def: ;
 

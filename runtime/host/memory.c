@@ -241,8 +241,8 @@ GmKept *gm_memory_keep(const GmMemory *m, double most)
 void gm_memory_back(GmMemory *m, GmKept *kept)
 {
     for (int k = 0; k < m->chains + 2; k++) memcpy(m->block[k], kept->block[k], bytes_of(m, k));
-    for (int k = 0; k <= m->chains && m->standing_in; k++)  // work space: zeros again
-        if (m->standing_in[k]) madvise(m->standing_in[k], m->standing_in_bytes[k == m->chains], MADV_DONTNEED);
+    for (int k = 0; k < m->chains && m->standing_in; k++)  // work space: zeros again; that of all chains has sums of data from setup
+        if (m->standing_in[k]) madvise(m->standing_in[k], m->standing_in_bytes[0], MADV_DONTNEED);
     forget(m, kept);
 }
 
