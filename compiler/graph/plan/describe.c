@@ -122,6 +122,54 @@ static Statement becomes_so(const char *words, Expr *left, Expr *value)
 
 static Statement words_alone(const char *words) { return (Statement){.words = words}; }
 
+// ---- names of indices ----
+
+static bool names_variable(const Graph *g, const char *name)
+{
+    for (int i = 0; i < g->nvars; i++)
+        if (strcmp(g->vars[i]->name, name) == 0) return true;
+    return false;
+}
+
+static bool names_loop(const Loops *l, int before, const char *name)
+{
+    for (int i = 0; i < before; i++)
+        if (strcmp(l->index[i]->name, name) == 0) return true;
+    return false;
+}
+
+// A name that neither a variable of the model nor another of the loops has.
+static const char *free_name(const Graph *g, const Loops *l)
+{
+    static const char *const letters[] = {"j", "k", "l", "m", "n"};
+    for (int round = 1;; round++)
+        for (size_t i = 0; i < sizeof letters / sizeof *letters; i++) {
+            const char *name = intern(round == 1 ? letters[i] : arena_printf(g->arena, "%s%d", letters[i], round));
+            if (!names_loop(l, l->n, name) && !names_variable(g, name)) return name;
+        }
+}
+
+// One index never names two things: loops whose names others have, or a variable, get names of their own, in the expressions as well.
+static void name_apart(const Graph *g, Loops *l, Expr **e[], int n)
+{
+    for (int i = 0; i < l->n; i++) {
+        Index *const old = l->index[i];
+        if (!names_loop(l, i, old->name) && !names_variable(g, old->name)) continue;
+        Expr *const by = ex_index(l->index[i] = index_new(free_name(g, l), old->lo, old->hi));
+        for (int k = 0; k < n; k++)
+            if (*e[k]) *e[k] = ex_replace_index(*e[k], old, by);
+        for (int k = i + 1; k < l->n; k++) {
+            Index *const later = l->index[k];
+            if (!ex_mentions_index(later->lo, old) && !ex_mentions_index(later->hi, old)) continue;
+            l->index[k] = index_new(later->name, ex_replace_index(later->lo, old, by), ex_replace_index(later->hi, old, by));
+            for (int q = 0; q < n; q++)
+                if (*e[q]) *e[q] = ex_replace_index(*e[q], later, ex_index(l->index[k]));
+            if (l->guard) l->guard = ex_replace_index(l->guard, later, ex_index(l->index[k]));
+        }
+        if (l->guard) l->guard = ex_replace_index(l->guard, old, by);
+    }
+}
+
 // Behind a term: the loops that it is summed over.
 static const char *over_text(Graph *g, const Loops *l)
 {
@@ -291,8 +339,9 @@ static void density(Graph *g, Description *d, const Update *s)
             Expr *same = ex_call2("==", p->target[k], ex_index(c->element[k]));
             l.guard = l.guard ? ex_call2("&&", l.guard, same) : same;
         }
-        const char *over = loops_text(g, &l);
         Expr *value = with_sums(g, s, ex_replace(p->value, c->u, c->current));
+        name_apart(g, &l, (Expr * *[]){&value}, 1);
+        const char *over = loops_text(g, &l);
         line(g, d,
              arena_printf(g->arena, "log density += %s%s%s", text(g, value),
                           l.n       ? "   over "
@@ -394,7 +443,6 @@ static void block(Graph *g, Description *d, const Update *s)
                : "~ normal with precision J and shift h, mean J^-1 h");
     d->brief = "~ joint normal";
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
-        const char *over = loops_text(g, &t->loops);
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
         const bool square = t->degree == 2;
         const double times = !square ? 1 : t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1;
@@ -405,10 +453,13 @@ static void block(Graph *g, Description *d, const Update *s)
                         .over = t->loops,
                         .factor = t->factor};
         as.right = ex_tidy(ex_mul2(ex_num(times), t->coefficient));
+        name_apart(g, &as.over, (Expr * *[]){&as.left[0], &as.left[1], &as.right}, 3);
+        const char *over = loops_text(g, &as.over);
         if (square)
-            line(g, d, arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, t->ref[0]), text(g, t->ref[1]), text(g, as.right), tail, over),
+            line(g, d,
+                 arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, as.left[0]), text(g, as.left[1]), text(g, as.right), tail, over),
                  as);
-        else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, t->ref[0]), text(g, as.right), tail, over), as);
+        else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, as.left[0]), text(g, as.right), tail, over), as);
     }
     const char *last = s->block[s->nblock - 1]->name;
     d->elements =
