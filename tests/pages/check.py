@@ -301,6 +301,15 @@ def check_latex(where, text, folder, compile_it):
                                                 + done.stdout.splitlines()[-12:]))
 
 
+def check_indices(where, text, data):
+    """One index never names two things: behind `over` no two loops have one name, and none has that of an unknown."""
+    unknowns = {u["name"] for u in data["unknowns"]}
+    for line in text.splitlines():
+        names = re.findall(r"(\w+) in ", line.partition("   over ")[2].partition(" where ")[0])
+        if len(set(names)) < len(names) or unknowns & set(names):
+            wrong(where, "an index names two things: " + line.strip())
+
+
 def main():
     gmc, folder, models = sys.argv[1], sys.argv[2], sys.argv[3:]
     latex = shutil.which("pdflatex") is not None and len(models) < 100
@@ -318,6 +327,7 @@ def main():
         if any(t.startswith(model + ":") and " ended with " in t for t in TOLD):
             continue
         data = json.loads(said["--explain=json"])
+        check_indices(model, subprocess.run([gmc, "-q", model, "--explain=full"], capture_output=True, text=True).stdout, data)
         check_data(model, keys, data)
         check_html(model, said["--explain=html"], data)
         check_graphs(model, said["--emit=dot"], said["--emit=mermaid"], data)
