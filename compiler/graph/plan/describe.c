@@ -5,6 +5,7 @@
 //
 // Needs: the schedule.     Gives: lines for --explain and --emit=schedule, for the banner of an emitted program and for the comments above
 // its kernels. Keeps: the graph, untouched. The textbook name of a family is its `law` in the stdlib.
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include "describe.h"
@@ -255,6 +256,28 @@ static const char *chains_beside(Graph *g, const Update *s)
     return names;
 }
 
+// The name of a parameter of a law: with a prime where a variable of the model has it.
+static const char *parameter_name(Graph *g, const char *name)
+{
+    return names_variable(g, name) ? intern(arena_printf(g->arena, "%s'", name)) : name;
+}
+
+// The argument of a law as the stdlib writes it, its parameters under these names.
+static const char *argument_of(Graph *g, const Law *law, const Ast *e)
+{
+    const char *from = source_text(g, e), *all = "";
+    while (*from) {
+        size_t n = 0;
+        while (isalnum((unsigned char)from[n]) || from[n] == '_') n++;
+        const char *word = arena_printf(g->arena, "%.*s", (int)(n ? n : 1), from);
+        for (const Natural *p = n ? law->parameter : NULL; p; p = p->next)
+            if (strcmp(p->name, word) == 0) word = parameter_name(g, p->name);
+        all = arena_printf(g->arena, "%s%s", all, word);
+        from += n ? n : 1;
+    }
+    return all;
+}
+
 // sigma^-2 ~ gamma(shape, rate), with shape and rate from the natural parameters.
 static void exact(Graph *g, Description *d, const Conditional *c)
 {
@@ -287,7 +310,8 @@ static void exact(Graph *g, Description *d, const Conditional *c)
     for (int i = 0; i < c->nbase; i++) names_add(g, &names, f->base->kid[i]->name, c->base_args[i]);
     names_add(g, &names, intern("x"), c->array ? ex_ref(c->var, c->nbatch, c->current->args) : c->current);
     const char *args = "";
-    for (int i = 0; i < f->law->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", source_text(g, f->law->args[i]));
+    for (int i = 0; i < f->law->nargs; i++)
+        args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", argument_of(g, f->law, f->law->args[i]));
     if (f->power && c->power != 1) element = arena_printf(g->arena, "%s^%g", element, c->power);
     says(g, d, element,
          arena_printf(g->arena, "~ %s(%s)%s", f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : ""));
@@ -297,15 +321,15 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         const Env *env = names_bind(g, NULL, n->statistic, &names);
         const int rank = n->decl->type.rank;
         Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
-        const char *left = n->name;
+        const char *const own = parameter_name(g, n->name), *left = own;
         for (int k = 0; k < rank; k++)
             left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
-        Statement as = is(n->name, ex_tidy(value));
+        Statement as = is(own, ex_tidy(value));
         for (int k = 0; k < rank; k++) as.left[as.nleft++] = ex_index(c->element[c->nbatch + k]);
         line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, as.right)), as);
         // of several terms: by its name from here on
-        names_add(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, n->name) : value);
-        names_add(g, &by_name, n->name, named(g, n->name));
+        names_add(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, own) : value);
+        names_add(g, &by_name, n->name, named(g, own));
     }
     d->drawn = (DrawnFrom){.of = c->array ? ex_ref(c->var, c->nbatch, c->current->args) : ex_pow(c->current, f->power ? c->power : 1),
                            .dist = f->law->dist,
