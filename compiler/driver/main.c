@@ -295,6 +295,11 @@ static const char *const made_name[] = {
 #define NAME(name, file) file,
     FILES(NAME)};
 
+// What a program is linked with besides the archive of the runtime.
+#define LIBRARIES(X)   X("-ljansson") X("-llapacke") X("-lopenblas") X("-lm") X("-ldl")
+#define ARGUMENT(flag) flag,
+#define AS_TEXT(flag)  " " flag
+
 typedef struct Workshop {
     char *folder;
     const char *path[MADE];
@@ -380,12 +385,7 @@ static int build_program(const Options *o, const Home *h, Arena *a, int updates,
                               h->archive,
                               "-o",
                               made_name[MADE_PROGRAM],
-                              "-ljansson",
-                              "-llapacke",
-                              "-lopenblas",
-                              "-lm",
-                              "-ldl",
-                              NULL};
+                              LIBRARIES(ARGUMENT) NULL};
         status = wait_for(start_compiler(o, a, w->folder, link));
         if (status == 0 && !was_made(w, MADE_PROGRAM)) return EXIT_COMPILER;
     }
@@ -475,29 +475,35 @@ static int compile(const Options *o, const Home *h, const Program *p)
     return status;
 }
 
-// ---- pages ----
+// ---- pages and lessons ----
 
-static void print_page(FILE *to, const Options *o, const Pages *p)
-{
-    if (o->explain == EXPLAIN_HTML) page_html(to, p);
-    else if (o->explain == EXPLAIN_LATEX) page_latex(to, p);
-    else page_json(to, p);
-}
-
-// To standard output, or whole into the file that is asked for.
-static int write_page(const Options *o, const Program *p, const Source *s)
+static void print_page(FILE *to, const Options *o, const Program *p, const Source *s)
 {
     Pages *pages = pages_new(p, o->model);
     pages->source = s;
-    current_pass = "pages";
+    if (o->explain == EXPLAIN_HTML) page_html(to, pages);
+    else if (o->explain == EXPLAIN_LATEX) page_latex(to, pages);
+    else page_json(to, pages);
+}
+
+static void print_lesson(FILE *to, const Options *o, const Program *p, const Source *s)
+{
+    (void)s;
+    emit_lesson(to, p, o->model, o->output);
+}
+
+// To standard output, or whole into the file that is asked for.
+static int write_output(const Options *o, const Program *p, const Source *s,
+                        void (*print)(FILE *, const Options *, const Program *, const Source *))
+{
     if (!o->output) {
-        print_page(stdout, o, pages);
+        print(stdout, o, p, s);
         return 0;
     }
     GmFile f = {0};
     const char *why = gm_file_create(&f, o->output);
     if (!why) {
-        print_page(f.to, o, pages);
+        print(f.to, o, p, s);
         why = gm_file_close(&f);
     }
     if (!why) why = gm_file_rename(&f);
@@ -521,7 +527,7 @@ static int print_lesson_flags(void)
         no_home();
         return EXIT_USAGE;
     }
-    printf("-I%s/device -fopenmp -w %s -ljansson -llapacke -lopenblas -lm -ldl\n", home.runtime, home.archive);
+    printf("-I%s/device -fopenmp -w %s" LIBRARIES(AS_TEXT) "\n", home.runtime, home.archive);
     return printed(0);
 }
 
@@ -534,19 +540,7 @@ static int write_lesson(const Options *o, const Program *p)
         return EXIT_USAGE;
     }
     current_pass = "lesson";
-    if (!o->output) {
-        emit_lesson(stdout, p, o->model);
-        return 0;
-    }
-    GmFile f = {0};
-    why = gm_file_create(&f, o->output);
-    if (!why) {
-        emit_lesson(f.to, p, o->model);
-        why = gm_file_close(&f);
-    }
-    if (!why) why = gm_file_rename(&f);
-    gm_file_drop(&f);
-    return cannot_write(o->output, why) ? EXIT_USAGE : 0;
+    return write_output(o, p, NULL, print_lesson);
 }
 
 // --emit=cuda -o fit.cu
@@ -741,8 +735,11 @@ static int compile_model(const Options *o)
         return finish(d, o, 0);
     }
     complete_program(lowering);
-    if (o->lesson && !o->emit && !o->dump && !o->explain) return finish(d, o, write_lesson(o, p));
-    if (is_file && !o->emit && !o->dump) return finish(d, o, write_page(o, p, s));
+    if (o->lesson && !o->dump) return finish(d, o, write_lesson(o, p));
+    if (is_file && !o->emit && !o->dump) {
+        current_pass = "pages";
+        return finish(d, o, write_output(o, p, s, print_page));
+    }
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) {
         emit_kernels(stdout, p);
@@ -873,6 +870,18 @@ int main(int argc, char **argv)
     }
     if (o.lesson && o.method != METHOD_OTHER && o.method != METHOD_GIBBS) {
         fprintf(stderr, "gmc: --lesson: a lesson has Gibbs updates; leave --method out\n");
+        return EXIT_USAGE;
+    }
+    const char *idle = !o.lesson                 ? NULL
+                       : o.emit                  ? "emit"
+                       : o.explain               ? "explain"
+                       : o.keep                  ? "keep"
+                       : o.device || o.no_device ? "device"
+                       : o.arch                  ? "arch"
+                       : o.precision != GM_MIXED ? "precision"
+                                                 : NULL;
+    if (idle) {
+        fprintf(stderr, "gmc: --lesson writes the lesson and nothing else; leave --%s out\n", idle);
         return EXIT_USAGE;
     }
     if (o.lesson) o.method = METHOD_GIBBS;

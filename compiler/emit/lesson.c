@@ -82,6 +82,7 @@ static bool declares(const Node *list, const char *name)
     return false;
 }
 
+// Whether a body declares a name that one of the launches before has declared in the same function.
 static bool meets(const Node *list, const Launch *before, const Launch *l)
 {
     for (const Node *n = list; n; n = n->next) {
@@ -196,6 +197,11 @@ static const char *size_c(const Out *o, const Program *p, const Field *f)
 
 static const char *data_c(const Out *o, const Program *p, const Field *f)
 {
+    if (f->var->init) {
+        const char *otherwise = expr_c(o, f->var->init, LOOSE);
+        return text(o, "%s_OR(%s, %s, %s, %s);", f->var->base == BASE_INT ? "INT" : "REAL", c_name(o, f->var->name), otherwise,
+                    bound_c(o, &f->lower, "-INFINITY"), bound_c(o, &f->upper, "INFINITY"));
+    }
     if (f->var->base == BASE_INT && !f->var->rank) return size_c(o, p, f);
     return field_c(o, f->var->base == BASE_INT ? "INT" : "REAL", f);
 }
@@ -246,13 +252,20 @@ static void emit_main(Out *o, const Program *p)
     }
 }
 
-void emit_lesson(FILE *to, const Program *p, const char *source)
+// A path without folders and without its last ending.
+static const char *stem(const Out *o, const char *path)
+{
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *dot = strrchr(name, '.');
+    return text(o, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
+}
+
+void emit_lesson(FILE *to, const Program *p, const char *source, const char *output)
 {
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
     Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to, true), .scope = &scope, .real = &real},
         *o = &out;
-    const char *name = p->g->model->name ? p->g->model->name : "model";
+    const char *name = stem(o, output ? output : source);
     line(o, "// %s: one chain of Gibbs updates.   cc -O2 %s.c $(gmc --lesson-flags) -o %s; ./%s data.json > draws.csv",
          source_name(o->arena, source), name, name, name);
     if (p->starts)

@@ -10,15 +10,27 @@
 
 static bool is_shown(const UpdateCode *code) { return !code->update->imputes && code->update->joint <= 0; }
 
+// Whether launches follow those under this condition, without which a function returns.
+static bool launches_follow(const Launch *where)
+{
+    int depth = 0;
+    for (const Launch *l = where; l; l = l->next) {
+        depth += l->kind == LAUNCH_WHERE || l->kind == LAUNCH_CHECKED || l->kind == LAUNCH_ADAPTS || l->kind == LAUNCH_CATEGORIES;
+        depth -= l->kind == LAUNCH_END;
+        if (depth == 0) return l->next != NULL;
+    }
+    return false;
+}
+
 // What the host does besides launching kernels; NULL: a lesson does it, or needs it not.
 static const char *refused(const Launch *l)
 {
     switch (l->kind) {
     case LAUNCH_SCALES:
         return proposal_of(l->code->update) ? "is a proposal that warm-up adapts" : NULL;  // else scales have updates of their own
+    case LAUNCH_WHERE: return launches_follow(l) ? "has launches after those under a condition" : NULL;
     case LAUNCH_STOP:
     case LAUNCH_CHECKED:
-    case LAUNCH_WHERE:
     case LAUNCH_END:
     case LAUNCH_EACH:
     case LAUNCH_TEAM:
@@ -42,7 +54,7 @@ static const char *refused(const Launch *l)
     case LAUNCH_NORMAL_DENSE_SCALED:
     case LAUNCH_NORMAL_ARROW_SCALED: return NULL;
     case LAUNCH_NORMAL_ROWS_SCALED: return "is a joint normal with a scale of its own";
-    case LAUNCH_MISSING:
+    case LAUNCH_MISSING: return "is drawn where data are missing";
     case LAUNCH_ROWS:
     case LAUNCH_ROWS_AND:
     case LAUNCH_ROWS_ONLY:

@@ -215,7 +215,7 @@ def paper_2(run):
     for _ in range(100):
         U = 1 + 0.9 * U
     say("4: T is 1 after %d iterations; by 1 + 0.9 T it is %.3f after 100", n, U)
-    # 5 effective draws for gradients
+    # 5 effective sample size for 1000 gradients
     where = run.folder(here, "data")
     runs.module(here).make(where, 1000, 10, 4)
     given = runs.tables(where) + ["K=4"]

@@ -1,6 +1,7 @@
 """What the scripts of these folders share: normals, and tables of numbers as .npy files. Python 3 standard library only; where numpy is
 installed it makes the normals of large tables: other numbers, of the same law."""
 import array
+import json
 import math
 import os
 import random
@@ -55,6 +56,12 @@ def normals(seed, n, p):
             yield [gauss(0, 1) for _ in range(p)]
 
 
+def with_intercept(rows, scale=1.0):
+    """The first predictor is a column of ones; all others are multiplied by `scale`."""
+    for row in rows:
+        yield [1.0] + [v * scale for v in row[1:]]
+
+
 def dot(a, b):
     return sum(x * y for x, y in zip(a, b))
 
@@ -66,3 +73,22 @@ def Phi(x):
 def made(folder):
     os.makedirs(folder, exist_ok=True)
     return folder
+
+
+def category(r, row, by_category):
+    """A category from 1 by the softmax of the linear predictors."""
+    return 1 + r.choices(range(len(by_category)), [math.exp(dot(row, b)) for b in by_category])[0]
+
+
+def regression(folder, N, p, rows, answer, truth=None):
+    """X.npy of N rows and y.npy of their whole answers; truth.json of the coefficients, if they are given."""
+    made(folder)
+    X, y = Table(os.path.join(folder, "X.npy"), N, p), Table(os.path.join(folder, "y.npy"), N, kind="i")
+    for row in rows:
+        X.add(row)
+        y.add(answer(row))
+    X.close()
+    y.close()
+    if truth is not None:
+        with open(os.path.join(folder, "truth.json"), "w") as f:
+            json.dump(truth, f)

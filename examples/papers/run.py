@@ -288,13 +288,8 @@ def land(run, program):
             head, *table = csv.reader(f)
         at = head.index("y")
         rows[part] = [([1.0] + [(float(v) - 85) / 20 for k, v in enumerate(row) if k != at], int(row[at]) + 1) for row in table]
-    n, p = len(rows["train"]), len(rows["train"][0][0])
-    X, y = common.Table(os.path.join(where, "X.npy"), n, p), common.Table(os.path.join(where, "y.npy"), n, kind="i")
-    for x, kind in rows["train"]:
-        X.add(x)
-        y.add(kind)
-    X.close()
-    y.close()
+    answers = iter([kind for _, kind in rows["train"]])
+    common.regression(where, len(rows["train"]), len(rows["train"][0][0]), [x for x, _ in rows["train"]], lambda row: next(answers))
     stem = os.path.join(where, "draws")
     fit = run.fit(program, tables(where) + ["K=6"], 2, run.at(100, 200, 200), run.at(50, 100, 100), more=("-o", stem))
     of = draws(stem, 2)

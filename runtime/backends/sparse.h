@@ -100,11 +100,12 @@ void gm_rows_evaluated(void);          // something is, as in looking for a mode
 // order is analysed and the route chosen; the environment variable GM_JOINT (sparse, gradients, dense, separate) chooses instead. n: the
 // size of the block; most: how many times the work of the updates in its place a joint draw may take, by counts of multiply-adds
 // (measured: 4e9 a second within CHOLMOD, 4 ns a term).
-// By GM_JOINT=separate nothing is drawn with a joint normal integrated out either (gm_all_separate): what `gmc --lesson` shows.
-int gm_all_separate(void);
 void gm_pattern_begin(int number, long n, double most, const char *name);
 // on_gpu: it is to be drawn on a GPU, or as there: by tiles (tiles.h), in an order that has few columns that wait for each other.
 void gm_pattern_end(int number, int on_gpu);
+
+// GM_JOINT=lesson: separate, and no scale is drawn with a joint normal integrated out. These are the updates of `gmc --lesson`.
+int gm_as_in_lesson(void);
 
 // On a GPU, in place of both: the block is drawn by other updates, which its route says.
 void gm_pattern_in_turn(int number, long n, const char *name);

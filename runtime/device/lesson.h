@@ -1,17 +1,21 @@
 // lesson.h -- what a program by `gmc --lesson` includes: one chain of Gibbs updates in plain C.
 //
-//   INT(J, lower, upper); REAL_ARRAY(y, lower, upper, n, ..)    d->J, d->y[n, ..] are read, and lie between the bounds
-//   SIZE(J, lower, upper, y, k, rank)                               the same, or else the k-th of the extents of y
-//   START(mu, lower, upper); START_ARRAY(theta, lower, upper, n, ..)  s->mu, s->theta[n, ..] get their starting values; START_LATENT: no
-//   column INT_THAT, REAL_THAT, START_THAT(constraint, ...)            the same of simplexes, covariance matrices, ... ROOM(a, n, ..);
-//   ZERO(a, n)                                      an array that starts at zero; all of it is set to zero REFUSE(name, says, i, ..) data
-//   are not what the model needs: the message, with numbers for its # SHOW(z); SHOW_ARRAY(z, n, ..)                                   a
-//   column of the draws, computed after each sweep while (next_sweep()) { .. }                                     sweeps: those after the
-//   warm-up print a draw each x = DRAW(mu, k, NORMAL(mean, precision))                        by the stream of random numbers of element k
-//   of mu draw_joint_normal(VAR_b, "b", n, J, h, b)                       b[n] ~ normal with precision J[n, n] and shift h[n], which are
-//   spent draw_arrow(.., n, J, h, x, m, D, E, k, u)                       the same of (x[n], u[m]): D[m] the precision of u, E[m, n] with
-//   x, k[m]
-//                                                                   its shift
+// clang-format off
+//   INT(J, lower, upper); REAL(s, lower, upper);         d->J, d->s are read from the files, and lie between the bounds
+//   REAL_ARRAY(y, lower, upper, n, ..)                   d->y[n, ..], likewise
+//   SIZE(J, lower, upper, y, k, rank)                    d->J, or else the k-th extent of y
+//   INT_OR(K, 10, lower, upper)                          d->K, or else its default 10
+//   START(mu, lower, upper)                              s->mu gets its starting value; it is a column of the draws
+//   START_ARRAY(theta, lower, upper, n, ..)              s->theta[n, ..], likewise; START_LATENT: no column
+//   INT_THAT, REAL_THAT, START_THAT(constraint, ..)      the same of simplexes, covariance matrices, ...
+//   ROOM(a, n, ..); ZERO(a, n)                           memory for an array; all of it becomes zero
+//   REFUSE(name, says, i, ..)                            data are not what the model needs: the message, with numbers for its #
+//   SHOW(z); SHOW_ARRAY(z, n, ..)                        a column of the draws, computed after each sweep
+//   while (next_sweep()) { .. }                          sweeps: each after the warm-up prints a draw
+//   x = DRAW(mu, k, NORMAL(mean, precision))             a draw, by the stream of random numbers of element k of mu
+//   draw_joint_normal(VAR_b, "b", n, J, h, b)            b[n] ~ normal with precision J[n, n] and shift h[n], which are spent
+//   draw_arrow(.., n, J, h, x, m, D, E, k, u)            the same of (x[n], u[m]); D[m]: precision of u, E[m, n]: with x, k[m]: its shift
+// clang-format on
 //
 // The samplers, streams and starting values are those of all programs by gmc: for a seed the draws are the same to within rounding. What
 // reads data and writes draws is in runtime/host/lesson.c. A draw that is not a finite number ends the program.
@@ -49,9 +53,11 @@ static GmContext *const gm_context = &gm_lesson_lane;
 #define INT(name, lower, upper) d->name = *(int *)gm_lesson_data(#name, GM_INT, GM_ANY, lower, upper, 0, NULL)
 #define SIZE(name, lower, upper, array, k, rank) \
     d->name = gm_lesson_size(#name, lower, upper, #array, sizeof *d->array == sizeof(int) ? GM_INT : GM_REAL, k, rank)
-#define REAL(name, lower, upper)            d->name = *(double *)gm_lesson_data(#name, GM_REAL, GM_ANY, lower, upper, 0, NULL)
-#define INT_ARRAY(name, lower, upper, ...)  INT_THAT(GM_ANY, name, lower, upper, __VA_ARGS__)
-#define REAL_ARRAY(name, lower, upper, ...) REAL_THAT(GM_ANY, name, lower, upper, __VA_ARGS__)
+#define INT_OR(name, otherwise, lower, upper)  d->name = (int)gm_lesson_number(#name, GM_INT, otherwise, lower, upper)
+#define REAL_OR(name, otherwise, lower, upper) d->name = gm_lesson_number(#name, GM_REAL, otherwise, lower, upper)
+#define REAL(name, lower, upper)               d->name = *(double *)gm_lesson_data(#name, GM_REAL, GM_ANY, lower, upper, 0, NULL)
+#define INT_ARRAY(name, lower, upper, ...)     INT_THAT(GM_ANY, name, lower, upper, __VA_ARGS__)
+#define REAL_ARRAY(name, lower, upper, ...)    REAL_THAT(GM_ANY, name, lower, upper, __VA_ARGS__)
 #define INT_THAT(constraint, name, lower, upper, ...) \
     d->name = gm_lesson_data(#name, GM_INT, constraint, lower, upper, GM_EXTENTS(__VA_ARGS__))
 #define REAL_THAT(constraint, name, lower, upper, ...) \

@@ -202,7 +202,7 @@ GM_LAUNCHES launch_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, si
 {
 #if !defined(__CUDACC__)
     const double factor = sparse ? gm_sparse_work(sparse) : 0;
-    if (run->device || run->like_gpu || run->timed || factor < 0 || gm_all_separate()) return;
+    if (run->device || run->like_gpu || run->timed || factor < 0 || gm_as_in_lesson()) return;
     gm_here(run);
     ON_CPU(run, gm_scales(run, density, var, (GmScaleRoom *)gm_at(wide, s, tuning), proposed, gm_selected(run, selection, run->chain),
                           sweep + factor, trial + factor, of, n));

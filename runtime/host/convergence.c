@@ -122,7 +122,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int ascending(const void *a, const void *b)
+int gm_ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -224,7 +224,7 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
     if (!finite) return out;
     double *sorted = gm_alloc((size_t)size, sizeof *sorted);
     memcpy(sorted, x, (size_t)size * sizeof *x);
-    qsort(sorted, (size_t)size, sizeof *sorted, ascending);
+    qsort(sorted, (size_t)size, sizeof *sorted, gm_ascending);
     out.mean = mean_of(x, size);
     out.sd = size > 1 ? sqrt(variance_of(x, size, out.mean)) : NAN;
     out.q5 = gm_quantile(sorted, size, 0.05);
@@ -245,7 +245,7 @@ GmSummary gm_summarise(const double *x, int chains, long draws)
         split(x, chains, draws, &s);
         out.mcse = out.sd / sqrt(effective_size(&s));
         memcpy(work, s.x, (size_t)used * sizeof *work);
-        qsort(work, (size_t)used, sizeof *work, ascending);
+        qsort(work, (size_t)used, sizeof *work, gm_ascending);
         const double median = gm_quantile(work, used, 0.5);
         rank_normalise(&s, ranked);
         out.ess_bulk = effective_size(&s);

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 #include "../backends/nonzeros.h"
 
@@ -175,12 +174,6 @@ bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, c
 
 // ---- inputs ----
 
-static bool ends_with(const char *text, const char *ending)
-{
-    const size_t n = strlen(text), m = strlen(ending);
-    return n >= m && strcasecmp(text + n - m, ending) == 0;
-}
-
 static bool is_table(const char *path) { return gm_text_is(path, ".csv") || gm_text_is(path, ".tsv") || gm_text_is(path, ".txt"); }
 
 static bool read_number(GmValues *v, const char *input, const char *name, double x)
@@ -220,8 +213,8 @@ static bool read_named(GmValues *v, const char *input, const char *equals)
         }
     }
     if (*path && access(path, F_OK) != 0 && gm_parse_number(path, &x, &why) && !isnan(x)) good = read_number(v, input, name, x);
-    else if (ends_with(path, ".npy") && !columns) good = gm_npy_read(v, path, name);
-    else if (ends_with(path, ".npz") && !columns) good = gm_npz_read(v, path, name);
+    else if (gm_text_ends(path, ".npy") && !columns) good = gm_npy_read(v, path, name);
+    else if (gm_text_ends(path, ".npz") && !columns) good = gm_npz_read(v, path, name);
     else if (is_table(path)) good = gm_csv_read(v, path, name, columns);
     else gm_error("%s: expected %s=FILE.npy, %s=FILE.npz, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name, name);
     free(path);
@@ -242,7 +235,7 @@ bool gm_values_read(GmValues *v, const char *input)
         if (!first) return false;
         return first == '{' || isspace(first) ? gm_json_read(v, input) : gm_csv_read(v, input, NULL, NULL);
     }
-    if (ends_with(input, ".npy") || ends_with(input, ".npz"))
+    if (gm_text_ends(input, ".npy") || gm_text_ends(input, ".npz"))
         gm_error("%s: a .np%c file holds one array without a name; write NAME=%s", input, tolower((unsigned char)input[strlen(input) - 1]),
                  input);
     else

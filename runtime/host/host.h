@@ -169,8 +169,9 @@ bool gm_outputs_may_be_written(const GmOptions *o);  // whether all files of a r
 FILE *gm_text_open(const char *path);
 // The first character of the text, which the next gm_text_open of this path then opens; 0 after a message.
 int gm_text_begins(const char *path);
-bool gm_text_is(const char *path, const char *ending);  // whether its name, without .gz, ends so
-bool gm_text_without_name(const char *path);            // standard input or a pipe: no ending says what it is
+bool gm_text_ends(const char *text, const char *ending);  // in any case
+bool gm_text_is(const char *path, const char *ending);    // whether its name, without .gz, ends so
+bool gm_text_without_name(const char *path);              // standard input or a pipe: no ending says what it is
 
 // ---- lines.c: reading text files ----
 
@@ -400,7 +401,8 @@ GmSummary gm_summarise(const double *x, int chains, long draws);
 double gm_mixing(const double *x, int chains, long draws);
 // The p-quantile of n > 0 sorted values, linear between them (type 7 of Hyndman and Fan 1996).
 double gm_quantile(const double *sorted, long n, double p);
-void gm_ranks(double *x, long size);  // replaces values by their ranks from 1: ties share the mean of theirs
+int gm_ascending(const void *a, const void *b);  // of two numbers, for qsort
+void gm_ranks(double *x, long size);             // replaces values by their ranks from 1: ties share the mean of theirs
 // out[0] to out[lags] of one chain; NaN for a constant. lags < draws
 void gm_autocorrelations(const double *x, long draws, int lags, double *out);
 // The mean square change of the energy between draws over its variance (E-BFMI, Betancourt 2016): below 0.3 momenta are too small a part

@@ -116,6 +116,21 @@ long gm_lesson_size(const char *name, double lower, double upper, const char *ar
     return *(int *)gm_lesson_data(name, GM_INT, GM_ANY, lower, upper, 0, NULL);
 }
 
+double gm_lesson_number(const char *name, GmType type, double otherwise, double lower, double upper)
+{
+    const GmField field = made_field(name, type, GM_ANY, lower, upper, 0);
+    const GmShape shape = shape_of(lower, upper, 0, NULL);
+    double room;
+    void *x = &room;
+    const char *why = NULL;
+    if (read_value(&field)) x = gm_lesson_data(name, type, GM_ANY, lower, upper, 0, NULL);
+    else if (!gm_store(type, x, 0, otherwise, &why)) {
+        gm_error("default: %s = %g %s", name, otherwise, why);
+        leave();
+    } else if (!gm_check_values(&field, &shape, x, "default", NULL)) leave();
+    return type == GM_INT ? *(int32_t *)x : *(double *)x;
+}
+
 void *gm_lesson_room(size_t size, int rank, const long *dim)
 {
     size_t n = 1;
@@ -183,12 +198,6 @@ int gm_lesson_next(Sweep *at)
     return 1;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int gm_lesson_end(void)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -198,13 +207,8 @@ int gm_lesson_end(void)
     if (lesson.kept < 2) return 0;
     fprintf(stderr, "%-20s %12s %12s %12s %12s %12s\n", "", "mean", "sd", "5%", "50%", "95%");
     for (long k = 0; k < lesson.n_columns; k++) {
-        double *x = lesson.column[k].draw, mean = 0, squares = 0;
-        const long n = lesson.kept;
-        for (long i = 0; i < n; i++) mean += x[i] / (double)n;
-        for (long i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean);
-        qsort(x, (size_t)n, sizeof *x, ascending);
-        fprintf(stderr, "%-20s %12.4g %12.4g %12.4g %12.4g %12.4g\n", lesson.column[k].name, mean, sqrt(squares / (double)(n - 1)),
-                x[n / 20], x[n / 2], x[n - 1 - n / 20]);
+        const GmSummary all = gm_summarise(lesson.column[k].draw, 1, lesson.kept);
+        fprintf(stderr, "%-20s %12.4g %12.4g %12.4g %12.4g %12.4g\n", lesson.column[k].name, all.mean, all.sd, all.q5, all.q50, all.q95);
     }
     return 0;
 }

@@ -15,6 +15,8 @@ void *gm_lesson_data(const char *name, GmType type, GmConstraint constraint, dou
 // The whole number of this name in the files, or else the k-th of the `rank` extents of the array.
 long gm_lesson_size(const char *name, double lower, double upper, const char *array, GmType type, int k, int rank);
 
+// The number of this name in the files, or else the one beside it.
+double gm_lesson_number(const char *name, GmType type, double otherwise, double lower, double upper);
 // Memory for an array, zero.
 void *gm_lesson_room(size_t size, int rank, const long *dim);
 

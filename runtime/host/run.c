@@ -100,7 +100,7 @@ static void timed_sweep(Fit *f)
     }
 }
 
-static void profile_print(const Fit *f)
+static void profile_print(FILE *to, const Fit *f)
 {
     for (int k = 0; k < f->model->n_data; k++) {
         const GmField *field = &f->model->data[k];
@@ -109,18 +109,18 @@ static void profile_print(const Fit *f)
         long row;
         const GmNonzeros *few = gm_nonzeros_of(*(double **)((char *)f->data.data + field->offset), s->dim[1], &row);
         if (few)
-            printf("%s: %ld by %ld, %.3g%% of whose elements are not 0: only these are read\n", field->name, few->n, few->p,
-                   100 * (double)few->first[few->n] / ((double)few->n * (double)few->p));
+            fprintf(to, "%s: %ld by %ld, %.3g%% of whose elements are not 0: only these are read\n", field->name, few->n, few->p,
+                    100 * (double)few->first[few->n] / ((double)few->n * (double)few->p));
     }
     for (int k = 1; k <= gm_sparse_blocks(); k++)
-        if (gm_sparse_route(k)) printf("%s\n", gm_sparse_route(k));
+        if (gm_sparse_route(k)) fprintf(to, "%s\n", gm_sparse_route(k));
     double total = 0;
     for (int k = 0; k < f->model->n_updates; k++) total += f->update_seconds[k];
-    printf("%-40s %12s %6s\n", "step", "us a sweep", "%");
+    fprintf(to, "%-40s %12s %6s\n", "step", "us a sweep", "%");
     for (int k = 0; k < f->model->n_updates; k++)
-        printf("%-40s %12.2f %6.1f\n", f->model->update_name(k), 1e6 * f->update_seconds[k] / (double)f->sweeps,
-               100 * f->update_seconds[k] / (total > 0 ? total : 1));
-    printf("%-40s %12.2f %6.1f\n", "all", 1e6 * total / (double)f->sweeps, 100.0);
+        fprintf(to, "%-40s %12.2f %6.1f\n", f->model->update_name(k), 1e6 * f->update_seconds[k] / (double)f->sweeps,
+                100 * f->update_seconds[k] / (total > 0 ? total : 1));
+    fprintf(to, "%-40s %12.2f %6.1f\n", "all", 1e6 * total / (double)f->sweeps, 100.0);
 }
 
 // All sweeps, in batches of about a twentieth of a second: chains meet between batches only. Ends early on a fault, an
@@ -314,10 +314,10 @@ static int finish(Fit *f, int status)
     if (f->options.summary && f->draws.kept > 0) gm_together_note(notes, &f->run, "");
     if (f->options.summary && f->draws.kept > 0) gm_metrics_print(notes, f->run.metrics, f->run.selected);
     if (f->options.summary && f->draws.kept > 0) gm_restarts_print(notes, f->restarts);
-    if (f->device && f->device->profile && f->sweeps > 0) gm_device_profile_print(f->device, stdout, f->sweeps);
-    else if (f->update_seconds && f->sweeps > 0) profile_print(f);
-    if (f->options.profile && f->sweeps > 0) gm_device_predictions(stdout, f->model, &f->options, &f->data);
-    if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, stdout, &f->options, &f->draws))
+    if (f->device && f->device->profile && f->sweeps > 0) gm_device_profile_print(f->device, notes, f->sweeps);
+    else if (f->update_seconds && f->sweeps > 0) profile_print(notes, f);
+    if (f->options.profile && f->sweeps > 0) gm_device_predictions(notes, f->model, &f->options, &f->data);
+    if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, notes, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0) return status;
     if (f->options.output && f->draws.kept > 0 && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED))

@@ -7,12 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 // The percentages of the quantiles, of which there are as many as is returned.
 static int percentages(const GmOptions *o, double percent[GM_MOST_QUANTILES])
 {
@@ -22,13 +16,13 @@ static int percentages(const GmOptions *o, double percent[GM_MOST_QUANTILES])
     return n;
 }
 
-// The quantiles of one quantity that has a mean; x is sorted.
+// The quantiles of one quantity. Those of --quantiles sort its draws x.
 static void quantiles_of(const GmSummary *s, const GmOptions *o, double *x, long n, double *out)
 {
-    double percent[GM_MOST_QUANTILES];
-    const int count = percentages(o, percent);
-    if (!isnan(s->mean)) qsort(x, (size_t)n, sizeof *x, by_size);
-    for (int i = 0; i < count; i++) out[i] = isnan(s->mean) ? NAN : gm_quantile(x, n, percent[i] / 100);
+    const double usual[] = {s->q5, s->q50, s->q95};
+    if (o->n_quantiles && !isnan(s->mean)) qsort(x, (size_t)n, sizeof *x, gm_ascending);
+    for (int i = 0; i < (o->n_quantiles ? o->n_quantiles : 3); i++)
+        out[i] = !o->n_quantiles ? usual[i] : isnan(s->mean) ? NAN : gm_quantile(x, n, o->quantile[i] / 100);
 }
 
 static GmSummary *summarise_all(const GmDraws *d, const GmModel *model, const GmOptions *o, double *quantile, int n_quantiles)

@@ -23,8 +23,9 @@ static void numbers_of(const GmSummary *s, double number[NUMBERS])
 
 static void print_cell(FILE *to, double x)
 {
+    char text[GM_NUMBER_ROOM];
     fputc(',', to);
-    if (!isnan(x)) fprintf(to, "%.17g", x);
+    if (!isnan(x)) fwrite(text, 1, (size_t)gm_print_number(text, x, 0), to);
 }
 
 static void print_csv(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSummary *all, const double *quantile,

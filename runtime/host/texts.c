@@ -2,10 +2,8 @@
 //
 //   data.json      a file          -              standard input, once
 //   data.json.gz   unpacked        /dev/fd/63     a pipe, as the shell's <(...) makes it
-#define _GNU_SOURCE  // fopencookie
 #include "host.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,10 +35,10 @@ static bool find_zlib(const char *path)
     return false;
 }
 
-// Unpacks the whole file into memory, so that what is damaged is found before any of it is used.
+// Unpacks the whole file, into one without a name, so that what is damaged is found before any of it is used.
 static FILE *open_packed(const char *path)
 {
-    enum { BLOCK = 1 << 16 };
+    char block[1 << 16];
     if (!find_zlib(path)) return NULL;
     errno = 0;
     Packed from = zlib.open(path, "rb");
@@ -48,27 +46,21 @@ static FILE *open_packed(const char *path)
         gm_error("%s: cannot be read: %s", path, strerror(errno ? errno : ENOMEM));
         return NULL;
     }
-    char *text = NULL;
-    size_t n = 0;
-    int got;
-    do {
-        text = gm_grow(text, n + BLOCK + 1, 1);
-        got = zlib.read(from, text + n, BLOCK);
-        if (got > 0) n += (size_t)got;
-    } while (got > 0);
-    if (zlib.close(from) != 0 || got < 0) {
-        gm_error("%s: is damaged: gunzip cannot unpack it", path);
-        free(text);
-        return NULL;
-    }
     FILE *file = tmpfile();
-    if (!file || fwrite(text, 1, n, file) != n || fflush(file) != 0) {
-        gm_error("%s: cannot be unpacked: %s", path, strerror(errno));
-        if (file) fclose(file);
-        file = NULL;
-    } else rewind(file);
-    free(text);
-    return file;
+    bool written = file != NULL;
+    int got = 0;
+    while (written && (got = zlib.read(from, block, sizeof block)) > 0) written = fwrite(block, 1, (size_t)got, file) == (size_t)got;
+    written = written && fflush(file) == 0;
+    const int why = errno;
+    const bool damaged = zlib.close(from) != 0 || got < 0;
+    if (written && !damaged) {
+        rewind(file);
+        return file;
+    }
+    if (written) gm_error("%s: is damaged: gunzip cannot unpack it", path);
+    else gm_error("%s: cannot be unpacked: %s", path, strerror(why));
+    if (file) fclose(file);
+    return NULL;
 }
 
 // ---- opening ----
@@ -86,7 +78,7 @@ static FILE *open_standard_input(void)
     return fd < 0 ? NULL : fdopen(fd, "rb");
 }
 
-static bool ends_with(const char *text, const char *ending)
+bool gm_text_ends(const char *text, const char *ending)
 {
     const size_t n = strlen(text), m = strlen(ending);
     return n >= m && strcasecmp(text + n - m, ending) == 0;
@@ -104,7 +96,7 @@ static FILE *open_text(const char *path)
         gm_error("%s: is a %s", path, S_ISDIR(info.st_mode) ? "directory" : "device, not a file");
         return NULL;
     }
-    if (ends_with(path, ".gz")) return open_packed(path);
+    if (gm_text_ends(path, ".gz")) return open_packed(path);
     if (S_ISFIFO(info.st_mode)) gm_note("%s: is a pipe: waiting for what is written into it", path);
     FILE *file = fopen(path, "rb");
     if (!file) gm_error("%s: cannot be read: %s", path, strerror(errno));
@@ -141,7 +133,7 @@ int gm_text_begins(const char *path)
 }
 
 // The length of the name without an ending of packed files.
-static size_t without_packing(const char *path) { return strlen(path) - (ends_with(path, ".gz") ? 3 : 0); }
+static size_t without_packing(const char *path) { return strlen(path) - (gm_text_ends(path, ".gz") ? 3 : 0); }
 
 bool gm_text_is(const char *path, const char *ending)
 {

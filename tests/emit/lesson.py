@@ -64,8 +64,8 @@ def lesson_of(model, name):
     return text
 
 
-SMALL = """data { int N; vector<lower=0>[N] y; }
-prior { m ~ normal(0, 10); s ~ inv_gamma(2, 2); }
+SMALL = """data { int N; vector<lower=0>[N] y; real<lower=0> sd = 10; int<upper=5> shift = N; }
+prior { m ~ normal(shift, sd); s ~ inv_gamma(2, 2); }
 likelihood { for (i in 1:N) y[i] ~ normal(m, sqrt(s)); }
 """
 # what a lesson is given, the status, what it says
@@ -76,7 +76,10 @@ WRONG = [('{"y": [1, 2, -3]}', [], 2, "y[3] = -3 is below its lower bound 0"),
          ('{"y": [1, ', [], 2, "data.json"),
          ('{"y": [1, 2, 3]}', ["--samples", "many"], 2, "--samples: a whole number, 0 or more, is missing behind it"),
          ('{"y": [1, 2, 3]}', ["--chains", "4"], 2, "--chains: there are --seed N"),
-         ('{"y": [1, 2, 3]}', ["--samples", "10"], 0, "m ")]
+         ('{"y": [1, 2, 3], "sd": -1}', [], 2, "sd = -1 is below its lower bound 0"),
+         ('{"y": [1, 2, 3, 4, 5, 6]}', [], 2, "default: shift = 6 is above its upper bound 5"),
+         ('{"y": [1, 2, 3]}', ["--samples", "10"], 0, "m "),
+         ('{"y": [1, 2, 3], "sd": 0.001, "shift": -7}', ["--samples", "10"], 0, "m                              -7 ")]
 
 
 def wrong_inputs(flags):
@@ -95,7 +98,10 @@ def wrong_inputs(flags):
             and (status != 0 or done.stdout.count("\n") == 11)
         failed += not good
         print("%-7s %s %s: %s" % ("ok" if good else "FAILED", text, " ".join(options), done.stderr.strip().split("\n")[0]))
-    for options, says in ((["--method", "nuts"], "a lesson has Gibbs updates"), (["-o", model], "it is a file that is read"),
+    for options, says in ((["--method", "nuts"], "a lesson has Gibbs updates"), (["--emit=cuda"], "leave --emit out"),
+                          (["--explain"], "leave --explain out"), (["--keep"], "leave --keep out"),
+                          (["--device", "gpu"], "leave --device out"), (["--precision", "double"], "leave --precision out"),
+                          (["-o", model], "it is a file that is read"),
                           (["-o", "/nowhere/lesson.c"], "/nowhere/lesson.c")):
         done = run([gmc, "-q", "--lesson", model] + options, 2)
         good = says in done.stderr and done.stderr.count("\n") == 1 and open(model).read() == SMALL
@@ -116,7 +122,7 @@ def main():
         run([gmc, "-q", "--no-device", "--method", "gibbs", os.path.join(ROOT, model), "-o", path + "_full"])
         mine = draws(run([path] + data + ["--seed", "5"] + SWEEPS).stdout)
         run([path + "_full"] + data + ["--seed", "5", "--chains", "1", "-q", "-o", path] + SWEEPS,
-            env={**os.environ, "GM_JOINT": "separate", "OMP_NUM_THREADS": "1"})
+            env={**os.environ, "GM_JOINT": "lesson", "OMP_NUM_THREADS": "1"})
         wrong = differs(mine, draws(open(path + "_1.csv").read()))
         if not wrong and lines > MOST.get(model, 400):
             wrong = "%d lines, at most %d" % (lines, MOST[model])

@@ -61,6 +61,11 @@ def main():
                 "90%": np.quantile(x, 0.9)}
         worst = max(abs(float(row[k]) - v) / (abs(v) + 1e-3) for k, v in want.items())
         told(worst < 1e-9, "numbers of " + row["variable"], worst)  # files have all digits; sums are added in another order
+    done = run(["--summary", "csv", "--profile"])
+    told([row["variable"] for row in csv.DictReader(io.StringIO(done.stdout))] == rows and "us a sweep" in done.stderr,
+         "a profile goes to standard error", done.stdout)
+    done = run(["--summary", "json", "--log-lik", "--new", os.path.join(work, "data.json")])
+    told("variables" in json.loads(done.stdout), "other data are summarised there, too", done.stdout)
     done = run(["--summary", "json"])
     data = json.loads(done.stdout)
     told(data["chains"] == 2 and data["draws"] == 200 and len(data["variables"]) == len(table), "the object")

@@ -4,7 +4,6 @@ the last is the reference.
 
     data.py FOLDER [N p K [SEED]]
 """
-import json
 import math
 import os
 import random
@@ -17,19 +16,10 @@ import common
 
 def make(folder, N=1000, p=10, K=4, seed=1):
     """Predictors have sd 1 / sqrt(p), so that categories are no more certain with many of them; coefficients have sd 2."""
-    common.made(folder)
     r = random.Random(seed + 1)
     B = [[r.gauss(0, 2) for _ in range(K - 1)] + [0] for _ in range(p)]
-    by_category, scale = list(zip(*B)), 1 / math.sqrt(p)
-    X, y = common.Table(os.path.join(folder, "X.npy"), N, p), common.Table(os.path.join(folder, "y.npy"), N, kind="i")
-    for row in common.normals(seed, N, p):
-        row = [1.0] + [v * scale for v in row[1:]]
-        X.add(row)
-        y.add(1 + r.choices(range(K), [math.exp(common.dot(row, b)) for b in by_category])[0])
-    X.close()
-    y.close()
-    with open(os.path.join(folder, "truth.json"), "w") as f:
-        json.dump(B, f)
+    rows, by_category = common.with_intercept(common.normals(seed, N, p), 1 / math.sqrt(p)), list(zip(*B))
+    common.regression(folder, N, p, rows, lambda row: common.category(r, row, by_category), B)
 
 
 if __name__ == "__main__":

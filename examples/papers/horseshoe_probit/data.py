@@ -16,15 +16,8 @@ BETA = (1.3, 4, -1, 1.6, 5, -2)                # the others are 0
 
 
 def make(folder, N=2000, p=50, seed=1):
-    common.made(folder)
     uniform = random.Random(seed + 1).random
-    X = common.Table(os.path.join(folder, "X.npy"), N, p)
-    y = common.Table(os.path.join(folder, "y.npy"), N, kind="i")
-    for row in common.normals(seed, N, p):
-        X.add(row)
-        y.add(int(uniform() < common.Phi(common.dot(BETA, row))))
-    X.close()
-    y.close()
+    common.regression(folder, N, p, common.normals(seed, N, p), lambda row: int(uniform() < common.Phi(common.dot(BETA, row))))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@
     data.py multinomial FOLDER [N p K [SEED]]    standard normal predictors behind a column of ones, K categories
 """
 import csv
-import json
 import math
 import os
 import random
@@ -58,19 +57,10 @@ def lasso(folder, N=425, p=100, seed=1):
 
 def multinomial(folder, N=2000, p=10, K=4, seed=1):
     """truth.json has the coefficients, a row for each predictor."""
-    common.made(folder)
     r = random.Random(seed + 1)
     B = [[r.gauss(0, SPREAD) for _ in range(K - 1)] + [0] for _ in range(p)]
     by_category = list(zip(*B))
-    X, y = common.Table(os.path.join(folder, "X.npy"), N, p), common.Table(os.path.join(folder, "y.npy"), N, kind="i")
-    for row in common.normals(seed, N, p):
-        row[0] = 1.0
-        X.add(row)
-        y.add(1 + r.choices(range(K), [math.exp(common.dot(row, b)) for b in by_category])[0])
-    X.close()
-    y.close()
-    with open(os.path.join(folder, "truth.json"), "w") as f:
-        json.dump(B, f)
+    common.regression(folder, N, p, common.with_intercept(common.normals(seed, N, p)), lambda row: common.category(r, row, by_category), B)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ normal predictors. The truncated normals need no data.
 
     data.py FOLDER [N p [SEED]]
 """
-import json
 import os
 import random
 import sys
@@ -15,18 +14,10 @@ import common
 
 
 def make(folder, N=1000, p=8, seed=1):
-    common.made(folder)
     r = random.Random(seed + 1)
     beta = [r.gauss(0, 1) for _ in range(p)]
-    X, y = common.Table(os.path.join(folder, "X.npy"), N, p), common.Table(os.path.join(folder, "y.npy"), N, kind="i")
-    for row in common.normals(seed, N, p):
-        row[0] = 1.0
-        X.add(row)
-        y.add(int(r.random() < common.Phi(common.dot(beta, row))))
-    X.close()
-    y.close()
-    with open(os.path.join(folder, "truth.json"), "w") as f:
-        json.dump(beta, f)
+    common.regression(folder, N, p, common.with_intercept(common.normals(seed, N, p)),
+                      lambda row: int(r.random() < common.Phi(common.dot(beta, row))), beta)
 
 
 if __name__ == "__main__":
