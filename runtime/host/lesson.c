@@ -48,10 +48,14 @@ GmRun *gm_lesson_begin(int argc, char **argv, Sweep *at)
         if ((n = number_of("--seed", argv, i, argc)) >= 0) lesson.run.seed = (uint64_t)n, i++;
         else if ((n = number_of("--warmup", argv, i, argc)) >= 0) lesson.run.warmup = n, i++;
         else if ((n = number_of("--samples", argv, i, argc)) >= 0) lesson.samples = n, i++;
-        else if (argv[i][0] == '-') {
+        else if (argv[i][0] == '-' && argv[i][1]) {
             gm_error("%s: there are --seed N, --warmup N, --samples N, and files of data", argv[i]);
             exit(GM_EXIT_USAGE);
         } else lesson.file[lesson.n_files++] = argv[i];
+        if (lesson.n_files && argv[i] == lesson.file[lesson.n_files - 1] && gm_text_without_name(argv[i])) {
+            gm_error("%s: a lesson reads its files once for each variable, which a pipe does not allow: give a file", argv[i]);
+            exit(GM_EXIT_USAGE);
+        }
     }
     *at = (Sweep){.seed = lesson.run.seed};
     return &lesson.run;

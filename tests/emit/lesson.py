@@ -78,6 +78,7 @@ WRONG = [('{"y": [1, 2, -3]}', [], 2, "y[3] = -3 is below its lower bound 0"),
          ('{"y": [1, 2, 3]}', ["--chains", "4"], 2, "--chains: there are --seed N"),
          ('{"y": [1, 2, 3], "sd": -1}', [], 2, "sd = -1 is below its lower bound 0"),
          ('{"y": [1, 2, 3, 4, 5, 6]}', [], 2, "default: shift = 6 is above its upper bound 5"),
+         ('{"y": [1, 2, 3]}', ["-"], 2, "a lesson reads its files once for each variable"),
          ('{"y": [1, 2, 3]}', ["--samples", "10"], 0, "m "),
          ('{"y": [1, 2, 3], "sd": 0.001, "shift": -7}', ["--samples", "10"], 0, "m                              -7 ")]
 
