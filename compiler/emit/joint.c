@@ -17,17 +17,18 @@ static void emit_one_array(Out *o, const Node *n, const char *e, bool by_team)
     line(o, "wide *x = &s->%s[%s];", c_name(o, v->name), at);
     if (v->lowered.kept_log) checked(o, "SAVE_OLD_LOGS(x, &s->%s[%s], %s);", v->lowered.kept_log->name, at, elements);
     else checked(o, "SAVE_OLD(x, %s);", elements);
+    const char *const routine = c->family->draw_law ? c->family->draw_law->name : c->family->draw->name;
     const char *first = n->whole.mode ? "" : "&g, ", *mode = n->whole.mode ? "_mode" : "";
     const char *logs = v->lowered.kept_log ? text(o, ", &s->%s[%s]", v->lowered.kept_log->name, at) : "";
     if (shared)
-        line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->lowered.kept_log ? "_LOGS" : "", c->family->draw->name,
+        line(o, "DRAW_SIMPLEX%s(%s, VAR_%s, e, &s->%s[%s], n, x%s);", v->lowered.kept_log ? "_LOGS" : "", routine,
              c_name(o, v->name), array, at, logs);
-    else if (simplex && v->lowered.kept_log) line(o, "%s_logs(&g, &s->%s[%s], n, x%s);", c->family->draw->name, array, at, logs);
-    else if (simplex) line(o, "%s%s(%s&s->%s[%s], n, x);", c->family->draw->name, mode, first, array, at);
+    else if (simplex && v->lowered.kept_log) line(o, "%s_logs(&g, &s->%s[%s], n, x%s);", routine, array, at, logs);
+    else if (simplex) line(o, "%s%s(%s&s->%s[%s], n, x);", routine, mode, first, array, at);
     else {
-        const char *routine = text(o, "%s%s", c->family->draw->name, mode);
+        const char *whole = text(o, "%s%s", routine, mode);
         line(o, "wide *work = %sSCRATCH(3 * n * n);", crew ? "CREW_" : "");
-        line(o, "%s%s%s, &s->%s[%s], n, x, work);", crew ? text(o, "CREW(%s, ", routine) : text(o, "%s(", routine), first, scalar, array,
+        line(o, "%s%s%s, &s->%s[%s], n, x, work);", crew ? text(o, "CREW(%s, ", whole) : text(o, "%s(", whole), first, scalar, array,
              at);
         line(o, "%sRELEASE(work);", crew ? "CREW_" : "");
     }

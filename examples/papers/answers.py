@@ -248,16 +248,19 @@ def paper_3(run):
     for names in (("w",), ("share",), ("alpha",)):
         name, ess = fit.least(names)
         say("3: %s: least effective %.0f of 8000, R-hat %.3f", name, ess, fit[name]["rhat"])
-    # 4 the prior of the hierarchy
-    groups = run.compile(here, "groups", "--method", "gibbs")
-    empty = put(run.folder(here), "empty", N=0, p=2, x=[], g=[], k=10, G=4, A=0, anchor=[])
-    fit = run.fit(groups, [empty], samples=400_000, warmup=1000, more=("--params", "alpha,a0"))
-    for name, exact in (("alpha", 2), ("a0", 10)):
-        say("4: %s: mean %.3f (error %.3f) for %d, effective %.0f of 1,600,000", name, fit[name]["mean"], fit[name]["mcse"], exact,
-            fit[name]["ess"])
-    u = r.gamma(1e-3, size=1_000_000)
-    say("4: gamma(0.001, 1) draws below 2.2e-308: %.3f; P = %.3f", (u < 2.3e-308).mean(),
-        math.exp(1e-3 * math.log(2.225e-308) - math.lgamma(1.001)))
+    # 4 the prior of the hierarchy, and its draws given data
+    where = run.folder(here, "groups")
+    runs.module(here).groups(where, 4, 200)
+    for model in ("groups", "symmetric"):
+        program = run.compile(here, model, "--method", "gibbs")
+        empty = put(run.folder(here), "empty", N=0, p=2, x=[], g=[], k=10, G=4, A=0, anchor=[])
+        fit = run.fit(program, [empty], samples=100_000, warmup=1000, more=("--params", "alpha,a0"))
+        for name, exact in (("alpha", 2), ("a0", 10)):
+            say("4: %s: %s: mean %.3f (error %.3f) for %d, effective %.0f of 400,000", model, name, fit[name]["mean"], fit[name]["mcse"],
+                exact, fit[name]["ess"])
+        fit = run.fit(program, runs.tables(where) + ["k=10", "G=4"], samples=2000, more=("--params", "alpha,a0,share"))
+        for name in ("alpha", "a0"):
+            say("4: %s: %s given 4 sets: effective %.0f of 8000, R-hat %.3f", model, name, fit[name]["ess"], fit[name]["rhat"])
     # 5 sizes of sticks
     for a in (1, 10):
         say("5: alpha %d: E w1 %.3f, E w2 %.3f", a, 1 / (1 + a), a / (1 + a) ** 2)

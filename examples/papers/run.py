@@ -353,7 +353,7 @@ def mixtures(run):
     """Weights of components known by a point, over one data set and several; a log posterior that rises; time over n and k."""
     data, here = module("mixtures"), "mixtures"
     mixture = run.compile(here, "mixture", "--method", "gibbs")
-    groups = run.compile(here, "groups", "--method", "gibbs")
+    groups, symmetric = (run.compile(here, name, "--method", "gibbs") for name in ("groups", "symmetric"))
     three, many = run.folder(here, "three"), run.folder(here, "groups")
     N = run.at(600, 1000, 1000)
     data.three(three, N)
@@ -368,9 +368,15 @@ def mixtures(run):
     fit = run.fit(groups, tables(many) + ["k=10", "G=4"], samples=run.at(500, 2000, 2000), more=("--params", "alpha,a0,share"))
     rows += [run.row("4 sets of %d, k = 10: shares" % N, fit, ("share",)), run.row("    the same run: a0", fit, ("a0",)),
              run.row("    the same run: alpha", fit, ("alpha",))]
-    z = max(abs(fit["share[%d, %d]" % (g + 1, c + 1)]["mean"] - w) / math.hypot(fit["share[%d, %d]" % (g + 1, c + 1)]["sd"], 0.5 / N)
-            for g, of in enumerate(data.BY_GROUP) for c, w in enumerate(of))
-    run.check("shares by set are those of the recipe (within %.1f posterior sds)" % z, z < 4)
+    other = run.fit(symmetric, tables(many) + ["k=10", "G=4"], samples=run.at(500, 2000, 2000), more=("--params", "alpha,a0,share"))
+    rows += [run.row("symmetric, the same sets: a0", other, ("a0",)), run.row("    the same run: alpha", other, ("alpha",))]
+    for name, of_model in (("sticks", fit), ("symmetric", other)):
+        z = max(abs(of_model["share[%d, %d]" % (g + 1, c + 1)]["mean"] - w)
+                / math.hypot(of_model["share[%d, %d]" % (g + 1, c + 1)]["sd"], 0.5 / N)
+                for g, of in enumerate(data.BY_GROUP) for c, w in enumerate(of))
+        run.check("shares by set are those of the recipe (%s, within %.1f posterior sds)" % (name, z), z < 4)
+    name, ess = other.least(("alpha", "a0"))
+    run.check("without an order both concentrations mix (%s, %.0f effective)" % (name, ess), ess > run.at(100, 400, 400))
     if run.size != "quick":
         where = run.folder(here, "many")
         n, k = run.at((0, 0), (2000, 32), (1_000_000, 256))

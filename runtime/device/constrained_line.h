@@ -101,7 +101,7 @@ DEVICE void simplex_from_line_logs(long n, const double *y, double *x, double *l
     const double scale = simplex_scale(n, logs);
     for (long i = 0; i < n; i++) {
         logs[i] -= scale;
-        x[i] = logs[i] > log(GM_TINY) ? exp(logs[i]) : GM_TINY;
+        x[i] = logs[i] <= log(GM_TINY) ? GM_TINY : exp(logs[i]);
     }
 }
 

@@ -12,6 +12,9 @@
 #include "gamma.h"
 #include "beta.h"
 
+// What is no number stays none: a fault says so.
+DEVICE double at_least_tiny(double x) { return x <= GM_TINY ? GM_TINY : x; }
+
 // Replaces logs of gamma draws by the normalised point, in place; logs: of its elements, also of those that round to 0, or NULL.
 DEVICE_CALL void normalise_logs(double *x, long n, double *logs)
 {
@@ -21,37 +24,39 @@ DEVICE_CALL void normalise_logs(double *x, long n, double *logs)
     for (long k = 0; k < n && logs; k++) logs[k] = x[k] - top;
     for (long k = 0; k < n; k++) sum += x[k] = exp(x[k] - top);
     for (long k = 0; k < n && logs; k++) logs[k] -= log(sum);
-    for (long k = 0; k < n; k++) x[k] = x[k] / sum > GM_TINY ? x[k] / sum : GM_TINY;
+    for (long k = 0; k < n; k++) x[k] = at_least_tiny(x[k] / sum);
 }
 
-DEVICE_CALL void dirichlet(Stream *g, const double *alpha, long n, double *out)
+// Points with these alpha. logs: their logarithms, also of elements that round to 0, or NULL. NaN: some alpha is not positive.
+DEVICE_CALL void dirichlet_logs(Stream *g, const double *alpha, long n, double *out, double *logs)
 {
     for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, alpha[k]);
-    normalise_logs(out, n, NULL);
-}
-
-DEVICE_CALL void dirichlet_natural_logs(Stream *g, const double *a, long n, double *out, double *logs)
-{
-    for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, a[k] + 1);
     normalise_logs(out, n, logs);
 }
 
-DEVICE_CALL void dirichlet_natural(Stream *g, const double *a, long n, double *out) { dirichlet_natural_logs(g, a, n, out, NULL); }
+DEVICE_CALL void dirichlet(Stream *g, const double *alpha, long n, double *out) { dirichlet_logs(g, alpha, n, out, NULL); }
+
+// The same by natural parameters, alpha - 1.
+DEVICE_CALL void dirichlet_natural(Stream *g, const double *a, long n, double *out)
+{
+    for (long k = 0; k < n; k++) out[k] = log_gamma_standard(g, a[k] + 1);
+    normalise_logs(out, n, NULL);
+}
 
 // A simplex of at most so many components has one stream; each component of a longer one its own, so that lanes of a GPU can share them.
 enum { GM_SHORT_SIMPLEX = 32 };
 
 // Simplex number `row` of an array of them.
-DEVICE_CALL void dirichlet_natural_row(Sweep at, uint32_t variable, long row, const double *a, long n, double *out, double *logs)
+DEVICE_CALL void dirichlet_row(Sweep at, uint32_t variable, long row, const double *alpha, long n, double *out, double *logs)
 {
     if (n <= GM_SHORT_SIMPLEX) {
         Stream g = stream(at, variable, (uint64_t)row);
-        dirichlet_natural_logs(&g, a, n, out, logs);
+        dirichlet_logs(&g, alpha, n, out, logs);
         return;
     }
     for (long k = 0; k < n; k++) {
         Stream g = stream(at, variable, (uint64_t)(row * n + k));
-        out[k] = log_gamma_standard(&g, a[k] + 1);
+        out[k] = log_gamma_standard(&g, alpha[k]);
     }
     normalise_logs(out, n, logs);
 }

@@ -139,18 +139,18 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 #define SCRATCH(n)                 ((wide *)malloc(sizeof(wide) * (size_t)((n) + 1)))
 #define RELEASE(p)                 free(p)
 
-DEVICE wide dirichlet_ratio(const wide *a, long n, const wide *x, const wide *old)
+DEVICE wide dirichlet_ratio(const wide *alpha, long n, const wide *x, const wide *old)
 {
     wide v = 0;
-    for (long i = 0; i < n; i++) v += times_log(a[i], log(x[i]) - log(old[i]));
+    for (long i = 0; i < n; i++) v += times_log(alpha[i] - 1, log(x[i]) - log(old[i]));
     return v;
 }
 
 // The same of logarithms that are kept (special.h, log_kept): old has those of before.
-DEVICE wide dirichlet_ratio_logs(const wide *a, long n, const wide *x, const wide *logs, const wide *old)
+DEVICE wide dirichlet_ratio_logs(const wide *alpha, long n, const wide *x, const wide *logs, const wide *old)
 {
     wide v = 0;
-    for (long i = 0; i < n; i++) v += times_log(a[i], log_kept(x[i], logs[i]) - old[i]);
+    for (long i = 0; i < n; i++) v += times_log(alpha[i] - 1, log_kept(x[i], logs[i]) - old[i]);
     return v;
 }
 

@@ -608,13 +608,13 @@ DEVICE long simplex_crew(long rows, long n)
     return n <= GM_SHORT_SIMPLEX ? 1 : n <= GM_WARP_SIMPLEX && rows >= GM_WARP_SIMPLEXES ? 32 : (long)GM_THREADS;
 }
 
-static __device__ __noinline__ void dirichlet_natural_by_warp(Sweep at, uint32_t variable, long row, const wide *a, long n, wide *out,
-                                                              wide *logs)
+static __device__ __noinline__ void dirichlet_by_warp(Sweep at, uint32_t variable, long row, const wide *alpha, long n, wide *out,
+                                                      wide *logs)
 {
     wide top = -INFINITY, sum = 0;
     for (long k = gm_lane_of_warp; k < n; k += 32) {
         Stream g = stream(at, variable, (uint64_t)(row * n + k));
-        out[k] = log_gamma_standard(&g, a[k] + 1);
+        out[k] = log_gamma_standard(&g, alpha[k]);
         top = fmax(top, out[k]);
     }
     top = warp_max(top);
@@ -622,7 +622,7 @@ static __device__ __noinline__ void dirichlet_natural_by_warp(Sweep at, uint32_t
     for (long k = gm_lane_of_warp; k < n; k += 32) sum += out[k] = exp(out[k] - top);
     for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
     for (long k = gm_lane_of_warp; k < n && logs; k += 32) logs[k] -= log(sum);
-    for (long k = gm_lane_of_warp; k < n; k += 32) out[k] = out[k] / sum > GM_TINY ? out[k] / sum : GM_TINY;
+    for (long k = gm_lane_of_warp; k < n; k += 32) out[k] = at_least_tiny(out[k] / sum);
     __syncwarp();
 }
 
@@ -637,13 +637,13 @@ DEVICE wide block_max(wide v)
     return v;
 }
 
-static __device__ __noinline__ void dirichlet_natural_by_block(Sweep at, uint32_t variable, long row, const wide *a, long n, wide *out,
-                                                               wide *logs)
+static __device__ __noinline__ void dirichlet_by_block(Sweep at, uint32_t variable, long row, const wide *alpha, long n, wide *out,
+                                                       wide *logs)
 {
     wide top = -INFINITY, sum = 0;
     for (long k = threadIdx.x; k < n; k += blockDim.x) {
         Stream g = stream(at, variable, (uint64_t)(row * n + k));
-        out[k] = log_gamma_standard(&g, a[k] + 1);
+        out[k] = log_gamma_standard(&g, alpha[k]);
         top = fmax(top, out[k]);
     }
     top = block_max(top);
@@ -651,7 +651,7 @@ static __device__ __noinline__ void dirichlet_natural_by_block(Sweep at, uint32_
     for (long k = threadIdx.x; k < n; k += blockDim.x) sum += out[k] = exp(out[k] - top);
     sum = block_sum(sum);
     for (long k = threadIdx.x; k < n && logs; k += blockDim.x) logs[k] -= log(sum);
-    for (long k = threadIdx.x; k < n; k += blockDim.x) out[k] = out[k] / sum > GM_TINY ? out[k] / sum : GM_TINY;
+    for (long k = threadIdx.x; k < n; k += blockDim.x) out[k] = at_least_tiny(out[k] / sum);
     __syncthreads();
 }
 

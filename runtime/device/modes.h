@@ -81,17 +81,17 @@ DEVICE double uniform_between_mode(double lo, double hi) { return 0.5 * (lo + hi
 // exp(a cos x + b sin x)
 DEVICE double von_mises_natural_mode(double a, double b) { return atan2(b, a); }
 
-// prod x[k]^a[k] on the simplex: a[k] over their sum; what is not positive vanishes.
-DEVICE void dirichlet_natural_mode(const double *a, long n, double *x)
+// prod x[k]^(alpha[k] - 1) on the simplex: alpha[k] - 1 over their sum; what is not positive vanishes.
+DEVICE void dirichlet_mode(const double *alpha, long n, double *x)
 {
     double sum = 0;
-    for (long k = 0; k < n; k++) sum += a[k] > 0 ? a[k] : 0;
-    for (long k = 0; k < n; k++) x[k] = sum > 0 ? a[k] / sum : NAN;
+    for (long k = 0; k < n; k++) sum += alpha[k] > 1 ? alpha[k] - 1 : 0;
+    for (long k = 0; k < n; k++) x[k] = sum > 0 ? (alpha[k] - 1) / sum : NAN;
     if (!(sum > 0)) {  // flat, or highest in a corner: that of the largest exponent
         long at = 0, same = 0;
-        for (long k = 1; k < n; k++) at = a[k] > a[at] ? k : at;
-        for (long k = 0; k < n; k++) same += a[k] == a[at];
-        for (long k = 0; k < n; k++) x[k] = a[at] == 0 ? (a[k] == 0) / (double)same : k == at;
+        for (long k = 1; k < n; k++) at = alpha[k] > alpha[at] ? k : at;
+        for (long k = 0; k < n; k++) same += alpha[k] == alpha[at];
+        for (long k = 0; k < n; k++) x[k] = alpha[at] == 1 ? (alpha[k] == 1) / (double)same : k == at;
     }
     for (long k = 0; k < n; k++) x[k] = x[k] < GM_TINY ? GM_TINY : x[k];
 }

@@ -178,15 +178,15 @@ DEVICE_ROW double log_kept(double x, double kept)
     const int single = sizeof(real) == sizeof(float);
     const double least = single ? 1.1754943508222875e-38 : GM_LEAST, most = single ? 3.4028234663852886e38 : GM_MOST;
     const double log_least = single ? -87.33654475055310 : -690.7755278982137, log_most = single ? 88.72283905206835 : 690.7755278982137;
-    const double value = log_row(x > GM_TINY ? x < GM_HUGE ? x : GM_HUGE : GM_TINY);
-    return (x >= most && kept >= log_most - 1e-6) || (!(x > least) && kept <= log_least + 1e-6) ? kept : value;
+    const double value = log_row(clamp(x, GM_TINY, GM_HUGE));
+    return (x >= most && kept >= log_most - 1e-6) || (x <= least && kept <= log_least + 1e-6) ? kept : value;
 }
 
 // log(1 - x)
 DEVICE_ROW double log1m_kept(double x, double kept)
 {
     const double rounding = sizeof(real) == sizeof(float) ? 1.2e-7 : 2.3e-16;
-    const double value = log1p_row(x < 1 ? -x : rounding - 1), rest = -expm1_row(kept) - x;
+    const double value = log1p_row(x >= 1 ? rounding - 1 : -x), rest = -expm1_row(kept) - x;
     return x >= 0.5 && rest <= rounding && rest >= -rounding ? kept : value;
 }
 

@@ -115,9 +115,9 @@ int main(void)
         const double known = 3 * (log(cosh(0.5 * sqrt(2 * (s + h * s)))) - log(cosh(0.5 * sqrt(2 * (s - h * s))))) / (2 * h * s);
         same("polya_gamma", polya_gamma_natural_mean(0, 3, -0.5 * c * c), known, c < 0.01 ? 2e-5 : 1e-6);
     }
-    double x[4], a[] = {2, 0.5, -0.3, 1.5}, work[3 * 4];
-    dirichlet_natural_mode(a, 4, x);
-    for (int i = 0; i < 4; i++) same("dirichlet", x[i], a[i] > 0 ? a[i] / 4 : 0, 1e-15);
+    double x[4], alpha[] = {3, 1.5, 0.7, 2.5}, work[3 * 4];
+    dirichlet_mode(alpha, 4, x);
+    for (int i = 0; i < 4; i++) same("dirichlet", x[i], alpha[i] > 1 ? (alpha[i] - 1) / 4 : 0, 1e-15);
     const double B[] = {-2, 0.6, 0.6, -1.5}, J[] = {2, 0.6, 0.6, 1.5};
     wishart_natural_mode(3, B, 2, x, work);
     const double det = J[0] * J[3] - J[1] * J[2];

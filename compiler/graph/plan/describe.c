@@ -347,16 +347,28 @@ static void exact(Graph *g, Description *d, const Conditional *c)
 static Expr *with_sums(Graph *g, const Update *s, Expr *e)
 {
     const Without *w = s->without;
-    if (!w || !w->n) return e;
+    if (!w || !w->n || w->plate->conditional->array) return e;
     Expr **is = NEW_N(g->arena, Expr *, w->n);
     for (int i = 0; i < w->n; i++) is[i] = total_of_part(g, w->plate->conditional, w->part[i]);
     return in_place_of_sums(w, e, is);
+}
+
+// Those of a vector that is integrated out have a line each.
+static void sums_of_vector(Graph *g, Description *d, const Without *w)
+{
+    const Conditional *c = w->plate->conditional;
+    for (int i = 0; i < w->n; i++) {
+        Expr *value = total_of_part(g, c, w->part[i]);
+        Expr *left = ex_ref(w->sum[i], c->var->rank, c->current->args);
+        line(g, d, arena_printf(g->arena, "%s = %s", text(g, left), text(g, value)), becomes_so(NULL, left, value));
+    }
 }
 
 // A log density, or the weight of a value: a line for each part.
 static void density(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
+    if (s->without && s->without->plate->conditional->array) sums_of_vector(g, d, s->without);
     for (const Part *p = c->density; p; p = p->next) {
         Loops l = p->loops;
         for (int k = 0; p->scatter && k < c->var->rank && p->target[k]; k++) {

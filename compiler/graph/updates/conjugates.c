@@ -11,6 +11,11 @@
 // p's own statement without p[i], -lbeta(a, b), remain. The plate is drawn directly after these updates: no update reads its elements
 // before (van Dyk and Park 2008, partially collapsed Gibbs).
 //
+// The same of vectors, u[h] ~ dirichlet(c*w) with counts n[h, k] of labels. The integral is Dirichlet-multinomial,
+// lgamma(c) - lgamma(c + n[h]) + sum(k, lgamma(c*w[k] + n[h, k]) - lgamma(c*w[k])), and sees no log of a share that rounds to 0. Teh et al.
+// 2006 (Journal of the American Statistical Association 101) draw a number of tables for each term, given which c and w have families.
+// Slices of the integral itself need no such latent, which could only slow them down. Each value tried costs as many terms.
+//
 // Conditions: the elements of the plate are independent given all other unknowns, and have a family with a named law, without truncation.
 // Sums over its rows are of data, or computed before the update. The parameter is a real that is sliced given the plate, or shares the
 // plate with one that is. Among the factors of the plate it occurs in the plate's own statement only. The plate enters no other integral.
@@ -57,6 +62,7 @@ static Factor *own_statement(Graph *g, Var *v)
     const Reading of = factors_of(g, v);
     for (int q = 0; q < of.n; q++) {
         Factor *f = of.factor[q];
+        if (!factor_counts(f, v, false)) continue;  // of a joint in which others are summed out
         if (f->replaced || f->original || f->made || f->sums_out || f->function || f->truncated || f->ncomponents) return NULL;
         if (!f->value || f->value->kind != EX_REF || f->value->var != v) continue;
         if (own || !f->dist) return NULL;
@@ -77,14 +83,19 @@ static bool is_term(const Expr *e, const Expr *u)
     return true;
 }
 
-// What a log density has besides terms of the element; NULL: it cannot be distinguished.
+// What a log density has besides terms of the element; NULL: it cannot be distinguished. Terms of a vector stand in sums over its elements.
 static Expr *without_element(const Expr *e, const Expr *u)
 {
     Expr *rest = ex_num(0);
     for (int i = 0; i < (e->kind == EX_ADD ? e->nargs : 1); i++) {
         Expr *t = e->kind == EX_ADD ? e->args[i] : (Expr *)e;
         if (!ex_mentions(t, u->var)) rest = ex_add2(rest, t);
-        else if (!is_term(t, u)) return NULL;
+        else if (t->kind == EX_REDUCE && t->name == intern("sum") && !ex_mentions(t->args[0], u->var) && !ex_mentions(t->args[1], u->var)) {
+            Index *k = index_new(intern("k"), t->args[0], t->args[1]);
+            Expr *inner = without_element(ex_open(t, k), u);
+            if (!inner) return NULL;
+            rest = ex_add2(rest, ex_reduce(intern("sum"), k, t->args[0], t->args[1], inner));
+        } else if (!is_term(t, u)) return NULL;
     }
     return rest;
 }
@@ -95,7 +106,9 @@ static Expr *sum_of(Plate *p, const Part *q)
     Graph *g = p->g;
     const Conditional *c = p->update->conditional;
     if (!q->scatter && !q->loops.n) return q->loops.guard ? ex_call3("if_else", q->loops.guard, q->value, ex_num(0)) : q->value;
-    Var *v = var_new(g, arena_printf(g->arena, "sum%d_%s", p->without->n + 1, c->var->name), VAR_ELEMENT);
+    const char *name = p->without->n ? arena_printf(g->arena, "n%d_%s", p->without->n + 1, c->var->name)
+                                     : arena_printf(g->arena, "n_%s", c->var->name);  // a vector's description has it: counts
+    Var *v = var_unique(g, name, VAR_ELEMENT);
     v->rank = c->var->rank;
     memcpy(v->dim, c->var->dim, sizeof v->dim);
     p->without->part[p->without->n] = q;
@@ -108,14 +121,20 @@ typedef struct InPlace {
     Expr *const *is;
 } InPlace;
 
+// A sum over elements is opened for it: what takes the place may be a sum itself, with an index of the same kind.
 static Expr *in_place(Expr *e, void *with)
 {
     const InPlace *w = with;
     const Conditional *c = w->of->plate->conditional;
-    for (int i = 0; i < w->of->n && e->kind == EX_REF; i++) {
-        if (e->var == w->of->sum[i]) return at_subscripts(w->is[i], e->nargs, c->element, e->args);
+    bool holds = false;
+    for (int i = 0; i < w->of->n; i++) {
+        if (e->kind == EX_REF && e->var == w->of->sum[i]) return at_subscripts(w->is[i], e->nargs, c->element, e->args);
+        holds |= ex_mentions(e, w->of->sum[i]);
     }
-    return NULL;
+    if (e->kind != EX_REDUCE || !holds) return NULL;
+    Expr *lo = ex_map(e->args[0], in_place, with), *hi = ex_map(e->args[1], in_place, with);
+    Index *k = index_new(intern("k"), lo, hi);
+    return ex_reduce(e->name, k, lo, hi, ex_map(ex_open(e, k), in_place, with));
 }
 
 Expr *in_place_of_sums(const Without *w, Expr *e, Expr *const *is) { return ex_map(e, in_place, &(InPlace){w, is}); }
@@ -140,13 +159,11 @@ static Expr *log_normaliser(Plate *p)
     return rest ? ex_neg(rest) : NULL;
 }
 
-// Sums of data over rows leave the sweep; others that data pick are made before the update.
-static bool can_be_summed(const Conditional *c, const Part *q)
+// Sums of data over rows leave the sweep; others, scattered to the elements that data or labels pick, are made before the update.
+static bool can_be_summed(const Part *q)
 {
     bool data = ex_data_only(q->value) && (!q->loops.guard || ex_data_only(q->loops.guard));
     for (int k = 0; k < q->loops.n; k++) data &= ex_data_only(q->loops.index[k]->lo) && ex_data_only(q->loops.index[k]->hi);
-    for (int k = 0; q->scatter && k < c->var->rank && q->target[k]; k++)
-        if (!ex_data_only(q->target[k])) return false;
     return data || q->scatter || !q->loops.n;
 }
 
@@ -157,7 +174,7 @@ static bool find_integral(Plate *p)
     Expr *all = ex_num(0), *guard = var_domain(g, c->var, c->element);
     int nparts = 0;
     for (const Part *q = c->natural; q; q = q->next, nparts++)
-        if (!can_be_summed(c, q)) return false;
+        if (!can_be_summed(q)) return false;
     p->without = NEW(g->arena, Without);
     *p->without =
         (Without){.plate = p->update, .part = NEW_N(g->arena, const Part *, nparts + 1), .sum = NEW_N(g->arena, Var *, nparts + 1)};
@@ -175,19 +192,97 @@ static bool find_integral(Plate *p)
     return !ex_mentions(p->integral->log_density, c->var);
 }
 
+// ---- vectors ----
+
+// A part of the vector's own statement, at the element; NULL: it has another form.
+static Expr *own_part(const Conditional *c, const Part *q)
+{
+    Expr *value = q->loops.guard ? ex_call3("if_else", q->loops.guard, q->value, ex_num(0)) : q->value;
+    if (q->loops.n != c->var->rank) return NULL;
+    for (int k = 0; k < c->var->rank; k++) {
+        const Expr *t = q->target[k];
+        if (!t || t->kind != EX_INDEX || !ex_is_num(t->index->lo, 1) || t->index->hi != c->var->dim[k]) return NULL;
+        for (int j = 0; j < k; j++)
+            if (q->target[j] == t) return NULL;
+        value = ex_replace_index(value, t->index, ex_index(c->element[k]));
+    }
+    return value;
+}
+
+// The log normaliser at the natural parameters of a vector, up to a constant; NULL: the law's log density is not of this form.
+static Expr *log_normaliser_whole(Plate *p, Expr *const *natural)
+{
+    Graph *g = p->g;
+    const Conditional *c = p->update->conditional;
+    const Distribution *f = c->family;
+    Names names = {0};
+    for (const Natural *n = f->natural; n; n = n->next) {
+        Expr *e = *natural++;
+        for (int k = c->var->rank - 1; k >= c->nbatch; k--) e = ex_array(c->element[k], c->var->dim[k], e);
+        names_add(g, &names, n->name, e);
+    }
+    for (const Natural *n = f->law->parameter; n; n = n->next)
+        names_add(g, &names, n->name, elaborate_whole(g, n->statistic, names_bind(g, NULL, n->statistic, &names)));
+    Expr *args[MAX_RANK];
+    if (f->law->nargs > MAX_RANK) return NULL;
+    for (int i = 0; i < f->law->nargs; i++)
+        args[i] = elaborate_whole(g, f->law->args[i], names_bind(g, NULL, f->law->args[i], &names));
+    const Distribution *d = library_distribution(g->stdlib, f->law->dist);
+    if (!d || !d->log_density || d->nparams != f->law->nargs) return NULL;
+    Var *x = var_new(g, intern("x"), VAR_ELEMENT);
+    x->rank = c->var->rank - c->nbatch;
+    memcpy(x->dim, c->var->dim + c->nbatch, sizeof *x->dim * (size_t)x->rank);
+    x->constraint = c->var->constraint;
+    Expr *u = ex_ref(x, 0, NULL);
+    Expr *rest = without_element(elaborate(g, d->log_density, bind_arguments(g, d, f->law->nargs, args, u), 0, NULL), u);
+    return rest ? ex_neg(rest) : NULL;
+}
+
+static bool find_integral_whole(Plate *p)
+{
+    Graph *g = p->g;
+    const Conditional *c = p->update->conditional;
+    const Var *v = c->var;
+    Expr *natural[MAX_NATURAL], *rest = without_element(p->own->log_density, c->current);
+    for (int k = 0; k < MAX_NATURAL; k++) natural[k] = ex_num(0);
+    int nparts = 0;
+    for (const Part *q = c->natural; q; q = q->next) nparts++;
+    if (!rest || p->own->plates.n != c->nbatch || p->own->plates.guard || var_domain(g, v, c->element)) return false;
+    p->without = NEW(g->arena, Without);
+    *p->without =
+        (Without){.plate = p->update, .part = NEW_N(g->arena, const Part *, nparts + 1), .sum = NEW_N(g->arena, Var *, nparts + 1)};
+    bool own = false;
+    for (const Part *q = c->natural; q; q = q->next) {
+        const bool prior = q->factor == p->own;
+        Expr *e = prior ? own_part(c, q) : can_be_summed(q) ? sum_of(p, q) : NULL;
+        if (!e) return false;
+        natural[q->which] = ex_add2(natural[q->which], e);
+        for (int k = 0; k < c->nbatch && prior; k++) {
+            if (p->own->plates.index[k] != q->target[k]->index) return false;
+            if (!own) rest = ex_replace_index(rest, q->target[k]->index, ex_index(c->element[k]));
+        }
+        own |= prior;
+    }
+    Expr *a = own ? log_normaliser_whole(p, natural) : NULL;
+    if (!a) return false;
+    p->integral = factor_of_ends(g, p->own, loops_of_indices(c->element, c->nbatch, NULL), ex_add2(rest, a));
+    return !ex_mentions(p->integral->log_density, v);
+}
+
 static bool find_plate(Graph *g, Update *s, Plate *p)
 {
     if (s->kind != UPDATE_EXACT || !is_ordinary(s)) return false;
     const Conditional *c = s->conditional;
     const Var *v = c->var;
-    if (c->array || !c->family || !c->family->law || c->truncated || c->bounds || c->nbase || c->whole || c->recursion || c->closed ||
-        c->carried || c->with || c->nbatch < v->rank || v->rank == 0)
+    const bool whole = c->array && v->constraint == CONSTRAINT_SIMPLEX;
+    if (!c->family || !c->family->law || c->truncated || c->bounds || c->nbase || c->whole || c->recursion || c->closed || c->carried ||
+        c->with || v->rank == 0)
         return false;
-    if (v->discrete || v->constraint != CONSTRAINT_NONE || (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || request_of(g, v) ||
-        is_of_series(g, v))
-        return false;
+    if (!whole && (c->array || c->nbatch < v->rank || v->constraint != CONSTRAINT_NONE)) return false;
+    if (v->discrete || (v->kind != VAR_PARAMETER && v->kind != VAR_LATENT) || is_of_series(g, v)) return false;
+    if (request_of(g, v) && !is_collapsed(g, v)) return false;
     *p = (Plate){.g = g, .update = s, .own = own_statement(g, (Var *)v)};
-    return p->own && find_integral(p);
+    return p->own && (whole ? find_integral_whole(p) : find_integral(p));
 }
 
 static bool is_it(const Var *v, void *with) { return v == with; }
@@ -199,6 +294,7 @@ static bool hangs_on(const Plate *p, Var *h)
     const Reading of = factors_of(p->g, h);
     for (int q = 0; q < of.n; q++) {
         const Factor *f = of.factor[q];
+        if (!factor_counts(f, h, false)) continue;
         if (f->replaced || f->original || f->made || f->sums_out) return false;
         if (!factor_mentions(f, p->update->block[0])) continue;
         if (f != p->own || decide_instances(f, is_it, h)) return false;
@@ -220,7 +316,7 @@ static bool is_parameter(Graph *g, const Update *s, const Update *of_plate)
     const Var *v = s->block[0];
     return (s->kind == UPDATE_SLICE || (s->kind == UPDATE_EXACT && !s->conditional->array)) && is_ordinary(s) &&
            s->when == of_plate->when && s->selection == of_plate->selection && is_plain_real(v) && v->kind != VAR_AUXILIARY &&
-           !v->part_of && v->constraint == CONSTRAINT_NONE && !s->conditional->whole && !s->conditional->recursion &&
+           !v->part_of && v->constraint == CONSTRAINT_NONE && !s->conditional->recursion &&
            !s->conditional->closed && !request_of(g, v) && !is_of_series(g, v);
 }
 
@@ -325,7 +421,7 @@ bool find_conjugates(Graph *g)
             Update *s = p.parameter[i];
             const Reading of = factors_without(g, factors_of(g, s->block[0]), &p);
             Conditional *c = conditional_given(g, s->block[0], &of, false);
-            if (c->whole || c->recursion || c->closed || c->nbatch < s->conditional->nbatch) continue;
+            if (c->recursion || c->closed || c->nbatch < s->conditional->nbatch) continue;
             c->because = s->kind == UPDATE_SLICE ? s->conditional->because
                                                  : arena_printf(g->arena, "given `%s` it would mix slowly", p.update->block[0]->name);
             law[n] = c;
