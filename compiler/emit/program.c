@@ -102,7 +102,12 @@ static void emit_banner(Out *o, const Program *p, const char *source)
     line(o, "//");
     line(o, "// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random "
             "numbers.");
-    line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code.");
+    line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.");
+    line(o, "// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.");
+    line(o, "// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and "
+            "stores it.");
+    line(o, "// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as "
+            "well.");
     directive(o, "#include \"gm.h\"");
     blank(o);
 }

@@ -238,6 +238,12 @@ static bool print_written_out(FILE *f, const Expr *e)
     return true;
 }
 
+static bool is_subtracted(const Expr *t)
+{
+    const Expr *n = t->kind == EX_MUL ? t->args[0] : t;
+    return n->kind == EX_NUM && n->number < 0;
+}
+
 static void print(FILE *f, const Expr *e, int outer)
 {
     if (++printed > PRINTED) {
@@ -265,22 +271,21 @@ static void print(FILE *f, const Expr *e, int outer)
             fputc(']', f);
         }
         break;
-    case EX_ADD:
+    case EX_ADD: {  // x - mu, not -mu + x, as pages have it
         if (outer > P_ADD) fputc('(', f);
-        for (int i = 0; i < e->nargs; i++) {
-            const Expr *t = e->args[i];
-            bool minus =
-                (t->kind == EX_NUM && t->number < 0) || (t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0);
-            if (minus) {
-                fputs(i ? " - " : "-", f);
-                print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
-            } else {
-                if (i) fputs(" + ", f);
-                print(f, t, P_ADD);
+        bool first = true;
+        for (int minus = 0; minus < 2; minus++)
+            for (int i = 0; i < e->nargs; i++) {
+                const Expr *t = e->args[i];
+                if (is_subtracted(t) != minus) continue;
+                fputs(minus ? first ? "-" : " - " : first ? "" : " + ", f);
+                if (minus) print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
+                else print(f, t, P_ADD);
+                first = false;
             }
-        }
         if (outer > P_ADD) fputc(')', f);
         break;
+    }
     case EX_MUL: {
         if (outer > P_MUL) fputc('(', f);
         bool first = true;

@@ -5,6 +5,7 @@
 //   sum of 1 over i with g[i] = k             count_by_g[k]
 //   sum of (x[i] - mean)^2 over i             sum_x_centred_squared
 //   sum of y[i]*(mean - x[i]) over i          sum_y_x_centred_negated
+//   sum of 1/s[i]^2 over i                    sum_inverse_s_squared
 //
 // A name says what a reader looks for, not all there is: what is left out stands in the comment above the sum. Equal names get numbers.
 #include <ctype.h>
@@ -165,6 +166,9 @@ static void say_call(Words *w, const Expr *e, const Loops *l)
     for (int i = 0; i < e->nargs; i++) say_expr(w, e->args[i], l);
 }
 
+// The sum of 1/sigma^2 is sum_inverse_sigma_squared.
+static bool says_nothing_yet(const Words *w) { return w->n == 0 || strcmp(w->text, "sum") == 0 || strcmp(w->text, "mean") == 0; }
+
 static void say_expr(Words *w, const Expr *e, const Loops *l)
 {
     if (w->full) return;
@@ -176,11 +180,13 @@ static void say_expr(Words *w, const Expr *e, const Loops *l)
         for (int k = 0; k < e->nargs; k++) say_subscript(w, e->args[k]);
         return;
     case EX_ADD: say_sum(w, e, l); return;
-    case EX_MUL:
-        for (int i = e->args[0]->kind == EX_NUM; i < e->nargs; i++) say_expr(w, e->args[i], l);
+    case EX_MUL:  // y/sigma is y_over_sigma, whatever the order of factors
+        for (int over = 0; over < 2; over++)
+            for (int i = e->args[0]->kind == EX_NUM; i < e->nargs; i++)
+                if ((e->args[i]->kind == EX_POW && e->args[i]->number < 0) == over) say_expr(w, e->args[i], l);
         return;
     case EX_POW:
-        if (e->number < 0) say(w, "over");
+        if (e->number < 0) say(w, says_nothing_yet(w) ? "inverse" : "over");
         if (e->number == 0.5 || e->number == -0.5) say(w, "root");
         w->squared = e->number == 2 || e->number == -2;
         say_expr(w, e->args[0], l);

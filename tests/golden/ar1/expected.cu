@@ -8,7 +8,10 @@
 //   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi  model.gm:9
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
-// Subscripts count from 1 in comments, as in the model, and from 0 in the code.
+// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
+// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
+// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and stores it.
+// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -39,7 +42,7 @@ enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams
 
 // y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
 //   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (k < T))
-//   mean = ((phi*y[-1 + k]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
+//   mean = ((phi*y[k - 1]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
 KERNEL_ONCE(impute_y) {
     const real c1 = 1 / *s->s2;
     const real c2 = square(*s->phi);
@@ -64,7 +67,7 @@ KERNEL_ONCE(impute_y) {
 }
 
 // phi | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:9
-//   precision = 1 + sum(t in 2:T, y[-1 + t]^2/s2), mean = sum(t in 2:T, y[t]*y[-1 + t]/s2)/precision
+//   precision = 1 + sum(t in 2:T, y[t - 1]^2/s2), mean = sum(t in 2:T, y[t]*y[t - 1]/s2)/precision
 KERNEL_SCALAR(draw_phi) {
     const wide precision = *s->sum_y_before_squared / *s->s2 + 1;
     const wide mean = *s->sum_y_y_before / *s->s2 / precision;
@@ -72,7 +75,7 @@ KERNEL_SCALAR(draw_phi) {
 }
 
 // s2^-1 | rest ~ gamma(shape, rate)     model.gm:10
-//   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[-1 + t])^2)
+//   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[t - 1])^2)
 KERNEL_SCALAR(draw_s2) {
     const wide shape = 0.5 * d->T + 1.5;
     const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
@@ -98,7 +101,7 @@ KERNEL_TEAM(transform_phi) {
 // (phi, s2) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:9
 //   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
-//   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[-1 + t])^2/s2   over t in 2:T
+//   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[t - 1])^2/s2   over t in 2:T
 KERNEL_TEAM(density_phi) {
     wide lp = 0;
     wide slope_phi = 0;
@@ -178,12 +181,12 @@ KERNEL_TEAM(log_joint) {
 
 // Sums of a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
-    // sum_y_y_before = sum of y[t]*y[-1 + t] over t; serves the conditional of phi
+    // sum_y_y_before = sum of y[t]*y[t - 1] over t; serves the conditional of phi
     ONE_LANE *s->sum_y_y_before = 0;
     wide total1 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total1) total1 += s->y[t] * s->y[t - 1];
     ONE_LANE *s->sum_y_y_before += total1;
-    // sum_y_before_squared = sum of y[-1 + t]^2 over t; serves the conditional of phi
+    // sum_y_before_squared = sum of y[t - 1]^2 over t; serves the conditional of phi
     ONE_LANE *s->sum_y_before_squared = 0;
     wide total2 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total2) total2 += square(s->y[t - 1]);
@@ -198,28 +201,28 @@ KERNEL_TEAM(sums_of_responses) {
     wide total4 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total4) total4 += IS_NAN(d->y[t]) ? 0 : 1;
     ONE_LANE *s->count_observed += total4;
-    // sum_y_before_observed = sum of if_else(missing(y[-1 + t]), 0, y[-1 + t]) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_observed = sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_observed = 0;
     wide total5 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total5) total5 += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
     ONE_LANE *s->sum_y_before_observed += total5;
-    // count_observed_2 = sum of if_else(missing(y[-1 + t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
+    // count_observed_2 = sum of if_else(missing(y[t - 1]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed_2 = 0;
     wide total6 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total6) total6 += IS_NAN(d->y[t - 1]) ? 0 : 1;
     ONE_LANE *s->count_observed_2 += total6;
-    // sum_y_before_centred_squared = sum of (-y[-1 + t] + sum_y_before_observed/fmax(count_observed_2, 1))^2 over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred_squared = sum of (sum_y_before_observed/fmax(count_observed_2, 1) - y[t - 1])^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total7 = 0;
     const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
     SUM_ALONG_FROM (t, 1, d->T - 1, &total7) total7 += square(*s->sum_y_before_observed * c1 - s->y[t - 1]);
     ONE_LANE *s->sum_y_before_centred_squared += total7;
-    // sum_y_before_centred = sum of y[-1 + t] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
     wide total8 = 0;
     SUM_ALONG_FROM (t, 1, d->T - 1, &total8) total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
     ONE_LANE *s->sum_y_before_centred += total8;
-    // sum_y_centred_y_before_centred_negated = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(-y[-1 + t] + sum_y_before_observed/fma... over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_centred_y_before_centred_negated = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(sum_y_before_observed/fmax(count_obser... over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_y_before_centred_negated = 0;
     wide total9 = 0;
     const wide c2 = 1 / fmax(*s->count_observed, 1.0);

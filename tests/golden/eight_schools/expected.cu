@@ -12,7 +12,10 @@
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
-// Subscripts count from 1 in comments, as in the model, and from 0 in the code.
+// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
+// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
+// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and stores it.
+// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -31,7 +34,7 @@ typedef struct State {  // of one chain
     wide *nu_tau;                                // auxiliaries
     wide *scale_tau, *shift_mu_theta;            // of group moves
     wide *log_lik_y, *y_rep;                     // for the draws [J]
-    wide *sum_over_sigma_squared;                // sums
+    wide *sum_inverse_sigma_squared;             // sums
     wide *position_mu, *gradient_mu, *log_density_mu, *nuts_mu, *moves_mu, *standardised_mu, // work arrays
         *to_standardise_mu, *centre_theta, *spread_theta, *scale_theta, *slope_centre_theta,
         *slope_spread_theta;
@@ -90,7 +93,7 @@ KERNEL_TEAM(draw_mu) {
 }
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
-//   shape = 1/2 + 1/2*J, rate = 1/nu_tau + 1/2*sum(j in 1:J, (-mu + theta[j])^2)
+//   shape = 1/2 + 1/2*J, rate = 1/nu_tau + 1/2*sum(j in 1:J, (theta[j] - mu)^2)
 KERNEL_TEAM(draw_tau) {
     const wide shape = 0.5 * d->J + 0.5;
     wide rate = 1 / *s->nu_tau;
@@ -102,7 +105,7 @@ KERNEL_TEAM(draw_tau) {
 //   precision = 0.08/nu_tau + sum(j in 1:J, (mu - theta[j])^2/sigma[j]^2)
 //   mean = sum(j in 1:J, (mu - theta[j])*(mu - y[j])/sigma[j]^2)/precision
 //   lower = 0
-//   then tau = tau*scale_tau,  theta[j] = mu + (-mu + theta[j])*scale_tau,  nu_tau = nu_tau/scale_tau^2
+//   then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2
 KERNEL_TEAM(draw_scale_tau) {
     wide h = 0;
     wide precision = 0.08 / *s->nu_tau;
@@ -124,11 +127,11 @@ KERNEL_TEAM(move_tau) {
 
 // shift_mu_theta | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + sum(j in 1:J, 1/sigma[j]^2)
-//   mean = (-0.04*mu + sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2))/precision
+//   mean = (sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2) - 0.04*mu)/precision
 //   then mu = mu + shift_mu_theta,  theta[k] = theta[k] + shift_mu_theta
 KERNEL_TEAM(draw_shift_mu_theta) {
     wide h = -0.04 * *s->mu;
-    const wide precision = *s->sum_over_sigma_squared + 0.04;
+    const wide precision = *s->sum_inverse_sigma_squared + 0.04;
     SUM_ALONG (j, d->J, &h) h -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
     const wide mean = h / precision;
     TEAM_DRAW(shift_mu_theta, 0, NORMAL(mean, precision));
@@ -144,6 +147,7 @@ KERNEL_TEAM(add_shift_mu_theta) {
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of mu, tau, theta; one that still stands for its value stays as it is
+// theta = m + s^c*(q - (1 - c)*m), m and s its prior mean and sd: q is the value for c = 0, and non-centred for c = 1; c is found in warm-up
 KERNEL_TEAM(enter_mu) {
     ALONG (e, d->J + 2) s->standardised_mu[e] = s->to_standardise_mu[e];
     ONE_LANE s->position_mu[0] = *s->mu;
@@ -173,7 +177,7 @@ KERNEL_TEAM(transform_mu) {
 // (mu, tau, theta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
 //   log density += -2.52837644563877 - 0.02*mu^2
 //   log density += -2.06102061772356 - log1p(0.04*tau^2)
-//   log density += -log(2*pi())/2 - 1/2*(-mu + theta[j])^2/tau^2 - log(tau)   over j in 1:J
+//   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
 //   log density += -log(2*pi())/2 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
 KERNEL_TEAM(density_mu) {
     wide lp = 0;
@@ -280,11 +284,11 @@ KERNEL_TEAM(check_data) {
 
 // Sums of data: computed once.
 KERNEL_TEAM(sums_of_data) {
-    // sum_over_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
-    ONE_LANE *s->sum_over_sigma_squared = 0;
+    // sum_inverse_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
+    ONE_LANE *s->sum_inverse_sigma_squared = 0;
     wide total1 = 0;
     SUM_ALONG (j, d->J, &total1) total1 += 1 / square(d->sigma[j]);
-    ONE_LANE *s->sum_over_sigma_squared += total1;
+    ONE_LANE *s->sum_inverse_sigma_squared += total1;
 }
 
 // The move starts from the identity
@@ -428,7 +432,7 @@ static void joint(GmRun *run)
 
 enum {  // fields of State
     STATE_y = 1, STATE_mu, STATE_tau, STATE_theta, STATE_nu_tau, STATE_scale_tau, STATE_shift_mu_theta,
-    STATE_log_lik_y, STATE_y_rep, STATE_sum_over_sigma_squared, STATE_position_mu, STATE_gradient_mu,
+    STATE_log_lik_y, STATE_y_rep, STATE_sum_inverse_sigma_squared, STATE_position_mu, STATE_gradient_mu,
     STATE_log_density_mu, STATE_nuts_mu, STATE_moves_mu, STATE_standardised_mu, STATE_to_standardise_mu,
     STATE_centre_theta, STATE_spread_theta, STATE_scale_theta, STATE_slope_centre_theta,
     STATE_slope_spread_theta
@@ -453,7 +457,7 @@ static const GmField state_fields[] = {
     {.name = "shift_mu_theta", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, shift_mu_theta), .where = "model.gm:10"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:17"},
     {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:17"},
-    {.name = "sum_over_sigma_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_over_sigma_squared), .shared = 1},
+    {.name = "sum_inverse_sigma_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_inverse_sigma_squared), .shared = 1},
     {.name = "position_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_mu)},
     {.name = "gradient_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_mu)},
     {.name = "log_density_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_mu)},

@@ -8,7 +8,10 @@
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
-// Subscripts count from 1 in comments, as in the model, and from 0 in the code.
+// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
+// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
+// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and stores it.
+// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
 // ---- part 1: the model ----

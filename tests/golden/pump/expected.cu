@@ -9,7 +9,10 @@
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
-// Subscripts count from 1 in comments, as in the model, and from 0 in the code.
+// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
+// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
+// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and stores it.
+// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -72,7 +75,7 @@ KERNEL(draw_theta) {
 }
 
 // scale_b | rest ~ gig(order, psi, chi)     model.gm:10
-//   order = -0.1 + sum(i in 1:N, y[i]), psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
+//   order = sum(i in 1:N, y[i]) - 0.1, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
 KERNEL_TEAM(draw_scale_b) {
     const wide order = *s->sum_y - 0.10000000000000009;
     wide psi = 0;
@@ -108,7 +111,7 @@ KERNEL_TEAM(transform_b) {
 // (b, theta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
 //   log density += -2.25271265173421 - b - 9/10*log(b)
 //   log density += 0.0710838729143722 + 9/5*log(b) + 4/5*log(theta[i]) - b*theta[i]   over i in 1:N
-//   log density += -t[i]*theta[i] + y[i]*(log(t[i]) + log(theta[i])) - lgamma(1 + y[i])   over i in 1:N
+//   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
 KERNEL_TEAM(density_b) {
     wide lp = 0;
     wide slope_b = 0;
