@@ -90,7 +90,7 @@ void put_enter(HmcBlock *m)
     for (int i = 0; i < m->update->nblock; i++)
         if (m->centring[i].priors && !m->centring[i].root)
             note(p,
-                 "%s = m + s^c*(q - (1 - c)*m), m and s its prior mean and sd: q is the value for c = 0, and non-centred for c = 1; c is %s",
+                 "%s = m + s^c*(q - (1 - c)*m), m, s its prior mean and sd: q is the value for c = 0, and non-centred for c = 1; c is %s",
                  m->update->block[i]->name, m->shares ? "found in warm-up" : "1");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;

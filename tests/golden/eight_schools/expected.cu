@@ -147,7 +147,7 @@ KERNEL_TEAM(add_shift_mu_theta) {
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of mu, tau, theta; one that still stands for its value stays as it is
-// theta = m + s^c*(q - (1 - c)*m), m and s its prior mean and sd: q is the value for c = 0, and non-centred for c = 1; c is found in warm-up
+// theta = m + s^c*(q - (1 - c)*m), m, s its prior mean and sd: q is the value for c = 0, and non-centred for c = 1; c is found in warm-up
 KERNEL_TEAM(enter_mu) {
     ALONG (e, d->J + 2) s->standardised_mu[e] = s->to_standardise_mu[e];
     ONE_LANE s->position_mu[0] = *s->mu;
