@@ -99,15 +99,18 @@ PYTHON := $(VENV)/bin/python
 CTESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/runtime/*.c tests/host/*.c tests/front/*.c tests/graph/*.c tests/kernel/*.c))
 TSUITE := $(patsubst $(BUILD)/tests/%,$(BUILD)/tests/%.test,$(filter-out $(BUILD)/tests/front/front_dump,$(CTESTS)))
 
+# Flags of programs (driver/main.c): fma() is an instruction, and no call of the C library.
+AS_PROGRAMS := -O2 -g -march=native -fno-math-errno -fno-trapping-math
+
 $(BUILD)/tests/runtime/%: tests/runtime/%.c $(wildcard runtime/device/*.h tests/runtime/*.h)
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -Iruntime/device -o $@ $< -lgsl -lgslcblas -lm
+	$(Q)$(CC) -std=gnu11 $(WARN) $(AS_PROGRAMS) -Iruntime/device -o $@ $< -lgsl -lgslcblas -lm
 
 $(BUILD)/tests/runtime/nuts: tests/runtime/nuts.c tests/runtime/check.h $(wildcard runtime/device/*.h) $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -lgsl -lgslcblas -lm
+	$(Q)$(CC) -std=gnu11 $(WARN) $(AS_PROGRAMS) -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -lgsl -lgslcblas -lm
 
 $(BUILD)/tests/runtime/linalg $(BUILD)/tests/runtime/fill: $(BUILD)/tests/runtime/%: tests/runtime/%.c tests/runtime/check.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)

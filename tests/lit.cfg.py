@@ -1,4 +1,6 @@
 # lit.cfg.py -- how the tests are run. A .gm or .test file holds RUN lines; FileCheck reads CHECK lines.
+import glob
+import hashlib
 import os
 import shutil
 import subprocess
@@ -22,6 +24,12 @@ with open("/proc/cpuinfo") as f:
     processor = next((line for line in f if line.startswith("flags")), "")
 config.environment["COMPILERS"] = "".join(subprocess.run([c, "--version"], capture_output=True, text=True).stdout for c in ("cc", "clang")
                                           if shutil.which(c)) + processor
+sums = hashlib.sha256()
+for folder in ("device", "host", "backends"):
+    for header in sorted(glob.glob(os.path.join(root, "runtime", folder, "*.h"))):
+        with open(header, "rb") as f:
+            sums.update(f.read())
+config.environment["HEADERS"] = sums.hexdigest()
 for name in ("CUDA_HOME", "HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -37,12 +37,20 @@ typedef unsigned long uint64_t;
 #else
 #define DEVICE_CALL static inline __device__
 #endif
+#elif defined(GM_ELSEWHERE)
+// Tests compile the functions of gm.h once and not with each program (tests/cc): an object with GM_HERE has them, programs with
+// GM_ELSEWHERE call them. At the end of gm.h DEVICE is `static inline` again.
+#define DEVICE extern inline __attribute__((gnu_inline))
+#elif defined(GM_HERE)
+#define DEVICE
 #else
-#define DEVICE      static inline
-#define DEVICE_CALL static inline
+#define DEVICE static inline
+#endif
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#define DEVICE_CALL DEVICE
 #endif
 // Functions that loops over rows compute: copied to each place, so that a loop is done several rows at a time.
-#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !defined(GM_MANY_UPDATES)
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !defined(GM_MANY_UPDATES) && !defined(GM_HERE)
 #define DEVICE_ROW static inline __attribute__((always_inline))
 #else
 #define DEVICE_ROW DEVICE

@@ -341,4 +341,9 @@ DEVICE double constrained_slope(const ConstrainedLine *m, double x)
     return m->kind == GM_LINE_RATIO ? (m->logs ? m->log_rest : log(m->rest)) - fabs(x) - 2 * log1p(exp(-fabs(x))) : 0;
 }
 
+#if defined(GM_ELSEWHERE) || defined(GM_HERE)
+#undef DEVICE
+#define DEVICE static inline
+#endif
+
 #endif

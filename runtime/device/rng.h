@@ -26,6 +26,10 @@
 #define DEVICE_USUAL   static __forceinline__ __device__
 #define DEVICE_UNUSUAL DEVICE_CALL
 #define DEVICE_TABLE   static __device__ const
+#elif defined(GM_ELSEWHERE) || defined(GM_HERE)
+#define DEVICE_USUAL   DEVICE
+#define DEVICE_UNUSUAL DEVICE
+#define DEVICE_TABLE   static const
 #else
 #define DEVICE_USUAL   static inline __attribute__((always_inline))
 #define DEVICE_UNUSUAL static __attribute__((noinline, unused))

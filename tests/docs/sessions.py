@@ -84,10 +84,15 @@ def same(page, printed):
 HEAD = [" ".join(COLUMNS)]
 
 
-def run(command, folder):
+def compiler(page, bless):
+    """CC for the programs of a page: a page of which a figure goes by time has them as they are shipped, as have all that is written."""
+    return {} if bless or "for the same work" in page else {"CC": os.path.join(ROOT, "tests", "stat", "cc_quick")}
+
+
+def run(command, folder, compiled):
     """What the command prints on both streams; any status but 0 is an error, unless the line ends in `|| true`."""
     path = os.pathsep.join([os.path.join(ROOT, "build"), os.path.join(ROOT, "build", "venv", "bin"), os.environ["PATH"]])
-    env = {**os.environ, "PATH": path, "ROOT": ROOT, "PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg"}
+    env = {**os.environ, "PATH": path, "ROOT": ROOT, "PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg", **compiled}
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode, [line.rstrip() for line in done.stdout.splitlines()]
@@ -134,6 +139,7 @@ def visit(path, bless):
     """(number of commands, number of faults) of one page."""
     with open(path) as f:
         page = f.read()
+    compiled = compiler(page, bless)
     name, n, faults, pieces, at = os.path.relpath(path, ROOT), 0, 0, [], 0
     with tempfile.TemporaryDirectory(prefix="session-") as folder:
         for m in PIECE.finditer(page):
@@ -143,7 +149,7 @@ def visit(path, bless):
                     f.write(m["content"])
                 continue
             if m["setup"]:
-                status, lines = run(m["setup"], folder)
+                status, lines = run(m["setup"], folder, compiled)
                 if status != 0:
                     print("%s:%d: %s: exit status %d\n%s" % (name, line, m["setup"], status, "\n".join(lines)))
                     faults += 1
@@ -151,7 +157,7 @@ def visit(path, bless):
             block = ""
             for command, lines in commands_of(m["session"]):
                 n += 1
-                status, printed = run(command, folder)
+                status, printed = run(command, folder, compiled)
                 if status != 0:
                     print("%s:%d: %s: exit status %d\n%s" % (name, line, command, status, "\n".join(printed)))
                     faults += 1

@@ -109,17 +109,26 @@ class Place:
         return done.returncode, done.stderr
 
 
+class Refused(str):
+    """What gmc says of a name that the language does not have."""
+
+
+def plain_name(k, length):
+    """The k-th (below 676) of the names that nothing has, of this length, or of 2 or 3 for shorter ones."""
+    two = "".join("abcdefghijklmnopqrstuvwxyz"[i] for i in divmod(k, 26))
+    return ("zq" + two).ljust(length, "z") if length > 3 else "z" + two if k >= 26 else "z" + two[1]
+
+
 def examine(place, model, to, name, compile_too=True):
-    """What is wrong, "" if the language has no such names, None if all is well."""
+    """What is wrong, Refused if the language has no such names, None if all is well."""
     text = open(model).read()
-    plain = {old: ("zzq%d" % k)[: max(2, len(new))].ljust(len(new), "z") if len(new) > 3 else "z" + "abcdefghijklmnopqrstuvwxyz"[k % 26]
-             for k, (old, new) in enumerate(to.items())}
-    status, before, _ = place.emit(renamed(text, plain), name)
+    plain = {old: plain_name(k, len(new)) for k, (old, new) in enumerate(to.items())}
+    status, before, says = place.emit(renamed(text, plain), name)
     if status:
-        return ""
+        return Refused(says)
     status, after, says = place.emit(renamed(text, to), name)
     if status in (1, 2):
-        return ""                       # a word of the language
+        return Refused(says)            # a word of the language
     if status:
         return "gmc: status %d: %s" % (status, says[:300])
     wrong = differs(before, after, {plain[old]: new for old, new in to.items()})
@@ -169,17 +178,18 @@ def main():
         k, (model, to) = item
         name = "m%d_%d" % (k, id(item) % 100003)
         wrong = examine(place, model, to, name)
-        if wrong == "" and len(to) > 1:       # one of them is a word of the language: the others are asked one by one
-            halves = [dict(list(to.items())[::2]), dict(list(to.items())[1::2])]
-            found = [one((k, (model, h))) for h in halves]
-            return [f for part in found for f in part]
+        if isinstance(wrong, Refused) and len(to) > 1:       # those that are words of the language are asked alone
+            said = re.findall(r"`(\w+)` is a word of the language", wrong)
+            words, rest = ({o: n for o, n in to.items() if (n in said) == which} for which in (True, False))
+            parts = [{o: n} for o, n in words.items()] + [rest] if words and rest else [dict(list(to.items())[k::2]) for k in (0, 1)]
+            return [f for part in parts for f in one((k, (model, part)))]
         return [(model, to, wrong)]
     with ThreadPoolExecutor(2) as workers:
         for result in workers.map(one, work):
             for model, to, wrong in result:
                 asked += 1
-                refused += wrong == ""
-                if wrong:
+                refused += isinstance(wrong, Refused)
+                if wrong and not isinstance(wrong, Refused):
                     failed += 1
                     print("%s with %s: %s" % (os.path.relpath(model, root), ", ".join("%s -> %s" % p for p in to.items()), wrong))
     print("%d renamed models, %d of them refused by the language, %d failed" % (asked, refused, failed))

@@ -1,7 +1,7 @@
 // If this failed, a device header would not be valid CUDA: models would run on the CPU and not compile for the GPU.
 //
-// Compiles all device headers, and a kernel that calls a routine of each, with NVRTC (found at run time) and, unoptimised to save time,
-// with nvcc for sm_80.
+// Compiles all device headers, and a kernel that calls a routine of each, with NVRTC (found at run time) and with nvcc for sm_80, both
+// unoptimised to save time.
 // Either is skipped, with a line that says so, where it is not installed. Needs no GPU.
 #include "check.h"
 #include <dlfcn.h>
@@ -78,6 +78,10 @@ static void with_nvrtc(void)
     *(void **)&compile = dlsym(library, "nvrtcCompileProgram");
     *(void **)&log_size = dlsym(library, "nvrtcGetProgramLogSize");
     *(void **)&get_log = dlsym(library, "nvrtcGetProgramLog");
+    int (*version)(int *, int *);
+    int major = 0, minor = 0;
+    *(void **)&version = dlsym(library, "nvrtcVersion");
+    if (version) version(&major, &minor);
     if (!create || !compile || !log_size || !get_log) {
         check("NVRTC has the functions it documents", "missing", 1, 0);
         return;
@@ -85,9 +89,11 @@ static void with_nvrtc(void)
     void *program = NULL;
     char  include[64];
     snprintf(include, sizeof include, "-I%s", header_folder());
-    const char *options[] = { "--gpu-architecture=compute_80", include };
+    // Unoptimised where NVRTC can, from 12.8 on.
+    const char *options[] = { "--gpu-architecture=compute_80", include, "--Ofast-compile=max" };
+    const int count = major * 100 + minor >= 1208 ? 3 : 2;
     int failed = create(&program, source, "all.cu", 0, NULL, NULL);
-    if (!failed) failed = compile(program, 2, options);
+    if (!failed) failed = compile(program, count, options);
     size_t size = 0;
     if (log_size(program, &size) == 0 && size > 1) {
         char *text = malloc(size);

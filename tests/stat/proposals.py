@@ -83,21 +83,21 @@ A, B, C = [1, 1, 2, 2], [1, 2, 1, 2], np.array([0, 2, 1, 7])
      "1:2) v[i] ~ normal(0.2, sv); }\n"
      "likelihood { for (i in 1:4) y[i] ~ poisson_log(u[a[i]] + v[b[i]]); }", {"a": A, "b": B, "y": C}, "su, sv, u, v")
 def two_scales():
-    n = 25
-    z = np.linspace(-4.5, 4.5, n)
-    a = grids(su=np.linspace(-7, 1.7, 30), sv=np.log(0.05 + 1.95 * (np.arange(24) + 0.5) / 24), u1=z, u2=z, v1=z, v2=z)
-    total, sums = -np.inf, []
-    for k in range(30):                          # one value of su at a time
-        b = {name: x[k:k + 1] if name == "su" else x for name, x in a.items()}
-        su, sv = np.exp(b["su"]), np.exp(b["sv"])
-        u, v = [su * b["u1"], su * b["u2"]], [0.2 + sv * b["v1"], 0.2 + sv * b["v2"]]
-        f = -(b["u1"] ** 2 + b["u2"] ** 2 + b["v1"] ** 2 + b["v2"] ** 2) / 2 - su ** 2 / 2 + b["su"]
-        for i in range(4):
-            eta = u[A[i] - 1] + v[B[i] - 1]
-            f = f + C[i] * eta - np.exp(eta)
-        w = np.exp(f - 5)
-        sums.append([w.sum()] + [(w * x).sum() for q in (b["su"], b["sv"], u[0], v[1]) for x in (q, q ** 2)])
-    sums = np.array(sums).sum(axis=0)
+    """Each count has one u and one v, so sums over v[1] and v[2] at given u are products of matrices."""
+    z = np.linspace(-4.5, 4.5, 25)
+    normal = np.exp(-z ** 2 / 2)
+    sums = np.zeros(9)
+    for log_su in np.linspace(-7, 1.7, 30):
+        for log_sv in np.log(0.05 + 1.95 * (np.arange(24) + 0.5) / 24):
+            su = np.exp(log_su)
+            u, v = su * z, 0.2 + np.exp(log_sv) * z
+            eta = u[:, None] + v
+            density = {(a, b): np.exp(c * eta - np.exp(eta)) for a, b, c in zip(A, B, C)}
+            first = (density[1, 1] * normal) @ density[2, 1].T * normal[:, None] * normal * np.exp(log_su - su ** 2 / 2)
+            second = [first * ((density[1, 2] * normal * v ** k) @ density[2, 2].T) for k in (0, 1, 2)]     # [u[1], u[2]]
+            w = second[0].sum()
+            of_u = second[0].sum(axis=1)
+            sums += [w, w * log_su, w * log_su ** 2, w * log_sv, w * log_sv ** 2, of_u @ u, of_u @ u ** 2, second[1].sum(), second[2].sum()]
     means = sums[1:] / sums[0]
     return dict(zip(("log su", "log sv", "u.1", "v.2"), zip(means[::2], means[1::2]))), None
 

@@ -9,6 +9,7 @@ whatever it gains; then with one that leaves -log|J|/2 out as well, and have to 
 """
 import functools
 import itertools
+import math
 import os
 import re
 import shutil
@@ -29,15 +30,28 @@ class Joint:
     """The log density of x at given scales: sum of -(c - row'x)^2/(2 sd^2) - log(sd)."""
 
     def __init__(self, n):
-        self.J, self.h, self.rest = np.zeros((n, n)), np.zeros(n), 0.0
+        self.n, self.rows, self.rest = n, [], 0.0
 
     def add(self, c, sd, **parts):
-        row = np.zeros(len(self.h))
+        row = [0.0] * self.n + [c / sd]
         for i, factor in parts.items():
-            row[int(i[1:])] += factor
-        self.J += np.outer(row, row) / sd ** 2
-        self.h += row * c / sd ** 2
-        self.rest -= c ** 2 / sd ** 2 / 2 + np.log(sd)
+            row[int(i[1:])] += factor / sd
+        self.rows.append(row)
+        self.rest -= (c / sd) ** 2 / 2 + math.log(sd)
+
+    @functools.cached_property
+    def products(self):
+        """Those of the rows, c last, with each other, once all are there."""
+        rows = np.array(self.rows)
+        return rows.T @ rows
+
+    @property
+    def J(self):
+        return self.products[:-1, :-1]
+
+    @property
+    def h(self):
+        return self.products[:-1, -1]
 
     def add_vector(self, at, mean, S):
         """Elements `at` as a vector ~ multi_normal(mean, S); of the mean, an element of x is named by a string."""
