@@ -95,6 +95,14 @@ Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, Lis
     return ast_list(p, at, AST_CALL, name, all);
 }
 
+Ast *ast_labelled(Parse *p, Span at, const char *label, Ast *value)
+{
+    if (p->stdlib) fail(p, at, DIAG_E0417, "a file of the library", NULL);
+    value->label = label;
+    value->label_span = at;
+    return value;
+}
+
 Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids)
 {
     Ast *e = node(p, at, kind, kids);
@@ -319,6 +327,11 @@ static void split_mixture(Parse *p, Stmt *s, Call call)
 {
     bool good = call.args.n >= 2;
     Stmt **last = &s->more;
+    for (int i = 0; i < call.args.n; i++) {
+        Ast *e = call.args.item[i];
+        if (e->label) fail(p, e->label_span, DIAG_E0417, "`mixture`", NULL);
+        e->label = NULL;
+    }
     for (int i = 1; i < call.args.n && good; i++) {
         const Ast *c = call.args.item[i];
         if (c->kind != AST_CALL) {
@@ -645,6 +658,15 @@ void distribution_natural(Parse *p, const char *name, Ast *statistic)
     *n = (Natural){.name = name, .statistic = statistic};
     *p->last_natural = n;
     p->last_natural = &n->next;
+}
+
+void distribution_synonym(Parse *p, Span at, const char *word, const char *of)
+{
+    Synonym *s = NEW(p->arena, Synonym), **last = &p->distribution->synonyms;
+    if (p->distribution->is_family) fail(p, at, DIAG_E0802, "synonyms", "family");
+    *s = (Synonym){.word = word, .of = of, .span = at};
+    while (*last) last = &(*last)->next;
+    *last = s;
 }
 
 void distribution_law(Parse *p, Span at, Ast *of, Call call)

@@ -123,6 +123,9 @@ struct Ast {
     Ast **kid;
     int depth;        // of the tree below, at most MAX_DEPTH: passes may recurse
     TypeState state;  // types.c: whether `type` may be read
+    // of an argument that was given by name, sd = s: that name, until arguments.c has put it in its place
+    const char *label;
+    Span label_span;
 };
 
 // ---- declarations: everything that has a name ----
@@ -263,13 +266,20 @@ typedef struct Law {
     Natural *parameter;  // name and value (as `statistic`), in terms of the natural parameters and of those before it
 } Law;
 
+typedef struct Synonym {  // `mean = mu;` among the synonyms of a distribution
+    const char *word, *of;
+    Span span;
+    struct Synonym *next;
+} Synonym;
+
 typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sigma) { ... }    (a family has no parameters)
     const char *name;
     Span span;
     bool is_family;
     int nparams;
     Decl **params;
-    bool discrete;  // support of integers
+    Synonym *synonyms;  // other names of its parameters, for arguments by name
+    bool discrete;      // support of integers
     Support support;
     Ast *lower, *upper;  // support's ends for "interval" and "integer" (NULL: infinite)
     Ast *size;           // extent of each dimension of a vector or matrix value, or NULL if the parameters do not decide it

@@ -29,6 +29,9 @@ Ast *place_root(Ast *e);
 bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit);
 bool decl_data_only(Arena *a, Decl *d, const char **culprit);
 
+// "normal(mu, sigma)"
+const char *signature(Arena *a, const char *name, Decl *const *params, int n);
+
 // Functions (functions.def).
 bool function_exists(const char *name);
 const char *nearest_function(const char *name);
@@ -48,6 +51,9 @@ typedef struct Nearest {
     int distance;
 } Nearest;
 void nearest_try(Nearest *n, const char *candidate);
+
+// Arguments given by name go to the places of their parameters (arguments.c); called by front_resolve before anything else.
+void front_place_arguments(Arena *a, Model *m, const Library *lib, Diags *d);
 
 // Counts that a label forces to 0 get statements that leave the label free (locked.c); called by front_resolve before names are looked up.
 void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d);

@@ -49,6 +49,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <const char *> CHOLESKY_FACTOR_CORR "`cholesky_factor_corr`"
 %token <const char *> DISTRIBUTION "`distribution`" FAMILY "`family`" AUGMENTATION "`augmentation`" REFERENCE "`reference`"
 %token <const char *> SUPPORT "`support`" NATURAL "`natural`" BASE "`base`" LAW "`law`" MATCH "`match`" WHERE "`where`" REPLACE "`replace`"
+%token <const char *> SYNONYMS "`synonyms`"
 %token <const char *> NAME "a name" STRING "a string"
 %token <double> INTEGER "an integer" NUMBER "a number"
 %token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`" ARROW "`->`"
@@ -67,8 +68,8 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %right '^'
 
 %type <const char *> name type_word support_word method as_opt foreign_block
-%type <Ast *> expr bin sum postfix primary subscript bound end
-%type <List> exprs exprs_opt subscripts bounds bound_list dims declarators ranges names name_list settings setting_list
+%type <Ast *> expr argument bin sum postfix primary subscript bound end
+%type <List> exprs exprs_opt arguments arguments_opt subscripts bounds bound_list dims declarators ranges names name_list settings setting_list
 %type <Declarator> declarator
 %type <TypeExpr> type
 %type <StmtList> stmts stmt
@@ -195,9 +196,9 @@ range:
   ;
 
 call:
-    name '(' exprs_opt ')'                  { $$ = (Call){ $name, @name, @$, $exprs_opt }; }
-  | name '(' expr[first] '|' exprs ')'
-        { $$ = (Call){ $name, @name, @$, $exprs }; bar_misplaced(p, @4); list_add(p->arena, &$$.args, $first); }
+    name '(' arguments_opt ')'              { $$ = (Call){ $name, @name, @$, $arguments_opt }; }
+  | name '(' argument[first] '|' arguments ')'
+        { $$ = (Call){ $name, @name, @$, $arguments }; bar_misplaced(p, @4); list_add(p->arena, &$$.args, $first); }
   ;
 
 truncation:
@@ -273,6 +274,21 @@ exprs:
   | exprs ',' expr                          { $$ = and_one(p, $1, $3); }
   ;
 
+arguments_opt:
+    %empty                                  { $$ = none(); }
+  | arguments
+  ;
+
+arguments:
+    argument                                { $$ = one(p, $1); }
+  | arguments ',' argument                  { $$ = and_one(p, $1, $3); }
+  ;
+
+argument:
+    expr
+  | name '=' expr[value]                    { $$ = ast_labelled(p, @name, $name, $value); }
+  ;
+
 expr:
     bin
   | bin[c] '?' expr[a] ':' expr[b]          { $$ = ast_kids(p, @$, AST_COND, $c, $a, $b); }
@@ -317,8 +333,9 @@ primary:
     INTEGER                                 { $$ = ast_number(p, @$, AST_INT, $1); }
   | NUMBER                                  { $$ = ast_number(p, @$, AST_REAL, $1); }
   | name                                    { $$ = ast_name(p, @$, $1); }
-  | name '(' exprs_opt ')'                  { $$ = ast_list(p, @$, AST_CALL, $name, $exprs_opt); }
-  | name '(' expr[value] '|' exprs ')'      { $$ = density_call(p, @$, $name, @4, $value, $exprs); }
+  | name '(' arguments_opt ')'              { $$ = ast_list(p, @$, AST_CALL, $name, $arguments_opt); }
+  | name '(' argument[value] '|' arguments ')'
+                                            { $$ = density_call(p, @$, $name, @4, $value, $arguments); }
   | name '(' name[index] IN expr[lo] ':' expr[hi] ',' expr[body] ')'
                                             { $$ = ast_reduce(p, @$, $1, $index, @index, $lo, $hi, $body); }
   | '(' expr ')'                            { $$ = $2; }
@@ -341,7 +358,7 @@ subscript:
 
 name:
     NAME | MODEL | DATA | LET | PRIOR | LATENT | LIKELIHOOD | AUGMENT | INFER | PREDICT | TARGET | BY | AS | ON
-  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE
+  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE | SYNONYMS
   ;
 
 // ---- files of the standard library ----
@@ -398,6 +415,7 @@ part:
                                             { distribution_support(p, @support_word, $support_word, $exprs_opt); }
   | BASE expr ';'                           { distribution_part(p, @BASE, $BASE, $expr); }
   | NATURAL '{' naturals close
+  | SYNONYMS '{' synonyms close
   | LAW expr '~' call                       { distribution_law(p, @LAW, $expr, $call); }
     '{' law_parameters close
   | error ';'
@@ -414,6 +432,16 @@ naturals:
 
 natural:
     name ON expr ';'                        { distribution_natural(p, $name, $expr); }
+  | error ';'
+  ;
+
+synonyms:
+    %empty
+  | synonyms synonym
+  ;
+
+synonym:
+    name[word] '=' name[of] ';'             { distribution_synonym(p, @word, $word, $of); }
   | error ';'
   ;
 

@@ -69,6 +69,7 @@ Ast *ast_number(Parse *p, Span at, AstKind kind, double value);
 Ast *ast_name(Parse *p, Span at, const char *name);
 Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, List parameters);  // normal_lpdf(y | mu, sigma)
 void bar_misplaced(Parse *p, Span at);
+Ast *ast_labelled(Parse *p, Span at, const char *label, Ast *value);  // sd = s, among arguments
 Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids);
 Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts);
 Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b);
@@ -110,6 +111,7 @@ void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at);
 void distribution_support(Parse *p, Span at, const char *word, List args);
 void distribution_part(Parse *p, Span at, const char *part, Ast *value);
 void distribution_natural(Parse *p, const char *name, Ast *statistic);
+void distribution_synonym(Parse *p, Span at, const char *word, const char *of);
 void distribution_law(Parse *p, Span at, Ast *of, Call call);
 void distribution_law_parameter(Parse *p, const char *name, Ast *value);
 void distribution_end(Parse *p);

@@ -371,6 +371,10 @@ static void use_decl(Resolve *r, Decl *d)
 
 static void check_distribution(Resolve *r, Stmt *s)
 {
+    if (!s->dist) {  // its arguments were wrong
+        if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
+        return;
+    }
     const Distribution *dist = library_distribution(r->lib, s->dist);
     if (!dist) {
         Diag *m = diag(r->d, s->dist_span, DIAG_E0204, s->dist);
@@ -387,15 +391,8 @@ static void check_distribution(Resolve *r, Stmt *s)
         return;
     }
     if (s->nargs == dist->nparams) return;
-    size_t size = 1;
-    for (int i = 0; i < dist->nparams; i++) size += strlen(dist->params[i]->name) + 2;
-    char *list = arena_alloc(r->a, size);
-    for (int i = 0; i < dist->nparams; i++) {
-        if (i) strcat(list, ", ");
-        strcat(list, dist->params[i]->name);
-    }
     Diag *m = diag(r->d, s->dist_span, DIAG_E0401, s->dist, plural(r->a, dist->nparams, "argument", "arguments"), s->nargs);
-    diag_help(m, "%s(%s)", s->dist, list);
+    diag_help(m, "%s", signature(r->a, dist->name, dist->params, dist->nparams));
     if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
     s->dist = NULL;
 }
@@ -1052,6 +1049,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     int errors = diags_errors(d);
     Resolve r = {.a = a, .d = d, .lib = lib, .modelling = true};
     if (!m->name) m->name = intern("model");
+    front_place_arguments(a, m, lib, d);
     front_free_counts(a, m, lib, d);
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);
@@ -1158,6 +1156,13 @@ static void resolve_distribution(Resolve *r, Distribution *d)
         map_put(r->a, &r->names, v->name, v);
         list_add(r->a, &r->order, v);
         name_sizes(r, v);
+    }
+    for (const Synonym *s = d->synonyms; s; s = s->next) {
+        Decl *of = map_get(&r->names, s->of);
+        if (map_get(&r->names, s->word)) twice(r, s->span, map_get(&r->names, s->word));
+        if (!of) diag(r->d, s->span, DIAG_E0413, d->name, s->of);
+        for (const Synonym *o = d->synonyms; o != s; o = o->next)
+            if (o->word == s->word) diag(r->d, s->span, DIAG_E0804, "synonym", s->word);
     }
     for (int i = 0; i < d->nparams; i++) use_decl(r, d->params[i]);
     d->value = bind(r, DECL_PARAMETER, intern("x"), d->span, (Type){.base = d->discrete ? BASE_INT : BASE_REAL, .rank = d->value_rank});
