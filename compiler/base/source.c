@@ -94,5 +94,5 @@ Span span_join(Span a, Span b)
 {
     if (!a.source) return b;
     if (!b.source || b.source != a.source) return a;
-    return (Span){a.source, a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
+    return (Span){a.source, a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to, a.call};
 }

@@ -17,6 +17,7 @@ typedef struct Source {
 typedef struct Span {
     const Source *source;
     int from, to;
+    const struct Span *call;  // of what a function's definition has here: the call that it stands for, or NULL
 } Span;
 
 Source *source_read(Arena *a, const char *path);  // NULL if it cannot be read (errno says why)

@@ -12,6 +12,7 @@
 typedef struct Places {
     Arena *a;
     Diags *d;
+    const Model *m;
     const Library *lib;
 } Places;
 
@@ -124,8 +125,10 @@ static void place_in(Places *p, Ast *e)
     if (e->kind != AST_CALL || !any_label(e->kid, e->nkids)) return;
     LawPart part;
     const Distribution *d = law_function(p->lib, e->name, &part);
-    if (d) {
-        const Callee c = of_distribution(d, e->name, 1);
+    const FunctionDecl *f = d ? NULL : function_named(p->m, p->lib, e->name, e->nkids);
+    if (!f && !d) f = function_named(p->m, p->lib, e->name, -1);
+    if (d || f) {
+        const Callee c = d ? of_distribution(d, e->name, 1) : (Callee){.name = f->name, .params = f->params, .nparams = f->nparams};
         Ast **args = placed(p, &c, e->span, e->kid, e->nkids);
         if (args) {
             e->kid = args;
@@ -193,7 +196,8 @@ static void place_in_stmts(Places *p, Stmt *s)
 
 void front_place_arguments(Arena *a, Model *m, const Library *lib, Diags *d)
 {
-    Places p = {.a = a, .d = d, .lib = lib};
+    Places p = {.a = a, .d = d, .m = m, .lib = lib};
+    for (FunctionDecl *f = m->functions; f; f = f->next) place_in(&p, f->body);
     for (Block *b = m->blocks; b; b = b->next) place_in_stmts(&p, b->body);
     for (Request *q = m->requests; q; q = q->next)
         for (int i = 0; i < q->nsettings; i++) place_in(&p, q->setting[i].value);

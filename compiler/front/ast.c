@@ -221,7 +221,7 @@ TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized
         if (strcmp(words[i].word, word) != 0) continue;
         t.constraint = words[i].constraint;
         t.type.rank = words[i].rank;
-        bool unsized_parameter = p->stdlib && !sized;
+        bool unsized_parameter = (p->stdlib || p->function) && !sized;
         if (!unsized_parameter && (dims.n < words[i].least || dims.n > words[i].most)) {
             fail(p, at, DIAG_E0110, word, words[i].takes);
             dims.n = 0;
@@ -251,7 +251,7 @@ TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of)
 {
     static void *const unsized[1];
     if (dims.n == 0) {
-        if (!p->stdlib) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
+        if (!p->stdlib && !p->function) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
         dims = (List){1, 1, (void **)unsized};
     }
     of.type = outer_dims(p, at, dims, of.type);
@@ -718,6 +718,53 @@ void augmentation_end(Parse *p)
     *last = r;
 }
 
+// ---- functions ----
+
+void formula_begin(Parse *p) { p->function = NEW(p->arena, FunctionDecl); }
+
+// Kinds of arguments alone: sizes are those of what is given, and bounds are not checked.
+static void check_kind(Parse *p, const TypeExpr *t)
+{
+    bool sized = false;
+    for (int i = 0; i < t->type.rank; i++) sized |= t->type.dim[i] != NULL;
+    if (sized || t->lower || t->upper || t->constraint != CONSTRAINT_NONE)
+        fail(p, t->span, DIAG_E0110, "function",
+             "kinds of arguments without sizes and bounds: int, real, vector, matrix, or array[] and one of them");
+}
+
+void formula_parameter(Parse *p, const TypeExpr *type, const char *name, Span at)
+{
+    FunctionDecl *f = p->function;
+    Decl *v = decl_new(p, DECL_PARAMETER, name, at);
+    v->has_type = type != NULL;
+    if (type) {
+        check_kind(p, type);
+        v->type = type->type;
+    }
+    for (int i = 0; i < f->nparams; i++)
+        if (f->params[i]->name == name) fail(p, at, DIAG_E0201, name, NULL);
+    List params = {f->nparams, f->nparams, (void **)f->params};
+    list_add(p->arena, &params, v);
+    f->params = (Decl **)params.item;
+    f->nparams = params.n;
+}
+
+void formula_end(Parse *p, Span at, const char *name, const TypeExpr *type, Ast *body)
+{
+    FunctionDecl *f = p->function, **last = p->stdlib ? &p->stdlib->functions : &p->model->functions;
+    f->name = name;
+    f->span = at;
+    f->typed = type != NULL;
+    if (type) {
+        check_kind(p, type);
+        f->type = type->type;
+    }
+    f->body = body;
+    while (*last) last = &(*last)->next;
+    *last = f;
+    p->function = NULL;
+}
+
 // ---- starting the parser ----
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -786,7 +833,7 @@ static int unfinished_line(const Parse *p, Span at)
         end = before(s, end, &same_line);
     }
     bool unfinished = end > 0 && !same_line && (size_t)at.from < s->size && !strchr(";{}", s->text[end - 1]);
-    return unfinished ? span_line((Span){s, end - 1, end}) : 0;
+    return unfinished ? span_line((Span){s, end - 1, end, NULL}) : 0;
 }
 
 // The hint for `while (...) {`, at its brace.

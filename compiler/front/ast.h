@@ -126,7 +126,29 @@ struct Ast {
     // of an argument that was given by name, sd = s: that name, until arguments.c has put it in its place
     const char *label;
     Span label_span;
+    const struct Inlined *inlined;  // this is the right side of a function that was called here
 };
+
+// `function real f(real x, vector v) = e;`: a call is replaced by e, with the arguments in the places of the parameters.
+typedef struct FunctionDecl {
+    const char *name;
+    Span span;
+    bool typed;  // the type of the value is written
+    Type type;
+    int nparams;
+    Decl **params;  // has_type: its kind is written; else it takes anything
+    Ast *body;
+    enum { FUNCTION_READ, FUNCTION_ASKED, FUNCTION_RESOLVED } state;
+    bool poisoned;  // an error has been reported: calls are not replaced
+    struct FunctionDecl *next;
+} FunctionDecl;
+
+typedef struct Inlined {
+    const FunctionDecl *function;
+    Ast **args;
+    Span body;                     // of the right side, called from here
+    const struct Inlined *within;  // the right side is a call itself; or NULL
+} Inlined;
 
 // ---- declarations: everything that has a name ----
 
@@ -349,6 +371,7 @@ typedef struct Model {
     const char *name;
     Block *blocks;
     Request *requests;
+    FunctionDecl *functions;
     int ndecls;
     Decl **decls;  // data, variables and definitions, in order of declaration
 } Model;
@@ -356,6 +379,7 @@ typedef struct Model {
 typedef struct Library {
     Distribution *distributions;  // linked in order of reading, with families among them
     Augmentation *augmentations;
+    FunctionDecl *functions;
 } Library;
 
 #endif

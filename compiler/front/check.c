@@ -250,6 +250,11 @@ const char *nearest_function(const char *name)
     return near.best;
 }
 
+static bool is_size(const char *name)
+{
+    return name == intern("rows") || name == intern("cols") || name == intern("size") || name == intern("num_elements");
+}
+
 // ---- data only ----
 
 bool decl_data_only(Arena *a, Decl *d, const char **culprit)
@@ -297,6 +302,7 @@ bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit)
 {
     if (!e) return true;
     if (e->kind == AST_NAME) return !e->decl || decl_data_only(a, e->decl, culprit);
+    if (e->kind == AST_CALL && is_size(e->name)) return true;  // sizes of unknowns are made of data
     for (int i = 0; i < e->nkids; i++)
         if (!depends_on_data_only(a, e->kid[i], culprit)) return false;
     return true;

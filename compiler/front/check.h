@@ -52,6 +52,13 @@ typedef struct Nearest {
 } Nearest;
 void nearest_try(Nearest *n, const char *candidate);
 
+// Functions of the model and of the library (inline.c).
+const FunctionDecl *function_named(const Model *m, const Library *lib, const char *name, int nargs);  // nargs -1: any number
+typedef struct Inliner Inliner;
+Inliner *inliner_new(Arena *a, Diags *d);
+// The right side of a function with these arguments; false after a message. `taken` says whether a name is in use at the call.
+bool inline_call(Inliner *in, Ast *call, const FunctionDecl *f, bool (*taken)(void *, const char *), void *closure);
+
 // Arguments given by name go to the places of their parameters (arguments.c); called by front_resolve before anything else.
 void front_place_arguments(Arena *a, Model *m, const Library *lib, Diags *d);
 

@@ -18,7 +18,7 @@
 }
 %code {
 #define YYLLOC_DEFAULT(Current, Rhs, N) \
-    ((Current) = (N) ? span_join(YYRHSLOC(Rhs, 1), YYRHSLOC(Rhs, N)) : (Span){ p->source, YYRHSLOC(Rhs, 0).to, YYRHSLOC(Rhs, 0).to })
+    ((Current) = (N) ? span_join(YYRHSLOC(Rhs, 1), YYRHSLOC(Rhs, N)) : (Span){ p->source, YYRHSLOC(Rhs, 0).to, YYRHSLOC(Rhs, 0).to, NULL })
 #define YYINITDEPTH 400
 #define YYMAXDEPTH  20000
 int yylex(YYSTYPE *value, Span *at, void *scanner);
@@ -49,7 +49,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <const char *> CHOLESKY_FACTOR_CORR "`cholesky_factor_corr`"
 %token <const char *> DISTRIBUTION "`distribution`" FAMILY "`family`" AUGMENTATION "`augmentation`" REFERENCE "`reference`"
 %token <const char *> SUPPORT "`support`" NATURAL "`natural`" BASE "`base`" LAW "`law`" MATCH "`match`" WHERE "`where`" REPLACE "`replace`"
-%token <const char *> SYNONYMS "`synonyms`"
+%token <const char *> SYNONYMS "`synonyms`" FUNCTION "`function`"
 %token <const char *> NAME "a name" STRING "a string"
 %token <double> INTEGER "an integer" NUMBER "a number"
 %token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`" ARROW "`->`"
@@ -72,6 +72,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %type <List> exprs exprs_opt arguments arguments_opt subscripts bounds bound_list dims declarators ranges names name_list settings setting_list
 %type <Declarator> declarator
 %type <TypeExpr> type
+%type <ResultType> result_type
 %type <StmtList> stmts stmt
 %type <Call> call
 %type <Truncation> truncation
@@ -100,7 +101,34 @@ model_part:
   | request_kind '{' requests close
   | foreign_block '{'                       { foreign_block_named(p, @foreign_block, $foreign_block); }
     stmts close                             { p->quiet = false; }
-  | error
+  | function
+  | error                                   { p->function = NULL; }
+  ;
+
+function:                                   // types are optional: what has none takes and gives anything
+    FUNCTION                                { formula_begin(p); }
+        result_type name '(' function_parameters ')' '=' expr ';'
+                                            { formula_end(p, @name, $name, $result_type.present ? &$result_type.type : NULL, $expr); }
+  ;
+
+result_type:
+    %empty                                  { $$.present = false; }
+  | type                                    { $$.present = true; $$.type = $type; }
+  ;
+
+function_parameters:
+    %empty
+  | function_parameter_list
+  ;
+
+function_parameter_list:
+    function_parameter
+  | function_parameter_list ',' function_parameter
+  ;
+
+function_parameter:
+    name                                    { formula_parameter(p, NULL, $name, @name); }
+  | type name                               { formula_parameter(p, &$type, $name, @name); }
   ;
 
 foreign_block:                              // of Stan and BUGS: one message for it all
@@ -358,7 +386,7 @@ subscript:
 
 name:
     NAME | MODEL | DATA | LET | PRIOR | LATENT | LIKELIHOOD | AUGMENT | INFER | PREDICT | TARGET | BY | AS | ON
-  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE | SYNONYMS
+  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE | SYNONYMS | FUNCTION
   ;
 
 // ---- files of the standard library ----
@@ -375,7 +403,8 @@ library_part:
         powers '{' parts close              { distribution_end(p); }
   | AUGMENTATION name                       { augmentation_begin(p, @name, $name); }
         '{' rule_parts close                { augmentation_end(p); }
-  | error
+  | function
+  | error                                   { p->function = NULL; }
   ;
 
 close:

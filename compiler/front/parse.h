@@ -38,6 +38,11 @@ typedef struct TypeExpr {  // int<lower=0>, matrix[N, p], array[N] vector[p]
     Ast *lower, *upper;
 } TypeExpr;
 
+typedef struct ResultType {  // of a function
+    bool present;
+    TypeExpr type;
+} ResultType;
+
 typedef struct Parse {
     Arena *arena;
     const Source *source;
@@ -55,6 +60,7 @@ typedef struct Parse {
     Block **last_block;
     Request **last_request;
     Distribution *distribution;  // being parsed
+    FunctionDecl *function;      // likewise; NULL: none
     Augmentation *augmentation;
     Pattern **last_pattern;
     Natural **last_natural;
@@ -118,6 +124,11 @@ void distribution_end(Parse *p);
 void augmentation_begin(Parse *p, Span at, const char *name);
 void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t);
 void augmentation_end(Parse *p);
+
+// Functions of models and of the library.
+void formula_begin(Parse *p);
+void formula_parameter(Parse *p, const TypeExpr *type, const char *name, Span at);
+void formula_end(Parse *p, Span at, const char *name, const TypeExpr *type, Ast *body);
 
 void syntax_error(Parse *p, Span at, const char *const *expected, int n);  // names of the tokens that would be allowed there
 void nested_too_deeply(Parse *p, Span at);

@@ -15,6 +15,9 @@ typedef struct Resolve {
     Arena *a;
     Diags *d;
     const Library *lib;
+    Model *m;               // NULL: a library
+    FunctionDecl *function;  // whose right side is being read
+    Inliner *inliner;
     Map names;         // name -> Decl
     Map lost;          // name -> Decl, of names used but never defined
     List order;        // Decl, as met
@@ -253,6 +256,17 @@ static void declare_flat(Resolve *r, Stmt *s)
 
 // ---- uses ----
 
+// Among the functions of the language, of the library and of the model.
+static const char *nearest_of_all(const Resolve *r, const char *name)
+{
+    Nearest near = {.wanted = name};
+    for (const FunctionDecl *f = r->m ? r->m->functions : NULL; f; f = f->next) nearest_try(&near, f->name);
+    for (const FunctionDecl *f = r->lib->functions; f; f = f->next) nearest_try(&near, f->name);
+    const char *other = nearest_function(name);
+    if (other) nearest_try(&near, other);
+    return near.best;
+}
+
 static void undefined(Resolve *r, Ast *e)
 {
     Decl *d = map_get(&r->lost, e->name);
@@ -269,7 +283,8 @@ static void undefined(Resolve *r, Ast *e)
         for (int i = 0; i < r->order.n; i++) nearest_try(&near, ((Decl *)r->order.item[i])->name);
         for (int i = 0; i < r->scope.n; i++) nearest_try(&near, ((Decl *)r->scope.item[i])->name);
         Decl *same = near.best ? lookup(r, near.best) : NULL;
-        if (e->name == intern("pi") || e->name == intern("e")) diag_help(m, "the constant is written %s()", e->name);
+        if (r->function) diag_help(m, "a function knows its arguments alone: %s", signature(r->a, r->function->name, r->function->params, r->function->nparams));
+        else if (e->name == intern("pi") || e->name == intern("e")) diag_help(m, "the constant is written %s()", e->name);
         else if (same) diag_help(m, "`%s` is defined on line %d", near.best, span_line(same->span));
         else if (function_exists(e->name)) diag_help(m, "`%s` is a function: its arguments follow in parentheses", e->name);
         else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it is written after `~`", e->name);
@@ -305,6 +320,12 @@ static void check_function(Resolve *r, const Ast *e)
 {
     LawPart part;
     if (function_exists(e->name) || is_base_measure(r, e->name) || (r->modelling && law_function(r->lib, e->name, &part))) return;
+    const FunctionDecl *f = function_named(r->m, r->lib, e->name, -1);
+    if (f) {
+        Diag *m = diag(r->d, e->span, DIAG_E0306, e->name, plural(r->a, f->nparams, "argument", "arguments"), e->nkids);
+        diag_help(m, "%s", signature(r->a, f->name, f->params, f->nparams));
+        return;
+    }
     Diag *m = diag(r->d, e->span, DIAG_E0205, e->name);
     const char *hint = foreign_function(e->name), *suffix, *stem = without_suffix(e->name, &suffix);
     if (hint) diag_help(m, "%s", hint);
@@ -313,7 +334,76 @@ static void check_function(Resolve *r, const Ast *e)
     else if (law_hint(r, e->name)) diag_help(m, "%s", law_hint(r, e->name));
     else if (lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts are written in brackets, %s[i]", e->name, e->name);
     else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it is written after `~`", e->name);
-    else if (nearest_function(e->name)) diag_help(m, "is `%s` meant?", nearest_function(e->name));
+    else if (nearest_of_all(r, e->name)) diag_help(m, "is `%s` meant?", nearest_of_all(r, e->name));
+}
+
+static void use_all(Resolve *r, Ast **kid, int n);
+static void use(Resolve *r, Ast *e);
+
+// ---- functions of the model and of the library ----
+
+static bool name_is_taken(void *resolve, const char *name) { return lookup(resolve, name) != NULL; }
+
+static void check_function_name(Resolve *r, const FunctionDecl *f)
+{
+    LawPart part;
+    const char *what = function_exists(f->name)                   ? "a function of the language"
+                       : law_function(r->lib, f->name, &part)     ? "a function of a distribution"
+                       : library_distribution(r->lib, f->name)    ? "a distribution"
+                       : is_base_measure(r, f->name)              ? "a base measure"
+                                                                  : NULL;
+    if (what) diag(r->d, f->span, DIAG_E0215, f->name, what);
+    for (const FunctionDecl *o = r->m ? r->m->functions : r->lib->functions; o != f; o = o->next) {
+        if (o->name != f->name || o->nparams != f->nparams) continue;
+        Diag *m = diag(r->d, f->span, DIAG_E0201, f->name);
+        diag_help(m, "the first definition is on line %d", span_line(o->span));
+    }
+}
+
+static void resolve_function(Resolve *r, FunctionDecl *f)
+{
+    if (f->state == FUNCTION_RESOLVED) return;
+    if (f->state == FUNCTION_ASKED) {
+        if (!f->poisoned) {
+            Diag *m = diag(r->d, f->span, DIAG_E0214, f->name);
+            diag_help(m, "a call is replaced by the right side; what recurs is a series, x[1] = ...; for (t in 2:T) x[t] = ... x[t - 1] ...;");
+        }
+        f->poisoned = true;
+        return;
+    }
+    f->state = FUNCTION_ASKED;
+    const int before = diags_errors(r->d);
+    Resolve inner = {.a = r->a, .d = r->d, .lib = r->lib, .m = r->m, .function = f, .inliner = r->inliner, .modelling = r->modelling};
+    check_function_name(r, f);
+    for (int i = 0; i < f->nparams; i++) {
+        map_put(r->a, &inner.names, f->params[i]->name, f->params[i]);
+        list_add(r->a, &inner.order, f->params[i]);
+    }
+    use(&inner, f->body);
+    f->poisoned |= diags_errors(r->d) > before;
+    f->state = FUNCTION_RESOLVED;
+}
+
+// True: e is a call of a function, and is its right side now; or a message has been given, and nothing more is said of it.
+static bool use_function(Resolve *r, Ast *e)
+{
+    FunctionDecl *f = (FunctionDecl *)function_named(r->m, r->lib, e->name, e->nkids);
+    if (!f) return false;
+    use_all(r, e->kid, e->nkids);
+    resolve_function(r, f);
+    if (!f->poisoned && inline_call(r->inliner, e, f, name_is_taken, r)) return true;
+    *e = (Ast){.kind = AST_STRING, .span = e->span, .name = e->name, .depth = 1};
+    return true;
+}
+
+// Calls below are deeper when they are replaced.
+static void deepen(Resolve *r, Ast *e)
+{
+    for (int i = 0; i < e->nkids; i++)
+        if (e->kid[i] && e->kid[i]->depth >= e->depth) e->depth = e->kid[i]->depth + 1;
+    if (e->depth <= MAX_DEPTH) return;
+    diag(r->d, e->span, DIAG_E0104, MAX_DEPTH);
+    *e = (Ast){.kind = AST_INT, .span = e->span, .depth = 1};
 }
 
 static void use(Resolve *r, Ast *e)
@@ -325,6 +415,7 @@ static void use(Resolve *r, Ast *e)
         else if (e->decl->block == BLOCK_PREDICT && e->decl->kind != DECL_INDEX && !r->predicting) diag(r->d, e->span, DIAG_E0213, e->name);
         return;
     }
+    if (e->kind == AST_CALL && use_function(r, e)) return;
     if (e->kind == AST_CALL) check_function(r, e);
     if (e->kind == AST_CALL && is_solver(e->name) && e != r->whole) {
         Diag *m = diag(r->d, e->span, DIAG_E0315, "the solution of a differential equation");
@@ -334,6 +425,7 @@ static void use(Resolve *r, Ast *e)
         for (int i = 0; i < 2; i++) push_index(r, e->kid[i]->decl);
         use(r, e->kid[2]);
         for (int i = 0; i < 2; i++) pop(&r->scope);
+        deepen(r, e);
         return;
     }
     if (e->kind == AST_REDUCE) {
@@ -342,9 +434,11 @@ static void use(Resolve *r, Ast *e)
         push_index(r, e->decl);
         use(r, e->kid[2]);
         pop(&r->scope);
+        deepen(r, e);
         return;
     }
     for (int i = 0; i < e->nkids; i++) use(r, e->kid[i]);
+    deepen(r, e);
 }
 
 static void use_all(Resolve *r, Ast **kid, int n)
@@ -1047,13 +1141,14 @@ static void in_every_block(Resolve *r, Model *m, void (*visit_stmt)(Resolve *, S
 bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     int errors = diags_errors(d);
-    Resolve r = {.a = a, .d = d, .lib = lib, .modelling = true};
+    Resolve r = {.a = a, .d = d, .lib = lib, .m = m, .inliner = inliner_new(a, d), .modelling = true};
     if (!m->name) m->name = intern("model");
     front_place_arguments(a, m, lib, d);
     front_free_counts(a, m, lib, d);
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);
     in_every_block(&r, m, declare_flat, false);
+    for (FunctionDecl *f = m->functions; f; f = f->next) resolve_function(&r, f);
     for (int i = 0; i < r.order.n; i++) check_name(&r, r.order.item[i]);
     for (int i = 0; i < r.order.n; i++) {
         r.predicting = ((Decl *)r.order.item[i])->block == BLOCK_PREDICT;
@@ -1314,7 +1409,8 @@ static void resolve_augmentation(Resolve *r, Augmentation *g)
 
 void resolve_library(Arena *a, Library *lib, Diags *d)
 {
-    Resolve r = {.a = a, .d = d, .lib = lib};
+    Resolve r = {.a = a, .d = d, .lib = lib, .inliner = inliner_new(a, d)};
+    for (FunctionDecl *f = lib->functions; f; f = f->next) resolve_function(&r, f);
     for (Distribution *p = lib->distributions; p; p = p->next) resolve_distribution(&r, p);
     for (Augmentation *g = lib->augmentations; g; g = g->next) resolve_augmentation(&r, g);
 }

@@ -911,9 +911,48 @@ static bool type_array_literal(Types *t, Ast *e)
     return known(e, type);
 }
 
+static bool type_of_kind(Types *t, Ast *e);
+
+// ---- calls of functions ----
+
+static const char *describe_kind(const Type *type) { return type->rank == 0 && type->base == BASE_INT ? "an integer" : describe_rank(type->rank); }
+
+static bool is_of_kind(const Type *type, const Type *kind)
+{
+    return type->rank == kind->rank && (kind->base == BASE_REAL || type->base == BASE_INT);
+}
+
+// e is the right side of a function. Its span is that of the call, but while the right side is read.
+static bool type_inlined(Types *t, Ast *e)
+{
+    const Inlined *c = e->inlined;
+    const FunctionDecl *f = c->function;
+    for (int i = 0; i < f->nparams; i++) {
+        if (!type_of(t, c->args[i])) return poison(e);
+        if (!f->params[i]->has_type || is_of_kind(&c->args[i]->type, &f->params[i]->type)) continue;
+        Diag *m = diag(t->d, c->args[i]->span, DIAG_E0305, i + 1, f->name, describe_kind(&f->params[i]->type), describe(t, &c->args[i]->type));
+        diag_help(m, "`%s` is a function of %s", f->name, span_place(t->a, f->span));
+        return poison(e);
+    }
+    const Span call = e->span;
+    e->span = c->body;
+    e->inlined = c->within;
+    const bool good = e->inlined ? type_inlined(t, e) : type_of_kind(t, e);
+    e->span = call;
+    e->inlined = c;
+    if (!good || !f->typed || is_of_kind(&e->type, &f->type)) return good;
+    diag(t->d, c->body, DIAG_E0217, f->name, describe(t, &e->type), describe_kind(&f->type));
+    return poison(e);
+}
+
 static bool type_of(Types *t, Ast *e)
 {
     if (e->state != TYPE_UNKNOWN) return e->state == TYPE_KNOWN;
+    return e->inlined ? type_inlined(t, e) : type_of_kind(t, e);
+}
+
+static bool type_of_kind(Types *t, Ast *e)
+{
     switch (e->kind) {
     case AST_INT: return known(e, (Type){.base = BASE_INT});
     case AST_REAL: return known(e, (Type){.base = BASE_REAL});
