@@ -176,6 +176,17 @@ const Distribution *law_function(const Library *lib, const char *name, LawPart *
     return NULL;
 }
 
+const FunctionDecl *function_named(const Model *m, const Library *lib, const char *name, int nargs)
+{
+    for (const FunctionDecl *f = m ? m->functions : NULL; f; f = f->next)
+        if (f->name == name && (nargs < 0 || f->nparams == nargs)) return f;
+    for (const FunctionDecl *f = m && nargs >= 0 ? m->functions : NULL; f; f = f->next)
+        if (f->name == name) return NULL;  // the model's functions hide the library's of the same name
+    for (const FunctionDecl *f = lib->functions; f; f = f->next)
+        if (f->name == name && (nargs < 0 || f->nparams == nargs)) return f;
+    return NULL;
+}
+
 const Augmentation *library_augmentation(const Library *lib, const char *name)
 {
     for (const Augmentation *r = lib->augmentations; r; r = r->next)

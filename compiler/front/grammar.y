@@ -69,7 +69,8 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 
 %type <const char *> name type_word support_word method as_opt foreign_block
 %type <Ast *> expr argument bin sum postfix primary subscript bound end
-%type <List> exprs exprs_opt arguments arguments_opt subscripts bounds bound_list dims declarators ranges names name_list settings setting_list
+%type <List> arguments arguments_opt
+%type <List> exprs exprs_opt subscripts bounds bound_list dims declarators ranges names name_list settings setting_list
 %type <Declarator> declarator
 %type <TypeExpr> type
 %type <ResultType> result_type
@@ -107,8 +108,8 @@ model_part:
 
 function:                                   // types are optional: what has none takes and gives anything
     FUNCTION                                { formula_begin(p); }
-        result_type name '(' function_parameters ')' '=' expr ';'
-                                            { formula_end(p, @name, $name, $result_type.present ? &$result_type.type : NULL, $expr); }
+        result_type[type] name '(' function_parameters ')' '=' expr ';'
+                                            { formula_end(p, @name, $name, $type.present ? &$type.type : NULL, $expr); }
   ;
 
 result_type:

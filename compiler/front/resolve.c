@@ -283,7 +283,8 @@ static void undefined(Resolve *r, Ast *e)
         for (int i = 0; i < r->order.n; i++) nearest_try(&near, ((Decl *)r->order.item[i])->name);
         for (int i = 0; i < r->scope.n; i++) nearest_try(&near, ((Decl *)r->scope.item[i])->name);
         Decl *same = near.best ? lookup(r, near.best) : NULL;
-        if (r->function) diag_help(m, "a function knows its arguments alone: %s", signature(r->a, r->function->name, r->function->params, r->function->nparams));
+        const FunctionDecl *f = r->function;
+        if (f) diag_help(m, "a function knows its arguments alone: %s", signature(r->a, f->name, f->params, f->nparams));
         else if (e->name == intern("pi") || e->name == intern("e")) diag_help(m, "the constant is written %s()", e->name);
         else if (same) diag_help(m, "`%s` is defined on line %d", near.best, span_line(same->span));
         else if (function_exists(e->name)) diag_help(m, "`%s` is a function: its arguments follow in parentheses", e->name);
@@ -366,7 +367,8 @@ static void resolve_function(Resolve *r, FunctionDecl *f)
     if (f->state == FUNCTION_ASKED) {
         if (!f->poisoned) {
             Diag *m = diag(r->d, f->span, DIAG_E0214, f->name);
-            diag_help(m, "a call is replaced by the right side; what recurs is a series, x[1] = ...; for (t in 2:T) x[t] = ... x[t - 1] ...;");
+            diag_help(m, "a call is replaced by the right side; what recurs is a series, %s",
+                      "x[1] = ...; for (t in 2:T) x[t] = ... x[t - 1] ...;");
         }
         f->poisoned = true;
         return;

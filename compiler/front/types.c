@@ -915,7 +915,10 @@ static bool type_of_kind(Types *t, Ast *e);
 
 // ---- calls of functions ----
 
-static const char *describe_kind(const Type *type) { return type->rank == 0 && type->base == BASE_INT ? "an integer" : describe_rank(type->rank); }
+static const char *describe_kind(const Type *type)
+{
+    return type->rank == 0 && type->base == BASE_INT ? "an integer" : describe_rank(type->rank);
+}
 
 static bool is_of_kind(const Type *type, const Type *kind)
 {
@@ -930,7 +933,8 @@ static bool type_inlined(Types *t, Ast *e)
     for (int i = 0; i < f->nparams; i++) {
         if (!type_of(t, c->args[i])) return poison(e);
         if (!f->params[i]->has_type || is_of_kind(&c->args[i]->type, &f->params[i]->type)) continue;
-        Diag *m = diag(t->d, c->args[i]->span, DIAG_E0305, i + 1, f->name, describe_kind(&f->params[i]->type), describe(t, &c->args[i]->type));
+        const char *wanted = describe_kind(&f->params[i]->type);
+        Diag *m = diag(t->d, c->args[i]->span, DIAG_E0305, i + 1, f->name, wanted, describe(t, &c->args[i]->type));
         diag_help(m, "`%s` is a function of %s", f->name, span_place(t->a, f->span));
         return poison(e);
     }
