@@ -90,6 +90,12 @@ int span_column(Span s)
     return s.from - s.source->line[span_line(s) - 1] + 1;
 }
 
+bool span_before(Span a, Span b)
+{
+    if (a.source != b.source && a.source && b.source) return a.source->order < b.source->order;
+    return a.from < b.from;
+}
+
 Span span_join(Span a, Span b)
 {
     if (!a.source) return b;

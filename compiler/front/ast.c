@@ -3,6 +3,9 @@
 // What the grammar is too coarse to refuse is refused here: a left side that is no name, a matrix with one size,
 // a statement in the wrong kind of block.
 #include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include "front.h"
 #include "check.h"
@@ -718,6 +721,38 @@ void augmentation_end(Parse *p)
     *last = r;
 }
 
+// ---- files that are included ----
+
+Source *(*front_read)(Arena *, const char *) = source_read;
+
+static const char *real_path(Parse *p, const char *path)
+{
+    char real[PATH_MAX];
+    return intern(realpath(path, real) ? real : arena_printf(p->arena, "%s", path));
+}
+
+// include "file.gm"; a path that is not absolute begins in the folder of the file that has the line. A file counts once, however often
+// it is included.
+void include_begin(Parse *p, void *scanner, Span at, const char *name)
+{
+    const char *slash = strrchr(p->source->path, '/'), *path = name;
+    if (*name != '/' && slash) path = arena_printf(p->arena, "%.*s%s", (int)(slash + 1 - p->source->path), p->source->path, name);
+    if (!p->read.n) list_add(p->arena, &p->read, (void *)real_path(p, p->source->path));
+    const char *real = real_path(p, path);
+    bool open = real == real_path(p, p->source->path), known = false;
+    for (const Including *i = p->including; i; i = i->outer) open |= real == real_path(p, i->source->path);
+    for (int i = 0; i < p->read.n; i++) known |= p->read.item[i] == real;
+    Source *s = NULL;
+    if (open) fail(p, at, DIAG_E0118, name, NULL);
+    else if (!known) {
+        s = front_read(p->arena, path);
+        if (!s) fail(p, at, DIAG_E0117, path, strerror(errno));
+        else s->order = p->read.n;
+        list_add(p->arena, &p->read, (void *)real);
+    }
+    lexer_push(p, scanner, s ? s : source_from_string(p->arena, path, ""));
+}
+
 // ---- functions ----
 
 void formula_begin(Parse *p) { p->function = NEW(p->arena, FunctionDecl); }
@@ -823,9 +858,9 @@ static const char *expectation(Parse *p, const char *const *names, int n)
 
 // A statement that lacks its `;` runs into the next line. The error is found there: at the first word, or behind it, since a name
 // could have begun a truncation.
-static int unfinished_line(const Parse *p, Span at)
+static int unfinished_line(Span at)
 {
-    const Source *s = p->source;
+    const Source *s = at.source;
     bool same_line;
     int end = before(s, at.from, &same_line);
     if (same_line && (s->text[at.from] == '~' || s->text[at.from] == '=' || s->text[at.from] == '[')) {
@@ -837,9 +872,9 @@ static int unfinished_line(const Parse *p, Span at)
 }
 
 // The hint for `while (...) {`, at its brace.
-static const char *statement_of_call(Parse *p, Span at)
+static const char *statement_of_call(Span at)
 {
-    const char *text = p->source->text;
+    const char *text = at.source->text;
     int from = at.from;
     while (from > 0 && !strchr(";{}\n", text[from - 1])) from--;
     while (isspace((unsigned char)text[from])) from++;
@@ -852,26 +887,28 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
 {
     p->failed = true;
     if (p->quiet) return;
-    if (p->bad_at && at.from >= p->bad_at && !memchr(p->source->text + p->bad_at, '\n', (size_t)(at.from - p->bad_at))) return;
+    p->quiet = at.source != p->source;  // an included file ends within a block: what follows is out of step
+    if (p->bad_at && at.from >= p->bad_at && !memchr(at.source->text + p->bad_at, '\n', (size_t)(at.from - p->bad_at))) return;
     int length = at.to - at.from;
-    if (length == 1 && p->source->text[at.from] == '|') {
+    if (length == 1 && at.source->text[at.from] == '|') {
         bar_misplaced(p, at);
         return;
     }
-    const char *text = p->source->text + at.from, *what = expectation(p, expected, n);
+    const char *text = at.source->text + at.from, *what = expectation(p, expected, n);
     const char *found =
-        (size_t)at.from >= p->source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
+        (size_t)at.from >= at.source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
     Diag *m =
         fail(p, at, DIAG_E0101,
              what ? arena_printf(p->arena, "expected %s, found %s", what, found) : arena_printf(p->arena, "%s is not expected here", found),
              NULL);
-    int line = unfinished_line(p, at);
+    int line = unfinished_line(at);
     const char *word = intern_n(text, (size_t)length);
-    const char *hint = *text == '{' ? statement_of_call(p, at) : NULL;
+    const char *hint = *text == '{' ? statement_of_call(at) : NULL;
     if (hint) diag_help(m, "%s", hint);
     else if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
     else if (*text == '=' && at.from > 0 && strchr("-*/", text[-1]))
         diag_help(m, "statements add to `target`, and to nothing else: target += -e;");
+    else if (*text == '"') diag_help(m, "a file is included outside of blocks, by: include \"file.gm\";");
     else if (*text == '*' && at.from > 0 && text[-1] == '*') diag_help(m, "a power is written a ^ b");
     else if (is_reserved(word) && among(expected, n, "a name")) diag_help(m, "`%s` is a word of the language and cannot be a name", word);
 }

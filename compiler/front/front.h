@@ -10,6 +10,9 @@
 #include "../base/diag.h"
 #include "ast.h"
 
+// How a file that a model includes is read: source_read, or what the driver has put in its place.
+extern Source *(*front_read)(Arena *, const char *path);
+
 // Syntax only. *out is set even after errors, to what could be read.
 bool front_parse_model(Arena *a, const Source *s, Diags *d, Model **out);
 

@@ -49,7 +49,8 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <const char *> CHOLESKY_FACTOR_CORR "`cholesky_factor_corr`"
 %token <const char *> DISTRIBUTION "`distribution`" FAMILY "`family`" AUGMENTATION "`augmentation`" REFERENCE "`reference`"
 %token <const char *> SUPPORT "`support`" NATURAL "`natural`" BASE "`base`" LAW "`law`" MATCH "`match`" WHERE "`where`" REPLACE "`replace`"
-%token <const char *> SYNONYMS "`synonyms`" FUNCTION "`function`"
+%token <const char *> SYNONYMS "`synonyms`" FUNCTION "`function`" INCLUDE "`include`"
+%token END_INCLUDE "the end of an included file"
 %token <const char *> NAME "a name" STRING "a string"
 %token <double> INTEGER "an integer" NUMBER "a number"
 %token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`" ARROW "`->`"
@@ -103,6 +104,8 @@ model_part:
   | foreign_block '{'                       { foreign_block_named(p, @foreign_block, $foreign_block); }
     stmts close                             { p->quiet = false; }
   | function
+  | INCLUDE STRING ';'                      { include_begin(p, scanner, @STRING, $STRING); }
+    model END_INCLUDE
   | error                                   { p->function = NULL; }
   ;
 
@@ -387,7 +390,7 @@ subscript:
 
 name:
     NAME | MODEL | DATA | LET | PRIOR | LATENT | LIKELIHOOD | AUGMENT | INFER | PREDICT | TARGET | BY | AS | ON
-  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE | SYNONYMS | FUNCTION
+  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE | SYNONYMS | FUNCTION | INCLUDE
   ;
 
 // ---- files of the standard library ----

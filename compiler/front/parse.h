@@ -43,12 +43,21 @@ typedef struct ResultType {  // of a function
     TypeExpr type;
 } ResultType;
 
+typedef struct Including {  // a file that is being read, while one that it includes is
+    const Source *source;
+    int at;
+    void *buffer;  // the lexer's
+    struct Including *outer;
+} Including;
+
 typedef struct Parse {
     Arena *arena;
     const Source *source;
     Diags *diags;
     Model *model;  // one of these two
     Library *stdlib;
+    Including *including;  // the files around this one
+    List read;             // const char *: real paths of all files so far; none is read twice
     int at;          // the lexer's place in the text
     int comment_at;  // where an open comment started
     bool started;    // the token that picks the language has been sent
@@ -124,6 +133,10 @@ void distribution_end(Parse *p);
 void augmentation_begin(Parse *p, Span at, const char *name);
 void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t);
 void augmentation_end(Parse *p);
+
+// Files that are included.
+void include_begin(Parse *p, void *scanner, Span at, const char *name);
+void lexer_push(Parse *p, void *scanner, const Source *s);
 
 // Functions of models and of the library.
 void formula_begin(Parse *p);

@@ -182,7 +182,7 @@ static Decl *declare_untyped(Resolve *r, DeclKind kind, const Ast *name, BlockKi
 
 static void both(Resolve *r, const Stmt *drawn, Decl *d)
 {
-    const bool first = drawn->span.from < d->sites->span.from;
+    const bool first = span_before(drawn->span, d->sites->span);
     Diag *m = diag(r->d, first ? d->sites->span : drawn->span, DIAG_E0209, d->name);
     diag_help(m, "the other statement is about line %d; each element is either drawn with `~` or computed with `=`",
               span_line(first ? drawn->span : d->sites->span));
@@ -1069,7 +1069,7 @@ static void resolve_request(Resolve *r, Request *q, Map *latents, Map *asked)
 static int by_place(const void *x, const void *y)
 {
     const Decl *a = *(Decl *const *)x, *b = *(Decl *const *)y;
-    return a->span.from != b->span.from ? (a->span.from < b->span.from ? -1 : 1) : 0;
+    return span_before(a->span, b->span) ? -1 : span_before(b->span, a->span);
 }
 
 static void place_data(Resolve *r, Model *m, Decl *d);
