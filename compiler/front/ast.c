@@ -367,6 +367,7 @@ StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declare
     s->nargs = call.args.n;
     s->args = (Ast **)call.args.item;
     s->truncated = t.present;
+    s->censored = t.censored;
     s->lower = t.lower;
     s->upper = t.upper;
     if (!p->stdlib && call.name == intern("mixture")) split_mixture(p, s, call);
@@ -508,7 +509,7 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e)
     return (StmtList){0};
 }
 
-void truncation_misspelt(Parse *p, Span at)
+static void truncation_misspelt(Parse *p, Span at)
 {
     const char *text = p->source->text + at.from, *open = memchr(text, '(', (size_t)(at.to - at.from));
     Diag *m = fail(p, at, DIAG_E0109, NULL, NULL);
@@ -517,12 +518,25 @@ void truncation_misspelt(Parse *p, Span at)
                   (int)(text + (at.to - at.from) - open) - 2, open + 1);
 }
 
-void truncation_of_one_end(Parse *p, Span at, Span end)
+Truncation truncation(Parse *p, Span at, const char *word, Ast *lower, Ast *upper)
 {
+    const bool censored = word && strcmp(word, "C") == 0;
+    if (!censored && (!word || strcmp(word, "T") != 0)) truncation_misspelt(p, at);
+    return (Truncation){.present = true, .censored = censored, .lower = lower, .upper = upper};
+}
+
+Truncation truncation_of_one_end(Parse *p, Span at, Span end, const char *word)
+{
+    if (strcmp(word, "C") == 0) {
+        Diag *m = fail(p, at, DIAG_E0109, NULL, NULL);
+        diag_help(m, "a censored value is written C[lower, ] where it lies above, C[, upper] where below");
+        return (Truncation){0};
+    }
     const char *text = p->source->text + end.from;
     const int n = end.to - end.from;
     diag_help(fail(p, at, DIAG_E0109, NULL, NULL), "`T[%.*s, ]` leaves out what lies below %.*s, `T[, %.*s]` what lies above", n, text, n,
               text, n, text);
+    return (Truncation){0};
 }
 
 // ---- blocks and requests ----

@@ -211,6 +211,7 @@ struct Stmt {
     Ast *weights;  // TILDE: of a mixture, else NULL; dist and args are then those of its first component
     Stmt *more;    // TILDE: the other components of a mixture, as statements of their own, linked by next
     bool truncated;
+    bool censored;           // TILDE: C[lower, upper] in place of T[lower, upper]: missing values lie there
     Ast *lower, *upper;      // TILDE: T[lower, upper], NULL for an open end
     const char *link;        // DEFINE: "logit", "log", "probit", "cloglog" if the left side was link(name), else NULL
     Ast *rhs;                // DEFINE, TARGET

@@ -235,11 +235,10 @@ call:
 
 truncation:
     %empty                                  { $$ = (Truncation){ 0 }; }
-  | name '[' end[lower] ',' end[upper] ']'  { $$ = (Truncation){ true, $lower, $upper };
-                                              if ($name != intern("T")) truncation_misspelt(p, @name); }
-  | name '(' end[lower] ',' end[upper] ')'  { $$ = (Truncation){ true, $lower, $upper }; truncation_misspelt(p, @$); }
-  | name '[' expr[one] ']'                  { $$ = (Truncation){ true, $one, NULL }; truncation_of_one_end(p, @$, @one); }
-  | name '(' expr[one] ')'                  { $$ = (Truncation){ true, $one, NULL }; truncation_of_one_end(p, @$, @one); }
+  | name '[' end[lower] ',' end[upper] ']'  { $$ = truncation(p, @name, $name, $lower, $upper); }
+  | name '(' end[lower] ',' end[upper] ')'  { $$ = truncation(p, @$, NULL, $lower, $upper); }
+  | name '[' expr[one] ']'                  { $$ = truncation_of_one_end(p, @$, @one, $name); }
+  | name '(' expr[one] ')'                  { $$ = truncation_of_one_end(p, @$, @one, $name); }
   ;
 
 end:
@@ -390,7 +389,8 @@ subscript:
 
 name:
     NAME | MODEL | DATA | LET | PRIOR | LATENT | LIKELIHOOD | AUGMENT | INFER | PREDICT | TARGET | BY | AS | ON
-  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE | SYNONYMS | FUNCTION | INCLUDE
+  | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE
+  | SYNONYMS | FUNCTION | INCLUDE
   ;
 
 // ---- files of the standard library ----

@@ -27,7 +27,7 @@ typedef struct Call {
 } Call;
 
 typedef struct Truncation {
-    bool present;
+    bool present, censored;  // censored: C[lower, upper]
     Ast *lower, *upper;
 } Truncation;
 
@@ -113,8 +113,8 @@ StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs);  // target += rhs
 StmtList stmt_not_one(Parse *p, Span at, Ast *e);
 Decl *decl_new(Parse *p, DeclKind kind, const char *name, Span at);
 Decl *decl_index(Parse *p, const char *name, Span at, Ast *lo, Ast *hi);
-void truncation_misspelt(Parse *p, Span at);
-void truncation_of_one_end(Parse *p, Span at, Span end);  // T[0]: below or above?
+Truncation truncation(Parse *p, Span at, const char *word, Ast *lower, Ast *upper);  // word NULL: it has parentheses
+Truncation truncation_of_one_end(Parse *p, Span at, Span end, const char *word);           // T[0]: below or above?
 
 // Blocks and requests.
 void block_add(Parse *p, Span at, StmtList body);

@@ -1640,8 +1640,22 @@ static void check_mixture(Types *t, Stmt *s)
         diag(t->d, s->lower ? s->lower->span : s->upper ? s->upper->span : s->span, DIAG_E0404, "mixture", "of several distributions");
 }
 
+// y[i] ~ weibull(a, b) C[lo[i], hi[i]]: y is data.
+static void check_censored(Types *t, Stmt *s)
+{
+    const Ast *root = place_root(s->lhs);
+    if (!root || !s->decl || s->decl->kind != DECL_DATA || s->block == BLOCK_PREDICT) {
+        Diag *m = diag(t->d, s->lhs->span, DIAG_E0418, text_of(t, s->lhs), root ? "none" : "an expression");
+        diag_help(m, "an unknown is truncated, T[lower, upper]");
+        return;
+    }
+    if (s->lower) need_data(t, s->lower, "an end of what is censored");
+    if (s->upper) need_data(t, s->upper, "an end of what is censored");
+}
+
 static void check_tilde(Types *t, Stmt *s)
 {
+    if (s->censored) check_censored(t, s);
     if (s->weights) check_mixture(t, s);
     bool good = type_of(t, s->lhs);
     for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
