@@ -128,6 +128,11 @@ Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b)
     return e;
 }
 
+Ast *ast_left_divide(Parse *p, Span at, Ast *a, Ast *b)
+{
+    return ast_list(p, at, AST_CALL, intern("mdivide_left"), list3(p, 2, a, b, NULL));
+}
+
 Ast *ast_unary(Parse *p, Span at, Op op, Ast *a)
 {
     Ast *e = node(p, at, AST_UNARY, list3(p, 1, a, NULL, NULL));

@@ -55,6 +55,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <double> INTEGER "an integer" NUMBER "a number"
 %token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`" ARROW "`->`"
 %token ';' "`;`" '{' "`{`" '}' "`}`" '(' "`(`" ')' "`)`" '[' "`[`" ']' "`]`" ',' "`,`" ':' "`:`" '?' "`?`" '=' "`=`" '~' "`~`"
+%token '\\' "`\\`"
 %token '|' "`|`" '<' "`<`" '>' "`>`" '+' "`+`" '-' "`-`" '*' "`*`" '/' "`/`" '%' "`%`" '^' "`^`" '!' "`!`" '\'' "`'`"
 
 %precedence THEN
@@ -64,7 +65,7 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %left EQ NE
 %left '<' LE '>' GE
 %left '+' '-'
-%left '*' '/' '%' ELT_MUL ELT_DIV
+%left '*' '/' '%' ELT_MUL ELT_DIV '\\'
 %precedence SIGN
 %right '^'
 
@@ -346,6 +347,7 @@ sum:
   | sum '*' sum                             { $$ = ast_binary(p, @$, OP_MUL, $1, $3); }
   | sum '/' sum                             { $$ = ast_binary(p, @$, OP_DIV, $1, $3); }
   | sum '%' sum                             { $$ = ast_binary(p, @$, OP_MOD, $1, $3); }
+  | sum '\\' sum                             { $$ = ast_left_divide(p, @$, $1, $3); }
   | sum ELT_MUL sum                         { $$ = ast_binary(p, @$, OP_ELT_MUL, $1, $3); }
   | sum ELT_DIV sum                         { $$ = ast_binary(p, @$, OP_ELT_DIV, $1, $3); }
   | sum '^' sum                             { $$ = ast_binary(p, @$, OP_POW, $1, $3); }

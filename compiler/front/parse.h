@@ -88,6 +88,7 @@ Ast *ast_labelled(Parse *p, Span at, const char *label, Ast *value);  // sd = s,
 Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids);
 Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts);
 Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b);
+Ast *ast_left_divide(Parse *p, Span at, Ast *a, Ast *b);  // a \ b
 Ast *ast_unary(Parse *p, Span at, Op op, Ast *a);
 Ast *ast_kids(Parse *p, Span at, AstKind kind, Ast *a, Ast *b, Ast *c);  // NULL ends the list, except in AST_RANGE
 Ast *ast_function(Parse *p, Span at, const char *t, Span t_span, const char *y, Span y_span, Ast *body);

@@ -189,8 +189,27 @@ static void both(Resolve *r, const Stmt *drawn, Decl *d)
     d->poisoned = true;
 }
 
+// to_vector(e) as e; NULL: it is none.
+static Ast *within_to_vector(const Ast *e)
+{
+    return e->kind == AST_CALL && e->nkids == 1 && e->name == intern("to_vector") ? e->kid[0] : NULL;
+}
+
+// to_vector(z) ~ std_normal(); for an unknown z is z ~ std_normal(); arguments that are no numbers are of its shape, or to_vector of such.
+static void take_whole(Resolve *r, Stmt *s)
+{
+    Ast *whole = within_to_vector(s->lhs), *root = whole ? place_root(whole) : NULL;
+    const Decl *d = root ? map_get(&r->names, root->name) : NULL;
+    const Distribution *dist = s->dist ? library_distribution(r->lib, s->dist) : NULL;
+    if (!root || s->more || !dist || dist->value_rank || (d && d->kind != DECL_VARIABLE)) return;
+    for (int i = 0; i < s->nargs; i++)
+        if (within_to_vector(s->args[i])) s->args[i] = within_to_vector(s->args[i]);
+    s->lhs = whole;
+}
+
 static void declare_tilde(Resolve *r, Stmt *s)
 {
+    take_whole(r, s);
     const Ast *root = place_root(s->lhs);
     if (!root) return;  // log(y[i]) ~ ...: seen to when names are resolved
     if (index_in_scope(r, root->name)) {

@@ -738,6 +738,23 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
                            extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one));
         break;
     }
+    case RESULT_APPEND_COL: {  // a vector is a column
+        const Type second = e->kid[1]->type;
+        Ast *one = make_int(t, e->span, 1);
+        if (!same_size(t, e->span, first.dim[0], second.dim[0])) return poison(e);
+        type = matrix_type(first.dim[0], extent_sum(t, first.rank == 2 ? first.dim[1] : one, second.rank == 2 ? second.dim[1] : one));
+        break;
+    }
+    case RESULT_BETWEEN: {
+        const Type second = e->kid[1]->type;
+        if (first.rank != second.rank) {
+            diag(t->d, e->span, DIAG_E0301, e->name, describe(t, &first), describe(t, &second));
+            return poison(e);
+        }
+        if (first.rank == 2 && !same_size(t, e->span, first.dim[1], second.dim[1])) return poison(e);
+        type = matrix_type(first.dim[0], second.dim[0]);
+        break;
+    }
     case RESULT_LENGTH_2: type = vector_type(first.base, e->kid[1]); break;
     case RESULT_LENGTH_3: type = vector_type(first.base, e->kid[2]); break;
     case RESULT_LENGTH_ROWS: type = vector_type(first.base, first.dim[0]); break;
@@ -769,8 +786,9 @@ static bool check_sizes(Types *t, const Ast *e)
         return same_size(t, e->span, e->kid[0]->type.dim[0], e->kid[1]->type.dim[0]);
     if (name == intern("quad_form") || name == intern("quad_form_diag"))
         return same_size(t, e->span, e->kid[0]->type.dim[1], e->kid[1]->type.dim[0]);
-    if (strncmp(name, "gp_", 3) == 0 && e->kid[2]->type.rank == 1)  // a scale for each column
-        return same_size(t, e->span, e->kid[0]->type.rank == 2 ? e->kid[0]->type.dim[1] : make_int(t, e->span, 1), e->kid[2]->type.dim[0]);
+    const Type *scale = e->nkids ? &e->kid[e->nkids - 1]->type : NULL;
+    if (strncmp(name, "gp_", 3) == 0 && scale->rank == 1)  // one for each column
+        return same_size(t, e->span, e->kid[0]->type.rank == 2 ? e->kid[0]->type.dim[1] : make_int(t, e->span, 1), scale->dim[0]);
     static const char *const square[] = {"inverse", "inverse_spd",        "determinant", "log_determinant",
                                          "trace",   "cholesky_decompose", "diagonal"};
     for (size_t i = 0; i < sizeof square / sizeof *square; i++)

@@ -144,6 +144,7 @@ UNIVARIATE = dict(
 # Sums run to 200 000 where the support is infinite: parameters are such that less than 1e-9 lies beyond.
 DISCRETE = dict(
     bernoulli=([(0.2,), (0.9,)], lambda x, p: stats.bernoulli.logpmf(x, p)),
+    bernoulli_probit=([(-1.,), (3.,)], lambda x, a: stats.bernoulli.logpmf(x, special.ndtr(a))),
     bernoulli_logit=([(-1.,), (3.,)], lambda x, a: stats.bernoulli.logpmf(x, special.expit(a))),
     binomial=([(1, 0.3), (12, 0.8)], lambda x, n, p: stats.binom.logpmf(x, n, p)),
     binomial_logit=([(1, -2.), (12, 0.4)], lambda x, n, a: stats.binom.logpmf(x, n, special.expit(a))),
