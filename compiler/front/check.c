@@ -126,9 +126,21 @@ static int distance(const char *x, const char *y)
     return d[n][m];
 }
 
+// The same letters in another order: epx, exp.
+static bool swapped(const char *x, const char *y)
+{
+    int n[256] = {0};
+    for (; *x; x++) n[(unsigned char)*x]++;
+    for (; *y; y++) n[(unsigned char)*y]--;
+    for (int i = 0; i < 256; i++)
+        if (n[i]) return false;
+    return true;
+}
+
 void nearest_try(Nearest *n, const char *candidate)
 {
     int length = (int)strlen(n->wanted), limit = length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
+    if (n->is_function && length <= 3 && (int)strlen(candidate) == length && !swapped(n->wanted, candidate)) return;
     int k = distance(n->wanted, candidate);
     if (k <= limit && (!n->best || k < n->distance)) {
         n->best = candidate;
@@ -256,7 +268,7 @@ bool is_solver(const char *name) { return name == intern("ode_rk45") || name == 
 
 const char *nearest_function(const char *name)
 {
-    Nearest near = {.wanted = name};
+    Nearest near = {.wanted = name, .is_function = true};
     for (int i = 0; i < NFUNCTIONS; i++) nearest_try(&near, functions[i]);
     return near.best;
 }

@@ -49,6 +49,7 @@ const char *without_suffix(const char *name, const char **suffix);
 typedef struct Nearest {
     const char *wanted, *best;
     int distance;
+    bool is_function;  // of three letters, another one makes another word: only one that is left out or too much is a slip (lag, log)
 } Nearest;
 void nearest_try(Nearest *n, const char *candidate);
 

@@ -278,7 +278,7 @@ static void declare_flat(Resolve *r, Stmt *s)
 // Among the functions of the language, of the library and of the model.
 static const char *nearest_of_all(const Resolve *r, const char *name)
 {
-    Nearest near = {.wanted = name};
+    Nearest near = {.wanted = name, .is_function = true};
     for (const FunctionDecl *f = r->m ? r->m->functions : NULL; f; f = f->next) nearest_try(&near, f->name);
     for (const FunctionDecl *f = r->lib->functions; f; f = f->next) nearest_try(&near, f->name);
     const char *other = nearest_function(name);
