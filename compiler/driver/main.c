@@ -688,6 +688,7 @@ static int compile_model(const Options *o)
     if (!front_parse_model(a, s, d, &m)) return finish(d, o, EXIT_MODEL);
     bool names = front_resolve(a, m, &lib, d), types = front_types(a, m, &lib, d);
     if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
+    front_advise(a, m, &lib, d);
     if (end_pass(o, "parse", "ast", NULL)) {
         ast_print(stdout, m);
         return 0;

@@ -30,6 +30,9 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d);
 // Element types and shapes of every declaration and expression.
 bool front_types(Arena *a, Model *m, const Library *lib, Diags *d);
 
+// Warnings about priors that are seldom meant, and names of no use. After types, of a model without errors.
+void front_advise(Arena *a, Model *m, const Library *lib, Diags *d);
+
 const Distribution *library_distribution(const Library *lib, const char *name);  // not a family; name interned; NULL if none
 const Distribution *library_family(const Library *lib, const char *name);
 const Augmentation *library_augmentation(const Library *lib, const char *name);

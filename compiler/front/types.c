@@ -1876,6 +1876,7 @@ bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
 
 // ---- for sizes.c ----
 
+bool types_constant(const Ast *e, double *value) { return constant(e, NULL, value); }
 bool types_of(Types *t, Ast *e) { return type_of(t, e); }
 bool types_has_index(const Ast *e) { return has_index(e); }
 bool types_merge(Types *t, Type *into, const Type *other) { return merge(t, into, other); }
