@@ -1,6 +1,7 @@
 // advise.c -- warnings about models that are right as text, and seldom what was meant.
 //
-// - gamma(eps, eps) and inv_gamma(eps, eps), whose mass near 0 decides the posterior of a small variance (Gelman 2006, Bayesian Analysis 1);
+// - gamma(eps, eps) and inv_gamma(eps, eps), whose mass near 0 decides the posterior of a small variance (Gelman 2006, Bayesian
+//   Analysis 1);
 // - a uniform sd with a far end, for the same reason: all but a trifle of its mass lies where no sd is;
 // - a location whose scale is so large that the prior is flat in all but name;
 // - data that nothing reads;
@@ -141,7 +142,8 @@ static void advise_decl(Advice *v, const Decl *d)
     if (map_get(&v->added, d)) return;  // a factor may be its prior
     Diag *m = diag(v->d, d->span, DIAG_W0905, d->name);
     diag_because(m, "the posterior is proper only if the data inform on `%s` whatever the other unknowns are", d->name);
-    diag_help(m, "write a prior, %s ~ normal(0, 10); or, if that is meant, %s ~ %s;", d->name, d->name, d->lower ? "half_flat()" : "flat()");
+    const char *flat = d->lower ? "half_flat()" : "flat()";
+    diag_help(m, "write a prior, %s ~ normal(0, 10); or, if that is meant, %s ~ %s;", d->name, d->name, flat);
 }
 
 // ---- sums ----
