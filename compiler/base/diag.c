@@ -150,6 +150,19 @@ static void show_line(Span s, FILE *out)
     fputc('\n', out);
 }
 
+// Of what a definition of a function has, where it was called: "= called: radon.gm:9:14: f(x, v)".
+static void show_calls(const Span *call, FILE *out)
+{
+    enum { LONG = 60, MOST_CALLS = 8 };
+    for (int n = 0; call && n < MOST_CALLS; call = call->call, n++) {
+        const char *text = call->source->text + call->from;
+        int length = (int)strcspn(text, "\n");
+        if (length > call->to - call->from) length = call->to - call->from;
+        fprintf(out, "      = called: %s:%d:%d: %.*s%s\n", call->source->path, span_line(*call), span_column(*call),
+                length > LONG ? LONG : length, text, length > LONG ? "..." : "");
+    }
+}
+
 static const char *severity(DiagCode code) { return names[code][0] == 'E' ? "error" : names[code][0] == 'W' ? "warning" : "note"; }
 
 void diags_print(const Diags *d, FILE *out)
@@ -164,6 +177,7 @@ void diags_print(const Diags *d, FILE *out)
         if (m->span.source) fprintf(out, "%s:%d:%d: ", m->span.source->path, span_line(m->span), span_column(m->span));
         fprintf(out, "%s[%s]: %s\n", severity(m->code), names[m->code], m->text);
         if (m->span.source) show_line(m->span, out);
+        show_calls(m->span.call, out);
         for (const Note *note = m->notes; note; note = note->next) fprintf(out, "      = %s: %s\n", note->label, note->text);
     }
     if (d->dropped) fprintf(out, "and %d more error%s\n", d->dropped, d->dropped == 1 ? "" : "s");

@@ -90,9 +90,15 @@ int span_column(Span s)
     return s.from - s.source->line[span_line(s) - 1] + 1;
 }
 
+bool span_before(Span a, Span b)
+{
+    if (a.source != b.source && a.source && b.source) return a.source->order < b.source->order;
+    return a.from < b.from;
+}
+
 Span span_join(Span a, Span b)
 {
     if (!a.source) return b;
     if (!b.source || b.source != a.source) return a;
-    return (Span){a.source, a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
+    return (Span){a.source, a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to, a.call};
 }

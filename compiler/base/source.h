@@ -9,6 +9,7 @@ typedef struct Source {
     const char *path;  // as the user named it
     char *text;        // NUL-terminated
     size_t size;
+    int order;  // among the files of a model: those that are included come behind it, as they are read
     int nlines;  // line k starts at byte line[k - 1]
     int *line;
 } Source;
@@ -17,6 +18,7 @@ typedef struct Source {
 typedef struct Span {
     const Source *source;
     int from, to;
+    const struct Span *call;  // of what a function's definition has here: the call that it stands for, or NULL
 } Span;
 
 Source *source_read(Arena *a, const char *path);  // NULL if it cannot be read (errno says why)
@@ -25,6 +27,7 @@ Source *source_from_string(Arena *a, const char *path, const char *text);
 // the line replaced by ?.
 const char *source_name(Arena *a, const char *path);
 const char *span_place(Arena *a, Span s);  // "file.gm:12", the name likewise
+bool span_before(Span a, Span b);          // in the order of files, and within one
 int span_line(Span s);                     // 1-based; 0 if the span has no source
 int span_column(Span s);                   // 1-based, in bytes
 Span span_join(Span a, Span b);

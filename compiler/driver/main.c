@@ -677,6 +677,7 @@ static int compile_model(const Options *o)
     for (int i = 0; i < o->ninclude; i++)
         if (!read_library(a, o->include[i], &lib, d, 0)) return EXIT_USAGE;
     if (diags_errors(d) > 0 || !front_resolve_library(a, &lib, d)) return finish(d, o, EXIT_MODEL);
+    front_read = read_source;
     Source *s = read_source(a, o->model);
     if (!s) {
         fprintf(stderr, "gmc: cannot read %s: %s\n", o->model, strerror(errno));
@@ -687,6 +688,7 @@ static int compile_model(const Options *o)
     if (!front_parse_model(a, s, d, &m)) return finish(d, o, EXIT_MODEL);
     bool names = front_resolve(a, m, &lib, d), types = front_types(a, m, &lib, d);
     if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
+    front_advise(a, m, &lib, d);
     if (end_pass(o, "parse", "ast", NULL)) {
         ast_print(stdout, m);
         return 0;

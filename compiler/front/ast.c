@@ -3,6 +3,9 @@
 // What the grammar is too coarse to refuse is refused here: a left side that is no name, a matrix with one size,
 // a statement in the wrong kind of block.
 #include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include "front.h"
 #include "check.h"
@@ -95,6 +98,14 @@ Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, Lis
     return ast_list(p, at, AST_CALL, name, all);
 }
 
+Ast *ast_labelled(Parse *p, Span at, const char *label, Ast *value)
+{
+    if (p->stdlib) fail(p, at, DIAG_E0417, "a file of the library", NULL);
+    value->label = label;
+    value->label_span = at;
+    return value;
+}
+
 Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids)
 {
     Ast *e = node(p, at, kind, kids);
@@ -115,6 +126,11 @@ Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b)
     Ast *e = node(p, at, AST_BINARY, list3(p, 2, a, b, NULL));
     e->op = op;
     return e;
+}
+
+Ast *ast_left_divide(Parse *p, Span at, Ast *a, Ast *b)
+{
+    return ast_list(p, at, AST_CALL, intern("mdivide_left"), list3(p, 2, a, b, NULL));
 }
 
 Ast *ast_unary(Parse *p, Span at, Op op, Ast *a)
@@ -213,7 +229,7 @@ TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized
         if (strcmp(words[i].word, word) != 0) continue;
         t.constraint = words[i].constraint;
         t.type.rank = words[i].rank;
-        bool unsized_parameter = p->stdlib && !sized;
+        bool unsized_parameter = (p->stdlib || p->function) && !sized;
         if (!unsized_parameter && (dims.n < words[i].least || dims.n > words[i].most)) {
             fail(p, at, DIAG_E0110, word, words[i].takes);
             dims.n = 0;
@@ -243,7 +259,7 @@ TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of)
 {
     static void *const unsized[1];
     if (dims.n == 0) {
-        if (!p->stdlib) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
+        if (!p->stdlib && !p->function) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
         dims = (List){1, 1, (void **)unsized};
     }
     of.type = outer_dims(p, at, dims, of.type);
@@ -319,6 +335,11 @@ static void split_mixture(Parse *p, Stmt *s, Call call)
 {
     bool good = call.args.n >= 2;
     Stmt **last = &s->more;
+    for (int i = 0; i < call.args.n; i++) {
+        Ast *e = call.args.item[i];
+        if (e->label) fail(p, e->label_span, DIAG_E0417, "`mixture`", NULL);
+        e->label = NULL;
+    }
     for (int i = 1; i < call.args.n && good; i++) {
         const Ast *c = call.args.item[i];
         if (c->kind != AST_CALL) {
@@ -351,6 +372,7 @@ StmtList stmt_tilde(Parse *p, Span at, const TypeExpr *type, Declarator *declare
     s->nargs = call.args.n;
     s->args = (Ast **)call.args.item;
     s->truncated = t.present;
+    s->censored = t.censored;
     s->lower = t.lower;
     s->upper = t.upper;
     if (!p->stdlib && call.name == intern("mixture")) split_mixture(p, s, call);
@@ -492,7 +514,7 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e)
     return (StmtList){0};
 }
 
-void truncation_misspelt(Parse *p, Span at)
+static void truncation_misspelt(Parse *p, Span at)
 {
     const char *text = p->source->text + at.from, *open = memchr(text, '(', (size_t)(at.to - at.from));
     Diag *m = fail(p, at, DIAG_E0109, NULL, NULL);
@@ -501,12 +523,25 @@ void truncation_misspelt(Parse *p, Span at)
                   (int)(text + (at.to - at.from) - open) - 2, open + 1);
 }
 
-void truncation_of_one_end(Parse *p, Span at, Span end)
+Truncation truncation(Parse *p, Span at, const char *word, Ast *lower, Ast *upper)
 {
+    const bool censored = word && strcmp(word, "C") == 0;
+    if (!censored && (!word || strcmp(word, "T") != 0)) truncation_misspelt(p, at);
+    return (Truncation){.present = true, .censored = censored, .lower = lower, .upper = upper};
+}
+
+Truncation truncation_of_one_end(Parse *p, Span at, Span end, const char *word)
+{
+    if (strcmp(word, "C") == 0) {
+        Diag *m = fail(p, at, DIAG_E0109, NULL, NULL);
+        diag_help(m, "a censored value is written C[lower, ] where it lies above, C[, upper] where below");
+        return (Truncation){0};
+    }
     const char *text = p->source->text + end.from;
     const int n = end.to - end.from;
     diag_help(fail(p, at, DIAG_E0109, NULL, NULL), "`T[%.*s, ]` leaves out what lies below %.*s, `T[, %.*s]` what lies above", n, text, n,
               text, n, text);
+    return (Truncation){0};
 }
 
 // ---- blocks and requests ----
@@ -647,6 +682,15 @@ void distribution_natural(Parse *p, const char *name, Ast *statistic)
     p->last_natural = &n->next;
 }
 
+void distribution_synonym(Parse *p, Span at, const char *word, const char *of)
+{
+    Synonym *s = NEW(p->arena, Synonym), **last = &p->distribution->synonyms;
+    if (p->distribution->is_family) fail(p, at, DIAG_E0802, "synonyms", "family");
+    *s = (Synonym){.word = word, .of = of, .span = at};
+    while (*last) last = &(*last)->next;
+    *last = s;
+}
+
 void distribution_law(Parse *p, Span at, Ast *of, Call call)
 {
     Distribution *d = p->distribution;
@@ -694,6 +738,85 @@ void augmentation_end(Parse *p)
     Augmentation *r = p->augmentation, **last = &p->stdlib->augmentations;
     while (*last) last = &(*last)->next;
     *last = r;
+}
+
+// ---- files that are included ----
+
+Source *(*front_read)(Arena *, const char *) = source_read;
+
+static const char *real_path(Parse *p, const char *path)
+{
+    char real[PATH_MAX];
+    return intern(realpath(path, real) ? real : arena_printf(p->arena, "%s", path));
+}
+
+// include "file.gm"; a path that is not absolute begins in the folder of the file that has the line. A file counts once, however often
+// it is included.
+void include_begin(Parse *p, void *scanner, Span at, const char *name)
+{
+    const char *slash = strrchr(p->source->path, '/'), *path = name;
+    if (*name != '/' && slash) path = arena_printf(p->arena, "%.*s%s", (int)(slash + 1 - p->source->path), p->source->path, name);
+    if (!p->read.n) list_add(p->arena, &p->read, (void *)real_path(p, p->source->path));
+    const char *real = real_path(p, path);
+    bool open = real == real_path(p, p->source->path), known = false;
+    for (const Including *i = p->including; i; i = i->outer) open |= real == real_path(p, i->source->path);
+    for (int i = 0; i < p->read.n; i++) known |= p->read.item[i] == real;
+    Source *s = NULL;
+    if (open) fail(p, at, DIAG_E0118, name, NULL);
+    else if (!known) {
+        s = front_read(p->arena, path);
+        if (!s) fail(p, at, DIAG_E0117, path, strerror(errno));
+        else s->order = p->read.n;
+        list_add(p->arena, &p->read, (void *)real);
+    }
+    lexer_push(p, scanner, s ? s : source_from_string(p->arena, path, ""));
+}
+
+// ---- functions ----
+
+void formula_begin(Parse *p) { p->function = NEW(p->arena, FunctionDecl); }
+
+// Kinds of arguments alone: sizes are those of what is given, and bounds are not checked.
+static void check_kind(Parse *p, const TypeExpr *t)
+{
+    bool sized = false;
+    for (int i = 0; i < t->type.rank; i++) sized |= t->type.dim[i] != NULL;
+    if (sized || t->lower || t->upper || t->constraint != CONSTRAINT_NONE)
+        fail(p, t->span, DIAG_E0110, "function",
+             "kinds of arguments without sizes and bounds: int, real, vector, matrix, or array[] and one of them");
+}
+
+void formula_parameter(Parse *p, const TypeExpr *type, const char *name, Span at)
+{
+    FunctionDecl *f = p->function;
+    Decl *v = decl_new(p, DECL_PARAMETER, name, at);
+    v->has_type = type != NULL;
+    if (type) {
+        check_kind(p, type);
+        v->type = type->type;
+    }
+    for (int i = 0; i < f->nparams; i++)
+        if (f->params[i]->name == name) fail(p, at, DIAG_E0201, name, NULL);
+    List params = {f->nparams, f->nparams, (void **)f->params};
+    list_add(p->arena, &params, v);
+    f->params = (Decl **)params.item;
+    f->nparams = params.n;
+}
+
+void formula_end(Parse *p, Span at, const char *name, const TypeExpr *type, Ast *body)
+{
+    FunctionDecl *f = p->function, **last = p->stdlib ? &p->stdlib->functions : &p->model->functions;
+    f->name = name;
+    f->span = at;
+    f->typed = type != NULL;
+    if (type) {
+        check_kind(p, type);
+        f->type = type->type;
+    }
+    f->body = body;
+    while (*last) last = &(*last)->next;
+    *last = f;
+    p->function = NULL;
 }
 
 // ---- starting the parser ----
@@ -754,9 +877,9 @@ static const char *expectation(Parse *p, const char *const *names, int n)
 
 // A statement that lacks its `;` runs into the next line. The error is found there: at the first word, or behind it, since a name
 // could have begun a truncation.
-static int unfinished_line(const Parse *p, Span at)
+static int unfinished_line(Span at)
 {
-    const Source *s = p->source;
+    const Source *s = at.source;
     bool same_line;
     int end = before(s, at.from, &same_line);
     if (same_line && (s->text[at.from] == '~' || s->text[at.from] == '=' || s->text[at.from] == '[')) {
@@ -764,13 +887,13 @@ static int unfinished_line(const Parse *p, Span at)
         end = before(s, end, &same_line);
     }
     bool unfinished = end > 0 && !same_line && (size_t)at.from < s->size && !strchr(";{}", s->text[end - 1]);
-    return unfinished ? span_line((Span){s, end - 1, end}) : 0;
+    return unfinished ? span_line((Span){s, end - 1, end, NULL}) : 0;
 }
 
 // The hint for `while (...) {`, at its brace.
-static const char *statement_of_call(Parse *p, Span at)
+static const char *statement_of_call(Span at)
 {
-    const char *text = p->source->text;
+    const char *text = at.source->text;
     int from = at.from;
     while (from > 0 && !strchr(";{}\n", text[from - 1])) from--;
     while (isspace((unsigned char)text[from])) from++;
@@ -783,26 +906,28 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
 {
     p->failed = true;
     if (p->quiet) return;
-    if (p->bad_at && at.from >= p->bad_at && !memchr(p->source->text + p->bad_at, '\n', (size_t)(at.from - p->bad_at))) return;
+    p->quiet = at.source != p->source;  // an included file ends within a block: what follows is out of step
+    if (p->bad_at && at.from >= p->bad_at && !memchr(at.source->text + p->bad_at, '\n', (size_t)(at.from - p->bad_at))) return;
     int length = at.to - at.from;
-    if (length == 1 && p->source->text[at.from] == '|') {
+    if (length == 1 && at.source->text[at.from] == '|') {
         bar_misplaced(p, at);
         return;
     }
-    const char *text = p->source->text + at.from, *what = expectation(p, expected, n);
+    const char *text = at.source->text + at.from, *what = expectation(p, expected, n);
     const char *found =
-        (size_t)at.from >= p->source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
+        (size_t)at.from >= at.source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
     Diag *m =
         fail(p, at, DIAG_E0101,
              what ? arena_printf(p->arena, "expected %s, found %s", what, found) : arena_printf(p->arena, "%s is not expected here", found),
              NULL);
-    int line = unfinished_line(p, at);
+    int line = unfinished_line(at);
     const char *word = intern_n(text, (size_t)length);
-    const char *hint = *text == '{' ? statement_of_call(p, at) : NULL;
+    const char *hint = *text == '{' ? statement_of_call(at) : NULL;
     if (hint) diag_help(m, "%s", hint);
     else if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
     else if (*text == '=' && at.from > 0 && strchr("-*/", text[-1]))
         diag_help(m, "statements add to `target`, and to nothing else: target += -e;");
+    else if (*text == '"') diag_help(m, "a file is included outside of blocks, by: include \"file.gm\";");
     else if (*text == '*' && at.from > 0 && text[-1] == '*') diag_help(m, "a power is written a ^ b");
     else if (is_reserved(word) && among(expected, n, "a name")) diag_help(m, "`%s` is a word of the language and cannot be a name", word);
 }

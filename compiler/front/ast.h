@@ -123,7 +123,32 @@ struct Ast {
     Ast **kid;
     int depth;        // of the tree below, at most MAX_DEPTH: passes may recurse
     TypeState state;  // types.c: whether `type` may be read
+    // of an argument that was given by name, sd = s: that name, until arguments.c has put it in its place
+    const char *label;
+    Span label_span;
+    const struct Inlined *inlined;  // this is the right side of a function that was called here
 };
+
+// `function real f(real x, vector v) = e;`: a call is replaced by e, with the arguments in the places of the parameters.
+typedef struct FunctionDecl {
+    const char *name;
+    Span span;
+    bool typed;  // the type of the value is written
+    Type type;
+    int nparams;
+    Decl **params;  // has_type: its kind is written; else it takes anything
+    Ast *body;
+    enum { FUNCTION_READ, FUNCTION_ASKED, FUNCTION_RESOLVED } state;
+    bool poisoned;  // an error has been reported: calls are not replaced
+    struct FunctionDecl *next;
+} FunctionDecl;
+
+typedef struct Inlined {
+    const FunctionDecl *function;
+    Ast **args;
+    Span body;                     // of the right side, called from here
+    const struct Inlined *within;  // the right side is a call itself; or NULL
+} Inlined;
 
 // ---- declarations: everything that has a name ----
 
@@ -186,6 +211,7 @@ struct Stmt {
     Ast *weights;  // TILDE: of a mixture, else NULL; dist and args are then those of its first component
     Stmt *more;    // TILDE: the other components of a mixture, as statements of their own, linked by next
     bool truncated;
+    bool censored;           // TILDE: C[lower, upper] in place of T[lower, upper]: missing values lie there
     Ast *lower, *upper;      // TILDE: T[lower, upper], NULL for an open end
     const char *link;        // DEFINE: "logit", "log", "probit", "cloglog" if the left side was link(name), else NULL
     Ast *rhs;                // DEFINE, TARGET
@@ -263,13 +289,20 @@ typedef struct Law {
     Natural *parameter;  // name and value (as `statistic`), in terms of the natural parameters and of those before it
 } Law;
 
+typedef struct Synonym {  // `mean = mu;` among the synonyms of a distribution
+    const char *word, *of;
+    Span span;
+    struct Synonym *next;
+} Synonym;
+
 typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sigma) { ... }    (a family has no parameters)
     const char *name;
     Span span;
     bool is_family;
     int nparams;
     Decl **params;
-    bool discrete;  // support of integers
+    Synonym *synonyms;  // other names of its parameters, for arguments by name
+    bool discrete;      // support of integers
     Support support;
     Ast *lower, *upper;  // support's ends for "interval" and "integer" (NULL: infinite)
     Ast *size;           // extent of each dimension of a vector or matrix value, or NULL if the parameters do not decide it
@@ -339,6 +372,7 @@ typedef struct Model {
     const char *name;
     Block *blocks;
     Request *requests;
+    FunctionDecl *functions;
     int ndecls;
     Decl **decls;  // data, variables and definitions, in order of declaration
 } Model;
@@ -346,6 +380,7 @@ typedef struct Model {
 typedef struct Library {
     Distribution *distributions;  // linked in order of reading, with families among them
     Augmentation *augmentations;
+    FunctionDecl *functions;
 } Library;
 
 #endif

@@ -259,7 +259,7 @@ static void print_tilde(FILE *out, const Stmt *s)
     }
     if (s->weights) fputc(')', out);
     if (s->truncated) {
-        fputs(" T[", out);
+        fputs(s->censored ? " C[" : " T[", out);
         if (s->lower) print(out, s->lower, COND);
         fputs(", ", out);
         if (s->upper) print(out, s->upper, COND);

@@ -126,9 +126,21 @@ static int distance(const char *x, const char *y)
     return d[n][m];
 }
 
+// The same letters in another order: epx, exp.
+static bool swapped(const char *x, const char *y)
+{
+    int n[256] = {0};
+    for (; *x; x++) n[(unsigned char)*x]++;
+    for (; *y; y++) n[(unsigned char)*y]--;
+    for (int i = 0; i < 256; i++)
+        if (n[i]) return false;
+    return true;
+}
+
 void nearest_try(Nearest *n, const char *candidate)
 {
     int length = (int)strlen(n->wanted), limit = length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
+    if (n->is_function && length <= 3 && (int)strlen(candidate) == length && !swapped(n->wanted, candidate)) return;
     int k = distance(n->wanted, candidate);
     if (k <= limit && (!n->best || k < n->distance)) {
         n->best = candidate;
@@ -173,6 +185,17 @@ const Distribution *law_function(const Library *lib, const char *name, LawPart *
             return d;
         }
     }
+    return NULL;
+}
+
+const FunctionDecl *function_named(const Model *m, const Library *lib, const char *name, int nargs)
+{
+    for (const FunctionDecl *f = m ? m->functions : NULL; f; f = f->next)
+        if (f->name == name && (nargs < 0 || f->nparams == nargs)) return f;
+    for (const FunctionDecl *f = m && nargs >= 0 ? m->functions : NULL; f; f = f->next)
+        if (f->name == name) return NULL;  // the model's functions hide the library's of the same name
+    for (const FunctionDecl *f = lib->functions; f; f = f->next)
+        if (f->name == name && (nargs < 0 || f->nparams == nargs)) return f;
     return NULL;
 }
 
@@ -245,9 +268,14 @@ bool is_solver(const char *name) { return name == intern("ode_rk45") || name == 
 
 const char *nearest_function(const char *name)
 {
-    Nearest near = {.wanted = name};
+    Nearest near = {.wanted = name, .is_function = true};
     for (int i = 0; i < NFUNCTIONS; i++) nearest_try(&near, functions[i]);
     return near.best;
+}
+
+static bool is_size(const char *name)
+{
+    return name == intern("rows") || name == intern("cols") || name == intern("size") || name == intern("num_elements");
 }
 
 // ---- data only ----
@@ -297,6 +325,7 @@ bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit)
 {
     if (!e) return true;
     if (e->kind == AST_NAME) return !e->decl || decl_data_only(a, e->decl, culprit);
+    if (e->kind == AST_CALL && is_size(e->name)) return true;  // sizes of unknowns are made of data
     for (int i = 0; i < e->nkids; i++)
         if (!depends_on_data_only(a, e->kid[i], culprit)) return false;
     return true;

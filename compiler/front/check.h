@@ -29,6 +29,9 @@ Ast *place_root(Ast *e);
 bool depends_on_data_only(Arena *a, const Ast *e, const char **culprit);
 bool decl_data_only(Arena *a, Decl *d, const char **culprit);
 
+// "normal(mu, sigma)"
+const char *signature(Arena *a, const char *name, Decl *const *params, int n);
+
 // Functions (functions.def).
 bool function_exists(const char *name);
 const char *nearest_function(const char *name);
@@ -46,8 +49,19 @@ const char *without_suffix(const char *name, const char **suffix);
 typedef struct Nearest {
     const char *wanted, *best;
     int distance;
+    bool is_function;  // of three letters, another one makes another word: only one that is left out or too much is a slip (lag, log)
 } Nearest;
 void nearest_try(Nearest *n, const char *candidate);
+
+// Functions of the model and of the library (inline.c).
+const FunctionDecl *function_named(const Model *m, const Library *lib, const char *name, int nargs);  // nargs -1: any number
+typedef struct Inliner Inliner;
+Inliner *inliner_new(Arena *a, Diags *d);
+// The right side of a function with these arguments; false after a message. `taken` says whether a name is in use at the call.
+bool inline_call(Inliner *in, Ast *call, const FunctionDecl *f, bool (*taken)(void *, const char *), void *closure);
+
+// Arguments given by name go to the places of their parameters (arguments.c); called by front_resolve before anything else.
+void front_place_arguments(Arena *a, Model *m, const Library *lib, Diags *d);
 
 // Counts that a label forces to 0 get statements that leave the label free (locked.c); called by front_resolve before names are looked up.
 void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d);

@@ -10,6 +10,9 @@
 #include "../base/diag.h"
 #include "ast.h"
 
+// How a file that a model includes is read: source_read, or what the driver has put in its place.
+extern Source *(*front_read)(Arena *, const char *path);
+
 // Syntax only. *out is set even after errors, to what could be read.
 bool front_parse_model(Arena *a, const Source *s, Diags *d, Model **out);
 
@@ -26,6 +29,9 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d);
 
 // Element types and shapes of every declaration and expression.
 bool front_types(Arena *a, Model *m, const Library *lib, Diags *d);
+
+// Warnings about priors that are seldom meant, and names of no use. After types, of a model without errors.
+void front_advise(Arena *a, Model *m, const Library *lib, Diags *d);
 
 const Distribution *library_distribution(const Library *lib, const char *name);  // not a family; name interned; NULL if none
 const Distribution *library_family(const Library *lib, const char *name);

@@ -18,7 +18,7 @@
 }
 %code {
 #define YYLLOC_DEFAULT(Current, Rhs, N) \
-    ((Current) = (N) ? span_join(YYRHSLOC(Rhs, 1), YYRHSLOC(Rhs, N)) : (Span){ p->source, YYRHSLOC(Rhs, 0).to, YYRHSLOC(Rhs, 0).to })
+    ((Current) = (N) ? span_join(YYRHSLOC(Rhs, 1), YYRHSLOC(Rhs, N)) : (Span){ p->source, YYRHSLOC(Rhs, 0).to, YYRHSLOC(Rhs, 0).to, NULL })
 #define YYINITDEPTH 400
 #define YYMAXDEPTH  20000
 int yylex(YYSTYPE *value, Span *at, void *scanner);
@@ -49,10 +49,13 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %token <const char *> CHOLESKY_FACTOR_CORR "`cholesky_factor_corr`"
 %token <const char *> DISTRIBUTION "`distribution`" FAMILY "`family`" AUGMENTATION "`augmentation`" REFERENCE "`reference`"
 %token <const char *> SUPPORT "`support`" NATURAL "`natural`" BASE "`base`" LAW "`law`" MATCH "`match`" WHERE "`where`" REPLACE "`replace`"
+%token <const char *> SYNONYMS "`synonyms`" FUNCTION "`function`" INCLUDE "`include`"
+%token END_INCLUDE "the end of an included file"
 %token <const char *> NAME "a name" STRING "a string"
 %token <double> INTEGER "an integer" NUMBER "a number"
 %token EQ "`==`" NE "`!=`" LE "`<=`" GE "`>=`" AND "`&&`" OR "`||`" ELT_MUL "`.*`" ELT_DIV "`./`" PLUS_EQ "`+=`" ARROW "`->`"
 %token ';' "`;`" '{' "`{`" '}' "`}`" '(' "`(`" ')' "`)`" '[' "`[`" ']' "`]`" ',' "`,`" ':' "`:`" '?' "`?`" '=' "`=`" '~' "`~`"
+%token '\\' "`\\`"
 %token '|' "`|`" '<' "`<`" '>' "`>`" '+' "`+`" '-' "`-`" '*' "`*`" '/' "`/`" '%' "`%`" '^' "`^`" '!' "`!`" '\'' "`'`"
 
 %precedence THEN
@@ -62,15 +65,17 @@ static void *keep(Parse *p, Declarator d) { return arena_copy(p->arena, &d, size
 %left EQ NE
 %left '<' LE '>' GE
 %left '+' '-'
-%left '*' '/' '%' ELT_MUL ELT_DIV
+%left '*' '/' '%' ELT_MUL ELT_DIV '\\'
 %precedence SIGN
 %right '^'
 
 %type <const char *> name type_word support_word method as_opt foreign_block
-%type <Ast *> expr bin sum postfix primary subscript bound end
+%type <Ast *> expr argument bin sum postfix primary subscript bound end
+%type <List> arguments arguments_opt
 %type <List> exprs exprs_opt subscripts bounds bound_list dims declarators ranges names name_list settings setting_list
 %type <Declarator> declarator
 %type <TypeExpr> type
+%type <ResultType> result_type
 %type <StmtList> stmts stmt
 %type <Call> call
 %type <Truncation> truncation
@@ -99,7 +104,36 @@ model_part:
   | request_kind '{' requests close
   | foreign_block '{'                       { foreign_block_named(p, @foreign_block, $foreign_block); }
     stmts close                             { p->quiet = false; }
-  | error
+  | function
+  | INCLUDE STRING ';'                      { include_begin(p, scanner, @STRING, $STRING); }
+    model END_INCLUDE
+  | error                                   { p->function = NULL; }
+  ;
+
+function:                                   // types are optional: what has none takes and gives anything
+    FUNCTION                                { formula_begin(p); }
+        result_type[type] name '(' function_parameters ')' '=' expr ';'
+                                            { formula_end(p, @name, $name, $type.present ? &$type.type : NULL, $expr); }
+  ;
+
+result_type:
+    %empty                                  { $$.present = false; }
+  | type                                    { $$.present = true; $$.type = $type; }
+  ;
+
+function_parameters:
+    %empty
+  | function_parameter_list
+  ;
+
+function_parameter_list:
+    function_parameter
+  | function_parameter_list ',' function_parameter
+  ;
+
+function_parameter:
+    name                                    { formula_parameter(p, NULL, $name, @name); }
+  | type name                               { formula_parameter(p, &$type, $name, @name); }
   ;
 
 foreign_block:                              // of Stan and BUGS: one message for it all
@@ -195,18 +229,17 @@ range:
   ;
 
 call:
-    name '(' exprs_opt ')'                  { $$ = (Call){ $name, @name, @$, $exprs_opt }; }
-  | name '(' expr[first] '|' exprs ')'
-        { $$ = (Call){ $name, @name, @$, $exprs }; bar_misplaced(p, @4); list_add(p->arena, &$$.args, $first); }
+    name '(' arguments_opt ')'              { $$ = (Call){ $name, @name, @$, $arguments_opt }; }
+  | name '(' argument[first] '|' arguments ')'
+        { $$ = (Call){ $name, @name, @$, $arguments }; bar_misplaced(p, @4); list_add(p->arena, &$$.args, $first); }
   ;
 
 truncation:
     %empty                                  { $$ = (Truncation){ 0 }; }
-  | name '[' end[lower] ',' end[upper] ']'  { $$ = (Truncation){ true, $lower, $upper };
-                                              if ($name != intern("T")) truncation_misspelt(p, @name); }
-  | name '(' end[lower] ',' end[upper] ')'  { $$ = (Truncation){ true, $lower, $upper }; truncation_misspelt(p, @$); }
-  | name '[' expr[one] ']'                  { $$ = (Truncation){ true, $one, NULL }; truncation_of_one_end(p, @$, @one); }
-  | name '(' expr[one] ')'                  { $$ = (Truncation){ true, $one, NULL }; truncation_of_one_end(p, @$, @one); }
+  | name '[' end[lower] ',' end[upper] ']'  { $$ = truncation(p, @name, $name, $lower, $upper); }
+  | name '(' end[lower] ',' end[upper] ')'  { $$ = truncation(p, @$, NULL, $lower, $upper); }
+  | name '[' expr[one] ']'                  { $$ = truncation_of_one_end(p, @$, @one, $name); }
+  | name '(' expr[one] ')'                  { $$ = truncation_of_one_end(p, @$, @one, $name); }
   ;
 
 end:
@@ -273,6 +306,21 @@ exprs:
   | exprs ',' expr                          { $$ = and_one(p, $1, $3); }
   ;
 
+arguments_opt:
+    %empty                                  { $$ = none(); }
+  | arguments
+  ;
+
+arguments:
+    argument                                { $$ = one(p, $1); }
+  | arguments ',' argument                  { $$ = and_one(p, $1, $3); }
+  ;
+
+argument:
+    expr
+  | name '=' expr[value]                    { $$ = ast_labelled(p, @name, $name, $value); }
+  ;
+
 expr:
     bin
   | bin[c] '?' expr[a] ':' expr[b]          { $$ = ast_kids(p, @$, AST_COND, $c, $a, $b); }
@@ -299,6 +347,7 @@ sum:
   | sum '*' sum                             { $$ = ast_binary(p, @$, OP_MUL, $1, $3); }
   | sum '/' sum                             { $$ = ast_binary(p, @$, OP_DIV, $1, $3); }
   | sum '%' sum                             { $$ = ast_binary(p, @$, OP_MOD, $1, $3); }
+  | sum '\\' sum                             { $$ = ast_left_divide(p, @$, $1, $3); }
   | sum ELT_MUL sum                         { $$ = ast_binary(p, @$, OP_ELT_MUL, $1, $3); }
   | sum ELT_DIV sum                         { $$ = ast_binary(p, @$, OP_ELT_DIV, $1, $3); }
   | sum '^' sum                             { $$ = ast_binary(p, @$, OP_POW, $1, $3); }
@@ -317,8 +366,9 @@ primary:
     INTEGER                                 { $$ = ast_number(p, @$, AST_INT, $1); }
   | NUMBER                                  { $$ = ast_number(p, @$, AST_REAL, $1); }
   | name                                    { $$ = ast_name(p, @$, $1); }
-  | name '(' exprs_opt ')'                  { $$ = ast_list(p, @$, AST_CALL, $name, $exprs_opt); }
-  | name '(' expr[value] '|' exprs ')'      { $$ = density_call(p, @$, $name, @4, $value, $exprs); }
+  | name '(' arguments_opt ')'              { $$ = ast_list(p, @$, AST_CALL, $name, $arguments_opt); }
+  | name '(' argument[value] '|' arguments ')'
+                                            { $$ = density_call(p, @$, $name, @4, $value, $arguments); }
   | name '(' name[index] IN expr[lo] ':' expr[hi] ',' expr[body] ')'
                                             { $$ = ast_reduce(p, @$, $1, $index, @index, $lo, $hi, $body); }
   | '(' expr ')'                            { $$ = $2; }
@@ -342,6 +392,7 @@ subscript:
 name:
     NAME | MODEL | DATA | LET | PRIOR | LATENT | LIKELIHOOD | AUGMENT | INFER | PREDICT | TARGET | BY | AS | ON
   | DISTRIBUTION | FAMILY | AUGMENTATION | REFERENCE | SUPPORT | NATURAL | BASE | LAW | MATCH | WHERE | REPLACE
+  | SYNONYMS | FUNCTION | INCLUDE
   ;
 
 // ---- files of the standard library ----
@@ -358,7 +409,8 @@ library_part:
         powers '{' parts close              { distribution_end(p); }
   | AUGMENTATION name                       { augmentation_begin(p, @name, $name); }
         '{' rule_parts close                { augmentation_end(p); }
-  | error
+  | function
+  | error                                   { p->function = NULL; }
   ;
 
 close:
@@ -398,6 +450,7 @@ part:
                                             { distribution_support(p, @support_word, $support_word, $exprs_opt); }
   | BASE expr ';'                           { distribution_part(p, @BASE, $BASE, $expr); }
   | NATURAL '{' naturals close
+  | SYNONYMS '{' synonyms close
   | LAW expr '~' call                       { distribution_law(p, @LAW, $expr, $call); }
     '{' law_parameters close
   | error ';'
@@ -414,6 +467,16 @@ naturals:
 
 natural:
     name ON expr ';'                        { distribution_natural(p, $name, $expr); }
+  | error ';'
+  ;
+
+synonyms:
+    %empty
+  | synonyms synonym
+  ;
+
+synonym:
+    name[word] '=' name[of] ';'             { distribution_synonym(p, @word, $word, $of); }
   | error ';'
   ;
 

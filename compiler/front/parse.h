@@ -27,7 +27,7 @@ typedef struct Call {
 } Call;
 
 typedef struct Truncation {
-    bool present;
+    bool present, censored;  // censored: C[lower, upper]
     Ast *lower, *upper;
 } Truncation;
 
@@ -38,12 +38,26 @@ typedef struct TypeExpr {  // int<lower=0>, matrix[N, p], array[N] vector[p]
     Ast *lower, *upper;
 } TypeExpr;
 
+typedef struct ResultType {  // of a function
+    bool present;
+    TypeExpr type;
+} ResultType;
+
+typedef struct Including {  // a file that is being read, while one that it includes is
+    const Source *source;
+    int at;
+    void *buffer;  // the lexer's
+    struct Including *outer;
+} Including;
+
 typedef struct Parse {
     Arena *arena;
     const Source *source;
     Diags *diags;
     Model *model;  // one of these two
     Library *stdlib;
+    Including *including;  // the files around this one
+    List read;             // const char *: real paths of all files so far; none is read twice
     int at;          // the lexer's place in the text
     int comment_at;  // where an open comment started
     bool started;    // the token that picks the language has been sent
@@ -55,6 +69,7 @@ typedef struct Parse {
     Block **last_block;
     Request **last_request;
     Distribution *distribution;  // being parsed
+    FunctionDecl *function;      // likewise; NULL: none
     Augmentation *augmentation;
     Pattern **last_pattern;
     Natural **last_natural;
@@ -69,9 +84,11 @@ Ast *ast_number(Parse *p, Span at, AstKind kind, double value);
 Ast *ast_name(Parse *p, Span at, const char *name);
 Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, List parameters);  // normal_lpdf(y | mu, sigma)
 void bar_misplaced(Parse *p, Span at);
+Ast *ast_labelled(Parse *p, Span at, const char *label, Ast *value);  // sd = s, among arguments
 Ast *ast_list(Parse *p, Span at, AstKind kind, const char *name, List kids);
 Ast *ast_index(Parse *p, Span at, Ast *array, List subscripts);
 Ast *ast_binary(Parse *p, Span at, Op op, Ast *a, Ast *b);
+Ast *ast_left_divide(Parse *p, Span at, Ast *a, Ast *b);  // a \ b
 Ast *ast_unary(Parse *p, Span at, Op op, Ast *a);
 Ast *ast_kids(Parse *p, Span at, AstKind kind, Ast *a, Ast *b, Ast *c);  // NULL ends the list, except in AST_RANGE
 Ast *ast_function(Parse *p, Span at, const char *t, Span t_span, const char *y, Span y_span, Ast *body);
@@ -97,8 +114,8 @@ StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs);  // target += rhs
 StmtList stmt_not_one(Parse *p, Span at, Ast *e);
 Decl *decl_new(Parse *p, DeclKind kind, const char *name, Span at);
 Decl *decl_index(Parse *p, const char *name, Span at, Ast *lo, Ast *hi);
-void truncation_misspelt(Parse *p, Span at);
-void truncation_of_one_end(Parse *p, Span at, Span end);  // T[0]: below or above?
+Truncation truncation(Parse *p, Span at, const char *word, Ast *lower, Ast *upper);  // word NULL: it has parentheses
+Truncation truncation_of_one_end(Parse *p, Span at, Span end, const char *word);           // T[0]: below or above?
 
 // Blocks and requests.
 void block_add(Parse *p, Span at, StmtList body);
@@ -110,12 +127,22 @@ void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at);
 void distribution_support(Parse *p, Span at, const char *word, List args);
 void distribution_part(Parse *p, Span at, const char *part, Ast *value);
 void distribution_natural(Parse *p, const char *name, Ast *statistic);
+void distribution_synonym(Parse *p, Span at, const char *word, const char *of);
 void distribution_law(Parse *p, Span at, Ast *of, Call call);
 void distribution_law_parameter(Parse *p, const char *name, Ast *value);
 void distribution_end(Parse *p);
 void augmentation_begin(Parse *p, Span at, const char *name);
 void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t);
 void augmentation_end(Parse *p);
+
+// Files that are included.
+void include_begin(Parse *p, void *scanner, Span at, const char *name);
+void lexer_push(Parse *p, void *scanner, const Source *s);
+
+// Functions of models and of the library.
+void formula_begin(Parse *p);
+void formula_parameter(Parse *p, const TypeExpr *type, const char *name, Span at);
+void formula_end(Parse *p, Span at, const char *name, const TypeExpr *type, Ast *body);
 
 void syntax_error(Parse *p, Span at, const char *const *expected, int n);  // names of the tokens that would be allowed there
 void nested_too_deeply(Parse *p, Span at);

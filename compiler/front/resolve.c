@@ -15,6 +15,9 @@ typedef struct Resolve {
     Arena *a;
     Diags *d;
     const Library *lib;
+    Model *m;               // NULL: a library
+    FunctionDecl *function;  // whose right side is being read
+    Inliner *inliner;
     Map names;         // name -> Decl
     Map lost;          // name -> Decl, of names used but never defined
     List order;        // Decl, as met
@@ -179,15 +182,34 @@ static Decl *declare_untyped(Resolve *r, DeclKind kind, const Ast *name, BlockKi
 
 static void both(Resolve *r, const Stmt *drawn, Decl *d)
 {
-    const bool first = drawn->span.from < d->sites->span.from;
+    const bool first = span_before(drawn->span, d->sites->span);
     Diag *m = diag(r->d, first ? d->sites->span : drawn->span, DIAG_E0209, d->name);
     diag_help(m, "the other statement is about line %d; each element is either drawn with `~` or computed with `=`",
               span_line(first ? drawn->span : d->sites->span));
     d->poisoned = true;
 }
 
+// to_vector(e) as e; NULL: it is none.
+static Ast *within_to_vector(const Ast *e)
+{
+    return e->kind == AST_CALL && e->nkids == 1 && e->name == intern("to_vector") ? e->kid[0] : NULL;
+}
+
+// to_vector(z) ~ std_normal(); for an unknown z is z ~ std_normal(); arguments that are no numbers are of its shape, or to_vector of such.
+static void take_whole(Resolve *r, Stmt *s)
+{
+    Ast *whole = within_to_vector(s->lhs), *root = whole ? place_root(whole) : NULL;
+    const Decl *d = root ? map_get(&r->names, root->name) : NULL;
+    const Distribution *dist = s->dist ? library_distribution(r->lib, s->dist) : NULL;
+    if (!root || s->more || !dist || dist->value_rank || (d && d->kind != DECL_VARIABLE)) return;
+    for (int i = 0; i < s->nargs; i++)
+        if (within_to_vector(s->args[i])) s->args[i] = within_to_vector(s->args[i]);
+    s->lhs = whole;
+}
+
 static void declare_tilde(Resolve *r, Stmt *s)
 {
+    take_whole(r, s);
     const Ast *root = place_root(s->lhs);
     if (!root) return;  // log(y[i]) ~ ...: seen to when names are resolved
     if (index_in_scope(r, root->name)) {
@@ -253,6 +275,17 @@ static void declare_flat(Resolve *r, Stmt *s)
 
 // ---- uses ----
 
+// Among the functions of the language, of the library and of the model.
+static const char *nearest_of_all(const Resolve *r, const char *name)
+{
+    Nearest near = {.wanted = name, .is_function = true};
+    for (const FunctionDecl *f = r->m ? r->m->functions : NULL; f; f = f->next) nearest_try(&near, f->name);
+    for (const FunctionDecl *f = r->lib->functions; f; f = f->next) nearest_try(&near, f->name);
+    const char *other = nearest_function(name);
+    if (other) nearest_try(&near, other);
+    return near.best;
+}
+
 static void undefined(Resolve *r, Ast *e)
 {
     Decl *d = map_get(&r->lost, e->name);
@@ -269,7 +302,9 @@ static void undefined(Resolve *r, Ast *e)
         for (int i = 0; i < r->order.n; i++) nearest_try(&near, ((Decl *)r->order.item[i])->name);
         for (int i = 0; i < r->scope.n; i++) nearest_try(&near, ((Decl *)r->scope.item[i])->name);
         Decl *same = near.best ? lookup(r, near.best) : NULL;
-        if (e->name == intern("pi") || e->name == intern("e")) diag_help(m, "the constant is written %s()", e->name);
+        const FunctionDecl *f = r->function;
+        if (f) diag_help(m, "a function knows its arguments alone: %s", signature(r->a, f->name, f->params, f->nparams));
+        else if (e->name == intern("pi") || e->name == intern("e")) diag_help(m, "the constant is written %s()", e->name);
         else if (same) diag_help(m, "`%s` is defined on line %d", near.best, span_line(same->span));
         else if (function_exists(e->name)) diag_help(m, "`%s` is a function: its arguments follow in parentheses", e->name);
         else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it is written after `~`", e->name);
@@ -305,6 +340,12 @@ static void check_function(Resolve *r, const Ast *e)
 {
     LawPart part;
     if (function_exists(e->name) || is_base_measure(r, e->name) || (r->modelling && law_function(r->lib, e->name, &part))) return;
+    const FunctionDecl *f = function_named(r->m, r->lib, e->name, -1);
+    if (f) {
+        Diag *m = diag(r->d, e->span, DIAG_E0306, e->name, plural(r->a, f->nparams, "argument", "arguments"), e->nkids);
+        diag_help(m, "%s", signature(r->a, f->name, f->params, f->nparams));
+        return;
+    }
     Diag *m = diag(r->d, e->span, DIAG_E0205, e->name);
     const char *hint = foreign_function(e->name), *suffix, *stem = without_suffix(e->name, &suffix);
     if (hint) diag_help(m, "%s", hint);
@@ -313,7 +354,77 @@ static void check_function(Resolve *r, const Ast *e)
     else if (law_hint(r, e->name)) diag_help(m, "%s", law_hint(r, e->name));
     else if (lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts are written in brackets, %s[i]", e->name, e->name);
     else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it is written after `~`", e->name);
-    else if (nearest_function(e->name)) diag_help(m, "is `%s` meant?", nearest_function(e->name));
+    else if (nearest_of_all(r, e->name)) diag_help(m, "is `%s` meant?", nearest_of_all(r, e->name));
+}
+
+static void use_all(Resolve *r, Ast **kid, int n);
+static void use(Resolve *r, Ast *e);
+
+// ---- functions of the model and of the library ----
+
+static bool name_is_taken(void *resolve, const char *name) { return lookup(resolve, name) != NULL; }
+
+static void check_function_name(Resolve *r, const FunctionDecl *f)
+{
+    LawPart part;
+    const char *what = function_exists(f->name)                   ? "a function of the language"
+                       : law_function(r->lib, f->name, &part)     ? "a function of a distribution"
+                       : library_distribution(r->lib, f->name)    ? "a distribution"
+                       : is_base_measure(r, f->name)              ? "a base measure"
+                                                                  : NULL;
+    if (what) diag(r->d, f->span, DIAG_E0215, f->name, what);
+    for (const FunctionDecl *o = r->m ? r->m->functions : r->lib->functions; o != f; o = o->next) {
+        if (o->name != f->name || o->nparams != f->nparams) continue;
+        Diag *m = diag(r->d, f->span, DIAG_E0201, f->name);
+        diag_help(m, "the first definition is on line %d", span_line(o->span));
+    }
+}
+
+static void resolve_function(Resolve *r, FunctionDecl *f)
+{
+    if (f->state == FUNCTION_RESOLVED) return;
+    if (f->state == FUNCTION_ASKED) {
+        if (!f->poisoned) {
+            Diag *m = diag(r->d, f->span, DIAG_E0214, f->name);
+            diag_help(m, "a call is replaced by the right side; what recurs is a series, %s",
+                      "x[1] = ...; for (t in 2:T) x[t] = ... x[t - 1] ...;");
+        }
+        f->poisoned = true;
+        return;
+    }
+    f->state = FUNCTION_ASKED;
+    const int before = diags_errors(r->d);
+    Resolve inner = {.a = r->a, .d = r->d, .lib = r->lib, .m = r->m, .function = f, .inliner = r->inliner, .modelling = r->modelling};
+    check_function_name(r, f);
+    for (int i = 0; i < f->nparams; i++) {
+        map_put(r->a, &inner.names, f->params[i]->name, f->params[i]);
+        list_add(r->a, &inner.order, f->params[i]);
+    }
+    use(&inner, f->body);
+    f->poisoned |= diags_errors(r->d) > before;
+    f->state = FUNCTION_RESOLVED;
+}
+
+// True: e is a call of a function, and is its right side now; or a message has been given, and nothing more is said of it.
+static bool use_function(Resolve *r, Ast *e)
+{
+    FunctionDecl *f = (FunctionDecl *)function_named(r->m, r->lib, e->name, e->nkids);
+    if (!f) return false;
+    use_all(r, e->kid, e->nkids);
+    resolve_function(r, f);
+    if (!f->poisoned && inline_call(r->inliner, e, f, name_is_taken, r)) return true;
+    *e = (Ast){.kind = AST_STRING, .span = e->span, .name = e->name, .depth = 1};
+    return true;
+}
+
+// Calls below are deeper when they are replaced.
+static void deepen(Resolve *r, Ast *e)
+{
+    for (int i = 0; i < e->nkids; i++)
+        if (e->kid[i] && e->kid[i]->depth >= e->depth) e->depth = e->kid[i]->depth + 1;
+    if (e->depth <= MAX_DEPTH) return;
+    diag(r->d, e->span, DIAG_E0104, MAX_DEPTH);
+    *e = (Ast){.kind = AST_INT, .span = e->span, .depth = 1};
 }
 
 static void use(Resolve *r, Ast *e)
@@ -325,6 +436,7 @@ static void use(Resolve *r, Ast *e)
         else if (e->decl->block == BLOCK_PREDICT && e->decl->kind != DECL_INDEX && !r->predicting) diag(r->d, e->span, DIAG_E0213, e->name);
         return;
     }
+    if (e->kind == AST_CALL && use_function(r, e)) return;
     if (e->kind == AST_CALL) check_function(r, e);
     if (e->kind == AST_CALL && is_solver(e->name) && e != r->whole) {
         Diag *m = diag(r->d, e->span, DIAG_E0315, "the solution of a differential equation");
@@ -334,6 +446,7 @@ static void use(Resolve *r, Ast *e)
         for (int i = 0; i < 2; i++) push_index(r, e->kid[i]->decl);
         use(r, e->kid[2]);
         for (int i = 0; i < 2; i++) pop(&r->scope);
+        deepen(r, e);
         return;
     }
     if (e->kind == AST_REDUCE) {
@@ -342,9 +455,11 @@ static void use(Resolve *r, Ast *e)
         push_index(r, e->decl);
         use(r, e->kid[2]);
         pop(&r->scope);
+        deepen(r, e);
         return;
     }
     for (int i = 0; i < e->nkids; i++) use(r, e->kid[i]);
+    deepen(r, e);
 }
 
 static void use_all(Resolve *r, Ast **kid, int n)
@@ -371,6 +486,10 @@ static void use_decl(Resolve *r, Decl *d)
 
 static void check_distribution(Resolve *r, Stmt *s)
 {
+    if (!s->dist) {  // its arguments were wrong
+        if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
+        return;
+    }
     const Distribution *dist = library_distribution(r->lib, s->dist);
     if (!dist) {
         Diag *m = diag(r->d, s->dist_span, DIAG_E0204, s->dist);
@@ -387,15 +506,8 @@ static void check_distribution(Resolve *r, Stmt *s)
         return;
     }
     if (s->nargs == dist->nparams) return;
-    size_t size = 1;
-    for (int i = 0; i < dist->nparams; i++) size += strlen(dist->params[i]->name) + 2;
-    char *list = arena_alloc(r->a, size);
-    for (int i = 0; i < dist->nparams; i++) {
-        if (i) strcat(list, ", ");
-        strcat(list, dist->params[i]->name);
-    }
     Diag *m = diag(r->d, s->dist_span, DIAG_E0401, s->dist, plural(r->a, dist->nparams, "argument", "arguments"), s->nargs);
-    diag_help(m, "%s(%s)", s->dist, list);
+    diag_help(m, "%s", signature(r->a, dist->name, dist->params, dist->nparams));
     if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
     s->dist = NULL;
 }
@@ -976,7 +1088,7 @@ static void resolve_request(Resolve *r, Request *q, Map *latents, Map *asked)
 static int by_place(const void *x, const void *y)
 {
     const Decl *a = *(Decl *const *)x, *b = *(Decl *const *)y;
-    return a->span.from != b->span.from ? (a->span.from < b->span.from ? -1 : 1) : 0;
+    return span_before(a->span, b->span) ? -1 : span_before(b->span, a->span);
 }
 
 static void place_data(Resolve *r, Model *m, Decl *d);
@@ -1050,12 +1162,14 @@ static void in_every_block(Resolve *r, Model *m, void (*visit_stmt)(Resolve *, S
 bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     int errors = diags_errors(d);
-    Resolve r = {.a = a, .d = d, .lib = lib, .modelling = true};
+    Resolve r = {.a = a, .d = d, .lib = lib, .m = m, .inliner = inliner_new(a, d), .modelling = true};
     if (!m->name) m->name = intern("model");
+    front_place_arguments(a, m, lib, d);
     front_free_counts(a, m, lib, d);
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);
     in_every_block(&r, m, declare_flat, false);
+    for (FunctionDecl *f = m->functions; f; f = f->next) resolve_function(&r, f);
     for (int i = 0; i < r.order.n; i++) check_name(&r, r.order.item[i]);
     for (int i = 0; i < r.order.n; i++) {
         r.predicting = ((Decl *)r.order.item[i])->block == BLOCK_PREDICT;
@@ -1158,6 +1272,13 @@ static void resolve_distribution(Resolve *r, Distribution *d)
         map_put(r->a, &r->names, v->name, v);
         list_add(r->a, &r->order, v);
         name_sizes(r, v);
+    }
+    for (const Synonym *s = d->synonyms; s; s = s->next) {
+        Decl *of = map_get(&r->names, s->of);
+        if (map_get(&r->names, s->word)) twice(r, s->span, map_get(&r->names, s->word));
+        if (!of) diag(r->d, s->span, DIAG_E0413, d->name, s->of);
+        for (const Synonym *o = d->synonyms; o != s; o = o->next)
+            if (o->word == s->word) diag(r->d, s->span, DIAG_E0804, "synonym", s->word);
     }
     for (int i = 0; i < d->nparams; i++) use_decl(r, d->params[i]);
     d->value = bind(r, DECL_PARAMETER, intern("x"), d->span, (Type){.base = d->discrete ? BASE_INT : BASE_REAL, .rank = d->value_rank});
@@ -1309,7 +1430,8 @@ static void resolve_augmentation(Resolve *r, Augmentation *g)
 
 void resolve_library(Arena *a, Library *lib, Diags *d)
 {
-    Resolve r = {.a = a, .d = d, .lib = lib};
+    Resolve r = {.a = a, .d = d, .lib = lib, .inliner = inliner_new(a, d)};
+    for (FunctionDecl *f = lib->functions; f; f = f->next) resolve_function(&r, f);
     for (Distribution *p = lib->distributions; p; p = p->next) resolve_distribution(&r, p);
     for (Augmentation *g = lib->augmentations; g; g = g->next) resolve_augmentation(&r, g);
 }

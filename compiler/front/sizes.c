@@ -104,6 +104,8 @@ static void forget(Sizes *z, Ast *e)
 {
     e->state = TYPE_UNKNOWN;
     if (e->kind == AST_REDUCE) forget(z, e->kid[0]);
+    for (const Inlined *c = e->inlined; c; c = c->within)
+        for (int i = 0; i < c->function->nparams; i++) forget(z, c->args[i]);
     for (int i = 0; i < e->nkids; i++)
         if (e->kid[i]) forget(z, e->kid[i]);
 }

@@ -738,6 +738,23 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
                            extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one));
         break;
     }
+    case RESULT_APPEND_COL: {  // a vector is a column
+        const Type second = e->kid[1]->type;
+        Ast *one = make_int(t, e->span, 1);
+        if (!same_size(t, e->span, first.dim[0], second.dim[0])) return poison(e);
+        type = matrix_type(first.dim[0], extent_sum(t, first.rank == 2 ? first.dim[1] : one, second.rank == 2 ? second.dim[1] : one));
+        break;
+    }
+    case RESULT_BETWEEN: {
+        const Type second = e->kid[1]->type;
+        if (first.rank != second.rank) {
+            diag(t->d, e->span, DIAG_E0301, e->name, describe(t, &first), describe(t, &second));
+            return poison(e);
+        }
+        if (first.rank == 2 && !same_size(t, e->span, first.dim[1], second.dim[1])) return poison(e);
+        type = matrix_type(first.dim[0], second.dim[0]);
+        break;
+    }
     case RESULT_LENGTH_2: type = vector_type(first.base, e->kid[1]); break;
     case RESULT_LENGTH_3: type = vector_type(first.base, e->kid[2]); break;
     case RESULT_LENGTH_ROWS: type = vector_type(first.base, first.dim[0]); break;
@@ -769,8 +786,9 @@ static bool check_sizes(Types *t, const Ast *e)
         return same_size(t, e->span, e->kid[0]->type.dim[0], e->kid[1]->type.dim[0]);
     if (name == intern("quad_form") || name == intern("quad_form_diag"))
         return same_size(t, e->span, e->kid[0]->type.dim[1], e->kid[1]->type.dim[0]);
-    if (strncmp(name, "gp_", 3) == 0 && e->kid[2]->type.rank == 1)  // a scale for each column
-        return same_size(t, e->span, e->kid[0]->type.rank == 2 ? e->kid[0]->type.dim[1] : make_int(t, e->span, 1), e->kid[2]->type.dim[0]);
+    const Type *scale = e->nkids ? &e->kid[e->nkids - 1]->type : NULL;
+    if (strncmp(name, "gp_", 3) == 0 && scale->rank == 1)  // one for each column
+        return same_size(t, e->span, e->kid[0]->type.rank == 2 ? e->kid[0]->type.dim[1] : make_int(t, e->span, 1), scale->dim[0]);
     static const char *const square[] = {"inverse", "inverse_spd",        "determinant", "log_determinant",
                                          "trace",   "cholesky_decompose", "diagonal"};
     for (size_t i = 0; i < sizeof square / sizeof *square; i++)
@@ -911,9 +929,52 @@ static bool type_array_literal(Types *t, Ast *e)
     return known(e, type);
 }
 
+static bool type_of_kind(Types *t, Ast *e);
+
+// ---- calls of functions ----
+
+static const char *describe_kind(const Type *type)
+{
+    return type->rank == 0 && type->base == BASE_INT ? "an integer" : describe_rank(type->rank);
+}
+
+static bool is_of_kind(const Type *type, const Type *kind)
+{
+    return type->rank == kind->rank && (kind->base == BASE_REAL || type->base == BASE_INT);
+}
+
+// e is the right side of a function. Its span is that of the call, but while the right side is read.
+static bool type_inlined(Types *t, Ast *e)
+{
+    const Inlined *c = e->inlined;
+    const FunctionDecl *f = c->function;
+    for (int i = 0; i < f->nparams; i++) {
+        if (!type_of(t, c->args[i])) return poison(e);
+        if (!f->params[i]->has_type || is_of_kind(&c->args[i]->type, &f->params[i]->type)) continue;
+        const char *wanted = describe_kind(&f->params[i]->type);
+        Diag *m = diag(t->d, c->args[i]->span, DIAG_E0305, i + 1, f->name, wanted, describe(t, &c->args[i]->type));
+        diag_help(m, "`%s` is a function of %s", f->name, span_place(t->a, f->span));
+        return poison(e);
+    }
+    const Span call = e->span;
+    e->span = c->body;
+    e->inlined = c->within;
+    const bool good = e->inlined ? type_inlined(t, e) : type_of_kind(t, e);
+    e->span = call;
+    e->inlined = c;
+    if (!good || !f->typed || is_of_kind(&e->type, &f->type)) return good;
+    diag(t->d, c->body, DIAG_E0217, f->name, describe(t, &e->type), describe_kind(&f->type));
+    return poison(e);
+}
+
 static bool type_of(Types *t, Ast *e)
 {
     if (e->state != TYPE_UNKNOWN) return e->state == TYPE_KNOWN;
+    return e->inlined ? type_inlined(t, e) : type_of_kind(t, e);
+}
+
+static bool type_of_kind(Types *t, Ast *e)
+{
     switch (e->kind) {
     case AST_INT: return known(e, (Type){.base = BASE_INT});
     case AST_REAL: return known(e, (Type){.base = BASE_REAL});
@@ -1597,8 +1658,22 @@ static void check_mixture(Types *t, Stmt *s)
         diag(t->d, s->lower ? s->lower->span : s->upper ? s->upper->span : s->span, DIAG_E0404, "mixture", "of several distributions");
 }
 
+// y[i] ~ weibull(a, b) C[lo[i], hi[i]]: y is data.
+static void check_censored(Types *t, Stmt *s)
+{
+    const Ast *root = place_root(s->lhs);
+    if (!root || !s->decl || s->decl->kind != DECL_DATA || s->block == BLOCK_PREDICT) {
+        Diag *m = diag(t->d, s->lhs->span, DIAG_E0418, text_of(t, s->lhs), root ? "none" : "an expression");
+        diag_help(m, "an unknown is truncated, T[lower, upper]");
+        return;
+    }
+    if (s->lower) need_data(t, s->lower, "an end of what is censored");
+    if (s->upper) need_data(t, s->upper, "an end of what is censored");
+}
+
 static void check_tilde(Types *t, Stmt *s)
 {
+    if (s->censored) check_censored(t, s);
     if (s->weights) check_mixture(t, s);
     bool good = type_of(t, s->lhs);
     for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
@@ -1801,6 +1876,7 @@ bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
 
 // ---- for sizes.c ----
 
+bool types_constant(const Ast *e, double *value) { return constant(e, NULL, value); }
 bool types_of(Types *t, Ast *e) { return type_of(t, e); }
 bool types_has_index(const Ast *e) { return has_index(e); }
 bool types_merge(Types *t, Type *into, const Type *other) { return merge(t, into, other); }

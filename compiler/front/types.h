@@ -14,6 +14,7 @@ typedef struct Types {
 } Types;
 
 void types_model(Types *t, Model *m);
+bool types_constant(const Ast *e, double *value);  // a number that the text says
 bool types_of(Types *t, Ast *e);
 // the largest value of a subscript, bounds of what it looks up included; NULL if it is not known
 Ast *types_largest(Types *t, Ast *subscript);

@@ -188,6 +188,7 @@ typedef struct Factor {
     Component *component;
     Index *plate;  // of components: weight and args are those at this index; NULL: they are listed
     bool truncated;
+    bool censored;        // of truncated: the ends are those of missing values, and the density is not divided
     Expr *lower, *upper;  // truncation
     bool observed;        // its value is data
     // observed: the term of the log density for a missing value: its support and truncation

@@ -51,6 +51,7 @@ static char *messages(Arena *a, const char *example)
     Library lib = { 0 };
     load(a, "stdlib/distributions", &lib, d);
     load(a, "stdlib/augment", &lib, d);
+    load(a, "stdlib/functions", &lib, d);
     bool is_library = begins(example, "distribution ") || begins(example, "family ") || begins(example, "augmentation ");
     bool own_data = begins(example, "data ") || begins(example, "#");
     const Source *s = source_from_string(a, "example.gm", is_library || own_data ? example : arena_printf(a, "%s%s", header, example));

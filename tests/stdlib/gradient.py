@@ -455,7 +455,8 @@ def cases_of(name, d):
     table = {**prove.UNIVARIATE, **prove.DISCRETE}
     if name in table:
         values = [list(v) for v in table[name][0]]
-        extreme = {"bernoulli": [(1e-7,), (1 - 1e-7,)], "bernoulli_logit": [(-40.,), (40.,)], "binomial": [(12, 1e-7), (12, 1 - 1e-7)],
+        extreme = {"bernoulli": [(1e-7,), (1 - 1e-7,)], "bernoulli_logit": [(-40.,), (40.,)],
+                   "bernoulli_probit": [(-9.,), (9.,)], "binomial": [(12, 1e-7), (12, 1 - 1e-7)],
                    "binomial_logit": [(12, -40.), (12, 40.)],
                    "poisson_log": [(-30.,), (20.,)], "ordered_logistic": [(-40., [-1.0, 0.5, 2.0]), (40., [-1.0, 0.5, 2.0])],
                    "ordered_probit": [(-30., [-1.0, 0.5, 2.0]), (25., [-1.0, 0.5, 2.0])], "skew_normal": [(1., 0.1, 30.)],

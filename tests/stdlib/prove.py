@@ -141,9 +141,14 @@ UNIVARIATE = dict(
     beta_proportion=([(0.4, 5.), (0.9, 30.)], lambda x, m, k: stats.beta.logpdf(x, m * k, (1 - m) * k)),
     von_mises=([(0., 1.), (1., 20.)], lambda x, m, k: stats.vonmises.logpdf(x, k, m)))
 
+def hurdle(x, theta, d):
+    return np.where(np.asarray(x) == 0, np.log(theta), np.log1p(-theta) + d.logpmf(x) - np.log1p(-d.pmf(0)))
+
+
 # Sums run to 200 000 where the support is infinite: parameters are such that less than 1e-9 lies beyond.
 DISCRETE = dict(
     bernoulli=([(0.2,), (0.9,)], lambda x, p: stats.bernoulli.logpmf(x, p)),
+    bernoulli_probit=([(-1.,), (3.,)], lambda x, a: stats.bernoulli.logpmf(x, special.ndtr(a))),
     bernoulli_logit=([(-1.,), (3.,)], lambda x, a: stats.bernoulli.logpmf(x, special.expit(a))),
     binomial=([(1, 0.3), (12, 0.8)], lambda x, n, p: stats.binom.logpmf(x, n, p)),
     binomial_logit=([(1, -2.), (12, 0.4)], lambda x, n, a: stats.binom.logpmf(x, n, special.expit(a))),
@@ -153,6 +158,12 @@ DISCRETE = dict(
     neg_binomial=([(2., 0.3), (0.4, 5.)], lambda x, a, b: stats.nbinom.logpmf(x, a, b / (b + 1))),
     neg_binomial_2=([(10., 2.), (3., 50.)], lambda x, m, f: stats.nbinom.logpmf(x, f, f / (f + m))),
     neg_binomial_2_log=([(2., 2.), (-1., 0.5)], lambda x, e, f: stats.nbinom.logpmf(x, f, f / (f + math.exp(e)))),
+    zero_inflated_poisson=([(0.3, 2.), (0.02, 30.)], lambda x, t, m: np.log(t * (x == 0) + (1 - t) * stats.poisson.pmf(x, m))),
+    zero_inflated_neg_binomial_2=([(0.3, 10., 2.), (0.1, 3., 50.)],
+                                  lambda x, t, m, f: np.log(t * (x == 0) + (1 - t) * stats.nbinom.pmf(x, f, f / (f + m)))),
+    zero_inflated_binomial=([(0.3, 12, 0.2), (0.1, 1, 0.7)], lambda x, t, n, p: np.log(t * (x == 0) + (1 - t) * stats.binom.pmf(x, n, p))),
+    hurdle_poisson=([(0.3, 2.), (0.9, 0.1)], lambda x, t, m: hurdle(x, t, stats.poisson(m))),
+    hurdle_neg_binomial_2=([(0.3, 10., 2.), (0.1, 3., 50.)], lambda x, t, m, f: hurdle(x, t, stats.nbinom(f, f / (f + m)))),
     beta_binomial=([(12, 2., 3.), (5, 0.4, 0.6)], lambda x, n, a, b: stats.betabinom.logpmf(x, n, a, b)),
     beta_neg_binomial=([(3., 6., 2.), (2., 9., 4.)], lambda x, r, a, b: stats.betanbinom.logpmf(x, r, a, b)),
     hypergeometric=([(5, 4, 10), (12, 8, 7)], lambda x, n, a, b: stats.hypergeom.logpmf(x, a + b, a, n)),

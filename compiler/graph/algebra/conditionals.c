@@ -367,7 +367,24 @@ Conditional *conditional_scattered(Graph *g, Var *v, bool collapsed) { return el
 
 Conditional *conditional_density(Graph *g, Var *v, bool collapsed) { return element(g, v, collapsed, false); }
 
-// An element in nothing but its own distribution is drawn by the distribution's routine.
+// The parameters of a distribution and, behind them, the ends of its truncated draw, which lie in the support.
+static void with_ends(Graph *g, const Factor *f, Decl **names, Expr **values)
+{
+    const int n = f->dist->nparams;
+    memcpy(names, f->dist->params, sizeof *names * (size_t)n);
+    memcpy(values, f->args, sizeof *values * (size_t)n);
+    Expr *support[2], *const end[2] = {f->lower, f->upper};
+    support_ends(g, f->dist, f->nargs, f->args, f->value, &support[0], &support[1]);
+    for (int side = 0; side < 2; side++) {
+        names[n + side] = f->dist->ends[side];
+        values[n + side] = end[side] && support[side] ? ex_inner(end[side], support[side], side)
+                           : end[side]                ? end[side]
+                           : support[side]            ? support[side]
+                                                      : ex_num(side ? INFINITY : -INFINITY);
+    }
+}
+
+// An element in nothing but its own distribution is drawn by the distribution's routine; a censored one by that of its ends.
 bool conditional_own(Graph *g, Conditional *c, bool collapsed)
 {
     Factor *only = NULL;
@@ -379,16 +396,20 @@ bool conditional_own(Graph *g, Conditional *c, bool collapsed)
         if (only) return false;
         only = f;
     }
-    if (!only || factor_decided_by(only, c->var) || !only->dist || !only->dist->sample || only->truncated || only->value->kind != EX_REF ||
+    if (!only || factor_decided_by(only, c->var) || !only->dist || !only->dist->sample ||
+        (only->truncated && !(only->censored && only->dist->sample_truncated)) || only->value->kind != EX_REF ||
         only->value->var != c->var)
         return false;
     Mentions m = {0};
     find_mentions(g->arena, only->log_density, c->var, &m);
     if (m.n != 1 || m.ref[0] != only->value || m.partial || m.dense) return false;
-    const Ast *routine = only->dist->sample;
-    Expr **args = NEW_N(g->arena, Expr *, routine->nkids + 1);
+    const Ast *routine = only->truncated ? only->dist->sample_truncated : only->dist->sample;
+    const int n = only->dist->nparams;
+    Decl **names = NEW_N(g->arena, Decl *, n + 2);
+    Expr **args = NEW_N(g->arena, Expr *, routine->nkids + 1), **values = NEW_N(g->arena, Expr *, n + 2);
+    with_ends(g, only, names, values);
     for (int i = 0; i < routine->nkids; i++) {
-        args[i] = elaborate_rule(g, routine->kid[i], only->dist->nparams, only->dist->params, only->args);
+        args[i] = elaborate_rule(g, routine->kid[i], only->truncated ? n + 2 : n, names, values);
         if (ex_rank(args[i]) > 0) return false;
     }
     Factor call = *only;

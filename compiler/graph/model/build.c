@@ -124,6 +124,7 @@ static void tilde(Graph *g, const Stmt *s, const StmtScope *scope)
     for (int k = 0; value->kind == EX_REF && k < value->nargs && !f->plates.n && !f->plates.guard; k++)
         if (value->args[k]->kind == EX_NUM) note_extent(ex_sub(value->var->dim[k], value->args[k]));
     f->truncated = s->truncated;
+    f->censored = s->censored;
     if (s->lower) f->lower = elaborate_argument(g, s->lower, scope->env, 0, extra, at);
     if (s->upper) f->upper = elaborate_argument(g, s->upper, scope->env, 0, extra, at);
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;

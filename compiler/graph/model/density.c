@@ -78,19 +78,21 @@ static Expr *unless_at_end(Expr *end, int side, Expr *support, Expr *there, Expr
 
 static bool is_open(const Expr *end, int side) { return end && end->kind == EX_NUM && end->number == (side ? INFINITY : -INFINITY); }
 
-// The normaliser of a truncation. Its ends may lie beyond those of the support, where distribution functions are not asked.
-static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args)
+// log P(lower <= x <= upper) of a factor with ends, which may lie beyond those of the support, where distribution functions are not asked.
+// 0 where nothing is cut off. NULL: the library does not know it; *needed: it depends on unknowns.
+static Expr *log_mass_between(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args, bool *needed)
 {
-    if (d->log_density && d->log_density->kind == AST_INT) return;  // flat: there is nothing to normalise
+    *needed = false;
+    if (d->log_density && d->log_density->kind == AST_INT) return ex_num(0);  // flat: there is nothing to normalise
     Expr *ends[2], *lo = f->lower, *hi = f->upper;
     support_ends(g, d, nargs, args, f->value, &ends[0], &ends[1]);
     if (lo && ends[0]) lo = lies_within(lo, ends[0], 0) ? NULL : ex_inner(lo, ends[0], false);
     if (hi && ends[1]) hi = lies_within(hi, ends[1], 1) ? NULL : ex_inner(hi, ends[1], true);
     if (is_open(lo, 0)) lo = NULL;
     if (is_open(hi, 1)) hi = NULL;
-    if (!lo && !hi) return;
-    bool needed = (lo && ex_unknown(lo)) || (hi && ex_unknown(hi));
-    for (int i = 0; i < nargs; i++) needed |= ex_unknown(args[i]);
+    if (!lo && !hi) return ex_num(0);
+    *needed = (lo && ex_unknown(lo)) || (hi && ex_unknown(hi));
+    for (int i = 0; i < nargs; i++) *needed |= ex_unknown(args[i]);
     Expr *before = lo && d->discrete ? ex_add2(lo, ex_num(-1)) : lo;  // cdf(before) is cut off below
     // logs of the probabilities below and above each end
     Expr *below[2] = {NULL, NULL}, *above[2] = {NULL, NULL}, *left = NULL;
@@ -121,6 +123,21 @@ static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Exp
             left = unless_at_end(hi, 1, ends[1], from, unless_at_end(lo, 0, ends[0], to, ex_call2("log_diff_exp", above[0], above[1])));
         if (!left && d->discrete) left = log_mass_left(g, f, d, nargs, args, false);
     }
+    return left;
+}
+
+Expr *factor_log_mass(Graph *g, Factor *f)
+{
+    bool needed;
+    return log_mass_between(g, f, f->dist, f->nargs, f->args, &needed);
+}
+
+// The normaliser of a truncation.
+static void normalise(Graph *g, Factor *f, const Distribution *d, int nargs, Expr **args)
+{
+    bool needed;
+    Expr *left = log_mass_between(g, f, d, nargs, args, &needed);
+    if (left && left->kind == EX_NUM && left->number == 0) return;
     if (left) factor_add(f, ex_neg(left));
     else if (needed) {
         Diag *m = diag(g->diags, f->span, DIAG_E0502, d->name);
@@ -199,7 +216,7 @@ void factor_density(Graph *g, Factor *f, const Distribution *d, Expr *value, int
         if (v && v->discrete && f->upper) f->most = f->most ? ex_inner(f->most, f->upper, true) : f->upper;
         if (f->observed && f->lower && !ex_unknown(f->lower)) f->least = f->least ? ex_inner(f->least, f->lower, false) : f->lower;
         if (f->observed && f->upper && !ex_unknown(f->upper)) f->most = f->most ? ex_inner(f->most, f->upper, true) : f->upper;
-        normalise(g, f, d, nargs, args);
+        if (!f->censored) normalise(g, f, d, nargs, args);
     }
     if (d->value_rank) return;
     Expr *lo, *hi;

@@ -113,6 +113,13 @@ static Shape widest(Graph *g, const Ast *e, const Env *env, Shape first)
     return best;
 }
 
+bool is_between(FunctionId f, int nargs)
+{
+    return f == FN_gp_periodic_cov ? nargs == 5
+                                   : nargs == 4 && (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov ||
+                                                    f == FN_gp_matern52_cov);
+}
+
 static Shape call_shape(Graph *g, const Ast *e, const Env *env)
 {
     const FunctionId f = function_id(e->name);
@@ -132,7 +139,8 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
     case RESULT_LENGTH_ROWS: return vector_shape(a.dim[0]);
     case RESULT_LENGTH_COLS: return vector_shape(a.dim[1]);
     case RESULT_ONE_MORE: return vector_shape(ex_plus(a.dim[0], 1));
-    case RESULT_SQUARE_ROWS: return matrix_shape(a.dim[0], a.dim[0]);
+    case RESULT_SQUARE_ROWS:
+        return matrix_shape(a.dim[0], is_between(f, e->nkids) ? shape_of(g, e->kid[1], env).dim[0] : a.dim[0]);
     case RESULT_SQUARE_COLS: return matrix_shape(a.dim[1], a.dim[1]);
     case RESULT_SQUARE_1: {
         Expr *n = elab0(g, e->kid[0], env);
@@ -149,6 +157,11 @@ static Shape call_shape(Graph *g, const Ast *e, const Env *env)
         if (a.rank == 2) return vector_shape(ex_mul2(a.dim[0], a.dim[1]));
         return a.rank ? a : vector_shape(ex_num(1));
     case RESULT_APPEND_ROW: return vector_shape(ex_add2(count_all(a), count_all(shape_of(g, e->kid[1], env))));
+    case RESULT_APPEND_COL: {
+        const Shape b = shape_of(g, e->kid[1], env);
+        return matrix_shape(a.dim[0], ex_add2(a.rank == 2 ? a.dim[1] : ex_num(1), b.rank == 2 ? b.dim[1] : ex_num(1)));
+    }
+    case RESULT_BETWEEN:  // of the second row of a name
     case RESULT_SOLUTION: return matrix_shape(shape_of(g, e->kid[3], env).dim[0], shape_of(g, e->kid[1], env).dim[0]);
     case RESULT_EACH:
     case RESULT_EACH_SAME:
@@ -334,28 +347,30 @@ static Expr *solution(Graph *g, const Ast *e, const Env *env)
 static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
 {
     const FunctionId f = function_id(e->name);
-    const Ast *x = e->kid[0];
+    const bool between = is_between(f, e->nkids);  // two sets of points
+    const Ast *x = e->kid[0], *y = between ? e->kid[1] : x;
+    Ast *const *given = e->kid + between;  // what follows the points: given[1], ...
     const Shape points = shape_of(g, x, env);
-    const bool scales = shape_of(g, e->kid[2], env).rank == 1, smooth = f == FN_gp_exp_quad_cov, periodic = f == FN_gp_periodic_cov;
-    Expr *a = ex_pow(elab0(g, e->kid[1], env), 2), *rho = scales ? NULL : elab0(g, e->kid[2], env), *r, *r2;
+    const bool scales = shape_of(g, given[2], env).rank == 1, smooth = f == FN_gp_exp_quad_cov, periodic = f == FN_gp_periodic_cov;
+    Expr *a = ex_pow(elab0(g, given[1], env), 2), *rho = scales ? NULL : elab0(g, given[2], env), *r, *r2;
     if (points.rank == 1) {
-        Expr *d = ex_sub(elaborate(g, x, env, 1, at), elaborate(g, x, env, 1, at + 1));
-        if (scales) rho = elaborate(g, e->kid[2], env, 1, (Expr *[]){ex_num(1)});
+        Expr *d = ex_sub(elaborate(g, x, env, 1, at), elaborate(g, y, env, 1, at + 1));
+        if (scales) rho = elaborate(g, given[2], env, 1, (Expr *[]){ex_num(1)});
         if (periodic)
             return ex_mul2(
                 a,
                 ex_call1("exp",
                          ex_mul2(ex_num(-2),
-                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), d), elab0(g, e->kid[3], env))), rho), 2))));
+                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), d), elab0(g, given[3], env))), rho), 2))));
         r2 = ex_pow(ex_div(d, rho), 2);
         r = ex_div(ex_call1("fabs", d), rho);
     } else {
         Index *k = index_new("k", NULL, NULL);
-        Expr *kk = ex_index(k), *d = ex_sub(elaborate(g, x, env, 2, (Expr *[]){at[0], kk}), elaborate(g, x, env, 2, (Expr *[]){at[1], kk}));
+        Expr *kk = ex_index(k), *d = ex_sub(elaborate(g, x, env, 2, (Expr *[]){at[0], kk}), elaborate(g, y, env, 2, (Expr *[]){at[1], kk}));
         Expr *apart = sum_over(points.dim[1], ex_pow(d, 2), k),
-             *same = ex_call2("==", ex_unknown(apart) ? at[0] : apart, ex_unknown(apart) ? at[1] : ex_num(0));
+             *same = ex_unknown(apart) && !between ? ex_call2("==", at[0], at[1]) : ex_call2("==", apart, ex_num(0));
         r2 =
-            scales ? sum_over(points.dim[1], ex_pow(ex_div(d, elaborate(g, e->kid[2], env, 1, &kk)), 2), k) : ex_div(apart, ex_pow(rho, 2));
+            scales ? sum_over(points.dim[1], ex_pow(ex_div(d, elaborate(g, given[2], env, 1, &kk)), 2), k) : ex_div(apart, ex_pow(rho, 2));
         r = scales || ex_unknown(apart) ? ex_call3("if_else", same, ex_num(0), ex_call1("sqrt", r2)) : ex_div(ex_call1("sqrt", apart), rho);
         if (periodic) {
             Expr *distance = ex_unknown(apart) ? ex_call3("if_else", same, ex_num(0), ex_call1("sqrt", apart)) : ex_call1("sqrt", apart);
@@ -363,7 +378,7 @@ static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
                 a,
                 ex_call1("exp",
                          ex_mul2(ex_num(-2),
-                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), distance), elab0(g, e->kid[3], env))), rho),
+                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), distance), elab0(g, given[3], env))), rho),
                                         2))));
         }
     }
@@ -448,6 +463,11 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         Expr *na = s.rank ? extent_of(s, 0) : ex_num(1);
         return ex_call3("if_else", ex_call2("<=", at[0], na), operand(g, a, env, 1, at),
                         operand(g, b, env, 1, (Expr *[]){ex_sub(at[0], na)}));
+    }
+    if (f == FN_append_col) {
+        const Shape t = shape_of(g, b, env);
+        Expr *na = s.rank == 2 ? extent_of(s, 1) : ex_num(1), *of_b[] = {at[0], ex_sub(at[1], na)};
+        return ex_call3("if_else", ex_call2("<=", at[1], na), elaborate(g, a, env, s.rank, at), elaborate(g, b, env, t.rank, of_b));
     }
     if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov ||
         f == FN_gp_periodic_cov)

@@ -23,6 +23,7 @@ typedef struct Shape {
     Expr *dim[MAX_RANK];
 } Shape;
 
+bool is_between(FunctionId f, int nargs);  // covariances between two sets of points
 Shape shape_of(Graph *g, const Ast *e, const Env *env);  // rank and dimensions of an expression of the tree
 // if each z[j] has sizes of its own, `whole` gets those of the first n subscripts (NULL: no number)
 void own_sizes(Graph *g, const Decl *d, int n, Expr *const *subscript, Shape *whole);

@@ -136,8 +136,9 @@ const Distribution *not_drawn(const Factor *f)
 
 void replicate(Graph *g, const Factor *f, Expr *value)
 {
+    const bool cut = f->truncated && !f->censored;
     if (!f->ncomponents) {
-        draw_site(g, f->span, f->dist, f->plates, value, f->nargs, f->args, f->truncated ? f->lower : NULL, f->truncated ? f->upper : NULL);
+        draw_site(g, f->span, f->dist, f->plates, value, f->nargs, f->args, cut ? f->lower : NULL, cut ? f->upper : NULL);
         return;
     }
     Var *c = hidden_component(g, value->var, f->span, value->nargs);

@@ -366,8 +366,14 @@ static void look_at_call(Requirements *c, const Place *p, const Ast *e)
     }
     if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov ||
         f == FN_gp_periodic_cov) {
-        const Shape b = shape_of(c->g, e->kid[2], p->env);
-        if (b.rank == 1) require_same_size(c, p, e->kid[0], a.rank == 2 ? a.dim[1] : ex_num(1), e->kid[2], b.dim[0]);
+        const int between = is_between(f, e->nkids);
+        const Shape b = shape_of(c->g, e->kid[2 + between], p->env);
+        if (b.rank == 1) require_same_size(c, p, e->kid[0], a.rank == 2 ? a.dim[1] : ex_num(1), e->kid[2 + between], b.dim[0]);
+        if (between && a.rank == 2) require_same_size(c, p, e->kid[0], a.dim[1], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[1]);
+        return;
+    }
+    if (f == FN_append_col) {
+        require_same_size(c, p, e->kid[0], a.dim[0], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[0]);
         return;
     }
     // not element by element

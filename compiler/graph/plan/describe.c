@@ -664,12 +664,16 @@ static void describe_own(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
     const Factor *f = c->own->factor;
-    d->method = arena_printf(g->arena, "exact draw from its own distribution, %s: nothing else depends on it", f->dist->name);
+    d->method = arena_printf(g->arena, "exact draw from its own distribution, %s%s: nothing else depends on it", f->dist->name,
+                             f->truncated ? " between its ends" : "");
     d->because = c->because;
     const char *args = "";
     for (int i = 0; i < f->nargs; i++) args = arena_printf(g->arena, "%s%s%s", args, i ? ", " : "", text(g, f->args[i]));
-    says(g, d, text(g, f->value), arena_printf(g->arena, "~ %s(%s)", f->dist->name, args));
-    d->drawn = (DrawnFrom){.of = f->value, .dist = f->dist->name, .nargs = f->nargs, .args = f->args};
+    const char *ends = "";
+    if (f->truncated)
+        ends = arena_printf(g->arena, ", from %s to %s", f->lower ? text(g, f->lower) : "-inf", f->upper ? text(g, f->upper) : "inf");
+    says(g, d, text(g, f->value), arena_printf(g->arena, "~ %s(%s)%s", f->dist->name, args, ends));
+    d->drawn = (DrawnFrom){.of = f->value, .dist = f->dist->name, .nargs = f->nargs, .args = f->args, .truncated = f->truncated};
 }
 
 static void describe_values(Graph *g, Description *d, const Update *s)

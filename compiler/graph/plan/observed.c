@@ -107,7 +107,7 @@ static bool test_data(const Var *v, void *with)
 // Terms of the log density that read data and are about no variable.
 static const char *about_nothing(Graph *g, const Factor *f)
 {
-    if (f->original || f->replaced) return NULL;
+    if (f->original || f->replaced || (f->censored && f->added)) return NULL;
     const char *line = requirements_line(g, f->span);
     if (f->function)
         return arena_printf(g->arena, "%s is a function of an unknown, and certain if that is given (%s)", f->function->name, line);

@@ -113,7 +113,8 @@ static bool holds(Graph *g, const Match *m, const Ast *w)
 static bool match_factor(Graph *g, Match *m, const Augmentation *rule, const Factor *f)
 {
     for (const Pattern *p = rule->match; p; p = p->next) {
-        if (p->stmt->dist != f->dist->name || p->stmt->nargs != f->nargs || p->stmt->truncated != f->truncated) continue;
+        if (p->stmt->dist != f->dist->name || p->stmt->nargs != f->nargs || p->stmt->truncated != f->truncated || f->censored)
+            continue;
         *m = (Match){.rule = rule, .bound = NEW_N(g->arena, Expr *, rule->npatterns + 1)};
         bool ok = match_expr(g, m, p->stmt->lhs, f->value);
         for (int i = 0; ok && i < f->nargs; i++) ok = match_expr(g, m, p->stmt->args[i], f->args[i]);

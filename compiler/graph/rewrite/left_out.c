@@ -3,6 +3,8 @@
 //   before   normal(y[i] | u[g[i]], s) over i in 1:N
 //   after    for all unknowns: the same over i in 1:N where observed_y[i]
 //            for the missing values alone, drawn last: the statement as written
+//            of a censored y[i] ~ normal(u[g[i]], s) C[lo[i], hi[i]] for all unknowns also the probability of the ends, where y[i] is
+//            missing
 //
 // Needs: the graph as built.     Gives: a let of which values the file has, and a factor in place of each statement about the
 // variable.     Keeps: the factors as written, marked.
@@ -18,6 +20,7 @@
 #include "../terms/requests.h"
 #include "../terms/factor.h"
 #include "../terms/reads.h"
+#include "../model/density.h"
 
 static bool test_left_out(const Expr *e, const Var *v) { return e && ex_mentions(e, v); }
 
@@ -42,6 +45,8 @@ static const char *in_factor(Graph *g, const Factor *f, const Var *v)
                                 "its declared bounds cut the distribution of %s off, and that missing values lie within them "
                                 "informs on the unknowns",
                                 line);
+    if (f->censored && !factor_log_mass(g, (Factor *)f))
+        return arena_printf(g->arena, "the library does not know the distribution function that censored values of %s need", line);
     return NULL;
 }
 
@@ -78,6 +83,17 @@ static Var *observed_of(Graph *g, Var *v)
     return seen;
 }
 
+// A censored value that is left out has the probability of lying between its ends.
+static void count_mass(Graph *g, Factor *f, Expr *missing)
+{
+    Expr *mass = factor_log_mass(g, f);
+    if (mass->kind == EX_NUM && mass->number == 0) return;
+    Factor *m = factor_new(g, f->span, f->plates);
+    m->plates.guard = f->plates.guard ? ex_call2("&&", f->plates.guard, missing) : missing;
+    m->added = m->censored = true;
+    factor_add(m, mass);
+}
+
 static void leave_out(Graph *g, Var *v)
 {
     Var *seen = observed_of(g, v);
@@ -95,6 +111,7 @@ static void leave_out(Graph *g, Var *v)
         Expr *there = ex_ref(seen, f->value->nargs, f->value->args);
         rest->plates.guard = f->plates.guard ? ex_call2("&&", f->plates.guard, there) : there;
         f->replaced = f->left_out = true;
+        if (f->censored) count_mass(g, f, ex_call1("!", there));
         if (!last) last = rest;  // those behind are made here
     }
 }
