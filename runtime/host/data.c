@@ -180,7 +180,10 @@ static bool read_number(GmValues *v, const char *input, const char *name, double
 {
     const GmField *field = gm_values_wanted(v, name);
     if (!field) {
-        gm_error("%s: the model's data has no %s", input, name);
+        char *option = gm_foreign_option(name);
+        if (option) gm_error("%s: the model's data has no %s; as an option it is %s", input, name, option);
+        else gm_error("%s: the model's data has no %s", input, name);
+        free(option);
         return false;
     }
     GmValue *value = gm_values_add(v, name, "command line");
@@ -199,7 +202,7 @@ static bool read_named(GmValues *v, const char *input, const char *equals)
     char *name = gm_copy_text(input);
     name[equals - input] = 0;
     char *path = gm_copy_text(equals + 1);
-    char *columns = NULL;
+    char *columns = NULL, *option = NULL;
     const char *why;
     double x;
     bool good = false;
@@ -216,7 +219,10 @@ static bool read_named(GmValues *v, const char *input, const char *equals)
     else if (gm_text_ends(path, ".npy") && !columns) good = gm_npy_read(v, path, name);
     else if (gm_text_ends(path, ".npz") && !columns) good = gm_npz_read(v, path, name);
     else if (is_table(path)) good = gm_csv_read(v, path, name, columns);
+    else if (!gm_values_wanted(v, name) && (option = gm_foreign_option(name)))
+        gm_error("%s: the model's data has no %s; as an option it is %s", input, name, option);
     else gm_error("%s: expected %s=FILE.npy, %s=FILE.npz, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name, name);
+    free(option);
     free(path);
     free(name);
     return good;

@@ -119,12 +119,20 @@ typedef struct GmOptions {
     long why_draw;
     const char *why_draws;  // the file of draws, or their NAME; NULL: none
     bool seed_given, warmup_given, thin_given;
+    bool overwrite;      // files that are there are replaced
+    bool save_warmup;    // sweeps of warm-up are kept in files of their own
+    double adapt_delta;  // mean acceptance that step sizes aim at; 0: as the model has it
+    int max_treedepth;   // 0: as the model has it
 } GmOptions;
 
 // Reads argv. Returns -1 to go on, or the status to exit with (after --help, --version or a bad flag).
 int gm_options(int argc, char **argv, GmOptions *out);
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
+// What an option or a setting of other programs, `--num_samples`, `delta=0.9`, is called here; NULL: not known. The caller frees.
+char *gm_foreign_option(const char *text);
+// The message that there is no such option, with one that may be meant; `command`: before it, "relabel: " or "".
+void gm_option_refused(const char *command, unsigned groups, const char *flag);
 
 // The rows of options.def.
 enum {

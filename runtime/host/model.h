@@ -134,6 +134,8 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     // chains in lockstep on a CPU: the chains whose trajectories go on, while others have their draw; NULL: all
     const int *going;
     int n_going;
+    double accept;  // mean acceptance that step sizes of HMC aim at, and doublings of NUTS at most: --adapt-delta, --max-treedepth
+    int depth;      // 0: as an update has them
     int update;    // the number of the update that gm_model.update makes
     long batch;    // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int marginal;  // GM_MARGINAL, GM_GIVEN_X; else 0

@@ -35,6 +35,9 @@ typedef struct Fit {
     GmRestarts *restarts;    // NULL: chains stay where they are
     bool starts;             // HMC updates look for a start that has a density
     GmWhy why;
+    GmOptions early_options;  // of --save-warmup: those of a run whose draws are the sweeps of warm-up
+    GmDraws early;
+    long *early_kept;  // by chain
 } Fit;
 
 static void fit_close(Fit *f)
@@ -47,6 +50,9 @@ static void fit_close(Fit *f)
     gm_together_close(&f->run);
     gm_metrics_close(f->run.metrics);
     gm_draws_close(&f->draws);
+    gm_draws_close(&f->early);
+    free((char *)f->early_options.output);
+    free(f->early_kept);
     gm_memory_close(&f->memory);
     gm_data_close(&f->data, f->model);
     gm_why_close(&f->why);
@@ -65,6 +71,17 @@ static int before_move(GmRun *one, const GmHmc *of, void (*density)(GmRun *))
     return f->starts ? gm_find_start(one, of, density) : 0;
 }
 
+// The state of a chain as the next draw of it. false: its file cannot be written, which was said.
+static bool keep(Fit *f, GmRun *one, GmDraws *d, long at)
+{
+    // first: `derive` makes elements that do not exist NaN
+    const double lp = f->options.log_joint ? f->model->log_joint(one, one->chain) : 0;
+    if (f->derived) f->model->derive_chain(one);
+    const bool good = gm_draws_keep(d, f->model, &f->memory, one->chain, at, lp);
+    if (f->derived && f->model->restore_chain) f->model->restore_chain(one);
+    return good;
+}
+
 // After a sweep, by each chain for itself: a kept draw is computed and stored.
 static void after_sweep(GmRun *one)
 {
@@ -74,14 +91,15 @@ static void after_sweep(GmRun *one)
     gm_restarts_after(f->restarts, one);
     gm_trials_after(f->selected, one->chain, one->sweep);
     if (sampled == 1 && o->warmup == 0) gm_draws_begin(&f->draws, &f->run, f->selected, f->restarts, one->chain);
-    if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised()) return;
-    // first: `derive` makes elements that do not exist NaN
-    const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;
-    if (f->derived) f->model->derive_chain(one);
-    if (gm_draws_keep(&f->draws, f->model, &f->memory, one->chain, sampled / o->thin - 1, lp))
-        f->chain_kept[one->chain] = sampled / o->thin;
+    if (f->chain_failed[one->chain] || gm_fault_raised()) return;
+    if (f->early_kept && sampled <= 0 && (one->sweep + 1) % o->thin == 0) {
+        const long kept = (one->sweep + 1) / o->thin;
+        if (keep(f, one, &f->early, kept - 1)) f->early_kept[one->chain] = kept;
+        else f->chain_failed[one->chain] = true;
+    }
+    if (sampled <= 0 || sampled % o->thin) return;
+    if (keep(f, one, &f->draws, sampled / o->thin - 1)) f->chain_kept[one->chain] = sampled / o->thin;
     else f->chain_failed[one->chain] = true;
-    if (f->derived && f->model->restore_chain) f->model->restore_chain(one);
 }
 
 // A sweep update by update, with the time of each (--profile on the CPU); then what follows a sweep.
@@ -142,6 +160,7 @@ static int sample(Fit *f)
     }
     f->run.host = f;
     f->run.after = after_sweep;
+    for (int c = 0; c < o->chains && f->early_kept; c++) gm_draws_begin(&f->early, &f->run, f->selected, f->restarts, c);
     f->run.batch = 1;
     for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
         if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
@@ -303,6 +322,9 @@ static int finish(Fit *f, int status)
     gm_fault_print(f->model, &f->memory, NULL);
     explain_fault(f);
     gm_stayed_note();
+    for (int c = 0; c < f->options.chains && f->early_kept; c++)
+        if (c == 0 || f->early_kept[c] < f->early.kept) f->early.kept = f->early_kept[c];
+    if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     explain_end(f, status);
     if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
@@ -416,6 +438,36 @@ static int look_again(Fit *f)
     return status;
 }
 
+// Settings of HMC need something that is drawn by it; else a message.
+static bool hmc_possible(const GmModel *model, const GmOptions *o)
+{
+    bool any = !o->adapt_delta && !o->max_treedepth;
+    for (int f = 0; f < model->n_state; f++) any |= model->state[f].role == GM_DIAGNOSTIC;
+    if (!any)
+        gm_error("--%s: no unknown of this program is drawn by HMC; gmc --method nuts %s makes one",
+                 o->adapt_delta ? "adapt-delta" : "max-treedepth", model->source);
+    return any;
+}
+
+// --save-warmup: the files that sweeps of warm-up go to, as draws of a run without one.
+static bool early_open(Fit *f)
+{
+    const GmOptions *o = &f->options;
+    if (!o->save_warmup || o->check || o->compare_devices) return true;
+    f->early_options = *o;
+    f->early_options.output = gm_format("%s_warmup", o->output);
+    f->early_options.samples = o->warmup / o->thin;
+    f->early_options.warmup = 0;
+    f->early_options.summary = false;
+    f->early_options.n_new_inputs = 0;
+    const bool quiet = gm_quiet;
+    gm_quiet = true;  // what is to be said of the columns was said of those of the draws
+    const bool good = gm_draws_open(&f->early, f->model, &f->memory, &f->data, &f->early_options);
+    gm_quiet = quiet;
+    f->early_kept = gm_alloc((size_t)o->chains, sizeof *f->early_kept);
+    return good;
+}
+
 // Data, memory and initial values; then the sweeps or the check.
 static int start(Fit *f)
 {
@@ -428,7 +480,7 @@ static int start(Fit *f)
     }
     omp_set_num_threads(o->threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
-    if (!gm_together_possible(model, o)) return GM_EXIT_USAGE;
+    if (!gm_together_possible(model, o) || !hmc_possible(model, o)) return GM_EXIT_USAGE;
     if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
@@ -445,6 +497,8 @@ static int start(Fit *f)
                      .threads = o->threads,
                      .missing = f->data.missing,
                      .warmup = o->warmup,
+                     .accept = o->adapt_delta,
+                     .depth = o->max_treedepth,
                      .requests = o->requests};
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
@@ -453,6 +507,7 @@ static int start(Fit *f)
     if (o->compare_devices) return compare_devices(f);
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
+    if (!early_open(f)) return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
     if (!gm_outputs_may_be_written(o))  // now all that is read is known
         return GM_EXIT_USAGE;

@@ -74,9 +74,8 @@ static int read_options(Options *o, int argc, char **argv)
             gm_option_group_print(stdout, GROUP_PAGE);
             return GM_EXIT_OK;
         default:
-            gm_error(option == GM_OPTION_WITHOUT_VALUE ? "report: %s: a value is missing; try --help"
-                                                       : "report: %s: no such option; try --help",
-                     argv[optind - 1]);
+            if (option == GM_OPTION_WITHOUT_VALUE) gm_error("report: %s: a value is missing; try --help", argv[optind - 1]);
+            else gm_option_refused("report: ", GROUP_PAGE, argv[optind - 1]);
             return GM_EXIT_USAGE;
         }
     if (optind >= argc) {
