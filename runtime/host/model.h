@@ -240,6 +240,7 @@ typedef struct GmTogether {  // an HMC update, in runs in which chains may adapt
     int made;                // chains make it together; if so:
     GmHmc of;
     double step, time;  // its step size and the length of its trajectories, once adapted
+    char *own_name;     // of a run that goes on: that of `of`; else NULL
 } GmTogether;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation. `over` lists indices with their ranges; the factor

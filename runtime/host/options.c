@@ -294,6 +294,16 @@ static bool memory_size(const char *text, GmOptions *out)
     return true;
 }
 
+// Seconds; none are given: the default.
+static bool seconds(const char *flag, const char *text, double least, double *out)
+{
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : GM_CHECKPOINT_SECONDS;
+    if (!text || (end != text && !*end && *out >= least && *out <= 1e9)) return true;
+    gm_error("%s: `%s` is not a number of seconds", flag, text);
+    return false;
+}
+
 // A mean acceptance: above 0, below 1.
 static bool acceptance(const char *text, GmOptions *out)
 {
@@ -315,7 +325,7 @@ static bool apply(int option, const char *text, GmOptions *out)
         out->chains = (int)n;
         return good;
     case OPT_WARMUP: out->warmup_given = true; return whole("--warmup", text, 0, LONG_MAX / 4, &out->warmup);
-    case OPT_SAMPLES: return whole("--samples", text, 1, INT_MAX, &out->samples);
+    case OPT_SAMPLES: out->samples_given = true; return whole("--samples", text, 1, INT_MAX, &out->samples);
     case OPT_THIN:
         out->thin_given = true;
         good = whole("--thin", text, 1, INT_MAX, &n);
@@ -323,6 +333,9 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_SEED: out->seed_given = true; return seed_number(text, &out->seed);
     case OPT_OUTPUT: return output_name(text, out);
+    case OPT_CHECKPOINT: return seconds("--checkpoint", text, 0, &out->checkpoint);
+    case OPT_RESUME: out->resume = true; return true;
+    case OPT_APPEND: return whole("--append", text, 1, INT_MAX, &out->append);
     case OPT_OVERWRITE: out->overwrite = true; return true;
     case OPT_SAVE_WARMUP: out->save_warmup = true; return true;
     case OPT_ADAPT_DELTA: return acceptance(text, out);
@@ -445,6 +458,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
                        .init_radius = 1,
                        .summary = true,
                        .log_joint = true,
+                       .checkpoint = -1,
                        .summary_rows = 50,
                        .precision = GM_MIXED};
     out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
@@ -517,7 +531,20 @@ int gm_options(int argc, char **argv, GmOptions *out)
         gm_error("--save-warmup: on a GPU sweeps of warm-up are not kept; --device cpu does");
         return GM_EXIT_USAGE;
     }
-    if (out->init_map || out->save_warmup) out->device = GM_ON_CPU;
+    const char *flag = out->append ? "--append" : out->resume ? "--resume" : out->checkpoint >= 0 ? "--checkpoint" : NULL;
+    if (flag && (!out->output || out->map || out->why || out->check || out->compare_devices)) {
+        gm_error(out->output ? "%s is for draws" : "%s: the run has no name without -o NAME", flag);
+        return GM_EXIT_USAGE;
+    }
+    if (flag && (out->device == GM_ON_GPU || (out->precision_given && out->precision != GM_DOUBLE))) {
+        gm_error("%s: the state of a run on a GPU is not kept; --device cpu is", flag);
+        return GM_EXIT_USAGE;
+    }
+    if ((out->resume || out->append) && out->overwrite) {
+        gm_error("%s goes on with the files that --overwrite would replace", flag);
+        return GM_EXIT_USAGE;
+    }
+    if (flag || out->init_map || out->save_warmup) out->device = GM_ON_CPU;
     if (out->quiet && !out->summary && !out->output && !out->check && !out->compare_devices && !out->map && !out->why && !out->profile &&
         !out->n_new_inputs)
         gm_error("-q --no-summary without -o: nothing of this run will be printed or kept; -o NAME keeps the draws");

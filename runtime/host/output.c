@@ -24,10 +24,10 @@ static void make_folders(const char *path)
     free(folder);
 }
 
-bool gm_output_open(GmFile *f, const char *path)
+bool gm_output_open(GmFile *f, const char *path, bool goes_on)
 {
     make_folders(path);
-    return !refused(path, gm_file_create(f, path));
+    return !refused(path, goes_on ? gm_file_create_next(f, path) : gm_file_create(f, path));
 }
 
 bool gm_output_done(GmFile *f)
@@ -73,5 +73,11 @@ static bool all_may_be_written(const GmOptions *o, bool asks)
 bool gm_outputs_may_be_written(const GmOptions *o)
 {
     if (!o->output || o->check || o->compare_devices) return true;
-    return all_may_be_written(o, false) && (o->overwrite || all_may_be_written(o, true));
+    if (!all_may_be_written(o, false)) return false;
+    if (o->overwrite || o->goes_on) return true;
+    char *checkpoint = gm_format("%s.checkpoint", o->output);
+    const bool there = access(checkpoint, F_OK) == 0;
+    if (there) gm_error("%s is there already: --resume goes on with its run, --overwrite begins anew", checkpoint);
+    free(checkpoint);
+    return !there && all_may_be_written(o, true);
 }

@@ -685,7 +685,7 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
 {
     Lines l;
     GmFile out = {0};
-    bool good = lines_open(&l, path) && gm_output_open(&out, final), header = false;
+    bool good = lines_open(&l, path) && gm_output_open(&out, final, false), header = false;
     FILE *to = out.to;
     char **cell = gm_alloc((size_t)r->n_columns, sizeof *cell);
     int *from = gm_alloc((size_t)r->n_labels, sizeof *from);

@@ -26,7 +26,7 @@ typedef struct Fit {
     bool *chain_failed;  // its file could not be written
     bool derived;        // some column needs `derive`
     double sweep_seconds;
-    long sweeps;
+    long sweeps, first;  // made, and those of them before the run went on
     GmDevice *device;        // the GPU, or NULL
     GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts run one after the other
     double *update_seconds;  // --profile on the CPU
@@ -38,6 +38,7 @@ typedef struct Fit {
     GmOptions early_options;  // of --save-warmup: those of a run whose draws are the sweeps of warm-up
     GmDraws early;
     long *early_kept;  // by chain
+    GmCheckpoint checkpoint;
 } Fit;
 
 static void fit_close(Fit *f)
@@ -51,6 +52,7 @@ static void fit_close(Fit *f)
     gm_metrics_close(f->run.metrics);
     gm_draws_close(&f->draws);
     gm_draws_close(&f->early);
+    gm_checkpoint_close(&f->checkpoint);
     free((char *)f->early_options.output);
     free(f->early_kept);
     gm_memory_close(&f->memory);
@@ -141,6 +143,44 @@ static void profile_print(FILE *to, const Fit *f)
     fprintf(to, "%-40s %12.2f %6.1f\n", "all", 1e6 * total / (double)f->sweeps, 100.0);
 }
 
+// What a checkpoint is made of. All chains have made the same sweeps.
+static GmCheckpointed checkpointed(Fit *f)
+{
+    return (GmCheckpointed){.memory = &f->memory,
+                            .run = &f->run,
+                            .selected = f->selected,
+                            .restarts = f->restarts,
+                            .draws = &f->draws,
+                            .early = f->early_kept ? &f->early : NULL,
+                            .kept = f->chain_kept[0],
+                            .early_kept = f->early_kept ? f->early_kept[0] : 0};
+}
+
+static void write_checkpoint(Fit *f)
+{
+    const GmCheckpointed all = checkpointed(f);
+    gm_checkpoint_write(&f->checkpoint, &all, &f->options);
+}
+
+// Before the first sweep of a run, or of what is left of it. false after a message.
+static bool begin_or_go_on(Fit *f)
+{
+    const GmCheckpointed all = checkpointed(f);
+    if (f->options.why) return true;
+    if (!f->checkpoint.goes_on)
+        for (int c = 0; c < f->options.chains && f->early_kept; c++) gm_draws_begin(&f->early, &f->run, f->selected, f->restarts, c);
+    if (!gm_checkpoint_begin(&f->checkpoint, &all, &f->options)) return false;
+    for (int c = 0; c < f->options.chains && f->checkpoint.goes_on; c++) {
+        f->chain_kept[c] = f->checkpoint.kept;
+        if (f->early_kept) f->early_kept[c] = f->checkpoint.early;
+    }
+    if (f->checkpoint.goes_on) {
+        f->draws.kept = f->checkpoint.kept;
+        gm_note("the run goes on after %ld sweeps, with %ld draws per chain", f->checkpoint.sweeps, f->checkpoint.kept);
+    }
+    return true;
+}
+
 // All sweeps, in batches of about a twentieth of a second: chains meet between batches only. Ends early on a fault, an
 // interruption or a file that cannot be written; the status says which.
 static int sample(Fit *f)
@@ -160,9 +200,11 @@ static int sample(Fit *f)
     }
     f->run.host = f;
     f->run.after = after_sweep;
-    for (int c = 0; c < o->chains && f->early_kept; c++) gm_draws_begin(&f->early, &f->run, f->selected, f->restarts, c);
     f->run.batch = 1;
-    for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
+    f->run.sweep = 0;
+    if (!begin_or_go_on(f)) return GM_EXIT_USAGE;
+    const long first = f->first = f->run.sweep;
+    while (f->run.sweep < total && status == GM_EXIT_OK) {
         if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
         // warm-up ends with a batch, too
@@ -192,7 +234,9 @@ static int sample(Fit *f)
         if (gm_fault_raised()) status = GM_EXIT_FAULT;
         else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
         gm_progress_show(&progress, f->run.sweep);
+        if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every) write_checkpoint(f);
     }
+    if (f->checkpoint.asked && f->run.sweep > first && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED)) write_checkpoint(f);
     f->sweeps = f->run.sweep;
     f->sweep_seconds = gm_seconds() - started;
     gm_progress_close(&progress);
@@ -348,9 +392,17 @@ static int finish(Fit *f, int status)
     char median[60] = "";
     const double pace = f->device ? gm_device_pace(f->device) : 0;
     if (pace > 0) snprintf(median, sizeof median, " (median %.3g ms by the GPU's clock)", pace);
-    gm_note("%ld sweeps of %d chain%s in %.3g s, %.3g ms each%s; seed %llu", f->sweeps, f->options.chains, f->options.chains > 1 ? "s" : "",
-            f->sweep_seconds, 1000 * f->sweep_seconds / (double)f->sweeps, median, (unsigned long long)f->options.seed);
+    const long made = f->sweeps - f->first;
+    if (made > 0)
+        gm_note("%ld sweeps of %d chain%s in %.3g s, %.3g ms each%s; seed %llu", made, f->options.chains, f->options.chains > 1 ? "s" : "",
+                f->sweep_seconds, 1000 * f->sweep_seconds / (double)made, median, (unsigned long long)f->options.seed);
     return status;
+}
+
+static int sample_and_finish(Fit *f)
+{
+    const int status = sample(f);
+    return status == GM_EXIT_USAGE ? status : finish(f, status);  // then nothing was begun, which was said
 }
 
 // Is the CPU no answer?
@@ -481,7 +533,8 @@ static int start(Fit *f)
     omp_set_num_threads(o->threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
     if (!gm_together_possible(model, o) || !hmc_possible(model, o)) return GM_EXIT_USAGE;
-    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
+    if (!gm_checkpoint_open(&f->checkpoint, o) || !gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
+        !gm_checkpoint_data(&f->checkpoint, model, &f->data) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
     if (o->check) gm_sparse_checked();
@@ -503,7 +556,9 @@ static int start(Fit *f)
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
     f->run.check_ratios = gm_alloc((size_t)o->chains, sizeof *f->run.check_ratios);
-    if (negative_size(f) || !gm_initial(model, &f->memory, &f->data, o, &f->run)) return GM_EXIT_USAGE;
+    if (negative_size(f) || !(f->checkpoint.goes_on ? gm_checkpoint_memory(&f->checkpoint, &f->memory)
+                                                    : gm_initial(model, &f->memory, &f->data, o, &f->run)))
+        return GM_EXIT_USAGE;
     if (o->compare_devices) return compare_devices(f);
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
@@ -545,7 +600,7 @@ static int start(Fit *f)
     }
     gm_signals_wait();
     if (o->map) return gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
-    if (o->init_map) {
+    if (o->init_map && !f->checkpoint.goes_on) {
         const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
         if (climbed != GM_EXIT_OK) return climbed;
     }
@@ -559,11 +614,13 @@ static int start(Fit *f)
     gm_trials_know(f->selected, f->run.metrics);
     if (!o->check && !f->device && !f->run.together) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
     f->starts = !(o->init_file || o->init_map);
-    if (f->starts && !f->device && !o->check) gm_find_starts_of_updates(model, &f->run);
-    if (f->starts && !f->device && !o->check && !begin_with_density(f)) return GM_EXIT_USAGE;
+    if (f->starts && !f->device && !o->check && !f->checkpoint.goes_on) {
+        gm_find_starts_of_updates(model, &f->run);
+        if (!begin_with_density(f)) return GM_EXIT_USAGE;
+    }
     f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
     if (o->why) return look_again(f);
-    return o->check ? gm_check_updates(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
+    return o->check ? gm_check_updates(model, &f->run, &f->data, &f->memory) : sample_and_finish(f);
 }
 
 // What was printed is all there, or that is said.

@@ -2,11 +2,15 @@
 killed.
 
     nights.py GMC DIRECTORY"""
+import hashlib
 import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 gmc, work = sys.argv[1:3]
 MODELS = {
@@ -120,5 +124,133 @@ check(draws("early_warmup_1.csv")[:3] == draws("plain_1.csv")[1:7:2] and fit("gi
       and draws("late_2.csv") == draws("early_2.csv"), "they are those sweeps, and change no draw")
 refused("--save-warmup without a name", "-o NAME", "gibbs", *few, "--save-warmup")
 refused("--save-warmup without warm-up", "no sweep of warm-up", "gibbs", "--warmup", "0", "--save-warmup", "-o", "none")
+
+# ---- runs that are killed ----
+
+rng = random.Random(20)
+table = write("long.json", json.dumps({"y": [rng.gauss(3 * (i % 2), 1) for i in range(600)]}))
+
+
+def digest(name, chain):
+    return hashlib.sha256("\n".join(draws("%s_%d.csv" % (name, chain))).encode()).hexdigest()
+
+
+def same(a, b, chains=2):
+    return all(digest(a, c) == digest(b, c) for c in range(1, chains + 1))
+
+
+def begun(program, out, *args):
+    return subprocess.Popen(["./" + program, table, "--no-summary", "-q", "--seed", "1", "--chains", "2", "-o", out, *args],
+                            stderr=subprocess.PIPE, text=True)
+
+
+def ended(*args):
+    p = begun(*args)
+    text = p.communicate(timeout=300)[1].strip()
+    return p.returncode, text
+
+
+def killed_until_done(program, out, seconds, interval, *args):
+    """Kills a run at random moments, on average after so many seconds, until one of them ends: how often, and the greatest age of a
+    checkpoint at a kill, in seconds, beyond its interval."""
+    kills, late = 0, 0
+    while kills < 200:
+        p, started = begun(program, out, "--resume", "--checkpoint=%g" % interval, *args), time.time()
+        try:
+            p.wait(timeout=rng.uniform(0.5, 1.5) * seconds)
+            return kills, late, p.returncode, p.stderr.read().strip()
+        except subprocess.TimeoutExpired:
+            p.kill()
+        p.communicate()
+        kills += 1
+        if os.path.exists(out + ".checkpoint"):
+            last = max(started, os.stat(out + ".checkpoint").st_mtime)
+            late = max(late, time.time() - last - interval)
+    return kills, late, None, "never done"
+
+
+MANY = 12000
+for name, args in (("gibbs", ["--params", "all"]), ("nuts", []), ("nuts", ["--save-warmup", "--thin", "3"])):
+    samples = str(MANY // (60 if name == "gibbs" else 4))
+    out = name + "_" + ("early" if "--thin" in args else "night")
+    started = time.time()
+    ended(name, out + "_whole", "--samples", samples, *args)
+    whole = time.time() - started
+    kills, late, status, text = killed_until_done(name, out, max(whole, 1) / 6, 0.05, "--samples", samples, *args)
+    left = [f for f in os.listdir(".") if f.endswith(".part")]
+    check(status == 0 and same(out, out + "_whole") and not left and late < 5, "%s: killed %d times, %.2f s late:" % (out, kills, late),
+          status, text, left)
+    if "--thin" in args: check(same(out + "_warmup", out + "_whole_warmup"), "its sweeps of warm-up, too")
+
+kills = 0
+ended("gibbs", "twenty_whole", "--samples", "1500", "--warmup", "500", "--params", "all")
+for n in range(20):
+    p = begun("gibbs", "twenty", "--resume", "--checkpoint=0", "--samples", "1500", "--warmup", "500", "--params", "all")
+    time.sleep(rng.uniform(0.01, 0.25))
+    p.kill()
+    kills += p.wait() == -signal.SIGKILL
+    p.stderr.close()
+status, text = ended("gibbs", "twenty", "--resume", "--samples", "1500", "--warmup", "500", "--params", "all")
+check(status == 0 and same("twenty", "twenty_whole") and kills > 5, "20 moments, %d of which have killed a run:" % kills, status, text)
+
+ended("nuts", "two", "--samples", "1000", "--checkpoint")
+ended("nuts", "once", "--samples", "2000")
+status, text = ended("nuts", "two", "--samples", "2000", "--resume")
+check(status == 0 and same("two", "once") and "num_samples = 2000" in read("two_1.csv"), "1000 draws, and 1000 more:", status, text)
+status, text = ended("nuts", "two", "--append", "500")
+ended("nuts", "more", "--samples", "2500")
+check(status == 0 and same("two", "more"), "--append 500:", status, text)
+p = begun("nuts", "stop", "--samples", "100000000", "--checkpoint=0")
+while not os.path.exists("stop.checkpoint") or not os.path.exists("stop_2.csv.part") or os.path.getsize("stop_2.csv.part") < 100000:
+    time.sleep(0.01)
+p.send_signal(signal.SIGINT)
+p.communicate(timeout=60)
+some = len(draws("stop_1.csv"))
+status, text = ended("nuts", "stop", "--samples", str(some + 500), "--resume")
+ended("nuts", "never", "--samples", str(some + 500))
+check(p.returncode == 130 and status == 0 and some > 0 and same("stop", "never"), "Ctrl-C after %d draws, and on:" % some, status, text)
+summaries = [subprocess.run(["./nuts", table, "-q", "--seed", "1", "--chains", "2", *args], capture_output=True, text=True).stdout
+             for args in (["--samples", "900", "-o", "table"], ["--samples", "500", "--checkpoint", "-o", "tables"],
+                          ["--samples", "900", "--resume", "-o", "tables"])]
+check(summaries[0] == summaries[2] != summaries[1], "the summary of a run that has gone on is that of one that was never interrupted")
+p = begun("nuts", "both", "--samples", "100000000", "--checkpoint=0")
+while not os.path.exists("both_2.csv.part"): time.sleep(0.01)
+status, text = ended("nuts", "both", "--samples", "100000000", "--resume")
+p.kill()
+p.communicate()
+check(status == 2 and "another run writes it" in text, "two runs at a time:", status, text)
+
+
+def not_resumed(what, says, program, out, *args):
+    before = there()
+    status, text = ended(program, out, *args)
+    check(status == 2 and says in text and "\n" not in text and there() == before, what + ":", status, text)
+
+
+not_resumed("a checkpoint without --resume", "two.checkpoint is there already", "nuts", "two", "--samples", "2000")
+not_resumed("another warm-up", "another --warmup: 1000 there, 500 here", "nuts", "two", "--resume", "--warmup", "500")
+not_resumed("another seed", "another --seed: 1 there, 2 here", "nuts", "two", "--resume", "--seed", "2")
+not_resumed("fewer draws", "has 2500 draws per chain", "nuts", "two", "--resume", "--samples", "100")
+not_resumed("another program", "of another program", "gibbs", "two", "--resume")
+table = data
+not_resumed("other data", "of a run with other data", "nuts", "two", "--resume")
+table = "long.json"
+not_resumed("nothing to append to", "there is no nothing.checkpoint", "nuts", "nothing", "--append", "5")
+not_resumed("a run that has not ended", "has not ended", "nuts", "both", "--append", "5")
+not_resumed("a GPU", "--device cpu", "nuts", "gpu", "--checkpoint", "--device", "gpu")
+with open("two.checkpoint", "rb") as f: whole = f.read()
+for what, content in (("cut off", whole[:len(whole) // 2]), ("changed", whole[:500] + bytes([whole[500] ^ 1]) + whole[501:]),
+                      ("empty", b"")):
+    with open("two.checkpoint", "wb") as f: f.write(content)
+    not_resumed("a checkpoint that is " + what, "is not whole", "nuts", "two", "--resume")
+with open("two.checkpoint", "wb") as f: f.write(whole)
+shutil.copy("two_2.csv", "kept.csv")
+lines = read("two_2.csv").split("\n")
+write("two_2.csv", "\n".join(lines[:400]) + "\n")
+not_resumed("a file that was cut off", "are needed to go on", "nuts", "two", "--resume")
+shutil.copy("two_1.csv", "two_2.csv")
+not_resumed("a file of another chain", "is not that of the checkpoint", "nuts", "two", "--resume")
+os.rename("kept.csv", "two_2.csv")
+check(ended("nuts", "two", "--resume")[0] == 0 and same("two", "more"), "as it was, it goes on")
 print("%d failed" % failed)
 sys.exit(failed > 0)

@@ -319,7 +319,7 @@ static int make(Report *r, const GmModel *model)
     choose_shown(r);
     collect_warnings(r);
     GmFile out;
-    if (!gm_output_open(&out, r->o.output)) return GM_EXIT_USAGE;
+    if (!gm_output_open(&out, r->o.output, false)) return GM_EXIT_USAGE;
     write_page(out.to, r);
     if (!gm_output_done(&out)) return GM_EXIT_FAULT;
     if (r->n_warnings)
