@@ -27,7 +27,7 @@ const char *gm_file_refused(const char *path);
 const char *gm_file_create(GmFile *f, const char *path);
 // The same by a name that every run of this path takes, NAME.next.part: what a run that was killed has left there is replaced.
 const char *gm_file_create_next(GmFile *f, const char *path);
-const char *gm_file_close(GmFile *f);   // what was written is in the file under its temporary name, or it is dropped
+const char *gm_file_close(GmFile *f);  // what was written is in the file under its temporary name, or it is dropped
 // Its temporary name becomes NAME.part, which no signal removes, in the place of what is called so. Why not: another run that goes on still
 // writes there.
 const char *gm_file_settle(GmFile *f);

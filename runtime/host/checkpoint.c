@@ -137,7 +137,8 @@ bool gm_checkpoint_open(GmCheckpoint *c, GmOptions *o)
     const char *flag = o->append ? "--append" : "--resume";
     if (!go_on(c, o, flag)) return false;
     if (c->goes_on) return true;
-    if (o->append) gm_error("--append: there is no %s: a run with --checkpoint leaves it. --init %s_1.csv begins at a last draw", c->path, o->output);
+    if (o->append)
+        gm_error("--append: there is no %s: a run with --checkpoint leaves it. --init %s_1.csv begins at a last draw", c->path, o->output);
     else gm_note("there is no %s: the run begins", c->path);
     return !o->append;
 }
@@ -215,9 +216,9 @@ bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
 {
     if (!c->goes_on) {
         if (c->path) unlink(c->path);  // of an older run, which --overwrite replaces
-        if (!c->asked) return true;
+        if (!c->asked && !o->status) return true;
         if (!gm_draws_settle(of->draws) || (of->early && !gm_draws_settle(of->early))) return false;
-        gm_checkpoint_write(c, of, o);
+        if (c->asked) gm_checkpoint_write(c, of, o);
         return true;
     }
     double *last = gm_alloc((size_t)(of->draws->chains * of->draws->n_columns), sizeof *last),

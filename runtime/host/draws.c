@@ -317,6 +317,24 @@ static bool write_times(const GmDraws *d, int chain)
     return good && closed;
 }
 
+// A run that has ended early has as many draws as its settings say: some readers refuse it else. What cannot be changed stays.
+static void tell_samples(const GmDraws *d, int chain)
+{
+    enum { HEAD = 1000 };
+    static const char setting[] = "num_samples = ";
+    char head[HEAD + 1] = "";
+    FILE *file = fopen(d->output[chain].part, "r+");
+    if (!file) return;
+    head[fread(head, 1, HEAD, file)] = 0;
+    const char *at = strstr(head, setting);
+    if (at) {
+        at += sizeof setting - 1;
+        const int room = (int)strcspn(at, "\n");
+        if (fseek(file, at - head, SEEK_SET) == 0) fprintf(file, "%-*ld", room, d->kept * d->options->thin);
+    }
+    fclose(file);
+}
+
 static bool open_files(GmDraws *d, const GmOptions *o)
 {
     const size_t n = (size_t)d->chains;
@@ -325,7 +343,7 @@ static bool open_files(GmDraws *d, const GmOptions *o)
     d->final = gm_alloc(n, sizeof *d->final);
     for (int c = 0; c < d->chains; c++) {
         d->final[c] = gm_format("%s_%d.csv", o->output, d->first_chain + c);
-        if (!gm_output_open(&d->output[c], d->final[c], o->checkpoint >= 0 || o->resume || o->append)) return false;
+        if (!gm_output_open(&d->output[c], d->final[c], o->checkpoint >= 0 || o->resume || o->append || o->status)) return false;
         d->file[c] = d->output[c].to;
     }
     char *next = gm_format("%s_%d.csv", o->output, d->first_chain + d->chains);
@@ -354,8 +372,8 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         gm_error("no columns: nothing to keep");
         return false;
     }
-    d->summary = o->summary;
-    d->held = o->summary || o->n_new_inputs ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
+    d->summary = o->summary || o->until_ess > 0 || o->until_rhat > 0;
+    d->held = d->summary || o->n_new_inputs ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
     size_t rows, count;
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
         count = SIZE_MAX / 2;
@@ -412,6 +430,14 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
     gm_signals_keep_draws();
     if (d->writer) gm_writer_stored(d->writer, chain, at);
     return true;
+}
+
+void gm_draws_column(const GmDraws *d, long column, long kept, double *to)
+{
+    for (int c = 0; c < d->chains; c++) {
+        const double *from = d->memory + (size_t)(c * d->held) * (size_t)d->n_columns + column;
+        for (long at = 0; at < kept; at++) to[c * kept + at] = from[(size_t)at * (size_t)d->n_columns];
+    }
 }
 
 const double *gm_draws_row(const GmDraws *d, int chain, long at)
@@ -623,6 +649,7 @@ bool gm_draws_finish(GmDraws *d)
         return false;
     }
     for (int c = 0; c < d->chains && d->kept > 0 && good; c++) {
+        if (d->kept < d->capacity) tell_samples(d, c);
         good = write_times(d, c);
         if (!good) gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
     }

@@ -27,6 +27,10 @@ typedef enum {
     GM_EXIT_MEMORY = 6,         // memory does not suffice, a GPU's or this machine's
     GM_EXIT_NO_MODE = 8,        // `map`: no start has led to a maximum
     GM_EXIT_LOST = 7,           // the GPU failed while it was at work; the draws so far are kept
+    GM_EXIT_TIME = 10,          // --max-time was over, and so on; the draws so far are kept
+    GM_EXIT_DIVERGED = 11,      // --stop-on-divergence
+    GM_EXIT_FEW = 12,           // all draws are made, and --until-ess is not reached
+    GM_EXIT_APART = 13,         // the same of --until-rhat
     GM_EXIT_INTERRUPTED = 130,  // Ctrl-C; the draws so far are kept
 } GmExit;
 
@@ -120,6 +124,9 @@ typedef struct GmOptions {
     const char *why_draws;  // the file of draws, or their NAME; NULL: none
     bool seed_given, warmup_given, thin_given;
     bool samples_given;
+    double until_ess, until_rhat, max_time;  // when the run ends early; 0: not
+    bool stop_on_divergence;
+    bool status;         // NAME.status.json is written
     double checkpoint;   // seconds between checkpoints; below 0: none are asked for
     bool resume;         // the run goes on from its checkpoint
     long append;         // draws after a run that has ended; 0: none
@@ -174,6 +181,7 @@ void gm_progress_close(GmProgress *p);
 // goes_on: under a temporary name that the next run knows (gm_file_create_next). false after a message: it cannot be written
 bool gm_output_open(GmFile *f, const char *path, bool goes_on);
 bool gm_output_done(GmFile *f);  // renames it to its name; false after a message: it cannot be written. Closes `f` in any case
+void gm_json_text(FILE *to, const char *text);       // between quotes of JSON
 bool gm_outputs_may_be_written(const GmOptions *o);  // whether all files of a run can be written; false after a message
 
 // ---- saved.c: a file of numbers that is read again ----
@@ -611,12 +619,40 @@ bool gm_draws_settle(GmDraws *d);
 // The first `kept` rows of each chain are those of an earlier run, of its files with such names or their own; then heads are written and
 // files have these names. last: row number `kept` of each chain, which is compared; possible: GmDraws's. false after a message.
 bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last);
-bool gm_draws_on_disk(GmDraws *d);  // what is stored is on the disk; false after a message
-const double *gm_draws_row(const GmDraws *d, int chain, long at);  // one that is still in memory
-void gm_draws_close(GmDraws *d);  // removes temporary files that were not finished
+bool gm_draws_on_disk(GmDraws *d);                                           // what is stored is on the disk; false after a message
+void gm_draws_column(const GmDraws *d, long column, long kept, double *to);  // to[chain * kept + draw], if all are in memory
+const double *gm_draws_row(const GmDraws *d, int chain, long at);            // one that is still in memory
+void gm_draws_close(GmDraws *d);                                             // removes temporary files that were not finished
 // '.' beta.1, '[' beta[1]
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);
 bool gm_draws_need_derived(const GmDraws *d, const GmModel *model);
+
+// ---- stop.c: when a run ends before all its draws ----
+
+typedef struct GmStop {
+    _Atomic long first, divergences;  // sweeps after warm-up up to the first divergent transition; how many there were
+    _Atomic int chain;                // of the first
+    long worst;                       // column that was not good enough when the rules looked last
+    bool lacks_ess;                   // of effective draws; else of R-hat
+} GmStop;
+
+void gm_stop_open(GmStop *s);                                    // time is counted from here
+bool gm_stop_rules(const GmOptions *o);                          // whether there is --until-ess or --until-rhat
+long gm_stop_until(const GmOptions *o, long sweep, long batch);  // sweeps, at most `batch`, until the rules look
+bool gm_stop_enough(GmStop *s, const GmModel *model, const GmOptions *o, const GmDraws *d);  // if they look now: the draws are enough
+bool gm_stop_diverged(const GmModel *model, const GmMemory *m, int chain);                   // the last transition of a chain
+void gm_stop_note(GmStop *s, long sampled, int chain);                                       // one did, by any thread
+bool gm_stop_time_is_over(const GmOptions *o);                                               // --max-time
+
+// ---- live.c: how far a run is, in a file ----
+
+typedef struct GmLive GmLive;
+
+// NAME.status.json, written each second from here on; NULL without --status. sweep: after which the run goes on, of `sweeps`; kept: draws.
+GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d, const GmStop *stop, long sweep, long sweeps, long kept);
+void gm_live_at(GmLive *l, long sweep, long kept);  // all chains have made them
+void gm_live_stop(GmLive *l);                       // the draws are looked at no longer
+void gm_live_close(GmLive *l, int status);          // with what the run has ended
 
 // ---- summary.c: the table at the end ----
 
@@ -647,10 +683,10 @@ void gm_new_data_close(GmNewData *n);
 enum { GM_CHECKPOINT_SECONDS = 60 };
 
 typedef struct GmCheckpoint {
-    bool asked, goes_on;  // it is to be written; the run goes on from it
-    char *path;           // NAME.checkpoint, or NULL without -o
-    double every, written;    // seconds between two, and when the last one was
-    uint64_t program, data;   // what they are known by
+    bool asked, goes_on;     // it is to be written; the run goes on from it
+    char *path;              // NAME.checkpoint, or NULL without -o
+    double every, written;   // seconds between two, and when the last one was
+    uint64_t program, data;  // what they are known by
     uint64_t seed;
     long samples, sweeps, kept, early;  // asked for; made; draws and sweeps of warm-up in the files, of each chain
     double seconds[2];                  // of warm-up, of sampling

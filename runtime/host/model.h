@@ -136,11 +136,11 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     int n_going;
     double accept;  // mean acceptance that step sizes of HMC aim at, and doublings of NUTS at most: --adapt-delta, --max-treedepth
     int depth;      // 0: as an update has them
-    int update;    // the number of the update that gm_model.update makes
-    long batch;    // sweeps that gm_model.sweep makes at a call; 0 counts as 1
-    int marginal;  // GM_MARGINAL, GM_GIVEN_X; else 0
-    int kept;      // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
-    int like_gpu;  // the updates are those for a GPU, also on a CPU
+    int update;     // the number of the update that gm_model.update makes
+    long batch;     // sweeps that gm_model.sweep makes at a call; 0 counts as 1
+    int marginal;   // GM_MARGINAL, GM_GIVEN_X; else 0
+    int kept;       // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
+    int like_gpu;   // the updates are those for a GPU, also on a CPU
     // sweeps are being timed: scales are not drawn with joint normals integrated out, since that is done more often at the start of chains
     int timed;
     int seeking;                       // only HMC updates are made, each by `instead`

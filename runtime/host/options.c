@@ -17,7 +17,7 @@
 #define GM_VERSION "0.1"
 #endif
 
-enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096, MOST_DOUBLINGS = NUTS_DEPTH };
+enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096, MOST_DOUBLINGS = NUTS_DEPTH, MOST_UNTIL = 10000 };
 
 const GmOption gm_option_table[] = {
 #define OPTION(group, id, letter, name, argument, values, help) {OPT_##id, letter, name, argument, values, GROUP_##group, help},
@@ -120,8 +120,8 @@ static const struct {
 };
 
 // The words by which CmdStan's command line goes.
-static const char *const words[] = {"sample", "optimize", "variational", "pathfinder", "laplace", "generate_quantities", "adapt", "random",
-                                    "output", "data", "method", "hmc"};
+static const char *const words[] = {"sample", "optimize", "variational", "pathfinder", "laplace", "generate_quantities",
+                                    "adapt",  "random",   "output",      "data",       "method",  "hmc"};
 
 char *gm_foreign_option(const char *text)
 {
@@ -294,13 +294,13 @@ static bool memory_size(const char *text, GmOptions *out)
     return true;
 }
 
-// Seconds; none are given: the default.
-static bool seconds(const char *flag, const char *text, double least, double *out)
+// A number of at least `least`.
+static bool number(const char *flag, const char *text, double least, double *out)
 {
-    char *end = NULL;
-    *out = text ? strtod(text, &end) : GM_CHECKPOINT_SECONDS;
-    if (!text || (end != text && !*end && *out >= least && *out <= 1e9)) return true;
-    gm_error("%s: `%s` is not a number of seconds", flag, text);
+    char *end;
+    *out = strtod(text, &end);
+    if (end != text && !*end && *out >= least && *out <= 1e12) return true;
+    gm_error("%s: `%s` is not a number of at least %g", flag, text, least);
     return false;
 }
 
@@ -333,7 +333,12 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_SEED: out->seed_given = true; return seed_number(text, &out->seed);
     case OPT_OUTPUT: return output_name(text, out);
-    case OPT_CHECKPOINT: return seconds("--checkpoint", text, 0, &out->checkpoint);
+    case OPT_CHECKPOINT: out->checkpoint = GM_CHECKPOINT_SECONDS; return !text || number("--checkpoint", text, 0, &out->checkpoint);
+    case OPT_UNTIL_ESS: return number("--until-ess", text, 1, &out->until_ess);
+    case OPT_UNTIL_RHAT: return number("--until-rhat", text, 1, &out->until_rhat);
+    case OPT_MAX_TIME: return number("--max-time", text, 0.001, &out->max_time);
+    case OPT_STOP_ON_DIVERGENCE: out->stop_on_divergence = true; return true;
+    case OPT_STATUS: out->status = true; return true;
     case OPT_RESUME: out->resume = true; return true;
     case OPT_APPEND: return whole("--append", text, 1, INT_MAX, &out->append);
     case OPT_OVERWRITE: out->overwrite = true; return true;
@@ -447,6 +452,35 @@ static bool why_is_whole(int argc, char **argv, GmOptions *out)
     return true;
 }
 
+// Of the options for long runs: whether they go with the others; what only a CPU can do makes the run one on it. false after a message.
+static bool night_is_possible(GmOptions *o)
+{
+    const char *named = o->append            ? "--append"
+                        : o->resume          ? "--resume"
+                        : o->checkpoint >= 0 ? "--checkpoint"
+                        : o->save_warmup     ? "--save-warmup"
+                        : o->status          ? "--status"
+                                             : NULL;
+    const char *stops = o->until_ess > 0        ? "--until-ess"
+                        : o->until_rhat > 0     ? "--until-rhat"
+                        : o->stop_on_divergence ? "--stop-on-divergence"
+                                                : NULL;
+    const char *any = named ? named : stops ? stops : o->max_time > 0 ? "--max-time" : NULL, *cpu = named ? named : stops;
+    if (any && (o->map || o->why || o->check || o->compare_devices)) gm_error("%s is for draws", any);
+    else if (named && !o->output) gm_error("%s: no files are written without -o NAME", named);
+    else if (o->save_warmup && o->warmup < o->thin) gm_error("--save-warmup: there is no sweep of warm-up to keep");
+    else if ((o->resume || o->append) && o->overwrite) gm_error("%s goes on with the files that --overwrite would replace", named);
+    else if (o->until_rhat > 0 && o->chains < 2) gm_error("--until-rhat: R-hat compares chains, and there is one");
+    else if (cpu && (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE)))
+        gm_error("%s: not on a GPU; --device cpu has it", cpu);
+    else {
+        if (cpu) o->device = GM_ON_CPU;
+        if (stops && !o->stop_on_divergence && !o->samples_given) o->samples = MOST_UNTIL;
+        return true;
+    }
+    return false;
+}
+
 int gm_options(int argc, char **argv, GmOptions *out)
 {
     *out = (GmOptions){.chains = 4,
@@ -521,30 +555,8 @@ int gm_options(int argc, char **argv, GmOptions *out)
                  argv[0]);
         return GM_EXIT_USAGE;
     }
-    if (out->save_warmup && (!out->output || out->map || out->why || out->warmup < out->thin)) {
-        gm_error(!out->output                ? "--save-warmup: no files are written without -o NAME"
-                 : out->warmup < out->thin   ? "--save-warmup: there is no sweep of warm-up to keep"
-                                             : "--save-warmup is for draws");
-        return GM_EXIT_USAGE;
-    }
-    if (out->save_warmup && out->device == GM_ON_GPU) {
-        gm_error("--save-warmup: on a GPU sweeps of warm-up are not kept; --device cpu does");
-        return GM_EXIT_USAGE;
-    }
-    const char *flag = out->append ? "--append" : out->resume ? "--resume" : out->checkpoint >= 0 ? "--checkpoint" : NULL;
-    if (flag && (!out->output || out->map || out->why || out->check || out->compare_devices)) {
-        gm_error(out->output ? "%s is for draws" : "%s: the run has no name without -o NAME", flag);
-        return GM_EXIT_USAGE;
-    }
-    if (flag && (out->device == GM_ON_GPU || (out->precision_given && out->precision != GM_DOUBLE))) {
-        gm_error("%s: the state of a run on a GPU is not kept; --device cpu is", flag);
-        return GM_EXIT_USAGE;
-    }
-    if ((out->resume || out->append) && out->overwrite) {
-        gm_error("%s goes on with the files that --overwrite would replace", flag);
-        return GM_EXIT_USAGE;
-    }
-    if (flag || out->init_map || out->save_warmup) out->device = GM_ON_CPU;
+    if (!night_is_possible(out)) return GM_EXIT_USAGE;
+    if (out->init_map) out->device = GM_ON_CPU;
     if (out->quiet && !out->summary && !out->output && !out->check && !out->compare_devices && !out->map && !out->why && !out->profile &&
         !out->n_new_inputs)
         gm_error("-q --no-summary without -o: nothing of this run will be printed or kept; -o NAME keeps the draws");

@@ -45,6 +45,14 @@ bool gm_output_done(GmFile *f)
     return good;
 }
 
+void gm_json_text(FILE *to, const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c == '"' || *c == '\\') fprintf(to, "\\%c", *c);
+        else if (*c < 32) fprintf(to, "\\u%04x", *c);
+        else fputc(*c, to);
+}
+
 // First what nothing may replace is looked for, in all names; then what only --overwrite may.
 static bool may_be_written(bool asks, char *path)
 {

@@ -9,6 +9,7 @@
 #include "why.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ typedef struct Fit {
     bool *chain_failed;  // its file could not be written
     bool derived;        // some column needs `derive`
     double sweep_seconds;
-    long sweeps, first;  // made, and those of them before the run went on
+    long sweeps, first;      // made, and those of them before the run went on
     GmDevice *device;        // the GPU, or NULL
     GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts run one after the other
     double *update_seconds;  // --profile on the CPU
@@ -39,10 +40,15 @@ typedef struct Fit {
     GmDraws early;
     long *early_kept;  // by chain
     GmCheckpoint checkpoint;
+    GmStop stop;
+    GmLive *live;  // of --status, or NULL
+    int status;    // with which it has ended
+    bool watches;  // for divergent transitions
 } Fit;
 
 static void fit_close(Fit *f)
 {
+    gm_live_close(f->live, f->status);
     gm_device_close(f->device);
     free(f->update_seconds);
     gm_new_data_close(f->new_data);
@@ -99,6 +105,7 @@ static void after_sweep(GmRun *one)
         if (keep(f, one, &f->early, kept - 1)) f->early_kept[one->chain] = kept;
         else f->chain_failed[one->chain] = true;
     }
+    if (f->watches && sampled > 0 && gm_stop_diverged(f->model, &f->memory, one->chain)) gm_stop_note(&f->stop, sampled, one->chain);
     if (sampled <= 0 || sampled % o->thin) return;
     if (keep(f, one, &f->draws, sampled / o->thin - 1)) f->chain_kept[one->chain] = sampled / o->thin;
     else f->chain_failed[one->chain] = true;
@@ -181,6 +188,20 @@ static bool begin_or_go_on(Fit *f)
     return true;
 }
 
+// After a batch without a fault: whether the run ends here, by the status; enough: the rules have what they want.
+static int wants_to_end(Fit *f, long total, bool *enough)
+{
+    const GmOptions *o = &f->options;
+    const long first = f->stop.first;
+    if (gm_interrupted()) return GM_EXIT_INTERRUPTED;
+    if (o->stop_on_divergence && first < LONG_MAX) {  // of all chains the draws up to it, wherever batches end
+        if (first / o->thin < f->draws.kept) f->draws.kept = first / o->thin;
+        return GM_EXIT_DIVERGED;
+    }
+    *enough = gm_stop_enough(&f->stop, f->model, o, &f->draws);
+    return !*enough && f->run.sweep < total && gm_stop_time_is_over(o) ? GM_EXIT_TIME : GM_EXIT_OK;
+}
+
 // All sweeps, in batches of about a twentieth of a second: chains meet between batches only. Ends early on a fault, an
 // interruption or a file that cannot be written; the status says which.
 static int sample(Fit *f)
@@ -203,13 +224,17 @@ static int sample(Fit *f)
     f->run.batch = 1;
     f->run.sweep = 0;
     if (!begin_or_go_on(f)) return GM_EXIT_USAGE;
+    f->watches = o->stop_on_divergence || o->status;
+    f->live = gm_live_open(f->model, o, &f->draws, &f->stop, f->run.sweep, total, f->draws.kept);
+    bool enough = false;
     const long first = f->first = f->run.sweep;
-    while (f->run.sweep < total && status == GM_EXIT_OK) {
+    while (f->run.sweep < total && status == GM_EXIT_OK && !enough) {
         if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
         // warm-up ends with a batch, too
         f->run.batch = gm_progress_until(&progress, f->run.sweep,
                                          f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
+        f->run.batch = gm_stop_until(o, f->run.sweep, f->run.batch);
         f->run.batch = gm_together_until(
             &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
         const double before = gm_seconds();
@@ -232,11 +257,14 @@ static int sample(Fit *f)
             if (f->chain_failed[c]) status = GM_EXIT_FAULT;
         }
         if (gm_fault_raised()) status = GM_EXIT_FAULT;
-        else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
+        else if (status == GM_EXIT_OK) status = wants_to_end(f, total, &enough);
+        gm_live_at(f->live, f->run.sweep, f->draws.kept);
         gm_progress_show(&progress, f->run.sweep);
         if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every) write_checkpoint(f);
     }
-    if (f->checkpoint.asked && f->run.sweep > first && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED)) write_checkpoint(f);
+    if (status == GM_EXIT_OK && !enough && gm_stop_rules(o)) status = f->stop.lacks_ess || o->until_rhat <= 0 ? GM_EXIT_FEW : GM_EXIT_APART;
+    if (f->checkpoint.asked && f->run.sweep > first && status != GM_EXIT_FAULT && status != GM_EXIT_DIVERGED) write_checkpoint(f);
+    gm_live_stop(f->live);
     f->sweeps = f->run.sweep;
     f->sweep_seconds = gm_seconds() - started;
     gm_progress_close(&progress);
@@ -246,10 +274,29 @@ static int sample(Fit *f)
 // What is left of a run that ended early, in words.
 static void explain_end(const Fit *f, int status)
 {
-    if (status != GM_EXIT_OK)
+    const GmOptions *o = &f->options;
+    char *worst =
+        status == GM_EXIT_FEW || status == GM_EXIT_APART ? gm_column_label(&f->draws, f->model, &f->memory, f->stop.worst, '[') : NULL;
+    if (status == GM_EXIT_OK && gm_stop_rules(o)) gm_note("enough after %ld draws per chain", f->draws.kept);
+    else if (status == GM_EXIT_TIME)
+        gm_error("--max-time %g: stopped after %ld sweeps; %ld draws per chain are kept", o->max_time, f->sweeps, f->draws.kept);
+    else if (status == GM_EXIT_DIVERGED)
+        gm_error("--stop-on-divergence: a transition of chain %d diverged in sweep %ld after warm-up; %ld draws per chain are kept",
+                 o->first_chain + f->stop.chain, (long)f->stop.first, f->draws.kept);
+    else if (status == GM_EXIT_FEW)
+        gm_error("--until-ess %g: %s has fewer effective draws after %ld draws per chain; --samples N allows more", o->until_ess, worst,
+                 f->draws.kept);
+    else if (status == GM_EXIT_APART)
+        gm_error("--until-rhat %g: R-hat of %s is larger after %ld draws per chain; --samples N allows more", o->until_rhat, worst,
+                 f->draws.kept);
+    else if (status != GM_EXIT_OK)
         gm_error("%s after %ld sweeps; %ld draws per chain are kept", status == GM_EXIT_INTERRUPTED ? "interrupted" : "stopped", f->sweeps,
                  f->draws.kept);
+    free(worst);
 }
+
+// Whether all draws that there are to be are there, or those before the end that an option asks for.
+static bool is_in_order(int status) { return status == GM_EXIT_OK || (status >= GM_EXIT_TIME && status <= GM_EXIT_APART); }
 
 // A definition of data that is no number somewhere: names the element. (On a GPU the arrays are not here.)
 static bool explain_definition(const Fit *f)
@@ -371,7 +418,7 @@ static int finish(Fit *f, int status)
     if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     explain_end(f, status);
-    if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
+    if (is_in_order(status) && impossible(f)) status = GM_EXIT_FAULT;
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
     if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
         note_missing(notes, f);
@@ -383,10 +430,10 @@ static int finish(Fit *f, int status)
     if (f->device && f->device->profile && f->sweeps > 0) gm_device_profile_print(f->device, notes, f->sweeps);
     else if (f->update_seconds && f->sweeps > 0) profile_print(notes, f);
     if (f->options.profile && f->sweeps > 0) gm_device_predictions(notes, f->model, &f->options, &f->data);
-    if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, notes, &f->options, &f->draws))
+    if (f->new_data && f->draws.kept > 0 && is_in_order(status) && !gm_new_data_take(f->new_data, notes, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0) return status;
-    if (f->options.output && f->draws.kept > 0 && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED))
+    if (f->options.output && f->draws.kept > 0 && (is_in_order(status) || status == GM_EXIT_INTERRUPTED))
         gm_note("draws: %s_%d.csv%s", f->options.output, f->options.first_chain, f->options.chains > 1 ? ", ..." : "");
     else if (!f->options.output) gm_note("the draws are not written to files; -o NAME does that");
     char median[60] = "";
@@ -556,8 +603,8 @@ static int start(Fit *f)
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
     f->run.check_ratios = gm_alloc((size_t)o->chains, sizeof *f->run.check_ratios);
-    if (negative_size(f) || !(f->checkpoint.goes_on ? gm_checkpoint_memory(&f->checkpoint, &f->memory)
-                                                    : gm_initial(model, &f->memory, &f->data, o, &f->run)))
+    if (negative_size(f) ||
+        !(f->checkpoint.goes_on ? gm_checkpoint_memory(&f->checkpoint, &f->memory) : gm_initial(model, &f->memory, &f->data, o, &f->run)))
         return GM_EXIT_USAGE;
     if (o->compare_devices) return compare_devices(f);
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
@@ -640,8 +687,10 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "report") == 0) return printed(gm_report(model, argc - 1, argv + 1));
     int status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
+    gm_stop_open(&fit.stop);
     if (status < 0) status = start(&fit);
     if (!gm_files_unchanged() && status == GM_EXIT_OK) status = GM_EXIT_FAULT;
+    fit.status = status;
     fit_close(&fit);
     return printed(status);
 }

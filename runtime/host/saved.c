@@ -2,8 +2,8 @@
 //
 //   gm_saved_bytes(s, x, n)      writing: n bytes of x go into the file      reading: n bytes of the file go to x
 //
-// It ends with a sum of all that stands before, so that a file that is not whole is known by it. A file that is written has its name when it
-// is whole and on the disk: a program that is killed leaves the one before.
+// It ends with a sum of all that stands before, so that a file that is not whole is known by it. A file that is written has its name when
+// it is whole and on the disk: a program that is killed leaves the one before.
 #define _GNU_SOURCE
 #include "host.h"
 

@@ -938,7 +938,8 @@ static void say(FILE *to, const GmTrials *w, int k)
         fprintf(to, " effective draws for the same work%s", t->nuts ? " as by Gibbs" : "");
         say_divergent(to, t);
     }
-    if (t->because && strcmp(t->because, SHORT) == 0 && !t->nuts) fprintf(to, "; %s was not tried: that takes a warm-up of 300 sweeps", w->by);
+    if (t->because && strcmp(t->because, SHORT) == 0 && !t->nuts)
+        fprintf(to, "; %s was not tried: that takes a warm-up of 300 sweeps", w->by);
     else if (t->because) fprintf(to, "; %s", t->because);
     fprintf(to, ".\n");
 }

@@ -27,8 +27,8 @@ typedef struct Pen {  // a thread that writes
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, room;  // a block was stored; rows were written
-    bool closing, hurry;  // hurry: somebody waits until all is written
-    char *text;  // TEXT bytes
+    bool closing, hurry;        // hurry: somebody waits until all is written
+    char *text;                 // TEXT bytes
     size_t used;
 } Pen;
 

@@ -23,8 +23,10 @@ likelihood { for (i in 1:N) y[i] ~ normal(m + mu[c[i]], 1); }
 prior { m ~ normal(0, 5); s ~ half_cauchy(0, 1); }
 likelihood { y ~ student_t(4, m, s); }
 predict { far = m + 10; }
+""",
+    "neck": """prior { v ~ normal(0, 3); x ~ normal(0, 1); target += -0.5 * x * x * exp(-v) * 100 - 0.5 * v; }
 """}
-FLAGS = {"nuts": ["--method", "nuts"]}
+FLAGS = {"nuts": ["--method", "nuts"], "neck": ["--method", "nuts"]}
 failed = 0
 shutil.rmtree(work, ignore_errors=True)
 os.makedirs(work)
@@ -74,7 +76,7 @@ def refused(what, says, name, *args):
     check(status == 2 and says in text and "\n" not in text and there() == before, what + ":", status, text)
 
 
-data = write("data.json", json.dumps({"y": [0.1, 0.3, 2.0, 2.2, -0.5]}))
+table = data = write("data.json", json.dumps({"y": [0.1, 0.3, 2.0, 2.2, -0.5]}))
 for name in MODELS: compiled(name, *FLAGS.get(name, []))
 few = ["--samples", "20", "--warmup", "40", "--chains", "2"]
 
@@ -122,7 +124,7 @@ fit("gibbs", "--samples", "40", "--warmup", "0", "--chains", "2", "--params", "a
 check(draws("early_warmup_1.csv")[:3] == draws("plain_1.csv")[1:7:2] and fit("gibbs", *few, "--thin", "2", "--params", "all", "-o",
                                                                              "late")[0] == 0
       and draws("late_2.csv") == draws("early_2.csv"), "they are those sweeps, and change no draw")
-refused("--save-warmup without a name", "-o NAME", "gibbs", *few, "--save-warmup")
+refused("--save-warmup without a name", "without -o NAME", "gibbs", *few, "--save-warmup")
 refused("--save-warmup without warm-up", "no sweep of warm-up", "gibbs", "--warmup", "0", "--save-warmup", "-o", "none")
 
 # ---- runs that are killed ----
@@ -252,5 +254,94 @@ shutil.copy("two_1.csv", "two_2.csv")
 not_resumed("a file of another chain", "is not that of the checkpoint", "nuts", "two", "--resume")
 os.rename("kept.csv", "two_2.csv")
 check(ended("nuts", "two", "--resume")[0] == 0 and same("two", "more"), "as it was, it goes on")
+
+# ---- runs that end before all their draws ----
+
+
+def columns(path):
+    names = next(line for line in read(path).split("\n") if line.startswith("lp__")).split(",")
+    return dict(zip(names, zip(*([float(x) for x in line.split(",")] for line in draws(path)))))
+
+
+def summary(program, *args):
+    done = subprocess.run(["./" + program, table, "--chains", "2", "-q", "--overwrite", "-o", "end", "--summary", "json", *args],
+                          capture_output=True, text=True)
+    lengths = {len(draws("end_%d.csv" % c)) for c in (1, 2)} if os.path.exists("end_1.csv") else {0}
+    settings = int(read("end_1.csv").split("num_samples = ")[1].split("\n")[0]) if lengths != {0} else 0
+    whole = len(lengths) == 1 and settings == max(lengths) and not [f for f in os.listdir(".") if f.startswith("end") and "part" in f]
+    return done.returncode, json.loads(done.stdout)["variables"] if done.stdout else [], lengths, whole, done.stderr.split("\n")[0]
+
+
+reached = counts = 0
+for seed in range(1, 21):
+    status, all_of, lengths, whole, text = summary("nuts", "--seed", str(seed), "--until-ess", "400", "--warmup", "400")
+    reached += status == 0 and whole and min(min(v["ess_bulk"], v["ess_tail"]) for v in all_of) >= 400
+    counts += max(lengths) < 2000
+check(reached == counts == 20, "--until-ess 400: reached with %d of 20 seeds, %d of them in less than 2000 draws" % (reached, counts))
+first, second = (summary("nuts", "--seed", "5", "--until-ess", "400", "--threads", t)[2] for t in ("1", "2"))
+check(first == second, "the same seed takes the same number of draws:", first, second)
+status, all_of, lengths, whole, text = summary("nuts", "--seed", "1", "--until-rhat", "1.01")
+check(status == 0 and whole and max(v["rhat"] for v in all_of) <= 1.01, "--until-rhat 1.01:", status, lengths, text)
+status, all_of, lengths, whole, text = summary("nuts", "--seed", "1", "--until-ess", "400", "--until-rhat", "1.01")
+check(status == 0 and whole and max(v["rhat"] for v in all_of) <= 1.01 and min(v["ess_bulk"] for v in all_of) >= 400, "both:",
+      lengths)
+for args, wanted, says in ((["--until-ess", "1e6", "--samples", "300"], 12, "--until-ess 1e+06"),
+                           (["--until-rhat", "1", "--samples", "300"], 13, "--until-rhat 1"),
+                           (["--until-ess", "1e6", "--samples", "50"], 12, "after 50 draws")):
+    status, all_of, lengths, whole, text = summary("nuts", "--seed", "1", *args)
+    check(status == wanted and whole and says in text, " ".join(args) + ":", status, lengths, text)
+started = time.time()
+status, all_of, lengths, whole, text = summary("nuts", "--seed", "1", "--max-time", "1", "--samples", "100000000", "--no-summary")
+check(status == 10 and whole and time.time() - started < 10 and max(lengths) > 100, "--max-time 1: %.2f s," % (time.time() - started),
+      status, lengths, text)
+for f in os.listdir("."):
+    if f.startswith("end"): os.remove(f)
+status, all_of, lengths, whole, text = summary("nuts", "--max-time", "0.2", "--warmup", "100000000", "--no-summary")
+check(status == 10 and lengths == {0} and not [f for f in os.listdir(".") if f.startswith("end")], "in warm-up no file is left:",
+      status, text)
+found = 0
+for seed in range(1, 6):
+    args = ["./neck", "--seed", str(seed), "--chains", "2", "--adapt-delta", "0.6", "-q", "--no-summary", "--samples", "3000",
+            "--overwrite"]
+    status, text = run(*args, "--stop-on-divergence", "-o", "neck")
+    run(*args, "-o", "all")
+    diverged = [columns("all_%d.csv" % c)["divergent__"] for c in (1, 2)]
+    first = min((d.index(1) + 1 for d in diverged if 1 in d), default=None)
+    length = [len(draws("neck_%d.csv" % c)) for c in (1, 2)]
+    good = (status == 11 and length == [first, first] and "diverged in sweep %d " % first in text) if first else status == 0
+    found += first is not None
+    if not good: check(False, "--stop-on-divergence:", status, length, first, text)
+check(found >= 3, "--stop-on-divergence: %d of 5 seeds end at the first one" % found)
+refused("--until-rhat with a chain", "there is one", "nuts", "--until-rhat", "1.01", "--chains", "1")
+for args in (["--until-ess", "0"], ["--until-rhat", "x"], ["--max-time", "-1"]): refused(args[0], "is not a number", "nuts", *args)
+
+# ---- how far a run is ----
+
+p = begun("nuts", "live", "--status", "--samples", "100000000")
+seen, looks, broken = [], 0, 0
+started = time.time()
+while time.time() - started < 4.5:
+    if not os.path.exists("live.status.json"): continue
+    try: now = json.loads(read("live.status.json"))
+    except ValueError: broken += 1
+    else:
+        looks += 1
+        if not seen or now != seen[-1]: seen.append(now)
+p.send_signal(signal.SIGINT)
+text = p.communicate(timeout=60)[1]
+last = json.loads(read("live.status.json"))
+sweeps = [s["sweep"] for s in seen]
+check(broken == 0 and looks > 1000 and 3 <= len(seen) <= 8 and sweeps == sorted(sweeps) and sweeps[-1] > 1000
+      and seen[-1]["phase"] == "sampling" and seen[-1]["sweeps"] == 100001000 and seen[-1]["seconds_left"] > 0
+      and seen[0]["phase"] == "warm-up",
+      "--status: read %d times, %d of them no JSON, %d states:" % (looks, broken, len(seen)), sweeps)
+check(last["phase"] == "interrupted" and last["exit_status"] == 130 and last["draws"] == len(draws("live_1.csv"))
+      and not [f for f in os.listdir(".") if f.startswith("live") and "part" in f], "and at the end:", last)
+done = subprocess.run(["./nuts", table, "--seed", "1", "--chains", "2", "-q", "--status", "-o", "worst", "--max-time", "2.5", "--samples",
+                       "1000000"], capture_output=True, text=True)
+last = json.loads(read("worst.status.json"))
+check(done.returncode == 10 and last["phase"] == "stopped" and 1 <= last["max_rhat"] < 1.1 and last["min_ess"] > 100
+      and {last["max_rhat_of"], last["min_ess_of"]} <= {"lp__", "m", "s", "far"} and last["divergences"] >= 0,
+      "R-hat and effective sizes:", last)
 print("%d failed" % failed)
 sys.exit(failed > 0)
