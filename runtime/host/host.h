@@ -7,9 +7,11 @@
 #ifndef GM_HOST_H
 #define GM_HOST_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 #include "../backends/files.h"
 #include "../backends/nvrtc.h"
 #include "../backends/option_table.h"
@@ -141,6 +143,7 @@ typedef struct GmOptions {
 int gm_options(int argc, char **argv, GmOptions *out);
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
+extern const char gm_version[];
 // What an option or a setting of other programs, `--num_samples`, `delta=0.9`, is called here; NULL: not known. The caller frees.
 char *gm_foreign_option(const char *text);
 // The message that there is no such option, with one that may be meant; `command`: before it, "relabel: " or "".
@@ -293,6 +296,7 @@ bool gm_npz_read(GmValues *v, const char *path, const char *name);  // a sparse 
 
 // Reads data.json, table.csv, X=file.csv, N=100 into `v`; false after one line.
 bool gm_values_read(GmValues *v, const char *input);
+char *gm_input_file(const char *input);  // the file that an input names, or NULL: a number. The caller frees
 
 // The model's data in memory: `data` is the emitted file's Data.
 typedef struct GmData {
@@ -710,6 +714,43 @@ bool gm_checkpoint_memory(GmCheckpoint *c, GmMemory *m);                        
 bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOptions *o);
 void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOptions *o);  // what fails is said; the one before stays
 void gm_checkpoint_close(GmCheckpoint *c);
+
+// ---- record.c: what a run was made of, and the same run again ----
+
+typedef struct GmRecordFile {
+    char *path;
+    bool regular, known;  // a file, and it could be read
+    long bytes;
+    char hash[65];
+} GmRecordFile;
+
+typedef struct GmRecord {
+    bool asked, running;  // it is to be written; files are being hashed
+    int argc, n;
+    char **argv, **again;  // the command line; that of `rerun`, owned
+    GmRecordFile *file;    // that were read
+    time_t begun;
+    pthread_t thread;
+    struct json_t *earlier, *written;  // the record of `rerun`; that of this run
+} GmRecord;
+
+typedef struct GmRecorded {  // what is written of a run
+    const GmModel *model;
+    const GmRun *run;
+    const GmDraws *draws;
+    const GmTrials *selected;
+    const GmRestarts *restarts;
+    const char *gpu;  // its name, or NULL
+    long sweeps;
+} GmRecorded;
+
+// `rerun NAME_run.json ...`: the command line becomes that of the run. false after a message: the data are others, or it is no record.
+bool gm_rerun_open(GmRecord *r, int *argc, char ***argv);
+void gm_record_open(GmRecord *r, const GmOptions *o, int argc, char **argv);  // files are hashed from here on
+// NAME_run.json, once the files of draws have their names. false after a message.
+bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int status);
+bool gm_rerun_same(const GmRecord *r);  // whether the draws of `rerun` are those of its run; said
+void gm_record_close(GmRecord *r);
 
 // ---- check.c ----
 

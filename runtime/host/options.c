@@ -17,6 +17,8 @@
 #define GM_VERSION "0.1"
 #endif
 
+const char gm_version[] = GM_VERSION;
+
 enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096, MOST_DOUBLINGS = NUTS_DEPTH, MOST_UNTIL = 10000 };
 
 const GmOption gm_option_table[] = {
@@ -54,9 +56,10 @@ void gm_usage(FILE *to, const char *program)
             "usage: %s [options] data...\n"
             "       %s map [options] data...\n"
             "       %s why NAME --chain C --draw D [options] data...\n"
+            "       %s rerun NAME_run.json [-o NAME]  the draws of a run again, compared with them\n"
             "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
             "       %s report [options] DRAWS       a page about stored draws: warnings, table, figures; report --help\n",
-            program, program, program, program, program);
+            program, program, program, program, program, program);
     gm_option_group_print(to, GROUP_DATA);
     gm_option_group_print(to, GROUP_RUN);
     gm_option_group_print(to, GROUP_MODE);

@@ -75,6 +75,7 @@ static bool all_may_be_written(const GmOptions *o, bool asks)
         if (!may_be_written(asks, gm_format("%s_%d.csv", name, c)) ||
             (o->save_warmup && !may_be_written(asks, gm_format("%s_warmup_%d.csv", name, c))))
             return false;
+    if (!may_be_written(asks, gm_format("%s_run.json", name))) return false;
     return !o->n_new_inputs || may_be_written(asks, gm_format("%s_new.csv", name));
 }
 

@@ -18,6 +18,8 @@
 // Everything a run holds, so that one function can give it back whichever way the run ends.
 typedef struct Fit {
     const GmModel *model;
+    int argc;
+    char **argv;
     GmOptions options;
     GmData data;
     GmMemory memory;
@@ -40,6 +42,7 @@ typedef struct Fit {
     GmDraws early;
     long *early_kept;  // by chain
     GmCheckpoint checkpoint;
+    GmRecord record;
     GmStop stop;
     GmLive *live;  // of --status, or NULL
     int status;    // with which it has ended
@@ -59,6 +62,7 @@ static void fit_close(Fit *f)
     gm_draws_close(&f->draws);
     gm_draws_close(&f->early);
     gm_checkpoint_close(&f->checkpoint);
+    gm_record_close(&f->record);
     free((char *)f->early_options.output);
     free(f->early_kept);
     gm_memory_close(&f->memory);
@@ -408,6 +412,21 @@ static void note_missing(FILE *to, const Fit *f)
     }
 }
 
+// NAME_run.json, of a run that has draws; `rerun` compares them.
+static int record(Fit *f, int status)
+{
+    const GmRecorded all = {.model = f->model,
+                            .run = &f->run,
+                            .draws = &f->draws,
+                            .selected = f->selected,
+                            .restarts = f->restarts,
+                            .gpu = f->device ? f->device->name : NULL,
+                            .sweeps = f->sweeps};
+    if (f->draws.kept == 0 || !(is_in_order(status) || status == GM_EXIT_INTERRUPTED)) return status;
+    if (!gm_record_write(&f->record, &all, &f->options, status)) return GM_EXIT_FAULT;
+    return gm_rerun_same(&f->record) || status != GM_EXIT_OK ? status : GM_EXIT_CHECK;
+}
+
 static int finish(Fit *f, int status)
 {
     gm_fault_print(f->model, &f->memory, NULL);
@@ -419,6 +438,7 @@ static int finish(Fit *f, int status)
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     explain_end(f, status);
     if (is_in_order(status) && impossible(f)) status = GM_EXIT_FAULT;
+    status = record(f, status);
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
     if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
         note_missing(notes, f);
@@ -613,6 +633,7 @@ static int start(Fit *f)
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
     if (!gm_outputs_may_be_written(o))  // now all that is read is known
         return GM_EXIT_USAGE;
+    gm_record_open(&f->record, o, f->argc, f->argv);
     gm_signals_catch();
     const GmExit chosen = choose_device(f);
     if (chosen != GM_EXIT_OK) return chosen;
@@ -685,6 +706,14 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     gm_fault_clear();
     if (argc > 1 && strcmp(argv[1], "relabel") == 0) return printed(gm_relabel(model, argc - 1, argv + 1));
     if (argc > 1 && strcmp(argv[1], "report") == 0) return printed(gm_report(model, argc - 1, argv + 1));
+    if (argc > 1 && strcmp(argv[1], "rerun") == 0 && !gm_rerun_open(&fit.record, &argc, &argv)) {
+        gm_record_close(&fit.record);
+        return GM_EXIT_USAGE;
+    }
+    char **given = gm_alloc((size_t)argc + 1, sizeof *given);  // as it is: reading it changes the order
+    memcpy(given, argv, (size_t)argc * sizeof *given);
+    fit.argc = argc;
+    fit.argv = given;
     int status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
     gm_stop_open(&fit.stop);
@@ -692,5 +721,6 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     if (!gm_files_unchanged() && status == GM_EXIT_OK) status = GM_EXIT_FAULT;
     fit.status = status;
     fit_close(&fit);
+    free(given);
     return printed(status);
 }

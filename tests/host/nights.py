@@ -343,5 +343,69 @@ last = json.loads(read("worst.status.json"))
 check(done.returncode == 10 and last["phase"] == "stopped" and 1 <= last["max_rhat"] < 1.1 and last["min_ess"] > 100
       and {last["max_rhat_of"], last["min_ess_of"]} <= {"lp__", "m", "s", "far"} and last["divergences"] >= 0,
       "R-hat and effective sizes:", last)
+
+# ---- the same run again ----
+
+table = "long.json"
+
+
+def rerun(program, *args):
+    return run("./" + program, "rerun", *args)
+
+
+def file_hash(path):
+    with open(path, "rb") as f: return hashlib.sha256(f.read()).hexdigest()
+
+
+def numbers_hash(path):
+    return hashlib.sha256("".join(line + "\n" for line in read(path).split("\n") if line and line[0] != "#").encode()).hexdigest()
+
+
+cases = (("nuts", "plain", []), ("gibbs", "more", ["--thin", "3", "--params", "all", "--digits", "6", "--no-lp", "--first-chain", "3"]),
+         ("nuts", "early", ["--until-ess", "300", "--adapt-delta", "0.9", "--max-treedepth", "6", "--log-lik", "--predict"]),
+         ("nuts", "hmc", ["--moves", "chees", "--chains", "4", "--init", "0.3", "N=600"]), ("nuts", "warm", ["--save-warmup"]))
+for program, name, args in cases:
+    out = "r_" + name
+    command = ["./" + program, table, "-q", "--no-summary", "--chains", "2", *args, "-o", out]
+    done = subprocess.run(command, capture_output=True, text=True)
+    record = json.loads(read(out + "_run.json"))
+    first = 3 if "--first-chain" in args else 1
+    chains = 4 if "--chains" in args else 2
+    check(done.returncode == 0 and record["command"] == command and record["data"] == [
+        {"file": table, "bytes": os.path.getsize(table), "sha256": file_hash(table)}]
+          and [d["sha256"] for d in record["draws"]] == [numbers_hash("%s_%d.csv" % (out, c)) for c in range(first, first + chains)]
+          and record["program_sha256"] == file_hash(program) and record["cpu"], out + ": its record", done.stderr.strip())
+    status, text = rerun(program, out + "_run.json", "--no-summary", "--threads", "1")
+    again = json.loads(read(out + "_rerun_run.json"))
+    check(status == 0 and "the draws are those of the run" in text and [d["sha256"] for d in again["draws"]] ==
+          [d["sha256"] for d in record["draws"]] and again["arguments"] == record["arguments"], out + ": again", status)
+status, text = rerun("nuts", "r_plain_run.json", "-q", "--no-summary", "-o", "r_other", "--seed", "77")
+check(status == 1 and "2 of 2 chains are others" in text, "other draws are told:", status, text)
+
+
+def not_again(what, says, *args):
+    before = there()
+    status, text = rerun("nuts", *args)
+    check(status == 2 and says in text and "\n" not in text and there() == before, what + ":", status, text)
+
+
+not_again("draws that are there", "is there already", "r_plain_run.json", "-q")
+not_again("no record", "which run?")
+not_again("no file", "cannot be read", "nothing_run.json")
+not_again("another file", "it is no record", table)
+shutil.copy(table, "kept.json")
+write(table, read(table) + "\n")
+not_again("data that have changed", "it is not the file that the run has read", "r_plain_run.json", "-o", "r_changed")
+os.remove(table)
+not_again("data that are not there", "cannot be read", "r_plain_run.json", "-o", "r_changed")
+os.rename("kept.json", table)
+with open(table) as f: subprocess.run(["./nuts", "-", "-q", "--no-summary", "--samples", "20", "-o", "r_pipe"], stdin=f)
+not_again("data from standard input", "which was no file", "r_pipe_run.json")
+p = begun("nuts", "r_stop", "--samples", "100000000", "--checkpoint=0")
+while not os.path.exists("r_stop_2.csv.part") or os.path.getsize("r_stop_2.csv.part") < 50000: time.sleep(0.01)
+p.send_signal(signal.SIGINT)
+p.communicate(timeout=60)
+status, text = rerun("nuts", "r_stop_run.json", "--no-summary")
+check(status == 0 and same("r_stop", "r_stop_rerun"), "a run that was interrupted, up to there:", status)
 print("%d failed" % failed)
 sys.exit(failed > 0)

@@ -155,7 +155,7 @@ def as_usual():
 def started(name, *more):
     """A run that has draws."""
     p = subprocess.Popen(["./fit", data, "--samples", "100000000", "--warmup", "20", "--chains", "2", "--refresh", "1000", "--no-summary",
-                          "-o", name, *more], stderr=subprocess.PIPE, text=True, preexec_fn=as_usual)
+                          "--overwrite", "-o", name, *more], stderr=subprocess.PIPE, text=True, preexec_fn=as_usual)
     for line in p.stderr:
         if "sweep 3000" in line: return p
 
