@@ -188,6 +188,9 @@ const char *gm_file_create(GmFile *f, const char *path)
     return why;
 }
 
+static const char another[] = "another run writes it";
+
+// Its lock stays until it is closed, also under another name. Where there are no locks nothing is known of other runs.
 const char *gm_file_create_next(GmFile *f, const char *path)
 {
     const char *why = gm_file_refused(path);
@@ -196,10 +199,13 @@ const char *gm_file_create_next(GmFile *f, const char *path)
     sprintf(f->part, "%s.next.part", f->real);
     if (!why) why = gm_file_refused(f->part);
     if (!why) {
-        gm_file_temporary(f->part);
-        const int descriptor = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        f->to = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-        if (!f->to) why = strerror(errno);
+        const int descriptor = open(f->part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (descriptor < 0) why = strerror(errno);
+        else if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) why = another;
+        else if (ftruncate(descriptor, 0) != 0 || !(f->to = fdopen(descriptor, "w"))) why = strerror(errno);
+        if (why && descriptor >= 0) close(descriptor);
+        if (why) f->kept = true;  // it is not ours
+        else gm_file_temporary(f->part);
     } else f->kept = true;
     if (why) gm_file_drop(f);
     return why;
@@ -224,10 +230,9 @@ const char *gm_file_settle(GmFile *f)
     const int there = open(part, O_RDONLY | O_CLOEXEC);
     const bool written = there >= 0 && flock(there, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (there >= 0) close(there);
-    if (flock(fileno(f->to), LOCK_EX | LOCK_NB) != 0) {}  // where there are no locks, nothing is known of other runs
     if (written || rename(f->part, part) != 0) {
         free(part);
-        return written ? "another run writes it" : strerror(errno);
+        return written ? another : strerror(errno);
     }
     gm_file_settled(f->part);
     free(f->part);

@@ -168,7 +168,7 @@ void gm_option_group_print(FILE *to, unsigned group);  // as --help shows it
 
 typedef struct GmProgress {
     bool bar;  // on a terminal
-    long refresh, total, warmup;
+    long refresh, total, warmup, first;  // first: sweeps that an earlier run has made
     double started, drawn;  // seconds
 } GmProgress;
 

@@ -97,7 +97,7 @@ static json_t *arguments_of(const GmOptions *o, long kept, bool on_gpu)
     else if (o->init_file) add(list, "--init", gm_copy_text(o->init_file));
     else if (o->init_radius != 1) add(list, "--init", gm_format("%.17g", o->init_radius));
     for (int k = 0; k < o->n_new_inputs; k++) add(list, "--new", gm_copy_text(o->new_inputs[k]));
-    add(list, "--device", gm_copy_text(on_gpu ? "gpu" : "cpu"));
+    add(list, "--device", on_gpu ? gm_format("gpu:%d", o->device_number) : gm_copy_text("cpu"));
     if (on_gpu) add(list, "--precision", gm_copy_text(gm_precision_names[o->precision]));
     return list;
 }

@@ -231,7 +231,7 @@ static int sample(Fit *f)
     f->watches = o->stop_on_divergence || o->status;
     f->live = gm_live_open(f->model, o, &f->draws, &f->stop, f->run.sweep, total, f->draws.kept);
     bool enough = false;
-    const long first = f->first = f->run.sweep;
+    const long first = f->first = progress.first = f->run.sweep;
     while (f->run.sweep < total && status == GM_EXIT_OK && !enough) {
         if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
@@ -254,7 +254,9 @@ static int sample(Fit *f)
         gm_together_meet(&f->run, f->model, f->run.sweep);
         for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++) gm_draws_begin(&f->draws, &f->run, f->selected, f->restarts, c);
         f->run.batch = batch;
-        if (gm_seconds() - before < 0.05 && f->run.batch < 100000) f->run.batch *= 2;
+        const double took = gm_seconds() - before;
+        if (took < 0.05 && f->run.batch < 100000) f->run.batch *= 2;
+        else if (took > 0.2 && f->run.batch > 1) f->run.batch /= 2;
         f->draws.kept = f->chain_kept[0];
         for (int c = 0; c < o->chains; c++) {
             if (f->chain_kept[c] < f->draws.kept) f->draws.kept = f->chain_kept[c];

@@ -320,7 +320,7 @@ for args in (["--until-ess", "0"], ["--until-rhat", "x"], ["--max-time", "-1"]):
 p = begun("nuts", "live", "--status", "--samples", "100000000")
 seen, looks, broken = [], 0, 0
 started = time.time()
-while time.time() - started < 4.5:
+while time.time() - started < 100 and (time.time() - started < 4.5 or seen[-1]["sweep"] <= 1000):
     if not os.path.exists("live.status.json"): continue
     try: now = json.loads(read("live.status.json"))
     except ValueError: broken += 1
@@ -331,7 +331,7 @@ p.send_signal(signal.SIGINT)
 text = p.communicate(timeout=60)[1]
 last = json.loads(read("live.status.json"))
 sweeps = [s["sweep"] for s in seen]
-check(broken == 0 and looks > 1000 and 3 <= len(seen) <= 8 and sweeps == sorted(sweeps) and sweeps[-1] > 1000
+check(broken == 0 and looks > 1000 and 3 <= len(seen) <= time.time() - started + 2 and sweeps == sorted(sweeps) and sweeps[-1] > 1000
       and seen[-1]["phase"] == "sampling" and seen[-1]["sweeps"] == 100001000 and seen[-1]["seconds_left"] > 0
       and seen[0]["phase"] == "warm-up",
       "--status: read %d times, %d of them no JSON, %d states:" % (looks, broken, len(seen)), sweeps)
