@@ -165,11 +165,13 @@ static void manual_of_programs(void)
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBmap\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBwhy\\fR \\fINAME\\fR \\fB\\-\\-chain\\fR \\fIC\\fR \\fB\\-\\-draw\\fR \\fID\\fR [\\fIoptions\\fR] "
          "\\fIdata\\fR...\n.br\n"
+         "\\fB./\\fR\\fIPROGRAM\\fR \\fBrerun\\fR \\fINAME\\fR_run.json [\\fIoptions\\fR]\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBrelabel\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBreport\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.SH DESCRIPTION\n"
          "A program that \\fBgmc\\fR(1) has made reads the data of its model and draws from the posterior. "
          "With \\fBmap\\fR it looks for the mode. With \\fBrelabel\\fR it makes labels of components agree over stored draws. "
          "With \\fBreport\\fR it makes a page about stored draws. "
+         "With \\fBrerun\\fR it makes the draws of a run again and compares them. "
          "With \\fBwhy\\fR it makes the sweep of one draw again and prints its law and its numbers.\n"
          ".SH OPTIONS");
     for (int group = DATA; group < GROUPS; group++) {
@@ -229,7 +231,7 @@ static void completion(void)
     put_options(PAGE, PAGE);
     fputs("\"\n           elif [[ $word == -* ]]; then words=\"", stdout);
     put_options(DATA, REPORT);
-    printf("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel report why\"; fi ;;\n    esac\n%s\n", end);
+    printf("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel report rerun why\"; fi ;;\n    esac\n%s\n", end);
     puts("complete -o default -F _gmc gmc");
 }
 

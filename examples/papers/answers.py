@@ -44,7 +44,7 @@ def paper_0(run):
     program, folder = run.compile(here, "horseshoe", "--method", "gibbs"), run.folder(here)
     # 1 the prior alone
     stem = os.path.join(folder, "prior")
-    run.fit(program, [put(folder, "prior", N=0, p=3, X=[], y=[])], samples=20_000, more=("-o", stem))
+    run.fit(program, [put(folder, "prior", N=0, p=3, X=[], y=[])], samples=20_000, more=("--overwrite", "-o", stem))
     of = runs.draws(stem, 4)
     for name in ("tau", "lambda.1"):
         x = np.array(of[name])

@@ -236,7 +236,7 @@ def lasso_multinomial(run):
         y = [k + 1 for k, n in enumerate(COUNTS) for _ in range(n)]
         json.dump({"N": len(y), "p": 1, "K": 3, "X": [[1]] * len(y), "y": y}, f)
     stem = os.path.join(run.folder(here), "counts")
-    fit = run.fit(multinomial, [exact], samples=20_000, more=("-o", stem))
+    fit = run.fit(multinomial, [exact], samples=20_000, more=("--overwrite", "-o", stem))
     rows.append(run.row("multinomial, counts of 3 categories", fit))
     of = draws(stem, 4)
     a, b = of["B.1.1"], of["B.1.2"]
@@ -291,7 +291,7 @@ def land(run, program):
     answers = iter([kind for _, kind in rows["train"]])
     common.regression(where, len(rows["train"]), len(rows["train"][0][0]), [x for x, _ in rows["train"]], lambda row: next(answers))
     stem = os.path.join(where, "draws")
-    fit = run.fit(program, tables(where) + ["K=6"], 2, run.at(100, 200, 200), run.at(50, 100, 100), more=("-o", stem))
+    fit = run.fit(program, tables(where) + ["K=6"], 2, run.at(100, 200, 200), run.at(50, 100, 100), more=("--overwrite", "-o", stem))
     of = draws(stem, 2)
     kept = range(0, 2 * run.at(50, 100, 100), 10)
     right = {}
@@ -420,7 +420,7 @@ def truncated_normals(run):
     off, inside, stem = 0, True, os.path.join(run.folder(here), "normals")
     for mu, s, a, b in INTERVALS:
         run.fit(truncated, ["n=1000", "mu=%r" % mu, "s=%r" % s, "a=%r" % a, "b=%r" % b], samples=run.at(250, 1000, 1000),
-                warmup=10, more=("--params", "first,second,least,most", "-o", stem))
+                warmup=10, more=("--params", "first,second,least,most", "--overwrite", "-o", stem))
         of = draws(stem, 4)
         inside = inside and min(of["least"]) >= a and max(of["most"]) <= b
         for name, exact in zip(("first", "second"), moments(mu, s, a, b)):    # sweeps are independent of each other

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -187,6 +188,29 @@ const char *gm_file_create(GmFile *f, const char *path)
     return why;
 }
 
+static const char another[] = "another run writes it";
+
+// Its lock stays until it is closed, also under another name. Where there are no locks nothing is known of other runs.
+const char *gm_file_create_next(GmFile *f, const char *path)
+{
+    const char *why = gm_file_refused(path);
+    *f = (GmFile){.path = copy(path), .real = real_name(path)};
+    f->part = room(NULL, strlen(f->real) + sizeof ".next.part");
+    sprintf(f->part, "%s.next.part", f->real);
+    if (!why) why = gm_file_refused(f->part);
+    if (!why) {
+        const int descriptor = open(f->part, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (descriptor < 0) why = strerror(errno);
+        else if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) why = another;
+        else if (ftruncate(descriptor, 0) != 0 || !(f->to = fdopen(descriptor, "w"))) why = strerror(errno);
+        if (why && descriptor >= 0) close(descriptor);
+        if (why) f->kept = true;  // it is not ours
+        else gm_file_temporary(f->part);
+    } else f->kept = true;
+    if (why) gm_file_drop(f);
+    return why;
+}
+
 const char *gm_file_close(GmFile *f)
 {
     errno = 0;
@@ -197,6 +221,23 @@ const char *gm_file_close(GmFile *f)
     if (!failed && !error) return NULL;
     gm_file_drop(f);
     return strerror(error ? error : EIO);
+}
+
+const char *gm_file_settle(GmFile *f)
+{
+    char *part = room(NULL, strlen(f->real) + sizeof ".part");
+    sprintf(part, "%s.part", f->real);
+    const int there = open(part, O_RDONLY | O_CLOEXEC);
+    const bool written = there >= 0 && flock(there, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (there >= 0) close(there);
+    if (written || rename(f->part, part) != 0) {
+        free(part);
+        return written ? another : strerror(errno);
+    }
+    gm_file_settled(f->part);
+    free(f->part);
+    f->part = part;
+    return NULL;
 }
 
 const char *gm_file_replace(const char *made, const char *path)

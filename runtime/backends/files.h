@@ -25,7 +25,12 @@ const char *gm_file_refused(const char *path);
 
 // All return NULL, or why not, as above.
 const char *gm_file_create(GmFile *f, const char *path);
-const char *gm_file_close(GmFile *f);   // what was written is in the file under its temporary name, or it is dropped
+// The same by a name that every run of this path takes, NAME.next.part: what a run that was killed has left there is replaced.
+const char *gm_file_create_next(GmFile *f, const char *path);
+const char *gm_file_close(GmFile *f);  // what was written is in the file under its temporary name, or it is dropped
+// Its temporary name becomes NAME.part, which no signal removes, in the place of what is called so. Why not: another run that goes on still
+// writes there.
+const char *gm_file_settle(GmFile *f);
 const char *gm_file_rename(GmFile *f);  // after gm_file_close. When it fails, the file stays under its temporary name
 const char *gm_file_replace(const char *made, const char *path);  // renames a file made otherwise
 void gm_file_keep(GmFile *f);                                     // leaves it under its temporary name

@@ -37,6 +37,45 @@ int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv
     return GM_OPTION_UNKNOWN;
 }
 
+enum { LONGEST = 40 };
+
+// Characters that are inserted, removed or changed between two names; `_` counts as `-`.
+static int distance(const char *a, int n, const char *b)
+{
+    const int m = (int)strlen(b);
+    int row[LONGEST + 1];
+    if (n > LONGEST || m > LONGEST) return LONGEST;
+    for (int j = 0; j <= m; j++) row[j] = j;
+    for (int i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            const int change = diagonal + ((a[i - 1] == '_' ? '-' : a[i - 1]) != b[j - 1]);
+            diagonal = row[j];
+            const int shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = change < shift ? change : shift;
+        }
+    }
+    return row[m];
+}
+
+const char *gm_option_near(const GmOption *table, unsigned groups, const char *flag)
+{
+    const char *best = NULL;
+    flag += strspn(flag, "-");
+    const int n = (int)strcspn(flag, "=");
+    int least = n < 3 ? 1 : n < 6 ? 2 : n < 9 ? 3 : 4;  // below it
+    for (const GmOption *o = table; !is_last(o); o++) {
+        if (!is_option(o, groups) || !o->name) continue;
+        const int d = distance(flag, n, o->name);
+        if (d < least) {
+            least = d;
+            best = o->name;
+        }
+    }
+    return best;
+}
+
 const GmOption *gm_option(const GmOption *table, int id)
 {
     for (const GmOption *o = table; !is_last(o); o++)

@@ -22,6 +22,9 @@ enum { GM_OPTIONS_END = 0, GM_OPTION_UNKNOWN = -1, GM_OPTION_WITHOUT_VALUE = -2 
 // The id of the next option, as getopt_long finds it, or one of these. Only rows of the groups are options; the last row has no name, no
 // letter. It reads optind and opterr, and leaves optarg and optopt.
 int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv);
+// The name of the option that a mistyped one is next to, `--smaples=3` or without its dashes, in as many edits as its length allows; NULL:
+// none of the groups is near.
+const char *gm_option_near(const GmOption *table, unsigned groups, const char *flag);
 const GmOption *gm_option(const GmOption *table, int id);
 // The number of a text among the values of an option, from 0; -1: it is none of them.
 int gm_option_value(const GmOption *o, const char *text);

@@ -795,7 +795,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmHmc *of, int chain)
     // hot chains go to where a density is known to a few digits
     settings.temperature = run->checking ? 1 : nuts_temperature(of->anneal, run->sweep, run->warmup);
     const GmSelected *const c = gm_selected(run, of->selection, chain);
-    if (c && c->target > 0) settings.target = c->target;
+    if (c && c->target > settings.target) settings.target = c->target;
     if (of->together) chees_settings(m, &settings, run->sweep, run->warmup);
     gm_nuts_start(m, &g, gm_array(s, of->position), &settings, c ? run->sweep - c->first : run->sweep, c ? c->adapts : run->warmup);
 }
@@ -922,6 +922,8 @@ static inline int gm_nuts_instead(GmRun *run, const GmHmc *of, GmDensity *densit
 GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmHmc of)
 {
     if (of.alone == GM_UNLESS_MISSING && any_missing(run)) of.alone = 0;
+    if (run->accept > 0) of.accept = run->accept;
+    if (run->depth > 0) of.depth = run->depth;
     of.together = gm_goes_together(run, &of);
     const GmSelected *const of_all = gm_selected(run, of.selection, 0);  // on a GPU chains take the same
     of.first = of_all ? of_all->first : 0;

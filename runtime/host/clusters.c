@@ -118,7 +118,7 @@ int gm_by_size(const GmPartitions *p, long draw, int *of)
 bool gm_cocluster_write(const char *path, const GmPartitions *p, const uint32_t *together)
 {
     GmFile out;
-    if (!gm_output_open(&out, path)) return false;
+    if (!gm_output_open(&out, path, false)) return false;
     FILE *to = out.to;
     for (long i = 0; i < p->points; i++)
         for (long j = 0; j < p->points; j++) {
@@ -131,7 +131,7 @@ bool gm_cocluster_write(const char *path, const GmPartitions *p, const uint32_t 
 bool gm_partition_write(const char *path, const GmPartitions *p, const int *of, const long *element)
 {
     GmFile out;
-    if (!gm_output_open(&out, path)) return false;
+    if (!gm_output_open(&out, path, false)) return false;
     FILE *to = out.to;
     fprintf(to, "point,cluster\n");
     for (long i = 0; i < p->points; i++) fprintf(to, "%ld,%d\n", element[i] + 1, of[i] + 1);
@@ -174,7 +174,7 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
         hi[k] = isfinite(hi[k]) ? hi[k] + margin : 1;
     }
     GmFile out;
-    if (!gm_output_open(&out, path)) return false;
+    if (!gm_output_open(&out, path, false)) return false;
     FILE *to = out.to;
     const double across = WIDTH - LEFT - RIGHT, up = HEIGHT - TOP - BOTTOM;
     fprintf(to,

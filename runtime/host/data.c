@@ -180,7 +180,10 @@ static bool read_number(GmValues *v, const char *input, const char *name, double
 {
     const GmField *field = gm_values_wanted(v, name);
     if (!field) {
-        gm_error("%s: the model's data has no %s", input, name);
+        char *option = gm_foreign_option(name);
+        if (option) gm_error("%s: the model's data has no %s; as an option it is %s", input, name, option);
+        else gm_error("%s: the model's data has no %s", input, name);
+        free(option);
         return false;
     }
     GmValue *value = gm_values_add(v, name, "command line");
@@ -193,30 +196,55 @@ static bool read_number(GmValues *v, const char *input, const char *name, double
     return false;
 }
 
+// Whether it is NAME=...; its `=`.
+static bool is_named(const char *input, const char **equals)
+{
+    *equals = strchr(input, '=');
+    bool name = *equals && *equals > input && !isdigit((unsigned char)*input);
+    for (const char *c = input; name && c < *equals; c++) name = isalnum((unsigned char)*c) || *c == '_';
+    return name;
+}
+
+// Of FILE:COLUMNS, FILE is not there under this name: the columns are cut off and returned, or NULL.
+static char *cut_columns(char *path)
+{
+    char *columns = access(path, F_OK) != 0 ? strrchr(path, ':') : NULL;
+    if (!columns) return NULL;
+    *columns = 0;
+    if (access(path, F_OK) == 0) return columns + 1;
+    *columns = ':';
+    return NULL;
+}
+
+char *gm_input_file(const char *input)
+{
+    const char *equals, *why;
+    double x;
+    char *path = gm_copy_text(is_named(input, &equals) ? equals + 1 : input);
+    cut_columns(path);
+    if (*path && (access(path, F_OK) == 0 || !gm_parse_number(path, &x, &why))) return path;
+    free(path);
+    return NULL;
+}
+
 // NAME=FILE, NAME=FILE:COLUMNS or NAME=NUMBER.
 static bool read_named(GmValues *v, const char *input, const char *equals)
 {
     char *name = gm_copy_text(input);
     name[equals - input] = 0;
     char *path = gm_copy_text(equals + 1);
-    char *columns = NULL;
+    char *const columns = cut_columns(path), *option = NULL;
     const char *why;
     double x;
     bool good = false;
-    if (access(path, F_OK) != 0 && (columns = strrchr(path, ':'))) {
-        *columns = 0;
-        if (access(path, F_OK) == 0) {
-            columns++;
-        } else {
-            *columns = ':';
-            columns = NULL;
-        }
-    }
     if (*path && access(path, F_OK) != 0 && gm_parse_number(path, &x, &why) && !isnan(x)) good = read_number(v, input, name, x);
     else if (gm_text_ends(path, ".npy") && !columns) good = gm_npy_read(v, path, name);
     else if (gm_text_ends(path, ".npz") && !columns) good = gm_npz_read(v, path, name);
     else if (is_table(path)) good = gm_csv_read(v, path, name, columns);
+    else if (!gm_values_wanted(v, name) && (option = gm_foreign_option(name)))
+        gm_error("%s: the model's data has no %s; as an option it is %s", input, name, option);
     else gm_error("%s: expected %s=FILE.npy, %s=FILE.npz, %s=FILE.csv[:columns] or %s=NUMBER", input, name, name, name, name);
+    free(option);
     free(path);
     free(name);
     return good;
@@ -224,10 +252,8 @@ static bool read_named(GmValues *v, const char *input, const char *equals)
 
 bool gm_values_read(GmValues *v, const char *input)
 {
-    const char *equals = strchr(input, '=');
-    bool name = equals && equals > input && !isdigit((unsigned char)*input);
-    for (const char *c = input; name && c < equals; c++) name = isalnum((unsigned char)*c) || *c == '_';
-    if (name) return read_named(v, input, equals);
+    const char *equals;
+    if (is_named(input, &equals)) return read_named(v, input, equals);
     if (gm_text_is(input, ".json")) return gm_json_read(v, input);
     if (is_table(input)) return gm_csv_read(v, input, NULL, NULL);
     if (gm_text_without_name(input)) {

@@ -404,8 +404,9 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
         if (d->failed) status = (int)d->status;
         else if (status == GM_EXIT_OK && gm_fault_raised()) status = GM_EXIT_FAULT;
         else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
+        else if (gm_stop_time_is_over(o) && status == GM_EXIT_OK) status = GM_EXIT_TIME;
     }
-    for (int k = 0; k < 2 && status == GM_EXIT_INTERRUPTED; k++, half = 1 - half)  // what is under way is kept
+    for (int k = 0; k < 2 && (status == GM_EXIT_INTERRUPTED || status == GM_EXIT_TIME); k++, half = 1 - half)  // what is under way is kept
         if (batch[1 - half].sweeps > 0) {
             done += batch[1 - half].sweeps;
             if (end(d, run, draws, &batch[1 - half]) != GM_EXIT_OK) status = GM_EXIT_FAULT;

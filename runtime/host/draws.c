@@ -317,6 +317,24 @@ static bool write_times(const GmDraws *d, int chain)
     return good && closed;
 }
 
+// A run that has ended early has as many draws as its settings say: some readers refuse it else. What cannot be changed stays.
+static void tell_samples(const GmDraws *d, int chain)
+{
+    enum { HEAD = 1000 };
+    static const char setting[] = "num_samples = ";
+    char head[HEAD + 1] = "";
+    FILE *file = fopen(d->output[chain].part, "r+");
+    if (!file) return;
+    head[fread(head, 1, HEAD, file)] = 0;
+    const char *at = strstr(head, setting);
+    if (at) {
+        at += sizeof setting - 1;
+        const int room = (int)strcspn(at, "\n");
+        if (fseek(file, at - head, SEEK_SET) == 0) fprintf(file, "%-*ld", room, d->kept * d->options->thin);
+    }
+    fclose(file);
+}
+
 static bool open_files(GmDraws *d, const GmOptions *o)
 {
     const size_t n = (size_t)d->chains;
@@ -325,7 +343,7 @@ static bool open_files(GmDraws *d, const GmOptions *o)
     d->final = gm_alloc(n, sizeof *d->final);
     for (int c = 0; c < d->chains; c++) {
         d->final[c] = gm_format("%s_%d.csv", o->output, d->first_chain + c);
-        if (!gm_output_open(&d->output[c], d->final[c])) return false;
+        if (!gm_output_open(&d->output[c], d->final[c], o->checkpoint >= 0 || o->resume || o->append || o->status)) return false;
         d->file[c] = d->output[c].to;
     }
     char *next = gm_format("%s_%d.csv", o->output, d->first_chain + d->chains);
@@ -354,8 +372,8 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         gm_error("no columns: nothing to keep");
         return false;
     }
-    d->summary = o->summary;
-    d->held = o->summary || o->n_new_inputs ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
+    d->summary = o->summary || o->until_ess > 0 || o->until_rhat > 0;
+    d->held = d->summary || o->n_new_inputs ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
     size_t rows, count;
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
         count = SIZE_MAX / 2;
@@ -412,6 +430,117 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
     gm_signals_keep_draws();
     if (d->writer) gm_writer_stored(d->writer, chain, at);
     return true;
+}
+
+void gm_draws_column(const GmDraws *d, long column, long kept, double *to)
+{
+    for (int c = 0; c < d->chains; c++) {
+        const double *from = d->memory + (size_t)(c * d->held) * (size_t)d->n_columns + column;
+        for (long at = 0; at < kept; at++) to[c * kept + at] = from[(size_t)at * (size_t)d->n_columns];
+    }
+}
+
+const double *gm_draws_row(const GmDraws *d, int chain, long at)
+{
+    return d->memory + (size_t)(chain * d->held + at % d->held) * (size_t)d->n_columns;
+}
+
+// ---- runs that may be killed ----
+
+bool gm_draws_settle(GmDraws *d)
+{
+    for (int c = 0; c < d->chains && d->file; c++) {
+        const char *why = gm_file_settle(&d->output[c]);
+        if (why) {
+            gm_error("%s: cannot be written: %s", d->final[c], why);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gm_draws_on_disk(GmDraws *d)
+{
+    if (d->writer) gm_writer_flush(d->writer);
+    for (int c = 0; c < d->chains && d->file; c++)
+        if (ferror(d->file[c]) || fflush(d->file[c]) != 0 || fsync(fileno(d->file[c])) != 0) {
+            gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
+            return false;
+        }
+    return true;
+}
+
+// A row as the files have it.
+static bool is_row(const char *text, const double *row, long n, int digits)
+{
+    for (long k = 0; k < n; k++) {
+        char number[GM_NUMBER_ROOM];
+        const int length = gm_print_number(number, row[k], digits);
+        if (strncmp(text, number, (size_t)length) != 0) return false;
+        text += length;
+        if (*text++ != (k + 1 < n ? ',' : 0)) return false;
+    }
+    return true;
+}
+
+// Of the lines of a file the rows: not the comments, nor the names. NULL at the end; `gm_lines_close` follows.
+static char *next_row(GmLines *from, bool *named)
+{
+    for (char *text; (text = gm_lines_next(from));) {
+        if (!*text || *text == '#') continue;
+        if (*named) return text;
+        *named = true;
+    }
+    return NULL;
+}
+
+// Rows of a chain, from the file of an earlier run into that of this one and, where they stay there, into memory.
+static bool take_rows(GmDraws *d, int c, long kept, const double *last)
+{
+    char *part = gm_format("%s.part", d->final[c]);
+    const char *path = access(part, R_OK) == 0 ? part : d->final[c];
+    GmLines from;
+    bool named = false, good = gm_lines_open(&from, path);
+    for (long at = 0; good && at < kept; at++) {
+        const char *text = next_row(&from, &named);
+        if (!text || (at + 1 == kept && !from.ended)) {
+            gm_error("%s: it has %ld draws, and %ld are needed to go on", path, at, kept);
+            good = false;
+            break;
+        }
+        if (at + 1 == kept && !is_row(text, last, d->n_columns, d->options->digits)) {
+            gm_error("%s: draw %ld is not that of the checkpoint: the file is of another run", path, kept);
+            good = false;
+        }
+        if (fputs(text, d->file[c]) < 0 || fputc('\n', d->file[c]) < 0) good = false;
+        if (kept - at > d->held) continue;
+        double *row = d->memory + (size_t)(c * d->held + at % d->held) * (size_t)d->n_columns;
+        for (long k = 0; k < d->n_columns; k++) {
+            char *end;
+            row[k] = strtod(text, &end);
+            text = *end == ',' ? end + 1 : end;
+        }
+    }
+    if (from.file) gm_lines_close(&from);
+    if (good && (fflush(d->file[c]) != 0 || fsync(fileno(d->file[c])) != 0)) {
+        gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
+        good = false;
+    }
+    free(part);
+    return good;
+}
+
+bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last)
+{
+    for (int c = 0; c < d->chains && d->file; c++) {
+        gm_draws_begin(d, run, selected, restarts, c);
+        if (kept > 0 && !take_rows(d, c, kept, last + (size_t)c * (size_t)d->n_columns)) return false;
+    }
+    for (int c = 0; c < d->chains; c++) d->stored[c] = kept;
+    d->kept = kept;
+    if (d->writer) gm_writer_begin(d->writer, kept);
+    if (kept > 0) gm_signals_keep_draws();
+    return gm_draws_settle(d);
 }
 
 enum { PIECE = 1 << 20 };  // bytes of a file that are read at a time
@@ -520,6 +649,7 @@ bool gm_draws_finish(GmDraws *d)
         return false;
     }
     for (int c = 0; c < d->chains && d->kept > 0 && good; c++) {
+        if (d->kept < d->capacity) tell_samples(d, c);
         good = write_times(d, c);
         if (!good) gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
     }

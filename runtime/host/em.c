@@ -695,7 +695,7 @@ static bool write_traces(const Em *em, const GmOptions *o)
 {
     char *path = gm_format("%s_trace.csv", o->output);
     GmFile out;
-    const bool open = gm_output_open(&out, path);
+    const bool open = gm_output_open(&out, path, false);
     free(path);
     if (!open) return false;
     FILE *f = out.to;

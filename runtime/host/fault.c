@@ -95,7 +95,7 @@ void gm_stayed(const char *variable, long times)
 // stays is a valid update. A scale that comes so near to 0 leaves again. A posterior that is not proper never does: a fault.
 typedef struct Stay {
     int chain;
-    const char *variable;
+    char *variable;
     long last, in_a_row, all;
 } Stay;
 
@@ -112,7 +112,7 @@ int gm_may_stay(const GmRun *run, int chain, const char *variable)
         while (i < nstays && (stays[i].chain != number || strcmp(stays[i].variable, variable) != 0)) i++;
         if (i == nstays) {
             stays = gm_grow(stays, ++nstays, sizeof *stays);
-            stays[i] = (Stay){number, variable, LONG_MIN / 2, 0, 0};
+            stays[i] = (Stay){number, gm_copy_text(variable), LONG_MIN / 2, 0, 0};
         }
         Stay *s = &stays[i];
         s->in_a_row = run->sweep - s->last <= GM_STAYS_NEAR ? s->in_a_row + 1 : 1;
@@ -130,6 +130,24 @@ void gm_stayed_note(void)
         gm_note("%s kept its value in %ld of its draws: to within rounding its joint normal was not proper there", stayed_variable, stayed);
 }
 
+void gm_stays_save(GmSaved *s)
+{
+    size_t n = nstays;
+    GM_SAVED(s, n);
+    if (gm_saved_reads(s)) stays = gm_grow(stays, n, sizeof *stays);
+    for (size_t i = 0; i < n; i++) {
+        Stay *x = &stays[i];
+        if (gm_saved_reads(s)) *x = (Stay){0};
+        char *name = gm_saved_text(s, x->variable);
+        if (name) x->variable = name;
+        GM_SAVED(s, x->chain);
+        GM_SAVED(s, x->last);
+        GM_SAVED(s, x->in_a_row);
+        GM_SAVED(s, x->all);
+    }
+    nstays = n;
+}
+
 bool gm_fault_raised(void) { return fault.raised; }
 
 void gm_fault_clear(void)
@@ -140,6 +158,7 @@ void gm_fault_clear(void)
     n_ended = 0;
     stayed = 0;
     stayed_variable = NULL;
+    for (size_t i = 0; i < nstays; i++) free(stays[i].variable);
     free(stays);
     stays = NULL;
     nstays = 0;

@@ -7,9 +7,11 @@
 #ifndef GM_HOST_H
 #define GM_HOST_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 #include "../backends/files.h"
 #include "../backends/nvrtc.h"
 #include "../backends/option_table.h"
@@ -27,6 +29,10 @@ typedef enum {
     GM_EXIT_MEMORY = 6,         // memory does not suffice, a GPU's or this machine's
     GM_EXIT_NO_MODE = 8,        // `map`: no start has led to a maximum
     GM_EXIT_LOST = 7,           // the GPU failed while it was at work; the draws so far are kept
+    GM_EXIT_TIME = 10,          // --max-time was over, and so on; the draws so far are kept
+    GM_EXIT_DIVERGED = 11,      // --stop-on-divergence
+    GM_EXIT_FEW = 12,           // all draws are made, and --until-ess is not reached
+    GM_EXIT_APART = 13,         // the same of --until-rhat
     GM_EXIT_INTERRUPTED = 130,  // Ctrl-C; the draws so far are kept
 } GmExit;
 
@@ -119,12 +125,29 @@ typedef struct GmOptions {
     long why_draw;
     const char *why_draws;  // the file of draws, or their NAME; NULL: none
     bool seed_given, warmup_given, thin_given;
+    bool samples_given;
+    double until_ess, until_rhat, max_time;  // when the run ends early; 0: not
+    bool stop_on_divergence;
+    bool status;         // NAME.status.json is written
+    double checkpoint;   // seconds between checkpoints; below 0: none are asked for
+    bool resume;         // the run goes on from its checkpoint
+    long append;         // draws after a run that has ended; 0: none
+    bool goes_on;        // there is such a checkpoint
+    bool overwrite;      // files that are there are replaced
+    bool save_warmup;    // sweeps of warm-up are kept in files of their own
+    double adapt_delta;  // mean acceptance that step sizes aim at; 0: as the model has it
+    int max_treedepth;   // 0: as the model has it
 } GmOptions;
 
 // Reads argv. Returns -1 to go on, or the status to exit with (after --help, --version or a bad flag).
 int gm_options(int argc, char **argv, GmOptions *out);
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
+extern const char gm_version[];
+// What an option or a setting of other programs, `--num_samples`, `delta=0.9`, is called here; NULL: not known. The caller frees.
+char *gm_foreign_option(const char *text);
+// The message that there is no such option, with one that may be meant; `command`: before it, "relabel: " or "".
+void gm_option_refused(const char *command, unsigned groups, const char *flag);
 
 // The rows of options.def.
 enum {
@@ -145,7 +168,7 @@ void gm_option_group_print(FILE *to, unsigned group);  // as --help shows it
 
 typedef struct GmProgress {
     bool bar;  // on a terminal
-    long refresh, total, warmup;
+    long refresh, total, warmup, first;  // first: sweeps that an earlier run has made
     double started, drawn;  // seconds
 } GmProgress;
 
@@ -158,9 +181,30 @@ void gm_progress_close(GmProgress *p);
 
 // ---- output.c: files that are written, with messages ----
 
-bool gm_output_open(GmFile *f, const char *path);  // false after a message: it cannot be written
+// goes_on: under a temporary name that the next run knows (gm_file_create_next). false after a message: it cannot be written
+bool gm_output_open(GmFile *f, const char *path, bool goes_on);
 bool gm_output_done(GmFile *f);  // renames it to its name; false after a message: it cannot be written. Closes `f` in any case
+void gm_json_text(FILE *to, const char *text);       // between quotes of JSON
 bool gm_outputs_may_be_written(const GmOptions *o);  // whether all files of a run can be written; false after a message
+
+// ---- saved.c: a file of numbers that is read again ----
+
+// The same calls in the same order write it and read it. Failures are kept to the end.
+typedef struct GmSaved GmSaved;
+GmSaved *gm_saved_create(const char *path);
+GmSaved *gm_saved_open(const char *path);  // NULL: it cannot be opened (errno)
+bool gm_saved_reads(const GmSaved *s);
+bool gm_saved_good(const GmSaved *s);  // so far; of a file that is read: it is whole
+void gm_saved_bytes(GmSaved *s, void *bytes, size_t n);
+#define GM_SAVED(s, x) gm_saved_bytes(s, &(x), sizeof(x))
+void gm_saved_pages(GmSaved *s, void *bytes, size_t n);  // the same of much memory, most of which may be zeros
+// A text, or NULL. Reading: a copy, which the caller frees; writing: NULL.
+char *gm_saved_text(GmSaved *s, const char *text);
+// Written: it has its name, else a message and false. Read: whether it was whole.
+bool gm_saved_close(GmSaved *s);
+// A sum of bytes, begun with any number: files of other content have another one but for one chance in 2^64.
+uint64_t gm_mix(uint64_t sum, const void *bytes, size_t n);
+bool gm_mix_file(const char *path, uint64_t *sum);  // false: it cannot be read
 
 // ---- texts.c: opening text files ----
 
@@ -252,6 +296,7 @@ bool gm_npz_read(GmValues *v, const char *path, const char *name);  // a sparse 
 
 // Reads data.json, table.csv, X=file.csv, N=100 into `v`; false after one line.
 bool gm_values_read(GmValues *v, const char *input);
+char *gm_input_file(const char *input);  // the file that an input names, or NULL: a number. The caller frees
 
 // The model's data in memory: `data` is the emitted file's Data.
 typedef struct GmData {
@@ -300,11 +345,13 @@ typedef struct GmKept GmKept;
 GmKept *gm_memory_keep(const GmMemory *m, double most);
 void gm_memory_back(GmMemory *m, GmKept *kept);
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field);
+void gm_memory_save(GmMemory *m, GmSaved *s);  // or read it again, as all functions of this name
 
 // ---- fault.c: faults while sampling ----
 
 bool gm_fault_raised(void);  // has gm_fault (model.h) been called since the last gm_fault_clear?
 void gm_fault_clear(void);
+void gm_stays_save(GmSaved *s);               // what counts of joint normals that kept their values
 void gm_stayed_note(void);                    // a line about joint normals that kept their values, if there were any
 long gm_fault_sweep(void);                    // where it happened, from 0
 int gm_fault_chain(void);                     // its number in all, from 0
@@ -383,6 +430,7 @@ double gm_metrics_work(const GmMetrics *w, int selection, int chain);
 // the metrics of a chain, a line for each that is not diagonal
 void gm_metrics_note(FILE *to, const GmMetrics *w, const GmSelected *selected, int chain, const char *before);
 void gm_metrics_print(FILE *to, const GmMetrics *w, const GmSelected *selected);  // selected: NULL, where there is no method selection
+void gm_metrics_save(GmMetrics *w, GmSaved *s, long warmup);
 void gm_metrics_close(GmMetrics *w);
 
 // ---- convergence.c: R-hat, effective sample sizes, Monte Carlo errors ----
@@ -454,6 +502,7 @@ void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before);
 // the unknowns of this diagnostic field, if it belongs to a selection, else NULL
 const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between);
 void gm_trials_print(FILE *to, const GmTrials *w);  // of all chains: a line a selection
+void gm_trials_save(GmTrials *w, GmSaved *s);
 void gm_trials_close(GmTrials *w);
 
 // ---- restarts.c: a chain in a region of negligible probability restarts at the position of another one ----
@@ -471,6 +520,7 @@ void gm_restarts_meet(GmRestarts *w, GmRun *run, long done);
 // a line, after `before`, if the chain has restarted
 void gm_restarts_note(FILE *to, const GmRestarts *w, int chain, const char *before);
 void gm_restarts_print(FILE *to, const GmRestarts *w);  // a line for each chain that has restarted
+void gm_restarts_save(GmRestarts *w, GmSaved *s);
 void gm_restarts_close(GmRestarts *w);
 
 // ---- together.c: chains that adapt together (device/chees.h) ----
@@ -485,6 +535,7 @@ long gm_together_until(const GmRun *run, long batch);  // sweeps from run->sweep
 void gm_together_meet(GmRun *run, const GmModel *model, long done);
 void gm_together_learned(GmTogether *t, double step, double log_time);  // stores what a chain has adapted
 void gm_together_note(FILE *to, const GmRun *run, const char *before);  // a line for each HMC update, after `before`: what was adapted
+void gm_together_save(GmRun *run, GmSaved *s);
 void gm_together_close(GmRun *run);
 
 // ---- number.c: numbers as text ----
@@ -505,6 +556,8 @@ GmWriter *gm_writer_open(double *rows, int chains, long held, long columns, FILE
 // waits until row `at` may be filled; false: the file cannot be written
 bool gm_writer_room(GmWriter *w, int chain, long at);
 void gm_writer_stored(GmWriter *w, int chain, long at);  // it is filled
+void gm_writer_begin(GmWriter *w, long at);              // rows before `at` are in the files; before the first row is stored
+void gm_writer_flush(GmWriter *w);                       // waits until what is stored is in the files; no chain stores meanwhile
 void gm_writer_close(GmWriter *w);                       // waits until all stored rows are written
 long gm_writer_held(long columns, long most);            // the number of rows that each chain needs in memory to avoid waiting
 
@@ -565,10 +618,45 @@ bool gm_draws_store(GmDraws *d, int chain, long at, const double *row);  // one 
 bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chain, long at, double log_joint);
 // renames the temporary files, if every chain kept a draw; may lower `kept`. A file that cannot be renamed keeps its temporary name
 bool gm_draws_finish(GmDraws *d);
-void gm_draws_close(GmDraws *d);  // removes temporary files that were not finished
+// For runs that may be killed: files get temporary names that the next run knows, NAME_1.csv.part. false after a message.
+bool gm_draws_settle(GmDraws *d);
+// The first `kept` rows of each chain are those of an earlier run, of its files with such names or their own; then heads are written and
+// files have these names. last: row number `kept` of each chain, which is compared; possible: GmDraws's. false after a message.
+bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last);
+bool gm_draws_on_disk(GmDraws *d);                                           // what is stored is on the disk; false after a message
+void gm_draws_column(const GmDraws *d, long column, long kept, double *to);  // to[chain * kept + draw], if all are in memory
+const double *gm_draws_row(const GmDraws *d, int chain, long at);            // one that is still in memory
+void gm_draws_close(GmDraws *d);                                             // removes temporary files that were not finished
 // '.' beta.1, '[' beta[1]
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);
 bool gm_draws_need_derived(const GmDraws *d, const GmModel *model);
+
+// ---- stop.c: when a run ends before all its draws ----
+
+typedef struct GmStop {
+    _Atomic long first, divergences;  // sweeps after warm-up up to the first divergent transition; how many there were
+    _Atomic int chain;                // of the first
+    long worst;                       // column that was not good enough when the rules looked last
+    bool lacks_ess;                   // of effective draws; else of R-hat
+} GmStop;
+
+void gm_stop_open(GmStop *s);                                    // time is counted from here
+bool gm_stop_rules(const GmOptions *o);                          // whether there is --until-ess or --until-rhat
+long gm_stop_until(const GmOptions *o, long sweep, long batch);  // sweeps, at most `batch`, until the rules look
+bool gm_stop_enough(GmStop *s, const GmModel *model, const GmOptions *o, const GmDraws *d);  // if they look now: the draws are enough
+bool gm_stop_diverged(const GmModel *model, const GmMemory *m, int chain);                   // the last transition of a chain
+void gm_stop_note(GmStop *s, long sampled, int chain);                                       // one did, by any thread
+bool gm_stop_time_is_over(const GmOptions *o);                                               // --max-time
+
+// ---- live.c: how far a run is, in a file ----
+
+typedef struct GmLive GmLive;
+
+// NAME.status.json, written each second from here on; NULL without --status. sweep: after which the run goes on, of `sweeps`; kept: draws.
+GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d, const GmStop *stop, long sweep, long sweeps, long kept);
+void gm_live_at(GmLive *l, long sweep, long kept);  // all chains have made them
+void gm_live_stop(GmLive *l);                       // the draws are looked at no longer
+void gm_live_close(GmLive *l, int status);          // with what the run has ended
 
 // ---- summary.c: the table at the end ----
 
@@ -593,6 +681,76 @@ typedef struct GmNewData GmNewData;
 GmNewData *gm_new_data_open(const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d);
 bool gm_new_data_take(GmNewData *n, FILE *to, const GmOptions *o, const GmDraws *d);
 void gm_new_data_close(GmNewData *n);
+
+// ---- checkpoint.c: runs that go on after they were killed ----
+
+enum { GM_CHECKPOINT_SECONDS = 60 };
+
+typedef struct GmCheckpoint {
+    bool asked, goes_on;     // it is to be written; the run goes on from it
+    char *path;              // NAME.checkpoint, or NULL without -o
+    double every, written;   // seconds between two, and when the last one was
+    uint64_t program, data;  // what they are known by
+    uint64_t seed;
+    long samples, sweeps, kept, early;  // asked for; made; draws and sweeps of warm-up in the files, of each chain
+    double seconds[2];                  // of warm-up, of sampling
+} GmCheckpoint;
+
+typedef struct GmCheckpointed {  // what is saved of a run
+    GmMemory *memory;
+    GmRun *run;
+    GmTrials *selected;
+    GmRestarts *restarts;
+    GmDraws *draws, *early;  // early: of --save-warmup, or NULL
+    long kept, early_kept;
+} GmCheckpointed;
+
+// Before the data are read: --resume and --append read the head of the file, which the options have to agree with. Seed and number of
+// draws are taken from it where none are given. false after a message.
+bool gm_checkpoint_open(GmCheckpoint *c, GmOptions *o);
+bool gm_checkpoint_data(GmCheckpoint *c, const GmModel *model, const GmData *d);  // false after a message: they are others
+bool gm_checkpoint_memory(GmCheckpoint *c, GmMemory *m);                          // the state of the chains, before `setup`
+// Before the first sweep: a run that goes on is where it was, another one has its first checkpoint. false after a message.
+bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOptions *o);
+void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOptions *o);  // what fails is said; the one before stays
+void gm_checkpoint_close(GmCheckpoint *c);
+
+// ---- record.c: what a run was made of, and the same run again ----
+
+typedef struct GmRecordFile {
+    char *path;
+    bool regular, known;  // a file, and it could be read
+    long bytes;
+    char hash[65];
+} GmRecordFile;
+
+typedef struct GmRecord {
+    bool asked, running;  // it is to be written; files are being hashed
+    int argc, n;
+    char **argv, **again;  // the command line; that of `rerun`, owned
+    GmRecordFile *file;    // that were read
+    time_t begun;
+    pthread_t thread;
+    struct json_t *earlier, *written;  // the record of `rerun`; that of this run
+} GmRecord;
+
+typedef struct GmRecorded {  // what is written of a run
+    const GmModel *model;
+    const GmRun *run;
+    const GmDraws *draws;
+    const GmTrials *selected;
+    const GmRestarts *restarts;
+    const char *gpu;  // its name, or NULL
+    long sweeps;
+} GmRecorded;
+
+// `rerun NAME_run.json ...`: the command line becomes that of the run. false after a message: the data are others, or it is no record.
+bool gm_rerun_open(GmRecord *r, int *argc, char ***argv);
+void gm_record_open(GmRecord *r, const GmOptions *o, int argc, char **argv);  // files are hashed from here on
+// NAME_run.json, once the files of draws have their names. false after a message.
+bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int status);
+bool gm_rerun_same(const GmRecord *r);  // whether the draws of `rerun` are those of its run; said
+void gm_record_close(GmRecord *r);
 
 // ---- check.c ----
 

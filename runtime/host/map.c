@@ -381,7 +381,7 @@ static void put(FILE *f, double x, int digits, bool json)
 static bool write_csv(const Map *map, const GmMemory *m, const GmDraws *d, const double *row, const char *path, double slope)
 {
     GmFile out;
-    if (!gm_output_open(&out, path)) return false;
+    if (!gm_output_open(&out, path, false)) return false;
     FILE *f = out.to;
     fprintf(f, "# mode of %s: %s; largest derivative of the log density by a coordinate %.3g\n", map->model->name,
             map->options->jacobian ? "the density of the coordinates without bounds" : "the density of the unknowns as declared", slope);
@@ -422,7 +422,7 @@ static void put_array(FILE *f, const GmShape *s, int level, const double **x, in
 static bool write_json(const Map *map, const GmMemory *m, int start, const char *path, double lp, double slope)
 {
     GmFile out;
-    if (!gm_output_open(&out, path)) return false;
+    if (!gm_output_open(&out, path, false)) return false;
     FILE *f = out.to;
     fputs("{\"lp__\": ", f);
     put(f, lp, map->options->digits, true);

@@ -246,6 +246,20 @@ void gm_memory_back(GmMemory *m, GmKept *kept)
     forget(m, kept);
 }
 
+void gm_memory_save(GmMemory *m, GmSaved *s)
+{
+    for (int k = 0; k < m->chains + 2; k++) {
+        // arrays begin on a cache line of the block, which lies elsewhere in each run
+        char *from = aligned(m->block[k]);
+        gm_saved_pages(s, from, bytes_of(m, k) - LINE);
+    }
+    for (int k = 0; k <= m->chains; k++) {
+        bool any = m->standing_in[k] != NULL;
+        GM_SAVED(s, any);
+        if (any && m->standing_in[k]) gm_saved_pages(s, aligned(m->standing_in[k]), m->standing_in_bytes[k == m->chains] - LINE);
+    }
+}
+
 void *gm_state_array(const GmModel *model, const GmMemory *m, int chain, int field)
 {
     return *(void **)((char *)m->state + (size_t)chain * model->state_size + model->state[field].offset);

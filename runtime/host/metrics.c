@@ -18,6 +18,7 @@ static const double some_launches = 3000, of_number = 8.0 / 20000, of_sum = 200,
 typedef struct KeptMetric {
     uint64_t machine;  // which HMC update it is
     const char *name;  // of its unknowns
+    char *own_name;    // the same, of a run that goes on; NULL: the program has it
     int selection;     // under which there is method selection, counted from 1; else 0
     Metric *metric;    // NULL: diagonal
     struct KeptMetric *next;
@@ -100,6 +101,74 @@ double gm_metrics_work(const GmMetrics *w, int selection, int chain)
     return 0;
 }
 
+static void save_count(MetricCount *c, size_t n, GmSaved *s)
+{
+    GM_SAVED(s, c->sweeps);
+    GM_SAVED(s, c->evaluations);
+    GM_SAVED(s, c->divergent);
+    gm_saved_bytes(s, c->jumps, sizeof *c->jumps * n);
+}
+
+static void save_metric(Metric *m, GmSaved *s)
+{
+    const size_t n = (size_t)m->n, bytes = sizeof(wide) * n, rank = m->kind == METRIC_DENSE ? 0 : METRIC_RANK;
+    bool draws = m->draws != NULL;
+    GM_SAVED(s, m->stage);
+    GM_SAVED(s, m->used);
+    GM_SAVED(s, m->full);
+    GM_SAVED(s, m->rank);
+    GM_SAVED(s, m->smallest);
+    GM_SAVED(s, m->largest);
+    GM_SAVED(s, m->gain);
+    GM_SAVED(s, m->kept);
+    GM_SAVED(s, m->next);
+    GM_SAVED(s, m->since);
+    GM_SAVED(s, m->diverged);
+    GM_SAVED(s, m->tried);
+    gm_saved_bytes(s, m->along, rank * bytes);
+    gm_saved_bytes(s, m->across, rank * bytes);
+    gm_saved_bytes(s, m->scale, bytes);
+    gm_saved_bytes(s, m->lower, metric_is_dense(m->n, m->kind) ? n * bytes : 0);
+    gm_saved_bytes(s, m->last, bytes);
+    save_count(&m->before, n, s);
+    save_count(&m->now, n, s);
+    GM_SAVED(s, draws);
+    if (draws && m->draws) {
+        gm_saved_bytes(s, m->draws, (size_t)m->window * bytes);
+        gm_saved_bytes(s, m->gradients, (size_t)m->window * bytes);
+    } else metric_settle(m);
+}
+
+void gm_metrics_save(GmMetrics *w, GmSaved *s, long warmup)
+{
+    for (int c = 0; c < w->chains; c++) {
+        KeptMetric **at = &w->first[c];
+        for (;; at = &(*at)->next) {
+            bool more = *at != NULL;
+            GM_SAVED(s, more);
+            if (!more) break;
+            if (gm_saved_reads(s)) *at = gm_alloc(1, sizeof **at);
+            KeptMetric *k = *at;
+            char *name = gm_saved_text(s, k->name);
+            if (gm_saved_reads(s)) k->name = k->own_name = name ? name : gm_copy_text("");
+            GM_SAVED(s, k->machine);
+            GM_SAVED(s, k->selection);
+            bool there = k->metric != NULL;
+            GM_SAVED(s, there);
+            if (!there) continue;
+            long n = k->metric ? k->metric->n : 0;
+            MetricKind kind = k->metric ? k->metric->kind : METRIC_CHOSEN;
+            MetricCost cost = k->metric ? k->metric->cost : (MetricCost){0};
+            GM_SAVED(s, n);
+            GM_SAVED(s, kind);
+            GM_SAVED(s, cost);
+            if (gm_saved_reads(s)) k->metric = metric_open(n, kind, cost, warmup);
+            if (!k->metric) gm_exhausted((size_t)n, sizeof(wide));
+            save_metric(k->metric, s);
+        }
+    }
+}
+
 // ---- what came of it ----
 
 static const char *kind_of(const Metric *m) { return m->full ? "dense" : "of low rank"; }
@@ -154,6 +223,7 @@ void gm_metrics_close(GmMetrics *w)
         for (KeptMetric *k = w->first[c], *next; k; k = next) {
             next = k->next;
             metric_close(k->metric);
+            free(k->own_name);
             free(k);
         }
     if (w) {

@@ -134,11 +134,13 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     // chains in lockstep on a CPU: the chains whose trajectories go on, while others have their draw; NULL: all
     const int *going;
     int n_going;
-    int update;    // the number of the update that gm_model.update makes
-    long batch;    // sweeps that gm_model.sweep makes at a call; 0 counts as 1
-    int marginal;  // GM_MARGINAL, GM_GIVEN_X; else 0
-    int kept;      // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
-    int like_gpu;  // the updates are those for a GPU, also on a CPU
+    double accept;  // mean acceptance that step sizes of HMC aim at, and doublings of NUTS at most: --adapt-delta, --max-treedepth
+    int depth;      // 0: as an update has them
+    int update;     // the number of the update that gm_model.update makes
+    long batch;     // sweeps that gm_model.sweep makes at a call; 0 counts as 1
+    int marginal;   // GM_MARGINAL, GM_GIVEN_X; else 0
+    int kept;       // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
+    int like_gpu;   // the updates are those for a GPU, also on a CPU
     // sweeps are being timed: scales are not drawn with joint normals integrated out, since that is done more often at the start of chains
     int timed;
     int seeking;                       // only HMC updates are made, each by `instead`
@@ -238,6 +240,7 @@ typedef struct GmTogether {  // an HMC update, in runs in which chains may adapt
     int made;                // chains make it together; if so:
     GmHmc of;
     double step, time;  // its step size and the length of its trajectories, once adapted
+    char *own_name;     // of a run that goes on: that of `of`; else NULL
 } GmTogether;
 
 // A factor that is 0 for some values of the unknowns, as text in the model's notation. `over` lists indices with their ranges; the factor

@@ -192,7 +192,7 @@ static bool write_table(const GmNewData *n, const char *output, long draws, int 
 {
     char *path = gm_format("%s_new.csv", output), number[3][GM_NUMBER_ROOM];
     GmFile out;
-    const bool open = gm_output_open(&out, path);
+    const bool open = gm_output_open(&out, path, false);
     free(path);
     if (!open) return false;
     FILE *to = out.to;

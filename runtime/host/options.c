@@ -1,5 +1,6 @@
 // options.c -- the command line of a fit program.
 #include "host.h"
+#include "../device/nuts.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,12 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifndef GM_VERSION
 #define GM_VERSION "0.1"
 #endif
 
-enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096 };
+const char gm_version[] = GM_VERSION;
+
+enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096, MOST_DOUBLINGS = NUTS_DEPTH, MOST_UNTIL = 10000 };
 
 const GmOption gm_option_table[] = {
 #define OPTION(group, id, letter, name, argument, values, help) {OPT_##id, letter, name, argument, values, GROUP_##group, help},
@@ -52,9 +56,10 @@ void gm_usage(FILE *to, const char *program)
             "usage: %s [options] data...\n"
             "       %s map [options] data...\n"
             "       %s why NAME --chain C --draw D [options] data...\n"
+            "       %s rerun NAME_run.json [-o NAME]  the draws of a run again, compared with them\n"
             "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
             "       %s report [options] DRAWS       a page about stored draws: warnings, table, figures; report --help\n",
-            program, program, program, program, program);
+            program, program, program, program, program, program);
     gm_option_group_print(to, GROUP_DATA);
     gm_option_group_print(to, GROUP_RUN);
     gm_option_group_print(to, GROUP_MODE);
@@ -72,6 +77,97 @@ void gm_usage(FILE *to, const char *program)
         put_words(to, statuses[k], &column);
         column += fprintf(to, k + 1 < N_STATUSES ? "," : ".\n");
     }
+}
+
+// Names that other programs have for an option, and ours for it, or what to do instead. `_` counts as `-`.
+static const struct {
+    const char *theirs, *ours;
+} foreign[] = {
+    {"iter", "--warmup N and --samples N, which are counted apart"},
+    {"n-iter", "--samples N"},
+    {"n-samples", "--samples N"},
+    {"draws-per-chain", "--samples N"},
+    {"num-samples", "--samples N"},
+    {"iter-sampling", "--samples N"},
+    {"iter-warmup", "--warmup N"},
+    {"num-warmup", "--warmup N"},
+    {"burnin", "--warmup N"},
+    {"burn-in", "--warmup N"},
+    {"n-burnin", "--warmup N"},
+    {"tune", "--warmup N"},
+    {"num-chains", "--chains N"},
+    {"n-chains", "--chains N"},
+    {"parallel-chains", "--threads K"},
+    {"num-threads", "--threads K"},
+    {"threads-per-chain", "--threads K"},
+    {"cores", "--threads K"},
+    {"n-thin", "--thin N"},
+    {"random-seed", "--seed N"},
+    {"delta", "--adapt-delta D"},
+    {"target-accept", "--adapt-delta D"},
+    {"max-depth", "--max-treedepth N"},
+    {"id", "--first-chain N"},
+    {"chain-ids", "--first-chain N"},
+    {"inits", "--init FILE"},
+    {"init-r", "--init R"},
+    {"file", "-o NAME for draws; data stand alone: FIT data.json"},
+    {"output-dir", "-o FOLDER/NAME"},
+    {"output-basename", "-o NAME"},
+    {"sig-figs", "--digits N"},
+    {"engine", "--method nuts"},
+    {"algorithm", "--method M or --moves M"},
+    {"metric", "in the model: infer { (a, b) by nuts(metric = dense); }"},
+    {"stepsize", "in the model: infer { (a, b) by hmc(steps = 20, step = 0.1); }"},
+    {"opencl-ids", "--device gpu:N"},
+    {"data-file", "no option: FIT data.json"},
+};
+
+// The words by which CmdStan's command line goes.
+static const char *const words[] = {"sample", "optimize", "variational", "pathfinder", "laplace", "generate_quantities",
+                                    "adapt",  "random",   "output",      "data",       "method",  "hmc"};
+
+char *gm_foreign_option(const char *text)
+{
+    text += strspn(text, "-");
+    const size_t n = strcspn(text, "=");
+    for (size_t k = 0; k < sizeof foreign / sizeof *foreign; k++) {
+        const char *theirs = foreign[k].theirs;
+        size_t i = 0;
+        while (i < n && theirs[i] && (text[i] == '_' ? '-' : text[i]) == theirs[i]) i++;
+        if (i == n && !theirs[i]) return gm_copy_text(foreign[k].ours);
+    }
+    char *name = gm_copy_text(text);
+    name[n] = 0;
+    const GmOption *same = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (name[i] == '_') name[i] = '-';
+    for (const GmOption *o = gm_option_table; o->id || o->name; o++)
+        if (o->id && o->name && o->group & (GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT) && strcmp(o->name, name) == 0) same = o;
+    free(name);
+    return !same ? NULL : gm_format("--%s%s%s", same->name, same->argument ? " " : "", same->argument ? same->argument : "");
+}
+
+void gm_option_refused(const char *command, unsigned groups, const char *flag)
+{
+    const char *near = gm_option_near(gm_option_table, groups, flag);
+    char *ours = gm_foreign_option(flag);
+    if (groups & GROUP_RUN && ours) gm_error("%s%s: no such option; here it is %s", command, flag, ours);
+    else if (near && flag[0] == '-' && flag[1] == '-')
+        gm_error("%s%s: no such option; is --%s meant? --help lists all", command, flag, near);
+    else gm_error("%s%s: no such option; try --help", command, flag);
+    free(ours);
+}
+
+// A word of CmdStan's command line among the data; false after a message.
+static bool is_input(const char *text, const char *program)
+{
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strcmp(words[k], text) == 0 && access(text, F_OK) != 0) {
+            gm_error("%s: no data, but a word of CmdStan's: here it is %s data.json --warmup N --samples N -o NAME; --help has all", text,
+                     program);
+            return false;
+        }
+    return true;
 }
 
 // A whole number in [lowest, highest], or a message.
@@ -201,6 +297,26 @@ static bool memory_size(const char *text, GmOptions *out)
     return true;
 }
 
+// A number of at least `least`.
+static bool number(const char *flag, const char *text, double least, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    if (end != text && !*end && *out >= least && *out <= 1e12) return true;
+    gm_error("%s: `%s` is not a number of at least %g", flag, text, least);
+    return false;
+}
+
+// A mean acceptance: above 0, below 1.
+static bool acceptance(const char *text, GmOptions *out)
+{
+    char *end;
+    out->adapt_delta = strtod(text, &end);
+    if (end != text && !*end && out->adapt_delta > 0 && out->adapt_delta < 1) return true;
+    gm_error("--adapt-delta: `%s` is not a number above 0 and below 1", text);
+    return false;
+}
+
 static bool apply(int option, const char *text, GmOptions *out)
 {
     long n = 0;
@@ -212,7 +328,7 @@ static bool apply(int option, const char *text, GmOptions *out)
         out->chains = (int)n;
         return good;
     case OPT_WARMUP: out->warmup_given = true; return whole("--warmup", text, 0, LONG_MAX / 4, &out->warmup);
-    case OPT_SAMPLES: return whole("--samples", text, 1, INT_MAX, &out->samples);
+    case OPT_SAMPLES: out->samples_given = true; return whole("--samples", text, 1, INT_MAX, &out->samples);
     case OPT_THIN:
         out->thin_given = true;
         good = whole("--thin", text, 1, INT_MAX, &n);
@@ -220,6 +336,21 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_SEED: out->seed_given = true; return seed_number(text, &out->seed);
     case OPT_OUTPUT: return output_name(text, out);
+    case OPT_CHECKPOINT: out->checkpoint = GM_CHECKPOINT_SECONDS; return !text || number("--checkpoint", text, 0, &out->checkpoint);
+    case OPT_UNTIL_ESS: return number("--until-ess", text, 1, &out->until_ess);
+    case OPT_UNTIL_RHAT: return number("--until-rhat", text, 1, &out->until_rhat);
+    case OPT_MAX_TIME: return number("--max-time", text, 0.001, &out->max_time);
+    case OPT_STOP_ON_DIVERGENCE: out->stop_on_divergence = true; return true;
+    case OPT_STATUS: out->status = true; return true;
+    case OPT_RESUME: out->resume = true; return true;
+    case OPT_APPEND: return whole("--append", text, 1, INT_MAX, &out->append);
+    case OPT_OVERWRITE: out->overwrite = true; return true;
+    case OPT_SAVE_WARMUP: out->save_warmup = true; return true;
+    case OPT_ADAPT_DELTA: return acceptance(text, out);
+    case OPT_MAX_TREEDEPTH:
+        good = whole("--max-treedepth", text, 1, MOST_DOUBLINGS, &n);
+        out->max_treedepth = (int)n;
+        return good;
     case OPT_DIGITS:
         good = whole("--digits", text, 1, 17, &n);
         out->digits = (int)n;
@@ -324,6 +455,35 @@ static bool why_is_whole(int argc, char **argv, GmOptions *out)
     return true;
 }
 
+// Of the options for long runs: whether they go with the others; what only a CPU can do makes the run one on it. false after a message.
+static bool night_is_possible(GmOptions *o)
+{
+    const char *named = o->append            ? "--append"
+                        : o->resume          ? "--resume"
+                        : o->checkpoint >= 0 ? "--checkpoint"
+                        : o->save_warmup     ? "--save-warmup"
+                        : o->status          ? "--status"
+                                             : NULL;
+    const char *stops = o->until_ess > 0        ? "--until-ess"
+                        : o->until_rhat > 0     ? "--until-rhat"
+                        : o->stop_on_divergence ? "--stop-on-divergence"
+                                                : NULL;
+    const char *any = named ? named : stops ? stops : o->max_time > 0 ? "--max-time" : NULL, *cpu = named ? named : stops;
+    if (any && (o->map || o->why || o->check || o->compare_devices)) gm_error("%s is for draws", any);
+    else if (named && !o->output) gm_error("%s: no files are written without -o NAME", named);
+    else if (o->save_warmup && o->warmup < o->thin) gm_error("--save-warmup: there is no sweep of warm-up to keep");
+    else if ((o->resume || o->append) && o->overwrite) gm_error("%s goes on with the files that --overwrite would replace", named);
+    else if (o->until_rhat > 0 && o->chains < 2) gm_error("--until-rhat: R-hat compares chains, and there is one");
+    else if (cpu && (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE)))
+        gm_error("%s: not on a GPU; --device cpu has it", cpu);
+    else {
+        if (cpu) o->device = GM_ON_CPU;
+        if (stops && !o->stop_on_divergence && !o->samples_given) o->samples = MOST_UNTIL;
+        return true;
+    }
+    return false;
+}
+
 int gm_options(int argc, char **argv, GmOptions *out)
 {
     *out = (GmOptions){.chains = 4,
@@ -335,6 +495,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
                        .init_radius = 1,
                        .summary = true,
                        .log_joint = true,
+                       .checkpoint = -1,
                        .summary_rows = 50,
                        .precision = GM_MIXED};
     out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
@@ -355,7 +516,8 @@ int gm_options(int argc, char **argv, GmOptions *out)
         if (option < 0) {
             const char letter[] = {'-', (char)optopt, 0};
             const char *flag = optopt > 0 && optopt < 128 ? letter : argv[optind - 1];
-            gm_error(option == GM_OPTION_WITHOUT_VALUE ? "%s: a value is missing; try --help" : "%s: no such option; try --help", flag);
+            if (option == GM_OPTION_WITHOUT_VALUE) gm_error("%s: a value is missing; try --help", flag);
+            else gm_option_refused("", GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT, flag);
             return GM_EXIT_USAGE;
         }
         if (!apply(option, optarg, out)) return GM_EXIT_USAGE;
@@ -378,7 +540,10 @@ int gm_options(int argc, char **argv, GmOptions *out)
         out->chains = out->starts ? out->starts : MAP_STARTS;
         out->samples = out->thin = 1;
     }
-    for (int i = optind; i < argc; i++) out->inputs[out->n_inputs++] = argv[i];
+    for (int i = optind; i < argc; i++) {
+        if (!is_input(argv[i], argv[0])) return GM_EXIT_USAGE;
+        out->inputs[out->n_inputs++] = argv[i];
+    }
     if (out->device == GM_ON_CPU && out->precision_given && out->precision != GM_DOUBLE) {
         gm_error("--precision %s: the CPU computes in double precision", gm_precision_names[out->precision]);
         return GM_EXIT_USAGE;
@@ -393,7 +558,11 @@ int gm_options(int argc, char **argv, GmOptions *out)
                  argv[0]);
         return GM_EXIT_USAGE;
     }
+    if (!night_is_possible(out)) return GM_EXIT_USAGE;
     if (out->init_map) out->device = GM_ON_CPU;
+    if (out->quiet && !out->summary && !out->output && !out->check && !out->compare_devices && !out->map && !out->why && !out->profile &&
+        !out->n_new_inputs)
+        gm_error("-q --no-summary without -o: nothing of this run will be printed or kept; -o NAME keeps the draws");
     if (out->check && out->device == GM_ON_GPU) {
         gm_error("--check runs on the CPU; --compare-devices compares a GPU with it");
         return GM_EXIT_USAGE;

@@ -2,6 +2,9 @@
 #include "host.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static bool refused(const char *path, const char *why)
 {
@@ -9,7 +12,23 @@ static bool refused(const char *path, const char *why)
     return why != NULL;
 }
 
-bool gm_output_open(GmFile *f, const char *path) { return !refused(path, gm_file_create(f, path)); }
+// The folders of a path, as far as they are not there; what cannot be made is said when the file is.
+static void make_folders(const char *path)
+{
+    char *folder = gm_copy_text(path);
+    for (char *at = strchr(folder + 1, '/'); *folder && at; at = strchr(at + 1, '/')) {
+        *at = 0;
+        mkdir(folder, 0777);
+        *at = '/';
+    }
+    free(folder);
+}
+
+bool gm_output_open(GmFile *f, const char *path, bool goes_on)
+{
+    make_folders(path);
+    return !refused(path, goes_on ? gm_file_create_next(f, path) : gm_file_create(f, path));
+}
 
 bool gm_output_done(GmFile *f)
 {
@@ -26,20 +45,48 @@ bool gm_output_done(GmFile *f)
     return good;
 }
 
-static bool may_be_written(char *path)
+void gm_json_text(FILE *to, const char *text)
 {
-    const bool good = !refused(path, gm_file_refused(path));
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c == '"' || *c == '\\') fprintf(to, "\\%c", *c);
+        else if (*c < 32) fprintf(to, "\\u%04x", *c);
+        else fputc(*c, to);
+}
+
+// First what nothing may replace is looked for, in all names; then what only --overwrite may.
+static bool may_be_written(bool asks, char *path)
+{
+    bool good = asks || !refused(path, gm_file_refused(path));
+    if (asks && access(path, F_OK) == 0) {
+        gm_error("%s is there already: --overwrite replaces it, another -o NAME keeps it", path);
+        good = false;
+    }
     free(path);
     return good;
 }
 
+static bool all_may_be_written(const GmOptions *o, bool asks)
+{
+    const char *name = o->output;
+    if (o->map)
+        return may_be_written(asks, gm_format("%s.csv", name)) && may_be_written(asks, gm_format("%s.json", name)) &&
+               may_be_written(asks, gm_format("%s_trace.csv", name));
+    for (int c = o->first_chain; c < o->first_chain + o->chains; c++)
+        if (!may_be_written(asks, gm_format("%s_%d.csv", name, c)) ||
+            (o->save_warmup && !may_be_written(asks, gm_format("%s_warmup_%d.csv", name, c))))
+            return false;
+    if (!may_be_written(asks, gm_format("%s_run.json", name))) return false;
+    return !o->n_new_inputs || may_be_written(asks, gm_format("%s_new.csv", name));
+}
+
 bool gm_outputs_may_be_written(const GmOptions *o)
 {
-    bool good = true;
     if (!o->output || o->check || o->compare_devices) return true;
-    if (o->map)
-        return may_be_written(gm_format("%s.csv", o->output)) && may_be_written(gm_format("%s.json", o->output)) &&
-               may_be_written(gm_format("%s_trace.csv", o->output));
-    for (int c = 0; c < o->chains && good; c++) good = may_be_written(gm_format("%s_%d.csv", o->output, o->first_chain + c));
-    return good && (!o->n_new_inputs || may_be_written(gm_format("%s_new.csv", o->output)));
+    if (!all_may_be_written(o, false)) return false;
+    if (o->overwrite || o->goes_on) return true;
+    char *checkpoint = gm_format("%s.checkpoint", o->output);
+    const bool there = access(checkpoint, F_OK) == 0;
+    if (there) gm_error("%s is there already: --resume goes on with its run, --overwrite begins anew", checkpoint);
+    free(checkpoint);
+    return !there && all_may_be_written(o, true);
 }

@@ -32,7 +32,7 @@ static void draw_bar(const GmProgress *p, long done, double now)
     memset(bar, ' ', WIDTH);
     memset(bar, '=', (size_t)full);
     bar[WIDTH] = 0;
-    const double left = (now - p->started) * (double)(p->total - done) / (double)done;
+    const double left = (now - p->started) * (double)(p->total - done) / (double)(done > p->first ? done - p->first : 1);
     fprintf(stderr, "\r[%s] %3ld %% %-8s %6.0f s left ", bar, 100 * done / p->total, done <= p->warmup ? "warm-up" : "sampling", left);
     fflush(stderr);
 }

@@ -92,9 +92,8 @@ static int read_options(Options *o, int argc, char **argv)
         }
         case OPT_RELABEL_HELP: usage(stdout, "fit"); return GM_EXIT_OK;
         default:
-            gm_error(option == GM_OPTION_WITHOUT_VALUE ? "relabel: %s: a value is missing; try --help"
-                                                       : "relabel: %s: no such option; try --help",
-                     argv[optind - 1]);
+            if (option == GM_OPTION_WITHOUT_VALUE) gm_error("relabel: %s: a value is missing; try --help", argv[optind - 1]);
+            else gm_option_refused("relabel: ", GROUP_RELABEL, argv[optind - 1]);
             return GM_EXIT_USAGE;
         }
     if (optind >= argc) {
@@ -686,7 +685,7 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
 {
     Lines l;
     GmFile out = {0};
-    bool good = lines_open(&l, path) && gm_output_open(&out, final), header = false;
+    bool good = lines_open(&l, path) && gm_output_open(&out, final, false), header = false;
     FILE *to = out.to;
     char **cell = gm_alloc((size_t)r->n_columns, sizeof *cell);
     int *from = gm_alloc((size_t)r->n_labels, sizeof *from);

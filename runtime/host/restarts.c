@@ -363,6 +363,32 @@ void gm_restarts_print(FILE *to, const GmRestarts *w)
     for (int c = 0; w && c < w->chains; c++) gm_restarts_note(to, w, c, "");
 }
 
+void gm_restarts_save(GmRestarts *w, GmSaved *s)
+{
+    if (!w) return;
+    GM_SAVED(s, w->round);
+    for (int c = 0; c < w->chains; c++) {
+        Noted *x = &w->chain[c], now = *x;
+        bool there = x->draw != NULL;
+        GM_SAVED(s, there);
+        gm_saved_bytes(s, &now, sizeof now);
+        if (gm_saved_reads(s)) {
+            *x = now;
+            x->draw = x->gradient = x->density = NULL;
+        }
+        if (!there) continue;
+        const size_t n = MOST_NOTED * (size_t)x->coordinates;
+        if (gm_saved_reads(s)) {
+            x->draw = gm_alloc(n, sizeof *x->draw);
+            x->gradient = gm_alloc(n, sizeof *x->gradient);
+            x->density = gm_alloc(MOST_NOTED, sizeof *x->density);
+        }
+        gm_saved_bytes(s, x->draw, n * sizeof *x->draw);
+        gm_saved_bytes(s, x->gradient, n * sizeof *x->gradient);
+        gm_saved_bytes(s, x->density, MOST_NOTED * sizeof *x->density);
+    }
+}
+
 void gm_restarts_close(GmRestarts *w)
 {
     for (int c = 0; w && c < w->chains; c++) {

@@ -9,6 +9,7 @@
 #include "why.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 // Everything a run holds, so that one function can give it back whichever way the run ends.
 typedef struct Fit {
     const GmModel *model;
+    int argc;
+    char **argv;
     GmOptions options;
     GmData data;
     GmMemory memory;
@@ -26,7 +29,7 @@ typedef struct Fit {
     bool *chain_failed;  // its file could not be written
     bool derived;        // some column needs `derive`
     double sweep_seconds;
-    long sweeps;
+    long sweeps, first;      // made, and those of them before the run went on
     GmDevice *device;        // the GPU, or NULL
     GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts run one after the other
     double *update_seconds;  // --profile on the CPU
@@ -35,10 +38,20 @@ typedef struct Fit {
     GmRestarts *restarts;    // NULL: chains stay where they are
     bool starts;             // HMC updates look for a start that has a density
     GmWhy why;
+    GmOptions early_options;  // of --save-warmup: those of a run whose draws are the sweeps of warm-up
+    GmDraws early;
+    long *early_kept;  // by chain
+    GmCheckpoint checkpoint;
+    GmRecord record;
+    GmStop stop;
+    GmLive *live;  // of --status, or NULL
+    int status;    // with which it has ended
+    bool watches;  // for divergent transitions
 } Fit;
 
 static void fit_close(Fit *f)
 {
+    gm_live_close(f->live, f->status);
     gm_device_close(f->device);
     free(f->update_seconds);
     gm_new_data_close(f->new_data);
@@ -47,6 +60,11 @@ static void fit_close(Fit *f)
     gm_together_close(&f->run);
     gm_metrics_close(f->run.metrics);
     gm_draws_close(&f->draws);
+    gm_draws_close(&f->early);
+    gm_checkpoint_close(&f->checkpoint);
+    gm_record_close(&f->record);
+    free((char *)f->early_options.output);
+    free(f->early_kept);
     gm_memory_close(&f->memory);
     gm_data_close(&f->data, f->model);
     gm_why_close(&f->why);
@@ -65,6 +83,17 @@ static int before_move(GmRun *one, const GmHmc *of, void (*density)(GmRun *))
     return f->starts ? gm_find_start(one, of, density) : 0;
 }
 
+// The state of a chain as the next draw of it. false: its file cannot be written, which was said.
+static bool keep(Fit *f, GmRun *one, GmDraws *d, long at)
+{
+    // first: `derive` makes elements that do not exist NaN
+    const double lp = f->options.log_joint ? f->model->log_joint(one, one->chain) : 0;
+    if (f->derived) f->model->derive_chain(one);
+    const bool good = gm_draws_keep(d, f->model, &f->memory, one->chain, at, lp);
+    if (f->derived && f->model->restore_chain) f->model->restore_chain(one);
+    return good;
+}
+
 // After a sweep, by each chain for itself: a kept draw is computed and stored.
 static void after_sweep(GmRun *one)
 {
@@ -74,14 +103,16 @@ static void after_sweep(GmRun *one)
     gm_restarts_after(f->restarts, one);
     gm_trials_after(f->selected, one->chain, one->sweep);
     if (sampled == 1 && o->warmup == 0) gm_draws_begin(&f->draws, &f->run, f->selected, f->restarts, one->chain);
-    if (sampled <= 0 || sampled % o->thin || f->chain_failed[one->chain] || gm_fault_raised()) return;
-    // first: `derive` makes elements that do not exist NaN
-    const double lp = o->log_joint ? f->model->log_joint(one, one->chain) : 0;
-    if (f->derived) f->model->derive_chain(one);
-    if (gm_draws_keep(&f->draws, f->model, &f->memory, one->chain, sampled / o->thin - 1, lp))
-        f->chain_kept[one->chain] = sampled / o->thin;
+    if (f->chain_failed[one->chain] || gm_fault_raised()) return;
+    if (f->early_kept && sampled <= 0 && (one->sweep + 1) % o->thin == 0) {
+        const long kept = (one->sweep + 1) / o->thin;
+        if (keep(f, one, &f->early, kept - 1)) f->early_kept[one->chain] = kept;
+        else f->chain_failed[one->chain] = true;
+    }
+    if (f->watches && sampled > 0 && gm_stop_diverged(f->model, &f->memory, one->chain)) gm_stop_note(&f->stop, sampled, one->chain);
+    if (sampled <= 0 || sampled % o->thin) return;
+    if (keep(f, one, &f->draws, sampled / o->thin - 1)) f->chain_kept[one->chain] = sampled / o->thin;
     else f->chain_failed[one->chain] = true;
-    if (f->derived && f->model->restore_chain) f->model->restore_chain(one);
 }
 
 // A sweep update by update, with the time of each (--profile on the CPU); then what follows a sweep.
@@ -123,6 +154,58 @@ static void profile_print(FILE *to, const Fit *f)
     fprintf(to, "%-40s %12.2f %6.1f\n", "all", 1e6 * total / (double)f->sweeps, 100.0);
 }
 
+// What a checkpoint is made of. All chains have made the same sweeps.
+static GmCheckpointed checkpointed(Fit *f)
+{
+    return (GmCheckpointed){.memory = &f->memory,
+                            .run = &f->run,
+                            .selected = f->selected,
+                            .restarts = f->restarts,
+                            .draws = &f->draws,
+                            .early = f->early_kept ? &f->early : NULL,
+                            .kept = f->chain_kept[0],
+                            .early_kept = f->early_kept ? f->early_kept[0] : 0};
+}
+
+static void write_checkpoint(Fit *f)
+{
+    const GmCheckpointed all = checkpointed(f);
+    gm_checkpoint_write(&f->checkpoint, &all, &f->options);
+}
+
+// Before the first sweep of a run, or of what is left of it. false after a message.
+static bool begin_or_go_on(Fit *f)
+{
+    const GmCheckpointed all = checkpointed(f);
+    if (f->options.why) return true;
+    if (!f->checkpoint.goes_on)
+        for (int c = 0; c < f->options.chains && f->early_kept; c++) gm_draws_begin(&f->early, &f->run, f->selected, f->restarts, c);
+    if (!gm_checkpoint_begin(&f->checkpoint, &all, &f->options)) return false;
+    for (int c = 0; c < f->options.chains && f->checkpoint.goes_on; c++) {
+        f->chain_kept[c] = f->checkpoint.kept;
+        if (f->early_kept) f->early_kept[c] = f->checkpoint.early;
+    }
+    if (f->checkpoint.goes_on) {
+        f->draws.kept = f->checkpoint.kept;
+        gm_note("the run goes on after %ld sweeps, with %ld draws per chain", f->checkpoint.sweeps, f->checkpoint.kept);
+    }
+    return true;
+}
+
+// After a batch without a fault: whether the run ends here, by the status; enough: the rules have what they want.
+static int wants_to_end(Fit *f, long total, bool *enough)
+{
+    const GmOptions *o = &f->options;
+    const long first = f->stop.first;
+    if (gm_interrupted()) return GM_EXIT_INTERRUPTED;
+    if (o->stop_on_divergence && first < LONG_MAX) {  // of all chains the draws up to it, wherever batches end
+        if (first / o->thin < f->draws.kept) f->draws.kept = first / o->thin;
+        return GM_EXIT_DIVERGED;
+    }
+    *enough = gm_stop_enough(&f->stop, f->model, o, &f->draws);
+    return !*enough && f->run.sweep < total && gm_stop_time_is_over(o) ? GM_EXIT_TIME : GM_EXIT_OK;
+}
+
 // All sweeps, in batches of about a twentieth of a second: chains meet between batches only. Ends early on a fault, an
 // interruption or a file that cannot be written; the status says which.
 static int sample(Fit *f)
@@ -143,12 +226,19 @@ static int sample(Fit *f)
     f->run.host = f;
     f->run.after = after_sweep;
     f->run.batch = 1;
-    for (f->run.sweep = 0; f->run.sweep < total && status == GM_EXIT_OK;) {
+    f->run.sweep = 0;
+    if (!begin_or_go_on(f)) return GM_EXIT_USAGE;
+    f->watches = o->stop_on_divergence || o->status;
+    f->live = gm_live_open(f->model, o, &f->draws, &f->stop, f->run.sweep, total, f->draws.kept);
+    bool enough = false;
+    const long first = f->first = progress.first = f->run.sweep;
+    while (f->run.sweep < total && status == GM_EXIT_OK && !enough) {
         if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
         const long batch = f->run.batch;
         // warm-up ends with a batch, too
         f->run.batch = gm_progress_until(&progress, f->run.sweep,
                                          f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
+        f->run.batch = gm_stop_until(o, f->run.sweep, f->run.batch);
         f->run.batch = gm_together_until(
             &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
         const double before = gm_seconds();
@@ -164,16 +254,23 @@ static int sample(Fit *f)
         gm_together_meet(&f->run, f->model, f->run.sweep);
         for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++) gm_draws_begin(&f->draws, &f->run, f->selected, f->restarts, c);
         f->run.batch = batch;
-        if (gm_seconds() - before < 0.05 && f->run.batch < 100000) f->run.batch *= 2;
+        const double took = gm_seconds() - before;
+        if (took < 0.05 && f->run.batch < 100000) f->run.batch *= 2;
+        else if (took > 0.2 && f->run.batch > 1) f->run.batch /= 2;
         f->draws.kept = f->chain_kept[0];
         for (int c = 0; c < o->chains; c++) {
             if (f->chain_kept[c] < f->draws.kept) f->draws.kept = f->chain_kept[c];
             if (f->chain_failed[c]) status = GM_EXIT_FAULT;
         }
         if (gm_fault_raised()) status = GM_EXIT_FAULT;
-        else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
+        else if (status == GM_EXIT_OK) status = wants_to_end(f, total, &enough);
+        gm_live_at(f->live, f->run.sweep, f->draws.kept);
         gm_progress_show(&progress, f->run.sweep);
+        if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every) write_checkpoint(f);
     }
+    if (status == GM_EXIT_OK && !enough && gm_stop_rules(o)) status = f->stop.lacks_ess || o->until_rhat <= 0 ? GM_EXIT_FEW : GM_EXIT_APART;
+    if (f->checkpoint.asked && f->run.sweep > first && status != GM_EXIT_FAULT && status != GM_EXIT_DIVERGED) write_checkpoint(f);
+    gm_live_stop(f->live);
     f->sweeps = f->run.sweep;
     f->sweep_seconds = gm_seconds() - started;
     gm_progress_close(&progress);
@@ -183,10 +280,29 @@ static int sample(Fit *f)
 // What is left of a run that ended early, in words.
 static void explain_end(const Fit *f, int status)
 {
-    if (status != GM_EXIT_OK)
+    const GmOptions *o = &f->options;
+    char *worst =
+        status == GM_EXIT_FEW || status == GM_EXIT_APART ? gm_column_label(&f->draws, f->model, &f->memory, f->stop.worst, '[') : NULL;
+    if (status == GM_EXIT_OK && gm_stop_rules(o)) gm_note("enough after %ld draws per chain", f->draws.kept);
+    else if (status == GM_EXIT_TIME)
+        gm_error("--max-time %g: stopped after %ld sweeps; %ld draws per chain are kept", o->max_time, f->sweeps, f->draws.kept);
+    else if (status == GM_EXIT_DIVERGED)
+        gm_error("--stop-on-divergence: a transition of chain %d diverged in sweep %ld after warm-up; %ld draws per chain are kept",
+                 o->first_chain + f->stop.chain, (long)f->stop.first, f->draws.kept);
+    else if (status == GM_EXIT_FEW)
+        gm_error("--until-ess %g: %s has fewer effective draws after %ld draws per chain; --samples N allows more", o->until_ess, worst,
+                 f->draws.kept);
+    else if (status == GM_EXIT_APART)
+        gm_error("--until-rhat %g: R-hat of %s is larger after %ld draws per chain; --samples N allows more", o->until_rhat, worst,
+                 f->draws.kept);
+    else if (status != GM_EXIT_OK)
         gm_error("%s after %ld sweeps; %ld draws per chain are kept", status == GM_EXIT_INTERRUPTED ? "interrupted" : "stopped", f->sweeps,
                  f->draws.kept);
+    free(worst);
 }
+
+// Whether all draws that there are to be are there, or those before the end that an option asks for.
+static bool is_in_order(int status) { return status == GM_EXIT_OK || (status >= GM_EXIT_TIME && status <= GM_EXIT_APART); }
 
 // A definition of data that is no number somewhere: names the element. (On a GPU the arrays are not here.)
 static bool explain_definition(const Fit *f)
@@ -298,14 +414,33 @@ static void note_missing(FILE *to, const Fit *f)
     }
 }
 
+// NAME_run.json, of a run that has draws; `rerun` compares them.
+static int record(Fit *f, int status)
+{
+    const GmRecorded all = {.model = f->model,
+                            .run = &f->run,
+                            .draws = &f->draws,
+                            .selected = f->selected,
+                            .restarts = f->restarts,
+                            .gpu = f->device ? f->device->name : NULL,
+                            .sweeps = f->sweeps};
+    if (f->draws.kept == 0 || !(is_in_order(status) || status == GM_EXIT_INTERRUPTED)) return status;
+    if (!gm_record_write(&f->record, &all, &f->options, status)) return GM_EXIT_FAULT;
+    return gm_rerun_same(&f->record) || status != GM_EXIT_OK ? status : GM_EXIT_CHECK;
+}
+
 static int finish(Fit *f, int status)
 {
     gm_fault_print(f->model, &f->memory, NULL);
     explain_fault(f);
     gm_stayed_note();
+    for (int c = 0; c < f->options.chains && f->early_kept; c++)
+        if (c == 0 || f->early_kept[c] < f->early.kept) f->early.kept = f->early_kept[c];
+    if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     explain_end(f, status);
-    if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
+    if (is_in_order(status) && impossible(f)) status = GM_EXIT_FAULT;
+    status = record(f, status);
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
     if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
         note_missing(notes, f);
@@ -317,18 +452,26 @@ static int finish(Fit *f, int status)
     if (f->device && f->device->profile && f->sweeps > 0) gm_device_profile_print(f->device, notes, f->sweeps);
     else if (f->update_seconds && f->sweeps > 0) profile_print(notes, f);
     if (f->options.profile && f->sweeps > 0) gm_device_predictions(notes, f->model, &f->options, &f->data);
-    if (f->new_data && f->draws.kept > 0 && status == GM_EXIT_OK && !gm_new_data_take(f->new_data, notes, &f->options, &f->draws))
+    if (f->new_data && f->draws.kept > 0 && is_in_order(status) && !gm_new_data_take(f->new_data, notes, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0) return status;
-    if (f->options.output && f->draws.kept > 0 && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED))
+    if (f->options.output && f->draws.kept > 0 && (is_in_order(status) || status == GM_EXIT_INTERRUPTED))
         gm_note("draws: %s_%d.csv%s", f->options.output, f->options.first_chain, f->options.chains > 1 ? ", ..." : "");
     else if (!f->options.output) gm_note("the draws are not written to files; -o NAME does that");
     char median[60] = "";
     const double pace = f->device ? gm_device_pace(f->device) : 0;
     if (pace > 0) snprintf(median, sizeof median, " (median %.3g ms by the GPU's clock)", pace);
-    gm_note("%ld sweeps of %d chain%s in %.3g s, %.3g ms each%s; seed %llu", f->sweeps, f->options.chains, f->options.chains > 1 ? "s" : "",
-            f->sweep_seconds, 1000 * f->sweep_seconds / (double)f->sweeps, median, (unsigned long long)f->options.seed);
+    const long made = f->sweeps - f->first;
+    if (made > 0)
+        gm_note("%ld sweeps of %d chain%s in %.3g s, %.3g ms each%s; seed %llu", made, f->options.chains, f->options.chains > 1 ? "s" : "",
+                f->sweep_seconds, 1000 * f->sweep_seconds / (double)made, median, (unsigned long long)f->options.seed);
     return status;
+}
+
+static int sample_and_finish(Fit *f)
+{
+    const int status = sample(f);
+    return status == GM_EXIT_USAGE ? status : finish(f, status);  // then nothing was begun, which was said
 }
 
 // Is the CPU no answer?
@@ -416,6 +559,36 @@ static int look_again(Fit *f)
     return status;
 }
 
+// Settings of HMC need something that is drawn by it; else a message.
+static bool hmc_possible(const GmModel *model, const GmOptions *o)
+{
+    bool any = !o->adapt_delta && !o->max_treedepth;
+    for (int f = 0; f < model->n_state; f++) any |= model->state[f].role == GM_DIAGNOSTIC;
+    if (!any)
+        gm_error("--%s: no unknown of this program is drawn by HMC; gmc --method nuts %s makes one",
+                 o->adapt_delta ? "adapt-delta" : "max-treedepth", model->source);
+    return any;
+}
+
+// --save-warmup: the files that sweeps of warm-up go to, as draws of a run without one.
+static bool early_open(Fit *f)
+{
+    const GmOptions *o = &f->options;
+    if (!o->save_warmup || o->check || o->compare_devices) return true;
+    f->early_options = *o;
+    f->early_options.output = gm_format("%s_warmup", o->output);
+    f->early_options.samples = o->warmup / o->thin;
+    f->early_options.warmup = 0;
+    f->early_options.summary = false;
+    f->early_options.n_new_inputs = 0;
+    const bool quiet = gm_quiet;
+    gm_quiet = true;  // what is to be said of the columns was said of those of the draws
+    const bool good = gm_draws_open(&f->early, f->model, &f->memory, &f->data, &f->early_options);
+    gm_quiet = quiet;
+    f->early_kept = gm_alloc((size_t)o->chains, sizeof *f->early_kept);
+    return good;
+}
+
 // Data, memory and initial values; then the sweeps or the check.
 static int start(Fit *f)
 {
@@ -428,8 +601,9 @@ static int start(Fit *f)
     }
     omp_set_num_threads(o->threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
-    if (!gm_together_possible(model, o)) return GM_EXIT_USAGE;
-    if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
+    if (!gm_together_possible(model, o) || !hmc_possible(model, o)) return GM_EXIT_USAGE;
+    if (!gm_checkpoint_open(&f->checkpoint, o) || !gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
+        !gm_checkpoint_data(&f->checkpoint, model, &f->data) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
     if (o->check) gm_sparse_checked();
@@ -445,17 +619,23 @@ static int start(Fit *f)
                      .threads = o->threads,
                      .missing = f->data.missing,
                      .warmup = o->warmup,
+                     .accept = o->adapt_delta,
+                     .depth = o->max_treedepth,
                      .requests = o->requests};
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
     f->run.check_ratios = gm_alloc((size_t)o->chains, sizeof *f->run.check_ratios);
-    if (negative_size(f) || !gm_initial(model, &f->memory, &f->data, o, &f->run)) return GM_EXIT_USAGE;
+    if (negative_size(f) ||
+        !(f->checkpoint.goes_on ? gm_checkpoint_memory(&f->checkpoint, &f->memory) : gm_initial(model, &f->memory, &f->data, o, &f->run)))
+        return GM_EXIT_USAGE;
     if (o->compare_devices) return compare_devices(f);
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
+    if (!early_open(f)) return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
     if (!gm_outputs_may_be_written(o))  // now all that is read is known
         return GM_EXIT_USAGE;
+    gm_record_open(&f->record, o, f->argc, f->argv);
     gm_signals_catch();
     const GmExit chosen = choose_device(f);
     if (chosen != GM_EXIT_OK) return chosen;
@@ -490,7 +670,7 @@ static int start(Fit *f)
     }
     gm_signals_wait();
     if (o->map) return gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
-    if (o->init_map) {
+    if (o->init_map && !f->checkpoint.goes_on) {
         const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
         if (climbed != GM_EXIT_OK) return climbed;
     }
@@ -504,11 +684,13 @@ static int start(Fit *f)
     gm_trials_know(f->selected, f->run.metrics);
     if (!o->check && !f->device && !f->run.together) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
     f->starts = !(o->init_file || o->init_map);
-    if (f->starts && !f->device && !o->check) gm_find_starts_of_updates(model, &f->run);
-    if (f->starts && !f->device && !o->check && !begin_with_density(f)) return GM_EXIT_USAGE;
+    if (f->starts && !f->device && !o->check && !f->checkpoint.goes_on) {
+        gm_find_starts_of_updates(model, &f->run);
+        if (!begin_with_density(f)) return GM_EXIT_USAGE;
+    }
     f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
     if (o->why) return look_again(f);
-    return o->check ? gm_check_updates(model, &f->run, &f->data, &f->memory) : finish(f, sample(f));
+    return o->check ? gm_check_updates(model, &f->run, &f->data, &f->memory) : sample_and_finish(f);
 }
 
 // What was printed is all there, or that is said.
@@ -526,10 +708,21 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     gm_fault_clear();
     if (argc > 1 && strcmp(argv[1], "relabel") == 0) return printed(gm_relabel(model, argc - 1, argv + 1));
     if (argc > 1 && strcmp(argv[1], "report") == 0) return printed(gm_report(model, argc - 1, argv + 1));
+    if (argc > 1 && strcmp(argv[1], "rerun") == 0 && !gm_rerun_open(&fit.record, &argc, &argv)) {
+        gm_record_close(&fit.record);
+        return GM_EXIT_USAGE;
+    }
+    char **given = gm_alloc((size_t)argc + 1, sizeof *given);  // as it is: reading it changes the order
+    memcpy(given, argv, (size_t)argc * sizeof *given);
+    fit.argc = argc;
+    fit.argv = given;
     int status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
+    gm_stop_open(&fit.stop);
     if (status < 0) status = start(&fit);
     if (!gm_files_unchanged() && status == GM_EXIT_OK) status = GM_EXIT_FAULT;
+    fit.status = status;
     fit_close(&fit);
+    free(given);
     return printed(status);
 }

@@ -108,6 +108,7 @@ typedef struct Trial {  // of a set of unknowns, by all chains
     bool nuts;            // what is tried, or taken
     long every;           // sweeps, of which one makes the Gibbs updates besides; 0: none does
     const char *because;  // without numbers; or NULL
+    char *own_text;       // the same, in a run that goes on; NULL: the program has it
 } Trial;
 
 typedef struct Watch {
@@ -937,7 +938,8 @@ static void say(FILE *to, const GmTrials *w, int k)
         fprintf(to, " effective draws for the same work%s", t->nuts ? " as by Gibbs" : "");
         say_divergent(to, t);
     }
-    if (t->because == SHORT && !t->nuts) fprintf(to, "; %s was not tried: that takes a warm-up of 300 sweeps", w->by);
+    if (t->because && strcmp(t->because, SHORT) == 0 && !t->nuts)
+        fprintf(to, "; %s was not tried: that takes a warm-up of 300 sweeps", w->by);
     else if (t->because) fprintf(to, "; %s", t->because);
     fprintf(to, ".\n");
 }
@@ -963,9 +965,46 @@ const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between
 
 void gm_trials_print(FILE *to, const GmTrials *w) { gm_trials_note(to, w, 0, ""); }
 
+// Of a set of unknowns; what is watched is there in both directions, or given back.
+static void save_trial(GmTrials *w, int k, GmSaved *s)
+{
+    Trial *t = &w->trial[k], now = *t;
+    gm_saved_bytes(s, &now, sizeof now);
+    char *because = gm_saved_text(s, t->because);
+    if (gm_saved_reads(s)) {
+        free(t->own_text);
+        *t = now;
+        t->because = t->own_text = because;
+    }
+    for (int c = 0; c < w->chains; c++) {
+        Watch *x = &w->watch[c * w->n + k];
+        gm_saved_bytes(s, x->n, sizeof x->n);
+        for (int m = 0; m < METHODS; m++) {
+            bool there = x->draw[m] != NULL;
+            GM_SAVED(s, there);
+            const size_t bytes = (size_t)w->elements[k] * MOST_DRAWS * sizeof(double);
+            if (there && x->draw[m]) gm_saved_bytes(s, x->draw[m], bytes);
+            else if (gm_saved_reads(s)) {
+                free(x->draw[m]);
+                x->draw[m] = NULL;
+            }
+        }
+    }
+}
+
+void gm_trials_save(GmTrials *w, GmSaved *s)
+{
+    if (!w) return;
+    gm_saved_bytes(s, w->selected, (size_t)(w->n * w->chains) * sizeof *w->selected);
+    for (int k = 0; k < w->n; k++) save_trial(w, k, s);
+    GM_SAVED(s, w->met);
+    GM_SAVED(s, w->plans);
+}
+
 void gm_trials_close(GmTrials *w)
 {
     if (!w) return;
+    for (int k = 0; k < w->n; k++) free(w->trial[k].own_text);
     for (int i = 0; i < w->chains * w->n; i++)
         for (int m = 0; m < METHODS; m++) free(w->watch[i].draw[m]);
     free(w->selected);

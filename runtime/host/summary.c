@@ -1,6 +1,7 @@
 // summary.c -- the table at the end: posterior mean, sd and quantiles of each quantity with their diagnostics (convergence.c), and
 // warnings.
 #include "host.h"
+#include "../device/nuts.h"
 
 #include <limits.h>
 #include <math.h>
@@ -133,11 +134,12 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         if (!gm_draws_diagnostic(d, model, k) || d->column[k].element != 0) continue;
         const char *of = model->state[d->column[k].field].name + strlen("moves_");
         long divergent = 0, deepest = 0;
+        const int most = d->options->max_treedepth ? d->options->max_treedepth : NUTS_DEPTH;
         int slow = 0;
         for (int c = 0; c < d->chains; c++) {
             for (long i = 0; i < d->kept; i++) {
                 divergent += number_at(d, c, i, k + GM_HMC_DIVERGENT) > 0;
-                deepest += number_at(d, c, i, k + GM_HMC_DEPTH) >= 10;
+                deepest += number_at(d, c, i, k + GM_HMC_DEPTH) >= most;
             }
             slow += d->kept >= 100 && energy_ratio(d, c, k + GM_HMC_ENERGY) < 0.3;
         }
@@ -152,15 +154,16 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
                             "and tail effective sample sizes, or run with --method gibbs.\n");
             else
                 fprintf(to,
-                        "Regions of high curvature are not explored, and estimates may be biased. %s smaller step size (infer { ... by "
-                        "nuts(accept = 0.99); }), or another parameterisation.\n",
+                        "Regions of high curvature are not explored, and estimates may be biased. %s smaller step size (--adapt-delta "
+                        "0.99), or another parameterisation.\n",
                         chosen ? "Use --method gibbs or both, a" : "Use a");
         }
         if (deepest > 0)
             fprintf(to,
                     "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s reached the maximum tree depth: they are slow, not wrong; "
-                    "rescale the unknowns, or allow longer trajectories (depth).\n",
-                    deepest, all, 100 * (double)deepest / (double)all, chosen ? chosen : of);
+                    "rescale the unknowns%s.\n",
+                    deepest, all, 100 * (double)deepest / (double)all, chosen ? chosen : of,
+                    most < NUTS_DEPTH ? ", or allow longer trajectories (--max-treedepth)" : "");
         if (slow > 0)
             fprintf(to,
                     "Warning: the energy of %d of %d chains hardly changes from draw to draw (E-BFMI below 0.3): tails may be missed; "

@@ -168,8 +168,22 @@ void gm_together_note(FILE *to, const GmRun *run, const char *before)
     }
 }
 
+// `of` is what the next sweep says of itself, but for its name.
+void gm_together_save(GmRun *run, GmSaved *s)
+{
+    for (int k = 0; k < run->n_together; k++) {
+        GmTogether *t = &run->together[k];
+        GM_SAVED(s, t->made);
+        GM_SAVED(s, t->step);
+        GM_SAVED(s, t->time);
+        char *name = gm_saved_text(s, t->made ? t->of.name : NULL);
+        if (name) t->of.name = t->own_name = name;
+    }
+}
+
 void gm_together_close(GmRun *run)
 {
+    for (int k = 0; k < run->n_together; k++) free(run->together[k].own_name);
     free(run->together);
     run->together = NULL;
     run->n_together = 0;

@@ -27,8 +27,8 @@ typedef struct Pen {  // a thread that writes
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, room;  // a block was stored; rows were written
-    bool closing;
-    char *text;  // TEXT bytes
+    bool closing, hurry;        // hurry: somebody waits until all is written
+    char *text;                 // TEXT bytes
     size_t used;
 } Pen;
 
@@ -110,12 +110,13 @@ static void *write_all(void *argument)
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec++;
-        while (!p->closing && longest(p) < w->block && pthread_cond_timedwait(&p->work, &p->lock, &until) != ETIMEDOUT) {}
+        while (!p->closing && !p->hurry && longest(p) < w->block && pthread_cond_timedwait(&p->work, &p->lock, &until) != ETIMEDOUT) {}
         closing = p->closing;
         pthread_mutex_unlock(&p->lock);
         for (int c = p->first; c < w->chains; c += w->pens)
             if (waiting(w, c) > 0) write_rows(p, c);
         pthread_mutex_lock(&p->lock);
+        if (longest(p) == 0) p->hurry = false;
         pthread_cond_broadcast(&p->room);
         pthread_mutex_unlock(&p->lock);
     }
@@ -195,6 +196,26 @@ GmWriter *gm_writer_open(double *rows, int chains, long held, long columns, FILE
     w->pen = gm_alloc((size_t)w->pens, sizeof *w->pen);
     for (int k = 0; k < w->pens; k++) pen_open(&w->pen[k], w, k);
     return w;
+}
+
+void gm_writer_begin(GmWriter *w, long at)
+{
+    for (int c = 0; c < w->chains; c++) {
+        atomic_store(&w->chain[c].written, at);
+        atomic_store(&w->chain[c].stored, at);
+    }
+}
+
+void gm_writer_flush(GmWriter *w)
+{
+    for (int k = 0; k < w->pens; k++) {
+        Pen *p = &w->pen[k];
+        pthread_mutex_lock(&p->lock);
+        p->hurry = true;
+        pthread_cond_signal(&p->work);
+        while (p->hurry) pthread_cond_wait(&p->room, &p->lock);
+        pthread_mutex_unlock(&p->lock);
+    }
 }
 
 void gm_writer_close(GmWriter *w)

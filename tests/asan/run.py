@@ -132,7 +132,8 @@ def try_model(m, folder):
             arguments = [os.path.join(folder, "data.json")] + arguments
             with open(arguments[0], "w") as f:
                 json.dump(values, f)
-        short = ["--samples", "9", "--warmup", "9", "--seed", "1", "-q", "--params", "all,auxiliaries", "-o", os.path.join(folder, "draws")]
+        short = ["--samples", "9", "--warmup", "9", "--seed", "1", "-q", "--params", "all,auxiliaries",
+                 "--overwrite", "-o", os.path.join(folder, "draws")]
         for more in (["--chains", "2", "--threads", "2"] + short, ["--chains", "1", "--threads", "2", "--init", "0"] + short,
                      ["--check", "--chains", "2", "--threads", "1", "-q"]):
             status, text = call([program] + arguments + more, where)

@@ -60,7 +60,7 @@ def main():
 
         def run(sweeps):
             return processor_time([base, base + ".json", "--device", "cpu", "--threads", "1", "--chains", "1", "--seed", "1", "--warmup",
-                                   "0", "--samples", str(sweeps), "--no-summary", "-q", "-o", base + "_draws"])
+                                   "0", "--samples", str(sweeps), "--no-summary", "-q", "--overwrite", "-o", base + "_draws"])
         print("| %s | %.3g | %s |" % (title, 1000 * (min(run(12) for _ in range(3)) - min(run(2) for _ in range(3))) / 210,
                                       counted(o.gmc, source, data)), flush=True)
 

@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory() as folder:
         best = None
         for _ in range(3):
             r = subprocess.run([f"{folder}/fit", f"{folder}/data.json", "--device", "cpu", "--chains", "1", "--threads", "1", "--warmup",
-                                "30", "--samples", "50", "--seed", "1", "--params", "lp__", "-o", f"{folder}/draws"],
+                                "30", "--samples", "50", "--seed", "1", "--params", "lp__", "--overwrite", "-o", f"{folder}/draws"],
                                capture_output=True, text=True)
             ms = re.search(r"([0-9.e+-]+) ms each", r.stdout + r.stderr)
             if not ms:

@@ -237,10 +237,10 @@ def fit(folder, model, inputs, precision, chains, warmup, samples, thin=1):
               "--thin", str(thin), "--no-summary", "--no-lp",
               "--params", {"intercepts": "mu,tau,sigma", "mixture": "w,mu", "multinomial": "B", "topics": "fit", "factors": "s",
                            "walk": "s,q", "ar2": "s,q", "trend": "s,q", "field": "s,t", "crossed": "mu,s,sa,sb", "hmm": "s"}.get(model,
-                                   "beta"), "--seed", "1", "-o", "draws"]
+                                   "beta"), "--seed", "1", "--overwrite", "-o", "draws"]
     if model == "modes":
         common = ["map", "--device", "gpu", "--precision", precision, "--starts", "1", "--iterations", str(max(1, samples)), "--no-summary",
-                  "--seed", "1", "-o", "mode"]
+                  "--seed", "1", "--overwrite", "-o", "mode"]
     try:
         return subprocess.run(["./" + model, *common, *inputs] if model == "modes" else ["./" + model, *inputs, *common], cwd=folder,
                               capture_output=True, text=True, timeout=240)

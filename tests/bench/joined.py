@@ -50,7 +50,7 @@ def main():
             for name in REQUESTS:
                 before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
                 subprocess.run([path(name), path("data.json"), "--samples", "5000", "--warmup", "200", "--seed", "3", "--threads", "1",
-                                "--params", "all", "--no-summary", "-q", "-o", path("draws")], check=True)
+                                "--params", "all", "--no-summary", "-q", "--overwrite", "-o", path("draws")], check=True)
                 seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
                 chains = []
                 for k in range(1, 5):

@@ -56,7 +56,8 @@ def main():
                 for n in (2, 2 + (sweeps if not route else max(2, sweeps // 10))):       # the difference: without reading and ordering
                     before = resource.getrusage(resource.RUSAGE_CHILDREN)
                     ran = subprocess.run([program, values, "--samples", str(n), "--warmup", "1", "--chains", "1", "--threads", "1",
-                                          "--no-summary", "--profile", "-o", w.path("draws")], capture_output=True, text=True,
+                                          "--no-summary", "--profile",
+                                          "--overwrite", "-o", w.path("draws")], capture_output=True, text=True,
                                          env={**os.environ, **({"GM_JOINT": route} if route else {})}, check=True)
                     after = resource.getrusage(resource.RUSAGE_CHILDREN)
                     used.append((n, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))

@@ -101,7 +101,7 @@ def run_gmc(name, data, work, sweeps):
         at = time.time()
         subprocess.run([fit, fit + ".json", "--device", "cpu", "--threads", "1", "--chains", "1", "--seed", "1", "--warmup", str(warmup),
                         "--samples", str(kept), "--params", ",".join(KEPT[name]),
-                        "--no-lp", "--no-summary", "-o", fit + "_draws"], check=True, stdout=subprocess.DEVNULL)
+                        "--no-lp", "--no-summary", "--overwrite", "-o", fit + "_draws"], check=True, stdout=subprocess.DEVNULL)
         return time.time() - at
     short = seconds(1, 1)
     long = seconds(sweeps // 5, sweeps)

@@ -45,7 +45,7 @@ def time_of(program, data, sweeps, route, w):
     for n in (2, 2 + sweeps):                    # the difference: without reading and ordering
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         ran = subprocess.run([program, *data, "--samples", str(n), "--warmup", "1", "--chains", "1", "--threads", "1", "--no-summary",
-                              "--profile", "-o", w.path("draws")], capture_output=True, text=True,
+                              "--profile", "--overwrite", "-o", w.path("draws")], capture_output=True, text=True,
                              env={**os.environ, **({"GM_JOINT": route} if route else {})}, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

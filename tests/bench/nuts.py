@@ -44,7 +44,7 @@ def main():
                 table, whole = fit(program, data, DRAWS)
                 _, start = fit(program, data, 10)
                 pace[method] = worst(table) / (whole - start)
-            _, written = fit(program, data, DRAWS, "-o", os.path.join(folder, "draws"))
+            _, written = fit(program, data, DRAWS, "--overwrite", "-o", os.path.join(folder, "draws"))
             with open(os.path.join(folder, "draws_1.csv")) as f:
                 steps = sum(float(row["n_leapfrog__"]) + 1 for row in csv.DictReader(line for line in f if line[0] != "#"))
             print("| %s | %.3g | %.3g | %.1f | %.2g |" % (name, pace["gibbs"], pace["nuts"], pace["nuts"] / pace["gibbs"],

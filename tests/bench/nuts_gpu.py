@@ -96,7 +96,8 @@ def run(folder, only):
         fit(folder, model, inputs, 1, 1, 1, "--params", kept, "--no-summary")        # compiles the kernels for these data
         for chains, target in targets.items():
             _, start = fit(folder, model, inputs, chains, warmup, 1, "--params", kept, "--no-summary")
-            table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept, "-o", "moves", "--summary", "all")
+            table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept,
+                               "--overwrite", "-o", "moves", "--summary", "all")
             steps, ess, far = measured(folder, chains, beta, kept, table)
             asked = float((steps + 1).max(axis=0)[1:].sum())
             print("| %s | %d | %.3f | %s | %.0f | %.0f | %.2f | %.1f |%s" % (name, chains, 1000 * (whole - start) / asked, target or "",
@@ -125,7 +126,8 @@ def many(folder, only):
         inputs, beta = data(folder, model, sizes)
         fit(folder, model, inputs, 1, 1, 1, "--params", kept, "--no-summary")        # compiles the kernels for these data
         for moves in ("nuts", "chees"):
-            table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept, "-o", "moves", "--summary", "all",
+            table, whole = fit(folder, model, inputs, chains, warmup, samples, "--params", kept,
+                               "--overwrite", "-o", "moves", "--summary", "all",
                                "--moves", moves)
             steps, ess, far = measured(folder, chains, beta, kept, table)
             print("| %s | %d | %s | %.0f, %.0f | %.0f | %.2f | %.1f |%s" % (name, chains, moves, steps.mean(), steps.max(axis=0).mean(),

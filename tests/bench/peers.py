@@ -315,7 +315,7 @@ def divergences(names, draws):
 def run_gmc(name, method, seed, draws):
     out = os.path.join(A.work, name + "_gmc")
     words = here([program(name, method), places(name)[1], "-q", "--device", "cpu", "--chains", "1", "--threads", "1", "--warmup",
-                  str(A.warmup), "--seed", str(seed), "--no-summary", "-o", out, "--samples"])
+                  str(A.warmup), "--seed", str(seed), "--no-summary", "--overwrite", "-o", out, "--samples"])
     warm = [command(words + ["1"]) for _ in range(3)]
     whole = command(words + [str(draws)])
     for got in [*warm, whole]:

@@ -79,7 +79,7 @@ def jags():
     arguments = ["X=" + os.path.join(OUT, "jags_X.npy"), "y=" + os.path.join(OUT, "jags_y.npy"), "--chains", "1", "--threads", "1",
                  "--seed", "1", "--no-lp", "--no-summary"]
     start = time.time()
-    r = run([program, *arguments, "--warmup", "200", "--samples", "5000", "-o", os.path.join(OUT, "probit")])
+    r = run([program, *arguments, "--warmup", "200", "--samples", "5000", "--overwrite", "-o", os.path.join(OUT, "probit")])
     per_sweep = float(re.search(r"([0-9.e+-]+) ms each", r.stdout + r.stderr).group(1)) / 1000
     with open(os.path.join(OUT, "probit_1.csv")) as f:
         rows = [line.rstrip().split(",") for line in f if not line.startswith("#")]

@@ -122,7 +122,7 @@ def main():
         run(["cc", "-O1", text] + flags + ["-o", path])
         run([gmc, "-q", "--no-device", "--method", "gibbs", os.path.join(ROOT, model), "-o", path + "_full"])
         mine = draws(run([path] + data + ["--seed", "5"] + SWEEPS).stdout)
-        run([path + "_full"] + data + ["--seed", "5", "--chains", "1", "-q", "-o", path] + SWEEPS,
+        run([path + "_full"] + data + ["--seed", "5", "--chains", "1", "-q", "--overwrite", "-o", path] + SWEEPS,
             env={**os.environ, "GM_JOINT": "lesson", "OMP_NUM_THREADS": "1"})
         wrong = differs(mine, draws(open(path + "_1.csv").read()))
         if not wrong and lines > MOST.get(model, 400):

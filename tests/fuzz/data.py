@@ -246,7 +246,7 @@ def try_one(number, first, program):
     folder = tempfile.mkdtemp(prefix="gmc_fuzz_")
     words = [w for w in write_trial(number, first, folder) if "\x00" not in w]
     command = [program] + words + ["--samples", "2", "--warmup", "2", "--chains", "1", "--threads", "1", "--seed", "1", "--device", "cpu",
-                                   "-o", "draws"]
+                                   "--overwrite", "-o", "draws"]
     try:
         ran = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                              env=ENVIRONMENT, timeout=SECONDS)

@@ -49,7 +49,7 @@ def run(folder, fit, body):
         def same(one, two):
             return all(body(folder, one, k) == body(folder, two, k) for k in range(1, chains + 1))
 
-        whole = fit(folder, name, inputs, "--device", "gpu", *common, "-o", name + "_whole")
+        whole = fit(folder, name, inputs, "--device", "gpu", *common, "--overwrite", "-o", name + "_whole")
         refused = fit(folder, name, inputs, "--device", "gpu", *common, "--device-memory", "1MB")
         least = re.search(r"needs ([0-9.]+) ([MG])B", refused.stderr)
         what = "%s %d x %d, %d chains, %s" % (model, n, p, chains, precision)
@@ -59,13 +59,14 @@ def run(folder, fit, body):
             continue
         least = float(least.group(1)) * {"M": 1e6, "G": 1e9}[least.group(2)] * 1.006
         for limit in (least, least + n * p):
-            ran = fit(folder, name, inputs, "--device", "gpu", *common, "--device-memory", "%.0f" % limit, "-o", name + "_away")
+            ran = fit(folder, name, inputs, "--device", "gpu", *common, "--device-memory", "%.0f" % limit,
+                      "--overwrite", "-o", name + "_away")
             good = ran.returncode == 0 and "X (" in ran.stderr and "stays in the memory of the host" in ran.stderr and same(name + "_whole",
                     name + "_away")
             results.append((good, "%s, %.0f MB of the GPU's memory: %s" % (what, limit / 1e6, "the same draws" if good
                                                                            else "status %d %s" % (ran.returncode, ran.stderr[-400:]))))
         if (model, n, p, chains, precision) == CASES[0]:
-            ran = fit(folder, name, inputs, "--device", "gpu:1", *common, "-o", name + "_away")
+            ran = fit(folder, name, inputs, "--device", "gpu:1", *common, "--overwrite", "-o", name + "_away")
             if ran.returncode == 5 and "there is no GPU 1" in ran.stderr:
                 print("skipped: a second GPU, there is one")
             else:

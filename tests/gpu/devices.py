@@ -397,7 +397,7 @@ def compare(folder, name, data, loose):
 def posterior(folder, name, inputs, precision):
     common = ["--seed", "7", "--samples", "4000", "--no-summary", "-q", *asked(name)]
     stem = "%s_%s" % (name, precision)
-    gpu = fit(folder, name, inputs, "--device", "gpu", "--precision", precision, "-o", stem, *common)
+    gpu = fit(folder, name, inputs, "--device", "gpu", "--precision", precision, "--overwrite", "-o", stem, *common)
     if gpu.returncode != 0:
         return False, "%s %s: status %d %s" % (name, precision, gpu.returncode, gpu.stderr[-500:])
     names, x = draws(folder, stem)
@@ -418,10 +418,10 @@ def body(folder, stem, chain):
 def repeats(folder, name, inputs):
     common = ["--seed", "11", "--samples", "50", "--warmup", "20", "--no-summary", "-q", "--device", "gpu", *asked(name)]
     results, one, two = [], name + "_first", name + "_second"
-    fit(folder, name, inputs, *common, "-o", one)
+    fit(folder, name, inputs, *common, "--overwrite", "-o", one)
     for what, options, chains in (("again", [], 4), ("two chains", ["--chains", "2"], 2), ("without graphs", ["--profile"], 4),
                                   ("the last two", ["--first-chain", "3", "--chains", "2"], 2)):
-        ran = fit(folder, name, inputs, *common, "-o", two, *options)
+        ran = fit(folder, name, inputs, *common, "--overwrite", "-o", two, *options)
         first = 3 if what == "the last two" else 1
         same = ran.returncode == 0 and all(body(folder, one, first + k) == body(folder, two, first + k) for k in range(chains))
         results.append((same, "%s, %s: %s" % (name, what, "the same draws" if same else "other draws (status %d) %s" % (ran.returncode,
@@ -442,7 +442,8 @@ def large(folder):
     y = (r.uniform(size=n) < 1 / (1 + np.exp(-X[:, :3] @ true))).astype(np.int32)
     np.save(os.path.join(folder, "large_X.npy"), X)
     np.save(os.path.join(folder, "large_y.npy"), y)
-    ran = fit(folder, "large", "X=large_X.npy y=large_y.npy", "--device", "gpu", "--seed", "1", "--warmup", "100", "--samples", "200", "-o",
+    ran = fit(folder, "large", "X=large_X.npy y=large_y.npy", "--device", "gpu", "--seed", "1", "--warmup", "100", "--samples", "200",
+              "--overwrite", "-o",
               "large", "--no-lp", "--params", "beta", "--no-summary", "-q", seconds=60)
     if ran.returncode != 0:
         return False, "large: status %d %s" % (ran.returncode, ran.stderr[-300:])
@@ -483,7 +484,7 @@ def run(folder, only, posteriors=True):
     chosen = list(shown) if posteriors else []
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         cpu = [pool.submit(fit, folder, n, shown[n], "--device", "cpu", "--seed", "8", "--samples", "4000", "--threads", "2",
-                           "--no-summary", "-q", "-o", n + "_cpu", *asked(n), seconds=300) for n in chosen]
+                           "--no-summary", "-q", "--overwrite", "-o", n + "_cpu", *asked(n), seconds=300) for n in chosen]
         list(pool.map(lambda w: fit(folder, w[0], w[1], *quiet, "--precision", w[2], seconds=300), warm))
         results = [(c.result().returncode == 0, "%s on the CPU: status %d" % (n, c.result().returncode)) for n,
                    c in zip(chosen, cpu) if c.result().returncode != 0]

@@ -281,7 +281,7 @@ def statuses(place):
     for error, words in ((999, "Xid"), (700, "bug of gmc"), (719, "system's log")):
         for name in glob.glob(place.at("lost_*.csv*")):
             os.remove(name)
-        ran = place.fit("normal", place.data("normal", 1000, 3), "-o", "lost", "--warmup", "0", "--samples", "100000",
+        ran = place.fit("normal", place.data("normal", 1000, 3), "--overwrite", "-o", "lost", "--warmup", "0", "--samples", "100000",
                         STUB_FAIL="cuEventSynchronize=%d@9" % error)
         said = re.search(r"stopped after (\d+) sweeps; (\d+) draws per chain are kept", ran.stderr)
         kept = [sum(line[0] != "#" for line in open(name)) - 1 for name in sorted(glob.glob(place.at("lost_*.csv")))]
@@ -341,7 +341,8 @@ def auto(place):
         """Runs it; the line about the device is to begin with `device`, or not to be there."""
         for name in glob.glob(place.at("auto_*.csv")):
             os.remove(name)
-        r = place.fit("logistic", inputs, "-o", "auto", *options, **{"GMC_DEVICE": None, "CUDA_VISIBLE_DEVICES": None, **environment})
+        r = place.fit("logistic", inputs,
+                      "--overwrite", "-o", "auto", *options, **{"GMC_DEVICE": None, "CUDA_VISIBLE_DEVICES": None, **environment})
         said = [line for line in r.stderr.splitlines() if line.startswith(("CPU: ", "GPU: ", "on the CPU: "))]
         on_gpu = " on GPU 0 " in r.stderr
         good = r.returncode == 0 and [line[:len(device)] for line in said] == [device] * (device != "") and on_gpu == (device == "GPU: ")
@@ -368,12 +369,13 @@ def auto(place):
     slow = ran("a slow GPU", "CPU: ", *SHORT, cache="auto", GMC_DEVICE="measure", STUB_LAUNCH="0.005")
     same("the CPU, asked for", slow, "--device", "cpu", *SHORT)
     fast = ran("a fast GPU", "GPU: ", "--chains", "16", *SHORT, inputs=large, cache="auto", GMC_DEVICE="measure")
-    same_gpu = place.fit("logistic", large, "-o", "auto", "--device", "gpu", "--chains", "16", *SHORT, cache="auto")
+    same_gpu = place.fit("logistic", large, "--overwrite", "-o", "auto", "--device", "gpu", "--chains", "16", *SHORT, cache="auto")
     with open(place.at("auto_1.csv")) as f:
         report(same_gpu.returncode == 0 and fast[1] == [line for line in f if line[0] != "#"], "the GPU, asked for: the same draws")
     for model in ("moves", "robust", "mixture"):
         for device in ("cpu", "measure"):
-            place.fit(model, place.data(model, 300, 3), "-o", device, *SHORT, cache="auto", GMC_DEVICE=device, STUB_LAUNCH="0.005")
+            place.fit(model, place.data(model, 300, 3),
+                      "--overwrite", "-o", device, *SHORT, cache="auto", GMC_DEVICE=device, STUB_LAUNCH="0.005")
         one, other = ([line for line in open(place.at(device + "_1.csv")) if line[0] != "#"] for device in ("cpu", "measure"))
         report(one == other and len(one) > 5, model + ", measured or not: the same draws")
     for what, environment in (("too little memory", {"STUB_MEMORY": "1e6"}), ("a GPU that fails while it is measured",

@@ -92,7 +92,7 @@ def z_of(chains, value):
 
 def fit(folder, name, inputs, chains, device, out):
     ran = subprocess.run(["./" + name, inputs, "--device", device, "--chains", str(chains), "--warmup", str(WARMUP), "--samples",
-                          str(SAMPLES), "--moves", "nuts", "--no-lp", "--seed", "1", "-o", out],
+                          str(SAMPLES), "--moves", "nuts", "--no-lp", "--seed", "1", "--overwrite", "-o", out],
                          cwd=folder, capture_output=True, text=True, timeout=200)
     if ran.returncode != 0:
         return ran.stderr[-500:], None

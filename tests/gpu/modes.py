@@ -59,7 +59,7 @@ def cases():
 
 
 def trace(program, data, *more):
-    ran = subprocess.run([program, "map", data, "--seed", "4", "--starts", "4", "--iterations", "8", "--no-summary", "-o",
+    ran = subprocess.run([program, "map", data, "--seed", "4", "--starts", "4", "--iterations", "8", "--no-summary", "--overwrite", "-o",
                           program + "_mode", *more], capture_output=True, text=True)
     if ran.returncode:
         return None, ran.stderr

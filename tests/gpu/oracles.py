@@ -64,7 +64,7 @@ def fitted(there, settings, before=()):
     log = os.path.join(there, "run.log")
     status, seconds = oracles.run_step([*before, os.path.join(there, "fit"), os.path.join(there, "data.json"), "--device", "gpu", "--quiet",
                                         "--no-summary", "--seed", oracles.SEED,
-                                        "-o", os.path.join(there, "draws"), *settings], log, MOST_SECONDS)
+                                        "--overwrite", "-o", os.path.join(there, "draws"), *settings], log, MOST_SECONDS)
     return seconds, "" if status == 0 else oracles.reason(log, status, "run", MOST_SECONDS)
 
 

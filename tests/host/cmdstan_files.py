@@ -27,7 +27,8 @@ def check(good, *what):
 def fit(name, model, *flags, seed=1, method=(), chains=2):
     with open(name + ".gm", "w") as f: f.write(model)
     if not os.path.exists(name): subprocess.run([gmc, "-q", "--no-device", *method, name + ".gm", "-o", name], check=True)
-    subprocess.run(["./" + name, "--seed", str(seed), "--chains", str(chains), "--no-summary", "-q", "-o", name, *flags], check=True)
+    subprocess.run(["./" + name, "--seed", str(seed), "--chains", str(chains), "--no-summary", "-q",
+                    "--overwrite", "-o", name, *flags], check=True)
     return [open("%s_%d.csv" % (name, c + 1)).read().splitlines() for c in range(chains)]
 
 

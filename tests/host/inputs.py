@@ -31,7 +31,8 @@ def path(name, content=None):
 
 
 def fit(arguments, given=b"", shell=None, quiet=False):
-    command = [path("fit")] + arguments + ["--seed", "3", "--samples", "20", "--warmup", "20", "--chains", "1", "-o", path("draws")]
+    command = [path("fit")] + arguments + ["--seed", "3", "--samples", "20", "--warmup", "20", "--chains", "1",
+                                           "--overwrite", "-o", path("draws")]
     command += ["-q"] if quiet else []
     if shell:
         command = ["bash", "-c", '%s "$@" %s' % (path("fit"), shell), "-"] + command[1:]

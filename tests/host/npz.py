@@ -36,7 +36,8 @@ def compiled(name, model):
 
 def run(file, program="./lines", n=30):
     ran = subprocess.run([program, "y.json", "X=" + file, "--samples", str(n), "--warmup", "5", "--chains", "1", "--seed", "3",
-                          "--no-summary", "-q", "-o", "draws", "--threads", "1"], capture_output=True, text=True, errors="replace")
+                          "--no-summary", "-q",
+                          "--overwrite", "-o", "draws", "--threads", "1"], capture_output=True, text=True, errors="replace")
     if ran.returncode == 0:
         with open("draws_1.csv") as f: return 0, f.read().split("# \n#  Elapsed")[0]        # times differ
     return ran.returncode, ran.stderr.strip()

@@ -116,8 +116,8 @@ refused("a link that leads nowhere", "leads nowhere", "./fit", data, "-o", "vict
 # ---- names that cannot be taken, full disks ----
 
 write("go_1.csv", "older\n")
-p = subprocess.Popen(["./fit", data, "--samples", "100000000", "--refresh", "1000", "--chains", "2", "--no-summary", "-o", "go"],
-                     stderr=subprocess.PIPE, text=True)
+p = subprocess.Popen(["./fit", data, "--samples", "100000000", "--refresh", "1000", "--chains", "2", "--no-summary", "--overwrite", "-o",
+                      "go"], stderr=subprocess.PIPE, text=True)
 for line in p.stderr:
     if "(sampling)" in line: break
 os.mkdir("go_2.csv")
@@ -136,11 +136,11 @@ def small(size):
 status, text = fit(data, "--samples", "3000", "--chains", "2", "-o", "full", preexec_fn=small(60000))
 check(status == 4 and "File too large" in text and rows("full_1.csv") == rows("full_2.csv") > 100 and not left(),
       "files that may not grow: draws are kept:", text.split("\n")[0])
-for what, file, args in (("the mode's table", "m.csv", ["./mode", "map", data, "-o", "m", "-q", "--no-summary"]),
+for what, file, args in (("the mode's table", "m.csv", ["./mode", "map", data, "--overwrite", "-o", "m", "-q"]),
                          ("co-clustering", "x.csv", ["./fit", "relabel", "draws", "-q", "--no-summary", "-o", "again", "--cocluster",
                                                      "x.csv"]),
-                         ("iterations", "m_trace.csv", ["./trace", "map", data, "-o", "m", "-q", "--no-summary"]),
-                         ("draws", "n_1.csv", ["./fit", data, "-o", "n", "-q", "--no-summary", "--samples", "1", "--warmup", "1"])):
+                         ("iterations", "m_trace.csv", ["./trace", "map", data, "--overwrite", "-o", "m", "-q"]),
+                         ("draws", "n_1.csv", ["./fit", data, "--overwrite", "-o", "n", "-q", "--samples", "1", "--warmup", "1"])):
     write(file, "older\n")
     status, text = run(*args, preexec_fn=small(1))
     check(status in (2, 4) and read(file) == "older\n" and not left(), what + ": the older file stays:", status, text.replace("\n", " / "))
@@ -155,7 +155,7 @@ def as_usual():
 def started(name, *more):
     """A run that has draws."""
     p = subprocess.Popen(["./fit", data, "--samples", "100000000", "--warmup", "20", "--chains", "2", "--refresh", "1000", "--no-summary",
-                          "-o", name, *more], stderr=subprocess.PIPE, text=True, preexec_fn=as_usual)
+                          "--overwrite", "-o", name, *more], stderr=subprocess.PIPE, text=True, preexec_fn=as_usual)
     for line in p.stderr:
         if "sweep 3000" in line: return p
 

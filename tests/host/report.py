@@ -162,7 +162,8 @@ def a_run():
         json.dump(DATA, f)
     said = subprocess.run([gmc, "-q", "model.gm", "-o", "fit"], cwd=work, capture_output=True, text=True)
     check(said.returncode == 0, "the model becomes a program", said.stderr)
-    summary = run("data.json", "--seed", "1", "--warmup", "300", "--samples", "300", "--predict", "--log-lik", "-o", "draws", "-q").stdout
+    summary = run("data.json", "--seed", "1", "--warmup", "300", "--samples", "300", "--predict", "--log-lik",
+                  "--overwrite", "-o", "draws", "-q").stdout
     page = report("draws", "--data", "data.json")
     whole("a run", page)
     table = {}
@@ -381,7 +382,7 @@ def errors():
     refused("an option", "no such option", "draws", "--nonsense")
     done = subprocess.run([os.path.join(work, "fit"), "report", "base_1.csv", "-o", "base_1.csv"], capture_output=True, text=True, cwd=work)
     check(done.returncode == 2 and "cannot be written" in done.stderr, "a page does not replace draws that it reads")
-    done = subprocess.run([os.path.join(work, "fit"), "report", "base_1.csv", "-o", "nowhere/page.html"], capture_output=True, text=True,
+    done = subprocess.run([os.path.join(work, "fit"), "report", "base_1.csv", "-o", "base_1.csv/page.html"], capture_output=True, text=True,
                           cwd=work)
     check(done.returncode == 2 and "cannot be written" in done.stderr, "a page needs a folder that is there")
 

@@ -66,7 +66,12 @@ static void layout(void)
               run_on("--samples 3 --params , -o q") == 2 && holds("err.txt", "a name is missing") &&
               run_on("--samples 3 --params mu, -o q") == 2 && !exists("q_1.csv"),
           "--params with a name twice, or none, is refused");
-    check(run_on("--samples 3 -o there/is/none") == 2 && holds("err.txt", "cannot be written"), "an output folder that is not there");
+    check(run_on("--samples 3 -o there/is/none") == 0 && exists("there/is/none_4.csv"), "folders that are not there are made");
+    check(run_on("--samples 3 -o data.json/none") == 2 && holds("err.txt", "cannot be written"), "a file is no folder");
+    put_text("old_2.csv", "older\n");
+    check(run_on("--samples 3 -o old") == 2 && holds("err.txt", "old_2.csv is there already") && holds("old_2.csv", "older") &&
+              !exists("old_1.csv") && run_on("--samples 3 --overwrite -o old") == 0 && count_draws("old_2.csv") == 3,
+          "a file that is there is replaced with --overwrite only");
 }
 
 static void missing(void)
@@ -119,12 +124,13 @@ static void early_ends(void)
 {
     put_text("f_1.csv", "older\n");
     toy_fault_at = 30;
-    check(run_on("--samples 50 --warmup 20 -o f") == 4 && holds("err.txt", "y[3]: the scale is not positive (chain 2, sweep 31)"),
+    check(run_on("--samples 50 --warmup 20 --overwrite -o f") == 4 &&
+              holds("err.txt", "y[3]: the scale is not positive (chain 2, sweep 31)"),
           "a fault: status 4, with variable, element, chain and sweep");
     check(count_draws("f_1.csv") == 10 && count_draws("f_4.csv") == 10 && holds("out.txt", "mean"), "a fault keeps the draws before it");
     put_text("g_1.csv", "older\n");
     toy_fault_at = 3;
-    check(run_on("--samples 50 --warmup 20 -o g") == 4 && holds("g_1.csv", "older") && !exists("g_2.csv"),
+    check(run_on("--samples 50 --warmup 20 --overwrite -o g") == 4 && holds("g_1.csv", "older") && !exists("g_2.csv"),
           "a fault before the first draw leaves older files");
     toy_fault_at = -1;
     toy_fault_between = 30;

@@ -26,7 +26,8 @@ def told(good, what, said=""):
 
 def run(options, status=0):
     path = os.path.join(work, "fit")
-    done = subprocess.run([path, os.path.join(work, "data.json"), "--seed", "1", "--samples", "200", "--chains", "2", "-q", "-o",
+    done = subprocess.run([path, os.path.join(work, "data.json"), "--seed", "1", "--samples", "200", "--chains", "2", "-q",
+                           "--overwrite", "-o",
                            os.path.join(work, "draws")] + options, capture_output=True, text=True)
     told(done.returncode == status, " ".join(options), done.stderr)
     return done

@@ -66,7 +66,7 @@ def call(name, *args):
 
 
 def draw_files(name, *args):
-    done = call(name, name + ".json", "-q", "--no-summary", "-o", name, *args)
+    done = call(name, name + ".json", "-q", "--no-summary", "--overwrite", "-o", name, *args)
     check(done.returncode == 0, name, "runs", done.stderr)
 
 

@@ -101,7 +101,7 @@ def run_one(name, way, opt):
     log = os.path.join(there, "run.log")
     settings = shlex.split(FEWER if way else text_of(os.path.join(here, "settings")) or DEFAULT)
     status, row["run"] = run_step([fit, os.path.join(here, "data.json"), "--quiet", "--no-summary", "--seed", SEED,
-                                   "-o", draws] + settings, log, opt.timeout)
+                                   "--overwrite", "-o", draws] + settings, log, opt.timeout)
     if status != 0:
         return row | dict(verdict="FAILED", why=reason(log, status, "run", opt.timeout))
 

@@ -28,7 +28,8 @@ def mode(w, program, data, *more, status=0):
     path = w.path("data.json")
     with open(path, "w") as f:
         json.dump({k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in data.items()}, f)
-    ran = subprocess.run([program, "map", path, "--seed", "3", "--starts", "4", "-o", program + "_mode", *more], capture_output=True,
+    ran = subprocess.run([program, "map", path, "--seed", "3", "--starts", "4",
+                          "--overwrite", "-o", program + "_mode", *more], capture_output=True,
                          text=True)
     if ran.returncode != status:
         print("status %d, not %d: %s" % (ran.returncode, status, ran.stderr))

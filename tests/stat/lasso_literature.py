@@ -30,7 +30,8 @@ def main():
         program = os.path.join(folder, "lasso")
         subprocess.run([GMC, "-q", model, "-o", program], check=True)
         data = os.path.join(ROOT, "tests", "oracles", "ref_lasso_diabetes", "data.json")
-        subprocess.run([program, data, "--seed", "1", "--samples", "20000", "-o", os.path.join(folder, "draws"), "--no-summary", "--quiet"],
+        subprocess.run([program, data, "--seed", "1", "--samples", "20000",
+                        "--overwrite", "-o", os.path.join(folder, "draws"), "--no-summary", "--quiet"],
                        check=True)
         columns = {}
         for chain in range(1, 5):

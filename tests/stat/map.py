@@ -23,7 +23,8 @@ def compiled(w, name, model, *flags):
 
 def mode(program, data, *more, status=0):
     """The unknowns of NAME.json, and what was said."""
-    ran = subprocess.run([program, "map", data, "--seed", "3", "-o", program + "_mode", *more], capture_output=True, text=True)
+    ran = subprocess.run([program, "map", data, "--seed", "3",
+                          "--overwrite", "-o", program + "_mode", *more], capture_output=True, text=True)
     if ran.returncode != status:
         print("status %d, not %d: %s" % (ran.returncode, status, ran.stderr))
     if status:

@@ -90,7 +90,7 @@ with program.Workplace() as w:
     old, new = w.data("old", first), w.data("rows", second)
     out = w.path("d")
     status, said = run(fit, old, "--new", new, "--log-lik", "--predict", "--chains", "2", "--warmup", "200", "--samples", "150", "--thin",
-                       "2", "--no-summary", "-o", out)
+                       "2", "--no-summary", "--overwrite", "-o", out)
     rows.append((status == 0, "runs", said[:300]))
     draws = []
     for k in (1, 2):
@@ -156,7 +156,7 @@ with program.Workplace() as w:
 
     bounded, out = w.compile("bounded", BOUNDED), w.path("b")
     status, said = run(bounded, w.data("a", {"y": [0.5, 1.4]}), "--new", w.data("b", {"y": [7, 0.3, 2.2]}), "--log-lik", "--chains", "1",
-                       "--warmup", "200", "--samples", "500", "-o", out)
+                       "--warmup", "200", "--samples", "500", "--overwrite", "-o", out)
     with open(out + "_new.csv") as f:
         table = {r["variable"]: r for r in csv.DictReader(f)}
     never, inside, some = (table["log_lik_y.%d" % k] for k in (1, 2, 3))

@@ -110,7 +110,8 @@ def run(name, data, *options, model=MODEL, compiler=()):
         if made.returncode:
             raise program.Failed(made.stdout + made.stderr)
         compiled.add(name)
-    ran = subprocess.run([built, w.data(name, data), "--samples", "400", "--warmup", "200", "--chains", "2", "--seed", "5", "-o",
+    ran = subprocess.run([built, w.data(name, data), "--samples", "400", "--warmup", "200", "--chains", "2", "--seed", "5",
+                          "--overwrite", "-o",
                           built + "_draws", "--no-summary", "--threads", "1", *options],
                          capture_output=True, text=True)
     if ran.returncode:

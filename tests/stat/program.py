@@ -57,7 +57,7 @@ class Workplace:
         out = program + "_draws"
         ran = subprocess.run([program, data, "--samples", str(samples), "--warmup", str(warmup), "--chains", str(chains), "--thin",
                               str(thin),
-                              "--seed", str(seed), "-o", out, "--no-summary", "--params", params, "--threads", "1", "-q"],
+                              "--seed", str(seed), "--overwrite", "-o", out, "--no-summary", "--params", params, "--threads", "1", "-q"],
                               capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("the program stopped with exit status %d:\n%s%s" % (ran.returncode, ran.stdout, ran.stderr))

@@ -49,7 +49,8 @@ with Workplace() as w:
     print("32 chains that have seen little of scales from 1 to 10,000: %d began again" % sum("began again" in said for said in w.said))
     files = []
     for threads in ("1", "4"):
-        subprocess.run([program, w.path("alone.json"), "--seed", "2", "--samples", "20", "--threads", threads, "-o", program + "_draws",
+        subprocess.run([program, w.path("alone.json"), "--seed", "2", "--samples", "20", "--threads", threads,
+                        "--overwrite", "-o", program + "_draws",
                         "-q", "--no-summary"], check=True)
         files.append([open("%s_draws_%d.csv" % (program, c)).read().split("# \n#  Elapsed")[0] for c in (1, 2, 3, 4)])
     print("the same with any number of threads" if files[0] == files[1] and any("began again" in text for text in files[0])

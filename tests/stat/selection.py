@@ -32,7 +32,8 @@ likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a + b * x[i]); }
 def run(program, data, *more):
     """The draws by name, [chain, draw]; what the summary says last; what the first file says below the names of the method."""
     out = program + "_draws"
-    ran = subprocess.run([program, data, "--seed", "5", "--chains", "2", "--samples", "10000", "-o", out, "-q", *more], capture_output=True,
+    ran = subprocess.run([program, data, "--seed", "5", "--chains", "2", "--samples", "10000",
+                          "--overwrite", "-o", out, "-q", *more], capture_output=True,
                          text=True, check=True)
     files = ["%s_%d.csv" % (out, k) for k in (1, 2)]
     tables = list(draws.read(files))
@@ -65,7 +66,8 @@ with Workplace() as w:
         chains = []
         for n in ("1", "2"):
             out = program + "_threads_" + n
-            subprocess.run([program, data, "--seed", str(seed), "--chains", "2", "--samples", "50", "--threads", n, "-o", out, "-q",
+            subprocess.run([program, data, "--seed", str(seed), "--chains", "2", "--samples", "50", "--threads", n,
+                            "--overwrite", "-o", out, "-q",
                             "--no-summary"], capture_output=True, check=True)
             with open(out + "_2.csv") as f:
                 chains.append([line for line in f if line[0] != "#"])
@@ -77,7 +79,8 @@ with Workplace() as w:
     d, _, said = run(program, data, "--init", far, "--seed", "4")
     print("from values of a file: " + said.strip())
     near("from values of a file: mean of b", d["b"], (p * b).sum())
-    first = subprocess.run([program, data, "--seed", "5", "--chains", "1", "--warmup", "0", "--samples", "1", "--init", far, "-o",
+    first = subprocess.run([program, data, "--seed", "5", "--chains", "1", "--warmup", "0", "--samples", "1", "--init", far,
+                            "--overwrite", "-o",
                             program + "_first", "-q"], capture_output=True, check=True)
     with open(program + "_first_1.csv") as f:
         one = dict(zip(*([v for v in line.strip().split(",")] for line in f if line[0] != "#")))

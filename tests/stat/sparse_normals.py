@@ -242,7 +242,8 @@ def compare(w, make):
         rows.append((checked.returncode == 0, "%s, %s: --check%s" % (name, route, "" if checked.returncode == 0
                                                                      else checked.stdout[-600:] + checked.stderr[-600:])))
         if make in too_hard and route == "gradients":
-            said = subprocess.run([program, values, "--samples", "200", "--chains", "1", "--no-summary", "--profile", "-o", w.path("said")],
+            said = subprocess.run([program, values, "--samples", "200", "--chains", "1", "--no-summary", "--profile",
+                                   "--overwrite", "-o", w.path("said")],
                                   capture_output=True, text=True).stdout
             rows.append((" 0 draws by the factor" not in said and "draws by the factor" in said,
                          "%s: where steps do not suffice a factor solves: %s" % (name,

@@ -48,7 +48,7 @@ with Workplace() as w:
                                                                       capture_output=True).returncode == 0 for seed in range(8))))
         files = []
         for threads in ("1", "4"):
-            run(program, data, 5, "--threads", threads, "-o", program + "_draws")
+            run(program, data, 5, "--threads", threads, "--overwrite", "-o", program + "_draws")
             files.append([open("%s_draws_%d.csv" % (program, c)).read().split("# \n#  Elapsed")[0] for c in (1, 2, 3, 4)])
         print("%s: %s" % (name, "the same with any number of threads" if files[0] == files[1] else "other draws"))
     program, data = w.path("hot"), w.data("hot", {"y": [0.4, 1, -0.3]})

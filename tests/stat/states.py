@@ -170,7 +170,7 @@ class Programs(Workplace):
         """Of the file of draws of a chain, without comments."""
         out = program + "_files"
         ran = subprocess.run([program, data, "--device", "cpu", "--samples", "60", "--warmup", "5", "--chains", "1", "--threads",
-                              str(threads), "--seed", "4", "-o", out, "--no-summary", "--params", "all", "-q"],
+                              str(threads), "--seed", "4", "--overwrite", "-o", out, "--no-summary", "--params", "all", "-q"],
                              capture_output=True, text=True)
         if ran.returncode != 0:
             raise Failed("%s stopped with exit status %d:\n%s%s" % (program, ran.returncode, ran.stdout, ran.stderr))

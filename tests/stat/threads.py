@@ -22,7 +22,8 @@ def different(program, given, params):
     draws = set()
     for chains, threads in RUNS:
         subprocess.run([program] + given + ["--device", "cpu", "--seed", "3", "--chains", str(chains), "--threads",
-                        str(threads), "--warmup", "1", "--samples", "3", "--params", params, "--no-summary", "-q", "-o", w.path("draws")],
+                        str(threads), "--warmup", "1", "--samples", "3", "--params", params, "--no-summary", "-q",
+                        "--overwrite", "-o", w.path("draws")],
                         check=True)
         with open(w.path("draws_1.csv")) as f:
             draws.add("".join(line for line in f if not line.startswith("#")))

@@ -73,7 +73,8 @@ def correlated(w):
             len(set(d["n_leapfrog__"][0])) > 3))
     same = []
     for threads in ("1", "2", "3"):
-        subprocess.run([program, data, "--chains", "6", "--warmup", "150", "--samples", "20", "--seed", "3", "--threads", threads, "-o",
+        subprocess.run([program, data, "--chains", "6", "--warmup", "150", "--samples", "20", "--seed", "3", "--threads", threads,
+                        "--overwrite", "-o",
                         program + "_t", "-q"], check=True, capture_output=True)
         with open(program + "_t_5.csv") as f:
             same.append(f.read().split("# \n#  Elapsed")[0])
@@ -81,7 +82,8 @@ def correlated(w):
     print(same[0][same[0].index("# x:"):].splitlines()[0])
     said(program, data, "--chains", "3")
     said(program, data, "--warmup", "50")
-    subprocess.run([program, data, "--chains", "1", "--samples", "10", "--moves", "nuts", "-o", program + "_n", "-q"], check=True,
+    subprocess.run([program, data, "--chains", "1", "--samples", "10", "--moves", "nuts",
+                    "--overwrite", "-o", program + "_n", "-q"], check=True,
                    capture_output=True)
     with open(program + "_n_1.csv") as f:
         print("by nuts on demand: %s" % ("moved" if max(float(line.split(",")[3]) for line in f if line[0] in "-0123456789") > 0

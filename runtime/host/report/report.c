@@ -74,9 +74,8 @@ static int read_options(Options *o, int argc, char **argv)
             gm_option_group_print(stdout, GROUP_PAGE);
             return GM_EXIT_OK;
         default:
-            gm_error(option == GM_OPTION_WITHOUT_VALUE ? "report: %s: a value is missing; try --help"
-                                                       : "report: %s: no such option; try --help",
-                     argv[optind - 1]);
+            if (option == GM_OPTION_WITHOUT_VALUE) gm_error("report: %s: a value is missing; try --help", argv[optind - 1]);
+            else gm_option_refused("report: ", GROUP_PAGE, argv[optind - 1]);
             return GM_EXIT_USAGE;
         }
     if (optind >= argc) {
@@ -320,7 +319,7 @@ static int make(Report *r, const GmModel *model)
     choose_shown(r);
     collect_warnings(r);
     GmFile out;
-    if (!gm_output_open(&out, r->o.output)) return GM_EXIT_USAGE;
+    if (!gm_output_open(&out, r->o.output, false)) return GM_EXIT_USAGE;
     write_page(out.to, r);
     if (!gm_output_done(&out)) return GM_EXIT_FAULT;
     if (r->n_warnings)

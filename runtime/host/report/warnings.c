@@ -308,7 +308,7 @@ static void divergences(Warnings *w)
     if (s->by_gmc)
         ADVISE(w, "Run with --method gibbs or --method both: Gibbs sweeps reach such regions.",
                "Write a hierarchy in its non-centred form: theta = mu + tau * z with z ~ normal(0, 1).",
-               "Ask for a smaller step size in the model: infer { ... by nuts(accept = 0.99); }.");
+               "Ask for a smaller step size: --adapt-delta 0.99.");
     else
         ADVISE(w, "Write a hierarchy in its non-centred form: theta = mu + tau * z with z ~ normal(0, 1).",
                "Ask for a smaller step size: adapt_delta=0.99.", "Narrow priors of scales that may be 0 or very large.");

@@ -1,0 +1,98 @@
+// stop.c -- when a run ends before all its draws: enough effective draws, chains that agree, a divergent transition, no time left.
+//
+//   draws per chain   100  120  144  158 ...     where --until-ess and --until-rhat look: the same for any machine, so that the same
+//                                                 seed gives the same number of draws
+//
+// A rule looks at every quantity of the summary, first at that which was worst the last time: where it is not good enough the others are
+// not looked at.
+#include "host.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { FIRST_LOOK = 100, LEAST_APART = 20, PART = 10 };  // draws per chain; looks are a tenth of the draws apart
+
+bool gm_stop_rules(const GmOptions *o) { return o->until_ess > 0 || o->until_rhat > 0; }
+
+// Draws after `kept` at which the next look is due.
+static long next_look(long kept)
+{
+    long at = FIRST_LOOK;
+    while (at <= kept) at += at / PART > LEAST_APART ? at / PART : LEAST_APART;
+    return at;
+}
+
+long gm_stop_until(const GmOptions *o, long sweep, long batch)
+{
+    if (!gm_stop_rules(o)) return batch;
+    const long sampled = sweep > o->warmup ? sweep - o->warmup : 0, at = o->warmup + next_look(sampled / o->thin) * o->thin;
+    return batch < at - sweep ? batch : at - sweep;
+}
+
+static bool is_constant(const double *x, long n)
+{
+    for (long i = 1; i < n; i++)
+        if (x[i] != x[0]) return false;
+    return true;
+}
+
+// Whether the draws of a column are good enough. A constant is; values that are not finite are not.
+static bool is_enough(const GmOptions *o, const GmDraws *d, long column, double *room, bool *ess, bool *rhat)
+{
+    gm_draws_column(d, column, d->kept, room);
+    if (is_constant(room, d->kept * d->chains)) return true;
+    const GmSummary of = gm_summarise(room, d->chains, d->kept);
+    *ess = o->until_ess <= 0 || fmin(of.ess_bulk, of.ess_tail) >= o->until_ess;
+    *rhat = o->until_rhat <= 0 || (d->chains > 1 ? of.rhat <= o->until_rhat : false);
+    return *ess && *rhat;
+}
+
+bool gm_stop_enough(GmStop *s, const GmModel *model, const GmOptions *o, const GmDraws *d)
+{
+    if (!gm_stop_rules(o) || d->kept < 1 || (d->kept != o->samples && next_look(d->kept - 1) != d->kept)) return false;
+    double *room = gm_alloc((size_t)(d->kept * d->chains), sizeof *room);
+    bool enough = true, any = false;
+    for (long k = 0; k < d->n_summarised && enough; k++) {
+        const long column = (s->worst + k) % d->n_summarised;
+        bool ess = true, rhat = true;
+        if (gm_draws_diagnostic(d, model, column) || d->column[column].absent) continue;
+        any = true;
+        enough = is_enough(o, d, column, room, &ess, &rhat);
+        if (enough) continue;
+        s->worst = column;
+        s->lacks_ess = !ess;
+    }
+    free(room);
+    return enough && any;
+}
+
+// ---- divergent transitions ----
+
+bool gm_stop_diverged(const GmModel *model, const GmMemory *m, int chain)
+{
+    for (int f = 0; f < model->n_state; f++)
+        if (model->state[f].role == GM_DIAGNOSTIC && ((const double *)gm_state_array(model, m, chain, f))[GM_HMC_DIVERGENT] > 0)
+            return true;
+    return false;
+}
+
+void gm_stop_note(GmStop *s, long sampled, int chain)
+{
+    atomic_fetch_add(&s->divergences, 1);
+    for (long first = atomic_load(&s->first); sampled < first && !atomic_compare_exchange_weak(&s->first, &first, sampled);) {}
+    if (sampled == atomic_load(&s->first)) atomic_store(&s->chain, chain);
+}
+
+// ---- time ----
+
+static double started;
+
+void gm_stop_open(GmStop *s)
+{
+    *s = (GmStop){.first = LONG_MAX};
+    started = gm_seconds();
+}
+
+bool gm_stop_time_is_over(const GmOptions *o) { return o->max_time > 0 && gm_seconds() - started >= o->max_time; }
