@@ -226,6 +226,7 @@ char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m,
         return first ? gm_format("%s__", names[c->element])
                      : gm_format("%s_%s__", names[c->element], model->state[c->field].name + strlen("moves_"));
     }
+    if (style == '[' && d->data) return gm_labelled_name(&d->data->levels, &model->state[c->field], s, c->element);
     char *name = gm_element_name(model->state[c->field].name, s->rank, s->dim, c->element);
     if (style == '[') return name;
     char *to = name;  // X[3, 1] -> X.3.1
@@ -274,7 +275,7 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
     fprintf(to, "# id = %d\n# random\n#   seed = %llu\n", d->first_chain + chain, (unsigned long long)o->seed);
     for (int k = 0; k < d->data->values.n; k++) {  // said here, too, since --quiet says it nowhere
         const GmValue *v = &d->data->values.value[k];
-        if (v->size_of) fprintf(to, "# %s: %d, from the size of %s\n", v->name, *(const int32_t *)v->elements, v->size_of);
+        if (v->size_of) fprintf(to, "# %s: %d, from the %s of %s\n", v->name, *(const int32_t *)v->elements, v->size_from, v->size_of);
     }
     for (long c = 0; c < d->n_columns; c++) {
         char *label = gm_column_label(d, d->model, d->shapes, c, '.');

@@ -73,6 +73,22 @@ char *gm_declared_text(const GmField *f, const GmShape *s)
     return text;
 }
 
+bool gm_is_unknown(GmRole role)
+{
+    switch (role) {
+    case GM_PARAMETER:
+    case GM_LATENT:
+    case GM_AUXILIARY: return true;
+    case GM_DATA:
+    case GM_IMPUTED:
+    case GM_DERIVED:
+    case GM_PREDICTED:
+    case GM_DIAGNOSTIC:
+    case GM_SUM: return false;
+    }
+    return false;
+}
+
 int gm_data_of_imputed(const GmModel *model, int state_field)
 {
     for (int f = 0; f < model->n_data; f++)

@@ -227,6 +227,8 @@ static bool apply(int option, const char *text, GmOptions *out)
     case OPT_PARAMS: out->params = text; return true;
     case OPT_LOG_LIK: out->requests |= GM_LOG_LIK; return true;
     case OPT_PREDICT: out->requests |= GM_REPLICATES; return true;
+    case OPT_LEVELS: out->levels[out->n_levels++] = (char *)text; return true;
+    case OPT_DATES: out->dates = text; return true;
     case OPT_NEW: out->new_inputs[out->n_new_inputs++] = (char *)text; return true;
     case OPT_INIT: return initial_source(text, out);
     case OPT_STARTS:
@@ -339,10 +341,11 @@ int gm_options(int argc, char **argv, GmOptions *out)
                        .precision = GM_MIXED};
     out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
     out->new_inputs = gm_alloc((size_t)argc + 1, sizeof *out->new_inputs);
+    out->levels = gm_alloc((size_t)argc + 1, sizeof *out->levels);
     optind = 0;  // glibc: start afresh, whoever called before
     opterr = 0;
     for (;;) {
-        const int option = gm_option_next(gm_option_table, GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT, argc, argv);
+        const int option = gm_option_next(gm_option_table, GROUP_DATA | GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT, argc, argv);
         if (option == GM_OPTIONS_END) break;
         if (option == OPT_HELP) {
             gm_usage(stdout, argv[0]);
@@ -417,5 +420,6 @@ void gm_options_close(GmOptions *o)
     free((char *)o->output);
     free(o->inputs);
     free(o->new_inputs);
+    free(o->levels);
     *o = (GmOptions){0};
 }

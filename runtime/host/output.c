@@ -33,10 +33,11 @@ static bool may_be_written(char *path)
     return good;
 }
 
-bool gm_outputs_may_be_written(const GmOptions *o)
+bool gm_outputs_may_be_written(const GmOptions *o, bool levels)
 {
-    bool good = true;
     if (!o->output || o->check || o->compare_devices) return true;
+    bool good = !levels || may_be_written(gm_format("%s_levels.json", o->output));
+    if (!good) return false;
     if (o->map)
         return may_be_written(gm_format("%s.csv", o->output)) && may_be_written(gm_format("%s.json", o->output)) &&
                may_be_written(gm_format("%s_trace.csv", o->output));

@@ -51,6 +51,7 @@ static void fit_close(Fit *f)
     gm_data_close(&f->data, f->model);
     gm_why_close(&f->why);
     gm_options_close(&f->options);
+    gm_levels_forget();
     free(f->run.check_log_q);
     free(f->run.check_size);
     free(f->run.check_ratios);
@@ -298,12 +299,19 @@ static void note_missing(FILE *to, const Fit *f)
     }
 }
 
+// NAME_levels.json, where names were data.
+static bool write_levels(const Fit *f)
+{
+    return !f->options.output || f->data.levels.n == 0 || gm_levels_write(&f->data.levels, f->model, f->options.output);
+}
+
 static int finish(Fit *f, int status)
 {
     gm_fault_print(f->model, &f->memory, NULL);
     explain_fault(f);
     gm_stayed_note();
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
+    if (f->draws.kept > 0 && !write_levels(f)) status = GM_EXIT_FAULT;
     explain_end(f, status);
     if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
@@ -428,7 +436,7 @@ static int start(Fit *f)
     }
     omp_set_num_threads(o->threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
-    if (!gm_together_possible(model, o)) return GM_EXIT_USAGE;
+    if (!gm_together_possible(model, o) || !gm_levels_ask(o)) return GM_EXIT_USAGE;
     if (!gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
@@ -454,7 +462,7 @@ static int start(Fit *f)
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
-    if (!gm_outputs_may_be_written(o))  // now all that is read is known
+    if (!gm_outputs_may_be_written(o, f->data.levels.n > 0))  // now all that is read is known
         return GM_EXIT_USAGE;
     gm_signals_catch();
     const GmExit chosen = choose_device(f);
@@ -489,7 +497,10 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     }
     gm_signals_wait();
-    if (o->map) return gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
+    if (o->map) {
+        const int found = gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
+        return found == GM_EXIT_OK && !write_levels(f) ? GM_EXIT_FAULT : found;
+    }
     if (o->init_map) {
         const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
         if (climbed != GM_EXIT_OK) return climbed;

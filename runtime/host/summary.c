@@ -92,7 +92,7 @@ static void print_row(FILE *to, int width, const char *label, const GmSummary *s
 {
     char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM];
     gm_summary_cells(s, cell);
-    fprintf(to, "%-*s", width, label);
+    fprintf(to, "%s%*s", label, width - gm_columns_of(label), "");
     for (int k = 0; k < BEFORE; k++) fprintf(to, "  %*s", cell_width[k], cell[k]);
     for (int i = 0; i < n; i++) {
         char number[GM_CELL_ROOM];
@@ -335,7 +335,7 @@ static void print_table(FILE *to, const GmDraws *d, const GmModel *model, const 
             run = same ? run + 1 : 1;
             if (run <= shown) {
                 char *label = gm_column_label(d, model, m, k, '[');
-                if (pass == 0 && (int)strlen(label) > width) width = (int)strlen(label);
+                if (pass == 0 && gm_columns_of(label) > width) width = gm_columns_of(label);
                 if (pass == 1) print_row(to, width, label, &all[k], quantile + k * n, n);
                 free(label);
             }
