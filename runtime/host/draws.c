@@ -356,14 +356,16 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         return false;
     }
     d->summary = o->summary;
-    d->held = o->summary || o->n_new_inputs ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
+    const bool csv = o->output && o->format != GM_FORMAT_NETCDF, netcdf = o->output && o->format != GM_FORMAT_CSV;
+    if (netcdf && !(gm_netcdf_open() && gm_netcdf_may_hold(d))) return false;
+    d->held = o->summary || o->n_new_inputs || netcdf ? d->capacity : csv ? gm_writer_held(d->n_columns, d->capacity) : 1;
     size_t rows, count;
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
         count = SIZE_MAX / 2;
     d->memory = gm_alloc(count, sizeof *d->memory);
     d->possible = gm_alloc((size_t)d->chains, sizeof *d->possible);
     d->stored = gm_alloc((size_t)d->chains, sizeof *d->stored);
-    if (!o->output) return true;
+    if (!csv) return true;
     if (!open_files(d, o)) return false;
     d->writer = gm_writer_open(d->memory, d->chains, d->held, d->n_columns, d->file, d->final, o->threads, o->digits);
     return true;

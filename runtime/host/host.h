@@ -16,6 +16,10 @@
 #include "../device/infinity.h"
 #include "model.h"
 
+#ifndef GM_VERSION
+#define GM_VERSION "0.1"
+#endif
+
 // ---- exit statuses ----
 
 typedef enum {
@@ -78,6 +82,7 @@ typedef enum { GM_METHOD_AUTO, GM_METHOD_GIBBS, GM_METHOD_NUTS, GM_METHOD_BOTH }
 typedef enum { GM_TRAJECTORIES_AUTO, GM_TRAJECTORIES_NUTS, GM_TRAJECTORIES_CHEES } GmTrajectories;
 
 typedef enum { GM_SUMMARY_TEXT, GM_SUMMARY_CSV, GM_SUMMARY_JSON } GmSummaryForm;
+typedef enum { GM_FORMAT_CSV, GM_FORMAT_NETCDF, GM_FORMAT_BOTH } GmFormat;
 enum { GM_MOST_QUANTILES = 16 };
 
 typedef struct GmOptions {
@@ -86,7 +91,9 @@ typedef struct GmOptions {
     int thin;              // >= 1: every thin-th sweep after warm-up is kept
     uint64_t seed;
     int first_chain;        // number of the first chain, from 1
-    const char *output;     // -o, without ".csv"; or NULL
+    const char *output;     // -o, without ".csv" or ".nc"; or NULL
+    GmFormat format;        // of the draws
+    bool format_given, output_is_netcdf;
     const char *params;     // "a,b", "all", or NULL for the default
     int requests;           // GmRequest bits
     const char *init_file;  // or NULL
@@ -624,6 +631,12 @@ void gm_draws_close(GmDraws *d);  // removes temporary files that were not finis
 // '.' beta.1, '[' beta[1]
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style);
 bool gm_draws_need_derived(const GmDraws *d, const GmModel *model);
+
+// ---- netcdf.c: the draws as one NetCDF file ----
+
+bool gm_netcdf_open(void);                      // opens netcdf-c; false after a message
+bool gm_netcdf_may_hold(const GmDraws *d);      // false after a message: a name cannot be there
+bool gm_netcdf_write(const GmDraws *d);         // NAME.nc, whole or not at all; false after a message
 
 // ---- summary.c: the table at the end ----
 

@@ -11,9 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-#ifndef GM_VERSION
-#define GM_VERSION "0.1"
-#endif
 
 enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096 };
 
@@ -144,13 +141,14 @@ static bool initial_source(const char *text, GmOptions *out)
 static bool output_name(const char *text, GmOptions *out)
 {
     const size_t n = strlen(text);
-    const bool extension = n > 4 && strcmp(text + n - 4, ".csv") == 0;
+    const bool extension = n > 4 && strcmp(text + n - 4, ".csv") == 0, netcdf = n > 3 && strcmp(text + n - 3, ".nc") == 0;
     if (n == 0 || text[n - 1] == '/') {
         gm_error("-o: `%s` is not a file name; `-o draws` writes draws_1.csv, draws_2.csv, ...", text);
         return false;
     }
     char *name = gm_copy_text(text);
-    if (extension) name[n - 4] = 0;
+    if (extension || netcdf) name[n - (netcdf ? 3 : 4)] = 0;
+    out->output_is_netcdf = netcdf;
     free((char *)out->output);
     out->output = name;
     return true;
@@ -220,6 +218,9 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_SEED: out->seed_given = true; return seed_number(text, &out->seed);
     case OPT_OUTPUT: return output_name(text, out);
+    case OPT_FORMAT:
+        if ((k = value(OPT_FORMAT, text)) >= 0) out->format = (GmFormat)k;
+        return out->format_given = k >= 0;
     case OPT_DIGITS:
         good = whole("--digits", text, 1, 17, &n);
         out->digits = (int)n;
@@ -326,6 +327,15 @@ static bool why_is_whole(int argc, char **argv, GmOptions *out)
     return true;
 }
 
+// -o NAME.nc asks for that format. false after a message.
+static bool format_fits(GmOptions *out)
+{
+    if (out->output_is_netcdf && !out->format_given) out->format = GM_FORMAT_NETCDF;
+    if (out->output_is_netcdf && out->format == GM_FORMAT_CSV)
+        gm_error("-o %s.nc: --format csv writes %s_1.csv, ...", out->output, out->output);
+    return !out->output_is_netcdf || out->format != GM_FORMAT_CSV;
+}
+
 int gm_options(int argc, char **argv, GmOptions *out)
 {
     *out = (GmOptions){.chains = 4,
@@ -363,6 +373,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
         }
         if (!apply(option, optarg, out)) return GM_EXIT_USAGE;
     }
+    if (!format_fits(out)) return GM_EXIT_USAGE;
     out->map = optind < argc && strcmp(argv[optind], "map") == 0;
     if (!out->map && (out->starts || out->jacobian || out->iterations)) {
         gm_error("--%s is for the mode: %s map --%s ...",

@@ -305,6 +305,12 @@ static bool write_levels(const Fit *f)
     return !f->options.output || f->data.levels.n == 0 || gm_levels_write(&f->data.levels, f->model, f->options.output);
 }
 
+static void note_files(const GmOptions *o)
+{
+    if (o->format != GM_FORMAT_CSV) gm_note("draws: %s.nc", o->output);
+    if (o->format != GM_FORMAT_NETCDF) gm_note("draws: %s_%d.csv%s", o->output, o->first_chain, o->chains > 1 ? ", ..." : "");
+}
+
 static int finish(Fit *f, int status)
 {
     gm_fault_print(f->model, &f->memory, NULL);
@@ -312,6 +318,8 @@ static int finish(Fit *f, int status)
     gm_stayed_note();
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     if (f->draws.kept > 0 && !write_levels(f)) status = GM_EXIT_FAULT;
+    if (f->draws.kept > 0 && f->options.output && f->options.format != GM_FORMAT_CSV && !gm_netcdf_write(&f->draws))
+        status = GM_EXIT_FAULT;
     explain_end(f, status);
     if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
@@ -329,7 +337,7 @@ static int finish(Fit *f, int status)
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0) return status;
     if (f->options.output && f->draws.kept > 0 && (status == GM_EXIT_OK || status == GM_EXIT_INTERRUPTED))
-        gm_note("draws: %s_%d.csv%s", f->options.output, f->options.first_chain, f->options.chains > 1 ? ", ..." : "");
+        note_files(&f->options);
     else if (!f->options.output) gm_note("the draws are not written to files; -o NAME does that");
     char median[60] = "";
     const double pace = f->device ? gm_device_pace(f->device) : 0;
