@@ -42,6 +42,7 @@ bool gm_outputs_may_be_written(const GmOptions *o, bool levels)
         return may_be_written(gm_format("%s.csv", o->output)) && may_be_written(gm_format("%s.json", o->output)) &&
                may_be_written(gm_format("%s_trace.csv", o->output));
     if (o->format != GM_FORMAT_CSV) good = may_be_written(gm_format("%s.nc", o->output));
-    for (int c = 0; c < o->chains && good && o->format != GM_FORMAT_NETCDF; c++) good = may_be_written(gm_format("%s_%d.csv", o->output, o->first_chain + c));
+    const int tables = o->format == GM_FORMAT_NETCDF ? 0 : o->chains;
+    for (int c = 0; c < tables && good; c++) good = may_be_written(gm_format("%s_%d.csv", o->output, o->first_chain + c));
     return good && (!o->n_new_inputs || may_be_written(gm_format("%s_new.csv", o->output)));
 }

@@ -96,7 +96,7 @@ for path in ("names.csv", "names.json"):
 fit(radon, "names.csv")
 told(json.load(open("draws_levels.json")) == {"county": ORDER}, "draws_levels.json has the levels in their order")
 told("# J: 7, from the levels of county\n" in open("draws_1.csv").readlines(), "the files of draws say where J is from")
-out = subprocess.run([radon, "names.csv", "--seed", "1", "-q", "--summary", "csv"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+out = subprocess.run([radon, "names.csv", "--seed", "1", "-q", "--summary", "csv"], stdout=subprocess.PIPE).stdout
 told([r[0] for r in csv.reader(io.StringIO(out.decode()))][6:] == [
     "a[%s]" % ("'%s'" % n if set(n) & set(',"') else n) for n in ORDER], "the summary as a table has them, quoted")
 _, _, said = fit(radon, "codes.csv")
