@@ -50,6 +50,15 @@ char *gm_element_name(const char *name, int rank, const long *dim, long linear)
     return rank ? gm_format("%s[%s]", name, text) : gm_copy_text(name);
 }
 
+char *gm_dotted(char *name)
+{
+    char *to = name;
+    for (const char *from = name; *from; from++)
+        if (*from != ']' && *from != ' ') *to++ = *from == '[' || *from == ',' ? '.' : *from;
+    *to = 0;
+    return name;
+}
+
 char *gm_declared_text(const GmField *f, const GmShape *s)
 {
     if (f->declared) return gm_copy_text(f->declared);

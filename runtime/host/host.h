@@ -64,6 +64,7 @@ long gm_size_of(int rank, const long *dim);  // how many elements; LONG_MAX: mor
 long gm_shape_size(const GmShape *s);
 char *gm_shape_text(int rank, const long *dim);                                   // "10 x 3"; the caller frees
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
+char *gm_dotted(char *name);  // p[1, 2] -> p.1.2 in place, as columns of draws are called
 char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
 bool gm_is_unknown(GmRole role);                             // a parameter, a latent or an auxiliary
 int gm_data_of_imputed(const GmModel *model, int state_field);                    // the data field behind it, or -1
@@ -96,6 +97,8 @@ typedef struct GmOptions {
     bool format_given, output_is_netcdf;
     const char *params;     // "a,b", "all", or NULL for the default
     int requests;           // GmRequest bits
+    bool log_prior;         // --log-prior, which requests log-likelihoods, too
+    const char *moments;    // "a,b", whose draws are not stored; or NULL
     const char *init_file;  // or NULL
     bool init_map;          // chains start at modes, found first
     double init_radius;     // 1 by default; 0: zeros
@@ -583,10 +586,23 @@ typedef struct GmAdaptation {
 GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun *run, int chain);
 void gm_adaptation_write(FILE *to, const GmAdaptation *a);
 
+// ---- moments.c: means and sds of quantities whose draws are not stored ----
+
+typedef struct GmMoments GmMoments;
+
+bool gm_moments_named(const char *list, const char *name);  // whether a name is in a list with commas, or NULL
+GmMoments *gm_moments_open(const GmModel *model, const GmMemory *m, const GmOptions *o);  // NULL after a message
+bool gm_moments_need_derived(const GmMoments *w);
+void gm_moments_take(GmMoments *w);  // when all chains are at a kept sweep
+bool gm_moments_write(const GmMoments *w, const char *output, int digits);  // NAME_moments.csv; false after a message
+void gm_moments_print(FILE *to, const GmMoments *w, const GmLevelSets *levels);
+void gm_moments_close(GmMoments *w);
+
 // ---- draws.c: which columns, and the CSV files ----
 
+enum { GM_COLUMN_LP = -1, GM_COLUMN_LPRIOR = -2 };
 typedef struct GmColumn {
-    int field;     // of state, or -1: lp__
+    int field;     // of state, or one of these
     long element;  // linear, row-major
     bool absent;   // NaN in every draw: the log-likelihood of a missing value
 } GmColumn;

@@ -277,7 +277,7 @@ static void put_statistics(Writer *w)
     int block = -1;
     for (long k = 0; k < d->n_columns; k++) {
         const int f = d->column[k].field;
-        if (f >= 0 && !gm_draws_diagnostic(d, w->model, k)) continue;
+        if (f == GM_COLUMN_LPRIOR || (f >= 0 && !gm_draws_diagnostic(d, w->model, k))) continue;
         if (!g.id) g = group_open(w, "sample_stats");
         if (f >= 0 && block < 0) block = f;
         NcType type = NC_DOUBLE;
@@ -287,6 +287,18 @@ static void put_statistics(Writer *w)
         free(whole);
     }
     group_close(&g);
+}
+
+static void put_log_prior(Writer *w)
+{
+    const GmDraws *d = w->d;
+    const long here = 0;
+    for (long k = 0; k < d->n_columns; k++) {
+        if (d->column[k].field != GM_COLUMN_LPRIOR) continue;
+        Group g = group_open(w, "log_prior");
+        put_columns(w, &g, &(Columns){.name = "lprior", .first = k, .n = 1, .place = &here, .type = NC_DOUBLE});
+        group_close(&g);
+    }
 }
 
 // The observed variable whose log-likelihood, or replicate, the field is: the name of its array in that group.
@@ -444,6 +456,7 @@ bool gm_netcdf_write(const GmDraws *d)
         if (good(&w, lib.nc_create(out.part, NC_CLOBBER | NC_NETCDF4, &w.file))) {
             put_draws(&w, "posterior", 0);
             put_statistics(&w);
+            put_log_prior(&w);
             put_draws(&w, "log_likelihood", GM_LOG_LIK);
             put_draws(&w, "posterior_predictive", GM_REPLICATES);
             put_data(&w, "observed_data", true);

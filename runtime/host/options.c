@@ -227,6 +227,8 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_PARAMS: out->params = text; return true;
     case OPT_LOG_LIK: out->requests |= GM_LOG_LIK; return true;
+    case OPT_LOG_PRIOR: out->log_prior = true; out->requests |= GM_LOG_LIK; return true;
+    case OPT_MOMENTS: out->moments = text; return true;
     case OPT_PREDICT: out->requests |= GM_REPLICATES; return true;
     case OPT_LEVELS: out->levels[out->n_levels++] = (char *)text; return true;
     case OPT_DATES: out->dates = text; return true;
@@ -399,6 +401,15 @@ int gm_options(int argc, char **argv, GmOptions *out)
     }
     if (out->map && (out->check || out->compare_devices || out->requests || out->n_new_inputs)) {
         gm_error("map: there are no draws: it goes with none of --check, --compare-devices, --log-lik, --predict, --new");
+        return GM_EXIT_USAGE;
+    }
+    if (out->moments && (out->map || out->check || out->compare_devices || out->device == GM_ON_GPU || out->why)) {
+        gm_error("--moments is for draws on the CPU: it goes with none of map, why, --check, --compare-devices, --device gpu");
+        return GM_EXIT_USAGE;
+    }
+    if (out->moments) out->device = GM_ON_CPU;
+    if (out->log_prior && !out->log_joint) {
+        gm_error("--log-prior is made of lp__: it does not go with --no-lp");
         return GM_EXIT_USAGE;
     }
     if (out->init_map && (out->map || out->device == GM_ON_GPU)) {

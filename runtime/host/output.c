@@ -41,7 +41,8 @@ bool gm_outputs_may_be_written(const GmOptions *o, bool levels)
     if (o->map)
         return may_be_written(gm_format("%s.csv", o->output)) && may_be_written(gm_format("%s.json", o->output)) &&
                may_be_written(gm_format("%s_trace.csv", o->output));
-    if (o->format != GM_FORMAT_CSV) good = may_be_written(gm_format("%s.nc", o->output));
+    if (o->moments) good = may_be_written(gm_format("%s_moments.csv", o->output));
+    if (good && o->format != GM_FORMAT_CSV) good = may_be_written(gm_format("%s.nc", o->output));
     const int tables = o->format == GM_FORMAT_NETCDF ? 0 : o->chains;
     for (int c = 0; c < tables && good; c++) good = may_be_written(gm_format("%s_%d.csv", o->output, o->first_chain + c));
     return good && (!o->n_new_inputs || may_be_written(gm_format("%s_new.csv", o->output)));

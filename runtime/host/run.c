@@ -31,6 +31,7 @@ typedef struct Fit {
     GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts run one after the other
     double *update_seconds;  // --profile on the CPU
     GmNewData *new_data;     // of --new, or NULL
+    GmMoments *moments;      // of --moments, or NULL
     GmTrials *selected;      // NULL: no methods to select from
     GmRestarts *restarts;    // NULL: chains stay where they are
     bool starts;             // HMC updates look for a start that has a density
@@ -42,6 +43,7 @@ static void fit_close(Fit *f)
     gm_device_close(f->device);
     free(f->update_seconds);
     gm_new_data_close(f->new_data);
+    gm_moments_close(f->moments);
     gm_trials_close(f->selected);
     gm_restarts_close(f->restarts);
     gm_together_close(&f->run);
@@ -130,7 +132,7 @@ static int sample(Fit *f)
 {
     const GmOptions *o = &f->options;
     const long total = o->why ? o->warmup + o->why_draw * o->thin - 1 : o->warmup + o->samples * o->thin;
-    f->derived = f->model->derive && gm_draws_need_derived(&f->draws, f->model);
+    f->derived = f->model->derive && (gm_draws_need_derived(&f->draws, f->model) || gm_moments_need_derived(f->moments));
     GmProgress progress;
     gm_progress_open(&progress, o, total);
     int status = GM_EXIT_OK;
@@ -152,6 +154,7 @@ static int sample(Fit *f)
                                          f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
         f->run.batch = gm_together_until(
             &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
+        if (f->moments && f->run.sweep >= o->warmup) f->run.batch = 1;  // chains meet after each kept sweep
         const double before = gm_seconds();
         if (f->update_seconds) {
             f->run.batch = 1;
@@ -160,6 +163,8 @@ static int sample(Fit *f)
             f->model->sweep(&f->run);
         }
         f->run.sweep += f->run.batch;
+        const long sampled = f->run.sweep - o->warmup;
+        if (f->moments && sampled > 0 && sampled % o->thin == 0 && !gm_fault_raised()) gm_moments_take(f->moments);
         gm_trials_meet(f->selected, f->run.sweep);
         gm_restarts_meet(f->restarts, &f->run, f->run.sweep);
         gm_together_meet(&f->run, f->model, f->run.sweep);
@@ -322,9 +327,12 @@ static int finish(Fit *f, int status)
         status = GM_EXIT_FAULT;
     explain_end(f, status);
     if (status == GM_EXIT_OK && impossible(f)) status = GM_EXIT_FAULT;
+    if (f->moments && f->draws.kept > 0 && f->options.output && !gm_moments_write(f->moments, f->options.output, f->options.digits))
+        status = GM_EXIT_FAULT;
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
     if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
         note_missing(notes, f);
+    if (f->options.summary && f->draws.kept > 0 && f->moments) gm_moments_print(notes, f->moments, &f->data.levels);
     if (f->options.summary && f->draws.kept > 0) gm_labels_note(notes, f->model, &f->memory, &f->data, &f->draws);
     if (f->options.summary && f->draws.kept > 0) gm_trials_print(notes, f->selected);
     if (f->options.summary && f->draws.kept > 0) gm_together_note(notes, &f->run, "");
@@ -469,6 +477,9 @@ static int start(Fit *f)
     if (o->compare_devices) return compare_devices(f);
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
+    if (f->draws.column && o->output && o->format != GM_FORMAT_CSV && !(gm_netcdf_open() && gm_netcdf_may_hold(&f->draws)))
+        return GM_EXIT_USAGE;
+    if (o->moments && !(f->moments = gm_moments_open(model, &f->memory, o))) return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
     if (!gm_outputs_may_be_written(o, f->data.levels.n > 0))  // now all that is read is known
         return GM_EXIT_USAGE;

@@ -62,15 +62,17 @@ random.seed(2)
 NAMES = ["Anoka", "Aitkin", "Ödön", "Yellow Medicine"]
 rows = [(NAMES[i % 4], random.gauss(0, 1), random.gauss(0, 1), random.randrange(5)) for i in range(40)]
 with open("names.csv", "w") as f:
-    f.write("county,x,y,k\n" + "".join("%s,%r,%s,%d\n" % (c, x, "NA" if i in (3, 17) else repr(y), k) for i, (c, x, y, k) in enumerate(rows)))
+    f.write("county,x,y,k\n" + "".join("%s,%r,%s,%d\n" % (c, x, "NA" if i in (3, 17) else repr(y), k)
+                                       for i, (c, x, y, k) in enumerate(rows)))
 radon = program("radon", RADON)
-check(fit(radon, "names.csv", "-o", "draws", "--format", "both", "--log-lik", "--predict", "--params", "all", "--samples", "300").returncode == 0,
-      "both formats")
+done = fit(radon, "names.csv", "-o", "draws", "--format", "both", "--log-lik", "--predict", "--params", "all", "--samples", "300")
+check(done.returncode == 0, "both formats", done)
 table, tree = columns("draws"), az.from_netcdf("draws.nc")
 check(sorted(tree.groups()) == ["constant_data", "log_likelihood", "observed_data", "posterior", "posterior_predictive", "sample_stats"],
       "groups", tree.groups())
 p = tree.posterior
-check(list(p.J.values) == sorted(NAMES) and p.a.dims == ("chain", "draw", "J") and p.w.dims == ("chain", "draw", "J", "w_dim_1"), "dimensions", p)
+check(list(p.J.values) == sorted(NAMES) and p.a.dims == ("chain", "draw", "J") and p.w.dims == ("chain", "draw", "J", "w_dim_1"),
+      "dimensions", p)
 check(p.b.dims[2] == "b_dim_0" and list(p.b_dim_0.values) == [1, 2] and list(p.chain.values) == [1, 2, 3, 4], "dimensions without names")
 for name in ("mu", "tau", "s", "r", "c"): check(np.array_equal(p[name].values, table[name]), name)
 for name, shape in (("a", (4,)), ("b", (2,)), ("w", (4, 3))): check(np.array_equal(p[name].values, of_array(table, name, shape)), name)
@@ -85,8 +87,8 @@ for group, pattern in (("log_likelihood", "log_lik_%s"), ("posterior_predictive"
 y = tree.observed_data.y.values
 check(np.isnan(y[[3, 17]]).all() and all(y[i] == rows[i][2] for i in range(40) if i not in (3, 17)), "observed data", y)
 check(list(tree.observed_data.k.values) == [r[3] for r in rows] and tree.observed_data.k.dtype == np.int32, "observed counts")
-check(list(tree.constant_data.county.values) == [1 + sorted(NAMES).index(r[0]) for r in rows] and list(tree.constant_data.x) == [
-    r[1] for r in rows], "other data")
+codes = [1 + sorted(NAMES).index(r[0]) for r in rows]
+check(list(tree.constant_data.county.values) == codes and list(tree.constant_data.x) == [r[1] for r in rows], "other data")
 for what in ("created_at", "inference_library", "inference_library_version"): check(p.attrs.get(what), "attribute", what)
 check(p.attrs["seed"] == "1" and p.attrs["tuning_steps"] == 1000, "settings", p.attrs)
 
@@ -98,6 +100,33 @@ mine, theirs = (az.loo(t, var_name="k", reff=0.9) for t in (tree, csv))   # else
 check(mine.elpd_loo == theirs.elpd_loo and mine.p_loo == theirs.p_loo, "az.loo is the same", mine, theirs)
 size = sum(os.path.getsize(f) for f in glob.glob("draws_?.csv"))
 check(os.path.getsize("draws.nc") <= 0.45 * size, "size", os.path.getsize("draws.nc") / size)
+
+# The log density of the unknowns.
+fit(radon, "names.csv", "-o", "prior", "--format", "both", "--log-prior", "--samples", "100")
+tree, table = az.from_netcdf("prior.nc"), columns("prior")
+check(np.array_equal(tree.log_prior.lprior.values, table["lprior"]) and "lprior" not in tree.posterior, "group log_prior")
+likelihood = sum(np.nansum(tree.log_likelihood[v].values, -1) for v in ("y", "k"))
+check(np.allclose(tree.log_prior.lprior.values + likelihood, tree.sample_stats.lp.values, rtol=0, atol=1e-10),
+      "lprior and log_lik make lp__")
+
+
+def normal(x, m, s): return -0.5 * ((x - m) / s)**2 - np.log(s) - 0.5 * np.log(2 * np.pi)
+
+
+whole = program("whole", RADON.replace("predict { int c = a[1] > a[2]; }", ""))
+with open("whole.csv", "w") as f: f.write(open("names.csv").read().replace("NA", "0.5"))
+fit(whole, "whole.csv", "-o", "whole.nc", "--log-prior", "--samples", "50", "--chains", "2")
+tree = az.from_netcdf("whole.nc")
+q = {v: tree.posterior[v].values for v in tree.posterior.data_vars}
+by_hand = (normal(q["mu"], 0, 10) + normal(q["b"], 0, 10).sum(-1) + normal(q["tau"], 0, 5) + normal(q["s"], 0, 5) + 2 * np.log(2) +
+           normal(q["a"], q["mu"][..., None], q["tau"][..., None]).sum(-1) + normal(q["w"], 0, 1).sum((-1, -2)) - q["r"])
+check(np.allclose(tree.log_prior.lprior.values, by_hand, rtol=0, atol=1e-9), "lprior is the density by hand",
+      np.max(np.abs(tree.log_prior.lprior.values - by_hand)))
+probit = program("probit", "data { int N; int<lower=0, upper=1> z[N]; }\nprior { m ~ normal(0, 1); }\n"
+                 "likelihood { for (i in 1:N) z[i] ~ bernoulli(Phi(m)); }\n")
+with open("z.csv", "w") as f: f.write("z\n1\n0\n1\n")
+said = fit(probit, "z.csv", "-o", "none", "--log-prior")
+check(said.returncode == 2 and b"an augmentation brought in" in said.stderr, "augmentations are refused", said)
 
 # Fewer digits.
 for digits, type in ((6, np.float32), (10, np.float64)):
@@ -126,7 +155,7 @@ for how, name in ((signal.SIGINT, "ended"), (signal.SIGKILL, "killed")):
         run.stderr.read()
     left = glob.glob(name + "*")
     if how == signal.SIGKILL: check(not left, "a run that is killed leaves no file", left)
-    else: check(left == ["ended.nc"] and az.from_netcdf("ended.nc").posterior.sizes["draw"] > 0, "one that is interrupted leaves its draws", left)
+    else: check(left == ["ended.nc"] and az.from_netcdf("ended.nc").posterior.sizes["draw"] > 0, "an interrupted run has its draws", left)
 said = fit(funnel, "-o", "none.nc", env={"GM_NETCDF": "/nowhere/libnetcdf.so"})
 check(said.returncode == 2 and b"apt-get install libnetcdf19" in said.stderr and said.stderr.count(b"\n") == 1, "without the library", said)
 said = fit(program("named", "prior { draw ~ normal(0, 1); }\n"), "-o", "none.nc")
