@@ -101,7 +101,7 @@ static void take(const GmMoments *w, int f, bool ends, double batches)
         }
         t->batch += sum / w->chains;
         if (!ends) continue;
-        const double away = t->batch / (double)w->each - t->mean;  // the mean is that of the means of all batches, of which this is the last
+        const double away = t->batch / (double)w->each - t->mean;  // the mean is that of the means of all batches so far
         if (batches > 1) t->differences += away * away * batches / (batches - 1);
         t->batch = 0;
     }
